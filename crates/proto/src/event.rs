@@ -1,0 +1,104 @@
+//! What a session tells its driver: deliveries, and one closed enum of everything that happened.
+
+use std::net::SocketAddr;
+
+use units::Duration;
+
+use crate::ids::{PathId, PeerId, SessionId};
+use crate::select::Class;
+
+/// Names a message that was handed in for reliable delivery, within one session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MessageId(pub u64);
+
+/// Carries one packet or message to the application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// The session that it came by.
+    pub session: SessionId,
+    /// The consumer that it is for: 0 is the tunnel, others are local endpoints.
+    pub channel: u8,
+    /// The class that the sender's packet selector gave it.
+    pub class: Class,
+    /// The time since it was handed in at the sender, as far as the clock offset is known.
+    pub age: Duration,
+    /// The packet or message, as it was handed in.
+    pub bytes: Vec<u8>,
+}
+
+/// Says what became of a message that was handed in for reliable delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// The peer's session has received it within its time to live.
+    Delivered,
+    /// Its time to live ended without an acknowledgement; from now on it will not be delivered.
+    Expired,
+    /// A newer one of its lane took its place before it was acknowledged.
+    Superseded,
+    /// The session ended or the peer restarted while it was in flight: delivered at most once.
+    Indeterminate,
+}
+
+/// Says what a path is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PathState {
+    /// Its interface is missing.
+    Absent,
+    /// Its address has not proved itself yet.
+    Validating,
+    /// It carries traffic.
+    Active,
+    /// It has gone silent: it carries copies of control and probes, nothing else.
+    Suspected,
+    /// It was given up by either side.
+    Closed,
+}
+
+/// Everything that can happen to a session, for logs, metrics, the status page, figures and tests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Keys are agreed and confirmed; the session carries traffic.
+    Connected {
+        /// The peer at its other end.
+        peer: PeerId,
+    },
+    /// The session is over.
+    Disconnected {
+        /// Why, for a log line.
+        reason: &'static str,
+    },
+    /// New keys took over.
+    Rekeyed,
+    /// A path came to be known.
+    PathAdded {
+        /// Which path.
+        path: PathId,
+        /// Its remote address.
+        remote: SocketAddr,
+    },
+    /// A path changed its state.
+    PathChanged {
+        /// Which path.
+        path: PathId,
+        /// What it was.
+        from: PathState,
+        /// What it is now.
+        to: PathState,
+    },
+    /// A path's remote address changed and proved itself.
+    PathMoved {
+        /// Which path.
+        path: PathId,
+        /// Its new remote address.
+        remote: SocketAddr,
+    },
+    /// The end of a message that was handed in for reliable delivery.
+    MessageEnded {
+        /// Which message, as [`crate::Endpoint::send`] named it.
+        message: MessageId,
+        /// What became of it.
+        outcome: Outcome,
+    },
+    /// The peer's clock stepped, or our estimate of its offset was found wrong and set anew.
+    ClockStepped,
+}

@@ -1,0 +1,32 @@
+//! The multipath session of Fulmar as a pure state machine.
+//!
+//! Bytes and time come in as arguments, decisions go out as return values: nothing here opens a
+//! socket or reads a clock. An [`Endpoint`] finds out which session a datagram belongs to (cookies
+//! and rate limits come before any cryptography) and owns the sessions; a session turns packets of
+//! the application into sealed datagrams for its paths and back.
+//!
+//! ```text
+//! Endpoint::send → select → control | datagram → schedule → path → wire, crypto → poll_transmit
+//! handle_datagram → crypto, wire → recovery → control | datagram → poll_delivery
+//! ```
+
+mod congestion;
+mod control;
+mod crypto;
+mod datagram;
+mod endpoint;
+mod event;
+mod ids;
+mod limits;
+mod path;
+mod recovery;
+mod schedule;
+pub mod select;
+mod session;
+mod status;
+mod wire;
+
+pub use event::{Delivery, Event, MessageId, Outcome, PathState};
+pub use ids::{InterfaceId, PathId, PathRef, PeerId, Received, SessionId, Transmit};
+pub use status::{ClassStatus, DelayPercentiles, PathStatus, SessionStatus};
+pub use units::{Duration, Instant, Rate};

@@ -1,0 +1,28 @@
+//! Every bound on what a peer, an application or the network can make grow.
+
+/// Sessions that one endpoint keeps.
+pub(crate) const SESSIONS: usize = 1_024;
+/// Paths of one session; also what a peer may open.
+pub(crate) const PATHS: usize = 16;
+/// Packet numbers that a replay window remembers, per path: at 10⁴ packets/s a skew of 0.8 s.
+pub(crate) const REPLAY_WINDOW: u64 = 8_192;
+/// Ranges in one ACK frame.
+pub(crate) const ACK_RANGES: usize = 32;
+/// Sent packets that one path remembers until they are acknowledged or lost.
+pub(crate) const SENT_PACKETS: usize = 32_768;
+/// Control messages in flight or queued; one more is refused.
+pub(crate) const CONTROL_MESSAGES: usize = 4_096;
+/// Lanes (domains of order) of one session and direction.
+pub(crate) const LANES: usize = 1_024;
+/// Control messages that wait at the receiver for an earlier one, over all lanes.
+pub(crate) const HELD_MESSAGES: usize = 1_024;
+/// Session-wide control numbers that the receiver remembers for removing duplicates.
+pub(crate) const CONTROL_WINDOW: u64 = 16_384;
+/// Bytes of bulk that wait for a path.
+pub(crate) const BULK_BYTES: usize = 4 << 20;
+/// Packets that the resequencer holds.
+pub(crate) const RESEQUENCED: usize = 4_096;
+/// The largest UDP payload that a path is probed for.
+pub(crate) const MAX_DATAGRAM: usize = 1_472;
+/// The UDP payload that every path must carry.
+pub(crate) const MIN_DATAGRAM: usize = 1_200;

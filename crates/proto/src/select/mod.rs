@@ -1,0 +1,5 @@
+//! The packet selector: which packet gets which delivery policy.
+
+mod policy;
+
+pub use policy::{Class, Copies, Order, Policy};

@@ -1,0 +1,101 @@
+//! Snapshots for people and scripts: what `fulmar status` shows.
+
+use std::net::SocketAddr;
+
+use units::{Duration, Rate};
+
+use crate::event::PathState;
+use crate::ids::{InterfaceId, PathId, PeerId};
+use crate::select::Class;
+
+/// Shows a session at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionStatus {
+    /// The peer at its other end.
+    pub peer: PeerId,
+    /// True once keys are agreed and confirmed.
+    pub connected: bool,
+    /// Time since the session began.
+    pub age: Duration,
+    /// Estimated offset of the peer's clock from ours, in microseconds, and its error bound.
+    pub clock_offset_us: Option<(i64, u64)>,
+    /// Its paths.
+    pub paths: Vec<PathStatus>,
+    /// Its traffic by class.
+    pub classes: Vec<ClassStatus>,
+    /// Share of the queue that bulk and telemetry wait in which is free, in percent.
+    pub queue_free_percent: u8,
+    /// Datagrams that failed authentication, were replayed or could not be parsed.
+    pub rejected_datagrams: u64,
+}
+
+/// Shows a path at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathStatus {
+    /// Which path.
+    pub id: PathId,
+    /// The interface that it is bound to.
+    pub interface: InterfaceId,
+    /// Its remote address.
+    pub remote: SocketAddr,
+    /// What it is good for.
+    pub state: PathState,
+    /// Smoothed round-trip time.
+    pub srtt: Option<Duration>,
+    /// Its variation.
+    pub rttvar: Option<Duration>,
+    /// The least round-trip time of the last seconds.
+    pub min_rtt: Option<Duration>,
+    /// Share of our packets that are lost on the way to the peer, 0 to 1.
+    pub loss: f64,
+    /// Mean number of packets lost in a row.
+    pub burst: f64,
+    /// Rate at which the peer receives what we send.
+    pub delivery_rate: Rate,
+    /// Congestion window, bytes.
+    pub cwnd: u64,
+    /// Bytes sent and not yet acknowledged or lost.
+    pub in_flight: u64,
+    /// UDP payload that the path is known to carry, bytes.
+    pub mtu: usize,
+    /// Datagrams and UDP payload bytes sent.
+    pub sent: (u64, u64),
+    /// Datagrams and UDP payload bytes received.
+    pub received: (u64, u64),
+    /// Time since the last datagram came in.
+    pub silent_for: Option<Duration>,
+}
+
+/// Shows the traffic of a class since the session began.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassStatus {
+    /// Which class.
+    pub class: Class,
+    /// Handed in by our applications.
+    pub submitted: u64,
+    /// Handed in and dropped here: too old, superseded, or the queue was full.
+    pub dropped: u64,
+    /// Copies sent, first copies included.
+    pub copies_sent: u64,
+    /// Delivered to our applications.
+    pub delivered: u64,
+    /// Copies that came in again and were removed.
+    pub duplicates: u64,
+    /// Came in beyond its maximum age or after a newer one, and was dropped.
+    pub late: u64,
+    /// Delay of what was delivered, from submission to delivery.
+    pub delay: DelayPercentiles,
+}
+
+/// Gives percentiles of a delay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DelayPercentiles {
+    /// Median.
+    pub p50: Duration,
+    /// 95th percentile.
+    pub p95: Duration,
+    /// 99th percentile.
+    pub p99: Duration,
+    /// Maximum.
+    pub max: Duration,
+}

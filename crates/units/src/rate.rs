@@ -1,0 +1,74 @@
+//! A data rate.
+
+use core::time::Duration;
+
+/// Counts bits per second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Rate(u64);
+
+impl Rate {
+    /// No data at all.
+    pub const ZERO: Self = Self(0);
+
+    /// Makes a rate from bits per second.
+    pub const fn from_bps(bps: u64) -> Self {
+        Self(bps)
+    }
+
+    /// Makes a rate from megabits (10⁶ bits) per second; negative and NaN become zero.
+    pub fn from_mbps(mbps: f64) -> Self {
+        Self((mbps * 1e6) as u64)
+    }
+
+    /// Returns the rate that carries `bytes` in `time`; zero time gives zero.
+    pub fn from_bytes_in(bytes: u64, time: Duration) -> Self {
+        let nanos = time.as_nanos();
+        if nanos == 0 {
+            return Self::ZERO;
+        }
+        Self(u64::try_from(u128::from(bytes) * 8 * 1_000_000_000 / nanos).unwrap_or(u64::MAX))
+    }
+
+    /// Returns bits per second.
+    pub const fn as_bps(self) -> u64 {
+        self.0
+    }
+
+    /// Returns megabits (10⁶ bits) per second.
+    pub fn as_mbps(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+
+    /// Returns how long `bytes` take at this rate; a zero rate takes [`Duration::MAX`].
+    pub fn transmission_time(self, bytes: usize) -> Duration {
+        if self.0 == 0 {
+            return Duration::MAX;
+        }
+        let nanos = (bytes as u128) * 8 * 1_000_000_000 / u128::from(self.0);
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// Returns how many whole bytes pass in `time`.
+    pub fn bytes_in(self, time: Duration) -> u64 {
+        u64::try_from(u128::from(self.0) * time.as_nanos() / 8_000_000_000).unwrap_or(u64::MAX)
+    }
+
+    /// Returns the rate multiplied by `factor`; negative and NaN factors give zero.
+    pub fn mul_f64(self, factor: f64) -> Self {
+        Self((self.0 as f64 * factor) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_at_12_mbps_takes_a_millisecond() {
+        let rate = Rate::from_mbps(12.0);
+        assert_eq!(rate.transmission_time(1_500), Duration::from_millis(1));
+        assert_eq!(rate.bytes_in(Duration::from_millis(1)), 1_500);
+        assert_eq!(Rate::from_bytes_in(1_500, Duration::from_millis(1)), rate);
+        assert_eq!(Rate::ZERO.transmission_time(1), Duration::MAX);
+    }
+}
