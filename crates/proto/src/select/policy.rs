@@ -1,4 +1,7 @@
 //! Delivery policies: what a packet of a class may cost and what it may expect.
+//!
+//! The six policies of MAVLink are constants here; which message gets which is `table.rs`, who
+//! carries them out is `control/` and `datagram/` [specs/delivery.md §1].
 
 use units::Duration;
 
@@ -14,6 +17,19 @@ pub enum Class {
     /// The autopilot's stream: best path, unreliable.
     Telemetry,
     /// Parameters, files, logs, corrections: reliable, never replicated.
+    Message,
+    /// What else the tunnel carries.
+    Bulk,
+}
+
+/// Ranks classes for sending: a tier is served only when the tiers before it have nothing to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tier {
+    /// Liveness, live and transactional control, which do not overtake each other.
+    Control,
+    /// The autopilot's stream.
+    Telemetry,
+    /// Parameters, files, logs, corrections.
     Message,
     /// What else the tunnel carries.
     Bulk,
@@ -54,4 +70,128 @@ pub struct Policy {
     pub order: Order,
     /// Beyond this age it is dropped, wherever it is.
     pub ttl: Duration,
+}
+
+impl Class {
+    /// Every class, in the order of their declaration.
+    pub const ALL: [Self; 6] =
+        [Self::Liveness, Self::Live, Self::Control, Self::Telemetry, Self::Message, Self::Bulk];
+
+    /// Returns the class's place in [`Class::ALL`], for tables by class.
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// Returns the tier that the class is sent in.
+    pub const fn tier(self) -> Tier {
+        match self {
+            Self::Liveness | Self::Live | Self::Control => Tier::Control,
+            Self::Telemetry => Tier::Telemetry,
+            Self::Message => Tier::Message,
+            Self::Bulk => Tier::Bulk,
+        }
+    }
+}
+
+impl Policy {
+    /// Commands and mission items: replicated, exactly once, in order, within two seconds.
+    pub const TRANSACTIONAL: Self = Self {
+        class: Class::Control,
+        copies: Copies::All,
+        reliable: true,
+        order: Order::InOrder,
+        ttl: Duration::from_secs(2),
+    };
+    /// Stick input and set-points: replicated, sent again while newest, the newest wins.
+    pub const LIVE: Self = Self {
+        class: Class::Live,
+        copies: Copies::All,
+        reliable: true,
+        order: Order::Latest,
+        ttl: Duration::from_millis(300),
+    };
+    /// Heartbeats, time and ping: replicated, never sent again.
+    pub const LIVENESS: Self = Self {
+        class: Class::Liveness,
+        copies: Copies::All,
+        reliable: false,
+        order: Order::None,
+        ttl: Duration::from_secs(1),
+    };
+    /// Parameters, files and logs: reliable on the best path.
+    pub const BULK: Self = Self {
+        class: Class::Message,
+        copies: Copies::Best,
+        reliable: true,
+        order: Order::None,
+        ttl: Duration::from_secs(10),
+    };
+    /// Corrections that grow old: reliable on the best path within two seconds.
+    pub const EXPIRING: Self = Self {
+        class: Class::Message,
+        copies: Copies::Best,
+        reliable: true,
+        order: Order::None,
+        ttl: Duration::from_secs(2),
+    };
+    /// The autopilot's stream: once, on the best path; the time to live bounds the queue.
+    pub const TELEMETRY: Self = Self {
+        class: Class::Telemetry,
+        copies: Copies::Best,
+        reliable: false,
+        order: Order::None,
+        ttl: Duration::from_secs(1),
+    };
+    /// What the tunnel carries beside MAVLink: once, on the best path; the session bounds its age.
+    pub const PLAIN: Self = Self {
+        class: Class::Bulk,
+        copies: Copies::Best,
+        reliable: false,
+        order: Order::None,
+        ttl: Duration::from_millis(150),
+    };
+    /// What an application declares to be control: replicated, exactly once, as it comes.
+    pub const TOLD: Self = Self { order: Order::None, ..Self::TRANSACTIONAL };
+
+    /// Returns the policy that a configuration calls `name`: `transactional`, `live`, `liveness`,
+    /// `bulk`, `expiring` or `telemetry`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "transactional" => Self::TRANSACTIONAL,
+            "live" => Self::LIVE,
+            "liveness" => Self::LIVENESS,
+            "bulk" => Self::BULK,
+            "expiring" => Self::EXPIRING,
+            "telemetry" => Self::TELEMETRY,
+            _ => return None,
+        })
+    }
+
+    /// Returns true when plain datagram delivery carries the packet: once, on one path, unordered.
+    ///
+    /// Everything else goes through control delivery.
+    pub const fn is_plain(&self) -> bool {
+        matches!(self.copies, Copies::Best) && !self.reliable && matches!(self.order, Order::None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_index_their_list_and_tiers_follow_priority() {
+        for (index, class) in Class::ALL.into_iter().enumerate() {
+            assert_eq!(class.index(), index);
+        }
+        assert!(Class::ALL.windows(2).all(|pair| pair[0].tier() <= pair[1].tier()));
+    }
+
+    #[test]
+    fn only_telemetry_and_bulk_are_plain() {
+        assert!(Policy::TELEMETRY.is_plain() && Policy::PLAIN.is_plain());
+        assert!(!Policy::LIVENESS.is_plain() && !Policy::BULK.is_plain());
+        let signed = Policy { order: Order::Sequenced, ..Policy::TELEMETRY };
+        assert!(!signed.is_plain());
+    }
 }
