@@ -26,6 +26,7 @@ mod session;
 mod status;
 mod wire;
 
+pub use crypto::{KeyError, PublicKey, StaticSecret};
 pub use event::{Delivery, Event, MessageId, Outcome, PathState};
 pub use ids::{InterfaceId, PathId, PathRef, PeerId, Received, SessionId, Transmit};
 pub use status::{ClassStatus, DelayPercentiles, PathStatus, SessionStatus};

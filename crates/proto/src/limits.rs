@@ -1,5 +1,7 @@
 //! Every bound on what a peer, an application or the network can make grow.
 
+use units::Duration;
+
 /// Sessions that one endpoint keeps.
 pub(crate) const SESSIONS: usize = 1_024;
 /// Paths of one session; also what a peer may open.
@@ -26,3 +28,11 @@ pub(crate) const RESEQUENCED: usize = 4_096;
 pub(crate) const MAX_DATAGRAM: usize = 1_472;
 /// The UDP payload that every path must carry.
 pub(crate) const MIN_DATAGRAM: usize = 1_200;
+/// Age of keys at which the initiator asks for new ones: bounds what a stolen key reveals.
+pub(crate) const REKEY_AFTER: Duration = Duration::from_secs(120);
+/// Datagrams under one key, of either direction, after which the initiator asks for new ones.
+pub(crate) const REKEY_AFTER_DATAGRAMS: u64 = 1 << 26;
+/// Datagrams that one key may seal at all: AES-GCM with packets below 2¹¹ bytes [RFC 9001 §B.1].
+pub(crate) const SEALED_PER_EPOCH: u64 = 1 << 28;
+/// How long keys still open after others took over: ten times the slowest satellite's round trip.
+pub(crate) const OLD_KEYS_KEPT: Duration = Duration::from_secs(30);

@@ -1,1 +1,26 @@
-//! Being written.
+//! The wire format: types to bytes and back (specs/wire.md).
+//!
+//! Nothing here knows a key, a session or a clock. Everything that is decoded comes from the
+//! network: decoders return an error for nonsense and never allocate more than the limits say.
+//! Encryption lies between [`header`] and [`frame`]: headers travel in clear, frames are sealed.
+
+mod ack_ranges;
+mod frame;
+mod header;
+mod reader;
+
+pub(crate) use ack_ranges::AckRanges;
+pub(crate) use frame::{Frame, Frames};
+pub(crate) use header::{DATA_HEADER, DATA_OVERHEAD, DataHeader, DatagramType, PACKET_NUMBER_MAX};
+pub(crate) use reader::{Reader, put_varint, varint_len};
+
+/// Says why bytes from the network are not what they claim to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum WireError {
+    /// They end within a field.
+    Truncated,
+    /// A type that this version does not know.
+    UnknownType(u8),
+    /// A field holds a value that no sender may put there.
+    Invalid(&'static str),
+}

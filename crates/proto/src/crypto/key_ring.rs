@@ -1,0 +1,290 @@
+//! The key ring of a session: seals what goes out, opens what comes in, over epochs of keys.
+//!
+//! Handshakes make [`EpochKeys`] elsewhere; the replay window belongs to the path. New keys seal
+//! from the moment they are installed; the keys before them still open what was on its way, long
+//! enough for the slow path. A responder installs keys only when a datagram under them has
+//! authenticated [specs/wire.md §5], so installed keys are always shared keys.
+//!
+//! ```text
+//! nonce = path id (4 bytes) ‖ packet number (8 bytes), big endian    as in multipath QUIC
+//! datagram = header ‖ AES-256-GCM(key of epoch and direction, nonce, aad = header, frames)
+//! ```
+
+use core::fmt;
+use core::ops::Range;
+
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use units::Instant;
+
+use crate::ids::PathId;
+use crate::limits;
+use crate::wire::{DATA_HEADER, DataHeader};
+
+const TAG: usize = 16;
+
+/// Holds the keys that one handshake made: one per direction, and both ends' names for them.
+pub(crate) struct EpochKeys {
+    /// Our name: what the peer writes into the header.
+    pub(crate) local_index: u32,
+    /// The peer's name: what we write into the header.
+    pub(crate) remote_index: u32,
+    seal: LessSafeKey,
+    open: LessSafeKey,
+}
+
+impl EpochKeys {
+    /// Takes the two keys of a finished handshake.
+    pub(crate) fn new(local_index: u32, remote_index: u32, seal: [u8; 32], open: [u8; 32]) -> Self {
+        Self { local_index, remote_index, seal: aead_key(&seal), open: aead_key(&open) }
+    }
+
+    /// Makes the keys of both ends for tests; the first has `index`, the second its complement.
+    #[cfg(test)]
+    pub(crate) fn pair(index: u32) -> (Self, Self) {
+        let (one, two) = ([index as u8; 32], [!index as u8; 32]);
+        (Self::new(index, !index, one, two), Self::new(!index, index, two, one))
+    }
+
+    /// Opens a datagram in place; what was in it is lost when it does not authenticate.
+    pub(crate) fn open(
+        &self,
+        header: &DataHeader,
+        datagram: &mut [u8],
+    ) -> Result<Range<usize>, OpenError> {
+        if datagram.len() < DATA_HEADER + TAG || header.receiver != self.local_index {
+            return Err(OpenError::UnknownEpoch);
+        }
+        let (aad, sealed) = datagram.split_at_mut(DATA_HEADER);
+        let nonce = nonce(header.path, header.packet_number);
+        let plaintext = self
+            .open
+            .open_in_place(nonce, Aad::from(&*aad), sealed)
+            .map_err(|_| OpenError::Unauthentic)?;
+        Ok(DATA_HEADER..DATA_HEADER + plaintext.len())
+    }
+
+    fn seal(&self, path: PathId, packet_number: u64, datagram: &mut Vec<u8>) {
+        let header = DataHeader { receiver: self.remote_index, path, packet_number }.encode();
+        datagram[..DATA_HEADER].copy_from_slice(&header);
+        let tag = self
+            .seal
+            .seal_in_place_separate_tag(
+                nonce(path, packet_number),
+                Aad::from(&header),
+                &mut datagram[DATA_HEADER..],
+            )
+            .expect("a datagram is far shorter than the cipher's limit");
+        datagram.extend_from_slice(tag.as_ref());
+    }
+}
+
+impl fmt::Debug for EpochKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EpochKeys({:08x} ⇄ {:08x})", self.local_index, self.remote_index)
+    }
+}
+
+fn aead_key(bytes: &[u8; 32]) -> LessSafeKey {
+    LessSafeKey::new(UnboundKey::new(&AES_256_GCM, bytes).expect("the key has the cipher's length"))
+}
+
+fn nonce(path: PathId, packet_number: u64) -> Nonce {
+    let mut bytes = [0; 12];
+    bytes[3] = path.0;
+    bytes[4..].copy_from_slice(&packet_number.to_be_bytes());
+    Nonce::assume_unique_for_key(bytes)
+}
+
+/// Says why a datagram was not opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum OpenError {
+    /// No keys of that name are held (any more).
+    UnknownEpoch,
+    /// It was forged or damaged.
+    Unauthentic,
+}
+
+/// Says why a datagram was not sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum SealError {
+    /// No handshake has finished yet.
+    NoKeys,
+    /// The keys have sealed as much as they may; a rekey must come first.
+    Exhausted,
+}
+
+/// Tells where the frames of an opened datagram are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Opened {
+    /// The frames, within the datagram.
+    pub(crate) plaintext: Range<usize>,
+    /// True once per epoch: the first datagram under its keys shows that the peer uses them too.
+    pub(crate) newly_confirmed: bool,
+}
+
+/// Keeps the current keys of a session and those before them.
+#[derive(Debug, Default)]
+pub(crate) struct KeyRing {
+    current: Option<Epoch>,
+    previous: Option<Epoch>,
+    /// When the previous keys are forgotten; set when the current ones were confirmed.
+    forget_at: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Epoch {
+    keys: EpochKeys,
+    installed: Instant,
+    sealed: u64,
+    opened: u64,
+}
+
+impl KeyRing {
+    /// Starts without keys.
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes `keys` the ones that seal; the ones before them open for a while yet.
+    pub(crate) fn install(&mut self, now: Instant, keys: EpochKeys) {
+        let epoch = Epoch { keys, installed: now, sealed: 0, opened: 0 };
+        self.previous = self.current.replace(epoch);
+        self.forget_at = self.previous.as_ref().map(|_| now + limits::OLD_KEYS_KEPT);
+    }
+
+    /// Returns true when there are keys to seal with.
+    pub(crate) fn has_keys(&self) -> bool {
+        self.current.is_some()
+    }
+
+    /// Returns true when the peer has used the current keys.
+    pub(crate) fn is_confirmed(&self) -> bool {
+        self.current.as_ref().is_some_and(|epoch| epoch.opened > 0)
+    }
+
+    /// Opens a datagram in place, header included; the path's replay window was asked before.
+    pub(crate) fn open(
+        &mut self,
+        header: &DataHeader,
+        datagram: &mut [u8],
+    ) -> Result<Opened, OpenError> {
+        let epoch = [self.current.as_mut(), self.previous.as_mut()]
+            .into_iter()
+            .flatten()
+            .find(|epoch| epoch.keys.local_index == header.receiver)
+            .ok_or(OpenError::UnknownEpoch)?;
+        let plaintext = epoch.keys.open(header, datagram)?;
+        epoch.opened += 1;
+        Ok(Opened { plaintext, newly_confirmed: epoch.opened == 1 })
+    }
+
+    /// Seals a datagram: `DATA_HEADER` reserved bytes and frames in, header, ciphertext, tag out.
+    ///
+    /// The caller never uses a packet number of a path twice. On an error `datagram` is untouched.
+    pub(crate) fn seal(
+        &mut self,
+        path: PathId,
+        packet_number: u64,
+        datagram: &mut Vec<u8>,
+    ) -> Result<(), SealError> {
+        assert!(datagram.len() >= DATA_HEADER, "room for the header is reserved");
+        let epoch = self.current.as_mut().ok_or(SealError::NoKeys)?;
+        if epoch.sealed >= limits::SEALED_PER_EPOCH {
+            return Err(SealError::Exhausted);
+        }
+        epoch.keys.seal(path, packet_number, datagram);
+        epoch.sealed += 1;
+        Ok(())
+    }
+
+    /// Returns true when the initiator has to begin a handshake for new keys.
+    pub(crate) fn rekey_due(&self, now: Instant) -> bool {
+        self.current.as_ref().is_some_and(|epoch| {
+            now.since(epoch.installed) >= limits::REKEY_AFTER
+                || epoch.sealed.max(epoch.opened) >= limits::REKEY_AFTER_DATAGRAMS
+        })
+    }
+
+    /// Returns when [`KeyRing::handle_timeout`] or [`KeyRing::rekey_due`] has news at the latest.
+    pub(crate) fn timeout(&self, now: Instant) -> Option<Instant> {
+        let rekey = self.current.as_ref().map(|epoch| epoch.installed + limits::REKEY_AFTER);
+        let rekey = rekey.filter(|rekey| *rekey > now);
+        [rekey, self.forget_at].into_iter().flatten().min()
+    }
+
+    /// Forgets keys whose time is over.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        if self.forget_at.is_some_and(|forget_at| forget_at <= now) {
+            self.previous = None;
+            self.forget_at = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use units::Duration;
+
+    use super::*;
+
+    fn sealed(ring: &mut KeyRing, packet_number: u64) -> Vec<u8> {
+        let mut datagram = vec![0; DATA_HEADER];
+        datagram.extend_from_slice(b"frames");
+        ring.seal(PathId(1), packet_number, &mut datagram).expect("there are keys");
+        datagram
+    }
+
+    fn open(ring: &mut KeyRing, datagram: &[u8]) -> Result<Opened, OpenError> {
+        let mut copy = datagram.to_vec();
+        let header = DataHeader::decode(&copy).expect("it is a data datagram");
+        let opened = ring.open(&header, &mut copy)?;
+        assert_eq!(&copy[opened.plaintext.clone()], b"frames");
+        Ok(opened)
+    }
+
+    fn rings(index: u32) -> (KeyRing, KeyRing) {
+        let (ours, theirs) = EpochKeys::pair(index);
+        let (mut left, mut right) = (KeyRing::new(), KeyRing::new());
+        left.install(Instant::ZERO, ours);
+        right.install(Instant::ZERO, theirs);
+        (left, right)
+    }
+
+    #[test]
+    fn what_one_end_seals_the_other_opens_and_nobody_alters() {
+        let (mut left, mut right) = rings(3);
+        let datagram = sealed(&mut left, 5);
+        assert_eq!(datagram.len(), DATA_HEADER + 6 + TAG);
+        assert!(open(&mut right, &datagram).expect("authentic").newly_confirmed);
+        assert!(!open(&mut right, &datagram).expect("authentic").newly_confirmed);
+        for bit in 8..datagram.len() * 8 {
+            let mut altered = datagram.clone();
+            altered[bit / 8] ^= 1 << (bit % 8);
+            assert!(open(&mut right, &altered).is_err(), "bit {bit}");
+        }
+        assert!(open(&mut left, &datagram).is_err(), "reflected");
+    }
+
+    #[test]
+    fn old_keys_open_for_a_while_after_new_ones_came() {
+        let (mut left, mut right) = rings(3);
+        let late = sealed(&mut left, 0);
+        let now = Instant::ZERO + limits::REKEY_AFTER;
+        assert!(right.rekey_due(now) && !right.rekey_due(now - Duration::from_nanos(1)));
+        let (_, theirs) = EpochKeys::pair(9);
+        right.install(now, theirs);
+        assert!(!right.rekey_due(now) && !right.is_confirmed());
+        assert!(open(&mut right, &late).is_ok());
+        assert_eq!(right.timeout(now), Some(now + limits::OLD_KEYS_KEPT));
+        right.handle_timeout(now + limits::OLD_KEYS_KEPT);
+        assert_eq!(open(&mut right, &late), Err(OpenError::UnknownEpoch));
+    }
+
+    #[test]
+    fn nothing_is_sealed_without_keys() {
+        let mut datagram = vec![0; DATA_HEADER];
+        let refused = KeyRing::new().seal(PathId(0), 0, &mut datagram);
+        assert_eq!(refused, Err(SealError::NoKeys));
+        assert_eq!(datagram.len(), DATA_HEADER);
+    }
+}

@@ -1,0 +1,149 @@
+//! The packet numbers that an ACK frame acknowledges.
+
+use core::ops::RangeInclusive;
+
+use smallvec::SmallVec;
+
+use super::{PACKET_NUMBER_MAX, Reader, WireError, put_varint, varint_len};
+use crate::limits::ACK_RANGES;
+
+/// Holds disjoint, non-adjacent ranges of packet numbers from the highest to the lowest.
+///
+/// There is at least one and there are at most [`ACK_RANGES`]: what does not fit is the oldest,
+/// which earlier ACK frames have reported already.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct AckRanges(SmallVec<[(u64, u64); 4]>);
+
+impl AckRanges {
+    /// Starts with the range that holds the largest packet number.
+    pub(crate) fn new(first: RangeInclusive<u64>) -> Self {
+        let (low, high) = first.into_inner();
+        assert!(low <= high && high <= PACKET_NUMBER_MAX, "not a range of packet numbers");
+        Self(SmallVec::from_slice(&[(low, high)]))
+    }
+
+    /// Collects ranges that come from the highest to the lowest; none gives none.
+    pub(crate) fn from_descending(
+        ranges: impl IntoIterator<Item = RangeInclusive<u64>>,
+    ) -> Option<Self> {
+        let mut ranges = ranges.into_iter();
+        let mut collected = Self::new(ranges.next()?);
+        for range in ranges {
+            if !collected.push_below(range) {
+                break;
+            }
+        }
+        Some(collected)
+    }
+
+    /// Adds a range below all others, with a gap of at least one number; false when it is full.
+    pub(crate) fn push_below(&mut self, range: RangeInclusive<u64>) -> bool {
+        if self.0.len() >= ACK_RANGES {
+            return false;
+        }
+        let (low, high) = range.into_inner();
+        assert!(low <= high && high + 1 < self.smallest(), "ranges descend and do not touch");
+        self.0.push((low, high));
+        true
+    }
+
+    /// Returns the largest packet number.
+    pub(crate) fn largest(&self) -> u64 {
+        self.0[0].1
+    }
+
+    /// Returns the smallest packet number.
+    pub(crate) fn smallest(&self) -> u64 {
+        self.0[self.0.len() - 1].0
+    }
+
+    /// Walks the ranges from the highest to the lowest.
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = RangeInclusive<u64>> + '_ {
+        self.0.iter().map(|(low, high)| *low..=*high)
+    }
+
+    /// Returns true when `packet_number` is in one of the ranges.
+    pub(crate) fn contains(&self, packet_number: u64) -> bool {
+        self.iter().any(|range| range.contains(&packet_number))
+    }
+
+    /// Returns how many bytes [`AckRanges::encode`] appends.
+    pub(crate) fn encoded_len(&self) -> usize {
+        let mut len = varint_len(self.0.len() as u64 - 1);
+        let mut above = self.largest();
+        for (low, high) in &self.0 {
+            len += varint_len(above - high) + varint_len(high - low);
+            above = low.saturating_sub(2);
+        }
+        // The gap of the first range is zero and is not sent; the largest number is.
+        len - 1 + varint_len(self.largest())
+    }
+
+    /// Appends: largest, number of further ranges, first range, then gap and range of each.
+    ///
+    /// As in [RFC 9000 §19.3.1]: a range counts numbers beyond its highest, a gap counts numbers
+    /// beyond the one that must be missing.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        put_varint(self.largest(), out);
+        put_varint(self.0.len() as u64 - 1, out);
+        let mut above = self.largest();
+        for (index, (low, high)) in self.0.iter().enumerate() {
+            if index > 0 {
+                put_varint(above - high, out);
+            }
+            put_varint(high - low, out);
+            above = low.saturating_sub(2);
+        }
+    }
+
+    /// Reads what [`AckRanges::encode`] wrote.
+    pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+        let largest = reader.varint()?;
+        if largest > PACKET_NUMBER_MAX {
+            return Err(WireError::Invalid("largest acknowledged"));
+        }
+        let further = reader.varint_as::<usize>("number of ranges")?;
+        if further >= ACK_RANGES {
+            return Err(WireError::Invalid("number of ranges"));
+        }
+        let below = |high: u64, count: u64| {
+            high.checked_sub(count).ok_or(WireError::Invalid("acknowledged range"))
+        };
+        let mut low = below(largest, reader.varint()?)?;
+        let mut ranges = Self::new(low..=largest);
+        for _ in 0..further {
+            let high = below(below(low, 2)?, reader.varint()?)?;
+            low = below(high, reader.varint()?)?;
+            ranges.0.push((low, high));
+        }
+        Ok(ranges)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_round_trip_and_the_oldest_fall_off() {
+        let many = (0..40).rev().map(|index| index * 10..=index * 10 + 3);
+        let ranges = AckRanges::from_descending(many).expect("there are some");
+        assert_eq!((ranges.largest(), ranges.smallest()), (393, 80));
+        assert!(ranges.contains(82) && !ranges.contains(84) && !ranges.contains(3));
+        let mut bytes = Vec::new();
+        ranges.encode(&mut bytes);
+        assert_eq!(bytes.len(), ranges.encoded_len());
+        assert_eq!(AckRanges::decode(&mut Reader::new(&bytes)), Ok(ranges));
+        assert_eq!(AckRanges::from_descending([]), None);
+    }
+
+    #[test]
+    fn ranges_below_zero_and_too_many_are_refused() {
+        let decode = |bytes: &[u8]| AckRanges::decode(&mut Reader::new(bytes));
+        assert!(decode(&[5, 0, 5]).is_ok());
+        assert_eq!(decode(&[5, 0, 6]), Err(WireError::Invalid("acknowledged range")));
+        assert_eq!(decode(&[5, 1, 4, 0, 0]), Err(WireError::Invalid("acknowledged range")));
+        assert!(decode(&[5, 1, 3, 0, 0]).is_ok());
+        assert_eq!(decode(&[63, 32, 0]), Err(WireError::Invalid("number of ranges")));
+    }
+}

@@ -1,0 +1,368 @@
+//! Frames: the typed units inside a data datagram, between encryption and the session.
+//!
+//! A datagram holds one frame after the other up to its end; every frame knows its own length. A
+//! receiver refuses the rest of a datagram at the first frame that it does not understand: both
+//! ends speak one version, which the handshake binds, so that is a bug of an authenticated peer.
+
+use super::{AckRanges, Reader, WireError, put_varint, varint_len};
+use crate::ids::PathId;
+use crate::select::{Class, Order};
+
+/// Carries one unit of meaning inside a data datagram [specs/wire.md §3].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Frame<'a> {
+    /// Fills a probe for the path's MTU; neighbours melt into one when decoded.
+    Padding(usize),
+    /// Asks for an acknowledgement.
+    Ping,
+    /// Acknowledges packets of a path; travels on any path.
+    Ack(Ack),
+    /// Asks the other end to prove that it receives at this address.
+    PathChallenge { token: u64 },
+    /// Answers a challenge with its token.
+    PathResponse { token: u64 },
+    /// Gives up a path.
+    PathClose { path: PathId },
+    /// Carries a message with a policy of its own; the same frame on several paths is replicas.
+    Control(Control<'a>),
+    /// Tells that messages of a lane below `floor` will not come any more.
+    LaneFloor { lane: u16, floor: u32 },
+    /// Carries a packet of the plain datagram delivery.
+    Datagram(Datagram<'a>),
+    /// Ends the session.
+    Close { reason: u8 },
+}
+
+/// Acknowledges packets of one path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ack {
+    /// The path whose packet numbers these are.
+    pub(crate) path: PathId,
+    /// What was received, from the largest number down.
+    pub(crate) ranges: AckRanges,
+    /// When the largest was received, microseconds on the receiver's clock.
+    pub(crate) received_at_us: u64,
+    /// How long the receiver held the acknowledgement back, microseconds.
+    pub(crate) delay_us: u32,
+    /// Packets of the path that came in marked "congestion experienced" so far.
+    pub(crate) ecn_ce: u32,
+}
+
+/// Carries a message of the control delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Control<'a> {
+    /// The consumer: 0 is the tunnel.
+    pub(crate) channel: u8,
+    /// The class that the sender's selector gave it.
+    pub(crate) class: Class,
+    /// Its order within its lane.
+    pub(crate) order: Order,
+    /// Numbers control messages session-wide, for removing duplicates; low 32 bits.
+    pub(crate) seq: u32,
+    /// The domain of order.
+    pub(crate) lane: u16,
+    /// Numbers the messages of a lane.
+    pub(crate) lane_seq: u32,
+    /// The lowest number of the lane that is still alive at the sender.
+    pub(crate) floor: u32,
+    /// Beyond this age it is not delivered.
+    pub(crate) ttl_ms: u16,
+    /// When it was handed in, microseconds on the sender's clock; low 32 bits.
+    pub(crate) submitted_us: u32,
+    /// The message.
+    pub(crate) payload: &'a [u8],
+}
+
+/// Carries a packet of the plain datagram delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Datagram<'a> {
+    /// The consumer: 0 is the tunnel.
+    pub(crate) channel: u8,
+    /// The class that the sender's selector gave it.
+    pub(crate) class: Class,
+    /// Its place in the order to be restored, where that is wanted.
+    pub(crate) sequence: Option<u32>,
+    /// When it was handed in, microseconds on the sender's clock; low 32 bits.
+    pub(crate) submitted_us: u32,
+    /// The packet.
+    pub(crate) payload: &'a [u8],
+}
+
+const PADDING: u8 = 0x00;
+const PING: u8 = 0x01;
+const ACK: u8 = 0x02;
+const PATH_CHALLENGE: u8 = 0x04;
+const PATH_RESPONSE: u8 = 0x05;
+const PATH_CLOSE: u8 = 0x06;
+const LANE_FLOOR: u8 = 0x07;
+const CLOSE: u8 = 0x08;
+const CONTROL: u8 = 0x10;
+/// The type of a datagram frame is this with class and presence of fields in the low bits.
+const DATAGRAM: u8 = 0x40;
+const DATAGRAM_MASK: u8 = 0xe0;
+const WITH_SEQUENCE: u8 = 0x01;
+const WITH_CHANNEL: u8 = 0x02;
+const CLASS_SHIFT: u8 = 2;
+
+impl Frame<'_> {
+    /// Returns true when the receiver has to acknowledge the packet that carries it.
+    pub(crate) fn is_ack_eliciting(&self) -> bool {
+        !matches!(self, Self::Padding(_) | Self::Ack(_) | Self::Close { .. })
+    }
+
+    /// Returns how many bytes [`Frame::encode`] appends.
+    pub(crate) fn encoded_len(&self) -> usize {
+        match self {
+            Self::Padding(len) => *len,
+            Self::Ping => 1,
+            Self::Ack(ack) => ack.encoded_len(),
+            Self::PathChallenge { .. } | Self::PathResponse { .. } => 9,
+            Self::PathClose { .. } | Self::Close { .. } => 2,
+            Self::Control(control) => control.encoded_len(),
+            Self::LaneFloor { lane, .. } => 5 + varint_len(u64::from(*lane)),
+            Self::Datagram(datagram) => datagram.encoded_len(),
+        }
+    }
+
+    /// Appends the frame to `out`.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Padding(len) => out.resize(out.len() + len, PADDING),
+            Self::Ping => out.push(PING),
+            Self::Ack(ack) => ack.encode(out),
+            Self::PathChallenge { token } => {
+                out.push(PATH_CHALLENGE);
+                out.extend_from_slice(&token.to_le_bytes());
+            }
+            Self::PathResponse { token } => {
+                out.push(PATH_RESPONSE);
+                out.extend_from_slice(&token.to_le_bytes());
+            }
+            Self::PathClose { path } => out.extend_from_slice(&[PATH_CLOSE, path.0]),
+            Self::Control(control) => control.encode(out),
+            Self::LaneFloor { lane, floor } => {
+                out.push(LANE_FLOOR);
+                put_varint(u64::from(*lane), out);
+                out.extend_from_slice(&floor.to_le_bytes());
+            }
+            Self::Datagram(datagram) => datagram.encode(out),
+            Self::Close { reason } => out.extend_from_slice(&[CLOSE, *reason]),
+        }
+    }
+}
+
+impl<'a> Frame<'a> {
+    fn decode(reader: &mut Reader<'a>) -> Result<Self, WireError> {
+        Ok(match reader.u8()? {
+            PADDING => Self::Padding(1 + reader.zeros()),
+            PING => Self::Ping,
+            ACK => Self::Ack(Ack::decode(reader)?),
+            PATH_CHALLENGE => Self::PathChallenge { token: reader.u64()? },
+            PATH_RESPONSE => Self::PathResponse { token: reader.u64()? },
+            PATH_CLOSE => Self::PathClose { path: PathId(reader.u8()?) },
+            LANE_FLOOR => Self::LaneFloor { lane: reader.varint_as("lane")?, floor: reader.u32()? },
+            CLOSE => Self::Close { reason: reader.u8()? },
+            CONTROL => Self::Control(Control::decode(reader)?),
+            kind if kind & DATAGRAM_MASK == DATAGRAM => {
+                Self::Datagram(Datagram::decode(kind, reader)?)
+            }
+            other => return Err(WireError::UnknownType(other)),
+        })
+    }
+}
+
+impl Ack {
+    fn encoded_len(&self) -> usize {
+        10 + self.ranges.encoded_len()
+            + varint_len(u64::from(self.delay_us))
+            + varint_len(u64::from(self.ecn_ce))
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[ACK, self.path.0]);
+        out.extend_from_slice(&self.received_at_us.to_le_bytes());
+        put_varint(u64::from(self.delay_us), out);
+        put_varint(u64::from(self.ecn_ce), out);
+        self.ranges.encode(out);
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+        Ok(Self {
+            path: PathId(reader.u8()?),
+            received_at_us: reader.u64()?,
+            delay_us: reader.varint_as("ack delay")?,
+            ecn_ce: reader.varint_as("ecn count")?,
+            ranges: AckRanges::decode(reader)?,
+        })
+    }
+}
+
+impl<'a> Control<'a> {
+    /// How far the number lies above the floor; the sender's floor is never above it.
+    fn above_floor(&self) -> u64 {
+        u64::from(self.lane_seq.wrapping_sub(self.floor))
+    }
+
+    fn encoded_len(&self) -> usize {
+        15 + varint_len(u64::from(self.lane))
+            + varint_len(self.above_floor())
+            + varint_len(u64::from(self.ttl_ms))
+            + varint_len(self.payload.len() as u64)
+            + self.payload.len()
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let delivery = encode_class(self.class) << CLASS_SHIFT | encode_order(self.order);
+        out.extend_from_slice(&[CONTROL, self.channel, delivery]);
+        out.extend_from_slice(&self.seq.to_le_bytes());
+        out.extend_from_slice(&self.lane_seq.to_le_bytes());
+        out.extend_from_slice(&self.submitted_us.to_le_bytes());
+        put_varint(u64::from(self.lane), out);
+        put_varint(self.above_floor(), out);
+        put_varint(u64::from(self.ttl_ms), out);
+        put_varint(self.payload.len() as u64, out);
+        out.extend_from_slice(self.payload);
+    }
+
+    fn decode(reader: &mut Reader<'a>) -> Result<Self, WireError> {
+        let channel = reader.u8()?;
+        let delivery = reader.u8()?;
+        let class = decode_class(delivery >> CLASS_SHIFT)?;
+        let order = decode_order(delivery & 3);
+        let seq = reader.u32()?;
+        let lane_seq = reader.u32()?;
+        let submitted_us = reader.u32()?;
+        let lane = reader.varint_as("lane")?;
+        let above_floor: u32 = reader.varint_as("floor")?;
+        let floor = lane_seq.wrapping_sub(above_floor);
+        let ttl_ms = reader.varint_as("time to live")?;
+        let len = reader.varint_as("payload length")?;
+        let payload = reader.take(len)?;
+        Ok(Self {
+            channel,
+            class,
+            order,
+            seq,
+            lane,
+            lane_seq,
+            floor,
+            ttl_ms,
+            submitted_us,
+            payload,
+        })
+    }
+}
+
+impl<'a> Datagram<'a> {
+    fn encoded_len(&self) -> usize {
+        5 + usize::from(self.channel != 0)
+            + if self.sequence.is_some() { 4 } else { 0 }
+            + varint_len(self.payload.len() as u64)
+            + self.payload.len()
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let mut kind = DATAGRAM | encode_class(self.class) << CLASS_SHIFT;
+        if self.channel != 0 {
+            kind |= WITH_CHANNEL;
+        }
+        if self.sequence.is_some() {
+            kind |= WITH_SEQUENCE;
+        }
+        out.push(kind);
+        if self.channel != 0 {
+            out.push(self.channel);
+        }
+        if let Some(sequence) = self.sequence {
+            out.extend_from_slice(&sequence.to_le_bytes());
+        }
+        out.extend_from_slice(&self.submitted_us.to_le_bytes());
+        put_varint(self.payload.len() as u64, out);
+        out.extend_from_slice(self.payload);
+    }
+
+    fn decode(kind: u8, reader: &mut Reader<'a>) -> Result<Self, WireError> {
+        let class = decode_class((kind & !DATAGRAM_MASK) >> CLASS_SHIFT)?;
+        let channel = if kind & WITH_CHANNEL != 0 { reader.u8()? } else { 0 };
+        let sequence = if kind & WITH_SEQUENCE != 0 { Some(reader.u32()?) } else { None };
+        let submitted_us = reader.u32()?;
+        let len = reader.varint_as("payload length")?;
+        let payload = reader.take(len)?;
+        Ok(Self { channel, class, sequence, submitted_us, payload })
+    }
+}
+
+/// Classes on the wire: three bits.
+fn encode_class(class: Class) -> u8 {
+    match class {
+        Class::Liveness => 0,
+        Class::Live => 1,
+        Class::Control => 2,
+        Class::Telemetry => 3,
+        Class::Message => 4,
+        Class::Bulk => 5,
+    }
+}
+
+fn decode_class(bits: u8) -> Result<Class, WireError> {
+    Ok(match bits {
+        0 => Class::Liveness,
+        1 => Class::Live,
+        2 => Class::Control,
+        3 => Class::Telemetry,
+        4 => Class::Message,
+        5 => Class::Bulk,
+        _ => return Err(WireError::Invalid("class")),
+    })
+}
+
+/// Orders on the wire: two bits.
+fn encode_order(order: Order) -> u8 {
+    match order {
+        Order::None => 0,
+        Order::Latest => 1,
+        Order::InOrder => 2,
+        Order::Sequenced => 3,
+    }
+}
+
+fn decode_order(bits: u8) -> Order {
+    match bits & 3 {
+        0 => Order::None,
+        1 => Order::Latest,
+        2 => Order::InOrder,
+        _ => Order::Sequenced,
+    }
+}
+
+/// Walks the frames of a datagram's plaintext; ends after the first error.
+#[derive(Clone, Debug)]
+pub(crate) struct Frames<'a> {
+    reader: Reader<'a>,
+}
+
+impl<'a> Frames<'a> {
+    /// Starts at the front of an opened datagram's plaintext.
+    pub(crate) fn new(plaintext: &'a [u8]) -> Self {
+        Self { reader: Reader::new(plaintext) }
+    }
+}
+
+impl<'a> Iterator for Frames<'a> {
+    type Item = Result<Frame<'a>, WireError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.reader.is_empty() {
+            return None;
+        }
+        let frame = Frame::decode(&mut self.reader);
+        if frame.is_err() {
+            self.reader = Reader::new(&[]);
+        }
+        Some(frame)
+    }
+}
+
+#[cfg(test)]
+#[path = "frame_tests.rs"]
+mod tests;

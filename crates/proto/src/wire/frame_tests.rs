@@ -1,0 +1,185 @@
+//! Properties of frames: they round-trip, and nonsense is an error or another frame, never more.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::limits::ACK_RANGES;
+
+const CLASSES: [Class; 6] =
+    [Class::Liveness, Class::Live, Class::Control, Class::Telemetry, Class::Message, Class::Bulk];
+const ORDERS: [Order; 4] = [Order::None, Order::Latest, Order::InOrder, Order::Sequenced];
+
+/// A frame that owns its payload; proptest needs values without a lifetime.
+#[derive(Clone, Debug)]
+struct Owned {
+    frame: Frame<'static>,
+    payload: Vec<u8>,
+}
+
+impl Owned {
+    fn frame(&self) -> Frame<'_> {
+        match self.frame.clone() {
+            Frame::Control(control) => {
+                Frame::Control(Control { payload: &self.payload, ..control })
+            }
+            Frame::Datagram(datagram) => {
+                Frame::Datagram(Datagram { payload: &self.payload, ..datagram })
+            }
+            other => other,
+        }
+    }
+}
+
+fn ack_ranges() -> impl Strategy<Value = AckRanges> {
+    let steps = prop::collection::vec((0_u64..1_000, 2_u64..70_000), 1..ACK_RANGES + 3);
+    (steps, 1_u64 << 30..1 << 48).prop_map(|(steps, top)| {
+        let mut high = top;
+        let ranges = steps.into_iter().map(|(len, gap)| {
+            let range = high - len..=high;
+            high = high - len - gap;
+            range
+        });
+        AckRanges::from_descending(ranges.collect::<Vec<_>>()).expect("at least one")
+    })
+}
+
+fn ack() -> impl Strategy<Value = Frame<'static>> {
+    (any::<u8>(), ack_ranges(), any::<u64>(), any::<u32>(), any::<u32>()).prop_map(
+        |(path, ranges, received_at_us, delay_us, ecn_ce)| {
+            Frame::Ack(Ack { path: PathId(path), ranges, received_at_us, delay_us, ecn_ce })
+        },
+    )
+}
+
+fn control() -> impl Strategy<Value = Frame<'static>> {
+    let places = (any::<u32>(), any::<u16>(), any::<u32>(), any::<u32>());
+    let kinds = (any::<u8>(), 0..6_usize, 0..4_usize, any::<u16>(), any::<u32>());
+    (places, kinds).prop_map(|((seq, lane, lane_seq, floor), kinds)| {
+        let (channel, class, order, ttl_ms, submitted_us) = kinds;
+        Frame::Control(Control {
+            channel,
+            class: CLASSES[class],
+            order: ORDERS[order],
+            seq,
+            lane,
+            lane_seq,
+            floor,
+            ttl_ms,
+            submitted_us,
+            payload: &[],
+        })
+    })
+}
+
+fn datagram() -> impl Strategy<Value = Frame<'static>> {
+    (any::<u8>(), 0..6_usize, any::<Option<u32>>(), any::<u32>()).prop_map(
+        |(channel, class, sequence, submitted_us)| {
+            let class = CLASSES[class];
+            Frame::Datagram(Datagram { channel, class, sequence, submitted_us, payload: &[] })
+        },
+    )
+}
+
+fn frame() -> impl Strategy<Value = Owned> {
+    let frame = prop_oneof![
+        (1..2_000_usize).prop_map(Frame::Padding),
+        Just(Frame::Ping),
+        ack(),
+        any::<u64>().prop_map(|token| Frame::PathChallenge { token }),
+        any::<u64>().prop_map(|token| Frame::PathResponse { token }),
+        any::<u8>().prop_map(|path| Frame::PathClose { path: PathId(path) }),
+        control(),
+        any::<(u16, u32)>().prop_map(|(lane, floor)| Frame::LaneFloor { lane, floor }),
+        datagram(),
+        any::<u8>().prop_map(|reason| Frame::Close { reason }),
+    ];
+    let payload = prop::collection::vec(any::<u8>(), 0..300);
+    (frame, payload).prop_map(|(frame, payload)| Owned { frame, payload })
+}
+
+fn encode(frames: &[Owned]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for owned in frames {
+        let before = bytes.len();
+        owned.frame().encode(&mut bytes);
+        assert_eq!(bytes.len() - before, owned.frame().encoded_len());
+    }
+    bytes
+}
+
+/// Adds up neighbouring padding, as decoding does.
+fn melted(frames: &[Owned]) -> Vec<Frame<'_>> {
+    let mut melted: Vec<Frame<'_>> = Vec::new();
+    for owned in frames {
+        match (melted.last_mut(), owned.frame()) {
+            (Some(Frame::Padding(len)), Frame::Padding(more)) => *len += more,
+            (_, frame) => melted.push(frame),
+        }
+    }
+    melted
+}
+
+proptest! {
+    #[test]
+    fn frames_round_trip(frames in prop::collection::vec(frame(), 0..8)) {
+        let bytes = encode(&frames);
+        let decoded: Result<Vec<_>, _> = Frames::new(&bytes).collect();
+        prop_assert_eq!(decoded.expect("what we wrote"), melted(&frames));
+    }
+
+    #[test]
+    fn a_truncated_frame_is_an_error(owned in frame()) {
+        let bytes = encode(std::slice::from_ref(&owned));
+        prop_assume!(!matches!(owned.frame, Frame::Padding(_)));
+        for len in 1..bytes.len() {
+            let mut frames = Frames::new(&bytes[..len]);
+            prop_assert_eq!(frames.next(), Some(Err(WireError::Truncated)));
+            prop_assert_eq!(frames.next(), None);
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_gives_at_most_other_frames_that_encode_again(
+        owned in frame(),
+        flips in prop::collection::vec(any::<prop::sample::Index>(), 1..4),
+    ) {
+        let mut bytes = encode(std::slice::from_ref(&owned));
+        for flip in flips {
+            let bit = flip.index(bytes.len() * 8);
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        decoded_frames_encode_again(&bytes);
+    }
+
+    #[test]
+    fn garbage_never_panics_and_never_yields_more_frames_than_bytes(
+        bytes in prop::collection::vec(any::<u8>(), 0..2_000),
+    ) {
+        prop_assert!(Frames::new(&bytes).count() <= bytes.len());
+        decoded_frames_encode_again(&bytes);
+    }
+}
+
+/// What was accepted means the same when it is written anew.
+fn decoded_frames_encode_again(bytes: &[u8]) {
+    for frame in Frames::new(bytes).map_while(Result::ok) {
+        let mut again = Vec::new();
+        frame.encode(&mut again);
+        assert_eq!(again.len(), frame.encoded_len());
+        assert_eq!(Frames::new(&again).next(), Some(Ok(frame)));
+    }
+}
+
+#[test]
+fn a_bulk_packet_of_the_tunnel_costs_seven_bytes() {
+    let datagram = Datagram {
+        channel: 0,
+        class: Class::Bulk,
+        sequence: None,
+        submitted_us: 1,
+        payload: &[0; 1_300],
+    };
+    assert_eq!(Frame::Datagram(datagram).encoded_len() - 1_300, 7);
+    let ordered = Datagram { sequence: Some(9), ..datagram };
+    assert_eq!(Frame::Datagram(ordered).encoded_len() - 1_300, 11);
+}
