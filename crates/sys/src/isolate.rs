@@ -1,0 +1,164 @@
+//! Moves a whole program into namespaces of its own, so that nothing it starts outlives it.
+//!
+//! Not the network part: `netns` makes network namespaces, and can, once the program owns the user
+//! namespace that this module makes for a user without privileges. Runs first thing in `main`.
+//!
+//! The program forks. The first process stays outside and only passes signals in and the exit
+//! status out; the second becomes process 1 of a new process namespace and goes on with `main`.
+//! When the first dies of whatever reason the kernel kills the second, and with process 1 every
+//! process below it, however it was started; with the last process go its network namespaces and
+//! their links.
+
+use std::ffi::c_int;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// Signals that are passed on to the program inside.
+const FORWARDED: [c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+
+/// Says under which privileges the program goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Privileges {
+    /// The machine's root: real-time scheduling is to be had.
+    Root,
+    /// Root of a user namespace of its own: owns its network namespaces, nothing else.
+    UserNamespace,
+}
+
+/// Continues the program as process 1 of a process namespace of its own, as root of a user namespace
+/// where it is not privileged already.
+///
+/// Returns in the inner process only; the outer one ends with the inner one's exit status.
+///
+/// # Errors
+///
+/// Says what the machine forbids and what to do about it.
+///
+/// # Panics
+///
+/// When the process has more than one thread: the kernel would refuse, and other threads would be
+/// missing after the fork.
+pub fn isolate() -> io::Result<Privileges> {
+    let threads = fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
+    assert!(threads == 1, "isolate() must run before the first thread starts");
+    let privileges = leave_process_namespace()?;
+    become_inner_process()?;
+    Ok(privileges)
+}
+
+fn leave_process_namespace() -> io::Result<Privileges> {
+    // A container's root may lack the capability: then it takes the same way as an ordinary user.
+    if unshare(libc::CLONE_NEWPID | libc::CLONE_NEWNET).is_ok() {
+        return Ok(Privileges::Root);
+    }
+    // SAFETY: these calls cannot fail and have no preconditions.
+    let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
+    unshare(libc::CLONE_NEWUSER).map_err(explain_refusal)?;
+    fs::write("/proc/self/setgroups", "deny").map_err(explain_refusal)?;
+    fs::write("/proc/self/uid_map", format!("0 {uid} 1")).map_err(explain_refusal)?;
+    fs::write("/proc/self/gid_map", format!("0 {gid} 1")).map_err(explain_refusal)?;
+    unshare(libc::CLONE_NEWPID | libc::CLONE_NEWNET).map_err(explain_refusal)?;
+    Ok(Privileges::UserNamespace)
+}
+
+fn explain_refusal(error: io::Error) -> io::Error {
+    let reason = if flag_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
+        "AppArmor restricts unprivileged user namespaces here: run it as root, or allow them with \
+         `sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`"
+    } else if flag_is("/proc/sys/kernel/unprivileged_userns_clone", "0") {
+        "unprivileged user namespaces are switched off here: run it as root, or allow them with \
+         `sysctl -w kernel.unprivileged_userns_clone=1`"
+    } else {
+        "neither privileges nor unprivileged user namespaces here: run it as root, outside a \
+         container that forbids namespaces"
+    };
+    io::Error::new(error.kind(), format!("make a namespace: {error}; {reason}"))
+}
+
+fn flag_is(path: &str, value: &str) -> bool {
+    fs::read_to_string(Path::new(path)).is_ok_and(|text| text.trim() == value)
+}
+
+fn unshare(flags: c_int) -> io::Result<()> {
+    // SAFETY: takes no pointers; the process has one thread, as its caller asserted.
+    if unsafe { libc::unshare(flags) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Forks; the parent stays behind as `stand_by`, the child returns.
+fn become_inner_process() -> io::Result<()> {
+    let mut watched = FORWARDED.to_vec();
+    watched.push(libc::SIGCHLD);
+    let set = signal_set(&watched);
+    let mut pipe = [0; 2];
+    // SAFETY: both pointers are valid for the call; the masks are initialised sets. The process has
+    // one thread, so the child of the fork may go on running ordinary code.
+    unsafe {
+        let mut before = signal_set(&[]);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &set, &mut before);
+        if libc::pipe2(pipe.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        match libc::fork() {
+            -1 => Err(io::Error::last_os_error()),
+            0 => {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                libc::close(pipe[1]);
+                exit_if_orphaned(pipe[0]);
+                libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+                Ok(())
+            }
+            child => {
+                libc::close(pipe[0]);
+                stand_by(child, &set)
+            }
+        }
+    }
+}
+
+/// Ends the process where its parent died before it asked to be told of that.
+fn exit_if_orphaned(parent_pipe: c_int) {
+    let mut poll = libc::pollfd { fd: parent_pipe, events: libc::POLLIN, revents: 0 };
+    // SAFETY: `poll` is one valid entry; `_exit` never returns.
+    unsafe {
+        if libc::poll(&mut poll, 1, 0) > 0 {
+            libc::_exit(1);
+        }
+        libc::close(parent_pipe);
+    }
+}
+
+/// Passes signals to the child until it ends, then ends with its status.
+fn stand_by(child: libc::pid_t, set: &libc::sigset_t) -> ! {
+    loop {
+        let (mut signal, mut status) = (0, 0);
+        // SAFETY: all pointers are valid for the calls; `child` is our own and not yet waited for.
+        unsafe {
+            libc::sigwait(set, &mut signal);
+            if signal != libc::SIGCHLD {
+                libc::kill(child, signal);
+            } else if libc::waitpid(child, &mut status, libc::WNOHANG) == child {
+                let code = if libc::WIFEXITED(status) {
+                    libc::WEXITSTATUS(status)
+                } else {
+                    // The shell's convention for a death by signal.
+                    128 + libc::WTERMSIG(status)
+                };
+                libc::_exit(code);
+            }
+        }
+    }
+}
+
+/// Makes a kernel signal set of the given numbers.
+fn signal_set(numbers: &[i32]) -> libc::sigset_t {
+    // SAFETY: `sigset_t` is plain data; `sigemptyset` initialises it, `sigaddset` gets valid numbers.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        for &number in numbers {
+            libc::sigaddset(&mut set, number);
+        }
+        set
+    }
+}

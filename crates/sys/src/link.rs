@@ -1,0 +1,155 @@
+//! Virtual Ethernet links between network namespaces, set up as an emulator needs them.
+//!
+//! Not routing and not the emulation itself. `lab` makes one link per end of an emulated hop: one
+//! end in a host's namespace, the other in the emulator's, where `packet_ring` picks the frames up.
+
+use std::ffi::CString;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, AsRawFd};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+
+use crate::netns::Namespace;
+use crate::rtnetlink::{Request, call, interface_message};
+
+/// An Ethernet address.
+pub type MacAddress = [u8; 6];
+
+// linux/veth.h and linux/if_link.h; libc has no VETH_INFO_PEER.
+const VETH_INFO_PEER: i32 = 1;
+const NEW_LINK: i32 = libc::RTM_NEWLINK as i32;
+const NEW_ADDRESS: i32 = libc::RTM_NEWADDR as i32;
+const NEW_NEIGHBOUR: i32 = libc::RTM_NEWNEIGH as i32;
+const CREATE: i32 = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+
+// linux/ethtool.h: the old single-flag commands, which every kernel since 2.6 knows.
+const SET_TX_CHECKSUM: u32 = 0x17;
+const SET_SCATTER_GATHER: u32 = 0x19;
+const SET_TSO: u32 = 0x1f;
+const SET_GSO: u32 = 0x24;
+const SET_GRO: u32 = 0x2c;
+const SIOCETHTOOL: u32 = 0x8946;
+
+/// Describes one end of a virtual Ethernet link.
+#[derive(Clone, Copy, Debug)]
+pub struct VethEnd<'a> {
+    /// The interface's name there: 1 to 15 bytes without space and slash.
+    pub name: &'a str,
+    /// The interface's Ethernet address.
+    pub mac: MacAddress,
+    /// The namespace that it lives in.
+    pub namespace: &'a Namespace,
+}
+
+/// Makes a virtual Ethernet link; both ends are down and without addresses.
+///
+/// `mtu` is the longest IP packet in bytes. The link vanishes with the namespace of either end.
+pub fn create_veth(one: &VethEnd<'_>, other: &VethEnd<'_>, mtu: u32) -> io::Result<()> {
+    let describe = |request: Request, end: &VethEnd<'_>| {
+        let fd = end.namespace.as_fd().as_raw_fd();
+        request
+            .text(i32::from(libc::IFLA_IFNAME), end.name)
+            .attribute(i32::from(libc::IFLA_ADDRESS), &end.mac)
+            .attribute(i32::from(libc::IFLA_MTU), &mtu.to_ne_bytes())
+            .attribute(i32::from(libc::IFLA_NET_NS_FD), &fd.to_ne_bytes())
+    };
+    let request = Request::new(NEW_LINK, CREATE).fixed(&interface_message(0, 0));
+    let request = describe(request, one).nest(i32::from(libc::IFLA_LINKINFO), |info| {
+        info.text(i32::from(libc::IFLA_INFO_KIND), "veth").nest(
+            i32::from(libc::IFLA_INFO_DATA),
+            |data| {
+                data.nest(VETH_INFO_PEER, |peer| {
+                    describe(peer.fixed(&interface_message(0, 0)), other)
+                })
+            },
+        )
+    });
+    call(request)
+        .map_err(|error| named(&format!("make the link {}–{}", one.name, other.name), error))
+}
+
+/// Switches the interface on, in the calling thread's namespace.
+pub fn set_up(name: &str) -> io::Result<()> {
+    let message = interface_message(index(name)?, libc::IFF_UP);
+    call(Request::new(NEW_LINK, 0).fixed(&message))
+        .map_err(|error| named(&format!("switch {name} on"), error))
+}
+
+/// Gives the interface an address, in the calling thread's namespace.
+pub fn add_address(name: &str, address: Ipv4Addr, prefix: u8) -> io::Result<()> {
+    // ifaddrmsg: family, prefix length, flags, scope (0, the whole world), interface.
+    let mut message = [libc::AF_INET as u8, prefix, 0, 0, 0, 0, 0, 0];
+    message[4..8].copy_from_slice(&index(name)?.to_ne_bytes());
+    let request = Request::new(NEW_ADDRESS, CREATE)
+        .fixed(&message)
+        .attribute(i32::from(libc::IFA_LOCAL), &address.octets())
+        .attribute(i32::from(libc::IFA_ADDRESS), &address.octets());
+    call(request).map_err(|error| named(&format!("add {address}/{prefix} to {name}"), error))
+}
+
+/// Tells the interface for good which Ethernet address a neighbour has, so that nobody need ask.
+pub fn add_neighbour(name: &str, address: Ipv4Addr, mac: MacAddress) -> io::Result<()> {
+    // ndmsg: family, three bytes of padding, interface, state u16, flags u8, type u8.
+    let mut message = [libc::AF_INET as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    message[4..8].copy_from_slice(&index(name)?.to_ne_bytes());
+    message[8..10].copy_from_slice(&libc::NUD_PERMANENT.to_ne_bytes());
+    let request = Request::new(NEW_NEIGHBOUR, libc::NLM_F_CREATE | libc::NLM_F_REPLACE)
+        .fixed(&message)
+        .attribute(i32::from(libc::NDA_DST), &address.octets())
+        .attribute(i32::from(libc::NDA_LLADDR), &mac);
+    call(request).map_err(|error| named(&format!("add neighbour {address} to {name}"), error))
+}
+
+/// Switches segmentation, receive and checksum offloads of the interface off, in the calling
+/// thread's namespace.
+///
+/// Frames then leave it as they would appear on a cable: one packet each, with a checksum that is
+/// right. What reads and re-sends frames, or flips bits in them, depends on both.
+pub fn disable_offloads(name: &str) -> io::Result<()> {
+    // Segmentation before what it builds on; the kernel would drop it silently otherwise.
+    for command in [SET_TSO, SET_GSO, SET_GRO, SET_SCATTER_GATHER, SET_TX_CHECKSUM] {
+        set_ethernet_flag(name, command, 0)
+            .map_err(|error| named(&format!("switch the offloads of {name} off"), error))?;
+    }
+    Ok(())
+}
+
+/// Returns the number of an interface of the calling thread's namespace.
+pub fn index(name: &str) -> io::Result<u32> {
+    let socket = any_socket()?;
+    rustix::net::netdevice::name_to_index(&socket, name)
+        .map_err(|error| named(&format!("find the interface {name}"), error.into()))
+}
+
+fn set_ethernet_flag(name: &str, command: u32, value: u32) -> io::Result<()> {
+    #[repr(C)]
+    struct EthernetValue {
+        command: u32,
+        value: u32,
+    }
+    let socket = any_socket()?;
+    let text = CString::new(name)?;
+    let mut data = EthernetValue { command, value };
+    // SAFETY: `ifreq` is plain data for which all zeroes is a valid value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(text.as_bytes().iter().take(15)) {
+        *to = *from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_data = (&raw mut data).cast();
+    // SAFETY: `request` is a valid `ifreq` whose data points at `ethtool_value`, as the commands of
+    // this module want; both outlive the call.
+    match unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &mut request) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn any_socket() -> io::Result<std::os::fd::OwnedFd> {
+    let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
+    Ok(rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None)?)
+}
+
+fn named(operation: &str, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{operation}: {error}"))
+}

@@ -1,0 +1,149 @@
+//! A thread's claim on a processor, and what it got of it.
+//!
+//! Not a scheduler of our own: it asks the kernel for real-time priority or the next best thing,
+//! and reads the kernel's accounts of waiting. The emulator asks at its start and judges itself by
+//! the accounts at its end.
+
+use std::fs;
+use std::io;
+use std::time::Duration;
+
+/// Slice asked for where real-time priority is not to be had: the kernel's shortest. The fair
+/// scheduler lets a waking thread of short slices go before running ones of long slices.
+const SHORT_SLICE: Duration = Duration::from_micros(100);
+/// How often the kernel's processor accounts tick: USER_HZ, fixed at 100 on Linux.
+const ACCOUNT_TICK: Duration = Duration::from_millis(10);
+
+/// How the kernel schedules a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheduling {
+    /// SCHED_FIFO: runs whenever it wants to, before every ordinary thread.
+    Fifo,
+    /// The fair scheduler with a short slice: wakes early, shares with ordinary threads.
+    ShortSlice,
+    /// The fair scheduler as for everybody.
+    Fair,
+}
+
+/// Gives the calling thread SCHED_FIFO at `priority` (1 to 99) or, without the right to it, the
+/// shortest slice of the fair scheduler; says which it got.
+pub fn prefer_realtime(priority: i32) -> Scheduling {
+    let parameters = libc::sched_param { sched_priority: priority };
+    // Children must not inherit it: a busy child would take the machine.
+    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: the pointer is valid for the call; 0 is the calling thread.
+    if unsafe { libc::sched_setscheduler(0, policy, &parameters) } == 0 {
+        return Scheduling::Fifo;
+    }
+    match set_slice(SHORT_SLICE) {
+        Ok(()) => Scheduling::ShortSlice,
+        Err(_) => Scheduling::Fair,
+    }
+}
+
+/// Asks the fair scheduler for `slice` (Linux 6.12; earlier kernels ignore it).
+fn set_slice(slice: Duration) -> io::Result<()> {
+    // SAFETY: `sched_attr` is plain data for which all zeroes is a valid value.
+    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
+    attributes.size = size_of::<libc::sched_attr>() as u32;
+    attributes.sched_policy = libc::SCHED_OTHER as u32;
+    attributes.sched_runtime = slice.as_nanos() as u64;
+    // SAFETY: the pointer is valid for the call and the structure says its own size.
+    match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Sets by how much the kernel may prolong the calling thread's sleeps to merge wake-ups.
+///
+/// The default is 50 µs; a thread with SCHED_FIFO has none in any case.
+pub fn set_timer_slack(slack: Duration) -> io::Result<()> {
+    // Zero would mean "the default again".
+    let nanos = slack.as_nanos().clamp(1, u128::from(u32::MAX)) as libc::c_ulong;
+    // SAFETY: takes no pointers; affects this thread alone.
+    match unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, nanos, 0, 0, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// What a thread got of the processors since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadAccount {
+    /// Time it ran.
+    pub ran: Duration,
+    /// Time it was ready to run and had to wait for a processor.
+    pub waited: Duration,
+}
+
+impl ThreadAccount {
+    /// Reads the calling thread's account; `None` where the kernel keeps none.
+    pub fn read() -> Option<Self> {
+        let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+        let mut fields = text.split_ascii_whitespace().map(str::parse);
+        let (ran, waited) = (fields.next()?.ok()?, fields.next()?.ok()?);
+        Some(Self { ran: Duration::from_nanos(ran), waited: Duration::from_nanos(waited) })
+    }
+}
+
+/// What the whole machine suffered since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MachineAccount {
+    /// Time in which some task waited for a processor (`/proc/pressure/cpu`); `None` where the
+    /// kernel does not say.
+    pub pressure: Option<Duration>,
+    /// Processor time that the hypervisor gave to others, summed over processors.
+    pub stolen: Option<Duration>,
+}
+
+impl MachineAccount {
+    /// Reads the machine's accounts.
+    pub fn read() -> Self {
+        let pressure = fs::read_to_string("/proc/pressure/cpu").ok();
+        let stat = fs::read_to_string("/proc/stat").ok();
+        Self {
+            pressure: pressure.as_deref().and_then(pressure_total),
+            stolen: stat.as_deref().and_then(stolen_total),
+        }
+    }
+}
+
+fn pressure_total(text: &str) -> Option<Duration> {
+    let line = text.lines().find(|line| line.starts_with("some "))?;
+    let total = line.split_ascii_whitespace().find_map(|field| field.strip_prefix("total="))?;
+    Some(Duration::from_micros(total.parse().ok()?))
+}
+
+fn stolen_total(text: &str) -> Option<Duration> {
+    // user nice system idle iowait irq softirq steal …, in ticks: proc(5).
+    let line = text.lines().find(|line| line.starts_with("cpu "))?;
+    let ticks: u32 = line.split_ascii_whitespace().nth(8)?.parse().ok()?;
+    Some(ACCOUNT_TICK * ticks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_are_read_as_the_kernel_writes_them() {
+        let text = "some avg10=1.70 avg60=1.11 avg300=0.62 total=9578658\nfull avg10=0.00 total=0";
+        assert_eq!(pressure_total(text), Some(Duration::from_micros(9_578_658)));
+        let text = "cpu  96365 0 20 300 4 5 6 70 8 9\ncpu0 1 2 3 4 5 6 7 8 9 10";
+        assert_eq!(stolen_total(text), Some(Duration::from_millis(700)));
+        assert_eq!((pressure_total(""), stolen_total("cpu 1 2")), (None, None));
+    }
+
+    #[test]
+    fn a_thread_that_works_has_run() {
+        let Some(before) = ThreadAccount::read() else {
+            println!("SKIPPED: a_thread_that_works_has_run: this kernel keeps no schedstat");
+            return;
+        };
+        let sum: u64 = (0..20_000_000_u64).fold(0, |sum, x| std::hint::black_box(sum ^ x));
+        std::hint::black_box(sum);
+        let after = ThreadAccount::read().expect("was readable before");
+        assert!(after.ran > before.ran);
+    }
+}
