@@ -41,7 +41,7 @@ impl Rng {
 
     /// Draws uniformly from 0..`bound`; `bound` 0 gives 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        (u128::from(self.next_u64()) * u128::from(bound) >> 64) as u64
+        ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
     /// Draws from the standard normal distribution (Box–Muller).

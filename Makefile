@@ -1,0 +1,53 @@
+# The commands of this repository. `make` alone lists them.
+#
+# Everything is plain cargo below: this file adds what a fresh machine lacks (scripts/setup says what it
+# installs, and asks for sudo only where apt needs it) and keeps the flags in one place.
+
+TARGET ?= $(or $(CARGO_TARGET_DIR),target)
+CARGO ?= cargo
+FUZZ_SECONDS ?= 20
+
+.PHONY: list demo test lint docs fuzz setup install clean
+
+list:
+	@echo 'make demo     set up, build and fly the demonstration: two daemons, two bad links, a table and a picture'
+	@echo 'make test     set up and run every test; ends with "N passed, N failed, N skipped"'
+	@echo 'make lint     rustfmt, clippy, rustdoc and tidy, all without a warning'
+	@echo 'make docs     the documentation of the crates, below $(TARGET)/doc'
+	@echo 'make fuzz     every fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS) s) each'
+	@echo 'make setup    install what the above need, nothing else'
+	@echo 'make install  build and install fulmar and fulmar-lab (cargo install)'
+
+demo:
+	@scripts/setup demo
+	$(CARGO) build --release --locked -p fulmar -p fulmar-lab
+	$(TARGET)/release/fulmar-lab demo
+
+test:
+	@scripts/setup test
+	@scripts/test
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked
+	$(CARGO) run --quiet --locked -p tidy
+
+docs:
+	$(CARGO) doc --workspace --no-deps --locked
+	@echo 'open $(TARGET)/doc/fulmar_proto/index.html'
+
+fuzz:
+	@scripts/setup fuzz
+	@scripts/fuzz $(FUZZ_SECONDS)
+
+setup:
+	@scripts/setup all
+
+install:
+	@scripts/setup build
+	$(CARGO) install --locked --path crates/fulmar
+	$(CARGO) install --locked --path crates/lab
+
+clean:
+	$(CARGO) clean
