@@ -1,0 +1,167 @@
+//! A scenario: the hosts, their clocks, and the links between them, as plain data.
+//!
+//! `parse.rs` reads it from TOML; a test may as well write it down in Rust. The addresses of the
+//! hosts follow from the order of the links, so that world and emulator agree on them.
+
+mod parse;
+mod section;
+
+pub use section::ScenarioError;
+
+use crate::clock::ClockModel;
+use crate::link::LinkModel;
+use std::net::Ipv4Addr;
+
+/// The most links of a scenario: each has a /24 network of its own in 10.77.0.0/16.
+pub const MAX_LINKS: usize = 256;
+
+/// The most hosts of a scenario: as many as a /24 network has addresses.
+pub const MAX_HOSTS: usize = 254;
+
+/// Hosts, clocks and links: everything that world and emulator need to know.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// What logs and figures call it.
+    pub name: String,
+    /// How long a run lasts.
+    pub seconds: f64,
+    /// The seed of a run that is given no other.
+    pub seed: u64,
+    /// The hosts.
+    pub hosts: Vec<HostModel>,
+    /// The links, each between two hosts.
+    pub links: Vec<LinkPair>,
+}
+
+/// One emulated host.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HostModel {
+    /// What logs, figures and network namespaces call it.
+    pub name: String,
+    /// Its clock against virtual time.
+    pub clock: ClockModel,
+}
+
+/// A link between two hosts with its two directions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkPair {
+    /// What logs, figures and interfaces call it.
+    pub name: String,
+    /// The place of the first host in [`Scenario::hosts`].
+    pub a: usize,
+    /// The place of the second host in [`Scenario::hosts`].
+    pub b: usize,
+    /// From `a` to `b`.
+    pub up: LinkModel,
+    /// From `b` to `a`.
+    pub down: LinkModel,
+}
+
+/// The direction in which a packet travels over a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    /// From the host that the scenario names first.
+    Up,
+    /// To the host that the scenario names first.
+    Down,
+}
+
+impl Direction {
+    /// Both directions.
+    pub const BOTH: [Self; 2] = [Self::Up, Self::Down];
+
+    /// Returns the word for logs and scenario files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Down => "down",
+        }
+    }
+}
+
+/// A host's end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// The link's place in [`Scenario::links`].
+    pub link: usize,
+    /// The direction of what the host sends on it.
+    pub sends: Direction,
+    /// The host's address on it; the network is a /24.
+    pub address: Ipv4Addr,
+}
+
+impl Scenario {
+    /// Makes a scenario without links that lasts `seconds`, for code that writes one down.
+    pub fn new(name: &str, seconds: f64) -> Self {
+        Self { name: name.to_owned(), seconds, seed: 1, hosts: Vec::new(), links: Vec::new() }
+    }
+
+    /// Adds a link with the same model in both directions, and its hosts where they are new.
+    pub fn link(mut self, name: &str, a: &str, b: &str, model: &LinkModel) -> Self {
+        let (a, b) = (self.host_or_new(a), self.host_or_new(b));
+        let (up, down) = (model.clone(), model.clone());
+        self.links.push(LinkPair { name: name.to_owned(), a, b, up, down });
+        self
+    }
+
+    /// Reads a scenario that refers to no trace files; `file` is its name for error messages.
+    ///
+    /// # Errors
+    /// What is wrong with the text, with file, line and key.
+    pub fn from_toml(text: &str, file: &str) -> Result<Self, ScenarioError> {
+        parse::scenario(text, file)
+    }
+
+    /// Returns the place of the host called `name` in [`Scenario::hosts`].
+    pub fn host(&self, name: &str) -> Option<usize> {
+        self.hosts.iter().position(|host| host.name == name)
+    }
+
+    /// Returns the interfaces of a host, in the order of the links.
+    ///
+    /// Link number n has the network 10.77.n.0/24; its first host is number 1 in it, its second
+    /// host number 2.
+    pub fn interfaces(&self, host: usize) -> Vec<Interface> {
+        let mut interfaces = Vec::new();
+        for (link, pair) in self.links.iter().enumerate() {
+            if pair.a == host {
+                interfaces.push(Interface { link, sends: Direction::Up, address: number(link, 1) });
+            }
+            if pair.b == host {
+                let address = number(link, 2);
+                interfaces.push(Interface { link, sends: Direction::Down, address });
+            }
+        }
+        interfaces
+    }
+
+    fn host_or_new(&mut self, name: &str) -> usize {
+        self.host(name).unwrap_or_else(|| {
+            self.hosts.push(HostModel { name: name.to_owned(), ..HostModel::default() });
+            self.hosts.len() - 1
+        })
+    }
+}
+
+fn number(link: usize, host: u8) -> Ipv4Addr {
+    assert!(link < MAX_LINKS, "a scenario has at most {MAX_LINKS} links");
+    Ipv4Addr::new(10, 77, link as u8, host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_follow_from_the_order_of_the_links() {
+        let model = LinkModel::default();
+        let scenario = Scenario::new("s", 1.0)
+            .link("wifi", "drone", "station", &model)
+            .link("lte", "station", "drone", &model);
+        let station = scenario.interfaces(1);
+        assert_eq!(station[0].address, Ipv4Addr::new(10, 77, 0, 2));
+        assert_eq!(station[0].sends, Direction::Down);
+        assert_eq!(station[1].address, Ipv4Addr::new(10, 77, 1, 1));
+        assert_eq!(station[1].sends, Direction::Up);
+    }
+}
