@@ -4,10 +4,21 @@
 //! what to send, when and over which path is settled above, in `proto`, `fulmar` and `lab`. Each
 //! module wraps one facility; none keeps state beyond the file descriptors it owns.
 
+pub mod clock;
+pub mod entropy;
+pub mod interfaces;
 pub mod isolate;
 pub mod link;
+mod netlink_dump;
 pub mod netns;
+pub mod notify;
 pub mod packet_ring;
+pub mod poller;
 pub mod realtime;
 mod rtnetlink;
+pub mod sandbox;
+pub mod serial;
+pub mod signals;
+pub mod tun;
+pub mod udp;
 pub mod wall_clock;

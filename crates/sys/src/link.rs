@@ -5,7 +5,7 @@
 
 use std::ffi::CString;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
@@ -20,6 +20,7 @@ pub type MacAddress = [u8; 6];
 const VETH_INFO_PEER: i32 = 1;
 const NEW_LINK: i32 = libc::RTM_NEWLINK as i32;
 const NEW_ADDRESS: i32 = libc::RTM_NEWADDR as i32;
+const NEW_ROUTE: i32 = libc::RTM_NEWROUTE as i32;
 const NEW_NEIGHBOUR: i32 = libc::RTM_NEWNEIGH as i32;
 const CREATE: i32 = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
 
@@ -77,15 +78,36 @@ pub fn set_up(name: &str) -> io::Result<()> {
 }
 
 /// Gives the interface an address, in the calling thread's namespace.
-pub fn add_address(name: &str, address: Ipv4Addr, prefix: u8) -> io::Result<()> {
-    // ifaddrmsg: family, prefix length, flags, scope (0, the whole world), interface.
-    let mut message = [libc::AF_INET as u8, prefix, 0, 0, 0, 0, 0, 0];
+pub fn add_address(name: &str, address: impl Into<IpAddr>, prefix: u8) -> io::Result<()> {
+    let address = address.into();
+    // ifaddrmsg: family, prefix length, flags, scope (0, the whole world), interface. Nobody else
+    // can have the address on these links: it is usable at once, without asking the neighbours.
+    let mut message = [family(address), prefix, libc::IFA_F_NODAD as u8, 0, 0, 0, 0, 0];
     message[4..8].copy_from_slice(&index(name)?.to_ne_bytes());
     let request = Request::new(NEW_ADDRESS, CREATE)
         .fixed(&message)
-        .attribute(i32::from(libc::IFA_LOCAL), &address.octets())
-        .attribute(i32::from(libc::IFA_ADDRESS), &address.octets());
+        .attribute(i32::from(libc::IFA_LOCAL), &octets(address))
+        .attribute(i32::from(libc::IFA_ADDRESS), &octets(address));
     call(request).map_err(|error| named(&format!("add {address}/{prefix} to {name}"), error))
+}
+
+/// Routes a prefix to the interface, in the calling thread's namespace; a route that exists is no
+/// error.
+pub fn add_route(name: &str, address: IpAddr, prefix: u8) -> io::Result<()> {
+    let scope = if address.is_ipv4() { libc::RT_SCOPE_LINK } else { libc::RT_SCOPE_UNIVERSE };
+    // rtmsg: family, prefix length of destination and source, type of service, table, who made
+    // it, scope, type, flags u32.
+    let (table, origin) = (libc::RT_TABLE_MAIN, libc::RTPROT_STATIC);
+    let kind = libc::RTN_UNICAST;
+    let message = [family(address), prefix, 0, 0, table, origin, scope, kind, 0, 0, 0, 0];
+    let request = Request::new(NEW_ROUTE, CREATE)
+        .fixed(&message)
+        .attribute(i32::from(libc::RTA_DST), &octets(address))
+        .attribute(i32::from(libc::RTA_OIF), &index(name)?.to_ne_bytes());
+    match call(request) {
+        Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),
+        done => done.map_err(|error| named(&format!("route {address}/{prefix} to {name}"), error)),
+    }
 }
 
 /// Tells the interface for good which Ethernet address a neighbour has, so that nobody need ask.
@@ -142,6 +164,17 @@ fn set_ethernet_flag(name: &str, command: u32, value: u32) -> io::Result<()> {
     match unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &mut request) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn family(address: IpAddr) -> u8 {
+    if address.is_ipv4() { libc::AF_INET as u8 } else { libc::AF_INET6 as u8 }
+}
+
+fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
     }
 }
 

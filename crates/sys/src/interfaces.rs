@@ -1,0 +1,146 @@
+//! The network interfaces of this host, and a descriptor that tells when they change.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use crate::netlink_dump::{Listener, attributes, u32_at};
+
+/// Size of `ifinfomsg`, which begins every message about a link.
+const LINK_HEADER: usize = 16;
+/// Size of `ifaddrmsg`, which begins every message about an address.
+const ADDRESS_HEADER: usize = 8;
+
+/// Shows an interface at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// The kernel's number; a new one when the interface is created again.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// Whether it is switched on and has a carrier.
+    pub running: bool,
+    /// Its addresses, sorted; link-local IPv6 ones are left out.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// Tells when interfaces come, go, or change their carrier or addresses.
+#[derive(Debug)]
+pub struct InterfaceWatch(Listener);
+
+impl InterfaceWatch {
+    /// Subscribes to the kernel's announcements.
+    ///
+    /// # Errors
+    /// Those of netlink sockets.
+    pub fn open() -> io::Result<Self> {
+        let groups = libc::RTMGRP_LINK | libc::RTMGRP_IPV4_IFADDR | libc::RTMGRP_IPV6_IFADDR;
+        Ok(Self(Listener::subscribe(groups as u32)?))
+    }
+
+    /// Consumes the announcements; returns whether there were any.
+    ///
+    /// # Errors
+    /// Those of `recv`.
+    pub fn changed(&self) -> io::Result<bool> {
+        self.0.drain()
+    }
+}
+
+impl AsFd for InterfaceWatch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Lists the interfaces of this network namespace.
+///
+/// # Errors
+/// Those of netlink.
+pub fn list() -> io::Result<Vec<Interface>> {
+    let mut listener = Listener::open()?;
+    let mut interfaces = Vec::new();
+    listener.dump(libc::RTM_GETLINK, &[0; LINK_HEADER], |message| {
+        interfaces.extend(link(message.body));
+    })?;
+    listener.dump(libc::RTM_GETADDR, &[0; ADDRESS_HEADER], |message| {
+        if let Some((index, address)) = address(message.body)
+            && let Some(interface) = interfaces.iter_mut().find(|at| at.index == index)
+        {
+            interface.addresses.push(address);
+        }
+    })?;
+    for interface in &mut interfaces {
+        interface.addresses.sort_unstable();
+    }
+    Ok(interfaces)
+}
+
+fn link(body: &[u8]) -> Option<Interface> {
+    let index = u32_at(body, 4)?;
+    let flags = u32_at(body, 8)?;
+    let wanted = (libc::IFF_UP | libc::IFF_RUNNING) as u32;
+    let name = attributes(body.get(LINK_HEADER..)?)
+        .find(|&(kind, _)| kind == libc::IFLA_IFNAME)
+        .map(|(_, value)| value.strip_suffix(b"\0").unwrap_or(value))?;
+    Some(Interface {
+        index,
+        name: String::from_utf8_lossy(name).into_owned(),
+        running: flags & wanted == wanted,
+        addresses: Vec::new(),
+    })
+}
+
+fn address(body: &[u8]) -> Option<(u32, IpAddr)> {
+    let index = u32_at(body, 4)?;
+    let (mut local, mut other) = (None, None);
+    for (kind, value) in attributes(body.get(ADDRESS_HEADER..)?) {
+        match kind {
+            libc::IFA_LOCAL => local = ip(value),
+            libc::IFA_ADDRESS => other = ip(value),
+            _ => {}
+        }
+    }
+    // On a point-to-point link IFA_ADDRESS is the peer's and IFA_LOCAL ours; IPv6 has the former
+    // alone.
+    let address = local.or(other)?;
+    let link_local = matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
+    (!link_local).then_some((index, address))
+}
+
+fn ip(value: &[u8]) -> Option<IpAddr> {
+    if let Ok(octets) = <[u8; 4]>::try_from(value) {
+        return Some(Ipv4Addr::from(octets).into());
+    }
+    Some(Ipv6Addr::from(<[u8; 16]>::try_from(value).ok()?).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{link, sandbox};
+
+    #[test]
+    fn loopback_is_listed() {
+        let interfaces = list().unwrap();
+        let loopback = interfaces.iter().find(|interface| interface.name == "lo").unwrap();
+        assert_eq!(loopback.index, 1);
+        if loopback.running {
+            assert!(loopback.addresses.contains(&Ipv4Addr::LOCALHOST.into()));
+        }
+    }
+
+    #[test]
+    fn what_changes_is_announced_and_listed() {
+        if !sandbox::inside("interfaces::tests::what_changes_is_announced_and_listed") {
+            return;
+        }
+        let watch = InterfaceWatch::open().unwrap();
+        assert!(!watch.changed().unwrap());
+        let address = Ipv4Addr::new(192, 0, 2, 9);
+        link::add_address("lo", address, 32).unwrap();
+        assert!(watch.changed().unwrap());
+        assert!(!watch.changed().unwrap());
+        assert!(list().unwrap()[0].addresses.contains(&address.into()));
+    }
+}

@@ -1,0 +1,61 @@
+//! The signals that end the daemon, as a file descriptor for the event loop.
+
+use std::io;
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// Turns SIGTERM, SIGINT and SIGHUP into readiness of a file descriptor.
+#[derive(Debug)]
+pub struct Signals(OwnedFd);
+
+impl Signals {
+    /// Blocks the signals in the calling thread and opens the descriptor.
+    ///
+    /// Call it before any other thread is started: threads inherit the mask.
+    ///
+    /// # Errors
+    /// Those of `sigprocmask` and `signalfd`.
+    pub fn block() -> io::Result<Self> {
+        let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: sigemptyset initialises the set; the other calls only read or extend it.
+        let descriptor = unsafe {
+            libc::sigemptyset(set.as_mut_ptr());
+            for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+                libc::sigaddset(set.as_mut_ptr(), signal);
+            }
+            let failed = libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut());
+            if failed != 0 {
+                return Err(io::Error::from_raw_os_error(failed));
+            }
+            libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
+        };
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: signalfd has just returned this descriptor; nobody else owns it.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
+    }
+
+    /// Returns the name of a signal that came in since the last call, if one did.
+    pub fn take(&self) -> Option<&'static str> {
+        let mut info = MaybeUninit::<libc::signalfd_siginfo>::zeroed();
+        let size = size_of::<libc::signalfd_siginfo>();
+        // SAFETY: the buffer is as large as the length that is passed.
+        let read = unsafe { libc::read(self.0.as_raw_fd(), info.as_mut_ptr().cast(), size) };
+        if read != size as isize {
+            return None;
+        }
+        // SAFETY: the kernel has filled the whole structure.
+        match unsafe { info.assume_init() }.ssi_signo as i32 {
+            libc::SIGTERM => Some("SIGTERM"),
+            libc::SIGINT => Some("SIGINT"),
+            _ => Some("SIGHUP"),
+        }
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

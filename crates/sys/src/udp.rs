@@ -1,0 +1,487 @@
+//! UDP sockets for paths: bound to an interface, batched in both directions, marked per batch.
+//!
+//! Receiving and the socket's set-up (GRO, packet information, ECN, no fragmentation) are
+//! quinn-udp's. Sending is our own `sendmsg`: quinn-udp writes the whole TOS byte and leaves no
+//! room for a DSCP, and it cannot choose the outgoing interface of a socket that serves several.
+
+use std::io::{self, IoSliceMut};
+use std::mem::{size_of, zeroed};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use quinn_udp::{RecvMeta, UdpSocketState};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+
+/// Segments that one GSO send may carry: the limit of Linux.
+pub const MAX_SEGMENTS: usize = 64;
+/// Bytes that one GSO send may carry: the largest UDP payload over IPv4.
+pub const MAX_BATCH: usize = 65_507;
+/// Receive buffers per call; each takes up to 64 datagrams that GRO has joined.
+const BUFFERS: usize = 8;
+/// What GRO may join into one buffer.
+const BUFFER_BYTES: usize = 65_536;
+
+/// Says how a socket is opened.
+#[derive(Clone, Debug)]
+pub struct UdpOptions {
+    /// Local address; port 0 lets the kernel choose.
+    pub local: SocketAddr,
+    /// Interface that all datagrams come from and leave by (`SO_BINDTODEVICE`).
+    pub interface: Option<String>,
+    /// Bytes of `SO_SNDBUF`: small, since what waits there can no longer be overtaken.
+    pub send_buffer: usize,
+    /// Bytes of `SO_RCVBUF`: what may come in while the process does not run.
+    pub receive_buffer: usize,
+    /// Whether equal datagrams may be sent as one (GSO) where the kernel is known to do it right.
+    pub segmentation: bool,
+}
+
+/// Sends and receives datagrams in batches.
+#[derive(Debug)]
+pub struct UdpSocket {
+    socket: Socket,
+    state: UdpSocketState,
+    segmentation: bool,
+}
+
+/// Describes datagrams of equal size that leave together.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing<'a> {
+    /// Where they go.
+    pub destination: SocketAddr,
+    /// The local address that they leave from; none lets the kernel choose.
+    pub local: Option<IpAddr>,
+    /// Index of the interface that they leave by; none lets the kernel choose.
+    pub interface: Option<u32>,
+    /// The six bits of the differentiated-services code point.
+    pub dscp: u8,
+    /// The two ECN bits.
+    pub ecn: u8,
+    /// The datagrams, one after the other.
+    pub bytes: &'a [u8],
+    /// Size of each datagram; the last may be shorter.
+    pub segment: usize,
+}
+
+/// Describes a run of datagrams that came in together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Incoming {
+    /// The sender's address.
+    pub source: SocketAddr,
+    /// The local address that they were sent to.
+    pub local: Option<IpAddr>,
+    /// Index of the interface that they came in by; 0 where unknown.
+    pub interface: u32,
+    /// The two ECN bits.
+    pub ecn: u8,
+}
+
+/// Holds received datagrams until the next call.
+pub struct ReceiveBuffers {
+    bytes: Vec<u8>,
+    metas: [RecvMeta; BUFFERS],
+    filled: usize,
+}
+
+impl Default for ReceiveBuffers {
+    fn default() -> Self {
+        let metas = [RecvMeta::default(); BUFFERS];
+        Self { bytes: vec![0; BUFFERS * BUFFER_BYTES], metas, filled: 0 }
+    }
+}
+
+impl ReceiveBuffers {
+    /// Gives every received datagram to `handle`, in the order in which they came.
+    pub fn for_each(&mut self, mut handle: impl FnMut(&Incoming, &mut [u8])) {
+        let buffers = self.bytes.chunks_exact_mut(BUFFER_BYTES);
+        for (meta, buffer) in self.metas[..self.filled].iter().zip(buffers) {
+            let incoming = Incoming {
+                source: meta.addr,
+                local: meta.dst_ip,
+                interface: meta.interface_index.unwrap_or(0),
+                ecn: meta.ecn.map_or(0, |ecn| ecn as u8),
+            };
+            // The stride comes from the kernel; 0 would never end and is a single datagram.
+            let length = meta.len.min(buffer.len());
+            let stride = if meta.stride == 0 { length } else { meta.stride };
+            for datagram in buffer[..length].chunks_mut(stride.max(1)) {
+                handle(&incoming, datagram);
+            }
+        }
+        self.filled = 0;
+    }
+}
+
+impl UdpSocket {
+    /// Opens a socket; an IPv6 socket carries IPv6 alone.
+    ///
+    /// # Errors
+    /// Those of `socket`, `setsockopt` and `bind`; `NotFound` when the interface is missing.
+    pub fn bind(options: &UdpOptions) -> io::Result<Self> {
+        let socket =
+            Socket::new(Domain::for_address(options.local), Type::DGRAM, Some(Protocol::UDP))?;
+        if options.local.is_ipv6() {
+            socket.set_only_v6(true)?;
+        }
+        if let Some(interface) = &options.interface {
+            socket.bind_device(Some(interface.as_bytes())).map_err(missing_interface)?;
+        }
+        socket.set_send_buffer_size(options.send_buffer)?;
+        enlarge_receive_buffer(&socket, options.receive_buffer)?;
+        socket.bind(&options.local.into())?;
+        let state = UdpSocketState::new((&socket).into())?;
+        // Timestamps, packet information, TOS and the GRO stride together do not fit quinn-udp's
+        // space for control messages: the ECN bits would be cut off, and nobody reads the time.
+        set_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 0)?;
+        let segmentation =
+            options.segmentation && state.max_gso_segments() > 1 && segmentation_is_sound();
+        Ok(Self { socket, state, segmentation })
+    }
+
+    /// Returns the local address.
+    ///
+    /// # Errors
+    /// Those of `getsockname`.
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()?.as_socket().ok_or_else(|| io::ErrorKind::Unsupported.into())
+    }
+
+    /// Returns how many datagrams one send should join: 1 where segmentation does not work.
+    pub fn max_segments(&self) -> usize {
+        if self.segmentation { MAX_SEGMENTS } else { 1 }
+    }
+
+    /// Receives what waits, up to the size of `buffers`; returns whether anything did.
+    ///
+    /// # Errors
+    /// Those of `recvmmsg`; an empty socket is no error.
+    pub fn receive(&self, buffers: &mut ReceiveBuffers) -> io::Result<bool> {
+        let mut rest = buffers.bytes.chunks_exact_mut(BUFFER_BYTES);
+        let mut slices: [IoSliceMut<'_>; BUFFERS] =
+            std::array::from_fn(|_| IoSliceMut::new(rest.next().unwrap_or_default()));
+        match self.state.recv((&self.socket).into(), &mut slices, &mut buffers.metas) {
+            Ok(count) => buffers.filled = count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => buffers.filled = 0,
+            Err(error) => return Err(error),
+        }
+        Ok(buffers.filled > 0)
+    }
+
+    /// Sends datagrams; returns how many bytes of them left, whole datagrams only.
+    ///
+    /// Fewer than all means that the socket's buffer is full: wait until it is writable. Where the
+    /// device refuses segmentation (EIO, EINVAL) datagrams go one by one from then on. A datagram
+    /// larger than the interface's MTU counts as sent: the path will find it lost.
+    ///
+    /// # Errors
+    /// Those of `sendmsg`, other than a full buffer.
+    pub fn send(&mut self, outgoing: &Outgoing<'_>) -> io::Result<usize> {
+        assert!(outgoing.segment > 0, "datagrams without a size");
+        if outgoing.bytes.len() <= outgoing.segment {
+            return self.send_once(outgoing);
+        }
+        if self.segmentation {
+            match self.send_once(outgoing) {
+                Err(error) if refuses_segmentation(&error) => {}
+                sent => return sent,
+            }
+        }
+        let mut sent = 0;
+        for datagram in outgoing.bytes.chunks(outgoing.segment) {
+            let accepted = self.send_once(&Outgoing { bytes: datagram, ..*outgoing })?;
+            if accepted == 0 {
+                break;
+            }
+            sent += accepted;
+        }
+        // They pass one by one: it was the segmentation that the device refused.
+        self.segmentation = false;
+        Ok(sent)
+    }
+
+    fn send_once(&self, outgoing: &Outgoing<'_>) -> io::Result<usize> {
+        let address = SockAddr::from(outgoing.destination);
+        let mut part = libc::iovec {
+            iov_base: outgoing.bytes.as_ptr() as *mut _,
+            iov_len: outgoing.bytes.len(),
+        };
+        let mut control = ControlMessages::default();
+        control.fill(outgoing);
+        // SAFETY: msghdr is plain old data; all-zero is its empty value.
+        let mut header: libc::msghdr = unsafe { zeroed() };
+        header.msg_name = address.as_ptr() as *mut _;
+        header.msg_namelen = address.len();
+        header.msg_iov = &mut part;
+        header.msg_iovlen = 1;
+        header.msg_control = control.bytes.0.as_mut_ptr().cast();
+        header.msg_controllen = control.length as _;
+        loop {
+            // SAFETY: the header points to an address, a part and control messages that outlive
+            // the call, each with its own length; sendmsg only reads them.
+            let sent =
+                unsafe { libc::sendmsg(self.socket.as_raw_fd(), &header, libc::MSG_DONTWAIT) };
+            if sent >= 0 {
+                return Ok(outgoing.bytes.len());
+            }
+            let error = io::Error::last_os_error();
+            match error.raw_os_error() {
+                Some(libc::EINTR) => {}
+                Some(libc::EAGAIN) => return Ok(0),
+                Some(libc::EMSGSIZE) => return Ok(outgoing.bytes.len()),
+                _ => return Err(error),
+            }
+        }
+    }
+}
+
+impl AsFd for UdpSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Space for TOS, packet information and segment size, aligned for `cmsghdr`.
+#[repr(align(8))]
+struct Aligned([u8; 128]);
+
+/// Encodes control messages for one send.
+struct ControlMessages {
+    bytes: Aligned,
+    length: usize,
+}
+
+impl Default for ControlMessages {
+    fn default() -> Self {
+        Self { bytes: Aligned([0; 128]), length: 0 }
+    }
+}
+
+impl ControlMessages {
+    fn fill(&mut self, outgoing: &Outgoing<'_>) {
+        let tos = libc::c_int::from(outgoing.dscp << 2 | outgoing.ecn & 3);
+        let interface = outgoing.interface.unwrap_or(0);
+        if outgoing.destination.is_ipv4() {
+            self.push(libc::IPPROTO_IP, libc::IP_TOS, tos);
+        } else {
+            self.push(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, tos);
+        }
+        match (outgoing.destination, outgoing.local) {
+            (_, None) if interface == 0 => {}
+            (SocketAddr::V4(_), None | Some(IpAddr::V4(_))) => {
+                let local = match outgoing.local {
+                    Some(IpAddr::V4(local)) => local,
+                    _ => Ipv4Addr::UNSPECIFIED,
+                };
+                self.push(libc::IPPROTO_IP, libc::IP_PKTINFO, packet_info(local, interface));
+            }
+            (SocketAddr::V6(_), None | Some(IpAddr::V6(_))) => {
+                let local = match outgoing.local {
+                    Some(IpAddr::V6(local)) => local,
+                    _ => Ipv6Addr::UNSPECIFIED,
+                };
+                let info = libc::in6_pktinfo {
+                    ipi6_addr: libc::in6_addr { s6_addr: local.octets() },
+                    ipi6_ifindex: interface as _,
+                };
+                self.push(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, info);
+            }
+            // An address of the other family cannot be a source: the kernel chooses.
+            _ => {}
+        }
+        if outgoing.bytes.len() > outgoing.segment {
+            self.push(libc::SOL_UDP, libc::UDP_SEGMENT, outgoing.segment as u16);
+        }
+    }
+
+    fn push<T: Copy>(&mut self, level: libc::c_int, kind: libc::c_int, value: T) {
+        let header_size = size_of::<libc::cmsghdr>();
+        // SAFETY: CMSG_LEN and CMSG_SPACE only compute.
+        let (length, space) = unsafe {
+            (libc::CMSG_LEN(size_of::<T>() as u32), libc::CMSG_SPACE(size_of::<T>() as u32))
+        };
+        assert!(self.length + space as usize <= self.bytes.0.len(), "control messages outgrew");
+        let header = libc::cmsghdr { cmsg_len: length as _, cmsg_level: level, cmsg_type: kind };
+        // SAFETY: the assertion leaves room for header and value after `length`; both are plain
+        // old data and are written without any demand on alignment.
+        unsafe {
+            let at = self.bytes.0.as_mut_ptr().add(self.length);
+            at.cast::<libc::cmsghdr>().write_unaligned(header);
+            at.add(header_size).cast::<T>().write_unaligned(value);
+        }
+        self.length += space as usize;
+    }
+}
+
+fn packet_info(local: Ipv4Addr, interface: u32) -> libc::in_pktinfo {
+    libc::in_pktinfo {
+        ipi_ifindex: interface as _,
+        ipi_spec_dst: libc::in_addr { s_addr: u32::from_ne_bytes(local.octets()) },
+        ipi_addr: libc::in_addr { s_addr: 0 },
+    }
+}
+
+/// Tells the errors by which drivers without checksum offload turn segmentation down.
+fn refuses_segmentation(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL))
+}
+
+fn missing_interface(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(libc::ENODEV) => io::Error::new(io::ErrorKind::NotFound, "no such interface"),
+        _ => error,
+    }
+}
+
+/// Goes past the system's limit where the process may, and to the limit where it may not.
+fn enlarge_receive_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
+    let forced = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    match set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, forced) {
+        Ok(()) => Ok(()),
+        Err(_) => socket.set_recv_buffer_size(bytes),
+    }
+}
+
+fn set_option(
+    socket: &Socket,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
+    let size = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the option's value is an int that lives during the call, and its size is passed.
+    let failed = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), size)
+    };
+    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Linux 7.0 to 7.1.4 writes wrong lengths and checksums into batches whose last datagram is as
+/// long as the others. A drone's links do not need segmentation, but they need their packets.
+fn segmentation_is_sound() -> bool {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    !mangles_equal_segments(&release)
+}
+
+fn mangles_equal_segments(release: &str) -> bool {
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|number| number.parse::<u32>().unwrap_or(0));
+    let mut next = || numbers.next().unwrap_or(0);
+    let version = (next(), next(), next());
+    ((7, 0, 0)..=(7, 1, 4)).contains(&version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loopback(segmentation: bool) -> UdpSocket {
+        let options = UdpOptions {
+            local: "127.0.0.1:0".parse().unwrap(),
+            interface: None,
+            send_buffer: 65_536,
+            receive_buffer: 1 << 20,
+            segmentation,
+        };
+        UdpSocket::bind(&options).unwrap()
+    }
+
+    fn receive_all(socket: &UdpSocket, count: usize) -> Vec<(Incoming, Vec<u8>)> {
+        let mut buffers = ReceiveBuffers::default();
+        let mut received = Vec::new();
+        for _ in 0..1_000 {
+            if socket.receive(&mut buffers).unwrap() {
+                buffers.for_each(|from, bytes| received.push((*from, bytes.to_vec())));
+            }
+            if received.len() >= count {
+                break;
+            }
+            std::thread::sleep(units::Duration::from_millis(1));
+        }
+        received
+    }
+
+    #[test]
+    fn batch_arrives_as_the_datagrams_that_it_was_made_of() {
+        for segmentation in [true, false] {
+            let (mut near, far) = (loopback(segmentation), loopback(true));
+            let bytes: Vec<u8> = (0..10_500_u32).map(|i| (i / 1_000) as u8).collect();
+            let outgoing = Outgoing {
+                destination: far.local_address().unwrap(),
+                local: Some("127.0.0.1".parse().unwrap()),
+                interface: Some(1),
+                dscp: 46,
+                ecn: 2,
+                bytes: &bytes,
+                segment: 1_000,
+            };
+            assert_eq!(near.send(&outgoing).unwrap(), bytes.len());
+            let received = receive_all(&far, 11);
+            assert_eq!(received.len(), 11);
+            for (i, (from, datagram)) in received.iter().enumerate() {
+                assert_eq!(datagram.len(), if i < 10 { 1_000 } else { 500 });
+                assert!(datagram.iter().all(|&byte| byte == i as u8));
+                assert_eq!(from.source, near.local_address().unwrap());
+                assert_eq!(from.local, Some("127.0.0.1".parse().unwrap()));
+                assert_eq!((from.interface, from.ecn), (1, 2));
+            }
+        }
+    }
+
+    #[test]
+    fn ipv6_carries_source_and_ecn() {
+        let options = UdpOptions {
+            local: "[::1]:0".parse().unwrap(),
+            interface: None,
+            send_buffer: 65_536,
+            receive_buffer: 65_536,
+            segmentation: true,
+        };
+        let (Ok(mut near), Ok(far)) = (UdpSocket::bind(&options), UdpSocket::bind(&options)) else {
+            use std::io::Write;
+            let line = b"SKIPPED: ipv6_carries_source_and_ecn: no IPv6 on the loopback\n";
+            std::io::stderr().write_all(line).unwrap();
+            return;
+        };
+        let outgoing = Outgoing {
+            destination: far.local_address().unwrap(),
+            local: Some("::1".parse().unwrap()),
+            interface: None,
+            dscp: 0,
+            ecn: 1,
+            bytes: b"hello",
+            segment: 5,
+        };
+        assert_eq!(near.send(&outgoing).unwrap(), 5);
+        let received = receive_all(&far, 1);
+        assert_eq!(received[0].0.ecn, 1);
+        assert_eq!(received[0].0.local, Some("::1".parse().unwrap()));
+    }
+
+    #[test]
+    fn missing_interface_is_named_as_such() {
+        let options = UdpOptions {
+            local: "0.0.0.0:0".parse().unwrap(),
+            interface: Some("nosuchif0".into()),
+            send_buffer: 65_536,
+            receive_buffer: 65_536,
+            segmentation: true,
+        };
+        assert_eq!(UdpSocket::bind(&options).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn kernels_that_mangle_are_known() {
+        for (release, mangles) in [
+            ("6.18.44-lts", false),
+            ("7.0.0-rc1", true),
+            ("7.0.0-14-generic", true),
+            ("7.1.4", true),
+            ("7.1.5", false),
+            ("7.2.0", false),
+            ("odd", false),
+        ] {
+            assert_eq!(mangles_equal_segments(release), mangles, "{release}");
+        }
+    }
+}
