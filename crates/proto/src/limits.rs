@@ -36,3 +36,5 @@ pub(crate) const REKEY_AFTER_DATAGRAMS: u64 = 1 << 26;
 pub(crate) const SEALED_PER_EPOCH: u64 = 1 << 28;
 /// How long keys still open after others took over: ten times the slowest satellite's round trip.
 pub(crate) const OLD_KEYS_KEPT: Duration = Duration::from_secs(30);
+/// Life of the secret behind cookies and challenges; the one before it still counts.
+pub(crate) const COOKIE_SECRET_AGE: Duration = Duration::from_secs(120);

@@ -111,6 +111,8 @@ pub(crate) enum SealError {
     NoKeys,
     /// The keys have sealed as much as they may; a rekey must come first.
     Exhausted,
+    /// The path has sealed this packet number or a later one under these keys.
+    NumberReused,
 }
 
 /// Tells where the frames of an opened datagram are.
@@ -137,6 +139,9 @@ struct Epoch {
     installed: Instant,
     sealed: u64,
     opened: u64,
+    /// The lowest packet number that each path may seal. One nonce used twice would reveal the
+    /// authentication key, so this does not rest on the callers' care alone.
+    next_numbers: Box<[u64; 256]>,
 }
 
 impl KeyRing {
@@ -147,7 +152,8 @@ impl KeyRing {
 
     /// Makes `keys` the ones that seal; the ones before them open for a while yet.
     pub(crate) fn install(&mut self, now: Instant, keys: EpochKeys) {
-        let epoch = Epoch { keys, installed: now, sealed: 0, opened: 0 };
+        let next_numbers = Box::new([0; 256]);
+        let epoch = Epoch { keys, installed: now, sealed: 0, opened: 0, next_numbers };
         self.previous = self.current.replace(epoch);
         self.forget_at = self.previous.as_ref().map(|_| now + limits::OLD_KEYS_KEPT);
     }
@@ -180,7 +186,7 @@ impl KeyRing {
 
     /// Seals a datagram: `DATA_HEADER` reserved bytes and frames in, header, ciphertext, tag out.
     ///
-    /// The caller never uses a packet number of a path twice. On an error `datagram` is untouched.
+    /// The packet numbers of a path ascend. On an error `datagram` is untouched.
     pub(crate) fn seal(
         &mut self,
         path: PathId,
@@ -192,6 +198,11 @@ impl KeyRing {
         if epoch.sealed >= limits::SEALED_PER_EPOCH {
             return Err(SealError::Exhausted);
         }
+        let next_number = &mut epoch.next_numbers[usize::from(path.0)];
+        if packet_number < *next_number {
+            return Err(SealError::NumberReused);
+        }
+        *next_number = packet_number + 1;
         epoch.keys.seal(path, packet_number, datagram);
         epoch.sealed += 1;
         Ok(())
@@ -286,5 +297,16 @@ mod tests {
         let refused = KeyRing::new().seal(PathId(0), 0, &mut datagram);
         assert_eq!(refused, Err(SealError::NoKeys));
         assert_eq!(datagram.len(), DATA_HEADER);
+    }
+
+    #[test]
+    fn no_packet_number_of_a_path_is_sealed_twice_under_the_same_keys() {
+        let (mut left, _) = rings(3);
+        let mut seal =
+            |path, packet_number| left.seal(PathId(path), packet_number, &mut vec![0; DATA_HEADER]);
+        assert_eq!(seal(1, 7), Ok(()));
+        assert_eq!(seal(1, 7), Err(SealError::NumberReused));
+        assert_eq!(seal(1, 6), Err(SealError::NumberReused));
+        assert_eq!((seal(2, 7), seal(1, 8)), (Ok(()), Ok(())));
     }
 }

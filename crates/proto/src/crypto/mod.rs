@@ -4,10 +4,21 @@
 //! when to talk to whom: that is the endpoint's. Randomness comes from a generator that the
 //! driver seeds, never from the operating system.
 
+mod cookie;
+mod entropy;
+mod handshake;
 mod key_ring;
 mod keys;
+mod mac;
 mod replay;
 
+pub(crate) use cookie::{CookieAnswer, CookieJar};
+pub(crate) use entropy::Entropy;
+pub(crate) use handshake::{
+    Admitted, Agreed, Asked, HandshakeError, Initiation, Parties, RESPONSE, mac1_key,
+    response_receiver,
+};
 pub(crate) use key_ring::{EpochKeys, KeyRing, OpenError, Opened, SealError};
 pub use keys::{KeyError, PublicKey, StaticSecret};
+pub(crate) use mac::{Code, MacKey};
 pub(crate) use replay::ReplayWindow;
