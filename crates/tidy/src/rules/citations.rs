@@ -1,7 +1,8 @@
-//! Every source that a comment cites is in PAPERS.md.
+//! Every source that a comment cites is in PAPERS.md, every rule of ours in `specs/`.
 //!
-//! A citation is a bracket with a key and a place in it: `[RFC 9002 §6.2]`, `[ConClone eq. 7]`,
-//! `[CONTRIBUTING, Size]` is none. The first column of a table row in PAPERS.md, in brackets, is a key.
+//! A citation is a bracket with a key and a place in it: `[RFC 9002 §6.2]`, `[ConClone eq. 7]`; two
+//! are parted by a semicolon. The first column of a table row in PAPERS.md, in brackets, is a key. The
+//! key `specs/wire.md` is that file, and its place a heading that begins with the number.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +15,10 @@ const PAPERS: &str = "PAPERS.md";
 const PLACES: [&str; 9] =
     [" §", " eq. ", " eqs. ", " Fig. ", " Table ", " Alg. ", " App. ", " p. ", " ch. "];
 
-/// Finds citations whose key PAPERS.md does not have.
+/// Finds citations whose key or place does not exist.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let known = tree.file(PAPERS).map(|papers| keys(&papers.text)).unwrap_or_default();
-    tree.files.iter().flat_map(|file| unknown(file, &known)).collect()
+    tree.files.iter().flat_map(|file| unknown(tree, file, &known)).collect()
 }
 
 /// Lists the keys of PAPERS.md: `| [ConClone] | … |` has one.
@@ -26,36 +27,72 @@ fn keys(papers: &str) -> BTreeSet<&str> {
     rows.filter_map(|row| row.split_once(']').map(|(key, _)| key)).collect()
 }
 
-fn unknown(file: &File, known: &BTreeSet<&str>) -> Vec<Finding> {
+fn unknown(tree: &Tree, file: &File, known: &BTreeSet<&str>) -> Vec<Finding> {
     let Some(rust) = &file.rust else { return Vec::new() };
-    let cited = citations(&rust.comments).into_iter().filter(|(_, key)| !known.contains(key));
-    let text = |key: &str| format!("[{key} …] is not in {PAPERS}");
-    cited.map(|(at, key)| at_byte(file, at, "citations", text(key))).collect()
+    let mut found = Vec::new();
+    for Citation { at, key, place } in citations(&rust.comments) {
+        let text = if !key.ends_with(".md") {
+            (!known.contains(key)).then(|| format!("[{key} …] is not in {PAPERS}"))
+        } else if let Some(spec) = tree.file(key) {
+            let missing = !has_heading(&spec.text, place);
+            missing.then(|| format!("{key} has no heading{place}"))
+        } else {
+            Some(format!("there is no {key}"))
+        };
+        found.extend(text.map(|text| at_byte(file, at, "citations", text)));
+    }
+    found
 }
 
-/// Lists the citations in a text: the byte of the bracket, and the key.
-fn citations(text: &str) -> Vec<(usize, &str)> {
-    let brackets = text.match_indices('[').filter_map(|(at, _)| {
-        let inside = &text[at + 1..];
-        let (inside, _) = inside.split_once(']')?;
-        if inside.contains(['[', '\n']) {
-            return None;
-        }
-        Some((at, key(inside)?))
+/// Tells whether a heading begins with the number of a place such as ` §3.2`.
+fn has_heading(spec: &str, place: &str) -> bool {
+    let number = place.trim_start_matches([' ', '§']);
+    let headings = spec.lines().filter_map(|line| line.strip_prefix('#'));
+    let mut numbers = headings.filter_map(|heading| {
+        heading
+            .trim_start_matches('#')
+            .split_whitespace()
+            .next()
+            .map(|n| n.trim_matches(['§', '.']))
     });
-    brackets.collect()
+    numbers.any(|have| have == number)
 }
 
-/// Gives the key of a bracket's inside, if it is a citation.
-fn key(inside: &str) -> Option<&str> {
-    let end = PLACES.iter().filter_map(|place| inside.find(place)).min();
-    let end = end.or_else(|| is_whole_rfc(inside).then_some(inside.len()))?;
-    let key = &inside[..end];
-    key.starts_with(|c: char| c.is_alphabetic()).then_some(key)
+/// Holds a citation: the byte of its bracket, the key, and the place with what begins it.
+#[derive(Debug, PartialEq)]
+struct Citation<'a> {
+    at: usize,
+    key: &'a str,
+    place: &'a str,
 }
 
-fn is_whole_rfc(inside: &str) -> bool {
-    let number = inside.strip_prefix("RFC").map(str::trim_start);
+/// Lists the citations in a text.
+fn citations(text: &str) -> Vec<Citation<'_>> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices('[') {
+        let Some((inside, _)) = text[at + 1..].split_once(']') else { break };
+        if inside.contains(['[', '\n']) {
+            continue;
+        }
+        let parts = inside.split(';').map(str::trim);
+        found.extend(parts.filter_map(|part| {
+            let (key, place) = key_and_place(part)?;
+            Some(Citation { at, key, place })
+        }));
+    }
+    found
+}
+
+/// Splits one citation; whatever else stands in a bracket is none.
+fn key_and_place(part: &str) -> Option<(&str, &str)> {
+    let split = PLACES.iter().filter_map(|place| part.find(place)).min();
+    let split = split.or_else(|| is_whole_rfc(part).then_some(part.len()))?;
+    let (key, place) = part.split_at(split);
+    key.starts_with(|c: char| c.is_alphabetic()).then_some((key, place))
+}
+
+fn is_whole_rfc(part: &str) -> bool {
+    let number = part.strip_prefix("RFC").map(str::trim_start);
     number.is_some_and(|n| !n.is_empty() && n.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
@@ -76,6 +113,16 @@ mod tests {
             "a.rs:3 [RFC9002 …] is not in PAPERS.md",
             "a.rs:3 [RFC 1 …] is not in PAPERS.md",
         ];
+        assert_eq!(shown(check(&tree)), expected);
+    }
+
+    #[test]
+    fn rules_of_our_own_are_looked_up_in_their_file() {
+        let spec = "# Wire\n\n## 3 Frames\n\n### 3.2. ACK\n";
+        let code =
+            "// [specs/wire.md §3], [specs/wire.md §3.2]; [specs/wire.md §4; specs/x.md §1]\n";
+        let tree = tree(&[("a.rs", code), ("specs/wire.md", spec)]);
+        let expected = ["a.rs:1 specs/wire.md has no heading §4", "a.rs:1 there is no specs/x.md"];
         assert_eq!(shown(check(&tree)), expected);
     }
 

@@ -1,8 +1,9 @@
 //! A file reads from the top: what it is, then what others may use, then the rest, tests last.
 //!
-//! Checked: every Rust file opens with a `//!` text; among the free functions of a file, and among
-//! the functions of an inherent `impl`, the public ones (`pub`, `pub(crate)`, `pub(super)`) come
-//! before the private ones; nothing follows the tests. Not checked: callers before callees.
+//! Checked: every Rust file opens with a `//!` text; among its free functions the public ones (`pub`,
+//! `pub(crate)`, `pub(super)`) come before the private ones; an inherent `impl` that has public
+//! functions begins with them, and may then put a step of its own right below the one caller; nothing
+//! follows the tests. Not checked: callers before callees.
 
 use super::{Finding, at_byte, closing, words_of};
 use crate::tree::{File, Tree};
@@ -17,7 +18,7 @@ fn in_file(file: &File) -> Vec<Finding> {
     let items = items(&rust.code, 0, rust.code.len());
     let mut places = public_after_private(&items);
     for block in items.iter().filter(|item| item.is_inherent_impl()) {
-        places.extend(public_after_private(&items_inside(&rust.code, block)));
+        places.extend(private_opening(&items_inside(&rust.code, block)));
     }
     let found = places.into_iter().map(|(at, name)| {
         at_byte(file, at, "order", format!("public fn {name} follows a private one"))
@@ -38,21 +39,33 @@ fn after_tests(file: &File, items: &[Item<'_>]) -> Option<Finding> {
 
 /// Lists the public functions that follow a private one: where and which.
 fn public_after_private<'a>(items: &[Item<'a>]) -> Vec<(usize, &'a str)> {
-    let mut private_seen = false;
-    let mut found = Vec::new();
-    for item in items {
-        let Some((at, name)) = item.function() else { continue };
-        // What is compiled for tests alone, and where a program starts, may stand anywhere.
-        if item.head.contains("cfg(test)") || name == "main" {
-            continue;
-        }
+    let private = functions(items).position(|function| !function.public).unwrap_or(usize::MAX);
+    let public = functions(items).skip(private).filter(|function| function.public);
+    public.map(|function| (function.at, function.name)).collect()
+}
+
+/// Gives the first public function where a private one opens an `impl`.
+fn private_opening<'a>(items: &[Item<'a>]) -> Option<(usize, &'a str)> {
+    let first_is_private = functions(items).next().is_some_and(|function| !function.public);
+    let public = functions(items).find(|function| function.public);
+    public.filter(|_| first_is_private).map(|function| (function.at, function.name))
+}
+
+/// Holds a function that counts for the order.
+struct Function<'a> {
+    at: usize,
+    name: &'a str,
+    public: bool,
+}
+
+fn functions<'a>(items: &[Item<'a>]) -> impl Iterator<Item = Function<'a>> {
+    items.iter().filter_map(|item| {
+        let (at, name) = item.function()?;
         let public = words_of(item.head).any(|(_, word)| word == "pub");
-        if public && private_seen {
-            found.push((item.start + at, name));
-        }
-        private_seen |= !public;
-    }
-    found
+        // What is compiled for tests alone, and where a program starts, may stand anywhere.
+        let counts = !item.head.contains("cfg(test)") && name != "main";
+        counts.then_some(Function { at: item.start + at, name, public })
+    })
 }
 
 /// Holds one item: what stands before its braces, attributes included, and where its braces are.
@@ -151,7 +164,7 @@ mod tests {
     #[test]
     fn each_inherent_impl_is_looked_at_and_trait_impls_are_not() {
         let code = "impl<F: for<'a> Fn(&'a u8)> S<F> { fn a() {} const X: u8 = 1;\npub fn b() {} }\n\
-                    impl T for S { fn c() {} }\nimpl R { pub fn d() {}\nfn e() {} }\n";
+                    impl T for S { fn c() {} }\nimpl R { pub fn d() {}\nfn e() {} pub fn f() {} }\n";
         assert_eq!(found(code), ["a.rs:3 public fn b follows a private one"]);
     }
 
