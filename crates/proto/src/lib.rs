@@ -26,8 +26,10 @@ mod session;
 mod status;
 mod wire;
 
+pub use congestion::CongestionKind;
 pub use crypto::{KeyError, PublicKey, StaticSecret};
 pub use event::{Delivery, Event, MessageId, Outcome, PathState};
 pub use ids::{InterfaceId, PathId, PathRef, PeerId, Received, SessionId, Transmit};
+pub use schedule::SchedulerKind;
 pub use status::{ClassStatus, DelayPercentiles, PathStatus, SessionStatus};
 pub use units::{Duration, Instant, Rate};

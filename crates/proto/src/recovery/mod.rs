@@ -1,1 +1,18 @@
-//! Being written.
+//! What one path learns from what it sent and received: acknowledgements, RTT, loss, rates, clocks.
+//!
+//! Nothing here decides what to send: [`crate::path`] owns these estimators, feeds them in packet
+//! order and draws the conclusions. Sits between the ACK frames of the wire and the path's state.
+
+mod ack_tracker;
+mod clock_offset;
+mod delivery_rate;
+mod loss_estimator;
+mod rtt;
+mod sent_packets;
+
+pub(crate) use ack_tracker::{AckToSend, AckTracker, Arrival, MAX_ACK_DELAY};
+pub(crate) use clock_offset::{Age, ClockOffset, ClockSample};
+pub(crate) use delivery_rate::{DeliveryRate, DeliveryState, RateSample};
+pub(crate) use loss_estimator::LossEstimator;
+pub(crate) use rtt::RttEstimator;
+pub(crate) use sent_packets::{AckInfo, SentFrame, SentFrames, SentPacket, SentPackets};

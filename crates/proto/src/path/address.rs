@@ -1,0 +1,249 @@
+//! Whether a path's address has proved itself, and what to do when packets come from another one.
+//!
+//! An address proves itself by answering a challenge sent to it [RFC 9000 §8.2]; until then no
+//! more than three times what came from it is sent to it [RFC 9000 §8.1]. When an authenticated
+//! packet newer than all before comes from elsewhere (a carrier's NAT has changed its mind, the
+//! vehicle got a new address), the new address becomes a candidate and is challenged; the path
+//! moves when the answer comes. One candidate at a time, the newest; a newer packet from the old
+//! address withdraws it.
+
+use std::net::{IpAddr, SocketAddr};
+
+use smallvec::SmallVec;
+use units::{Duration, Instant, Rng};
+
+use crate::ids::InterfaceId;
+
+/// What may be sent per byte received to an address that has not proved itself [RFC 9000 §8.1].
+const AMPLIFICATION: u64 = 3;
+/// First challenges are this far apart; each interval doubles the last.
+const FIRST_RETRY: Duration = Duration::from_millis(100);
+/// The longest time between challenges.
+const LAST_RETRY: Duration = Duration::from_secs(1);
+/// Challenges that a candidate gets before it is forgotten.
+const CANDIDATE_CHALLENGES: u32 = 5;
+/// The tokens that are still good answers: as many challenges may be under way.
+const TOKENS: usize = 4;
+/// Answers to the peer's challenges that wait to be sent.
+const RESPONSES: usize = 4;
+
+/// Says where a path's datagrams leave and go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Route {
+    /// The local socket or interface.
+    pub(crate) interface: InterfaceId,
+    /// The local address, where it matters.
+    pub(crate) local: Option<IpAddr>,
+    /// The remote address.
+    pub(crate) remote: SocketAddr,
+}
+
+/// Describes a challenge or an answer to one that is to be sent now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Token {
+    /// The number that the answer repeats.
+    pub(crate) token: u64,
+    /// Where it goes: not always the path's own route.
+    pub(crate) route: Route,
+}
+
+/// Challenges one address until it answers.
+#[derive(Clone, Debug)]
+struct Challenge {
+    tokens: SmallVec<[u64; TOKENS]>,
+    sent: u32,
+    next_at: Instant,
+    /// Bytes that came from the address and went to it, for the amplification limit.
+    received: u64,
+    sent_bytes: u64,
+}
+
+impl Challenge {
+    fn new(now: Instant) -> Self {
+        Self { tokens: SmallVec::new(), sent: 0, next_at: now, received: 0, sent_bytes: 0 }
+    }
+
+    fn allowance(&self) -> u64 {
+        (self.received * AMPLIFICATION).saturating_sub(self.sent_bytes)
+    }
+
+    fn make(&mut self, now: Instant, rng: &mut Rng) -> u64 {
+        let token = rng.next_u64();
+        if self.tokens.len() == TOKENS {
+            self.tokens.remove(0);
+        }
+        self.tokens.push(token);
+        self.next_at = now + (FIRST_RETRY * (1 << self.sent.min(4))).min(LAST_RETRY);
+        self.sent += 1;
+        token
+    }
+}
+
+/// Says what an answer to a challenge proved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Proof {
+    /// Nothing: the token is not ours, or too old.
+    None,
+    /// The path's own address.
+    Own,
+    /// The candidate: it is the path's address from now on.
+    Moved,
+}
+
+/// Keeps a path's address, its proof, and the candidate for its next one.
+#[derive(Clone, Debug)]
+pub(super) struct Address {
+    route: Route,
+    /// The initiator's interface is part of what the path is: it never moves.
+    fixed_interface: bool,
+    /// The amplification limit holds for addresses that a peer brought up, not for those that we
+    /// were configured with.
+    limited: bool,
+    own: Option<Challenge>,
+    candidate: Option<(Route, Challenge)>,
+    responses: SmallVec<[Token; RESPONSES]>,
+    rng: Rng,
+}
+
+impl Address {
+    pub(super) fn new(now: Instant, route: Route, initiator: bool, seed: u64) -> Self {
+        Self {
+            route,
+            fixed_interface: initiator,
+            limited: !initiator,
+            own: Some(Challenge::new(now)),
+            candidate: None,
+            responses: SmallVec::new(),
+            rng: Rng::new(seed),
+        }
+    }
+
+    pub(super) fn route(&self) -> Route {
+        self.route
+    }
+
+    /// Forgets the proof and challenges the address again.
+    pub(super) fn restart(&mut self, now: Instant) {
+        self.own = Some(Challenge::new(now));
+        self.candidate = None;
+    }
+
+    /// Takes the address as proved by other means.
+    pub(super) fn confirm(&mut self) {
+        self.own = None;
+        self.limited = false;
+    }
+
+    /// Returns how many bytes may be sent to the path's own address.
+    pub(super) fn allowance(&self) -> u64 {
+        match &self.own {
+            Some(challenge) if self.limited => challenge.allowance(),
+            _ => u64::MAX,
+        }
+    }
+
+    /// Notes an authenticated datagram; `newest` when its number is the largest so far.
+    pub(super) fn on_received(&mut self, now: Instant, from: Route, bytes: usize, newest: bool) {
+        if from == self.route {
+            if let Some(own) = &mut self.own {
+                own.received += bytes as u64;
+            }
+            if newest {
+                self.candidate = None;
+            }
+            return;
+        }
+        if self.fixed_interface && from.interface != self.route.interface {
+            return;
+        }
+        match &mut self.candidate {
+            Some((route, challenge)) if *route == from => challenge.received += bytes as u64,
+            _ if newest => {
+                let mut challenge = Challenge::new(now);
+                challenge.received = bytes as u64;
+                self.candidate = Some((from, challenge));
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn on_sent(&mut self, to: Route, bytes: usize) {
+        if to == self.route {
+            if let Some(own) = &mut self.own {
+                own.sent_bytes += bytes as u64;
+            }
+        } else if let Some((route, challenge)) = &mut self.candidate
+            && *route == to
+        {
+            challenge.sent_bytes += bytes as u64;
+        }
+    }
+
+    /// Remembers to answer a challenge that came from `from`; beyond the bound the oldest is
+    /// dropped.
+    pub(super) fn on_challenge(&mut self, token: u64, from: Route) {
+        if self.responses.len() == RESPONSES {
+            self.responses.remove(0);
+        }
+        self.responses.push(Token { token, route: from });
+    }
+
+    pub(super) fn on_response(&mut self, token: u64) -> Proof {
+        if self.own.as_ref().is_some_and(|own| own.tokens.contains(&token)) {
+            self.confirm();
+            return Proof::Own;
+        }
+        match &self.candidate {
+            Some((route, challenge)) if challenge.tokens.contains(&token) => {
+                self.route = *route;
+                self.candidate = None;
+                self.confirm();
+                Proof::Moved
+            }
+            _ => Proof::None,
+        }
+    }
+
+    pub(super) fn take_response(&mut self) -> Option<Token> {
+        if self.responses.is_empty() { None } else { Some(self.responses.remove(0)) }
+    }
+
+    /// Returns the challenge that is due, of the candidate first, if a datagram of `bytes` may be
+    /// sent to its address.
+    pub(super) fn take_challenge(&mut self, now: Instant, bytes: u64) -> Option<Token> {
+        if let Some((route, challenge)) = &mut self.candidate
+            && challenge.next_at <= now
+        {
+            if challenge.sent >= CANDIDATE_CHALLENGES {
+                self.candidate = None;
+            } else if challenge.allowance() >= bytes {
+                return Some(Token { token: challenge.make(now, &mut self.rng), route: *route });
+            }
+        }
+        let limited = self.limited;
+        let own = self.own.as_mut()?;
+        if own.next_at > now || (limited && own.allowance() < bytes) {
+            return None;
+        }
+        Some(Token { token: own.make(now, &mut self.rng), route: self.route })
+    }
+
+    /// Tells whether [`Address::take_response`] or [`Address::take_challenge`] may give something.
+    pub(super) fn wants_transmit(&self, now: Instant, bytes: u64) -> bool {
+        let own_due =
+            |own: &Challenge| own.next_at <= now && (!self.limited || own.allowance() >= bytes);
+        !self.responses.is_empty()
+            || self.own.as_ref().is_some_and(own_due)
+            || self.candidate.as_ref().is_some_and(|(_, candidate)| {
+                candidate.next_at <= now
+                    && (candidate.sent < CANDIDATE_CHALLENGES && candidate.allowance() >= bytes)
+            })
+    }
+
+    /// Returns when the next challenge is due.
+    pub(super) fn timeout(&self) -> Option<Instant> {
+        let own = self.own.as_ref().map(|own| own.next_at);
+        let candidate = self.candidate.as_ref().map(|(_, candidate)| candidate.next_at);
+        own.into_iter().chain(candidate).min()
+    }
+}

@@ -1,0 +1,172 @@
+//! Health by time: is a path silent, and does it live again?
+//!
+//! ```text
+//! T        = srtt + max(4·rttvar, 4 ms) + acknowledgement delay          a packet is overdue
+//! p        = 1 − (1 − loss)(1 − loss of acknowledgements) + 1 %          an answer fails by chance
+//! k        = least k with pᵏ ≤ 10⁻⁷, within 3…12
+//! overdue  : the oldest packet sent since the last one acknowledged is older than T
+//!            → the path is doubtful, a probe leaves every srtt/4 (2.5…20 ms)
+//! suspected: it is older than T + 25 ms, and k packets since then had time for an answer
+//! revived  : a packet sent at most 2 T ago is acknowledged; or, where the path has become slower
+//!            than that, acknowledgements keep coming for 200 ms without getting any younger
+//! ```
+//! A packet that was lost by chance never makes a path suspect, because a later one that is
+//! acknowledged takes its place; so the chance of k unanswered ones in a row decides.
+//!
+//! Round-trip times of packets sent before or during a suspicion are not believed: a link that
+//! stalled and releases what it held would poison the estimate.
+
+use units::{Duration, Instant};
+
+use crate::recovery::SentPacket;
+
+/// Chance, per packet, of suspecting a path that only loses packets at random.
+const FALSE_ALARM: f64 = 1e-7;
+/// Added to the measured loss: the estimate is that uncertain.
+const LOSS_DOUBT: f64 = 0.01;
+/// Least number of unanswered packets.
+const LEAST_UNANSWERED: u32 = 3;
+/// Largest number of unanswered packets: what a path that loses half may demand.
+const MOST_UNANSWERED: u32 = 12;
+/// Least allowance for variation: timers and scheduling of two operating systems.
+const LEAST_VARIATION: Duration = Duration::from_millis(4);
+/// Silence beyond the first overdue packet: pauses of the peer's processor.
+const SILENCE: Duration = Duration::from_millis(25);
+/// Probes of a doubtful path are this far apart at least.
+const FASTEST_PROBE: Duration = Duration::from_micros(2_500);
+/// … and this far at most.
+const SLOWEST_PROBE: Duration = Duration::from_millis(20);
+/// All probes that a decision needs leave within this time.
+const PROBES_WITHIN: Duration = Duration::from_millis(40);
+/// Acknowledgements of old packets that get no younger for this long: the path is slow, not silent.
+const STEADY: Duration = Duration::from_millis(200);
+
+/// Shows what health depends on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HealthView {
+    pub(super) srtt: Duration,
+    pub(super) rttvar: Duration,
+    /// Loss of our packets, 0 to 1.
+    pub(super) loss: f64,
+    /// Loss of the peer's packets, 0 to 1: acknowledgements among them.
+    pub(super) loss_in: f64,
+    /// The longest that the peer holds an acknowledgement of bulk back.
+    pub(super) ack_delay: Duration,
+}
+
+impl HealthView {
+    /// Returns the age at which an unanswered packet is overdue.
+    pub(super) fn overdue_after(&self, bulk: bool) -> Duration {
+        self.srtt + (self.rttvar * 4).max(LEAST_VARIATION) + self.held_back(bulk)
+    }
+
+    /// Returns the age at which a packet has had time for an answer, once an older one is overdue.
+    fn answerable_after(&self, bulk: bool) -> Duration {
+        self.srtt + self.rttvar.max(Duration::from_millis(2)) + self.held_back(bulk)
+    }
+
+    fn held_back(&self, bulk: bool) -> Duration {
+        if bulk { self.ack_delay } else { Duration::ZERO }
+    }
+
+    /// Returns how many unanswered packets in a row chance does not explain.
+    pub(super) fn unanswered_limit(&self) -> usize {
+        let fails = 1.0 - (1.0 - self.loss) * (1.0 - self.loss_in) + LOSS_DOUBT;
+        let limit = (FALSE_ALARM.ln() / fails.min(0.99).ln()).ceil();
+        (limit as u32).clamp(LEAST_UNANSWERED, MOST_UNANSWERED) as usize
+    }
+
+    /// Returns the time between probes of a doubtful path.
+    pub(super) fn probe_interval(&self) -> Duration {
+        let within = PROBES_WITHIN / self.unanswered_limit() as u32;
+        (self.srtt / 4).min(SLOWEST_PROBE).min(within.max(FASTEST_PROBE)).max(FASTEST_PROBE)
+    }
+}
+
+/// Says what the age of the unanswered packets means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Nothing is overdue; worth another look at this time.
+    Healthy { look_at: Option<Instant> },
+    /// Something is overdue: probe now and then, and look again at this time.
+    Doubtful { look_at: Option<Instant> },
+    /// The path is silent.
+    Silent,
+}
+
+/// Judges a path by the packets sent since the last one that was acknowledged, oldest first.
+pub(super) fn judge<'a>(
+    now: Instant,
+    view: &HealthView,
+    mut unanswered: impl Iterator<Item = &'a SentPacket>,
+) -> Verdict {
+    let Some(oldest) = unanswered.next() else { return Verdict::Healthy { look_at: None } };
+    let overdue_at = oldest.sent_at + view.overdue_after(oldest.bulk);
+    if now < overdue_at {
+        return Verdict::Healthy { look_at: Some(overdue_at) };
+    }
+    let limit = view.unanswered_limit();
+    let Some(last) = unanswered.nth(limit - 2) else { return Verdict::Doubtful { look_at: None } };
+    let silent_at = (overdue_at + SILENCE).max(last.sent_at + view.answerable_after(last.bulk));
+    if now < silent_at {
+        return Verdict::Doubtful { look_at: Some(silent_at) };
+    }
+    Verdict::Silent
+}
+
+/// Says what an acknowledgement means to a suspected path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// It answers something old: no evidence.
+    Stale,
+    /// The path lives.
+    Fresh,
+    /// The path lives and has become slower; this is its round-trip time now.
+    Slower(Duration),
+}
+
+/// Follows a path from suspicion to revival.
+#[derive(Clone, Debug)]
+pub(super) struct Suspicion {
+    began: Instant,
+    /// Acknowledgements of packets older than this prove nothing.
+    fresh_within: Duration,
+    /// The youngest answer so far and when it came.
+    youngest: Option<(Duration, Instant)>,
+}
+
+impl Suspicion {
+    pub(super) fn new(now: Instant, view: &HealthView) -> Self {
+        Self { began: now, fresh_within: view.overdue_after(false) * 2, youngest: None }
+    }
+
+    /// Judges the acknowledgement of a packet sent at `sent_at`, the newest of its ACK frame.
+    pub(super) fn on_answer(&mut self, now: Instant, sent_at: Instant) -> Answer {
+        let age = now.since(sent_at);
+        if age <= self.fresh_within {
+            return Answer::Fresh;
+        }
+        match self.youngest {
+            Some((youngest, at)) if age * 10 > youngest * 9 => {
+                if now.since(at) >= STEADY {
+                    Answer::Slower(age)
+                } else {
+                    Answer::Stale
+                }
+            }
+            _ => {
+                self.youngest = Some((age, now));
+                Answer::Stale
+            }
+        }
+    }
+
+    /// Returns the time between probes: rarer the longer the path is silent.
+    pub(super) fn probe_interval(&self, now: Instant, srtt: Duration) -> Duration {
+        match now.since(self.began).as_secs() {
+            0..10 => srtt.clamp(Duration::from_millis(50), Duration::from_millis(100)),
+            10..60 => Duration::from_millis(250),
+            _ => Duration::from_secs(1),
+        }
+    }
+}

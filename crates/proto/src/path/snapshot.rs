@@ -1,0 +1,86 @@
+//! What schedulers and the status page may know of a path: a copy that cannot change it.
+
+use units::{Duration, Instant, Rate};
+
+use super::Route;
+use crate::event::PathState;
+use crate::ids::PathId;
+use crate::recovery::RttEstimator;
+
+/// Shows a path at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PathSnapshot {
+    /// Which path.
+    pub(crate) id: PathId,
+    /// Where its datagrams leave and go.
+    pub(crate) route: Route,
+    /// What it is good for.
+    pub(crate) state: PathState,
+    /// True when a packet is overdue and nothing sent later was acknowledged: it may be silent.
+    pub(crate) doubtful: bool,
+    /// Smoothed round-trip time.
+    pub(crate) srtt: Option<Duration>,
+    /// Its variation.
+    pub(crate) rttvar: Option<Duration>,
+    /// Least round-trip time of the last ten seconds.
+    pub(crate) min_rtt: Option<Duration>,
+    /// Age at which an unanswered packet is overdue: srtt + 4·rttvar.
+    pub(crate) probe_timeout: Duration,
+    /// Share of our packets that are lost, 0 to 1.
+    pub(crate) loss: f64,
+    /// Share of the peer's packets that are lost, 0 to 1.
+    pub(crate) loss_in: f64,
+    /// Mean number of packets lost in a row.
+    pub(crate) burst: f64,
+    /// Congestion window, bytes.
+    pub(crate) cwnd: u64,
+    /// Bytes in flight.
+    pub(crate) in_flight: u64,
+    /// Rate at which the congestion controller lets bulk leave: cwnd / srtt.
+    pub(crate) send_rate: Rate,
+    /// Rate at which the peer receives, as last measured.
+    pub(crate) delivery_rate: Rate,
+    /// Bytes of bulk that may leave now.
+    pub(crate) budget: usize,
+    /// The largest datagram.
+    pub(crate) mtu: usize,
+    /// What was sent and received.
+    pub(crate) counters: Counters,
+    /// When the last datagram came in.
+    pub(crate) last_received_at: Option<Instant>,
+}
+
+impl PathSnapshot {
+    /// Tells whether a packet of bulk may leave now.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        self.budget >= bytes
+    }
+
+    /// Returns the smoothed round-trip time or, before any sample, the initial guess.
+    pub(crate) fn srtt_or_initial(&self) -> Duration {
+        self.srtt.unwrap_or_else(|| RttEstimator::new().srtt_or_initial())
+    }
+}
+
+/// Counts a path's datagrams and what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counters {
+    /// Datagrams sent.
+    pub(crate) datagrams_sent: u64,
+    /// Bytes of UDP payload sent.
+    pub(crate) bytes_sent: u64,
+    /// Datagrams received.
+    pub(crate) datagrams_received: u64,
+    /// Bytes of UDP payload received.
+    pub(crate) bytes_received: u64,
+    /// Packets acknowledged.
+    pub(crate) packets_acked: u64,
+    /// Packets declared lost.
+    pub(crate) packets_lost: u64,
+    /// Packets acknowledged after they had been declared lost.
+    pub(crate) packets_late: u64,
+    /// ACK frames that made no sense.
+    pub(crate) bad_acks: u64,
+    /// Times that the path was suspected.
+    pub(crate) suspicions: u64,
+}

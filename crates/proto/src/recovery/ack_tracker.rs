@@ -1,0 +1,242 @@
+//! What one path received, and when the peer must hear of it.
+//!
+//! Keeps the ranges of packet numbers received for the next ACK frame. Control, probes and
+//! challenges are acknowledged at once, so that silence is noticed within a round trip; other
+//! packets after the eighth or 10 ms, whichever is first, and at once where a gap opens. Removing
+//! duplicates is not done here but by the replay window.
+
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
+
+use smallvec::SmallVec;
+use units::{Duration, Instant};
+
+use super::loss_estimator::LossEstimator;
+use crate::limits;
+
+/// The longest that an acknowledgement is held back; the peer's timeouts allow for it.
+pub(crate) const MAX_ACK_DELAY: Duration = Duration::from_millis(10);
+/// Packets after which an acknowledgement is due: at 1 % of the bytes of a 5 Mbit/s stream.
+const PACKETS_PER_ACK: u32 = 8;
+/// Ranges older than this are no longer repeated: the peer has long made up its mind.
+const RANGE_MEMORY: Duration = Duration::from_secs(1);
+/// A gap of more packets is an outage, which says nothing about loss outside it.
+const LONGEST_GAP: u64 = 16;
+
+/// Describes a packet that came in, once its frames are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    /// Whether it must be acknowledged.
+    pub(crate) ack_eliciting: bool,
+    /// Whether it must be acknowledged at once: it carries control, a probe or a challenge.
+    pub(crate) urgent: bool,
+    /// Whether it bears the congestion-experienced mark.
+    pub(crate) ecn_ce: bool,
+}
+
+/// Holds what an ACK frame says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AckToSend {
+    /// The largest packet number received.
+    pub(crate) largest: u64,
+    /// When it was received, on our clock.
+    pub(crate) received_at: Instant,
+    /// Time since then.
+    pub(crate) delay: Duration,
+    /// Ranges received, from the newest down; the first ends with `largest`.
+    pub(crate) ranges: SmallVec<[RangeInclusive<u64>; 4]>,
+    /// Packets received with the congestion-experienced mark, in all.
+    pub(crate) ecn_ce: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    first: u64,
+    last: u64,
+    /// When its newest packet came in.
+    at: Instant,
+}
+
+/// Collects received packet numbers until they are acknowledged.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AckTracker {
+    /// Rising, disjoint, not adjacent.
+    ranges: VecDeque<Range>,
+    largest_at: Instant,
+    /// Everything below was acknowledged and the peer knows it.
+    floor: u64,
+    unacknowledged: u32,
+    due_at: Option<Instant>,
+    ecn_ce: u32,
+    loss: LossEstimator,
+}
+
+impl AckTracker {
+    /// Notes a packet that came in for the first time.
+    pub(crate) fn on_received(&mut self, now: Instant, pn: u64, arrival: Arrival) {
+        let largest = self.ranges.back().map(|range| range.last);
+        let gap = largest.map_or(0, |largest| pn.saturating_sub(largest.saturating_add(1)));
+        self.estimate_loss(largest, pn, gap);
+        if largest.is_none_or(|largest| pn > largest) {
+            self.largest_at = now;
+        }
+        self.insert(now, pn);
+        self.ecn_ce = self.ecn_ce.wrapping_add(u32::from(arrival.ecn_ce));
+        if !arrival.ack_eliciting {
+            return;
+        }
+        self.unacknowledged += 1;
+        let at_once = arrival.urgent || gap > 0 || self.unacknowledged >= PACKETS_PER_ACK;
+        let due = if at_once { now } else { now + MAX_ACK_DELAY };
+        self.due_at = Some(self.due_at.map_or(due, |at| at.min(due)));
+    }
+
+    fn estimate_loss(&mut self, largest: Option<u64>, pn: u64, gap: u64) {
+        if largest.is_some_and(|largest| pn < largest) {
+            self.loss.on_loss_undone();
+            return;
+        }
+        if gap <= LONGEST_GAP {
+            (0..gap).for_each(|_| self.loss.on_outcome(true));
+        }
+        self.loss.on_outcome(false);
+    }
+
+    fn insert(&mut self, now: Instant, pn: u64) {
+        if pn < self.floor {
+            return;
+        }
+        let next = self.ranges.partition_point(|range| range.first <= pn);
+        if next > 0 && pn <= self.ranges[next - 1].last {
+            return;
+        }
+        let joins_before = next > 0 && self.ranges[next - 1].last + 1 == pn;
+        let joins_after = next < self.ranges.len() && self.ranges[next].first == pn + 1;
+        match (joins_before, joins_after) {
+            (true, true) => {
+                self.ranges[next - 1].last = self.ranges[next].last;
+                self.ranges[next - 1].at = self.ranges[next - 1].at.max(self.ranges[next].at);
+                self.ranges.remove(next);
+            }
+            (true, false) => (self.ranges[next - 1].last, self.ranges[next - 1].at) = (pn, now),
+            (false, true) => self.ranges[next].first = pn,
+            (false, false) => self.ranges.insert(next, Range { first: pn, last: pn, at: now }),
+        }
+        if self.ranges.len() > limits::ACK_RANGES {
+            self.ranges.pop_front();
+        }
+    }
+
+    /// Tells whether there is something new to acknowledge, due or not.
+    pub(crate) fn has_news(&self) -> bool {
+        self.unacknowledged > 0
+    }
+
+    /// Returns when the acknowledgement must be sent at the latest.
+    pub(crate) fn due_at(&self) -> Option<Instant> {
+        self.due_at
+    }
+
+    /// Makes the acknowledgement that is to be sent now and counts it as sent.
+    pub(crate) fn take(&mut self, now: Instant) -> Option<AckToSend> {
+        while self.ranges.len() > 1 && now.since(self.ranges[0].at) > RANGE_MEMORY {
+            self.ranges.pop_front();
+        }
+        let largest = self.ranges.back()?.last;
+        self.unacknowledged = 0;
+        self.due_at = None;
+        Some(AckToSend {
+            largest,
+            received_at: self.largest_at,
+            delay: now.since(self.largest_at),
+            ranges: self.ranges.iter().rev().map(|range| range.first..=range.last).collect(),
+            ecn_ce: self.ecn_ce,
+        })
+    }
+
+    /// Notes that the peer has received our acknowledgement up to `largest`: no need to repeat it.
+    pub(crate) fn on_ack_of_ack(&mut self, largest: u64) {
+        self.floor = self.floor.max(largest);
+        while self.ranges.front().is_some_and(|range| range.last < self.floor) {
+            self.ranges.pop_front();
+        }
+        if let Some(front) = self.ranges.front_mut() {
+            front.first = front.first.max(self.floor);
+        }
+    }
+
+    /// Returns the estimate of what the path loses on the way to us, from gaps.
+    pub(crate) fn loss(&self) -> &LossEstimator {
+        &self.loss
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const BULK: Arrival = Arrival { ack_eliciting: true, urgent: false, ecn_ce: false };
+    const URGENT: Arrival = Arrival { ack_eliciting: true, urgent: true, ecn_ce: false };
+
+    fn ranges_of(tracker: &mut AckTracker) -> Vec<RangeInclusive<u64>> {
+        tracker.take(Instant::ZERO).expect("something received").ranges.to_vec()
+    }
+
+    #[test]
+    fn urgent_packets_are_acknowledged_at_once_and_bulk_after_ten_milliseconds_or_eight() {
+        let mut tracker = AckTracker::default();
+        let at = Instant::from_millis;
+        tracker.on_received(at(1), 0, BULK);
+        assert_eq!(tracker.due_at(), Some(at(11)));
+        (1..8).for_each(|pn| tracker.on_received(at(2), pn, BULK));
+        assert_eq!(tracker.due_at(), Some(at(2)));
+        let ack = tracker.take(at(5)).expect("due");
+        assert_eq!((ack.largest, ack.received_at, ack.delay), (7, at(2), Duration::from_millis(3)));
+        assert!(!tracker.has_news());
+        tracker.on_received(at(6), 8, URGENT);
+        assert_eq!(tracker.due_at(), Some(at(6)));
+    }
+
+    #[test]
+    fn packets_that_elicit_nothing_are_listed_but_make_nothing_due() {
+        let mut tracker = AckTracker::default();
+        tracker.on_received(Instant::ZERO, 5, Arrival::default());
+        assert_eq!((tracker.due_at(), tracker.has_news()), (None, false));
+        assert_eq!(ranges_of(&mut tracker), [5..=5]);
+    }
+
+    #[test]
+    fn acknowledged_acknowledgements_are_not_repeated() {
+        let mut tracker = AckTracker::default();
+        [0, 1, 5, 6, 9].into_iter().for_each(|pn| tracker.on_received(Instant::ZERO, pn, BULK));
+        tracker.on_ack_of_ack(6);
+        assert_eq!(ranges_of(&mut tracker), [9..=9, 6..=6]);
+        tracker.on_received(Instant::ZERO, 2, BULK);
+        assert_eq!(ranges_of(&mut tracker), [9..=9, 6..=6]);
+    }
+
+    proptest! {
+        #[test]
+        fn ranges_are_exactly_what_was_received_or_its_newest_part(
+            numbers in proptest::collection::vec(0_u64..300, 1..200)
+        ) {
+            let mut tracker = AckTracker::default();
+            let mut seen = std::collections::BTreeSet::new();
+            for &pn in &numbers {
+                if seen.insert(pn) {
+                    tracker.on_received(Instant::ZERO, pn, BULK);
+                }
+            }
+            let ranges = ranges_of(&mut tracker);
+            prop_assert!(ranges.len() <= limits::ACK_RANGES);
+            prop_assert_eq!(ranges.first().map(|range| *range.end()), seen.last().copied());
+            let listed: std::collections::BTreeSet<u64> = ranges.iter().cloned().flatten().collect();
+            prop_assert!(listed.is_subset(&seen));
+            if ranges.len() < limits::ACK_RANGES {
+                prop_assert_eq!(listed, seen);
+            }
+            prop_assert!(ranges.windows(2).all(|pair| *pair[1].end() + 1 < *pair[0].start()));
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Round-trip time of one path: smoothed, its variation, and the least of the last seconds.
+//!
+//! ```text
+//! rttvar ← 3/4 rttvar + 1/4 |srtt − rtt|        srtt ← 7/8 srtt + 1/8 rtt      [RFC 9002 §5.3]
+//! min_rtt ← least rtt of the last 10 s                                          [RFC 9002 §5.2]
+//! ```
+//!
+//! *Deviations*: min_rtt forgets after ten seconds, because a drone's route changes in flight; the
+//! acknowledgement delay is taken off min_rtt too, because our peer reports it exactly. Which
+//! samples are fit to be used is the caller's business: see [`crate::path`] on stalls.
+
+use units::{Duration, Instant};
+
+/// Until the first sample: as RFC 9002 §6.2.2 advises for the first probe, shortened because a
+/// path that is known to be a drone's link is not the whole Internet.
+pub(crate) const INITIAL_RTT: Duration = Duration::from_millis(200);
+/// The least variation that a timeout allows for: timers of the operating system.
+const GRANULARITY: Duration = Duration::from_millis(1);
+/// Buckets of one second that min_rtt remembers.
+const BUCKETS: usize = 10;
+/// Larger delays than that are not believed to be the peer's waiting for more packets.
+const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
+
+/// Estimates the round-trip time of one path [RFC 9002 §5].
+#[derive(Clone, Debug)]
+pub(crate) struct RttEstimator {
+    latest: Duration,
+    smoothed: Option<(Duration, Duration)>,
+    minimum: WindowedMinimum,
+}
+
+impl RttEstimator {
+    pub(crate) fn new() -> Self {
+        Self { latest: INITIAL_RTT, smoothed: None, minimum: WindowedMinimum::new() }
+    }
+
+    /// Takes a sample: the time from sending a packet to its acknowledgement, and how long the
+    /// peer says it held the acknowledgement back. Returns the sample without that delay.
+    pub(crate) fn on_sample(
+        &mut self,
+        now: Instant,
+        rtt: Duration,
+        ack_delay: Duration,
+    ) -> Duration {
+        let delay = if ack_delay > MAX_ACK_DELAY { Duration::ZERO } else { ack_delay };
+        let rtt = rtt.saturating_sub(delay).max(Duration::from_micros(1));
+        self.latest = rtt;
+        self.minimum.on_sample(now, rtt);
+        self.smoothed = Some(match self.smoothed {
+            None => (rtt, rtt / 2),
+            Some((srtt, rttvar)) => {
+                let rttvar = (rttvar * 3 + srtt.abs_diff(rtt)) / 4;
+                ((srtt * 7 + rtt) / 8, rttvar)
+            }
+        });
+        rtt
+    }
+
+    /// Forgets everything and starts again from one sample: the route has changed.
+    pub(crate) fn reset(&mut self, now: Instant, rtt: Duration) {
+        *self = Self::new();
+        self.on_sample(now, rtt, Duration::ZERO);
+    }
+
+    /// Returns the smoothed round-trip time, once there was a sample.
+    pub(crate) fn srtt(&self) -> Option<Duration> {
+        self.smoothed.map(|(srtt, _)| srtt)
+    }
+
+    /// Returns the smoothed round-trip time or, before any sample, the initial guess.
+    pub(crate) fn srtt_or_initial(&self) -> Duration {
+        self.srtt().unwrap_or(INITIAL_RTT)
+    }
+
+    /// Returns the mean deviation of the round-trip time, once there was a sample.
+    pub(crate) fn rttvar(&self) -> Option<Duration> {
+        self.smoothed.map(|(_, rttvar)| rttvar)
+    }
+
+    /// Returns the latest sample.
+    pub(crate) fn latest(&self) -> Duration {
+        self.latest
+    }
+
+    /// Returns the least sample of the last ten seconds in which there were samples.
+    pub(crate) fn min_rtt(&self) -> Option<Duration> {
+        self.minimum.get()
+    }
+
+    /// Returns the age at which an unanswered packet is overdue: srtt + 4·rttvar [RFC 9002 §6.2.1].
+    pub(crate) fn probe_timeout(&self) -> Duration {
+        match self.smoothed {
+            None => INITIAL_RTT * 2,
+            Some((srtt, rttvar)) => srtt + (rttvar * 4).max(GRANULARITY),
+        }
+    }
+}
+
+/// Remembers the least value per second over [`BUCKETS`] seconds.
+///
+/// Time without samples does not pass: an idle path keeps what it knew.
+#[derive(Clone, Debug)]
+struct WindowedMinimum {
+    buckets: [Duration; BUCKETS],
+    current: usize,
+    bucket_began: Option<Instant>,
+}
+
+impl WindowedMinimum {
+    fn new() -> Self {
+        Self { buckets: [Duration::MAX; BUCKETS], current: 0, bucket_began: None }
+    }
+
+    fn on_sample(&mut self, now: Instant, value: Duration) {
+        let began = *self.bucket_began.get_or_insert(now);
+        if now.since(began) >= Duration::from_secs(1) {
+            self.current = (self.current + 1) % BUCKETS;
+            self.buckets[self.current] = Duration::MAX;
+            self.bucket_began = Some(now);
+        }
+        let bucket = &mut self.buckets[self.current];
+        *bucket = (*bucket).min(value);
+    }
+
+    fn get(&self) -> Option<Duration> {
+        self.buckets.iter().copied().min().filter(|&least| least != Duration::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn first_sample_sets_srtt_and_half_of_it_as_variation() {
+        let mut rtt = RttEstimator::new();
+        assert_eq!((rtt.srtt(), rtt.probe_timeout()), (None, INITIAL_RTT * 2));
+        rtt.on_sample(Instant::ZERO, 30 * MS, 10 * MS);
+        assert_eq!(
+            (rtt.srtt(), rtt.rttvar(), rtt.min_rtt()),
+            (Some(20 * MS), Some(10 * MS), Some(20 * MS))
+        );
+        assert_eq!(rtt.probe_timeout(), 60 * MS);
+    }
+
+    #[test]
+    fn an_absurd_ack_delay_is_not_believed() {
+        let mut rtt = RttEstimator::new();
+        rtt.on_sample(Instant::ZERO, 30 * MS, Duration::from_secs(3_000));
+        assert_eq!(rtt.srtt(), Some(30 * MS));
+    }
+
+    #[test]
+    fn min_rtt_forgets_after_ten_seconds_with_samples() {
+        let mut rtt = RttEstimator::new();
+        rtt.on_sample(Instant::ZERO, 20 * MS, Duration::ZERO);
+        for tenth in 1..95 {
+            rtt.on_sample(Instant::from_millis(tenth * 100), 50 * MS, Duration::ZERO);
+        }
+        assert_eq!(rtt.min_rtt(), Some(20 * MS));
+        for tenth in 95..115 {
+            rtt.on_sample(Instant::from_millis(tenth * 100), 50 * MS, Duration::ZERO);
+        }
+        assert_eq!(rtt.min_rtt(), Some(50 * MS));
+    }
+
+    #[test]
+    fn min_rtt_survives_idle_time() {
+        let mut rtt = RttEstimator::new();
+        rtt.on_sample(Instant::ZERO, 20 * MS, Duration::ZERO);
+        rtt.on_sample(Instant::from_millis(3_600_000), 21 * MS, Duration::ZERO);
+        assert_eq!(rtt.min_rtt(), Some(20 * MS));
+    }
+}

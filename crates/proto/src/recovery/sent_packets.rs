@@ -1,0 +1,373 @@
+//! Packets that one path sent and has not heard the last of, and which of them are lost.
+//!
+//! A packet is outstanding until it is acknowledged or declared lost: by a packet threshold, by a
+//! time threshold [RFC 9002 §6.1], or all at once when the path falls silent. A lost packet is
+//! remembered for a few seconds more: its acknowledgement may still come, which proves delivery of
+//! what it carried and teaches how much reordering the path does. Outcomes leave in packet-number
+//! order, so that runs of losses can be measured.
+//!
+//! *Deviations from RFC 9002*: both thresholds grow when a loss turns out to have been reordering
+//! (as RACK's window does [RFC 8985 §6.2]) and shrink again after ten seconds without one; there
+//! is no persistent congestion, because silence is the business of the path's health.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::RangeInclusive;
+
+use smallvec::SmallVec;
+use units::{Duration, Instant};
+
+use super::delivery_rate::DeliveryState;
+use super::loss_estimator::LossEstimator;
+use crate::ids::PathId;
+use crate::limits;
+
+/// Later packets that must be acknowledged before one is lost [RFC 9002 §6.1.1].
+const PACKET_THRESHOLD: u64 = 3;
+/// The largest that reordering may make it.
+const MAX_PACKET_THRESHOLD: u64 = 512;
+/// Age in eighths of the round-trip time at which a packet is lost [RFC 9002 §6.1.2].
+const TIME_EIGHTHS: u32 = 9;
+/// The largest that reordering may make it: a whole round trip more, as in RACK.
+const MAX_TIME_EIGHTHS: u32 = 16;
+/// The thresholds return to their least values after this long without a spurious loss.
+const REORDERING_MEMORY: Duration = Duration::from_secs(10);
+/// A lost packet may be acknowledged for this long: longer than the stalls of a cellular link.
+const LOST_MEMORY: Duration = Duration::from_secs(5);
+/// Lost packets that are remembered; beyond it the oldest is forgotten.
+const LOST_PACKETS: usize = 4_096;
+/// The least time threshold: timers of the operating system.
+const GRANULARITY: Duration = Duration::from_millis(1);
+
+/// Says what a sent packet carried, as far as its fate matters to anyone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SentFrame {
+    /// A copy of the control message with this session-wide number.
+    Control { seq: u64 },
+    /// The floor of a lane.
+    LaneFloor { lane: u16 },
+    /// A challenge of this path.
+    Challenge,
+    /// A probe for the path's MTU: nothing but padding up to this size.
+    MtuProbe { size: u16 },
+    /// An acknowledgement of packets received on `path` up to `largest`.
+    Ack { path: PathId, largest: u64 },
+}
+
+/// Lists what a packet carried; two frames are the common most.
+pub(crate) type SentFrames = SmallVec<[SentFrame; 2]>;
+
+/// Describes a packet that was sent.
+#[derive(Clone, Debug)]
+pub(crate) struct SentPacket {
+    /// Its number on its path.
+    pub(crate) pn: u64,
+    /// When it was sent.
+    pub(crate) sent_at: Instant,
+    /// Its UDP payload.
+    pub(crate) bytes: u16,
+    /// Whether the peer acknowledges it.
+    pub(crate) ack_eliciting: bool,
+    /// Whether it carried bulk, that is, obeyed the congestion window.
+    pub(crate) bulk: bool,
+    /// Delivery count at its sending.
+    pub(crate) delivery: DeliveryState,
+    /// What it carried.
+    pub(crate) frames: SentFrames,
+}
+
+impl SentPacket {
+    /// Tells whether it was a probe for the MTU: its loss says nothing about the path's load.
+    pub(crate) fn is_mtu_probe(&self) -> bool {
+        self.frames.iter().any(|frame| matches!(frame, SentFrame::MtuProbe { .. }))
+    }
+}
+
+/// Describes an ACK frame for packets of one path, as it came from the wire.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AckInfo<'a> {
+    /// The largest packet number received.
+    pub(crate) largest: u64,
+    /// When the peer received it, in microseconds of the peer's clock.
+    pub(crate) received_at_us: u64,
+    /// How long the peer held the acknowledgement back since then.
+    pub(crate) delay: Duration,
+    /// Ranges of packet numbers received, `largest` included, in any order.
+    pub(crate) ranges: &'a [RangeInclusive<u64>],
+    /// Packets received with the congestion-experienced mark, in all.
+    pub(crate) ecn_ce: u32,
+}
+
+/// Tells which packets an ACK frame newly acknowledges.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NewlyAcked {
+    /// Packets that were outstanding, by rising number within a range.
+    pub(crate) packets: Vec<SentPacket>,
+    /// Packets that had been declared lost.
+    pub(crate) late: Vec<SentPacket>,
+}
+
+#[derive(Clone, Debug)]
+enum Entry {
+    Outstanding(SentPacket),
+    /// Acknowledged or lost; the flag says which.
+    Ended {
+        pn: u64,
+        lost: bool,
+    },
+    /// Its fate says nothing about the path.
+    Ignored {
+        pn: u64,
+    },
+}
+
+impl Entry {
+    fn pn(&self) -> u64 {
+        match self {
+            Self::Outstanding(packet) => packet.pn,
+            Self::Ended { pn, .. } | Self::Ignored { pn } => *pn,
+        }
+    }
+}
+
+/// Keeps the packets of one path from sending to their end.
+#[derive(Clone, Debug)]
+pub(crate) struct SentPackets {
+    entries: VecDeque<Entry>,
+    lost: BTreeMap<u64, SentPacket>,
+    in_flight: u64,
+    largest_acked: Option<u64>,
+    packet_threshold: u64,
+    time_eighths: u32,
+    reordered_at: Option<Instant>,
+    loss_time: Option<Instant>,
+    loss: LossEstimator,
+}
+
+impl SentPackets {
+    pub(crate) fn new() -> Self {
+        Self {
+            entries: VecDeque::new(),
+            lost: BTreeMap::new(),
+            in_flight: 0,
+            largest_acked: None,
+            packet_threshold: PACKET_THRESHOLD,
+            time_eighths: TIME_EIGHTHS,
+            reordered_at: None,
+            loss_time: None,
+            loss: LossEstimator::default(),
+        }
+    }
+
+    /// Remembers a packet that is being sent; numbers must rise. At the bound the oldest is
+    /// forgotten, which only a peer that stops acknowledging can bring about.
+    pub(crate) fn on_sent(&mut self, packet: SentPacket) {
+        debug_assert!(self.entries.back().is_none_or(|last| last.pn() < packet.pn));
+        if self.entries.len() >= limits::SENT_PACKETS
+            && let Some(Entry::Outstanding(oldest)) = self.entries.pop_front()
+        {
+            self.leave_flight(&oldest);
+        }
+        if packet.ack_eliciting {
+            self.in_flight += u64::from(packet.bytes);
+        }
+        self.entries.push_back(Entry::Outstanding(packet));
+    }
+
+    /// Takes an ACK frame: returns what it newly acknowledges.
+    pub(crate) fn on_ack(&mut self, now: Instant, ack: &AckInfo<'_>) -> NewlyAcked {
+        let mut newly = NewlyAcked::default();
+        for range in ack.ranges {
+            self.acknowledge_outstanding(range, &mut newly.packets);
+            self.acknowledge_lost(now, range, &mut newly.late);
+        }
+        let largest = newly.packets.iter().chain(&newly.late).map(|packet| packet.pn).max();
+        self.largest_acked = self.largest_acked.max(largest);
+        self.retire();
+        newly
+    }
+
+    fn acknowledge_outstanding(
+        &mut self,
+        range: &RangeInclusive<u64>,
+        acked: &mut Vec<SentPacket>,
+    ) {
+        let first = self.entries.partition_point(|entry| entry.pn() < *range.start());
+        let mut left = 0;
+        for entry in self.entries.range_mut(first..) {
+            let pn = entry.pn();
+            if pn > *range.end() {
+                break;
+            }
+            if matches!(entry, Entry::Outstanding(_))
+                && let Entry::Outstanding(packet) =
+                    std::mem::replace(entry, Entry::Ended { pn, lost: false })
+            {
+                left += flight_bytes(&packet);
+                acked.push(packet);
+            }
+        }
+        self.in_flight -= left;
+    }
+
+    fn acknowledge_lost(
+        &mut self,
+        now: Instant,
+        range: &RangeInclusive<u64>,
+        late: &mut Vec<SentPacket>,
+    ) {
+        if range.start() > range.end() {
+            return;
+        }
+        while let Some((&pn, _)) = self.lost.range(range.clone()).next() {
+            if let Some(packet) = self.lost.remove(&pn) {
+                self.learn_reordering(now, pn);
+                late.push(packet);
+            }
+        }
+    }
+
+    fn learn_reordering(&mut self, now: Instant, pn: u64) {
+        self.loss.on_loss_undone();
+        let distance = self.largest_acked.unwrap_or(pn).saturating_sub(pn);
+        let threshold = self.packet_threshold.max(distance + 1);
+        self.packet_threshold = threshold.min(MAX_PACKET_THRESHOLD);
+        if self.reordered_at != Some(now) {
+            self.time_eighths = (self.time_eighths + 1).min(MAX_TIME_EIGHTHS);
+        }
+        self.reordered_at = Some(now);
+    }
+
+    /// Declares lost what the thresholds say is lost; `rtt` is the larger of the smoothed and the
+    /// latest round-trip time. Sets [`SentPackets::loss_time`] anew.
+    pub(crate) fn detect_lost(&mut self, now: Instant, rtt: Duration) -> Vec<SentPacket> {
+        self.forget(now);
+        self.loss_time = None;
+        let Some(largest) = self.largest_acked else { return Vec::new() };
+        let patience = (rtt * self.time_eighths / 8).max(rtt + GRANULARITY);
+        let mut lost = Vec::new();
+        for index in 0..self.entries.len() {
+            let Entry::Outstanding(packet) = &self.entries[index] else { continue };
+            if packet.pn >= largest {
+                break;
+            }
+            let due = packet.sent_at + patience;
+            if largest - packet.pn >= self.packet_threshold || due <= now {
+                lost.extend(self.end_as_lost(index, true));
+            } else {
+                self.loss_time = Some(self.loss_time.map_or(due, |time| time.min(due)));
+            }
+        }
+        self.retire();
+        lost
+    }
+
+    /// Declares every outstanding packet sent before `before` lost because the path is silent; the
+    /// loss estimate does not hear of it.
+    pub(crate) fn give_up_before(&mut self, before: Instant) -> Vec<SentPacket> {
+        let mut lost = Vec::new();
+        for index in 0..self.entries.len() {
+            if matches!(&self.entries[index], Entry::Outstanding(packet) if packet.sent_at >= before)
+            {
+                break;
+            }
+            lost.extend(self.end_as_lost(index, false));
+        }
+        self.loss_time = None;
+        self.retire();
+        lost
+    }
+
+    /// Moves an outstanding packet to the lost ones; packets that elicit no acknowledgement just
+    /// end.
+    fn end_as_lost(&mut self, index: usize, counts: bool) -> Option<SentPacket> {
+        let pn = self.entries[index].pn();
+        if !matches!(self.entries[index], Entry::Outstanding(_)) {
+            return None;
+        }
+        let entry = std::mem::replace(&mut self.entries[index], Entry::Ignored { pn });
+        let Entry::Outstanding(packet) = entry else { return None };
+        self.leave_flight(&packet);
+        if !packet.ack_eliciting {
+            return None;
+        }
+        if counts && !packet.is_mtu_probe() {
+            self.entries[index] = Entry::Ended { pn, lost: true };
+        }
+        if self.lost.len() >= LOST_PACKETS {
+            self.lost.pop_first();
+        }
+        self.lost.insert(pn, packet.clone());
+        Some(packet)
+    }
+
+    /// Lets outcomes leave at the front, in packet-number order.
+    fn retire(&mut self) {
+        while let Some(entry) = self.entries.front() {
+            match entry {
+                Entry::Outstanding(_) => break,
+                Entry::Ended { lost, .. } => self.loss.on_outcome(*lost),
+                Entry::Ignored { .. } => {}
+            }
+            self.entries.pop_front();
+        }
+    }
+
+    fn forget(&mut self, now: Instant) {
+        while let Some(first) = self.lost.first_entry() {
+            if now.since(first.get().sent_at) < LOST_MEMORY {
+                break;
+            }
+            first.remove();
+        }
+        if self.reordered_at.is_some_and(|at| now.since(at) > REORDERING_MEMORY) {
+            self.reordered_at = None;
+            self.packet_threshold = PACKET_THRESHOLD;
+            self.time_eighths = TIME_EIGHTHS;
+        }
+    }
+
+    fn leave_flight(&mut self, packet: &SentPacket) {
+        self.in_flight -= flight_bytes(packet);
+    }
+
+    /// Returns the packets that elicit an acknowledgement and were sent after the newest one that
+    /// was acknowledged, oldest first.
+    pub(crate) fn unanswered(&self) -> impl Iterator<Item = &SentPacket> {
+        let after = self.largest_acked.map_or(0, |largest| largest + 1);
+        let first = self.entries.partition_point(|entry| entry.pn() < after);
+        self.entries.range(first..).filter_map(|entry| match entry {
+            Entry::Outstanding(packet) if packet.ack_eliciting => Some(packet),
+            _ => None,
+        })
+    }
+
+    /// Returns the earliest time at which [`SentPackets::detect_lost`] will find something.
+    pub(crate) fn loss_time(&self) -> Option<Instant> {
+        self.loss_time
+    }
+
+    /// Returns the bytes sent and neither acknowledged nor lost.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    /// Tells whether one more packet would push an old one out.
+    pub(crate) fn is_full(&self) -> bool {
+        self.entries.len() >= limits::SENT_PACKETS
+    }
+
+    /// Returns the largest packet number acknowledged.
+    pub(crate) fn largest_acked(&self) -> Option<u64> {
+        self.largest_acked
+    }
+
+    /// Returns the estimate of what this path loses.
+    pub(crate) fn loss(&self) -> &LossEstimator {
+        &self.loss
+    }
+}
+
+/// Returns what a packet counts for in flight: acknowledgements alone are not counted.
+fn flight_bytes(packet: &SentPacket) -> u64 {
+    if packet.ack_eliciting { u64::from(packet.bytes) } else { 0 }
+}
