@@ -1,16 +1,42 @@
-//! The receiver's half of control delivery. Being written: the signatures are final.
+//! The receiver's half of control delivery: the first copy wins, order is restored, stale is dropped.
+//!
+//! Nothing here answers the peer: acknowledgements are of packets (`recovery/`). The session fetches
+//! what is ready after every call; a frame makes at most [`limits::HELD_MESSAGES`] + 1 ready.
+//!
+//! ```text
+//! number seen before, or older than the window  → duplicate    [ConClone §3.3.2]
+//! age estimate + error > time to live           → late
+//! lane: number < next                           → late         (a newer one was passed on)
+//!       number = next, or the newest wins       → ready, and what waited for it
+//!       number > next                           → held until the gap closes, the sender's floor
+//!                                                 passes it, or its wait ends
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
 use units::{Duration, Instant};
 
-use super::{ControlDelivery, ControlFrame, LaneFloor, MessageAge};
+use super::receiver_lane::{Held, ReceiverLane};
+use super::{ControlDelivery, ControlFrame, LaneFloor, MessageAge, SeenWindow};
+use crate::limits;
+use crate::select::{Class, Order};
 
-/// Says what the inbox did with a copy, for counting.
+/// How long before the end of its time to live a held message is passed on: above the lateness of
+/// the driver's timer, so that it is not stale by then. In an in-order lane everything before it
+/// ends within that time too.
+const RELEASE_AHEAD: Duration = Duration::from_millis(5);
+
+/// How long a sequenced lane waits before the session knows a round-trip time.
+const INITIAL_WAIT: Duration = Duration::from_millis(100);
+
+/// Says what became of a copy, for counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reception {
-    /// It can be delivered now.
+    /// It can be fetched now.
     Ready,
     /// It waits for an earlier one.
     Held,
-    /// It came before.
+    /// It came before, or it is older than the window.
     Duplicate,
     /// It is beyond its time to live, or came after a newer one.
     Late,
@@ -21,40 +47,225 @@ pub(crate) enum Reception {
 /// Counts the copies of one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct InboxCounters {
+    /// Passed on.
     pub(crate) delivered: u64,
+    /// Removed because they came before.
     pub(crate) duplicates: u64,
+    /// Dropped because they were stale or came after a newer one.
     pub(crate) late: u64,
+    /// Had to wait for an earlier one.
     pub(crate) held: u64,
+    /// Refused because their lane is out of bounds.
+    pub(crate) refused: u64,
 }
 
 /// Removes duplicates and restores order.
 #[derive(Debug)]
-pub(crate) struct Inbox {}
+pub(crate) struct Inbox {
+    seen: SeenWindow,
+    lanes: BTreeMap<u16, ReceiverLane>,
+    /// When held messages stop waiting: time, lane, number in the lane.
+    releases: BTreeSet<(Instant, u16, u64)>,
+    ready: VecDeque<ControlDelivery>,
+    wait: Duration,
+    counters: [InboxCounters; Class::ALL.len()],
+}
 
 impl Inbox {
+    /// Starts with nothing seen.
     pub(crate) fn new() -> Self {
-        Self {}
+        Self {
+            seen: SeenWindow::new(limits::CONTROL_WINDOW),
+            lanes: BTreeMap::new(),
+            releases: BTreeSet::new(),
+            ready: VecDeque::new(),
+            wait: INITIAL_WAIT,
+            counters: Default::default(),
+        }
     }
-    /// Sets how long a sequenced lane waits for an earlier message (one probe timeout).
-    pub(crate) fn set_wait(&mut self, _wait: Duration) {}
+
+    /// Sets how long a message of a sequenced lane waits for an earlier one: one probe timeout.
+    pub(crate) fn set_wait(&mut self, wait: Duration) {
+        self.wait = wait;
+    }
+
+    /// Takes a copy in; `age` is its message's age now.
     pub(crate) fn handle_control(
         &mut self,
-        _now: Instant,
-        _frame: &ControlFrame<'_>,
-        _age: MessageAge,
+        now: Instant,
+        frame: &ControlFrame<'_>,
+        age: MessageAge,
     ) -> Reception {
-        Reception::Ready
+        self.handle_timeout(now);
+        let ordered = frame.order != Order::None;
+        let reception = if ordered && usize::from(frame.lane) >= limits::LANES {
+            Reception::Refused
+        } else if !self.seen.insert(self.seen.extend(frame.seq)) {
+            Reception::Duplicate
+        } else if ordered {
+            self.handle_ordered(now, frame, age)
+        } else if is_stale(age, ttl(frame)) {
+            Reception::Late
+        } else {
+            self.pass_on(frame.channel, frame.class, age.estimate, frame.payload.to_vec());
+            Reception::Ready
+        };
+        let counters = &mut self.counters[frame.class.index()];
+        match reception {
+            Reception::Ready => {}
+            Reception::Held => counters.held += 1,
+            Reception::Duplicate => counters.duplicates += 1,
+            Reception::Late => counters.late += 1,
+            Reception::Refused => counters.refused += 1,
+        }
+        reception
     }
-    pub(crate) fn handle_floor(&mut self, _now: Instant, _floor: LaneFloor) {}
+
+    /// Hears that messages of a lane below a number will not come any more.
+    pub(crate) fn handle_floor(&mut self, now: Instant, floor: LaneFloor) {
+        if usize::from(floor.lane) < limits::LANES {
+            let lane = self.lanes.entry(floor.lane).or_default();
+            let number = lane.extend(floor.floor);
+            self.raise(now, floor.lane, number);
+        }
+    }
+
+    /// Returns the next message for the application.
     pub(crate) fn poll_delivery(&mut self) -> Option<ControlDelivery> {
-        None
+        self.ready.pop_front()
     }
+
+    /// Returns when [`Inbox::handle_timeout`] wants to be called.
     pub(crate) fn timeout(&self) -> Option<Instant> {
-        None
+        self.releases.first().map(|(at, _, _)| *at)
     }
-    pub(crate) fn handle_timeout(&mut self, _now: Instant) {}
-    pub(crate) fn counters(&self) -> &[InboxCounters; 6] {
-        const NONE: InboxCounters = InboxCounters { delivered: 0, duplicates: 0, late: 0, held: 0 };
-        &[NONE; 6]
+
+    /// Passes on what has waited long enough.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        while let Some(&(at, lane, number)) = self.releases.first() {
+            if at > now {
+                break;
+            }
+            self.releases.pop_first();
+            self.raise(now, lane, number);
+        }
     }
+
+    /// Returns counters by [`Class::index`].
+    pub(crate) fn counters(&self) -> &[InboxCounters; Class::ALL.len()] {
+        &self.counters
+    }
+
+    fn handle_ordered(
+        &mut self,
+        now: Instant,
+        frame: &ControlFrame<'_>,
+        age: MessageAge,
+    ) -> Reception {
+        self.make_room(now);
+        let lane = self.lanes.entry(frame.lane).or_default();
+        let number = lane.extend(frame.lane_seq);
+        let floor = lane.extend(frame.floor).min(number);
+        self.raise(now, frame.lane, floor);
+        if !self.lanes.entry(frame.lane).or_default().accepts(number) {
+            return Reception::Late;
+        }
+        let stale = is_stale(age, ttl(frame));
+        match frame.order {
+            Order::Latest if stale => Reception::Late,
+            // Everything before it in the lane has the same time to live: it is stale as well.
+            Order::InOrder if stale => {
+                self.raise(now, frame.lane, number + 1);
+                Reception::Late
+            }
+            Order::Latest => {
+                self.raise(now, frame.lane, number);
+                self.enter(now, frame, number, age, false)
+            }
+            Order::None | Order::InOrder | Order::Sequenced => {
+                self.enter(now, frame, number, age, stale)
+            }
+        }
+    }
+
+    /// Puts a message into its lane and passes on what is due there.
+    fn enter(
+        &mut self,
+        now: Instant,
+        frame: &ControlFrame<'_>,
+        number: u64,
+        age: MessageAge,
+        stale: bool,
+    ) -> Reception {
+        let left = ttl(frame).saturating_sub(age.estimate.saturating_add(age.error));
+        let patience = left.saturating_sub(RELEASE_AHEAD);
+        let patience =
+            if frame.order == Order::Sequenced { patience.min(self.wait) } else { patience };
+        let held = Held {
+            channel: frame.channel,
+            class: frame.class,
+            ttl: ttl(frame),
+            age,
+            arrived: now,
+            release: now + if stale { self.wait } else { patience },
+            payload: (!stale).then(|| frame.payload.to_vec()),
+        };
+        self.releases.insert((held.release, frame.lane, number));
+        let lane = self.lanes.entry(frame.lane).or_default();
+        lane.hold(number, held);
+        let is_due = number <= lane.next();
+        self.pass_on_due(now, frame.lane);
+        match (stale, is_due) {
+            (true, _) => Reception::Late,
+            (false, true) => Reception::Ready,
+            (false, false) => Reception::Held,
+        }
+    }
+
+    /// Ends the wait of the message that would end it first when no more can be held. The sender
+    /// sees to it that this does not happen [specs/delivery.md §3].
+    fn make_room(&mut self, now: Instant) {
+        if self.releases.len() >= limits::HELD_MESSAGES
+            && let Some((_, lane, number)) = self.releases.pop_first()
+        {
+            self.raise(now, lane, number);
+        }
+    }
+
+    /// Stops waiting in a lane for numbers below `next`.
+    fn raise(&mut self, now: Instant, lane: u16, next: u64) {
+        if let Some(state) = self.lanes.get_mut(&lane) {
+            // What is held below passes on first, in order.
+            state.raise(next);
+            self.pass_on_due(now, lane);
+        }
+    }
+
+    fn pass_on_due(&mut self, now: Instant, lane: u16) {
+        while let Some((number, held)) = self.lanes.get_mut(&lane).and_then(ReceiverLane::take_due)
+        {
+            self.releases.remove(&(held.release, lane, number));
+            let Some(payload) = held.payload else { continue };
+            let estimate = held.age.estimate + now.since(held.arrived);
+            if is_stale(MessageAge { estimate, ..held.age }, held.ttl) {
+                self.counters[held.class.index()].late += 1;
+            } else {
+                self.pass_on(held.channel, held.class, estimate, payload);
+            }
+        }
+    }
+
+    fn pass_on(&mut self, channel: u8, class: Class, age: Duration, payload: Vec<u8>) {
+        self.counters[class.index()].delivered += 1;
+        self.ready.push_back(ControlDelivery { channel, class, age, payload });
+    }
+}
+
+fn ttl(frame: &ControlFrame<'_>) -> Duration {
+    Duration::from_millis(u64::from(frame.ttl_ms))
+}
+
+/// Nothing is delivered beyond its time to live, so the benefit of the doubt goes to dropping.
+fn is_stale(age: MessageAge, ttl: Duration) -> bool {
+    age.estimate.saturating_add(age.error) > ttl
 }

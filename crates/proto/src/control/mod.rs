@@ -4,11 +4,18 @@
 //! sockets: the session polls the one when a path has room and hands the other what was opened.
 //! Packets that are sent once on one path are `datagram/`. The rules are specs/delivery.md.
 
+mod floors;
 mod inbox;
+mod message;
 mod outbox;
+mod pending;
+mod receiver_lane;
+mod seen_window;
+mod sender_lanes;
 
 pub(crate) use inbox::{Inbox, Reception};
 pub(crate) use outbox::{Outbox, Rejected};
+pub(crate) use seen_window::SeenWindow;
 
 use units::Duration;
 

@@ -1,88 +1,511 @@
-//! The sender's half of control delivery. Being written: the signatures are final.
+//! The sender's half of control delivery: keeps messages until their fate is known.
+//!
+//! A message waits once for every path and is copied when a path has room; what is left of its
+//! fate is acknowledgement, supersession, or the end of its time to live. Reliable messages get
+//! exactly one outcome each [specs/delivery.md §3]. Not here: which path is asked first
+//! (`schedule/`), datagrams (`session/`), the queues themselves (`pending.rs`).
+//!
+//! ```text
+//! round r:   a copy on every path as each has room             [ConClone §3.3.2]
+//! round r+1: when every copy under way was declared lost, or
+//!            probe timeout after the first copy of round r     [ConClone §3.3.3]
+//! one usable path left: a second copy 5 ms after the first, within the round
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
 use units::{Duration, Instant};
 
+use super::floors::FloorNotices;
+use super::message::{MIN_ROUND, Message, SecondCopy};
+use super::pending::Pending;
+use super::sender_lanes::{NoLane, SenderLanes};
 use super::{ControlFrame, ControlPath, LaneFloor, Submission};
 use crate::event::{MessageId, Outcome};
 use crate::ids::PathId;
-use crate::select::Tier;
+use crate::limits;
+use crate::select::{Class, LaneKey, Order, Tier};
 
-/// Why a message was refused.
+/// Until the session knows a round-trip time: the initial one of [RFC 9002 §6.2.2] as a timeout.
+const INITIAL_PROBE: Duration = Duration::from_millis(333);
+
+/// Messages outside the control tier that are kept: half of all, so that a download of parameters
+/// or files leaves room for control.
+const OTHER_MESSAGES: usize = limits::CONTROL_MESSAGES / 2;
+
+/// Outcomes that wait for the session to fetch them before submissions are refused.
+const UNREAD_OUTCOMES: usize = 2 * limits::CONTROL_MESSAGES;
+
+/// Says why a message was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rejected {
-    /// Too much is in flight or queued; try again later.
+    /// Too much is in flight or queued; it may be handed in again later.
     Busy,
 }
 
 /// Counts what became of the messages of one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OutboxCounters {
+    /// Accepted from the application.
     pub(crate) submitted: u64,
+    /// Handed in and refused.
+    pub(crate) refused: u64,
+    /// Copies taken by paths, first copies included.
     pub(crate) copies_sent: u64,
+    /// Acknowledged in time.
     pub(crate) delivered: u64,
+    /// Not acknowledged within their time to live; for unreliable ones: not sent, or lost.
     pub(crate) expired: u64,
+    /// Replaced by a newer one before they were acknowledged.
     pub(crate) superseded: u64,
+    /// Acknowledged too late to know, or under way when the session ended.
+    pub(crate) indeterminate: u64,
 }
 
 /// Keeps control messages until they are delivered, superseded or expired.
 #[derive(Debug)]
-pub(crate) struct Outbox {}
+pub(crate) struct Outbox {
+    messages: BTreeMap<u64, Message>,
+    pending: Pending,
+    lanes: SenderLanes,
+    floors: FloorNotices,
+    /// The newest live message of each stream.
+    newest: BTreeMap<LaneKey, u64>,
+    /// Expired messages whose acknowledgement may still be under way, and until when.
+    closing: BTreeMap<u64, Closing>,
+    timers: BTreeSet<(Instant, u64)>,
+    outcomes: VecDeque<(MessageId, Outcome)>,
+    /// An unreliable message that was just sent for the last time, kept while its frame is read.
+    spent: Option<Message>,
+    probe: Duration,
+    next_seq: u64,
+    others: usize,
+    counters: [OutboxCounters; Class::ALL.len()],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Closing {
+    class: Class,
+    until: Instant,
+}
 
 impl Outbox {
+    /// Starts empty, with no path.
     pub(crate) fn new() -> Self {
-        Self {}
+        Self {
+            messages: BTreeMap::new(),
+            pending: Pending::default(),
+            lanes: SenderLanes::default(),
+            floors: FloorNotices::default(),
+            newest: BTreeMap::new(),
+            closing: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            outcomes: VecDeque::new(),
+            spent: None,
+            probe: INITIAL_PROBE,
+            next_seq: 0,
+            others: 0,
+            counters: Default::default(),
+        }
     }
-    /// Tells the validated paths (suspected ones included) and the probe timeout; call on change.
-    pub(crate) fn set_paths(&mut self, _now: Instant, _paths: &[ControlPath], _probe: Duration) {}
-    /// Takes a message in; reliable ones get an id and, later, exactly one outcome.
+
+    /// Takes over the validated paths, suspected ones included, and the probe timeout of the best
+    /// usable one: srtt + 4·rttvar and the peer's acknowledgement delay. Cheap; called on change.
+    pub(crate) fn set_paths(&mut self, _now: Instant, paths: &[ControlPath], probe: Duration) {
+        self.probe = probe;
+        let changes = self.pending.set_paths(paths);
+        for path in changes.silent {
+            self.on_silent(path, changes.removed.contains(&path));
+        }
+        for path in changes.gained {
+            self.on_gained(path);
+        }
+    }
+
+    /// Takes a message in. Reliable ones get an id and, later, exactly one outcome.
+    ///
+    /// # Errors
+    /// [`Rejected::Busy`] when a bound of specs/delivery.md §3 is reached; nothing was kept then.
     pub(crate) fn submit(
         &mut self,
-        _now: Instant,
-        _submission: Submission,
+        now: Instant,
+        submission: Submission,
     ) -> Result<Option<MessageId>, Rejected> {
-        Err(Rejected::Busy)
+        let class = submission.policy.class;
+        let accepted = self.accept(now, submission);
+        let counters = &mut self.counters[class.index()];
+        match accepted {
+            Ok(_) => counters.submitted += 1,
+            Err(Rejected::Busy) => counters.refused += 1,
+        }
+        accepted
     }
-    /// Returns true when `poll` would have a copy for the path, given room.
-    pub(crate) fn wants(&self, _path: PathId, _tier: Tier) -> bool {
-        false
+
+    /// Returns true when a copy or a floor of the tier waits for the path.
+    pub(crate) fn wants(&self, path: PathId, tier: Tier) -> bool {
+        self.pending.waits_for(path, tier) || tier == Tier::Control && self.floors.waits_for(path)
     }
-    /// Takes the next copy for a path: the caller sends it in the datagram that it is building, and
-    /// remembers its full sequence number with the packet. `room` is payload bytes.
+
+    /// Takes the next copy of a tier for a path, with its full session-wide number.
+    ///
+    /// The caller sends it in the packet that it is building and remembers the number with the
+    /// packet, for [`Outbox::on_acked`] and [`Outbox::on_lost`]. `room` counts payload bytes: what
+    /// is larger is passed over.
     pub(crate) fn poll(
         &mut self,
-        _now: Instant,
-        _path: PathId,
-        _tier: Tier,
-        _room: usize,
+        now: Instant,
+        path: PathId,
+        tier: Tier,
+        room: usize,
     ) -> Option<(u64, ControlFrame<'_>)> {
-        None
-    }
-    /// Takes the next floor to announce on a path (tier Control).
-    pub(crate) fn poll_floor(&mut self, _now: Instant, _path: PathId) -> Option<LaneFloor> {
-        None
-    }
-    /// A packet that carried copy `seq` on `path` was acknowledged / declared lost.
-    pub(crate) fn on_acked(&mut self, _now: Instant, _seq: u64, _path: PathId) {}
-    pub(crate) fn on_lost(&mut self, _now: Instant, _seq: u64, _path: PathId) {}
-    /// The same for floors.
-    pub(crate) fn on_floor_acked(&mut self, _floor: LaneFloor) {}
-    pub(crate) fn on_floor_lost(&mut self, _now: Instant, _floor: LaneFloor, _path: PathId) {}
-    pub(crate) fn poll_outcome(&mut self) -> Option<(MessageId, Outcome)> {
-        None
-    }
-    pub(crate) fn timeout(&self) -> Option<Instant> {
-        None
-    }
-    pub(crate) fn handle_timeout(&mut self, _now: Instant) {}
-    /// Ends the session: what is in flight becomes indeterminate.
-    pub(crate) fn end(&mut self) {}
-    pub(crate) fn counters(&self) -> &[OutboxCounters; 6] {
-        const NONE: OutboxCounters = OutboxCounters {
-            submitted: 0,
-            copies_sent: 0,
-            delivered: 0,
-            expired: 0,
-            superseded: 0,
+        self.handle_timeout(now);
+        let messages = &self.messages;
+        let fits = |seq: u64| {
+            messages.get(&seq).is_some_and(|message| message.submission.payload.len() <= room)
         };
-        &[NONE; 6]
+        let seq = self.pending.take(path, tier, fits)?;
+        let is_lone = self.pending.lone_usable() == Some(path);
+        let message = self.messages.get_mut(&seq)?;
+        message.on_sent(now, path, is_lone);
+        self.counters[message.policy().class.index()].copies_sent += 1;
+        let floor = message.place.map_or(0, |place| self.lanes.floor(place.lane));
+        if self.is_spent(seq) {
+            self.spent = self.remove(seq, false).map(|(message, _)| message);
+            return self.spent.as_ref().map(|message| (seq, message.frame(seq, floor)));
+        }
+        self.arm(seq);
+        self.messages.get(&seq).map(|message| (seq, message.frame(seq, floor)))
+    }
+
+    /// Takes the next floor to announce on a path; belongs to the control tier.
+    pub(crate) fn poll_floor(&mut self, now: Instant, path: PathId) -> Option<LaneFloor> {
+        self.handle_timeout(now);
+        self.floors.poll(now, path, self.probe)
+    }
+
+    /// Notes that a packet with a copy of message `seq` was acknowledged.
+    pub(crate) fn on_acked(&mut self, now: Instant, seq: u64, _path: PathId) {
+        if let Some(closing) = self.closing.remove(&seq) {
+            // The copy may have come in time or been dropped as stale: only the peer knows.
+            self.timers.remove(&(closing.until, seq));
+            self.report(seq, closing.class, Outcome::Indeterminate);
+            return;
+        }
+        let Some((message, overtaken)) = self.remove(seq, true) else { return };
+        let policy = message.policy();
+        if !policy.reliable {
+            self.counters[policy.class.index()].delivered += 1;
+            return;
+        }
+        // The receiver judges by an age that it overestimates by up to a round trip: closer to the
+        // end of the time to live than that, it may have dropped what it acknowledged. In a
+        // sequenced lane it drops what comes after a later one.
+        let in_time = now + self.probe.max(MIN_ROUND) <= message.expires;
+        let skipped = policy.order == Order::Sequenced && overtaken;
+        let sure = in_time && !skipped;
+        let outcome = if sure { Outcome::Delivered } else { Outcome::Indeterminate };
+        self.report(seq, policy.class, outcome);
+    }
+
+    /// Notes that a packet with a copy of message `seq` was declared lost.
+    pub(crate) fn on_lost(&mut self, _now: Instant, seq: u64, path: PathId) {
+        let Some(message) = self.messages.get_mut(&seq) else { return };
+        if message.on_lost(path) {
+            self.follow_up_loss(seq);
+        }
+    }
+
+    /// Notes that a packet with this floor was acknowledged.
+    pub(crate) fn on_floor_acked(&mut self, floor: LaneFloor) {
+        self.floors.on_acked(floor);
+    }
+
+    /// Notes that a packet with this floor was declared lost.
+    pub(crate) fn on_floor_lost(&mut self, floor: LaneFloor, path: PathId) {
+        self.floors.on_lost(floor, path);
+    }
+
+    /// Returns the next outcome of a message that [`Outbox::submit`] gave an id.
+    pub(crate) fn poll_outcome(&mut self) -> Option<(MessageId, Outcome)> {
+        self.outcomes.pop_front()
+    }
+
+    /// Returns when [`Outbox::handle_timeout`] wants to be called.
+    pub(crate) fn timeout(&self) -> Option<Instant> {
+        let timer = self.timers.first().map(|(at, _)| *at);
+        [timer, self.floors.timeout()].into_iter().flatten().min()
+    }
+
+    /// Expires messages, and starts rounds and second copies that are due.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        while let Some(&(at, seq)) = self.timers.first() {
+            if at > now {
+                break;
+            }
+            self.timers.pop_first();
+            if let Some(closing) = self.closing.remove(&seq) {
+                self.report(seq, closing.class, Outcome::Expired);
+            } else {
+                self.handle_message_timeout(now, seq);
+            }
+        }
+        self.floors.handle_timeout(now);
+    }
+
+    /// Ends the session: every reliable message that is in flight becomes indeterminate, one that
+    /// no path ever took expires.
+    pub(crate) fn end(&mut self) {
+        for (seq, closing) in std::mem::take(&mut self.closing) {
+            self.report(seq, closing.class, Outcome::Indeterminate);
+        }
+        while let Some((&seq, _)) = self.messages.first_key_value() {
+            let Some((message, _)) = self.remove(seq, false) else { break };
+            if message.policy().reliable {
+                let sent = message.is_copied;
+                let outcome = if sent { Outcome::Indeterminate } else { Outcome::Expired };
+                self.report(seq, message.policy().class, outcome);
+            }
+        }
+        self.timers.clear();
+        self.floors.clear();
+    }
+
+    /// Returns counters by [`Class::index`].
+    pub(crate) fn counters(&self) -> &[OutboxCounters; Class::ALL.len()] {
+        &self.counters
+    }
+
+    /// Returns how many messages are kept.
+    pub(crate) fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    fn accept(
+        &mut self,
+        now: Instant,
+        submission: Submission,
+    ) -> Result<Option<MessageId>, Rejected> {
+        if !self.has_room(&submission) {
+            return Err(Rejected::Busy);
+        }
+        let seq = self.next_seq;
+        let (policy, lane) = (submission.policy, submission.lane);
+        let expires = now + policy.ttl;
+        let is_spare = |lane| !self.floors.contains(lane);
+        let place = self
+            .lanes
+            .enter(&policy, lane, seq, expires, is_spare)
+            .map_err(|NoLane| Rejected::Busy)?;
+        self.next_seq += 1;
+        self.others += usize::from(policy.class.tier() != Tier::Control);
+        self.messages.insert(seq, Message::new(now, submission, place));
+        self.begin_round(seq);
+        self.arm(seq);
+        if policy.order == Order::Sequenced {
+            self.promote_earlier(seq);
+        }
+        if policy.class == Class::Live || policy.order == Order::Latest {
+            self.supersede(lane, seq);
+        }
+        Ok(policy.reliable.then_some(MessageId(seq)))
+    }
+
+    fn has_room(&self, submission: &Submission) -> bool {
+        let policy = &submission.policy;
+        let waits = matches!(policy.order, Order::InOrder | Order::Sequenced);
+        let oldest = self.messages.first_key_value().map_or(self.next_seq, |(&seq, _)| seq);
+        self.messages.len() + self.closing.len() < limits::CONTROL_MESSAGES
+            && self.outcomes.len() < UNREAD_OUTCOMES
+            && (policy.class.tier() == Tier::Control || self.others < OTHER_MESSAGES)
+            // What is sent must still be inside the window of a receiver that has seen the newest.
+            && self.next_seq - oldest < limits::CONTROL_WINDOW / 2
+            // What waits for an earlier one must find room at the receiver.
+            && (!waits || self.lanes.span() < limits::HELD_MESSAGES as u64)
+    }
+
+    /// Queues one copy for every path, or for the best.
+    fn begin_round(&mut self, seq: u64) {
+        let Some(message) = self.messages.get_mut(&seq) else { return };
+        message.begin_round();
+        if message.is_replicated() {
+            self.pending.add_everywhere((message.rank, seq));
+        } else {
+            self.pending.add_best((message.rank, seq));
+        }
+    }
+
+    /// Sets the timer of a message to what it waits for next.
+    fn arm(&mut self, seq: u64) {
+        let any_usable = self.pending.any_usable();
+        let Some(message) = self.messages.get_mut(&seq) else { return };
+        let at = message.next_timer(self.probe, any_usable);
+        if let Some(old) = message.timer.replace(at) {
+            self.timers.remove(&(old, seq));
+        }
+        self.timers.insert((at, seq));
+    }
+
+    /// Lets the earlier messages of a sequenced lane go no later than this one: overtaken, they
+    /// would be dropped at the receiver. Ranks never fall along a lane, so the walk stops early.
+    fn promote_earlier(&mut self, seq: u64) {
+        let Some(message) = self.messages.get(&seq) else { return };
+        let (rank, Some(place)) = (message.rank, message.place) else { return };
+        for earlier in self.lanes.alive(place.lane).rev().skip_while(|&other| other == seq) {
+            let Some(message) = self.messages.get_mut(&earlier) else { continue };
+            if message.rank <= rank {
+                break;
+            }
+            self.pending.promote((message.rank, earlier), (rank, earlier));
+            message.rank = rank;
+        }
+    }
+
+    /// Ends the older live message of the stream that a newer one has joined.
+    fn supersede(&mut self, stream: LaneKey, seq: u64) {
+        let Some(older) = self.newest.insert(stream, seq) else { return };
+        let Some((message, _)) = self.remove(older, false) else { return };
+        let policy = message.policy();
+        if policy.reliable {
+            self.report(older, policy.class, Outcome::Superseded);
+        } else {
+            self.counters[policy.class.index()].superseded += 1;
+        }
+    }
+
+    fn handle_message_timeout(&mut self, now: Instant, seq: u64) {
+        let Some(message) = self.messages.get_mut(&seq) else { return };
+        message.timer = None;
+        if now >= message.expires {
+            self.expire(now, seq);
+            return;
+        }
+        if let SecondCopy::Due(at) = message.second
+            && at <= now
+        {
+            message.second = SecondCopy::Done;
+            if let Some(path) = self.pending.lone_usable() {
+                self.pending.add_on(path, (message.rank, seq));
+            }
+        }
+        let round = message.next_round(self.probe, self.pending.any_usable());
+        if round.is_some_and(|at| at <= now) {
+            self.begin_round(seq);
+        }
+        if self.is_spent(seq) {
+            self.remove(seq, false);
+        } else {
+            self.arm(seq);
+        }
+    }
+
+    /// Gives a message up. Copies that are under way may still be acknowledged for a round trip.
+    fn expire(&mut self, now: Instant, seq: u64) {
+        let Some((message, _)) = self.remove(seq, false) else { return };
+        let class = message.policy().class;
+        if !message.policy().reliable {
+            self.counters[class.index()].expired += u64::from(!message.is_copied);
+        } else if message.flights.is_empty() {
+            self.report(seq, class, Outcome::Expired);
+        } else {
+            let until = now + self.probe.max(MIN_ROUND);
+            self.closing.insert(seq, Closing { class, until });
+            self.timers.insert((until, seq));
+        }
+    }
+
+    /// Starts the next round at once when no copy is under way and none waits for a working path.
+    fn follow_up_loss(&mut self, seq: u64) {
+        let Some(message) = self.messages.get(&seq) else { return };
+        if !message.flights.is_empty() || self.pending.contains_usable((message.rank, seq)) {
+            return;
+        }
+        if !message.policy().reliable {
+            if self.is_spent(seq)
+                && let Some((message, _)) = self.remove(seq, false)
+            {
+                self.counters[message.policy().class.index()].expired += 1;
+            }
+        } else if self.pending.any_usable() {
+            self.begin_round(seq);
+            self.arm(seq);
+        }
+    }
+
+    /// Takes back what a path that fell silent alone carries; replicas have their other paths.
+    fn on_silent(&mut self, path: PathId, is_removed: bool) {
+        let affected: Vec<u64> = self
+            .messages
+            .iter_mut()
+            .filter(|(_, message)| is_removed || !message.is_replicated())
+            .filter_map(|(&seq, message)| message.forget_path(path).then_some(seq))
+            .collect();
+        for seq in affected {
+            self.follow_up_loss(seq);
+        }
+    }
+
+    /// Sends what is not acknowledged yet on a path that is new or works again.
+    fn on_gained(&mut self, path: PathId) {
+        let mut waiting = Vec::new();
+        for (&seq, message) in &self.messages {
+            let entry = (message.rank, seq);
+            if !message.is_replicated() {
+                if message.flights.is_empty() && message.policy().reliable {
+                    waiting.push(seq);
+                }
+            } else if message.policy().reliable || !message.is_copied {
+                self.pending.add_on(path, entry);
+            }
+        }
+        for seq in waiting {
+            self.begin_round(seq);
+            self.arm(seq);
+        }
+    }
+
+    /// Returns true when nothing is left to do for an unreliable message. In a lane it stays until
+    /// its copies are accounted for: the floor must not pass it while it may arrive.
+    fn is_spent(&self, seq: u64) -> bool {
+        self.messages.get(&seq).is_some_and(|message| {
+            !message.policy().reliable
+                && message.is_copied
+                && !matches!(message.second, SecondCopy::Due(_))
+                && !self.pending.contains((message.rank, seq))
+                && (message.place.is_none() || message.flights.is_empty())
+        })
+    }
+
+    /// Takes a message out of everything; says also whether a later one of its lane was
+    /// acknowledged before.
+    fn remove(&mut self, seq: u64, acked: bool) -> Option<(Message, bool)> {
+        let message = self.messages.remove(&seq)?;
+        self.pending.remove((message.rank, seq));
+        if let Some(at) = message.timer {
+            self.timers.remove(&(at, seq));
+        }
+        let policy = *message.policy();
+        self.others -= usize::from(policy.class.tier() != Tier::Control);
+        let stream = message.submission.lane;
+        if self.newest.get(&stream) == Some(&seq) {
+            self.newest.remove(&stream);
+        }
+        let Some(place) = message.place else { return Some((message, false)) };
+        let left = self.lanes.leave(place, acked);
+        // Copies of later messages that are under way carry the old floor.
+        if !acked && policy.order == Order::InOrder && left.later && left.floor > place.number {
+            self.floors.announce(place.lane, left.floor, left.last_expiry);
+        }
+        Some((message, left.overtaken))
+    }
+
+    fn report(&mut self, seq: u64, class: Class, outcome: Outcome) {
+        let counters = &mut self.counters[class.index()];
+        match outcome {
+            Outcome::Delivered => counters.delivered += 1,
+            Outcome::Expired => counters.expired += 1,
+            Outcome::Superseded => counters.superseded += 1,
+            Outcome::Indeterminate => counters.indeterminate += 1,
+        }
+        self.outcomes.push_back((MessageId(seq), outcome));
     }
 }

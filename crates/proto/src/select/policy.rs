@@ -45,7 +45,7 @@ pub enum Copies {
 }
 
 /// Says in which order the packets of a lane are delivered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Order {
     /// As they come.
     None,

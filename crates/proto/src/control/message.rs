@@ -1,0 +1,177 @@
+//! A control message at its sender: what it is, and how far its copies have come.
+//!
+//! State and its arithmetic only; `outbox.rs` decides.
+
+use smallvec::SmallVec;
+use units::{Duration, Instant};
+
+use super::{ControlFrame, Submission};
+use crate::ids::PathId;
+use crate::select::{Class, Copies, Policy};
+
+/// The pause before a second copy where one usable path is left: 5 ms. Long enough for most loss
+/// bursts of a radio's own queue to pass, short against every deadline of specs/delivery.md §2.
+pub(super) const SECOND_COPY_AFTER: Duration = Duration::from_millis(5);
+
+/// The least time between two rounds of copies: twice the pause before the second copy, so that the
+/// second copy belongs to its round.
+pub(super) const MIN_ROUND: Duration = Duration::from_millis(10);
+
+/// The least time between two rounds while no path is usable. It stays constant, so nothing is
+/// backed off exponentially; it only keeps the queue of a stalled link from filling with rounds
+/// whose acknowledgements are stuck as well. The first sign of life starts a round at once.
+pub(super) const SILENT_ROUND: Duration = Duration::from_millis(50);
+
+/// Probe timeouts between two rounds of a message that is not replicated: loss detection sees a
+/// loss first, the timer is for the last packet before a pause.
+pub(super) const BEST_PROBES: u32 = 2;
+
+/// A message of the outbox.
+#[derive(Debug)]
+pub(super) struct Message {
+    /// What was handed in.
+    pub(super) submission: Submission,
+    /// When it was handed in.
+    pub(super) submitted: Instant,
+    /// When its time to live ends.
+    pub(super) expires: Instant,
+    /// Its lane and its number there; none for messages without an order.
+    pub(super) place: Option<Place>,
+    /// Its place in the queues: its class, or a more urgent one that comes after it in its lane.
+    pub(super) rank: Class,
+    /// Copies under way, by path.
+    pub(super) flights: SmallVec<[Flight; 4]>,
+    /// When the first copy of the present round was sent.
+    pub(super) round_started: Option<Instant>,
+    /// True once any path has taken a copy.
+    pub(super) is_copied: bool,
+    /// The second copy of the present round.
+    pub(super) second: SecondCopy,
+    /// The timer that is armed for it.
+    pub(super) timer: Option<Instant>,
+}
+
+/// A message's place in the order of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) lane: u16,
+    pub(super) number: u64,
+}
+
+/// Copies of a message under way on one path.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flight {
+    pub(super) path: PathId,
+    pub(super) copies: u32,
+}
+
+/// How far the second copy of a round is, where one usable path is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SecondCopy {
+    /// Not wanted so far.
+    None,
+    /// Wanted at that time.
+    Due(Instant),
+    /// Queued or sent.
+    Done,
+}
+
+impl Message {
+    pub(super) fn new(now: Instant, submission: Submission, place: Option<Place>) -> Self {
+        Self {
+            submitted: now,
+            expires: now + submission.policy.ttl,
+            place,
+            rank: submission.policy.class,
+            flights: SmallVec::new(),
+            round_started: None,
+            is_copied: false,
+            second: SecondCopy::None,
+            timer: None,
+            submission,
+        }
+    }
+
+    pub(super) fn policy(&self) -> &Policy {
+        &self.submission.policy
+    }
+
+    pub(super) fn is_replicated(&self) -> bool {
+        self.policy().copies == Copies::All
+    }
+
+    /// Notes a copy that leaves on `path`.
+    pub(super) fn on_sent(&mut self, now: Instant, path: PathId, is_lone: bool) {
+        match self.flights.iter_mut().find(|flight| flight.path == path) {
+            Some(flight) => flight.copies += 1,
+            None => self.flights.push(Flight { path, copies: 1 }),
+        }
+        self.is_copied = true;
+        self.round_started.get_or_insert(now);
+        if is_lone && self.is_replicated() && self.second == SecondCopy::None {
+            self.second = SecondCopy::Due(now + SECOND_COPY_AFTER);
+        }
+    }
+
+    /// Notes that one copy on `path` was lost; false when none was known there.
+    pub(super) fn on_lost(&mut self, path: PathId) -> bool {
+        let Some(index) = self.flights.iter().position(|flight| flight.path == path) else {
+            return false;
+        };
+        self.flights[index].copies -= 1;
+        if self.flights[index].copies == 0 {
+            self.flights.swap_remove(index);
+        }
+        true
+    }
+
+    /// Forgets all copies on `path`; true when there were any.
+    pub(super) fn forget_path(&mut self, path: PathId) -> bool {
+        let before = self.flights.len();
+        self.flights.retain(|flight| flight.path != path);
+        self.flights.len() != before
+    }
+
+    /// Begins a round: the next copy that is sent is its first.
+    pub(super) fn begin_round(&mut self) {
+        self.round_started = None;
+        self.second = SecondCopy::None;
+    }
+
+    /// Returns when the next round is due: a constant time after the present one, never backed off
+    /// [ConClone §3.3.3].
+    pub(super) fn next_round(&self, probe: Duration, any_usable: bool) -> Option<Instant> {
+        let started = self.round_started.filter(|_| self.policy().reliable)?;
+        let probes = if self.is_replicated() { 1 } else { BEST_PROBES };
+        let least = if any_usable { MIN_ROUND } else { SILENT_ROUND };
+        Some(started + (probe * probes).max(least))
+    }
+
+    /// Returns when the message wants attention next.
+    pub(super) fn next_timer(&self, probe: Duration, any_usable: bool) -> Instant {
+        let second = match self.second {
+            SecondCopy::Due(at) => at,
+            SecondCopy::None | SecondCopy::Done => self.expires,
+        };
+        let round = self.next_round(probe, any_usable).unwrap_or(self.expires);
+        self.expires.min(second).min(round)
+    }
+
+    /// Writes the copy that goes on the wire; `floor` is its lane's, at the moment of sending.
+    pub(super) fn frame(&self, seq: u64, floor: u64) -> ControlFrame<'_> {
+        let policy = self.policy();
+        let place = self.place.unwrap_or(Place { lane: 0, number: 0 });
+        ControlFrame {
+            channel: self.submission.channel,
+            class: policy.class,
+            order: policy.order,
+            seq: seq as u32,
+            lane: place.lane,
+            lane_seq: place.number as u32,
+            floor: floor as u32,
+            ttl_ms: u16::try_from(policy.ttl.as_millis()).unwrap_or(u16::MAX),
+            submitted_us: self.submitted.as_micros() as u32,
+            payload: &self.submission.payload,
+        }
+    }
+}

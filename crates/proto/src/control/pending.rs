@@ -1,0 +1,246 @@
+//! Which copies wait for which path: the queues between `outbox.rs` and the paths.
+//!
+//! A replicated message waits once per path, any other in one queue that the first usable path to
+//! ask is served from: the choice falls when a path has room. Within a tier the order is by class,
+//! then by age.
+
+use std::collections::BTreeSet;
+
+use smallvec::SmallVec;
+
+use super::ControlPath;
+use crate::ids::PathId;
+use crate::limits;
+use crate::select::{Class, Tier};
+
+/// How many entries at the front of a queue are looked at for one that fits: enough to fill a
+/// packet's last bytes, few enough to stay cheap when none does.
+const FIT_SCAN: usize = 8;
+
+/// An entry of a queue: rank, then session-wide number.
+pub(super) type Entry = (Class, u64);
+
+/// The queues of copies.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    paths: SmallVec<[PathQueue; 4]>,
+    best: BTreeSet<Entry>,
+}
+
+#[derive(Debug)]
+struct PathQueue {
+    id: PathId,
+    usable: bool,
+    copies: BTreeSet<Entry>,
+}
+
+/// What a new list of paths changed.
+#[derive(Debug, Default)]
+pub(super) struct PathChanges {
+    /// New paths, and paths that work again.
+    pub(super) gained: SmallVec<[PathId; 4]>,
+    /// Paths that are gone or have fallen silent.
+    pub(super) silent: SmallVec<[PathId; 4]>,
+    /// Those among them that are gone.
+    pub(super) removed: SmallVec<[PathId; 4]>,
+}
+
+impl Pending {
+    /// Takes the list of paths over and says what changed; paths past the bound are ignored.
+    pub(super) fn set_paths(&mut self, paths: &[ControlPath]) -> PathChanges {
+        let paths = &paths[..paths.len().min(limits::PATHS)];
+        let mut changes = PathChanges::default();
+        self.paths.retain(|queue| {
+            let kept = paths.iter().any(|path| path.id == queue.id);
+            if !kept {
+                changes.removed.push(queue.id);
+                changes.silent.push(queue.id);
+            }
+            kept
+        });
+        for path in paths {
+            match self.paths.iter_mut().find(|queue| queue.id == path.id) {
+                None => {
+                    changes.gained.push(path.id);
+                    let copies = BTreeSet::new();
+                    self.paths.push(PathQueue { id: path.id, usable: path.usable, copies });
+                }
+                Some(queue) => {
+                    if path.usable && !queue.usable {
+                        changes.gained.push(path.id);
+                    } else if queue.usable && !path.usable {
+                        changes.silent.push(path.id);
+                    }
+                    queue.usable = path.usable;
+                }
+            }
+        }
+        changes
+    }
+
+    /// Returns the path that alone is usable.
+    pub(super) fn lone_usable(&self) -> Option<PathId> {
+        let mut usable = self.paths.iter().filter(|queue| queue.usable);
+        let first = usable.next()?;
+        usable.next().is_none().then_some(first.id)
+    }
+
+    pub(super) fn any_usable(&self) -> bool {
+        self.paths.iter().any(|queue| queue.usable)
+    }
+
+    /// Queues a copy for every path.
+    pub(super) fn add_everywhere(&mut self, entry: Entry) {
+        for queue in &mut self.paths {
+            queue.copies.insert(entry);
+        }
+    }
+
+    /// Queues a copy for one path.
+    pub(super) fn add_on(&mut self, path: PathId, entry: Entry) {
+        if let Some(queue) = self.paths.iter_mut().find(|queue| queue.id == path) {
+            queue.copies.insert(entry);
+        }
+    }
+
+    /// Queues one copy for whichever usable path asks first.
+    pub(super) fn add_best(&mut self, entry: Entry) {
+        self.best.insert(entry);
+    }
+
+    /// Takes the first entry of a tier for a path that `fits`.
+    pub(super) fn take(
+        &mut self,
+        path: PathId,
+        tier: Tier,
+        mut fits: impl FnMut(u64) -> bool,
+    ) -> Option<u64> {
+        let queue = self.paths.iter_mut().find(|queue| queue.id == path)?;
+        let own = first_fitting(&queue.copies, tier, &mut fits);
+        let shared = if queue.usable { first_fitting(&self.best, tier, &mut fits) } else { None };
+        let entry = [own, shared].into_iter().flatten().min()?;
+        if own == Some(entry) {
+            queue.copies.remove(&entry);
+        } else {
+            self.best.remove(&entry);
+        }
+        Some(entry.1)
+    }
+
+    /// Returns true when something of the tier waits for the path.
+    pub(super) fn waits_for(&self, path: PathId, tier: Tier) -> bool {
+        self.paths.iter().find(|queue| queue.id == path).is_some_and(|queue| {
+            in_tier(&queue.copies, tier).next().is_some()
+                || queue.usable && in_tier(&self.best, tier).next().is_some()
+        })
+    }
+
+    /// Returns true when a copy waits anywhere.
+    pub(super) fn contains(&self, entry: Entry) -> bool {
+        self.best.contains(&entry) || self.paths.iter().any(|queue| queue.copies.contains(&entry))
+    }
+
+    /// Returns true when a copy waits for a path that is believed to work.
+    pub(super) fn contains_usable(&self, entry: Entry) -> bool {
+        self.best.contains(&entry)
+            || self.paths.iter().any(|queue| queue.usable && queue.copies.contains(&entry))
+    }
+
+    /// Moves every waiting copy of a message to a more urgent rank.
+    pub(super) fn promote(&mut self, from: Entry, to: Entry) {
+        if self.best.remove(&from) {
+            self.best.insert(to);
+        }
+        for queue in &mut self.paths {
+            if queue.copies.remove(&from) {
+                queue.copies.insert(to);
+            }
+        }
+    }
+
+    /// Drops every waiting copy of a message.
+    pub(super) fn remove(&mut self, entry: Entry) {
+        self.best.remove(&entry);
+        for queue in &mut self.paths {
+            queue.copies.remove(&entry);
+        }
+    }
+}
+
+fn in_tier(queue: &BTreeSet<Entry>, tier: Tier) -> impl Iterator<Item = &Entry> {
+    // Classes sort as their tiers do, so a tier is one stretch of the queue.
+    let first = match tier {
+        Tier::Control => Class::Liveness,
+        Tier::Telemetry => Class::Telemetry,
+        Tier::Message => Class::Message,
+        Tier::Bulk => Class::Bulk,
+    };
+    queue.range((first, 0)..).take_while(move |entry| entry.0.tier() == tier)
+}
+
+fn first_fitting(
+    queue: &BTreeSet<Entry>,
+    tier: Tier,
+    fits: &mut impl FnMut(u64) -> bool,
+) -> Option<Entry> {
+    in_tier(queue, tier).take(FIT_SCAN).find(|entry| fits(entry.1)).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pending(paths: &[(u8, bool)]) -> Pending {
+        let mut pending = Pending::default();
+        pending.set_paths(&views(paths));
+        pending
+    }
+
+    fn views(paths: &[(u8, bool)]) -> Vec<ControlPath> {
+        paths.iter().map(|&(id, usable)| ControlPath { id: PathId(id), usable }).collect()
+    }
+
+    #[test]
+    fn classes_go_in_order_within_a_tier_and_tiers_do_not_mix() {
+        let mut pending = pending(&[(0, true)]);
+        pending.add_everywhere((Class::Control, 1));
+        pending.add_everywhere((Class::Liveness, 2));
+        pending.add_best((Class::Message, 0));
+        let path = PathId(0);
+        assert_eq!(pending.take(path, Tier::Control, |_| true), Some(2));
+        assert_eq!(pending.take(path, Tier::Control, |_| true), Some(1));
+        assert_eq!(pending.take(path, Tier::Control, |_| true), None);
+        assert_eq!(pending.take(path, Tier::Telemetry, |_| true), None);
+        assert_eq!(pending.take(path, Tier::Message, |_| true), Some(0));
+    }
+
+    #[test]
+    fn suspected_path_gets_replicas_but_nothing_of_the_shared_queue() {
+        let mut pending = pending(&[(0, false), (1, true)]);
+        pending.add_everywhere((Class::Control, 1));
+        pending.add_best((Class::Control, 0));
+        assert_eq!(pending.lone_usable(), Some(PathId(1)));
+        assert_eq!(pending.take(PathId(0), Tier::Control, |_| true), Some(1));
+        assert_eq!(pending.take(PathId(0), Tier::Control, |_| true), None);
+        assert_eq!(pending.take(PathId(1), Tier::Control, |_| true), Some(0));
+        assert_eq!(pending.take(PathId(1), Tier::Control, |_| true), Some(1));
+    }
+
+    #[test]
+    fn small_ones_pass_one_that_does_not_fit() {
+        let mut pending = pending(&[(0, true)]);
+        pending.add_everywhere((Class::Control, 1));
+        pending.add_everywhere((Class::Control, 2));
+        assert_eq!(pending.take(PathId(0), Tier::Control, |seq| seq == 2), Some(2));
+        assert!(pending.waits_for(PathId(0), Tier::Control));
+    }
+
+    #[test]
+    fn changes_name_gained_silent_and_removed_paths() {
+        let mut pending = pending(&[(0, true), (1, true), (2, false)]);
+        let changes = pending.set_paths(&views(&[(1, false), (2, true), (3, true)]));
+        assert_eq!(changes.gained.as_slice(), [PathId(2), PathId(3)]);
+        assert_eq!(changes.silent.as_slice(), [PathId(0), PathId(1)]);
+        assert_eq!(changes.removed.as_slice(), [PathId(0)]);
+    }
+}

@@ -1,0 +1,113 @@
+//! Which of the recent numbers have come in: what removes duplicates.
+//!
+//! A bitmap over the newest numbers, like a replay window, but over numbers of messages instead of
+//! packets. A number older than the window counts as seen: a duplicate that slips through executes
+//! a command twice, a message that is refused is merely lost.
+
+/// Remembers the newest `size` numbers of a sequence.
+#[derive(Debug)]
+pub(crate) struct SeenWindow {
+    /// One past the largest number seen.
+    next: u64,
+    words: Box<[u64]>,
+}
+
+impl SeenWindow {
+    /// Starts with nothing seen; `size` is rounded up to a multiple of 64.
+    pub(crate) fn new(size: u64) -> Self {
+        Self { next: 0, words: vec![0; size.div_ceil(64) as usize].into_boxed_slice() }
+    }
+
+    /// Extends the low 32 bits of a number to the nearest number in full.
+    pub(crate) fn extend(&self, low: u32) -> u64 {
+        extend(low, self.next)
+    }
+
+    /// Notes a number; returns true when it had not been seen and is not older than the window.
+    pub(crate) fn insert(&mut self, number: u64) -> bool {
+        let size = self.words.len() as u64 * 64;
+        if number >= self.next {
+            let skipped = number - self.next;
+            if skipped >= size {
+                self.words.fill(0);
+            } else {
+                (self.next..number).for_each(|missing| self.set(missing, false));
+            }
+            self.next = number.saturating_add(1);
+        } else if self.next - number > size || self.get(number) {
+            return false;
+        }
+        self.set(number, true);
+        true
+    }
+
+    fn get(&self, number: u64) -> bool {
+        let (word, bit) = self.position(number);
+        self.words[word] & bit != 0
+    }
+
+    fn set(&mut self, number: u64, seen: bool) {
+        let (word, bit) = self.position(number);
+        if seen {
+            self.words[word] |= bit;
+        } else {
+            self.words[word] &= !bit;
+        }
+    }
+
+    fn position(&self, number: u64) -> (usize, u64) {
+        ((number / 64 % self.words.len() as u64) as usize, 1 << (number % 64))
+    }
+}
+
+/// Extends the low 32 bits of a number to the number nearest to `near`, never below zero.
+pub(super) fn extend(low: u32, near: u64) -> u64 {
+    let distance = low.wrapping_sub(near as u32) as i32;
+    near.checked_add_signed(i64::from(distance)).unwrap_or(u64::from(low))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn each_number_passes_once_and_old_ones_never() {
+        let mut window = SeenWindow::new(128);
+        assert!(window.insert(5) && window.insert(3) && !window.insert(5) && !window.insert(3));
+        assert!(window.insert(132), "5 is the oldest that the window of 128 still covers");
+        assert!(!window.insert(4), "older than the window");
+        assert!(window.insert(6) && !window.insert(6));
+        assert!(window.insert(10_000) && !window.insert(9_000) && window.insert(9_999));
+    }
+
+    #[test]
+    fn low_bits_extend_to_the_nearest_number() {
+        for (low, near, full) in [
+            (0, 0, 0),
+            (7, 0, 7),
+            (1, u64::from(u32::MAX), (1 << 32) + 1),
+            (u32::MAX, 1 << 32, u64::from(u32::MAX)),
+            (u32::MAX, 3, u64::from(u32::MAX)),
+        ] {
+            assert_eq!(extend(low, near), full);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn window_agrees_with_a_set(numbers in prop::collection::vec(0_u64..600, 0..400)) {
+            let mut window = SeenWindow::new(256);
+            let mut seen = BTreeSet::new();
+            let mut next = 0;
+            for number in numbers {
+                let expected = next <= number + 256 && seen.insert(number);
+                next = next.max(number + 1);
+                prop_assert_eq!(window.insert(number), expected);
+            }
+        }
+    }
+}
