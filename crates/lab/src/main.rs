@@ -1,2 +1,124 @@
-//! Being written.
-fn main() {}
+//! The lab: emulates links, runs Fulmar and its opponents over them, and reports.
+//!
+//! Not the product: nothing here runs on a drone. `cli` says what can be asked for, `experiment`
+//! what is measured, `sim` and `emu` how it is run, `figures` and `report` what comes out.
+
+mod blackout;
+mod cli;
+mod experiment;
+mod failure;
+mod figures;
+mod ledger;
+mod model;
+mod report;
+mod scheme;
+mod sim;
+mod statistics;
+mod workload;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use serde::Serialize;
+use serde_json::json;
+
+use cli::{Cli, Command, Paper};
+use experiment::Experiment;
+use failure::Failure;
+
+fn main() -> ExitCode {
+    // A wrong command line ends here with exit code 2 and clap's explanation.
+    let cli = Cli::parse();
+    match run(cli.command) {
+        Ok(code) => code,
+        Err(failure) => {
+            eprintln!("fulmar-lab: {failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+fn run(command: Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Run { experiment } => run_experiment(&experiment),
+        Command::List { json } => {
+            list(json);
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Demo(_) => Err(Failure::Failed("the demo is being written".to_owned())),
+        Command::Model { paper: Paper::Conclone { json } } => {
+            let checks = model::conclone_checks();
+            if json {
+                print_json(&json!({"model": "conclone", "checks": checks}));
+            } else {
+                model::print_table(&checks);
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// Runs an experiment, prints and writes its report; an invalid run is a failure unless allowed.
+fn run_experiment(experiment: &Experiment) -> Result<ExitCode, Failure> {
+    let args = experiment.run_args();
+    let report = experiment.run()?;
+    if let Some(directory) = &args.out {
+        let path = directory.join("report.json");
+        let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
+        std::fs::create_dir_all(directory)
+            .and_then(|()| std::fs::write(&path, text))
+            .map_err(|error| format!("write {}: {error}", path.display()))?;
+        eprintln!("report: {}", path.display());
+    }
+    if args.json {
+        print_json(&report);
+    } else {
+        report.print_table(experiment.description().figures);
+    }
+    if !report.valid {
+        eprintln!("INVALID: the emulator's audit does not vouch for these figures");
+    }
+    let failed = !report.valid && !args.allow_invalid;
+    Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// Prints what can be run.
+fn list(json: bool) {
+    if json {
+        let experiments: Vec<_> = Experiment::ALL
+            .iter()
+            .map(|known| {
+                let figures: Vec<&str> = known.figures.iter().skip(1).map(|(key, _)| *key).collect();
+                json!({
+                    "experiment": known.experiment,
+                    "about": known.about,
+                    "sim": known.sim,
+                    "emu": known.emu,
+                    "figures": figures,
+                })
+            })
+            .collect();
+        print_json(&json!({"experiments": experiments}));
+        return;
+    }
+    for known in Experiment::ALL {
+        let names = |schemes: &[scheme::Scheme]| {
+            let names: Vec<&str> = schemes.iter().map(|scheme| scheme.name()).collect();
+            if names.is_empty() { "-".to_owned() } else { names.join(" ") }
+        };
+        println!("{}\n    {}", known.experiment, known.about);
+        println!("    --sim: {}\n    --emu: {}", names(known.sim), names(known.emu));
+    }
+    println!("\nschemes");
+    for scheme in <scheme::Scheme as clap::ValueEnum>::value_variants() {
+        println!("    {scheme:<18} {}", scheme.meaning());
+    }
+}
+
+/// Prints the one object that `--json` promises.
+fn print_json(value: &impl Serialize) {
+    match serde_json::to_string(value) {
+        Ok(text) => println!("{text}"),
+        Err(error) => eprintln!("fulmar-lab: write JSON: {error}"),
+    }
+}

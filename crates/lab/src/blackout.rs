@@ -1,0 +1,126 @@
+//! The scene of `mixed-blackout` and of the demo: its links, its traffic, and its figures.
+
+use netem::{Outage, OutageMode, Scenario};
+use serde_json::{Value, json};
+
+use crate::figures::{
+    ControlFigures, LATE_S, Span, flight_figures, goodput_mbps, timely_share,
+};
+use crate::ledger::{Ledger, StreamRun};
+use crate::report::{merged, rounded, rounded_option};
+use crate::scheme::Scheme;
+use crate::workload::{Direction, Stream, Workload};
+
+/// The scene that comes with the program.
+const SCENARIO: &str = include_str!("../../../scenarios/mixed-blackout.toml");
+/// A video packet that takes longer is of no use to a pilot.
+const VIDEO_LIMIT_S: f64 = 0.25;
+
+/// Is the scene with what its figures need to know of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Blackout {
+    /// The links; times count from the start of the workload.
+    pub(crate) scenario: Scenario,
+    /// What the applications send.
+    pub(crate) workload: Workload,
+    /// When the first link is silently dead.
+    pub(crate) dead: Option<Span>,
+    /// When a link stalls and then releases.
+    pub(crate) stall: Option<Span>,
+}
+
+impl Blackout {
+    /// Reads the scene that comes with the program.
+    pub(crate) fn new() -> Result<Self, String> {
+        let scenario = Scenario::from_toml(SCENARIO, "mixed-blackout.toml");
+        Ok(Self::of(scenario.map_err(|error| error.to_string())?))
+    }
+
+    /// Makes a scene of a scenario.
+    pub(crate) fn of(scenario: Scenario) -> Self {
+        let first_outage = |drops: bool| {
+            let models = scenario.links.iter().flat_map(|pair| [&pair.up, &pair.down]);
+            let mut outages = models.flat_map(|model| &model.outages);
+            outages.find(|outage| (outage.mode == OutageMode::Drop) == drops).map(span)
+        };
+        let (dead, stall) = (first_outage(true), first_outage(false));
+        let workload = Workload { seconds: scenario.seconds, ..Workload::default() };
+        Self { scenario, workload, dead, stall }
+    }
+
+    /// Computes the figures of one scheme.
+    pub(crate) fn figures(&self, scheme: Scheme, run: &StreamRun) -> Value {
+        let [up, down] = Direction::BOTH.map(|direction| run.ledger(direction));
+        let (control_up, control_down) = (self.control(up), self.control(down));
+        let worse = control_up.worse(control_down);
+        merged([
+            json!({"scheme": scheme}),
+            json!(worse),
+            json!({"control_miss_share": rounded(worse.miss_share(), 6)}),
+            self.video_figures(down),
+            json!({
+                "wire_bytes": run.wire_bytes,
+                "up": direction_figures(up, control_up),
+                "down": direction_figures(down, control_down),
+            }),
+        ])
+    }
+
+    /// Says what was run, for the report.
+    pub(crate) fn parameters(&self) -> Value {
+        json!({
+            "scenario": self.scenario.name,
+            "workload": self.workload,
+            "wifi_dead_s": self.dead,
+            "lte_stall_s": self.stall,
+            "late_s": LATE_S,
+            "named_figures": "the worse of both directions; control_gap_s leaves the LTE stall out",
+            "redundant": "stands for replicate-everything tools: no selector, no congestion control",
+        })
+    }
+
+    fn control(&self, ledger: &Ledger) -> ControlFigures {
+        ControlFigures::new(ledger.stream(Stream::Control), self.workload.seconds, self.stall)
+    }
+
+    fn video_figures(&self, down: &Ledger) -> Value {
+        let video = down.stream(Stream::Video);
+        let whole = goodput_mbps(video, (0.0, self.workload.seconds));
+        let timely = timely_share(video, VIDEO_LIMIT_S, self.dead);
+        let dead = self.dead.map(|dead| goodput_mbps(video, dead));
+        json!({
+            "data_goodput_mbps": rounded(whole, 4),
+            "video_share_250ms_wifi_up": rounded_option(timely, 5),
+            "video_goodput_wifi_dead_mbps": rounded_option(dead, 4),
+        })
+    }
+}
+
+fn direction_figures(ledger: &Ledger, control: ControlFigures) -> Value {
+    let miss = rounded(control.miss_share(), 6);
+    let flight = flight_figures(ledger);
+    let rest =
+        json!({"control_miss_share": miss, "mavlink": flight, "strangers": ledger.strangers});
+    merged([json!(control), rest])
+}
+
+/// Returns an outage as a span of the workload's time.
+fn span(outage: &Outage) -> Span {
+    let start = outage.start.as_secs_f64();
+    (start, start + outage.duration.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scene_is_the_one_that_the_figures_speak_of() {
+        let scene = Blackout::new().expect("the scenario is sound");
+        let names: Vec<&str> = scene.scenario.links.iter().map(|pair| pair.name.as_str()).collect();
+        assert_eq!(names, ["wifi", "lte"]);
+        let length = |span: Option<Span>| span.map(|(from, to)| to - from);
+        assert_eq!((length(scene.dead), length(scene.stall)), (Some(10.0), Some(2.0)));
+        assert_eq!(scene.workload.seconds, 60.0);
+    }
+}

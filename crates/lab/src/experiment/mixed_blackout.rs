@@ -1,0 +1,140 @@
+//! `mixed-blackout`: control, a recorded flight and video over Wi-Fi and LTE that misbehave.
+//!
+//! The scene is `scenarios/mixed-blackout.toml`: the Wi-Fi goes silently dead for 10 s, comes back,
+//! and the LTE stalls for 2 s and releases what it held.
+
+use clap::Args;
+use netem::Scenario;
+use serde_json::{Value, json};
+
+use super::Description;
+use crate::blackout::Blackout;
+use crate::cli::RunArgs;
+use crate::failure::Failure;
+use crate::report::{Mode, Report, merged, rounded_option};
+use crate::scheme::Scheme;
+use crate::sim::run_stream;
+use crate::statistics::{maximum, mean};
+use crate::workload::Recording;
+
+/// Describes the experiment.
+pub(super) const DESCRIPTION: Description = Description {
+    experiment: "mixed-blackout",
+    about: "control, a recorded flight and video while Wi-Fi dies and LTE stalls",
+    sim: &[Scheme::Fulmar, Scheme::MinRtt, Scheme::RoundRobin, Scheme::Redundant, Scheme::Udp],
+    emu: &[Scheme::Fulmar, Scheme::KernelMptcp, Scheme::Redundant, Scheme::Udp],
+    figures: &[
+        ("scheme", "scheme"),
+        ("control_sent", "sent"),
+        ("control_lost", "lost"),
+        ("control_late_100ms", ">100 ms"),
+        ("control_miss_share", "miss"),
+        ("control_gap_s", "gap s"),
+        ("control_p50_ms", "p50 ms"),
+        ("control_p99_ms", "p99 ms"),
+        ("data_goodput_mbps", "video Mbit/s"),
+        ("video_share_250ms_wifi_up", "in 250 ms"),
+        ("video_goodput_wifi_dead_mbps", "Wi-Fi dead"),
+        ("wire_bytes", "wire bytes"),
+    ],
+};
+
+/// Is what the experiment takes.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct MixedBlackoutArgs {
+    #[command(flatten)]
+    pub(super) run: RunArgs,
+    /// Leave the video out.
+    #[arg(long)]
+    no_video: bool,
+    /// Leave the recorded flight out.
+    #[arg(long)]
+    no_recording: bool,
+    /// Another scenario with hosts called drone and station, the better link first.
+    #[arg(long, value_name = "FILE")]
+    scenario: Option<std::path::PathBuf>,
+}
+
+/// Runs the experiment.
+pub(super) fn run(args: &MixedBlackoutArgs) -> Result<Report, Failure> {
+    match args.run.mode() {
+        Mode::Sim => run_sim(args),
+        Mode::Emu => Err(Failure::Failed("mixed-blackout --emu is being written".to_owned())),
+    }
+}
+
+fn run_sim(args: &MixedBlackoutArgs) -> Result<Report, Failure> {
+    let schemes = args.run.schemes(DESCRIPTION.sim).map_err(Failure::Usage)?;
+    let scene = scene(args)?;
+    let recording = Recording::load()?;
+    let (first, last) = args.run.seeds();
+    let mut results = Vec::new();
+    for scheme in schemes {
+        eprintln!("mixed-blackout --sim: {scheme}, seeds {first}-{last}");
+        let mut by_seed = Vec::new();
+        for seed in first..=last {
+            let run = run_stream(&scene.scenario, scheme, &scene.workload, &recording, seed)?;
+            by_seed.push((seed, scene.figures(scheme, &run)));
+        }
+        results.push(pooled(&by_seed));
+    }
+    Ok(Report::sim(DESCRIPTION.experiment, (first, last), scene.parameters(), results))
+}
+
+fn scene(args: &MixedBlackoutArgs) -> Result<Blackout, Failure> {
+    let mut scene = match &args.scenario {
+        None => Blackout::new()?,
+        Some(path) => {
+            let name = path.display().to_string();
+            let text = std::fs::read_to_string(path);
+            let text = text.map_err(|error| Failure::Usage(format!("read {name}: {error}")))?;
+            let scenario = Scenario::from_toml(&text, &name);
+            Blackout::of(scenario.map_err(|error| Failure::Usage(error.to_string()))?)
+        }
+    };
+    scene.workload.recording = !args.no_recording;
+    if args.no_video {
+        scene.workload.video_mbps = 0.0;
+    }
+    Ok(scene)
+}
+
+/// Pools the figures of several seeds: counts add up, gaps and maxima take the worst, the rest
+/// takes the mean.
+fn pooled(by_seed: &[(u64, Value)]) -> Value {
+    let values: Vec<&Value> = by_seed.iter().map(|(_, value)| value).collect();
+    let mut all = pooled_object(&values);
+    if by_seed.len() > 1 {
+        let single = |(seed, value): &(u64, Value)| merged([json!({"seed": seed}), value.clone()]);
+        all["by_seed"] = by_seed.iter().map(single).collect();
+    }
+    all
+}
+
+fn pooled_object(values: &[&Value]) -> Value {
+    let Some(Value::Object(first)) = values.first() else { return Value::Null };
+    let pooled = first.keys().map(|key| {
+        let fields: Vec<&Value> = values.iter().map(|value| &value[key]).collect();
+        (key.clone(), pooled_field(key, &fields))
+    });
+    Value::Object(pooled.collect())
+}
+
+fn pooled_field(key: &str, fields: &[&Value]) -> Value {
+    if fields.iter().any(|field| field.is_object()) {
+        return pooled_object(fields);
+    }
+    if fields.iter().all(|field| field.is_u64()) {
+        return fields.iter().filter_map(|field| field.as_u64()).sum::<u64>().into();
+    }
+    let numbers: Option<Vec<f64>> = fields.iter().map(|field| field.as_f64()).collect();
+    match numbers {
+        Some(numbers) if key.contains("gap") || key.contains("max") => {
+            rounded_option(maximum(&numbers), 6)
+        }
+        Some(numbers) => rounded_option(mean(&numbers), 6),
+        // A figure that any seed cannot give, the pool cannot give either; names are all the same.
+        None if fields[0].is_string() => fields[0].clone(),
+        None => Value::Null,
+    }
+}

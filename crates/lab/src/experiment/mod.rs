@@ -1,0 +1,76 @@
+//! The experiments: what each varies, which schemes it knows, which figures it gives.
+//!
+//! One file per experiment. Links come from scenario files, traffic from `workload`, runs from
+//! `sim` and `emu`, figures from `figures`.
+
+mod conclone_interval;
+mod mixed_blackout;
+
+use clap::Subcommand;
+use serde::Serialize;
+
+use crate::cli::RunArgs;
+use crate::failure::Failure;
+use crate::report::Report;
+use crate::scheme::Scheme;
+
+/// Names an experiment and holds its parameters.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Experiment {
+    /// Time from one control message to the next, which leaves 0.5 s after the last was delivered.
+    ///
+    /// The experiment of the ConClone paper (Fig. 9-12, Tables 2 and 3): two links with 28.4 % loss
+    /// each. Figures: mean_s, std_s, max_s, over_1s, completion_s, lost, duplicates.
+    ConcloneInterval(conclone_interval::ConcloneIntervalArgs),
+    /// Control, a recorded flight and video, while the Wi-Fi goes silently dead and the LTE stalls.
+    ///
+    /// Figures, each the worse of both directions, which follow as `up` and `down`: control_sent,
+    /// control_lost, control_late_100ms, control_gap_s, control_p50_ms, control_p99_ms; and
+    /// data_goodput_mbps, wire_bytes, and how the video fared.
+    MixedBlackout(mixed_blackout::MixedBlackoutArgs),
+}
+
+/// Describes an experiment for `fulmar-lab list`.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Description {
+    /// The name that `fulmar-lab run` takes.
+    pub(crate) experiment: &'static str,
+    /// What is measured, in a line.
+    pub(crate) about: &'static str,
+    /// Schemes of the world.
+    pub(crate) sim: &'static [Scheme],
+    /// Schemes of the emulator.
+    pub(crate) emu: &'static [Scheme],
+    /// The figures of a result: key, title in tables.
+    pub(crate) figures: &'static [(&'static str, &'static str)],
+}
+
+impl Experiment {
+    /// Every experiment.
+    pub(crate) const ALL: [Description; 2] =
+        [conclone_interval::DESCRIPTION, mixed_blackout::DESCRIPTION];
+
+    /// Returns what every experiment takes.
+    pub(crate) fn run_args(&self) -> &RunArgs {
+        match self {
+            Self::ConcloneInterval(args) => &args.run,
+            Self::MixedBlackout(args) => &args.run,
+        }
+    }
+
+    /// Returns the description of this experiment.
+    pub(crate) fn description(&self) -> Description {
+        match self {
+            Self::ConcloneInterval(_) => conclone_interval::DESCRIPTION,
+            Self::MixedBlackout(_) => mixed_blackout::DESCRIPTION,
+        }
+    }
+
+    /// Runs the experiment.
+    pub(crate) fn run(&self) -> Result<Report, Failure> {
+        match self {
+            Self::ConcloneInterval(args) => conclone_interval::run(args),
+            Self::MixedBlackout(args) => mixed_blackout::run(args),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! From ledgers to the figures that reports carry.
+//!
+//! Named figures of a scheme are the worse of its two directions, so that one object tells the
+//! truth about both; `up` and `down` hold each direction's own.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::ledger::{Ledger, StreamLedger};
+use crate::report::{rounded, rounded_option};
+use crate::statistics::{longest_gap, percentile};
+use crate::workload::Stream;
+
+/// A control message that takes longer than this is late: a fifth of the time in which an
+/// autopilot on set-points takes action of its own, and below what a pilot feels.
+pub(crate) const LATE_S: f64 = 0.1;
+
+/// Is a span of the workload's time, in seconds.
+pub(crate) type Span = (f64, f64);
+
+/// Gives the figures of the control stream of one direction.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct ControlFigures {
+    pub(crate) control_sent: usize,
+    pub(crate) control_lost: usize,
+    pub(crate) control_late_100ms: usize,
+    pub(crate) control_duplicates: u64,
+    pub(crate) control_gap_s: f64,
+    pub(crate) control_gap_whole_run_s: f64,
+    pub(crate) control_p50_ms: Option<f64>,
+    pub(crate) control_p99_ms: Option<f64>,
+    pub(crate) control_max_ms: Option<f64>,
+}
+
+impl ControlFigures {
+    /// Computes the figures of `ledger`, whose stream is sent from 0 to `seconds`.
+    ///
+    /// `control_gap_s` is the longest stretch without a delivery outside `excluded`;
+    /// percentiles are over what was delivered.
+    pub(crate) fn new(ledger: &StreamLedger, seconds: f64, excluded: Option<Span>) -> Self {
+        let mut delays: Vec<f64> = ledger.delays().collect();
+        delays.sort_by(f64::total_cmp);
+        let times = ledger.delivery_times();
+        let milliseconds = |p| percentile(&delays, p).map(|delay| rounded(delay * 1e3, 3));
+        let sent = ledger.sent_count();
+        Self {
+            control_sent: sent,
+            control_lost: sent - delays.len(),
+            control_late_100ms: delays.iter().filter(|delay| **delay > LATE_S).count(),
+            control_duplicates: ledger.duplicates,
+            control_gap_s: rounded(longest_gap(&times, 0.0, seconds, excluded), 6),
+            control_gap_whole_run_s: rounded(longest_gap(&times, 0.0, seconds, None), 6),
+            control_p50_ms: milliseconds(0.5),
+            control_p99_ms: milliseconds(0.99),
+            control_max_ms: milliseconds(1.0),
+        }
+    }
+
+    /// Returns, figure by figure, the worse of two directions.
+    pub(crate) fn worse(self, other: Self) -> Self {
+        let later = |a: Option<f64>, b: Option<f64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.max(b)),
+            // A direction that delivered nothing has no percentile; the other's would hide that.
+            _ => None,
+        };
+        Self {
+            control_sent: self.control_sent.min(other.control_sent),
+            control_lost: self.control_lost.max(other.control_lost),
+            control_late_100ms: self.control_late_100ms.max(other.control_late_100ms),
+            control_duplicates: self.control_duplicates.max(other.control_duplicates),
+            control_gap_s: self.control_gap_s.max(other.control_gap_s),
+            control_gap_whole_run_s: self
+                .control_gap_whole_run_s
+                .max(other.control_gap_whole_run_s),
+            control_p50_ms: later(self.control_p50_ms, other.control_p50_ms),
+            control_p99_ms: later(self.control_p99_ms, other.control_p99_ms),
+            control_max_ms: later(self.control_max_ms, other.control_max_ms),
+        }
+    }
+
+    /// Returns the share of messages that were lost or late.
+    pub(crate) fn miss_share(&self) -> f64 {
+        let missed = self.control_lost + self.control_late_100ms;
+        missed as f64 / self.control_sent.max(1) as f64
+    }
+}
+
+/// Returns the payload bytes per second, in Mbit/s, delivered within a span.
+pub(crate) fn goodput_mbps(ledger: &StreamLedger, span: Span) -> f64 {
+    let delivered = ledger.delivered.iter().zip(&ledger.lens);
+    let within = delivered.filter(|(at, _)| {
+        at.is_some_and(|at| (span.0..span.1).contains(&at.as_secs_f64()))
+    });
+    let bytes: usize = within.map(|(_, len)| len).sum();
+    bytes as f64 * 8.0 / 1e6 / (span.1 - span.0)
+}
+
+/// Returns the share of packets sent outside `excluded` that arrived within `limit_s`.
+///
+/// None where nothing was sent.
+pub(crate) fn timely_share(
+    ledger: &StreamLedger,
+    limit_s: f64,
+    excluded: Option<Span>,
+) -> Option<f64> {
+    let pairs = ledger.sent.iter().zip(&ledger.delivered);
+    let relevant = pairs.filter_map(|(sent, delivered)| {
+        let sent = (*sent)?.as_secs_f64();
+        let left_out = excluded.is_some_and(|(from, to)| (from..to).contains(&sent));
+        (!left_out).then(|| delivered.is_some_and(|at| at.as_secs_f64() - sent <= limit_s))
+    });
+    let (timely, all) =
+        relevant.fold((0_u64, 0_u64), |(timely, all), is| (timely + u64::from(is), all + 1));
+    (all > 0).then(|| timely as f64 / all as f64)
+}
+
+/// Gives the figures of the recorded flight of one direction.
+pub(crate) fn flight_figures(ledger: &Ledger) -> Value {
+    let flight = ledger.stream(Stream::Mavlink);
+    if flight.sent_count() == 0 {
+        return Value::Null;
+    }
+    let mut delays: Vec<f64> = flight.delays().collect();
+    delays.sort_by(f64::total_cmp);
+    json!({
+        "sent": flight.sent_count(),
+        "lost": flight.sent_count() - flight.delivered_count(),
+        "duplicates": flight.duplicates,
+        "p50_ms": rounded_option(percentile(&delays, 0.5).map(|delay| delay * 1e3), 3),
+        "p99_ms": rounded_option(percentile(&delays, 0.99).map(|delay| delay * 1e3), 3),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use units::Duration;
+
+    use super::*;
+
+    /// Ten messages, one every 20 ms, each with a delay in milliseconds or lost.
+    fn ledger(delays_ms: [Option<u64>; 10]) -> StreamLedger {
+        let mut ledger = StreamLedger::new(vec![1_000; 10]);
+        for (i, delay) in delays_ms.into_iter().enumerate() {
+            let sent = Duration::from_millis(20 * i as u64);
+            ledger.sent[i] = Some(sent);
+            ledger.delivered[i] = delay.map(|ms| sent + Duration::from_millis(ms));
+        }
+        ledger
+    }
+
+    #[test]
+    fn lost_and_late_are_counted_apart() {
+        let mut delays = [Some(10); 10];
+        delays[3] = None;
+        delays[4] = Some(150);
+        let figures = ControlFigures::new(&ledger(delays), 0.2, None);
+        assert_eq!((figures.control_lost, figures.control_late_100ms), (1, 1));
+        assert!((figures.control_gap_s - 0.06).abs() < 1e-9);
+        assert!((figures.miss_share() - 0.2).abs() < 1e-9);
+        assert_eq!(figures.control_p50_ms, Some(10.0));
+        let good = ControlFigures::new(&ledger([Some(10); 10]), 0.2, None);
+        assert_eq!(good.worse(figures).control_lost, 1);
+    }
+
+    #[test]
+    fn goodput_and_timeliness_look_at_their_spans() {
+        let mut delays = [Some(10); 10];
+        delays[0] = None;
+        let ledger = ledger(delays);
+        assert_eq!(timely_share(&ledger, 0.25, None), Some(0.9));
+        assert_eq!(timely_share(&ledger, 0.25, Some((0.0, 0.01))), Some(1.0));
+        assert_eq!(timely_share(&ledger, 0.005, None), Some(0.0));
+        assert!((goodput_mbps(&ledger, (0.0, 0.1)) - 0.32).abs() < 1e-9);
+    }
+}

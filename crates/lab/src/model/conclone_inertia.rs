@@ -1,0 +1,80 @@
+//! Moments of inertia of a quadcopter that carries n network interfaces.
+//!
+//! ```text
+//! I_xx = 2/5·M_T·R_C² + 2·L²·m_r                                            (15)
+//! I_yy = 2/5·M_T·R_C² + 2·L²·m_r
+//! I_zz = 2/5·M_T·R_C² + 4·L²·m_r
+//! with n interfaces of mass m_i: M_T → M_T + (n−1)·m_i and                  (16)
+//! m_r → m_r + ⌊n/4⌋·m_i (x),  m_r + ⌊(n+2)/4⌋·m_i (y),  m_r + ⌊n/2⌋·m_i (z)
+//! ```
+//! Source: [ConClone §4.4]. Units: kg, m, kg·m².
+//!
+//! *Deviations from the paper*
+//! 1. m_r is not printed; 0.03 kg reproduces all twelve entries of Table 1.
+
+use super::Check;
+
+/// Distance from the centre of mass to a rotor, metres [ConClone §4.4].
+const ARM_M: f64 = 0.25;
+/// Radius of the central body, metres [ConClone §4.4].
+const BODY_RADIUS_M: f64 = 0.07;
+/// Mass of the whole vehicle with one interface, kilograms [ConClone §4.4].
+const TOTAL_KG: f64 = 1.013;
+/// Mass of one interface, kilograms [ConClone §4.4].
+const INTERFACE_KG: f64 = 0.016;
+/// Mass of one rotor with its motor, kilograms; fitted, see deviation 1.
+const ROTOR_KG: f64 = 0.03;
+
+/// Returns (I_xx, I_yy, I_zz) with one interface in the body, kg·m² [ConClone eq. 15].
+pub(crate) fn inertia() -> [f64; 3] {
+    inertia_with_rotors(TOTAL_KG, [ROTOR_KG; 3])
+}
+
+/// Returns (I_xx, I_yy, I_zz) with `n` interfaces, kg·m² [ConClone eq. 16].
+pub(crate) fn inertia_with_interfaces(n: u32) -> [f64; 3] {
+    let loaded = |interfaces: u32| ROTOR_KG + f64::from(interfaces) * INTERFACE_KG;
+    let total = TOTAL_KG + f64::from(n - 1) * INTERFACE_KG;
+    inertia_with_rotors(total, [loaded(n / 4), loaded((n + 2) / 4), loaded(n / 2)])
+}
+
+/// Returns the moments of a body of mass `total` with rotors of the given mass per axis.
+fn inertia_with_rotors(total: f64, rotors: [f64; 3]) -> [f64; 3] {
+    let body = 0.4 * total * BODY_RADIUS_M.powi(2);
+    let arm = ARM_M.powi(2);
+    [body + 2.0 * arm * rotors[0], body + 2.0 * arm * rotors[1], body + 4.0 * arm * rotors[2]]
+}
+
+/// Compares eq. 15 and 16 with the paper's Table 1.
+pub(super) fn checks() -> Vec<Check> {
+    let table = [
+        (1, [0.0057, 0.0057, 0.0095]),
+        (2, [0.0058, 0.0078, 0.0135]),
+        (3, [0.0058, 0.0078, 0.0135]),
+        (4, [0.0078, 0.0078, 0.0176]),
+    ];
+    let mut checks = Vec::new();
+    for (n, printed) in table {
+        let ours = if n == 1 { inertia() } else { inertia_with_interfaces(n) };
+        for (axis, name) in ["xx", "yy", "zz"].into_iter().enumerate() {
+            let source = if n == 1 { "eq. 15" } else { "eq. 16" };
+            let what = format!("Table 1: I_{name} with {n} interfaces, kg·m²");
+            checks.push(Check::new(source, what, ours[axis], printed[axis], 5e-5));
+        }
+    }
+    checks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_interface_is_the_bare_vehicle() {
+        assert_eq!(inertia(), inertia_with_interfaces(1));
+    }
+
+    #[test]
+    fn table_1_is_reproduced_to_its_last_digit() {
+        assert!(checks().iter().all(|check| check.agrees));
+    }
+}

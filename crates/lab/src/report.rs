@@ -1,0 +1,172 @@
+//! What a run hands back: one object, printed as JSON or as a table.
+
+use std::process::Command;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// Says where the links of a run are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Mode {
+    /// In the deterministic world, in virtual time.
+    Sim,
+    /// Between network namespaces, in real time, with the real daemon and kernel.
+    Emu,
+}
+
+/// Is the outcome of one run of one experiment.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Report {
+    /// The experiment's name.
+    pub(crate) experiment: &'static str,
+    /// Where the links were.
+    pub(crate) mode: Mode,
+    /// The seed of the links, or the first of several.
+    pub(crate) seed: u64,
+    /// First and last seed, where several were run and pooled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) seeds: Option<(u64, u64)>,
+    /// False where the emulator's audit does not vouch for the figures.
+    pub(crate) valid: bool,
+    /// What produced the figures.
+    pub(crate) versions: Value,
+    /// What was asked for.
+    pub(crate) parameters: Value,
+    /// What the emulator says about itself; null in the world, which is exact.
+    pub(crate) audit: Value,
+    /// One object per scheme and parameter point.
+    pub(crate) results: Vec<Value>,
+}
+
+impl Report {
+    /// Makes a report of a run in the world.
+    pub(crate) fn sim(
+        experiment: &'static str,
+        seeds: (u64, u64),
+        parameters: Value,
+        results: Vec<Value>,
+    ) -> Self {
+        Self {
+            experiment,
+            mode: Mode::Sim,
+            seed: seeds.0,
+            seeds: (seeds.0 != seeds.1).then_some(seeds),
+            valid: true,
+            versions: versions(),
+            parameters,
+            audit: Value::Null,
+            results,
+        }
+    }
+
+    /// Prints the results as a table of these columns: (key, title).
+    pub(crate) fn print_table(&self, columns: &[(&str, &str)]) {
+        println!("{}", table(&self.results, columns));
+    }
+}
+
+/// Lays out results as a table of (key, title) columns; nested keys are written `up.lost`.
+pub(crate) fn table(results: &[Value], columns: &[(&str, &str)]) -> String {
+    let header: Vec<String> = columns.iter().map(|(_, title)| (*title).to_owned()).collect();
+    let row = |result: &Value| columns.iter().map(|(key, _)| cell(result, key)).collect();
+    let rows: Vec<Vec<String>> = core::iter::once(header).chain(results.iter().map(row)).collect();
+    let width = |column| rows.iter().map(|row: &Vec<String>| row[column].chars().count()).max();
+    let widths: Vec<usize> = (0..columns.len()).map(|column| width(column).unwrap_or(0)).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).enumerate();
+        let padded = cells.map(|(i, (text, width))| match i {
+            0 => format!("{text:<width$}"),
+            _ => format!("{text:>width$}"),
+        });
+        padded.collect::<Vec<_>>().join("  ")
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Writes one figure of a result for people.
+fn cell(result: &Value, key: &str) -> String {
+    let value = key.split('.').fold(result, |value, part| &value[part]);
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.as_f64().filter(|_| number.is_f64()).map_or_else(
+            || number.to_string(),
+            |value| match value.abs() {
+                size if size >= 100.0 => format!("{value:.1}"),
+                size if size >= 10.0 => format!("{value:.2}"),
+                _ => format!("{value:.4}"),
+            },
+        ),
+        other => other.to_string(),
+    }
+}
+
+/// Rounds a figure to `digits` behind the point, so that JSON does not claim more than is known.
+pub(crate) fn rounded(value: f64, digits: i32) -> f64 {
+    let scale = 10.0_f64.powi(digits);
+    (value * scale).round() / scale
+}
+
+/// Rounds a figure that may be missing; missing becomes null.
+pub(crate) fn rounded_option(value: Option<f64>, digits: i32) -> Value {
+    value.map_or(Value::Null, |value| json!(rounded(value, digits)))
+}
+
+/// Joins objects into one; later keys win.
+pub(crate) fn merged<const N: usize>(objects: [Value; N]) -> Value {
+    let mut all = Map::new();
+    for object in objects {
+        if let Value::Object(object) = object {
+            all.extend(object);
+        }
+    }
+    Value::Object(all)
+}
+
+/// Names the program and the system that the figures come from.
+pub(crate) fn versions() -> Value {
+    json!({
+        "fulmar_lab": env!("CARGO_PKG_VERSION"),
+        "build": if cfg!(debug_assertions) { "debug" } else { "release" },
+        "kernel": first_line("/proc/sys/kernel/osrelease"),
+        "architecture": std::env::consts::ARCH,
+        "processors": std::thread::available_parallelism().map_or(1, usize::from),
+    })
+}
+
+/// Adds the versions of programs that took part, by the first line of what they print.
+pub(crate) fn program_version(program: &str, argument: &str) -> Value {
+    let output = Command::new(program).arg(argument).output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    text.ok().and_then(|text| text.lines().next().map(str::to_owned)).into()
+}
+
+/// Reads the first line of a file of the kernel; null where it cannot be read.
+fn first_line(path: &str) -> Value {
+    let text = std::fs::read_to_string(path).ok();
+    text.and_then(|text| text.lines().next().map(str::to_owned)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_aligns_and_reaches_into_objects() {
+        let results = [
+            json!({"scheme": "fulmar", "lost": 0, "up": {"p99": 12.3456}}),
+            json!({"scheme": "udp", "lost": 1200, "up": {"p99": null}}),
+        ];
+        let text = table(&results, &[("scheme", "scheme"), ("lost", "lost"), ("up.p99", "p99")]);
+        let expected = "scheme  lost    p99\nfulmar     0  12.35\nudp     1200      -";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn rounding_and_merging() {
+        assert_eq!(rounded(0.123456, 3), 0.123);
+        assert_eq!(rounded_option(None, 3), Value::Null);
+        assert_eq!(merged([json!({"a": 1, "b": 2}), json!({"b": 3})]), json!({"a": 1, "b": 3}));
+    }
+}

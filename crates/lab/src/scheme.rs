@@ -1,0 +1,91 @@
+//! The names of what is compared, spelled the same in every figure, table and file.
+
+use core::fmt;
+
+use clap::ValueEnum;
+use serde::{Serialize, Serializer};
+
+/// Names a way to carry traffic over the links under test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum Scheme {
+    /// The product's own choice: control copied to every path, data by least delay.
+    Fulmar,
+    /// Fulmar's session without copies: everything on the path of least delay.
+    MinRtt,
+    /// Fulmar's session without copies: everything on the paths in turn.
+    RoundRobin,
+    /// Everything on every path, nothing told apart, nothing held back.
+    Redundant,
+    /// Plain datagrams over the better link.
+    Udp,
+    /// Retransmission as good as it can be: every loss known after one round trip.
+    IdealArq,
+    /// The kernel's TCP with CUBIC, over the better link.
+    KernelTcpCubic,
+    /// The kernel's TCP with BBR, over the better link.
+    KernelTcpBbr,
+    /// The kernel's TCP with NewReno, over the better link.
+    KernelTcpReno,
+    /// The kernel's multipath TCP over all links.
+    KernelMptcp,
+}
+
+impl Scheme {
+    /// Returns the name used in figures, tables and files.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Fulmar => "fulmar",
+            Self::MinRtt => "min_rtt",
+            Self::RoundRobin => "round_robin",
+            Self::Redundant => "redundant",
+            Self::Udp => "udp",
+            Self::IdealArq => "ideal_arq",
+            Self::KernelTcpCubic => "kernel_tcp_cubic",
+            Self::KernelTcpBbr => "kernel_tcp_bbr",
+            Self::KernelTcpReno => "kernel_tcp_reno",
+            Self::KernelMptcp => "kernel_mptcp",
+        }
+    }
+
+    /// Says in a few words what the scheme does, for legends and notes.
+    pub(crate) const fn meaning(self) -> &'static str {
+        match self {
+            Self::Fulmar => "control copied to every path, data by least delay",
+            Self::MinRtt => "one path at a time: least delay",
+            Self::RoundRobin => "one path at a time: in turn",
+            Self::Redundant => "everything on every path (selector and congestion control off)",
+            Self::Udp => "plain datagrams on the better link",
+            Self::IdealArq => "every loss known after one round trip",
+            Self::KernelTcpCubic => "the kernel's TCP, CUBIC, better link",
+            Self::KernelTcpBbr => "the kernel's TCP, BBR, better link",
+            Self::KernelTcpReno => "the kernel's TCP, NewReno, better link",
+            Self::KernelMptcp => "the kernel's multipath TCP, a connection for each stream",
+        }
+    }
+}
+
+impl fmt::Display for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl Serialize for Scheme {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_spells_schemes_as_the_figures_do() {
+        for scheme in Scheme::value_variants() {
+            let value = scheme.to_possible_value().expect("no scheme is hidden");
+            assert_eq!(value.get_name(), scheme.name());
+        }
+    }
+}

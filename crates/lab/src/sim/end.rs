@@ -1,0 +1,120 @@
+//! One end of a scheme in the world: what the applications see, and what the links see.
+
+use netem::{Host, HostTransmit, Scenario};
+use std::net::SocketAddr;
+use units::Instant;
+
+use super::plain_end::PlainEnd;
+use super::session_end::SessionEnd;
+use super::Places;
+use crate::scheme::Scheme;
+use crate::workload::Stream;
+
+/// Is one end of a scheme.
+pub(super) enum End {
+    /// A session of Fulmar under one of its schedulers.
+    Session(Box<SessionEnd>),
+    /// Plain datagrams.
+    Plain(PlainEnd),
+}
+
+impl End {
+    /// Makes both ends of a scheme, in the order of the scenario's hosts.
+    ///
+    /// # Errors
+    /// When the scheme needs a real kernel.
+    pub(super) fn pair(scheme: Scheme, scenario: &Scenario, seed: u64) -> Result<Vec<Self>, String> {
+        let places = Places::of(scenario)?;
+        let addresses = |host| -> Vec<_> {
+            scenario.interfaces(host).iter().map(|interface| interface.address).collect()
+        };
+        let (station, drone) = (addresses(places.station), addresses(places.drone));
+        let [at_station, at_drone] = match scheme {
+            Scheme::Fulmar | Scheme::MinRtt | Scheme::RoundRobin | Scheme::Redundant => {
+                let ends = SessionEnd::pair(scheme, &station, &drone, seed);
+                ends.map(|end| Self::Session(Box::new(end)))
+            }
+            Scheme::Udp => [
+                Self::Plain(PlainEnd::new(station[0], drone[0])),
+                Self::Plain(PlainEnd::new(drone[0], station[0])),
+            ],
+            other => return Err(format!("{other} needs a real kernel: run it with --emu")),
+        };
+        let station_first = places.station < places.drone;
+        Ok(if station_first { vec![at_station, at_drone] } else { vec![at_drone, at_station] })
+    }
+
+    /// Tells whether packets may be handed in.
+    pub(super) fn ready(&self, now: Instant) -> bool {
+        match self {
+            Self::Session(end) => end.ready(now),
+            Self::Plain(_) => true,
+        }
+    }
+
+    /// Takes a packet of an application; false when it is refused.
+    pub(super) fn send(&mut self, now: Instant, stream: Stream, bytes: &[u8]) -> bool {
+        match self {
+            Self::Session(end) => end.send(now, stream, bytes),
+            Self::Plain(end) => {
+                end.send(bytes);
+                true
+            }
+        }
+    }
+
+    /// Tells whether packets for an application wait.
+    pub(super) fn has_delivered(&self) -> bool {
+        match self {
+            Self::Session(end) => end.has_delivered(),
+            Self::Plain(end) => end.has_delivered(),
+        }
+    }
+
+    /// Returns the next packet for an application.
+    pub(super) fn poll_delivered(&mut self) -> Option<Vec<u8>> {
+        match self {
+            Self::Session(end) => end.poll_delivered(),
+            Self::Plain(end) => end.poll_delivered(),
+        }
+    }
+}
+
+impl Host for End {
+    fn handle_datagram(
+        &mut self,
+        now: Instant,
+        interface: usize,
+        source: SocketAddr,
+        destination: SocketAddr,
+        ecn: u8,
+        bytes: &mut [u8],
+    ) {
+        match self {
+            Self::Session(end) => {
+                end.handle_datagram(now, interface, source, destination, ecn, bytes);
+            }
+            Self::Plain(end) => end.handle_datagram(bytes),
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if let Self::Session(end) = self {
+            end.handle_timeout(now);
+        }
+    }
+
+    fn timeout(&self) -> Option<Instant> {
+        match self {
+            Self::Session(end) => end.timeout(),
+            Self::Plain(_) => None,
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Instant, bytes: &mut Vec<u8>) -> Option<HostTransmit> {
+        match self {
+            Self::Session(end) => end.poll_transmit(now, bytes),
+            Self::Plain(end) => end.poll_transmit(bytes),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Retransmission as good as it can be: the floor for every scheme that sends one copy at a time.
+//!
+//! ```text
+//! send on the first link; when the packet is lost the sender knows it exactly one round trip
+//! later (2 × one-way delay, feedback never lost) and sends it again at once
+//! ```
+//! No session, no world: the link alone. What a real protocol adds to this is timers and lost
+//! acknowledgements.
+
+use netem::{Delay, Direction as LinkDirection, LinkEnd, Net, Scenario};
+use units::{Duration, Instant};
+
+use super::interval::{IntervalPlan, IntervalRun};
+
+/// Bytes of the IP and UDP headers around a message.
+const HEADERS: usize = netem::UDP_IP_OVERHEAD;
+
+/// Runs the plan of one message at a time over the first link, from station to drone.
+pub(super) fn run_interval(scenario: &Scenario, plan: &IntervalPlan, seed: u64) -> IntervalRun {
+    let mut net = Net::new(scenario, seed);
+    // Both hosts of the lab's scenarios are at the ends of every link; either direction will do.
+    let entry = LinkEnd { link: 0, direction: LinkDirection::Down };
+    let round_trip = round_trip(scenario);
+    let mut run = IntervalRun::default();
+    let mut last = Instant::ZERO;
+    for _ in 0..plan.messages {
+        let first_try = last + plan.interval;
+        let mut at = first_try;
+        let delivered = loop {
+            let arrivals = net.handle_packet(at, entry, plan.bytes + HEADERS);
+            let delivery = arrivals.first().and_then(|arrival| arrival.verdict.deliveries.first());
+            if let Some(delivery) = delivery {
+                break Some(delivery.at);
+            }
+            at += round_trip;
+            if at.since(first_try) >= plan.give_up {
+                break None;
+            }
+        };
+        match delivered {
+            Some(at) => {
+                run.intervals.push(at.since(last).as_secs_f64());
+                last = at;
+            }
+            None => {
+                run.lost += 1;
+                last = at;
+            }
+        }
+    }
+    run.completion_s = last.as_secs_f64();
+    run
+}
+
+/// Returns the round-trip time of the first link without any queue.
+///
+/// # Panics
+/// When the link has no constant delay: then it has no one round trip either.
+fn round_trip(scenario: &Scenario) -> Duration {
+    let one_way = |delay: &Delay| match delay {
+        Delay::Fixed(delay) => *delay,
+        #[expect(unreachable_patterns, reason = "delays that vary are being added to netem")]
+        other => panic!("ideal_arq needs a link of constant delay, not {other:?}"),
+    };
+    let pair = &scenario.links[0];
+    one_way(&pair.up.delay) + one_way(&pair.down.delay)
+}

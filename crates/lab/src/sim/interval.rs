@@ -1,0 +1,194 @@
+//! Control messages one at a time: the next one 0.5 s after the last one was delivered.
+//!
+//! Delivery is what the receiving application sees; the sending application learns of it from the
+//! harness at that instant, so that only one direction is measured [ConClone §5.1].
+
+use netem::{Scenario, StepKind, World};
+use units::{Duration, Instant};
+
+use super::end::End;
+use super::{Places, connect, ideal_arq, world};
+use crate::scheme::Scheme;
+use crate::workload::{Stamp, Stream};
+
+/// How long the two ends may take to connect.
+const CONNECT: Duration = Duration::from_secs(60);
+/// How long the ends idle before the first message, so that paths are known.
+const SETTLE: Duration = Duration::from_secs(2);
+/// How long duplicates are awaited after the last message.
+const DRAIN: Duration = Duration::from_secs(5);
+/// The mark that says "send the next message".
+const SEND: u64 = u64::MAX;
+/// The mark that says "send a packet of bulk".
+const BULK: u64 = u64::MAX - 1;
+/// Bytes of a packet of the bulk beside control.
+const BULK_BYTES: usize = 1_200;
+
+/// Describes a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IntervalPlan {
+    /// Messages to deliver.
+    pub(crate) messages: u32,
+    /// Time from a delivery to the next sending.
+    pub(crate) interval: Duration,
+    /// Bytes of a message.
+    pub(crate) bytes: usize,
+    /// Without a delivery for so long a message counts as lost and the next one's turn comes.
+    pub(crate) give_up: Duration,
+    /// Rate of bulk that flows beside the messages, Mbit/s.
+    pub(crate) bulk_mbps: f64,
+}
+
+/// Is what came of a run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct IntervalRun {
+    /// Times between one delivery and the next, seconds; the first counts from one interval before
+    /// the first sending.
+    pub(crate) intervals: Vec<f64>,
+    /// From one interval before the first sending to the last delivery, seconds.
+    pub(crate) completion_s: f64,
+    /// Messages that were not delivered.
+    pub(crate) lost: u64,
+    /// Deliveries of what had been delivered before.
+    pub(crate) duplicates: u64,
+}
+
+/// Runs the plan from station to drone.
+///
+/// # Errors
+/// When the scheme needs a real kernel, or the ends do not connect.
+pub(crate) fn run_interval(
+    scenario: &Scenario,
+    scheme: Scheme,
+    plan: &IntervalPlan,
+    seed: u64,
+) -> Result<IntervalRun, String> {
+    if scheme == Scheme::IdealArq {
+        return Ok(ideal_arq::run_interval(scenario, plan, seed));
+    }
+    let mut world = world(scenario, scheme, seed)?;
+    connect(&mut world, Instant::ZERO + CONNECT).map_err(|error| format!("{scheme}: {error}"))?;
+    let start = world.now() + SETTLE;
+    world.run_until(start);
+    let mut turns = Turns::new(*plan, Places::of(scenario)?, start);
+    world.schedule(start + plan.interval, SEND);
+    if plan.bulk_mbps > 0.0 {
+        world.schedule(start, BULK);
+    }
+    while !turns.finished() {
+        let Some(step) = world.step() else { break };
+        turns.on_step(&mut world, step.kind);
+    }
+    let end = world.now() + DRAIN;
+    while let Some(step) = world.step_until(end) {
+        turns.on_step(&mut world, step.kind);
+    }
+    Ok(turns.run)
+}
+
+/// Keeps whose turn it is.
+struct Turns {
+    plan: IntervalPlan,
+    places: Places,
+    run: IntervalRun,
+    start: Instant,
+    /// When the last message was delivered.
+    last: Instant,
+    /// Messages sent so far; the last one's number is one less.
+    sent: u32,
+    /// Whether the last message sent was delivered or given up.
+    settled: bool,
+    delivered: Vec<bool>,
+}
+
+impl Turns {
+    fn new(plan: IntervalPlan, places: Places, start: Instant) -> Self {
+        let delivered = vec![false; plan.messages as usize];
+        let run = IntervalRun::default();
+        Self { plan, places, run, start, last: start, sent: 0, settled: true, delivered }
+    }
+
+    fn finished(&self) -> bool {
+        self.sent == self.plan.messages && self.settled
+    }
+
+    fn on_step(&mut self, world: &mut World<End>, kind: StepKind) {
+        match kind {
+            StepKind::Mark(SEND) => self.send(world),
+            StepKind::Mark(BULK) => self.send_bulk(world),
+            StepKind::Mark(number) => self.give_up(world, number as u32),
+            StepKind::Datagram { host } | StepKind::Timeout { host } if host == self.places.drone => {
+                self.take_deliveries(world);
+            }
+            StepKind::Datagram { .. } | StepKind::Timeout { .. } => {}
+        }
+    }
+
+    /// Hands the next message in.
+    fn send(&mut self, world: &mut World<End>) {
+        let number = self.sent;
+        let sent = world.now().since(self.start);
+        let stamp = Stamp { stream: Stream::Control, sequence: number, sent };
+        let host_now = world.host_now(self.places.station);
+        // A refused message stays undelivered, and is given up as any other.
+        world.host_mut(self.places.station).send(host_now, Stream::Control, &stamp.packet(self.plan.bytes));
+        self.sent += 1;
+        self.settled = false;
+        world.schedule(world.now() + self.plan.give_up, u64::from(number));
+    }
+
+    /// Hands a packet of bulk in and plans the next.
+    fn send_bulk(&mut self, world: &mut World<End>) {
+        if self.finished() {
+            return;
+        }
+        let stamp = Stamp { stream: Stream::Video, sequence: 0, sent: Duration::ZERO };
+        let host_now = world.host_now(self.places.station);
+        world.host_mut(self.places.station).send(host_now, Stream::Video, &stamp.packet(BULK_BYTES));
+        let gap = BULK_BYTES as f64 * 8.0 / (self.plan.bulk_mbps * 1e6);
+        world.schedule(world.now() + Duration::from_secs_f64(gap), BULK);
+    }
+
+    /// Counts a message as lost when it was not delivered in time.
+    fn give_up(&mut self, world: &mut World<End>, number: u32) {
+        if !self.settled && number + 1 == self.sent {
+            self.settle(world);
+        }
+    }
+
+    fn take_deliveries(&mut self, world: &mut World<End>) {
+        if !world.host(self.places.drone).has_delivered() {
+            return;
+        }
+        let now = world.now();
+        while let Some(bytes) = world.host_mut(self.places.drone).poll_delivered() {
+            let Some(stamp) = Stamp::read(&bytes) else { continue };
+            if stamp.stream != Stream::Control {
+                continue;
+            }
+            match self.delivered.get_mut(stamp.sequence as usize) {
+                Some(seen @ false) => *seen = true,
+                _ => {
+                    self.run.duplicates += 1;
+                    continue;
+                }
+            }
+            // A message that was given up and comes after all counts as lost: its turn is over.
+            if stamp.sequence + 1 == self.sent && !self.settled {
+                self.run.intervals.push(now.since(self.last).as_secs_f64());
+                self.last = now;
+                self.run.completion_s = now.since(self.start).as_secs_f64();
+                self.settle(world);
+            }
+        }
+    }
+
+    /// Ends a message's turn.
+    fn settle(&mut self, world: &mut World<End>) {
+        self.settled = true;
+        self.run.lost = u64::from(self.sent) - self.run.intervals.len() as u64;
+        if self.sent < self.plan.messages {
+            world.schedule(world.now() + self.plan.interval, SEND);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Runs schemes in the deterministic world, in virtual time.
+//!
+//! ```text
+//! workload → End::send → session or socket → World (links) → End → delivered → ledger
+//! ```
+//! The applications at both ends are this harness: it hands packets in when the plan says so and
+//! takes deliveries the instant they happen, both on the world's clock. What the hosts themselves
+//! know of time is on clocks of their own.
+
+mod end;
+mod ideal_arq;
+mod interval;
+mod plain_end;
+mod session_end;
+mod stream;
+mod tunnel_packet;
+
+pub(crate) use interval::{IntervalPlan, IntervalRun, run_interval};
+pub(crate) use stream::run_stream;
+
+use netem::{Direction as LinkDirection, LinkEnd, Scenario, World, WorldOptions};
+use units::Instant;
+
+use crate::scheme::Scheme;
+use crate::workload::Direction;
+use end::End;
+
+/// Finds the two hosts of the lab's scenarios.
+#[derive(Clone, Copy, Debug)]
+struct Places {
+    station: usize,
+    drone: usize,
+}
+
+impl Places {
+    /// Looks the hosts up by name.
+    fn of(scenario: &Scenario) -> Result<Self, String> {
+        let place = |name: &str| {
+            let missing = || format!("scenario {}: no host called {name}", scenario.name);
+            scenario.host(name).ok_or_else(missing)
+        };
+        Ok(Self { station: place("station")?, drone: place("drone")? })
+    }
+
+    /// Returns the host that sends in a direction.
+    fn sender(self, direction: Direction) -> usize {
+        match direction {
+            Direction::Up => self.station,
+            Direction::Down => self.drone,
+        }
+    }
+
+    /// Returns the direction of what a host receives.
+    fn received_by(self, host: usize) -> Direction {
+        if host == self.drone { Direction::Up } else { Direction::Down }
+    }
+}
+
+/// Puts the two ends of a scheme into a world.
+fn world(scenario: &Scenario, scheme: Scheme, seed: u64) -> Result<World<End>, String> {
+    let ends = End::pair(scheme, scenario, seed)?;
+    let options = WorldOptions { seed: Some(seed), ..WorldOptions::default() };
+    Ok(World::new(scenario, ends, &options))
+}
+
+/// Lets both ends find each other over every link; returns when they have, in virtual time.
+///
+/// # Errors
+/// When they have not by `deadline`.
+fn connect(world: &mut World<End>, deadline: Instant) -> Result<Instant, String> {
+    loop {
+        let ready = |host| world.host(host).ready(world.host_now(host));
+        if ready(0) && ready(1) {
+            return Ok(world.now());
+        }
+        if world.now() >= deadline || world.step_until(deadline).is_none() {
+            let seconds = deadline.as_secs_f64();
+            return Err(format!("the two ends did not connect within {seconds} s"));
+        }
+    }
+}
+
+/// Counts the bytes that both ends have sent, IP and UDP headers included.
+fn wire_bytes(world: &World<End>, scenario: &Scenario) -> u64 {
+    let ends = (0..scenario.links.len())
+        .flat_map(|link| LinkDirection::BOTH.map(|direction| LinkEnd { link, direction }));
+    ends.map(|end| world.net().stats(end).bytes_in).sum()
+}

@@ -1,0 +1,106 @@
+//! Summary figures of samples: mean, spread, percentiles, longest gap, exponential fit.
+//!
+//! Pure functions of slices. Nothing here knows what was measured.
+
+/// Returns the arithmetic mean; none of an empty sample.
+pub(crate) fn mean(sample: &[f64]) -> Option<f64> {
+    (!sample.is_empty()).then(|| sample.iter().sum::<f64>() / sample.len() as f64)
+}
+
+/// Returns the standard deviation with Bessel's correction; none below two samples.
+pub(crate) fn standard_deviation(sample: &[f64]) -> Option<f64> {
+    if sample.len() < 2 {
+        return None;
+    }
+    let mean = mean(sample)?;
+    let squares: f64 = sample.iter().map(|x| (x - mean).powi(2)).sum();
+    Some((squares / (sample.len() - 1) as f64).sqrt())
+}
+
+/// Returns the greatest value; none of an empty sample.
+pub(crate) fn maximum(sample: &[f64]) -> Option<f64> {
+    sample.iter().copied().reduce(f64::max)
+}
+
+/// Returns the value that a share `p` of the sample does not exceed (nearest rank).
+///
+/// `sorted` is ascending, `p` in 0..=1; none of an empty sample.
+pub(crate) fn percentile(sorted: &[f64], p: f64) -> Option<f64> {
+    let rank = (p * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.max(1) - 1).copied()
+}
+
+/// Returns the longest stretch within `from..to` without any of `times`, outside `excluded`.
+///
+/// `times` is ascending; all in one unit. The stretches before the first and after the last time
+/// count too. Where a stretch overlaps `excluded`, the pieces outside count one by one.
+pub(crate) fn longest_gap(times: &[f64], from: f64, to: f64, excluded: Option<(f64, f64)>) -> f64 {
+    let inside = times.iter().copied().filter(|time| (from..to).contains(time));
+    let edges: Vec<f64> = core::iter::once(from).chain(inside).chain([to]).collect();
+    let gaps = edges.windows(2).map(|pair| outside(pair[0], pair[1], excluded));
+    gaps.fold(0.0, f64::max)
+}
+
+/// Returns the longest piece of `from..to` outside `excluded`.
+fn outside(from: f64, to: f64, excluded: Option<(f64, f64)>) -> f64 {
+    let Some((start, end)) = excluded.filter(|(start, end)| from < *end && *start < to) else {
+        return to - from;
+    };
+    (start - from).max(to - end).max(0.0)
+}
+
+/// Returns the rate λ of the exponential distribution that fits best (maximum likelihood).
+pub(crate) fn exponential_rate(sample: &[f64]) -> Option<f64> {
+    mean(sample).filter(|mean| *mean > 0.0).map(f64::recip)
+}
+
+/// Returns the greatest distance between the sample's distribution and an exponential one.
+///
+/// `sorted` is ascending and of whole numbers: the distance is taken at the upper edge of each
+/// step, where a discrete sample can be compared with a continuous distribution.
+pub(crate) fn exponential_distance(sorted: &[f64], rate: f64) -> f64 {
+    let n = sorted.len() as f64;
+    let step_ends = sorted.iter().enumerate().filter(|(i, x)| sorted.get(i + 1) != Some(x));
+    let distance = |(i, x): (usize, &f64)| {
+        let empirical = (i + 1) as f64 / n;
+        (empirical - (1.0 - (-rate * (x + 0.5)).exp())).abs()
+    };
+    step_ends.map(distance).fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn summary_of_a_known_sample() {
+        let sample = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0];
+        assert_eq!(mean(&sample), Some(5.0));
+        assert!((standard_deviation(&sample).expect("eight samples") - 2.138).abs() < 1e-3);
+        assert_eq!(maximum(&sample), Some(9.0));
+        assert_eq!(percentile(&sample, 0.5), Some(4.0));
+        assert_eq!(percentile(&sample, 0.99), Some(9.0));
+        assert_eq!(percentile(&sample, 0.0), Some(2.0));
+        assert_eq!((mean(&[]), percentile(&[], 0.5)), (None, None));
+    }
+
+    #[test]
+    fn longest_gap_counts_edges_and_cuts_out_the_excluded_span() {
+        let times = [1.0, 2.0, 5.0, 6.0];
+        assert_eq!(longest_gap(&times, 0.0, 7.0, None), 3.0);
+        assert_eq!(longest_gap(&times, 0.0, 10.0, None), 4.0);
+        assert_eq!(longest_gap(&times, 0.0, 7.0, Some((2.5, 5.5))), 1.0);
+        assert_eq!(longest_gap(&times, 0.0, 7.0, Some((4.0, 4.5))), 2.0);
+        assert_eq!(longest_gap(&[], 0.0, 7.0, None), 7.0);
+    }
+
+    #[test]
+    fn exponential_fit_recovers_its_rate() {
+        let mut rng = units::Rng::new(3);
+        let mut sample: Vec<f64> = (0..20_000).map(|_| rng.exponential(8.0).round()).collect();
+        sample.sort_by(f64::total_cmp);
+        let rate = exponential_rate(&sample).expect("a positive mean");
+        assert!((rate - 0.125).abs() < 0.004, "{rate}");
+        assert!(exponential_distance(&sample, rate) < 0.02);
+    }
+}

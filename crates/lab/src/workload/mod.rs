@@ -1,0 +1,177 @@
+//! What the applications send: a plan of packets in time, the same for every scheme and mode.
+//!
+//! Not how it is carried (`sim`, `emu`) and not what became of it (`ledger`). A plan is a pure
+//! function of its parameters; the packets' bytes are made when they are sent.
+
+mod recording;
+mod stamp;
+mod video;
+
+use serde::Serialize;
+use units::Duration;
+
+pub(crate) use recording::Recording;
+pub(crate) use stamp::{STAMP_BYTES, Stamp};
+use video::VideoFrames;
+
+/// Names a stream of packets that is carried and counted by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Stream {
+    /// Control messages of constant rate: gaps and lateness are measured on them.
+    Control,
+    /// The recorded flight.
+    Mavlink,
+    /// Traffic that looks like a video stream.
+    Video,
+}
+
+impl Stream {
+    /// Every stream.
+    pub(crate) const ALL: [Self; 3] = [Self::Control, Self::Mavlink, Self::Video];
+}
+
+/// Says which way a packet goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Direction {
+    /// From the station to the drone.
+    Up,
+    /// From the drone to the station.
+    Down,
+}
+
+impl Direction {
+    /// Both directions.
+    pub(crate) const BOTH: [Self; 2] = [Self::Up, Self::Down];
+
+    /// Returns the direction's name in figures.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Down => "down",
+        }
+    }
+}
+
+/// Says what the applications of a run send.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Workload {
+    /// How long packets are sent.
+    pub(crate) seconds: f64,
+    /// Control messages per second and direction; zero for none.
+    pub(crate) control_hz: f64,
+    /// Bytes of a control message.
+    pub(crate) control_bytes: usize,
+    /// Whether the recorded flight plays.
+    pub(crate) recording: bool,
+    /// Payload rate of the video stream from drone to station; zero for none.
+    pub(crate) video_mbps: f64,
+}
+
+impl Default for Workload {
+    /// The workload of the mixed-blackout scene.
+    fn default() -> Self {
+        Self {
+            seconds: 60.0,
+            control_hz: 50.0,
+            control_bytes: 100,
+            recording: true,
+            video_mbps: 5.8,
+        }
+    }
+}
+
+/// Is one packet of a plan.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct PlannedPacket {
+    /// When it is handed in, from the start of the workload.
+    pub(crate) at: Duration,
+    /// Which stream it belongs to.
+    pub(crate) stream: Stream,
+    /// Its number within stream and direction, from 0 without holes.
+    pub(crate) sequence: u32,
+    /// Its length in bytes.
+    pub(crate) len: usize,
+}
+
+impl Workload {
+    /// Returns the packets of one direction in the order of time.
+    pub(crate) fn plan(&self, direction: Direction, recording: &Recording) -> Vec<PlannedPacket> {
+        let mut packets = self.control();
+        if self.recording {
+            packets.extend(self.flight(direction, recording));
+        }
+        if direction == Direction::Down {
+            packets.extend(self.video());
+        }
+        packets.sort_by_key(|packet| (packet.at, packet.stream, packet.sequence));
+        packets
+    }
+
+    /// Plans the control stream.
+    fn control(&self) -> Vec<PlannedPacket> {
+        let count = (self.seconds * self.control_hz).round() as u32;
+        let packet = |sequence: u32| PlannedPacket {
+            at: Duration::from_secs_f64(f64::from(sequence) / self.control_hz),
+            stream: Stream::Control,
+            sequence,
+            len: self.control_bytes,
+        };
+        (0..count).map(packet).collect()
+    }
+
+    /// Plans the recorded flight of one direction, cut off where the workload ends.
+    fn flight(
+        &self,
+        direction: Direction,
+        recording: &Recording,
+    ) -> impl Iterator<Item = PlannedPacket> {
+        let end = Duration::from_secs_f64(self.seconds);
+        let frames = recording.frames(direction).iter().take_while(move |frame| frame.at < end);
+        frames.zip(0..).map(|(frame, sequence)| PlannedPacket {
+            at: frame.at,
+            stream: Stream::Mavlink,
+            sequence,
+            len: frame.bytes.len(),
+        })
+    }
+
+    /// Plans the video stream.
+    fn video(&self) -> impl Iterator<Item = PlannedPacket> {
+        let packets = VideoFrames::new(self.video_mbps, self.seconds).packets();
+        packets.into_iter().zip(0..).map(|((at, len), sequence)| PlannedPacket {
+            at,
+            stream: Stream::Video,
+            sequence,
+            len,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plan_counts_what_the_scene_says() {
+        let recording = Recording::load().expect("the recording is sound");
+        let workload = Workload::default();
+        for direction in Direction::BOTH {
+            let plan = workload.plan(direction, &recording);
+            let count = |stream| plan.iter().filter(|packet| packet.stream == stream).count();
+            assert_eq!(count(Stream::Control), 3_000);
+            assert!(count(Stream::Mavlink) > 500);
+            assert_eq!(count(Stream::Video) > 0, direction == Direction::Down);
+            assert!(plan.windows(2).all(|pair| pair[0].at <= pair[1].at));
+        }
+    }
+
+    #[test]
+    fn video_has_its_rate() {
+        let recording = Recording::load().expect("the recording is sound");
+        let plan = Workload::default().plan(Direction::Down, &recording);
+        let video = plan.iter().filter(|packet| packet.stream == Stream::Video);
+        let bits: usize = video.map(|packet| packet.len * 8).sum();
+        assert!((bits as f64 / 60.0 / 5.8e6 - 1.0).abs() < 0.01);
+    }
+}

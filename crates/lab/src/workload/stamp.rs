@@ -1,0 +1,68 @@
+//! The stamp that measured packets carry: which one it is and when it was handed in.
+//!
+//! Sender and receiver are applications of one machine (or of one world), so the time is on the
+//! measurement's clock, not on the clock of an emulated host.
+
+use units::Duration;
+
+use super::Stream;
+
+/// Bytes of a stamp at the front of a packet.
+pub(crate) const STAMP_BYTES: usize = 17;
+/// Tells stamped packets from anything else that may reach a measured port.
+const MAGIC: [u8; 4] = *b"fLab";
+
+/// Identifies a measured packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    /// The stream it belongs to.
+    pub(crate) stream: Stream,
+    /// Its number within the stream and direction.
+    pub(crate) sequence: u32,
+    /// When it was handed in, on the measurement's clock.
+    pub(crate) sent: Duration,
+}
+
+impl Stamp {
+    /// Makes a packet of `len` bytes (at least [`STAMP_BYTES`]) that carries the stamp.
+    pub(crate) fn packet(&self, len: usize) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(len.max(STAMP_BYTES));
+        bytes.extend_from_slice(&MAGIC);
+        bytes.push(self.stream as u8);
+        bytes.extend_from_slice(&self.sequence.to_le_bytes());
+        let nanos = u64::try_from(self.sent.as_nanos()).unwrap_or(u64::MAX);
+        bytes.extend_from_slice(&nanos.to_le_bytes());
+        bytes.resize(len.max(STAMP_BYTES), 0);
+        bytes
+    }
+
+    /// Reads the stamp of a packet; none when it carries none.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        let rest = bytes.strip_prefix(&MAGIC)?;
+        let (stream, rest) = rest.split_first()?;
+        let (sequence, rest) = rest.split_first_chunk::<4>()?;
+        let (nanos, _) = rest.split_first_chunk::<8>()?;
+        Some(Self {
+            stream: *Stream::ALL.get(usize::from(*stream))?,
+            sequence: u32::from_le_bytes(*sequence),
+            sent: Duration::from_nanos(u64::from_le_bytes(*nanos)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_survives_its_packet() {
+        for stream in Stream::ALL {
+            let stamp = Stamp { stream, sequence: 77, sent: Duration::from_nanos(1_234_567) };
+            let packet = stamp.packet(100);
+            assert_eq!(packet.len(), 100);
+            assert_eq!(Stamp::read(&packet), Some(stamp));
+            assert_eq!(Stamp::read(&packet[..STAMP_BYTES - 1]), None);
+        }
+        assert_eq!(Stamp::read(b"something else"), None);
+    }
+}
