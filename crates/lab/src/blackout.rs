@@ -3,9 +3,7 @@
 use netem::{Outage, OutageMode, Scenario};
 use serde_json::{Value, json};
 
-use crate::figures::{
-    ControlFigures, LATE_S, Span, flight_figures, goodput_mbps, timely_share,
-};
+use crate::figures::{ControlFigures, LATE_S, Span, flight_figures, goodput_mbps, timely_share};
 use crate::ledger::{Ledger, StreamRun};
 use crate::report::{merged, rounded, rounded_option};
 use crate::scheme::Scheme;

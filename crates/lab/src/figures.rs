@@ -88,9 +88,8 @@ impl ControlFigures {
 /// Returns the payload bytes per second, in Mbit/s, delivered within a span.
 pub(crate) fn goodput_mbps(ledger: &StreamLedger, span: Span) -> f64 {
     let delivered = ledger.delivered.iter().zip(&ledger.lens);
-    let within = delivered.filter(|(at, _)| {
-        at.is_some_and(|at| (span.0..span.1).contains(&at.as_secs_f64()))
-    });
+    let within = delivered
+        .filter(|(at, _)| at.is_some_and(|at| (span.0..span.1).contains(&at.as_secs_f64())));
     let bytes: usize = within.map(|(_, len)| len).sum();
     bytes as f64 * 8.0 / 1e6 / (span.1 - span.0)
 }

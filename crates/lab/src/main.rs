@@ -88,7 +88,8 @@ fn list(json: bool) {
         let experiments: Vec<_> = Experiment::ALL
             .iter()
             .map(|known| {
-                let figures: Vec<&str> = known.figures.iter().skip(1).map(|(key, _)| *key).collect();
+                let figures: Vec<&str> =
+                    known.figures.iter().skip(1).map(|(key, _)| *key).collect();
                 json!({
                     "experiment": known.experiment,
                     "about": known.about,

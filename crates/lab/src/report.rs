@@ -71,7 +71,8 @@ pub(crate) fn table(results: &[Value], columns: &[(&str, &str)]) -> String {
     let header: Vec<String> = columns.iter().map(|(_, title)| (*title).to_owned()).collect();
     let row = |result: &Value| columns.iter().map(|(key, _)| cell(result, key)).collect();
     let rows: Vec<Vec<String>> = core::iter::once(header).chain(results.iter().map(row)).collect();
-    let width = |column| rows.iter().map(|row: &Vec<String>| row[column].chars().count()).max();
+    let width =
+        |column: usize| rows.iter().map(|row: &Vec<String>| row[column].chars().count()).max();
     let widths: Vec<usize> = (0..columns.len()).map(|column| width(column).unwrap_or(0)).collect();
     let line = |row: &Vec<String>| {
         let cells = row.iter().zip(&widths).enumerate();

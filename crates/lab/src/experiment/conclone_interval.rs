@@ -176,7 +176,8 @@ fn pooled(scheme: Scheme, runs: &[(u64, IntervalRun)]) -> Value {
     };
     let mut result = merged([json!({"scheme": scheme}), figures(&all)]);
     if runs.len() > 1 {
-        let single = |(seed, run): &(u64, IntervalRun)| merged([json!({"seed": seed}), figures(run)]);
+        let single =
+            |(seed, run): &(u64, IntervalRun)| merged([json!({"seed": seed}), figures(run)]);
         result["by_seed"] = runs.iter().map(single).collect();
     }
     result

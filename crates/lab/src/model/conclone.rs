@@ -94,7 +94,10 @@ pub(super) fn checks() -> Vec<Check> {
         checks.push(Check::new("eq. 7", what, ours, paper, 5e-5).because(note));
     }
     checks.extend(bounds(1.5, "the paper states k = 1.5 but prints the bounds of k = 1 (below)"));
-    checks.extend(bounds(1.0, "the paper rounds 9.1, 30.2 and 45.0 % down to 9, 29 and 44 %"));
+    checks.extend(bounds(
+        1.0,
+        "k = 1 fits best, but not exactly: the paper seems to have read its bounds off the plot",
+    ));
     checks
 }
 
@@ -103,7 +106,8 @@ fn bounds(k: f64, note: &'static str) -> Vec<Check> {
     let printed = [(1, 9.0), (2, 29.0), (3, 44.0)];
     let check = |(n, paper)| {
         let what = format!("greatest f for Tr < 1.1, %; k = {k}, n = {n}");
-        Check::new("Fig. 4", what, 100.0 * tolerable_loss(k, 1.1, n), paper, 0.5).because(note)
+        let check = Check::new("Fig. 4", what, 100.0 * tolerable_loss(k, 1.1, n), paper, 0.5);
+        if check.agrees { check } else { check.because(note) }
     };
     printed.map(check).into()
 }

@@ -66,7 +66,10 @@ pub(crate) fn print_table(checks: &[Check]) {
         }
     }
     let differing = checks.iter().filter(|check| !check.agrees).count();
-    println!("\n{} figures, {differing} differ from the paper (each explained above).", checks.len());
+    println!(
+        "\n{} figures, {differing} differ from the paper (each explained above).",
+        checks.len()
+    );
 }
 
 /// Writes a figure with as many digits as it deserves.

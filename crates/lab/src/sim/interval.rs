@@ -117,7 +117,9 @@ impl Turns {
             StepKind::Mark(SEND) => self.send(world),
             StepKind::Mark(BULK) => self.send_bulk(world),
             StepKind::Mark(number) => self.give_up(world, number as u32),
-            StepKind::Datagram { host } | StepKind::Timeout { host } if host == self.places.drone => {
+            StepKind::Datagram { host } | StepKind::Timeout { host }
+                if host == self.places.drone =>
+            {
                 self.take_deliveries(world);
             }
             StepKind::Datagram { .. } | StepKind::Timeout { .. } => {}
@@ -131,7 +133,11 @@ impl Turns {
         let stamp = Stamp { stream: Stream::Control, sequence: number, sent };
         let host_now = world.host_now(self.places.station);
         // A refused message stays undelivered, and is given up as any other.
-        world.host_mut(self.places.station).send(host_now, Stream::Control, &stamp.packet(self.plan.bytes));
+        world.host_mut(self.places.station).send(
+            host_now,
+            Stream::Control,
+            &stamp.packet(self.plan.bytes),
+        );
         self.sent += 1;
         self.settled = false;
         world.schedule(world.now() + self.plan.give_up, u64::from(number));
@@ -144,7 +150,11 @@ impl Turns {
         }
         let stamp = Stamp { stream: Stream::Video, sequence: 0, sent: Duration::ZERO };
         let host_now = world.host_now(self.places.station);
-        world.host_mut(self.places.station).send(host_now, Stream::Video, &stamp.packet(BULK_BYTES));
+        world.host_mut(self.places.station).send(
+            host_now,
+            Stream::Video,
+            &stamp.packet(BULK_BYTES),
+        );
         let gap = BULK_BYTES as f64 * 8.0 / (self.plan.bulk_mbps * 1e6);
         world.schedule(world.now() + Duration::from_secs_f64(gap), BULK);
     }

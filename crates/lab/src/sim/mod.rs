@@ -11,7 +11,6 @@ mod end;
 mod ideal_arq;
 mod interval;
 mod plain_end;
-mod session_end;
 mod stream;
 mod tunnel_packet;
 

@@ -38,7 +38,8 @@ pub(super) fn unwrap(packet: &[u8]) -> Option<&[u8]> {
 
 /// Returns the ones' complement sum of a header [RFC 791 §3.1].
 fn checksum(header: &[u8]) -> u16 {
-    let words = header.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
+    let words =
+        header.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
     let sum: u32 = words.sum();
     let folded = (sum & 0xFFFF) + (sum >> 16);
     !((folded & 0xFFFF) + (folded >> 16)) as u16
