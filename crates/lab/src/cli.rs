@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand};
 
+use crate::emulate::EmulateArgs;
 use crate::experiment::Experiment;
 use crate::report::Mode;
 use crate::scheme::Scheme;
@@ -42,6 +43,11 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Run any command between emulated hosts, in real time.
+    ///
+    /// Each host is a network namespace with an interface per link; the command finds addresses and
+    /// namespaces in FULMAR_ADDRESS_<HOST>_<LINK> and FULMAR_NETNS_<HOST>.
+    Emulate(EmulateArgs),
     /// Play the scene that breaks what people use today: a table and a picture at the end.
     ///
     /// Two bad links, a recorded flight, 50 control messages a second each way and a video stream;

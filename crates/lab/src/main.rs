@@ -1,10 +1,12 @@
 //! The lab: emulates links, runs Fulmar and its opponents over them, and reports.
 //!
 //! Not the product: nothing here runs on a drone. `cli` says what can be asked for, `experiment`
-//! what is measured, `sim` and `emu` how it is run, `figures` and `report` what comes out.
+//! what is measured, `sim` and `emu` how it is run, `figures` and `report` what comes out. `emulate` is
+//! the real-time emulator.
 
 mod blackout;
 mod cli;
+mod emulate;
 mod experiment;
 mod failure;
 mod figures;
@@ -45,6 +47,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
             list(json);
             Ok(ExitCode::SUCCESS)
         }
+        Command::Emulate(args) => emulate::run_command(&args),
         Command::Demo(_) => Err(Failure::Failed("the demo is being written".to_owned())),
         Command::Model { paper: Paper::Conclone { json } } => {
             let checks = model::conclone_checks();

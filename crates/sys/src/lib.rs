@@ -21,4 +21,5 @@ pub mod serial;
 pub mod signals;
 pub mod tun;
 pub mod udp;
+pub mod wakeup;
 pub mod wall_clock;

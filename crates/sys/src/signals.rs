@@ -1,8 +1,11 @@
-//! The signals that end the daemon, as a file descriptor for the event loop.
+//! The signals that end a program, as a file descriptor for its loop, and the one that asks a child to end.
 
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::process::Child;
+
+use rustix::process::Pid;
 
 /// Turns SIGTERM, SIGINT and SIGHUP into readiness of a file descriptor.
 #[derive(Debug)]
@@ -52,6 +55,16 @@ impl Signals {
             _ => Some("SIGHUP"),
         }
     }
+}
+
+/// Asks a child to end (SIGTERM).
+///
+/// # Errors
+/// Those of `kill`.
+pub fn terminate(child: &Child) -> io::Result<()> {
+    // A child that was not waited for keeps its number, even when it has ended.
+    let Some(pid) = Pid::from_raw(child.id() as i32) else { return Ok(()) };
+    Ok(rustix::process::kill_process(pid, rustix::process::Signal::TERM)?)
 }
 
 impl AsFd for Signals {

@@ -9,25 +9,18 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use units::Instant;
 
-/// Reads this host's monotonic clock.
-pub fn monotonic() -> Instant {
-    Instant::from_nanos(nanos(ClockId::Monotonic))
-}
+use crate::clock::now;
 
 /// Reads the wall clock, in nanoseconds since 1970.
 ///
 /// Steps whenever somebody sets it: fit for kernel timestamps and log lines, not for durations.
 pub fn realtime_nanos() -> u64 {
-    nanos(ClockId::Realtime)
-}
-
-fn nanos(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
+    let time = clock_gettime(ClockId::Realtime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Translates wall-clock timestamps of the kernel to the monotonic clock.
+/// Translates wall-clock timestamps of the kernel to [`crate::clock::now`].
 ///
 /// Packet sockets stamp with the wall clock, whose offset from the monotonic clock changes when it
 /// is set or slewed: measure again for every batch.
@@ -41,9 +34,9 @@ impl WallClock {
     pub fn measure() -> Self {
         // Of three tries the one whose two monotonic readings are closest was disturbed least.
         let sample = || {
-            let before = nanos(ClockId::Monotonic);
-            let wall = nanos(ClockId::Realtime);
-            let after = nanos(ClockId::Monotonic);
+            let before = now().as_nanos();
+            let wall = realtime_nanos();
+            let after = now().as_nanos();
             let middle = i128::from(before) + i128::from(after - before) / 2;
             (after - before, i128::from(wall) - middle)
         };
@@ -70,9 +63,9 @@ mod tests {
 
     #[test]
     fn a_wall_clock_stamp_of_now_is_now() {
-        let before = monotonic();
+        let before = now();
         let stamp = WallClock::measure().to_monotonic(realtime_nanos());
-        let after = monotonic() + Duration::from_micros(100);
+        let after = now() + Duration::from_micros(100);
         assert!(before - Duration::from_micros(100) <= stamp && stamp <= after);
     }
 }

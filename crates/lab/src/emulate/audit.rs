@@ -1,0 +1,299 @@
+//! What an emulation says about itself: how late it was, what it lost, and whether its figures may
+//! be believed.
+//!
+//! Not the measuring: the engine and the witness fill histograms while the emulation runs; here
+//! they are summed up and judged against what the run claims to measure.
+//!
+//! The judgement: a run is INVALID where its error reaches a tenth of what it claims to measure.
+//! Percentiles of a run are moved by the 99th percentile of the emulator's error, its extremes
+//! (the longest gap, the latest message) by the largest, so each has a claim of its own.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+/// The error may reach this part of what is claimed.
+const TOLERATED_PART: u32 = 10;
+
+/// Says what a run wants to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Claim {
+    /// The shortest time that its percentiles of delay are to tell apart.
+    pub(crate) resolution: Duration,
+    /// The shortest time that its extremes are to tell apart: of gaps, of the latest message.
+    pub(crate) extremes: Duration,
+}
+
+impl Claim {
+    /// Claims percentiles to `resolution` and extremes to ten times that.
+    pub(crate) const fn to(resolution: Duration) -> Self {
+        Self { resolution, extremes: resolution.saturating_mul(10) }
+    }
+}
+
+impl Default for Claim {
+    /// Claims 10 ms, fit for figures such as "later than 100 ms".
+    fn default() -> Self {
+        Self::to(Duration::from_millis(10))
+    }
+}
+
+/// How late something was, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Lateness {
+    /// How many times it was measured.
+    pub(crate) count: u64,
+    /// The median.
+    pub(crate) p50_us: f64,
+    /// The 99th percentile.
+    pub(crate) p99_us: f64,
+    /// The largest.
+    pub(crate) max_us: f64,
+}
+
+impl Lateness {
+    /// Sums up a histogram of nanoseconds.
+    pub(crate) fn of(histogram: &Histogram<u64>) -> Self {
+        let micros = |nanos: u64| (nanos as f64 / 100.0).round() / 10.0;
+        Self {
+            count: histogram.len(),
+            p50_us: micros(histogram.value_at_quantile(0.50)),
+            p99_us: micros(histogram.value_at_quantile(0.99)),
+            max_us: micros(histogram.max()),
+        }
+    }
+}
+
+/// What happened to frames outside the model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Losses {
+    /// Frames that found the receive ring full.
+    pub(crate) ring_full: u64,
+    /// Frames longer than the emulated links carry.
+    pub(crate) too_long: u64,
+    /// Frames that found no memory while they waited for their time.
+    pub(crate) no_memory: u64,
+    /// Frames that the kernel refused to deliver because the receiver's interface was down.
+    pub(crate) interface_down: u64,
+}
+
+/// What the processors did meanwhile; shares of the elapsed time, `None` where unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct ProcessorUse {
+    /// Share of one processor that the emulator used.
+    pub(crate) emulator: Option<f64>,
+    /// Share of the time in which the emulator was ready and had no processor.
+    pub(crate) emulator_waiting: Option<f64>,
+    /// Share of the time in which some task of the machine waited for a processor.
+    pub(crate) pressure: Option<f64>,
+    /// Processors' worth of time that the hypervisor gave to others.
+    pub(crate) stolen: Option<f64>,
+}
+
+/// The emulator's account of one run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Audit {
+    /// False when the error reached a tenth of what the run claims to measure.
+    pub(crate) valid: bool,
+    /// Why it is not valid; empty when it is.
+    pub(crate) reasons: Vec<String>,
+    /// How long the run was, in seconds.
+    pub(crate) seconds: f64,
+    /// The claim for percentiles, in milliseconds.
+    pub(crate) claims_ms: f64,
+    /// The claim for extremes, in milliseconds.
+    pub(crate) claims_extremes_ms: f64,
+    /// How the kernel scheduled the emulator: `fifo`, `short_slice` or `fair`.
+    pub(crate) scheduling: &'static str,
+    /// Send time against due time, over all delivered frames.
+    pub(crate) lateness: Lateness,
+    /// Frames that left later than a tenth of the claim.
+    pub(crate) late_frames: u64,
+    /// Return from sleep against the time asked for, of the emulator.
+    pub(crate) wakeups: Lateness,
+    /// Wake-ups so late that spinning could not make up for it.
+    pub(crate) late_wakeups: u64,
+    /// Wake-ups of an ordinary thread that sleeps most of the time: what programs under test suffer.
+    pub(crate) ordinary_wakeups: Lateness,
+    /// Frames lost outside the model.
+    pub(crate) losses: Losses,
+    /// Frames that passed around the model: address resolution and the like.
+    pub(crate) passed: u64,
+    /// Steps of the wall clock, which disturb the kernel's timestamps.
+    pub(crate) clock_steps: u64,
+    /// Use of processors.
+    pub(crate) processor: ProcessorUse,
+}
+
+/// What the engine and the witness measured, before judgement.
+#[derive(Clone, Debug)]
+pub(crate) struct Measurements {
+    pub(crate) elapsed: Duration,
+    pub(crate) scheduling: &'static str,
+    pub(crate) lateness: Histogram<u64>,
+    pub(crate) wakeups: Histogram<u64>,
+    pub(crate) late_wakeups: u64,
+    pub(crate) ordinary_wakeups: Histogram<u64>,
+    pub(crate) losses: Losses,
+    pub(crate) passed: u64,
+    pub(crate) clock_steps: u64,
+    pub(crate) processor: ProcessorUse,
+}
+
+impl Audit {
+    /// Judges what was measured against what is claimed.
+    pub(crate) fn judge(measured: &Measurements, claim: Claim) -> Self {
+        let limit = claim.resolution / TOLERATED_PART;
+        let limit_nanos = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        let late = measured.lateness.count_between(limit_nanos, u64::MAX);
+        let mut audit = Self {
+            valid: true,
+            reasons: Vec::new(),
+            seconds: (measured.elapsed.as_secs_f64() * 1e3).round() / 1e3,
+            claims_ms: claim.resolution.as_secs_f64() * 1e3,
+            claims_extremes_ms: claim.extremes.as_secs_f64() * 1e3,
+            scheduling: measured.scheduling,
+            lateness: Lateness::of(&measured.lateness),
+            late_frames: late,
+            wakeups: Lateness::of(&measured.wakeups),
+            late_wakeups: measured.late_wakeups,
+            ordinary_wakeups: Lateness::of(&measured.ordinary_wakeups),
+            losses: measured.losses,
+            passed: measured.passed,
+            clock_steps: measured.clock_steps,
+            processor: measured.processor,
+        };
+        audit.reasons = audit.find_reasons(claim);
+        audit.valid = audit.reasons.is_empty();
+        audit
+    }
+
+    /// Says in one line what the audit found, for people.
+    pub(crate) fn summary(&self) -> String {
+        let verdict = match self.valid {
+            true => "valid".to_owned(),
+            false => format!("INVALID: {}", self.reasons.join("; ")),
+        };
+        let share = |share: Option<f64>| {
+            share.map_or("unknown".to_owned(), |share| format!("{:.0} %", share * 100.0))
+        };
+        format!(
+            "emulator audit: {verdict}; {} frames, late p50 {} p99 {} max {} µs; ordinary wake-ups \
+             late p99 {} max {} µs; {} lost outside the model; scheduling {}, processor {}, \
+             machine under pressure {}",
+            self.lateness.count,
+            self.lateness.p50_us,
+            self.lateness.p99_us,
+            self.lateness.max_us,
+            self.ordinary_wakeups.p99_us,
+            self.ordinary_wakeups.max_us,
+            self.losses.ring_full + self.losses.too_long + self.losses.no_memory,
+            self.scheduling,
+            share(self.processor.emulator),
+            share(self.processor.pressure),
+        )
+    }
+
+    fn find_reasons(&self, claim: Claim) -> Vec<String> {
+        let mut reasons = Vec::new();
+        let percentile_us = (claim.resolution / TOLERATED_PART).as_secs_f64() * 1e6;
+        let extreme_us = (claim.extremes / TOLERATED_PART).as_secs_f64() * 1e6;
+        let mut compare = |what: &str, measured: f64, limit: f64| {
+            if measured >= limit {
+                reasons.push(format!("{what} {measured} µs, a tenth of the claim is {limit} µs"));
+            }
+        };
+        compare("p99 of frames' lateness", self.lateness.p99_us, percentile_us);
+        compare("largest lateness of a frame", self.lateness.max_us, extreme_us);
+        compare("p99 of ordinary wake-ups' lateness", self.ordinary_wakeups.p99_us, percentile_us);
+        compare(
+            "largest lateness of an ordinary wake-up",
+            self.ordinary_wakeups.max_us,
+            extreme_us,
+        );
+        let losses = [
+            (self.losses.ring_full, "found the receive ring full"),
+            (self.losses.too_long, "were longer than the links carry"),
+            (self.losses.no_memory, "found no memory to wait in"),
+        ];
+        for (count, what) in losses {
+            if count > 0 {
+                reasons.push(format!("{count} frames {what}"));
+            }
+        }
+        if self.clock_steps > 0 {
+            reasons.push(format!("the wall clock was set {} times", self.clock_steps));
+        }
+        reasons
+    }
+}
+
+/// Makes a histogram for lateness: nanoseconds, to a minute, three digits.
+pub(crate) fn lateness_histogram() -> Histogram<u64> {
+    const MINUTE_NANOS: u64 = 60_000_000_000;
+    Histogram::new_with_bounds(1, MINUTE_NANOS, 3).expect("the bounds are constants and fit")
+}
+
+/// Adds one lateness to a histogram; what exceeds its range counts as its largest.
+pub(crate) fn record(histogram: &mut Histogram<u64>, lateness: Duration) {
+    histogram.saturating_record(u64::try_from(lateness.as_nanos()).unwrap_or(u64::MAX));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(lateness_us: &[u64]) -> Measurements {
+        let mut lateness = lateness_histogram();
+        for &micros in lateness_us {
+            record(&mut lateness, Duration::from_micros(micros));
+        }
+        Measurements {
+            elapsed: Duration::from_secs(1),
+            scheduling: "fifo",
+            lateness,
+            wakeups: lateness_histogram(),
+            late_wakeups: 0,
+            ordinary_wakeups: lateness_histogram(),
+            losses: Losses::default(),
+            passed: 0,
+            clock_steps: 0,
+            processor: ProcessorUse::default(),
+        }
+    }
+
+    #[test]
+    fn a_tenth_of_the_claim_is_the_limit() {
+        let claim = Claim::to(Duration::from_millis(1));
+        let good = Audit::judge(&measured(&[98; 1_000]), claim);
+        assert!(good.valid, "{:?}", good.reasons);
+        let bad = Audit::judge(&measured(&[101; 1_000]), claim);
+        assert_eq!((bad.valid, bad.reasons.len(), bad.late_frames), (false, 1, 1_000));
+        let coarse = Audit::judge(&measured(&[101; 1_000]), Claim::default());
+        assert!(coarse.valid, "{:?}", coarse.reasons);
+    }
+
+    #[test]
+    fn one_extreme_invalidates_extremes_only_where_they_are_claimed_that_finely() {
+        let mut lateness = vec![5; 1_000];
+        lateness.push(2_000);
+        let fine = Audit::judge(&measured(&lateness), Claim::to(Duration::from_millis(1)));
+        assert!(!fine.valid && fine.reasons[0].starts_with("largest"), "{:?}", fine.reasons);
+        let claim = Claim { extremes: Duration::from_millis(80), ..fine_claim() };
+        assert!(Audit::judge(&measured(&lateness), claim).valid);
+    }
+
+    fn fine_claim() -> Claim {
+        Claim::to(Duration::from_millis(1))
+    }
+
+    #[test]
+    fn a_frame_lost_outside_the_model_invalidates() {
+        let mut measured = measured(&[1]);
+        measured.losses.ring_full = 1;
+        let audit = Audit::judge(&measured, Claim::default());
+        assert_eq!(audit.reasons, ["1 frames found the receive ring full"]);
+        assert!(audit.summary().contains("INVALID"));
+    }
+}

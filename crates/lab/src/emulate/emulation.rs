@@ -1,0 +1,304 @@
+//! An emulation in progress: hosts to run programs in, links between them, an audit at the end.
+//!
+//! Not the emulator's loop (`engine`) and not a command line. Experiments and the `emulate` command
+//! hold one of these while their programs run.
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use netem::{Direction, DropCause, LinkStats, Net, Scenario};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use sys::clock::now;
+use sys::packet_ring::{PacketRing, PacketSender};
+use units::Instant;
+
+use super::audit::{Audit, Claim, Lateness, Measurements};
+use super::engine::{Desk, Engine, Order, Parts};
+use super::network::{self, Host, Network};
+use super::verdict_log::VerdictLog;
+use super::witness::Witness;
+
+/// Says how an emulation is to run.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    /// What the run wants to measure; the audit judges by it.
+    pub(crate) claim: Claim,
+    /// The longest IP packet of the links, in bytes.
+    pub(crate) mtu: u32,
+    /// Frames that may wait for the emulator; 8,192 overflowed in trials, 32,768 did not.
+    pub(crate) ring_frames: usize,
+    /// A CSV file for every verdict.
+    pub(crate) log: Option<PathBuf>,
+    /// Makes the emulator late on purpose, to test its audit.
+    pub(crate) sabotage: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            claim: Claim::default(),
+            mtu: 1_500,
+            ring_frames: 32_768,
+            log: None,
+            sabotage: Duration::ZERO,
+        }
+    }
+}
+
+/// Counts of one direction of one link.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct LinkReport {
+    /// The link's name.
+    pub(crate) link: String,
+    /// `up`: from the host that the scenario names first; `down`: to it.
+    pub(crate) direction: &'static str,
+    /// Packets that entered.
+    pub(crate) packets_in: u64,
+    /// Their bytes, IP headers included.
+    pub(crate) bytes_in: u64,
+    /// Packets that came or will come out, copies of the link's own excluded.
+    pub(crate) packets_out: u64,
+    /// Their bytes, IP headers included.
+    pub(crate) bytes_out: u64,
+    /// Packets dropped, by cause.
+    pub(crate) dropped: Map<String, Value>,
+    /// The most bytes that ever waited in the queue.
+    pub(crate) queue_bytes_max: u64,
+}
+
+/// Hosts and links in real time.
+///
+/// Dropping it takes the links away; programs that still run in a host stay alive until they end
+/// or, under [`sys::isolate`], until this process does.
+#[derive(Debug)]
+pub(crate) struct Emulation {
+    scenario: Scenario,
+    seed: u64,
+    claim: Claim,
+    network: Network,
+    desk: Arc<Desk>,
+    origin: Instant,
+    witness: Witness,
+    engine: Option<JoinHandle<Measurements>>,
+}
+
+impl Emulation {
+    /// Makes the hosts and links of `scenario` and starts to carry packets; scenario time is zero
+    /// now.
+    ///
+    /// The same `seed` gives the same verdicts on the same packets at the same times.
+    ///
+    /// # Errors
+    ///
+    /// Needs the right to make network namespaces: call [`sys::isolate::isolate`] first thing in
+    /// `main`, which gets it for ordinary users too.
+    pub(crate) fn start(scenario: &Scenario, seed: u64, options: &Options) -> io::Result<Self> {
+        let network = network::build(scenario, options.mtu)?;
+        let (frames, mtu) = (options.ring_frames, options.mtu as usize);
+        let (ring, sender) = network.emulator.run(|| {
+            Ok::<_, io::Error>((PacketRing::open(frames, mtu)?, PacketSender::open()?))
+        })??;
+        let log = options.log.as_deref().map(|path| VerdictLog::create(path, scenario));
+        let desk = Arc::new(Desk::new()?);
+        let origin = now();
+        let parts = Parts {
+            net: Box::new(Net::new(scenario, seed)),
+            origin,
+            ports: network.ports.clone(),
+            ring,
+            sender,
+            log: log.transpose()?,
+            sabotage: options.sabotage,
+        };
+        let witness = Witness::start()?;
+        let engine_desk = Arc::clone(&desk);
+        let engine = thread::Builder::new()
+            .name("emulator".to_owned())
+            .spawn(move || Engine::run(parts, engine_desk))?;
+        Ok(Self {
+            scenario: scenario.clone(),
+            seed,
+            claim: options.claim,
+            network,
+            desk,
+            origin,
+            witness,
+            engine: Some(engine),
+        })
+    }
+
+    /// Starts the scenario anew: time zero is now, the links are idle and as the seed has them, the
+    /// audit begins. Packets on their way are forgotten.
+    ///
+    /// For experiments whose programs take a while to start.
+    pub(crate) fn begin(&mut self) {
+        let net = Box::new(Net::new(&self.scenario, self.seed));
+        self.origin = now();
+        self.desk.order(Order::Begin(self.origin, net));
+        self.witness.reset();
+    }
+
+    /// Returns the scenario's time.
+    pub(crate) fn elapsed(&self) -> Duration {
+        now().since(self.origin)
+    }
+
+    /// Starts `command` inside a host.
+    ///
+    /// It finds its network in its environment; see [`Self::environment`].
+    ///
+    /// # Errors
+    ///
+    /// When the scenario has no such host, or the command does not start.
+    pub(crate) fn spawn(&self, host: &str, mut command: Command) -> io::Result<Child> {
+        self.host(host)?.namespace.place(&mut command);
+        command.envs(self.environment(host));
+        command.spawn().map_err(|error| {
+            let program = command.get_program().to_string_lossy().into_owned();
+            io::Error::new(error.kind(), format!("start {program} in {host}: {error}"))
+        })
+    }
+
+    /// Runs `work` on a thread inside a host, to make sockets there: they stay in it, whoever uses
+    /// them later.
+    ///
+    /// # Errors
+    ///
+    /// When the scenario has no such host.
+    ///
+    /// # Panics
+    ///
+    /// Passes on a panic of `work`.
+    pub(crate) fn enter<T: Send>(
+        &self,
+        host: &str,
+        work: impl FnOnce() -> T + Send,
+    ) -> io::Result<T> {
+        self.host(host)?.namespace.run(work)
+    }
+
+    /// Returns the address of a host on a link, `None` where it is not on it.
+    ///
+    /// Link number n (from 0, in the order of the scenario) has 10.77.n.0/24; the host that the link
+    /// names first is .1, the other .2.
+    pub(crate) fn address(&self, host: &str, link: &str) -> Option<Ipv4Addr> {
+        let host = self.scenario.host(host)?;
+        let link = self.scenario.links.iter().position(|pair| pair.name == link)?;
+        let interfaces = self.scenario.interfaces(host);
+        interfaces.iter().find(|interface| interface.link == link).map(|found| found.address)
+    }
+
+    /// Returns what a program inside `host` is told: `FULMAR_HOST`, `FULMAR_ADDRESS_<HOST>_<LINK>`
+    /// of every host on every link, and `FULMAR_NETNS_<HOST>`, a path for `nsenter --net=`.
+    ///
+    /// Names are in capitals, with `_` for what is neither letter nor digit.
+    pub(crate) fn environment(&self, host: &str) -> Vec<(String, String)> {
+        let mut variables = vec![("FULMAR_HOST".to_owned(), host.to_owned())];
+        for (index, other) in self.network.hosts.iter().enumerate() {
+            let name = variable(&other.name);
+            let path = other.namespace.path().display().to_string();
+            variables.push((format!("FULMAR_NETNS_{name}"), path));
+            for interface in self.scenario.interfaces(index) {
+                let link = variable(&self.scenario.links[interface.link].name);
+                let key = format!("FULMAR_ADDRESS_{name}_{link}");
+                variables.push((key, interface.address.to_string()));
+            }
+        }
+        variables
+    }
+
+    /// Returns a path of a host's namespace for `nsenter --net=PATH`, valid while this process lives.
+    ///
+    /// # Panics
+    ///
+    /// When the scenario has no such host.
+    pub(crate) fn namespace_path(&self, host: &str) -> PathBuf {
+        let host = self.host(host).expect("the caller takes the name from the scenario");
+        host.namespace.path()
+    }
+
+    /// Returns the names of the hosts, in the order of the scenario.
+    pub(crate) fn hosts(&self) -> impl Iterator<Item = &str> {
+        self.network.hosts.iter().map(|host| host.name.as_str())
+    }
+
+    /// Returns the counts of all links, at most a tenth of a second old.
+    pub(crate) fn links(&self) -> Vec<LinkReport> {
+        let view = self.desk.view();
+        let mut reports = Vec::new();
+        for (pair, stats) in self.scenario.links.iter().zip(&view.links) {
+            for (direction, stats) in Direction::BOTH.into_iter().zip(stats) {
+                reports.push(LinkReport::of(&pair.name, direction, stats));
+            }
+        }
+        reports
+    }
+
+    /// Returns how late frames have been so far, at most a tenth of a second old.
+    pub(crate) fn lateness(&self) -> Lateness {
+        self.desk.view().lateness
+    }
+
+    /// Ends the run: takes the links away, judges, and returns the audit and the links' counts.
+    pub(crate) fn finish(mut self) -> (Audit, Vec<LinkReport>) {
+        let measurements = self.stop();
+        let links = self.links();
+        let mut measurements = measurements.expect("a running emulation has its engine");
+        measurements.ordinary_wakeups = self.witness.notes();
+        (Audit::judge(&measurements, self.claim), links)
+    }
+
+    fn stop(&mut self) -> Option<Measurements> {
+        let engine = self.engine.take()?;
+        self.desk.order(Order::Stop);
+        Some(engine.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    }
+
+    fn host(&self, name: &str) -> io::Result<&Host> {
+        self.network.hosts.iter().find(|host| host.name == name).ok_or_else(|| {
+            let known: Vec<&str> = self.hosts().collect();
+            let message = format!("no host {name}; the scenario has {}", known.join(", "));
+            io::Error::new(io::ErrorKind::NotFound, message)
+        })
+    }
+}
+
+impl Drop for Emulation {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            self.stop();
+        } else {
+            self.desk.order(Order::Stop);
+        }
+    }
+}
+
+impl LinkReport {
+    fn of(link: &str, direction: Direction, stats: &LinkStats) -> Self {
+        let dropped = DropCause::ALL
+            .into_iter()
+            .map(|cause| (cause.name().to_owned(), json!(stats.drops(cause))));
+        Self {
+            link: link.to_owned(),
+            direction: direction.name(),
+            packets_in: stats.packets_in,
+            bytes_in: stats.bytes_in,
+            packets_out: stats.packets_out,
+            bytes_out: stats.bytes_out,
+            dropped: dropped.collect(),
+            queue_bytes_max: stats.queue_bytes_max,
+        }
+    }
+}
+
+fn variable(name: &str) -> String {
+    name.chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' })
+        .collect()
+}

@@ -1,0 +1,139 @@
+//! The network of an emulation: a namespace for each host, one for the emulator, and between them a
+//! virtual cable for each end of each link.
+//!
+//! Nothing moves here. The engine, in the emulator's namespace, carries frames from cable to cable;
+//! programs under test run in the hosts' namespaces.
+//!
+//! ```text
+//! host a: wifi ═══ e0a   engine   e0b ═══ wifi :host b
+//!         lte  ═══ e1a            e1b ═══ lte
+//! ```
+
+use std::io;
+use std::net::Ipv4Addr;
+
+use netem::{Direction, Scenario};
+use sys::link::{self, MacAddress, VethEnd};
+use sys::netns::{Namespace, set_parameter};
+
+/// Prefix length of a link's network.
+const PREFIX: u8 = 24;
+
+/// An emulated host.
+#[derive(Debug)]
+pub(super) struct Host {
+    pub(super) name: String,
+    pub(super) namespace: Namespace,
+}
+
+/// The emulator's end of a host's cable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Port {
+    /// The number of the interface in the emulator's namespace.
+    pub(super) interface: u32,
+    /// The link's place in the scenario.
+    pub(super) link: usize,
+    /// The host's place in the scenario.
+    pub(super) host: usize,
+    /// The direction of what the host sends on it.
+    pub(super) sends: Direction,
+}
+
+/// Everything that `build` made; it vanishes when this is dropped and the programs in it have ended.
+#[derive(Debug)]
+pub(super) struct Network {
+    pub(super) hosts: Vec<Host>,
+    pub(super) emulator: Namespace,
+    pub(super) ports: Vec<Port>,
+}
+
+/// Makes the namespaces and cables of `scenario`; links carry IP packets of up to `mtu` bytes.
+pub(super) fn build(scenario: &Scenario, mtu: u32) -> io::Result<Network> {
+    let emulator = Namespace::create()?;
+    // The emulator is a cable: it must not speak for itself.
+    emulator.run(|| set_ipv6("default/disable_ipv6", "1"))??;
+    let mut hosts = Vec::new();
+    for host in &scenario.hosts {
+        let namespace = Namespace::create()?;
+        namespace.run(prepare_host)??;
+        hosts.push(Host { name: host.name.clone(), namespace });
+    }
+    let mut ports = Vec::new();
+    for (index, host) in hosts.iter().enumerate() {
+        for interface in scenario.interfaces(index) {
+            let cable = Cable { scenario, mtu, emulator: &emulator, link: interface.link };
+            let number = cable.lay(host, interface.sends, interface.address)?;
+            let (link, sends) = (interface.link, interface.sends);
+            ports.push(Port { interface: number, link, host: index, sends });
+        }
+    }
+    Ok(Network { hosts, emulator, ports })
+}
+
+fn prepare_host() -> io::Result<()> {
+    link::set_up("lo")?;
+    // Answers may leave by another link than the question came in on.
+    set_parameter("net/ipv4/conf/all/rp_filter", "0")?;
+    set_parameter("net/ipv4/conf/default/rp_filter", "0")?;
+    // Link-local addresses at once and nobody asked for routers.
+    set_ipv6("default/accept_dad", "0")?;
+    set_ipv6("default/router_solicitations", "0")
+}
+
+/// Sets an IPv6 parameter where the kernel has IPv6 at all.
+fn set_ipv6(name: &str, value: &str) -> io::Result<()> {
+    match set_parameter(&format!("net/ipv6/conf/{name}"), value) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}
+
+struct Cable<'a> {
+    scenario: &'a Scenario,
+    mtu: u32,
+    emulator: &'a Namespace,
+    link: usize,
+}
+
+impl Cable<'_> {
+    /// Connects `host` to the emulator; returns the number of the interface at the emulator's end.
+    fn lay(&self, host: &Host, sends: Direction, address: Ipv4Addr) -> io::Result<u32> {
+        let name = &self.scenario.links[self.link].name;
+        let letter = if sends == Direction::Up { 'a' } else { 'b' };
+        let far_name = format!("e{}{letter}", self.link);
+        let [.., own] = address.octets();
+        let near = VethEnd { name, mac: mac(self.link, own, 0), namespace: &host.namespace };
+        let far =
+            VethEnd { name: &far_name, mac: mac(self.link, own, 1), namespace: self.emulator };
+        link::create_veth(&near, &far, self.mtu)?;
+        host.namespace.run(|| {
+            link::disable_offloads(name)?;
+            link::add_address(name, address, PREFIX)?;
+            link::set_up(name)?;
+            self.add_neighbours(name, address)
+        })??;
+        self.emulator.run(|| {
+            link::disable_offloads(&far_name)?;
+            link::set_up(&far_name)?;
+            link::index(&far_name)
+        })?
+    }
+
+    fn add_neighbours(&self, name: &str, own: Ipv4Addr) -> io::Result<()> {
+        for host in 0..self.scenario.hosts.len() {
+            for interface in self.scenario.interfaces(host) {
+                if interface.link == self.link && interface.address != own {
+                    let [.., number] = interface.address.octets();
+                    link::add_neighbour(name, interface.address, mac(self.link, number, 0))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the Ethernet address of host number `host` on a link (`end` 0) or of its counterpart at
+/// the emulator (`end` 1): locally administered, the same in every run.
+fn mac(link: usize, host: u8, end: u8) -> MacAddress {
+    [0x02, 0x46, 0x4c, link as u8, end, host]
+}

@@ -1,0 +1,129 @@
+//! Every verdict of an emulation, as lines of a CSV file.
+//!
+//! Not the audit, which sums up. The engine records while it works; a thread of ordinary priority
+//! writes, so that a slow disk makes nothing late.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use netem::{Arrival, LinkEnd, Scenario};
+use units::Instant;
+
+/// Bytes of text that are handed to the writer at once.
+const CHUNK: usize = 1 << 16;
+/// Chunks that may wait for the disk: 64 MiB, then lines are dropped and counted.
+const CHUNKS_WAITING: usize = 1_024;
+
+const HEADER: &str = "at_us,link,direction,bytes,to,fate,arrives_us\n";
+
+/// Collects verdicts and passes them to a writer.
+#[derive(Debug)]
+pub(super) struct VerdictLog {
+    links: Vec<String>,
+    hosts: Vec<String>,
+    text: String,
+    dropped: u64,
+    chunks: Option<SyncSender<String>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl VerdictLog {
+    /// Creates the file and starts its writer.
+    pub(super) fn create(path: &Path, scenario: &Scenario) -> io::Result<Self> {
+        let named = |error: io::Error| {
+            io::Error::new(error.kind(), format!("create the log {}: {error}", path.display()))
+        };
+        let file = File::create(path).map_err(named)?;
+        let (sender, receiver) = sync_channel(CHUNKS_WAITING);
+        let writer = thread::Builder::new()
+            .name("verdict-log".to_owned())
+            .spawn(move || write_chunks(file, &receiver))?;
+        Ok(Self {
+            links: scenario.links.iter().map(|link| link.name.clone()).collect(),
+            hosts: scenario.hosts.iter().map(|host| host.name.clone()).collect(),
+            text: HEADER.to_owned(),
+            dropped: 0,
+            chunks: Some(sender),
+            writer: Some(writer),
+        })
+    }
+
+    /// Records what became of a packet of `length` bytes for one receiver.
+    pub(super) fn record(&mut self, at: Instant, entry: LinkEnd, length: usize, arrival: &Arrival) {
+        let (link, to) = (&self.links[entry.link], &self.hosts[arrival.host]);
+        let direction = entry.direction.name();
+        let verdict = &arrival.verdict;
+        let at = micros(at);
+        // Writing to a string cannot fail.
+        if let Some(cause) = verdict.dropped {
+            let cause = cause.name();
+            let _ = writeln!(self.text, "{at:.3},{link},{direction},{length},{to},{cause},");
+        }
+        for delivery in &verdict.deliveries {
+            let fate = match (delivery.duplicate, delivery.corrupt) {
+                (false, None) => "delivered",
+                (true, None) => "duplicate",
+                (false, Some(_)) => "corrupt",
+                (true, Some(_)) => "corrupt_duplicate",
+            };
+            let arrives = micros(delivery.at);
+            let _ =
+                writeln!(self.text, "{at:.3},{link},{direction},{length},{to},{fate},{arrives:.3}");
+        }
+        if self.text.len() >= CHUNK {
+            self.flush();
+        }
+    }
+
+    /// Passes what was recorded to the writer.
+    pub(super) fn flush(&mut self) {
+        if self.text.is_empty() {
+            return;
+        }
+        let text = std::mem::take(&mut self.text);
+        let lines = text.lines().count() as u64;
+        match self.chunks.as_ref().map(|chunks| chunks.try_send(text)) {
+            Some(Err(TrySendError::Full(_))) => self.dropped += lines,
+            // Without a writer the disk failed, and the writer said so.
+            Some(Ok(()) | Err(TrySendError::Disconnected(_))) | None => {}
+        }
+    }
+}
+
+impl Drop for VerdictLog {
+    fn drop(&mut self) {
+        self.flush();
+        if self.dropped > 0
+            && let Some(chunks) = &self.chunks
+        {
+            let _ =
+                chunks.send(format!("# {} lines dropped: the disk was too slow\n", self.dropped));
+        }
+        // The writer ends when nobody can send to it any more.
+        drop(self.chunks.take());
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+fn write_chunks(file: File, chunks: &Receiver<String>) {
+    let mut file = BufWriter::new(file);
+    for chunk in chunks {
+        if let Err(error) = file.write_all(chunk.as_bytes()) {
+            eprintln!("fulmar-lab: write the verdict log: {error}; it ends here");
+            return;
+        }
+    }
+    if let Err(error) = file.flush() {
+        eprintln!("fulmar-lab: write the verdict log: {error}; it is not complete");
+    }
+}
+
+fn micros(at: Instant) -> f64 {
+    at.as_nanos() as f64 / 1e3
+}
