@@ -1,0 +1,137 @@
+//! The local endpoints: `[[mavlink]]` and `[[control]]`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use proto::Duration;
+use proto::select::{Order, Policy};
+
+use super::peers::{ReadPeer, peer};
+use super::reader::Section;
+use super::{Content, EndpointConfig, EndpointKind, Role};
+
+const ADDRESS: &str = "an address and port such as 127.0.0.1:14550";
+
+/// Words for the kinds, and which keys each takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    UdpServer,
+    UdpClient,
+    TcpServer,
+    Serial,
+}
+
+/// Reads every endpoint, in the order of the file within each of the two lists.
+pub(super) fn read(
+    root: &Section<'_, '_>,
+    role: Option<Role>,
+    peers: &[ReadPeer],
+) -> Vec<EndpointConfig> {
+    let mut endpoints = Vec::new();
+    for section in root.sections("mavlink") {
+        let read = mavlink(&section, role, peers);
+        add(&section, read, &mut endpoints);
+        section.finish();
+    }
+    for section in root.sections("control") {
+        let read = control(&section, peers);
+        add(&section, read, &mut endpoints);
+        section.finish();
+    }
+    endpoints
+}
+
+fn mavlink(
+    section: &Section<'_, '_>,
+    role: Option<Role>,
+    peers: &[ReadPeer],
+) -> Option<EndpointConfig> {
+    let name = section.required_text("name").unwrap_or_default().to_owned();
+    let channel = section.number("channel", 1..=255).unwrap_or(1) as u8;
+    let kinds = [
+        ("udp-server", Kind::UdpServer),
+        ("udp-client", Kind::UdpClient),
+        ("tcp-server", Kind::TcpServer),
+        ("serial", Kind::Serial),
+    ];
+    section.require("kind");
+    // A kind that is not understood must not make the others' keys unknown.
+    let _ = ["address", "device", "baud"].map(|key| section.has(key));
+    let kind = section.choice("kind", &kinds).and_then(|kind| endpoint_kind(section, kind));
+    // Beside the autopilot it is told about the link; a ground station is not.
+    let usual = if role == Some(Role::Drone) { 1.0 } else { 0.0 };
+    let hertz = section.fraction("radio_status_hz", 0.0..=10.0).unwrap_or(usual);
+    let radio_status = (hertz > 0.0).then(|| Duration::from_secs_f64(1.0 / hertz.max(0.01)));
+    let peer = peer(section, peers);
+    let content = Content::Mavlink { radio_status };
+    Some(EndpointConfig { name, channel, peer: peer?, kind: kind?, content })
+}
+
+fn control(section: &Section<'_, '_>, peers: &[ReadPeer]) -> Option<EndpointConfig> {
+    let name = section.required_text("name").unwrap_or_default().to_owned();
+    section.require("channel");
+    let channel = section.number("channel", 1..=255);
+    let kinds = [("udp-server", Kind::UdpServer), ("udp-client", Kind::UdpClient)];
+    let kind = section.choice("kind", &kinds);
+    let kind = if section.has("kind") { kind } else { Some(Kind::UdpServer) };
+    let kind = kind.and_then(|kind| endpoint_kind(section, kind));
+    let orders = [("none", Order::None), ("in-order", Order::InOrder), ("latest", Order::Latest)];
+    let order = section.choice("order", &orders).unwrap_or(Policy::TOLD.order);
+    let usual = Policy::TOLD.ttl;
+    let ttl = section.number("ttl_ms", 10..=60_000).map_or(usual, Duration::from_millis);
+    let peer = peer(section, peers);
+    let content = Content::Told(Policy { order, ttl, ..Policy::TOLD });
+    Some(EndpointConfig { name, channel: channel? as u8, peer: peer?, kind: kind?, content })
+}
+
+fn endpoint_kind(section: &Section<'_, '_>, kind: Kind) -> Option<EndpointKind> {
+    if kind == Kind::Serial {
+        let device = section.required_text("device");
+        let baud = section.number("baud", 1_200..=12_000_000).unwrap_or(57_600) as u32;
+        if section.has("address") {
+            section.wrong("address", "belongs to UDP and TCP, not to a serial port");
+        }
+        return Some(EndpointKind::Serial(PathBuf::from(device?), baud));
+    }
+    for key in ["device", "baud"] {
+        if section.has(key) {
+            section.wrong(key, "belongs to kind = \"serial\"");
+        }
+    }
+    let address: SocketAddr = section.required("address", ADDRESS)?;
+    if address.port() == 0 {
+        section.wrong("address", "needs a port other than 0");
+    }
+    Some(match kind {
+        Kind::UdpServer => EndpointKind::UdpServer(address),
+        Kind::UdpClient => EndpointKind::UdpClient(address),
+        _ => EndpointKind::TcpServer(address),
+    })
+}
+
+fn add(
+    section: &Section<'_, '_>,
+    read: Option<EndpointConfig>,
+    endpoints: &mut Vec<EndpointConfig>,
+) {
+    let Some(endpoint) = read else { return };
+    for other in endpoints.iter() {
+        if other.name == endpoint.name {
+            section.wrong("name", format!("\"{}\" names two endpoints", endpoint.name));
+        }
+        if other.kind == endpoint.kind && !matches!(other.kind, EndpointKind::UdpClient(_)) {
+            section
+                .wrong("kind", format!("endpoint \"{}\" uses this address or device", other.name));
+        }
+        let same_kind = matches!(
+            (&other.content, &endpoint.content),
+            (Content::Mavlink { .. }, Content::Mavlink { .. })
+        );
+        // Several MAVLink endpoints may share a channel: each is given every frame.
+        if (other.peer, other.channel) == (endpoint.peer, endpoint.channel) && !same_kind {
+            let what = format!("{} is the channel of endpoint \"{}\"", other.channel, other.name);
+            section.wrong("channel", what);
+        }
+    }
+    endpoints.push(endpoint);
+}

@@ -1,0 +1,57 @@
+//! What concerns this host alone: `[tunnel]`, `[status]`, `[log]`.
+
+use std::path::{Path, PathBuf};
+
+use ipnet::IpNet;
+
+use super::peers::check_interface;
+use super::reader::Section;
+use super::{LogConfig, TunnelConfig};
+
+/// Where the sockets of `fulmar status` are looked for.
+pub(crate) const RUN_DIRECTORY: &str = "/run/fulmar";
+/// The largest packet of the tunnel whose sealed datagram fits an Ethernet frame.
+const LARGEST_MTU: u64 = 1_400;
+
+/// Reads `[tunnel]`.
+pub(super) fn tunnel(root: &Section<'_, '_>) -> Option<TunnelConfig> {
+    let section = root.section("tunnel")?;
+    let interface = section.text("interface").unwrap_or("fulmar0").to_owned();
+    check_interface(&section, &interface);
+    section.require("address");
+    let addresses: Vec<IpNet> = section.list("address", "an address with prefix: 10.77.0.2/24");
+    let mtu = section.number("mtu", 576..=LARGEST_MTU).unwrap_or(1_280) as u16;
+    if mtu < 1_280 && addresses.iter().any(|address| matches!(address, IpNet::V6(_))) {
+        section.wrong("mtu", "IPv6 needs at least 1280");
+    }
+    let mss_clamp = section.flag("mss_clamp").unwrap_or(true);
+    section.finish();
+    Some(TunnelConfig { interface, addresses, mtu, mss_clamp })
+}
+
+/// Reads `[status]`; the socket is named after the file, so that daemons do not collide.
+pub(super) fn status(root: &Section<'_, '_>, file: &Path) -> PathBuf {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    let usual = Path::new(RUN_DIRECTORY).join(format!("{stem}.sock"));
+    let Some(section) = root.section("status") else { return usual };
+    let socket = section.text("socket").map_or(usual, PathBuf::from);
+    section.finish();
+    socket
+}
+
+/// Reads `[log]`.
+pub(super) fn log(root: &Section<'_, '_>) -> LogConfig {
+    let usual = LogConfig { level: tracing::Level::INFO, json: false };
+    let Some(section) = root.section("log") else { return usual };
+    let levels = [
+        ("error", tracing::Level::ERROR),
+        ("warn", tracing::Level::WARN),
+        ("info", tracing::Level::INFO),
+        ("debug", tracing::Level::DEBUG),
+        ("trace", tracing::Level::TRACE),
+    ];
+    let level = section.choice("level", &levels).unwrap_or(usual.level);
+    let json = section.choice("format", &[("text", false), ("json", true)]).unwrap_or(usual.json);
+    section.finish();
+    LogConfig { level, json }
+}

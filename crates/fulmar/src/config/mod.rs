@@ -1,0 +1,211 @@
+//! The one file that configures a daemon: what it means, checked before anything is opened.
+//!
+//! Reading keys is `reader`; each other file here reads the sections of one concern. A file with
+//! any mistake is not used at all: a daemon that runs on half of its configuration surprises.
+
+mod endpoints;
+mod local;
+mod peers;
+mod reader;
+mod session;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use ipnet::IpNet;
+use proto::select::Policy;
+use proto::{Duration, PublicKey, StaticSecret};
+
+use reader::{Document, Problem};
+pub(crate) use session::Transport;
+
+/// Says which end of the sessions this daemon is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Opens the paths; beside the autopilot.
+    Drone,
+    /// Waits for drones; beside the ground station.
+    Station,
+}
+
+/// Everything that a daemon is told by its file.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) role: Role,
+    pub(crate) secret: StaticSecret,
+    pub(crate) peers: Vec<Peer>,
+    pub(crate) paths: Vec<PathConfig>,
+    pub(crate) listens: Vec<Listen>,
+    pub(crate) tunnel: Option<TunnelConfig>,
+    pub(crate) endpoints: Vec<EndpointConfig>,
+    pub(crate) transport: Transport,
+    pub(crate) status: PathBuf,
+    pub(crate) log: LogConfig,
+    /// What is allowed but hardly wanted; for the log and for `fulmar check`.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The other end of a session.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) name: String,
+    pub(crate) key: PublicKey,
+    pub(crate) preshared_key: Option<[u8; 32]>,
+    /// Sources that its tunnel packets may have, and destinations that are routed to it.
+    pub(crate) allowed: Vec<IpNet>,
+}
+
+/// A path that a drone opens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PathConfig {
+    pub(crate) name: String,
+    pub(crate) interface: String,
+    pub(crate) remote: SocketAddr,
+    /// Index into [`Config::peers`].
+    pub(crate) peer: usize,
+}
+
+/// An address that a station waits at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Listen {
+    pub(crate) name: String,
+    pub(crate) address: SocketAddr,
+    pub(crate) interface: Option<String>,
+}
+
+/// The tunnel's interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TunnelConfig {
+    pub(crate) interface: String,
+    pub(crate) addresses: Vec<IpNet>,
+    pub(crate) mtu: u16,
+    pub(crate) mss_clamp: bool,
+}
+
+/// A local endpoint: a socket or serial port that applications use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EndpointConfig {
+    pub(crate) name: String,
+    pub(crate) channel: u8,
+    /// Index into [`Config::peers`].
+    pub(crate) peer: usize,
+    pub(crate) kind: EndpointKind,
+    pub(crate) content: Content,
+}
+
+/// What an endpoint is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum EndpointKind {
+    /// Waits at an address and answers whoever speaks to it.
+    UdpServer(SocketAddr),
+    /// Speaks to an address.
+    UdpClient(SocketAddr),
+    /// Accepts connections.
+    TcpServer(SocketAddr),
+    /// Reads and writes a device at a speed.
+    Serial(PathBuf, u32),
+}
+
+/// What passes through an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// MAVLink frames, told apart by the packet selector.
+    Mavlink {
+        /// How often the autopilot is told the state of the link; zero for never.
+        radio_status: Option<Duration>,
+    },
+    /// Datagrams that are all control.
+    Told(Policy),
+}
+
+/// What is logged, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LogConfig {
+    pub(crate) level: tracing::Level,
+    pub(crate) json: bool,
+}
+
+/// Says why a file cannot be used: every problem on a line of its own.
+#[derive(Debug)]
+pub(crate) struct ConfigError {
+    file: PathBuf,
+    problems: Vec<Problem>,
+}
+
+impl ConfigError {
+    /// Returns the problems as text, one line each.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let file = self.file.display();
+        self.problems.iter().map(|problem| format!("{file}:{problem}")).collect()
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.lines().join("\n"))
+    }
+}
+
+/// Reads and checks a file; files that it names are looked for beside it.
+pub(crate) fn load(file: &Path) -> Result<Config, ConfigError> {
+    let failed = |problems| ConfigError { file: file.to_owned(), problems };
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        failed(vec![Problem { line: 1, key: String::new(), what: format!("cannot read: {error}") }])
+    })?;
+    parse(&text, file).map_err(failed)
+}
+
+fn parse(text: &str, file: &Path) -> Result<Config, Vec<Problem>> {
+    let document = Document::new(text);
+    let tree = document.parse().map_err(|problem| vec![problem])?;
+    let config = read(&document, &tree, file);
+    match (config, document.into_problems()) {
+        (Some(config), problems) if problems.is_empty() => Ok(config),
+        (_, problems) => Err(problems),
+    }
+}
+
+/// Returns none only after a problem was reported.
+fn read<'t>(
+    document: &Document<'t>,
+    tree: &toml::Spanned<toml::de::DeTable<'t>>,
+    file: &Path,
+) -> Option<Config> {
+    let root = document.root(tree);
+    let mut warnings = Vec::new();
+    let role = root
+        .require("role")
+        .then(|| root.choice("role", &[("drone", Role::Drone), ("station", Role::Station)]))
+        .flatten();
+    let secret = peers::secret(&root, file, &mut warnings);
+    let peers = peers::peers(&root, secret.as_ref(), file, &mut warnings);
+    let paths = peers::paths(&root, role, &peers);
+    let listens = peers::listens(&root, role);
+    let tunnel = local::tunnel(&root);
+    let endpoints = endpoints::read(&root, role, &peers);
+    let transport = session::read(&root);
+    let status = local::status(&root, file);
+    let log = local::log(&root);
+    root.finish();
+    if endpoints.is_empty() && tunnel.is_none() {
+        warnings.push(
+            "there is no [tunnel], no [[mavlink]] and no [[control]]: nothing to carry".into(),
+        );
+    }
+    Some(Config {
+        role: role?,
+        secret: secret?,
+        peers: peers.into_iter().map(|(peer, _)| peer).collect(),
+        paths,
+        listens,
+        tunnel,
+        endpoints,
+        transport,
+        status,
+        log,
+        warnings,
+    })
+}

@@ -1,0 +1,126 @@
+//! How sessions treat their traffic: `[transport]` and `[selector]`.
+
+use crate::pending::{CongestionKind, SchedulerKind, SessionConfig};
+use proto::Duration;
+use proto::select::{InspectedPorts, Policy, PolicyTable, SelectorConfig, message_id};
+
+use super::reader::Section;
+
+/// The code point of expedited forwarding: Wi-Fi puts it into its voice queue.
+const EXPEDITED_FORWARDING: u8 = 46;
+/// Bytes of a path's send buffer: about 50 datagrams, what one batch needs.
+const SEND_BUFFER: usize = 65_536;
+/// Bytes of a path's receive buffer: 20 ms at 400 Mbit/s, while another process runs.
+const RECEIVE_BUFFER: usize = 1 << 20;
+
+/// The protocol's part and the sockets' part.
+#[derive(Clone, Debug)]
+pub(crate) struct Transport {
+    pub(crate) session: SessionConfig,
+    pub(crate) control_dscp: u8,
+    pub(crate) send_buffer: usize,
+    pub(crate) receive_buffer: usize,
+    pub(crate) segmentation: bool,
+}
+
+/// Reads `[transport]` and `[selector]`.
+pub(super) fn read(root: &Section<'_, '_>) -> Transport {
+    let mut session = SessionConfig::default();
+    if let Some(section) = root.section("selector") {
+        selector(&section, &mut session.selector);
+        section.finish();
+    }
+    let mut transport = Transport {
+        session,
+        control_dscp: EXPEDITED_FORWARDING,
+        send_buffer: SEND_BUFFER,
+        receive_buffer: RECEIVE_BUFFER,
+        segmentation: true,
+    };
+    if let Some(section) = root.section("transport") {
+        read_transport(&section, &mut transport);
+        section.finish();
+    }
+    transport
+}
+
+fn read_transport(section: &Section<'_, '_>, transport: &mut Transport) {
+    let session = &mut transport.session;
+    let schedulers = [
+        ("min_rtt", SchedulerKind::MinRtt),
+        ("round_robin", SchedulerKind::RoundRobin),
+        ("redundant", SchedulerKind::Redundant),
+    ];
+    set(&mut session.scheduler, section.choice("scheduler", &schedulers));
+    let congestions = [
+        ("delay_bounded", CongestionKind::DelayBounded),
+        ("reno", CongestionKind::NewReno),
+        ("cubic", CongestionKind::Cubic),
+        ("none", CongestionKind::None),
+    ];
+    set(&mut session.congestion, section.choice("congestion", &congestions));
+    let millis = |key, range| section.number(key, range).map(Duration::from_millis);
+    set(&mut session.bulk_max_age, millis("bulk_max_age_ms", 10..=10_000));
+    set(&mut session.resequence_max, millis("resequence_max_ms", 0..=1_000));
+    let bytes = |key| section.number(key, 4_096..=64 << 20).map(|bytes| bytes as usize);
+    set(&mut transport.send_buffer, bytes("send_buffer_bytes"));
+    set(&mut transport.receive_buffer, bytes("receive_buffer_bytes"));
+    set(&mut transport.control_dscp, section.number("control_dscp", 0..=63).map(|dscp| dscp as u8));
+    set(&mut transport.segmentation, section.flag("segmentation_offload"));
+}
+
+fn selector(section: &Section<'_, '_>, selector: &mut SelectorConfig) {
+    if section.has("inspected_ports") {
+        let any = section.is_text("inspected_ports", "any");
+        if any {
+            selector.ports = InspectedPorts::Any;
+        } else if let Some(ports) = section.numbers("inspected_ports", 1..=65_535) {
+            selector.ports = InspectedPorts::Listed(ports.into_iter().map(|p| p as u16).collect());
+        }
+    }
+    set(&mut selector.forward_setup_signing, section.flag("forward_setup_signing"));
+    if let Some(table) = section.section("to_vehicle") {
+        policies(&table, &mut selector.to_vehicle);
+        table.finish();
+    }
+    if let Some(table) = section.section("from_vehicle") {
+        policies(&table, &mut selector.from_vehicle);
+        table.finish();
+    }
+}
+
+/// Reads lines such as `COMMAND_LONG = "transactional"`, `420 = "drop"`, `unknown = "telemetry"`.
+fn policies(section: &Section<'_, '_>, table: &mut PolicyTable) {
+    const POLICIES: &str =
+        "transactional, live, liveness, bulk, expiring, telemetry (or drop, except for unknown)";
+    for (key, value) in section.entries() {
+        let policy = match value {
+            Some("drop") if key != "unknown" => None,
+            Some(name) if Policy::from_name(name).is_some() => Policy::from_name(name),
+            Some(other) => {
+                section.wrong(key, format!("\"{other}\" is not one of {POLICIES}"));
+                continue;
+            }
+            None => {
+                section.wrong(key, format!("needs the name of a policy in quotes: {POLICIES}"));
+                continue;
+            }
+        };
+        if key == "unknown" {
+            table.unknown = policy;
+            continue;
+        }
+        match message_id(key) {
+            Some(id) => {
+                table.overrides.insert(id, policy);
+            }
+            None => section.wrong(key, "is no MAVLink message: give its name or its number"),
+        }
+    }
+}
+
+fn set<T>(target: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *target = value;
+    }
+}

@@ -1,0 +1,258 @@
+//! Tables of files and what is said about them.
+
+use std::path::Path;
+
+use super::*;
+
+const SECRET: &str = "yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk=";
+const OTHER: &str = "xTIBA5rboUvnH4htodjb6e697QjLERt1NAB4mZqp8Dg=";
+
+/// The shortest file of a drone, with `more` after it.
+fn drone(more: &str) -> String {
+    format!(
+        "role = \"drone\"\nprivate_key = \"{SECRET}\"\n\
+         [[peer]]\nname = \"ground\"\npublic_key = \"{OTHER}\"\n\
+         [[path]]\ninterface = \"wlan0\"\nremote = \"192.0.2.1:14700\"\n{more}"
+    )
+}
+
+fn problems(text: &str) -> Vec<String> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    match parse(text, file.path()) {
+        Ok(_) => Vec::new(),
+        Err(problems) => problems.iter().map(Problem::to_string).collect(),
+    }
+}
+
+#[test]
+fn shortest_drone_file_has_sensible_defaults() {
+    let config = parse(&drone(""), Path::new("/etc/fulmar/drone.toml")).unwrap();
+    assert_eq!(config.role, Role::Drone);
+    assert_eq!(config.paths[0].name, "wlan0");
+    assert_eq!(config.status, Path::new("/run/fulmar/drone.sock"));
+    assert_eq!(config.transport.control_dscp, 46);
+    assert_eq!(config.tunnel, None);
+    assert!(config.warnings.iter().any(|warning| warning.contains("nothing to carry")));
+}
+
+#[test]
+fn every_section_is_understood() {
+    let text = drone(
+        r#"
+[tunnel]
+address = ["10.77.0.2/24", "fd77::2/64"]
+[[mavlink]]
+name = "autopilot"
+kind = "serial"
+device = "/dev/ttyAMA0"
+baud = 921600
+radio_status_hz = 2
+[[mavlink]]
+name = "companion"
+kind = "udp-server"
+address = "127.0.0.1:14555"
+[[control]]
+name = "sticks"
+channel = 10
+address = "127.0.0.1:14800"
+order = "latest"
+ttl_ms = 300
+[selector]
+inspected_ports = "any"
+[selector.to_vehicle]
+76 = "drop"
+420 = "live"
+unknown = "bulk"
+[transport]
+scheduler = "redundant"
+congestion = "cubic"
+bulk_max_age_ms = 200
+control_dscp = 48
+segmentation_offload = false
+[status]
+socket = "/run/other.sock"
+[log]
+level = "debug"
+format = "json"
+"#,
+    );
+    let config = parse(&text, Path::new("drone.toml")).unwrap();
+    let tunnel = config.tunnel.unwrap();
+    assert_eq!((tunnel.mtu, tunnel.addresses.len()), (1_280, 2));
+    assert_eq!(config.endpoints.len(), 3);
+    let second = Duration::from_millis(500);
+    assert_eq!(config.endpoints[0].content, Content::Mavlink { radio_status: Some(second) });
+    let Content::Told(policy) = &config.endpoints[2].content else { panic!("not control") };
+    assert_eq!(policy.ttl, Duration::from_millis(300));
+    let selector = &config.transport.session.selector;
+    assert_eq!(selector.to_vehicle.overrides[&76], None);
+    assert_eq!(selector.to_vehicle.overrides[&420], Some(Policy::LIVE));
+    assert_eq!(selector.to_vehicle.unknown, Some(Policy::BULK));
+    assert_eq!(config.log, LogConfig { level: tracing::Level::DEBUG, json: true });
+}
+
+/// Each file with what is said about it, in the order of the lines.
+fn check(table: &[(String, &[&str])]) {
+    for (text, expected) in table {
+        let found = problems(text);
+        assert_eq!(found.len(), expected.len(), "{text}\n{found:#?}");
+        for (found, expected) in found.iter().zip(*expected) {
+            assert!(found.starts_with(expected), "{text}\nfound {found}\nwanted {expected}");
+        }
+    }
+}
+
+#[test]
+fn mistakes_about_peers_and_paths_are_told_with_line_and_key() {
+    check(&[
+        ("role = ".into(), &["1: not TOML: "]),
+        (
+            "".into(),
+            &[
+                "1: role: is missing",
+                "1: private_key_file: is missing",
+                "1: peer: is missing: name the other end in a [[peer]] section",
+            ],
+        ),
+        (
+            drone("interfce = \"wlan0\""),
+            &["9: path[0].interfce: unknown key; the keys here are interface, name, peer, remote"],
+        ),
+        (
+            drone("[[path]]\ninterface = \"wwan0\"\nremote = \"192.0.2.1\""),
+            &["11: path[1].remote: \"192.0.2.1\" is not an address and port such as"],
+        ),
+        (
+            drone("[[path]]\ninterface = \"a-name-that-is-too-long\"\n"),
+            &[
+                "9: path[1].remote: is missing, and the peer has no endpoint",
+                "10: path[1].interface: \"a-name-that-is-too-long\" cannot be an interface",
+            ],
+        ),
+        (
+            drone("[[path]]\ninterface = \"wlan0\"\nremote = \"192.0.2.2:1\""),
+            &["9: path[1].name: \"wlan0\" names two paths"],
+        ),
+        (
+            drone("[[listen]]\naddress = \"0.0.0.0:14700\""),
+            &["9: listen: belongs to a station's file"],
+        ),
+        (drone("").replace(OTHER, "abc"), &["5: peer[0].public_key: \"abc\" is not a key"]),
+        (drone("").replace("private_key =", "private_key_file ="), &["2: private_key_file: "]),
+        (drone("").replace(OTHER, &own_public_key()), &["5: peer[0].public_key: is our own"]),
+        (
+            drone(&format!("[[peer]]\nname = \"b\"\npublic_key = \"{OTHER}\"")),
+            &[
+                "6: path[0].peer: is missing: the file has several peers, name one",
+                "11: peer[1].public_key: belongs to two peers",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn mistakes_about_local_matters_are_told_with_line_and_key() {
+    check(&[
+        (drone("[tunel]\nmtu = 3"), &["9: tunel: unknown key; the keys here are role, "]),
+        (
+            drone("[tunnel]\nmtu = 9000"),
+            &[
+                "9: tunnel.address: is missing",
+                "10: tunnel.mtu: 9000 is not a whole number from 576 to 1400",
+            ],
+        ),
+        (
+            drone("[tunnel]\nmtu = 600\naddress = \"fd77::2/64\""),
+            &["10: tunnel.mtu: IPv6 needs at least 1280"],
+        ),
+        (
+            drone("[tunnel]\naddress = [\"10.0.0.1/24\", 7]"),
+            &["10: tunnel.address: a value of type"],
+        ),
+        (drone("[status]\nport = 1"), &["10: status.port: unknown key; the keys here are socket"]),
+        (drone("[log]\nlevel = \"loud\""), &["10: log.level: \"loud\" is not one of "]),
+    ]);
+}
+
+#[test]
+fn mistakes_about_endpoints_are_told_with_line_and_key() {
+    check(&[
+        (
+            drone("[[mavlink]]\nname = \"a\"\nkind = \"udp\"\naddress = \"127.0.0.1:1\""),
+            &["11: mavlink[0].kind: \"udp\" is not one of \"udp-server\", \"udp-client\", "],
+        ),
+        (
+            drone("[[mavlink]]\nname = \"a\"\nkind = \"serial\"\naddress = \"127.0.0.1:1\""),
+            &[
+                "9: mavlink[0].device: is missing",
+                "12: mavlink[0].address: belongs to UDP and TCP, not to a serial port",
+            ],
+        ),
+        (
+            drone(
+                "[[mavlink]]\nname = \"a\"\nkind = \"udp-client\"\naddress = \"127.0.0.1:1\"\n\
+                 [[control]]\nname = \"a\"\nchannel = 1\naddress = \"127.0.0.1:2\"\nttl_ms = 1",
+            ),
+            &[
+                "14: control[0].name: \"a\" names two endpoints",
+                "15: control[0].channel: 1 is the channel of endpoint \"a\"",
+                "17: control[0].ttl_ms: 1 is not a whole number from 10 to 60000",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn mistakes_about_traffic_are_told_with_line_and_key() {
+    check(&[
+        (
+            drone("[selector.to_vehicle]\n76 = \"fast\"\nNO_SUCH_MESSAGE = \"live\"\n77 = 3"),
+            &[
+                "10: selector.to_vehicle.76: \"fast\" is not one of transactional, ",
+                "11: selector.to_vehicle.NO_SUCH_MESSAGE: is no MAVLink message",
+                "12: selector.to_vehicle.77: needs the name of a policy",
+            ],
+        ),
+        (
+            drone("[transport]\ncontrol_dscp = 64\nsegmentation_offload = \"no\""),
+            &[
+                "10: transport.control_dscp: 64 is not a whole number from 0 to 63",
+                "11: transport.segmentation_offload: \"no\" is not true or false",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn station_takes_many_drones_and_wants_each_named() {
+    let station = |more: &str| {
+        format!(
+            "role = \"station\"\nprivate_key = \"{SECRET}\"\n\
+             [[listen]]\naddress = \"0.0.0.0:14700\"\n\
+             [[peer]]\nname = \"a\"\npublic_key = \"{OTHER}\"\nallowed_addresses = \"10.77.0.2/32\"\n\
+             [[peer]]\nname = \"b\"\npublic_key = \"{}\"\nallowed_addresses = [\"10.77.0.2/32\"]\n{more}",
+            own_public_key().replace('A', "B"),
+        )
+    };
+    assert_eq!(
+        problems(&station("")),
+        ["12: peer[1].allowed_addresses: 10.77.0.2/32 belongs to peer \"a\" already"]
+    );
+    let text =
+        station("[[mavlink]]\nname = \"m\"\nkind = \"udp-client\"\naddress = \"127.0.0.1:14550\"")
+            .replace("[\"10.77.0.2/32\"]", "[\"10.77.0.3/32\"]");
+    assert_eq!(
+        problems(&text),
+        ["13: mavlink[0].peer: is missing: the file has several peers, name one"]
+    );
+    let text = text + "\npeer = \"c\"";
+    assert_eq!(
+        problems(&text),
+        ["17: mavlink[0].peer: there is no [[peer]] named \"c\"; there are a, b"]
+    );
+}
+
+fn own_public_key() -> String {
+    let key = crate::keys::decode(SECRET).unwrap();
+    StaticSecret::from_bytes(key).public().to_string()
+}
