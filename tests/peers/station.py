@@ -11,6 +11,7 @@ import json
 import sys
 import time
 
+import flight
 from pymavlink import mavutil
 
 # pymavlink writes whatever arrives as MAVLink 2 only when told so before the connection is made.
@@ -18,7 +19,6 @@ mavutil.set_dialect("common")
 from pymavlink.dialects.v20 import common as mavlink  # noqa: E402 (after the dialect is chosen)
 
 STATION_SYSTEM, STATION_COMPONENT = 255, 190
-MISSION_ITEMS = 12
 # QGroundControl 4: first message of a mission transfer again after 250 ms, commands after 3 s, parameters after 1 s.
 MISSION_RETRY_S, COMMAND_RETRY_S, PARAMETER_RETRY_S = 0.25, 3.0, 1.0
 HEARTBEAT_S = 1.0
@@ -123,7 +123,7 @@ class Station:
         while not self.mission_acks:
             now = time.monotonic()
             if not started and now >= next_offer:
-                mav.mission_count_send(1, 1, MISSION_ITEMS)
+                mav.mission_count_send(1, 1, flight.MISSION_ITEMS)
                 counts, next_offer = counts + 1, now + MISSION_RETRY_S
             message = self.receive(0.05)
             if message is not None and message.get_type() in ("MISSION_REQUEST_INT", "MISSION_REQUEST"):
@@ -135,11 +135,11 @@ class Station:
         return {"offers": counts, "requested": requested}
 
     def send_item(self, seq):
-        """Sends one waypoint: a line to the east, so that each item is another."""
-        self.link.mav.mission_item_int_send(
-            1, 1, seq, mavlink.MAV_FRAME_GLOBAL_RELATIVE_ALT_INT, mavlink.MAV_CMD_NAV_WAYPOINT,
-            int(seq == 0), 1, 0.0, 2.0, 0.0, 0.0, 473977420, 85455940 + 1000 * seq, 20.0,
-        )  # fmt: skip
+        """Sends one mission item."""
+        frame = mavlink.MAV_FRAME_GLOBAL_RELATIVE_ALT_INT
+        command, hold_s, height_m = flight.MAV_CMD_NAV_WAYPOINT, 2.0, 20.0
+        values = (0.0, hold_s, 0.0, 0.0, *flight.waypoint(seq), height_m)
+        self.link.mav.mission_item_int_send(1, 1, seq, frame, command, int(seq == 0), 1, *values)
 
     def command(self, command, *parameters):
         """Sends a command until it is acknowledged, each time with the next confirmation number."""
@@ -166,7 +166,7 @@ class Station:
 
     def arm(self, armed):
         """Arms or disarms."""
-        return self.command(mavlink.MAV_CMD_COMPONENT_ARM_DISARM, float(armed))
+        return self.command(flight.MAV_CMD_COMPONENT_ARM_DISARM, float(armed))
 
 
 def main():
@@ -178,8 +178,8 @@ def main():
         ("parameters", station.read_parameters),
         ("mission", station.upload_mission),
         ("arm", lambda: station.arm(True)),
-        ("takeoff", lambda: station.fly(mavlink.MAV_CMD_NAV_TAKEOFF, lambda height: height > 9.0)),
-        ("land", lambda: station.fly(mavlink.MAV_CMD_NAV_LAND, lambda height: height < 0.5)),
+        ("takeoff", lambda: station.fly(flight.MAV_CMD_NAV_TAKEOFF, lambda height: height > 0.9 * flight.CRUISE_HEIGHT_M)),
+        ("land", lambda: station.fly(flight.MAV_CMD_NAV_LAND, lambda height: height < 0.5)),
         ("disarm", lambda: station.arm(False)),
         ("aftermath", station.aftermath),
     ]

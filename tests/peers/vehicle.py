@@ -27,20 +27,14 @@ from mavsdk.plugins.telemetry_server import (
     VtolState,
 )
 
+from flight import CRUISE_HEIGHT_M, MAV_CMD_NAV_LAND, parameters
+
 SYSTEM_ID = 1
 COMPONENT_ID = 1  # MAV_COMP_ID_AUTOPILOT1
-MAV_CMD_NAV_LAND, MAV_RESULT_ACCEPTED = 21, 0
-CRUISE_HEIGHT_M = 10.0
+MAV_RESULT_ACCEPTED = 0
 CLIMB_M_S = 5.0
 STEP_S = 0.1  # 10 Hz, an autopilot's usual rate for its position
 LATITUDE_DEG, LONGITUDE_DEG = 47.397742, 8.545594
-
-
-def parameters():
-    """Gives the names and values that the ground station is to read: 48 integers and 16 real numbers."""
-    integers = {f"TEST_INT_{index:02}": 100 + index for index in range(48)}
-    reals = {f"TEST_REAL_{index:02}": index + 0.5 for index in range(16)}
-    return integers, reals
 
 
 class Vehicle:

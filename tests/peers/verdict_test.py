@@ -1,0 +1,83 @@
+"""Shows that each claim of the verdict can fail: a good flight passes, and each thing that may go wrong is found."""
+
+import copy
+import unittest
+
+import flight
+import verdict
+
+ARM, TAKEOFF, LAND = flight.MAV_CMD_COMPONENT_ARM_DISARM, flight.MAV_CMD_NAV_TAKEOFF, flight.MAV_CMD_NAV_LAND
+
+
+def good():
+    """Gives a flight on which everything went well."""
+    seen = verdict.Flight("/dev/null", "/dev/null")
+    integers, reals = flight.parameters()
+    names = sorted([*integers, *reals])
+    items = list(range(flight.MISSION_ITEMS))
+    steps = {
+        "connect": {},
+        "parameters": {"parameters": len(names), "requests": 1, "names": names},
+        "mission": {"offers": 1, "requested": items},
+        "arm": {"sent": 1},
+        "takeoff": {"sent": 1},
+        "land": {"sent": 1},
+        "disarm": {"sent": 1},
+        "aftermath": {"command_acks": [[ARM, 0], [TAKEOFF, 0], [LAND, 0], [ARM, 0]], "mission_acks": [0]},
+    }
+    seen.steps = {step: {"step": step, "took_s": 0.1, **facts} for step, facts in steps.items()}
+    mission = [[seq, flight.MAV_CMD_NAV_WAYPOINT, *flight.waypoint(seq)] for seq in items]
+    seen.events = [{"event": "mission", "items": mission}]
+    seen.events += [{"event": event} for event in ("arm", "takeoff", "land", "disarm")]
+    seen.events += [{"event": "received", "name": "MISSION_ITEM_INT", "seq": seq} for seq in items]
+    for command in (ARM, TAKEOFF, LAND, ARM):
+        seen.events.append({"event": "received", "name": "COMMAND_LONG", "command": command})
+    return seen
+
+
+def failures(seen):
+    return [claim for claim, passed, _text in verdict.verdicts(seen) if not passed]
+
+
+class VerdictTest(unittest.TestCase):
+    def test_a_good_flight_passes(self):
+        self.assertEqual(failures(good()), [])
+
+    def test_a_second_acknowledgement_is_found(self):
+        seen = good()
+        seen.steps["aftermath"]["command_acks"].append([TAKEOFF, 0])
+        self.assertEqual(failures(seen), ["takes_off_once"])
+
+    def test_a_refusal_is_found(self):
+        seen = good()
+        seen.steps["aftermath"]["mission_acks"].append(13)
+        self.assertEqual(failures(seen), ["uploads_a_mission_without_a_spurious_refusal"])
+
+    def test_a_second_execution_is_found(self):
+        seen = good()
+        seen.events.append({"event": "land"})
+        self.assertEqual(failures(seen), ["lands_once"])
+
+    def test_a_second_copy_on_the_vehicle_is_found(self):
+        seen = good()
+        seen.events.append({"event": "received", "name": "COMMAND_LONG", "command": LAND})
+        seen.events.append({"event": "received", "name": "MISSION_ITEM_INT", "seq": 3})
+        self.assertEqual(failures(seen), ["uploads_a_mission_without_a_spurious_refusal", "lands_once"])
+
+    def test_a_wrong_item_and_a_missing_parameter_are_found(self):
+        seen = good()
+        seen.events[0] = copy.deepcopy(seen.events[0])
+        seen.events[0]["items"][5][2] += 1
+        seen.steps["parameters"]["names"].pop()
+        expected = ["reads_every_parameter", "uploads_a_mission_without_a_spurious_refusal"]
+        self.assertEqual(failures(seen), expected)
+
+    def test_a_step_that_failed_or_never_came_is_found(self):
+        seen = good()
+        seen.steps["land"] = {"step": "land", "took_s": 30.0, "error": "not acknowledged"}
+        del seen.steps["disarm"]
+        self.assertEqual(failures(seen), ["lands_once", "disarms_once"])
+
+
+if __name__ == "__main__":
+    unittest.main()
