@@ -15,7 +15,7 @@ mod sender_lanes;
 
 pub(crate) use inbox::{Inbox, Reception};
 pub(crate) use outbox::{Outbox, Rejected};
-pub(crate) use seen_window::SeenWindow;
+pub(crate) use seen_window::{SeenWindow, extend};
 
 use units::Duration;
 

@@ -23,6 +23,11 @@ impl SeenWindow {
         extend(low, self.next)
     }
 
+    /// Returns the number after the largest seen.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
     /// Notes a number; returns true when it had not been seen and is not older than the window.
     pub(crate) fn insert(&mut self, number: u64) -> bool {
         let size = self.words.len() as u64 * 64;
@@ -61,7 +66,7 @@ impl SeenWindow {
 }
 
 /// Extends the low 32 bits of a number to the number nearest to `near`, never below zero.
-pub(super) fn extend(low: u32, near: u64) -> u64 {
+pub(crate) fn extend(low: u32, near: u64) -> u64 {
     let distance = low.wrapping_sub(near as u32) as i32;
     near.checked_add_signed(i64::from(distance)).unwrap_or(u64::from(low))
 }

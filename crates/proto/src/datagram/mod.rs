@@ -5,9 +5,11 @@
 
 mod queue;
 mod resequencer;
+mod sequence;
 
 pub(crate) use queue::{DatagramQueue, Plain};
 pub(crate) use resequencer::Resequencer;
+use sequence::Sequence;
 
 use units::Duration;
 

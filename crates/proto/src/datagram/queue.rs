@@ -1,9 +1,20 @@
-//! The sender's queue of plain packets. Being written: the signatures are final.
+//! The sender's queue of plain packets: short, and dropped from its oldest end.
+//!
+//! When a link grows thin, what waits longest is worth least: dropping it keeps the queue's delay
+//! bounded and the newest frames of a video whole. A queue belongs to one tier (telemetry, bulk).
+//! Which path is served is not decided here.
+
+use std::collections::VecDeque;
+
+use smallvec::SmallVec;
 use units::{Duration, Instant};
 
-use super::DatagramFrame;
+use super::{DatagramFrame, Sequence};
 use crate::ids::PathId;
 use crate::select::Class;
+
+/// What a packet costs beside its payload, bytes: bounds the number of tiny packets as well.
+const PACKET_OVERHEAD: usize = 64;
 
 /// Hands a packet to [`DatagramQueue::push`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,49 +29,310 @@ pub(crate) struct Plain {
     pub(crate) payload: Vec<u8>,
 }
 
-/// A short queue that drops from its oldest end.
+/// Keeps packets until a path has room for them or they are too old.
+///
+/// Only one queue of a session may hold packets to resequence, and only one may replicate: each
+/// queue counts for itself, and the receiver has one [`super::Resequencer`].
 #[derive(Debug)]
-pub(crate) struct DatagramQueue {}
+pub(crate) struct DatagramQueue {
+    max_age: Duration,
+    max_bytes: usize,
+    packets: VecDeque<Waiting>,
+    /// Number of packets that have left at the front; the place of `packets[0]`.
+    front: u64,
+    bytes: usize,
+    /// How far each path has come where packets are replicated; empty: each packet goes once.
+    replicas: SmallVec<[Cursor; 4]>,
+    /// The packet that left last, kept while its frame is read.
+    left: Option<Waiting>,
+    next_ordered: u32,
+    next_replicated: u32,
+    dropped: u64,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    packet: Plain,
+    since: Instant,
+    /// Its number, once a path has taken it.
+    sequence: Option<Sequence>,
+    is_taken: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Cursor {
+    path: PathId,
+    place: u64,
+}
 
 impl DatagramQueue {
-    /// Two queues that feed one resequencer at the receiver must not both be given packets to
-    /// resequence or replicate; in practice only the bulk queue resequences.
-    pub(crate) fn new(_max_age: Duration, _max_bytes: usize) -> Self {
-        Self {}
+    /// Starts empty. Packets older than `max_age` are dropped, and the oldest ones when there are
+    /// more than `max_bytes`.
+    pub(crate) fn new(max_age: Duration, max_bytes: usize) -> Self {
+        Self {
+            max_age,
+            max_bytes,
+            packets: VecDeque::new(),
+            front: 0,
+            bytes: 0,
+            replicas: SmallVec::new(),
+            left: None,
+            next_ordered: 0,
+            next_replicated: 0,
+            dropped: 0,
+        }
     }
-    /// Replicates every packet on these paths (`redundant`); an empty list: each packet once.
-    pub(crate) fn set_replicas(&mut self, _paths: &[PathId]) {}
-    pub(crate) fn push(&mut self, _now: Instant, _packet: Plain) {}
-    /// Takes the next packet for `path`; none when the next does not fit into `room` payload bytes.
+
+    /// Gives every packet to each of these paths (`redundant`); with an empty list each packet goes
+    /// once. A path that is new in the list begins at the oldest packet.
+    pub(crate) fn set_replicas(&mut self, paths: &[PathId]) {
+        let cursor = |&path: &PathId| {
+            let known = self.replicas.iter().find(|cursor| cursor.path == path);
+            Cursor { path, place: known.map_or(self.front, |cursor| cursor.place) }
+        };
+        self.replicas = paths.iter().map(cursor).collect();
+        self.drop_taken();
+    }
+
+    /// Appends a packet; makes room at the oldest end.
+    pub(crate) fn push(&mut self, now: Instant, packet: Plain) {
+        self.drop_stale(now);
+        self.bytes += cost(&packet);
+        self.packets.push_back(Waiting { packet, since: now, sequence: None, is_taken: false });
+        while self.bytes > self.max_bytes && self.packets.len() > 1 {
+            self.drop_front();
+        }
+    }
+
+    /// Takes the next packet for a path; none when it does not fit into `room` payload bytes.
     pub(crate) fn poll(
         &mut self,
-        _now: Instant,
-        _path: PathId,
-        _room: usize,
+        now: Instant,
+        path: PathId,
+        room: usize,
     ) -> Option<DatagramFrame<'_>> {
-        None
+        self.drop_stale(now);
+        let index = self.next_index(path)?;
+        if self.packets[index].packet.payload.len() > room {
+            return None;
+        }
+        self.number(index);
+        self.packets[index].is_taken = true;
+        let place = self.front + index as u64;
+        match self.replicas.iter_mut().find(|cursor| cursor.path == path) {
+            Some(cursor) => cursor.place = place + 1,
+            None => self.left = self.pop_front(),
+        }
+        self.drop_taken();
+        // A packet that every path has taken was moved to `left`.
+        let waiting = match place.checked_sub(self.front) {
+            Some(index) => self.packets.get(index as usize),
+            None => self.left.as_ref(),
+        };
+        waiting.map(Waiting::frame)
     }
-    /// Payload length of the next packet for `path`, after dropping what is too old.
-    pub(crate) fn next_len(&mut self, _now: Instant, _path: PathId) -> Option<usize> {
-        None
+
+    /// Returns the payload length of the next packet for a path.
+    pub(crate) fn next_len(&mut self, now: Instant, path: PathId) -> Option<usize> {
+        self.drop_stale(now);
+        self.next_index(path).map(|index| self.packets[index].packet.payload.len())
     }
-    /// Share of the queue that is free, in percent, by bytes and by age, whichever is less.
-    pub(crate) fn free_percent(&self, _now: Instant) -> u8 {
-        100
+
+    /// Returns which share of the queue is free, in percent: of its bytes or of its age, whichever
+    /// is less.
+    pub(crate) fn free_percent(&self, now: Instant) -> u8 {
+        let oldest = self.packets.front().map_or(Duration::ZERO, |oldest| now.since(oldest.since));
+        let by_age = ratio(oldest.as_secs_f64(), self.max_age.as_secs_f64());
+        let by_bytes = ratio(self.bytes as f64, self.max_bytes as f64);
+        (100.0 * (1.0 - by_age.max(by_bytes))).round() as u8
     }
+
+    /// Returns true when no packet waits.
     pub(crate) fn is_empty(&self) -> bool {
-        true
+        self.packets.is_empty()
     }
+
+    /// Returns the bytes that wait, with an allowance for each packet.
     pub(crate) fn bytes(&self) -> usize {
-        0
+        self.bytes
     }
-    /// Packets dropped so far: too old, or the queue was full.
+
+    /// Returns how many packets were dropped: too old, or the queue was full.
     pub(crate) fn dropped(&self) -> u64 {
-        0
+        self.dropped
     }
-    /// When the oldest packet grows too old.
+
+    /// Returns when the oldest packet grows too old.
     pub(crate) fn timeout(&self) -> Option<Instant> {
-        None
+        self.packets.front().map(|oldest| oldest.since + self.max_age)
     }
-    pub(crate) fn handle_timeout(&mut self, _now: Instant) {}
+
+    /// Drops what is too old.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.drop_stale(now);
+    }
+
+    fn next_index(&self, path: PathId) -> Option<usize> {
+        let place = if self.replicas.is_empty() {
+            self.front
+        } else {
+            self.replicas.iter().find(|cursor| cursor.path == path)?.place
+        };
+        let index = place.saturating_sub(self.front) as usize;
+        (index < self.packets.len()).then_some(index)
+    }
+
+    /// Numbers a packet at the moment when its first copy leaves, so that dropped packets leave no
+    /// gap that a receiver would wait for.
+    fn number(&mut self, index: usize) {
+        let waiting = &mut self.packets[index];
+        if waiting.is_taken {
+            return;
+        }
+        if waiting.packet.resequence {
+            waiting.sequence = Some(Sequence::Ordered(self.next_ordered));
+            self.next_ordered = self.next_ordered.wrapping_add(1);
+        } else if !self.replicas.is_empty() {
+            waiting.sequence = Some(Sequence::Replicated(self.next_replicated));
+            self.next_replicated = self.next_replicated.wrapping_add(1);
+        }
+    }
+
+    fn drop_stale(&mut self, now: Instant) {
+        while self.timeout().is_some_and(|at| at <= now) {
+            self.drop_front();
+        }
+    }
+
+    /// Lets go of packets at the front that every path has taken.
+    fn drop_taken(&mut self) {
+        while let Some(least) = self.replicas.iter().map(|cursor| cursor.place).min()
+            && least > self.front
+            && !self.packets.is_empty()
+        {
+            self.left = self.pop_front();
+        }
+    }
+
+    fn drop_front(&mut self) {
+        if let Some(waiting) = self.pop_front() {
+            self.dropped += u64::from(!waiting.is_taken);
+        }
+    }
+
+    fn pop_front(&mut self) -> Option<Waiting> {
+        let waiting = self.packets.pop_front()?;
+        self.front += 1;
+        self.bytes -= cost(&waiting.packet);
+        Some(waiting)
+    }
+}
+
+impl Waiting {
+    fn frame(&self) -> DatagramFrame<'_> {
+        DatagramFrame {
+            channel: self.packet.channel,
+            class: self.packet.class,
+            sequence: self.sequence.map(Sequence::to_wire),
+            submitted_us: self.since.as_micros() as u32,
+            payload: &self.packet.payload,
+        }
+    }
+}
+
+fn cost(packet: &Plain) -> usize {
+    packet.payload.len() + PACKET_OVERHEAD
+}
+
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { (part / whole).min(1.0) } else { 1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+    const A: PathId = PathId(0);
+    const B: PathId = PathId(1);
+
+    fn packet(tag: u8, len: usize, resequence: bool) -> Plain {
+        Plain { channel: 0, class: Class::Bulk, resequence, payload: vec![tag; len] }
+    }
+
+    fn take(queue: &mut DatagramQueue, now: Instant, path: PathId) -> Option<(u8, Option<u32>)> {
+        queue.poll(now, path, 2_000).map(|frame| (frame.payload[0], frame.sequence))
+    }
+
+    #[test]
+    fn oldest_packets_make_room_and_are_counted() {
+        let mut queue = DatagramQueue::new(150 * MS, 3 * (1_000 + PACKET_OVERHEAD));
+        let now = Instant::from_millis(1);
+        (0..5).for_each(|tag| queue.push(now, packet(tag, 1_000, false)));
+        assert_eq!((queue.dropped(), queue.free_percent(now)), (2, 0));
+        assert_eq!(queue.next_len(now, A), Some(1_000));
+        assert_eq!(take(&mut queue, now, A), Some((2, None)));
+        assert_eq!(take(&mut queue, now + 149 * MS, B), Some((3, None)));
+        assert_eq!(take(&mut queue, now + 150 * MS, B), None);
+        assert_eq!((queue.dropped(), queue.bytes(), queue.free_percent(now)), (3, 0, 100));
+    }
+
+    #[test]
+    fn free_share_falls_with_age_as_well() {
+        let mut queue = DatagramQueue::new(100 * MS, 1 << 20);
+        queue.push(Instant::ZERO, packet(0, 10, false));
+        assert_eq!(queue.free_percent(Instant::from_millis(75)), 25);
+        assert_eq!(queue.timeout(), Some(Instant::from_millis(100)));
+    }
+
+    #[test]
+    fn packet_that_does_not_fit_stays() {
+        let mut queue = DatagramQueue::new(100 * MS, 1 << 20);
+        queue.push(Instant::ZERO, packet(0, 1_300, false));
+        assert!(queue.poll(Instant::ZERO, A, 1_200).is_none());
+        assert_eq!(take(&mut queue, Instant::ZERO, B), Some((0, None)));
+    }
+
+    #[test]
+    fn only_what_is_sent_gets_a_number() {
+        let mut queue = DatagramQueue::new(100 * MS, 1 << 20);
+        queue.push(Instant::ZERO, packet(0, 10, true));
+        queue.push(Instant::from_millis(60), packet(1, 10, false));
+        queue.push(Instant::from_millis(60), packet(2, 10, true));
+        let now = Instant::from_millis(110);
+        assert_eq!(take(&mut queue, now, A), Some((1, None)));
+        assert_eq!(take(&mut queue, now, A), Some((2, Some(Sequence::Ordered(0).to_wire()))));
+    }
+
+    #[test]
+    fn replicated_packets_go_to_every_path_under_one_number() {
+        let mut queue = DatagramQueue::new(100 * MS, 1 << 20);
+        queue.set_replicas(&[A, B]);
+        let now = Instant::ZERO;
+        (0..3).for_each(|tag| queue.push(now, packet(tag, 10, tag == 1)));
+        let expected = [
+            Some((0, Some(Sequence::Replicated(0).to_wire()))),
+            Some((1, Some(Sequence::Ordered(0).to_wire()))),
+            Some((2, Some(Sequence::Replicated(1).to_wire()))),
+        ];
+        for path in [A, B] {
+            for expected in expected {
+                assert_eq!(take(&mut queue, now, path), expected);
+            }
+            assert_eq!(take(&mut queue, now, path), None);
+        }
+        assert!(queue.is_empty());
+        assert_eq!(take(&mut queue, now, PathId(2)), None);
+    }
+
+    #[test]
+    fn path_that_leaves_the_list_holds_nothing_back() {
+        let mut queue = DatagramQueue::new(100 * MS, 1 << 20);
+        queue.set_replicas(&[A, B]);
+        queue.push(Instant::ZERO, packet(0, 10, false));
+        take(&mut queue, Instant::ZERO, A);
+        queue.set_replicas(&[A]);
+        assert!(queue.is_empty());
+        assert_eq!(queue.dropped(), 0);
+    }
 }
