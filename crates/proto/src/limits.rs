@@ -38,3 +38,7 @@ pub(crate) const SEALED_PER_EPOCH: u64 = 1 << 28;
 pub(crate) const OLD_KEYS_KEPT: Duration = Duration::from_secs(30);
 /// Life of the secret behind cookies and challenges; the one before it still counts.
 pub(crate) const COOKIE_SECRET_AGE: Duration = Duration::from_secs(120);
+/// Bytes of telemetry that wait for a path: a second of a fast autopilot.
+pub(crate) const TELEMETRY_BYTES: usize = 256 << 10;
+/// An initiator that heard nothing for this long asks for keys anew: the peer may have restarted.
+pub(crate) const SILENCE: units::Duration = units::Duration::from_secs(3);

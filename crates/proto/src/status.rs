@@ -48,6 +48,8 @@ pub struct PathStatus {
     pub min_rtt: Option<Duration>,
     /// Share of our packets that are lost on the way to the peer, 0 to 1.
     pub loss: f64,
+    /// Share of the peer's packets that are lost on the way to us, 0 to 1.
+    pub loss_in: f64,
     /// Mean number of packets lost in a row.
     pub burst: f64,
     /// Rate at which the peer receives what we send.
@@ -62,6 +64,8 @@ pub struct PathStatus {
     pub sent: (u64, u64),
     /// Datagrams and UDP payload bytes received.
     pub received: (u64, u64),
+    /// Times that it was suspected to be silent.
+    pub suspicions: u64,
     /// Time since the last datagram came in.
     pub silent_for: Option<Duration>,
 }

@@ -24,6 +24,7 @@ use mtu::MtuDiscovery;
 use pacer::Pacer;
 
 use crate::congestion::{Acked, CongestionKind, Controller, LinkView, Lost};
+use crate::crypto::ReplayWindow;
 use crate::event::PathState;
 use crate::ids::PathId;
 use crate::limits;
@@ -89,6 +90,7 @@ pub(crate) struct Path {
     address: Address,
     next_pn: u64,
     largest_received: Option<u64>,
+    replay: ReplayWindow,
     sent: SentPackets,
     received: AckTracker,
     rtt: RttEstimator,
@@ -127,6 +129,7 @@ impl Path {
             address: Address::new(now, route, config.initiator, seed),
             next_pn: 0,
             largest_received: None,
+            replay: ReplayWindow::new(),
             sent: SentPackets::new(),
             received: AckTracker::default(),
             rtt: RttEstimator::new(),
@@ -177,8 +180,19 @@ impl Path {
 
     // ── in ──────────────────────────────────────────────────────────────────────────────────
 
+    /// Tells whether a datagram of this number may still come in for the first time.
+    pub(crate) fn is_new(&self, pn: u64) -> bool {
+        self.replay.check(pn)
+    }
+
+    /// Returns when the last authenticated datagram came in.
+    pub(crate) fn last_received_at(&self) -> Option<Instant> {
+        self.last_received_at
+    }
+
     /// Notes an authenticated datagram that came in for the first time, before its frames.
     pub(crate) fn on_datagram(&mut self, now: Instant, pn: u64, from: Route, bytes: usize) {
+        self.replay.mark(pn);
         let newest = self.largest_received.is_none_or(|largest| pn > largest);
         self.largest_received = self.largest_received.max(Some(pn));
         self.address.on_received(now, from, bytes, newest);

@@ -44,7 +44,7 @@ pub(crate) enum SentFrame {
     /// A copy of the control message with this session-wide number.
     Control { seq: u64 },
     /// The floor of a lane.
-    LaneFloor { lane: u16 },
+    LaneFloor { lane: u16, floor: u32 },
     /// A challenge of this path.
     Challenge,
     /// A probe for the path's MTU: nothing but padding up to this size.

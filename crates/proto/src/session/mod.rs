@@ -1,1 +1,259 @@
-//! Being written.
+//! A session: the association of drone and station over all its paths.
+//!
+//! Control flow alone, in packet order: what a packet passes on its way out is `outbound.rs`, on
+//! its way in `inbound.rs`, what happens when nothing comes is `timers.rs`, the coming and going
+//! of paths is `paths.rs`. The algorithms live in modules of their own, and no name of one is
+//! written here. Keys are agreed on by the endpoint's handshake, which also finds out whose
+//! datagram it is.
+
+mod accounts;
+mod build;
+mod config;
+mod inbound;
+mod outbound;
+mod paths;
+mod snapshot;
+mod timers;
+
+use std::collections::VecDeque;
+
+use units::{Instant, Rng};
+
+pub use config::SessionConfig;
+pub use paths::PathError;
+
+use crate::control::{Inbox, Outbox};
+use crate::crypto::{EpochKeys, KeyRing};
+use crate::datagram::{DatagramQueue, Resequencer};
+use crate::event::{Delivery, Event};
+use crate::ids::{PathId, PeerId, SessionId};
+use crate::limits;
+use crate::path::{Path, PathConfig};
+use crate::recovery::ClockOffset;
+use crate::schedule::Scheduler;
+use crate::select::{Direction, Policy, Selector};
+use accounts::Accounts;
+
+/// Says which end of the session this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Role {
+    /// The drone: begins the session and opens paths.
+    Initiator,
+    /// The station: answers from where it was spoken to.
+    Responder,
+}
+
+/// Says where a packet comes from, and with it how its delivery policy is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// An IP packet of the tunnel: the packet selector inspects it.
+    Tunnel,
+    /// A datagram of a local MAVLink endpoint: the packet selector sorts its frames.
+    Mavlink {
+        /// The endpoint's channel; the peer delivers to the endpoint of the same channel.
+        channel: u8,
+    },
+    /// A datagram whose policy the application has told.
+    Told {
+        /// The endpoint's channel.
+        channel: u8,
+        /// The policy of every datagram.
+        policy: Policy,
+    },
+}
+
+/// Says why a packet was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendError {
+    /// Too much is in flight or queued; try again after the next event.
+    Busy,
+    /// It does not fit into a datagram.
+    TooLarge {
+        /// Bytes that fit.
+        limit: usize,
+    },
+    /// There is no such session (any more).
+    NoSession,
+}
+
+/// Keeps one session.
+#[derive(Debug)]
+pub(crate) struct Session {
+    id: SessionId,
+    peer: PeerId,
+    role: Role,
+    started: Instant,
+    /// The latest moment that any input told.
+    now: Instant,
+    connected: bool,
+    ended: bool,
+    keys: KeyRing,
+    path_config: PathConfig,
+    paths: Vec<Path>,
+    next_path: u8,
+    /// Paths that were given up here and of which the peer is to be told.
+    closed_paths: Vec<PathId>,
+    /// Paths on which the end of the session is still to be told.
+    farewells: Vec<PathId>,
+    clock: ClockOffset,
+    selector: Selector,
+    outbox: Outbox,
+    inbox: Inbox,
+    telemetry: DatagramQueue,
+    bulk: DatagramQueue,
+    resequencer: Resequencer,
+    scheduler: Box<dyn Scheduler>,
+    deliveries: VecDeque<Delivery>,
+    events: VecDeque<Event>,
+    accounts: Accounts,
+    rejected: u64,
+    rng: Rng,
+}
+
+impl Session {
+    /// Starts a session without keys and paths. `seed` makes the tokens of challenges: the peer
+    /// must not be able to guess it.
+    pub(crate) fn new(
+        id: SessionId,
+        peer: PeerId,
+        role: Role,
+        config: &SessionConfig,
+        seed: u64,
+        now: Instant,
+    ) -> Self {
+        let direction = match role {
+            Role::Initiator => Direction::FromVehicle,
+            Role::Responder => Direction::ToVehicle,
+        };
+        Self {
+            id,
+            peer,
+            role,
+            started: now,
+            now,
+            connected: false,
+            ended: false,
+            keys: KeyRing::new(),
+            path_config: PathConfig {
+                congestion: config.congestion,
+                initiator: role == Role::Initiator,
+                idle_probe: config.idle_probe,
+            },
+            paths: Vec::new(),
+            next_path: 0,
+            closed_paths: Vec::new(),
+            farewells: Vec::new(),
+            clock: ClockOffset::default(),
+            selector: Selector::new(&config.selector, direction),
+            outbox: Outbox::new(),
+            inbox: Inbox::new(),
+            telemetry: DatagramQueue::new(Policy::TELEMETRY.ttl, limits::TELEMETRY_BYTES),
+            bulk: DatagramQueue::new(config.bulk_max_age, limits::BULK_BYTES),
+            resequencer: Resequencer::new(config.resequence_max),
+            scheduler: config.scheduler.scheduler(),
+            deliveries: VecDeque::new(),
+            events: VecDeque::new(),
+            accounts: Accounts::new(),
+            rejected: 0,
+            rng: Rng::new(seed),
+        }
+    }
+
+    /// Takes the keys that a handshake agreed on.
+    pub(crate) fn install_keys(&mut self, now: Instant, keys: EpochKeys) {
+        self.now = now;
+        let rekeyed = self.keys.has_keys();
+        self.keys.install(now, keys);
+        if rekeyed {
+            self.events.push_back(Event::Rekeyed);
+        } else if self.role == Role::Initiator {
+            // The response proved that the responder holds the keys; only that one has to wait.
+            self.on_connected();
+        }
+    }
+
+    /// Tells whether the initiator has to begin a handshake for new keys.
+    ///
+    /// True also when nothing came in for a while although every path is probed: a peer that has
+    /// lost its keys cannot say so.
+    pub(crate) fn rekey_due(&self, now: Instant) -> bool {
+        self.role == Role::Initiator
+            && !self.ended
+            && self.keys.has_keys()
+            && (self.keys.rekey_due(now) || self.is_silent(now))
+    }
+
+    fn is_silent(&self, now: Instant) -> bool {
+        let heard = self.paths.iter().filter_map(Path::last_received_at).max();
+        now.since(heard.unwrap_or(self.started)) >= limits::SILENCE
+    }
+
+    /// Takes the peer's reading of its clock from the handshake.
+    pub(crate) fn on_clock_sample(&mut self, now: Instant, sample: crate::recovery::ClockSample) {
+        self.clock.on_sample(now, sample);
+    }
+
+    /// Tells the peer that the session is over, and ends it.
+    pub(crate) fn close(&mut self, now: Instant) {
+        if self.keys.has_keys() && !self.ended {
+            self.farewells = self.paths.iter().map(Path::id).collect();
+        }
+        self.end(now, "it was closed here");
+    }
+
+    /// Ends the session: what is in flight becomes indeterminate, nothing more is taken.
+    pub(crate) fn end(&mut self, now: Instant, reason: &'static str) {
+        self.now = now;
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        self.outbox.end();
+        self.collect_outcomes();
+        self.events.push_back(Event::Disconnected { reason });
+    }
+
+    /// Tells whether the session is over and everything was said that remained to be said.
+    pub(crate) fn is_over(&self) -> bool {
+        self.ended && self.farewells.is_empty()
+    }
+
+    /// Returns the peer at the other end.
+    pub(crate) fn peer(&self) -> PeerId {
+        self.peer
+    }
+
+    /// Tells whether keys are agreed and confirmed.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.connected && !self.ended
+    }
+
+    /// Returns what the application is to get next.
+    pub(crate) fn poll_delivery(&mut self) -> Option<Delivery> {
+        self.deliveries.pop_front()
+    }
+
+    /// Returns what happened next.
+    pub(crate) fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn on_connected(&mut self) {
+        if !std::mem::replace(&mut self.connected, true) {
+            self.events.push_back(Event::Connected { peer: self.peer });
+        }
+    }
+
+    fn collect_outcomes(&mut self) {
+        while let Some((message, outcome)) = self.outbox.poll_outcome() {
+            self.events.push_back(Event::MessageEnded { message, outcome });
+        }
+    }
+
+    fn path(&self, id: PathId) -> Option<&Path> {
+        self.paths.iter().find(|path| path.id() == id)
+    }
+
+    fn path_mut(&mut self, id: PathId) -> Option<&mut Path> {
+        self.paths.iter_mut().find(|path| path.id() == id)
+    }
+}

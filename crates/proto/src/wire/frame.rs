@@ -88,6 +88,11 @@ pub(crate) struct Datagram<'a> {
     pub(crate) payload: &'a [u8],
 }
 
+/// Bytes of an ACK frame, at most: fields and every range with two numbers of eight bytes.
+pub(crate) const ACK_MAX: usize = 10 + 5 + 5 + 8 + 16 * crate::limits::ACK_RANGES;
+/// Bytes of a datagram frame around its payload, at most.
+pub(crate) const DATAGRAM_OVERHEAD: usize = 5 + 1 + 4 + 4;
+
 const PADDING: u8 = 0x00;
 const PING: u8 = 0x01;
 const ACK: u8 = 0x02;

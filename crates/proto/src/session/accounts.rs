@@ -1,0 +1,112 @@
+//! What became of the traffic, class by class, since the session began.
+//!
+//! Counting alone: nothing here decides anything.
+
+use hdrhistogram::Histogram;
+use units::Duration;
+
+use crate::control::{Inbox, Outbox};
+use crate::select::Class;
+use crate::status::{ClassStatus, DelayPercentiles};
+
+/// The longest delay that is told apart, in microseconds: 1 minute, beyond any time to live.
+const MAX_DELAY_US: u64 = 60_000_000;
+
+/// Counts one class.
+#[derive(Clone, Debug)]
+pub(crate) struct Account {
+    pub(crate) submitted: u64,
+    pub(crate) dropped: u64,
+    pub(crate) copies_sent: u64,
+    pub(crate) delivered: u64,
+    delays_us: Histogram<u32>,
+}
+
+impl Account {
+    fn new() -> Self {
+        let delays_us = Histogram::new_with_bounds(1, MAX_DELAY_US, 2)
+            .expect("1 µs to 1 minute at two digits is a valid histogram");
+        Self { submitted: 0, dropped: 0, copies_sent: 0, delivered: 0, delays_us }
+    }
+
+    /// Counts a delivery and its delay from submission.
+    pub(crate) fn on_delivered(&mut self, delay: Duration) {
+        self.delivered += 1;
+        self.delays_us.saturating_record(u64::try_from(delay.as_micros()).unwrap_or(u64::MAX));
+    }
+
+    fn percentiles(&self) -> DelayPercentiles {
+        let at = |quantile| Duration::from_micros(self.delays_us.value_at_quantile(quantile));
+        if self.delays_us.is_empty() {
+            return DelayPercentiles::default();
+        }
+        DelayPercentiles {
+            p50: at(0.5),
+            p95: at(0.95),
+            p99: at(0.99),
+            max: Duration::from_micros(self.delays_us.max()),
+        }
+    }
+}
+
+/// Keeps the account of every class.
+#[derive(Clone, Debug)]
+pub(crate) struct Accounts([Account; Class::ALL.len()]);
+
+impl Accounts {
+    /// Starts with nothing counted.
+    pub(crate) fn new() -> Self {
+        Self(std::array::from_fn(|_| Account::new()))
+    }
+
+    /// Returns the account of `class`.
+    pub(crate) fn of(&mut self, class: Class) -> &mut Account {
+        &mut self.0[class.index()]
+    }
+
+    /// Returns a snapshot of all classes in the order of their priority, with what control
+    /// delivery has counted itself.
+    pub(crate) fn status(&self, outbox: &Outbox, inbox: &Inbox) -> Vec<ClassStatus> {
+        let rows = Class::ALL.iter().zip(&self.0);
+        rows.map(|(&class, account)| {
+            let sent = &outbox.counters()[class.index()];
+            let received = &inbox.counters()[class.index()];
+            ClassStatus {
+                class,
+                submitted: account.submitted,
+                dropped: account.dropped + sent.expired + sent.superseded,
+                copies_sent: account.copies_sent + sent.copies_sent,
+                delivered: account.delivered,
+                duplicates: received.duplicates,
+                late: received.late,
+                delay: account.percentiles(),
+            }
+        })
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_class_has_an_account_of_its_own() {
+        let mut accounts = Accounts::new();
+        for class in Class::ALL {
+            accounts.of(class).submitted += 1;
+        }
+        let rows = accounts.status(&Outbox::new(), &Inbox::new());
+        assert!(rows.iter().all(|row| row.submitted == 1));
+    }
+
+    #[test]
+    fn percentiles_follow_the_deliveries() {
+        let mut account = Account::new();
+        assert_eq!(account.percentiles(), DelayPercentiles::default());
+        (1..=100).for_each(|ms| account.on_delivered(Duration::from_millis(ms)));
+        let delay = account.percentiles();
+        assert_eq!(delay.p50.as_millis(), 50);
+        assert!(delay.max >= Duration::from_millis(99));
+    }
+}

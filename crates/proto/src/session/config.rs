@@ -1,0 +1,38 @@
+//! What an operator can set about a session.
+
+use units::Duration;
+
+use crate::congestion::CongestionKind;
+use crate::schedule::SchedulerKind;
+use crate::select::SelectorConfig;
+
+/// Configures a session; both ends should agree on the scheduler, but need not.
+#[derive(Clone, Debug)]
+pub struct SessionConfig {
+    /// How bulk packets find a path.
+    pub scheduler: SchedulerKind,
+    /// How much a path may carry.
+    pub congestion: CongestionKind,
+    /// Which packets get which delivery policy.
+    pub selector: SelectorConfig,
+    /// Bulk that has waited longer for a path is dropped, the oldest first.
+    pub bulk_max_age: Duration,
+    /// The longest time for which TCP packets of the tunnel wait for an earlier one; zero
+    /// delivers every packet as it comes.
+    pub resequence_max: Duration,
+    /// A path that carried nothing for this long is probed; zero never probes.
+    pub idle_probe: Duration,
+}
+
+impl Default for SessionConfig {
+    fn default() -> Self {
+        Self {
+            scheduler: SchedulerKind::default(),
+            congestion: CongestionKind::default(),
+            selector: SelectorConfig::default(),
+            bulk_max_age: Duration::from_millis(150),
+            resequence_max: Duration::from_millis(60),
+            idle_probe: Duration::from_secs(1),
+        }
+    }
+}

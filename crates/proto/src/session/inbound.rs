@@ -1,0 +1,239 @@
+//! The way in, in packet order: open, frames, acknowledgements, delivery.
+//!
+//! Everything is hostile until the datagram is opened; after that it is a peer's, which may have
+//! bugs but not unbounded claims on memory: every table that a frame can grow has its limit.
+
+use units::{Duration, Instant};
+
+use super::{Role, Session};
+use crate::control::{ControlFrame, LaneFloor, MessageAge, Reception};
+use crate::datagram::DatagramFrame;
+use crate::event::Delivery;
+use crate::ids::{PathId, Received};
+use crate::limits;
+use crate::path::Route;
+use crate::recovery::{AckInfo, Arrival, SentFrame, SentPacket};
+use crate::select::Class;
+use crate::wire::{self, DataHeader, Frame, Frames};
+
+impl Session {
+    /// Takes a data datagram whose header names this session.
+    pub(crate) fn handle_datagram(
+        &mut self,
+        now: Instant,
+        received: &Received,
+        header: DataHeader,
+        bytes: &mut [u8],
+    ) {
+        if self.ended || !self.is_welcome(&header) {
+            self.rejected += 1;
+            return;
+        }
+        let opened = match self.keys.open(&header, bytes) {
+            Ok(opened) => opened,
+            Err(_) => {
+                self.rejected += 1;
+                return;
+            }
+        };
+        if opened.newly_confirmed {
+            self.on_connected();
+        }
+        let Some(path) = self.path_for(now, &header, received) else {
+            self.rejected += 1;
+            return;
+        };
+        let len = bytes.len();
+        self.paths[path].on_datagram(now, header.packet_number, route(received), len);
+        let arrival = self.handle_frames(now, header.path, received, &bytes[opened.plaintext]);
+        if let Some(path) = self.path_mut(header.path) {
+            path.on_packet_received(now, header.packet_number, arrival);
+        }
+        self.after_change(now);
+    }
+
+    /// Refuses, before any cryptography, what was received before and paths beyond the bound.
+    fn is_welcome(&self, header: &DataHeader) -> bool {
+        match self.path(header.path) {
+            Some(path) => path.is_new(header.packet_number),
+            None => self.role == Role::Responder && self.paths.len() < limits::PATHS,
+        }
+    }
+
+    /// Finds the path of an authenticated datagram; the initiator's datagrams open new ones.
+    fn path_for(
+        &mut self,
+        now: Instant,
+        header: &DataHeader,
+        received: &Received,
+    ) -> Option<usize> {
+        if self.path(header.path).is_none() {
+            self.insert_path(now, header.path, route(received));
+        }
+        self.paths.iter().position(|path| path.id() == header.path)
+    }
+
+    /// Takes the frames of an opened datagram, up to the first that makes no sense.
+    fn handle_frames(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        received: &Received,
+        frames: &[u8],
+    ) -> Arrival {
+        let mut arrival = Arrival { ecn_ce: received.ecn & 3 == 3, ..Arrival::default() };
+        for frame in Frames::new(frames) {
+            let Ok(frame) = frame else {
+                self.rejected += 1;
+                break;
+            };
+            arrival.ack_eliciting |= frame.is_ack_eliciting();
+            arrival.urgent |= is_urgent(&frame);
+            self.handle_frame(now, path, received, &frame);
+        }
+        arrival
+    }
+
+    fn handle_frame(&mut self, now: Instant, path: PathId, received: &Received, frame: &Frame<'_>) {
+        match frame {
+            Frame::Padding(_) | Frame::Ping => {}
+            Frame::Ack(ack) => self.handle_ack(now, ack),
+            Frame::PathChallenge { token } => {
+                if let Some(path) = self.path_mut(path) {
+                    path.on_challenge(*token, route(received));
+                }
+            }
+            Frame::PathResponse { token } => self.handle_response(now, *token),
+            Frame::PathClose { path } => self.close_path(now, *path),
+            Frame::Control(control) => self.handle_control(now, control),
+            Frame::LaneFloor { lane, floor } => {
+                self.inbox.handle_floor(now, LaneFloor { lane: *lane, floor: *floor });
+            }
+            Frame::Datagram(datagram) => self.handle_plain(now, path, datagram),
+            Frame::Close { .. } => self.end(now, "the peer closed it"),
+        }
+    }
+
+    fn handle_ack(&mut self, now: Instant, ack: &wire::Ack) {
+        let Some(path) = self.path_mut(ack.path) else {
+            return;
+        };
+        let ranges: smallvec::SmallVec<[_; 8]> = ack.ranges.iter().collect();
+        let info = AckInfo {
+            largest: ack.ranges.largest(),
+            received_at_us: ack.received_at_us,
+            delay: Duration::from_micros(u64::from(ack.delay_us)),
+            ranges: &ranges,
+            ecn_ce: ack.ecn_ce,
+        };
+        let outcome = path.on_ack(now, &info);
+        self.apply(now, ack.path, outcome);
+    }
+
+    /// Takes the answer to a challenge, whichever path it was for: it may come by another one.
+    fn handle_response(&mut self, now: Instant, token: u64) {
+        for index in 0..self.paths.len() {
+            let outcome = self.paths[index].on_response(now, token);
+            let id = self.paths[index].id();
+            self.apply(now, id, outcome);
+        }
+    }
+
+    pub(super) fn on_packet_acked(&mut self, now: Instant, path: PathId, packet: &SentPacket) {
+        for frame in &packet.frames {
+            match *frame {
+                SentFrame::Control { seq } => self.outbox.on_acked(now, seq, path),
+                SentFrame::LaneFloor { lane, floor } => {
+                    self.outbox.on_floor_acked(LaneFloor { lane, floor });
+                }
+                SentFrame::Ack { path, largest } => {
+                    if let Some(path) = self.path_mut(path) {
+                        path.on_ack_of_ack(largest);
+                    }
+                }
+                SentFrame::Challenge | SentFrame::MtuProbe { .. } => {}
+            }
+        }
+    }
+
+    pub(super) fn on_packet_lost(&mut self, now: Instant, path: PathId, packet: &SentPacket) {
+        for frame in &packet.frames {
+            match *frame {
+                SentFrame::Control { seq } => self.outbox.on_lost(now, seq, path),
+                SentFrame::LaneFloor { lane, floor } => {
+                    self.outbox.on_floor_lost(LaneFloor { lane, floor }, path);
+                }
+                SentFrame::Ack { .. } | SentFrame::Challenge | SentFrame::MtuProbe { .. } => {}
+            }
+        }
+    }
+
+    fn handle_control(&mut self, now: Instant, control: &wire::Control<'_>) {
+        let frame = ControlFrame {
+            channel: control.channel,
+            class: control.class,
+            order: control.order,
+            seq: control.seq,
+            lane: control.lane,
+            lane_seq: control.lane_seq,
+            floor: control.floor,
+            ttl_ms: control.ttl_ms,
+            submitted_us: control.submitted_us,
+            payload: control.payload,
+        };
+        let age = self.message_age(now, control.submitted_us);
+        if self.inbox.handle_control(now, &frame, age) == Reception::Refused {
+            self.rejected += 1;
+        }
+    }
+
+    fn handle_plain(&mut self, now: Instant, path: PathId, datagram: &wire::Datagram<'_>) {
+        let age = self.message_age(now, datagram.submitted_us);
+        let frame = DatagramFrame {
+            channel: datagram.channel,
+            class: datagram.class,
+            sequence: datagram.sequence,
+            submitted_us: datagram.submitted_us,
+            payload: datagram.payload,
+        };
+        self.resequencer.handle_datagram(now, path, &frame, age.estimate);
+    }
+
+    /// Returns the age of a message of the peer.
+    ///
+    /// Before the first clock sample all that is known is that it is younger than the session,
+    /// because nothing survives from one session to the next.
+    fn message_age(&self, now: Instant, submitted_us: u32) -> MessageAge {
+        match self.clock.age(now, submitted_us) {
+            Some(age) => MessageAge { estimate: age.estimate, error: age.error },
+            None => MessageAge { estimate: Duration::ZERO, error: now.since(self.started) },
+        }
+    }
+
+    /// Passes on what has become deliverable, from either delivery.
+    pub(super) fn collect_deliveries(&mut self) {
+        while let Some(ready) = self.inbox.poll_delivery() {
+            self.deliver(ready.channel, ready.class, ready.age, ready.payload);
+        }
+        while let Some(ready) = self.resequencer.poll_delivery() {
+            self.deliver(ready.channel, ready.class, ready.age, ready.payload);
+        }
+    }
+
+    fn deliver(&mut self, channel: u8, class: Class, age: Duration, bytes: Vec<u8>) {
+        self.accounts.of(class).on_delivered(age);
+        self.deliveries.push_back(Delivery { session: self.id, channel, class, age, bytes });
+    }
+}
+
+/// Tells whether the peer waits for the acknowledgement: it learns of silence by it.
+fn is_urgent(frame: &Frame<'_>) -> bool {
+    matches!(
+        frame,
+        Frame::Control(_) | Frame::LaneFloor { .. } | Frame::Ping | Frame::PathChallenge { .. }
+    )
+}
+
+fn route(received: &Received) -> Route {
+    Route { interface: received.interface, local: received.local, remote: received.source }
+}

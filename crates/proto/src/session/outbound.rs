@@ -1,0 +1,359 @@
+//! The way out, in packet order: select, queue, and build the datagram when a path has room.
+//!
+//! Late binding: nothing is tied to a path before [`Session::poll_transmit`] asks on behalf of one
+//! that has room, and what matters most at that moment goes first. Control is never held back by
+//! a congestion window; telemetry, messages and bulk are.
+
+use units::Instant;
+
+use super::build::Builder;
+use super::{SendError, Session, Source};
+use crate::control::{Rejected, Submission};
+use crate::datagram::Plain;
+use crate::event::{MessageId, PathState};
+use crate::ids::{PathId, PathRef, Transmit};
+use crate::limits;
+use crate::path::{Outgoing, Path, Route};
+use crate::recovery::SentFrame;
+use crate::schedule::{Decision, ScheduleView};
+use crate::select::{Class, LaneKey, Policy, Tier};
+use crate::wire::{self, AckRanges, DATA_OVERHEAD, Frame};
+
+/// Bytes of a frame around its payload, at most: a control frame with every field at its longest.
+const FRAME_OVERHEAD: usize = 15 + 3 + 5 + 3 + 3;
+/// Bytes that a message may have for the schedulers' question whether a path has room for it.
+const MESSAGE_GUESS: usize = 300;
+
+impl Session {
+    /// Takes in a packet of the application; see [`crate::Endpoint::send`].
+    pub(crate) fn send(
+        &mut self,
+        now: Instant,
+        source: Source,
+        bytes: &[u8],
+    ) -> Result<Option<MessageId>, SendError> {
+        let limit = self.payload_limit();
+        if bytes.len() > limit {
+            return Err(SendError::TooLarge { limit });
+        }
+        match source {
+            Source::Tunnel => self.send_packet(now, bytes),
+            Source::Mavlink { channel } => self.send_frames(now, channel, bytes),
+            Source::Told { channel, policy } => {
+                self.enqueue(now, channel, policy, LaneKey::told(channel), false, bytes)
+            }
+        }
+    }
+
+    fn send_packet(&mut self, now: Instant, packet: &[u8]) -> Result<Option<MessageId>, SendError> {
+        match self.selector.select_packet(packet) {
+            Some(selected) => {
+                let (policy, lane) = (selected.policy, selected.lane);
+                self.enqueue(now, 0, policy, lane, selected.resequence, packet)
+            }
+            None => {
+                self.accounts.of(Class::Bulk).dropped += 1;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Sends every frame of a datagram on its own; the last frame's name stands for them all.
+    fn send_frames(
+        &mut self,
+        now: Instant,
+        channel: u8,
+        datagram: &[u8],
+    ) -> Result<Option<MessageId>, SendError> {
+        let frames: Vec<_> = self
+            .selector
+            .select_frames(channel, datagram)
+            .map(|selected| (selected.policy, selected.lane, selected.frame))
+            .collect();
+        let mut result = Ok(None);
+        for (policy, lane, frame) in frames {
+            let sent = self.enqueue(now, channel, policy, lane, false, frame);
+            if result.is_ok() {
+                result = sent;
+            }
+        }
+        result
+    }
+
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        channel: u8,
+        policy: Policy,
+        lane: LaneKey,
+        resequence: bool,
+        bytes: &[u8],
+    ) -> Result<Option<MessageId>, SendError> {
+        let payload = bytes.to_vec();
+        self.accounts.of(policy.class).submitted += 1;
+        if policy.is_plain() {
+            let packet = Plain { channel, class: policy.class, resequence, payload };
+            match policy.class {
+                Class::Telemetry => self.telemetry.push(now, packet),
+                _ => self.bulk.push(now, packet),
+            }
+            return Ok(None);
+        }
+        let submission = Submission { channel, policy, lane, payload };
+        self.outbox.submit(now, submission).map_err(|Rejected::Busy| {
+            self.accounts.of(policy.class).dropped += 1;
+            SendError::Busy
+        })
+    }
+
+    /// Builds the next datagram for a path, of at most `budget` bytes of UDP payload, into `buf`;
+    /// none when there is nothing that the path may carry now.
+    pub(crate) fn poll_transmit(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        budget: usize,
+        buf: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        self.now = now;
+        let index = self.paths.iter().position(|path| path.id() == id)?;
+        if !self.keys.has_keys() || self.paths[index].state() == PathState::Absent {
+            return None;
+        }
+        if self.ended {
+            return self.poll_farewell(now, index, buf);
+        }
+        if let Some(transmit) = self.poll_token(now, index, buf) {
+            return Some(transmit);
+        }
+        let allowance = usize::try_from(self.paths[index].allowance()).unwrap_or(usize::MAX);
+        let limit = self.paths[index].max_datagram().min(budget).min(allowance);
+        let mut datagram = Builder::new(buf, limit);
+        self.add_own_ack(now, index, self.paths[index].ack_is_due(now), &mut datagram);
+        self.add_control(now, index, &mut datagram);
+        if !datagram.urgent {
+            self.add_probe(index, &mut datagram);
+        }
+        if datagram.is_empty() {
+            if let Some(size) = self.paths[index].mtu_probe(now).filter(|size| *size <= budget) {
+                return self.send_mtu_probe(now, index, size, buf);
+            }
+            datagram = Builder::new(buf, limit);
+        }
+        if !datagram.urgent {
+            self.add_best_path_traffic(now, index, &mut datagram);
+        }
+        if datagram.is_empty() {
+            return None;
+        }
+        let news = self.paths[index].ack_has_news();
+        self.add_own_ack(now, index, news, &mut datagram);
+        self.finish(now, index, None, datagram)
+    }
+
+    /// Returns how many bytes of payload fit into a datagram of every path.
+    fn payload_limit(&self) -> usize {
+        let datagram = self.paths.iter().map(Path::max_datagram).min();
+        datagram.unwrap_or(limits::MIN_DATAGRAM) - DATA_OVERHEAD - FRAME_OVERHEAD
+    }
+
+    /// Tells the peer on one path that the session is over.
+    fn poll_farewell(&mut self, now: Instant, index: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
+        let id = self.paths[index].id();
+        let waiting = self.farewells.iter().position(|path| *path == id)?;
+        self.farewells.remove(waiting);
+        let mut datagram = Builder::new(buf, limits::MIN_DATAGRAM);
+        datagram.push(&Frame::Close { reason: 0 });
+        self.finish(now, index, None, datagram)
+    }
+
+    /// Builds a challenge or an answer to one: alone in its datagram, as it may go elsewhere than
+    /// the path's other datagrams.
+    fn poll_token(&mut self, now: Instant, index: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
+        let path = &mut self.paths[index];
+        let (frame, token) = match path.take_response() {
+            Some(token) => (Frame::PathResponse { token: token.token }, token),
+            None => {
+                let token = path.take_challenge(now)?;
+                (Frame::PathChallenge { token: token.token }, token)
+            }
+        };
+        let mut datagram = Builder::new(buf, limits::MIN_DATAGRAM);
+        datagram.push(&frame);
+        self.finish(now, index, Some(token.route), datagram)
+    }
+
+    fn add_own_ack(
+        &mut self,
+        now: Instant,
+        index: usize,
+        wanted: bool,
+        datagram: &mut Builder<'_>,
+    ) {
+        if !wanted || datagram.room() < wire::ACK_MAX {
+            return;
+        }
+        let path = &mut self.paths[index];
+        let id = path.id();
+        let Some(ack) = path.take_ack(now) else { return };
+        let Some(ranges) = AckRanges::from_descending(ack.ranges) else { return };
+        datagram.note(SentFrame::Ack { path: id, largest: ranges.largest() });
+        datagram.push(&Frame::Ack(wire::Ack {
+            path: id,
+            ranges,
+            received_at_us: ack.received_at.as_micros(),
+            delay_us: u32::try_from(ack.delay.as_micros()).unwrap_or(u32::MAX),
+            ecn_ce: ack.ecn_ce,
+        }));
+    }
+
+    /// Adds what goes before everything: copies of control, floors of lanes, the end of paths.
+    fn add_control(&mut self, now: Instant, index: usize, datagram: &mut Builder<'_>) {
+        let id = self.paths[index].id();
+        while let Some(closed) = self.closed_paths.last() {
+            if !datagram.push(&Frame::PathClose { path: *closed }) {
+                return;
+            }
+            self.closed_paths.pop();
+        }
+        while self.add_message(now, id, Tier::Control, datagram) {
+            datagram.urgent = true;
+        }
+        while datagram.room() >= FRAME_OVERHEAD
+            && let Some(floor) = self.outbox.poll_floor(now, id)
+        {
+            datagram.push(&Frame::LaneFloor { lane: floor.lane, floor: floor.floor });
+            datagram.note(SentFrame::LaneFloor { lane: floor.lane, floor: floor.floor });
+            datagram.urgent = true;
+        }
+    }
+
+    /// Adds one copy of a message of `tier` if one waits for the path and fits.
+    fn add_message(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        tier: Tier,
+        datagram: &mut Builder<'_>,
+    ) -> bool {
+        let room = datagram.room().saturating_sub(FRAME_OVERHEAD);
+        if room == 0 || !self.outbox.wants(id, tier) {
+            return false;
+        }
+        let Some((seq, frame)) = self.outbox.poll(now, id, tier, room) else { return false };
+        datagram.push(&Frame::Control(wire::Control {
+            channel: frame.channel,
+            class: frame.class,
+            order: frame.order,
+            seq: frame.seq,
+            lane: frame.lane,
+            lane_seq: frame.lane_seq,
+            floor: frame.floor,
+            ttl_ms: frame.ttl_ms,
+            submitted_us: frame.submitted_us,
+            payload: frame.payload,
+        }));
+        datagram.note(SentFrame::Control { seq });
+        true
+    }
+
+    fn add_probe(&mut self, index: usize, datagram: &mut Builder<'_>) {
+        if self.paths[index].probe_is_wanted() {
+            datagram.push(&Frame::Ping);
+        }
+    }
+
+    fn send_mtu_probe(
+        &mut self,
+        now: Instant,
+        index: usize,
+        size: usize,
+        buf: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let mut datagram = Builder::new(buf, size);
+        datagram.push(&Frame::Ping);
+        let padding = datagram.room();
+        datagram.push(&Frame::Padding(padding));
+        datagram.note(SentFrame::MtuProbe { size: u16::try_from(size).unwrap_or(u16::MAX) });
+        self.finish(now, index, None, datagram)
+    }
+
+    /// Adds what goes on one path only, in the order of priority, while the scheduler and the
+    /// path's window let it.
+    fn add_best_path_traffic(&mut self, now: Instant, index: usize, datagram: &mut Builder<'_>) {
+        let id = self.paths[index].id();
+        let (telemetry, bulk) = (!self.telemetry.is_empty(), !self.bulk.is_empty());
+        let messages =
+            self.outbox.wants(id, Tier::Message) || self.outbox.wants(id, Tier::Telemetry);
+        if !(telemetry || bulk || messages) || self.paths[index].bulk_budget(now) == 0 {
+            return;
+        }
+        let snapshots = self.snapshots(now);
+        let backlog = (self.telemetry.bytes() + self.bulk.bytes()) as u64;
+        let view = |packet| ScheduleView { now, paths: &snapshots, backlog, packet };
+        while let Some(len) = self.telemetry.next_len(now, id)
+            && self.scheduler.offer(&view(len), id) == Decision::Send
+            && self.add_plain(now, id, Class::Telemetry, datagram)
+        {}
+        for tier in [Tier::Telemetry, Tier::Message] {
+            while self.outbox.wants(id, tier)
+                && self.scheduler.offer(&view(MESSAGE_GUESS), id) == Decision::Send
+                && self.add_message(now, id, tier, datagram)
+            {
+                datagram.bulk = true;
+            }
+        }
+        while let Some(len) = self.bulk.next_len(now, id)
+            && self.scheduler.offer(&view(len), id) == Decision::Send
+            && self.add_plain(now, id, Class::Bulk, datagram)
+        {
+            self.scheduler.on_sent(id);
+        }
+    }
+
+    /// Adds the next packet of plain delivery if it fits.
+    fn add_plain(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        class: Class,
+        datagram: &mut Builder<'_>,
+    ) -> bool {
+        let queue = if class == Class::Telemetry { &mut self.telemetry } else { &mut self.bulk };
+        let room = datagram.room().saturating_sub(wire::DATAGRAM_OVERHEAD);
+        let Some(frame) = queue.poll(now, id, room) else { return false };
+        datagram.bulk = true;
+        self.accounts.of(frame.class).copies_sent += 1;
+        datagram.push(&Frame::Datagram(wire::Datagram {
+            channel: frame.channel,
+            class: frame.class,
+            sequence: frame.sequence,
+            submitted_us: frame.submitted_us,
+            payload: frame.payload,
+        }))
+    }
+
+    /// Seals the datagram and notes that it was sent.
+    fn finish(
+        &mut self,
+        now: Instant,
+        index: usize,
+        route: Option<Route>,
+        datagram: Builder<'_>,
+    ) -> Option<Transmit> {
+        let path = &mut self.paths[index];
+        let pn = path.next_packet_number();
+        let Builder { buf, frames, ack_eliciting, bulk, urgent, .. } = datagram;
+        self.keys.seal(path.id(), pn, buf).ok()?;
+        let bytes = buf.len();
+        path.on_packet_sent(now, Outgoing { pn, bytes, ack_eliciting, bulk, route, frames });
+        let route = route.unwrap_or(path.route());
+        Some(Transmit {
+            path: Some(PathRef { session: self.id, path: path.id() }),
+            interface: route.interface,
+            local: route.local,
+            destination: route.remote,
+            urgent,
+        })
+    }
+}

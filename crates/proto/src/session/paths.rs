@@ -1,0 +1,134 @@
+//! The coming and going of paths, and what the session does when one changes.
+
+use std::net::SocketAddr;
+
+use smallvec::SmallVec;
+use units::{Duration, Instant};
+
+use super::Session;
+use crate::control::ControlPath;
+use crate::event::{Event, PathState};
+use crate::ids::{InterfaceId, PathId};
+use crate::limits;
+use crate::path::{Outcome, Path, PathSnapshot, Route};
+use crate::schedule::control_order;
+
+/// Says why a path was not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathError {
+    /// The session has as many paths as it may.
+    TooMany,
+    /// There is no such session (any more).
+    NoSession,
+}
+
+/// How long control waits for an acknowledgement while no path is believed to work.
+const PATIENCE_WITHOUT_PATH: Duration = Duration::from_millis(200);
+
+impl Session {
+    /// Opens a path from a local interface to the peer's address.
+    pub(crate) fn add_path(
+        &mut self,
+        now: Instant,
+        interface: InterfaceId,
+        remote: SocketAddr,
+    ) -> Result<PathId, PathError> {
+        if self.paths.len() >= limits::PATHS {
+            return Err(PathError::TooMany);
+        }
+        while self.path(PathId(self.next_path)).is_some() {
+            self.next_path = self.next_path.wrapping_add(1);
+        }
+        let id = PathId(self.next_path);
+        self.next_path = self.next_path.wrapping_add(1);
+        self.insert_path(now, id, Route { interface, local: None, remote });
+        Ok(id)
+    }
+
+    /// Gives up a path for good; the peer is told by another one.
+    pub(crate) fn remove_path(&mut self, now: Instant, id: PathId) {
+        self.close_path(now, id);
+        self.closed_paths.push(id);
+    }
+
+    /// Notes that the interface of a path is there or not.
+    pub(crate) fn set_present(&mut self, now: Instant, id: PathId, present: bool) {
+        if let Some(path) = self.path_mut(id) {
+            let outcome = path.set_present(now, present);
+            self.apply(now, id, outcome);
+        }
+        self.after_change(now);
+    }
+
+    pub(super) fn insert_path(&mut self, now: Instant, id: PathId, route: Route) {
+        let seed = self.rng.next_u64();
+        self.paths.push(Path::new(now, id, route, self.path_config, seed));
+        self.events.push_back(Event::PathAdded { path: id, remote: route.remote });
+        self.after_change(now);
+    }
+
+    pub(super) fn close_path(&mut self, now: Instant, id: PathId) {
+        if let Some(path) = self.path_mut(id) {
+            let outcome = path.close(now);
+            self.apply(now, id, outcome);
+            self.paths.retain(|path| path.id() != id);
+        }
+        self.after_change(now);
+    }
+
+    /// Passes on what an input or a timeout of a path has brought to its end.
+    pub(super) fn apply(&mut self, now: Instant, id: PathId, outcome: Outcome) {
+        if let Some((from, to)) = outcome.changed {
+            self.events.push_back(Event::PathChanged { path: id, from, to });
+        }
+        if outcome.moved
+            && let Some(path) = self.path(id)
+        {
+            self.events.push_back(Event::PathMoved { path: id, remote: path.route().remote });
+        }
+        if let Some(sample) = outcome.clock
+            && self.clock.on_sample(now, sample)
+        {
+            self.events.push_back(Event::ClockStepped);
+        }
+        for packet in &outcome.acked {
+            self.on_packet_acked(now, id, packet);
+        }
+        for packet in &outcome.lost {
+            self.on_packet_lost(now, id, packet);
+        }
+    }
+
+    /// Brings what depends on the paths up to date, and passes on what became ready.
+    pub(super) fn after_change(&mut self, now: Instant) {
+        self.now = now;
+        let snapshots = self.snapshots(now);
+        let order = control_order(&snapshots);
+        let find = |id: &PathId| snapshots.iter().find(|path| path.id == *id);
+        let paths: SmallVec<[ControlPath; 4]> = order
+            .iter()
+            .filter_map(find)
+            .map(|path| ControlPath { id: path.id, usable: is_usable(path) })
+            .collect();
+        let probe = snapshots.iter().filter(|path| is_usable(path)).map(|path| path.probe_timeout);
+        let probe = probe.min().unwrap_or(PATIENCE_WITHOUT_PATH);
+        self.outbox.set_paths(now, &paths, probe);
+        self.inbox.set_wait(probe);
+        if self.scheduler.replicates() {
+            let active = snapshots.iter().filter(|path| path.state == PathState::Active);
+            let replicas: SmallVec<[PathId; 4]> = active.map(|path| path.id).collect();
+            self.bulk.set_replicas(&replicas);
+        }
+        self.collect_outcomes();
+        self.collect_deliveries();
+    }
+
+    pub(super) fn snapshots(&self, now: Instant) -> SmallVec<[PathSnapshot; 4]> {
+        self.paths.iter().map(|path| path.snapshot(now)).collect()
+    }
+}
+
+/// Tells whether a copy of control that is sent on the path now may be expected to arrive.
+fn is_usable(path: &PathSnapshot) -> bool {
+    path.state == PathState::Active && !path.doubtful
+}
