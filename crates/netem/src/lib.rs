@@ -14,20 +14,28 @@
 
 mod clock;
 mod link;
+mod medium;
 mod net;
 mod scenario;
+mod trace;
+mod verdict_log;
 mod world;
 
 pub use clock::{CLOCK_ORIGIN, ClockModel, ClockStep, HostClock};
 pub use link::{
-    Delay, Delivery, DropCause, Link, LinkModel, LinkRate, LinkStats, LossModel, Outage,
-    OutageMode, QueueLimit, Verdict,
+    CsvLoss, Delay, Delivery, DropCause, Duplication, GilbertElliott, Jitter, JitterShape, Link,
+    LinkModel, LinkRate, LinkStats, LossModel, Outage, OutageMode, QueueLimit, Reordering,
+    SlotLoss, StateChange, Verdict,
 };
+pub use medium::MediumModel;
 pub use net::{Arrival, LinkEnd, Net};
 pub use scenario::{
-    Direction, HostModel, Interface, LinkPair, MAX_HOSTS, MAX_LINKS, Scenario, ScenarioError,
+    Broadcast, Direction, GroupModel, HostModel, Interface, LinkPair, MAX_HOSTS, MAX_LINKS,
+    Receiver, Scenario, ScenarioError,
 };
+pub use trace::{DeliveryTrace, OPPORTUNITY_BYTES, Series, SlotTrace, Table, TraceError};
 pub use units::{Duration, Instant, Rate, Rng};
+pub use verdict_log::{VERDICT_LOG_HEADER, VerdictRecord};
 pub use world::{
     Host, HostTransmit, Step, StepKind, TimerJitter, UDP_IP_OVERHEAD, World, WorldOptions,
     WorldStats,

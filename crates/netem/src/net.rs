@@ -1,18 +1,27 @@
 //! All links of a scenario: finds the link that a packet enters and asks it for its verdict.
 //!
-//! What links share is decided here; what one link does on its own is decided in `link/`.
+//! What links share is joined here: the medium on which they take turns, the receivers of one
+//! transmission, the channels and outages of a group. What one link does on its own is in `link/`.
+//!
+//! ```text
+//! packet → way (sender, perhaps on a medium) → one air per receiver → one verdict per receiver
+//! ```
 
-use crate::link::{Link, LinkStats, Verdict};
+use crate::link::{
+    Air, Calendar, Channel, LinkModel, LinkRate, LinkStats, Outage, Sender, StateChange, Verdict,
+};
+use crate::medium::Medium;
 use crate::scenario::{Direction, Scenario};
-use smallvec::{SmallVec, smallvec};
-use units::Instant;
+use crate::verdict_log::VerdictRecord;
+use smallvec::SmallVec;
+use units::{Instant, Rng};
 
 /// Names the end at which a packet enters a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkEnd {
-    /// The link's place in [`Scenario::links`].
+    /// The link's place in [`Scenario::links`], or behind them in [`Scenario::broadcasts`].
     pub link: usize,
-    /// The direction in which the packet travels.
+    /// The direction in which the packet travels; [`Direction::Up`] for a broadcast.
     pub direction: Direction,
 }
 
@@ -28,32 +37,72 @@ pub struct Arrival {
 /// The links of a scenario with their state.
 #[derive(Clone, Debug)]
 pub struct Net {
-    links: Vec<TwoWay>,
+    host_names: Vec<String>,
+    pairs: usize,
+    /// Up and down of each pair, then the broadcasts.
+    ways: Vec<Way>,
+    media: Vec<Medium>,
+    packets: u64,
 }
 
+/// One transmitter and those that hear it.
 #[derive(Clone, Debug)]
-struct TwoWay {
-    a: usize,
-    b: usize,
-    up: Link,
-    down: Link,
+struct Way {
+    name: String,
+    sender: Sender,
+    medium: Option<usize>,
+    ears: Vec<Ear>,
+}
+
+/// One that hears a transmitter.
+#[derive(Clone, Debug)]
+struct Ear {
+    host: usize,
+    air: Air,
+    stats: LinkStats,
 }
 
 impl Net {
     /// Makes the idle links of `scenario`; the same seed gives the same verdicts.
+    ///
+    /// # Panics
+    /// When a link names a group or medium that the scenario has not, a link with a medium has no
+    /// constant rate, or a group's channel changes per packet. Scenarios from TOML have none of it.
     pub fn new(scenario: &Scenario, seed: u64) -> Self {
-        let links = scenario.links.iter().map(|pair| TwoWay {
-            a: pair.a,
-            b: pair.b,
-            up: Link::new(&pair.up, seed, &format!("{}/up", pair.name)),
-            down: Link::new(&pair.down, seed, &format!("{}/down", pair.name)),
-        });
-        Self { links: links.collect() }
+        let builder = Builder { scenario, seed };
+        let mut ways = Vec::new();
+        for pair in &scenario.links {
+            for (direction, to, model) in
+                [(Direction::Up, pair.b, &pair.up), (Direction::Down, pair.a, &pair.down)]
+            {
+                let label = format!("{}/{}", pair.name, direction.name());
+                let ears = vec![builder.ear(to, model, &label)];
+                ways.push(builder.way(&pair.name, model, ears));
+            }
+        }
+        for broadcast in &scenario.broadcasts {
+            let ear = |receiver: &crate::scenario::Receiver| {
+                let host = &scenario.hosts[receiver.host].name;
+                let label = format!("{}/{host}", broadcast.name);
+                builder.ear(receiver.host, &receiver.model, &label)
+            };
+            let ears = broadcast.receivers.iter().map(ear).collect();
+            ways.push(builder.way(&broadcast.name, &broadcast.sender, ears));
+        }
+        Self {
+            host_names: scenario.hosts.iter().map(|host| host.name.clone()).collect(),
+            pairs: scenario.links.len(),
+            ways,
+            media: scenario.media.iter().map(Medium::new).collect(),
+            packets: 0,
+        }
     }
 
-    /// Decides the fate of a packet of `len` bytes (IP header included) that enters at `at`.
+    /// Decides the fate of a packet of `len` bytes (IP header included) that enters at `at`, for
+    /// each host that may receive it.
     ///
-    /// Packets are to come in the order of their entry.
+    /// Packets are to come in the order of their entry. Nobody receives what enters a broadcast at
+    /// a receiver's end.
     ///
     /// # Panics
     /// When the scenario has no such link.
@@ -63,23 +112,125 @@ impl Net {
         entry: LinkEnd,
         len: usize,
     ) -> SmallVec<[Arrival; 1]> {
-        let two_way = &mut self.links[entry.link];
-        let (host, link) = match entry.direction {
-            Direction::Up => (two_way.b, &mut two_way.up),
-            Direction::Down => (two_way.a, &mut two_way.down),
-        };
-        smallvec![Arrival { host, verdict: link.handle_packet(at, len) }]
+        self.packets += 1;
+        let Some(index) = self.way(entry) else { return SmallVec::new() };
+        let way = &mut self.ways[index];
+        let medium = way.medium.map(|medium| &mut self.media[medium]);
+        let departure = way.sender.admit(at, len, medium);
+        let mut arrivals = SmallVec::with_capacity(way.ears.len());
+        for ear in &mut way.ears {
+            let verdict = match departure {
+                Ok(departure) => ear.air.carry(departure, len),
+                Err(cause) => Verdict::dropped(cause),
+            };
+            ear.stats.count(len, &verdict);
+            way.sender.report(&mut ear.stats);
+            arrivals.push(Arrival { host: ear.host, verdict });
+        }
+        arrivals
     }
 
-    /// Returns what one direction of a link has done so far.
+    /// Returns what one direction of a link has done so far; of a broadcast, for its first
+    /// receiver.
     ///
     /// # Panics
     /// When the scenario has no such link.
     pub fn stats(&self, entry: LinkEnd) -> &LinkStats {
-        let two_way = &self.links[entry.link];
-        match entry.direction {
-            Direction::Up => two_way.up.stats(),
-            Direction::Down => two_way.down.stats(),
+        match self.receivers(entry).next() {
+            Some((_, stats)) => stats,
+            None => panic!("nobody receives what enters at {entry:?}"),
+        }
+    }
+
+    /// Returns each host that hears what enters at `entry`, with what the link has done for it.
+    pub fn receivers(&self, entry: LinkEnd) -> impl Iterator<Item = (usize, &LinkStats)> {
+        let way = self.way(entry).map(|index| &self.ways[index]);
+        way.into_iter().flat_map(|way| way.ears.iter().map(|ear| (ear.host, &ear.stats)))
+    }
+
+    /// Describes a verdict just given, for the log.
+    ///
+    /// # Panics
+    /// When the scenario has no such link or host.
+    pub fn record<'a>(
+        &'a self,
+        at: Instant,
+        entry: LinkEnd,
+        len: usize,
+        arrival: &'a Arrival,
+    ) -> VerdictRecord<'a> {
+        VerdictRecord {
+            number: self.packets,
+            at,
+            link: self.way(entry).map_or("", |index| &self.ways[index].name),
+            direction: entry.direction,
+            receiver: &self.host_names[arrival.host],
+            len,
+            verdict: &arrival.verdict,
+        }
+    }
+
+    fn way(&self, entry: LinkEnd) -> Option<usize> {
+        if entry.link < self.pairs {
+            return Some(entry.link * 2 + usize::from(entry.direction == Direction::Down));
+        }
+        let index = entry.link + self.pairs;
+        assert!(index < self.ways.len(), "the scenario has no link number {}", entry.link);
+        (entry.direction == Direction::Up).then_some(index)
+    }
+}
+
+/// Makes ways out of models and of what the scenario's groups and media add to them.
+struct Builder<'a> {
+    scenario: &'a Scenario,
+    seed: u64,
+}
+
+impl Builder<'_> {
+    fn way(&self, name: &str, model: &LinkModel, ears: Vec<Ear>) -> Way {
+        let holds = Calendar::of_holds(&self.outages(model));
+        let medium = model.medium.as_ref().map(|medium| self.medium(medium, model));
+        Way { name: name.to_owned(), sender: Sender::new(model, holds), medium, ears }
+    }
+
+    fn ear(&self, host: usize, model: &LinkModel, label: &str) -> Ear {
+        let drops = Calendar::of_drops(&self.outages(model));
+        let air = Air::new(model, drops, self.shared(model, label), self.seed, label);
+        Ear { host, air, stats: LinkStats::default() }
+    }
+
+    /// The outages of the link and of its groups.
+    fn outages(&self, model: &LinkModel) -> Vec<Outage> {
+        let groups = model.groups.iter().flat_map(|name| &self.group(name).outages);
+        model.outages.iter().chain(groups).copied().collect()
+    }
+
+    /// The channels of the link's groups: with the state of the group and the luck of the link.
+    fn shared(&self, model: &LinkModel, label: &str) -> Vec<Channel> {
+        let channel = |name: &String| {
+            let burst = self.group(name).burst.as_ref()?;
+            let over_time = matches!(burst.change, StateChange::OverTime { .. });
+            assert!(over_time, "group {name}: a shared channel changes over time");
+            let state = Rng::stream(self.seed, &format!("group {name}"));
+            let luck = Rng::stream(self.seed, &format!("{label}/group {name}"));
+            Some(Channel::new(burst, state, luck))
+        };
+        model.groups.iter().filter_map(channel).collect()
+    }
+
+    fn group(&self, name: &str) -> &crate::scenario::GroupModel {
+        match self.scenario.groups.iter().find(|group| group.name == name) {
+            Some(group) => group,
+            None => panic!("the scenario has no group {name}"),
+        }
+    }
+
+    fn medium(&self, name: &str, model: &LinkModel) -> usize {
+        let constant = matches!(model.rate, LinkRate::Constant(_));
+        assert!(constant, "a link on medium {name} needs a constant rate");
+        match self.scenario.media.iter().position(|medium| medium.name == name) {
+            Some(index) => index,
+            None => panic!("the scenario has no medium {name}"),
         }
     }
 }

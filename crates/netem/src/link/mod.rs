@@ -5,35 +5,44 @@
 //! is the business of [`Net`](crate::Net), which joins the same two halves in other ways.
 
 mod air;
+mod loss;
 mod model;
 mod outage;
 mod sender;
+mod transmitter;
 mod verdict;
 
 pub(crate) use air::Air;
-pub use model::{Delay, LinkModel, LinkRate, LossModel, Outage, OutageMode, QueueLimit};
+pub(crate) use loss::Channel;
+pub use model::{
+    CsvLoss, Delay, Duplication, GilbertElliott, Jitter, JitterShape, LinkModel, LinkRate,
+    LossModel, Outage, OutageMode, QueueLimit, Reordering, SlotLoss, StateChange,
+};
+pub(crate) use outage::Calendar;
 pub(crate) use sender::Sender;
 pub use verdict::{Delivery, DropCause, LinkStats, Verdict};
 
 use units::Instant;
 
-/// One direction of one link with its state.
+/// One direction of one link on its own, with its state.
 #[derive(Clone, Debug)]
 pub struct Link {
     sender: Sender,
     air: Air,
     stats: LinkStats,
-    latest: Instant,
 }
 
 impl Link {
     /// Makes an idle link; links with other labels draw independent random numbers.
+    ///
+    /// What the model shares with other links by name (groups, a medium) is left out: a
+    /// [`Net`](crate::Net) knows it.
     pub fn new(model: &LinkModel, seed: u64, label: &str) -> Self {
+        let drops = Calendar::of_drops(&model.outages);
         Self {
-            sender: Sender::new(model),
-            air: Air::new(model, seed, label),
+            sender: Sender::new(model, Calendar::of_holds(&model.outages)),
+            air: Air::new(model, drops, Vec::new(), seed, label),
             stats: LinkStats::default(),
-            latest: Instant::ZERO,
         }
     }
 
@@ -42,15 +51,12 @@ impl Link {
     /// Packets are to come in the order of their entry; one that is older than its predecessor is
     /// taken to have entered together with it.
     pub fn handle_packet(&mut self, at: Instant, len: usize) -> Verdict {
-        let at = at.max(self.latest);
-        self.latest = at;
-        let verdict = match self.sender.admit(at, len) {
-            Ok(departure) => self.air.carry(departure),
+        let verdict = match self.sender.admit(at, len, None) {
+            Ok(departure) => self.air.carry(departure, len),
             Err(cause) => Verdict::dropped(cause),
         };
         self.stats.count(len, &verdict);
-        self.stats.queue_packets_max = self.sender.packets_max();
-        self.stats.queue_bytes_max = self.sender.bytes_max();
+        self.sender.report(&mut self.stats);
         verdict
     }
 

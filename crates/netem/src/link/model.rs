@@ -2,6 +2,8 @@
 //!
 //! Nothing here has state or behaviour; [`Link`](crate::Link) gives it both.
 
+use crate::trace::{DeliveryTrace, Series, SlotTrace};
+use std::sync::Arc;
 use units::{Duration, Instant, Rate};
 
 /// Describes one direction of one link. The default is a perfect link: no delay, no limit of rate,
@@ -10,6 +12,11 @@ use units::{Duration, Instant, Rate};
 pub struct LinkModel {
     /// How long a packet travels after its last bit has left the transmitter.
     pub delay: Delay,
+    /// What is added to the delay at random.
+    pub jitter: Jitter,
+    /// True when no packet may arrive before one that was transmitted before it, whatever delay
+    /// and jitter say: it then arrives together with that one.
+    pub keep_order: bool,
     /// How fast the transmitter is.
     pub rate: LinkRate,
     /// How much may wait for the transmitter.
@@ -18,16 +25,33 @@ pub struct LinkModel {
     pub loss: LossModel,
     /// When the link does not work.
     pub outages: Vec<Outage>,
+    /// Which packets arrive twice.
+    pub duplication: Duplication,
+    /// Which packets are overtaken by later ones.
+    pub reordering: Reordering,
+    /// The probability that one bit of a copy arrives inverted.
+    pub corruption: f64,
+    /// The groups of the scenario whose losses and outages the link shares.
+    pub groups: Vec<String>,
+    /// The medium of the scenario on which the transmitter takes turns with others.
+    pub medium: Option<String>,
 }
 
 impl Default for LinkModel {
     fn default() -> Self {
         Self {
             delay: Delay::Fixed(Duration::ZERO),
+            jitter: Jitter::default(),
+            keep_order: true,
             rate: LinkRate::Unlimited,
             queue: QueueLimit::default(),
             loss: LossModel::default(),
             outages: Vec::new(),
+            duplication: Duplication::default(),
+            reordering: Reordering::default(),
+            corruption: 0.0,
+            groups: Vec::new(),
+            medium: None,
         }
     }
 }
@@ -37,6 +61,43 @@ impl Default for LinkModel {
 pub enum Delay {
     /// Always the same time.
     Fixed(Duration),
+    /// As in a delay file: one delay per interval, over and over.
+    File {
+        /// Where the file is.
+        path: String,
+        /// How long each line of it holds.
+        interval: Duration,
+        /// What it says.
+        series: Arc<Series<Duration>>,
+    },
+    /// As in a CSV table of times and delays, over and over.
+    Csv {
+        /// Where the file is.
+        path: String,
+        /// What it says.
+        series: Arc<Series<Duration>>,
+    },
+}
+
+/// Says what is added to the delay of each packet at random.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Jitter {
+    /// Which distribution it has.
+    pub shape: JitterShape,
+    /// How large it is; see [`JitterShape`]. Zero is no jitter.
+    pub size: Duration,
+}
+
+/// Names the distribution of jitter. A delay never becomes negative.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JitterShape {
+    /// Evenly between minus `size` and plus `size`.
+    #[default]
+    Uniform,
+    /// Normally distributed with the standard deviation `size` and mean zero.
+    Normal,
+    /// Exponentially distributed with the mean `size`: never less than the delay itself.
+    Exponential,
 }
 
 /// Says how fast a transmitter is.
@@ -46,6 +107,20 @@ pub enum LinkRate {
     Unlimited,
     /// Always the same rate.
     Constant(Rate),
+    /// As in a delivery trace in mahimahi's format, over and over.
+    Deliveries {
+        /// Where the file is.
+        path: String,
+        /// What it says.
+        trace: Arc<DeliveryTrace>,
+    },
+    /// As in a CSV table of times and rates, over and over.
+    Csv {
+        /// Where the file is.
+        path: String,
+        /// What it says.
+        series: Arc<Series<Rate>>,
+    },
 }
 
 /// Limits what may wait for the transmitter; the packet being transmitted does not wait.
@@ -74,6 +149,85 @@ impl Default for QueueLimit {
 pub struct LossModel {
     /// The probability that a packet is lost, whatever happened to the others.
     pub independent: f64,
+    /// Losses in bursts.
+    pub burst: Option<GilbertElliott>,
+    /// Losses as in a recorded string of slots.
+    pub slots: Option<SlotLoss>,
+    /// The probability of loss over time as in a CSV table.
+    pub csv: Option<CsvLoss>,
+}
+
+/// A channel that changes between a good and a bad state [Gilbert 1960, Elliott 1963].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GilbertElliott {
+    /// What makes the state change.
+    pub change: StateChange,
+    /// The probability that a packet is lost in the good state.
+    pub loss_good: f64,
+    /// The probability that a packet is lost in the bad state.
+    pub loss_bad: f64,
+}
+
+/// Says what makes a [`GilbertElliott`] channel change its state.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum StateChange {
+    /// Each packet, as in the papers: bursts are counted in packets, whatever the rate.
+    PerPacket {
+        /// The probability that the state goes from good to bad before a packet.
+        to_bad: f64,
+        /// The probability that the state goes from bad to good before a packet.
+        to_good: f64,
+    },
+    /// Time: bursts are as long as they are, whatever is sent. Both states last for exponentially
+    /// distributed times, never less than 10 µs.
+    OverTime {
+        /// The mean length of the good state.
+        good: Duration,
+        /// The mean length of the bad state.
+        bad: Duration,
+    },
+}
+
+impl GilbertElliott {
+    /// Returns the share of packets (or of the time) in the bad state in the long run.
+    pub fn bad_share(&self) -> f64 {
+        let (to_bad, to_good) = match self.change {
+            StateChange::PerPacket { to_bad, to_good } => (to_bad, to_good),
+            StateChange::OverTime { good, bad } => (bad.as_secs_f64(), good.as_secs_f64()),
+        };
+        if to_bad + to_good > 0.0 { to_bad / (to_bad + to_good) } else { 0.0 }
+    }
+
+    /// Returns the share of packets that is lost in the long run.
+    pub fn mean_loss(&self) -> f64 {
+        let bad = self.bad_share();
+        bad * self.loss_bad + (1.0 - bad) * self.loss_good
+    }
+}
+
+/// Losses as in a recorded string of slots.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SlotLoss {
+    /// Where the file is.
+    pub path: String,
+    /// What it says.
+    pub trace: Arc<SlotTrace>,
+    /// How long a slot lasts: the packet time of the recording.
+    pub slot: Duration,
+    /// Packets of at most so many bytes are not lost slot by slot: they pass where the link is
+    /// connected at all [FlowCode §IV]. Zero is none.
+    pub small_bytes: u64,
+    /// How far from a received slot the link counts as connected.
+    pub region: Duration,
+}
+
+/// The probability of loss over time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CsvLoss {
+    /// Where the file is.
+    pub path: String,
+    /// What it says.
+    pub series: Arc<Series<f64>>,
 }
 
 /// A time in which the link does not work.
@@ -97,4 +251,22 @@ pub enum OutageMode {
         /// Replaces the limit of the queue for packets that come in during the outage.
         queue: Option<QueueLimit>,
     },
+}
+
+/// Says which packets arrive twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Duplication {
+    /// The probability that a packet arrives twice.
+    pub probability: f64,
+    /// How much later the second copy arrives.
+    pub lag: Duration,
+}
+
+/// Says which packets are overtaken by later ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Reordering {
+    /// The probability that a packet is held back.
+    pub probability: f64,
+    /// For how long: packets transmitted within this time after it arrive before it.
+    pub lag: Duration,
 }

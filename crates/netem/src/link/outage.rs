@@ -68,6 +68,12 @@ impl Calendar {
         self.window(at).map_or(at, |window| window.end)
     }
 
+    /// Returns when the first outage after `at` begins; the end of time when there is none.
+    pub(crate) fn next_start(&self, at: Instant) -> Instant {
+        let index = self.windows.partition_point(|window| window.start <= at);
+        self.windows.get(index).map_or(Instant::from_nanos(u64::MAX), |window| window.start)
+    }
+
     /// Returns when work of `duration` that starts at `start` ends, if it rests during outages.
     pub(crate) fn finish(&self, start: Instant, duration: Duration) -> Instant {
         let mut end = start + duration;

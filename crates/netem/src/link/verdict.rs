@@ -49,6 +49,8 @@ pub enum DropCause {
     Queue,
     /// It was lost on the link.
     Loss,
+    /// It was lost by a channel that the link shares with others of its group.
+    SharedLoss,
     /// It was transmitted during an outage.
     Outage,
     /// The transmitter never gets to it: rate zero, or a hold without end.
@@ -57,13 +59,15 @@ pub enum DropCause {
 
 impl DropCause {
     /// All causes, in the order of [`LinkStats::dropped`].
-    pub const ALL: [Self; 4] = [Self::Queue, Self::Loss, Self::Outage, Self::NeverServed];
+    pub const ALL: [Self; 5] =
+        [Self::Queue, Self::Loss, Self::SharedLoss, Self::Outage, Self::NeverServed];
 
     /// Returns the word for logs and tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Queue => "queue",
             Self::Loss => "loss",
+            Self::SharedLoss => "shared_loss",
             Self::Outage => "outage",
             Self::NeverServed => "never_served",
         }

@@ -3,13 +3,16 @@
 //! `parse.rs` reads it from TOML; a test may as well write it down in Rust. The addresses of the
 //! hosts follow from the order of the links, so that world and emulator agree on them.
 
+mod keys;
 mod parse;
 mod section;
+mod write;
 
 pub use section::ScenarioError;
 
 use crate::clock::ClockModel;
-use crate::link::LinkModel;
+use crate::link::{GilbertElliott, LinkModel, Outage};
+use crate::medium::MediumModel;
 use std::net::Ipv4Addr;
 
 /// The most links of a scenario: each has a /24 network of its own in 10.77.0.0/16.
@@ -29,8 +32,14 @@ pub struct Scenario {
     pub seed: u64,
     /// The hosts.
     pub hosts: Vec<HostModel>,
-    /// The links, each between two hosts.
+    /// The links between two hosts each.
     pub links: Vec<LinkPair>,
+    /// The links from one host to several; they are numbered after those between two.
+    pub broadcasts: Vec<Broadcast>,
+    /// The media on which links take turns.
+    pub media: Vec<MediumModel>,
+    /// The groups of links that fail together.
+    pub groups: Vec<GroupModel>,
 }
 
 /// One emulated host.
@@ -55,6 +64,42 @@ pub struct LinkPair {
     pub up: LinkModel,
     /// From `b` to `a`.
     pub down: LinkModel,
+}
+
+/// A link from one host to several, which all hear the same transmission.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Broadcast {
+    /// What logs, figures and interfaces call it.
+    pub name: String,
+    /// The place of the sending host in [`Scenario::hosts`].
+    pub from: usize,
+    /// What they have in common: rate, queue, medium and the outages that hold.
+    pub sender: LinkModel,
+    /// The receivers.
+    pub receivers: Vec<Receiver>,
+}
+
+/// One receiver of a [`Broadcast`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Receiver {
+    /// Its place in [`Scenario::hosts`].
+    pub host: usize,
+    /// What happens between the transmitter and it: delay, loss and the outages that drop. What
+    /// belongs to the transmitter is not looked at.
+    pub model: LinkModel,
+}
+
+/// Links that fail together: all that name the group have these outages, and lose packets at the
+/// same times.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GroupModel {
+    /// What links call it.
+    pub name: String,
+    /// A channel whose state, changing over time, is the same for all links of the group; which
+    /// packets it loses in a state is each link's own luck.
+    pub burst: Option<GilbertElliott>,
+    /// When none of them works.
+    pub outages: Vec<Outage>,
 }
 
 /// The direction in which a packet travels over a link.
@@ -82,7 +127,7 @@ impl Direction {
 /// A host's end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// The link's place in [`Scenario::links`].
+    /// The link's place in [`Scenario::links`], or behind them in [`Scenario::broadcasts`].
     pub link: usize,
     /// The direction of what the host sends on it.
     pub sends: Direction,
@@ -93,7 +138,16 @@ pub struct Interface {
 impl Scenario {
     /// Makes a scenario without links that lasts `seconds`, for code that writes one down.
     pub fn new(name: &str, seconds: f64) -> Self {
-        Self { name: name.to_owned(), seconds, seed: 1, hosts: Vec::new(), links: Vec::new() }
+        Self {
+            name: name.to_owned(),
+            seconds,
+            seed: 1,
+            hosts: Vec::new(),
+            links: Vec::new(),
+            broadcasts: Vec::new(),
+            media: Vec::new(),
+            groups: Vec::new(),
+        }
     }
 
     /// Adds a link with the same model in both directions, and its hosts where they are new.
@@ -109,7 +163,26 @@ impl Scenario {
     /// # Errors
     /// What is wrong with the text, with file, line and key.
     pub fn from_toml(text: &str, file: &str) -> Result<Self, ScenarioError> {
-        parse::scenario(text, file)
+        let mut no_files = |path: &str| Err(format!("no way to read {path} was given"));
+        Self::from_toml_with(text, file, &mut no_files)
+    }
+
+    /// Reads a scenario; `read` returns the text of the trace file at a path as the scenario has
+    /// it, or what went wrong. Paths are meant relative to the scenario's own directory.
+    ///
+    /// # Errors
+    /// What is wrong with the text or with a trace file, with file, line and key.
+    pub fn from_toml_with(
+        text: &str,
+        file: &str,
+        read: &mut dyn FnMut(&str) -> Result<String, String>,
+    ) -> Result<Self, ScenarioError> {
+        parse::scenario(text, file, read)
+    }
+
+    /// Returns the scenario as TOML that reads back as the same scenario, for the record of a run.
+    pub fn to_toml(&self) -> String {
+        write::scenario(self)
     }
 
     /// Returns the place of the host called `name` in [`Scenario::hosts`].
@@ -120,7 +193,7 @@ impl Scenario {
     /// Returns the interfaces of a host, in the order of the links.
     ///
     /// Link number n has the network 10.77.n.0/24; its first host is number 1 in it, its second
-    /// host number 2.
+    /// host number 2. The receivers of a broadcast are numbers 2, 3 and so on; they receive only.
     pub fn interfaces(&self, host: usize) -> Vec<Interface> {
         let mut interfaces = Vec::new();
         for (link, pair) in self.links.iter().enumerate() {
@@ -132,7 +205,25 @@ impl Scenario {
                 interfaces.push(Interface { link, sends: Direction::Down, address });
             }
         }
+        for (index, broadcast) in self.broadcasts.iter().enumerate() {
+            let link = self.links.len() + index;
+            if broadcast.from == host {
+                interfaces.push(Interface { link, sends: Direction::Up, address: number(link, 1) });
+            }
+            if let Some(place) = broadcast.receivers.iter().position(|one| one.host == host) {
+                // There are at most as many receivers as a network has addresses.
+                let address = number(link, 2 + place as u8);
+                interfaces.push(Interface { link, sends: Direction::Down, address });
+            }
+        }
         interfaces
+    }
+
+    /// Returns the name of a link or broadcast by its number.
+    pub fn link_name(&self, link: usize) -> Option<&str> {
+        let broadcast = || self.broadcasts.get(link - self.links.len());
+        let pair = self.links.get(link).map(|pair| pair.name.as_str());
+        pair.or_else(|| broadcast().map(|broadcast| broadcast.name.as_str()))
     }
 
     fn host_or_new(&mut self, name: &str) -> usize {

@@ -1,19 +1,23 @@
-//! Reads a scenario from TOML: what each key means and which values it may have.
+//! Reads a scenario from TOML: which tables there are, and what makes a scenario consistent.
 //!
-//! `docs/scenarios.md` is the same for people. How keys are found and errors get their line is in
-//! `section.rs`.
+//! `docs/scenarios.md` is the same for people. The keys of one direction of a link are in
+//! `keys.rs`; how keys are found and errors get their line is in `section.rs`.
 
-use super::section::{ScenarioError, Section, Source};
-use super::{Direction, HostModel, LinkPair, MAX_HOSTS, MAX_LINKS, Scenario};
+use super::keys::{Keys, Read, gilbert_elliott, required};
+use super::section::{Section, Source};
+use super::{
+    Broadcast, Direction, GroupModel, HostModel, LinkPair, MAX_HOSTS, MAX_LINKS, Receiver, Scenario,
+};
 use crate::clock::{CLOCK_ORIGIN, ClockModel, ClockStep};
-use crate::link::{Delay, LinkModel, LinkRate, Outage, OutageMode, QueueLimit};
+use crate::link::{LinkModel, LinkRate, Outage, OutageMode};
+use crate::medium::MediumModel;
 use toml::de::DeTable;
-use units::Instant;
-
-type Read<T> = Result<T, ScenarioError>;
 
 /// The length of a run whose scenario does not say.
 const DEFAULT_SECONDS: f64 = 60.0;
+
+/// The longest run: a year. Beyond it, times would come near the end of `Instant`.
+const SECONDS_MAX: f64 = 365.0 * 86_400.0;
 
 /// The longest name: Linux gives an interface 15 characters, and links name interfaces.
 const NAME_MAX: usize = 15;
@@ -21,30 +25,42 @@ const NAME_MAX: usize = 15;
 /// Faster or slower clocks than this are no clocks (quartz: 100 ppm).
 const SKEW_PPM_MAX: f64 = 100_000.0;
 
-pub(super) fn scenario(text: &str, file: &str) -> Read<Scenario> {
+pub(super) fn scenario(
+    text: &str,
+    file: &str,
+    read: &mut dyn FnMut(&str) -> Result<String, String>,
+) -> Read<Scenario> {
     let source = Source { text, file };
     let table = DeTable::parse(text).map_err(|error| {
         let span = error.span().unwrap_or(0..0);
         source.error(&span, "", error.message().to_owned())
     })?;
     let mut root = Section::root(source, &table);
-    let mut scenario = Scenario::new("", 0.0);
-    scenario.name = match root.string("name")? {
-        Some(name) => name,
-        None => stem(file).to_owned(),
-    };
-    scenario.seconds = root.amount("seconds")?.unwrap_or(DEFAULT_SECONDS);
-    scenario.seed = root.count("seed")?.unwrap_or(1);
+    let mut scenario = head(&mut root, file)?;
     for section in root.tables("host")? {
         let host = host(section, &scenario)?;
         scenario.hosts.push(host);
     }
-    let declared = !scenario.hosts.is_empty();
-    for section in root.tables("link")? {
-        let pair = link(section, &mut scenario, declared)?;
-        scenario.links.push(pair);
+    for section in root.tables("medium")? {
+        let medium = medium(section, &scenario)?;
+        scenario.media.push(medium);
     }
-    if scenario.links.len() > MAX_LINKS {
+    let seconds = scenario.seconds;
+    let mut keys = Keys { read, groups: Vec::new(), media: Vec::new(), seconds };
+    for section in root.tables("group")? {
+        let group = group(section, &scenario, &mut keys)?;
+        scenario.groups.push(group);
+    }
+    keys.groups = scenario.groups.iter().map(|group| group.name.clone()).collect();
+    keys.media = scenario.media.iter().map(|medium| medium.name.clone()).collect();
+    let mut links = Links { declared: !scenario.hosts.is_empty(), keys, all: &mut scenario };
+    for section in root.tables("link")? {
+        links.pair(section)?;
+    }
+    for section in root.tables("broadcast")? {
+        links.broadcast(section)?;
+    }
+    if scenario.links.len() + scenario.broadcasts.len() > MAX_LINKS {
         return Err(root.error("link", format!("more than {MAX_LINKS} links")));
     }
     if scenario.hosts.len() > MAX_HOSTS {
@@ -54,31 +70,42 @@ pub(super) fn scenario(text: &str, file: &str) -> Read<Scenario> {
     Ok(scenario)
 }
 
+fn head(root: &mut Section<'_>, file: &str) -> Read<Scenario> {
+    let name = root.string("name")?.unwrap_or_else(|| stem(file).to_owned());
+    let seconds = root.amount("seconds")?.unwrap_or(DEFAULT_SECONDS);
+    if seconds > SECONDS_MAX {
+        return Err(root.error("seconds", "is longer than a year"));
+    }
+    let mut scenario = Scenario::new(&name, seconds);
+    scenario.seed = root.count("seed")?.unwrap_or(1);
+    Ok(scenario)
+}
+
 fn stem(file: &str) -> &str {
     let name = file.rsplit('/').next().unwrap_or(file);
     name.strip_suffix(".toml").unwrap_or(name)
 }
 
-fn name(section: &mut Section<'_>) -> Read<String> {
+fn name<'n>(section: &mut Section<'_>, mut taken: impl Iterator<Item = &'n str>) -> Read<String> {
     let name = section.required_string("name")?;
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(allowed) {
         let what = format!("must be 1 to {NAME_MAX} letters, digits, - or _, is {name:?}");
         return Err(section.error("name", what));
     }
+    if taken.any(|other| other == name) {
+        return Err(section.error("name", format!("there is another {name:?}")));
+    }
     section.call(&name);
     Ok(name)
 }
 
 fn host(mut section: Section<'_>, scenario: &Scenario) -> Read<HostModel> {
-    let name = name(&mut section)?;
-    if scenario.host(&name).is_some() {
-        return Err(section.error("name", "there is another host of this name"));
-    }
+    let name = name(&mut section, scenario.hosts.iter().map(|host| host.name.as_str()))?;
     let offset_ms = section.number("clock_offset_ms")?.unwrap_or(0.0);
     let origin_ms = CLOCK_ORIGIN.as_secs_f64() * 1e3;
-    if offset_ms < -origin_ms || offset_ms > 1e15 {
-        let what = format!("must be more than -{origin_ms} and less than 1e15, is {offset_ms}");
+    if offset_ms < -origin_ms || offset_ms > 1e12 {
+        let what = format!("must be from -{origin_ms} to 1e12, is {offset_ms}");
         return Err(section.error("clock_offset_ms", what));
     }
     let skew_ppm = section.number("clock_skew_ppm")?.unwrap_or(0.0);
@@ -97,8 +124,8 @@ fn host(mut section: Section<'_>, scenario: &Scenario) -> Read<HostModel> {
 }
 
 fn clock_step(mut section: Section<'_>) -> Read<ClockStep> {
-    let at = required(&section.instant("at_s")?, &section, "at_s")?;
-    let by_ms = required(&section.number("by_ms")?, &section, "by_ms")?;
+    let at = required(section.instant("at_s")?, &section, "at_s")?;
+    let by_ms = required(section.number("by_ms")?, &section, "by_ms")?;
     if by_ms.abs() > 1e12 {
         return Err(section.error("by_ms", "is longer than 30 years"));
     }
@@ -106,121 +133,146 @@ fn clock_step(mut section: Section<'_>) -> Read<ClockStep> {
     Ok(ClockStep { at, by_ns: (by_ms * 1e6).round() as i64 })
 }
 
-fn link(mut section: Section<'_>, scenario: &mut Scenario, declared: bool) -> Read<LinkPair> {
-    let name = name(&mut section)?;
-    if scenario.links.iter().any(|link| link.name == name) {
-        return Err(section.error("name", "there is another link of this name"));
-    }
-    let (a, b) = ends(&mut section, scenario, declared)?;
-    let mut common = LinkModel::default();
-    model(&mut section, &mut common)?;
-    let (mut up, mut down) = (common.clone(), common);
-    for (outage, direction) in outages(&mut section, true)? {
-        if direction != Some(Direction::Down) {
-            up.outages.push(outage);
-        }
-        if direction != Some(Direction::Up) {
-            down.outages.push(outage);
-        }
-    }
-    for (key, one_way) in [("up", &mut up), ("down", &mut down)] {
-        if let Some(mut section) = section.table(key)? {
-            model(&mut section, one_way)?;
-            let own = outages(&mut section, false)?;
-            one_way.outages.extend(own.into_iter().map(|(outage, _)| outage));
-            section.finish()?;
-        }
-    }
+fn medium(mut section: Section<'_>, scenario: &Scenario) -> Read<MediumModel> {
+    let name = name(&mut section, scenario.media.iter().map(|medium| medium.name.as_str()))?;
+    let gap = section.millis("gap_ms")?.unwrap_or_default();
     section.finish()?;
-    Ok(LinkPair { name, a, b, up, down })
+    Ok(MediumModel { name, gap })
 }
 
-fn ends(section: &mut Section<'_>, all: &mut Scenario, declared: bool) -> Read<(usize, usize)> {
-    let between = section.strings("between")?;
-    let Some([a, b]) = between.as_deref() else {
-        return Err(section.error("between", "must name two hosts, as in [\"drone\", \"station\"]"));
-    };
-    if a == b {
-        return Err(section.error("between", "names the same host twice"));
-    }
-    for host in [a, b] {
-        if declared && all.host(host).is_none() {
-            let known: Vec<_> = all.hosts.iter().map(|host| host.name.as_str()).collect();
-            let what = format!("no host {host:?}; there are {}", known.join(", "));
-            return Err(section.error("between", what));
+fn group(mut section: Section<'_>, scenario: &Scenario, keys: &mut Keys<'_>) -> Read<GroupModel> {
+    let name = name(&mut section, scenario.groups.iter().map(|group| group.name.as_str()))?;
+    let burst = section.table("burst_loss")?.map(|burst| gilbert_elliott(burst, true));
+    let outages = keys.outages(&mut section, false)?;
+    section.finish()?;
+    let outages = outages.into_iter().map(|(outage, _)| outage).collect();
+    Ok(GroupModel { name, burst: burst.transpose()?, outages })
+}
+
+/// Reads the links into a scenario whose other parts are there.
+struct Links<'a, 'r> {
+    /// True when the file declares its hosts: links may then name no others.
+    declared: bool,
+    keys: Keys<'r>,
+    all: &'a mut Scenario,
+}
+
+impl Links<'_, '_> {
+    fn pair(&mut self, mut section: Section<'_>) -> Read<()> {
+        let name = self.link_name(&mut section)?;
+        let (a, b) = self.ends(&mut section)?;
+        let mut common = LinkModel::default();
+        self.keys.sender(&mut section, &mut common)?;
+        self.keys.air(&mut section, &mut common)?;
+        let (mut up, mut down) = (common.clone(), common);
+        for (outage, direction) in self.keys.outages(&mut section, true)? {
+            if direction != Some(Direction::Down) {
+                up.outages.push(outage);
+            }
+            if direction != Some(Direction::Up) {
+                down.outages.push(outage);
+            }
         }
+        for (key, model) in [("up", &mut up), ("down", &mut down)] {
+            if let Some(mut section) = section.table(key)? {
+                self.keys.sender(&mut section, model)?;
+                self.keys.air(&mut section, model)?;
+                let own = self.keys.outages(&mut section, false)?;
+                model.outages.extend(own.into_iter().map(|(outage, _)| outage));
+                section.finish()?;
+            }
+            check_medium(&section, model)?;
+        }
+        section.finish()?;
+        self.all.links.push(LinkPair { name, a, b, up, down });
+        Ok(())
     }
-    Ok((all.host_or_new(a), all.host_or_new(b)))
+
+    fn broadcast(&mut self, mut section: Section<'_>) -> Read<()> {
+        let name = self.link_name(&mut section)?;
+        let from_name = section.required_string("from")?;
+        let from = self.host(&section, "from", &from_name)?;
+        let to = required(section.strings("to")?, &section, "to")?;
+        let mut common = LinkModel::default();
+        self.keys.sender(&mut section, &mut common)?;
+        self.keys.air(&mut section, &mut common)?;
+        let outages = self.keys.outages(&mut section, false)?;
+        common.outages.extend(outages.into_iter().map(|(outage, _)| outage));
+        check_medium(&section, &common)?;
+        let mut receivers: Vec<Receiver> = Vec::new();
+        for receiver in &to {
+            let host = self.host(&section, "to", receiver)?;
+            if host == from || receivers.iter().any(|other| other.host == host) {
+                return Err(section.error("to", format!("{receiver:?} is there twice")));
+            }
+            receivers.push(Receiver { host, model: common.clone() });
+        }
+        if receivers.is_empty() {
+            return Err(section.error("to", "must name at least one host"));
+        }
+        for own in section.tables("receiver")? {
+            self.receiver(own, &mut receivers)?;
+        }
+        section.finish()?;
+        self.all.broadcasts.push(Broadcast { name, from, sender: common, receivers });
+        Ok(())
+    }
+
+    /// Reads what one receiver of a broadcast has of its own.
+    fn receiver(&mut self, mut section: Section<'_>, receivers: &mut [Receiver]) -> Read<()> {
+        let name = section.required_string("host")?;
+        let host = self.all.host(&name);
+        let Some(receiver) = receivers.iter_mut().find(|one| Some(one.host) == host) else {
+            return Err(section.error("host", format!("{name:?} is not in \"to\"")));
+        };
+        self.keys.air(&mut section, &mut receiver.model)?;
+        let outages: Vec<Outage> =
+            self.keys.outages(&mut section, false)?.into_iter().map(|(outage, _)| outage).collect();
+        if outages.iter().any(|outage| outage.mode != OutageMode::Drop) {
+            return Err(section.error("outage", "only the whole broadcast can have mode \"hold\""));
+        }
+        receiver.model.outages.extend(outages);
+        section.finish()
+    }
+
+    fn link_name(&self, section: &mut Section<'_>) -> Read<String> {
+        let pairs = self.all.links.iter().map(|link| link.name.as_str());
+        name(section, pairs.chain(self.all.broadcasts.iter().map(|link| link.name.as_str())))
+    }
+
+    fn ends(&mut self, section: &mut Section<'_>) -> Read<(usize, usize)> {
+        let between = section.strings("between")?;
+        let Some([a, b]) = between.as_deref() else {
+            let what = "must name two hosts, as in [\"drone\", \"station\"]";
+            return Err(section.error("between", what));
+        };
+        if a == b {
+            return Err(section.error("between", "names the same host twice"));
+        }
+        Ok((self.host(section, "between", a)?, self.host(section, "between", b)?))
+    }
+
+    fn host(&mut self, section: &Section<'_>, key: &str, name: &str) -> Read<usize> {
+        if self.declared && self.all.host(name).is_none() {
+            let known: Vec<_> = self.all.hosts.iter().map(|host| host.name.as_str()).collect();
+            let what = format!("no host {name:?}; there are {}", known.join(", "));
+            return Err(section.error(key, what));
+        }
+        Ok(self.all.host_or_new(name))
+    }
 }
 
-/// Reads the keys that a link and each of its directions have in common into `model`.
-fn model(section: &mut Section<'_>, model: &mut LinkModel) -> Read<()> {
-    if let Some(delay) = section.millis("delay_ms")? {
-        model.delay = Delay::Fixed(delay);
-    }
-    if let Some(rate) = section.mbps("rate_mbps")? {
-        model.rate = LinkRate::Constant(rate);
-    }
-    if let Some(limit) = queue(section, "queue_packets", "queue_bytes")? {
-        model.queue = limit;
-    }
-    if let Some(loss) = section.probability("loss")? {
-        model.loss.independent = loss;
+fn check_medium(section: &Section<'_>, model: &LinkModel) -> Read<()> {
+    if model.medium.is_some() && !matches!(model.rate, LinkRate::Constant(_)) {
+        return Err(section.error("medium", "a link on a medium needs rate_mbps"));
     }
     Ok(())
-}
-
-/// Reads a queue limit; a limit that is given replaces the default one as a whole.
-fn queue(
-    section: &mut Section<'_>,
-    packets: &'static str,
-    bytes: &'static str,
-) -> Read<Option<QueueLimit>> {
-    let limit = QueueLimit { packets: section.count(packets)?, bytes: section.count(bytes)? };
-    Ok((limit != QueueLimit::UNLIMITED).then_some(limit))
-}
-
-fn outages(section: &mut Section<'_>, common: bool) -> Read<Vec<(Outage, Option<Direction>)>> {
-    let mut all = Vec::new();
-    for mut section in section.tables("outage")? {
-        let direction = if common { direction(&mut section)? } else { None };
-        let start: Instant = required(&section.instant("start_s")?, &section, "start_s")?;
-        let duration = required(&section.seconds("seconds")?, &section, "seconds")?;
-        let mode = match section.required_string("mode")?.as_str() {
-            "drop" => OutageMode::Drop,
-            "hold" => {
-                OutageMode::Hold { queue: queue(&mut section, "queue_packets", "queue_bytes")? }
-            }
-            other => {
-                let what = format!("must be \"drop\" or \"hold\", is {other:?}");
-                return Err(section.error("mode", what));
-            }
-        };
-        section.finish()?;
-        all.push((Outage { start, duration, mode }, direction));
-    }
-    Ok(all)
-}
-
-fn direction(section: &mut Section<'_>) -> Read<Option<Direction>> {
-    match section.string("direction")?.as_deref() {
-        None | Some("both") => Ok(None),
-        Some("up") => Ok(Some(Direction::Up)),
-        Some("down") => Ok(Some(Direction::Down)),
-        Some(other) => {
-            let what = format!("must be \"up\", \"down\" or \"both\", is {other:?}");
-            Err(section.error("direction", what))
-        }
-    }
-}
-
-fn required<T: Clone>(value: &Option<T>, section: &Section<'_>, key: &str) -> Read<T> {
-    value.clone().ok_or_else(|| section.error(key, "is missing"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::link::{Delay, QueueLimit};
     use units::{Duration, Rate};
 
     const BLACKOUT: &str = r#"

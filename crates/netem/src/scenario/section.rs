@@ -96,6 +96,15 @@ impl<'a> Section<'a> {
         Ok(())
     }
 
+    /// Returns an error when more than one of `keys` is there.
+    pub(super) fn exclusive(&self, keys: &[&str]) -> Read<()> {
+        let mut there = keys.iter().filter(|&&key| self.table.contains_key(key));
+        match (there.next(), there.next()) {
+            (Some(one), Some(other)) => Err(self.error(other, format!("not together with {one}"))),
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn has(&mut self, key: &'static str) -> bool {
         self.get(key).is_some()
     }
@@ -255,7 +264,11 @@ impl<'a> Section<'a> {
     }
 
     fn path_of(&self, key: &str) -> String {
-        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+        match (self.path.as_str(), key) {
+            ("", key) => key.to_owned(),
+            (path, "") => path.to_owned(),
+            (path, key) => format!("{path}.{key}"),
+        }
     }
 
     fn type_error(&self, key: &str, wanted: &str, found: &DeValue<'_>) -> ScenarioError {

@@ -1,0 +1,215 @@
+//! Which packets are lost on the way: four processes side by side, each with random numbers of its
+//! own.
+//!
+//! ```text
+//! independent     lost with probability p
+//! Gilbert–Elliott good ⇄ bad, lost with loss_good or loss_bad   [Gilbert 1960, Elliott 1963]
+//! slots           lost where the recording has a 0              [FlowCode §IV]
+//! CSV             lost with probability p(t)
+//! ```
+//!
+//! *Deviations:* the papers' channel changes state with each bit or packet; ours may also change
+//! with time, so that bursts have the length that was measured in seconds.
+
+use super::model::{CsvLoss, GilbertElliott, LossModel, SlotLoss, StateChange};
+use crate::trace::SlotTrace;
+use units::{Duration, Instant, Rng};
+
+/// All losses of one way through the air.
+#[derive(Clone, Debug)]
+pub(crate) struct Losses {
+    independent: f64,
+    independent_rng: Rng,
+    burst: Option<Channel>,
+    slots: Option<Slots>,
+    csv: Option<(CsvLoss, Rng)>,
+}
+
+impl Losses {
+    pub(crate) fn new(model: &LossModel, seed: u64, label: &str) -> Self {
+        let stream = |process: &str| Rng::stream(seed, &format!("{label}/{process}"));
+        Self {
+            independent: model.independent,
+            independent_rng: stream("loss"),
+            burst: model.burst.map(|burst| Channel::new(&burst, stream("burst"), stream("fade"))),
+            slots: model.slots.as_ref().map(Slots::new),
+            csv: model.csv.clone().map(|csv| (csv, stream("csv"))),
+        }
+    }
+
+    /// Decides whether a packet of `len` bytes that is transmitted at `at` is lost.
+    pub(crate) fn loses(&mut self, at: Instant, len: usize) -> bool {
+        // No short cut: each process draws for each packet, so that none disturbs another.
+        let mut lost = self.independent_rng.chance(self.independent);
+        if let Some(burst) = &mut self.burst {
+            lost |= burst.loses(at);
+        }
+        if let Some(slots) = &self.slots {
+            lost |= slots.loses(at, len as u64);
+        }
+        if let Some((csv, rng)) = &mut self.csv {
+            lost |= rng.unit() < csv.series.at(at);
+        }
+        lost
+    }
+}
+
+/// A Gilbert–Elliott channel with its state.
+#[derive(Clone, Debug)]
+pub(crate) struct Channel {
+    model: GilbertElliott,
+    bad: bool,
+    /// When the state ends, where time ends it.
+    until: Instant,
+    state_rng: Rng,
+    loss_rng: Rng,
+}
+
+/// The shortest time in a state, so that a channel cannot change without end at one instant.
+const STATE_MIN: Duration = Duration::from_micros(10);
+
+impl Channel {
+    /// Starts in either state, as often as the state lasts in the long run.
+    ///
+    /// Channels with the same `state_rng` are in the same state at every instant, if time changes
+    /// it.
+    pub(crate) fn new(model: &GilbertElliott, mut state_rng: Rng, loss_rng: Rng) -> Self {
+        let bad = state_rng.chance(model.bad_share());
+        let mut channel = Self { model: *model, bad, until: Instant::ZERO, state_rng, loss_rng };
+        channel.until = Instant::ZERO + channel.sojourn();
+        channel
+    }
+
+    /// Decides whether a packet that is transmitted at `at` is lost.
+    pub(crate) fn loses(&mut self, at: Instant) -> bool {
+        match self.model.change {
+            StateChange::PerPacket { to_bad, to_good } => {
+                let leaves = self.state_rng.unit() < if self.bad { to_good } else { to_bad };
+                self.bad ^= leaves;
+            }
+            StateChange::OverTime { .. } => {
+                while self.until <= at {
+                    self.bad = !self.bad;
+                    self.until = self.until + self.sojourn();
+                }
+            }
+        }
+        self.loss_rng.unit() < if self.bad { self.model.loss_bad } else { self.model.loss_good }
+    }
+
+    fn sojourn(&mut self) -> Duration {
+        let StateChange::OverTime { good, bad } = self.model.change else { return Duration::ZERO };
+        let mean = if self.bad { bad } else { good };
+        let nanos = self.state_rng.exponential(mean.as_nanos() as f64);
+        Duration::from_nanos(nanos as u64).max(STATE_MIN)
+    }
+}
+
+/// A recorded string of slots.
+#[derive(Clone, Debug)]
+struct Slots {
+    model: SlotLoss,
+    connected: SlotTrace,
+}
+
+impl Slots {
+    fn new(model: &SlotLoss) -> Self {
+        let slot = model.slot.as_nanos().max(1);
+        let reach = usize::try_from(model.region.as_nanos() / slot).unwrap_or(usize::MAX);
+        Self { model: model.clone(), connected: model.trace.regions(reach) }
+    }
+
+    fn loses(&self, at: Instant, len: u64) -> bool {
+        let slot = u64::try_from(self.model.slot.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let index = at.as_nanos() / slot;
+        let trace =
+            if len <= self.model.small_bytes { &self.connected } else { &*self.model.trace };
+        !trace.passes(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn fates(model: LossModel, packets: u64, spacing: Duration) -> Vec<bool> {
+        let mut losses = Losses::new(&model, 11, "l");
+        let mut at = Instant::ZERO;
+        let fate = |_| {
+            at += spacing;
+            losses.loses(at, 1_000)
+        };
+        (0..packets).map(fate).collect()
+    }
+
+    fn bursts(fates: &[bool]) -> Vec<usize> {
+        fates.split(|&lost| !lost).map(<[bool]>::len).filter(|&len| len > 0).collect()
+    }
+
+    fn mean(lengths: &[usize]) -> f64 {
+        lengths.iter().sum::<usize>() as f64 / lengths.len() as f64
+    }
+
+    #[test]
+    fn gilbert_per_packet_has_geometric_bursts_and_the_loss_of_its_stationary_state() {
+        let change = StateChange::PerPacket { to_bad: 0.01, to_good: 0.2 };
+        let channel = GilbertElliott { change, loss_good: 0.0, loss_bad: 1.0 };
+        let model = LossModel { burst: Some(channel), ..LossModel::default() };
+        let fates = fates(model, 1_000_000, Duration::from_millis(1));
+        let loss = fates.iter().filter(|&&lost| lost).count() as f64 / 1e6;
+        assert!((channel.mean_loss() - 0.01 / 0.21).abs() < 1e-12);
+        assert!((loss / channel.mean_loss() - 1.0).abs() < 0.05, "{loss}");
+        let lengths = bursts(&fates);
+        assert!((mean(&lengths) - 5.0).abs() < 0.2, "{}", mean(&lengths));
+        let long = lengths.iter().filter(|&&len| len > 10).count() as f64 / lengths.len() as f64;
+        assert!((long - 0.8_f64.powi(10)).abs() < 0.02, "{long}");
+    }
+
+    #[test]
+    fn elliott_loses_in_both_states() {
+        let change = StateChange::PerPacket { to_bad: 0.02, to_good: 0.08 };
+        let channel = GilbertElliott { change, loss_good: 0.01, loss_bad: 0.5 };
+        let model = LossModel { burst: Some(channel), ..LossModel::default() };
+        let fates = fates(model, 1_000_000, Duration::from_millis(1));
+        let loss = fates.iter().filter(|&&lost| lost).count() as f64 / 1e6;
+        assert!((loss - (0.2 * 0.5 + 0.8 * 0.01)).abs() < 0.005, "{loss}");
+    }
+
+    #[test]
+    fn bursts_over_time_do_not_depend_on_the_rate() {
+        let change = StateChange::OverTime {
+            good: Duration::from_millis(900),
+            bad: Duration::from_millis(100),
+        };
+        let burst = Some(GilbertElliott { change, loss_good: 0.0, loss_bad: 1.0 });
+        let model = LossModel { burst, ..LossModel::default() };
+        let fast = fates(model.clone(), 1_000_000, Duration::from_millis(1));
+        let slow = fates(model, 100_000, Duration::from_millis(10));
+        for (fast, slow) in fast.iter().skip(9).step_by(10).zip(&slow) {
+            assert_eq!(fast, slow);
+        }
+        let loss = fast.iter().filter(|&&lost| lost).count() as f64 / 1e6;
+        assert!((loss - 0.1).abs() < 0.015, "{loss}");
+        assert!((mean(&bursts(&fast)) - 100.0).abs() < 10.0);
+    }
+
+    #[test]
+    fn slots_lose_large_packets_and_spare_small_ones_where_connected() {
+        let model = SlotLoss {
+            path: String::new(),
+            trace: Arc::new(SlotTrace::parse("1011000000", "s").unwrap()),
+            slot: Duration::from_millis(10),
+            small_bytes: 100,
+            region: Duration::from_millis(10),
+        };
+        let slots = Some(model);
+        let mut losses = Losses::new(&LossModel { slots, ..LossModel::default() }, 1, "l");
+        let mut passes = |slot: u64, len| !losses.loses(Instant::from_millis(slot * 10 + 3), len);
+        let large: Vec<_> = (0..11).map(|slot| passes(slot, 1_500)).collect();
+        let small: Vec<_> = (0..11).map(|slot| passes(slot, 100)).collect();
+        let yes = |text: &str| text.chars().map(|c| c == '1').collect::<Vec<_>>();
+        assert_eq!(large, yes("10110000001"));
+        assert_eq!(small, yes("11111000011"));
+    }
+}

@@ -1,0 +1,225 @@
+//! A series: a value that holds from its time until that of the next one, over and over.
+//!
+//! Two forms of text: one value per line at a fixed interval, and a CSV table with a column of
+//! times. Delay, rate and probability of loss over time are all series.
+
+use super::table::Table;
+use super::{TraceError, telling_lines};
+use units::{Duration, Instant, Rate};
+
+/// A value over time in steps, over and over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series<T> {
+    /// When each value begins, in nanoseconds since the start of the series; the first at zero.
+    starts: Vec<u64>,
+    values: Vec<T>,
+    /// The length in nanoseconds; `None` when the only value holds for ever.
+    period: Option<u64>,
+}
+
+impl<T: Copy> Series<T> {
+    /// Returns how many values one round of the series has.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Returns false: a series has at least one value.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// Returns the length of one round; `None` when the only value holds for ever.
+    pub fn period(&self) -> Option<Duration> {
+        self.period.map(Duration::from_nanos)
+    }
+
+    /// Returns the values of one round in order.
+    pub fn values(&self) -> &[T] {
+        &self.values
+    }
+
+    /// Returns the value at `at`.
+    pub fn at(&self, at: Instant) -> T {
+        self.at_with_end(at).0
+    }
+
+    /// Returns the value at `at`, and when the next one begins.
+    pub(crate) fn at_with_end(&self, at: Instant) -> (T, Instant) {
+        let Some(period) = self.period else { return (self.values[0], END) };
+        let round_start = at.as_nanos() / period * period;
+        let within = at.as_nanos() - round_start;
+        // The first value starts at zero, so at least one start is not after `within`.
+        let place = self.starts.partition_point(|&start| start <= within) - 1;
+        let end = self.starts.get(place + 1).copied().unwrap_or(period);
+        (self.values[place], Instant::from_nanos(round_start.saturating_add(end)))
+    }
+
+    /// Joins times in seconds with values. The first value counts from zero, whatever its time; the
+    /// last one lasts as long as the one before it.
+    fn from_times(times: &[(usize, f64)], values: Vec<T>, file: &str) -> Result<Self, TraceError> {
+        let origin = times.first().map_or(0.0, |&(_, time)| time);
+        let mut starts: Vec<u64> = Vec::with_capacity(times.len());
+        for &(line, time) in times {
+            let since = time - origin;
+            if !(0.0..LENGTH_MAX_S).contains(&since) {
+                return Err(TraceError::new(file, line, "time is before the first or too far on"));
+            }
+            let start = (since * 1e9).round() as u64;
+            if starts.last().is_some_and(|&last| start <= last) {
+                return Err(TraceError::new(file, line, "time is not after the one before it"));
+            }
+            starts.push(start);
+        }
+        let period = match starts[..] {
+            [] => return Err(TraceError::new(file, 1, "needs at least one value")),
+            [_] => None,
+            [.., before, last] => Some(last + (last - before)),
+        };
+        Ok(Self { starts, values, period })
+    }
+}
+
+impl Series<Duration> {
+    /// Reads a delay file: one one-way delay in milliseconds per line, each for `interval`.
+    ///
+    /// # Errors
+    /// A line that is no number of milliseconds from 0; no line at all; an interval of zero.
+    pub fn delays(text: &str, file: &str, interval: Duration) -> Result<Self, TraceError> {
+        if interval.is_zero() {
+            return Err(TraceError::new(file, 1, "the interval of a delay file must not be zero"));
+        }
+        let mut values = Vec::new();
+        for (line, entry) in telling_lines(text) {
+            let ms: Option<f64> = entry.parse().ok();
+            let delay = ms.and_then(|ms| duration(ms / 1e3)).ok_or_else(|| {
+                TraceError::new(file, line, format!("must be milliseconds, is {entry:?}"))
+            })?;
+            values.push(delay);
+        }
+        if values.is_empty() {
+            return Err(TraceError::new(file, 1, "needs at least one value"));
+        }
+        let interval = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
+        let starts: Vec<u64> =
+            (0..values.len() as u64).map(|index| index.saturating_mul(interval)).collect();
+        let period = (values.len() as u64).saturating_mul(interval);
+        Ok(Self { starts, values, period: Some(period) })
+    }
+
+    /// Reads the columns `time_s` and `delay_ms` of a CSV table.
+    ///
+    /// # Errors
+    /// A missing column; a field that is no time; times out of order.
+    pub fn delays_csv(text: &str, file: &str) -> Result<Self, TraceError> {
+        columns(text, file, "delay_ms", "milliseconds from 0", |ms| duration(ms / 1e3))
+    }
+}
+
+impl Series<Rate> {
+    /// Reads the columns `time_s` and `rate_mbps` of a CSV table; 0 is a stretch without bandwidth.
+    ///
+    /// # Errors
+    /// A missing column; a field that is no rate; times out of order; no rate above zero.
+    pub fn rates_csv(text: &str, file: &str) -> Result<Self, TraceError> {
+        let rate = |mbps: f64| {
+            (0.0..1e6).contains(&mbps).then(|| Rate::from_bps((mbps * 1e6).round() as u64))
+        };
+        let series = columns(text, file, "rate_mbps", "Mbit/s from 0", rate)?;
+        if series.values.iter().all(|&rate| rate == Rate::ZERO) {
+            return Err(TraceError::new(file, 1, "rate_mbps is 0 in every line"));
+        }
+        Ok(series)
+    }
+}
+
+impl Series<f64> {
+    /// Reads the columns `time_s` and `loss` of a CSV table.
+    ///
+    /// # Errors
+    /// A missing column; a field that is no probability; times out of order.
+    pub fn losses_csv(text: &str, file: &str) -> Result<Self, TraceError> {
+        let probability = |p: f64| (0.0..=1.0).contains(&p).then_some(p);
+        columns(text, file, "loss", "a probability from 0 to 1", probability)
+    }
+}
+
+fn columns<T: Copy>(
+    text: &str,
+    file: &str,
+    column: &str,
+    wanted: &str,
+    convert: impl Fn(f64) -> Option<T>,
+) -> Result<Series<T>, TraceError> {
+    let table = Table::from_csv(text, file)?;
+    let times = table.numbers("time_s")?;
+    let mut values = Vec::with_capacity(times.len());
+    for (line, number) in table.numbers(column)? {
+        let value = convert(number).ok_or_else(|| {
+            TraceError::new(file, line, format!("{column} must be {wanted}, is {number}"))
+        })?;
+        values.push(value);
+    }
+    Series::from_times(&times, values, file)
+}
+
+fn duration(seconds: f64) -> Option<Duration> {
+    let nanos = (0.0..LENGTH_MAX_S).contains(&seconds).then(|| (seconds * 1e9).round() as u64)?;
+    Some(Duration::from_nanos(nanos))
+}
+
+/// Thirty years in seconds.
+const LENGTH_MAX_S: f64 = 30.0 * 365.0 * 86_400.0;
+
+const END: Instant = Instant::from_nanos(u64::MAX);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn a_delay_file_holds_each_value_for_its_interval_and_loops() {
+        let delays = Series::delays("10\n20.5\n\n# more\n30\n", "d", ms(100)).unwrap();
+        let at = |t| delays.at(Instant::from_millis(t)).as_micros();
+        assert_eq!(
+            [at(0), at(99), at(100), at(299), at(300)],
+            [10_000, 10_000, 20_500, 30_000, 10_000]
+        );
+        assert_eq!(delays.period(), Some(ms(300)));
+    }
+
+    #[test]
+    fn a_csv_series_starts_at_its_first_time_and_its_last_value_lasts_as_long_as_the_one_before() {
+        let text = "time_s,rate_mbps,note\n100,8,start\n101,0,gap\n103,4,end\n";
+        let rates = Series::rates_csv(text, "r.csv").unwrap();
+        let at = |t| rates.at_with_end(Instant::from_millis(t));
+        assert_eq!(at(999), (Rate::from_mbps(8.0), Instant::from_millis(1_000)));
+        assert_eq!(at(1_000), (Rate::ZERO, Instant::from_millis(3_000)));
+        assert_eq!(at(4_999), (Rate::from_mbps(4.0), Instant::from_millis(5_000)));
+        assert_eq!(at(5_000), (Rate::from_mbps(8.0), Instant::from_millis(6_000)));
+    }
+
+    #[test]
+    fn a_single_value_holds_for_ever() {
+        let losses = Series::losses_csv("time_s,loss\n0,0.25\n", "l.csv").unwrap();
+        assert_eq!(losses.at(Instant::from_millis(1 << 40)), 0.25);
+        assert_eq!(losses.period(), None);
+    }
+
+    #[test]
+    fn errors_name_line_and_column() {
+        let text = |error: TraceError| error.to_string();
+        let delays = |input| text(Series::delays(input, "d", ms(1)).unwrap_err());
+        assert_eq!(delays("1\n-2"), "d:2: must be milliseconds, is \"-2\"");
+        assert_eq!(delays(""), "d:1: needs at least one value");
+        let losses = |input| text(Series::losses_csv(input, "l").unwrap_err());
+        assert_eq!(losses("time_s,loss\n0,2"), "l:2: loss must be a probability from 0 to 1, is 2");
+        assert_eq!(losses("time_s,loss\n0,1\n0,1"), "l:3: time is not after the one before it");
+        assert_eq!(losses("time_s,los\n0,1"), "l:1: no column loss; there are time_s, los");
+        let rates = |input| text(Series::rates_csv(input, "r").unwrap_err());
+        assert_eq!(rates("time_s,rate_mbps\n0,0\n1,0"), "r:1: rate_mbps is 0 in every line");
+    }
+}
