@@ -113,18 +113,6 @@ impl AsFd for Listener {
     }
 }
 
-/// Splits a datagram into its messages, each with its sequence number.
-fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u32, Message<'_>)> {
-    std::iter::from_fn(move || {
-        let length = u32_at(bytes, 0)? as usize;
-        let sequence = u32_at(bytes, 8)?;
-        let kind = u16::from_ne_bytes(bytes.get(4..6)?.try_into().ok()?);
-        let body = bytes.get(HEADER..length)?;
-        bytes = bytes.get(aligned(length)..).unwrap_or_default();
-        Some((sequence, Message { kind, body }))
-    })
-}
-
 /// Splits the attributes of a message into their types and values.
 pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
@@ -139,6 +127,18 @@ pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
 /// Reads a number in the host's byte order.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+/// Splits a datagram into its messages, each with its sequence number.
+fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u32, Message<'_>)> {
+    std::iter::from_fn(move || {
+        let length = u32_at(bytes, 0)? as usize;
+        let sequence = u32_at(bytes, 8)?;
+        let kind = u16::from_ne_bytes(bytes.get(4..6)?.try_into().ok()?);
+        let body = bytes.get(HEADER..length)?;
+        bytes = bytes.get(aligned(length)..).unwrap_or_default();
+        Some((sequence, Message { kind, body }))
+    })
 }
 
 fn error_of(body: &[u8]) -> io::Result<()> {

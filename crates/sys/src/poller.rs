@@ -37,6 +37,8 @@ pub struct Ready {
     pub readable: bool,
     /// There is room for output.
     pub writable: bool,
+    /// The other end hung up, or the device is gone.
+    pub gone: bool,
 }
 
 /// Waits for descriptors and for an instant of [`crate::clock::now`].
@@ -125,6 +127,7 @@ impl Poller {
                 token,
                 readable: gone || flags.contains(epoll::EventFlags::IN),
                 writable: flags.contains(epoll::EventFlags::OUT),
+                gone,
             });
         }
         // Setting the timer anew clears its readiness: nothing needs to be read.
@@ -187,11 +190,11 @@ mod tests {
         near.write_all(b"x").unwrap();
         for _ in 0..2 {
             poller.wait(now(), None, &mut ready).unwrap();
-            assert_eq!(ready, [Ready { token: 7, readable: true, writable: false }]);
+            assert_eq!(ready, [Ready { token: 7, readable: true, writable: false, gone: false }]);
         }
         poller.modify(&far, 8, Interest::ReadWrite).unwrap();
         poller.wait(now(), None, &mut ready).unwrap();
-        assert_eq!(ready, [Ready { token: 8, readable: true, writable: true }]);
+        assert_eq!(ready, [Ready { token: 8, readable: true, writable: true, gone: false }]);
         poller.remove(&far).unwrap();
         poller.wait(now(), Some(now()), &mut ready).unwrap();
         assert!(ready.is_empty());

@@ -3,11 +3,14 @@
 //! What waits in the driver can no longer be overtaken, and at 57,600 baud its 4 kB are 0.7 s: so
 //! the writer asks how much waits there ([`Serial::queued`]) and keeps the rest to itself.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{
     ControlModes, OptionalActions, QueueSelector, SpecialCodeIndex, tcflush, tcgetattr, tcsetattr,
 };
@@ -80,36 +83,80 @@ impl AsFd for Serial {
     }
 }
 
+/// Stands in for a serial port: what is written to its device is read here, and the other way.
+#[derive(Debug)]
+pub struct PseudoTerminal {
+    master: OwnedFd,
+    device: PathBuf,
+}
+
+impl PseudoTerminal {
+    /// Makes a pair of ends.
+    ///
+    /// # Errors
+    /// Those of `openpt`: no more pseudo-terminals, or none at all.
+    pub fn open() -> io::Result<Self> {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = openpt(flags)?;
+        grantpt(&master)?;
+        unlockpt(&master)?;
+        let device = ptsname(&master, Vec::new())?;
+        let device = PathBuf::from(OsStr::from_bytes(device.as_bytes()));
+        Ok(Self { master, device })
+    }
+
+    /// Returns the name of the device that a program opens.
+    pub fn device(&self) -> &Path {
+        &self.device
+    }
+
+    /// Reads what was written to the device; waits for the first byte.
+    ///
+    /// # Errors
+    /// Those of `read`; nobody has the device open when it fails.
+    pub fn read(&self) -> io::Result<Vec<u8>> {
+        let mut buffer = vec![0; 4_096];
+        let length = rustix::io::read(&self.master, &mut buffer)?;
+        buffer.truncate(length);
+        Ok(buffer)
+    }
+
+    /// Writes what is read from the device.
+    ///
+    /// # Errors
+    /// Those of `write`.
+    pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::io::write(&self.master, bytes)?)
+    }
+}
+
+impl AsFd for PseudoTerminal {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.master.as_fd()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::os::unix::ffi::OsStrExt;
-
-    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-
     use super::*;
 
     #[test]
     fn bytes_pass_unaltered_over_a_pseudo_terminal() {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&master).unwrap();
-        unlockpt(&master).unwrap();
-        let name = ptsname(&master, Vec::new()).unwrap();
-        let path = Path::new(std::ffi::OsStr::from_bytes(name.as_bytes()));
-        let port = Serial::open(path, 57_600).unwrap();
+        let line = PseudoTerminal::open().unwrap();
+        let port = Serial::open(line.device(), 57_600).unwrap();
 
         // Every byte value: a line discipline that is not raw would eat or change some.
         let all: Vec<u8> = (0..=255).collect();
         assert_eq!(port.write(&all).unwrap(), 256);
-        let mut buffer = [0_u8; 512];
-        let count = rustix::io::read(&master, &mut buffer).unwrap();
-        assert_eq!(&buffer[..count], all);
+        assert_eq!(line.read().unwrap(), all);
 
+        let mut buffer = [0_u8; 512];
         assert_eq!(port.read(&mut buffer).unwrap(), None);
-        rustix::io::write(&master, &all).unwrap();
+        line.write(&all).unwrap();
         let count = port.read(&mut buffer).unwrap().unwrap();
         assert_eq!(&buffer[..count], all);
 
-        drop(master);
+        drop(line);
         assert!(port.write(b"x").is_err());
     }
 

@@ -1,10 +1,11 @@
 //! How sessions treat their traffic: `[transport]` and `[selector]`.
 
-use crate::pending::{CongestionKind, SchedulerKind, SessionConfig};
 use proto::Duration;
 use proto::select::{InspectedPorts, Policy, PolicyTable, SelectorConfig, message_id};
+use proto::{CongestionKind, SchedulerKind};
 
 use super::reader::Section;
+use crate::pending::SessionConfig;
 
 /// The code point of expedited forwarding: Wi-Fi puts it into its voice queue.
 const EXPEDITED_FORWARDING: u8 = 46;

@@ -1,0 +1,226 @@
+//! TCP endpoints: a server of MAVLink streams for a few clients.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+
+use sys::poller::{Interest, Poller, Ready};
+
+use super::Tokens;
+use crate::pending::FrameStream;
+
+/// Clients of one server; one more is turned away.
+const CLIENTS: usize = 8;
+/// Bytes that wait for a client that does not keep up; frames beyond are dropped, whole.
+const WAITING: usize = 65_536;
+/// Bytes read from a client at a time, so that a flood leaves room for the links.
+const AT_A_TIME: usize = 16_384;
+
+/// A TCP endpoint's listener and its clients.
+pub(super) struct TcpPort {
+    listener: TcpListener,
+    clients: [Option<TcpClient>; CLIENTS],
+    tokens: Tokens,
+}
+
+struct TcpClient {
+    stream: TcpStream,
+    frames: FrameStream,
+    waiting: Vec<u8>,
+}
+
+impl TcpPort {
+    /// Listens.
+    pub(super) fn open(address: SocketAddr, tokens: Tokens, poller: &Poller) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        poller.add(&listener, tokens.token(CLIENTS), Interest::Read)?;
+        Ok(Self { listener, clients: Default::default(), tokens })
+    }
+
+    pub(super) fn clients(&self) -> usize {
+        self.clients.iter().flatten().count()
+    }
+
+    pub(super) fn handle_ready(
+        &mut self,
+        part: usize,
+        ready: Ready,
+        poller: &Poller,
+        take: &mut dyn FnMut(&[u8]),
+    ) {
+        if part == CLIENTS {
+            self.accept(poller);
+            return;
+        }
+        let Some(Some(client)) = self.clients.get_mut(part) else { return };
+        let mut alive = true;
+        if ready.readable {
+            alive = client.read(take);
+        }
+        if alive && ready.writable {
+            alive = client.flush(self.tokens.token(part), poller);
+        }
+        if !alive {
+            self.clients[part] = None;
+        }
+    }
+
+    /// Returns whether anybody was given the frame.
+    pub(super) fn deliver(&mut self, frame: &[u8], poller: &Poller) -> bool {
+        let mut given = false;
+        for (part, place) in self.clients.iter_mut().enumerate() {
+            let Some(client) = place else { continue };
+            if client.waiting.len() + frame.len() > WAITING {
+                continue;
+            }
+            client.waiting.extend_from_slice(frame);
+            if client.flush(self.tokens.token(part), poller) {
+                given = true;
+            } else {
+                *place = None;
+            }
+        }
+        given
+    }
+
+    fn accept(&mut self, poller: &Poller) {
+        let Ok((stream, _)) = self.listener.accept() else { return };
+        let Some(part) = self.clients.iter().position(Option::is_none) else { return };
+        let opened = stream
+            .set_nonblocking(true)
+            .and_then(|()| stream.set_nodelay(true))
+            .and_then(|()| poller.add(&stream, self.tokens.token(part), Interest::Read));
+        if opened.is_ok() {
+            let (frames, waiting) = (FrameStream::default(), Vec::new());
+            self.clients[part] = Some(TcpClient { stream, frames, waiting });
+        }
+    }
+}
+
+impl TcpClient {
+    /// Returns whether the connection stands.
+    fn read(&mut self, take: &mut dyn FnMut(&[u8])) -> bool {
+        let mut buffer = [0; AT_A_TIME];
+        match self.stream.read(&mut buffer) {
+            Ok(0) => false,
+            Ok(length) => {
+                self.frames.push(&buffer[..length], take);
+                true
+            }
+            Err(error) => passing(&error),
+        }
+    }
+
+    /// Writes what waits; returns whether the connection stands.
+    fn flush(&mut self, token: u64, poller: &Poller) -> bool {
+        while !self.waiting.is_empty() {
+            match self.stream.write(&self.waiting) {
+                Ok(0) => return false,
+                Ok(length) => drop(self.waiting.drain(..length)),
+                Err(error) if passing(&error) => {
+                    return poller.modify(&self.stream, token, Interest::ReadWrite).is_ok();
+                }
+                Err(_) => return false,
+            }
+        }
+        poller.modify(&self.stream, token, Interest::Read).is_ok()
+    }
+}
+
+fn passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::{Duration, Instant};
+
+    use super::*;
+
+    /// A v2 frame with an empty payload; nobody checks its checksum on the way.
+    const FRAME: [u8; 12] = [0xFD, 0, 0, 0, 7, 1, 1, 0, 0, 0, 0x12, 0x34];
+
+    struct Server {
+        port: TcpPort,
+        poller: Poller,
+        taken: Vec<Vec<u8>>,
+    }
+
+    impl Server {
+        fn new() -> (Self, SocketAddr) {
+            let poller = Poller::new().unwrap();
+            let port = TcpPort::open("127.0.0.1:0".parse().unwrap(), Tokens(0), &poller).unwrap();
+            let address = port.listener.local_addr().unwrap();
+            (Self { port, poller, taken: Vec::new() }, address)
+        }
+
+        /// Handles what is ready until `done`, for two seconds at most.
+        fn run_until(&mut self, done: impl Fn(&Self) -> bool) {
+            let mut ready = Vec::new();
+            for _ in 0..200 {
+                if done(self) {
+                    return;
+                }
+                let now = sys::clock::now();
+                let deadline: Instant = now + Duration::from_millis(10);
+                self.poller.wait(now, Some(deadline), &mut ready).unwrap();
+                for &event in &ready {
+                    let taken = &mut self.taken;
+                    let mut take = |bytes: &[u8]| taken.push(bytes.to_vec());
+                    self.port.handle_ready(event.token as usize, event, &self.poller, &mut take);
+                }
+            }
+            panic!("did not happen");
+        }
+    }
+
+    #[test]
+    fn frames_are_found_in_a_stream_that_is_cut_anywhere() {
+        let (mut server, address) = Server::new();
+        let mut client = TcpStream::connect(address).unwrap();
+        server.run_until(|server| server.port.clients() == 1);
+        let bytes = [&b"noise"[..], &FRAME, &FRAME].concat();
+        for piece in bytes.chunks(5) {
+            client.write_all(piece).unwrap();
+            client.flush().unwrap();
+        }
+        server.run_until(|server| server.taken.len() == 2);
+        assert_eq!(server.taken, [FRAME, FRAME]);
+
+        assert!(server.port.deliver(&FRAME, &server.poller));
+        let mut buffer = [0; 12];
+        client.read_exact(&mut buffer).unwrap();
+        assert_eq!(buffer, FRAME);
+        drop(client);
+        server.run_until(|server| server.port.clients() == 0);
+        assert!(!server.port.deliver(&FRAME, &server.poller));
+    }
+
+    #[test]
+    fn clients_and_what_waits_for_them_are_bounded() {
+        let (mut server, address) = Server::new();
+        let mut streams: Vec<_> =
+            (0..=CLIENTS).map(|_| TcpStream::connect(address).unwrap()).collect();
+        server.run_until(|server| server.port.clients() == CLIENTS);
+        for stream in &mut streams {
+            stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        }
+        // The one too many is turned away: its stream ends.
+        server.run_until(|_| true);
+        let mut ended = false;
+        for _ in 0..20 {
+            server.port.accept(&server.poller);
+            let last = streams.last_mut().unwrap();
+            ended |= last.read(&mut [0; 1]).is_ok_and(|length| length == 0);
+        }
+        assert!(ended);
+        // Nobody reads: frames are dropped in the end, and none is cut.
+        for _ in 0..600_000 {
+            if !server.port.deliver(&FRAME, &server.poller) {
+                break;
+            }
+        }
+        let client = server.port.clients[0].as_ref().unwrap();
+        assert!(client.waiting.len() <= WAITING);
+    }
+}

@@ -1,0 +1,225 @@
+//! UDP endpoints: a server that answers whoever speaks to it, a client that speaks to one address.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+
+use proto::{Duration, Instant};
+use sys::poller::{Interest, Poller};
+
+use super::{RETRY, Tokens};
+
+/// Clients of one server; the one that was silent for longest makes room.
+const CLIENTS: usize = 8;
+/// A client that has been silent for longer is forgotten, unless it is the only one: ground
+/// stations send a heartbeat every second.
+const SILENCE: Duration = Duration::from_secs(30);
+/// Datagrams read at a time, so that a flood leaves room for the links.
+const AT_A_TIME: usize = 64;
+/// The largest UDP payload.
+const LARGEST: usize = 65_535;
+
+/// A UDP endpoint's socket, and whom it speaks to.
+pub(super) struct UdpPort {
+    socket: Option<UdpSocket>,
+    /// The one address of a client; a server has none.
+    remote: Option<SocketAddr>,
+    clients: Vec<Client>,
+    tokens: Tokens,
+    retry: Option<Instant>,
+    buffer: Vec<u8>,
+}
+
+struct Client {
+    address: SocketAddr,
+    heard: Instant,
+}
+
+impl UdpPort {
+    /// Binds a server.
+    pub(super) fn server(address: SocketAddr, tokens: Tokens, poller: &Poller) -> io::Result<Self> {
+        let socket = UdpSocket::bind(address)?;
+        socket.set_nonblocking(true)?;
+        poller.add(&socket, tokens.token(0), Interest::Read)?;
+        let buffer = vec![0; LARGEST];
+        Ok(Self {
+            socket: Some(socket),
+            remote: None,
+            clients: Vec::new(),
+            tokens,
+            retry: None,
+            buffer,
+        })
+    }
+
+    /// Prepares a client; it connects at once in [`UdpPort::handle_timeout`].
+    pub(super) fn client(address: SocketAddr, tokens: Tokens, now: Instant) -> Self {
+        let (remote, retry) = (Some(address), Some(now));
+        Self { socket: None, remote, clients: Vec::new(), tokens, retry, buffer: vec![0; LARGEST] }
+    }
+
+    pub(super) fn clients(&self) -> usize {
+        self.clients.len()
+    }
+
+    pub(super) fn timeout(&self) -> Option<Instant> {
+        self.retry
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Instant, poller: &Poller) {
+        let (Some(remote), true) = (self.remote, self.retry.is_some_and(|retry| retry <= now))
+        else {
+            return;
+        };
+        match connect(remote, self.tokens, poller) {
+            Ok(socket) => (self.socket, self.retry) = (Some(socket), None),
+            // The address's network may not be there yet.
+            Err(_) => self.retry = Some(now + RETRY),
+        }
+    }
+
+    pub(super) fn handle_ready(&mut self, now: Instant, take: &mut dyn FnMut(&[u8])) {
+        let Some(socket) = &self.socket else { return };
+        for _ in 0..AT_A_TIME {
+            match socket.recv_from(&mut self.buffer) {
+                Ok((length, source)) => {
+                    if self.remote.is_none() {
+                        remember(&mut self.clients, source, now);
+                    }
+                    take(&self.buffer[..length]);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // Nobody listens at the other end at the moment: not our business.
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Returns whether anybody was given the datagram.
+    pub(super) fn deliver(&mut self, now: Instant, bytes: &[u8]) -> bool {
+        let Some(socket) = &self.socket else { return false };
+        if self.remote.is_some() {
+            // An error that an earlier datagram has caused is reported once: the second try sends.
+            return (0..2).any(|_| socket.send(bytes).is_ok());
+        }
+        if self.clients.len() > 1 {
+            let latest = self.clients.iter().map(|client| client.heard).max();
+            self.clients
+                .retain(|client| Some(client.heard) == latest || now.since(client.heard) < SILENCE);
+        }
+        let mut given = false;
+        for client in &self.clients {
+            given |= socket.send_to(bytes, client.address).is_ok();
+        }
+        given
+    }
+}
+
+/// Connects, so that the kernel keeps strangers out.
+fn connect(remote: SocketAddr, tokens: Tokens, poller: &Poller) -> io::Result<UdpSocket> {
+    let any: SocketAddr = match remote {
+        SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
+        SocketAddr::V6(_) => ([0_u16; 8], 0).into(),
+    };
+    let socket = UdpSocket::bind(any)?;
+    socket.connect(remote)?;
+    socket.set_nonblocking(true)?;
+    poller.add(&socket, tokens.token(0), Interest::Read)?;
+    Ok(socket)
+}
+
+fn remember(clients: &mut Vec<Client>, address: SocketAddr, now: Instant) {
+    if let Some(client) = clients.iter_mut().find(|client| client.address == address) {
+        client.heard = now;
+        return;
+    }
+    if clients.len() == CLIENTS {
+        let oldest = (0..clients.len()).min_by_key(|&at| clients[at].heard);
+        clients.swap_remove(oldest.unwrap_or(0));
+    }
+    clients.push(Client { address, heard: now });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn local() -> UdpSocket {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        socket
+    }
+
+    /// Lets the port read until it has taken `count` datagrams.
+    fn taken(port: &mut UdpPort, now: Instant, count: usize) -> Vec<Vec<u8>> {
+        let mut all = Vec::new();
+        for _ in 0..1_000 {
+            port.handle_ready(now, &mut |bytes| all.push(bytes.to_vec()));
+            if all.len() >= count {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        all
+    }
+
+    #[test]
+    fn server_answers_its_recent_clients_and_no_one_else() {
+        let poller = Poller::new().unwrap();
+        let start = Instant::from_millis(0);
+        let mut port = UdpPort::server("127.0.0.1:0".parse().unwrap(), Tokens(0), &poller).unwrap();
+        let address = port.socket.as_ref().unwrap().local_addr().unwrap();
+        assert!(!port.deliver(start, b"nobody is there"));
+
+        let (first, second) = (local(), local());
+        first.send_to(b"one", address).unwrap();
+        assert_eq!(taken(&mut port, start, 1), [b"one"]);
+        second.send_to(b"two", address).unwrap();
+        assert_eq!(taken(&mut port, start + Duration::from_secs(20), 1), [b"two"]);
+        assert!(port.deliver(start + Duration::from_secs(20), b"both"));
+        let mut buffer = [0; 16];
+        for socket in [&first, &second] {
+            let length = socket.recv(&mut buffer).unwrap();
+            assert_eq!(&buffer[..length], b"both");
+        }
+        // The first has been silent for too long, the second is the latest however long it is.
+        assert!(port.deliver(start + Duration::from_secs(90), b"late"));
+        assert_eq!(port.clients(), 1);
+        assert_eq!(second.recv(&mut buffer).unwrap(), 4);
+    }
+
+    #[test]
+    fn clients_are_bounded() {
+        let mut clients = Vec::new();
+        for port in 1..=100 {
+            let now = Instant::from_millis(u64::from(port));
+            remember(&mut clients, SocketAddr::from(([127, 0, 0, 1], port)), now);
+        }
+        assert_eq!(clients.len(), CLIENTS);
+        assert!(clients.iter().all(|client| client.address.port() > 92));
+    }
+
+    #[test]
+    fn client_survives_that_nobody_listens() {
+        let mut poller = Poller::new().unwrap();
+        let now = Instant::from_millis(0);
+        let far = local();
+        let mut port = UdpPort::client(far.local_addr().unwrap(), Tokens(0), now);
+        assert_eq!(port.timeout(), Some(now));
+        port.handle_timeout(now, &poller);
+        assert_eq!(port.timeout(), None);
+        let address = far.local_addr().unwrap();
+        drop(far);
+        for _ in 0..4 {
+            port.deliver(now, b"into the void");
+        }
+        let far = UdpSocket::bind(address).unwrap();
+        far.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        assert!(port.deliver(now, b"again"));
+        let mut buffer = [0; 16];
+        let (length, source) = far.recv_from(&mut buffer).unwrap();
+        assert_eq!(&buffer[..length], b"again");
+        far.send_to(b"answer", source).unwrap();
+        poller.wait(now, None, &mut Vec::new()).unwrap();
+        assert_eq!(taken(&mut port, now, 1), [b"answer"]);
+    }
+}
