@@ -37,6 +37,6 @@ pub use trace::{DeliveryTrace, OPPORTUNITY_BYTES, Series, SlotTrace, Table, Trac
 pub use units::{Duration, Instant, Rate, Rng};
 pub use verdict_log::{VERDICT_LOG_HEADER, VerdictRecord};
 pub use world::{
-    Host, HostTransmit, Step, StepKind, TimerJitter, UDP_IP_OVERHEAD, World, WorldOptions,
+    Host, HostTransmit, Nat, Step, StepKind, TimerJitter, UDP_IP_OVERHEAD, World, WorldOptions,
     WorldStats,
 };

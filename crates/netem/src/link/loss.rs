@@ -90,7 +90,8 @@ impl Channel {
             StateChange::OverTime { .. } => {
                 while self.until <= at {
                     self.bad = !self.bad;
-                    self.until = self.until + self.sojourn();
+                    let sojourn = self.sojourn();
+                    self.until += sojourn;
                 }
             }
         }

@@ -11,17 +11,21 @@
 //! timeout → host clock → virtual time (+ timer jitter) → handle_timeout
 //! ```
 
+mod host;
 mod jitter;
 mod queue;
 
+pub use host::{Host, HostTransmit, Nat};
 pub use jitter::TimerJitter;
 
 use crate::clock::HostClock;
 use crate::net::{LinkEnd, Net};
-use crate::scenario::{Interface, Scenario};
+use crate::scenario::Scenario;
+use crate::verdict_log::VerdictRecord;
+use host::{End, Slot};
 use jitter::Lateness;
-use queue::{Event, EventQueue};
-use std::net::{IpAddr, SocketAddr};
+use queue::{Event, EventQueue, Passenger};
+use std::net::Ipv4Addr;
 use units::Instant;
 
 /// The bytes of an IPv4 and a UDP header, which links carry beside the datagram.
@@ -30,43 +34,11 @@ pub const UDP_IP_OVERHEAD: usize = 28;
 /// The most datagrams that a host may transmit at one instant; more is a loop without end.
 const TRANSMITS_MAX: u32 = 1_000_000;
 
-/// How often a host may be woken at one instant; more is a time-out that is never served.
+/// How often hosts may be woken at one instant; more is a time-out that is never served.
 const WAKES_MAX: u32 = 10_000;
 
-/// What the world runs: a state machine that speaks UDP. `now` is always on the host's own clock.
-pub trait Host {
-    /// Takes a datagram that arrived on `interface` (the host's interfaces in the order of
-    /// [`Scenario::interfaces`]).
-    fn handle_datagram(
-        &mut self,
-        now: Instant,
-        interface: usize,
-        source: SocketAddr,
-        destination: SocketAddr,
-        ecn: u8,
-        bytes: &mut [u8],
-    );
-
-    /// Does what is due; called when [`timeout`](Self::timeout) has come.
-    fn handle_timeout(&mut self, now: Instant);
-
-    /// Returns when the host wants to be woken, on its own clock.
-    fn timeout(&self) -> Option<Instant>;
-
-    /// Writes the next datagram to transmit into `bytes`, which comes empty.
-    fn poll_transmit(&mut self, now: Instant, bytes: &mut Vec<u8>) -> Option<HostTransmit>;
-}
-
-/// Describes a datagram that a host transmits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostTransmit {
-    /// The host's interface, in the order of [`Scenario::interfaces`].
-    pub interface: usize,
-    /// The sending address and port; the address is the interface's own unless the host lies.
-    pub source: SocketAddr,
-    /// Where it goes.
-    pub destination: SocketAddr,
-}
+/// The end of time: a limit that is none.
+const END_OF_TIME: Instant = Instant::from_nanos(u64::MAX);
 
 /// What a run depends on beside its scenario and its hosts.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -110,11 +82,15 @@ pub struct WorldStats {
     pub transmitted: u64,
     /// Datagrams that hosts were handed, copies included.
     pub delivered: u64,
-    /// Datagrams to an address that nobody on the link has, or by an interface that the host has not.
+    /// Datagrams that reached the end of a link and were for nobody there, or that left by an
+    /// interface that the host has not.
     pub unroutable: u64,
     /// Times that hosts were woken.
     pub timeouts: u64,
 }
+
+/// Takes each verdict as it is given.
+type VerdictSink = Box<dyn FnMut(&VerdictRecord<'_>)>;
 
 /// Hosts and links in virtual time.
 pub struct World<H> {
@@ -122,39 +98,33 @@ pub struct World<H> {
     net: Net,
     hosts: Vec<Slot<H>>,
     events: EventQueue,
+    /// Buffers to use again.
     spare: Vec<Vec<u8>>,
     stats: WorldStats,
     /// Wakes since virtual time last moved.
     wakes: u32,
-}
-
-/// A host with what the world keeps about it.
-struct Slot<H> {
-    host: H,
-    clock: HostClock,
-    interfaces: Vec<Interface>,
-    lateness: Lateness,
-    /// What the host last asked for on its own clock, and when it is due in virtual time.
-    wake: Option<(Instant, Instant)>,
-    /// True when the harness may have changed the host.
-    touched: bool,
+    verdict_log: Option<VerdictSink>,
 }
 
 impl<H: Host> World<H> {
     /// Puts `hosts`, in the order of the scenario's, at the ends of the scenario's links.
     ///
     /// # Panics
-    /// When there are not as many hosts as the scenario has.
+    /// When there are not as many hosts as the scenario has, or as [`Net::new`] does.
     pub fn new(scenario: &Scenario, hosts: Vec<H>, options: &WorldOptions) -> Self {
         assert_eq!(scenario.hosts.len(), hosts.len(), "the scenario names other hosts");
         let seed = options.seed.unwrap_or(scenario.seed);
-        let slots = hosts.into_iter().enumerate().map(|(index, host)| Slot {
-            host,
-            clock: HostClock::new(&scenario.hosts[index].clock),
-            interfaces: scenario.interfaces(index),
-            lateness: Lateness::new(&options.timer_jitter, seed, &scenario.hosts[index].name),
-            wake: None,
-            touched: true,
+        let slots = hosts.into_iter().enumerate().map(|(index, host)| {
+            let model = &scenario.hosts[index];
+            let interfaces = scenario.interfaces(index).into_iter();
+            Slot {
+                host,
+                clock: HostClock::new(&model.clock),
+                lateness: Lateness::new(&options.timer_jitter, seed, &model.name),
+                ends: interfaces.map(|interface| End { interface, nat: None }).collect(),
+                wake: None,
+                touched: true,
+            }
         });
         Self {
             now: Instant::ZERO,
@@ -164,6 +134,7 @@ impl<H: Host> World<H> {
             spare: Vec::new(),
             stats: WorldStats::default(),
             wakes: 0,
+            verdict_log: None,
         }
     }
 
@@ -207,6 +178,39 @@ impl<H: Host> World<H> {
         &mut slot.host
     }
 
+    /// Puts another host in the place of one, as a restart does, and returns the old one. What is
+    /// on its way to the place reaches the new host.
+    ///
+    /// # Panics
+    /// When there is no such host.
+    pub fn replace_host(&mut self, host: usize, new: H) -> H {
+        self.hosts[host].wake = None;
+        std::mem::replace(self.host_mut(host), new)
+    }
+
+    /// Gives an interface another address, as a handover does. What is on its way to the old one
+    /// is lost on arrival.
+    ///
+    /// # Panics
+    /// When there is no such host or interface.
+    pub fn set_address(&mut self, host: usize, interface: usize, address: Ipv4Addr) {
+        self.hosts[host].ends[interface].interface.address = address;
+    }
+
+    /// Puts a network address translation in front of an interface, changes it or takes it away.
+    /// What is on its way to an old outer address is lost on arrival.
+    ///
+    /// # Panics
+    /// When there is no such host or interface.
+    pub fn set_nat(&mut self, host: usize, interface: usize, nat: Option<Nat>) {
+        self.hosts[host].ends[interface].nat = nat;
+    }
+
+    /// Hands each verdict to `sink`, as [`VERDICT_LOG_HEADER`](crate::VERDICT_LOG_HEADER) has it.
+    pub fn set_verdict_log(&mut self, sink: impl FnMut(&VerdictRecord<'_>) + 'static) {
+        self.verdict_log = Some(Box::new(sink));
+    }
+
     /// Returns the links.
     pub fn net(&self) -> &Net {
         &self.net
@@ -223,6 +227,9 @@ impl<H: Host> World<H> {
     }
 
     /// Returns when the next thing will happen, in virtual time.
+    ///
+    /// # Panics
+    /// When a host transmits without end.
     pub fn next_event_at(&mut self) -> Option<Instant> {
         self.serve_touched();
         let wake = self.next_wake().map(|(at, _)| at);
@@ -233,62 +240,76 @@ impl<H: Host> World<H> {
     }
 
     /// Lets the next thing happen and returns what it was; `None` when nothing ever will.
+    ///
+    /// # Panics
+    /// When a host transmits without end, or leaves a time-out that is due as it is.
     pub fn step(&mut self) -> Option<Step> {
-        self.step_until(Instant::from_nanos(u64::MAX))
+        self.step_until(END_OF_TIME)
     }
 
     /// Lets the next thing happen if it happens at `limit` or before; otherwise moves virtual time
     /// to `limit` and returns `None`.
+    ///
+    /// # Panics
+    /// As [`step`](Self::step) does.
     pub fn step_until(&mut self, limit: Instant) -> Option<Step> {
-        let Some(at) = self.next_event_at().filter(|&at| at <= limit) else {
-            // An endless limit means "as long as something happens": time stays where it is.
-            if limit != Instant::from_nanos(u64::MAX) {
-                self.now = self.now.max(limit);
+        while let Some(at) = self.next_event_at().filter(|&at| at <= limit && at < END_OF_TIME) {
+            if at > self.now {
+                self.now = at;
+                self.wakes = 0;
             }
-            return None;
-        };
-        if at > self.now {
-            self.now = at;
-            self.wakes = 0;
+            // What arrives goes before what is due at the same instant: an acknowledgement that
+            // comes just in time stops the timer.
+            let kind = match self.events.pop_at(at) {
+                Some(Event::Mark(mark)) => StepKind::Mark(mark),
+                Some(Event::Arrival(passenger)) => match self.arrive(passenger) {
+                    Some(host) => StepKind::Datagram { host },
+                    None => continue,
+                },
+                None => match self.wake() {
+                    Some(host) => StepKind::Timeout { host },
+                    None => continue,
+                },
+            };
+            return Some(Step { at: self.now, kind });
         }
-        // What arrives goes before what is due at the same instant: an acknowledgement that comes
-        // just in time stops the timer.
-        let kind = if self.events.next_at() == Some(at) { self.take_event() } else { self.wake() };
-        Some(Step { at: self.now, kind })
+        // A limit without end means "as long as something happens": time stays where it is.
+        if limit != END_OF_TIME {
+            self.now = self.now.max(limit);
+        }
+        None
     }
 
     /// Lets everything happen up to and including `limit`, and moves virtual time there.
     ///
     /// Marks that come on the way are not reported.
+    ///
+    /// # Panics
+    /// As [`step`](Self::step) does.
     pub fn run_until(&mut self, limit: Instant) {
         while self.step_until(limit).is_some() {}
     }
 
-    fn take_event(&mut self) -> StepKind {
-        match self.events.pop() {
-            Some(Event::Arrival(mut arrival)) => {
-                self.stats.delivered += 1;
-                let slot = &mut self.hosts[arrival.host];
-                let now = slot.clock.local(self.now);
-                slot.host.handle_datagram(
-                    now,
-                    arrival.interface,
-                    arrival.source,
-                    arrival.destination,
-                    0,
-                    &mut arrival.bytes,
-                );
-                self.spare.push(arrival.bytes);
-                self.serve(arrival.host);
-                StepKind::Datagram { host: arrival.host }
-            }
-            Some(Event::Mark(mark)) => StepKind::Mark(mark),
-            None => unreachable!("the caller saw an event"),
-        }
+    /// Hands a datagram to its host, if it is for it, and returns which host that is.
+    fn arrive(&mut self, mut passenger: Passenger) -> Option<usize> {
+        let slot = &mut self.hosts[passenger.host];
+        let Some(destination) = slot.ends[passenger.interface].inside(passenger.destination) else {
+            self.stats.unroutable += 1;
+            self.spare.push(passenger.bytes);
+            return None;
+        };
+        self.stats.delivered += 1;
+        let now = slot.clock.local(self.now);
+        let Passenger { interface, source, bytes, .. } = &mut passenger;
+        slot.host.handle_datagram(now, *interface, *source, destination, 0, bytes);
+        self.spare.push(passenger.bytes);
+        self.serve(passenger.host);
+        Some(passenger.host)
     }
 
-    fn wake(&mut self) -> StepKind {
-        let Some((_, host)) = self.next_wake() else { unreachable!("the caller saw a wake") };
+    /// Wakes the host whose time-out is due first, and returns which one that is.
+    fn wake(&mut self) -> Option<usize> {
+        let (_, host) = self.next_wake()?;
         self.wakes += 1;
         assert!(self.wakes < WAKES_MAX, "host {host} asks to be woken at one instant for ever");
         self.stats.timeouts += 1;
@@ -296,7 +317,7 @@ impl<H: Host> World<H> {
         slot.wake = None;
         slot.host.handle_timeout(slot.clock.local(self.now));
         self.serve(host);
-        StepKind::Timeout { host }
+        Some(host)
     }
 
     fn next_wake(&self) -> Option<(Instant, usize)> {
@@ -325,172 +346,36 @@ impl<H: Host> World<H> {
             };
             count += 1;
             assert!(count < TRANSMITS_MAX, "host {host} transmits at one instant for ever");
-            self.transmit(host, &transmit, bytes);
+            self.transmit(host, &transmit, &bytes);
+            self.spare.push(bytes);
         }
         self.hosts[host].ask_for_wake(self.now);
     }
 
-    fn transmit(&mut self, host: usize, transmit: &HostTransmit, bytes: Vec<u8>) {
+    fn transmit(&mut self, host: usize, transmit: &HostTransmit, bytes: &[u8]) {
         self.stats.transmitted += 1;
-        let Some(interface) = self.hosts[host].interfaces.get(transmit.interface).copied() else {
+        let Some(end) = self.hosts[host].ends.get(transmit.interface) else {
             self.stats.unroutable += 1;
-            self.spare.push(bytes);
             return;
         };
-        let entry = LinkEnd { link: interface.link, direction: interface.sends };
+        let source = end.outside(transmit.source);
+        let entry = LinkEnd { link: end.interface.link, direction: end.interface.sends };
         let len = bytes.len() + UDP_IP_OVERHEAD;
         for arrival in self.net.handle_packet(self.now, entry, len) {
-            let Some(at_receiver) =
-                self.hosts[arrival.host].interface_for(interface.link, transmit.destination.ip())
-            else {
-                self.stats.unroutable += 1;
-                continue;
-            };
+            if let Some(sink) = &mut self.verdict_log {
+                sink(&self.net.record(self.now, entry, len, &arrival));
+            }
+            let Some(interface) = self.hosts[arrival.host].end_on(entry.link) else { continue };
             for delivery in &arrival.verdict.deliveries {
                 let mut copy = self.spare.pop().unwrap_or_default();
                 copy.clear();
-                copy.extend_from_slice(&bytes);
+                copy.extend_from_slice(bytes);
                 delivery.damage(&mut copy);
-                let arrival = queue::Arrival {
-                    host: arrival.host,
-                    interface: at_receiver,
-                    source: transmit.source,
-                    destination: transmit.destination,
-                    bytes: copy,
-                };
-                self.events.push(delivery.at, Event::Arrival(arrival));
+                let destination = transmit.destination;
+                let passenger =
+                    Passenger { host: arrival.host, interface, source, destination, bytes: copy };
+                self.events.push(delivery.at, Event::Arrival(passenger));
             }
         }
-        self.spare.push(bytes);
-    }
-}
-
-impl<H: Host> Slot<H> {
-    fn ask_for_wake(&mut self, now: Instant) {
-        self.touched = false;
-        let wanted = self.host.timeout();
-        let Some(local) = wanted else {
-            self.wake = None;
-            return;
-        };
-        if self.wake.is_some_and(|(asked, _)| asked == local) {
-            return;
-        }
-        let due = self.clock.reaches(local, now);
-        self.wake = Some((local, (due + self.lateness.draw()).max(now)));
-    }
-
-    fn interface_for(&self, link: usize, address: IpAddr) -> Option<usize> {
-        self.interfaces
-            .iter()
-            .position(|interface| interface.link == link && interface.address == address)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::clock::CLOCK_ORIGIN;
-    use crate::link::{Delay, LinkModel, LossModel};
-    use units::Duration;
-
-    /// Answers every datagram and starts with one of its own.
-    struct Echo {
-        from: SocketAddr,
-        first_to: Option<SocketAddr>,
-        answers: Vec<(SocketAddr, Vec<u8>)>,
-        log: Vec<(Instant, u8)>,
-        alarm: Option<Instant>,
-        rung: Vec<Instant>,
-    }
-
-    impl Echo {
-        fn new(address: [u8; 4], first_to: Option<SocketAddr>) -> Self {
-            Self {
-                from: (address, 7).into(),
-                first_to,
-                answers: Vec::new(),
-                log: Vec::new(),
-                alarm: None,
-                rung: Vec::new(),
-            }
-        }
-    }
-
-    impl Host for Echo {
-        fn handle_datagram(
-            &mut self,
-            now: Instant,
-            _: usize,
-            source: SocketAddr,
-            destination: SocketAddr,
-            _: u8,
-            bytes: &mut [u8],
-        ) {
-            assert_eq!(destination, self.from);
-            self.log.push((now, bytes[0]));
-            self.answers.push((source, vec![bytes[0] + 1; 10]));
-        }
-
-        fn handle_timeout(&mut self, now: Instant) {
-            self.rung.push(now);
-            self.alarm = None;
-        }
-
-        fn timeout(&self) -> Option<Instant> {
-            self.alarm
-        }
-
-        fn poll_transmit(&mut self, _: Instant, bytes: &mut Vec<u8>) -> Option<HostTransmit> {
-            if let Some(destination) = self.first_to.take() {
-                bytes.push(0);
-                return Some(HostTransmit { interface: 0, source: self.from, destination });
-            }
-            let (destination, answer) = self.answers.pop()?;
-            bytes.extend_from_slice(&answer);
-            Some(HostTransmit { interface: 0, source: self.from, destination })
-        }
-    }
-
-    fn world(loss: f64, options: &WorldOptions) -> World<Echo> {
-        let model = LinkModel {
-            delay: Delay::Fixed(Duration::from_millis(10)),
-            loss: LossModel { independent: loss, ..LossModel::default() },
-            ..LinkModel::default()
-        };
-        let mut scenario = Scenario::new("echo", 1.0).link("wifi", "a", "b", &model);
-        scenario.hosts[1].clock.offset_ns = 5_000_000_000;
-        let b = Echo::new([10, 77, 0, 2], None);
-        let a = Echo::new([10, 77, 0, 1], Some(b.from));
-        World::new(&scenario, vec![a, b], options)
-    }
-
-    #[test]
-    fn datagrams_arrive_on_the_clock_of_the_receiver() {
-        let mut world = world(0.0, &WorldOptions::default());
-        world.run_until(Instant::from_millis(25));
-        let ms = Duration::from_millis;
-        assert_eq!(world.host(1).log, [(CLOCK_ORIGIN + ms(5_010), 0)]);
-        assert_eq!(world.host(0).log, [(CLOCK_ORIGIN + ms(20), 1)]);
-        assert_eq!(world.now(), Instant::from_millis(25));
-        assert_eq!(world.stats().transmitted, 3);
-    }
-
-    #[test]
-    fn hosts_are_woken_when_they_ask_and_later_with_jitter() {
-        let mut exact = world(1.0, &WorldOptions::default());
-        let alarm = exact.host_now(0) + Duration::from_millis(3);
-        exact.host_mut(0).alarm = Some(alarm);
-        exact.schedule(Instant::from_millis(1), 42);
-        let kinds: Vec<_> = std::iter::from_fn(|| exact.step()).map(|step| step.kind).collect();
-        assert_eq!(kinds, [StepKind::Mark(42), StepKind::Timeout { host: 0 }]);
-        assert_eq!(exact.host(0).rung, [alarm]);
-
-        let timer_jitter =
-            TimerJitter { mean: Duration::from_micros(80), ..TimerJitter::default() };
-        let mut late = world(1.0, &WorldOptions { timer_jitter, ..WorldOptions::default() });
-        late.host_mut(0).alarm = Some(alarm);
-        late.run_until(Instant::from_millis(1_000));
-        assert!(late.host(0).rung[0] > alarm);
     }
 }

@@ -7,12 +7,12 @@ use units::Instant;
 
 /// One thing that will happen.
 pub(super) enum Event {
-    Arrival(Arrival),
+    Arrival(Passenger),
     Mark(u64),
 }
 
 /// A datagram on its way to a host.
-pub(super) struct Arrival {
+pub(super) struct Passenger {
     pub(super) host: usize,
     pub(super) interface: usize,
     pub(super) source: SocketAddr,
@@ -37,7 +37,11 @@ impl EventQueue {
         self.heap.peek().map(|entry| entry.at)
     }
 
-    pub(super) fn pop(&mut self) -> Option<Event> {
+    /// Takes the next event if it is due at `at`.
+    pub(super) fn pop_at(&mut self, at: Instant) -> Option<Event> {
+        if self.next_at() != Some(at) {
+            return None;
+        }
         self.heap.pop().map(|entry| entry.event)
     }
 }
