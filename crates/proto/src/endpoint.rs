@@ -1,1 +1,288 @@
-//! Being written.
+//! The endpoint: which session a datagram belongs to, and how sessions come to have keys.
+//!
+//! The public surface of the crate. It owns the sessions, shows strangers the door before any
+//! cryptography is spent on them, and makes handshakes. What happens inside a session (selection,
+//! delivery, paths, congestion) is not here.
+//!
+//! ```text
+//! add_peer → connect → add_path → poll_transmit … handle_datagram → poll_event: Connected → send
+//! after every input: poll_transmit until None, poll_delivery, poll_event, then sleep until timeout
+//! ```
+
+mod counters;
+mod inbound;
+mod initiator;
+mod limiter;
+mod outbound;
+mod peers;
+mod responder;
+mod sessions;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use units::Instant;
+
+pub use counters::EndpointCounters;
+
+use crate::crypto::{Entropy, PublicKey, StaticSecret};
+use crate::event::{Delivery, Event, MessageId};
+use crate::ids::{InterfaceId, PathId, PeerId, SessionId};
+use crate::session::{PathError, Role, SendError, Session, SessionConfig, Source};
+use crate::status::SessionStatus;
+use initiator::Initiator;
+use outbound::Answer;
+use peers::Peers;
+use responder::Responder;
+use sessions::{Sessions, Slot};
+
+/// Configures an endpoint.
+#[derive(Clone, Debug)]
+pub struct EndpointConfig {
+    /// Our key pair.
+    pub secret: StaticSecret,
+    /// Random bytes of the operating system, fresh at every start: they seed every key.
+    pub entropy: [u8; 32],
+    /// Whether peers may begin sessions with us: a station does that.
+    pub accept: bool,
+    /// How sessions work.
+    pub session: SessionConfig,
+}
+
+/// Keeps the sessions of one daemon: a drone's one, or a station's many.
+///
+/// Nothing here blocks, reads a clock or touches a socket. `now` never goes back.
+pub struct Endpoint {
+    secret: StaticSecret,
+    accept: bool,
+    config: SessionConfig,
+    entropy: Entropy,
+    peers: Peers,
+    sessions: Sessions,
+    responder: Responder,
+    answers: VecDeque<Answer>,
+    /// What sessions that are gone have left behind.
+    events: VecDeque<(SessionId, Event)>,
+    deliveries: VecDeque<Delivery>,
+    counters: EndpointCounters,
+    /// The session that sent last; the others come first.
+    sent_last: SessionId,
+    /// The latest moment that any input told.
+    now: Instant,
+}
+
+impl Endpoint {
+    /// Makes an endpoint without peers and sessions.
+    pub fn new(config: EndpointConfig, now: Instant) -> Self {
+        let mut entropy = Entropy::new(config.entropy);
+        let responder = Responder::new(now, &config.secret.public(), &mut entropy);
+        Self {
+            secret: config.secret,
+            accept: config.accept,
+            config: config.session,
+            entropy,
+            peers: Peers::default(),
+            sessions: Sessions::default(),
+            responder,
+            answers: VecDeque::new(),
+            events: VecDeque::new(),
+            deliveries: VecDeque::new(),
+            counters: EndpointCounters::default(),
+            sent_last: SessionId(0),
+            now,
+        }
+    }
+
+    /// Makes a peer known by its public key and, where there is one, the pre-shared key.
+    ///
+    /// A key that is known already keeps its name; the pre-shared key is replaced.
+    pub fn add_peer(&mut self, key: PublicKey, psk: Option<[u8; 32]>) -> PeerId {
+        self.peers.add(key, psk)
+    }
+
+    /// Returns the public key of a peer.
+    pub fn peer_key(&self, peer: PeerId) -> Option<PublicKey> {
+        self.peers.get(peer).map(|peer| peer.key)
+    }
+
+    /// Begins a session with a peer: as soon as there is a path, handshakes are tried until one
+    /// succeeds, and again whenever the peer falls silent or has lost the session.
+    pub fn connect(&mut self, now: Instant, peer: PeerId) -> SessionId {
+        self.now = now;
+        let id = self.sessions.next_id();
+        let session = self.new_session(now, id, peer, Role::Initiator);
+        let nonce = self.entropy.u64();
+        self.sessions.insert(id, Slot::new(peer, nonce, session, Some(Initiator::new())));
+        id
+    }
+
+    /// Opens a path of a session that [`Endpoint::connect`] began; before it has keys or after.
+    ///
+    /// # Errors
+    /// [`PathError::TooMany`] beyond the bound on paths, [`PathError::NoSession`] for a session
+    /// that is gone or that the peer began.
+    pub fn add_path(
+        &mut self,
+        now: Instant,
+        session: SessionId,
+        interface: InterfaceId,
+        remote: SocketAddr,
+    ) -> Result<PathId, PathError> {
+        self.now = now;
+        let slot = self.sessions.get_mut(session).filter(|slot| slot.initiator.is_some());
+        let slot = slot.ok_or(PathError::NoSession)?;
+        let path = slot.session.add_path(now, interface, remote)?;
+        slot.follow_paths(now);
+        Ok(path)
+    }
+
+    /// Gives up a path for good.
+    pub fn remove_path(&mut self, now: Instant, session: SessionId, path: PathId) {
+        self.now = now;
+        if let Some(slot) = self.sessions.get_mut(session) {
+            slot.session.remove_path(now, path);
+            slot.follow_paths(now);
+        }
+    }
+
+    /// Notes that the interface of a path has vanished or is there again.
+    pub fn set_path_present(
+        &mut self,
+        now: Instant,
+        session: SessionId,
+        path: PathId,
+        present: bool,
+    ) {
+        self.now = now;
+        if let Some(slot) = self.sessions.get_mut(session) {
+            slot.session.set_present(now, path, present);
+            slot.follow_paths(now);
+        }
+    }
+
+    /// Takes in a packet of the application.
+    ///
+    /// Returns a name for a message of reliable delivery, whose end an event will tell; nothing
+    /// for other packets.
+    ///
+    /// # Errors
+    /// [`SendError::Busy`] is back-pressure: try again after the next event.
+    /// [`SendError::TooLarge`] says how much fits. [`SendError::NoSession`] when it is gone.
+    pub fn send(
+        &mut self,
+        now: Instant,
+        session: SessionId,
+        source: Source,
+        bytes: &[u8],
+    ) -> Result<Option<MessageId>, SendError> {
+        self.now = now;
+        let slot = self.sessions.get_mut(session).filter(|slot| !slot.closed);
+        slot.ok_or(SendError::NoSession)?.session.send(now, source, bytes)
+    }
+
+    /// Returns the next packet or message for the application.
+    pub fn poll_delivery(&mut self) -> Option<Delivery> {
+        let kept = self.deliveries.pop_front();
+        kept.or_else(|| self.sessions.iter_mut().find_map(|(_, slot)| slot.session.poll_delivery()))
+    }
+
+    /// Returns what happened next, and to which session.
+    pub fn poll_event(&mut self) -> Option<(SessionId, Event)> {
+        let of = |(id, slot): (SessionId, &mut Slot)| slot.session.poll_event().map(|e| (id, e));
+        self.events.pop_front().or_else(|| self.sessions.iter_mut().find_map(of))
+    }
+
+    /// Returns when [`Endpoint::handle_timeout`] must be called next, if nothing else happens.
+    pub fn timeout(&self) -> Option<Instant> {
+        let sessions = self.sessions.iter().filter_map(|(_, slot)| slot.timeout(self.now));
+        sessions.chain(self.responder.timeout()).min()
+    }
+
+    /// Lets time pass; [`Endpoint::poll_transmit`] is to be called afterwards.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.now = now;
+        self.responder.handle_timeout(now);
+        for (_, slot) in self.sessions.iter_mut() {
+            if slot.session.timeout().is_some_and(|timeout| timeout <= now) {
+                slot.session.handle_timeout(now);
+            }
+        }
+        self.reap(now, Session::is_over);
+    }
+
+    /// Ends a session and tells the peer; its last datagrams still have to be polled.
+    pub fn close(&mut self, now: Instant, session: SessionId) {
+        self.now = now;
+        if let Some(slot) = self.sessions.get_mut(session) {
+            slot.closed = true;
+            slot.session.close(now);
+        }
+    }
+
+    /// Walks the sessions, connected or not.
+    pub fn sessions(&self) -> impl Iterator<Item = (SessionId, PeerId)> + '_ {
+        self.sessions.iter().map(|(id, slot)| (id, slot.peer))
+    }
+
+    /// Shows a session at this moment.
+    pub fn status(&self, now: Instant, session: SessionId) -> Option<SessionStatus> {
+        self.sessions.get(session).map(|slot| slot.session.status(now))
+    }
+
+    /// Returns what was done with datagrams so far.
+    pub fn counters(&self) -> EndpointCounters {
+        self.counters
+    }
+
+    fn new_session(&mut self, now: Instant, id: SessionId, peer: PeerId, role: Role) -> Session {
+        Session::new(id, peer, role, &self.config, self.entropy.u64(), now)
+    }
+
+    /// Draws an index that names nothing yet.
+    fn fresh_index(&mut self) -> u32 {
+        loop {
+            let index = self.entropy.u32();
+            if self.sessions.owner(index).is_none() && !self.responder.holds(index) {
+                return index;
+            }
+        }
+    }
+
+    /// Buries sessions that are over; those that we began start again unless we closed them.
+    fn reap(&mut self, now: Instant, is_over: fn(&Session) -> bool) {
+        let over = self.sessions.iter().filter(|(_, slot)| is_over(&slot.session));
+        let over: Vec<SessionId> = over.map(|(id, _)| id).collect();
+        for id in over {
+            let ours = self.sessions.get(id).is_some_and(|s| s.initiator.is_some() && !s.closed);
+            if ours {
+                let nonce = self.entropy.u64();
+                self.restart(now, id, nonce);
+            } else {
+                self.bequeath(id);
+                self.sessions.remove(id);
+            }
+        }
+    }
+
+    /// Starts a session again under its old name and with its old paths.
+    fn restart(&mut self, now: Instant, id: SessionId, nonce: u64) {
+        self.bequeath(id);
+        let seed = self.entropy.u64();
+        if let Some(slot) = self.sessions.get_mut(id) {
+            slot.nonce = nonce;
+            slot.session = slot.session.successor(&self.config, seed, now);
+            slot.follow_paths(now);
+        }
+    }
+
+    /// Keeps what a session has still to say when it goes.
+    fn bequeath(&mut self, id: SessionId) {
+        if let Some(slot) = self.sessions.get_mut(id) {
+            self.events.extend(core::iter::from_fn(|| slot.session.poll_event()).map(|e| (id, e)));
+            self.deliveries.extend(core::iter::from_fn(|| slot.session.poll_delivery()));
+        }
+    }
+}

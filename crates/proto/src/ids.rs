@@ -54,3 +54,8 @@ pub struct Transmit {
     /// True when it carries control: the driver marks it with the DSCP of control.
     pub urgent: bool,
 }
+
+/// Compares addresses as they are on the wire: a socket of both families maps IPv4 into IPv6.
+pub(crate) fn is_same_address(one: SocketAddr, other: SocketAddr) -> bool {
+    one.ip().to_canonical() == other.ip().to_canonical() && one.port() == other.port()
+}

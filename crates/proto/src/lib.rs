@@ -28,8 +28,10 @@ mod wire;
 
 pub use congestion::CongestionKind;
 pub use crypto::{KeyError, PublicKey, StaticSecret};
+pub use endpoint::{Endpoint, EndpointConfig, EndpointCounters};
 pub use event::{Delivery, Event, MessageId, Outcome, PathState};
 pub use ids::{InterfaceId, PathId, PathRef, PeerId, Received, SessionId, Transmit};
 pub use schedule::SchedulerKind;
+pub use session::{PathError, SendError, SessionConfig, Source};
 pub use status::{ClassStatus, DelayPercentiles, PathStatus, SessionStatus};
 pub use units::{Duration, Instant, Rate};

@@ -42,3 +42,25 @@ pub(crate) const COOKIE_SECRET_AGE: Duration = Duration::from_secs(120);
 pub(crate) const TELEMETRY_BYTES: usize = 256 << 10;
 /// An initiator that heard nothing for this long asks for keys anew: the peer may have restarted.
 pub(crate) const SILENCE: units::Duration = units::Duration::from_secs(3);
+/// Handshakes of all sources that may cost Diffie–Hellmans, per second: 0.3 ms each, so 6 % of a
+/// core at most.
+pub(crate) const HANDSHAKES_PER_SECOND: u32 = 200;
+/// The same, at once: a fleet comes back after the station's restart.
+pub(crate) const HANDSHAKES_BURST: u32 = 400;
+/// Handshakes of one source that may cost Diffie–Hellmans, per second: drones behind one carrier
+/// NAT share it.
+pub(crate) const HANDSHAKES_PER_SECOND_SOURCE: u32 = 20;
+/// The same, at once.
+pub(crate) const HANDSHAKES_BURST_SOURCE: u32 = 40;
+/// Sources whose handshakes are counted.
+pub(crate) const SOURCES: usize = 4_096;
+/// Handshakes that wait for the initiator's first datagram.
+pub(crate) const WAITING_HANDSHAKES: usize = 1_024;
+/// The same, of one peer: its tries overlap by at most two, a restart adds one.
+pub(crate) const WAITING_HANDSHAKES_PEER: usize = 4;
+/// How long a handshake waits for the initiator's first datagram.
+pub(crate) const WAITING_HANDSHAKE_AGE: Duration = Duration::from_secs(30);
+/// Initiations of one peer that are remembered against replay.
+pub(crate) const SEEN_HANDSHAKES_PEER: usize = 64;
+/// Answers of the endpoint itself that wait for the driver; more are dropped.
+pub(crate) const ANSWERS: usize = 256;

@@ -129,8 +129,9 @@ pub(crate) struct Opened {
 pub(crate) struct KeyRing {
     current: Option<Epoch>,
     previous: Option<Epoch>,
-    /// When the previous keys are forgotten; set when the current ones were confirmed.
+    /// When the previous keys are forgotten.
     forget_at: Option<Instant>,
+    has_opened: bool,
 }
 
 #[derive(Debug)]
@@ -163,9 +164,14 @@ impl KeyRing {
         self.current.is_some()
     }
 
-    /// Returns true when the peer has used the current keys.
-    pub(crate) fn is_confirmed(&self) -> bool {
-        self.current.as_ref().is_some_and(|epoch| epoch.opened > 0)
+    /// Returns when the current keys were installed.
+    pub(crate) fn installed_at(&self) -> Option<Instant> {
+        self.current.as_ref().map(|epoch| epoch.installed)
+    }
+
+    /// Returns true when an authentic datagram was ever opened.
+    pub(crate) fn has_opened(&self) -> bool {
+        self.has_opened
     }
 
     /// Opens a datagram in place, header included; the path's replay window was asked before.
@@ -181,6 +187,7 @@ impl KeyRing {
             .ok_or(OpenError::UnknownEpoch)?;
         let plaintext = epoch.keys.open(header, datagram)?;
         epoch.opened += 1;
+        self.has_opened = true;
         Ok(Opened { plaintext, newly_confirmed: epoch.opened == 1 })
     }
 
@@ -284,7 +291,8 @@ mod tests {
         assert!(right.rekey_due(now) && !right.rekey_due(now - Duration::from_nanos(1)));
         let (_, theirs) = EpochKeys::pair(9);
         right.install(now, theirs);
-        assert!(!right.rekey_due(now) && !right.is_confirmed());
+        assert!(!right.rekey_due(now) && right.installed_at() == Some(now));
+        assert!(!right.has_opened());
         assert!(open(&mut right, &late).is_ok());
         assert_eq!(right.timeout(now), Some(now + limits::OLD_KEYS_KEPT));
         right.handle_timeout(now + limits::OLD_KEYS_KEPT);

@@ -15,7 +15,7 @@ mod replay;
 pub(crate) use cookie::{CookieAnswer, CookieJar};
 pub(crate) use entropy::Entropy;
 pub(crate) use handshake::{
-    Admitted, Agreed, Asked, HandshakeError, Initiation, Parties, RESPONSE, mac1_key,
+    Agreed, Asked, HandshakeError, INITIATION, Initiation, Parties, RESPONSE, mac1_key,
     response_receiver,
 };
 pub(crate) use key_ring::{EpochKeys, KeyRing, OpenError, Opened, SealError};

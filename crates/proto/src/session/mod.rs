@@ -175,7 +175,7 @@ impl Session {
     /// Tells whether the initiator has to begin a handshake for new keys.
     ///
     /// True also when nothing came in for a while although every path is probed: a peer that has
-    /// lost its keys cannot say so.
+    /// lost its keys cannot say so. New keys are given the same while.
     pub(crate) fn rekey_due(&self, now: Instant) -> bool {
         self.role == Role::Initiator
             && !self.ended
@@ -185,7 +185,8 @@ impl Session {
 
     fn is_silent(&self, now: Instant) -> bool {
         let heard = self.paths.iter().filter_map(Path::last_received_at).max();
-        now.since(heard.unwrap_or(self.started)) >= limits::SILENCE
+        let since = heard.max(self.keys.installed_at()).unwrap_or(self.started);
+        now.since(since) >= limits::SILENCE
     }
 
     /// Takes the peer's reading of its clock from the handshake.
@@ -215,6 +216,16 @@ impl Session {
     /// Tells whether the session is over and everything was said that remained to be said.
     pub(crate) fn is_over(&self) -> bool {
         self.ended && self.farewells.is_empty()
+    }
+
+    /// Tells whether the session is over, even if the peer has not been told everywhere.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Tells whether an authentic datagram of the peer ever came in: then it knows the session.
+    pub(crate) fn has_heard(&self) -> bool {
+        self.keys.has_opened()
     }
 
     /// Returns the peer at the other end.

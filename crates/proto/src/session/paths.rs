@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use smallvec::SmallVec;
 use units::{Duration, Instant};
 
-use super::Session;
+use super::{Session, SessionConfig};
 use crate::control::ControlPath;
 use crate::event::{Event, PathState};
-use crate::ids::{InterfaceId, PathId};
+use crate::ids::{InterfaceId, PathId, is_same_address};
 use crate::limits;
 use crate::path::{Outcome, Path, PathSnapshot, Route};
 use crate::schedule::control_order;
@@ -58,6 +58,49 @@ impl Session {
             self.apply(now, id, outcome);
         }
         self.after_change(now);
+    }
+
+    /// Takes the address of a path as proved: a handshake succeeded by it.
+    pub(crate) fn confirm_address(
+        &mut self,
+        now: Instant,
+        interface: InterfaceId,
+        remote: SocketAddr,
+    ) {
+        let is_there = |path: &&mut Path| {
+            let route = path.route();
+            route.interface == interface && is_same_address(route.remote, remote)
+        };
+        if let Some(path) = self.paths.iter_mut().find(is_there) {
+            let id = path.id();
+            let outcome = path.confirm_address(now);
+            self.apply(now, id, outcome);
+        }
+        self.after_change(now);
+    }
+
+    /// Returns the names of the paths.
+    pub(crate) fn path_ids(&self) -> SmallVec<[PathId; 4]> {
+        self.paths.iter().map(Path::id).collect()
+    }
+
+    /// Returns where the paths lead whose interface is there.
+    pub(crate) fn routes(&self) -> SmallVec<[(PathId, Route); 4]> {
+        let present = self.paths.iter().filter(|path| path.state() != PathState::Absent);
+        present.map(|path| (path.id(), path.route())).collect()
+    }
+
+    /// Makes a session without keys and memory in the place of this one, over the same paths.
+    pub(crate) fn successor(&self, config: &SessionConfig, seed: u64, now: Instant) -> Self {
+        let mut successor = Self::new(self.id, self.peer, self.role, config, seed, now);
+        successor.next_path = self.next_path;
+        for path in &self.paths {
+            successor.insert_path(now, path.id(), path.route());
+            if path.state() == PathState::Absent {
+                successor.set_present(now, path.id(), false);
+            }
+        }
+        successor
     }
 
     pub(super) fn insert_path(&mut self, now: Instant, id: PathId, route: Route) {

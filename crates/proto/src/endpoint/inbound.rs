@@ -1,0 +1,215 @@
+//! The way in, in the order of cost: type, index, keys; strangers last.
+
+use std::net::SocketAddr;
+
+use units::Instant;
+
+use super::Endpoint;
+use super::outbound::Answer;
+use super::responder::{Screened, Waiting};
+use super::sessions::Slot;
+use crate::crypto::{Asked, CookieAnswer, response_receiver};
+use crate::ids::{PeerId, Received, SessionId};
+use crate::limits;
+use crate::recovery::ClockSample;
+use crate::session::Role;
+use crate::wire::{DataHeader, DatagramType};
+
+impl Endpoint {
+    /// Takes in a UDP datagram, in place; what it brought is to be polled afterwards.
+    ///
+    /// Never fails: nonsense is counted and forgotten.
+    pub fn handle_datagram(&mut self, now: Instant, received: &Received, bytes: &mut [u8]) {
+        self.now = now;
+        self.counters.received += 1;
+        match DatagramType::of(bytes) {
+            Ok(DatagramType::Data) => self.handle_data(now, received, bytes),
+            Ok(DatagramType::Initiation) => self.handle_initiation(now, received, bytes),
+            Ok(DatagramType::Response) => self.handle_response(now, received, bytes),
+            Ok(DatagramType::Cookie) => self.handle_cookie(now, received, bytes),
+            Err(_) => self.counters.garbage += 1,
+        }
+    }
+
+    fn handle_data(&mut self, now: Instant, received: &Received, bytes: &mut [u8]) {
+        let Ok(header) = DataHeader::decode(bytes) else {
+            self.counters.garbage += 1;
+            return;
+        };
+        let mut confirmed = None;
+        let owner = self.sessions.owner(header.receiver).or_else(|| {
+            let (id, source) = self.confirm(now, &header, bytes)?;
+            confirmed = Some(source);
+            Some(id)
+        });
+        let Some(slot) = owner.and_then(|id| self.sessions.get_mut(id)) else {
+            self.counters.unknown_index += 1;
+            return;
+        };
+        slot.session.handle_datagram(now, received, header, bytes);
+        if confirmed == Some(received.source) {
+            slot.session.confirm_address(now, received.interface, received.source);
+        }
+    }
+
+    /// Lets waiting keys take over when this datagram is the first under them [specs/wire.md §5].
+    ///
+    /// Returns the session and the address that the handshake's cookie has proved.
+    fn confirm(
+        &mut self,
+        now: Instant,
+        header: &DataHeader,
+        bytes: &[u8],
+    ) -> Option<(SessionId, SocketAddr)> {
+        let waiting = self.responder.confirm(header, bytes)?;
+        let Waiting { peer, session_nonce, keys, source, .. } = waiting;
+        let id = match self.continued(peer, session_nonce) {
+            Some(id) => id,
+            None => self.replace_session(now, peer, session_nonce)?,
+        };
+        self.sessions.install(now, id, keys);
+        self.counters.handshakes += 1;
+        Some((id, source))
+    }
+
+    /// Returns the session that a peer means by its nonce.
+    fn continued(&self, peer: PeerId, session_nonce: u64) -> Option<SessionId> {
+        let id = self.sessions.begun_by(peer)?;
+        let slot = self.sessions.get(id)?;
+        (slot.nonce == session_nonce && !slot.session.is_ended()).then_some(id)
+    }
+
+    /// Makes a session that a peer began, in the place of an earlier one.
+    fn replace_session(&mut self, now: Instant, peer: PeerId, nonce: u64) -> Option<SessionId> {
+        if let Some(old) = self.sessions.begun_by(peer) {
+            if let Some(slot) = self.sessions.get_mut(old) {
+                slot.session.end(now, "the peer began another session");
+            }
+            self.bequeath(old);
+            self.sessions.remove(old);
+        }
+        if self.sessions.len() >= limits::SESSIONS {
+            self.counters.sessions_refused += 1;
+            return None;
+        }
+        let id = self.sessions.next_id();
+        let session = self.new_session(now, id, peer, Role::Responder);
+        self.sessions.insert(id, Slot::new(peer, nonce, session, None));
+        Some(id)
+    }
+
+    fn handle_initiation(&mut self, now: Instant, received: &Received, bytes: &[u8]) {
+        if !self.accept {
+            self.counters.garbage += 1;
+            return;
+        }
+        let (entropy, counters) = (&mut self.entropy, &mut self.counters);
+        match self.responder.screen(now, received.source, bytes, entropy, counters) {
+            Screened::Drop => {}
+            Screened::Answer(answer) => self.answer(received, answer),
+            Screened::Open(asked) => self.respond(now, received, &asked),
+        }
+    }
+
+    /// Spends Diffie–Hellmans on a stranger who has a valid cookie.
+    fn respond(&mut self, now: Instant, received: &Received, asked: &Asked<'_>) {
+        let admitted = match asked.open(&self.secret, &mut self.entropy) {
+            Ok(admitted) => admitted,
+            Err(error) => return self.counters.on_refused(error),
+        };
+        let Some(id) = self.peers.find(&admitted.peer) else {
+            self.counters.unknown_peer += 1;
+            return;
+        };
+        if !self.responder.is_recent(&admitted.challenge) {
+            self.counters.replayed += 1;
+            return;
+        }
+        let Some(psk) = self.peers.get(id).map(|peer| peer.psk) else {
+            return;
+        };
+        let nonce = admitted.session_nonce;
+        let continues = self.continued(id, nonce).is_some();
+        let index = self.fresh_index();
+        let (response, keys) = admitted.respond(&psk, index, now.as_micros(), continues);
+        self.responder.keep(now, received.source, id, nonce, asked.ephemeral, (response, keys));
+        self.counters.responses_made += 1;
+        self.answer(received, response.to_vec());
+    }
+
+    fn handle_response(&mut self, now: Instant, received: &Received, bytes: &[u8]) {
+        let Ok(index) = response_receiver(bytes) else {
+            self.counters.garbage += 1;
+            return;
+        };
+        let owner = self.sessions.owner(index);
+        let finished = owner.and_then(|id| {
+            let initiator = self.sessions.get_mut(id)?.initiator.as_mut()?;
+            initiator.handle_response(index, bytes).map(|finished| (id, finished))
+        });
+        let (id, finished) = match finished {
+            Some((id, Ok(finished))) => (id, finished),
+            Some((_, Err(error))) => return self.counters.on_refused(error),
+            None => {
+                self.counters.replayed += 1;
+                return;
+            }
+        };
+        let slot = self.sessions.get(id).map(|slot| (slot.nonce, slot.session.has_heard()));
+        if let Some((nonce, true)) = slot
+            && !finished.agreed.continues
+        {
+            self.end_lost_session(now, id, nonce);
+        }
+        self.rest(now, id);
+        self.sessions.install(now, id, finished.agreed.keys);
+        self.counters.handshakes += 1;
+        let sample = ClockSample {
+            sent_at: finished.since,
+            received_at_us: finished.agreed.clock_us,
+            acked_at: now,
+        };
+        if let Some(slot) = self.sessions.get_mut(id) {
+            slot.session.on_clock_sample(now, sample);
+            slot.session.confirm_address(now, received.interface, received.source);
+        }
+    }
+
+    /// Begins anew under the same nonce: the peer has answered it as one that it does not know.
+    fn end_lost_session(&mut self, now: Instant, id: SessionId, nonce: u64) {
+        if let Some(slot) = self.sessions.get_mut(id) {
+            slot.session.end(now, "the peer has lost the session");
+        }
+        self.restart(now, id, nonce);
+    }
+
+    fn handle_cookie(&mut self, now: Instant, received: &Received, bytes: &[u8]) {
+        let Ok(answer) = CookieAnswer::decode(bytes) else {
+            self.counters.garbage += 1;
+            return;
+        };
+        let Some(id) = self.sessions.owner(answer.receiver) else {
+            self.counters.replayed += 1;
+            return;
+        };
+        let key = self.sessions.get(id).and_then(|slot| self.peer_key(slot.peer));
+        let initiator = self.sessions.get_mut(id).and_then(|slot| slot.initiator.as_mut());
+        let used = key.zip(initiator).is_some_and(|(key, initiator)| {
+            initiator.handle_cookie(now, received.interface, received.source, &key, &answer)
+        });
+        match used {
+            true => self.counters.cookies_received += 1,
+            false => self.counters.bad_mac += 1,
+        }
+    }
+
+    /// Queues a datagram to where another came from.
+    fn answer(&mut self, received: &Received, datagram: Vec<u8>) {
+        if self.answers.len() >= limits::ANSWERS {
+            self.counters.answers_dropped += 1;
+            return;
+        }
+        let Received { interface, local, source, .. } = *received;
+        self.answers.push_back(Answer { interface, local, destination: source, datagram });
+    }
+}

@@ -1,0 +1,217 @@
+//! The initiator's side of handshakes: one handshake at a time, tried on every path.
+//!
+//! ```text
+//! on every path at once: Initiation → (Cookie → Initiation with it) → Response; the first one wins
+//! again on each path after 250 ms, growing by a quarter up to 1 s, for ever
+//! ```
+//!
+//! All paths carry the same Noise message, because the responder answers the same ephemeral key
+//! with the same Response, whichever path brings it first; only the cookie of the source address
+//! differs. The message is made anew when a challenge comes that it does not repeat, and when it
+//! has grown old. Whether a session needs a handshake at all is the endpoint's to say.
+
+use std::net::SocketAddr;
+
+use units::{Duration, Instant};
+
+use crate::crypto::{Agreed, Code, CookieAnswer, HandshakeError, Initiation, PublicKey};
+use crate::ids::{InterfaceId, PathId, is_same_address};
+use crate::path::Route;
+
+/// The first wait for an answer on a path.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+/// The longest one: a link that comes back is found within a second.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// Age at which a handshake is made anew: beyond any round trip, and half as long as the responder
+/// lets its keys wait.
+const HANDSHAKE_AGE: Duration = Duration::from_secs(15);
+/// Age at which a cookie is not used any more: shorter than the life of the secret behind it.
+const COOKIE_AGE: Duration = Duration::from_secs(110);
+/// Cookies that are acted upon at once between two tries of a path; one is the rule.
+const PROMPT_TRIES: u8 = 3;
+
+/// Tries handshakes for one session.
+pub(super) struct Initiator {
+    handshake: Option<Handshake>,
+    /// Index and mac1 of the handshake before: its late Cookies still count.
+    earlier: Option<(u32, Code)>,
+    challenge: Code,
+    tries: Vec<PathTry>,
+}
+
+struct Handshake {
+    initiation: Initiation,
+    since: Instant,
+    challenge: Code,
+}
+
+/// Where and when an Initiation goes next.
+struct PathTry {
+    path: PathId,
+    interface: InterfaceId,
+    remote: SocketAddr,
+    cookie: Option<(Code, Instant)>,
+    send_at: Instant,
+    wait: Duration,
+    /// A cookie came: the next try does not wait.
+    prompt: bool,
+    /// How often that happened since the last try that waited.
+    prompted: u8,
+}
+
+/// Holds an Initiation on its way out.
+pub(super) struct Outgoing {
+    /// The interface that it leaves by.
+    pub(super) interface: InterfaceId,
+    /// Where it goes.
+    pub(super) destination: SocketAddr,
+    /// Its bytes.
+    pub(super) datagram: [u8; crate::crypto::INITIATION],
+}
+
+/// Holds what a Response brought, and when its handshake began.
+pub(super) struct Finished {
+    /// What both ends agreed on.
+    pub(super) agreed: Agreed,
+    /// The responder made the Response between this moment and now.
+    pub(super) since: Instant,
+}
+
+impl Initiator {
+    /// Starts without a handshake.
+    pub(super) fn new() -> Self {
+        Self { handshake: None, earlier: None, challenge: [0; 16], tries: Vec::new() }
+    }
+
+    /// Follows the session's paths; a new one is tried at once.
+    pub(super) fn follow(&mut self, now: Instant, paths: &[(PathId, Route)]) {
+        self.tries.retain(|try_| paths.iter().any(|(path, _)| *path == try_.path));
+        for &(path, Route { interface, remote, .. }) in paths {
+            if self.tries.iter().all(|try_| try_.path != path) {
+                self.tries.push(PathTry {
+                    path,
+                    interface,
+                    remote,
+                    cookie: None,
+                    send_at: now,
+                    wait: FIRST_WAIT,
+                    prompt: false,
+                    prompted: 0,
+                });
+            }
+        }
+    }
+
+    /// Returns the indices that answers may name.
+    pub(super) fn indices(&self) -> impl Iterator<Item = u32> + '_ {
+        let current = self.handshake.as_ref().map(|handshake| handshake.initiation.local_index);
+        current.into_iter().chain(self.earlier.map(|(index, _)| index))
+    }
+
+    /// Gives the next Initiation that is due; `make` makes a handshake that repeats a challenge.
+    ///
+    /// Returns it with the index that nobody has to know any more, if there is one.
+    pub(super) fn poll(
+        &mut self,
+        now: Instant,
+        make: impl FnOnce(&Code) -> Initiation,
+    ) -> Option<(Outgoing, Option<u32>)> {
+        let due = self.tries.iter().position(|try_| try_.send_at <= now)?;
+        let stale = self.handshake.as_ref().is_none_or(|handshake| {
+            handshake.challenge != self.challenge || now.since(handshake.since) >= HANDSHAKE_AGE
+        });
+        let forgotten = if stale { self.renew(now, make(&self.challenge)) } else { None };
+        let initiation = &self.handshake.as_ref()?.initiation;
+
+        let try_ = &mut self.tries[due];
+        try_.cookie = try_.cookie.filter(|(_, since)| now.since(*since) < COOKIE_AGE);
+        let datagram = initiation.datagram(try_.cookie.as_ref().map(|(cookie, _)| cookie));
+        if !core::mem::take(&mut try_.prompt) {
+            try_.prompted = 0;
+            try_.wait = (try_.wait * 5 / 4).min(LONGEST_WAIT);
+        }
+        try_.send_at = now + try_.wait;
+        let outgoing = Outgoing { interface: try_.interface, destination: try_.remote, datagram };
+        Some((outgoing, forgotten))
+    }
+
+    /// Takes a Cookie datagram that came in on `interface`; false when it answers nothing.
+    pub(super) fn handle_cookie(
+        &mut self,
+        now: Instant,
+        interface: InterfaceId,
+        source: SocketAddr,
+        responder: &PublicKey,
+        answer: &CookieAnswer,
+    ) -> bool {
+        let current = self.handshake.as_ref();
+        let current = current.map(|h| (h.initiation.local_index, h.initiation.mac1()));
+        let mac1 = [current, self.earlier]
+            .into_iter()
+            .flatten()
+            .find(|(index, _)| *index == answer.receiver)
+            .map(|(_, mac1)| mac1);
+        if !mac1.is_some_and(|mac1| answer.answers(&responder.0, &mac1)) {
+            return false;
+        }
+        self.challenge = answer.challenge;
+        for try_ in &mut self.tries {
+            if try_.interface != interface || !is_same_address(try_.remote, source) {
+                continue;
+            }
+            try_.cookie = Some((answer.cookie, now));
+            if try_.prompted < PROMPT_TRIES {
+                try_.prompted += 1;
+                try_.prompt = true;
+                try_.send_at = now;
+            }
+        }
+        true
+    }
+
+    /// Takes a Response to the current handshake, which ends with it.
+    pub(super) fn handle_response(
+        &mut self,
+        index: u32,
+        datagram: &[u8],
+    ) -> Option<Result<Finished, HandshakeError>> {
+        let handshake = self.handshake.as_mut()?;
+        if handshake.initiation.local_index != index {
+            return None;
+        }
+        let since = handshake.since;
+        Some(handshake.initiation.finish(datagram).map(|agreed| Finished { agreed, since }))
+    }
+
+    /// Gives up the handshake: it ended well, or the session is fine without it.
+    ///
+    /// Cookies stay: the next handshake may come before they are stale. Returns the indices that
+    /// nobody has to know any more.
+    pub(super) fn rest(&mut self, now: Instant) -> Vec<u32> {
+        let indices = self.indices().collect();
+        self.handshake = None;
+        self.earlier = None;
+        for try_ in &mut self.tries {
+            try_.send_at = now;
+            try_.wait = FIRST_WAIT;
+            try_.prompt = false;
+            try_.prompted = 0;
+        }
+        indices
+    }
+
+    /// Returns when the next Initiation is due.
+    pub(super) fn timeout(&self) -> Option<Instant> {
+        self.tries.iter().map(|try_| try_.send_at).min()
+    }
+
+    fn renew(&mut self, now: Instant, initiation: Initiation) -> Option<u32> {
+        let fresh = Handshake { initiation, since: now, challenge: self.challenge };
+        let forgotten = self.earlier.take().map(|(index, _)| index);
+        self.earlier = self
+            .handshake
+            .replace(fresh)
+            .map(|old| (old.initiation.local_index, old.initiation.mac1()));
+        forgotten
+    }
+}

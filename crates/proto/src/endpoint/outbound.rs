@@ -1,0 +1,110 @@
+//! The way out: answers to strangers, then our own handshakes, then what the sessions have to say.
+
+use std::net::{IpAddr, SocketAddr};
+
+use units::Instant;
+
+use super::Endpoint;
+use crate::crypto::{Initiation, Parties};
+use crate::ids::{InterfaceId, PathRef, SessionId, Transmit};
+use crate::session::Session;
+
+/// Holds an answer of the endpoint itself until the driver takes it.
+pub(super) struct Answer {
+    /// The interface that the question came in on.
+    pub(super) interface: InterfaceId,
+    /// The local address that the question was sent to.
+    pub(super) local: Option<IpAddr>,
+    /// Where the question came from.
+    pub(super) destination: SocketAddr,
+    /// The answer.
+    pub(super) datagram: Vec<u8>,
+}
+
+impl Endpoint {
+    /// Writes the next datagram into `buf`, which is cleared, and returns where it goes.
+    ///
+    /// To be called after every input and every timeout until there is none.
+    pub fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        self.now = now;
+        if let Some(answer) = self.answers.pop_front() {
+            return Some(write_answer(answer, buf));
+        }
+        if let Some(transmit) = self.poll_initiation(now, buf) {
+            return Some(transmit);
+        }
+        for id in self.sessions.ids_after(self.sent_last) {
+            let slot = self.sessions.get_mut(id);
+            if let Some(transmit) = slot.and_then(|slot| slot.poll_transmit(now, buf)) {
+                self.sent_last = id;
+                return Some(transmit);
+            }
+        }
+        self.reap(now, Session::is_ended);
+        None
+    }
+
+    /// Writes the next datagram of one path into `buf`, which is cleared; none when it has nothing
+    /// to say or no room, or when `budget` bytes of UDP payload are too few.
+    pub fn poll_transmit_on(
+        &mut self,
+        now: Instant,
+        path: PathRef,
+        budget: usize,
+        buf: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        self.now = now;
+        let slot = self.sessions.get_mut(path.session)?;
+        slot.session.poll_transmit(now, path.path, budget, buf)
+    }
+
+    /// Ends the handshake of a session, or what is left of it.
+    pub(super) fn rest(&mut self, now: Instant, id: SessionId) {
+        let initiator = self.sessions.get_mut(id).and_then(|slot| slot.initiator.as_mut());
+        for index in initiator.map(|initiator| initiator.rest(now)).into_iter().flatten() {
+            self.sessions.release(index);
+        }
+    }
+
+    fn poll_initiation(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        let idle = self.sessions.iter().filter(|(_, slot)| slot.is_done_asking(now));
+        let idle: Vec<SessionId> = idle.map(|(id, _)| id).collect();
+        idle.into_iter().for_each(|id| self.rest(now, id));
+
+        let (id, _) = self.sessions.iter().find(|(_, slot)| slot.is_asking_due(now))?;
+        let index = self.fresh_index();
+        let slot = self.sessions.get_mut(id)?;
+        let peer = self.peers.get(slot.peer)?;
+        let parties = Parties { secret: &self.secret, peer: peer.key, psk: peer.psk };
+        let (entropy, nonce) = (&mut self.entropy, slot.nonce);
+        let initiator = slot.initiator.as_mut()?;
+        let (outgoing, forgotten) = initiator
+            .poll(now, |challenge| Initiation::new(&parties, index, nonce, challenge, entropy))?;
+        if initiator.indices().any(|used| used == index) {
+            self.sessions.claim(index, id);
+        }
+        forgotten.into_iter().for_each(|index| self.sessions.release(index));
+        self.counters.initiations_sent += 1;
+        buf.clear();
+        buf.extend_from_slice(&outgoing.datagram);
+        Some(Transmit {
+            path: None,
+            interface: outgoing.interface,
+            local: None,
+            destination: outgoing.destination,
+            urgent: true,
+        })
+    }
+}
+
+fn write_answer(answer: Answer, buf: &mut Vec<u8>) -> Transmit {
+    buf.clear();
+    buf.extend_from_slice(&answer.datagram);
+    Transmit {
+        path: None,
+        interface: answer.interface,
+        local: answer.local,
+        destination: answer.destination,
+        urgent: true,
+    }
+}

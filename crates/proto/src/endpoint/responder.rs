@@ -1,0 +1,266 @@
+//! The responder's side of handshakes: what may be answered, what was answered, what waits.
+//!
+//! ```text
+//! length → mac1 → cookie (else: a Cookie datagram) → answered before (else: the same Response)
+//!        → rate limits → Diffie–Hellman → known peer → challenge → Response, keys wait
+//! ```
+//!
+//! The keys of a Response wait here until the first datagram under them authenticates: only that
+//! shows that somebody who holds the initiator's keys is there *now*. A replayed Initiation never
+//! gets that far, and nothing of a running session changes before [specs/wire.md §5].
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+
+use units::Instant;
+
+use super::counters::EndpointCounters;
+use super::limiter::SourceLimiter;
+use crate::crypto::{
+    Asked, Code, CookieJar, Entropy, EpochKeys, HandshakeError, MacKey, PublicKey, RESPONSE,
+    mac1_key,
+};
+use crate::ids::PeerId;
+use crate::limits;
+use crate::wire::DataHeader;
+
+/// Decides about Initiations and keeps the keys that wait for their first use.
+pub(super) struct Responder {
+    mac1: MacKey,
+    jar: CookieJar,
+    limiter: SourceLimiter,
+    seen: Seen,
+    /// By our index, which is also what data datagrams name.
+    waiting: BTreeMap<u32, Waiting>,
+    /// Indices of `waiting`, oldest first.
+    order: VecDeque<u32>,
+}
+
+/// Holds keys until the initiator uses them.
+pub(super) struct Waiting {
+    /// Who holds the other half.
+    pub(super) peer: PeerId,
+    /// Which of its sessions they are for.
+    pub(super) session_nonce: u64,
+    /// The keys.
+    pub(super) keys: EpochKeys,
+    /// Where the Initiation came from, with a cookie that was bound to it.
+    pub(super) source: SocketAddr,
+    response: [u8; RESPONSE],
+    since: Instant,
+}
+
+/// What is to be done with an Initiation before any Diffie–Hellman.
+pub(super) enum Screened<'a> {
+    /// Nothing.
+    Drop,
+    /// This datagram answers it.
+    Answer(Vec<u8>),
+    /// It may cost a Diffie–Hellman.
+    Open(Asked<'a>),
+}
+
+impl Responder {
+    /// Starts with fresh secrets; `public` is our own key.
+    pub(super) fn new(now: Instant, public: &PublicKey, entropy: &mut Entropy) -> Self {
+        Self {
+            mac1: mac1_key(public),
+            jar: CookieJar::new(now, &public.0, entropy),
+            limiter: SourceLimiter::new(),
+            seen: Seen::default(),
+            waiting: BTreeMap::new(),
+            order: VecDeque::new(),
+        }
+    }
+
+    /// Looks at an Initiation as far as that is cheap.
+    pub(super) fn screen<'a>(
+        &mut self,
+        now: Instant,
+        source: SocketAddr,
+        datagram: &'a [u8],
+        entropy: &mut Entropy,
+        counters: &mut EndpointCounters,
+    ) -> Screened<'a> {
+        let asked = match Asked::decode(datagram, &self.mac1) {
+            Ok(asked) => asked,
+            Err(error) => {
+                counters.on_refused(error);
+                return Screened::Drop;
+            }
+        };
+        self.jar.refresh(now, entropy);
+        if !self.jar.admits(source, asked.before_mac2, &asked.mac2) {
+            counters.cookies_sent += 1;
+            return Screened::Answer(self.jar.answer(source, asked.sender, &asked.mac1).to_vec());
+        }
+        if let Some(index) = self.seen.index_of(&asked.ephemeral) {
+            return self.repeat(index, counters);
+        }
+        if !self.limiter.take(now, source.ip()) {
+            counters.rate_limited += 1;
+            return Screened::Drop;
+        }
+        Screened::Open(asked)
+    }
+
+    /// Checks that an Initiation is younger than our last two secrets.
+    pub(super) fn is_recent(&self, challenge: &Code) -> bool {
+        self.jar.knows_challenge(challenge)
+    }
+
+    /// Returns true when keys of this index wait here.
+    pub(super) fn holds(&self, index: u32) -> bool {
+        self.waiting.contains_key(&index)
+    }
+
+    /// Keeps keys until their first use, and their Response for Initiations that come again.
+    pub(super) fn keep(
+        &mut self,
+        now: Instant,
+        source: SocketAddr,
+        peer: PeerId,
+        session_nonce: u64,
+        ephemeral: [u8; 32],
+        (response, keys): ([u8; RESPONSE], EpochKeys),
+    ) {
+        self.handle_timeout(now);
+        self.seen.insert(now, ephemeral, peer, keys.local_index);
+        let of_peer = self.order.iter().filter(|index| self.is_of(**index, peer));
+        let room = if of_peer.count() >= limits::WAITING_HANDSHAKES_PEER {
+            self.order.iter().position(|index| self.is_of(*index, peer))
+        } else if self.order.len() >= limits::WAITING_HANDSHAKES {
+            Some(0)
+        } else {
+            None
+        };
+        if let Some(index) = room.and_then(|position| self.order.remove(position)) {
+            self.waiting.remove(&index);
+        }
+        self.order.push_back(keys.local_index);
+        let waiting = Waiting { peer, session_nonce, keys, source, response, since: now };
+        self.waiting.insert(waiting.keys.local_index, waiting);
+    }
+
+    /// Hands out waiting keys when `datagram` is authentic under them.
+    ///
+    /// Older keys that wait for the same peer are forgotten: their initiator has given them up.
+    pub(super) fn confirm(&mut self, header: &DataHeader, datagram: &[u8]) -> Option<Waiting> {
+        let waiting = self.waiting.get(&header.receiver)?;
+        let mut copy = datagram.to_vec();
+        waiting.keys.open(header, &mut copy).ok()?;
+        let confirmed = self.waiting.remove(&header.receiver)?;
+        let position = self.order.iter().position(|index| *index == header.receiver)?;
+        let newer = self.order.split_off(position + 1);
+        self.order.pop_back();
+        let older = core::mem::take(&mut self.order);
+        for index in older {
+            if self.is_of(index, confirmed.peer) {
+                self.waiting.remove(&index);
+            } else {
+                self.order.push_back(index);
+            }
+        }
+        self.order.extend(newer);
+        Some(confirmed)
+    }
+
+    /// Returns when the oldest waiting keys are to be forgotten.
+    pub(super) fn timeout(&self) -> Option<Instant> {
+        let oldest = self.waiting.get(self.order.front()?)?;
+        Some(oldest.since + limits::WAITING_HANDSHAKE_AGE)
+    }
+
+    /// Forgets what nobody has come back for.
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        while self.timeout().is_some_and(|timeout| timeout <= now) {
+            if let Some(index) = self.order.pop_front() {
+                self.waiting.remove(&index);
+            }
+        }
+        self.seen.forget(now);
+    }
+
+    /// Answers an Initiation that came again, as long as its keys wait.
+    fn repeat<'a>(&self, index: u32, counters: &mut EndpointCounters) -> Screened<'a> {
+        match self.waiting.get(&index) {
+            Some(waiting) => {
+                counters.responses_repeated += 1;
+                Screened::Answer(waiting.response.to_vec())
+            }
+            None => {
+                counters.replayed += 1;
+                Screened::Drop
+            }
+        }
+    }
+
+    fn is_of(&self, index: u32, peer: PeerId) -> bool {
+        self.waiting.get(&index).is_some_and(|waiting| waiting.peer == peer)
+    }
+}
+
+impl EndpointCounters {
+    /// Counts a handshake datagram that was not taken.
+    pub(super) fn on_refused(&mut self, error: HandshakeError) {
+        match error {
+            HandshakeError::Malformed => self.garbage += 1,
+            HandshakeError::BadMac => self.bad_mac += 1,
+            HandshakeError::Unauthentic => self.unauthentic += 1,
+        }
+    }
+}
+
+/// Remembers authentic Initiations for as long as their challenge could be recent.
+///
+/// Only peers get in here, so it grows by what peers do; the bound per peer holds off a peer that
+/// restarts in a loop. What it forgets before its time costs four Diffie–Hellmans when replayed,
+/// and changes nothing.
+#[derive(Default)]
+struct Seen {
+    ephemerals: BTreeMap<[u8; 32], Answered>,
+    order: VecDeque<(Instant, [u8; 32])>,
+    of_peer: BTreeMap<PeerId, usize>,
+}
+
+/// Who sent an Initiation, and our index of the keys that answered it.
+struct Answered {
+    peer: PeerId,
+    index: u32,
+}
+
+impl Seen {
+    fn index_of(&self, ephemeral: &[u8; 32]) -> Option<u32> {
+        self.ephemerals.get(ephemeral).map(|answered| answered.index)
+    }
+
+    fn insert(&mut self, now: Instant, ephemeral: [u8; 32], peer: PeerId, index: u32) {
+        if self.of_peer.get(&peer).is_some_and(|count| *count >= limits::SEEN_HANDSHAKES_PEER) {
+            let is_of_peer = |key| self.ephemerals.get(key).is_some_and(|seen| seen.peer == peer);
+            let oldest = self.order.iter().position(|(_, key)| is_of_peer(key));
+            oldest.map(|position| self.remove(position));
+        }
+        if self.ephemerals.insert(ephemeral, Answered { peer, index }).is_none() {
+            self.order.push_back((now, ephemeral));
+            *self.of_peer.entry(peer).or_default() += 1;
+        }
+    }
+
+    fn forget(&mut self, now: Instant) {
+        let life = 2 * limits::COOKIE_SECRET_AGE;
+        while self.order.front().is_some_and(|(since, _)| now.since(*since) > life) {
+            self.remove(0);
+        }
+    }
+
+    fn remove(&mut self, position: usize) {
+        let Some((_, ephemeral)) = self.order.remove(position) else {
+            return;
+        };
+        if let Some(answered) = self.ephemerals.remove(&ephemeral)
+            && let Some(count) = self.of_peer.get_mut(&answered.peer)
+        {
+            *count -= 1;
+        }
+    }
+}
