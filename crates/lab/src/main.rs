@@ -5,6 +5,7 @@
 //! the real-time emulator.
 
 mod blackout;
+mod chart;
 mod cli;
 mod emulate;
 mod experiment;

@@ -1,0 +1,254 @@
+//! Draws control delay over time, one curve per scheme, as an SVG picture.
+//!
+//! Not the figures: a picture shows the slowest message of every fifth of a second and a tick for
+//! every lost one; percentiles come from `figures`. Written by hand, because a picture of two
+//! panels needs no plotting library.
+
+mod layout;
+mod svg;
+
+use crate::figures::{LATE_S, Span};
+use crate::scheme::Scheme;
+use crate::statistics::maximum;
+use layout::{Frame, HEIGHT, Panels, WIDTH};
+use svg::{Anchor, Svg, Text};
+
+/// Messages sent within this time make one point of a curve.
+const BIN_S: f64 = 0.2;
+
+/// Is the picture of one run.
+#[derive(Clone, Debug)]
+pub(crate) struct Chart {
+    /// What the picture shows.
+    pub(crate) title: String,
+    /// How it was made.
+    pub(crate) subtitle: String,
+    /// Length of the run, seconds.
+    pub(crate) seconds: f64,
+    /// Spans with a name that are shaded.
+    pub(crate) spans: Vec<(Span, String)>,
+    /// One panel per direction, with its title.
+    pub(crate) panels: Vec<(String, Vec<Curve>)>,
+}
+
+/// Is one scheme's curve.
+#[derive(Clone, Debug)]
+pub(crate) struct Curve {
+    /// The scheme.
+    pub(crate) scheme: Scheme,
+    /// Every message: when it was sent, and its delay or none where it was lost; in seconds.
+    pub(crate) messages: Vec<(f64, Option<f64>)>,
+}
+
+impl Curve {
+    /// Returns the share of messages that were lost or late, in percent.
+    fn miss_percent(&self) -> f64 {
+        let missed = self.messages.iter().filter(|(_, delay)| delay.is_none_or(|d| d > LATE_S));
+        100.0 * missed.count() as f64 / self.messages.len().max(1) as f64
+    }
+
+    /// Returns the slowest delivered message of every bin, none for bins without any.
+    fn bins(&self, seconds: f64) -> Vec<(f64, Option<f64>)> {
+        let count = (seconds / BIN_S).ceil() as usize;
+        let mut bins = vec![Vec::new(); count];
+        for (sent, delay) in &self.messages {
+            if let (Some(bin), Some(delay)) = (bins.get_mut((sent / BIN_S) as usize), delay) {
+                bin.push(*delay);
+            }
+        }
+        let middle = |i: usize| (i as f64 + 0.5) * BIN_S;
+        bins.iter().enumerate().map(|(i, delays)| (middle(i), maximum(delays))).collect()
+    }
+}
+
+impl Chart {
+    /// Writes the picture.
+    pub(crate) fn to_svg(&self) -> String {
+        let mut svg = Svg::new(WIDTH, HEIGHT);
+        svg.text(layout::LEFT, 34.0, &self.title, Text::heading());
+        svg.text(layout::LEFT, 56.0, &self.subtitle, Text::body());
+        self.draw_legend(&mut svg);
+        let panels = Panels::new(self.panels.len(), self.most_curves());
+        for (i, (title, curves)) in self.panels.iter().enumerate() {
+            let frame = panels.frame(i, self.seconds);
+            self.draw_background(&mut svg, &frame, title, i == 0);
+            draw_axes(&mut svg, &frame, i + 1 == self.panels.len());
+            // The product's own curve is drawn last, so that none hides it.
+            for curve in curves.iter().rev() {
+                self.draw_curve(&mut svg, &frame, curve);
+            }
+            draw_losses(&mut svg, &frame, curves);
+        }
+        svg.finish()
+    }
+
+    fn most_curves(&self) -> usize {
+        self.panels.iter().map(|(_, curves)| curves.len()).max().unwrap_or(0)
+    }
+
+    /// Draws a line per scheme: colour, name, meaning, share missed in each direction.
+    fn draw_legend(&self, svg: &mut Svg) {
+        let Some((_, curves)) = self.panels.first() else { return };
+        for (row, curve) in curves.iter().enumerate() {
+            let y = 82.0 + 20.0 * row as f64;
+            let style = style(curve.scheme);
+            svg.line((layout::LEFT, y - 4.0), (layout::LEFT + 34.0, y - 4.0), style.0, style.1);
+            svg.text(layout::LEFT + 44.0, y, curve.scheme.name(), Text::label(style.0));
+            svg.text(layout::LEFT + 170.0, y, curve.scheme.meaning(), Text::body());
+            let of_scheme = |curves: &Vec<Curve>| {
+                curves.iter().find(|other| other.scheme == curve.scheme).map(Curve::miss_percent)
+            };
+            let misses = self.panels.iter().filter_map(|(_, curves)| of_scheme(curves));
+            let text: Vec<String> = misses.map(|miss| format!("{miss:.1} %")).collect();
+            let missed = format!("missed {} (up / down)", text.join(" / "));
+            svg.text(WIDTH - layout::RIGHT, y, &missed, Text::body().anchored(Anchor::End));
+        }
+    }
+
+    /// Draws the shaded spans, the panel's title and the limit of lateness.
+    fn draw_background(&self, svg: &mut Svg, frame: &Frame, title: &str, named: bool) {
+        for (i, ((from, to), name)) in self.spans.iter().enumerate() {
+            let fill = if i == 0 { "#f9dcd6" } else { "#fbeecb" };
+            let (left, right) = (frame.x(*from), frame.x(*to));
+            svg.rectangle(
+                (left, frame.top),
+                (right - left, frame.bottom_of_lanes() - frame.top),
+                fill,
+            );
+            if named {
+                let middle = 0.5 * (left + right);
+                let text = Text::body().anchored(Anchor::Middle);
+                svg.text(middle, frame.top - 8.0, name, text);
+            }
+        }
+        svg.text(frame.left, frame.top - 8.0, title, Text::strong());
+        let late = frame.y(LATE_S);
+        svg.dashed((frame.left, late), (frame.right, late), "#8a1c1c");
+        let text = Text::small("#8a1c1c").anchored(Anchor::End);
+        svg.text(frame.right - 4.0, late - 4.0, "late: 100 ms", text);
+    }
+
+    /// Draws a curve with breaks where nothing sent was delivered.
+    fn draw_curve(&self, svg: &mut Svg, frame: &Frame, curve: &Curve) {
+        let (colour, width) = style(curve.scheme);
+        let bins = curve.bins(self.seconds);
+        for stretch in bins.split(|(_, delay)| delay.is_none()) {
+            let points: Vec<(f64, f64)> = stretch
+                .iter()
+                .filter_map(|(at, delay)| Some((frame.x(*at), frame.y((*delay)?))))
+                .collect();
+            svg.polyline(&points, colour, width);
+        }
+    }
+}
+
+/// Draws a lane per scheme below the curves, with a tick for every lost message.
+fn draw_losses(svg: &mut Svg, frame: &Frame, curves: &[Curve]) {
+    for (lane, curve) in curves.iter().enumerate() {
+        let (colour, _) = style(curve.scheme);
+        let y = frame.lane(lane);
+        let lost = curve.messages.iter().filter(|(_, delay)| delay.is_none());
+        let runs = runs(lost.map(|(sent, _)| frame.x(*sent)));
+        for (from, to) in runs {
+            svg.rectangle((from, y), (to - from, layout::LANE - 2.0), colour);
+        }
+    }
+    let middle = 0.5 * (frame.lane(0) + frame.bottom_of_lanes());
+    let text = Text::small("#444").anchored(Anchor::End);
+    svg.text(frame.left - 8.0, middle + 3.0, "lost", text);
+}
+
+/// Joins ticks that touch into runs, so that ten seconds of loss are one rectangle.
+fn runs(ticks: impl Iterator<Item = f64>) -> Vec<(f64, f64)> {
+    const TICK: f64 = 1.2;
+    let mut runs: Vec<(f64, f64)> = Vec::new();
+    for x in ticks {
+        match runs.last_mut() {
+            Some((_, end)) if x <= *end => *end = x + TICK,
+            _ => runs.push((x, x + TICK)),
+        }
+    }
+    runs
+}
+
+/// Draws the frame, the grid and the numbers of a panel.
+fn draw_axes(svg: &mut Svg, frame: &Frame, last: bool) {
+    for (seconds, label) in layout::DELAYS {
+        let y = frame.y(seconds);
+        svg.line((frame.left, y), (frame.right, y), "#d9dde2", 0.8);
+        svg.text(frame.left - 8.0, y + 4.0, label, Text::small("#444").anchored(Anchor::End));
+    }
+    for at in frame.seconds_marks() {
+        let x = frame.x(at);
+        svg.line((x, frame.bottom), (x, frame.bottom + 4.0), "#444", 0.8);
+        svg.line((x, frame.top), (x, frame.bottom), "#eceff2", 0.8);
+        if last {
+            let y = frame.bottom_of_lanes() + 18.0;
+            svg.text(x, y, &format!("{at:.0}"), Text::small("#444").anchored(Anchor::Middle));
+        }
+    }
+    svg.line((frame.left, frame.bottom), (frame.right, frame.bottom), "#444", 1.0);
+    svg.line((frame.left, frame.top), (frame.left, frame.bottom), "#444", 1.0);
+    if last {
+        let middle = 0.5 * (frame.left + frame.right);
+        let y = frame.bottom_of_lanes() + 38.0;
+        let text = Text::body().anchored(Anchor::Middle);
+        svg.text(middle, y, "seconds since the start; a message counts when it was sent", text);
+    }
+}
+
+/// Returns colour and width of a scheme's curve; the colours stay apart for the colour-blind.
+fn style(scheme: Scheme) -> (&'static str, f64) {
+    match scheme {
+        Scheme::Fulmar => ("#0a4fd1", 2.4),
+        Scheme::KernelMptcp => ("#d97706", 1.5),
+        Scheme::Redundant => ("#a21d75", 1.5),
+        Scheme::Udp => ("#4b6363", 1.5),
+        Scheme::MinRtt => ("#1b8a3a", 1.5),
+        _ => ("#777777", 1.5),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart() -> Chart {
+        let messages = |base: f64| {
+            let message = |i: u32| {
+                let sent = f64::from(i) / 50.0;
+                let dead = (20.0..30.0).contains(&sent);
+                (sent, (!dead || base > 0.02).then_some(base * (1.0 + f64::from(i % 7))))
+            };
+            (0..3_000).map(message).collect()
+        };
+        let curves = vec![
+            Curve { scheme: Scheme::Fulmar, messages: messages(0.03) },
+            Curve { scheme: Scheme::Udp, messages: messages(0.01) },
+        ];
+        Chart {
+            title: "a < b".to_owned(),
+            subtitle: "made up".to_owned(),
+            seconds: 60.0,
+            spans: vec![((20.0, 30.0), "Wi-Fi dead".to_owned())],
+            panels: vec![("up".to_owned(), curves.clone()), ("down".to_owned(), curves)],
+        }
+    }
+
+    #[test]
+    fn picture_is_sound_and_shows_gaps() {
+        let svg = chart().to_svg();
+        assert!(svg.contains("a &lt; b") && svg.contains("Wi-Fi dead") && !svg.contains("NaN"));
+        // A lossless curve is one stretch, a curve with one gap is two; twice, for two panels.
+        assert_eq!(svg.matches("<polyline").count(), 6);
+        assert_eq!(svg.matches('<').count(), svg.matches('>').count());
+    }
+
+    #[test]
+    fn bins_keep_the_slowest_and_runs_join() {
+        let messages = vec![(0.0, Some(0.1)), (0.1, Some(0.3)), (0.3, None)];
+        let curve = Curve { scheme: Scheme::Udp, messages };
+        assert_eq!(curve.bins(0.4), vec![(0.1, Some(0.3)), (0.5 * 0.2 + 0.2, None)]);
+        assert_eq!(runs([1.0, 2.0, 9.0].into_iter()), vec![(1.0, 3.2), (9.0, 10.2)]);
+    }
+}
