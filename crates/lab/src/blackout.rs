@@ -3,6 +3,7 @@
 use netem::{Outage, OutageMode, Scenario};
 use serde_json::{Value, json};
 
+use crate::chart::{Chart, Curve};
 use crate::figures::{ControlFigures, LATE_S, Span, flight_figures, goodput_mbps, timely_share};
 use crate::ledger::{Ledger, StreamRun};
 use crate::report::{merged, rounded, rounded_option};
@@ -75,6 +76,29 @@ impl Blackout {
             "named_figures": "the worse of both directions; control_gap_s leaves the LTE stall out",
             "redundant": "stands for replicate-everything tools: no selector, no congestion control",
         })
+    }
+
+    /// Draws control delay over time of several schemes' runs.
+    pub(crate) fn chart(&self, runs: &[(Scheme, StreamRun)], subtitle: String) -> Chart {
+        let name = |span: Option<Span>, name: &str| span.map(|span| (span, name.to_owned()));
+        let spans = [name(self.dead, "Wi-Fi silently dead"), name(self.stall, "LTE stalls")];
+        let panel = |direction, title: &str| {
+            let curve = |(scheme, run): &(Scheme, StreamRun)| Curve {
+                scheme: *scheme,
+                messages: run.ledger(direction).stream(Stream::Control).messages().collect(),
+            };
+            (title.to_owned(), runs.iter().map(curve).collect())
+        };
+        Chart {
+            title: "Delay of control messages while the links misbehave".to_owned(),
+            subtitle,
+            seconds: self.workload.seconds,
+            spans: spans.into_iter().flatten().collect(),
+            panels: vec![
+                panel(Direction::Up, "up: station to drone"),
+                panel(Direction::Down, "down: drone to station, beside the video"),
+            ],
+        }
     }
 
     fn control(&self, ledger: &Ledger) -> ControlFigures {

@@ -39,9 +39,15 @@ impl StreamLedger {
 
     /// Returns the delays of what was delivered, in seconds, in the order of sending.
     pub(crate) fn delays(&self) -> impl Iterator<Item = f64> {
+        self.messages().filter_map(|(_, delay)| delay)
+    }
+
+    /// Returns when each message was sent and its delay, none where it was lost; in seconds.
+    pub(crate) fn messages(&self) -> impl Iterator<Item = (f64, Option<f64>)> {
         let pairs = self.sent.iter().zip(&self.delivered);
         pairs.filter_map(|(sent, delivered)| {
-            Some((*delivered)?.as_secs_f64() - (*sent)?.as_secs_f64())
+            let sent = (*sent)?.as_secs_f64();
+            Some((sent, delivered.map(|at| at.as_secs_f64() - sent)))
         })
     }
 

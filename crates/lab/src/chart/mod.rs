@@ -7,6 +7,8 @@
 mod layout;
 mod svg;
 
+use std::path::{Path, PathBuf};
+
 use crate::figures::{LATE_S, Span};
 use crate::scheme::Scheme;
 use crate::statistics::maximum;
@@ -15,6 +17,10 @@ use svg::{Anchor, Svg, Text};
 
 /// Messages sent within this time make one point of a curve.
 const BIN_S: f64 = 0.2;
+
+/// Says how to read the picture.
+pub(crate) const CHART_NOTE: &str = "Each point is the slowest message of 0.2 s; a tick below \
+is a lost message.";
 
 /// Is the picture of one run.
 #[derive(Clone, Debug)]
@@ -62,8 +68,20 @@ impl Curve {
 }
 
 impl Chart {
-    /// Writes the picture.
-    pub(crate) fn to_svg(&self) -> String {
+    /// Writes the picture into a directory, which is made, and returns its path.
+    ///
+    /// # Errors
+    /// Says which path could not be written, and why.
+    pub(crate) fn write(&self, directory: &Path) -> Result<PathBuf, String> {
+        let path = directory.join("control-delay.svg");
+        std::fs::create_dir_all(directory)
+            .and_then(|()| std::fs::write(&path, self.to_svg()))
+            .map_err(|error| format!("write {}: {error}", path.display()))?;
+        Ok(path)
+    }
+
+    /// Returns the picture.
+    fn to_svg(&self) -> String {
         let mut svg = Svg::new(WIDTH, HEIGHT);
         svg.text(layout::LEFT, 34.0, &self.title, Text::heading());
         svg.text(layout::LEFT, 56.0, &self.subtitle, Text::body());

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::Description;
 use crate::blackout::Blackout;
+use crate::chart::CHART_NOTE;
 use crate::cli::RunArgs;
 use crate::failure::Failure;
 use crate::report::{Mode, Report, merged, rounded_option};
@@ -68,15 +69,22 @@ fn run_sim(args: &MixedBlackoutArgs) -> Result<Report, Failure> {
     let scene = scene(args)?;
     let recording = Recording::load()?;
     let (first, last) = args.run.seeds();
-    let mut results = Vec::new();
+    let (mut results, mut of_first_seed) = (Vec::new(), Vec::new());
     for scheme in schemes {
         eprintln!("mixed-blackout --sim: {scheme}, seeds {first}-{last}");
         let mut by_seed = Vec::new();
         for seed in first..=last {
             let run = run_stream(&scene.scenario, scheme, &scene.workload, &recording, seed)?;
             by_seed.push((seed, scene.figures(scheme, &run)));
+            if seed == first {
+                of_first_seed.push((scheme, run));
+            }
         }
         results.push(pooled(&by_seed));
+    }
+    if let Some(directory) = &args.run.out {
+        let subtitle = format!("In the deterministic world, seed {first}. {CHART_NOTE}");
+        scene.chart(&of_first_seed, subtitle).write(directory)?;
     }
     Ok(Report::sim(DESCRIPTION.experiment, (first, last), scene.parameters(), results))
 }
