@@ -4,6 +4,7 @@
 //! what to send, when and over which path is settled above, in `proto`, `fulmar` and `lab`. Each
 //! module wraps one facility; none keeps state beyond the file descriptors it owns.
 
+pub mod byte_stream;
 pub mod clock;
 pub mod entropy;
 pub mod interfaces;
