@@ -6,11 +6,14 @@ use units::Instant;
 
 use super::Places;
 use super::plain_end::PlainEnd;
+use super::session_end::SessionEnd;
 use crate::scheme::Scheme;
 use crate::workload::Stream;
 
 /// Is one end of a scheme.
 pub(super) enum End {
+    /// A session of Fulmar under one of its schedulers.
+    Session(Box<SessionEnd>),
     /// Plain datagrams.
     Plain(PlainEnd),
 }
@@ -31,6 +34,10 @@ impl End {
         };
         let (station, drone) = (addresses(places.station), addresses(places.drone));
         let [at_station, at_drone] = match scheme {
+            Scheme::Fulmar | Scheme::MinRtt | Scheme::RoundRobin | Scheme::Redundant => {
+                let ends = SessionEnd::pair(scheme, &station, &drone, seed);
+                ends.map(|end| Self::Session(Box::new(end)))
+            }
             Scheme::Udp => [
                 Self::Plain(PlainEnd::new(station[0], drone[0])),
                 Self::Plain(PlainEnd::new(drone[0], station[0])),
@@ -44,6 +51,7 @@ impl End {
     /// Tells whether packets may be handed in.
     pub(super) fn ready(&self, now: Instant) -> bool {
         match self {
+            Self::Session(end) => end.ready(now),
             Self::Plain(_) => true,
         }
     }
@@ -51,6 +59,7 @@ impl End {
     /// Takes a packet of an application; false when it is refused.
     pub(super) fn send(&mut self, now: Instant, stream: Stream, bytes: &[u8]) -> bool {
         match self {
+            Self::Session(end) => end.send(now, stream, bytes),
             Self::Plain(end) => {
                 end.send(bytes);
                 true
@@ -61,6 +70,7 @@ impl End {
     /// Tells whether packets for an application wait.
     pub(super) fn has_delivered(&self) -> bool {
         match self {
+            Self::Session(end) => end.has_delivered(),
             Self::Plain(end) => end.has_delivered(),
         }
     }
@@ -68,6 +78,7 @@ impl End {
     /// Returns the next packet for an application.
     pub(super) fn poll_delivered(&mut self) -> Option<Vec<u8>> {
         match self {
+            Self::Session(end) => end.poll_delivered(),
             Self::Plain(end) => end.poll_delivered(),
         }
     }
@@ -84,20 +95,29 @@ impl Host for End {
         bytes: &mut [u8],
     ) {
         match self {
+            Self::Session(end) => {
+                end.handle_datagram(now, interface, source, destination, ecn, bytes);
+            }
             Self::Plain(end) => end.handle_datagram(bytes),
         }
     }
 
-    fn handle_timeout(&mut self, now: Instant) {}
+    fn handle_timeout(&mut self, now: Instant) {
+        if let Self::Session(end) = self {
+            end.handle_timeout(now);
+        }
+    }
 
     fn timeout(&self) -> Option<Instant> {
         match self {
+            Self::Session(end) => end.timeout(),
             Self::Plain(_) => None,
         }
     }
 
     fn poll_transmit(&mut self, now: Instant, bytes: &mut Vec<u8>) -> Option<HostTransmit> {
         match self {
+            Self::Session(end) => end.poll_transmit(now, bytes),
             Self::Plain(end) => end.poll_transmit(bytes),
         }
     }

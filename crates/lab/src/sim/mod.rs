@@ -11,6 +11,7 @@ mod end;
 mod ideal_arq;
 mod interval;
 mod plain_end;
+mod session_end;
 mod stream;
 mod tunnel_packet;
 
