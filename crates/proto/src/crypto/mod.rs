@@ -12,6 +12,8 @@ mod keys;
 mod mac;
 mod replay;
 
+#[cfg(test)]
+pub(crate) use cookie::keyed_by;
 pub(crate) use cookie::{CookieAnswer, CookieJar};
 pub(crate) use entropy::Entropy;
 pub(crate) use handshake::{

@@ -79,6 +79,12 @@ impl SourceLimiter {
         self.bucket(Source::of(address)).take(now) && self.all.take(now)
     }
 
+    /// Returns how many sources are counted.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.order.len()
+    }
+
     fn bucket(&mut self, source: Source) -> &mut TokenBucket {
         if !self.sources.contains_key(&source) {
             if self.order.len() >= limits::SOURCES

@@ -181,6 +181,12 @@ impl Responder {
         self.seen.forget(now);
     }
 
+    /// Returns the sizes of the tables.
+    #[cfg(test)]
+    pub(super) fn table_sizes(&self) -> [usize; 4] {
+        [self.waiting.len(), self.order.len(), self.seen.order.len(), self.limiter.len()]
+    }
+
     /// Answers an Initiation that came again, as long as its keys wait.
     fn repeat<'a>(&self, index: u32, counters: &mut EndpointCounters) -> Screened<'a> {
         match self.waiting.get(&index) {

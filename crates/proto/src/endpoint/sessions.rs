@@ -112,6 +112,12 @@ impl Sessions {
         self.slots.len()
     }
 
+    /// Returns the sizes of the tables.
+    #[cfg(test)]
+    pub(super) fn table_sizes(&self) -> [usize; 2] {
+        [self.slots.len(), self.indices.len()]
+    }
+
     /// Gives the name of the next session.
     pub(super) fn next_id(&mut self) -> SessionId {
         self.next += 1;

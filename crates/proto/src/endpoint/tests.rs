@@ -1,6 +1,7 @@
 //! Two endpoints over a wire that loses, repeats and reorders, in virtual time.
 
 mod handshake;
+mod hostile;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -23,6 +24,16 @@ fn seconds(seconds: u64) -> Instant {
 
 fn secret(seed: u8) -> StaticSecret {
     StaticSecret::generate([seed; 32])
+}
+
+impl Endpoint {
+    /// Returns the sizes of everything that datagrams could make grow.
+    fn table_sizes(&self) -> Vec<usize> {
+        let mut sizes = vec![self.answers.len(), self.events.len(), self.deliveries.len()];
+        sizes.extend(self.sessions.table_sizes());
+        sizes.extend(self.responder.table_sizes());
+        sizes
+    }
 }
 
 /// One end, and what came out of it.
@@ -87,6 +98,8 @@ struct Wire {
     delays: BTreeMap<SocketAddr, Option<Duration>>,
     /// Everything that was ever sent.
     log: Vec<(Instant, Flight)>,
+    /// Everything that was not lost.
+    arrived: Vec<Flight>,
 }
 
 impl Wire {
@@ -102,6 +115,7 @@ impl Wire {
             jitter: Duration::ZERO,
             delays: BTreeMap::new(),
             log: Vec::new(),
+            arrived: Vec::new(),
         }
     }
 
@@ -214,6 +228,7 @@ impl Wire {
                 }
                 let flight = entry.remove();
                 self.deliver(&flight);
+                self.arrived.push(flight);
             }
             for host in &mut self.hosts {
                 if host.endpoint.timeout().is_some_and(|at| at <= self.now) {

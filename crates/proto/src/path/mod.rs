@@ -226,8 +226,12 @@ impl Path {
     }
 
     /// Takes the address as proved by the handshake, whose cookie was bound to it.
+    ///
+    /// A PING follows at once: the responder waits for the first datagram under new keys, and the
+    /// path has no RTT yet.
     pub(crate) fn confirm_address(&mut self, now: Instant) -> Outcome {
         let mut outcome = Outcome::default();
+        self.probe_wanted = true;
         self.address.confirm();
         self.on_address_proved(now, &mut outcome);
         outcome

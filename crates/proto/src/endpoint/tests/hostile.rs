@@ -1,0 +1,265 @@
+//! Garbage, truncated, replayed, reflected and forged datagrams change nothing, cost little, and
+//! are never answered with more bytes than came in.
+
+use super::*;
+use crate::crypto::{CookieAnswer, keyed_by, mac1_key};
+use crate::limits;
+
+const SECOND: Duration = Duration::from_secs(1);
+const ATTACKER: &str = "203.0.113.66:666";
+
+fn attacker() -> SocketAddr {
+    ATTACKER.parse().expect("an address")
+}
+
+/// A wire with a session that has carried messages both ways, with loss and repetition.
+fn worn_in(seed: u64) -> (Wire, SessionId) {
+    let (mut wire, session) = Wire::pair(seed);
+    wire.loss = 0.2;
+    wire.duplication = 0.2;
+    wire.jitter = Duration::from_millis(30);
+    let told = Source::Told { channel: 1, policy: Policy::TOLD };
+    for count in 0..200_u32 {
+        let now = wire.now;
+        let _ = wire.hosts[0].endpoint.send(now, session, told, &count.to_le_bytes());
+        let theirs = wire.hosts[1].endpoint.sessions().next();
+        if let Some((theirs, _)) = theirs {
+            let _ = wire.hosts[1].endpoint.send(now, theirs, told, &[count as u8; 300]);
+        }
+        wire.run_for(Duration::from_millis(20));
+    }
+    (wire.loss, wire.duplication) = (0.0, 0.0);
+    wire.run_for(5 * SECOND);
+    (wire, session)
+}
+
+/// Gives `bytes` to a host and returns what it answers at once, everything said before it.
+fn inject(wire: &mut Wire, host: usize, source: SocketAddr, bytes: &[u8]) -> Vec<Vec<u8>> {
+    let now = wire.now;
+    let destination = wire.hosts[host].addresses[0];
+    let received =
+        Received { interface: InterfaceId(0), local: Some(destination.ip()), source, ecn: 0 };
+    let endpoint = &mut wire.hosts[host].endpoint;
+    endpoint.handle_datagram(now, &received, &mut bytes.to_vec());
+    let (mut buf, mut answers) = (Vec::new(), Vec::new());
+    while endpoint.poll_transmit(now, &mut buf).is_some() {
+        answers.push(buf.clone());
+    }
+    answers
+}
+
+/// What an attacker may not change: sessions, events, deliveries, keys.
+fn state(wire: &Wire) -> Vec<(usize, usize, usize, u64)> {
+    let of = |host: &Host| {
+        let sessions = host.endpoint.sessions().count();
+        (sessions, host.events.len(), host.delivered.len(), host.endpoint.counters().handshakes)
+    };
+    wire.hosts.iter().map(of).collect()
+}
+
+/// Returns an Initiation like `datagram` with a valid mac2 for the attacker's address.
+fn with_cookie_of_attacker(wire: &mut Wire, host: usize, datagram: &[u8]) -> Vec<u8> {
+    let mut forged = datagram.to_vec();
+    let end = forged.len() - 16;
+    forged[end..].fill(0);
+    let key = mac1_key(&wire.hosts[host].key);
+    let mac1 = key.code(&[&forged[..end - 16]]);
+    forged[end - 16..end].copy_from_slice(&mac1);
+    let answers = inject(wire, host, attacker(), &forged);
+    let answer = CookieAnswer::decode(&answers[0]).expect("a cookie");
+    let mac2 = keyed_by(&answer.cookie).code(&[&forged[..end]]);
+    forged[end..].copy_from_slice(&mac2);
+    forged
+}
+
+#[test]
+fn everything_ever_sent_changes_nothing_when_it_is_sent_again() {
+    for wait in [0, 10, 130, 300] {
+        let (mut wire, session) = worn_in(7);
+        wire.run_for(wait * SECOND);
+        let log = wire.arrived.clone();
+        let before = state(&wire);
+        for flight in &log {
+            for source in [flight.source, attacker()] {
+                for host in 0..2 {
+                    wire.drain();
+                    let answers = inject(&mut wire, host, source, &flight.bytes);
+                    let len: usize = answers.iter().map(Vec::len).sum();
+                    assert!(len <= flight.bytes.len());
+                    assert!(answers.iter().all(|answer| answer[0] == COOKIE), "{answers:?}");
+                }
+            }
+        }
+        wire.drain();
+        assert_eq!(state(&wire), before);
+        wire.assert_carries(0, session, 1, SECOND);
+    }
+}
+
+#[test]
+fn an_initiation_taken_from_the_air_is_useless() {
+    let (mut wire, session) = worn_in(7);
+    let initiation = wire.sent(INITIATION).last().expect("there was one").bytes.clone();
+    let before = state(&wire);
+
+    // The same one, from another address that has a cookie: it was answered before.
+    let known = wire.hosts[1].endpoint.counters().replayed;
+    let forged = with_cookie_of_attacker(&mut wire, 1, &initiation);
+    assert!(inject(&mut wire, 1, attacker(), &forged).is_empty());
+    assert_eq!(wire.hosts[1].endpoint.counters().replayed, known + 1);
+
+    // Long after, when nobody remembers it: its sealed challenge has grown old.
+    wire.run_for(300 * SECOND);
+    let before_it = state(&wire);
+    let known = wire.hosts[1].endpoint.counters().replayed;
+    let forged = with_cookie_of_attacker(&mut wire, 1, &initiation);
+    assert!(inject(&mut wire, 1, attacker(), &forged).is_empty());
+    assert_eq!(wire.hosts[1].endpoint.counters().replayed, known + 1);
+    assert_eq!((state(&wire), before[0].0), (before_it, 1));
+    wire.assert_carries(0, session, 1, SECOND);
+}
+
+#[test]
+fn an_initiation_that_was_held_back_gets_keys_that_nobody_can_use() {
+    let (mut wire, session) = worn_in(7);
+    // The drone loses its links and asks anew; the attacker takes an Initiation with a cookie.
+    let drone: Vec<SocketAddr> = wire.hosts[0].addresses.clone();
+    drone.iter().for_each(|address| drop(wire.delays.insert(*address, None)));
+    wire.run_for(limits::SILENCE + SECOND);
+    drone.iter().for_each(|address| drop(wire.delays.remove(address)));
+    let held = wire.sent(INITIATION).last().expect("it asked").bytes.clone();
+    wire.run_for(5 * SECOND);
+    let before = state(&wire);
+    let forged = with_cookie_of_attacker(&mut wire, 1, &held);
+    let answers = inject(&mut wire, 1, attacker(), &forged);
+    assert!(answers.iter().map(Vec::len).sum::<usize>() <= forged.len());
+    wire.run_for(SECOND);
+    assert_eq!(state(&wire), before);
+    wire.assert_carries(0, session, 1, SECOND);
+}
+
+#[test]
+fn strangers_with_cookies_cost_a_bounded_number_of_handshakes() {
+    let (mut wire, session) = worn_in(7);
+    let initiation = wire.sent(INITIATION)[0].bytes.clone();
+    let before = wire.hosts[1].endpoint.counters();
+    for count in 0..5_000_u32 {
+        // Another ephemeral key each time, and nonsense behind it.
+        let mut other = initiation.clone();
+        other[5..9].copy_from_slice(&count.to_le_bytes());
+        let forged = with_cookie_of_attacker(&mut wire, 1, &other);
+        assert!(inject(&mut wire, 1, attacker(), &forged).is_empty());
+    }
+    let after = wire.hosts[1].endpoint.counters();
+    let opened = after.unauthentic - before.unauthentic;
+    assert_eq!(opened, u64::from(limits::HANDSHAKES_BURST_SOURCE));
+    assert_eq!(after.rate_limited - before.rate_limited, 5_000 - opened);
+    wire.assert_carries(0, session, 1, SECOND);
+}
+
+#[test]
+fn forged_cookies_and_responses_do_not_disturb_a_handshake() {
+    let (mut wire, session) = Wire::pair(3);
+    for _ in 0..40 {
+        wire.run_for(Duration::from_millis(5));
+        let seen: Vec<Flight> = wire.log.iter().map(|(_, flight)| flight.clone()).collect();
+        for flight in seen.iter().filter(|flight| matches!(flight.bytes[0], RESPONSE | COOKIE)) {
+            let mut bytes = flight.bytes.clone();
+            let bit = wire.rng.below(bytes.len() as u64 * 8) as usize;
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(inject(&mut wire, 0, flight.source, &bytes).iter().all(|a| a[0] == DATA));
+        }
+    }
+    assert_eq!((wire.hosts[0].connections(), wire.hosts[1].connections()), (1, 1));
+    wire.assert_carries(0, session, 1, SECOND);
+}
+
+/// Makes one hostile datagram for `host` from what it and its peer have sent.
+fn nonsense(wire: &mut Wire, log: &[Flight]) -> Vec<u8> {
+    let rng = &mut wire.rng;
+    let random = |rng: &mut Rng, len: u64| {
+        let mut bytes = vec![0; rng.below(len) as usize];
+        rng.fill(&mut bytes);
+        bytes
+    };
+    let real = log[rng.below(log.len() as u64) as usize].bytes.clone();
+    match rng.below(8) {
+        0 => random(rng, 1_500),
+        1 => {
+            let mut bytes = random(rng, 200);
+            bytes.insert(0, 1 + rng.below(4) as u8);
+            bytes
+        }
+        2 => real[..rng.below(real.len() as u64) as usize].to_vec(),
+        3 => {
+            let mut bytes = real;
+            for _ in 0..1 + rng.below(3) {
+                let bit = rng.below(bytes.len() as u64 * 8) as usize;
+                bytes[bit / 8] ^= 1 << (bit % 8);
+            }
+            bytes
+        }
+        4 => real,
+        5 => {
+            let mut bytes = real;
+            bytes.extend(random(rng, 300));
+            bytes
+        }
+        6 => {
+            // Right header, fresh packet number, forged content.
+            let mut bytes = real[..real.len().min(12)].to_vec();
+            if bytes.len() == 12 {
+                bytes[8] = rng.below(256) as u8;
+            }
+            bytes.extend(random(rng, 1_400));
+            bytes
+        }
+        _ => {
+            // An Initiation of somebody who knows the public key alone.
+            let mut bytes = vec![1; 157 - 32];
+            rng.fill(&mut bytes[1..]);
+            let mac1 = mac1_key(&wire.hosts[1].key).code(&[&bytes]);
+            bytes.extend_from_slice(&mac1);
+            bytes.extend_from_slice(&[0; 16]);
+            bytes
+        }
+    }
+}
+
+/// Floods one end of a live session and asserts that it stays what it was.
+fn flood(target: usize, count: u32) {
+    let (mut wire, session) = worn_in(11);
+    let log = wire.arrived.clone();
+    let before = state(&wire);
+    for round in 0..count {
+        if round % 1_000 == 0 {
+            // Time goes on: limits recover, acknowledgements and probes of the session itself run.
+            wire.run_for(Duration::from_millis(10));
+            wire.log.clear();
+            wire.arrived.clear();
+        }
+        let bytes = nonsense(&mut wire, &log);
+        let spoofed = log[wire.rng.below(log.len() as u64) as usize].source;
+        let source = if wire.rng.chance(0.5) { spoofed } else { attacker() };
+        let answers = inject(&mut wire, target, source, &bytes);
+        let len: usize = answers.iter().map(Vec::len).sum();
+        assert!(len <= bytes.len(), "{len} bytes for {} in round {round}", bytes.len());
+    }
+    let sizes = wire.hosts[target].endpoint.table_sizes();
+    assert!(sizes.iter().all(|size| *size <= 64), "{sizes:?}");
+    wire.drain();
+    assert_eq!(state(&wire), before);
+    wire.assert_carries(0, session, 1, SECOND);
+    let (theirs, _) = wire.hosts[1].endpoint.sessions().next().expect("the session");
+    wire.assert_carries(1, theirs, 0, SECOND);
+}
+
+#[test]
+fn a_million_hostile_datagrams_leave_a_station_as_it_was() {
+    flood(1, 1_000_000);
+}
+
+#[test]
+fn a_flood_of_hostile_datagrams_leaves_a_drone_as_it_was() {
+    flood(0, 200_000);
+}
