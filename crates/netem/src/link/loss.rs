@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! independent     lost with probability p
-//! Gilbert–Elliott good ⇄ bad, lost with loss_good or loss_bad   [Gilbert 1960, Elliott 1963]
+//! Gilbert–Elliott good ⇄ bad, lost with loss_good or loss_bad   [Gilbert]
 //! slots           lost where the recording has a 0              [FlowCode §IV]
 //! CSV             lost with probability p(t)
 //! ```

@@ -157,7 +157,7 @@ pub struct LossModel {
     pub csv: Option<CsvLoss>,
 }
 
-/// A channel that changes between a good and a bad state [Gilbert 1960, Elliott 1963].
+/// A channel that changes between a good and a bad state [Gilbert].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GilbertElliott {
     /// What makes the state change.

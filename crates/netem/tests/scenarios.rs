@@ -1,0 +1,276 @@
+//! Scenario files: the ones that are shipped, the ones in the documentation, and whatever text.
+
+use fulmar_netem::{
+    Delay, Direction, Duration, Instant, LinkRate, OutageMode, QueueLimit, Rate, Scenario,
+};
+use proptest::prelude::*;
+
+const SHIPPED: [(&str, &str); 5] = [
+    ("mixed-blackout", include_str!("../../../scenarios/mixed-blackout.toml")),
+    ("conclone-interval", include_str!("../../../scenarios/conclone-interval.toml")),
+    ("two-10mbit", include_str!("../../../scenarios/two-10mbit.toml")),
+    ("two-unequal", include_str!("../../../scenarios/two-unequal.toml")),
+    ("lossy20", include_str!("../../../scenarios/lossy20.toml")),
+];
+
+/// Plays the trace files that the documentation names.
+fn read(path: &str) -> Result<String, String> {
+    let text = match path {
+        "traces/lte.up" | "traces/lte.down" => "1\n1\n7\n",
+        "traces/delay.txt" => "10\n12.5\n",
+        "traces/delay.csv" => "time_s,delay_ms\n0,10\n1,20\n",
+        "traces/rate.csv" => "time_s,rate_mbps\n0,10\n1,0\n2,5\n",
+        "traces/loss.csv" => "time_s,loss\n0,0.1\n1,0.9\n",
+        "traces/outages.csv" => "start_s,seconds,mode\n50,2,hold\n60,1.5,drop\n",
+        "traces/flight.01" => "1101\n",
+        other => return Err(format!("cannot read {other}: no such file")),
+    };
+    Ok(text.to_owned())
+}
+
+fn parse(text: &str, file: &str) -> Scenario {
+    Scenario::from_toml_with(text, file, &mut read).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn error(text: &str) -> String {
+    match Scenario::from_toml_with(text, "s.toml", &mut read) {
+        Ok(_) => panic!("no error in:\n{text}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// The TOML blocks of the documentation.
+fn documented() -> Vec<&'static str> {
+    let document = include_str!("../../../docs/scenarios.md");
+    let blocks = document.split("```toml\n").skip(1);
+    blocks.map(|block| block.split("```").next().unwrap_or_default()).collect()
+}
+
+fn assert_reads_back(scenario: &Scenario) {
+    let text = scenario.to_toml();
+    assert_eq!(&parse(&text, "written.toml"), scenario, "{text}");
+}
+
+#[test]
+fn shipped_scenarios_read_and_are_written_back() {
+    for (name, text) in SHIPPED {
+        let scenario = parse(text, &format!("{name}.toml"));
+        assert_eq!(scenario.name, name);
+        assert_reads_back(&scenario);
+    }
+}
+
+#[test]
+fn every_example_of_the_documentation_reads_and_is_written_back() {
+    let examples = documented();
+    assert!(examples.len() >= 10, "{}", examples.len());
+    for example in examples {
+        assert_reads_back(&parse(example, "docs/scenarios.md"));
+    }
+}
+
+#[test]
+fn mixed_blackout_is_the_scene_that_it_says_it_is() {
+    let scenario = parse(SHIPPED[0].1, "mixed-blackout.toml");
+    assert_eq!(scenario.seconds, 60.0);
+    let [wifi, lte] = &scenario.links[..] else { panic!("two links") };
+    for (link, delay, mbps, loss) in [(wifi, 10, 20.0, 0.02), (lte, 35, 4.0, 0.01)] {
+        for model in [&link.up, &link.down] {
+            assert_eq!(model.delay, Delay::Fixed(Duration::from_millis(delay)));
+            assert_eq!(model.rate, LinkRate::Constant(Rate::from_mbps(mbps)));
+            assert_eq!(model.loss.independent, loss);
+            assert_eq!(model.outages.len(), 1);
+        }
+    }
+    let outage = wifi.up.outages[0];
+    assert_eq!(
+        (outage.start, outage.duration),
+        (Instant::from_millis(20_000), Duration::from_secs(10))
+    );
+    assert_eq!(outage.mode, OutageMode::Drop);
+    let outage = lte.down.outages[0];
+    assert_eq!(
+        (outage.start, outage.duration),
+        (Instant::from_millis(42_000), Duration::from_secs(2))
+    );
+    assert_eq!(outage.mode, OutageMode::Hold { queue: None });
+    assert_eq!(lte.up.queue, QueueLimit { packets: None, bytes: Some(125_000) });
+}
+
+#[test]
+fn repeated_outages_end_with_the_run() {
+    let text = "seconds = 100\n[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n\
+        [[link.outage]]\nstart_s = 5\nseconds = 1\nevery_s = 30\nmode = \"drop\"\n";
+    let scenario = parse(text, "s.toml");
+    let starts: Vec<f64> =
+        scenario.links[0].up.outages.iter().map(|outage| outage.start.as_secs_f64()).collect();
+    assert_eq!(starts, [5.0, 35.0, 65.0, 95.0]);
+}
+
+#[test]
+fn interfaces_of_broadcasts_come_after_those_of_links() {
+    let text = "[[broadcast]]\nname = \"air\"\nfrom = \"a\"\nto = [\"b\", \"c\"]\n\
+        [[link]]\nname = \"l\"\nbetween = [\"c\", \"a\"]\n";
+    let scenario = parse(text, "s.toml");
+    let c = scenario.host("c").expect("c is there");
+    let ends: Vec<_> = scenario
+        .interfaces(c)
+        .iter()
+        .map(|interface| (interface.link, interface.sends, interface.address.to_string()))
+        .collect();
+    let own = (0, Direction::Up, "10.77.0.1".to_owned());
+    assert_eq!(ends, [own, (1, Direction::Down, "10.77.1.3".to_owned())]);
+    assert_eq!((scenario.link_name(0), scenario.link_name(1)), (Some("l"), Some("air")));
+    assert_eq!(scenario.link_name(2), None);
+}
+
+/// Each is a link's body and what its error says behind `s.toml:`.
+const WRONG: [(&str, &str); 20] = [
+    ("delay_ms = -1", "4: link.l.delay_ms: must not be negative, is -1"),
+    ("delay_ms = \"10\"", "4: link.l.delay_ms: must be a number, is \"10\""),
+    ("delay_ms = 1\ndelay_csv = \"x\"", "5: link.l.delay_csv: not together with delay_ms"),
+    ("delay_file = \"traces/delay.txt\"", "1: link.l.delay_interval_ms: is missing"),
+    (
+        "delay_csv = \"traces/nothing\"",
+        "4: link.l.delay_csv: cannot read traces/nothing: no such file",
+    ),
+    (
+        "rate_csv = \"traces/loss.csv\"",
+        "4: link.l.rate_csv: traces/loss.csv:1: no column rate_mbps; there are time_s, loss",
+    ),
+    (
+        "rate_mbps = 0",
+        "4: link.l.rate_mbps: must be more than 0; for a link that stands still use an outage with mode = \"hold\"",
+    ),
+    (
+        "jitter_shape = \"odd\"",
+        "4: link.l.jitter_shape: must be \"uniform\", \"normal\" or \"exponential\", is \"odd\"",
+    ),
+    ("queue_packets = -5", "4: link.l.queue_packets: must be a whole number, zero or more, is -5"),
+    ("queue = \"none\"", "4: link.l.queue: can only be \"unlimited\", is \"none\""),
+    ("reorder = 0.1", "4: link.l.reorder: needs a reorder_lag_ms above 0"),
+    ("medium = \"ch1\"", "4: link.l.medium: no \"ch1\" in this scenario; there are none"),
+    ("groups = [\"g\"]", "4: link.l.groups: no \"g\" in this scenario; there are none"),
+    ("groups = \"g\"", "4: link.l.groups: must be an array of strings, is \"g\""),
+    (
+        "[link.burst_loss]\ngood_ms = 1",
+        "4: link.l.burst_loss: needs either good_ms and bad_ms or to_bad and to_good",
+    ),
+    ("[link.slot_loss]\nfile = \"traces/flight.01\"", "4: link.l.slot_loss.slot_ms: is missing"),
+    (
+        "[[link.outage]]\nstart_s = 1\nseconds = 1\nmode = \"off\"",
+        "7: link.l.outage.mode: must be \"drop\" or \"hold\", is \"off\"",
+    ),
+    (
+        "[[link.outage]]\nstart_s = 1\nseconds = 2\nevery_s = 2\nmode = \"drop\"",
+        "7: link.l.outage.every_s: must be longer than the outage",
+    ),
+    ("[link.up]\nbetween = 1", "5: link.l.up.between: unknown key; known here are"),
+    (
+        "[link.outage]\nstart_s = 1",
+        "4: link.l.outage: must be an array of tables ([[outage]]), is a value of type table",
+    ),
+];
+
+#[test]
+fn errors_name_line_and_key_and_what_would_be_right() {
+    for (body, expected) in WRONG {
+        let text = format!("[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n{body}\n");
+        let error = error(&text);
+        assert!(error.starts_with(&format!("s.toml:{expected}")), "{body}\n{error}\n{expected}");
+    }
+}
+
+#[test]
+fn errors_of_other_tables_name_them_too() {
+    let twice = "[[host]]\nname = \"a\"\n[[host]]\nname = \"a\"\n";
+    assert_eq!(error(twice), "s.toml:4: host.name: there is another \"a\"");
+    let long = "[[link]]\nname = \"a-name-too-long-for-linux\"\n";
+    assert!(error(long).contains("s.toml:2: link.name: must be 1 to 15 letters"));
+    let same = "[[link]]\nname = \"l\"\nbetween = [\"a\", \"a\"]\n";
+    assert_eq!(error(same), "s.toml:3: link.l.between: names the same host twice");
+    let medium = "[[medium]]\nname = \"m\"\n[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n\
+        medium = \"m\"\n";
+    assert_eq!(error(medium), "s.toml:6: link.l.medium: a link on a medium needs rate_mbps");
+    let group = "[[group]]\nname = \"g\"\n[group.burst_loss]\nto_bad = 0.1\nto_good = 0.1\n";
+    assert_eq!(error(group), "s.toml:3: group.g.burst_loss: needs good_ms and bad_ms");
+    let receiver = "[[broadcast]]\nname = \"r\"\nfrom = \"a\"\nto = [\"b\"]\n\
+        [[broadcast.receiver]]\nhost = \"c\"\n";
+    assert_eq!(error(receiver), "s.toml:6: broadcast.r.receiver.host: \"c\" is not in \"to\"");
+    assert_eq!(error("seconds = inf"), "s.toml:1: seconds: must be a number, is inf");
+    assert!(error("\n\nseconds = 60 seconds").starts_with("s.toml:3: "));
+    let step = "[[host]]\nname = \"a\"\n[[host.clock_step]]\nat_s = 1\n";
+    assert_eq!(error(step), "s.toml:3: host.a.clock_step.by_ms: is missing");
+}
+
+/// Pieces of scenario files, right and wrong ones.
+fn pieces() -> impl Strategy<Value = String> {
+    let words = [
+        "[[link]]",
+        "[[host]]",
+        "[link.up]",
+        "[[link.outage]]",
+        "[link.burst_loss]",
+        "[[group]]",
+        "[[medium]]",
+        "[[broadcast]]",
+        "[[broadcast.receiver]]",
+        "name = \"a\"",
+        "name = \"b\"",
+        "between = [\"a\", \"b\"]",
+        "between = [1, {}]",
+        "delay_ms = 1e300",
+        "delay_ms = 5",
+        "seconds = 1e18",
+        "seconds = 5",
+        "start_s = 1e9",
+        "every_s = 0.00001",
+        "mode = \"hold\"",
+        "mode = \"drop\"",
+        "loss = 0.5",
+        "rate_mbps = 1e-9",
+        "rate_mbps = 1e30",
+        "queue_bytes = 0",
+        "clock_skew_ppm = -100000",
+        "clock_offset_ms = 1e12",
+        "from = \"a\"",
+        "to = [\"b\", \"c\"]",
+        "host = \"b\"",
+        "medium = \"a\"",
+        "groups = [\"a\"]",
+        "good_ms = 0",
+        "bad_ms = 0.05",
+        "good_ms = 1e9",
+        "outage_csv = \"traces/outages.csv\"",
+        "[link]",
+        "link = 5",
+        "seed = -1",
+        "delivery_file = \"traces/lte.up\"",
+        "gap_ms = 3",
+        "[[host.clock_step]]",
+        "by_ms = -1e12",
+        "at_s = 3",
+        "[link.slot_loss]",
+        "file = \"traces/flight.01\"",
+        "slot_ms = 0.000001",
+        "region_ms = 1e9",
+    ];
+    let words = words.map(str::to_owned).to_vec();
+    prop::collection::vec(prop::sample::select(words), 0..25).prop_map(|lines| lines.join("\n"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn text_never_panics_and_what_reads_is_written_back(text in pieces()) {
+        if let Ok(scenario) = Scenario::from_toml_with(&text, "s.toml", &mut read) {
+            assert_reads_back(&scenario);
+        }
+    }
+
+    #[test]
+    fn any_characters_never_panic(text in "\\PC{0,60}") {
+        let _ = Scenario::from_toml_with(&text, "s.toml", &mut read);
+    }
+}
