@@ -157,7 +157,7 @@ pub struct LossModel {
     pub csv: Option<CsvLoss>,
 }
 
-/// A channel that changes between a good and a bad state [Gilbert].
+/// A channel that changes between a good and a bad state, after Gilbert and Elliott.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GilbertElliott {
     /// What makes the state change.

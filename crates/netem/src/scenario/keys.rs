@@ -213,23 +213,6 @@ impl Keys<'_> {
     }
 }
 
-/// Reads a queue limit; a limit that is given replaces the one before as a whole.
-fn queue(section: &mut Section<'_>) -> Read<Option<QueueLimit>> {
-    let limit = QueueLimit {
-        packets: section.count("queue_packets")?,
-        bytes: section.count("queue_bytes")?,
-    };
-    let given = limit != QueueLimit::UNLIMITED;
-    match section.string("queue")?.as_deref() {
-        None => Ok(given.then_some(limit)),
-        Some("unlimited") if !given => Ok(Some(QueueLimit::UNLIMITED)),
-        Some("unlimited") => Err(section.error("queue", "is unlimited and has a limit as well")),
-        Some(other) => {
-            Err(section.error("queue", format!("can only be \"unlimited\", is {other:?}")))
-        }
-    }
-}
-
 /// Reads the table of a channel with bursts; in a group, only time may change its state.
 pub(super) fn gilbert_elliott(mut section: Section<'_>, shared: bool) -> Read<GilbertElliott> {
     let good = section.millis("good_ms")?;
@@ -252,6 +235,27 @@ pub(super) fn gilbert_elliott(mut section: Section<'_>, shared: bool) -> Read<Gi
     let loss_bad = section.probability("loss_bad")?.unwrap_or(1.0);
     section.finish()?;
     Ok(GilbertElliott { change, loss_good, loss_bad })
+}
+
+pub(super) fn required<T>(value: Option<T>, section: &Section<'_>, key: &str) -> Read<T> {
+    value.ok_or_else(|| section.error(key, "is missing"))
+}
+
+/// Reads a queue limit; a limit that is given replaces the one before as a whole.
+fn queue(section: &mut Section<'_>) -> Read<Option<QueueLimit>> {
+    let limit = QueueLimit {
+        packets: section.count("queue_packets")?,
+        bytes: section.count("queue_bytes")?,
+    };
+    let given = limit != QueueLimit::UNLIMITED;
+    match section.string("queue")?.as_deref() {
+        None => Ok(given.then_some(limit)),
+        Some("unlimited") if !given => Ok(Some(QueueLimit::UNLIMITED)),
+        Some("unlimited") => Err(section.error("queue", "is unlimited and has a limit as well")),
+        Some(other) => {
+            Err(section.error("queue", format!("can only be \"unlimited\", is {other:?}")))
+        }
+    }
 }
 
 /// Reads the columns `start_s`, `seconds` and, where there is one, `mode`.
@@ -297,8 +301,4 @@ fn known(section: &Section<'_>, key: &str, name: &str, names: &[String]) -> Read
     }
     let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     Err(section.error(key, format!("no {name:?} in this scenario; there are {there}")))
-}
-
-pub(super) fn required<T>(value: Option<T>, section: &Section<'_>, key: &str) -> Read<T> {
-    value.ok_or_else(|| section.error(key, "is missing"))
 }

@@ -2,8 +2,11 @@
 //!
 //! One line is one opportunity: whole milliseconds since the start of the trace, in order. A
 //! repeated line is one more opportunity in that millisecond; no line for a while is a stretch
-//! without bandwidth. The last line is also the length of the trace, after which it begins again
-//! [mahimahi].
+//! without bandwidth. The last line is also the length of the trace, after which it begins again.
+//!
+//! ```text
+//! t₁ ≤ t₂ ≤ … ≤ tₙ = period; opportunity i of round k comes at k·period + tᵢ   [mahimahi]
+//! ```
 //!
 //! *Deviations:* an opportunity carries 1,500 bytes of IP packet; mahimahi counts 1,504 because it
 //! sees four bytes of header of its TUN device.
