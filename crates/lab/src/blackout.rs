@@ -3,7 +3,11 @@
 use netem::{Outage, OutageMode, Scenario};
 use serde_json::{Value, json};
 
+use units::Duration;
+
 use crate::chart::{Chart, Curve};
+use crate::emu::{Progress, run_streams};
+use crate::emulate::Audit;
 use crate::figures::{ControlFigures, LATE_S, Span, flight_figures, goodput_mbps, timely_share};
 use crate::ledger::{Ledger, StreamRun};
 use crate::report::{merged, rounded, rounded_option};
@@ -14,6 +18,10 @@ use crate::workload::{Direction, Stream, Workload};
 const SCENARIO: &str = include_str!("../../../scenarios/mixed-blackout.toml");
 /// A video packet that takes longer is of no use to a pilot.
 const VIDEO_LIMIT_S: f64 = 0.25;
+
+/// What an emulated run claims to tell apart: the delays of the two links, and gaps of 80 ms from
+/// gaps of 100 ms; the emulator's audit judges by it.
+const RESOLUTION: Duration = Duration::from_millis(10);
 
 /// Is the scene with what its figures need to know of it.
 #[derive(Clone, Debug)]
@@ -45,6 +53,16 @@ impl Blackout {
         let (dead, stall) = (first_outage(true), first_outage(false));
         let workload = Workload { seconds: scenario.seconds, ..Workload::default() };
         Self { scenario, workload, dead, stall }
+    }
+
+    /// Runs schemes at once over emulated links, each over links of its own.
+    pub(crate) fn run_emu(
+        &self,
+        schemes: &[Scheme],
+        seed: u64,
+        progress: &mut Progress<'_>,
+    ) -> Result<(Vec<(Scheme, StreamRun)>, Audit), String> {
+        run_streams(&self.scenario, schemes, &self.workload, seed, RESOLUTION, progress)
     }
 
     /// Computes the figures of one scheme.

@@ -85,6 +85,34 @@ impl ControlFigures {
     }
 }
 
+/// Counts the packets of a run in progress.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    /// Control messages handed in.
+    pub(crate) sent: usize,
+    /// Control messages delivered.
+    pub(crate) delivered: usize,
+    /// Control messages delivered later than [`LATE_S`].
+    pub(crate) late: usize,
+    /// Video packets handed in.
+    pub(crate) video_sent: usize,
+    /// Video packets delivered.
+    pub(crate) video_delivered: usize,
+}
+
+impl Tally {
+    /// Counts what two streams' ledgers hold.
+    pub(crate) fn of(control: &StreamLedger, video: &StreamLedger) -> Self {
+        Self {
+            sent: control.sent_count(),
+            delivered: control.delivered_count(),
+            late: control.delays().filter(|delay| *delay > LATE_S).count(),
+            video_sent: video.sent_count(),
+            video_delivered: video.delivered_count(),
+        }
+    }
+}
+
 /// Returns the payload bytes per second, in Mbit/s, delivered within a span.
 pub(crate) fn goodput_mbps(ledger: &StreamLedger, span: Span) -> f64 {
     let delivered = ledger.delivered.iter().zip(&ledger.lens);

@@ -7,6 +7,7 @@
 mod blackout;
 mod chart;
 mod cli;
+mod emu;
 mod emulate;
 mod experiment;
 mod failure;
@@ -28,6 +29,7 @@ use serde_json::json;
 use cli::{Cli, Command, Paper};
 use experiment::Experiment;
 use failure::Failure;
+use report::Mode;
 
 fn main() -> ExitCode {
     // A wrong command line ends here with exit code 2 and clap's explanation.
@@ -65,6 +67,10 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
 /// Runs an experiment, prints and writes its report; an invalid run is a failure unless allowed.
 fn run_experiment(experiment: &Experiment) -> Result<ExitCode, Failure> {
     let args = experiment.run_args();
+    if args.mode() == Mode::Emu {
+        // Forks: must come before the first thread.
+        emu::prepare()?;
+    }
     let report = experiment.run()?;
     if let Some(directory) = &args.out {
         let path = directory.join("report.json");

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use crate::emulate::Audit;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -56,6 +57,28 @@ impl Report {
             versions: versions(),
             parameters,
             audit: Value::Null,
+            results,
+        }
+    }
+
+    /// Makes a report of a run on the emulator, whose audit says whether it is valid.
+    pub(crate) fn emu(
+        experiment: &'static str,
+        seed: u64,
+        parameters: Value,
+        audit: &Audit,
+        results: Vec<Value>,
+    ) -> Self {
+        eprintln!("{}", audit.summary());
+        Self {
+            experiment,
+            mode: Mode::Emu,
+            seed,
+            seeds: None,
+            valid: audit.valid,
+            versions: versions(),
+            parameters,
+            audit: json!(audit),
             results,
         }
     }

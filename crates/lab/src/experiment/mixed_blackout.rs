@@ -60,8 +60,28 @@ pub(crate) struct MixedBlackoutArgs {
 pub(super) fn run(args: &MixedBlackoutArgs) -> Result<Report, Failure> {
     match args.run.mode() {
         Mode::Sim => run_sim(args),
-        Mode::Emu => Err(Failure::Failed("mixed-blackout --emu is being written".to_owned())),
+        Mode::Emu => run_emu(args),
     }
+}
+
+fn run_emu(args: &MixedBlackoutArgs) -> Result<Report, Failure> {
+    let schemes = args.run.schemes(DESCRIPTION.emu).map_err(Failure::Usage)?;
+    let scene = scene(args)?;
+    let seed = args.run.seed;
+    let mut shown = 0;
+    let (runs, audit) = scene.run_emu(&schemes, seed, &mut |seconds, _| {
+        if seconds as u32 / 10 > shown {
+            shown = seconds as u32 / 10;
+            eprintln!("mixed-blackout --emu: {seconds:.0} of {} s", scene.workload.seconds);
+        }
+    })?;
+    if let Some(directory) = &args.run.out {
+        let subtitle =
+            format!("Real daemons and kernel, emulated links, seed {seed}. {CHART_NOTE}");
+        scene.chart(&runs, subtitle).write(directory)?;
+    }
+    let results = runs.iter().map(|(scheme, run)| scene.figures(*scheme, run)).collect();
+    Ok(Report::emu(DESCRIPTION.experiment, seed, scene.parameters(), &audit, results))
 }
 
 fn run_sim(args: &MixedBlackoutArgs) -> Result<Report, Failure> {

@@ -16,7 +16,7 @@ mod stream;
 mod tunnel_packet;
 
 pub(crate) use interval::{IntervalPlan, IntervalRun, run_interval};
-pub(crate) use stream::run_stream;
+pub(crate) use stream::{delayed, run_stream};
 
 use netem::{Direction as LinkDirection, LinkEnd, Scenario, World, WorldOptions};
 use units::Instant;

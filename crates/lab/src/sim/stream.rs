@@ -7,7 +7,7 @@ use super::end::End;
 use super::{Places, connect, wire_bytes, world};
 use crate::ledger::{Ledger, StreamRun};
 use crate::scheme::Scheme;
-use crate::workload::{Direction, PlannedPacket, Recording, Stamp, Stream, Workload};
+use crate::workload::{Direction, PlannedPacket, Recording, Workload, packet_bytes};
 
 /// When the workload begins, from the beginning of the scenario: time for handshakes and probes.
 pub(crate) const LEAD_IN: Duration = Duration::from_secs(5);
@@ -123,21 +123,5 @@ impl Player {
         while let Some(bytes) = world.host_mut(host).poll_delivered() {
             self.ledgers[direction as usize].on_delivered(&bytes, at);
         }
-    }
-}
-
-/// Makes the bytes of a planned packet.
-pub(crate) fn packet_bytes(
-    packet: &PlannedPacket,
-    direction: Direction,
-    recording: &Recording,
-    sent: Duration,
-) -> Vec<u8> {
-    match packet.stream {
-        Stream::Mavlink => {
-            let frames = recording.frames(direction);
-            frames.get(packet.sequence as usize).map_or_else(Vec::new, |f| f.bytes.to_vec())
-        }
-        stream => Stamp { stream, sequence: packet.sequence, sent }.packet(packet.len),
     }
 }

@@ -148,6 +148,22 @@ impl Workload {
     }
 }
 
+/// Makes the bytes of a planned packet that is handed in at `sent`.
+pub(crate) fn packet_bytes(
+    packet: &PlannedPacket,
+    direction: Direction,
+    recording: &Recording,
+    sent: Duration,
+) -> Vec<u8> {
+    match packet.stream {
+        Stream::Mavlink => {
+            let frame = recording.frames(direction).get(packet.sequence as usize);
+            frame.map_or_else(Vec::new, |frame| frame.bytes.to_vec())
+        }
+        stream => Stamp { stream, sequence: packet.sequence, sent }.packet(packet.len),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,31 @@
+//! Runs schemes in real time: real daemons and the real kernel, between network namespaces.
+//!
+//! ```text
+//! workload → application's socket → daemon or kernel → emulated link → … → socket → ledger
+//! ```
+//! Every scheme of a run has a copy of the scenario's links to itself (`testbed`), so that all run
+//! at the same time and none disturbs another, except through the processors, which the
+//! emulator's audit watches. The emulator is `emulate`; here are the programs that run in it.
+
+mod carrier;
+mod channel;
+mod daemon;
+mod greeting;
+mod interval;
+mod kernel_stream;
+mod player;
+mod stream;
+mod testbed;
+
+pub(crate) use interval::run_intervals;
+pub(crate) use stream::{Progress, run_streams};
+
+/// Tells whether the program may make network namespaces from here on; see [`sys::isolate`].
+///
+/// Must come before the program's first thread.
+///
+/// # Errors
+/// Says what the machine forbids and what to do about it.
+pub(crate) fn prepare() -> Result<(), String> {
+    sys::isolate::isolate().map(|_| ()).map_err(|error| error.to_string())
+}
