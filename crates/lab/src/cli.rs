@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand};
 
-use crate::emulate::EmulateArgs;
+use crate::emulate::{AccuracyArgs, EmulateArgs};
 use crate::experiment::Experiment;
 use crate::report::Mode;
 use crate::scheme::Scheme;
@@ -48,6 +48,8 @@ pub(crate) enum Command {
     /// Each host is a network namespace with an interface per link; the command finds addresses and
     /// namespaces in FULMAR_ADDRESS_<HOST>_<LINK> and FULMAR_NETNS_<HOST>.
     Emulate(EmulateArgs),
+    /// Measure how well the emulator keeps a delay on this machine.
+    Accuracy(AccuracyArgs),
     /// Play the scene that breaks what people use today: a table and a picture at the end.
     ///
     /// Two bad links, a recorded flight, 50 control messages a second each way and a video stream;

@@ -51,6 +51,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Emulate(args) => emulate::run_command(&args),
+        Command::Accuracy(args) => emulate::run_accuracy(&args),
         Command::Demo(_) => Err(Failure::Failed("the demo is being written".to_owned())),
         Command::Model { paper: Paper::Conclone { json } } => {
             let checks = model::conclone_checks();

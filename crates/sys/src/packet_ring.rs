@@ -69,38 +69,15 @@ impl PacketRing {
     /// Needs CAP_NET_RAW in the namespace; fails where the kernel has no memory for the ring.
     pub fn open(frames: usize, mtu: usize) -> io::Result<Self> {
         let socket = packet_socket(0)?;
-        set_option(&socket, libc::PACKET_VERSION, libc::tpacket_versions::TPACKET_V2 as i32)?;
         set_option(&socket, libc::PACKET_IGNORE_OUTGOING, 1)?;
-        let frame_bytes = (FRAME_OVERHEAD + ETHERNET_HEADER + mtu).next_multiple_of(16);
-        let frames_per_block = BLOCK_BYTES / frame_bytes;
-        if frames_per_block == 0 {
-            let message = format!("packet ring: an MTU of {mtu} does not fit its blocks");
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-        }
-        let blocks = frames.div_ceil(frames_per_block);
-        let request = libc::tpacket_req {
-            tp_block_size: BLOCK_BYTES as u32,
-            tp_block_nr: blocks as u32,
-            tp_frame_size: frame_bytes as u32,
-            tp_frame_nr: (blocks * frames_per_block) as u32,
-        };
-        set_option(&socket, libc::PACKET_RX_RING, request)?;
-        let map_bytes = blocks * BLOCK_BYTES;
-        let map = map_ring(&socket, map_bytes)?;
-        let ring = Self {
-            socket,
-            map,
-            map_bytes,
-            frame_bytes,
-            frames_per_block,
-            frames: blocks * frames_per_block,
-            next: 0,
-            statistics: RingStatistics::default(),
-        };
-        ring.enable_timestamps()?;
-        // Only now, with the ring in place, does the socket want frames.
-        bind(&ring.socket, libc::ETH_P_ALL as u16)?;
-        Ok(ring)
+        Self::map(socket, frames, mtu)
+    }
+
+    /// Opens a ring that also shows what the namespace's own programs send, stamped as it leaves.
+    ///
+    /// Arguments and errors are those of [`Self::open`].
+    pub fn open_tap(frames: usize, mtu: usize) -> io::Result<Self> {
+        Self::map(packet_socket(0)?, frames, mtu)
     }
 
     /// Returns how many frames the ring holds.
@@ -146,6 +123,40 @@ impl PacketRing {
         self.statistics.arrived += u64::from(counts.tp_packets);
         self.statistics.dropped += u64::from(counts.tp_drops);
         Ok(self.statistics)
+    }
+
+    fn map(socket: OwnedFd, frames: usize, mtu: usize) -> io::Result<Self> {
+        set_option(&socket, libc::PACKET_VERSION, libc::tpacket_versions::TPACKET_V2 as i32)?;
+        let frame_bytes = (FRAME_OVERHEAD + ETHERNET_HEADER + mtu).next_multiple_of(16);
+        let frames_per_block = BLOCK_BYTES / frame_bytes;
+        if frames_per_block == 0 {
+            let message = format!("packet ring: an MTU of {mtu} does not fit its blocks");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        let blocks = frames.div_ceil(frames_per_block);
+        let request = libc::tpacket_req {
+            tp_block_size: BLOCK_BYTES as u32,
+            tp_block_nr: blocks as u32,
+            tp_frame_size: frame_bytes as u32,
+            tp_frame_nr: (blocks * frames_per_block) as u32,
+        };
+        set_option(&socket, libc::PACKET_RX_RING, request)?;
+        let map_bytes = blocks * BLOCK_BYTES;
+        let map = map_memory(&socket, map_bytes)?;
+        let ring = Self {
+            socket,
+            map,
+            map_bytes,
+            frame_bytes,
+            frames_per_block,
+            frames: blocks * frames_per_block,
+            next: 0,
+            statistics: RingStatistics::default(),
+        };
+        ring.enable_timestamps()?;
+        // Only now, with the ring in place, does the socket want frames.
+        bind(&ring.socket, libc::ETH_P_ALL as u16)?;
+        Ok(ring)
     }
 
     fn frame(&self, slot: usize) -> Frame<'_> {
@@ -260,7 +271,7 @@ fn packet_socket(protocol: u16) -> io::Result<OwnedFd> {
     }
 }
 
-fn map_ring(socket: &OwnedFd, bytes: usize) -> io::Result<NonNull<u8>> {
+fn map_memory(socket: &OwnedFd, bytes: usize) -> io::Result<NonNull<u8>> {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
     // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
     let map = unsafe {

@@ -75,9 +75,10 @@ pub(crate) fn run_command(args: &EmulateArgs) -> Result<ExitCode, Failure> {
         ..Options::default()
     };
     let seed = args.seed.unwrap_or(scenario.seed);
-    let emulation =
+    let mut emulation =
         Emulation::start(&scenario, seed, &options).map_err(|error| error.to_string())?;
     explain(&emulation, &scenario, privileges);
+    emulation.begin();
     let status = match command(args) {
         Some(command) => run_in(&emulation, host, command, &signals)?,
         None => {

@@ -4,6 +4,7 @@
 //! experiment's `--emu` half starts an [`Emulation`], runs daemons and opponents inside its hosts,
 //! and asks for its [`Audit`] at the end; `fulmar-lab emulate` does the same for any command.
 
+mod accuracy;
 mod audit;
 mod command;
 mod emulation;
@@ -14,6 +15,7 @@ mod pending;
 mod verdict_log;
 mod witness;
 
+pub(crate) use accuracy::{AccuracyArgs, run_accuracy};
 pub(crate) use audit::{Audit, Claim};
 pub(crate) use command::{EmulateArgs, run_command};
 pub(crate) use emulation::{Emulation, LinkReport, Options};
