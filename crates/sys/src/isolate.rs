@@ -29,6 +29,7 @@ pub enum Privileges {
 /// Continues the program as process 1 of a process namespace of its own, as root of a user namespace
 /// where it is not privileged already.
 ///
+/// Its network namespace is a new and empty one too: nothing it does reaches the machine's network.
 /// Returns in the inner process only; the outer one ends with the inner one's exit status.
 ///
 /// # Errors
@@ -40,26 +41,46 @@ pub enum Privileges {
 /// When the process has more than one thread: the kernel would refuse, and other threads would be
 /// missing after the fork.
 pub fn isolate() -> io::Result<Privileges> {
-    let threads = fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
-    assert!(threads == 1, "isolate() must run before the first thread starts");
-    let privileges = leave_process_namespace()?;
-    become_inner_process()?;
-    Ok(privileges)
-}
-
-fn leave_process_namespace() -> io::Result<Privileges> {
+    assert_one_thread();
     // A container's root may lack the capability: then it takes the same way as an ordinary user.
     if unshare(libc::CLONE_NEWPID | libc::CLONE_NEWNET).is_ok() {
+        become_inner_process()?;
         return Ok(Privileges::Root);
     }
+    isolate_as_user()
+}
+
+/// Does what [`isolate`] does for an ordinary user, whoever calls it.
+///
+/// Shows root what everybody else gets.
+///
+/// # Errors
+///
+/// As for [`isolate`].
+///
+/// # Panics
+///
+/// As for [`isolate`].
+pub fn isolate_as_user() -> io::Result<Privileges> {
+    assert_one_thread();
+    enter_user_namespace().map_err(explain_refusal)?;
+    become_inner_process()?;
+    Ok(Privileges::UserNamespace)
+}
+
+fn assert_one_thread() {
+    let threads = fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
+    assert!(threads == 1, "isolate() must run before the first thread starts");
+}
+
+fn enter_user_namespace() -> io::Result<()> {
     // SAFETY: these calls cannot fail and have no preconditions.
     let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
-    unshare(libc::CLONE_NEWUSER).map_err(explain_refusal)?;
-    fs::write("/proc/self/setgroups", "deny").map_err(explain_refusal)?;
-    fs::write("/proc/self/uid_map", format!("0 {uid} 1")).map_err(explain_refusal)?;
-    fs::write("/proc/self/gid_map", format!("0 {gid} 1")).map_err(explain_refusal)?;
-    unshare(libc::CLONE_NEWPID | libc::CLONE_NEWNET).map_err(explain_refusal)?;
-    Ok(Privileges::UserNamespace)
+    unshare(libc::CLONE_NEWUSER)?;
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("0 {uid} 1"))?;
+    fs::write("/proc/self/gid_map", format!("0 {gid} 1"))?;
+    unshare(libc::CLONE_NEWPID | libc::CLONE_NEWNET)
 }
 
 fn explain_refusal(error: io::Error) -> io::Error {

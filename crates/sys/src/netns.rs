@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
@@ -37,8 +37,13 @@ impl Namespace {
 
     /// Opens the namespace that the calling thread is in.
     pub fn current() -> io::Result<Self> {
-        let file = File::open("/proc/thread-self/ns/net")
-            .map_err(|error| named("open this thread's network namespace", error))?;
+        Self::open(Path::new("/proc/thread-self/ns/net"))
+    }
+
+    /// Opens the namespace that `path` stands for, such as another program's [`Self::path`].
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let operation = || format!("open the network namespace {}", path.display());
+        let file = File::open(path).map_err(|error| named(&operation(), error))?;
         Ok(Self { file })
     }
 

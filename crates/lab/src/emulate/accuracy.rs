@@ -16,7 +16,7 @@ use clap::Args;
 use netem::{Delay, LinkModel, Scenario};
 use serde_json::{Value, json};
 use sys::clock::now;
-use sys::isolate::{Privileges, isolate};
+use sys::isolate::{Privileges, isolate, isolate_as_user};
 use sys::packet_ring::PacketRing;
 use sys::realtime;
 
@@ -57,6 +57,9 @@ pub(crate) struct AccuracyArgs {
     /// How long.
     #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
+    /// Measure what an ordinary user gets, in a user namespace, even as root.
+    #[arg(long)]
+    as_user: bool,
     /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
@@ -81,7 +84,8 @@ type Stamps = BTreeMap<(u32, u64), u64>;
 /// # Errors
 /// When the machine does not allow it.
 pub(crate) fn run_accuracy(args: &AccuracyArgs) -> Result<ExitCode, Failure> {
-    let privileges = isolate().map_err(|error| error.to_string())?;
+    let isolated = if args.as_user { isolate_as_user() } else { isolate() };
+    let privileges = isolated.map_err(|error| error.to_string())?;
     let report = measure(args, privileges).map_err(|error| error.to_string())?;
     if args.json {
         println!("{report}");

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use netem::Scenario;
 use serde_json::json;
-use sys::isolate::{Privileges, isolate};
+use sys::isolate::{Privileges, isolate, isolate_as_user};
 use sys::signals::{Signals, terminate};
 
 use crate::failure::Failure;
@@ -48,6 +48,9 @@ pub(crate) struct EmulateArgs {
     /// error reaches a tenth of that.
     #[arg(long, value_name = "MS", default_value_t = 10.0, value_parser = positive)]
     resolution_ms: f64,
+    /// Run as an ordinary user would, in a user namespace, even as root.
+    #[arg(long)]
+    as_user: bool,
     /// Make the emulator late by this many microseconds, to see its audit notice.
     #[arg(long, value_name = "US", default_value_t = 0, hide = true)]
     sabotage_us: u64,
@@ -65,7 +68,8 @@ pub(crate) struct EmulateArgs {
 pub(crate) fn run_command(args: &EmulateArgs) -> Result<ExitCode, Failure> {
     let scenario = read_scenario(&args.scenario)?;
     let host = choose_host(args, &scenario)?;
-    let privileges = isolate().map_err(|error| error.to_string())?;
+    let isolated = if args.as_user { isolate_as_user() } else { isolate() };
+    let privileges = isolated.map_err(|error| error.to_string())?;
     // From here on threads may start; signals are theirs to inherit as blocked.
     let signals = Signals::block().map_err(|error| format!("block signals: {error}"))?;
     let options = Options {
