@@ -13,6 +13,12 @@ use std::ffi::c_int;
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::OnceLock;
+
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+
+/// This process's number outside.
+static OUTER_PROCESS: OnceLock<u32> = OnceLock::new();
 
 /// Signals that are passed on to the program inside.
 const FORWARDED: [c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
@@ -45,6 +51,7 @@ pub fn isolate() -> io::Result<Privileges> {
     // A container's root may lack the capability: then it takes the same way as an ordinary user.
     if unshare(libc::CLONE_NEWPID | libc::CLONE_NEWNET).is_ok() {
         become_inner_process()?;
+        mount_own_proc();
         return Ok(Privileges::Root);
     }
     isolate_as_user()
@@ -65,7 +72,14 @@ pub fn isolate_as_user() -> io::Result<Privileges> {
     assert_one_thread();
     enter_user_namespace().map_err(explain_refusal)?;
     become_inner_process()?;
+    mount_own_proc();
     Ok(Privileges::UserNamespace)
+}
+
+/// Returns the number that this process has outside, where it was started; `None` without
+/// [`isolate`].
+pub fn outer_process() -> Option<u32> {
+    OUTER_PROCESS.get().copied()
 }
 
 fn assert_one_thread() {
@@ -81,6 +95,22 @@ fn enter_user_namespace() -> io::Result<()> {
     fs::write("/proc/self/uid_map", format!("0 {uid} 1"))?;
     fs::write("/proc/self/gid_map", format!("0 {gid} 1"))?;
     unshare(libc::CLONE_NEWPID | libc::CLONE_NEWNET)
+}
+
+/// Replaces `/proc` by one that shows the inner processes under their own numbers.
+fn mount_own_proc() {
+    // Read while `/proc` is still the outer one.
+    if let Some(number) =
+        fs::read_link("/proc/self").ok().and_then(|path| path.to_str()?.parse().ok())
+    {
+        let _ = OUTER_PROCESS.set(number);
+    }
+    // A container may forbid it; then the outer `/proc` stays, which only `ps` and its like mind.
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    let _ = unshare(libc::CLONE_NEWNS)
+        .and_then(|()| Ok(mount_change("/", private)?))
+        .and_then(|()| Ok(mount("proc", "/proc", "proc", flags, None)?));
 }
 
 fn explain_refusal(error: io::Error) -> io::Error {

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
+use crate::isolate::outer_process;
+
 /// Holds a network namespace open.
 #[derive(Debug)]
 pub struct Namespace {
@@ -76,14 +78,19 @@ impl Namespace {
         unsafe { command.pre_exec(move || enter(fd)) };
     }
 
-    /// Returns a path of the namespace for `nsenter --net=PATH`, valid while this process lives and
-    /// holds it.
-    ///
-    /// The process number in it is the one of the mounted `/proc`, which is what a shell outside
-    /// the process namespace of [`crate::isolate`] needs too.
+    /// Returns a path of the namespace for `nsenter --net=PATH` in programs that this one starts,
+    /// valid while this process lives and holds it.
     pub fn path(&self) -> PathBuf {
         let process = fs::read_link("/proc/self").unwrap_or_else(|_| PathBuf::from("self"));
         PathBuf::from("/proc").join(process).join("fd").join(self.file.as_raw_fd().to_string())
+    }
+
+    /// Returns the same for a shell outside the process namespace of [`crate::isolate`].
+    pub fn outer_path(&self) -> PathBuf {
+        match outer_process() {
+            Some(process) => format!("/proc/{process}/fd/{}", self.file.as_raw_fd()).into(),
+            None => self.path(),
+        }
     }
 }
 

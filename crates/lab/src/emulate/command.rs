@@ -147,7 +147,7 @@ fn explain(emulation: &Emulation, scenario: &Scenario, privileges: Privileges) {
             .iter()
             .map(|found| format!("{} {}", scenario.links[found.link].name, found.address))
             .collect();
-        let path = emulation.namespace_path(host).display().to_string();
+        let path = emulation.outer_namespace_path(host).display().to_string();
         let user = match (privileges, path.split_once("/fd/")) {
             (Privileges::UserNamespace, Some((process, _))) => {
                 format!("--user={process}/ns/user --preserve-credentials ")

@@ -213,14 +213,15 @@ impl Emulation {
         variables
     }
 
-    /// Returns a path of a host's namespace for `nsenter --net=PATH`, valid while this process lives.
+    /// Returns a path of a host's namespace for `nsenter --net=PATH` in a shell outside, valid while
+    /// this process lives.
     ///
     /// # Panics
     ///
     /// When the scenario has no such host.
-    pub(crate) fn namespace_path(&self, host: &str) -> PathBuf {
+    pub(crate) fn outer_namespace_path(&self, host: &str) -> PathBuf {
         let host = self.host(host).expect("the caller takes the name from the scenario");
-        host.namespace.path()
+        host.namespace.outer_path()
     }
 
     /// Returns the names of the hosts, in the order of the scenario.
