@@ -1,8 +1,9 @@
 //! Which copies wait for which path: the queues between `outbox.rs` and the paths.
 //!
-//! A replicated message waits once per path, any other in one queue that the first usable path to
-//! ask is served from: the choice falls when a path has room. Within a tier the order is by class,
-//! then by age.
+//! A replicated message waits once per path, any other in one queue that paths are served from as
+//! they ask: the choice falls when a path has room. Control is asked for whether or not there is
+//! room, so its shared queue serves the best usable path alone; whether a path is good enough for
+//! the tiers below is the scheduler's to say. Within a tier the order is by class, then by age.
 
 use std::collections::BTreeSet;
 
@@ -25,6 +26,7 @@ pub(super) type Entry = (Class, u64);
 pub(super) struct Pending {
     paths: SmallVec<[PathQueue; 4]>,
     best: BTreeSet<Entry>,
+    best_path: Option<PathId>,
 }
 
 #[derive(Debug)]
@@ -46,10 +48,12 @@ pub(super) struct PathChanges {
 }
 
 impl Pending {
-    /// Takes the list of paths over and says what changed; paths past the bound are ignored.
+    /// Takes the list of paths over, the best first, and says what changed; paths past the bound
+    /// are ignored.
     pub(super) fn set_paths(&mut self, paths: &[ControlPath]) -> PathChanges {
         let paths = &paths[..paths.len().min(limits::PATHS)];
         let mut changes = PathChanges::default();
+        self.best_path = paths.iter().find(|path| path.usable).map(|path| path.id);
         self.paths.retain(|queue| {
             let kept = paths.iter().any(|path| path.id == queue.id);
             if !kept {
@@ -117,7 +121,8 @@ impl Pending {
     ) -> Option<u64> {
         let queue = self.paths.iter_mut().find(|queue| queue.id == path)?;
         let own = first_fitting(&queue.copies, tier, &mut fits);
-        let shared = if queue.usable { first_fitting(&self.best, tier, &mut fits) } else { None };
+        let serves = shares(queue, self.best_path, tier);
+        let shared = if serves { first_fitting(&self.best, tier, &mut fits) } else { None };
         let entry = [own, shared].into_iter().flatten().min()?;
         if own == Some(entry) {
             queue.copies.remove(&entry);
@@ -131,7 +136,7 @@ impl Pending {
     pub(super) fn waits_for(&self, path: PathId, tier: Tier) -> bool {
         self.paths.iter().find(|queue| queue.id == path).is_some_and(|queue| {
             in_tier(&queue.copies, tier).next().is_some()
-                || queue.usable && in_tier(&self.best, tier).next().is_some()
+                || shares(queue, self.best_path, tier) && in_tier(&self.best, tier).next().is_some()
         })
     }
 
@@ -165,6 +170,11 @@ impl Pending {
             queue.copies.remove(&entry);
         }
     }
+}
+
+/// Tells whether a path is served from the shared queue.
+fn shares(queue: &PathQueue, best: Option<PathId>, tier: Tier) -> bool {
+    queue.usable && (tier != Tier::Control || best == Some(queue.id))
 }
 
 fn in_tier(queue: &BTreeSet<Entry>, tier: Tier) -> impl Iterator<Item = &Entry> {

@@ -20,6 +20,9 @@ const SEARCH_AGAIN: Duration = Duration::from_secs(300);
 const BLACK_HOLE_PAUSE: Duration = Duration::from_secs(20);
 /// Large packets lost in a row, with none arriving, that make a black hole.
 const BLACK_HOLE: u32 = 12;
+/// How long that must go on: a full queue counted in bytes also refuses the large and takes the
+/// small, but not for as long.
+const BLACK_HOLE_TIME: Duration = Duration::from_secs(1);
 
 /// Finds and watches the MTU of one path.
 #[derive(Clone, Debug)]
@@ -31,6 +34,7 @@ pub(super) struct MtuDiscovery {
     in_flight: bool,
     search_at: Instant,
     large_lost: u32,
+    large_lost_since: Instant,
     small_arrived: bool,
 }
 
@@ -43,6 +47,7 @@ impl MtuDiscovery {
             in_flight: false,
             search_at: now,
             large_lost: 0,
+            large_lost_since: now,
             small_arrived: false,
         }
     }
@@ -104,8 +109,12 @@ impl MtuDiscovery {
         if bytes <= MIN_DATAGRAM {
             return;
         }
+        if self.large_lost == 0 {
+            self.large_lost_since = now;
+        }
         self.large_lost += 1;
-        if self.large_lost >= BLACK_HOLE && self.small_arrived {
+        let lasts = now.since(self.large_lost_since) >= BLACK_HOLE_TIME;
+        if self.large_lost >= BLACK_HOLE && lasts && self.small_arrived {
             *self = Self::new(now + BLACK_HOLE_PAUSE);
         }
     }
@@ -159,9 +168,12 @@ mod tests {
         }
         assert_eq!(mtu.current(), 1_472, "no small packet arrived: that is silence");
         mtu.on_acked(100);
-        mtu.on_lost(Instant::ZERO, 1_472);
-        assert_eq!((mtu.current(), mtu.probe(Instant::ZERO)), (1_200, None));
-        assert_eq!(mtu.probe(Instant::from_millis(20_000)), Some(1_472));
+        mtu.on_lost(Instant::from_millis(999), 1_472);
+        assert_eq!(mtu.current(), 1_472, "a full queue may do that for a moment");
+        let now = Instant::from_millis(1_000);
+        mtu.on_lost(now, 1_472);
+        assert_eq!((mtu.current(), mtu.probe(now)), (1_200, None));
+        assert_eq!(mtu.probe(now + BLACK_HOLE_PAUSE), Some(1_472));
     }
 
     #[test]

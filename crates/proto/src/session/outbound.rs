@@ -151,9 +151,10 @@ impl Session {
         self.finish(now, index, None, datagram)
     }
 
-    /// Returns how many bytes of payload fit into a datagram of every path.
+    /// Returns how many bytes of payload fit into a datagram of the path that carries most.
     fn payload_limit(&self) -> usize {
-        let datagram = self.paths.iter().map(Path::max_datagram).min();
+        let active = self.paths.iter().filter(|path| path.state() == PathState::Active);
+        let datagram = active.map(Path::max_datagram).max();
         datagram.unwrap_or(limits::MIN_DATAGRAM) - DATA_OVERHEAD - FRAME_OVERHEAD
     }
 
