@@ -13,6 +13,7 @@ use std::process::Command;
 use std::thread;
 
 use crate::isolate::outer_process;
+use crate::signals;
 
 /// Holds a network namespace open.
 #[derive(Debug)]
@@ -69,13 +70,13 @@ impl Namespace {
         })
     }
 
-    /// Makes `command` run inside the namespace.
+    /// Makes `command` run inside the namespace, with no signal blocked.
     ///
     /// The namespace must stay open until the command was spawned.
     pub fn place(&self, command: &mut Command) {
         let fd = self.file.as_raw_fd();
-        // SAFETY: `setns` is one system call, fit for the time between fork and exec.
-        unsafe { command.pre_exec(move || enter(fd)) };
+        // SAFETY: both make system calls alone, fit for the time between fork and exec.
+        unsafe { command.pre_exec(move || enter(fd).and_then(|()| signals::unblock())) };
     }
 
     /// Returns a path of the namespace for `nsenter --net=PATH` in programs that this one starts,

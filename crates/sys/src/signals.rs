@@ -57,6 +57,21 @@ impl Signals {
     }
 }
 
+/// Lets every signal through in the calling thread: for a child between fork and exec, which would
+/// otherwise never hear the signals that [`Signals`] blocked in its parent.
+///
+/// # Errors
+/// Those of `sigprocmask`.
+pub(crate) fn unblock() -> io::Result<()> {
+    let mut none = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigemptyset initialises the set before it is used; both calls may be made after fork.
+    let failed = unsafe {
+        libc::sigemptyset(none.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut())
+    };
+    if failed == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(failed)) }
+}
+
 /// Asks a child to end (SIGTERM).
 ///
 /// # Errors
