@@ -1,6 +1,9 @@
 //! What will happen in the world, in order: by time, and at one instant in the order of creation.
+//!
+//! The heap holds small keys only; what they stand for lies still in slots that are used again, so
+//! that sorting moves 24 bytes and not a datagram's addresses.
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::net::SocketAddr;
 use units::Instant;
@@ -23,18 +26,31 @@ pub(super) struct Passenger {
 /// Orders events by time, and by creation where times are equal.
 #[derive(Default)]
 pub(super) struct EventQueue {
-    heap: BinaryHeap<Entry>,
+    /// Time, number and slot of each event, the earliest on top.
+    heap: BinaryHeap<Reverse<(Instant, u64, usize)>>,
+    slots: Vec<Option<Event>>,
+    free: Vec<usize>,
     created: u64,
 }
 
 impl EventQueue {
     pub(super) fn push(&mut self, at: Instant, event: Event) {
-        self.heap.push(Entry { at, number: self.created, event });
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot] = Some(event);
+                slot
+            }
+            None => {
+                self.slots.push(Some(event));
+                self.slots.len() - 1
+            }
+        };
+        self.heap.push(Reverse((at, self.created, slot)));
         self.created += 1;
     }
 
     pub(super) fn next_at(&self) -> Option<Instant> {
-        self.heap.peek().map(|entry| entry.at)
+        self.heap.peek().map(|Reverse((at, _, _))| *at)
     }
 
     /// Takes the next event if it is due at `at`.
@@ -42,33 +58,33 @@ impl EventQueue {
         if self.next_at() != Some(at) {
             return None;
         }
-        self.heap.pop().map(|entry| entry.event)
+        let Reverse((_, _, slot)) = self.heap.pop()?;
+        self.free.push(slot);
+        self.slots[slot].take()
     }
 }
 
-struct Entry {
-    at: Instant,
-    number: u64,
-    event: Event,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Ord for Entry {
-    /// The heap has its greatest on top, so the earliest is the greatest.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.number).cmp(&(self.at, self.number))
+    #[test]
+    fn events_of_one_instant_come_in_the_order_of_creation() {
+        let mut queue = EventQueue::default();
+        let (early, late) = (Instant::from_nanos(1), Instant::from_nanos(2));
+        for (at, mark) in [(late, 0), (early, 1), (late, 2), (early, 3)] {
+            queue.push(at, Event::Mark(mark));
+        }
+        let mut marks = Vec::new();
+        while let Some(at) = queue.next_at() {
+            match queue.pop_at(at) {
+                Some(Event::Mark(mark)) => marks.push(mark),
+                _ => panic!("there are marks only"),
+            }
+        }
+        assert_eq!(marks, [1, 3, 0, 2]);
+        assert!(queue.pop_at(late).is_none());
+        queue.push(early, Event::Mark(9));
+        assert_eq!(queue.slots.len(), 4, "slots are used again");
     }
 }
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Entry {}
