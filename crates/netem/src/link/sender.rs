@@ -5,11 +5,15 @@
 
 use super::model::{LinkModel, QueueLimit};
 use super::outage::Calendar;
-use super::transmitter::{NEVER, Transmitter};
+use super::transmitter::Transmitter;
 use super::verdict::{DropCause, LinkStats};
 use crate::medium::Medium;
 use std::collections::VecDeque;
-use units::Instant;
+use units::{Duration, Instant};
+
+/// A packet that would wait for longer than a day is never served: no run waits for it, and nothing
+/// that happens over time has to be followed to a far future.
+const SERVED_WITHIN: Duration = Duration::from_secs(86_400);
 
 /// The queue and the transmitter of one direction of a link.
 #[derive(Clone, Debug)]
@@ -56,7 +60,7 @@ impl Sender {
         if transmission.start > at {
             self.check_room(at, len as u64)?;
         }
-        if transmission.end == NEVER {
+        if transmission.end.since(at) > SERVED_WITHIN {
             return Err(DropCause::NeverServed);
         }
         if transmission.start > at {

@@ -65,8 +65,9 @@ impl<T: Copy> Series<T> {
                 return Err(TraceError::new(file, line, "time is before the first or too far on"));
             }
             let start = (since * 1e9).round() as u64;
-            if starts.last().is_some_and(|&last| start <= last) {
-                return Err(TraceError::new(file, line, "time is not after the one before it"));
+            if starts.last().is_some_and(|&last| start < last + STEP_MIN) {
+                let what = "time is not at least 0.1 ms after the one before it";
+                return Err(TraceError::new(file, line, what));
             }
             starts.push(start);
         }
@@ -122,9 +123,10 @@ impl Series<Rate> {
     /// A missing column; a field that is no rate; times out of order; no rate above zero.
     pub fn rates_csv(text: &str, file: &str) -> Result<Self, TraceError> {
         let rate = |mbps: f64| {
-            (0.0..1e6).contains(&mbps).then(|| Rate::from_bps((mbps * 1e6).round() as u64))
+            let served = (RATE_MIN_MBPS..1e6).contains(&mbps) || mbps == 0.0;
+            served.then(|| Rate::from_bps((mbps * 1e6).round() as u64))
         };
-        let series = columns(text, file, "rate_mbps", "Mbit/s from 0", rate)?;
+        let series = columns(text, file, "rate_mbps", "0 or at least 0.001 Mbit/s", rate)?;
         if series.values.iter().all(|&rate| rate == Rate::ZERO) {
             return Err(TraceError::new(file, 1, "rate_mbps is 0 in every line"));
         }
@@ -166,6 +168,12 @@ fn duration(seconds: f64) -> Option<Duration> {
     let nanos = (0.0..LENGTH_MAX_S).contains(&seconds).then(|| (seconds * 1e9).round() as u64)?;
     Some(Duration::from_nanos(nanos))
 }
+
+/// The shortest step: a packet's transmission is followed step by step.
+const STEP_MIN: u64 = 100_000;
+
+/// The lowest rate that is not zero, for the same reason.
+const RATE_MIN_MBPS: f64 = 0.001;
 
 /// Thirty years in seconds.
 const LENGTH_MAX_S: f64 = 30.0 * 365.0 * 86_400.0;
@@ -217,7 +225,10 @@ mod tests {
         assert_eq!(delays(""), "d:1: needs at least one value");
         let losses = |input| text(Series::losses_csv(input, "l").unwrap_err());
         assert_eq!(losses("time_s,loss\n0,2"), "l:2: loss must be a probability from 0 to 1, is 2");
-        assert_eq!(losses("time_s,loss\n0,1\n0,1"), "l:3: time is not after the one before it");
+        assert_eq!(
+            losses("time_s,loss\n0,1\n0,1"),
+            "l:3: time is not at least 0.1 ms after the one before it"
+        );
         assert_eq!(losses("time_s,los\n0,1"), "l:1: no column loss; there are time_s, los");
         let rates = |input| text(Series::rates_csv(input, "r").unwrap_err());
         assert_eq!(rates("time_s,rate_mbps\n0,0\n1,0"), "r:1: rate_mbps is 0 in every line");

@@ -83,7 +83,7 @@ pub struct WorldStats {
     /// Datagrams that hosts were handed, copies included.
     pub delivered: u64,
     /// Datagrams that reached the end of a link and were for nobody there, or that left by an
-    /// interface that the host has not.
+    /// interface that the host has not or that only receives.
     pub unroutable: u64,
     /// Times that hosts were woken.
     pub timeouts: u64,
@@ -361,7 +361,9 @@ impl<H: Host> World<H> {
         let source = end.outside(transmit.source);
         let entry = LinkEnd { link: end.interface.link, direction: end.interface.sends };
         let len = bytes.len() + UDP_IP_OVERHEAD;
-        for arrival in self.net.handle_packet(self.now, entry, len) {
+        let arrivals = self.net.handle_packet(self.now, entry, len);
+        self.stats.unroutable += u64::from(arrivals.is_empty());
+        for arrival in arrivals {
             if let Some(sink) = &mut self.verdict_log {
                 sink(&self.net.record(self.now, entry, len, &arrival));
             }
