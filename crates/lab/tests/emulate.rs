@@ -3,21 +3,24 @@
 //! A test that needs a program inside an emulated host runs itself there: the variable `INSIDE`
 //! names the part it plays.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::{SocketAddrV4, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use netem::{Direction, LinkEnd, Net, Scenario, VERDICT_LOG_HEADER};
 use serde_json::Value;
 
 const INSIDE: &str = "FULMAR_TEST_INSIDE";
 const PORT: u16 = 7_007;
 const PINGS: u32 = 50;
+const FLOOD: u32 = 300;
 
 const SCENARIO: &str = r#"
 seconds = 10
@@ -32,10 +35,56 @@ fn lab() -> Command {
     Command::new(env!("CARGO_BIN_EXE_fulmar-lab"))
 }
 
+/// Every random process of the model at once.
+const ROUGH: &str = r#"
+seconds = 10
+[[link]]
+name = "wifi"
+between = ["drone", "station"]
+delay_ms = 2
+jitter_ms = 1
+rate_mbps = 2
+queue_packets = 8
+loss = 0.1
+duplicate = 0.1
+corrupt = 0.1
+[link.down]
+jitter_shape = "exponential"
+keep_order = false
+"#;
+
+const CLOCKS: &str = r#"
+[[host]]
+name = "drone"
+clock_offset_ms = 5_000_000
+[[host]]
+name = "station"
+[[link]]
+name = "wifi"
+between = ["drone", "station"]
+"#;
+
+const BROADCAST: &str = r#"
+[[broadcast]]
+name = "radio"
+from = "drone"
+to = ["north", "south"]
+delay_ms = 10
+[[broadcast.receiver]]
+host = "south"
+loss = 1
+"#;
+
 /// Writes the scenario where the test `name` may find it.
 fn scenario(name: &str) -> PathBuf {
+    let text = match name {
+        "world_and_emulator_give_the_same_verdicts" => ROUGH,
+        "hosts_have_clocks_of_their_own" => CLOCKS,
+        "a_broadcast_reaches_whom_the_model_lets_hear_it" => BROADCAST,
+        _ => SCENARIO,
+    };
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.toml"));
-    fs::write(&path, SCENARIO).expect("the target directory is writable");
+    fs::write(&path, text).expect("the target directory is writable");
     path
 }
 
@@ -77,23 +126,35 @@ fn is_inside(name: &str) -> bool {
     env::var(INSIDE).is_ok_and(|inside| inside == name)
 }
 
+/// Returns a host's address on a link, as the emulator tells programs.
+fn address(host: &str, link: &str) -> Ipv4Addr {
+    let variable = format!("FULMAR_ADDRESS_{host}_{link}");
+    env::var(variable).expect("the emulator says").parse().expect("an address")
+}
+
+/// Binds a socket in another host.
+fn socket_in(host: &str, address: SocketAddrV4) -> UdpSocket {
+    let path = env::var(format!("FULMAR_NETNS_{host}")).expect("the emulator says");
+    let namespace = sys::netns::Namespace::open(Path::new(&path)).expect("it is open");
+    namespace.run(|| UdpSocket::bind(address)).expect("entered").expect("bound")
+}
+
+/// Binds a socket in the drone, where this runs, and one in the station.
+fn inside_sockets() -> (UdpSocket, UdpSocket) {
+    let at = |host| SocketAddrV4::new(address(host, "WIFI"), PORT);
+    (UdpSocket::bind(at("DRONE")).expect("bound"), socket_in("STATION", at("STATION")))
+}
+
 /// Pings the station from the drone and prints the shortest and the median round trip.
 fn ping() {
-    let address = |host: &str| {
-        let text = env::var(format!("FULMAR_ADDRESS_{host}_WIFI")).expect("the emulator says");
-        SocketAddrV4::new(text.parse().expect("an address"), PORT)
-    };
-    let (drone, station) = (address("DRONE"), address("STATION"));
-    let namespace = env::var("FULMAR_NETNS_STATION").expect("the emulator says");
-    let namespace = sys::netns::Namespace::open(Path::new(&namespace)).expect("it is open");
-    let echo = namespace.run(|| UdpSocket::bind(station)).expect("entered").expect("bound");
+    let (socket, echo) = inside_sockets();
+    let station = echo.local_addr().expect("bound");
     thread::spawn(move || {
         let mut bytes = [0; 64];
         while let Ok((length, from)) = echo.recv_from(&mut bytes) {
             let _ = echo.send_to(&bytes[..length], from);
         }
     });
-    let socket = UdpSocket::bind(drone).expect("bound");
     socket.set_read_timeout(Some(Duration::from_secs(2))).expect("a timeout");
     let mut round_trips = Vec::new();
     for number in 0..PINGS {
@@ -164,6 +225,103 @@ fn audit_declares_a_late_emulator_invalid() {
     assert!(reasons.contains("p99 of frames' lateness"), "{reasons}");
     let p50 = report["audit"]["lateness"]["p50_us"].as_f64().expect("a number");
     assert!(p50 >= 3_000.0, "the audit knows how late: {p50}");
+}
+
+#[test]
+fn world_and_emulator_give_the_same_verdicts() {
+    let name = "world_and_emulator_give_the_same_verdicts";
+    if is_inside(name) {
+        return flood();
+    }
+    if !can_emulate(name, &[]) {
+        return;
+    }
+    let log = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.csv"));
+    run_inside(name, &["--seed", "7", "--log", log.to_str().expect("a plain path")]);
+    let log = fs::read_to_string(log).expect("the log is there");
+    let mut lines = log.lines();
+    assert_eq!(lines.next(), Some(VERDICT_LOG_HEADER));
+    let scenario = Scenario::from_toml(ROUGH, name).expect("the scenario is sound");
+    let mut net = Net::new(&scenario, 7);
+    let mut fates = BTreeMap::new();
+    for line in lines {
+        let fields: Vec<&str> = line.split(',').collect();
+        let number = |field: usize| fields[field].parse::<u64>().expect(line);
+        let direction = if fields[3] == "up" { Direction::Up } else { Direction::Down };
+        let entry = LinkEnd { link: 0, direction };
+        let (at, length) = (units::Instant::from_nanos(number(1)), number(5) as usize);
+        let arrivals = net.handle_packet(at, entry, length);
+        let arrival = arrivals.first().expect("one receiver");
+        assert_eq!(net.record(at, entry, length, arrival).to_string(), line);
+        *fates.entry(fields[6].to_owned()).or_insert(0) += 1;
+    }
+    println!("{fates:?}");
+    assert!(["delivered", "loss", "queue"].iter().all(|fate| fates[*fate] > 0));
+    assert_eq!(fates.values().sum::<u32>(), 2 * FLOOD);
+}
+
+/// Sends more than the link carries, both ways.
+fn flood() {
+    let (drone, station) = inside_sockets();
+    let (to_drone, to_station) = (drone.local_addr(), station.local_addr());
+    for _ in 0..FLOOD {
+        drone.send_to(&[0; 600], to_station.as_ref().expect("bound")).expect("sent");
+        station.send_to(&[0; 200], to_drone.as_ref().expect("bound")).expect("sent");
+        thread::sleep(Duration::from_millis(1));
+    }
+    thread::sleep(Duration::from_millis(100));
+}
+
+#[test]
+fn hosts_have_clocks_of_their_own() {
+    let name = "hosts_have_clocks_of_their_own";
+    if !sys::timens::is_available() {
+        return sys::sandbox::skip(name, "this kernel has no time namespaces");
+    }
+    if !can_emulate(name, &[]) {
+        return;
+    }
+    let uptime = |text: &str| {
+        let first = text.split_ascii_whitespace().next().expect(text);
+        first.parse::<f64>().expect("seconds")
+    };
+    let inside = |host| {
+        let mut lab = lab();
+        lab.arg("emulate").arg(scenario(name));
+        lab.args(["--host", host, "--", "cat", "/proc/uptime"]);
+        uptime(&String::from_utf8_lossy(&lab.output().expect("the lab starts").stdout))
+    };
+    let outside = || uptime(&fs::read_to_string("/proc/uptime").expect("/proc is mounted"));
+    let shift = inside("drone") - outside();
+    assert!((4_990.0..5_010.0).contains(&shift), "{shift}");
+    assert!((inside("station") - outside()).abs() < 10.0);
+}
+
+#[test]
+fn a_broadcast_reaches_whom_the_model_lets_hear_it() {
+    let name = "a_broadcast_reaches_whom_the_model_lets_hear_it";
+    if is_inside(name) {
+        let receivers = ["NORTH", "SOUTH"].map(|host| {
+            let all = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, PORT);
+            let socket = socket_in(host, all);
+            socket.set_read_timeout(Some(Duration::from_millis(300))).expect("a timeout");
+            socket
+        });
+        let own = SocketAddrV4::new(address("DRONE", "RADIO"), PORT);
+        let sender = UdpSocket::bind(own).expect("bound");
+        sender.set_broadcast(true).expect("allowed");
+        let network = Ipv4Addr::from_bits(own.ip().to_bits() | 0xff);
+        sender.send_to(b"all", SocketAddrV4::new(network, PORT)).expect("sent");
+        let heard = receivers.map(|socket| socket.recv(&mut [0; 8]).is_ok());
+        assert_eq!(heard, [true, false]);
+        return;
+    }
+    if !can_emulate(name, &[]) {
+        return;
+    }
+    let (report, _) = run_inside(name, &[]);
+    let outs: Vec<_> = [0, 1].iter().map(|one| &report["links"][one]["packets_out"]).collect();
+    assert_eq!(outs, [1, 0], "{report}");
 }
 
 /// Starts `emulate` with a shell script that prints `ready` and stays; returns when it did.

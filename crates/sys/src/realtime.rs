@@ -41,20 +41,6 @@ pub fn prefer_realtime(priority: i32) -> Scheduling {
     }
 }
 
-/// Asks the fair scheduler for `slice` (Linux 6.12; earlier kernels ignore it).
-fn set_slice(slice: Duration) -> io::Result<()> {
-    // SAFETY: `sched_attr` is plain data for which all zeroes is a valid value.
-    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
-    attributes.size = size_of::<libc::sched_attr>() as u32;
-    attributes.sched_policy = libc::SCHED_OTHER as u32;
-    attributes.sched_runtime = slice.as_nanos() as u64;
-    // SAFETY: the pointer is valid for the call and the structure says its own size.
-    match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
 /// Sets by how much the kernel may prolong the calling thread's sleeps to merge wake-ups.
 ///
 /// The default is 50 µs; a thread with SCHED_FIFO has none in any case.
@@ -106,6 +92,20 @@ impl MachineAccount {
             pressure: pressure.as_deref().and_then(pressure_total),
             stolen: stat.as_deref().and_then(stolen_total),
         }
+    }
+}
+
+/// Asks the fair scheduler for `slice` (Linux 6.12; earlier kernels ignore it).
+fn set_slice(slice: Duration) -> io::Result<()> {
+    // SAFETY: `sched_attr` is plain data for which all zeroes is a valid value.
+    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
+    attributes.size = size_of::<libc::sched_attr>() as u32;
+    attributes.sched_policy = libc::SCHED_OTHER as u32;
+    attributes.sched_runtime = slice.as_nanos() as u64;
+    // SAFETY: the pointer is valid for the call and the structure says its own size.
+    match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 

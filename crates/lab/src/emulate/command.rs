@@ -14,6 +14,7 @@ use netem::Scenario;
 use serde_json::json;
 use sys::isolate::{Privileges, isolate, isolate_as_user};
 use sys::signals::{Signals, terminate};
+use sys::timens;
 
 use crate::failure::Failure;
 
@@ -99,9 +100,13 @@ pub(crate) fn run_command(args: &EmulateArgs) -> Result<ExitCode, Failure> {
 fn read_scenario(path: &Path) -> Result<Scenario, String> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("read the scenario {}: {error}", path.display()))?;
-    let scenario = Scenario::from_toml(&text, &path.display().to_string())
+    // Trace files lie where the scenario says, from where the scenario lies.
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let mut read =
+        |trace: &str| std::fs::read_to_string(directory.join(trace)).map_err(|e| e.to_string());
+    let scenario = Scenario::from_toml_with(&text, &path.display().to_string(), &mut read)
         .map_err(|error| error.to_string())?;
-    if scenario.links.is_empty() {
+    if scenario.links.is_empty() && scenario.broadcasts.is_empty() {
         return Err(format!("{}: a scenario without links emulates nothing", path.display()));
     }
     Ok(scenario)
@@ -140,12 +145,16 @@ fn command(args: &EmulateArgs) -> Option<Command> {
 
 /// Says on stderr what there is and how to get into it.
 fn explain(emulation: &Emulation, scenario: &Scenario, privileges: Privileges) {
-    eprintln!("emulating {}: {} links", scenario.name, scenario.links.len());
+    let links = scenario.links.len() + scenario.broadcasts.len();
+    eprintln!("emulating {}: {links} links", scenario.name);
     for (index, host) in emulation.hosts().enumerate() {
         let addresses: Vec<String> = scenario
             .interfaces(index)
             .iter()
-            .map(|found| format!("{} {}", scenario.links[found.link].name, found.address))
+            .map(|found| {
+                let link = scenario.link_name(found.link).unwrap_or_default();
+                format!("{link} {}", found.address)
+            })
             .collect();
         let path = emulation.outer_namespace_path(host).display().to_string();
         let user = match (privileges, path.split_once("/fd/")) {
@@ -156,6 +165,12 @@ fn explain(emulation: &Emulation, scenario: &Scenario, privileges: Privileges) {
         };
         eprintln!("  {host}: {}", addresses.join(", "));
         eprintln!("    a shell there: nsenter {user}--net={path}");
+    }
+    if scenario.hosts.iter().any(|host| !host.clock.steps.is_empty() || host.clock.skew_ppb != 0) {
+        eprintln!("  skew and steps of clocks are for virtual time; here clocks have offsets only");
+    }
+    if scenario.hosts.iter().any(|host| host.clock.offset_ns != 0) && !timens::is_available() {
+        eprintln!("  no time namespaces in this kernel: all clocks are alike");
     }
     if privileges == Privileges::UserNamespace {
         eprintln!("  not root: no real-time scheduling; the audit says whether it mattered");
@@ -213,7 +228,8 @@ fn print_progress(emulation: &Emulation) {
         .links()
         .iter()
         .map(|link| {
-            format!("{}/{} {} of {}", link.link, link.direction, link.packets_out, link.packets_in)
+            let LinkReport { link, to, packets_out, packets_in, .. } = link;
+            format!("{link} to {to} {packets_out} of {packets_in}")
         })
         .collect();
     let seconds = emulation.elapsed().as_secs();

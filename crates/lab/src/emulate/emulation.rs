@@ -11,11 +11,12 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use netem::{Direction, DropCause, LinkStats, Net, Scenario};
+use netem::{DropCause, LinkEnd, LinkStats, Net, Scenario};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sys::clock::now;
 use sys::packet_ring::{PacketRing, PacketSender};
+use sys::timens;
 use units::Instant;
 
 use super::audit::{Audit, Claim, Lateness, Measurements};
@@ -51,13 +52,15 @@ impl Default for Options {
     }
 }
 
-/// Counts of one direction of one link.
+/// Counts of one direction of one link, for one receiver.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct LinkReport {
     /// The link's name.
     pub(crate) link: String,
     /// `up`: from the host that the scenario names first; `down`: to it.
     pub(crate) direction: &'static str,
+    /// The receiving host; a broadcast has one report for each.
+    pub(crate) to: String,
     /// Packets that entered.
     pub(crate) packets_in: u64,
     /// Their bytes, IP headers included.
@@ -99,12 +102,13 @@ impl Emulation {
     /// Needs the right to make network namespaces: call [`sys::isolate::isolate`] first thing in
     /// `main`, which gets it for ordinary users too.
     pub(crate) fn start(scenario: &Scenario, seed: u64, options: &Options) -> io::Result<Self> {
+        check_clocks(scenario)?;
         let network = network::build(scenario, options.mtu)?;
         let (frames, mtu) = (options.ring_frames, options.mtu as usize);
         let (ring, sender) = network.emulator.run(|| {
             Ok::<_, io::Error>((PacketRing::open(frames, mtu)?, PacketSender::open()?))
         })??;
-        let log = options.log.as_deref().map(|path| VerdictLog::create(path, scenario));
+        let log = options.log.as_deref().map(|path| VerdictLog::create(path));
         let desk = Arc::new(Desk::new()?);
         let origin = now();
         let parts = Parts {
@@ -151,13 +155,18 @@ impl Emulation {
 
     /// Starts `command` inside a host.
     ///
-    /// It finds its network in its environment; see [`Self::environment`].
+    /// It finds its network in its environment; see [`Self::environment`]. Its monotonic clock has
+    /// the host's offset where the kernel has time namespaces.
     ///
     /// # Errors
     ///
     /// When the scenario has no such host, or the command does not start.
     pub(crate) fn spawn(&self, host: &str, mut command: Command) -> io::Result<Child> {
-        self.host(host)?.namespace.place(&mut command);
+        let place = self.host(host)?;
+        place.namespace.place(&mut command);
+        if place.clock_offset_ns != 0 && timens::is_available() {
+            timens::place(&mut command, place.clock_offset_ns);
+        }
         command.envs(self.environment(host));
         command.spawn().map_err(|error| {
             let program = command.get_program().to_string_lossy().into_owned();
@@ -189,9 +198,9 @@ impl Emulation {
     /// names first is .1, the other .2.
     pub(crate) fn address(&self, host: &str, link: &str) -> Option<Ipv4Addr> {
         let host = self.scenario.host(host)?;
-        let link = self.scenario.links.iter().position(|pair| pair.name == link)?;
         let interfaces = self.scenario.interfaces(host);
-        interfaces.iter().find(|interface| interface.link == link).map(|found| found.address)
+        let on_link = |link_number| self.scenario.link_name(link_number) == Some(link);
+        interfaces.iter().find(|interface| on_link(interface.link)).map(|found| found.address)
     }
 
     /// Returns what a program inside `host` is told: `FULMAR_HOST`, `FULMAR_ADDRESS_<HOST>_<LINK>`
@@ -205,7 +214,7 @@ impl Emulation {
             let path = other.namespace.path().display().to_string();
             variables.push((format!("FULMAR_NETNS_{name}"), path));
             for interface in self.scenario.interfaces(index) {
-                let link = variable(&self.scenario.links[interface.link].name);
+                let link = variable(self.scenario.link_name(interface.link).unwrap_or_default());
                 let key = format!("FULMAR_ADDRESS_{name}_{link}");
                 variables.push((key, interface.address.to_string()));
             }
@@ -232,13 +241,10 @@ impl Emulation {
     /// Returns the counts of all links, at most a tenth of a second old.
     pub(crate) fn links(&self) -> Vec<LinkReport> {
         let view = self.desk.view();
-        let mut reports = Vec::new();
-        for (pair, stats) in self.scenario.links.iter().zip(&view.links) {
-            for (direction, stats) in Direction::BOTH.into_iter().zip(stats) {
-                reports.push(LinkReport::of(&pair.name, direction, stats));
-            }
-        }
-        reports
+        let report = |(entry, to, stats): &(LinkEnd, usize, LinkStats)| {
+            LinkReport::of(&self.scenario, *entry, *to, stats)
+        };
+        view.links.iter().map(report).collect()
     }
 
     /// Returns how late frames have been so far, at most a tenth of a second old.
@@ -281,13 +287,14 @@ impl Drop for Emulation {
 }
 
 impl LinkReport {
-    fn of(link: &str, direction: Direction, stats: &LinkStats) -> Self {
+    fn of(scenario: &Scenario, entry: LinkEnd, to: usize, stats: &LinkStats) -> Self {
         let dropped = DropCause::ALL
             .into_iter()
             .map(|cause| (cause.name().to_owned(), json!(stats.drops(cause))));
         Self {
-            link: link.to_owned(),
-            direction: direction.name(),
+            link: scenario.link_name(entry.link).unwrap_or_default().to_owned(),
+            direction: entry.direction.name(),
+            to: scenario.hosts[to].name.clone(),
             packets_in: stats.packets_in,
             bytes_in: stats.bytes_in,
             packets_out: stats.packets_out,
@@ -296,6 +303,19 @@ impl LinkReport {
             queue_bytes_max: stats.queue_bytes_max,
         }
     }
+}
+
+/// Refuses clocks that the kernel would refuse later, in words of its own.
+fn check_clocks(scenario: &Scenario) -> io::Result<()> {
+    let up = i64::try_from(now().as_nanos()).unwrap_or(i64::MAX);
+    let early = scenario.hosts.iter().find(|host| host.clock.offset_ns.saturating_add(up) < 0);
+    early.map_or(Ok(()), |host| {
+        let message = format!(
+            "host {}: its clock offset reaches further back than this machine has been up",
+            host.name
+        );
+        Err(io::Error::new(io::ErrorKind::InvalidInput, message))
+    })
 }
 
 fn variable(name: &str) -> String {

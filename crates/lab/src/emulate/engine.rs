@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use netem::{LinkEnd, Net};
+use netem::{LinkEnd, LinkStats, Net};
 use sys::clock::now;
 use sys::packet_ring::{Frame, PacketRing, PacketSender};
 use sys::realtime::{self, MachineAccount, Scheduling, ThreadAccount};
@@ -61,8 +61,8 @@ pub(super) enum Order {
 /// What the engine has done so far in this run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct View {
-    /// Counts of each link: up, down.
-    pub(super) links: Vec<[netem::LinkStats; 2]>,
+    /// Counts for each receiver of each end of each link.
+    pub(super) links: Vec<(LinkEnd, usize, LinkStats)>,
     /// Send time against due time.
     pub(super) lateness: Lateness,
 }
@@ -277,13 +277,15 @@ impl Engine {
         }
     }
 
-    fn link_stats(&self) -> Vec<[netem::LinkStats; 2]> {
-        let links = self.parts.ports.iter().map(|port| port.link + 1).max().unwrap_or(0);
-        let stats = |link| {
-            netem::Direction::BOTH
-                .map(|direction| self.parts.net.stats(LinkEnd { link, direction }).clone())
-        };
-        (0..links).map(stats).collect()
+    fn link_stats(&self) -> Vec<(LinkEnd, usize, LinkStats)> {
+        let entries = self.parts.ports.iter().map(Port::entry);
+        let mut all = Vec::new();
+        for entry in entries {
+            let receivers = self.parts.net.receivers(entry);
+            all.extend(receivers.map(|(host, stats)| (entry, host, stats.clone())));
+        }
+        all.sort_by_key(|(entry, host, _)| (*entry, *host));
+        all
     }
 
     fn measurements(mut self) -> Measurements {
@@ -373,12 +375,12 @@ impl Intake<'_> {
     }
 
     fn apply_model(&mut self, at: Instant, port: &Port, frame: &[u8]) {
-        let entry = LinkEnd { link: port.link, direction: port.sends };
+        let entry = port.entry();
         let scenario_time = Instant::ZERO + at.since(self.origin);
         let length = frame.len() - ETHERNET_HEADER;
         for arrival in self.net.handle_packet(scenario_time, entry, length) {
             if let Some(log) = &mut self.log {
-                log.record(scenario_time, entry, length, &arrival);
+                log.record(&self.net.record(scenario_time, entry, length, &arrival));
             }
             let Some(receiver) = receiver(self.ports, port.link, arrival.host) else { continue };
             for delivery in &arrival.verdict.deliveries {

@@ -5,14 +5,14 @@
 //! programs under test run in the hosts' namespaces.
 //!
 //! ```text
-//! host a: wifi ═══ e0a   engine   e0b ═══ wifi :host b
-//!         lte  ═══ e1a            e1b ═══ lte
+//! host a: wifi ═══ e0-1   engine   e0-2 ═══ wifi :host b
+//!         lte  ═══ e1-1            e1-2 ═══ lte
 //! ```
 
 use std::io;
 use std::net::Ipv4Addr;
 
-use netem::{Direction, Scenario};
+use netem::{Direction, LinkEnd, Scenario};
 use sys::link::{self, MacAddress, VethEnd};
 use sys::netns::{Namespace, set_parameter};
 
@@ -24,6 +24,8 @@ const PREFIX: u8 = 24;
 pub(super) struct Host {
     pub(super) name: String,
     pub(super) namespace: Namespace,
+    /// What its programs' clocks show beyond the machine's, in nanoseconds.
+    pub(super) clock_offset_ns: i64,
 }
 
 /// The emulator's end of a host's cable.
@@ -37,6 +39,13 @@ pub(super) struct Port {
     pub(super) host: usize,
     /// The direction of what the host sends on it.
     pub(super) sends: Direction,
+}
+
+impl Port {
+    /// Returns where the host's packets enter the link.
+    pub(super) fn entry(&self) -> LinkEnd {
+        LinkEnd { link: self.link, direction: self.sends }
+    }
 }
 
 /// Everything that `build` made; it vanishes when this is dropped and the programs in it have ended.
@@ -56,14 +65,16 @@ pub(super) fn build(scenario: &Scenario, mtu: u32) -> io::Result<Network> {
     for host in &scenario.hosts {
         let namespace = Namespace::create()?;
         namespace.run(prepare_host)??;
-        hosts.push(Host { name: host.name.clone(), namespace });
+        let (name, clock_offset_ns) = (host.name.clone(), host.clock.offset_ns);
+        hosts.push(Host { name, namespace, clock_offset_ns });
     }
     let mut ports = Vec::new();
     for (index, host) in hosts.iter().enumerate() {
         for interface in scenario.interfaces(index) {
-            let cable = Cable { scenario, mtu, emulator: &emulator, link: interface.link };
-            let number = cable.lay(host, interface.sends, interface.address)?;
             let (link, sends) = (interface.link, interface.sends);
+            let name = scenario.link_name(link).expect("the scenario names its own links");
+            let cable = Cable { scenario, mtu, emulator: &emulator, link, name };
+            let number = cable.lay(host, interface.address)?;
             ports.push(Port { interface: number, link, host: index, sends });
         }
     }
@@ -93,15 +104,15 @@ struct Cable<'a> {
     mtu: u32,
     emulator: &'a Namespace,
     link: usize,
+    name: &'a str,
 }
 
 impl Cable<'_> {
     /// Connects `host` to the emulator; returns the number of the interface at the emulator's end.
-    fn lay(&self, host: &Host, sends: Direction, address: Ipv4Addr) -> io::Result<u32> {
-        let name = &self.scenario.links[self.link].name;
-        let letter = if sends == Direction::Up { 'a' } else { 'b' };
-        let far_name = format!("e{}{letter}", self.link);
+    fn lay(&self, host: &Host, address: Ipv4Addr) -> io::Result<u32> {
+        let name = self.name;
         let [.., own] = address.octets();
+        let far_name = format!("e{}-{own}", self.link);
         let near = VethEnd { name, mac: mac(self.link, own, 0), namespace: &host.namespace };
         let far =
             VethEnd { name: &far_name, mac: mac(self.link, own, 1), namespace: self.emulator };

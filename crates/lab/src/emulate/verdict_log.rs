@@ -1,6 +1,6 @@
 //! Every verdict of an emulation, as lines of a CSV file.
 //!
-//! Not the audit, which sums up. The engine records while it works; a thread of ordinary priority
+//! Not the audit, which sums up, and not the format, which is `netem`'s for both drivers. The engine records while it works; a thread of ordinary priority
 //! writes, so that a slow disk makes nothing late.
 
 use std::fmt::Write as _;
@@ -10,21 +10,16 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use netem::{Arrival, LinkEnd, Scenario};
-use units::Instant;
+use netem::{VERDICT_LOG_HEADER, VerdictRecord};
 
 /// Bytes of text that are handed to the writer at once.
 const CHUNK: usize = 1 << 16;
 /// Chunks that may wait for the disk: 64 MiB, then lines are dropped and counted.
 const CHUNKS_WAITING: usize = 1_024;
 
-const HEADER: &str = "at_us,link,direction,bytes,to,fate,arrives_us\n";
-
 /// Collects verdicts and passes them to a writer.
 #[derive(Debug)]
 pub(super) struct VerdictLog {
-    links: Vec<String>,
-    hosts: Vec<String>,
     text: String,
     dropped: u64,
     chunks: Option<SyncSender<String>>,
@@ -33,7 +28,7 @@ pub(super) struct VerdictLog {
 
 impl VerdictLog {
     /// Creates the file and starts its writer.
-    pub(super) fn create(path: &Path, scenario: &Scenario) -> io::Result<Self> {
+    pub(super) fn create(path: &Path) -> io::Result<Self> {
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("create the log {}: {error}", path.display()))
         };
@@ -43,37 +38,17 @@ impl VerdictLog {
             .name("verdict-log".to_owned())
             .spawn(move || write_chunks(file, &receiver))?;
         Ok(Self {
-            links: scenario.links.iter().map(|link| link.name.clone()).collect(),
-            hosts: scenario.hosts.iter().map(|host| host.name.clone()).collect(),
-            text: HEADER.to_owned(),
+            text: format!("{VERDICT_LOG_HEADER}\n"),
             dropped: 0,
             chunks: Some(sender),
             writer: Some(writer),
         })
     }
 
-    /// Records what became of a packet of `length` bytes for one receiver.
-    pub(super) fn record(&mut self, at: Instant, entry: LinkEnd, length: usize, arrival: &Arrival) {
-        let (link, to) = (&self.links[entry.link], &self.hosts[arrival.host]);
-        let direction = entry.direction.name();
-        let verdict = &arrival.verdict;
-        let at = micros(at);
+    /// Records one verdict.
+    pub(super) fn record(&mut self, record: &VerdictRecord<'_>) {
         // Writing to a string cannot fail.
-        if let Some(cause) = verdict.dropped {
-            let cause = cause.name();
-            let _ = writeln!(self.text, "{at:.3},{link},{direction},{length},{to},{cause},");
-        }
-        for delivery in &verdict.deliveries {
-            let fate = match (delivery.duplicate, delivery.corrupt) {
-                (false, None) => "delivered",
-                (true, None) => "duplicate",
-                (false, Some(_)) => "corrupt",
-                (true, Some(_)) => "corrupt_duplicate",
-            };
-            let arrives = micros(delivery.at);
-            let _ =
-                writeln!(self.text, "{at:.3},{link},{direction},{length},{to},{fate},{arrives:.3}");
-        }
+        let _ = writeln!(self.text, "{record}");
         if self.text.len() >= CHUNK {
             self.flush();
         }
@@ -122,8 +97,4 @@ fn write_chunks(file: File, chunks: &Receiver<String>) {
     if let Err(error) = file.flush() {
         eprintln!("fulmar-lab: write the verdict log: {error}; it is not complete");
     }
-}
-
-fn micros(at: Instant) -> f64 {
-    at.as_nanos() as f64 / 1e3
 }
