@@ -1,8 +1,5 @@
 //! Stand-ins for the parts of `proto` that have not arrived yet, with their final signatures.
 
-use proto::select::SelectorConfig;
-use proto::{CongestionKind, Duration, SchedulerKind};
-
 /// Finds frames in a stream.
 #[derive(Debug, Default)]
 pub(crate) struct FrameStream {
@@ -29,27 +26,6 @@ impl FrameStream {
             }
             let frame: Vec<u8> = self.held.drain(..total).collect();
             take(&frame);
-        }
-    }
-}
-
-/// See `proto`.
-#[derive(Clone, Debug)]
-pub(crate) struct SessionConfig {
-    pub(crate) scheduler: SchedulerKind,
-    pub(crate) congestion: CongestionKind,
-    pub(crate) selector: SelectorConfig,
-    pub(crate) bulk_max_age: Duration,
-    pub(crate) resequence_max: Duration,
-}
-impl Default for SessionConfig {
-    fn default() -> Self {
-        Self {
-            scheduler: SchedulerKind::default(),
-            congestion: CongestionKind::default(),
-            selector: SelectorConfig::default(),
-            bulk_max_age: Duration::from_millis(150),
-            resequence_max: Duration::from_millis(60),
         }
     }
 }

@@ -19,6 +19,7 @@ use ipnet::IpNet;
 use proto::select::Policy;
 use proto::{Duration, PublicKey, StaticSecret};
 
+pub(crate) use local::RUN_DIRECTORY;
 use reader::{Document, Problem};
 pub(crate) use session::Transport;
 

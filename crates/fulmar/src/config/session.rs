@@ -2,10 +2,9 @@
 
 use proto::Duration;
 use proto::select::{InspectedPorts, Policy, PolicyTable, SelectorConfig, message_id};
-use proto::{CongestionKind, SchedulerKind};
+use proto::{CongestionKind, SchedulerKind, SessionConfig};
 
 use super::reader::Section;
-use crate::pending::SessionConfig;
 
 /// The code point of expedited forwarding: Wi-Fi puts it into its voice queue.
 const EXPEDITED_FORWARDING: u8 = 46;

@@ -18,7 +18,7 @@ const AT_A_TIME: usize = 16_384;
 /// A TCP endpoint's listener and its clients.
 pub(super) struct TcpPort {
     listener: TcpListener,
-    clients: [Option<TcpClient>; CLIENTS],
+    clients: Vec<Option<TcpClient>>,
     tokens: Tokens,
 }
 
@@ -34,7 +34,7 @@ impl TcpPort {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         poller.add(&listener, tokens.token(CLIENTS), Interest::Read)?;
-        Ok(Self { listener, clients: Default::default(), tokens })
+        Ok(Self { listener, clients: (0..CLIENTS).map(|_| None).collect(), tokens })
     }
 
     pub(super) fn clients(&self) -> usize {

@@ -1,0 +1,122 @@
+//! Datagrams on their last step: those of equal size and equal way leave in one system call.
+//!
+//! Only segmentation offload makes sending cheap: 97 ns a datagram in a batch of 46 against 1170
+//! alone. A batch takes datagrams of one size and, as its last, a shorter one.
+
+use std::net::{IpAddr, SocketAddr};
+
+use sys::udp::{MAX_BATCH, Outgoing, UdpSocket};
+
+use super::links::Links;
+
+/// Says by which way a datagram leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Way {
+    /// The link's slot.
+    pub(super) slot: usize,
+    /// The kernel's number of the interface, where the link serves several.
+    pub(super) interface: Option<u32>,
+    pub(super) local: Option<IpAddr>,
+    pub(super) destination: SocketAddr,
+    pub(super) dscp: u8,
+}
+
+/// Datagrams that leave together.
+#[derive(Debug)]
+struct Batch {
+    way: Way,
+    bytes: Vec<u8>,
+    segment: usize,
+    count: usize,
+    /// The last one was shorter: nothing can follow it.
+    full: bool,
+}
+
+/// Collects datagrams until they are flushed.
+#[derive(Debug, Default)]
+pub(super) struct Batches {
+    open: Vec<Batch>,
+    spare: Vec<Vec<u8>>,
+}
+
+impl Batches {
+    /// Adds a datagram; a batch that it does not fit into is sent first.
+    pub(super) fn push(&mut self, way: Way, datagram: &[u8], links: &mut Links) {
+        let link = &mut links.list[way.slot];
+        if link.blocked && self.waiting(way.slot) + datagram.len() > MAX_BATCH {
+            link.errors += 1;
+            return;
+        }
+        let most = link.socket.as_ref().map_or(1, UdpSocket::max_segments);
+        let found = self.open.iter().position(|batch| batch.way == way);
+        if let Some(at) = found {
+            let batch = &mut self.open[at];
+            let room = batch.count < most && batch.bytes.len() + datagram.len() <= MAX_BATCH;
+            if room && !batch.full && datagram.len() <= batch.segment {
+                batch.full = datagram.len() < batch.segment;
+                batch.bytes.extend_from_slice(datagram);
+                batch.count += 1;
+                return;
+            }
+            let batch = self.open.remove(at);
+            self.send(batch, links);
+        }
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.extend_from_slice(datagram);
+        self.open.push(Batch { way, bytes, segment: datagram.len(), count: 1, full: false });
+    }
+
+    /// Sends everything that can be sent; what a full socket does not take stays.
+    pub(super) fn flush(&mut self, links: &mut Links) {
+        for batch in std::mem::take(&mut self.open) {
+            self.send(batch, links);
+        }
+    }
+
+    /// Drops what waits for a link that is gone.
+    pub(super) fn forget(&mut self, slot: usize) {
+        self.open.retain(|batch| batch.way.slot != slot);
+    }
+
+    /// Bytes that wait for a link whose socket is full.
+    fn waiting(&self, slot: usize) -> usize {
+        let batches = self.open.iter().filter(|batch| batch.way.slot == slot);
+        batches.map(|batch| batch.bytes.len()).sum()
+    }
+
+    fn send(&mut self, mut batch: Batch, links: &mut Links) {
+        let link = &mut links.list[batch.way.slot];
+        let Some(socket) = &mut link.socket else { return };
+        if link.blocked {
+            self.open.push(batch);
+            return;
+        }
+        let outgoing = Outgoing {
+            destination: batch.way.destination,
+            local: batch.way.local,
+            interface: batch.way.interface,
+            dscp: batch.way.dscp,
+            ecn: 0,
+            bytes: &batch.bytes,
+            segment: batch.segment,
+        };
+        match socket.send(&outgoing) {
+            Ok(sent) if sent < batch.bytes.len() => {
+                link.blocked = true;
+                batch.bytes.drain(..sent);
+                batch.count -= sent / batch.segment;
+                self.open.push(batch);
+                return;
+            }
+            Ok(_) => {}
+            Err(error) => {
+                if link.errors == 0 {
+                    tracing::warn!(link = %link.name, to = %batch.way.destination, %error, "send");
+                }
+                link.errors += batch.count as u64;
+            }
+        }
+        self.spare.push(batch.bytes);
+    }
+}

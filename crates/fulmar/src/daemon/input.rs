@@ -1,0 +1,107 @@
+//! What comes in: datagrams of the links, packets of the tunnel, bytes of local applications.
+
+use proto::{Instant, Received, SendError, Source};
+use sys::poller::{Interest, Ready};
+
+use super::Daemon;
+use super::tokens::Token;
+use crate::config::Content;
+
+/// Segments that one turn takes from the tunnel, each of up to 64 kB.
+const SEGMENTS: usize = 4;
+
+impl Daemon {
+    pub(super) fn handle_link(&mut self, now: Instant, slot: usize, event: Ready) {
+        let Some(link) = self.links.list.get_mut(slot) else { return };
+        let Some(socket) = &link.socket else { return };
+        if event.writable && link.blocked {
+            link.blocked = false;
+            let _ = self.poller.modify(socket, Token::Link(slot).encode(), Interest::Read);
+            self.more = true;
+        }
+        if !event.readable {
+            return;
+        }
+        if let Err(error) = socket.receive(&mut self.received) {
+            tracing::debug!(link = %link.name, %error, "receive");
+            return;
+        }
+        let Self { received, links, endpoint, .. } = self;
+        received.for_each(|incoming, bytes| {
+            let received = Received {
+                interface: links.interface_id(slot, incoming.interface),
+                local: incoming.local,
+                source: incoming.source,
+                ecn: incoming.ecn,
+            };
+            endpoint.handle_datagram(now, &received, bytes);
+        });
+    }
+
+    pub(super) fn handle_tunnel(&mut self, now: Instant) {
+        let Self { tunnel: Some(tunnel), endpoint, peers, .. } = self else { return };
+        let (rules, counts) = (&tunnel.rules, &mut tunnel.counts);
+        let mut answers: Vec<Vec<u8>> = Vec::new();
+        let mut take = |packet: &mut [u8]| {
+            counts.out_packets += 1;
+            let peer = rules.outgoing(packet).map(|peer| &peers[peer]);
+            let Some(session) = peer.filter(|peer| peer.connected).and_then(|peer| peer.session)
+            else {
+                counts.unrouted += 1;
+                return;
+            };
+            match endpoint.send(now, session, Source::Tunnel, packet) {
+                Ok(_) => {}
+                Err(SendError::TooLarge { limit }) => {
+                    counts.too_large += 1;
+                    answers.extend(rules.too_big(packet, limit));
+                }
+                Err(SendError::Busy | SendError::NoSession) => counts.refused += 1,
+            }
+        };
+        for _ in 0..SEGMENTS {
+            match tunnel.device.receive(&mut take) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    tracing::debug!(%error, "read from the tunnel");
+                    break;
+                }
+            }
+        }
+        for answer in answers {
+            let _ = tunnel.device.send(&answer);
+        }
+        let _ = tunnel.device.flush();
+    }
+
+    pub(super) fn handle_local(&mut self, now: Instant, place: usize, part: usize, event: Ready) {
+        let Self { locals, endpoint, peers, poller, .. } = self;
+        let Some(local) = locals.get_mut(place) else { return };
+        let (peer, channel) = (&peers[local.config.peer], local.config.channel);
+        let source = match local.config.content {
+            Content::Mavlink { .. } => Source::Mavlink { channel },
+            Content::Told(policy) => Source::Told { channel, policy },
+        };
+        let session = peer.session.filter(|_| peer.connected);
+        local.handle_ready(now, part, event, poller, &mut |bytes| {
+            let Some(session) = session else { return false };
+            endpoint.send(now, session, source, bytes).is_ok()
+        });
+    }
+
+    pub(super) fn handle_local_timers(&mut self, now: Instant) {
+        let Self { locals, endpoint, peers, poller, .. } = self;
+        for local in locals {
+            if local.timeout().is_none_or(|due| due > now) {
+                continue;
+            }
+            let peer = &peers[local.config.peer];
+            let mut queue_free_percent = || {
+                let session = peer.session.filter(|_| peer.connected)?;
+                Some(endpoint.status(now, session)?.queue_free_percent)
+            };
+            local.handle_timeout(now, poller, &mut queue_free_percent);
+        }
+    }
+}

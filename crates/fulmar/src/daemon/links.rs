@@ -1,0 +1,197 @@
+//! The links: a UDP socket for each path of a drone, or for each address that a station waits at.
+//!
+//! A link is bound to its interface, and there is only while the interface is: a missing one is no
+//! error. The kernel announces changes; in case an announcement is missed, they are looked for now
+//! and then. An interface that has changed its number or its addresses gets a new socket.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use proto::{Duration, InterfaceId};
+use sys::interfaces::{self, Interface};
+use sys::poller::{Interest, Poller};
+use sys::udp::{UdpOptions, UdpSocket};
+
+use super::tokens::Token;
+use crate::config::{Config, Listen, PathConfig, Transport};
+
+/// Interfaces are listed at least this often.
+pub(super) const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// A link: where it is bound, and its socket while it is there.
+pub(super) struct Link {
+    pub(super) name: String,
+    /// The interface that it is bound to; none serves all interfaces.
+    pub(super) interface: Option<String>,
+    pub(super) socket: Option<UdpSocket>,
+    /// What it lacks, in words, while it is not there.
+    pub(super) trouble: Option<String>,
+    /// True while the socket's buffer is full.
+    pub(super) blocked: bool,
+    /// Datagrams that the kernel refused.
+    pub(super) errors: u64,
+    local: SocketAddr,
+    /// Number and addresses of the interface when the socket was opened.
+    seen: Option<(u32, Vec<IpAddr>)>,
+}
+
+/// Says that a link came, went or was opened anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LinkChange {
+    /// It is there now.
+    Up(usize),
+    /// It was there and is gone.
+    Down(usize),
+    /// It is there with a new socket.
+    Anew(usize),
+}
+
+/// All links of a daemon; their place in the list is their slot.
+pub(super) struct Links {
+    pub(super) list: Vec<Link>,
+    options: UdpOptions,
+    /// Names of interfaces by number, for reports.
+    names: Vec<(u32, String)>,
+}
+
+impl Links {
+    /// Knows the links of a configuration; none is open yet.
+    pub(super) fn new(config: &Config) -> Self {
+        let paths = config.paths.iter().map(of_path);
+        let listens = config.listens.iter().map(of_listen);
+        let Transport { send_buffer, receive_buffer, segmentation, .. } = config.transport;
+        let local = (Ipv4Addr::UNSPECIFIED, 0).into();
+        let options =
+            UdpOptions { local, interface: None, send_buffer, receive_buffer, segmentation };
+        Self { list: paths.chain(listens).collect(), options, names: Vec::new() }
+    }
+
+    /// Compares the links with the host's interfaces, opens and closes sockets; returns what
+    /// changed.
+    pub(super) fn refresh(&mut self, poller: &Poller) -> Vec<LinkChange> {
+        let interfaces = match interfaces::list() {
+            Ok(interfaces) => interfaces,
+            Err(error) => {
+                tracing::warn!(%error, "cannot list the interfaces; looking again soon");
+                return Vec::new();
+            }
+        };
+        self.names = interfaces.iter().map(|at| (at.index, at.name.clone())).collect();
+        let Self { list, options, .. } = self;
+        let refresh = |(slot, link): (usize, &mut Link)| {
+            let token = Token::Link(slot).encode();
+            link.refresh(&interfaces, options, token, poller).map(|change| change(slot))
+        };
+        list.iter_mut().enumerate().filter_map(refresh).collect()
+    }
+
+    /// Names an interface as the session knows it: the link's slot, and the kernel's number where
+    /// the link serves all interfaces, so that answers leave by the one that was asked.
+    pub(super) fn interface_id(&self, slot: usize, index: u32) -> InterfaceId {
+        let wildcard = self.list[slot].interface.is_none();
+        InterfaceId(slot as u32 | if wildcard { index << 8 } else { 0 })
+    }
+
+    /// Returns the slot and, where the link serves all interfaces, the kernel's number.
+    pub(super) fn place(&self, id: InterfaceId) -> Option<(usize, Option<u32>)> {
+        let (slot, index) = ((id.0 & 0xFF) as usize, id.0 >> 8);
+        (slot < self.list.len()).then_some((slot, (index != 0).then_some(index)))
+    }
+
+    /// Returns the name of the interface that an id stands for.
+    pub(super) fn interface_name(&self, id: InterfaceId) -> String {
+        let Some((slot, index)) = self.place(id) else { return String::new() };
+        let link = &self.list[slot];
+        match (index, &link.interface) {
+            (Some(index), _) => {
+                let name = self.names.iter().find(|(number, _)| *number == index);
+                name.map_or_else(|| format!("#{index}"), |(_, name)| name.clone())
+            }
+            (None, Some(interface)) => interface.clone(),
+            (None, None) => link.name.clone(),
+        }
+    }
+}
+
+impl Link {
+    fn refresh(
+        &mut self,
+        interfaces: &[Interface],
+        options: &UdpOptions,
+        token: u64,
+        poller: &Poller,
+    ) -> Option<fn(usize) -> LinkChange> {
+        let usable = self.usable(interfaces);
+        let was_open = self.socket.is_some();
+        match usable {
+            Ok(seen) if was_open && self.seen.as_ref() == Some(&seen) => None,
+            Ok(seen) => match self.open(options, token, poller) {
+                Ok(()) => {
+                    self.seen = Some(seen);
+                    self.trouble = None;
+                    Some(if was_open { LinkChange::Anew } else { LinkChange::Up })
+                }
+                Err(error) => self.lose(error.to_string()),
+            },
+            Err(trouble) => self.lose(trouble),
+        }
+    }
+
+    /// Returns number and addresses of the interface, or what it lacks.
+    fn usable(&self, interfaces: &[Interface]) -> Result<(u32, Vec<IpAddr>), String> {
+        let Some(name) = &self.interface else { return Ok((0, Vec::new())) };
+        let Some(found) = interfaces.iter().find(|interface| interface.name == *name) else {
+            let names: Vec<_> = interfaces.iter().map(|at| at.name.as_str()).collect();
+            return Err(format!("no interface {name}; interfaces here are {}", names.join(", ")));
+        };
+        if !found.running {
+            return Err(format!("{name} is down or has no carrier"));
+        }
+        let ipv4 = self.local.is_ipv4();
+        if !found.addresses.iter().any(|address| address.is_ipv4() == ipv4) {
+            return Err(format!("{name} has no IPv{} address", if ipv4 { 4 } else { 6 }));
+        }
+        Ok((found.index, found.addresses.clone()))
+    }
+
+    fn open(&mut self, options: &UdpOptions, token: u64, poller: &Poller) -> std::io::Result<()> {
+        // The old socket goes first: a fixed port can be bound once.
+        self.socket = None;
+        self.blocked = false;
+        let interface = self.interface.clone();
+        let options = UdpOptions { local: self.local, interface, ..options.clone() };
+        let socket = UdpSocket::bind(&options).map_err(|error| {
+            let place = self.interface.as_deref().unwrap_or_default();
+            std::io::Error::new(error.kind(), format!("bind {} {place}: {error}", self.local))
+        })?;
+        poller.add(&socket, token, Interest::Read)?;
+        self.socket = Some(socket);
+        Ok(())
+    }
+
+    fn lose(&mut self, trouble: String) -> Option<fn(usize) -> LinkChange> {
+        let was_open = self.socket.take().is_some();
+        let news = self.trouble.as_ref() != Some(&trouble);
+        if news {
+            tracing::warn!(link = %self.name, %trouble, "link absent; it joins when it can");
+        }
+        (self.trouble, self.seen, self.blocked) = (Some(trouble), None, false);
+        was_open.then_some(LinkChange::Down)
+    }
+}
+
+fn of_path(path: &PathConfig) -> Link {
+    let any: IpAddr = match path.remote {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    link(path.name.clone(), Some(path.interface.clone()), (any, 0).into())
+}
+
+fn of_listen(listen: &Listen) -> Link {
+    link(listen.name.clone(), listen.interface.clone(), listen.address)
+}
+
+fn link(name: String, interface: Option<String>, local: SocketAddr) -> Link {
+    let (socket, trouble, seen) = (None, None, None);
+    Link { name, interface, socket, trouble, blocked: false, errors: 0, local, seen }
+}

@@ -1,0 +1,179 @@
+//! The daemon: one thread, one loop, both directions.
+//!
+//! ```text
+//! wait → input (links, tunnel, local endpoints) → timers → deliver → report → transmit → wait …
+//! ```
+//!
+//! Wake-ups dominate latency, so nothing is handed to another thread; every handler takes a bounded
+//! batch, so that no input starves the others. What a packet means is decided in `proto`.
+
+mod batches;
+mod input;
+mod links;
+mod open;
+mod output;
+mod packet;
+mod report;
+mod tokens;
+mod tunnel;
+
+use std::collections::BTreeMap;
+
+use proto::{Duration, Endpoint, Instant, PathRef, PeerId, SessionId};
+use sys::clock;
+use sys::interfaces::InterfaceWatch;
+use sys::notify::Notifier;
+use sys::poller::{Poller, Ready};
+use sys::signals::Signals;
+use sys::udp::ReceiveBuffers;
+
+use crate::config::Config;
+use crate::endpoints::LocalEndpoint;
+use crate::status::StatusServer;
+use batches::Batches;
+use links::{LOOK_EVERY, LinkChange, Links};
+use report::Meter;
+use tokens::Token;
+use tunnel::Tunnel;
+
+/// Rates are measured, and the service manager is spoken to, this often.
+const TICK: Duration = Duration::from_secs(1);
+
+/// A running daemon.
+pub(crate) struct Daemon {
+    config: Config,
+    poller: Poller,
+    signals: Signals,
+    watch: InterfaceWatch,
+    notifier: Notifier,
+    status: StatusServer,
+    endpoint: Endpoint,
+    /// The sessions with the peers of the configuration, in its order.
+    peers: Vec<PeerState>,
+    links: Links,
+    /// A drone's paths, by the slot of their link.
+    paths: Vec<Option<PathRef>>,
+    tunnel: Option<Tunnel>,
+    locals: Vec<LocalEndpoint>,
+    batches: Batches,
+    received: ReceiveBuffers,
+    datagram: Vec<u8>,
+    meters: BTreeMap<PathRef, Meter>,
+    started: Instant,
+    next_tick: Instant,
+    next_look: Instant,
+    next_sign_of_life: Option<Instant>,
+    /// There is more to send than one turn may take.
+    more: bool,
+    running: bool,
+}
+
+/// What is known of a peer.
+struct PeerState {
+    id: PeerId,
+    session: Option<SessionId>,
+    connected: bool,
+}
+
+impl Daemon {
+    /// Runs until a signal ends it; then the peers are told, and nothing is left behind.
+    ///
+    /// # Errors
+    /// Those of the poller: without it nothing works.
+    pub(crate) fn run(mut self) -> std::io::Result<()> {
+        self.notifier.ready();
+        let mut ready: Vec<Ready> = Vec::new();
+        while self.running {
+            let now = clock::now();
+            let deadline = if self.more { now } else { self.deadline() };
+            self.poller.wait(now, Some(deadline), &mut ready)?;
+            let now = clock::now();
+            for event in ready.drain(..) {
+                self.handle_ready(now, event);
+            }
+            self.handle_timers(now);
+            self.deliver(now);
+            self.report_events(now);
+            self.transmit(now);
+        }
+        self.shut_down();
+        Ok(())
+    }
+
+    fn deadline(&self) -> Instant {
+        let own = [Some(self.next_tick), self.next_sign_of_life, self.endpoint.timeout()];
+        let locals = self.locals.iter().filter_map(LocalEndpoint::timeout);
+        own.into_iter().flatten().chain(locals).min().unwrap_or(self.next_tick)
+    }
+
+    fn handle_ready(&mut self, now: Instant, event: Ready) {
+        match Token::decode(event.token) {
+            Token::Link(slot) => self.handle_link(now, slot, event),
+            Token::Tunnel => self.handle_tunnel(now),
+            Token::Endpoint(place, part) => self.handle_local(now, place, part, event),
+            Token::Status => self.answer_status(now),
+            Token::Interfaces => {
+                if !matches!(self.watch.changed(), Ok(false)) {
+                    self.refresh_links(now);
+                }
+            }
+            Token::Signals => {
+                if let Some(signal) = self.signals.take() {
+                    tracing::info!(signal, "stopping");
+                    self.running = false;
+                }
+            }
+        }
+    }
+
+    fn handle_timers(&mut self, now: Instant) {
+        if self.endpoint.timeout().is_some_and(|timeout| timeout <= now) {
+            self.endpoint.handle_timeout(now);
+        }
+        self.handle_local_timers(now);
+        if self.next_sign_of_life.is_some_and(|due| due <= now) {
+            self.notifier.alive();
+            self.next_sign_of_life = self.notifier.watchdog().map(|every| now + every);
+        }
+        if self.next_tick <= now {
+            self.next_tick = now + TICK;
+            self.measure(now);
+            self.notifier.status(&self.summary());
+        }
+        if self.next_look <= now {
+            self.refresh_links(now);
+        }
+    }
+
+    /// Follows the interfaces: paths leave and join with them.
+    fn refresh_links(&mut self, now: Instant) {
+        self.next_look = now + LOOK_EVERY;
+        for change in self.links.refresh(&self.poller) {
+            let (slot, states): (usize, &[bool]) = match change {
+                LinkChange::Up(slot) => (slot, &[true]),
+                LinkChange::Down(slot) => (slot, &[false]),
+                // Another address, or another device of the same name: the path begins anew.
+                LinkChange::Anew(slot) => (slot, &[false, true]),
+            };
+            self.batches.forget(slot);
+            let name = &self.links.list[slot].name;
+            tracing::info!(link = %name, present = states.last(), "link changed");
+            for &present in states {
+                if let Some(path) = self.paths.get(slot).copied().flatten() {
+                    self.endpoint.set_path_present(now, path.session, path.path, present);
+                }
+            }
+        }
+    }
+
+    fn shut_down(&mut self) {
+        self.notifier.stopping();
+        let now = clock::now();
+        let sessions: Vec<SessionId> = self.endpoint.sessions().map(|(id, _)| id).collect();
+        for session in sessions {
+            self.endpoint.close(now, session);
+        }
+        self.transmit(now);
+        self.report_events(now);
+    }
+}

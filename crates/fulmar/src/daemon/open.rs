@@ -1,0 +1,170 @@
+//! Start-up: everything that can fail does so here, with what to do about it.
+
+use std::path::Path;
+
+use proto::{Endpoint, EndpointConfig, PathRef, SessionId};
+use sys::interfaces::InterfaceWatch;
+use sys::notify::Notifier;
+use sys::poller::{Interest, Poller};
+use sys::signals::Signals;
+use sys::udp::ReceiveBuffers;
+use sys::{clock, entropy, realtime};
+
+use super::batches::Batches;
+use super::links::{LOOK_EVERY, Links};
+use super::tokens::Token;
+use super::tunnel::Tunnel;
+use super::{Daemon, PeerState, TICK};
+use crate::config::{Config, EndpointConfig as LocalConfig, Role};
+use crate::endpoints::{LocalEndpoint, Tokens};
+use crate::status::StatusServer;
+
+impl Daemon {
+    /// Opens everything that the configuration names.
+    ///
+    /// # Errors
+    /// Say the operation, the subject and what to do about it.
+    pub(crate) fn open(config: Config) -> Result<Self, String> {
+        let signals = Signals::block().map_err(|error| format!("block the signals: {error}"))?;
+        if let Err(error) = realtime::set_timer_slack(proto::Duration::from_nanos(1)) {
+            tracing::warn!(%error, "timers will be up to 50 µs late");
+        }
+        let now = clock::now();
+        let poller = Poller::new().map_err(|error| format!("open the poller: {error}"))?;
+        let watch = InterfaceWatch::open().map_err(|error| format!("watch interfaces: {error}"))?;
+        let status = open_status(&config.status)?;
+        let links = open_links(&config, &poller)?;
+        let tunnel = open_tunnel(&config)?;
+        let locals = open_locals(&config, &poller)?;
+        let mut endpoint = open_endpoint(&config)?;
+        let peers = open_sessions(&config, &mut endpoint);
+        let paths = open_paths(&config, &mut endpoint, &peers, &links);
+        let notifier = Notifier::from_environment()
+            .map_err(|error| format!("speak to the service manager (NOTIFY_SOCKET): {error}"))?;
+        let wanted = poller
+            .add(&signals, Token::Signals.encode(), Interest::Read)
+            .and_then(|()| poller.add(&watch, Token::Interfaces.encode(), Interest::Read))
+            .and_then(|()| poller.add(&status, Token::Status.encode(), Interest::Read))
+            .and_then(|()| match &tunnel {
+                Some(tunnel) => poller.add(&tunnel.device, Token::Tunnel.encode(), Interest::Read),
+                None => Ok(()),
+            });
+        wanted.map_err(|error| format!("wait for descriptors: {error}"))?;
+        let next_sign_of_life = notifier.watchdog().map(|every| now + every);
+        Ok(Self {
+            config,
+            poller,
+            signals,
+            watch,
+            notifier,
+            status,
+            endpoint,
+            peers,
+            links,
+            paths,
+            tunnel,
+            locals,
+            batches: Batches::default(),
+            received: ReceiveBuffers::default(),
+            datagram: Vec::with_capacity(2_048),
+            meters: Default::default(),
+            started: now,
+            next_tick: now + TICK,
+            next_look: now + LOOK_EVERY,
+            next_sign_of_life,
+            more: true,
+            running: true,
+        })
+    }
+}
+
+fn open_status(path: &Path) -> Result<StatusServer, String> {
+    StatusServer::open(path).map_err(|error| {
+        format!("status socket {}: {error}; [status] socket names another place", path.display())
+    })
+}
+
+fn open_links(config: &Config, poller: &Poller) -> Result<Links, String> {
+    let mut links = Links::new(config);
+    links.refresh(poller);
+    // An address of no interface in particular will not appear later.
+    let failed = links.list.iter().find(|link| link.interface.is_none() && link.socket.is_none());
+    match failed {
+        Some(link) => {
+            let trouble = link.trouble.as_deref().unwrap_or("cannot be opened");
+            Err(format!("listen at {}: {trouble}; is another program there (ss -ulpn)?", link.name))
+        }
+        None => Ok(links),
+    }
+}
+
+fn open_tunnel(config: &Config) -> Result<Option<Tunnel>, String> {
+    let Some(tunnel) = &config.tunnel else { return Ok(None) };
+    Tunnel::open(tunnel, &config.peers).map(Some).map_err(|error| {
+        format!(
+            "tunnel {}: {error}; it needs /dev/net/tun and CAP_NET_ADMIN, and a name that is free",
+            tunnel.interface
+        )
+    })
+}
+
+fn open_locals(config: &Config, poller: &Poller) -> Result<Vec<LocalEndpoint>, String> {
+    let now = clock::now();
+    let open = |(place, endpoint): (usize, &LocalConfig)| {
+        let tokens = Tokens(Token::Endpoint(place, 0).encode());
+        LocalEndpoint::open(endpoint.clone(), tokens, now, poller).map_err(|error| {
+            let name = &endpoint.name;
+            format!("endpoint {name}: {error}; is another program there (ss -tulpn)?")
+        })
+    };
+    config.endpoints.iter().enumerate().map(open).collect()
+}
+
+fn open_endpoint(config: &Config) -> Result<Endpoint, String> {
+    let entropy = entropy::seed().map_err(|error| format!("draw random numbers: {error}"))?;
+    let endpoint = EndpointConfig {
+        secret: config.secret.clone(),
+        entropy,
+        accept: config.role == Role::Station,
+        session: config.transport.session.clone(),
+    };
+    Ok(Endpoint::new(endpoint, clock::now()))
+}
+
+/// Makes the peers known; a drone begins its sessions.
+fn open_sessions(config: &Config, endpoint: &mut Endpoint) -> Vec<PeerState> {
+    let now = clock::now();
+    let mut open = |peer: &crate::config::Peer| {
+        let id = endpoint.add_peer(peer.key, peer.preshared_key);
+        let session = (config.role == Role::Drone).then(|| endpoint.connect(now, id));
+        PeerState { id, session, connected: false }
+    };
+    config.peers.iter().map(&mut open).collect()
+}
+
+/// Opens a drone's paths; those whose link is not there wait for it.
+fn open_paths(
+    config: &Config,
+    endpoint: &mut Endpoint,
+    peers: &[PeerState],
+    links: &Links,
+) -> Vec<Option<PathRef>> {
+    let now = clock::now();
+    let mut open = |(slot, path): (usize, &crate::config::PathConfig)| {
+        let session: SessionId = peers[path.peer].session?;
+        let interface = links.interface_id(slot, 0);
+        match endpoint.add_path(now, session, interface, path.remote) {
+            Ok(id) => {
+                if links.list[slot].socket.is_none() {
+                    endpoint.set_path_present(now, session, id, false);
+                }
+                Some(PathRef { session, path: id })
+            }
+            Err(error) => {
+                tracing::error!(path = %path.name, ?error, "path not opened");
+                None
+            }
+        }
+    };
+    config.paths.iter().enumerate().map(&mut open).collect()
+}

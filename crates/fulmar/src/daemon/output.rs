@@ -1,0 +1,80 @@
+//! What goes out: deliveries to local applications and the tunnel, datagrams to the links.
+
+use proto::{Instant, SessionId, Transmit};
+use sys::poller::Interest;
+
+use super::Daemon;
+use super::batches::Way;
+use super::tokens::Token;
+
+/// Datagrams that one turn sends before it looks at its inputs again.
+const AT_A_TIME: usize = 256;
+
+impl Daemon {
+    /// Gives applications what the sessions have for them.
+    pub(super) fn deliver(&mut self, now: Instant) {
+        while let Some(mut delivery) = self.endpoint.poll_delivery() {
+            let Some(peer) = self.peer_of(delivery.session) else { continue };
+            if delivery.channel == 0 {
+                let Some(tunnel) = &mut self.tunnel else { continue };
+                if !tunnel.rules.incoming(peer, &mut delivery.bytes) {
+                    tunnel.counts.spoofed += 1;
+                    continue;
+                }
+                tunnel.counts.in_packets += 1;
+                if let Err(error) = tunnel.device.send(&delivery.bytes) {
+                    tracing::debug!(%error, "write to the tunnel");
+                }
+                continue;
+            }
+            for local in &mut self.locals {
+                if local.config.peer == peer && local.config.channel == delivery.channel {
+                    local.deliver(now, delivery.class, &delivery.bytes, &self.poller);
+                }
+            }
+        }
+        if let Some(tunnel) = &mut self.tunnel
+            && let Err(error) = tunnel.device.flush()
+        {
+            tracing::debug!(%error, "write to the tunnel");
+        }
+    }
+
+    /// Sends what the sessions have to say, in batches, up to the bound of a turn.
+    pub(super) fn transmit(&mut self, now: Instant) {
+        self.more = false;
+        for sent in 0.. {
+            if sent == AT_A_TIME {
+                self.more = true;
+                break;
+            }
+            let Some(transmit) = self.endpoint.poll_transmit(now, &mut self.datagram) else {
+                break;
+            };
+            if let Some(way) = self.way(&transmit) {
+                self.batches.push(way, &self.datagram, &mut self.links);
+            }
+        }
+        self.batches.flush(&mut self.links);
+        for (slot, link) in self.links.list.iter().enumerate() {
+            if link.blocked
+                && let Some(socket) = &link.socket
+            {
+                let token = Token::Link(slot).encode();
+                let _ = self.poller.modify(socket, token, Interest::ReadWrite);
+            }
+        }
+    }
+
+    /// Returns the place of a session's peer in the configuration.
+    pub(super) fn peer_of(&self, session: SessionId) -> Option<usize> {
+        self.peers.iter().position(|peer| peer.session == Some(session))
+    }
+
+    fn way(&self, transmit: &Transmit) -> Option<Way> {
+        let (slot, interface) = self.links.place(transmit.interface)?;
+        let dscp = if transmit.urgent { self.config.transport.control_dscp } else { 0 };
+        let (local, destination) = (transmit.local, transmit.destination);
+        Some(Way { slot, interface, local, destination, dscp })
+    }
+}

@@ -1,0 +1,273 @@
+//! The little that the daemon has to know about IP packets: their addresses, the segment size that
+//! a TCP connection agrees on, and the answer to a packet that is too large for the links.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+const TCP: u8 = 6;
+const ICMP: u8 = 1;
+const ICMP6: u8 = 58;
+/// TCP options: the end, padding, the segment size (kind 2, four bytes).
+const OPTION_END: u8 = 0;
+const OPTION_PADDING: u8 = 1;
+const OPTION_SEGMENT: u8 = 2;
+const SYN: u8 = 0x02;
+/// An ICMPv6 error must fit the least MTU of IPv6.
+const LEAST_MTU6: usize = 1_280;
+/// What an ICMP error repeats of the packet that it is about: enough for every transport header.
+const REPEATED4: usize = 128;
+
+/// Returns source and destination; none for what is no IP packet of its own length.
+pub(super) fn addresses(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
+    match packet.first()? >> 4 {
+        4 => {
+            let header = packet.get(..20)?;
+            let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
+            let (source, destination) = (ipv4(&header[12..16])?, ipv4(&header[16..20])?);
+            (length == packet.len()).then_some((source.into(), destination.into()))
+        }
+        6 => {
+            let header = packet.get(..40)?;
+            let length = usize::from(u16::from_be_bytes([header[4], header[5]])) + 40;
+            let (source, destination) = (ipv6(&header[8..24])?, ipv6(&header[24..40])?);
+            (length == packet.len()).then_some((source.into(), destination.into()))
+        }
+        _ => None,
+    }
+}
+
+/// Lowers the segment size in a TCP packet that opens a connection, so that full segments fit into
+/// packets of `mtu` bytes.
+pub(super) fn clamp_segment_size(packet: &mut [u8], mtu: u16) {
+    let Some((start, headers)) = tcp_start(packet) else { return };
+    let most = mtu.saturating_sub(headers);
+    let Some(tcp) = packet.get_mut(start..) else { return };
+    if tcp.len() < 20 || tcp[13] & SYN == 0 {
+        return;
+    }
+    let end = (usize::from(tcp[12] >> 4) * 4).min(tcp.len());
+    let mut at = 20;
+    while at + 1 < end {
+        match (tcp[at], tcp[at + 1]) {
+            (OPTION_END, _) => return,
+            (OPTION_PADDING, _) => at += 1,
+            (OPTION_SEGMENT, 4) if at + 4 <= end => {
+                let size = u16::from_be_bytes([tcp[at + 2], tcp[at + 3]]);
+                if size > most {
+                    let checksum = u16::from_be_bytes([tcp[16], tcp[17]]);
+                    let mut checksum = adjusted(checksum, size, most);
+                    if at % 2 == 1 {
+                        // The size lies across two words of the sum: its bytes change places.
+                        let swapped = u16::from_be_bytes([tcp[16], tcp[17]]);
+                        checksum = adjusted(swapped, size.swap_bytes(), most.swap_bytes());
+                    }
+                    tcp[16..18].copy_from_slice(&checksum.to_be_bytes());
+                    tcp[at + 2..at + 4].copy_from_slice(&most.to_be_bytes());
+                }
+                return;
+            }
+            (_, length) if length >= 2 => at += usize::from(length),
+            _ => return,
+        }
+    }
+}
+
+/// Makes the answer to a packet of which only `mtu` bytes would fit: "fragmentation needed" or
+/// "packet too big". None for what must not be answered so.
+pub(super) fn too_big(packet: &[u8], mtu: u16) -> Option<Vec<u8>> {
+    match addresses(packet)? {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            // Errors are not answered with errors, and who allows fragments is not told.
+            let fragmentable = packet[6] & 0x40 == 0;
+            if fragmentable || packet[9] == ICMP {
+                return None;
+            }
+            let repeated = &packet[..packet.len().min(REPEATED4)];
+            let mut icmp = vec![3, 4, 0, 0, 0, 0];
+            icmp.extend_from_slice(&mtu.to_be_bytes());
+            icmp.extend_from_slice(repeated);
+            let sum = checksum(&icmp, 0);
+            icmp[2..4].copy_from_slice(&sum.to_be_bytes());
+            // From the address that the packet was for: an address of this host's own would be
+            // dropped by it as a lie.
+            Some(ipv4_packet(destination, source, &icmp))
+        }
+        (IpAddr::V6(source), IpAddr::V6(destination)) => {
+            if packet[6] == ICMP6 {
+                return None;
+            }
+            let repeated = &packet[..packet.len().min(LEAST_MTU6 - 48)];
+            let mut icmp = vec![2, 0, 0, 0, 0, 0];
+            icmp.extend_from_slice(&mtu.to_be_bytes());
+            icmp.extend_from_slice(repeated);
+            let mut pseudo = Vec::with_capacity(40);
+            pseudo.extend_from_slice(&destination.octets());
+            pseudo.extend_from_slice(&source.octets());
+            let partial = sum(&pseudo) + icmp.len() as u32 + u32::from(ICMP6);
+            let sum = checksum(&icmp, partial);
+            icmp[2..4].copy_from_slice(&sum.to_be_bytes());
+            let mut answer = vec![0x60, 0, 0, 0];
+            answer.extend_from_slice(&(icmp.len() as u16).to_be_bytes());
+            answer.extend_from_slice(&[ICMP6, 64]);
+            answer.extend_from_slice(&pseudo);
+            answer.extend_from_slice(&icmp);
+            Some(answer)
+        }
+        _ => None,
+    }
+}
+
+/// Returns where the TCP header of an unfragmented packet begins, and the size of the headers
+/// without options.
+fn tcp_start(packet: &[u8]) -> Option<(usize, u16)> {
+    match packet.first()? >> 4 {
+        4 => {
+            let header = packet.get(..20)?;
+            let fragment = u16::from_be_bytes([header[6], header[7]]) & 0x1FFF;
+            let start = usize::from(header[0] & 0x0F) * 4;
+            (header[9] == TCP && fragment == 0 && start >= 20).then_some((start, 40))
+        }
+        // Extension headers before TCP are unheard of; such a packet passes as it is.
+        6 => (*packet.get(6)? == TCP).then_some((40, 60)),
+        _ => None,
+    }
+}
+
+fn ipv4_packet(source: Ipv4Addr, destination: Ipv4Addr, icmp: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0x45, 0];
+    packet.extend_from_slice(&(20 + icmp.len() as u16).to_be_bytes());
+    packet.extend_from_slice(&[0, 0, 0, 0, 64, ICMP, 0, 0]);
+    packet.extend_from_slice(&source.octets());
+    packet.extend_from_slice(&destination.octets());
+    let sum = checksum(&packet, 0);
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
+    packet.extend_from_slice(icmp);
+    packet
+}
+
+/// Changes a checksum for a word that changes [RFC 1624 eq. 3].
+fn adjusted(checksum: u16, old: u16, new: u16) -> u16 {
+    let sum = u32::from(!checksum) + u32::from(!old) + u32::from(new);
+    !folded(sum)
+}
+
+fn checksum(bytes: &[u8], partial: u32) -> u16 {
+    !folded(partial + sum(bytes))
+}
+
+fn sum(bytes: &[u8]) -> u32 {
+    let word = |pair: &[u8]| match pair {
+        [high, low] => u32::from(u16::from_be_bytes([*high, *low])),
+        [high, ..] => u32::from(*high) << 8,
+        [] => 0,
+    };
+    bytes.chunks(2).map(word).sum()
+}
+
+fn folded(mut sum: u32) -> u16 {
+    while sum > 0xFFFF {
+        sum = (sum & 0xFFFF) + (sum >> 16);
+    }
+    sum as u16
+}
+
+fn ipv4(bytes: &[u8]) -> Option<Ipv4Addr> {
+    Some(<[u8; 4]>::try_from(bytes).ok()?.into())
+}
+
+fn ipv6(bytes: &[u8]) -> Option<Ipv6Addr> {
+    Some(<[u8; 16]>::try_from(bytes).ok()?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+    const B: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
+
+    /// A SYN whose options are `options`, with a right checksum.
+    fn syn(options: &[u8]) -> Vec<u8> {
+        let mut tcp = vec![0x12, 0x34, 0x56, 0x78, 0, 0, 0, 1, 0, 0, 0, 0];
+        tcp.push((((20 + options.len()) / 4) << 4) as u8);
+        tcp.extend_from_slice(&[SYN, 0xFF, 0xFF, 0, 0, 0, 0]);
+        tcp.extend_from_slice(options);
+        let mut packet = ipv4_packet(A, B, &tcp);
+        packet[9] = TCP;
+        let sum = tcp_checksum(&packet);
+        packet[36..38].copy_from_slice(&sum.to_be_bytes());
+        packet
+    }
+
+    fn tcp_checksum(packet: &[u8]) -> u16 {
+        let length = packet.len() as u32 - 20;
+        checksum(&packet[20..], sum(&packet[12..20]) + u32::from(TCP) + length)
+    }
+
+    #[test]
+    fn segment_size_is_lowered_and_the_checksum_stays_right() {
+        // Alone, after padding that puts it across words, behind other options.
+        for options in [
+            &[2, 4, 0x05, 0xB4][..],
+            &[1, 2, 4, 0x05, 0xB4, 1, 1, 0],
+            &[4, 2, 1, 1, 2, 4, 0x05, 0xB4],
+        ] {
+            let mut packet = syn(options);
+            assert_eq!(tcp_checksum(&packet), 0);
+            clamp_segment_size(&mut packet, 1_280);
+            let at = packet.windows(2).rposition(|pair| pair == 1_240_u16.to_be_bytes());
+            assert!(at.is_some(), "{options:?}");
+            assert_eq!(tcp_checksum(&packet), 0, "{options:?}");
+        }
+    }
+
+    #[test]
+    fn smaller_sizes_other_packets_and_nonsense_stay_as_they_are() {
+        let mut plain = syn(&[2, 4, 0x05, 0xB4]);
+        plain[33] = 0x10;
+        for packet in [
+            syn(&[2, 4, 0x02, 0x18]),
+            syn(&[2, 3, 0, 0]),
+            syn(&[8, 0, 0, 0]),
+            syn(&[0, 2, 4, 5]),
+            plain,
+            vec![],
+            vec![0x45],
+            vec![0x60; 40],
+        ] {
+            let mut clamped = packet.clone();
+            clamp_segment_size(&mut clamped, 1_280);
+            assert_eq!(clamped, packet);
+        }
+        let whole = syn(&[2, 4, 0x05, 0xB4]);
+        for cut in 0..whole.len() {
+            clamp_segment_size(&mut whole[..cut].to_vec(), 1_280);
+            assert_eq!(addresses(&whole[..cut]), None);
+            assert_eq!(too_big(&whole[..cut], 1_000), None);
+        }
+        assert_eq!(addresses(&whole), Some((A.into(), B.into())));
+    }
+
+    #[test]
+    fn sender_of_a_large_packet_is_told_what_fits() {
+        let mut packet = syn(&[]);
+        assert_eq!(too_big(&packet, 1_100), None);
+        packet[6] = 0x40;
+        let answer = too_big(&packet, 1_100).unwrap();
+        assert_eq!(addresses(&answer), Some((B.into(), A.into())));
+        assert_eq!((answer[20], answer[21], checksum(&answer[20..], 0)), (3, 4, 0));
+        assert_eq!(answer[26..28], 1_100_u16.to_be_bytes());
+        assert_eq!(too_big(&answer, 1_100), None);
+
+        let mut packet = vec![0x60, 0, 0, 0, 0, 8, 17, 64];
+        packet.extend_from_slice(&Ipv6Addr::LOCALHOST.octets());
+        packet.extend_from_slice(&Ipv6Addr::UNSPECIFIED.octets());
+        packet.extend_from_slice(&[0; 8]);
+        let answer = too_big(&packet, 1_280).unwrap();
+        let (source, destination) = addresses(&answer).unwrap();
+        assert_eq!(source, Ipv6Addr::UNSPECIFIED);
+        assert_eq!(destination, Ipv6Addr::LOCALHOST);
+        let length = answer.len() as u32 - 40;
+        assert_eq!(checksum(&answer[40..], sum(&answer[8..40]) + length + u32::from(ICMP6)), 0);
+        assert_eq!(too_big(&answer, 1_280), None);
+    }
+}

@@ -1,0 +1,254 @@
+//! What is told about the sessions: log lines, the status report, the line for the service manager.
+
+use proto::{
+    ClassStatus, Event, Instant, Outcome, PathId, PathRef, PathState, PathStatus, Rate, SessionId,
+};
+use tracing::{debug, info, warn};
+
+use super::Daemon;
+use crate::config::Role;
+use crate::status::{
+    ClassReport, EndpointReport, PathReport, PeerReport, Report, StrangersReport, TunnelReport,
+    path_trouble, peer_trouble,
+};
+
+/// Measures the rates of a path between two looks at its counters.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Meter {
+    at: Instant,
+    sent: u64,
+    received: u64,
+    out: Rate,
+    back: Rate,
+}
+
+impl Daemon {
+    /// Writes a log line for each event, and follows which peer has which session.
+    pub(super) fn report_events(&mut self, now: Instant) {
+        while let Some((session, event)) = self.endpoint.poll_event() {
+            if let Event::Connected { peer } = event
+                && let Some(state) = self.peers.iter_mut().find(|state| state.id == peer)
+            {
+                (state.session, state.connected) = (Some(session), true);
+            }
+            self.log_event(now, session, &event);
+            if let Event::Disconnected { .. } = event
+                && let Some(peer) = self.peer_of(session)
+            {
+                self.peers[peer].connected = false;
+            }
+        }
+    }
+
+    pub(super) fn answer_status(&self, now: Instant) {
+        self.status.answer(|| self.take_report(now));
+    }
+
+    /// Takes the counters of every path, once a second.
+    pub(super) fn measure(&mut self, now: Instant) {
+        let sessions: Vec<SessionId> = self.endpoint.sessions().map(|(id, _)| id).collect();
+        let old = std::mem::take(&mut self.meters);
+        for session in sessions {
+            let Some(status) = self.endpoint.status(now, session) else { continue };
+            for path in status.paths {
+                let key = PathRef { session, path: path.id };
+                let meter = old.get(&key).copied().unwrap_or_default();
+                self.meters.insert(key, meter.next(now, path.sent.1, path.received.1));
+            }
+        }
+    }
+
+    /// Says in one line how the daemon is.
+    pub(super) fn summary(&self) -> String {
+        let connected = self.peers.iter().filter(|peer| peer.connected).count();
+        let links = self.links.list.iter().filter(|link| link.socket.is_some()).count();
+        let (peers, all) = (self.peers.len(), self.links.list.len());
+        format!("{connected} of {peers} peers connected, {links} of {all} links there")
+    }
+
+    fn log_event(&self, now: Instant, session: SessionId, event: &Event) {
+        let peer = self.peer_of(session).map_or("?", |peer| &self.config.peers[peer].name);
+        let name = |path: PathId| self.path_name(now, PathRef { session, path });
+        match event {
+            Event::Connected { .. } => info!(peer, "session connected"),
+            Event::Disconnected { reason } => warn!(peer, reason, "session ended"),
+            Event::Rekeyed => debug!(peer, "new keys"),
+            Event::PathAdded { path, remote } => {
+                info!(peer, path = name(*path), %remote, "path known");
+            }
+            Event::PathChanged { path, from, to } => {
+                let (path, from, to) = (name(*path), state_word(*from), state_word(*to));
+                info!(peer, path, from, to, "path changed");
+            }
+            Event::PathMoved { path, remote } => {
+                info!(peer, path = name(*path), %remote, "path moved");
+            }
+            Event::MessageEnded { message, outcome } => match outcome {
+                Outcome::Delivered | Outcome::Superseded => {
+                    tracing::trace!(peer, message = message.0, ?outcome, "message ended");
+                }
+                Outcome::Expired => warn!(peer, message = message.0, "message expired undelivered"),
+                Outcome::Indeterminate => {
+                    warn!(peer, message = message.0, "message delivered or not: not known");
+                }
+            },
+            Event::ClockStepped => info!(peer, "the peer's clock stepped"),
+        }
+    }
+
+    /// Names a path: a drone's as its file does, a station's by where it comes from.
+    fn path_name(&self, now: Instant, path: PathRef) -> String {
+        if let Some(slot) = self.paths.iter().position(|known| *known == Some(path)) {
+            return self.links.list[slot].name.clone();
+        }
+        let status = self.endpoint.status(now, path.session);
+        let found = status.and_then(|status| {
+            status.paths.into_iter().find(|known| known.id == path.path).map(|known| known.remote)
+        });
+        found.map_or_else(|| format!("#{}", path.path.0), |remote| remote.to_string())
+    }
+
+    fn take_report(&self, now: Instant) -> Report {
+        let role = match self.config.role {
+            Role::Drone => "drone",
+            Role::Station => "station",
+        };
+        let counters = self.endpoint.counters();
+        let handshake_refusals = counters.bad_mac + counters.unauthentic + counters.unknown_peer;
+        Report {
+            role: role.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            public_key: self.config.secret.public().to_string(),
+            uptime_s: now.since(self.started).as_secs_f64(),
+            peers: (0..self.peers.len()).map(|peer| self.peer_report(now, peer, role)).collect(),
+            endpoints: self.locals.iter().map(|local| self.endpoint_report(local)).collect(),
+            tunnel: self.tunnel_report(),
+            strangers: StrangersReport {
+                garbage: counters.garbage + counters.unknown_index + handshake_refusals,
+                handshakes: counters.handshakes,
+                cookies: counters.cookies_sent,
+                limited: counters.rate_limited,
+            },
+        }
+    }
+
+    fn peer_report(&self, now: Instant, peer: usize, role: &str) -> PeerReport {
+        let (state, config) = (&self.peers[peer], &self.config.peers[peer]);
+        let mut report = PeerReport {
+            name: config.name.clone(),
+            public_key: config.key.to_string(),
+            connected: state.connected,
+            queue_free_percent: 100,
+            ..PeerReport::default()
+        };
+        let status = state.session.and_then(|id| Some((id, self.endpoint.status(now, id)?)));
+        if let Some((session, status)) = status {
+            report.session_s = state.connected.then_some(status.age.as_secs_f64());
+            report.clock_offset_ms = status.clock_offset_us.map(|(offset, _)| offset as f64 / 1e3);
+            report.clock_error_ms = status.clock_offset_us.map(|(_, error)| error as f64 / 1e3);
+            report.queue_free_percent = status.queue_free_percent;
+            report.rejected_datagrams = status.rejected_datagrams;
+            let path = |path: &PathStatus| self.path_report(now, session, path);
+            report.paths = status.paths.iter().map(path).collect();
+            report.classes = status.classes.iter().map(class_report).collect();
+        }
+        report.trouble = peer_trouble(&report, role);
+        report
+    }
+
+    fn path_report(&self, now: Instant, session: SessionId, path: &PathStatus) -> PathReport {
+        let key = PathRef { session, path: path.id };
+        let meter = self.meters.get(&key).copied().unwrap_or_default();
+        let link = self.links.place(path.interface).map(|(slot, _)| &self.links.list[slot]);
+        let millis = |time: Option<proto::Duration>| time.map(|time| time.as_secs_f64() * 1e3);
+        let mut report = PathReport {
+            name: self.path_name(now, key),
+            interface: self.links.interface_name(path.interface),
+            remote: path.remote.to_string(),
+            state: state_word(path.state).into(),
+            trouble: String::new(),
+            srtt_ms: millis(path.srtt),
+            rttvar_ms: millis(path.rttvar),
+            min_rtt_ms: millis(path.min_rtt),
+            loss_percent: path.loss * 100.0,
+            burst: path.burst,
+            delivery_rate_mbps: path.delivery_rate.as_mbps(),
+            out_mbps: meter.out.as_mbps(),
+            in_mbps: meter.back.as_mbps(),
+            cwnd_bytes: path.cwnd,
+            in_flight_bytes: path.in_flight,
+            mtu: path.mtu,
+            sent_datagrams: path.sent.0,
+            sent_bytes: path.sent.1,
+            received_datagrams: path.received.0,
+            received_bytes: path.received.1,
+            send_errors: link.map_or(0, |link| link.errors),
+            silent_ms: millis(path.silent_for),
+        };
+        report.trouble = path_trouble(&report, link.and_then(|link| link.trouble.as_deref()));
+        report
+    }
+
+    fn endpoint_report(&self, local: &crate::endpoints::LocalEndpoint) -> EndpointReport {
+        EndpointReport {
+            name: local.config.name.clone(),
+            peer: self.config.peers[local.config.peer].name.clone(),
+            channel: local.config.channel,
+            description: local.describe(),
+            taken: local.counts.taken,
+            refused: local.counts.refused,
+            given: local.counts.given,
+            dropped: local.counts.dropped,
+        }
+    }
+
+    fn tunnel_report(&self) -> Option<TunnelReport> {
+        let (tunnel, config) = (self.tunnel.as_ref()?, self.config.tunnel.as_ref()?);
+        let counts = tunnel.counts;
+        Some(TunnelReport {
+            interface: config.interface.clone(),
+            out_packets: counts.out_packets,
+            in_packets: counts.in_packets,
+            unrouted: counts.unrouted,
+            spoofed: counts.spoofed,
+            too_large: counts.too_large,
+            refused: counts.refused,
+        })
+    }
+}
+
+impl Meter {
+    fn next(self, now: Instant, sent: u64, received: u64) -> Self {
+        let time = now.since(self.at);
+        let out = Rate::from_bytes_in(sent.saturating_sub(self.sent), time);
+        let back = Rate::from_bytes_in(received.saturating_sub(self.received), time);
+        Self { at: now, sent, received, out, back }
+    }
+}
+
+fn class_report(class: &ClassStatus) -> ClassReport {
+    let millis = |time: proto::Duration| time.as_secs_f64() * 1e3;
+    ClassReport {
+        class: format!("{:?}", class.class).to_lowercase(),
+        submitted: class.submitted,
+        dropped: class.dropped,
+        copies_sent: class.copies_sent,
+        delivered: class.delivered,
+        duplicates: class.duplicates,
+        late: class.late,
+        delay_p50_ms: millis(class.delay.p50),
+        delay_p95_ms: millis(class.delay.p95),
+        delay_p99_ms: millis(class.delay.p99),
+        delay_max_ms: millis(class.delay.max),
+    }
+}
+
+fn state_word(state: PathState) -> &'static str {
+    match state {
+        PathState::Absent => "absent",
+        PathState::Validating => "validating",
+        PathState::Active => "active",
+        PathState::Suspected => "suspected",
+        PathState::Closed => "closed",
+    }
+}

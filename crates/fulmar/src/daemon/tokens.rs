@@ -1,0 +1,65 @@
+//! Names of the descriptors that the loop waits for.
+
+/// Says whose descriptor is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    /// The signals.
+    Signals,
+    /// The kernel's announcements about interfaces.
+    Interfaces,
+    /// The tunnel.
+    Tunnel,
+    /// The status socket.
+    Status,
+    /// A link, by its slot.
+    Link(usize),
+    /// A local endpoint, by its place, and which of its descriptors.
+    Endpoint(usize, usize),
+}
+
+impl Token {
+    /// Packs kind, place and part into a number.
+    pub(super) fn encode(self) -> u64 {
+        let (kind, place, part) = match self {
+            Self::Signals => (0, 0, 0),
+            Self::Interfaces => (1, 0, 0),
+            Self::Tunnel => (2, 0, 0),
+            Self::Status => (3, 0, 0),
+            Self::Link(slot) => (4, slot, 0),
+            Self::Endpoint(place, part) => (5, place, part),
+        };
+        kind << 48 | (place as u64) << 16 | part as u64
+    }
+
+    /// Unpacks what [`Token::encode`] made.
+    pub(super) fn decode(token: u64) -> Self {
+        let (place, part) = ((token >> 16 & 0xFFFF_FFFF) as usize, (token & 0xFFFF) as usize);
+        match token >> 48 {
+            0 => Self::Signals,
+            1 => Self::Interfaces,
+            2 => Self::Tunnel,
+            3 => Self::Status,
+            4 => Self::Link(place),
+            _ => Self::Endpoint(place, part),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_survive_their_numbers() {
+        for token in [
+            Token::Signals,
+            Token::Interfaces,
+            Token::Tunnel,
+            Token::Status,
+            Token::Link(7),
+            Token::Endpoint(300, 8),
+        ] {
+            assert_eq!(Token::decode(token.encode()), token);
+        }
+    }
+}

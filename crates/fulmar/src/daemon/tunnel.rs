@@ -1,0 +1,147 @@
+//! The tunnel: which peer a packet goes to, and which packets of a peer are let in.
+//!
+//! Allowed addresses are both: a packet goes to the peer whose prefix matches its destination
+//! best, and a peer's packet is let in when its source is the peer's own by the same rule.
+
+use std::io;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use sys::tun::Tun;
+
+use super::packet;
+use crate::config::{Peer, TunnelConfig};
+
+/// Answers to packets that are too large never promise less than what every IPv4 host takes.
+const LEAST_MTU: usize = 576;
+
+/// What has passed, and what did not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct TunnelCounts {
+    pub(super) out_packets: u64,
+    pub(super) in_packets: u64,
+    pub(super) unrouted: u64,
+    pub(super) spoofed: u64,
+    pub(super) too_large: u64,
+    pub(super) refused: u64,
+}
+
+/// The tunnel's device and its rules.
+pub(super) struct Tunnel {
+    pub(super) device: Tun,
+    pub(super) rules: Rules,
+    pub(super) counts: TunnelCounts,
+}
+
+/// The rules of a tunnel, apart from its device.
+pub(super) struct Rules {
+    allowed: Vec<(IpNet, usize)>,
+    mtu: u16,
+    clamp: bool,
+}
+
+impl Tunnel {
+    /// Creates the interface with its addresses and the routes to the peers.
+    pub(super) fn open(config: &TunnelConfig, peers: &[Peer]) -> io::Result<Self> {
+        let addresses: Vec<(IpAddr, u8)> =
+            config.addresses.iter().map(|net| (net.addr(), net.prefix_len())).collect();
+        let device = Tun::create(&config.interface, config.mtu, &addresses)?;
+        let rules = Rules::new(config, peers);
+        for (net, _) in &rules.allowed {
+            let covered = config.addresses.iter().any(|own| own.contains(net));
+            // A default route is the operator's own decision: it would carry off the links too.
+            if !covered && net.prefix_len() > 0 {
+                device.add_route(net.network(), net.prefix_len())?;
+            }
+        }
+        Ok(Self { device, rules, counts: TunnelCounts::default() })
+    }
+}
+
+impl Rules {
+    /// Prepares a packet of this host, and returns the peer that it goes to.
+    pub(super) fn outgoing(&self, packet: &mut [u8]) -> Option<usize> {
+        let (_, destination) = packet::addresses(packet)?;
+        let peer = self.owner(destination)?;
+        if self.clamp {
+            packet::clamp_segment_size(packet, self.mtu);
+        }
+        Some(peer)
+    }
+
+    /// Prepares a packet of a peer; returns whether it may come in.
+    pub(super) fn incoming(&self, peer: usize, packet: &mut [u8]) -> bool {
+        let source = packet::addresses(packet).map(|(source, _)| source);
+        if source.and_then(|source| self.owner(source)) != Some(peer) {
+            return false;
+        }
+        if self.clamp {
+            packet::clamp_segment_size(packet, self.mtu);
+        }
+        true
+    }
+
+    /// Makes the answer to a packet of which the session takes only `limit` bytes.
+    pub(super) fn too_big(&self, packet: &[u8], limit: usize) -> Option<Vec<u8>> {
+        let fits = limit.clamp(LEAST_MTU, usize::from(self.mtu));
+        packet::too_big(packet, fits as u16)
+    }
+
+    fn new(config: &TunnelConfig, peers: &[Peer]) -> Self {
+        let of_peer = |(at, peer): (usize, &Peer)| {
+            peer.allowed.iter().map(move |&net| (net, at)).collect::<Vec<_>>()
+        };
+        let mut allowed: Vec<_> = peers.iter().enumerate().flat_map(of_peer).collect();
+        // The longest prefix first: the first that matches is the best.
+        allowed.sort_by_key(|(net, _)| core::cmp::Reverse(net.prefix_len()));
+        Self { allowed, mtu: config.mtu, clamp: config.mss_clamp }
+    }
+
+    fn owner(&self, address: IpAddr) -> Option<usize> {
+        self.allowed.iter().find(|(net, _)| net.contains(&address)).map(|&(_, peer)| peer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::PublicKey;
+
+    use super::*;
+
+    fn peer(allowed: &[&str]) -> Peer {
+        Peer {
+            name: String::new(),
+            key: PublicKey([0; 32]),
+            preshared_key: None,
+            allowed: allowed.iter().map(|net| net.parse().unwrap()).collect(),
+        }
+    }
+
+    /// An empty packet from one address to another.
+    fn packet(source: [u8; 4], destination: [u8; 4]) -> Vec<u8> {
+        let mut packet = vec![0x45, 0, 0, 20, 0, 0, 0, 0, 64, 17, 0, 0];
+        packet.extend_from_slice(&source);
+        packet.extend_from_slice(&destination);
+        packet
+    }
+
+    #[test]
+    fn best_prefix_wins_and_spoofed_sources_stay_out() {
+        let config = TunnelConfig {
+            interface: "fulmar0".into(),
+            addresses: vec!["10.77.0.1/24".parse().unwrap()],
+            mtu: 1_280,
+            mss_clamp: true,
+        };
+        let peers = [peer(&["10.77.0.0/24"]), peer(&["10.77.0.9/32", "192.168.5.0/24"])];
+        let rules = Rules::new(&config, &peers);
+        let to = |last| rules.outgoing(&mut packet([10, 77, 0, 1], [10, 77, 0, last]));
+        assert_eq!((to(2), to(9)), (Some(0), Some(1)));
+        assert_eq!(rules.outgoing(&mut packet([10, 77, 0, 1], [10, 78, 0, 1])), None);
+        assert_eq!(rules.outgoing(&mut [0x45, 0]), None);
+
+        let from = |peer, source| rules.incoming(peer, &mut packet(source, [10, 77, 0, 1]));
+        assert!(from(0, [10, 77, 0, 2]) && from(1, [10, 77, 0, 9]) && from(1, [192, 168, 5, 1]));
+        assert!(!from(0, [10, 77, 0, 9]) && !from(1, [10, 77, 0, 2]) && !from(0, [8, 8, 8, 8]));
+    }
+}

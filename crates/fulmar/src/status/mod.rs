@@ -1,0 +1,153 @@
+//! What `fulmar status` shows: one report for people and scripts, taken by the daemon, sent over a
+//! local socket as one JSON object, and laid out as a table by the other end.
+
+mod advice;
+mod client;
+mod server;
+mod table;
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) use advice::{path_trouble, peer_trouble};
+pub(crate) use client::{fetch, find_socket};
+pub(crate) use server::StatusServer;
+pub(crate) use table::table;
+
+/// Shows a daemon at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Report {
+    /// `drone` or `station`.
+    pub(crate) role: String,
+    /// Version of the daemon.
+    pub(crate) version: String,
+    /// Our own public key.
+    pub(crate) public_key: String,
+    /// Time since the daemon started.
+    pub(crate) uptime_s: f64,
+    /// The other ends, connected or not.
+    pub(crate) peers: Vec<PeerReport>,
+    /// The sockets and ports that applications use.
+    pub(crate) endpoints: Vec<EndpointReport>,
+    /// The tunnel, where there is one.
+    pub(crate) tunnel: Option<TunnelReport>,
+    /// What came in that belongs to no session.
+    pub(crate) strangers: StrangersReport,
+}
+
+/// Shows a peer and the session with it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PeerReport {
+    pub(crate) name: String,
+    pub(crate) public_key: String,
+    pub(crate) connected: bool,
+    /// Time since the session began.
+    pub(crate) session_s: Option<f64>,
+    /// What the peer's clock shows more than ours, and the bound of the error.
+    pub(crate) clock_offset_ms: Option<f64>,
+    pub(crate) clock_error_ms: Option<f64>,
+    /// Share of the queue for bulk and telemetry that is free.
+    pub(crate) queue_free_percent: u8,
+    /// Datagrams that failed authentication, were replayed or could not be parsed.
+    pub(crate) rejected_datagrams: u64,
+    /// What is wrong, in words; empty when nothing is.
+    pub(crate) trouble: String,
+    pub(crate) paths: Vec<PathReport>,
+    pub(crate) classes: Vec<ClassReport>,
+}
+
+/// Shows a path.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PathReport {
+    pub(crate) name: String,
+    pub(crate) interface: String,
+    pub(crate) remote: String,
+    /// `absent`, `validating`, `active`, `suspected` or `closed`.
+    pub(crate) state: String,
+    /// What is wrong, in words; empty when nothing is.
+    pub(crate) trouble: String,
+    pub(crate) srtt_ms: Option<f64>,
+    pub(crate) rttvar_ms: Option<f64>,
+    pub(crate) min_rtt_ms: Option<f64>,
+    /// Share of our packets that are lost on the way to the peer.
+    pub(crate) loss_percent: f64,
+    /// Mean number of packets lost in a row.
+    pub(crate) burst: f64,
+    /// Rate at which the peer receives what we send.
+    pub(crate) delivery_rate_mbps: f64,
+    /// What went out and came in during the last second.
+    pub(crate) out_mbps: f64,
+    pub(crate) in_mbps: f64,
+    pub(crate) cwnd_bytes: u64,
+    pub(crate) in_flight_bytes: u64,
+    pub(crate) mtu: usize,
+    pub(crate) sent_datagrams: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) received_datagrams: u64,
+    pub(crate) received_bytes: u64,
+    /// Datagrams that the kernel refused to send.
+    pub(crate) send_errors: u64,
+    pub(crate) silent_ms: Option<f64>,
+}
+
+/// Shows the traffic of a class since the session began.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ClassReport {
+    /// `liveness`, `live`, `control`, `telemetry`, `message` or `bulk`.
+    pub(crate) class: String,
+    pub(crate) submitted: u64,
+    pub(crate) dropped: u64,
+    pub(crate) copies_sent: u64,
+    pub(crate) delivered: u64,
+    pub(crate) duplicates: u64,
+    pub(crate) late: u64,
+    pub(crate) delay_p50_ms: f64,
+    pub(crate) delay_p95_ms: f64,
+    pub(crate) delay_p99_ms: f64,
+    pub(crate) delay_max_ms: f64,
+}
+
+/// Shows a local endpoint.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct EndpointReport {
+    pub(crate) name: String,
+    pub(crate) peer: String,
+    pub(crate) channel: u8,
+    /// What it is and who uses it.
+    pub(crate) description: String,
+    /// Messages taken from applications, and how many of them the session turned away.
+    pub(crate) taken: u64,
+    pub(crate) refused: u64,
+    /// Messages given to applications, and those that nobody was there to take.
+    pub(crate) given: u64,
+    pub(crate) dropped: u64,
+}
+
+/// Shows the tunnel.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct TunnelReport {
+    pub(crate) interface: String,
+    /// Packets that went into the tunnel and came out of it.
+    pub(crate) out_packets: u64,
+    pub(crate) in_packets: u64,
+    /// Packets to an address that no peer is allowed, or whose peer is not connected.
+    pub(crate) unrouted: u64,
+    /// Packets from a peer whose source the peer is not allowed.
+    pub(crate) spoofed: u64,
+    /// Packets that do not fit a datagram; their senders were told.
+    pub(crate) too_large: u64,
+    /// Packets that the session turned away.
+    pub(crate) refused: u64,
+}
+
+/// Counts what came in and belongs to no session.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StrangersReport {
+    /// Datagrams that are none of ours.
+    pub(crate) garbage: u64,
+    /// Handshakes that were begun, and answered.
+    pub(crate) handshakes: u64,
+    /// Questions for a cookie.
+    pub(crate) cookies: u64,
+    /// Datagrams dropped by the limits on handshakes.
+    pub(crate) limited: u64,
+}
