@@ -1,0 +1,36 @@
+//! Set-points and stick input: the newest wins, and nothing stale is ever delivered.
+
+use fulmar_proto::select::Policy;
+use fulmar_proto::{Duration, Source};
+
+use crate::harness::{DRONE, Pair, STATION, two_links};
+
+#[test]
+fn never_an_older_one_after_a_newer_one_and_never_one_beyond_its_maximum_age() {
+    const MESSAGES: u32 = 100_000;
+    let live = Source::Told { channel: 1, policy: Policy::LIVE };
+    let scenario = two_links(
+        "delay_ms = 20\njitter_ms = 15\njitter_shape = \"normal\"\nkeep_order = false\nloss = 0.1",
+        "delay_ms = 400\njitter_ms = 100\nkeep_order = false\nloss = 0.1\nduplicate = 0.05",
+        None,
+    );
+    let mut pair = Pair::connected(&scenario, 1);
+    let start = pair.world.now();
+    let mut sent = Vec::new();
+    for index in 0..MESSAGES {
+        pair.run_until(start + Duration::from_millis(10) * index);
+        sent.push(pair.world.now());
+        pair.send(STATION, live, &index.to_be_bytes()).expect("there is room");
+    }
+    pair.run_for(Duration::from_secs(2));
+    let mut newest = None;
+    for entry in &pair.seen[DRONE] {
+        let index = u32::from_be_bytes(entry.delivery.bytes[..].try_into().expect("4 bytes"));
+        assert!(newest.is_none_or(|newest| index > newest), "{index} after {newest:?}");
+        newest = Some(index);
+        let age = entry.at.since(sent[index as usize]);
+        assert!(age <= Policy::LIVE.ttl, "message {index} came at the age of {age:?}");
+    }
+    let share = pair.seen[DRONE].len() as f64 / f64::from(MESSAGES);
+    assert!(share > 0.5, "only {share} were delivered");
+}

@@ -1,0 +1,10 @@
+//! Behaviour of whole sessions in the deterministic world: the names of the tests are the claims.
+//!
+//! Every test says its seed where it fails. Both hosts have clocks of their own.
+
+mod failover;
+mod harness;
+mod live;
+mod movement;
+mod restart;
+mod transactional;
