@@ -15,6 +15,7 @@ mod figures;
 mod ledger;
 mod model;
 mod report;
+mod scenario_file;
 mod scheme;
 mod sim;
 mod statistics;

@@ -98,14 +98,7 @@ pub(crate) fn run_command(args: &EmulateArgs) -> Result<ExitCode, Failure> {
 }
 
 fn read_scenario(path: &Path) -> Result<Scenario, String> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| format!("read the scenario {}: {error}", path.display()))?;
-    // Trace files lie where the scenario says, from where the scenario lies.
-    let directory = path.parent().unwrap_or(Path::new("."));
-    let mut read =
-        |trace: &str| std::fs::read_to_string(directory.join(trace)).map_err(|e| e.to_string());
-    let scenario = Scenario::from_toml_with(&text, &path.display().to_string(), &mut read)
-        .map_err(|error| error.to_string())?;
+    let scenario = crate::scenario_file::read(path)?;
     if scenario.links.is_empty() && scenario.broadcasts.is_empty() {
         return Err(format!("{}: a scenario without links emulates nothing", path.display()));
     }

@@ -4,7 +4,6 @@
 //! and the LTE stalls for 2 s and releases what it held.
 
 use clap::Args;
-use netem::Scenario;
 use serde_json::{Value, json};
 
 use super::Description;
@@ -112,13 +111,7 @@ fn run_sim(args: &MixedBlackoutArgs) -> Result<Report, Failure> {
 fn scene(args: &MixedBlackoutArgs) -> Result<Blackout, Failure> {
     let mut scene = match &args.scenario {
         None => Blackout::new()?,
-        Some(path) => {
-            let name = path.display().to_string();
-            let text = std::fs::read_to_string(path);
-            let text = text.map_err(|error| Failure::Usage(format!("read {name}: {error}")))?;
-            let scenario = Scenario::from_toml(&text, &name);
-            Blackout::of(scenario.map_err(|error| Failure::Usage(error.to_string()))?)
-        }
+        Some(path) => Blackout::of(crate::scenario_file::read(path).map_err(Failure::Usage)?),
     };
     scene.workload.recording = !args.no_recording;
     if args.no_video {
