@@ -156,6 +156,16 @@ impl Inbox {
         &self.counters
     }
 
+    /// Returns how many messages wait for earlier ones.
+    pub(crate) fn held(&self) -> usize {
+        self.releases.len()
+    }
+
+    /// Returns how many lanes the peer has used.
+    pub(crate) fn lanes(&self) -> usize {
+        self.lanes.len()
+    }
+
     fn handle_ordered(
         &mut self,
         now: Instant,

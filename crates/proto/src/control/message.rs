@@ -22,9 +22,10 @@ pub(super) const MIN_ROUND: Duration = Duration::from_millis(10);
 /// whose acknowledgements are stuck as well. The first sign of life starts a round at once.
 pub(super) const SILENT_ROUND: Duration = Duration::from_millis(50);
 
-/// Probe timeouts between two rounds of a message that is not replicated: loss detection sees a
-/// loss first, the timer is for the last packet before a pause.
-pub(super) const BEST_PROBES: u32 = 2;
+/// The least time between two rounds of a message that is not replicated. The detection of losses
+/// and of silent paths starts a round much sooner; this is the net below it, and long because the
+/// path that carries the message need not be the one that the probe timeout is of.
+pub(super) const BEST_ROUND: Duration = Duration::from_millis(500);
 
 /// A message of the outbox.
 #[derive(Debug)]
@@ -43,6 +44,9 @@ pub(super) struct Message {
     pub(super) flights: SmallVec<[Flight; 4]>,
     /// When the first copy of the present round was sent.
     pub(super) round_started: Option<Instant>,
+    /// In a sequenced lane: an acknowledgement after this may be of a copy that the receiver had
+    /// stopped waiting for, because a later message was under way.
+    pub(super) awaited_until: Option<Instant>,
     /// True once any path has taken a copy.
     pub(super) is_copied: bool,
     /// The second copy of the present round.
@@ -85,6 +89,7 @@ impl Message {
             rank: submission.policy.class,
             flights: SmallVec::new(),
             round_started: None,
+            awaited_until: None,
             is_copied: false,
             second: SecondCopy::None,
             timer: None,
@@ -142,9 +147,12 @@ impl Message {
     /// [ConClone §3.3.3].
     pub(super) fn next_round(&self, probe: Duration, any_usable: bool) -> Option<Instant> {
         let started = self.round_started.filter(|_| self.policy().reliable)?;
-        let probes = if self.is_replicated() { 1 } else { BEST_PROBES };
-        let least = if any_usable { MIN_ROUND } else { SILENT_ROUND };
-        Some(started + (probe * probes).max(least))
+        let least = match (self.is_replicated(), any_usable) {
+            (false, _) => BEST_ROUND,
+            (true, true) => MIN_ROUND,
+            (true, false) => SILENT_ROUND,
+        };
+        Some(started + probe.max(least))
     }
 
     /// Returns when the message wants attention next.

@@ -12,6 +12,8 @@ mod pending;
 mod receiver_lane;
 mod seen_window;
 mod sender_lanes;
+#[cfg(test)]
+mod simulation_tests;
 
 pub(crate) use inbox::{Inbox, Reception};
 pub(crate) use outbox::{Outbox, Rejected};

@@ -165,12 +165,13 @@ impl Outbox {
         };
         let seq = self.pending.take(path, tier, fits)?;
         let is_lone = self.pending.lone_usable() == Some(path);
+        self.note_overtaking(now, seq);
         let message = self.messages.get_mut(&seq)?;
         message.on_sent(now, path, is_lone);
         self.counters[message.policy().class.index()].copies_sent += 1;
         let floor = message.place.map_or(0, |place| self.lanes.floor(place.lane));
         if self.is_spent(seq) {
-            self.spent = self.remove(seq, false).map(|(message, _)| message);
+            self.spent = self.remove(seq, false);
             return self.spent.as_ref().map(|message| (seq, message.frame(seq, floor)));
         }
         self.arm(seq);
@@ -191,19 +192,18 @@ impl Outbox {
             self.report(seq, closing.class, Outcome::Indeterminate);
             return;
         }
-        let Some((message, overtaken)) = self.remove(seq, true) else { return };
+        let Some(message) = self.remove(seq, true) else { return };
         let policy = message.policy();
         if !policy.reliable {
             self.counters[policy.class.index()].delivered += 1;
             return;
         }
         // The receiver judges by an age that it overestimates by up to a round trip: closer to the
-        // end of the time to live than that, it may have dropped what it acknowledged. In a
-        // sequenced lane it drops what comes after a later one.
+        // end of the time to live than that, it may have dropped what it acknowledged.
         let in_time = now + self.probe.max(MIN_ROUND) <= message.expires;
-        let skipped = policy.order == Order::Sequenced && overtaken;
-        let sure = in_time && !skipped;
-        let outcome = if sure { Outcome::Delivered } else { Outcome::Indeterminate };
+        let awaited = message.awaited_until.is_none_or(|until| now <= until);
+        let is_sure = in_time && awaited;
+        let outcome = if is_sure { Outcome::Delivered } else { Outcome::Indeterminate };
         self.report(seq, policy.class, outcome);
     }
 
@@ -259,7 +259,7 @@ impl Outbox {
             self.report(seq, closing.class, Outcome::Indeterminate);
         }
         while let Some((&seq, _)) = self.messages.first_key_value() {
-            let Some((message, _)) = self.remove(seq, false) else { break };
+            let Some(message) = self.remove(seq, false) else { break };
             if message.policy().reliable {
                 let sent = message.is_copied;
                 let outcome = if sent { Outcome::Indeterminate } else { Outcome::Expired };
@@ -360,10 +360,28 @@ impl Outbox {
         }
     }
 
+    /// Notes for the earlier messages of a sequenced lane that the first copy of a later one leaves:
+    /// the receiver waits a probe timeout for them from its arrival on, or until it has to pass it
+    /// on. It takes its own probe timeout, which is about ours.
+    fn note_overtaking(&mut self, now: Instant, seq: u64) {
+        let Some(message) = self.messages.get(&seq) else { return };
+        let Some(place) = message.place else { return };
+        if message.policy().order != Order::Sequenced || message.is_copied {
+            return;
+        }
+        let until = (now + self.probe).min(message.expires - self.probe);
+        for earlier in self.lanes.alive(place.lane).take_while(|other| *other < seq) {
+            if let Some(message) = self.messages.get_mut(&earlier) {
+                let known = message.awaited_until.unwrap_or(until);
+                message.awaited_until = Some(known.min(until));
+            }
+        }
+    }
+
     /// Ends the older live message of the stream that a newer one has joined.
     fn supersede(&mut self, stream: LaneKey, seq: u64) {
         let Some(older) = self.newest.insert(stream, seq) else { return };
-        let Some((message, _)) = self.remove(older, false) else { return };
+        let Some(message) = self.remove(older, false) else { return };
         let policy = message.policy();
         if policy.reliable {
             self.report(older, policy.class, Outcome::Superseded);
@@ -400,7 +418,7 @@ impl Outbox {
 
     /// Gives a message up. Copies that are under way may still be acknowledged for a round trip.
     fn expire(&mut self, now: Instant, seq: u64) {
-        let Some((message, _)) = self.remove(seq, false) else { return };
+        let Some(message) = self.remove(seq, false) else { return };
         let class = message.policy().class;
         if !message.policy().reliable {
             self.counters[class.index()].expired += u64::from(!message.is_copied);
@@ -421,7 +439,7 @@ impl Outbox {
         }
         if !message.policy().reliable {
             if self.is_spent(seq)
-                && let Some((message, _)) = self.remove(seq, false)
+                && let Some(message) = self.remove(seq, false)
             {
                 self.counters[message.policy().class.index()].expired += 1;
             }
@@ -475,9 +493,8 @@ impl Outbox {
         })
     }
 
-    /// Takes a message out of everything; says also whether a later one of its lane was
-    /// acknowledged before.
-    fn remove(&mut self, seq: u64, acked: bool) -> Option<(Message, bool)> {
+    /// Takes a message out of everything.
+    fn remove(&mut self, seq: u64, acked: bool) -> Option<Message> {
         let message = self.messages.remove(&seq)?;
         self.pending.remove((message.rank, seq));
         if let Some(at) = message.timer {
@@ -489,13 +506,13 @@ impl Outbox {
         if self.newest.get(&stream) == Some(&seq) {
             self.newest.remove(&stream);
         }
-        let Some(place) = message.place else { return Some((message, false)) };
-        let left = self.lanes.leave(place, acked);
+        let Some(place) = message.place else { return Some(message) };
+        let left = self.lanes.leave(place);
         // Copies of later messages that are under way carry the old floor.
         if !acked && policy.order == Order::InOrder && left.later && left.floor > place.number {
             self.floors.announce(place.lane, left.floor, left.last_expiry);
         }
-        Some((message, left.overtaken))
+        Some(message)
     }
 
     fn report(&mut self, seq: u64, class: Class, outcome: Outcome) {

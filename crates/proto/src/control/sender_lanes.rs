@@ -32,7 +32,6 @@ struct SenderLane {
     next: u64,
     /// Session-wide numbers of the messages in flight, by their number in the lane.
     alive: BTreeMap<u64, u64>,
-    highest_acked: Option<u64>,
     last_expiry: Instant,
     last_used: u64,
 }
@@ -40,8 +39,6 @@ struct SenderLane {
 /// What a message leaves behind in its lane.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Left {
-    /// A later message of the lane was acknowledged before.
-    pub(super) overtaken: bool,
     /// A later message of the lane was handed in.
     pub(super) later: bool,
     /// The lowest number that is still alive.
@@ -78,21 +75,17 @@ impl SenderLanes {
         Ok(Some(Place { lane, number }))
     }
 
-    /// Takes a message out of its lane, acknowledged or given up.
-    pub(super) fn leave(&mut self, place: Place, acked: bool) -> Left {
+    /// Takes a message out of its lane.
+    pub(super) fn leave(&mut self, place: Place) -> Left {
         let lane = &mut self.lanes[usize::from(place.lane)];
         let before = lane.floor();
         lane.alive.remove(&place.number);
         let floor = lane.floor();
-        let overtaken = lane.highest_acked.is_some_and(|highest| highest > place.number);
-        if acked {
-            lane.highest_acked = lane.highest_acked.max(Some(place.number));
-        }
         if lane.waits() {
             self.span -= floor - before;
         }
         let later = lane.next > place.number + 1;
-        Left { overtaken, later, floor, last_expiry: lane.last_expiry }
+        Left { later, floor, last_expiry: lane.last_expiry }
     }
 
     /// Returns the lowest number of a lane that is still alive.
@@ -136,14 +129,7 @@ pub(super) struct NoLane;
 
 impl SenderLane {
     fn new(domain: Domain) -> Self {
-        Self {
-            domain,
-            next: 0,
-            alive: BTreeMap::new(),
-            highest_acked: None,
-            last_expiry: Instant::ZERO,
-            last_used: 0,
-        }
+        Self { domain, next: 0, alive: BTreeMap::new(), last_expiry: Instant::ZERO, last_used: 0 }
     }
 
     fn floor(&self) -> u64 {
@@ -186,12 +172,11 @@ mod tests {
             .map(|seq| enter(&mut lanes, Order::InOrder, key(1, 0), seq).expect("ordered"))
             .collect();
         assert_eq!((lanes.floor(0), lanes.span()), (0, 3));
-        assert!(!lanes.leave(places[1], true).overtaken);
+        assert!(lanes.leave(places[1]).later);
         assert_eq!((lanes.floor(0), lanes.span()), (0, 3));
-        let left = lanes.leave(places[0], false);
-        assert!(left.overtaken);
+        let left = lanes.leave(places[0]);
         assert_eq!((left.floor, lanes.span()), (2, 1));
-        lanes.leave(places[2], true);
+        assert!(!lanes.leave(places[2]).later);
         assert_eq!((lanes.floor(0), lanes.span()), (3, 0));
     }
 
@@ -216,7 +201,7 @@ mod tests {
         for flow in 0..limits::LANES as u32 {
             let place = enter(&mut lanes, Order::Latest, key(0, flow), u64::from(flow));
             if flow != 0 {
-                lanes.leave(place.expect("ordered"), true);
+                lanes.leave(place.expect("ordered"));
             }
         }
         let place = enter(&mut lanes, Order::Latest, key(9, 0), 9_999).expect("ordered");
