@@ -4,6 +4,8 @@
 //! sockets: the session polls the one when a path has room and hands the other what was opened.
 //! Packets that are sent once on one path are `datagram/`. The rules are specs/delivery.md.
 
+#[cfg(test)]
+mod delivery_tests;
 mod floors;
 mod inbox;
 mod message;
@@ -13,7 +15,7 @@ mod receiver_lane;
 mod seen_window;
 mod sender_lanes;
 #[cfg(test)]
-mod simulation_tests;
+mod simulation;
 
 pub(crate) use inbox::{Inbox, Reception};
 pub(crate) use outbox::{Outbox, Rejected};
