@@ -2,7 +2,8 @@
 //!
 //! A message that is given up leaves a gap that later messages of its lane wait behind at the
 //! receiver. Later copies carry the floor too; this is for lanes where nothing later is left to
-//! send. An announcement is repeated on every path until it is acknowledged or no longer matters.
+//! send. An announcement is repeated on every path until it is acknowledged or no longer matters
+//! [specs/delivery.md §3] (rule 8).
 
 use std::collections::BTreeMap;
 

@@ -23,7 +23,7 @@ use crate::select::{Class, Order};
 
 /// How long before the end of its time to live a held message is passed on: above the lateness of
 /// the driver's timer, so that it is not stale by then. In an in-order lane everything before it
-/// ends within that time too.
+/// ends within that time too [specs/delivery.md §4] (rule 5).
 const RELEASE_AHEAD: Duration = Duration::from_millis(5);
 
 /// How long a sequenced lane waits before the session knows a round-trip time.
@@ -157,11 +157,13 @@ impl Inbox {
     }
 
     /// Returns how many messages wait for earlier ones.
+    #[cfg(test)]
     pub(crate) fn held(&self) -> usize {
         self.releases.len()
     }
 
     /// Returns how many lanes the peer has used.
+    #[cfg(test)]
     pub(crate) fn lanes(&self) -> usize {
         self.lanes.len()
     }
@@ -233,7 +235,7 @@ impl Inbox {
     }
 
     /// Ends the wait of the message that would end it first when no more can be held. The sender
-    /// sees to it that this does not happen [specs/delivery.md §3].
+    /// sees to it that this does not happen [specs/delivery.md §3] (rule 11).
     fn make_room(&mut self, now: Instant) {
         if self.releases.len() >= limits::HELD_MESSAGES
             && let Some((_, lane, number)) = self.releases.pop_first()

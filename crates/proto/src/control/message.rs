@@ -10,11 +10,12 @@ use crate::ids::PathId;
 use crate::select::{Class, Copies, Policy};
 
 /// The pause before a second copy where one usable path is left: 5 ms. Long enough for most loss
-/// bursts of a radio's own queue to pass, short against every deadline of specs/delivery.md §2.
+/// bursts of a radio's own queue to pass, short against the deadlines of autopilots and ground stations,
+/// of which the first is 250 ms [specs/delivery.md §3] (rule 4).
 pub(super) const SECOND_COPY_AFTER: Duration = Duration::from_millis(5);
 
 /// The least time between two rounds of copies: twice the pause before the second copy, so that the
-/// second copy belongs to its round.
+/// second copy belongs to its round [specs/delivery.md §3] (rule 3).
 pub(super) const MIN_ROUND: Duration = Duration::from_millis(10);
 
 /// The least time between two rounds while no path is usable. It stays constant, so nothing is
@@ -24,7 +25,8 @@ pub(super) const SILENT_ROUND: Duration = Duration::from_millis(50);
 
 /// The least time between two rounds of a message that is not replicated. The detection of losses
 /// and of silent paths starts a round much sooner; this is the net below it, and long because the
-/// path that carries the message need not be the one that the probe timeout is of.
+/// path that carries the message need not be the one that the probe timeout is of
+/// [specs/delivery.md §3] (rule 6).
 pub(super) const BEST_ROUND: Duration = Duration::from_millis(500);
 
 /// A message of the outbox.

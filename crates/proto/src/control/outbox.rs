@@ -2,7 +2,7 @@
 //!
 //! A message waits once for every path and is copied when a path has room; what is left of its
 //! fate is acknowledgement, supersession, or the end of its time to live. Reliable messages get
-//! exactly one outcome each [specs/delivery.md §3]. Not here: which path is asked first
+//! exactly one outcome each [specs/delivery.md §3] (rule 9). Not here: which path is asked first
 //! (`schedule/`), datagrams (`session/`), the queues themselves (`pending.rs`).
 //!
 //! ```text
@@ -125,7 +125,7 @@ impl Outbox {
     /// Takes a message in. Reliable ones get an id and, later, exactly one outcome.
     ///
     /// # Errors
-    /// [`Rejected::Busy`] when a bound of specs/delivery.md §3 is reached; nothing was kept then.
+    /// [`Rejected::Busy`] when a bound is reached [specs/delivery.md §3] (rule 11); nothing was kept then.
     pub(crate) fn submit(
         &mut self,
         now: Instant,
@@ -276,6 +276,7 @@ impl Outbox {
     }
 
     /// Returns how many messages are kept.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.messages.len()
     }

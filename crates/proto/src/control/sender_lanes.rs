@@ -4,7 +4,7 @@
 //! the longest unused number gets a new name and goes on counting, so the receiver need not know.
 //!
 //! Messages of an in-order lane share one time to live: they expire in the order of the lane, and
-//! the receiver may take the end of one for the end of all before it [specs/delivery.md §4].
+//! the receiver may take the end of one for the end of all before it [specs/delivery.md §4] (rule 5).
 
 use std::collections::BTreeMap;
 

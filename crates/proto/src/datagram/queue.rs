@@ -2,7 +2,7 @@
 //!
 //! When a link grows thin, what waits longest is worth least: dropping it keeps the queue's delay
 //! bounded and the newest frames of a video whole. A queue belongs to one tier (telemetry, bulk).
-//! Which path is served is not decided here.
+//! Which path is served is not decided here [specs/delivery.md §5] (rule 1).
 
 use std::collections::VecDeque;
 

@@ -4,7 +4,7 @@
 //! order. A packet that asks for it waits here for the ones before it, but only as long as they can
 //! still come: paths hardly reorder by themselves, so once every path that carries data has
 //! delivered a later packet, the missing one is lost. What comes after all is passed on late rather
-//! than dropped: late is worth something to TCP.
+//! than dropped: late is worth something to TCP [specs/delivery.md §5] (rules 4 and 5).
 //!
 //! ```text
 //! lost below:  min over active paths of the highest number that came in on it

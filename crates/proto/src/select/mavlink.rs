@@ -338,7 +338,7 @@ mod tests {
             prop_oneof![Just(MAGIC_V1), Just(MAGIC_V2), 0_u8..12, any::<u8>()], 0..600)) {
             let mut frames = MavlinkFrames::new(&bytes);
             let mut used = 0;
-            while let Some(frame) = frames.next() {
+            for frame in frames.by_ref() {
                 used += frame.bytes.len();
             }
             prop_assert_eq!(used + frames.skipped(), bytes.len());

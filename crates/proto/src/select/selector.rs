@@ -1,6 +1,6 @@
 //! Sorts what applications hand in: datagrams of MAVLink endpoints, packets of the tunnel.
 //!
-//! Keeps no packet; remembers only which sources sign. A told endpoint, whose every datagram is
+//! The rules are specs/delivery.md §2. Keeps no packet; remembers only which sources sign. A told endpoint, whose every datagram is
 //! control, does not come by here [ConClone §3.3.1].
 
 use super::config::{Direction, InspectedPorts, PolicyTable, SelectorConfig};

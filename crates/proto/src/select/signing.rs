@@ -1,7 +1,7 @@
 //! Which sources sign their MAVLink frames.
 //!
 //! An autopilot rejects a signed frame that is older than the last one of its source, whatever the
-//! messages: all frames of such a source have to keep their order [specs/delivery.md §2.5].
+//! messages: all frames of such a source have to keep their order [specs/delivery.md §2] (rule 5).
 
 use super::LaneKey;
 
