@@ -237,6 +237,17 @@ impl Endpoint {
         self.counters
     }
 
+    /// Seals frames that no session would build; see `fuzzing`.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn seal_frames(
+        &mut self,
+        session: SessionId,
+        path: PathId,
+        frames: &[u8],
+    ) -> Option<Vec<u8>> {
+        self.sessions.get_mut(session)?.session.seal_frames(path, frames)
+    }
+
     fn new_session(&mut self, now: Instant, id: SessionId, peer: PeerId, role: Role) -> Session {
         Session::new(id, peer, role, &self.config, self.entropy.u64(), now)
     }

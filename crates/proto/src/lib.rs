@@ -16,6 +16,9 @@ mod crypto;
 mod datagram;
 mod endpoint;
 mod event;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing;
 mod ids;
 mod limits;
 mod path;

@@ -308,6 +308,11 @@ mod tests {
     }
 
     #[test]
+    fn the_datagrams_have_the_lengths_of_the_specification() {
+        assert_eq!((INITIATION, RESPONSE, super::super::cookie::COOKIE), (157, 82, 53));
+    }
+
+    #[test]
     fn both_ends_agree_on_keys_and_facts() {
         let mut pair = pair();
         let mut initiation = initiation(&mut pair, [7; 32]);

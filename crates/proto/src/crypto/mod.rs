@@ -20,7 +20,7 @@ pub(crate) use handshake::{
     Agreed, Asked, HandshakeError, INITIATION, Initiation, Parties, RESPONSE, mac1_key,
     response_receiver,
 };
-pub(crate) use key_ring::{EpochKeys, KeyRing, OpenError, Opened, SealError};
+pub(crate) use key_ring::{EpochKeys, KeyRing};
 pub use keys::{KeyError, PublicKey, StaticSecret};
 pub(crate) use mac::{Code, MacKey};
 pub(crate) use replay::ReplayWindow;

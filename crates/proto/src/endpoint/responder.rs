@@ -244,7 +244,9 @@ impl Seen {
         if self.of_peer.get(&peer).is_some_and(|count| *count >= limits::SEEN_HANDSHAKES_PEER) {
             let is_of_peer = |key| self.ephemerals.get(key).is_some_and(|seen| seen.peer == peer);
             let oldest = self.order.iter().position(|(_, key)| is_of_peer(key));
-            oldest.map(|position| self.remove(position));
+            if let Some(position) = oldest {
+                self.remove(position);
+            }
         }
         if self.ephemerals.insert(ephemeral, Answered { peer, index }).is_none() {
             self.order.push_back((now, ephemeral));

@@ -191,6 +191,8 @@ impl Sessions {
         let [newest, older] = slot.epochs;
         slot.epochs = [Some(keys.local_index), newest];
         slot.session.install_keys(now, keys);
-        older.map(|index| self.indices.remove(&index));
+        if let Some(index) = older {
+            self.indices.remove(&index);
+        }
     }
 }

@@ -151,6 +151,16 @@ impl Session {
         self.finish(now, index, None, datagram)
     }
 
+    /// Seals frames that no session would build: the peer's bugs, for tests.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn seal_frames(&mut self, id: PathId, frames: &[u8]) -> Option<Vec<u8>> {
+        let packet_number = self.path_mut(id)?.next_packet_number();
+        let mut datagram = vec![0; wire::DATA_HEADER];
+        datagram.extend_from_slice(frames);
+        self.keys.seal(id, packet_number, &mut datagram).ok()?;
+        Some(datagram)
+    }
+
     /// Returns how many bytes of payload fit into a datagram of the path that carries most.
     fn payload_limit(&self) -> usize {
         let active = self.paths.iter().filter(|path| path.state() == PathState::Active);

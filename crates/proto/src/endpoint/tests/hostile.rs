@@ -4,6 +4,8 @@
 use super::*;
 use crate::crypto::{CookieAnswer, keyed_by, mac1_key};
 use crate::limits;
+use crate::select::{Class, Order};
+use crate::wire::{Ack, AckRanges, Control, Datagram, Frame, PACKET_NUMBER_MAX};
 
 const SECOND: Duration = Duration::from_secs(1);
 const ATTACKER: &str = "203.0.113.66:666";
@@ -124,9 +126,9 @@ fn an_initiation_that_was_held_back_gets_keys_that_nobody_can_use() {
     let (mut wire, session) = worn_in(7);
     // The drone loses its links and asks anew; the attacker takes an Initiation with a cookie.
     let drone: Vec<SocketAddr> = wire.hosts[0].addresses.clone();
-    drone.iter().for_each(|address| drop(wire.delays.insert(*address, None)));
+    wire.delays.extend(drone.iter().map(|address| (*address, None)));
     wire.run_for(limits::SILENCE + SECOND);
-    drone.iter().for_each(|address| drop(wire.delays.remove(address)));
+    wire.delays.clear();
     let held = wire.sent(INITIATION).last().expect("it asked").bytes.clone();
     wire.run_for(5 * SECOND);
     let before = state(&wire);
@@ -262,4 +264,77 @@ fn a_million_hostile_datagrams_leave_a_station_as_it_was() {
 #[test]
 fn a_flood_of_hostile_datagrams_leaves_a_drone_as_it_was() {
     flood(0, 200_000);
+}
+
+/// Makes the frames of a peer that has the keys and no sense.
+fn senseless_frames(rng: &mut Rng) -> Vec<u8> {
+    let mut frames = Vec::new();
+    let payload = vec![rng.below(256) as u8; rng.below(200) as usize];
+    for _ in 0..1 + rng.below(5) {
+        let word = rng.next_u64() >> rng.below(64);
+        let path = PathId(rng.below(20) as u8);
+        let order = [Order::None, Order::Latest, Order::InOrder, Order::Sequenced];
+        let frame = match rng.below(10) {
+            0 => Frame::Ping,
+            1 => {
+                let low = word & PACKET_NUMBER_MAX;
+                let ranges = AckRanges::new(low / 2..=low);
+                let (received_at_us, delay_us, ecn_ce) = (rng.next_u64(), word as u32, 7);
+                Frame::Ack(Ack { path, ranges, received_at_us, delay_us, ecn_ce })
+            }
+            2 => Frame::PathChallenge { token: word },
+            3 => Frame::PathResponse { token: word },
+            4 => Frame::PathClose { path },
+            5 => Frame::LaneFloor { lane: word as u16, floor: rng.next_u64() as u32 },
+            6 | 7 => Frame::Datagram(Datagram {
+                channel: word as u8,
+                class: Class::Bulk,
+                sequence: rng.chance(0.8).then_some(word as u32),
+                submitted_us: rng.next_u64() as u32,
+                payload: &payload,
+            }),
+            _ => Frame::Control(Control {
+                channel: word as u8,
+                class: Class::Control,
+                order: order[rng.below(4) as usize],
+                seq: word as u32,
+                lane: rng.next_u64() as u16 >> rng.below(16),
+                lane_seq: rng.next_u64() as u32 >> rng.below(32),
+                floor: rng.next_u64() as u32 >> rng.below(32),
+                ttl_ms: rng.next_u64() as u16,
+                submitted_us: rng.next_u64() as u32,
+                payload: &payload,
+            }),
+        };
+        frame.encode(&mut frames);
+    }
+    if rng.chance(0.1) {
+        frames.push(rng.below(256) as u8);
+    }
+    frames
+}
+
+#[test]
+fn a_peer_without_sense_is_borne() {
+    for seed in 0..20 {
+        let (mut wire, session) = Wire::pair(seed);
+        wire.run_for(SECOND);
+        for _ in 0..2_000 {
+            let path = wire.rng.below(2) as u8;
+            let frames = senseless_frames(&mut wire.rng);
+            let endpoint = &mut wire.hosts[0].endpoint;
+            let Some(datagram) = endpoint.seal_frames(session, PathId(path), &frames) else {
+                break;
+            };
+            let source = wire.hosts[0].addresses[usize::from(path)];
+            inject(&mut wire, 1, source, &datagram);
+            wire.run_for(Duration::from_micros(500));
+        }
+        // The paths may be closed by now; a new session shows that the station is well.
+        let station = wire.hosts[1].key;
+        wire.hosts[0] = Host::new(1, 1, false, &["10.0.1.1:1000", "10.1.1.1:1000"], wire.now);
+        let session = wire.connect(0, station);
+        wire.run_for(SECOND);
+        wire.assert_carries(0, session, 1, SECOND);
+    }
 }

@@ -1,0 +1,137 @@
+//! Doors for the fuzz targets in `fuzz/`; not part of the crate otherwise.
+
+use std::net::SocketAddr;
+
+use units::{Duration, Instant};
+
+use crate::wire::Frames;
+use crate::{
+    Endpoint, EndpointConfig, InterfaceId, PathId, Received, SessionConfig, SessionId, StaticSecret,
+};
+
+/// Decodes frames; what is accepted must mean the same when it is written anew.
+pub fn decode_frames(plaintext: &[u8]) {
+    for frame in Frames::new(plaintext).map_while(Result::ok) {
+        let mut again = Vec::new();
+        frame.encode(&mut again);
+        assert_eq!(again.len(), frame.encoded_len());
+        assert_eq!(Frames::new(&again).next(), Some(Ok(frame)));
+    }
+}
+
+/// A drone and a station with a session over two paths, joined by a wire without faults.
+pub struct Pair {
+    /// The time on both clocks.
+    pub now: Instant,
+    ends: [Endpoint; 2],
+    drone_session: SessionId,
+}
+
+const STATION: usize = 1;
+
+impl Default for Pair {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Pair {
+    /// Connects a drone and a station.
+    pub fn new() -> Self {
+        let now = Instant::from_millis(1_000);
+        let mut ends = [1, 2].map(|seed| {
+            let config = EndpointConfig {
+                secret: StaticSecret::generate([seed; 32]),
+                entropy: [seed; 32],
+                accept: seed == 2,
+                session: SessionConfig::default(),
+            };
+            Endpoint::new(config, now)
+        });
+        let keys = [1, 2].map(|seed| StaticSecret::generate([seed; 32]).public());
+        ends[1].add_peer(keys[0], None);
+        let peer = ends[0].add_peer(keys[1], None);
+        let drone_session = ends[0].connect(now, peer);
+        for interface in 0..2 {
+            let added = ends[0].add_path(now, drone_session, InterfaceId(interface), address(9));
+            assert!(added.is_ok(), "two paths are not too many");
+        }
+        let mut pair = Self { now, ends, drone_session };
+        pair.run(Duration::from_millis(50));
+        assert!(pair.is_connected());
+        pair
+    }
+
+    /// Tells whether the station still has a session.
+    pub fn is_connected(&self) -> bool {
+        self.ends[STATION].sessions().next().is_some()
+    }
+
+    /// Gives a datagram to the station or the drone; returns the bytes that it answers at once.
+    pub fn inject(&mut self, to_station: bool, source: u8, datagram: &[u8]) -> usize {
+        let end = &mut self.ends[usize::from(to_station)];
+        let received = received(InterfaceId(0), address(source));
+        end.handle_datagram(self.now, &received, &mut datagram.to_vec());
+        let (mut buf, mut answered) = (Vec::new(), 0);
+        while end.poll_transmit(self.now, &mut buf).is_some() {
+            answered += buf.len();
+        }
+        answered
+    }
+
+    /// Seals frames with the keys of the drone or the station, as its peer would get them.
+    pub fn seal(&mut self, by_station: bool, path: u8, frames: &[u8]) -> Option<Vec<u8>> {
+        let session = match by_station {
+            true => self.ends[STATION].sessions().next()?.0,
+            false => self.drone_session,
+        };
+        self.ends[usize::from(by_station)].seal_frames(session, PathId(path), frames)
+    }
+
+    /// Lets time pass, and both ends talk.
+    pub fn run(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.now < end {
+            self.exchange();
+            let timeout = self.ends.iter().filter_map(Endpoint::timeout).min();
+            let least = self.now + Duration::from_micros(100);
+            self.now = timeout.unwrap_or(end).clamp(least, end);
+            let now = self.now;
+            self.ends.iter_mut().for_each(|end| end.handle_timeout(now));
+        }
+        self.exchange();
+    }
+
+    fn exchange(&mut self) {
+        let mut buf = Vec::new();
+        for _ in 0..100 {
+            let mut quiet = true;
+            for from in 0..2 {
+                while let Some(transmit) = self.ends[from].poll_transmit(self.now, &mut buf) {
+                    quiet = false;
+                    let (interface, source) = match (from, transmit.destination.port()) {
+                        (STATION, port @ 1..=2) => (InterfaceId(u32::from(port) - 1), 9),
+                        (STATION, _) => continue,
+                        _ => (InterfaceId(0), transmit.interface.0 as u8 + 1),
+                    };
+                    let received = received(interface, address(source));
+                    self.ends[1 - from].handle_datagram(self.now, &received, &mut buf);
+                }
+                while self.ends[from].poll_event().is_some() {}
+                while self.ends[from].poll_delivery().is_some() {}
+            }
+            if quiet {
+                return;
+            }
+        }
+    }
+}
+
+/// The station is at port 9, the drone's interfaces at ports 1 and 2.
+fn address(port: u8) -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, 1], u16::from(port)))
+}
+
+fn received(interface: InterfaceId, source: SocketAddr) -> Received {
+    Received { interface, local: None, source, ecn: 0 }
+}
