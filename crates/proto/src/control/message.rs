@@ -18,10 +18,11 @@ pub(super) const SECOND_COPY_AFTER: Duration = Duration::from_millis(5);
 /// second copy belongs to its round [specs/delivery.md §3] (rule 3).
 pub(super) const MIN_ROUND: Duration = Duration::from_millis(10);
 
-/// The least time between two rounds while no path is usable. It stays constant, so nothing is
-/// backed off exponentially; it only keeps the queue of a stalled link from filling with rounds
-/// whose acknowledgements are stuck as well. The first sign of life starts a round at once.
-pub(super) const SILENT_ROUND: Duration = Duration::from_millis(50);
+/// The least time between two rounds while no path is usable: 200 ms. It stays constant, so nothing
+/// is backed off exponentially. It keeps a link that stalls from being handed a hundred rounds that
+/// it releases all at once: 50 messages a second of 150 bytes that live for two seconds then cost
+/// 75 kB/s instead of 600. The first sign of life of a path starts a round at once.
+pub(super) const SILENT_ROUND: Duration = Duration::from_millis(200);
 
 /// The least time between two rounds of a message that is not replicated. The detection of losses
 /// and of silent paths starts a round much sooner; this is the net below it, and long because the

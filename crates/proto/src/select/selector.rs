@@ -3,11 +3,17 @@
 //! The rules are specs/delivery.md §2. Keeps no packet; remembers only which sources sign. A told endpoint, whose every datagram is
 //! control, does not come by here [ConClone §3.3.1].
 
+use units::Duration;
+
 use super::config::{Direction, InspectedPorts, PolicyTable, SelectorConfig};
 use super::ip::{Segment, segment};
 use super::mavlink::{MavlinkFrame, MavlinkFrames};
 use super::signing::SigningSources;
 use super::{Class, LaneKey, Order, Policy, StreamKey};
+
+/// The longest life of a frame whose source signs: that of a command. A frame that cannot be sent
+/// counts against what its lane may keep, and the commands behind it need that room.
+const SIGNED_TTL: Duration = Policy::TRANSACTIONAL.ttl;
 
 /// A MAVLink frame of a local endpoint's datagram, and how it is to be delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +152,7 @@ impl Selector {
         let lane = LaneKey { channel, flow, source, stream: Some(stream) };
         if self.signing.note(lane, frame.is_signed) {
             policy.order = Order::Sequenced;
+            policy.ttl = policy.ttl.min(SIGNED_TTL);
         }
         Some((policy, lane))
     }
@@ -269,7 +276,9 @@ mod tests {
         assert_eq!(policies(&mut selector, &frame(COMMAND))[0].order, Order::InOrder);
         policies(&mut selector, &raw(59_999, true));
         for message in [COMMAND, OVERRIDE, ATTITUDE, HEARTBEAT, PARAMETER] {
-            assert_eq!(policies(&mut selector, &frame(message))[0].order, Order::Sequenced);
+            let policy = policies(&mut selector, &frame(message))[0];
+            assert_eq!(policy.order, Order::Sequenced);
+            assert!(policy.ttl <= Policy::TRANSACTIONAL.ttl);
         }
         let other = encode_frame(Version::V2, 0, (1, 1), COMMAND, &[0; 33]).expect("known");
         assert_eq!(policies(&mut selector, &other)[0].order, Order::InOrder);
