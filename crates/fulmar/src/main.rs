@@ -10,7 +10,6 @@ mod daemon;
 mod endpoints;
 mod keys;
 mod log;
-mod pending;
 mod status;
 
 use std::io::{Read, Write};

@@ -77,6 +77,13 @@ pub fn set_up(name: &str) -> io::Result<()> {
         .map_err(|error| named(&format!("switch {name} on"), error))
 }
 
+/// Removes the interface, in the calling thread's namespace; of a veth link both ends go.
+pub fn remove(name: &str) -> io::Result<()> {
+    let message = interface_message(index(name)?, 0);
+    call(Request::new(i32::from(libc::RTM_DELLINK), 0).fixed(&message))
+        .map_err(|error| named(&format!("remove {name}"), error))
+}
+
 /// Gives the interface an address, in the calling thread's namespace.
 pub fn add_address(name: &str, address: impl Into<IpAddr>, prefix: u8) -> io::Result<()> {
     let address = address.into();

@@ -1,7 +1,7 @@
 //! How sessions treat their traffic: `[transport]` and `[selector]`.
 
 use proto::Duration;
-use proto::select::{InspectedPorts, Policy, PolicyTable, SelectorConfig, message_id};
+use proto::select::{InspectedPorts, Policy, PolicyTable, SelectorConfig};
 use proto::{CongestionKind, SchedulerKind, SessionConfig};
 
 use super::reader::Section;
@@ -91,11 +91,10 @@ fn selector(section: &Section<'_, '_>, selector: &mut SelectorConfig) {
 
 /// Reads lines such as `COMMAND_LONG = "transactional"`, `420 = "drop"`, `unknown = "telemetry"`.
 fn policies(section: &Section<'_, '_>, table: &mut PolicyTable) {
-    const POLICIES: &str =
-        "transactional, live, liveness, bulk, expiring, telemetry (or drop, except for unknown)";
+    const POLICIES: &str = "transactional, live, liveness, bulk, expiring, telemetry, or drop";
     for (key, value) in section.entries() {
         let policy = match value {
-            Some("drop") if key != "unknown" => None,
+            Some("drop") => None,
             Some(name) if Policy::from_name(name).is_some() => Policy::from_name(name),
             Some(other) => {
                 section.wrong(key, format!("\"{other}\" is not one of {POLICIES}"));
@@ -110,11 +109,8 @@ fn policies(section: &Section<'_, '_>, table: &mut PolicyTable) {
             table.unknown = policy;
             continue;
         }
-        match message_id(key) {
-            Some(id) => {
-                table.overrides.insert(id, policy);
-            }
-            None => section.wrong(key, "is no MAVLink message: give its name or its number"),
+        if let Err(error) = table.set(key, policy) {
+            section.wrong(key, error.to_string());
         }
     }
 }

@@ -209,7 +209,7 @@ fn mistakes_about_traffic_are_told_with_line_and_key() {
             drone("[selector.to_vehicle]\n76 = \"fast\"\nNO_SUCH_MESSAGE = \"live\"\n77 = 3"),
             &[
                 "10: selector.to_vehicle.76: \"fast\" is not one of transactional, ",
-                "11: selector.to_vehicle.NO_SUCH_MESSAGE: is no MAVLink message",
+                "11: selector.to_vehicle.NO_SUCH_MESSAGE: no such MAVLink message",
                 "12: selector.to_vehicle.77: needs the name of a policy",
             ],
         ),

@@ -5,15 +5,13 @@
 //! MAVLink message that Fulmar ever makes. Heartbeats and sticks are never invented: failsafes must
 //! see the truth. While no session is connected nothing is said at all.
 
+use proto::select::{Version, encode_frame};
 use proto::{Duration, Instant};
 
 /// Message id of RADIO_STATUS.
-const MESSAGE: u8 = 109;
-/// Seed of its checksum, from the MAVLink definitions.
-const CRC_EXTRA: u8 = 185;
+const MESSAGE: u32 = 109;
 /// The system and component that SiK radios use, and that autopilots know as a radio.
-const SYSTEM: u8 = 51;
-const COMPONENT: u8 = 68;
+const RADIO: (u8, u8) = (51, 68);
 /// What a field of RADIO_STATUS holds when nothing is known.
 const UNKNOWN: u8 = 255;
 
@@ -26,12 +24,6 @@ pub(super) struct RadioStatus {
     version: Option<Version>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Version {
-    One,
-    Two,
-}
-
 impl RadioStatus {
     pub(super) fn new(every: Duration, now: Instant) -> Self {
         Self { every, due: now + every, sequence: 0, version: None }
@@ -40,8 +32,8 @@ impl RadioStatus {
     /// Learns the autopilot's version of MAVLink from what it sends.
     pub(super) fn on_input(&mut self, bytes: &[u8]) {
         match bytes.first() {
-            Some(0xFE) => self.version = Some(Version::One),
-            Some(0xFD) => self.version = Some(Version::Two),
+            Some(0xFE) => self.version = Some(Version::V1),
+            Some(0xFD) => self.version = Some(Version::V2),
             _ => {}
         }
     }
@@ -60,45 +52,19 @@ impl RadioStatus {
         self.due = now + self.every;
         let (version, free) = (self.version?, queue_free_percent()?);
         self.sequence = self.sequence.wrapping_add(1);
-        Some(encode(version, self.sequence, free.min(100)))
+        encode_frame(version, self.sequence, RADIO, MESSAGE, &payload(free.min(100)))
     }
 }
 
-/// Lays a frame out: receive errors and corrected errors (u16 each), then rssi, remrssi, txbuf,
-/// noise, remnoise. Nothing of a radio's is known here but the queue.
-fn encode(version: Version, sequence: u8, free: u8) -> Vec<u8> {
-    let payload = [0, 0, 0, 0, UNKNOWN, UNKNOWN, free, UNKNOWN, UNKNOWN];
-    let length = payload.len() as u8;
-    let mut frame = match version {
-        Version::One => vec![0xFE, length, sequence, SYSTEM, COMPONENT, MESSAGE],
-        Version::Two => vec![0xFD, length, 0, 0, sequence, SYSTEM, COMPONENT, MESSAGE, 0, 0],
-    };
-    frame.extend_from_slice(&payload);
-    let crc = crc_mcrf4xx(frame[1..].iter().copied().chain([CRC_EXTRA]));
-    frame.extend_from_slice(&crc.to_le_bytes());
-    frame
-}
-
-/// The checksum of MAVLink: CRC-16/MCRF4XX, polynomial 0x1021 reflected, start 0xFFFF.
-fn crc_mcrf4xx(bytes: impl Iterator<Item = u8>) -> u16 {
-    bytes.fold(0xFFFF, |crc: u16, byte| {
-        (0..8).fold(
-            crc ^ u16::from(byte),
-            |crc, _| {
-                if crc & 1 == 1 { crc >> 1 ^ 0x8408 } else { crc >> 1 }
-            },
-        )
-    })
+/// The payload: receive errors and corrected errors (u16 each), then rssi, remrssi, txbuf, noise,
+/// remnoise. Nothing of a radio's is known here but the queue.
+fn payload(free: u8) -> [u8; 9] {
+    [0, 0, 0, 0, UNKNOWN, UNKNOWN, free, UNKNOWN, UNKNOWN]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn checksum_is_the_standard_one() {
-        assert_eq!(crc_mcrf4xx(b"123456789".iter().copied()), 0x6F91);
-    }
 
     #[test]
     fn nothing_is_said_before_the_autopilot_or_without_a_session() {

@@ -8,8 +8,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 
-use crate::pending::FrameStream;
-use proto::select::{Class, Tier};
+use proto::select::{Class, StreamFramer, Tier};
 use proto::{Duration, Instant};
 use sys::poller::{Interest, Poller, Ready};
 use sys::serial::Serial;
@@ -33,7 +32,7 @@ pub(super) struct SerialPort {
     baud: u32,
     port: Option<Serial>,
     trouble: Option<String>,
-    frames: FrameStream,
+    frames: StreamFramer,
     urgent: VecDeque<Vec<u8>>,
     rest: VecDeque<Vec<u8>>,
     rest_bytes: usize,
@@ -51,7 +50,7 @@ impl SerialPort {
             baud,
             port: None,
             trouble: None,
-            frames: FrameStream::default(),
+            frames: StreamFramer::new(),
             urgent: VecDeque::new(),
             rest: VecDeque::new(),
             rest_bytes: 0,
@@ -85,7 +84,7 @@ impl SerialPort {
         let Some(port) = &self.port else { return };
         let mut buffer = [0; AT_A_TIME];
         match port.read(&mut buffer) {
-            Ok(Some(length)) => self.frames.push(&buffer[..length], take),
+            Ok(Some(length)) => self.frames.push(&buffer[..length], &mut *take),
             Ok(None) if !ready.gone => {}
             Ok(None) => self.lose(now, &io::Error::from(io::ErrorKind::UnexpectedEof)),
             Err(error) => self.lose(now, &error),
@@ -123,7 +122,7 @@ impl SerialPort {
         match opened {
             Ok(port) => {
                 (self.port, self.trouble) = (Some(port), None);
-                self.frames = FrameStream::default();
+                self.frames = StreamFramer::new();
                 tracing::info!(device = %self.device.display(), baud = self.baud, "serial port open");
             }
             Err(error) => self.lose(now, &error),
@@ -188,9 +187,14 @@ impl SerialPort {
 
 #[cfg(test)]
 mod tests {
+    use proto::select::{Version, encode_frame};
+
     use super::*;
 
-    const FRAME: [u8; 12] = [0xFD, 0, 0, 0, 7, 1, 1, 0, 0, 0, 0x12, 0x34];
+    /// A heartbeat of MAVLink v2.
+    fn heartbeat(sequence: u8) -> Vec<u8> {
+        encode_frame(Version::V2, sequence, (1, 1), 0, &[0, 0, 0, 0, 2, 3, 81, 4, 3]).unwrap()
+    }
 
     struct Line {
         master: sys::serial::PseudoTerminal,
@@ -216,12 +220,13 @@ mod tests {
     #[test]
     fn frames_pass_both_ways() {
         let mut line = line(57_600);
-        assert!(line.port.deliver(line.now, Class::Telemetry, &FRAME));
-        assert_eq!(line.master.read().unwrap(), FRAME);
-        line.master.write(&FRAME).unwrap();
+        let frame = heartbeat(1);
+        assert!(line.port.deliver(line.now, Class::Telemetry, &frame));
+        assert_eq!(line.master.read().unwrap(), frame);
+        line.master.write(&frame).unwrap();
         let mut taken = Vec::new();
         line.port.handle_ready(line.now, ready(false), &mut |frame| taken.push(frame.to_vec()));
-        assert_eq!(taken, [FRAME]);
+        assert_eq!(taken, [frame]);
     }
 
     #[test]
@@ -230,14 +235,14 @@ mod tests {
         drop(line.master);
         line.port.handle_ready(line.now, ready(true), &mut |_| {});
         assert!(line.port.trouble().is_some());
-        assert!(!line.port.deliver(line.now, Class::Live, &FRAME));
+        assert!(!line.port.deliver(line.now, Class::Live, &heartbeat(1)));
         let again = sys::serial::PseudoTerminal::open().unwrap();
         line.port.device = again.device().to_owned();
         let due = line.port.timeout().unwrap();
         assert_eq!(due, line.now + RETRY);
         line.port.handle_timeout(due, &line.poller);
-        assert!(line.port.deliver(due, Class::Live, &FRAME));
-        assert_eq!(again.read().unwrap(), FRAME);
+        assert!(line.port.deliver(due, Class::Live, &heartbeat(1)));
+        assert_eq!(again.read().unwrap(), heartbeat(1));
     }
 
     #[test]
@@ -247,10 +252,9 @@ mod tests {
         line.port.unfinished = vec![0; 4];
         let limit = line.port.bytes_in(WAITING);
         for sequence in 0..=255 {
-            let mut frame = FRAME;
-            frame[4] = sequence;
+            let frame = heartbeat(sequence);
             line.port.rest_bytes += frame.len();
-            line.port.rest.push_back(frame.to_vec());
+            line.port.rest.push_back(frame);
         }
         line.port.urgent.push_back(vec![1, 2, 3]);
         assert!(line.port.deliver(line.now, Class::Control, &[4, 5, 6]));

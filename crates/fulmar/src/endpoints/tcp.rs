@@ -3,10 +3,10 @@
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
+use proto::select::StreamFramer;
 use sys::poller::{Interest, Poller, Ready};
 
 use super::Tokens;
-use crate::pending::FrameStream;
 
 /// Clients of one server; one more is turned away.
 const CLIENTS: usize = 8;
@@ -24,7 +24,7 @@ pub(super) struct TcpPort {
 
 struct TcpClient {
     stream: TcpStream,
-    frames: FrameStream,
+    frames: StreamFramer,
     waiting: Vec<u8>,
 }
 
@@ -91,7 +91,7 @@ impl TcpPort {
             .and_then(|()| stream.set_nodelay(true))
             .and_then(|()| poller.add(&stream, self.tokens.token(part), Interest::Read));
         if opened.is_ok() {
-            let (frames, waiting) = (FrameStream::default(), Vec::new());
+            let (frames, waiting) = (StreamFramer::new(), Vec::new());
             self.clients[part] = Some(TcpClient { stream, frames, waiting });
         }
     }
@@ -104,7 +104,7 @@ impl TcpClient {
         match self.stream.read(&mut buffer) {
             Ok(0) => false,
             Ok(length) => {
-                self.frames.push(&buffer[..length], take);
+                self.frames.push(&buffer[..length], &mut *take);
                 true
             }
             Err(error) => passing(&error),
@@ -133,12 +133,15 @@ fn passing(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proto::select::{Version, encode_frame};
     use proto::{Duration, Instant};
 
     use super::*;
 
-    /// A v2 frame with an empty payload; nobody checks its checksum on the way.
-    const FRAME: [u8; 12] = [0xFD, 0, 0, 0, 7, 1, 1, 0, 0, 0, 0x12, 0x34];
+    /// A heartbeat of MAVLink v2.
+    fn heartbeat(sequence: u8) -> Vec<u8> {
+        encode_frame(Version::V2, sequence, (1, 1), 0, &[0, 0, 0, 0, 2, 3, 81, 4, 3]).unwrap()
+    }
 
     struct Server {
         port: TcpPort,
@@ -179,21 +182,22 @@ mod tests {
         let (mut server, address) = Server::new();
         let mut client = TcpStream::connect(address).unwrap();
         server.run_until(|server| server.port.clients() == 1);
-        let bytes = [&b"noise"[..], &FRAME, &FRAME].concat();
+        let frame = heartbeat(1);
+        let bytes = [&b"noise"[..], &frame, &frame].concat();
         for piece in bytes.chunks(5) {
             client.write_all(piece).unwrap();
             client.flush().unwrap();
         }
         server.run_until(|server| server.taken.len() == 2);
-        assert_eq!(server.taken, [FRAME, FRAME]);
+        assert_eq!(server.taken, [&frame[..], &frame]);
 
-        assert!(server.port.deliver(&FRAME, &server.poller));
-        let mut buffer = [0; 12];
+        assert!(server.port.deliver(&frame, &server.poller));
+        let mut buffer = vec![0; frame.len()];
         client.read_exact(&mut buffer).unwrap();
-        assert_eq!(buffer, FRAME);
+        assert_eq!(buffer, frame);
         drop(client);
         server.run_until(|server| server.port.clients() == 0);
-        assert!(!server.port.deliver(&FRAME, &server.poller));
+        assert!(!server.port.deliver(&frame, &server.poller));
     }
 
     #[test]
@@ -215,8 +219,9 @@ mod tests {
         }
         assert!(ended);
         // Nobody reads: frames are dropped in the end, and none is cut.
+        let frame = heartbeat(1);
         for _ in 0..600_000 {
-            if !server.port.deliver(&FRAME, &server.poller) {
+            if !server.port.deliver(&frame, &server.poller) {
                 break;
             }
         }

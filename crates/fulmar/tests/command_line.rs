@@ -1,0 +1,126 @@
+//! The commands, as an operator and a script meet them.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn fulmar(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fulmar")).args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn keys_are_made_once_and_their_public_half_is_printed() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("private.key");
+    let made = fulmar(&["keygen", "--out", path(&file)]);
+    assert_eq!(made.status.code(), Some(0));
+    let public = text(&made.stdout);
+    assert_eq!(text(&fulmar(&["pubkey", path(&file)]).stdout), public);
+    let again = fulmar(&["keygen", "--out", path(&file)]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(text(&again.stderr).contains("not overwritten"));
+
+    let secret = fulmar(&["keygen"]).stdout;
+    let mut pubkey = Command::new(env!("CARGO_BIN_EXE_fulmar"))
+        .arg("pubkey")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    pubkey.stdin.take().unwrap().write_all(&secret).unwrap();
+    let public = pubkey.wait_with_output().unwrap().stdout;
+    assert_eq!(public.len(), 45);
+    assert_ne!(public, secret);
+}
+
+#[test]
+fn shipped_examples_are_valid_once_the_keys_are_in() {
+    for example in ["drone.toml", "station.toml"] {
+        let directory = tempfile::tempdir().unwrap();
+        let key = directory.path().join("private.key");
+        assert!(fulmar(&["keygen", "--out", path(&key)]).status.success());
+        let other = directory.path().join("other.key");
+        let public = text(&fulmar(&["keygen", "--out", path(&other)]).stdout);
+        let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist").join(example);
+        let shipped = std::fs::read_to_string(shipped).unwrap();
+        let file = directory.path().join(example);
+
+        std::fs::write(&file, &shipped).unwrap();
+        let checked = fulmar(&["check", path(&file)]);
+        assert_eq!(checked.status.code(), Some(1));
+        assert!(text(&checked.stderr).contains("public_key"), "{}", text(&checked.stderr));
+
+        // Also with every default and example switched on, so that none of them is out of date.
+        let mut whole = shipped.clone();
+        for line in shipped.lines().filter(|line| line.starts_with("#") && is_setting(line)) {
+            if !line.contains("preshared") && !line.contains("socket") {
+                whole = whole.replacen(line, &line[1..], 1);
+            }
+        }
+        for text in [&shipped, &whole] {
+            let public = public.trim();
+            let text = text
+                .replace("STATION-PUBLIC-KEY", public)
+                .replace("DRONE-PUBLIC-KEY", public)
+                .replacen(
+                    "name = \"autopilot\"\nkind = \"udp",
+                    "name = \"router\"\nkind = \"udp",
+                    1,
+                );
+            std::fs::write(&file, text).unwrap();
+            let checked = fulmar(&["check", path(&file)]);
+            assert_eq!(checked.status.code(), Some(0), "{}", self::text(&checked.stderr));
+        }
+    }
+}
+
+/// `#key = value` or `#[[section]]`, without a space as prose has it.
+fn is_setting(line: &str) -> bool {
+    line[1..].starts_with(|first: char| first.is_ascii_alphanumeric() || first == '[')
+}
+
+#[test]
+fn json_is_one_object_on_standard_output_and_nothing_else_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("drone.toml");
+    std::fs::write(&file, "role = \"dron\"").unwrap();
+    let checked = fulmar(&["check", "--json", path(&file)]);
+    assert_eq!(checked.status.code(), Some(1));
+    let object: serde_json::Value = serde_json::from_slice(&checked.stdout).unwrap();
+    assert_eq!(object["valid"], false);
+    let problem = object["problems"][0].as_str().unwrap();
+    assert!(problem.contains("drone.toml:1: role: \"dron\" is not one of"), "{problem}");
+
+    let nowhere = directory.path().join("none.sock");
+    let status = fulmar(&["status", "--json", "--socket", path(&nowhere)]);
+    assert_eq!(status.status.code(), Some(1));
+    let object: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
+    assert!(object["error"].as_str().unwrap().contains("none.sock"));
+}
+
+#[test]
+fn wrong_usage_ends_with_two_and_help_teaches() {
+    for arguments in [
+        &["fly"][..],
+        &["run"],
+        &["check"],
+        &["run", "a.toml", "--config", "b.toml"],
+        &["status", "--json", "--watch"],
+    ] {
+        assert_eq!(fulmar(arguments).status.code(), Some(2), "{arguments:?}");
+    }
+    let help = fulmar(&["--help"]);
+    assert_eq!(help.status.code(), Some(0));
+    assert!(text(&help.stdout).contains("First steps"));
+    let run = fulmar(&["run", "/nonexistent.toml"]);
+    assert_eq!(run.status.code(), Some(1));
+    assert!(text(&run.stderr).contains("cannot read"));
+}

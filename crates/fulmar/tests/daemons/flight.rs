@@ -1,0 +1,169 @@
+//! Two daemons, two links, real sockets: what goes in at one end comes out at the other.
+
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use crate::rig::Rig;
+use proto::select::{Version, encode_frame};
+use sys::netns::Namespace;
+use sys::serial::PseudoTerminal;
+use sys::{link, sandbox};
+
+const DRONE: &str = "\
+[tunnel]
+address = \"10.77.0.2/24\"
+[[mavlink]]
+name = \"autopilot\"
+kind = \"udp-server\"
+address = \"127.0.0.1:14555\"
+radio_status_hz = 10
+[[control]]
+name = \"sticks\"
+channel = 10
+address = \"127.0.0.1:14800\"
+";
+const STATION: &str = "\
+[tunnel]
+address = \"10.77.0.1/24\"
+[[mavlink]]
+name = \"ground station\"
+kind = \"udp-client\"
+address = \"127.0.0.1:14550\"
+[[control]]
+name = \"sticks\"
+channel = 10
+kind = \"udp-client\"
+address = \"127.0.0.1:14801\"
+";
+
+/// A heartbeat of an autopilot.
+fn heartbeat() -> Vec<u8> {
+    encode_frame(Version::V2, 1, (1, 1), 0, &[0, 0, 0, 0, 2, 3, 81, 4, 3]).unwrap()
+}
+
+fn socket(host: &Namespace, address: &str) -> UdpSocket {
+    let socket = host.run(|| UdpSocket::bind(address).unwrap()).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    socket
+}
+
+fn receive(socket: &UdpSocket) -> Vec<u8> {
+    let mut buffer = [0; 2_048];
+    let length = socket.recv(&mut buffer).expect("something arrives");
+    buffer[..length].to_vec()
+}
+
+/// Receives until something other than RADIO_STATUS (message 109) comes.
+fn receive_frame(socket: &UdpSocket) -> Vec<u8> {
+    loop {
+        let frame = receive(socket);
+        if frame.get(7) != Some(&109) {
+            return frame;
+        }
+    }
+}
+
+#[test]
+fn everything_passes_both_ways_and_survives_the_loss_of_a_link() {
+    let name = "flight::everything_passes_both_ways_and_survives_the_loss_of_a_link";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(2);
+    let (station, drone) = (rig.start_station(STATION), rig.start_drone(&[0, 1], DRONE));
+    drone.wait_for_paths(2);
+    station.wait_for_paths(2);
+
+    let autopilot = socket(&rig.drone, "127.0.0.1:0");
+    autopilot.connect("127.0.0.1:14555").unwrap();
+    let ground = socket(&rig.station, "127.0.0.1:14550");
+    let companion = socket(&rig.drone, "127.0.0.1:0");
+    companion.connect("127.0.0.1:14800").unwrap();
+    let sticks = socket(&rig.station, "127.0.0.1:14801");
+    let (near, far) =
+        (socket(&rig.drone, "10.77.0.2:5600"), socket(&rig.station, "10.77.0.1:5600"));
+
+    let all_pass = |round: u8| {
+        autopilot.send(&heartbeat()).unwrap();
+        let mut buffer = [0; 256];
+        let (length, from) = ground.recv_from(&mut buffer).unwrap();
+        assert_eq!(&buffer[..length], heartbeat());
+        ground.send_to(&heartbeat(), from).unwrap();
+        assert_eq!(receive_frame(&autopilot), heartbeat());
+
+        companion.send(&[round; 40]).unwrap();
+        let (length, from) = sticks.recv_from(&mut buffer).unwrap();
+        assert_eq!(&buffer[..length], [round; 40]);
+        sticks.send_to(&[round; 30], from).unwrap();
+        assert_eq!(receive(&companion), [round; 30]);
+
+        near.send_to(&[round; 900], "10.77.0.1:5600").unwrap();
+        assert_eq!(receive(&far), [round; 900]);
+        far.send_to(&[round; 1_000], "10.77.0.2:5600").unwrap();
+        assert_eq!(receive(&near), [round; 1_000]);
+    };
+    all_pass(1);
+
+    rig.drone.run(|| link::remove("l0").unwrap()).unwrap();
+    all_pass(2);
+    let status = drone.wait_for_paths(1);
+    let control = status["peers"][0]["classes"].as_array().unwrap().iter().cloned();
+    let control = control.into_iter().find(|class| class["class"] == "control").unwrap();
+    assert_eq!((control["submitted"].as_u64(), control["delivered"].as_u64()), (Some(2), Some(2)));
+
+    rig.add_link(0);
+    drone.wait_for_paths(2);
+    all_pass(3);
+    drone.signal("TERM");
+    assert_eq!(drone.end().code(), Some(0));
+    station.wait_for("the drone's farewell", |status| status["peers"][0]["connected"] == false);
+}
+
+#[test]
+fn autopilot_on_a_serial_port_is_told_about_the_link() {
+    let name = "flight::autopilot_on_a_serial_port_is_told_about_the_link";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    let line = PseudoTerminal::open().unwrap();
+    let endpoint = format!(
+        "[[mavlink]]\nname = \"autopilot\"\nkind = \"serial\"\nbaud = 921600\ndevice = \"{}\"\n\
+         radio_status_hz = 10\n",
+        line.device().display()
+    );
+    let station = rig.start_station(
+        "[[mavlink]]\nname = \"gcs\"\nkind = \"udp-client\"\naddress = \"127.0.0.1:14550\"\n",
+    );
+    let drone = rig.start_drone(&[0], &endpoint);
+    drone.wait_for_paths(1);
+    station.wait_for_paths(1);
+    let ground = socket(&rig.station, "127.0.0.1:14550");
+    line.write(&heartbeat()).unwrap();
+    assert_eq!(receive(&ground), heartbeat());
+    let frame = line.read().unwrap();
+    assert_eq!((frame.len(), frame[0], frame[5], frame[6], frame[7]), (21, 0xFD, 51, 68, 109));
+    assert!(frame[16] > 90, "the queue is empty: {frame:?}");
+}
+
+#[test]
+fn spoofed_and_unrouted_packets_stay_out() {
+    let name = "flight::spoofed_and_unrouted_packets_stay_out";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    // The drone's file gives it an address that the station's does not allow it.
+    let tunnel = "[tunnel]\naddress = [\"10.77.0.2/24\", \"10.77.0.66/24\"]\n";
+    let station = rig.start_station("[tunnel]\naddress = \"10.77.0.1/24\"\n");
+    let drone = rig.start_drone(&[0], tunnel);
+    drone.wait_for_paths(1);
+    station.wait_for_paths(1);
+    let far = socket(&rig.station, "10.77.0.1:5600");
+    socket(&rig.drone, "10.77.0.66:5600").send_to(b"spoofed", "10.77.0.1:5600").unwrap();
+    socket(&rig.drone, "10.77.0.2:5600").send_to(b"honest", "10.77.0.1:5600").unwrap();
+    assert_eq!(receive(&far), b"honest");
+    assert_eq!(station.status()["tunnel"]["spoofed"], 1);
+    far.send_to(b"to nobody", "10.77.0.99:5600").unwrap();
+    station.wait_for("it is counted", |status| status["tunnel"]["unrouted"].as_u64() > Some(0));
+}

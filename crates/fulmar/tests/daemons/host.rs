@@ -1,0 +1,92 @@
+//! A daemon on its own host: it starts, follows its interfaces, and leaves nothing behind.
+
+use crate::rig::Rig;
+use sys::{interfaces, link, sandbox};
+
+const TUNNEL: &str = "[tunnel]\naddress = \"10.77.0.2/24\"\n";
+
+/// Whether the drone has an interface of this name.
+fn has_interface(rig: &Rig, name: &str) -> bool {
+    let list = rig.drone.run(|| interfaces::list().unwrap()).unwrap();
+    list.iter().any(|interface| interface.name == name)
+}
+
+fn tunnel_works() -> bool {
+    std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun").is_ok()
+}
+
+#[test]
+fn daemon_leaves_nothing_behind_however_it_ends() {
+    let name = "host::daemon_leaves_nothing_behind_however_it_ends";
+    if !sandbox::inside(name) {
+        return;
+    }
+    if !tunnel_works() {
+        return sandbox::skip(name, "/dev/net/tun cannot be opened");
+    }
+    let rig = Rig::new(1);
+    for signal in ["TERM", "INT"] {
+        let daemon = rig.start_drone(&[0], TUNNEL);
+        assert!(has_interface(&rig, "fulmar0"));
+        let socket = daemon.socket().to_owned();
+        assert!(socket.exists());
+        daemon.signal(signal);
+        assert_eq!(daemon.end().code(), Some(0));
+        assert!(!socket.exists() && !has_interface(&rig, "fulmar0"));
+    }
+    let daemon = rig.start_drone(&[0], TUNNEL);
+    let socket = daemon.socket().to_owned();
+    daemon.signal("KILL");
+    assert_eq!(daemon.end().code(), None);
+    assert!(socket.exists(), "a killed process cannot remove its socket");
+    assert!(!has_interface(&rig, "fulmar0"));
+    let daemon = rig.start_drone(&[0], TUNNEL);
+    assert_eq!(daemon.status()["role"], "drone");
+}
+
+#[test]
+fn missing_interface_is_an_absent_path_that_joins_and_leaves() {
+    let name = "host::missing_interface_is_an_absent_path_that_joins_and_leaves";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    let station = rig.start_station("");
+    let drone = rig.start_drone(&[0, 1], "");
+    drone.wait_for_paths(1);
+    let status = drone.status();
+    let path = &status["peers"][0]["paths"][1];
+    assert_eq!(path["state"], "absent", "{status:#}");
+    assert!(path["trouble"].as_str().unwrap().contains("no interface l1"), "{path:#}");
+
+    rig.add_link(1);
+    drone.wait_for_paths(2);
+    station.wait_for_paths(2);
+
+    rig.drone.run(|| link::remove("l1").unwrap()).unwrap();
+    let status = drone.wait_for_paths(1);
+    assert_eq!(status["peers"][0]["paths"][1]["state"], "absent");
+
+    rig.add_link(1);
+    drone.wait_for_paths(2);
+}
+
+#[test]
+fn second_daemon_of_a_file_is_refused() {
+    let name = "host::second_daemon_of_a_file_is_refused";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(0);
+    let daemon = rig.start_drone(&[0], "");
+    let file = daemon.socket().with_extension("toml");
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_fulmar"))
+        .arg("run")
+        .arg(file)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("another daemon answers there"), "{error}");
+    assert_eq!(daemon.status()["role"], "drone");
+}

@@ -1,0 +1,179 @@
+//! Two hosts in network namespaces, links between them, and daemons that run on them.
+//!
+//! Only for tests inside `sys::sandbox`: everything goes when their process does.
+
+use std::net::Ipv4Addr;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use sys::link::{self, VethEnd};
+use sys::netns::Namespace;
+use tempfile::TempDir;
+
+/// A drone, a station, and links named `l0`, `l1`, … that have the same name at both ends.
+pub(crate) struct Rig {
+    pub(crate) drone: Namespace,
+    pub(crate) station: Namespace,
+    pub(crate) directory: TempDir,
+}
+
+/// A daemon that runs; it is killed when it is dropped.
+pub(crate) struct Daemon {
+    child: Child,
+    socket: PathBuf,
+}
+
+impl Rig {
+    pub(crate) fn new(links: u8) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let rig = Self {
+            drone: Namespace::create().unwrap(),
+            station: Namespace::create().unwrap(),
+            directory,
+        };
+        for host in [&rig.drone, &rig.station] {
+            host.run(|| link::set_up("lo").unwrap()).unwrap();
+        }
+        for number in 0..links {
+            rig.add_link(number);
+        }
+        for end in ["drone", "station"] {
+            let key = rig.directory.path().join(format!("{end}.key"));
+            let made = fulmar().args(["keygen", "--out"]).arg(&key).output().unwrap();
+            assert!(made.status.success());
+            std::fs::write(key.with_extension("pub"), made.stdout).unwrap();
+        }
+        rig
+    }
+
+    /// Adds link `number`: 192.168.number.1 on the drone, .2 at the station.
+    pub(crate) fn add_link(&self, number: u8) {
+        let name = format!("l{number}");
+        let end =
+            |namespace, last| VethEnd { name: &name, mac: [2, 0, 0, 0, number, last], namespace };
+        link::create_veth(&end(&self.drone, 1), &end(&self.station, 2), 1_500).unwrap();
+        for (host, last) in [(&self.drone, 1), (&self.station, 2)] {
+            let address = Ipv4Addr::new(192, 168, number, last);
+            host.run(|| {
+                link::set_up(&name).unwrap();
+                link::add_address(&name, address, 24).unwrap();
+            })
+            .unwrap();
+        }
+    }
+
+    /// Starts the drone's daemon with a path over each of `links`, and `more` in its file.
+    pub(crate) fn start_drone(&self, links: &[u8], more: &str) -> Daemon {
+        let paths: String = links
+            .iter()
+            .map(|number| {
+                format!(
+                    "[[path]]\ninterface = \"l{number}\"\nremote = \"192.168.{number}.2:14700\"\n"
+                )
+            })
+            .collect();
+        let text = format!("{}{paths}{more}", self.head("drone", "station", "10.77.0.1/32"));
+        self.start("drone", &self.drone, &text)
+    }
+
+    /// Starts the station's daemon, with `more` in its file.
+    pub(crate) fn start_station(&self, more: &str) -> Daemon {
+        let head = self.head("station", "drone", "10.77.0.2/32");
+        let text = format!("{head}[[listen]]\naddress = \"0.0.0.0:14700\"\n{more}");
+        self.start("station", &self.station, &text)
+    }
+
+    /// Starts a daemon from a file's text, and waits until it says that it is ready.
+    pub(crate) fn start(&self, name: &str, host: &Namespace, text: &str) -> Daemon {
+        let directory = self.directory.path();
+        let file = directory.join(format!("{name}.toml"));
+        std::fs::write(&file, text).unwrap();
+        let manager = directory.join(format!("{name}.notify"));
+        let _ = std::fs::remove_file(&manager);
+        let listener = UnixDatagram::bind(&manager).unwrap();
+        listener.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let mut command = fulmar();
+        command.arg("run").arg(&file).env("NOTIFY_SOCKET", &manager);
+        host.place(&mut command);
+        let child = command.spawn().unwrap();
+        let daemon = Daemon { child, socket: directory.join(format!("{name}.sock")) };
+        let mut buffer = [0; 64];
+        let length = listener.recv(&mut buffer).expect("the daemon says that it is ready");
+        assert_eq!(&buffer[..length], b"READY=1");
+        daemon
+    }
+
+    fn head(&self, role: &str, peer: &str, allowed: &str) -> String {
+        let directory = self.directory.path();
+        let public = std::fs::read_to_string(directory.join(format!("{peer}.pub"))).unwrap();
+        format!(
+            "role = \"{role}\"\nprivate_key_file = \"{role}.key\"\n\
+             [status]\nsocket = \"{}/{role}.sock\"\n\
+             [[peer]]\nname = \"{peer}\"\npublic_key = \"{}\"\nallowed_addresses = \"{allowed}\"\n",
+            directory.display(),
+            public.trim(),
+        )
+    }
+}
+
+impl Daemon {
+    /// Asks for the report, as a script does.
+    pub(crate) fn status(&self) -> Value {
+        let output =
+            fulmar().args(["status", "--json", "--socket"]).arg(&self.socket).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// Waits until the report is as wanted.
+    pub(crate) fn wait_for(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            let status = self.status();
+            if wanted(&status) {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "waited in vain until {what}: {status:#}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until the session has `paths` active paths.
+    pub(crate) fn wait_for_paths(&self, paths: usize) -> Value {
+        self.wait_for(&format!("{paths} paths are active"), |status| {
+            let peer = &status["peers"][0];
+            let all = peer["paths"].as_array().unwrap();
+            let active = all.iter().filter(|path| path["state"] == "active").count();
+            peer["connected"] == true && active == paths
+        })
+    }
+
+    /// Sends a signal by its name.
+    pub(crate) fn signal(&self, name: &str) {
+        let status = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status();
+        assert!(status.unwrap().success());
+    }
+
+    /// Waits for the end.
+    pub(crate) fn end(mut self) -> ExitStatus {
+        self.child.wait().unwrap()
+    }
+
+    pub(crate) fn socket(&self) -> &Path {
+        &self.socket
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn fulmar() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_fulmar"))
+}
