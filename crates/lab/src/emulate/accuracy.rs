@@ -152,15 +152,11 @@ fn measure(args: &AccuracyArgs, privileges: Privileges) -> io::Result<Value> {
 
 fn flows(args: &AccuracyArgs, scenario: &Scenario) -> Vec<Flow> {
     let mut flows = Vec::new();
-    let ends = [scenario.interfaces(0), scenario.interfaces(1)];
-    for link in 0..args.links as usize {
+    for (one, other) in scenario.interfaces(0).iter().zip(&scenario.interfaces(1)) {
+        let ends = [one.address, other.address];
         for from in 0..=usize::from(args.both_ways) {
-            flows.push(Flow {
-                number: flows.len() as u32,
-                from,
-                source: ends[from][link].address,
-                destination: ends[1 - from][link].address,
-            });
+            let (number, source, destination) = (flows.len() as u32, ends[from], ends[1 - from]);
+            flows.push(Flow { number, from, source, destination });
         }
     }
     flows

@@ -108,7 +108,7 @@ impl Emulation {
         let (ring, sender) = network.emulator.run(|| {
             Ok::<_, io::Error>((PacketRing::open(frames, mtu)?, PacketSender::open()?))
         })??;
-        let log = options.log.as_deref().map(|path| VerdictLog::create(path));
+        let log = options.log.as_deref().map(VerdictLog::create);
         let desk = Arc::new(Desk::new()?);
         let origin = now();
         let parts = Parts {
