@@ -1,7 +1,12 @@
 //! A scheme on its copy of the links: what carries the streams, and the sockets at its ends.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::thread;
+
+use sys::clock::now;
+use units::Duration;
 
 use super::channel::{Inlet, Outlet, datagrams};
 use super::daemon::Daemons;
@@ -14,6 +19,9 @@ use crate::workload::Stream;
 const PORT: u16 = 5_600;
 /// First port of the applications that speak to a daemon's local endpoints.
 const APPLICATION_PORT: u16 = 5_700;
+
+/// How long a daemon may take to make its tunnel.
+const TUNNEL_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A channel's two halves at one side.
 pub(super) type Channel = (Outlet, Inlet);
@@ -109,9 +117,25 @@ fn open(
     for side in Side::BOTH {
         for stream in streams {
             let (local, remote) = addresses(side, *stream)?;
-            let channel = copy.enter(side, || datagrams(local, remote))?;
+            let channel = copy.enter(side, || open_patiently(local, remote))?;
             channels.insert((side, *stream), channel);
         }
     }
     Ok(channels)
+}
+
+/// Opens a datagram channel; a tunnel that a daemon is about to make is awaited.
+fn open_patiently(local: SocketAddr, remote: SocketAddr) -> io::Result<Channel> {
+    let started = now();
+    loop {
+        match datagrams(local, remote) {
+            Err(error)
+                if error.kind() == io::ErrorKind::AddrNotAvailable
+                    && now().since(started) < TUNNEL_PATIENCE =>
+            {
+                thread::sleep(Duration::from_millis(50));
+            }
+            result => return result,
+        }
+    }
 }

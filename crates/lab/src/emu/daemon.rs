@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use proto::StaticSecret;
+use tempfile::TempDir;
 
 use super::testbed::{Copy, Side};
 use crate::scheme::Scheme;
@@ -33,7 +34,8 @@ pub(super) fn tunnel_address(side: Side) -> Ipv4Addr {
 /// Two running daemons; dropping it ends them.
 pub(super) struct Daemons {
     children: [Child; 2],
-    directory: PathBuf,
+    /// Configurations, keys and logs; removed with it.
+    folder: TempDir,
 }
 
 impl Daemons {
@@ -43,14 +45,10 @@ impl Daemons {
     /// When the program `fulmar` cannot be found or started.
     pub(super) fn start(scheme: Scheme, copy: &Copy<'_>) -> Result<Self, String> {
         let program = program()?;
-        let directory = std::env::temp_dir().join(format!(
-            "fulmar-lab-{}-{}",
-            std::process::id(),
-            copy.host(Side::Drone)
-        ));
-        let describe = |error: io::Error| format!("prepare {}: {error}", directory.display());
-        // Keys lie in it: nobody else may look, and nothing that is there already is used.
-        make_private_directory(&directory).map_err(describe)?;
+        let describe = |error: io::Error| format!("prepare the daemons' files: {error}");
+        // Keys lie in it: it is the user's alone, and goes with the daemons.
+        let folder = tempfile::Builder::new().prefix("fulmar-lab-").tempdir().map_err(describe)?;
+        let directory = folder.path();
         let mut secrets = Vec::new();
         for _ in Side::BOTH {
             secrets.push(StaticSecret::generate(sys::entropy::seed().map_err(describe)?));
@@ -59,19 +57,19 @@ impl Daemons {
             return Err("two sides have two keys".to_owned());
         };
         let start = |side: Side, own: &StaticSecret, peer: &StaticSecret| {
-            let text = configuration(scheme, copy, side, own, peer, &directory)?;
-            spawn(&program, copy, side, &text, &directory)
+            let text = configuration(scheme, copy, side, own, peer, directory)?;
+            spawn(&program, copy, side, &text, directory)
         };
         let station_child = start(Side::Station, station, drone)?;
         let drone_child = start(Side::Drone, drone, station)?;
-        Ok(Self { children: [station_child, drone_child], directory })
+        Ok(Self { children: [station_child, drone_child], folder })
     }
 
     /// Says so when a daemon has ended, with the end of what it logged.
     pub(super) fn check(&mut self) -> Result<(), String> {
         for (side, child) in Side::BOTH.into_iter().zip(&mut self.children) {
             if let Ok(Some(status)) = child.try_wait() {
-                let path = log_path(&self.directory, side);
+                let path = log_path(self.folder.path(), side);
                 let log = fs::read_to_string(path).unwrap_or_default();
                 let lines: Vec<&str> = log.lines().collect();
                 let last = lines[lines.len().saturating_sub(8)..].join("\n");
@@ -97,10 +95,6 @@ impl Drop for Daemons {
             let _ = child.kill();
             let _ = child.wait();
         }
-        if std::env::var_os("FULMAR_LAB_KEEP").is_none() {
-            // What cannot be removed lies in the folder for temporary files.
-            let _ = fs::remove_dir_all(&self.directory);
-        }
     }
 }
 
@@ -117,11 +111,6 @@ fn program() -> Result<PathBuf, String> {
          `cargo build --release -p fulmar`"
             .to_owned()
     })
-}
-
-fn make_private_directory(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    fs::DirBuilder::new().mode(0o700).create(path)
 }
 
 fn spawn(
