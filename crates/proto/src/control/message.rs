@@ -147,7 +147,7 @@ impl Message {
     }
 
     /// Returns when the next round is due: a constant time after the present one, never backed off
-    /// [ConClone §3.3.3].
+    /// [specs/delivery.md §3] (rule 3).
     pub(super) fn next_round(&self, probe: Duration, any_usable: bool) -> Option<Instant> {
         let started = self.round_started.filter(|_| self.policy().reliable)?;
         let least = match (self.is_replicated(), any_usable) {

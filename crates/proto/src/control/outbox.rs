@@ -8,9 +8,15 @@
 //! ```text
 //! round r:   a copy on every path as each has room             [ConClone §3.3.2]
 //! round r+1: when every copy under way was declared lost, or
-//!            probe timeout after the first copy of round r     [ConClone §3.3.3]
+//!            probe timeout after the first copy of round r
 //! one usable path left: a second copy 5 ms after the first, within the round
 //! ```
+//!
+//! Deviations from the paper:
+//! 1. Sub-flows of MPTCP send a lost copy again after TCP's timeout, which doubles; rounds here
+//!    follow each other at a constant probe timeout.
+//! 2. The paper has one class of control; policies here differ in order, life and persistence.
+//! 3. The second copy on a lone path, and copies on paths that have fallen silent, are additions.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
