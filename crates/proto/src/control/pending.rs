@@ -14,9 +14,10 @@ use crate::ids::PathId;
 use crate::limits;
 use crate::select::{Class, Tier};
 
-/// How many entries at the front of a queue are looked at for one that fits: enough to fill a
-/// packet's last bytes, few enough to stay cheap when none does.
-const FIT_SCAN: usize = 8;
+/// How many entries at the front of a queue are looked at for one that fits: more than the messages
+/// of a second that are too large for the path, so that they do not block it for those that fit;
+/// few enough to cost microseconds when none does.
+const FIT_SCAN: usize = 256;
 
 /// An entry of a queue: rank, then session-wide number.
 pub(super) type Entry = (Class, u64);
