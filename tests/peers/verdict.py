@@ -1,9 +1,10 @@
 """Compares what the ground station saw with what the vehicle was told, and says PASSED or FAILED for each claim.
 
-    verdict.py NAME STATION_LOG VEHICLE_LOG
+    verdict.py NAME STATION_LOG VEHICLE_LOG [EMULATION_JSON]
 
 The claims hold whatever the link does: every step succeeds; each command is executed once and acknowledged once; no
-mission item and no command reaches the vehicle more often than the station sent it; no acknowledgement is a refusal.
+mission item and no command reaches the vehicle more often than the station sent it; no acknowledgement is a refusal. With
+the emulator's report there is one claim more: that the links did lose what they were to lose.
 """
 
 import collections
@@ -94,6 +95,22 @@ class Flight:
         return f"acknowledged in {step.get('acked_s', step['took_s']):.3f} s"
 
 
+# Share of packets that scenarios/lossy20.toml loses, and how far a flight of some thousand packets may be from it.
+LOSS, LOSS_TOLERANCE = 0.2, 0.05
+
+
+def links_lose_a_fifth(links):
+    """Checks every direction of every link that carried anything."""
+    shares = {}
+    for link in links:
+        if link["packets_in"] >= 100:
+            shares[f"{link['link']} {link['direction']}"] = link["dropped"]["loss"] / link["packets_in"]
+    assert shares, "no link carried a hundred packets"
+    for name, share in shares.items():
+        assert abs(share - LOSS) < LOSS_TOLERANCE, f"{name} lost {share:.1%}"
+    return ", ".join(f"{name} {share:.1%}" for name, share in shares.items())
+
+
 CLAIMS = [
     Flight.connects,
     Flight.reads_every_parameter,
@@ -105,20 +122,26 @@ CLAIMS = [
 ]
 
 
-def verdicts(seen):
+def verdicts(seen, links=None):
     """Gives for each claim its name, whether it holds, and the figures or the reason."""
-    for claim in CLAIMS:
+    claims = [(claim.__name__, claim, seen) for claim in CLAIMS]
+    if links is not None:
+        claims.append((links_lose_a_fifth.__name__, links_lose_a_fifth, links))
+    for name, claim, subject in claims:
         try:
-            yield claim.__name__, True, claim(seen)
+            yield name, True, claim(subject)
         except AssertionError as error:
-            yield claim.__name__, False, str(error)
+            yield name, False, str(error)
 
 
 def main():
-    if len(sys.argv) != 4:
+    if len(sys.argv) not in (4, 5):
         sys.exit(__doc__)
-    name, holds = sys.argv[1], True
-    for claim, passed, text in verdicts(Flight(*sys.argv[2:])):
+    name, holds, links = sys.argv[1], True, None
+    if len(sys.argv) == 5:
+        with open(sys.argv[4], encoding="utf-8") as report:
+            links = json.load(report)["links"]
+    for claim, passed, text in verdicts(Flight(*sys.argv[2:4]), links):
         print(f"{'PASSED' if passed else 'FAILED'}: {name}::{claim}: {text}", flush=True)
         holds = holds and passed
     sys.exit(0 if holds else 1)

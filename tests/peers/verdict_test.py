@@ -35,8 +35,8 @@ def good():
     return seen
 
 
-def failures(seen):
-    return [claim for claim, passed, _text in verdict.verdicts(seen) if not passed]
+def failures(seen, links=None):
+    return [claim for claim, passed, _text in verdict.verdicts(seen, links) if not passed]
 
 
 class VerdictTest(unittest.TestCase):
@@ -77,6 +77,14 @@ class VerdictTest(unittest.TestCase):
         seen.steps["land"] = {"step": "land", "took_s": 30.0, "error": "not acknowledged"}
         del seen.steps["disarm"]
         self.assertEqual(failures(seen), ["lands_once", "disarms_once"])
+
+    def test_links_that_lose_too_little_are_found(self):
+        link = {"link": "net1", "direction": "up", "packets_in": 1000, "dropped": {"loss": 205}}
+        self.assertEqual(failures(good(), [link]), [])
+        link["dropped"]["loss"] = 10
+        self.assertEqual(failures(good(), [link]), ["links_lose_a_fifth"])
+        link["packets_in"] = 10
+        self.assertEqual(failures(good(), [link]), ["links_lose_a_fifth"])
 
 
 if __name__ == "__main__":
