@@ -125,6 +125,7 @@ fn stolen_total(text: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sandbox::skip;
 
     #[test]
     fn accounts_are_read_as_the_kernel_writes_them() {
@@ -138,8 +139,7 @@ mod tests {
     #[test]
     fn a_thread_that_works_has_run() {
         let Some(before) = ThreadAccount::read() else {
-            println!("SKIPPED: a_thread_that_works_has_run: this kernel keeps no schedstat");
-            return;
+            return skip("a_thread_that_works_has_run", "this kernel keeps no schedstat");
         };
         let sum: u64 = (0..20_000_000_u64).fold(0, |sum, x| std::hint::black_box(sum ^ x));
         std::hint::black_box(sum);
