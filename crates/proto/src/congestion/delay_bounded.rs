@@ -1,79 +1,309 @@
 //! The default controller: tolerates random loss and bounds the queue that it builds itself.
 //!
 //! ```text
-//! q       = least rtt of the last half srtt − min_rtt          (the standing queue, as in Copa)
-//! T(x)    = 20 ms − 3 ms · log2(x / 5 Mbit/s), within 10…30 ms  (x = cwnd / srtt)
-//! cwnd    ← cwnd + κ · acked · (T(x) − q) / rtt                 (FAST's law; per round trip)
-//! start:    cwnd ← cwnd + acked / 2 until q > 8 ms or the delivery rate stops growing
-//! floor:    cwnd ≥ bandwidth · min_rtt                          (bandwidth: largest of 10 rounds)
+//! queue   = standing rtt − base rtt                                        (`standing_queue.rs`)
+//! x       = cwnd / srtt
+//! T(x)    = s · clamp(20 ms − 3 ms · log2(x / 5 Mbit/s), 10 ms, 30 ms)
+//! steady:   cwnd ← cwnd + κ · acked · (T − queue) / rtt,  κ = 1/2          at most ± a quarter
+//! start:    cwnd ← cwnd + acked / 2  until queue > 8 ms, loss is in excess, or the rate stays
+//! fast:     with queue < T/4 for a round trip, growth doubles per round trip up to
+//!           min(1/4, 40 ms / rtt) per round trip
+//! floor:    cwnd ≥ bandwidth · base          (bandwidth: largest delivery rate of 10 round trips)
+//! dry:      when the empty path was not seen for 5 s, for one round trip
+//!           cwnd ← bandwidth · max(base − 3 queue, 0.4 base)
+//! excess loss or a CE mark, once per round trip: s ← 0.7 s, cwnd ← 0.85 cwnd; else s recovers
 //! ```
-//! Under revision.
-
-use std::collections::VecDeque;
+//! The law is FAST's [Wei et al. 2006, eq. 4] with its number of queued packets α written as a
+//! delay, as LEDBAT's target is [RFC 6817]. Every flow at a bottleneck sees the same queue, and T
+//! falls with the rate, so flows settle where their rates are equal; the logarithm makes the time
+//! that takes the same at all rates. Letting the queue run dry shows the base to late comers, and
+//! flows that see it at the same moment run dry together from then on [BBR, Cardwell et al. 2016].
+//!
+//! Random loss changes nothing: lost bytes leave the flight and are replaced. Loss beyond what the
+//! path always has (`loss_guard.rs`) shows a bottleneck whose buffer is shorter than T: T shrinks.
+//!
+//! *Deviations from FAST*: 1. per acknowledgement, not every other round trip; 2. T depends on the
+//! rate; 3. start-up by half per round trip, so that the overshoot stays below half a round trip;
+//! 4. floor, dry periods, loss guard.
 
 use units::{Duration, Instant, Rate};
 
+use super::loss_guard::LossGuard;
+use super::max_filter::MaxFilter;
+use super::standing_queue::StandingQueue;
 use super::{Acked, Controller, LinkView, Lost, initial_window, window_rate};
 
-/// Standing queue that the controller aims at.
-const TARGET: Duration = Duration::from_millis(20);
-/// Queue at which start-up ends.
+/// Standing queue that a flow of [`TARGET_RATE_BPS`] aims at, seconds.
+const TARGET: f64 = 0.020;
+/// Its rate.
+const TARGET_RATE_BPS: f64 = 5e6;
+/// What doubling the rate takes off the target, seconds: makes rates equal.
+const TARGET_SLOPE: f64 = 0.003;
+/// Bounds of the target, seconds.
+const TARGET_RANGE: (f64, f64) = (0.010, 0.030);
+/// κ: the share of the error that a round trip corrects.
+const STEP: f64 = 0.5;
+/// The most that a round trip changes the window by, outside start-up.
+const MOST_CHANGE: f64 = 0.25;
+/// Queue that fast growth may overshoot by, seconds.
+const FAST_OVERSHOOT: f64 = 0.040;
+/// Growth per round trip in start-up.
+const START_GROWTH: f64 = 0.5;
+/// Queue that ends start-up.
 const START_QUEUE: Duration = Duration::from_millis(8);
+/// Start-up ends when the delivery rate has not grown by a fifth for three round trips.
+const START_STALLED: u32 = 3;
+/// The empty path is looked for when it was not seen for this long.
+const DRY_EVERY: Duration = Duration::from_secs(5);
+/// What leaves the flight then, in queues: more than our own, for another flow's sake.
+const DRY_QUEUES: f64 = 3.0;
+/// The least that stays, as a share of what the empty path holds.
+const DRY_SHARE: f64 = 0.4;
+/// What an excess of loss leaves of the target …
+const EXCESS_TARGET: f64 = 0.7;
+/// … and of the window.
+const EXCESS_WINDOW: f64 = 0.85;
+/// The least that excesses leave of the target.
+const LEAST_SCALE: f64 = 0.25;
+/// How the target recovers, per block of packets without excess.
+const SCALE_RECOVERY: f64 = 1.1;
+/// Beyond this loss nothing grows fast [the care that a shared network is owed].
+const CAREFUL_LOSS: f64 = 0.2;
+/// The least window, datagrams: acknowledgements keep coming.
+const LEAST_DATAGRAMS: f64 = 4.0;
+/// Round trips for which the largest delivery rate is remembered.
+const BANDWIDTH_ROUNDS: u64 = 10;
+/// At the floor with a queue for this many round trips: the base is wrong.
+const SQUEEZED_ROUNDS: u32 = 8;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Phase {
+    Start {
+        best: Rate,
+        stalled: u32,
+    },
+    Steady,
+    /// Running dry until the given time.
+    Dry {
+        until: Instant,
+        window: f64,
+    },
+}
 
 /// Bounds its own queue to about 20 ms.
 #[derive(Clone, Debug)]
 pub(super) struct DelayBounded {
-    cwnd: u64,
-    starting: bool,
-    samples: VecDeque<(Instant, Duration)>,
+    cwnd: f64,
+    phase: Phase,
+    queue: StandingQueue,
+    loss: LossGuard,
+    bandwidth: MaxFilter,
+    /// Round trips, counted in deliveries: the count that ends this one, and how many there were.
+    round_end: u64,
+    rounds: u64,
+    /// s: what excess loss has left of the target.
+    scale: f64,
+    /// Growth per round trip while the queue is empty; 0 outside fast growth.
+    fast: f64,
+    squeezed: u32,
+    cut_at: Option<Instant>,
+    excess: bool,
 }
 
 impl DelayBounded {
     pub(super) fn new(mtu: u64) -> Self {
-        Self { cwnd: initial_window(mtu), starting: true, samples: VecDeque::new() }
+        Self {
+            cwnd: initial_window(mtu) as f64,
+            phase: Phase::Start { best: Rate::ZERO, stalled: 0 },
+            queue: StandingQueue::new(),
+            loss: LossGuard::new(),
+            bandwidth: MaxFilter::new(BANDWIDTH_ROUNDS),
+            round_end: 0,
+            rounds: 0,
+            scale: 1.0,
+            fast: 0.0,
+            squeezed: 0,
+            cut_at: None,
+            excess: false,
+        }
     }
 
-    fn queue(&mut self, view: &LinkView, rtt: Duration) -> Duration {
-        let since = view.now - view.srtt / 2;
-        self.samples.push_back((view.now, rtt));
-        while self.samples.front().is_some_and(|&(at, _)| at < since) {
-            self.samples.pop_front();
+    /// T, seconds.
+    fn target(&self, srtt: Duration) -> f64 {
+        let rate_bps = self.cwnd * 8.0 / srtt.as_secs_f64().max(1e-4);
+        let target = TARGET - TARGET_SLOPE * (rate_bps / TARGET_RATE_BPS).log2();
+        self.scale * target.clamp(TARGET_RANGE.0, TARGET_RANGE.1)
+    }
+
+    /// Bytes that the empty path holds.
+    fn path_holds(&self) -> f64 {
+        self.bandwidth.max().as_bps() as f64 / 8.0 * self.queue.base().as_secs_f64()
+    }
+
+    fn start(&mut self, view: &LinkView, acked: &Acked) {
+        if acked.window_limited {
+            self.cwnd += START_GROWTH * acked.bytes as f64;
         }
-        let standing = self.samples.iter().map(|&(_, rtt)| rtt).min().unwrap_or(rtt);
-        standing.saturating_sub(view.min_rtt)
+        if self.queue.queue_soon() > START_QUEUE || self.excess {
+            self.end_start(view);
+        }
+    }
+
+    fn end_start(&mut self, view: &LinkView) {
+        self.phase = Phase::Steady;
+        let bandwidth = self.bandwidth.max().as_bps() as f64 / 8.0;
+        let holds = bandwidth * (self.queue.base().as_secs_f64() + self.target(view.srtt) / 2.0);
+        self.cwnd = holds.clamp(self.cwnd / 2.0, self.cwnd);
+    }
+
+    fn steady(&mut self, view: &LinkView, acked: &Acked) {
+        let queue = self.queue.queue(view.now, view.srtt).as_secs_f64();
+        let target = self.target(view.srtt);
+        let rtt = view.srtt.as_secs_f64();
+        let correction = (STEP * (target - queue) / rtt).clamp(-MOST_CHANGE, MOST_CHANGE);
+        let gain = if queue < target { correction.max(self.fast) } else { correction };
+        if gain < 0.0 || acked.window_limited {
+            self.cwnd += gain * acked.bytes as f64;
+        }
+        if gain < 0.0 && self.cut_at.is_none_or(|at| view.now.since(at) > view.srtt) {
+            self.cwnd = self.cwnd.max(self.path_holds());
+        }
+    }
+
+    fn on_round(&mut self, view: &LinkView, acked: &Acked) {
+        self.rounds += 1;
+        let bandwidth = self.bandwidth.max();
+        if let Phase::Start { best, stalled } = &mut self.phase {
+            if bandwidth.as_bps() * 5 > best.as_bps() * 6 {
+                (*best, *stalled) = (bandwidth, 0);
+            } else if acked.window_limited {
+                *stalled += 1;
+            }
+            if *stalled >= START_STALLED {
+                self.end_start(view);
+            }
+            return;
+        }
+        if self.phase != Phase::Steady {
+            return;
+        }
+        let queue = self.queue.queue(view.now, view.srtt).as_secs_f64();
+        let target = self.target(view.srtt);
+        self.grow_fast(view, queue < target / 4.0 && acked.window_limited);
+        self.unsqueeze(view, queue > target);
+        if view.now.since(self.queue.base_seen_at()) > DRY_EVERY && acked.window_limited {
+            self.run_dry(view);
+        }
+    }
+
+    fn grow_fast(&mut self, view: &LinkView, empty: bool) {
+        let careful = self.scale < 0.5 || self.loss.last() > CAREFUL_LOSS;
+        if !empty || careful {
+            self.fast = 0.0;
+            return;
+        }
+        let rtt = view.srtt.as_secs_f64();
+        let first = (STEP * self.target(view.srtt) / rtt).min(MOST_CHANGE);
+        self.fast = (self.fast * 2.0).max(first).min((FAST_OVERSHOOT / rtt).min(MOST_CHANGE));
+    }
+
+    /// Takes the standing round-trip time as the base where a window that the path can hold
+    /// without a queue does not end the queue.
+    fn unsqueeze(&mut self, view: &LinkView, queued: bool) {
+        let squeezed = queued && self.cwnd <= self.path_holds() * 1.05;
+        self.squeezed = if squeezed { self.squeezed + 1 } else { 0 };
+        if self.squeezed >= SQUEEZED_ROUNDS {
+            self.squeezed = 0;
+            let standing = self.queue.standing_since(view.now - view.srtt * 2);
+            self.queue.rebase(view.now, standing);
+        }
+    }
+
+    fn run_dry(&mut self, view: &LinkView) {
+        let queue = self.queue.queue(view.now, view.srtt);
+        let base = self.queue.base();
+        let until = view.now + queue + base + Duration::from_millis(10);
+        let left = 1.0 - DRY_QUEUES * queue.as_secs_f64() / base.as_secs_f64().max(1e-6);
+        let window =
+            (left.max(DRY_SHARE) * self.path_holds()).max(LEAST_DATAGRAMS * view.mtu as f64);
+        self.phase = Phase::Dry { until, window };
+    }
+
+    fn on_excess(&mut self, view: &LinkView) {
+        if self.cut_at.is_some_and(|at| view.now.since(at) < view.srtt) {
+            return;
+        }
+        self.cut_at = Some(view.now);
+        self.scale = (self.scale * EXCESS_TARGET).max(LEAST_SCALE);
+        self.cwnd *= EXCESS_WINDOW;
+        self.fast = 0.0;
     }
 }
 
 impl Controller for DelayBounded {
     fn on_ack(&mut self, view: &LinkView, acked: &Acked) {
-        let Some(rtt) = acked.rtt else { return };
-        let queue = self.queue(view, rtt);
-        if self.starting && queue > START_QUEUE {
-            self.starting = false;
+        if let Some(rtt) = acked.rtt {
+            self.queue.on_sample(view.now, rtt);
         }
-        let gain = if self.starting {
-            0.5
-        } else {
-            0.5 * (TARGET.as_secs_f64() - queue.as_secs_f64()) / rtt.as_secs_f64()
-        };
-        if gain < 0.0 || acked.window_limited {
-            let grown = self.cwnd as f64 + gain * acked.bytes as f64;
-            self.cwnd = (grown as u64).max(4 * view.mtu);
+        let packets = acked.bytes as f64 / view.mtu as f64;
+        match self.loss.on_delivered(view.now, packets, view.srtt) {
+            Some(true) => {
+                self.excess = true;
+                self.on_excess(view);
+            }
+            Some(false) => {
+                self.excess = false;
+                self.scale = (self.scale * SCALE_RECOVERY).min(1.0);
+            }
+            None => {}
+        }
+        if let Some(sample) = acked.rate {
+            if sample.rate > self.bandwidth.max() || !sample.app_limited {
+                self.bandwidth.on_sample(self.rounds, sample.rate);
+            }
+            if sample.prior_delivered >= self.round_end {
+                self.round_end = sample.delivered;
+                self.on_round(view, acked);
+            }
+        }
+        match self.phase {
+            Phase::Start { .. } => self.start(view, acked),
+            Phase::Steady => self.steady(view, acked),
+            Phase::Dry { until, .. } if view.now >= until => {
+                self.queue.looked_for_base(view.now);
+                self.phase = Phase::Steady;
+            }
+            Phase::Dry { .. } => {}
+        }
+        self.cwnd = self.cwnd.max(LEAST_DATAGRAMS * view.mtu as f64);
+    }
+
+    fn on_loss(&mut self, view: &LinkView, lost: &Lost) {
+        self.loss.on_lost(lost.bytes as f64 / view.mtu as f64);
+        if lost.ecn_ce {
+            self.on_excess(view);
         }
     }
 
-    fn on_loss(&mut self, _view: &LinkView, _lost: &Lost) {}
-
-    fn on_revival(&mut self, _view: &LinkView) {
-        self.samples.clear();
+    fn on_revival(&mut self, view: &LinkView) {
+        self.queue.on_silence(view.now);
+        self.loss.on_silence(view.now);
+        self.fast = 0.0;
+        self.squeezed = 0;
+        if matches!(self.phase, Phase::Dry { .. }) {
+            self.phase = Phase::Steady;
+        }
     }
 
     fn cwnd(&self) -> u64 {
-        self.cwnd
+        match self.phase {
+            Phase::Dry { window, .. } => self.cwnd.min(window) as u64,
+            _ => self.cwnd as u64,
+        }
     }
 
     fn pacing_rate(&self, view: &LinkView) -> Option<Rate> {
-        let gain = if self.starting { 1.5 } else { 1.25 };
-        Some(window_rate(self.cwnd, view.srtt, gain))
+        let gain = if matches!(self.phase, Phase::Start { .. }) { 1.5 } else { 1.25 };
+        Some(window_rate(self.cwnd(), view.srtt, gain))
     }
 }

@@ -7,8 +7,13 @@
 
 mod cubic;
 mod delay_bounded;
+mod loss_guard;
+mod max_filter;
 mod none;
 mod reno;
+mod standing_queue;
+#[cfg(test)]
+mod tables;
 
 use core::fmt::Debug;
 

@@ -6,7 +6,8 @@
 //! k        = least k with pᵏ ≤ 10⁻⁷, within 3…12
 //! overdue  : the oldest packet sent since the last one acknowledged is older than T
 //!            → the path is doubtful, a probe leaves every srtt/4 (2.5…20 ms)
-//! suspected: it is older than T + 25 ms, and k packets since then had time for an answer
+//! suspected: it is older than T + 25 ms, and k answers since then are missing that had time to
+//!            come; packets of bulk that one acknowledgement would cover are one answer
 //! revived  : a packet sent at most 2 T ago is acknowledged; or, where the path has become slower
 //!            than that, acknowledgements keep coming for 200 ms without getting any younger
 //! ```
@@ -18,7 +19,7 @@
 
 use units::{Duration, Instant};
 
-use crate::recovery::SentPacket;
+use crate::recovery::{PACKETS_PER_ACK, SentPacket};
 
 /// Chance, per packet, of suspecting a path that only loses packets at random.
 const FALSE_ALARM: f64 = 1e-7;
@@ -105,13 +106,39 @@ pub(super) fn judge<'a>(
     if now < overdue_at {
         return Verdict::Healthy { look_at: Some(overdue_at) };
     }
-    let limit = view.unanswered_limit();
-    let Some(last) = unanswered.nth(limit - 2) else { return Verdict::Doubtful { look_at: None } };
+    let Some(last) = missing_answer(view, oldest, unanswered) else {
+        return Verdict::Doubtful { look_at: None };
+    };
     let silent_at = (overdue_at + SILENCE).max(last.sent_at + view.answerable_after(last.bulk));
     if now < silent_at {
         return Verdict::Doubtful { look_at: Some(silent_at) };
     }
     Verdict::Silent
+}
+
+/// Returns the packet whose answer, if it is missing, is the last that chance does not explain.
+fn missing_answer<'a>(
+    view: &HealthView,
+    oldest: &'a SentPacket,
+    rest: impl Iterator<Item = &'a SentPacket>,
+) -> Option<&'a SentPacket> {
+    let mut missing = view.unanswered_limit() - 1;
+    let (mut covered_since, mut covered) = (oldest.sent_at, 1);
+    for packet in rest {
+        if packet.bulk {
+            covered += 1;
+            let held = packet.sent_at.since(covered_since) < view.ack_delay;
+            if held && covered < PACKETS_PER_ACK {
+                continue;
+            }
+            (covered_since, covered) = (packet.sent_at, 0);
+        }
+        missing -= 1;
+        if missing == 0 {
+            return Some(packet);
+        }
+    }
+    None
 }
 
 /// Says what an acknowledgement means to a suspected path.

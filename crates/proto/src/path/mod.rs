@@ -12,6 +12,8 @@ mod health;
 mod mtu;
 mod pacer;
 mod snapshot;
+#[cfg(test)]
+pub(crate) mod testbed;
 
 use units::{Duration, Instant, Rate};
 
@@ -651,6 +653,12 @@ impl Path {
             counters: self.counters,
             last_received_at: self.last_received_at,
         }
+    }
+
+    /// Shows the inner state of the controller, for traces of tests.
+    #[cfg(test)]
+    pub(crate) fn congestion_state(&self) -> String {
+        format!("{:?}", self.congestion)
     }
 
     fn link_view(&self, now: Instant) -> LinkView {

@@ -10,7 +10,7 @@ mod loss_estimator;
 mod rtt;
 mod sent_packets;
 
-pub(crate) use ack_tracker::{AckToSend, AckTracker, Arrival, MAX_ACK_DELAY};
+pub(crate) use ack_tracker::{AckToSend, AckTracker, Arrival, MAX_ACK_DELAY, PACKETS_PER_ACK};
 pub(crate) use clock_offset::{Age, ClockOffset, ClockSample};
 pub(crate) use delivery_rate::{DeliveryRate, DeliveryState, RateSample};
 pub(crate) use loss_estimator::LossEstimator;

@@ -1,0 +1,52 @@
+//! The largest rate of the last so many round trips.
+
+use std::collections::VecDeque;
+
+use units::Rate;
+
+/// Remembers the largest rate of a number of round trips.
+#[derive(Clone, Debug)]
+pub(super) struct MaxFilter {
+    rounds: u64,
+    /// Falling rates at rising rounds: the first is the largest.
+    samples: VecDeque<(u64, Rate)>,
+}
+
+impl MaxFilter {
+    pub(super) fn new(rounds: u64) -> Self {
+        Self { rounds, samples: VecDeque::new() }
+    }
+
+    pub(super) fn on_sample(&mut self, round: u64, rate: Rate) {
+        while self.samples.back().is_some_and(|&(_, last)| last <= rate) {
+            self.samples.pop_back();
+        }
+        // One entry per round is enough: a smaller one of the same round never becomes the largest.
+        if self.samples.back().is_none_or(|&(last, _)| last != round) {
+            self.samples.push_back((round, rate));
+        }
+        while self.samples.front().is_some_and(|&(first, _)| first + self.rounds < round) {
+            self.samples.pop_front();
+        }
+    }
+
+    pub(super) fn max(&self) -> Rate {
+        self.samples.front().map_or(Rate::ZERO, |&(_, rate)| rate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_rate_lasts_its_rounds_and_no_longer() {
+        let mut filter = MaxFilter::new(10);
+        assert_eq!(filter.max(), Rate::ZERO);
+        filter.on_sample(0, Rate::from_bps(9));
+        (1..=10).for_each(|round| filter.on_sample(round, Rate::from_bps(5)));
+        assert_eq!(filter.max(), Rate::from_bps(9));
+        filter.on_sample(11, Rate::from_bps(4));
+        assert_eq!(filter.max(), Rate::from_bps(5));
+    }
+}
