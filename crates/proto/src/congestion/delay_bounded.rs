@@ -3,7 +3,7 @@
 //! ```text
 //! queue   = standing rtt − base rtt                                        (`standing_queue.rs`)
 //! x       = cwnd / srtt
-//! T(x)    = s · clamp(20 ms − 3 ms · log2(x / 5 Mbit/s), 10 ms, 30 ms)
+//! T(x)    = s · (clamp(20 ms − 3 ms · log2(x / 5 Mbit/s), 10 ms, 30 ms) + 2 noise)
 //! steady:   cwnd ← cwnd + κ · acked · (T − queue) / rtt,  κ = 1/2          at most ± a quarter
 //! start:    cwnd ← cwnd + acked / 2  until queue > 8 ms, loss is in excess, or the rate stays
 //! fast:     with queue < T/4 for a round trip, growth doubles per round trip up to
@@ -41,12 +41,16 @@ const TARGET_RATE_BPS: f64 = 5e6;
 const TARGET_SLOPE: f64 = 0.003;
 /// Bounds of the target, seconds.
 const TARGET_RANGE: (f64, f64) = (0.010, 0.030);
+/// What the noise of the standing round-trip time adds to the target …
+const NOISE: f64 = 2.0;
+/// … at most, seconds.
+const MOST_NOISE: f64 = 0.030;
 /// κ: the share of the error that a round trip corrects.
 const STEP: f64 = 0.5;
 /// The most that a round trip changes the window by, outside start-up.
 const MOST_CHANGE: f64 = 0.25;
 /// Queue that fast growth may overshoot by, seconds.
-const FAST_OVERSHOOT: f64 = 0.040;
+const FAST_OVERSHOOT: f64 = 0.015;
 /// Growth per round trip in start-up.
 const START_GROWTH: f64 = 0.5;
 /// Queue that ends start-up.
@@ -54,27 +58,36 @@ const START_QUEUE: Duration = Duration::from_millis(8);
 /// Start-up ends when the delivery rate has not grown by a fifth for three round trips.
 const START_STALLED: u32 = 3;
 /// The empty path is looked for when it was not seen for this long.
-const DRY_EVERY: Duration = Duration::from_secs(5);
+const DRY_EVERY: Duration = Duration::from_millis(7_500);
 /// What leaves the flight then, in queues: more than our own, for another flow's sake.
 const DRY_QUEUES: f64 = 3.0;
 /// The least that stays, as a share of what the empty path holds.
-const DRY_SHARE: f64 = 0.4;
+const DRY_SHARE: f64 = 0.25;
 /// What an excess of loss leaves of the target …
 const EXCESS_TARGET: f64 = 0.7;
 /// … and of the window.
 const EXCESS_WINDOW: f64 = 0.85;
 /// The least that excesses leave of the target.
-const LEAST_SCALE: f64 = 0.25;
-/// How the target recovers, per block of packets without excess.
-const SCALE_RECOVERY: f64 = 1.1;
+const LEAST_SCALE: f64 = 0.1;
+/// How the target recovers, per second without excess.
+const SCALE_RECOVERY: f64 = 0.05;
+/// Loss beyond this is not made up for by sending more.
+const MOST_USUAL_LOSS: f64 = 0.5;
 /// Beyond this loss nothing grows fast [the care that a shared network is owed].
 const CAREFUL_LOSS: f64 = 0.2;
 /// The least window, datagrams: acknowledgements keep coming.
 const LEAST_DATAGRAMS: f64 = 4.0;
+/// The least window, as a share of what the empty path holds: less than all of it, because the
+/// largest delivery rates of several flows add up to more than the link's.
+const FLOOR: f64 = 0.75;
 /// Round trips for which the largest delivery rate is remembered.
 const BANDWIDTH_ROUNDS: u64 = 10;
-/// At the floor with a queue for this many round trips: the base is wrong.
-const SQUEEZED_ROUNDS: u32 = 8;
+/// At the floor with a queue for this many round trips: somebody has a wrong base.
+const SQUEEZED_ROUNDS: u32 = 6;
+/// The path runs dry for that at most this often.
+const DRY_AGAIN: Duration = Duration::from_secs(1);
+/// Times that this is in vain before the base is given up.
+const VAIN: u32 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
@@ -106,7 +119,13 @@ pub(super) struct DelayBounded {
     /// Growth per round trip while the queue is empty; 0 outside fast growth.
     fast: f64,
     squeezed: u32,
+    /// Times that running dry did not end the squeeze.
+    vain: u32,
+    dried_at: Instant,
+    /// The queue at the end of the last round trip, seconds.
+    last_queue: f64,
     cut_at: Option<Instant>,
+    judged_at: Instant,
     excess: bool,
 }
 
@@ -123,7 +142,11 @@ impl DelayBounded {
             scale: 1.0,
             fast: 0.0,
             squeezed: 0,
+            vain: 0,
+            dried_at: Instant::ZERO,
+            last_queue: 0.0,
             cut_at: None,
+            judged_at: Instant::ZERO,
             excess: false,
         }
     }
@@ -132,7 +155,13 @@ impl DelayBounded {
     fn target(&self, srtt: Duration) -> f64 {
         let rate_bps = self.cwnd * 8.0 / srtt.as_secs_f64().max(1e-4);
         let target = TARGET - TARGET_SLOPE * (rate_bps / TARGET_RATE_BPS).log2();
-        self.scale * target.clamp(TARGET_RANGE.0, TARGET_RANGE.1)
+        let noise = (NOISE * self.queue.noise().as_secs_f64()).min(MOST_NOISE);
+        self.scale * (target.clamp(TARGET_RANGE.0, TARGET_RANGE.1) + noise)
+    }
+
+    /// Bytes per second that sending makes sense at: what arrives, and what the path always loses.
+    fn useful_rate(&self) -> f64 {
+        self.bandwidth.max().as_bps() as f64 / 8.0 / (1.0 - self.loss.usual().min(MOST_USUAL_LOSS))
     }
 
     /// Bytes that the empty path holds.
@@ -144,7 +173,7 @@ impl DelayBounded {
         if acked.window_limited {
             self.cwnd += START_GROWTH * acked.bytes as f64;
         }
-        if self.queue.queue_soon() > START_QUEUE || self.excess {
+        if self.queue.queue_soon() > START_QUEUE || self.excess || self.loss.is_heavy() {
             self.end_start(view);
         }
     }
@@ -161,12 +190,16 @@ impl DelayBounded {
         let target = self.target(view.srtt);
         let rtt = view.srtt.as_secs_f64();
         let correction = (STEP * (target - queue) / rtt).clamp(-MOST_CHANGE, MOST_CHANGE);
-        let gain = if queue < target { correction.max(self.fast) } else { correction };
-        if gain < 0.0 || acked.window_limited {
+        let one_datagram = (view.mtu as f64 / self.cwnd).min(MOST_CHANGE);
+        let least =
+            if queue < target { self.fast.max(one_datagram * self.scale) } else { correction };
+        let gain = correction.max(least);
+        let most = self.useful_rate() * (self.queue.base().as_secs_f64() + queue + 2.0 * target);
+        if gain < 0.0 || (acked.window_limited && self.cwnd < most) {
             self.cwnd += gain * acked.bytes as f64;
         }
         if gain < 0.0 && self.cut_at.is_none_or(|at| view.now.since(at) > view.srtt) {
-            self.cwnd = self.cwnd.max(self.path_holds());
+            self.cwnd = self.cwnd.max(FLOOR * self.path_holds());
         }
     }
 
@@ -189,9 +222,12 @@ impl DelayBounded {
         }
         let queue = self.queue.queue(view.now, view.srtt).as_secs_f64();
         let target = self.target(view.srtt);
-        self.grow_fast(view, queue < target / 4.0 && acked.window_limited);
+        self.grow_fast(view, queue < target / 3.0 && acked.window_limited);
         self.unsqueeze(view, queue > target);
-        if view.now.since(self.queue.base_seen_at()) > DRY_EVERY && acked.window_limited {
+        let unseen = view.now.since(self.queue.base_seen_at());
+        let falling = queue > 0.002 && queue < self.last_queue / 2.0 && unseen > DRY_EVERY / 2;
+        self.last_queue = queue;
+        if self.phase == Phase::Steady && acked.window_limited && (unseen > DRY_EVERY || falling) {
             self.run_dry(view);
         }
     }
@@ -207,22 +243,32 @@ impl DelayBounded {
         self.fast = (self.fast * 2.0).max(first).min((FAST_OVERSHOOT / rtt).min(MOST_CHANGE));
     }
 
-    /// Takes the standing round-trip time as the base where a window that the path can hold
-    /// without a queue does not end the queue.
+    /// At the floor and still a queue: others keep it, or the base is wrong. Running dry shows the
+    /// base to all of us; where that does not help time and again, this is how it is now.
     fn unsqueeze(&mut self, view: &LinkView, queued: bool) {
-        let squeezed = queued && self.cwnd <= self.path_holds() * 1.05;
+        let squeezed = queued && self.cwnd <= FLOOR * self.path_holds() * 1.05;
         self.squeezed = if squeezed { self.squeezed + 1 } else { 0 };
-        if self.squeezed >= SQUEEZED_ROUNDS {
-            self.squeezed = 0;
-            let standing = self.queue.standing_since(view.now - view.srtt * 2);
-            self.queue.rebase(view.now, standing);
+        if !queued {
+            self.vain = 0;
         }
+        if self.squeezed < SQUEEZED_ROUNDS || view.now.since(self.dried_at) < DRY_AGAIN {
+            return;
+        }
+        self.squeezed = 0;
+        self.vain += 1;
+        if self.vain > VAIN {
+            self.vain = 0;
+            let least = self.queue.standing_since(self.dried_at);
+            self.queue.rebase(view.now, least);
+        }
+        self.run_dry(view);
     }
 
     fn run_dry(&mut self, view: &LinkView) {
+        self.dried_at = view.now;
         let queue = self.queue.queue(view.now, view.srtt);
         let base = self.queue.base();
-        let until = view.now + queue + base + Duration::from_millis(10);
+        let until = view.now + (queue + base) * 2 + Duration::from_millis(10);
         let left = 1.0 - DRY_QUEUES * queue.as_secs_f64() / base.as_secs_f64().max(1e-6);
         let window =
             (left.max(DRY_SHARE) * self.path_holds()).max(LEAST_DATAGRAMS * view.mtu as f64);
@@ -235,7 +281,9 @@ impl DelayBounded {
         }
         self.cut_at = Some(view.now);
         self.scale = (self.scale * EXCESS_TARGET).max(LEAST_SCALE);
-        self.cwnd *= EXCESS_WINDOW;
+        let queue = self.queue.queue(view.now, view.srtt);
+        let useful = self.useful_rate() * (self.queue.base() + queue).as_secs_f64();
+        self.cwnd = useful.clamp(self.cwnd / 2.0, self.cwnd * EXCESS_WINDOW);
         self.fast = 0.0;
     }
 }
@@ -243,8 +291,13 @@ impl DelayBounded {
 impl Controller for DelayBounded {
     fn on_ack(&mut self, view: &LinkView, acked: &Acked) {
         if let Some(rtt) = acked.rtt {
-            self.queue.on_sample(view.now, rtt);
+            let base = self.queue.base();
+            self.queue.on_sample(view.now, rtt, view.srtt);
+            if base > Duration::ZERO && self.queue.base() > base + Duration::from_millis(5) {
+                self.cwnd = self.cwnd.max(self.path_holds());
+            }
         }
+        self.loss.on_late(acked.late_bytes as f64 / view.mtu as f64);
         let packets = acked.bytes as f64 / view.mtu as f64;
         match self.loss.on_delivered(view.now, packets, view.srtt) {
             Some(true) => {
@@ -253,7 +306,9 @@ impl Controller for DelayBounded {
             }
             Some(false) => {
                 self.excess = false;
-                self.scale = (self.scale * SCALE_RECOVERY).min(1.0);
+                let elapsed = view.now.since(self.judged_at).as_secs_f64().min(1.0);
+                self.scale = (self.scale * (1.0 + SCALE_RECOVERY * elapsed)).min(1.0);
+                self.judged_at = view.now;
             }
             None => {}
         }
@@ -286,7 +341,7 @@ impl Controller for DelayBounded {
     }
 
     fn on_revival(&mut self, view: &LinkView) {
-        self.queue.on_silence(view.now);
+        self.queue.on_silence(view.now, view.min_rtt);
         self.loss.on_silence(view.now);
         self.fast = 0.0;
         self.squeezed = 0;
@@ -303,7 +358,7 @@ impl Controller for DelayBounded {
     }
 
     fn pacing_rate(&self, view: &LinkView) -> Option<Rate> {
-        let gain = if matches!(self.phase, Phase::Start { .. }) { 1.5 } else { 1.25 };
+        let gain = if matches!(self.phase, Phase::Start { .. }) { 1.5 } else { 1.1 };
         Some(window_rate(self.cwnd(), view.srtt, gain))
     }
 }

@@ -1,24 +1,34 @@
 //! Tells loss that sending less would avoid from loss that the path always has.
 //!
 //! ```text
-//! block    = at least 100 packets and one round trip
+//! block    = one round trip and at least 100 packets, more where much is lost
 //! loss     = lost / (lost + delivered) in the block
-//! excess   ⇔ loss > usual + 5 % + 3 √(usual (1 − usual) / packets)
-//! usual    ← usual + w (loss − usual),  w = 1/3 downwards, 1/12 upwards
+//! excess   ⇔ loss > usual + 5 % + 2 √(u (1 − u) / packets),  u = usual + 1 %
+//! usual    ← usual + (loss − usual)/3   where loss is less by more than a deviation
+//! usual    ← usual + (loss − usual)/2   where sending less after an excess did not help
 //! ```
-//! Radio loss is there at any rate, congestion loss comes with the rate and goes when the rate
-//! falls: before it could become usual, if whoever asks sends less.
+//! Radio loss is there at any rate; congestion loss goes when the rate falls. So what is usual may
+//! only rise where that was tried: whoever asks sends less upon an excess, and the next whole block
+//! tells. A block that straddles the cut tells nothing.
 
 use units::{Duration, Instant};
 
 /// Packets of a block; their least number makes 5 % mean something.
 const BLOCK: f64 = 100.0;
+/// Packets of a block per variance of the usual loss: two deviations are then 3.3 %.
+const CERTAIN: f64 = 3_600.0;
 /// What loss may exceed the usual by, besides chance.
 const MARGIN: f64 = 0.05;
+/// What is usual may be this much more: it follows downwards faster than upwards.
+const DOUBT: f64 = 0.01;
 /// How fast the usual loss follows downwards …
 const DOWN: f64 = 1.0 / 3.0;
-/// … and upwards: a radio that has become worse is usual after a dozen blocks.
-const UP: f64 = 1.0 / 12.0;
+/// … and upwards, where sending less did not help.
+const UP: f64 = 1.0 / 2.0;
+/// Sending less helped when it left less than this share of the loss.
+const HELPED: f64 = 0.9;
+/// Lost packets of a block, and their share, that are heavy loss before the block is complete.
+const HEAVY: (f64, f64) = (10.0, 0.3);
 
 /// Judges loss block by block.
 #[derive(Clone, Debug)]
@@ -28,16 +38,23 @@ pub(super) struct LossGuard {
     block_began: Instant,
     usual: Option<f64>,
     last: f64,
+    /// The loss that was in excess, and whether the block under way straddles the cut.
+    excess: Option<(f64, bool)>,
 }
 
 impl LossGuard {
     pub(super) fn new() -> Self {
         let block_began = Instant::ZERO;
-        Self { lost: 0.0, delivered: 0.0, block_began, usual: None, last: 0.0 }
+        Self { lost: 0.0, delivered: 0.0, block_began, usual: None, last: 0.0, excess: None }
     }
 
     pub(super) fn on_lost(&mut self, packets: f64) {
         self.lost += packets;
+    }
+
+    /// Takes back packets that were late, not lost.
+    pub(super) fn on_late(&mut self, packets: f64) {
+        self.lost = (self.lost - packets).max(0.0);
     }
 
     /// Notes delivered packets. Returns whether loss was in excess, once per block; the first
@@ -50,16 +67,43 @@ impl LossGuard {
     ) -> Option<bool> {
         self.delivered += packets;
         let all = self.lost + self.delivered;
-        if all < BLOCK || now.since(self.block_began) < rtt {
+        let usual = self.usual();
+        if all < BLOCK.max(CERTAIN * usual * (1.0 - usual)) || now.since(self.block_began) < rtt {
             return None;
         }
         let loss = self.lost / all;
         let usual = self.usual.unwrap_or(loss);
-        let chance = 3.0 * (usual * (1.0 - usual) / all).sqrt();
-        let weight = if loss < usual { DOWN } else { UP };
-        self.usual = Some(usual + weight * (loss - usual));
         (self.lost, self.delivered, self.block_began, self.last) = (0.0, 0.0, now, loss);
-        Some(loss > usual + MARGIN + chance)
+        if let Some((_, straddles @ true)) = &mut self.excess {
+            *straddles = false;
+            return Some(false);
+        }
+        let tried = self.excess.take().is_some_and(|(before, _)| loss >= HELPED * before);
+        let weight = if loss < usual {
+            DOWN
+        } else if tried {
+            UP
+        } else {
+            0.0
+        };
+        let learned = usual + weight * (loss - usual);
+        self.usual = Some(learned);
+        let doubt = learned + DOUBT;
+        let chance = 2.0 * (doubt * (1.0 - doubt).max(0.0) / all).sqrt();
+        let excess = loss > learned + MARGIN + chance;
+        self.excess = excess.then_some((loss, true));
+        Some(excess)
+    }
+
+    /// Tells whether the block under way already shows heavy loss.
+    pub(super) fn is_heavy(&self) -> bool {
+        let all = self.lost + self.delivered;
+        self.lost >= HEAVY.0 && self.lost - self.usual() * all > HEAVY.1 * all
+    }
+
+    /// Returns what the path loses at any rate, as far as is known.
+    pub(super) fn usual(&self) -> f64 {
+        self.usual.unwrap_or_default()
     }
 
     /// Returns the loss of the last block.
@@ -69,7 +113,7 @@ impl LossGuard {
 
     /// Forgets the block under way: the path was silent.
     pub(super) fn on_silence(&mut self, now: Instant) {
-        (self.lost, self.delivered, self.block_began) = (0.0, 0.0, now);
+        (self.lost, self.delivered, self.block_began, self.excess) = (0.0, 0.0, now, None);
     }
 }
 
@@ -78,33 +122,50 @@ mod tests {
     use super::*;
     use units::Rng;
 
-    /// Feeds `seconds` of 500 packets/s with the given loss; returns the share of blocks in excess.
-    fn excess(guard: &mut LossGuard, rng: &mut Rng, from_s: u64, seconds: u64, loss: f64) -> f64 {
-        let (mut blocks, mut bad) = (0.0, 0.0);
+    /// Feeds `seconds` of 500 packets/s; returns the share of blocks in excess.
+    fn excess(
+        guard: &mut LossGuard,
+        rng: &mut Rng,
+        from_s: u64,
+        seconds: u64,
+        mut loss: impl FnMut(bool) -> f64,
+    ) -> f64 {
+        let (mut blocks, mut bad, mut cut) = (0.0, 0.0, false);
         for tick in 0..seconds * 500 {
             let now = Instant::from_millis(from_s * 1_000 + tick * 2);
-            if rng.chance(loss) {
+            if rng.chance(loss(cut)) {
                 guard.on_lost(1.0);
             } else if let Some(verdict) = guard.on_delivered(now, 1.0, Duration::from_millis(50)) {
                 blocks += 1.0;
                 bad += f64::from(u8::from(verdict));
+                cut = verdict || (cut && guard.excess.is_some());
             }
         }
         bad / blocks
     }
 
     #[test]
-    fn constant_loss_is_no_excess_and_a_rise_is() {
+    fn radio_loss_becomes_usual_at_any_height() {
         for loss in [0.0, 0.02, 0.1, 0.284] {
             let (mut guard, mut rng) = (LossGuard::new(), Rng::new(1));
-            excess(&mut guard, &mut rng, 0, 10, loss);
-            let usual = excess(&mut guard, &mut rng, 10, 200, loss);
-            assert!(usual < 0.01, "{loss}: {usual}");
-            let risen = excess(&mut guard, &mut rng, 210, 1, loss + 0.25);
-            assert!(risen > 0.5, "{loss}: {risen}");
-            excess(&mut guard, &mut rng, 211, 9, loss + 0.25);
-            let usual = excess(&mut guard, &mut rng, 220, 20, loss + 0.25);
-            assert!(usual < 0.01, "{loss}: {usual}");
+            excess(&mut guard, &mut rng, 0, 10, |_| loss);
+            let usual = excess(&mut guard, &mut rng, 10, 200, |_| loss);
+            assert!(usual < 0.05, "{loss}: {usual}");
+            excess(&mut guard, &mut rng, 210, 3, |_| loss + 0.25);
+            let usual = excess(&mut guard, &mut rng, 213, 100, |_| loss + 0.25);
+            assert!(usual < 0.06, "{loss}: {usual}");
+        }
+    }
+
+    #[test]
+    fn loss_that_goes_when_less_is_sent_never_becomes_usual() {
+        for loss in [0.0, 0.02, 0.1] {
+            let (mut guard, mut rng) = (LossGuard::new(), Rng::new(1));
+            excess(&mut guard, &mut rng, 0, 10, |_| loss);
+            let overload = |cut| if cut { loss + 0.05 } else { loss + 0.25 };
+            let bad = excess(&mut guard, &mut rng, 10, 200, overload);
+            assert!(bad > 0.25, "{loss}: {bad}");
+            assert!(guard.usual() < loss + 0.06, "{loss}: {}", guard.usual());
         }
     }
 }

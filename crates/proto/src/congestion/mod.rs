@@ -12,8 +12,6 @@ mod max_filter;
 mod none;
 mod reno;
 mod standing_queue;
-#[cfg(test)]
-mod tables;
 
 use core::fmt::Debug;
 
@@ -68,6 +66,8 @@ pub(crate) struct LinkView {
 pub(crate) struct Acked {
     /// Bytes newly acknowledged.
     pub(crate) bytes: u64,
+    /// Bytes acknowledged that had been declared lost, besides.
+    pub(crate) late_bytes: u64,
     /// When the newest of them was sent.
     pub(crate) newest_sent_at: Instant,
     /// The round-trip time of the newest, if it is fit to be used.

@@ -1,27 +1,48 @@
 //! The queue that stands in front of a bottleneck, from round-trip times alone.
 //!
 //! ```text
-//! base     = least rtt of the last 10 s                       what the path takes when it is empty
+//! base     = least rtt of the last 15 s                       what the path takes when it is empty
 //! standing = least rtt of the last half srtt (in start-up: of the last three samples)
 //! queue    = standing − base
 //! ```
 //! The least of several samples passes over jitter and delayed acknowledgements
-//! [Copa, Arun & Balakrishnan 2018, §2.2]. The base can only be seen when the queue is empty, so
-//! whoever keeps a queue must let it run dry now and then; [`StandingQueue::base_seen_at`] says
-//! when that last happened.
+//! [Copa, Arun & Balakrishnan 2018, §2.2]; what is left of jitter, the change of the standing
+//! round-trip time from one half round trip to the next, is [`StandingQueue::noise`].
+//!
+//! The base can only be seen when the queue is empty, so whoever keeps a queue must let it run dry
+//! now and then; [`StandingQueue::base_seen_at`] says when that last happened. A route that
+//! becomes longer shows as a gap in the acknowledgements that is as long as the step of the
+//! round-trip time after it: no queue grows while nothing arrives, so the base moves with it.
 
 use std::collections::VecDeque;
 
 use units::{Duration, Instant};
 
 /// The base forgets after this long: a vehicle's route changes in flight.
-const BASE_MEMORY: Duration = Duration::from_secs(10);
+const BASE_MEMORY: Duration = Duration::from_secs(15);
 /// Slots of the base's memory.
 const SLOTS: usize = 10;
 /// A sample this close to the base shows that the queue is empty.
 const NEAR_BASE: Duration = Duration::from_millis(2);
+/// Changes of the standing round-trip time that control itself makes are no noise.
+const QUIET: Duration = Duration::from_millis(4);
 /// Samples that are kept; the filter needs those of half a round trip.
-const SAMPLES: usize = 64;
+const SAMPLES: usize = 256;
+
+/// Samples that the standing round-trip time is the least of, at least.
+const LEAST_SAMPLES: usize = 3;
+/// Smaller steps are jitter.
+const LEAST_STEP: Duration = Duration::from_millis(20);
+/// A gap is that many times as long as acknowledgements are usually apart.
+const GAP: u32 = 3;
+
+/// A gap in the acknowledgements that may turn out to be a step of the route.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    ended_at: Instant,
+    length: Duration,
+    standing_before: Duration,
+}
 
 /// Estimates the standing queue of one path.
 #[derive(Clone, Debug)]
@@ -31,6 +52,11 @@ pub(super) struct StandingQueue {
     slot: usize,
     slot_began: Instant,
     base_seen_at: Instant,
+    gap: Option<Gap>,
+    /// Mean time between samples.
+    interval: Duration,
+    noise: Duration,
+    noted: (Instant, Duration),
 }
 
 impl StandingQueue {
@@ -41,10 +67,24 @@ impl StandingQueue {
             slot: 0,
             slot_began: Instant::ZERO,
             base_seen_at: Instant::ZERO,
+            gap: None,
+            interval: Duration::ZERO,
+            noise: Duration::ZERO,
+            noted: (Instant::ZERO, Duration::ZERO),
         }
     }
 
-    pub(super) fn on_sample(&mut self, now: Instant, rtt: Duration) {
+    pub(super) fn on_sample(&mut self, now: Instant, rtt: Duration, srtt: Duration) {
+        self.watch_gap(now, rtt, srtt);
+        self.remember(now, rtt);
+        if self.samples.len() == SAMPLES {
+            self.samples.pop_front();
+        }
+        self.samples.push_back((now, rtt));
+        self.note_noise(now, srtt);
+    }
+
+    fn remember(&mut self, now: Instant, rtt: Duration) {
         if now.since(self.slot_began) >= BASE_MEMORY / SLOTS as u32 {
             self.slot = (self.slot + 1) % SLOTS;
             self.slots[self.slot] = Duration::MAX;
@@ -54,14 +94,44 @@ impl StandingQueue {
         if rtt <= self.base() + NEAR_BASE {
             self.base_seen_at = now;
         }
-        if self.samples.len() == SAMPLES {
-            self.samples.pop_front();
-        }
-        self.samples.push_back((now, rtt));
     }
 
-    /// Takes the standing round-trip time as the base: the route has changed, or others keep the
-    /// queue full.
+    /// Moves the base by a step of the round-trip time that followed a gap as long as itself. A
+    /// step of both directions makes two gaps in one round trip.
+    fn watch_gap(&mut self, now: Instant, rtt: Duration, srtt: Duration) {
+        let Some(&(last_at, _)) = self.samples.back() else { return };
+        let length = now.since(last_at);
+        let usual = self.interval;
+        self.interval = (usual * 7 + length.min(usual * 2 + Duration::from_millis(1))) / 8;
+        let standing_before = self.standing_since(last_at - srtt / 2);
+        if length >= usual * GAP && rtt >= standing_before + LEAST_STEP.max(length * 2 / 3) {
+            let first = Gap { ended_at: now, length: Duration::ZERO, standing_before };
+            let gap = self.gap.get_or_insert(first);
+            (gap.ended_at, gap.length) = (now, gap.length + length);
+        }
+        let Some(gap) = self.gap.filter(|gap| now.since(gap.ended_at) >= srtt) else { return };
+        self.gap = None;
+        let step = self.standing_since(gap.ended_at).saturating_sub(gap.standing_before);
+        if step >= LEAST_STEP && step <= gap.length * 4 / 3 {
+            self.rebase(now, self.base() + step);
+        }
+    }
+
+    fn note_noise(&mut self, now: Instant, srtt: Duration) {
+        let (noted_at, before) = self.noted;
+        if now.since(noted_at) < srtt / 2 {
+            return;
+        }
+        let standing = self.standing_since(now - srtt / 2);
+        if before > Duration::ZERO {
+            let change = standing.abs_diff(before).saturating_sub(QUIET);
+            self.noise = (self.noise * 15 + change) / 16;
+        }
+        self.noted = (now, standing);
+    }
+
+    /// Takes another round-trip time as the base: the route has changed, or others keep the queue
+    /// full.
     pub(super) fn rebase(&mut self, now: Instant, base: Duration) {
         self.slots = [Duration::MAX; SLOTS];
         self.slots[self.slot] = base;
@@ -73,9 +143,12 @@ impl StandingQueue {
         self.base_seen_at = now;
     }
 
-    /// Forgets the recent samples, not the base: the path was silent.
-    pub(super) fn on_silence(&mut self, now: Instant) {
-        self.samples.clear();
+    /// Notes that the path was silent until now and has this least round-trip time, if it is known
+    /// anew.
+    pub(super) fn on_silence(&mut self, now: Instant, least: Duration) {
+        if least > self.base() {
+            self.rebase(now, least);
+        }
         self.base_seen_at = now;
     }
 
@@ -90,10 +163,15 @@ impl StandingQueue {
         self.base_seen_at
     }
 
-    /// Returns the least of the samples taken since `since`, or of the last one.
+    /// Returns how much the standing round-trip time changes from one half round trip to the next.
+    pub(super) fn noise(&self) -> Duration {
+        self.noise
+    }
+
+    /// Returns the least of the samples taken since `since`, and of the last three anyway.
     pub(super) fn standing_since(&self, since: Instant) -> Duration {
         let recent = self.samples.iter().rev().enumerate();
-        let recent = recent.take_while(|&(index, &(at, _))| index == 0 || at >= since);
+        let recent = recent.take_while(|&(index, &(at, _))| index < LEAST_SAMPLES || at >= since);
         recent.map(|(_, &(_, rtt))| rtt).min().unwrap_or_else(|| self.base())
     }
 

@@ -10,6 +10,8 @@
 //!            come; packets of bulk that one acknowledgement would cover are one answer
 //! revived  : a packet sent at most 2 T ago is acknowledged; or, where the path has become slower
 //!            than that, acknowledgements keep coming for 200 ms without getting any younger
+//! slower   : so revived, or revived by a packet older than T for the second time in 2 s: that
+//!            age is the round-trip time from now on
 //! ```
 //! A packet that was lost by chance never makes a path suspect, because a later one that is
 //! acknowledged takes its place; so the chance of k unanswered ones in a row decides.
@@ -158,20 +160,26 @@ pub(super) struct Suspicion {
     began: Instant,
     /// Acknowledgements of packets older than this prove nothing.
     fresh_within: Duration,
+    /// A fresh answer of this age is believed to be the path's round-trip time now.
+    slow_from: Duration,
     /// The youngest answer so far and when it came.
     youngest: Option<(Duration, Instant)>,
 }
 
 impl Suspicion {
-    pub(super) fn new(now: Instant, view: &HealthView) -> Self {
-        Self { began: now, fresh_within: view.overdue_after(false) * 2, youngest: None }
+    /// Begins; `again` when the path was revived a moment ago: what answers late this time is
+    /// believed to be slow.
+    pub(super) fn new(now: Instant, view: &HealthView, again: bool) -> Self {
+        let overdue_after = view.overdue_after(false);
+        let slow_from = if again { overdue_after } else { Duration::MAX };
+        Self { began: now, fresh_within: overdue_after * 2, slow_from, youngest: None }
     }
 
     /// Judges the acknowledgement of a packet sent at `sent_at`, the newest of its ACK frame.
     pub(super) fn on_answer(&mut self, now: Instant, sent_at: Instant) -> Answer {
         let age = now.since(sent_at);
         if age <= self.fresh_within {
-            return Answer::Fresh;
+            return if age >= self.slow_from { Answer::Slower(age) } else { Answer::Fresh };
         }
         match self.youngest {
             Some((youngest, at)) if age * 10 > youngest * 9 => {

@@ -38,6 +38,9 @@ use crate::recovery::{
 /// Bytes of a datagram that carries a challenge and nothing else, at most.
 const CHALLENGE_BYTES: u64 = 64;
 
+/// A path that is suspected so soon after its revival may have become slower, not silent.
+const SUSPECTED_AGAIN: Duration = Duration::from_secs(2);
+
 /// Configures a path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PathConfig {
@@ -103,6 +106,7 @@ pub(crate) struct Path {
     mtu: MtuDiscovery,
     suspicion: Option<Suspicion>,
     doubtful: bool,
+    revived_at: Option<Instant>,
     /// Samples of packets sent earlier are not believed.
     trusted_since: Instant,
     probe_wanted: bool,
@@ -142,6 +146,7 @@ impl Path {
             mtu: MtuDiscovery::new(now),
             suspicion: None,
             doubtful: false,
+            revived_at: None,
             trusted_since: now,
             probe_wanted: false,
             probe_at: now,
@@ -265,7 +270,8 @@ impl Path {
             })
         });
         self.revive(now, newest_sent_at, &mut outcome);
-        let acked = self.measure(now, ack, &newly.packets);
+        let late_bytes = newly.late.iter().map(|packet| u64::from(packet.bytes)).sum();
+        let acked = self.measure(now, ack, &newly.packets, late_bytes);
         for packet in &newly.packets {
             self.on_packet_acked(packet);
         }
@@ -285,7 +291,13 @@ impl Path {
     }
 
     /// Samples round-trip time and delivery rate, unless a stall has made them worthless.
-    fn measure(&mut self, now: Instant, ack: &AckInfo<'_>, acked: &[SentPacket]) -> Option<Acked> {
+    fn measure(
+        &mut self,
+        now: Instant,
+        ack: &AckInfo<'_>,
+        acked: &[SentPacket],
+        late_bytes: u64,
+    ) -> Option<Acked> {
         let newest = acked.iter().max_by_key(|packet| packet.pn)?;
         let trusted = self.suspicion.is_none() && newest.sent_at >= self.trusted_since;
         let rtt = (trusted && newest.pn == ack.largest && newest.ack_eliciting)
@@ -308,6 +320,7 @@ impl Path {
                 .filter(|packet| packet.ack_eliciting)
                 .map(|p| u64::from(p.bytes))
                 .sum(),
+            late_bytes,
             newest_sent_at: newest.sent_at,
             rtt,
             rate,
@@ -553,7 +566,8 @@ impl Path {
     }
 
     fn suspect(&mut self, now: Instant, outcome: &mut Outcome) {
-        self.suspicion = Some(Suspicion::new(now, &self.health_view()));
+        let again = self.revived_at.is_some_and(|at| now.since(at) < SUSPECTED_AGAIN);
+        self.suspicion = Some(Suspicion::new(now, &self.health_view(), again));
         self.doubtful = true;
         self.probe_wanted = true;
         self.counters.suspicions += 1;
@@ -577,6 +591,7 @@ impl Path {
             Answer::Fresh => {}
             Answer::Slower(rtt) => self.rtt.reset(now, rtt),
         }
+        self.revived_at = Some(now);
         self.suspicion = None;
         self.doubtful = false;
         self.trusted_since = now;

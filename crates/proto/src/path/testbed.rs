@@ -6,7 +6,6 @@ use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
 use netem::{Link, LinkModel};
-use smallvec::smallvec;
 
 use super::*;
 use crate::ids::InterfaceId;
@@ -338,17 +337,8 @@ impl Testbed {
     fn transmit(&mut self, end: usize) {
         while let Some(wire) = self.ends[end].poll_transmit(self.now) {
             let link = &mut self.links[self.ends[end].link];
-            let v = link.handle_packet(self.now, wire.bytes + OVERHEAD);
-            if std::env::var("DBG").is_ok() && end == 1 {
-                println!(
-                    "DBG {:?} end {end} pn {} {:?} dropped {:?}",
-                    self.now,
-                    wire.pn,
-                    wire.items.len(),
-                    v.dropped
-                );
-            }
-            for delivery in v.deliveries {
+            let verdict = link.handle_packet(self.now, wire.bytes + OVERHEAD);
+            for delivery in verdict.deliveries {
                 let delay = delivery.at.since(self.now);
                 let ce = self.mark_above.is_some_and(|limit| delay > limit);
                 let (order, wire) = (self.order, Wire { ce, ..wire.clone() });
