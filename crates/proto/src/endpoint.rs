@@ -31,9 +31,11 @@ pub use counters::EndpointCounters;
 use crate::crypto::{Entropy, PublicKey, StaticSecret};
 use crate::event::{Delivery, Event, MessageId};
 use crate::ids::{InterfaceId, PathId, PeerId, SessionId};
+use crate::limits;
 use crate::session::{PathError, Role, SendError, Session, SessionConfig, Source};
 use crate::status::SessionStatus;
 use initiator::Initiator;
+use limiter::TokenBucket;
 use outbound::Answer;
 use peers::Peers;
 use responder::Responder;
@@ -63,7 +65,11 @@ pub struct Endpoint {
     peers: Peers,
     sessions: Sessions,
     responder: Responder,
+    /// Bounds the Diffie–Hellmans that forged Responses cost.
+    responses: TokenBucket,
     answers: VecDeque<Answer>,
+    /// An answer went out last: a session's datagram comes before the next one.
+    answered_last: bool,
     /// What sessions that are gone have left behind.
     events: VecDeque<(SessionId, Event)>,
     deliveries: VecDeque<Delivery>,
@@ -87,7 +93,9 @@ impl Endpoint {
             peers: Peers::default(),
             sessions: Sessions::default(),
             responder,
+            responses: TokenBucket::new(limits::RESPONSES_PER_SECOND, limits::RESPONSES_BURST),
             answers: VecDeque::new(),
+            answered_last: false,
             events: VecDeque::new(),
             deliveries: VecDeque::new(),
             counters: EndpointCounters::default(),
@@ -110,8 +118,13 @@ impl Endpoint {
 
     /// Begins a session with a peer: as soon as there is a path, handshakes are tried until one
     /// succeeds, and again whenever the peer falls silent or has lost the session.
+    ///
+    /// There is one such session with a peer: until it is closed, it is what comes back.
     pub fn connect(&mut self, now: Instant, peer: PeerId) -> SessionId {
         self.now = now;
+        if let Some(id) = self.sessions.begun_with(peer) {
+            return id;
+        }
         let id = self.sessions.next_id();
         let session = self.new_session(now, id, peer, Role::Initiator);
         let nonce = self.entropy.u64();

@@ -41,7 +41,7 @@ pub(crate) const COOKIE_SECRET_AGE: Duration = Duration::from_secs(120);
 /// Bytes of telemetry that wait for a path: a second of a fast autopilot.
 pub(crate) const TELEMETRY_BYTES: usize = 256 << 10;
 /// An initiator that heard nothing for this long asks for keys anew: the peer may have restarted.
-pub(crate) const SILENCE: units::Duration = units::Duration::from_secs(3);
+pub(crate) const SILENCE: Duration = Duration::from_secs(3);
 /// Handshakes of all sources that may cost Diffie–Hellmans, per second: 0.3 ms each, so 6 % of a
 /// core at most.
 pub(crate) const HANDSHAKES_PER_SECOND: u32 = 200;
@@ -62,5 +62,10 @@ pub(crate) const WAITING_HANDSHAKES_PEER: usize = 4;
 pub(crate) const WAITING_HANDSHAKE_AGE: Duration = Duration::from_secs(30);
 /// Initiations of one peer that are remembered against replay.
 pub(crate) const SEEN_HANDSHAKES_PEER: usize = 64;
+/// Responses that an initiator spends Diffie–Hellmans on, per second: who forges them has seen the
+/// Initiation, and gets 2 % of a core at most.
+pub(crate) const RESPONSES_PER_SECOND: u32 = 100;
+/// The same, at once.
+pub(crate) const RESPONSES_BURST: u32 = 50;
 /// Answers of the endpoint itself that wait for the driver; more are dropped.
 pub(crate) const ANSWERS: usize = 256;

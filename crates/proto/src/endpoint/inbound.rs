@@ -143,6 +143,10 @@ impl Endpoint {
             return;
         };
         let owner = self.sessions.owner(index);
+        if owner.is_some() && !self.responses.take(now) {
+            self.counters.rate_limited += 1;
+            return;
+        }
         let finished = owner.and_then(|id| {
             let initiator = self.sessions.get_mut(id)?.initiator.as_mut()?;
             initiator.handle_response(index, bytes).map(|finished| (id, finished))

@@ -1,4 +1,4 @@
-//! The way out: answers to strangers, then our own handshakes, then what the sessions have to say.
+//! The way out: what the sessions have to say and, in turn with it, answers and our own handshakes.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -27,25 +27,23 @@ impl Endpoint {
     /// To be called after every input and every timeout until there is none.
     pub fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         self.now = now;
-        if let Some(answer) = self.answers.pop_front() {
-            return Some(write_answer(answer, buf));
+        // In turn: strangers must not hold up a session's control, nor a session's bulk them.
+        let turns: [fn(&mut Self, Instant, &mut Vec<u8>) -> Option<Transmit>; 2] =
+            match self.answered_last {
+                true => [Self::poll_sessions, Self::poll_handshakes],
+                false => [Self::poll_handshakes, Self::poll_sessions],
+            };
+        let transmit = turns.into_iter().find_map(|poll| poll(self, now, buf));
+        if transmit.is_none() {
+            self.reap(now, Session::is_ended);
         }
-        if let Some(transmit) = self.poll_initiation(now, buf) {
-            return Some(transmit);
-        }
-        for id in self.sessions.ids_after(self.sent_last) {
-            let slot = self.sessions.get_mut(id);
-            if let Some(transmit) = slot.and_then(|slot| slot.poll_transmit(now, buf)) {
-                self.sent_last = id;
-                return Some(transmit);
-            }
-        }
-        self.reap(now, Session::is_ended);
-        None
+        transmit
     }
 
     /// Writes the next datagram of one path into `buf`, which is cleared; none when it has nothing
     /// to say or no room, or when `budget` bytes of UDP payload are too few.
+    ///
+    /// Handshakes and answers are not a path's: [`Endpoint::poll_transmit`] gives them.
     pub fn poll_transmit_on(
         &mut self,
         now: Instant,
@@ -64,6 +62,25 @@ impl Endpoint {
         for index in initiator.map(|initiator| initiator.rest(now)).into_iter().flatten() {
             self.sessions.release(index);
         }
+    }
+
+    fn poll_sessions(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        for id in self.sessions.ids_after(self.sent_last) {
+            let slot = self.sessions.get_mut(id);
+            if let Some(transmit) = slot.and_then(|slot| slot.poll_transmit(now, buf)) {
+                self.sent_last = id;
+                self.answered_last = false;
+                return Some(transmit);
+            }
+        }
+        None
+    }
+
+    fn poll_handshakes(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        let answer = self.answers.pop_front().map(|answer| write_answer(answer, buf));
+        let transmit = answer.or_else(|| self.poll_initiation(now, buf))?;
+        self.answered_last = true;
+        Some(transmit)
     }
 
     fn poll_initiation(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {

@@ -168,8 +168,12 @@ impl Sessions {
 
     /// Returns the session in which `peer` is the initiator.
     pub(super) fn begun_by(&self, peer: PeerId) -> Option<SessionId> {
-        let begun_by = |slot: &Slot| slot.peer == peer && slot.initiator.is_none();
-        self.iter().find(|(_, slot)| begun_by(slot)).map(|(id, _)| id)
+        self.find(|slot| slot.peer == peer && slot.initiator.is_none())
+    }
+
+    /// Returns the session in which `peer` is the responder, unless it was closed.
+    pub(super) fn begun_with(&self, peer: PeerId) -> Option<SessionId> {
+        self.find(|slot| slot.peer == peer && slot.initiator.is_some() && !slot.closed)
     }
 
     /// Gives an index to a handshake of a session.
@@ -194,5 +198,9 @@ impl Sessions {
         if let Some(index) = older {
             self.indices.remove(&index);
         }
+    }
+
+    fn find(&self, is_it: impl Fn(&Slot) -> bool) -> Option<SessionId> {
+        self.iter().find(|(_, slot)| is_it(slot)).map(|(id, _)| id)
     }
 }

@@ -25,7 +25,7 @@ pub use paths::PathError;
 use crate::control::{Inbox, Outbox};
 use crate::crypto::{EpochKeys, KeyRing};
 use crate::datagram::{DatagramQueue, Resequencer};
-use crate::event::{Delivery, Event};
+use crate::event::{Delivery, Event, PathState};
 use crate::ids::{PathId, PeerId, SessionId};
 use crate::limits;
 use crate::path::{Path, PathConfig};
@@ -186,7 +186,11 @@ impl Session {
     fn is_silent(&self, now: Instant) -> bool {
         let heard = self.paths.iter().filter_map(Path::last_received_at).max();
         let since = heard.max(self.keys.installed_at()).unwrap_or(self.started);
-        now.since(since) >= limits::SILENCE
+        // Where idle paths are not probed, silence says nothing unless a path is suspected.
+        let idle_probe = self.path_config.idle_probe;
+        let probed = !idle_probe.is_zero()
+            || self.paths.iter().any(|path| path.state() == PathState::Suspected);
+        probed && now.since(since) >= limits::SILENCE.max(idle_probe * 3)
     }
 
     /// Takes the peer's reading of its clock from the handshake.

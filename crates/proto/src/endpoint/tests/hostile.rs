@@ -284,7 +284,9 @@ fn senseless_frames(rng: &mut Rng) -> Vec<u8> {
             }
             2 => Frame::PathChallenge { token: word },
             3 => Frame::PathResponse { token: word },
-            4 => Frame::PathClose { path },
+            // The two paths that carry the test stay open, as a rule.
+            4 if path.0 > 1 || rng.chance(0.01) => Frame::PathClose { path },
+            4 => Frame::Padding(1 + rng.below(100) as usize),
             5 => Frame::LaneFloor { lane: word as u16, floor: rng.next_u64() as u32 },
             6 | 7 => Frame::Datagram(Datagram {
                 channel: word as u8,
