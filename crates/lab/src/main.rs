@@ -7,6 +7,7 @@
 mod blackout;
 mod chart;
 mod cli;
+mod demo;
 mod emu;
 mod emulate;
 mod experiment;
@@ -53,7 +54,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         }
         Command::Emulate(args) => emulate::run_command(&args),
         Command::Accuracy(args) => emulate::run_accuracy(&args),
-        Command::Demo(_) => Err(Failure::Failed("the demo is being written".to_owned())),
+        Command::Demo(args) => demo::run(&args),
         Command::Model { paper: Paper::Conclone { json } } => {
             let checks = model::conclone_checks();
             if json {
@@ -75,17 +76,15 @@ fn run_experiment(experiment: &Experiment) -> Result<ExitCode, Failure> {
     }
     let report = experiment.run()?;
     if let Some(directory) = &args.out {
-        let path = directory.join("report.json");
-        let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
-        std::fs::create_dir_all(directory)
-            .and_then(|()| std::fs::write(&path, text))
-            .map_err(|error| format!("write {}: {error}", path.display()))?;
-        eprintln!("report: {}", path.display());
+        eprintln!("report: {}", report.write(directory)?.display());
     }
     if args.json {
         print_json(&report);
     } else {
         report.print_table(experiment.description().figures);
+    }
+    if report.mode == Mode::Emu {
+        eprintln!("{}", report.audit_summary);
     }
     if !report.valid {
         eprintln!("INVALID: the emulator's audit does not vouch for these figures");

@@ -1,5 +1,6 @@
 //! What a run hands back: one object, printed as JSON or as a table.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::emulate::Audit;
@@ -38,6 +39,9 @@ pub(crate) struct Report {
     pub(crate) audit: Value,
     /// One object per scheme and parameter point.
     pub(crate) results: Vec<Value>,
+    /// The audit in a line, for people.
+    #[serde(skip)]
+    pub(crate) audit_summary: String,
 }
 
 impl Report {
@@ -58,6 +62,7 @@ impl Report {
             parameters,
             audit: Value::Null,
             results,
+            audit_summary: String::new(),
         }
     }
 
@@ -69,7 +74,6 @@ impl Report {
         audit: &Audit,
         results: Vec<Value>,
     ) -> Self {
-        eprintln!("{}", audit.summary());
         Self {
             experiment,
             mode: Mode::Emu,
@@ -80,7 +84,21 @@ impl Report {
             parameters,
             audit: json!(audit),
             results,
+            audit_summary: audit.summary(),
         }
+    }
+
+    /// Writes the report into a directory, which is made, and returns its path.
+    ///
+    /// # Errors
+    /// Says which path could not be written, and why.
+    pub(crate) fn write(&self, directory: &Path) -> Result<PathBuf, String> {
+        let path = directory.join("report.json");
+        let text = serde_json::to_string_pretty(self).map_err(|error| error.to_string())?;
+        std::fs::create_dir_all(directory)
+            .and_then(|()| std::fs::write(&path, text + "\n"))
+            .map_err(|error| format!("write {}: {error}", path.display()))?;
+        Ok(path)
     }
 
     /// Prints the results as a table of these columns: (key, title).

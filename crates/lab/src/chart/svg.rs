@@ -121,7 +121,7 @@ impl Svg {
         let weight = if text.bold { "bold" } else { "normal" };
         let content = content.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
         self.element(format_args!(
-            r#"<text x="{x:.1}" y="{y:.1}" font-size="{}" font-weight="{weight}" fill="{}" text-anchor="{anchor}">{content}</text>"#,
+            r#"<text x="{x:.1}" y="{y:.1}" font-size="{}" font-weight="{weight}" fill="{}" text-anchor="{anchor}" stroke="white" stroke-width="3" stroke-linejoin="round" paint-order="stroke">{content}</text>"#,
             text.size, text.colour
         ));
     }

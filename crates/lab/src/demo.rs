@@ -1,0 +1,160 @@
+//! `fulmar-lab demo`: the scene of `mixed-blackout` for people: live, then a table and a picture.
+//!
+//! Not an experiment of its own: links, traffic and figures are those of `blackout`.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use serde_json::Value;
+
+use crate::blackout::Blackout;
+use crate::chart::CHART_NOTE;
+use crate::cli::DemoArgs;
+use crate::emu;
+use crate::failure::Failure;
+use crate::figures::{Span, Tally};
+use crate::report::{Report, table};
+use crate::scheme::Scheme;
+
+/// What plays: ours, the kernel's best, what people run to be safe, what people run.
+const SCHEMES: [Scheme; 4] = [Scheme::Fulmar, Scheme::KernelMptcp, Scheme::Redundant, Scheme::Udp];
+/// The table: each figure the worse of both directions.
+const COLUMNS: [(&str, &str); 12] = [
+    ("scheme", "scheme"),
+    ("up.control_lost", "lost up"),
+    ("down.control_lost", "down"),
+    ("up.control_late_100ms", ">100 ms up"),
+    ("down.control_late_100ms", "down"),
+    ("control_gap_s", "longest gap s"),
+    ("control_p50_ms", "p50 ms"),
+    ("control_p99_ms", "p99 ms"),
+    ("data_goodput_mbps", "video Mbit/s"),
+    ("video_share_250ms_wifi_up", "in 250 ms"),
+    ("video_goodput_wifi_dead_mbps", "Wi-Fi dead"),
+    ("wire_mb", "wire MB"),
+];
+
+/// Plays the scene.
+pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
+    emu::prepare()?;
+    let scene = Blackout::new()?;
+    eprintln!(
+        "Wi-Fi: 10 ms, 20 Mbit/s, 2 % loss. LTE: 35 ms, 4 Mbit/s, 1 % loss. A recorded flight both \
+         ways,\n50 control messages a second each way, {} Mbit/s of video down. Each scheme has \
+         links of its own.",
+        scene.workload.video_mbps
+    );
+    let mut screen = Screen::new(scene.dead, scene.stall, scene.workload.seconds);
+    let (runs, audit) = scene
+        .run_emu(&SCHEMES, args.seed, &mut |seconds, tallies| screen.show(seconds, tallies))?;
+    let results: Vec<Value> =
+        runs.iter().map(|(scheme, run)| with_megabytes(scene.figures(*scheme, run))).collect();
+    let subtitle =
+        format!("Real daemons and kernel, emulated links, seed {}. {CHART_NOTE}", args.seed);
+    let picture = scene.chart(&runs, subtitle).write(&args.out)?;
+    println!("\n{}\n", table(&results, &COLUMNS));
+    println!(
+        "{} control messages each way. p50, p99 and gap: the worse direction; the gap leaves the \
+         LTE stall out.\nredundant stands for the tools that replicate everything.\n",
+        results.first().map_or(0, |fulmar| fulmar["control_sent"].as_u64().unwrap_or(0))
+    );
+    let report = Report::emu("mixed-blackout", args.seed, scene.parameters(), &audit, results);
+    println!("{}", audit.summary());
+    if !audit.valid {
+        println!("INVALID: this machine was too busy for the figures to be believed; try again.");
+    }
+    println!("picture: {}\nreport:  {}", picture.display(), report.write(&args.out)?.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Adds the bytes on the wire in a unit for people.
+fn with_megabytes(mut figures: Value) -> Value {
+    if let Some(bytes) = figures["wire_bytes"].as_f64() {
+        figures["wire_mb"] = crate::report::rounded(bytes / 1e6, 1).into();
+    }
+    figures
+}
+
+/// Shows progress on stderr: in place on a terminal, else a block every ten seconds.
+struct Screen {
+    dead: Option<Span>,
+    stall: Option<Span>,
+    seconds: f64,
+    in_place: bool,
+    /// Lines to go up before the next block.
+    drawn: usize,
+    /// When the next block is due where blocks follow each other.
+    next: f64,
+}
+
+impl Screen {
+    fn new(dead: Option<Span>, stall: Option<Span>, seconds: f64) -> Self {
+        let in_place = io::stderr().is_terminal();
+        Self { dead, stall, seconds, in_place, drawn: 0, next: 0.0 }
+    }
+
+    fn show(&mut self, seconds: f64, tallies: &[(Scheme, [Tally; 2])]) {
+        if !self.in_place && seconds < self.next {
+            return;
+        }
+        self.next = seconds + 10.0;
+        let block = self.block(seconds, tallies);
+        let mut text = String::new();
+        if self.in_place && self.drawn > 0 {
+            // Up, and clear to the end of the screen.
+            let _ = write!(text, "\x1b[{}A\x1b[J", self.drawn);
+        }
+        self.drawn = block.lines().count();
+        text += &block;
+        // Progress that cannot be shown is no reason to stop.
+        let _ = io::stderr().write_all(text.as_bytes());
+    }
+
+    fn block(&self, seconds: f64, tallies: &[(Scheme, [Tally; 2])]) -> String {
+        let mut text =
+            format!("\n{seconds:5.1} of {:.0} s   {}\n", self.seconds, self.now(seconds));
+        text += "                 control up              control down            video down\n";
+        text += "               missing    late         missing    late         delivered\n";
+        for (scheme, [up, down]) in tallies {
+            let missing = |tally: &Tally| tally.sent.saturating_sub(tally.delivered);
+            // Writing into a String cannot fail.
+            let _ = writeln!(
+                text,
+                "{scheme:<13}{:>9}{:>8}       {:>9}{:>8}         {:>7.1} %",
+                missing(up),
+                up.late,
+                missing(down),
+                down.late,
+                100.0 * down.video_delivered as f64 / down.video_sent.max(1) as f64,
+            );
+        }
+        text
+    }
+
+    /// Says what the links are doing.
+    fn now(&self, seconds: f64) -> &'static str {
+        let within = |span: Option<Span>| span.is_some_and(|(a, b)| (a..b).contains(&seconds));
+        match (within(self.dead), within(self.stall)) {
+            (true, _) => "the Wi-Fi is silently dead",
+            (_, true) => "the LTE stalls",
+            _ => "both links are up",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_has_a_row_per_scheme_and_says_what_happens() {
+        let screen = Screen::new(Some((20.0, 30.0)), Some((42.0, 44.0)), 60.0);
+        let tally = Tally { sent: 1_000, delivered: 990, late: 3, ..Tally::default() };
+        let block = screen.block(25.0, &[(Scheme::Fulmar, [tally; 2]), (Scheme::Udp, [tally; 2])]);
+        assert!(
+            block.contains("silently dead") && block.contains("fulmar              10       3")
+        );
+        assert_eq!(block.lines().count(), 6);
+    }
+}
