@@ -37,11 +37,6 @@ pub(crate) fn success_probability_equal(f: f64, n: u32) -> f64 {
     1.0 - system_failure(f, n)
 }
 
-/// Returns fⁿ, the probability that all copies fail.
-fn system_failure(f: f64, n: u32) -> f64 {
-    f.powi(n as i32)
-}
-
 /// Returns the time that `c` packets take without any failure [ConClone eq. 3].
 pub(crate) fn ideal_time(c: u32, interval_s: f64) -> f64 {
     f64::from(c) * interval_s
@@ -99,6 +94,11 @@ pub(super) fn checks() -> Vec<Check> {
         "k = 1 fits best, but not exactly: the paper seems to have read its bounds off the plot",
     ));
     checks
+}
+
+/// Returns fⁿ, the probability that all copies fail.
+fn system_failure(f: f64, n: u32) -> f64 {
+    f.powi(n as i32)
 }
 
 /// Compares the bounds on f for Tr < 1.1 under `k` with the ones that the paper prints.

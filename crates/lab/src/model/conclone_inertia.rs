@@ -37,13 +37,6 @@ pub(crate) fn inertia_with_interfaces(n: u32) -> [f64; 3] {
     inertia_with_rotors(total, [loaded(n / 4), loaded((n + 2) / 4), loaded(n / 2)])
 }
 
-/// Returns the moments of a body of mass `total` with rotors of the given mass per axis.
-fn inertia_with_rotors(total: f64, rotors: [f64; 3]) -> [f64; 3] {
-    let body = 0.4 * total * BODY_RADIUS_M.powi(2);
-    let arm = ARM_M.powi(2);
-    [body + 2.0 * arm * rotors[0], body + 2.0 * arm * rotors[1], body + 4.0 * arm * rotors[2]]
-}
-
 /// Compares eq. 15 and 16 with the paper's Table 1.
 pub(super) fn checks() -> Vec<Check> {
     let table = [
@@ -62,6 +55,13 @@ pub(super) fn checks() -> Vec<Check> {
         }
     }
     checks
+}
+
+/// Returns the moments of a body of mass `total` with rotors of the given mass per axis.
+fn inertia_with_rotors(total: f64, rotors: [f64; 3]) -> [f64; 3] {
+    let body = 0.4 * total * BODY_RADIUS_M.powi(2);
+    let arm = ARM_M.powi(2);
+    [body + 2.0 * arm * rotors[0], body + 2.0 * arm * rotors[1], body + 4.0 * arm * rotors[2]]
 }
 
 #[cfg(test)]

@@ -190,6 +190,20 @@ impl Pair {
     }
 }
 
+/// Two links, of which the first dies for good after `dies_s` seconds (none: never).
+pub(crate) fn two_links(first: &str, second: &str, dies_s: Option<f64>) -> String {
+    let outage = dies_s.map_or(String::new(), |at| {
+        format!("[[link.outage]]\nstart_s = {at}\nseconds = 1000\nmode = \"drop\"\n")
+    });
+    format!(
+        "name = \"test\"\nseconds = 600\n\
+         [[host]]\nname = \"drone\"\nclock_offset_ms = 1234.5\nclock_skew_ppm = 15\n\
+         [[host]]\nname = \"station\"\nclock_offset_ms = -321.25\nclock_skew_ppm = -10\n\
+         [[link]]\nname = \"first\"\nbetween = [\"drone\", \"station\"]\n{first}\n{outage}\
+         [[link]]\nname = \"second\"\nbetween = [\"drone\", \"station\"]\n{second}\n"
+    )
+}
+
 /// Makes a host; `life` counts its restarts.
 fn make(
     host: usize,
@@ -224,18 +238,4 @@ fn random(seed: u64, stream: &str) -> [u8; 32] {
     let mut bytes = [0; 32];
     Rng::stream(seed, stream).fill(&mut bytes);
     bytes
-}
-
-/// Two links, of which the first dies for good after `dies_s` seconds (none: never).
-pub(crate) fn two_links(first: &str, second: &str, dies_s: Option<f64>) -> String {
-    let outage = dies_s.map_or(String::new(), |at| {
-        format!("[[link.outage]]\nstart_s = {at}\nseconds = 1000\nmode = \"drop\"\n")
-    });
-    format!(
-        "name = \"test\"\nseconds = 600\n\
-         [[host]]\nname = \"drone\"\nclock_offset_ms = 1234.5\nclock_skew_ppm = 15\n\
-         [[host]]\nname = \"station\"\nclock_offset_ms = -321.25\nclock_skew_ppm = -10\n\
-         [[link]]\nname = \"first\"\nbetween = [\"drone\", \"station\"]\n{first}\n{outage}\
-         [[link]]\nname = \"second\"\nbetween = [\"drone\", \"station\"]\n{second}\n"
-    )
 }

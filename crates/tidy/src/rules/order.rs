@@ -46,7 +46,9 @@ fn public_after_private<'a>(items: &[Item<'a>]) -> Vec<(usize, &'a str)> {
 
 /// Gives the first public function where a private one opens an `impl`.
 fn private_opening<'a>(items: &[Item<'a>]) -> Option<(usize, &'a str)> {
-    let first_is_private = functions(items).next().is_some_and(|function| !function.public);
+    // Whoever makes the value comes first, even where only this module may.
+    let mut after_new = functions(items).filter(|function| function.name != "new");
+    let first_is_private = after_new.next().is_some_and(|function| !function.public);
     let public = functions(items).find(|function| function.public);
     public.filter(|_| first_is_private).map(|function| (function.at, function.name))
 }
@@ -164,7 +166,7 @@ mod tests {
     #[test]
     fn each_inherent_impl_is_looked_at_and_trait_impls_are_not() {
         let code = "impl<F: for<'a> Fn(&'a u8)> S<F> { fn a() {} const X: u8 = 1;\npub fn b() {} }\n\
-                    impl T for S { fn c() {} }\nimpl R { pub fn d() {}\nfn e() {} pub fn f() {} }\n";
+                    impl T for S { fn c() {} }\nimpl R { fn new() {} pub fn d() {}\nfn e() {} pub fn f() {} }\n";
         assert_eq!(found(code), ["a.rs:3 public fn b follows a private one"]);
     }
 
