@@ -38,6 +38,15 @@ pub(crate) struct Route {
     pub(crate) remote: SocketAddr,
 }
 
+impl Route {
+    /// Tells whether datagrams of `other` are of this route. Where no local address was named, as
+    /// on paths that were opened here, the kernel's choice is as good as any.
+    fn covers(&self, other: &Self) -> bool {
+        let free = self.local.is_none() || self.local == other.local;
+        free && (self.interface, self.remote) == (other.interface, other.remote)
+    }
+}
+
 /// Describes a challenge or an answer to one that is to be sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
@@ -144,7 +153,7 @@ impl Address {
 
     /// Notes an authenticated datagram; `newest` when its number is the largest so far.
     pub(super) fn on_received(&mut self, now: Instant, from: Route, bytes: usize, newest: bool) {
-        if from == self.route {
+        if self.route.covers(&from) {
             if let Some(own) = &mut self.own {
                 own.received += bytes as u64;
             }
