@@ -13,11 +13,11 @@
 //!           cwnd ← bandwidth · max(base − 3 queue, 0.4 base)
 //! excess loss or a CE mark, once per round trip: s ← 0.7 s, cwnd ← 0.85 cwnd; else s recovers
 //! ```
-//! The law is FAST's [Wei et al. 2006, eq. 4] with its number of queued packets α written as a
+//! The law is that of FAST [FAST eq. 4] with its number of queued packets α written as a
 //! delay, as LEDBAT's target is [RFC 6817]. Every flow at a bottleneck sees the same queue, and T
 //! falls with the rate, so flows settle where their rates are equal; the logarithm makes the time
 //! that takes the same at all rates. Letting the queue run dry shows the base to late comers, and
-//! flows that see it at the same moment run dry together from then on [BBR, Cardwell et al. 2016].
+//! flows that see it at the same moment run dry together from then on [BBR].
 //!
 //! Random loss changes nothing: lost bytes leave the flight and are replaced. Loss beyond what the
 //! path always has (`loss_guard.rs`) shows a bottleneck whose buffer is shorter than T: T shrinks.

@@ -6,7 +6,7 @@
 //! queue    = standing − base
 //! ```
 //! The least of several samples passes over jitter and delayed acknowledgements
-//! [Copa, Arun & Balakrishnan 2018, §2.2]; what is left of jitter, the change of the standing
+//! [Copa §2.2]; what is left of jitter, the change of the standing
 //! round-trip time from one half round trip to the next, is [`StandingQueue::noise`].
 //!
 //! The base can only be seen when the queue is empty, so whoever keeps a queue must let it run dry

@@ -46,9 +46,9 @@ fn public_after_private<'a>(items: &[Item<'a>]) -> Vec<(usize, &'a str)> {
 
 /// Gives the first public function where a private one opens an `impl`.
 fn private_opening<'a>(items: &[Item<'a>]) -> Option<(usize, &'a str)> {
-    // Whoever makes the value comes first, even where only this module may.
-    let mut after_new = functions(items).filter(|function| function.name != "new");
-    let first_is_private = after_new.next().is_some_and(|function| !function.public);
+    // What makes the value comes first, even where only this module may call it.
+    let first = functions(items).next();
+    let first_is_private = first.is_some_and(|first| !first.public && first.name != "new");
     let public = functions(items).find(|function| function.public);
     public.filter(|_| first_is_private).map(|function| (function.at, function.name))
 }
