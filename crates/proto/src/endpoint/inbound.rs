@@ -62,9 +62,11 @@ impl Endpoint {
         bytes: &[u8],
     ) -> Option<(SessionId, SocketAddr)> {
         let waiting = self.responder.confirm(header, bytes)?;
-        let Waiting { peer, session_nonce, keys, source, .. } = waiting;
+        let Waiting { peer, session_nonce, continues, keys, source } = waiting;
         let id = match self.continued(peer, session_nonce) {
             Some(id) => id,
+            // It has ended since we said that we hold it: the peer must hear that first.
+            None if continues => return None,
             None => self.replace_session(now, peer, session_nonce)?,
         };
         self.sessions.install(now, id, keys);
@@ -132,7 +134,9 @@ impl Endpoint {
         let continues = self.continued(id, nonce).is_some();
         let index = self.fresh_index();
         let (response, keys) = admitted.respond(&psk, index, now.as_micros(), continues);
-        self.responder.keep(now, received.source, id, nonce, asked.ephemeral, (response, keys));
+        let source = received.source;
+        let waiting = Waiting { peer: id, session_nonce: nonce, continues, keys, source };
+        self.responder.keep(now, asked.ephemeral, waiting, response);
         self.counters.responses_made += 1;
         self.answer(received, response.to_vec());
     }

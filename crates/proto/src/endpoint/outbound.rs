@@ -28,12 +28,10 @@ impl Endpoint {
     pub fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         self.now = now;
         // In turn: strangers must not hold up a session's control, nor a session's bulk them.
-        let turns: [fn(&mut Self, Instant, &mut Vec<u8>) -> Option<Transmit>; 2] =
-            match self.answered_last {
-                true => [Self::poll_sessions, Self::poll_handshakes],
-                false => [Self::poll_handshakes, Self::poll_sessions],
-            };
-        let transmit = turns.into_iter().find_map(|poll| poll(self, now, buf));
+        let transmit = match self.answered_last {
+            true => self.poll_sessions(now, buf).or_else(|| self.poll_handshakes(now, buf)),
+            false => self.poll_handshakes(now, buf).or_else(|| self.poll_sessions(now, buf)),
+        };
         if transmit.is_none() {
             self.reap(now, Session::is_ended);
         }

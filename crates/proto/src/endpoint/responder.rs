@@ -31,7 +31,7 @@ pub(super) struct Responder {
     limiter: SourceLimiter,
     seen: Seen,
     /// By our index, which is also what data datagrams name.
-    waiting: BTreeMap<u32, Waiting>,
+    waiting: BTreeMap<u32, Kept>,
     /// Indices of `waiting`, oldest first.
     order: VecDeque<u32>,
 }
@@ -42,10 +42,17 @@ pub(super) struct Waiting {
     pub(super) peer: PeerId,
     /// Which of its sessions they are for.
     pub(super) session_nonce: u64,
+    /// Whether the Response said that we hold this session.
+    pub(super) continues: bool,
     /// The keys.
     pub(super) keys: EpochKeys,
     /// Where the Initiation came from, with a cookie that was bound to it.
     pub(super) source: SocketAddr,
+}
+
+/// Keys that wait, and what goes with them.
+struct Kept {
+    waiting: Waiting,
     response: [u8; RESPONSE],
     since: Instant,
 }
@@ -118,14 +125,13 @@ impl Responder {
     pub(super) fn keep(
         &mut self,
         now: Instant,
-        source: SocketAddr,
-        peer: PeerId,
-        session_nonce: u64,
         ephemeral: [u8; 32],
-        (response, keys): ([u8; RESPONSE], EpochKeys),
+        waiting: Waiting,
+        response: [u8; RESPONSE],
     ) {
         self.handle_timeout(now);
-        self.seen.insert(now, ephemeral, peer, keys.local_index);
+        let (peer, index) = (waiting.peer, waiting.keys.local_index);
+        self.seen.insert(now, ephemeral, peer, index);
         let of_peer = self.order.iter().filter(|index| self.is_of(**index, peer));
         let room = if of_peer.count() >= limits::WAITING_HANDSHAKES_PEER {
             self.order.iter().position(|index| self.is_of(*index, peer))
@@ -137,19 +143,18 @@ impl Responder {
         if let Some(index) = room.and_then(|position| self.order.remove(position)) {
             self.waiting.remove(&index);
         }
-        self.order.push_back(keys.local_index);
-        let waiting = Waiting { peer, session_nonce, keys, source, response, since: now };
-        self.waiting.insert(waiting.keys.local_index, waiting);
+        self.order.push_back(index);
+        self.waiting.insert(index, Kept { waiting, response, since: now });
     }
 
     /// Hands out waiting keys when `datagram` is authentic under them.
     ///
     /// Older keys that wait for the same peer are forgotten: their initiator has given them up.
     pub(super) fn confirm(&mut self, header: &DataHeader, datagram: &[u8]) -> Option<Waiting> {
-        let waiting = self.waiting.get(&header.receiver)?;
+        let kept = self.waiting.get(&header.receiver)?;
         let mut copy = datagram.to_vec();
-        waiting.keys.open(header, &mut copy).ok()?;
-        let confirmed = self.waiting.remove(&header.receiver)?;
+        kept.waiting.keys.open(header, &mut copy).ok()?;
+        let confirmed = self.waiting.remove(&header.receiver)?.waiting;
         let position = self.order.iter().position(|index| *index == header.receiver)?;
         let newer = self.order.split_off(position + 1);
         self.order.pop_back();
@@ -190,9 +195,9 @@ impl Responder {
     /// Answers an Initiation that came again, as long as its keys wait.
     fn repeat<'a>(&self, index: u32, counters: &mut EndpointCounters) -> Screened<'a> {
         match self.waiting.get(&index) {
-            Some(waiting) => {
+            Some(kept) => {
                 counters.responses_repeated += 1;
-                Screened::Answer(waiting.response.to_vec())
+                Screened::Answer(kept.response.to_vec())
             }
             None => {
                 counters.replayed += 1;
@@ -202,7 +207,7 @@ impl Responder {
     }
 
     fn is_of(&self, index: u32, peer: PeerId) -> bool {
-        self.waiting.get(&index).is_some_and(|waiting| waiting.peer == peer)
+        self.waiting.get(&index).is_some_and(|kept| kept.waiting.peer == peer)
     }
 }
 
