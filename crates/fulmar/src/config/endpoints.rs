@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use proto::Duration;
-use proto::select::{Order, Policy};
+use proto::select::{Copies, Order, Policy};
 
 use super::peers::{ReadPeer, peer};
 use super::reader::Section;
@@ -80,7 +80,10 @@ fn control(section: &Section<'_, '_>, peers: &[ReadPeer]) -> Option<EndpointConf
     let usual = Policy::TOLD.ttl;
     let ttl = section.number("ttl_ms", 10..=60_000).map_or(usual, Duration::from_millis);
     let peer = peer(section, peers);
-    let content = Content::Told(Policy { order, ttl, ..Policy::TOLD });
+    // One path at a time is for experiments and for links paid by the byte.
+    let copies = [("all", Copies::All), ("best", Copies::Best)];
+    let copies = section.choice("copies", &copies).unwrap_or(Policy::TOLD.copies);
+    let content = Content::Told(Policy { order, ttl, copies, ..Policy::TOLD });
     Some(EndpointConfig { name, channel: channel? as u8, peer: peer?, kind: kind?, content })
 }
 

@@ -57,6 +57,7 @@ channel = 10
 address = "127.0.0.1:14800"
 order = "latest"
 ttl_ms = 300
+copies = "best"
 [selector]
 inspected_ports = "any"
 [selector.to_vehicle]
@@ -84,6 +85,7 @@ format = "json"
     assert_eq!(config.endpoints[0].content, Content::Mavlink { radio_status: Some(second) });
     let Content::Told(policy) = &config.endpoints[2].content else { panic!("not control") };
     assert_eq!(policy.ttl, Duration::from_millis(300));
+    assert_eq!(policy.copies, proto::select::Copies::Best);
     let selector = &config.transport.session.selector;
     assert_eq!(selector.to_vehicle.overrides[&76], None);
     assert_eq!(selector.to_vehicle.overrides[&420], Some(Policy::LIVE));

@@ -176,8 +176,10 @@ fn configuration(
     }
     let address = tunnel_address(side);
     text += &format!("\n[tunnel]\naddress = [\"{address}/24\"]\nmtu = 1280\n");
+    let copies = if scheme == Scheme::Fulmar { "all" } else { "best" };
     text += &format!(
         "\n[[control]]\nname = \"told\"\nchannel = 10\naddress = \"127.0.0.1:{TOLD_PORT}\"\n\
+         copies = \"{copies}\"\n\
          \n[[mavlink]]\nname = \"mavlink\"\nkind = \"udp-server\"\n\
          address = \"127.0.0.1:{MAVLINK_PORT}\"\nradio_status_hz = 0\n"
     );
