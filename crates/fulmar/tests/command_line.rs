@@ -1,5 +1,7 @@
 //! The commands, as an operator and a script meet them.
 
+#![allow(clippy::unwrap_used, reason = "the panic of a test is its message")]
+
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

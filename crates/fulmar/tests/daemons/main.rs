@@ -3,6 +3,8 @@
 //! Not measurements: those are the lab's. Each test runs inside `sys::sandbox`, or says that it was
 //! skipped.
 
+#![allow(clippy::unwrap_used, reason = "the panic of a test is its message")]
+
 mod flight;
 mod host;
 mod rig;
