@@ -23,7 +23,9 @@ fn flood(pair: &mut Pair, mut input: &[u8]) {
         let len = usize::from(*len) + 256 * usize::from(control >> 6);
         let (datagram, tail) = rest.split_at(len.min(rest.len()));
         input = tail;
-        let answered = pair.inject(control & 1 != 0, control >> 1 & 7, datagram);
+        // 1 and 2 are the drone's addresses, 9 is the station's.
+        let source = [0, 1, 2, 3, 4, 5, 6, 9][usize::from(control >> 1 & 7)];
+        let answered = pair.inject(control & 1 != 0, source, datagram);
         assert!(answered <= datagram.len(), "{answered} bytes for {}", datagram.len());
         if control & 0x30 == 0x30 {
             pair.run(Duration::from_millis(5));
