@@ -67,6 +67,8 @@ const DRY_SHARE: f64 = 0.25;
 const EXCESS_TARGET: f64 = 0.7;
 /// … and of the window.
 const EXCESS_WINDOW: f64 = 0.85;
+/// What a mark leaves of the window at least, where the empty path holds as much.
+const MARKED_WINDOW: f64 = 0.95;
 /// The least that excesses leave of the target.
 const LEAST_SCALE: f64 = 0.1;
 /// How the target recovers, per second without excess.
@@ -275,7 +277,7 @@ impl DelayBounded {
         self.phase = Phase::Dry { until, window };
     }
 
-    fn on_excess(&mut self, view: &LinkView) {
+    fn on_excess(&mut self, view: &LinkView, least: f64) {
         if self.cut_at.is_some_and(|at| view.now.since(at) < view.srtt) {
             return;
         }
@@ -283,7 +285,7 @@ impl DelayBounded {
         self.scale = (self.scale * EXCESS_TARGET).max(LEAST_SCALE);
         let queue = self.queue.queue(view.now, view.srtt);
         let useful = self.useful_rate() * (self.queue.base() + queue).as_secs_f64();
-        self.cwnd = useful.clamp(self.cwnd / 2.0, self.cwnd * EXCESS_WINDOW);
+        self.cwnd = useful.clamp(self.cwnd / 2.0, self.cwnd * EXCESS_WINDOW).max(least);
         self.fast = 0.0;
     }
 }
@@ -302,7 +304,7 @@ impl Controller for DelayBounded {
         match self.loss.on_delivered(view.now, packets, view.srtt) {
             Some(true) => {
                 self.excess = true;
-                self.on_excess(view);
+                self.on_excess(view, 0.0);
             }
             Some(false) => {
                 self.excess = false;
@@ -336,7 +338,8 @@ impl Controller for DelayBounded {
     fn on_loss(&mut self, view: &LinkView, lost: &Lost) {
         self.loss.on_lost(lost.bytes as f64 / view.mtu as f64);
         if lost.ecn_ce {
-            self.on_excess(view);
+            // A mark comes before anything is lost: there is no need to go below what the path holds.
+            self.on_excess(view, self.path_holds().min(self.cwnd * MARKED_WINDOW));
         }
     }
 

@@ -12,6 +12,8 @@ mod max_filter;
 mod none;
 mod reno;
 mod standing_queue;
+#[cfg(test)]
+mod tables;
 
 use core::fmt::Debug;
 
@@ -55,8 +57,6 @@ pub(crate) struct LinkView {
     pub(crate) srtt: Duration,
     /// Least round-trip time of the last ten seconds, or the initial guess.
     pub(crate) min_rtt: Duration,
-    /// Bytes in flight after what is reported now.
-    pub(crate) in_flight: u64,
     /// Bytes of a full datagram.
     pub(crate) mtu: u64,
 }

@@ -237,18 +237,6 @@ impl Address {
         Some(Token { token: own.make(now, &mut self.rng), route: self.route })
     }
 
-    /// Tells whether [`Address::take_response`] or [`Address::take_challenge`] may give something.
-    pub(super) fn wants_transmit(&self, now: Instant, bytes: u64) -> bool {
-        let own_due =
-            |own: &Challenge| own.next_at <= now && (!self.limited || own.allowance() >= bytes);
-        !self.responses.is_empty()
-            || self.own.as_ref().is_some_and(own_due)
-            || self.candidate.as_ref().is_some_and(|(_, candidate)| {
-                candidate.next_at <= now
-                    && (candidate.sent < CANDIDATE_CHALLENGES && candidate.allowance() >= bytes)
-            })
-    }
-
     /// Returns when the next challenge is due.
     pub(super) fn timeout(&self) -> Option<Instant> {
         let own = self.own.as_ref().map(|own| own.next_at);

@@ -9,6 +9,7 @@ use netem::{Link, LinkModel};
 
 use super::*;
 use crate::ids::InterfaceId;
+use crate::recovery::{AckInfo, AckToSend, Arrival, SentFrame};
 
 /// IPv4 and UDP headers, bytes.
 const OVERHEAD: usize = 28;
@@ -177,7 +178,6 @@ impl End {
             eliciting = false;
         } else if let Some(token) = self.path.take_challenge(now) {
             items.push(Item::Challenge(token.token));
-            frames.push(SentFrame::Challenge);
         } else if let Some(size) = self.path.mtu_probe(now) {
             bytes = size;
             frames.push(SentFrame::MtuProbe { size: size as u16 });

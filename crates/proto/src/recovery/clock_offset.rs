@@ -41,13 +41,6 @@ pub(crate) struct Age {
     pub(crate) error: Duration,
 }
 
-impl Age {
-    /// Returns the oldest that it can be.
-    pub(crate) fn at_most(&self) -> Duration {
-        self.estimate + self.error
-    }
-}
-
 /// Bounds the offset of the peer's clock from ours.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClockOffset {
@@ -150,7 +143,6 @@ mod tests {
             (age.estimate, age.error),
             (Duration::from_millis(30), Duration::from_millis(10))
         );
-        assert_eq!(age.at_most(), Duration::from_millis(40));
     }
 
     #[test]

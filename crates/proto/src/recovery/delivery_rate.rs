@@ -94,11 +94,6 @@ impl DeliveryRate {
             delivered: self.delivered,
         })
     }
-
-    /// Returns the bytes delivered so far.
-    pub(crate) fn delivered(&self) -> u64 {
-        self.delivered
-    }
 }
 
 #[cfg(test)]

@@ -45,8 +45,6 @@ pub(crate) enum SentFrame {
     Control { seq: u64 },
     /// The floor of a lane.
     LaneFloor { lane: u16, floor: u32 },
-    /// A challenge of this path.
-    Challenge,
     /// A probe for the path's MTU: nothing but padding up to this size.
     MtuProbe { size: u16 },
     /// An acknowledgement of packets received on `path` up to `largest`.
@@ -354,11 +352,6 @@ impl SentPackets {
     /// Tells whether one more packet would push an old one out.
     pub(crate) fn is_full(&self) -> bool {
         self.entries.len() >= limits::SENT_PACKETS
-    }
-
-    /// Returns the largest packet number acknowledged.
-    pub(crate) fn largest_acked(&self) -> Option<u64> {
-        self.largest_acked
     }
 
     /// Returns the estimate of what this path loses.

@@ -11,7 +11,6 @@ mod round_robin;
 use core::fmt::Debug;
 
 use smallvec::SmallVec;
-use units::Instant;
 
 use crate::event::PathState;
 use crate::ids::PathId;
@@ -44,8 +43,6 @@ impl SchedulerKind {
 /// Shows a scheduler the paths and the queue at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScheduleView<'a> {
-    /// The moment.
-    pub(crate) now: Instant,
     /// Every path of the session, in any order.
     pub(crate) paths: &'a [PathSnapshot],
     /// Bytes of bulk that wait, the packet in question included.
@@ -66,7 +63,7 @@ pub(crate) enum Decision {
 /// Decides which path carries bulk.
 ///
 /// ```text
-/// let view = ScheduleView { now, paths: &snapshots, backlog: 30_000, packet: 1_200 };
+/// let view = ScheduleView { paths: &snapshots, backlog: 30_000, packet: 1_200 };
 /// if scheduler.offer(&view, path) == Decision::Send { /* seal it for `path` */ scheduler.on_sent(path) }
 /// ```
 pub(crate) trait Scheduler: Debug + Send {

@@ -151,7 +151,7 @@ impl Session {
                         path.on_ack_of_ack(largest);
                     }
                 }
-                SentFrame::Challenge | SentFrame::MtuProbe { .. } => {}
+                SentFrame::MtuProbe { .. } => {}
             }
         }
     }
@@ -163,7 +163,7 @@ impl Session {
                 SentFrame::LaneFloor { lane, floor } => {
                     self.outbox.on_floor_lost(LaneFloor { lane, floor }, path);
                 }
-                SentFrame::Ack { .. } | SentFrame::Challenge | SentFrame::MtuProbe { .. } => {}
+                SentFrame::Ack { .. } | SentFrame::MtuProbe { .. } => {}
             }
         }
     }

@@ -1,0 +1,208 @@
+//! What a path learns from what comes in: datagrams, the answers to its challenges, ACK frames.
+//!
+//! Not the frames themselves, which the session takes apart; what the acknowledgements do to the
+//! congestion controller, the estimators and the path's health starts here, in the order in which
+//! [`Path::on_ack`] says it.
+
+use units::{Instant, Rate};
+
+use super::address::Proof;
+use super::{Outcome, Path, Route};
+use crate::congestion::{Acked, Lost};
+use crate::event::PathState;
+use crate::recovery::{AckInfo, Arrival, ClockSample, SentFrame, SentPacket};
+
+impl Path {
+    /// Tells whether a datagram of this number may still come in for the first time.
+    pub(crate) fn is_new(&self, pn: u64) -> bool {
+        self.replay.check(pn)
+    }
+
+    /// Returns when the last authenticated datagram came in.
+    pub(crate) fn last_received_at(&self) -> Option<Instant> {
+        self.last_received_at
+    }
+
+    /// Notes an authenticated datagram that came in for the first time, before its frames.
+    pub(crate) fn on_datagram(&mut self, now: Instant, pn: u64, from: Route, bytes: usize) {
+        self.replay.mark(pn);
+        let newest = self.largest_received.is_none_or(|largest| pn > largest);
+        self.largest_received = self.largest_received.max(Some(pn));
+        self.address.on_received(now, from, bytes, newest);
+        self.last_received_at = Some(now);
+        self.counters.datagrams_received += 1;
+        self.counters.bytes_received += bytes as u64;
+    }
+
+    /// Notes its packet, after its frames.
+    pub(crate) fn on_packet_received(&mut self, now: Instant, pn: u64, arrival: Arrival) {
+        self.received.on_received(now, pn, arrival);
+    }
+
+    /// Remembers to answer the peer's challenge to where it came from.
+    pub(crate) fn on_challenge(&mut self, token: u64, from: Route) {
+        self.address.on_challenge(token, from);
+    }
+
+    /// Takes the answer to a challenge, by whatever path it came.
+    pub(crate) fn on_response(&mut self, now: Instant, token: u64) -> Outcome {
+        let mut outcome = Outcome::default();
+        match self.address.on_response(token) {
+            Proof::None => {}
+            Proof::Own => self.on_address_proved(now, &mut outcome),
+            Proof::Moved => {
+                outcome.moved = true;
+                self.on_address_proved(now, &mut outcome);
+            }
+        }
+        outcome
+    }
+
+    /// Takes the address as proved by the handshake, whose cookie was bound to it.
+    ///
+    /// A PING follows at once: the responder waits for the first datagram under new keys, and the
+    /// path has no RTT yet.
+    pub(crate) fn confirm_address(&mut self, now: Instant) -> Outcome {
+        let mut outcome = Outcome::default();
+        self.probe_wanted = true;
+        self.address.confirm();
+        self.on_address_proved(now, &mut outcome);
+        outcome
+    }
+
+    fn on_address_proved(&mut self, now: Instant, outcome: &mut Outcome) {
+        if self.state == PathState::Validating {
+            self.last_eliciting_at = now;
+            self.change_state(PathState::Active, outcome);
+        }
+    }
+
+    /// Takes an ACK frame for packets of this path, by whatever path it came.
+    pub(crate) fn on_ack(&mut self, now: Instant, ack: &AckInfo<'_>) -> Outcome {
+        let mut outcome = Outcome::default();
+        if ack.largest >= self.next_pn {
+            self.counters.bad_acks += 1;
+            return outcome;
+        }
+        let newly = self.sent.on_ack(now, ack);
+        let newest_sent_at =
+            newly.packets.iter().chain(&newly.late).map(|packet| packet.sent_at).max();
+        let Some(newest_sent_at) = newest_sent_at else { return outcome };
+        outcome.clock = newly.packets.iter().chain(&newly.late).find_map(|packet| {
+            (packet.pn == ack.largest).then(|| ClockSample {
+                sent_at: packet.sent_at,
+                received_at_us: ack.received_at_us,
+                acked_at: now - ack.delay,
+            })
+        });
+        self.revive(now, newest_sent_at, &mut outcome);
+        let late_bytes = newly.late.iter().map(|packet| u64::from(packet.bytes)).sum();
+        let acked = self.measure(now, ack, &newly.packets, late_bytes);
+        for packet in &newly.packets {
+            self.on_packet_acked(packet);
+        }
+        self.counters.packets_acked += (newly.packets.len() + newly.late.len()) as u64;
+        self.counters.packets_late += newly.late.len() as u64;
+        if let Some(acked) = acked {
+            let view = self.link_view(now);
+            self.congestion.on_ack(&view, &acked);
+        }
+        let ecn_ce = ack.ecn_ce.wrapping_sub(self.ecn_ce) as i32 > 0;
+        self.ecn_ce = if ecn_ce { ack.ecn_ce } else { self.ecn_ce };
+        outcome.acked = newly.packets;
+        outcome.acked.extend(newly.late);
+        self.detect_lost(now, ecn_ce.then_some(newest_sent_at), &mut outcome);
+        self.look(now, &mut outcome);
+        outcome
+    }
+
+    /// Samples round-trip time and delivery rate, unless a stall has made them worthless.
+    fn measure(
+        &mut self,
+        now: Instant,
+        ack: &AckInfo<'_>,
+        acked: &[SentPacket],
+        late_bytes: u64,
+    ) -> Option<Acked> {
+        let newest = acked.iter().max_by_key(|packet| packet.pn)?;
+        let trusted = self.suspicion.is_none() && newest.sent_at >= self.trusted_since;
+        let rtt = (trusted && newest.pn == ack.largest && newest.ack_eliciting)
+            .then(|| self.rtt.on_sample(now, now.since(newest.sent_at), ack.delay));
+        for packet in acked.iter().filter(|packet| packet.ack_eliciting) {
+            self.rate.on_acked(now, packet.bytes.into(), packet.sent_at, packet.delivery);
+        }
+        let min_rtt = self.rtt.min_rtt().unwrap_or_default();
+        let rate = self.rate.take_sample(now, min_rtt).filter(|_| trusted);
+        if let Some(sample) = rate
+            && sample.rate > Rate::ZERO
+        {
+            let (old, new) = (self.delivery_rate.as_bps(), sample.rate.as_bps());
+            self.delivery_rate = Rate::from_bps(old - old / 8 + new / 8);
+        }
+        let recently = self.rtt.srtt_or_initial();
+        Some(Acked {
+            bytes: acked
+                .iter()
+                .filter(|packet| packet.ack_eliciting)
+                .map(|p| u64::from(p.bytes))
+                .sum(),
+            late_bytes,
+            newest_sent_at: newest.sent_at,
+            rtt,
+            rate,
+            window_limited: self.window_full_at.is_some_and(|at| now.since(at) <= recently),
+        })
+    }
+
+    fn on_packet_acked(&mut self, packet: &SentPacket) {
+        let probe = packet.frames.iter().find_map(|frame| match frame {
+            SentFrame::MtuProbe { size } => Some(*size),
+            _ => None,
+        });
+        match probe {
+            Some(size) => self.mtu.on_probe_acked(size.into()),
+            None if packet.ack_eliciting => self.mtu.on_acked(packet.bytes.into()),
+            None => {}
+        }
+    }
+
+    /// Declares lost what is lost, and tells the controller, of a mark at `marked` as well.
+    pub(super) fn detect_lost(
+        &mut self,
+        now: Instant,
+        marked: Option<Instant>,
+        outcome: &mut Outcome,
+    ) {
+        let patience = self.rtt.srtt_or_initial().max(self.rtt.latest());
+        let lost = self.sent.detect_lost(now, patience);
+        self.counters.packets_lost += lost.len() as u64;
+        for packet in &lost {
+            if let Some(size) = packet.frames.iter().find_map(mtu_probe_size) {
+                self.mtu.on_probe_lost(now, size);
+            } else {
+                self.mtu.on_lost(now, packet.bytes.into());
+            }
+        }
+        let congestion = lost.iter().filter(|packet| !packet.is_mtu_probe());
+        let bytes = congestion.clone().map(|packet| u64::from(packet.bytes)).sum();
+        let newest = congestion.map(|packet| packet.sent_at).max().max(marked);
+        if let Some(newest_sent_at) = newest {
+            let view = self.link_view(now);
+            let lost = Lost { bytes, newest_sent_at, ecn_ce: marked.is_some() };
+            self.congestion.on_loss(&view, &lost);
+        }
+        outcome.lost.extend(lost);
+    }
+
+    /// Notes that the peer has received our acknowledgement of its packets up to `largest`.
+    pub(crate) fn on_ack_of_ack(&mut self, largest: u64) {
+        self.received.on_ack_of_ack(largest);
+    }
+}
+
+fn mtu_probe_size(frame: &SentFrame) -> Option<usize> {
+    match frame {
+        SentFrame::MtuProbe { size } => Some((*size).into()),
+        _ => None,
+    }
+}

@@ -1,0 +1,125 @@
+//! What a path has to say for itself, how much the application may say on it, and the account of
+//! what was sent.
+
+use units::{Instant, Rate};
+
+use super::{Outgoing, Path, Token};
+use crate::event::PathState;
+use crate::recovery::{AckToSend, SentFrame, SentPacket};
+
+/// Bytes of a datagram that carries a challenge and nothing else, at most.
+const CHALLENGE_BYTES: u64 = 64;
+
+impl Path {
+    /// Tells whether an acknowledgement must leave now.
+    pub(crate) fn ack_is_due(&self, now: Instant) -> bool {
+        self.received.due_at().is_some_and(|at| at <= now)
+    }
+
+    /// Tells whether an acknowledgement would tell the peer anything new: cheap to add to whatever
+    /// leaves, on any path.
+    pub(crate) fn ack_has_news(&self) -> bool {
+        self.received.has_news()
+    }
+
+    /// Makes the acknowledgement of this path's packets, due or not, and counts it as sent.
+    pub(crate) fn take_ack(&mut self, now: Instant) -> Option<AckToSend> {
+        self.received.take(now)
+    }
+
+    /// Returns the answer to a challenge that is to be sent now.
+    pub(crate) fn take_response(&mut self) -> Option<Token> {
+        self.address.take_response()
+    }
+
+    /// Returns the challenge that is to be sent now; its datagram must not exceed 64 bytes unless
+    /// [`Path::allowance`] permits it.
+    pub(crate) fn take_challenge(&mut self, now: Instant) -> Option<Token> {
+        self.address.take_challenge(now, CHALLENGE_BYTES)
+    }
+
+    /// Tells whether a PING is to be sent now. Anything that elicits an acknowledgement at once
+    /// will do instead.
+    pub(crate) fn probe_is_wanted(&self) -> bool {
+        self.probe_wanted
+    }
+
+    /// Returns the size of the MTU probe that is to be sent now: a PING padded to that many bytes,
+    /// noted as [`SentFrame::MtuProbe`].
+    pub(crate) fn mtu_probe(&self, now: Instant) -> Option<usize> {
+        let fit = self.state == PathState::Active && !self.doubtful && self.rtt.srtt().is_some();
+        if fit { self.mtu.probe(now) } else { None }
+    }
+
+    /// Returns how many bytes of bulk may leave now: window and pacing permitting.
+    pub(crate) fn bulk_budget(&self, now: Instant) -> usize {
+        let room = self.window_room();
+        let ready = self.pacer.ready_at(now, self.pacing_rate(now), self.mtu.current()) <= now;
+        if ready { usize::try_from(room).unwrap_or(usize::MAX) } else { 0 }
+    }
+
+    /// Returns when pacing lets bulk leave, where pacing is what holds it back.
+    pub(crate) fn pacing_deadline(&self, now: Instant) -> Option<Instant> {
+        if self.window_room() < self.mtu.current() as u64 {
+            return None;
+        }
+        let ready = self.pacer.ready_at(now, self.pacing_rate(now), self.mtu.current());
+        (ready > now).then_some(ready)
+    }
+
+    fn window_room(&self) -> u64 {
+        if self.state != PathState::Active || self.sent.is_full() {
+            return 0;
+        }
+        self.congestion.cwnd().saturating_sub(self.sent.in_flight())
+    }
+
+    pub(super) fn pacing_rate(&self, now: Instant) -> Option<Rate> {
+        self.congestion.pacing_rate(&self.link_view(now))
+    }
+
+    /// Returns the next packet number; it is used up whether or not it is sent.
+    pub(crate) fn next_packet_number(&mut self) -> u64 {
+        let pn = self.next_pn;
+        self.next_pn += 1;
+        pn
+    }
+
+    /// Notes a datagram that is being sent.
+    pub(crate) fn on_packet_sent(&mut self, now: Instant, outgoing: Outgoing) {
+        let Outgoing { pn, bytes, ack_eliciting, bulk, route, frames } = outgoing;
+        let (rate, mtu) = (self.pacing_rate(now), self.mtu.current());
+        let in_flight = self.sent.in_flight();
+        if self.pacer.is_full(now, rate, mtu)
+            && in_flight + 2 * mtu as u64 <= self.congestion.cwnd()
+        {
+            self.rate.on_app_limited(in_flight);
+        }
+        self.pacer.on_sent(now, rate, mtu, bytes);
+        self.address.on_sent(route.unwrap_or(self.address.route()), bytes);
+        if frames.iter().any(|frame| matches!(frame, SentFrame::MtuProbe { .. })) {
+            self.mtu.on_probe_sent();
+        }
+        if ack_eliciting {
+            self.last_eliciting_at = now;
+            self.probe_wanted = false;
+            self.probe_at = now + self.probe_interval(now);
+        }
+        let delivery = self.rate.on_sent(now, in_flight);
+        let size = u16::try_from(bytes).unwrap_or(u16::MAX);
+        self.sent.on_sent(SentPacket {
+            pn,
+            sent_at: now,
+            bytes: size,
+            ack_eliciting,
+            bulk,
+            delivery,
+            frames,
+        });
+        if self.sent.in_flight() + mtu as u64 > self.congestion.cwnd() {
+            self.window_full_at = Some(now);
+        }
+        self.counters.datagrams_sent += 1;
+        self.counters.bytes_sent += bytes as u64;
+    }
+}

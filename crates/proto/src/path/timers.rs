@@ -1,0 +1,159 @@
+//! What time does to a path: losses, overdue answers, suspicion and revival, a missing interface.
+
+use units::{Duration, Instant};
+
+use super::health::{self, Answer, Suspicion, Verdict};
+use super::{Outcome, Path};
+use crate::event::PathState;
+use crate::recovery::SentPacket;
+
+/// A path that is suspected so soon after its revival may have become slower, not silent.
+const SUSPECTED_AGAIN: Duration = Duration::from_secs(2);
+
+impl Path {
+    /// Returns when [`Path::on_timeout`] must be called next.
+    pub(crate) fn timeout(&self) -> Option<Instant> {
+        if matches!(self.state, PathState::Absent | PathState::Closed) {
+            return None;
+        }
+        let mut timers = [self.received.due_at(), self.address.timeout(), None, None, None];
+        if self.state != PathState::Validating {
+            timers[2] = self.sent.loss_time();
+            timers[3] = self.health_timeout();
+            timers[4] = self.mtu.timeout().filter(|_| self.state == PathState::Active);
+        }
+        timers.into_iter().flatten().filter(|&at| at > self.looked_at).min()
+    }
+
+    fn health_timeout(&self) -> Option<Instant> {
+        let probe = (!self.probe_wanted).then_some(self.probe_at);
+        let idle = self.last_eliciting_at + self.config.idle_probe;
+        let idle = (self.config.idle_probe > Duration::ZERO && !self.probe_wanted).then_some(idle);
+        if self.suspicion.is_some() {
+            return probe;
+        }
+        match health::judge(self.looked_at, &self.health_view(), self.sent.unanswered()) {
+            Verdict::Healthy { look_at } => look_at.into_iter().chain(idle).min(),
+            Verdict::Doubtful { look_at } => look_at.into_iter().chain(probe).min(),
+            Verdict::Silent => Some(self.looked_at),
+        }
+    }
+
+    /// Lets time pass: finds what is lost, due, silent. What is to be sent shows in
+    /// [`Path::wants_transmit`].
+    pub(crate) fn on_timeout(&mut self, now: Instant) -> Outcome {
+        let mut outcome = Outcome::default();
+        if matches!(self.state, PathState::Active | PathState::Suspected) {
+            self.detect_lost(now, None, &mut outcome);
+            self.look(now, &mut outcome);
+        }
+        self.looked_at = now;
+        outcome
+    }
+
+    /// Judges the path's health and decides whether it is to be probed.
+    pub(super) fn look(&mut self, now: Instant, outcome: &mut Outcome) {
+        let view = self.health_view();
+        if self.state == PathState::Suspected {
+            let lost = self.sent.give_up_before(now - view.overdue_after(true));
+            self.on_given_up(lost, outcome);
+            self.probe_wanted |= self.probe_at <= now;
+            return;
+        }
+        if self.state != PathState::Active {
+            return;
+        }
+        match health::judge(now, &view, self.sent.unanswered()) {
+            Verdict::Healthy { .. } => {
+                self.doubtful = false;
+                let idle = now.since(self.last_eliciting_at) >= self.config.idle_probe;
+                self.probe_wanted |= idle && self.config.idle_probe > Duration::ZERO;
+            }
+            Verdict::Doubtful { .. } => {
+                if !self.doubtful {
+                    self.doubtful = true;
+                    self.probe_wanted = true;
+                }
+                self.probe_wanted |= self.probe_at <= now;
+            }
+            Verdict::Silent => self.suspect(now, outcome),
+        }
+    }
+
+    fn suspect(&mut self, now: Instant, outcome: &mut Outcome) {
+        let again = self.revived_at.is_some_and(|at| now.since(at) < SUSPECTED_AGAIN);
+        self.suspicion = Some(Suspicion::new(now, &self.health_view(), again));
+        self.doubtful = true;
+        self.probe_wanted = true;
+        self.counters.suspicions += 1;
+        let lost = self.sent.give_up_before(now + Duration::from_secs(1));
+        self.on_given_up(lost, outcome);
+        self.change_state(PathState::Suspected, outcome);
+    }
+
+    /// Reports packets that silence cost: neither the loss estimate nor the congestion controller
+    /// hears of them.
+    fn on_given_up(&mut self, lost: Vec<SentPacket>, outcome: &mut Outcome) {
+        self.mtu.on_silence();
+        self.counters.packets_lost += lost.len() as u64;
+        outcome.lost.extend(lost);
+    }
+
+    pub(super) fn revive(&mut self, now: Instant, newest_sent_at: Instant, outcome: &mut Outcome) {
+        let Some(suspicion) = &mut self.suspicion else { return };
+        match suspicion.on_answer(now, newest_sent_at) {
+            Answer::Stale => return,
+            Answer::Fresh => {}
+            Answer::Slower(rtt) => self.rtt.reset(now, rtt),
+        }
+        self.revived_at = Some(now);
+        self.suspicion = None;
+        self.doubtful = false;
+        self.trusted_since = now;
+        let view = self.link_view(now);
+        self.congestion.on_revival(&view);
+        self.change_state(PathState::Active, outcome);
+    }
+
+    /// Notes that the path's interface is there or not. A path whose interface came back proves
+    /// its address again.
+    pub(crate) fn set_present(&mut self, now: Instant, present: bool) -> Outcome {
+        let mut outcome = Outcome::default();
+        let absent = self.state == PathState::Absent;
+        if self.state == PathState::Closed || absent != present {
+            return outcome;
+        }
+        if present {
+            self.address.restart(now);
+            self.change_state(PathState::Validating, &mut outcome);
+        } else {
+            self.give_up(PathState::Absent, now, &mut outcome);
+        }
+        outcome
+    }
+
+    /// Gives the path up for good.
+    pub(crate) fn close(&mut self, now: Instant) -> Outcome {
+        let mut outcome = Outcome::default();
+        self.give_up(PathState::Closed, now, &mut outcome);
+        outcome
+    }
+
+    fn give_up(&mut self, state: PathState, now: Instant, outcome: &mut Outcome) {
+        let lost = self.sent.give_up_before(now + Duration::from_secs(1));
+        self.on_given_up(lost, outcome);
+        self.suspicion = None;
+        self.doubtful = false;
+        self.probe_wanted = false;
+        self.trusted_since = now;
+        self.change_state(state, outcome);
+    }
+
+    pub(super) fn change_state(&mut self, to: PathState, outcome: &mut Outcome) {
+        if self.state != to {
+            let from = outcome.changed.map_or(self.state, |(from, _)| from);
+            outcome.changed = Some((from, to));
+            self.state = to;
+        }
+    }
+}
