@@ -176,6 +176,14 @@ impl Endpoint {
         }
     }
 
+    /// Notes that the socket of an interface is full, or takes datagrams again: until then nothing
+    /// is given out for its paths, and the other paths carry on.
+    pub fn set_blocked(&mut self, interface: InterfaceId, blocked: bool) {
+        for (_, slot) in self.sessions.iter_mut() {
+            slot.session.set_blocked(interface, blocked);
+        }
+    }
+
     /// Takes in a packet of the application.
     ///
     /// Returns a name for a message of reliable delivery, whose end an event will tell; nothing

@@ -42,12 +42,14 @@ pub(super) struct Batches {
 impl Batches {
     /// Adds a datagram; a batch that it does not fit into is sent first.
     pub(super) fn push(&mut self, way: Way, datagram: &[u8], links: &mut Links) {
-        let link = &mut links.list[way.slot];
-        if link.blocked && self.waiting(way.slot) + datagram.len() > MAX_BATCH {
-            link.errors += 1;
-            return;
+        if !links.list[way.slot].blocked.is_empty() {
+            links.block(way.slot, way.interface);
+            if self.waiting(way.slot) + datagram.len() > MAX_BATCH {
+                links.list[way.slot].errors += 1;
+                return;
+            }
         }
-        let most = link.socket.as_ref().map_or(1, UdpSocket::max_segments);
+        let most = links.list[way.slot].socket.as_ref().map_or(1, UdpSocket::max_segments);
         let found = self.open.iter().position(|batch| batch.way == way);
         if let Some(at) = found {
             let batch = &mut self.open[at];
@@ -88,7 +90,7 @@ impl Batches {
     fn send(&mut self, mut batch: Batch, links: &mut Links) {
         let link = &mut links.list[batch.way.slot];
         let Some(socket) = &mut link.socket else { return };
-        if link.blocked {
+        if !link.blocked.is_empty() {
             self.open.push(batch);
             return;
         }
@@ -103,7 +105,7 @@ impl Batches {
         };
         match socket.send(&outgoing) {
             Ok(sent) if sent < batch.bytes.len() => {
-                link.blocked = true;
+                links.block(batch.way.slot, batch.way.interface);
                 batch.bytes.drain(..sent);
                 batch.count -= sent / batch.segment;
                 self.open.push(batch);

@@ -14,11 +14,13 @@ impl Daemon {
     pub(super) fn handle_link(&mut self, now: Instant, slot: usize, event: Ready) {
         let Some(link) = self.links.list.get_mut(slot) else { return };
         let Some(socket) = &link.socket else { return };
-        if event.writable && link.blocked {
-            link.blocked = false;
+        if event.writable {
             let _ = self.poller.modify(socket, Token::Link(slot).encode(), Interest::Read);
-            self.more = true;
+            self.links.unblock(slot);
+            self.follow_blocked();
         }
+        let link = &self.links.list[slot];
+        let Some(socket) = &link.socket else { return };
         if !event.readable {
             return;
         }

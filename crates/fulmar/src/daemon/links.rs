@@ -25,8 +25,9 @@ pub(super) struct Link {
     pub(super) socket: Option<UdpSocket>,
     /// What it lacks, in words, while it is not there.
     pub(super) trouble: Option<String>,
-    /// True while the socket's buffer is full.
-    pub(super) blocked: bool,
+    /// Interfaces, as the session knows them, that wait until the socket's buffer has room again;
+    /// empty while it has.
+    pub(super) blocked: Vec<InterfaceId>,
     /// Datagrams that the kernel refused.
     pub(super) errors: u64,
     local: SocketAddr,
@@ -49,6 +50,8 @@ pub(super) enum LinkChange {
 pub(super) struct Links {
     pub(super) list: Vec<Link>,
     options: UdpOptions,
+    /// Interfaces that were blocked or freed since the session was told.
+    pub(super) news: Vec<(InterfaceId, bool)>,
     /// Names of interfaces by number, for reports.
     names: Vec<(u32, String)>,
 }
@@ -62,7 +65,7 @@ impl Links {
         let local = (Ipv4Addr::UNSPECIFIED, 0).into();
         let options =
             UdpOptions { local, interface: None, send_buffer, receive_buffer, segmentation };
-        Self { list: paths.chain(listens).collect(), options, names: Vec::new() }
+        Self { list: paths.chain(listens).collect(), options, news: Vec::new(), names: Vec::new() }
     }
 
     /// Compares the links with the host's interfaces, opens and closes sockets; returns what
@@ -76,12 +79,30 @@ impl Links {
             }
         };
         self.names = interfaces.iter().map(|at| (at.index, at.name.clone())).collect();
-        let Self { list, options, .. } = self;
+        let Self { list, options, news, .. } = self;
         let refresh = |(slot, link): (usize, &mut Link)| {
             let token = Token::Link(slot).encode();
-            link.refresh(&interfaces, options, token, poller).map(|change| change(slot))
+            let change = link.refresh(&interfaces, options, token, poller)?;
+            news.extend(link.blocked.drain(..).map(|id| (id, false)));
+            Some(change(slot))
         };
         list.iter_mut().enumerate().filter_map(refresh).collect()
+    }
+
+    /// Notes that the socket of a link is full.
+    pub(super) fn block(&mut self, slot: usize, interface: Option<u32>) {
+        let id = self.interface_id(slot, interface.unwrap_or(0));
+        let blocked = &mut self.list[slot].blocked;
+        if !blocked.contains(&id) {
+            blocked.push(id);
+            self.news.push((id, true));
+        }
+    }
+
+    /// Notes that the socket of a link has room again.
+    pub(super) fn unblock(&mut self, slot: usize) {
+        let freed = self.list[slot].blocked.drain(..);
+        self.news.extend(freed.map(|id| (id, false)));
     }
 
     /// Names an interface as the session knows it: the link's slot, and the kernel's number where
@@ -156,7 +177,6 @@ impl Link {
     fn open(&mut self, options: &UdpOptions, token: u64, poller: &Poller) -> std::io::Result<()> {
         // The old socket goes first: a fixed port can be bound once.
         self.socket = None;
-        self.blocked = false;
         let interface = self.interface.clone();
         let options = UdpOptions { local: self.local, interface, ..options.clone() };
         let socket = UdpSocket::bind(&options).map_err(|error| {
@@ -174,7 +194,7 @@ impl Link {
         if news {
             tracing::warn!(link = %self.name, %trouble, "link absent; it joins when it can");
         }
-        (self.trouble, self.seen, self.blocked) = (Some(trouble), None, false);
+        (self.trouble, self.seen) = (Some(trouble), None);
         was_open.then_some(LinkChange::Down)
     }
 }
@@ -193,5 +213,5 @@ fn of_listen(listen: &Listen) -> Link {
 
 fn link(name: String, interface: Option<String>, local: SocketAddr) -> Link {
     let (socket, trouble, seen) = (None, None, None);
-    Link { name, interface, socket, trouble, blocked: false, errors: 0, local, seen }
+    Link { name, interface, socket, trouble, blocked: Vec::new(), errors: 0, local, seen }
 }

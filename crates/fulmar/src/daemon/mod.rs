@@ -38,6 +38,8 @@ use tunnel::Tunnel;
 
 /// Rates are measured, and the service manager is spoken to, this often.
 const TICK: Duration = Duration::from_secs(1);
+/// The least time between two turns while a socket is full.
+const BLOCKED_TURN: Duration = Duration::from_millis(1);
 
 /// A running daemon.
 pub(crate) struct Daemon {
@@ -85,7 +87,7 @@ impl Daemon {
         let mut ready: Vec<Ready> = Vec::new();
         while self.running {
             let now = clock::now();
-            let deadline = if self.more { now } else { self.deadline() };
+            let deadline = if self.more { now } else { self.deadline(now) };
             self.poller.wait(now, Some(deadline), &mut ready)?;
             let now = clock::now();
             for event in ready.drain(..) {
@@ -100,10 +102,17 @@ impl Daemon {
         Ok(())
     }
 
-    fn deadline(&self) -> Instant {
-        let own = [Some(self.next_tick), self.next_sign_of_life, self.endpoint.timeout()];
+    fn deadline(&self, now: Instant) -> Instant {
+        let own = [Some(self.next_tick), self.next_sign_of_life, self.session_deadline(now)];
         let locals = self.locals.iter().filter_map(LocalEndpoint::timeout);
         own.into_iter().flatten().chain(locals).min().unwrap_or(self.next_tick)
+    }
+
+    /// What is due and cannot be sent, since a socket is full, must not keep the loop spinning.
+    fn session_deadline(&self, now: Instant) -> Option<Instant> {
+        let blocked = self.links.list.iter().any(|link| !link.blocked.is_empty());
+        let timeout = self.endpoint.timeout()?;
+        Some(if blocked { timeout.max(now + BLOCKED_TURN) } else { timeout })
     }
 
     fn handle_ready(&mut self, now: Instant, event: Ready) {
@@ -156,6 +165,7 @@ impl Daemon {
                 LinkChange::Anew(slot) => (slot, &[false, true]),
             };
             self.batches.forget(slot);
+            self.follow_blocked();
             let name = &self.links.list[slot].name;
             tracing::info!(link = %name, present = states.last(), "link changed");
             for &present in states {

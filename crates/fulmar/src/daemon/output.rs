@@ -53,12 +53,20 @@ impl Daemon {
             };
             if let Some(way) = self.way(&transmit) {
                 self.batches.push(way, &self.datagram, &mut self.links);
+                self.follow_blocked();
             }
         }
         self.batches.flush(&mut self.links);
-        for (slot, link) in self.links.list.iter().enumerate() {
-            if link.blocked
-                && let Some(socket) = &link.socket
+        self.follow_blocked();
+    }
+
+    /// Tells the sessions which sockets are full: their paths wait, the others carry on.
+    pub(super) fn follow_blocked(&mut self) {
+        for (id, blocked) in self.links.news.drain(..) {
+            self.endpoint.set_blocked(id, blocked);
+            let slot = self.links.list.iter().position(|link| link.blocked.contains(&id));
+            if let Some(slot) = slot
+                && let Some(socket) = &self.links.list[slot].socket
             {
                 let token = Token::Link(slot).encode();
                 let _ = self.poller.modify(socket, token, Interest::ReadWrite);

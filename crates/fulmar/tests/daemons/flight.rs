@@ -167,3 +167,51 @@ fn spoofed_and_unrouted_packets_stay_out() {
     far.send_to(b"to nobody", "10.77.0.99:5600").unwrap();
     station.wait_for("it is counted", |status| status["tunnel"]["unrouted"].as_u64() > Some(0));
 }
+
+#[test]
+fn a_full_socket_holds_up_no_other_path() {
+    let name = "flight::a_full_socket_holds_up_no_other_path";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(2);
+    // The first link carries 2 Mbit/s, and its queue is longer than the socket's buffer.
+    let shape = "qdisc add dev l0 root tbf rate 2mbit burst 3000 limit 10000000";
+    let mut tc = std::process::Command::new("tc");
+    rig.drone.place(tc.args(shape.split(' ')));
+    if !tc.status().is_ok_and(|status| status.success()) {
+        return sandbox::skip(name, "tc cannot make a token bucket filter");
+    }
+    let transport = "[transport]\ncongestion = \"none\"\nscheduler = \"round_robin\"\n";
+    let station = rig.start_station(STATION);
+    let drone = rig.start_drone(&[0, 1], &format!("{DRONE}{transport}"));
+    drone.wait_for_paths(2);
+    station.wait_for_paths(2);
+    let (near, far) =
+        (socket(&rig.drone, "10.77.0.2:5600"), socket(&rig.station, "10.77.0.1:5600"));
+    let (companion, sticks) =
+        (socket(&rig.drone, "127.0.0.1:0"), socket(&rig.station, "127.0.0.1:14801"));
+    companion.connect("127.0.0.1:14800").unwrap();
+    let flood = std::thread::spawn(move || {
+        // 20 Mbit/s for two seconds.
+        for _ in 0..1_000 {
+            for _ in 0..5 {
+                near.send_to(&[0; 1_000], "10.77.0.1:5600").unwrap();
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    });
+    let mut worst = Duration::ZERO;
+    while !flood.is_finished() {
+        let sent = std::time::Instant::now();
+        companion.send(b"control").unwrap();
+        assert_eq!(receive(&sticks), b"control");
+        worst = worst.max(sent.elapsed());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    drop(far);
+    let status = drone.status();
+    let path = &status["peers"][0]["paths"][0];
+    assert_eq!(path["send_errors"], 0, "{status:#}");
+    assert!(worst < Duration::from_millis(200), "control waited {worst:?}: {status:#}");
+}

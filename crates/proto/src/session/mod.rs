@@ -26,7 +26,7 @@ use crate::control::{Inbox, Outbox};
 use crate::crypto::{EpochKeys, KeyRing};
 use crate::datagram::{DatagramQueue, Resequencer};
 use crate::event::{Delivery, Event, PathState};
-use crate::ids::{PathId, PeerId, SessionId};
+use crate::ids::{InterfaceId, PathId, PeerId, SessionId};
 use crate::limits;
 use crate::path::{Path, PathConfig};
 use crate::recovery::ClockOffset;
@@ -90,6 +90,8 @@ pub(crate) struct Session {
     keys: KeyRing,
     path_config: PathConfig,
     paths: Vec<Path>,
+    /// Interfaces whose sockets are full; at most one for each path.
+    blocked: Vec<InterfaceId>,
     next_path: u8,
     /// Paths that were given up here and of which the peer is to be told.
     closed_paths: Vec<PathId>,
@@ -140,6 +142,7 @@ impl Session {
                 idle_probe: config.idle_probe,
             },
             paths: Vec::new(),
+            blocked: Vec::new(),
             next_path: 0,
             closed_paths: Vec::new(),
             farewells: Vec::new(),

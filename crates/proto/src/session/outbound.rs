@@ -117,7 +117,8 @@ impl Session {
     ) -> Option<Transmit> {
         self.now = now;
         let index = self.paths.iter().position(|path| path.id() == id)?;
-        if !self.keys.has_keys() || self.paths[index].state() == PathState::Absent {
+        let path = &self.paths[index];
+        if !self.keys.has_keys() || path.state() == PathState::Absent || self.is_blocked(path) {
             return None;
         }
         if self.ended {

@@ -103,6 +103,20 @@ impl Session {
         successor
     }
 
+    /// Notes that the socket of an interface takes nothing for now, or takes datagrams again: its
+    /// paths stay what they are, but nothing is bound to them meanwhile.
+    pub(crate) fn set_blocked(&mut self, interface: InterfaceId, blocked: bool) {
+        self.blocked.retain(|known| *known != interface);
+        let ours = self.paths.iter().any(|path| path.route().interface == interface);
+        if blocked && ours {
+            self.blocked.push(interface);
+        }
+    }
+
+    pub(super) fn is_blocked(&self, path: &Path) -> bool {
+        self.blocked.contains(&path.route().interface)
+    }
+
     pub(super) fn insert_path(&mut self, now: Instant, id: PathId, route: Route) {
         let seed = self.rng.next_u64();
         self.paths.push(Path::new(now, id, route, self.path_config, seed));
@@ -167,7 +181,14 @@ impl Session {
     }
 
     pub(super) fn snapshots(&self, now: Instant) -> SmallVec<[PathSnapshot; 4]> {
-        self.paths.iter().map(|path| path.snapshot(now)).collect()
+        let snapshot = |path: &Path| {
+            let mut snapshot = path.snapshot(now);
+            if self.is_blocked(path) {
+                snapshot.budget = 0;
+            }
+            snapshot
+        };
+        self.paths.iter().map(snapshot).collect()
     }
 }
 

@@ -52,7 +52,10 @@ impl Session {
         if self.bulk.is_empty() && self.telemetry.is_empty() {
             return None;
         }
-        let active = self.paths.iter().filter(|path| path.state() == PathState::Active);
+        let active = self
+            .paths
+            .iter()
+            .filter(|path| path.state() == PathState::Active && !self.is_blocked(path));
         active.filter_map(|path| path.pacing_deadline(self.now)).min()
     }
 }
