@@ -59,9 +59,9 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
          LTE stall out.\nredundant stands for the tools that replicate everything.\n",
         results.first().map_or(0, |fulmar| fulmar["control_sent"].as_u64().unwrap_or(0))
     );
-    let report = Report::emu("mixed-blackout", args.seed, scene.parameters(), &audit, results);
-    println!("{}", audit.summary());
-    if !audit.valid {
+    let report = Report::emu("mixed-blackout", args.seed, scene.parameters(), &[audit], results);
+    println!("{}", report.audit_summary);
+    if !report.valid {
         println!("INVALID: this machine was too busy for the figures to be believed; try again.");
     }
     println!("picture: {}\nreport:  {}", picture.display(), report.write(&args.out)?.display());

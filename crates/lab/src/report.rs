@@ -35,7 +35,8 @@ pub(crate) struct Report {
     pub(crate) versions: Value,
     /// What was asked for.
     pub(crate) parameters: Value,
-    /// What the emulator says about itself; null in the world, which is exact.
+    /// What the emulator says about itself: an object, or a list of them where a run consists of
+    /// several emulations; null in the world, which is exact.
     pub(crate) audit: Value,
     /// One object per scheme and parameter point.
     pub(crate) results: Vec<Value>,
@@ -66,25 +67,27 @@ impl Report {
         }
     }
 
-    /// Makes a report of a run on the emulator, whose audit says whether it is valid.
+    /// Makes a report of a run on the emulator, whose audits say whether it is valid; a run may
+    /// consist of several emulations.
     pub(crate) fn emu(
         experiment: &'static str,
         seed: u64,
         parameters: Value,
-        audit: &Audit,
+        audits: &[Audit],
         results: Vec<Value>,
     ) -> Self {
+        let summaries: Vec<String> = audits.iter().map(Audit::summary).collect();
         Self {
             experiment,
             mode: Mode::Emu,
             seed,
             seeds: None,
-            valid: audit.valid,
+            valid: audits.iter().all(|audit| audit.valid),
             versions: versions(),
             parameters,
-            audit: json!(audit),
+            audit: if let [audit] = audits { json!(audit) } else { json!(audits) },
             results,
-            audit_summary: audit.summary(),
+            audit_summary: summaries.join("\n"),
         }
     }
 

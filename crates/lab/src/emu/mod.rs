@@ -7,6 +7,7 @@
 //! at the same time and none disturbs another, except through the processors, which the
 //! emulator's audit watches. The emulator is `emulate`; here are the programs that run in it.
 
+mod bulk;
 mod carrier;
 mod channel;
 mod daemon;
@@ -17,6 +18,7 @@ mod player;
 mod stream;
 mod testbed;
 
+pub(crate) use bulk::{BulkPlan, run_bulk};
 pub(crate) use interval::run_intervals;
 pub(crate) use stream::{Progress, run_streams};
 

@@ -103,7 +103,7 @@ fn run_emu(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
     let seed = args.run.seed;
     let (runs, audit) = run_intervals(&scenario(args), &plans, seed, RESOLUTION)?;
     let results = runs.into_iter().map(|(scheme, run)| pooled(scheme, &[(seed, run)])).collect();
-    Ok(Report::emu(DESCRIPTION.experiment, seed, parameters(args), &audit, results))
+    Ok(Report::emu(DESCRIPTION.experiment, seed, parameters(args), &[audit], results))
 }
 
 fn run_sim(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {

@@ -80,7 +80,7 @@ fn run_emu(args: &MixedBlackoutArgs) -> Result<Report, Failure> {
         scene.chart(&runs, subtitle).write(directory)?;
     }
     let results = runs.iter().map(|(scheme, run)| scene.figures(*scheme, run)).collect();
-    Ok(Report::emu(DESCRIPTION.experiment, seed, scene.parameters(), &audit, results))
+    Ok(Report::emu(DESCRIPTION.experiment, seed, scene.parameters(), &[audit], results))
 }
 
 fn run_sim(args: &MixedBlackoutArgs) -> Result<Report, Failure> {

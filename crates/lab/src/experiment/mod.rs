@@ -5,6 +5,7 @@
 
 mod conclone_interval;
 mod mixed_blackout;
+mod throughput;
 
 use clap::Subcommand;
 use serde::Serialize;
@@ -28,6 +29,11 @@ pub(crate) enum Experiment {
     /// control_lost, control_late_100ms, control_gap_s, control_p50_ms, control_p99_ms; and
     /// data_goodput_mbps, wire_bytes, and how the video fared.
     MixedBlackout(mixed_blackout::MixedBlackoutArgs),
+    /// Goodput of one TCP connection over one link, two equal links, and links of 10 and 40 ms.
+    ///
+    /// The schedulers' comparison of the ConClone paper (Fig. 1). Figures: data_goodput_mbps,
+    /// ratio_to_single, retransmits, wire_overhead. One object per scheme and kind of links.
+    Throughput(throughput::ThroughputArgs),
 }
 
 /// Describes an experiment for `fulmar-lab list`.
@@ -47,14 +53,15 @@ pub(crate) struct Description {
 
 impl Experiment {
     /// Every experiment.
-    pub(crate) const ALL: [Description; 2] =
-        [conclone_interval::DESCRIPTION, mixed_blackout::DESCRIPTION];
+    pub(crate) const ALL: [Description; 3] =
+        [conclone_interval::DESCRIPTION, mixed_blackout::DESCRIPTION, throughput::DESCRIPTION];
 
     /// Returns what every experiment takes.
     pub(crate) fn run_args(&self) -> &RunArgs {
         match self {
             Self::ConcloneInterval(args) => &args.run,
             Self::MixedBlackout(args) => &args.run,
+            Self::Throughput(args) => &args.run,
         }
     }
 
@@ -63,6 +70,7 @@ impl Experiment {
         match self {
             Self::ConcloneInterval(_) => conclone_interval::DESCRIPTION,
             Self::MixedBlackout(_) => mixed_blackout::DESCRIPTION,
+            Self::Throughput(_) => throughput::DESCRIPTION,
         }
     }
 
@@ -71,6 +79,7 @@ impl Experiment {
         match self {
             Self::ConcloneInterval(args) => conclone_interval::run(args),
             Self::MixedBlackout(args) => mixed_blackout::run(args),
+            Self::Throughput(args) => throughput::run(args),
         }
     }
 }
