@@ -86,12 +86,8 @@ pub struct MachineAccount {
 impl MachineAccount {
     /// Reads the machine's accounts.
     pub fn read() -> Self {
-        let pressure = fs::read_to_string("/proc/pressure/cpu").ok();
         let stat = fs::read_to_string("/proc/stat").ok();
-        Self {
-            pressure: pressure.as_deref().and_then(pressure_total),
-            stolen: stat.as_deref().and_then(stolen_total),
-        }
+        Self { pressure: pressure(), stolen: stat.as_deref().and_then(stolen_total) }
     }
 }
 
@@ -107,6 +103,13 @@ fn set_slice(slice: Duration) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Returns the time in which some task of the machine waited for a processor, since it started.
+///
+/// `None` where the kernel does not say. Cheap, unlike [`MachineAccount::read`].
+pub fn pressure() -> Option<Duration> {
+    pressure_total(&fs::read_to_string("/proc/pressure/cpu").ok()?)
 }
 
 fn pressure_total(text: &str) -> Option<Duration> {
