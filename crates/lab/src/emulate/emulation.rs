@@ -8,6 +8,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -24,6 +25,9 @@ use super::engine::{Desk, Engine, Order, Parts};
 use super::network::{self, Host, Network};
 use super::verdict_log::VerdictLog;
 use super::witness::Witness;
+
+/// How long the engine may take to answer before it is looked at whether it lives.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Says how an emulation is to run.
 #[derive(Clone, Debug)]
@@ -143,8 +147,17 @@ impl Emulation {
     /// For experiments whose programs take a while to start.
     pub(crate) fn begin(&mut self) {
         let net = Box::new(Net::new(&self.scenario, self.seed));
-        self.origin = now();
-        self.desk.order(Order::Begin(self.origin, net));
+        let (began, beginning) = sync_channel(1);
+        self.desk.order(Order::Begin(net, began));
+        // A packet sent after this call must not be among those forgotten.
+        self.origin = loop {
+            match beginning.recv_timeout(PATIENCE) {
+                Ok(origin) => break origin,
+                // The engine died; `finish` passes on why.
+                Err(_) if self.engine.as_ref().is_none_or(JoinHandle::is_finished) => break now(),
+                Err(_) => {}
+            }
+        };
         self.witness.reset();
     }
 

@@ -13,6 +13,7 @@
 
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -59,8 +60,8 @@ const SHOW_INTERVAL: Duration = Duration::from_millis(100);
 /// What other threads tell the engine.
 #[derive(Debug)]
 pub(super) enum Order {
-    /// The scenario starts anew at this instant, with these idle links.
-    Begin(Instant, Box<Net>),
+    /// The scenario starts anew now, with these idle links; the sender is told when that was.
+    Begin(Box<Net>, SyncSender<Instant>),
     /// The run is over.
     Stop,
 }
@@ -260,16 +261,21 @@ impl Engine {
         for order in orders {
             match order {
                 Order::Stop => return true,
-                Order::Begin(origin, net) => {
-                    // What still travels belongs to the time before.
-                    self.pending.clear();
-                    (self.parts.origin, self.parts.net) = (origin, net);
-                    let dropped = self.parts.ring.statistics().map_or(0, |counts| counts.dropped);
-                    self.tally = Tally::new(now(), dropped);
-                }
+                Order::Begin(net, began) => self.begin(net, &began),
             }
         }
         false
+    }
+
+    fn begin(&mut self, net: Box<Net>, began: &SyncSender<Instant>) {
+        let origin = now();
+        // What still travels belongs to the time before.
+        self.pending.clear();
+        (self.parts.origin, self.parts.net) = (origin, net);
+        let dropped = self.parts.ring.statistics().map_or(0, |counts| counts.dropped);
+        self.tally = Tally::new(origin, dropped);
+        // Nobody waits any more: then nobody need know.
+        let _ = began.try_send(origin);
     }
 
     fn show(&mut self) {
