@@ -87,15 +87,16 @@ pub fn remove(name: &str) -> io::Result<()> {
 /// Gives the interface an address, in the calling thread's namespace.
 pub fn add_address(name: &str, address: impl Into<IpAddr>, prefix: u8) -> io::Result<()> {
     let address = address.into();
-    // ifaddrmsg: family, prefix length, flags, scope (0, the whole world), interface. Nobody else
-    // can have the address on these links: it is usable at once, without asking the neighbours.
-    let mut message = [family(address), prefix, libc::IFA_F_NODAD as u8, 0, 0, 0, 0, 0];
-    message[4..8].copy_from_slice(&index(name)?.to_ne_bytes());
-    let request = Request::new(NEW_ADDRESS, CREATE)
-        .fixed(&message)
-        .attribute(i32::from(libc::IFA_LOCAL), &octets(address))
-        .attribute(i32::from(libc::IFA_ADDRESS), &octets(address));
-    call(request).map_err(|error| named(&format!("add {address}/{prefix} to {name}"), error))
+    call(address_request(NEW_ADDRESS, CREATE, index(name)?, address, prefix))
+        .map_err(|error| named(&format!("add {address}/{prefix} to {name}"), error))
+}
+
+/// Takes an address from the interface, in the calling thread's namespace. With the first address
+/// of a network its other addresses go too, unless `promote_secondaries` is set.
+pub fn remove_address(name: &str, address: impl Into<IpAddr>, prefix: u8) -> io::Result<()> {
+    let address = address.into();
+    call(address_request(i32::from(libc::RTM_DELADDR), 0, index(name)?, address, prefix))
+        .map_err(|error| named(&format!("remove {address}/{prefix} from {name}"), error))
 }
 
 /// Routes a prefix to the interface, in the calling thread's namespace; a route that exists is no
@@ -172,6 +173,17 @@ fn set_ethernet_flag(name: &str, command: u32, value: u32) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+fn address_request(kind: i32, flags: i32, index: u32, address: IpAddr, prefix: u8) -> Request {
+    // ifaddrmsg: family, prefix length, flags, scope (0, the whole world), interface. Nobody else
+    // can have the address on these links: it is usable at once, without asking the neighbours.
+    let mut message = [family(address), prefix, libc::IFA_F_NODAD as u8, 0, 0, 0, 0, 0];
+    message[4..8].copy_from_slice(&index.to_ne_bytes());
+    Request::new(kind, flags)
+        .fixed(&message)
+        .attribute(i32::from(libc::IFA_LOCAL), &octets(address))
+        .attribute(i32::from(libc::IFA_ADDRESS), &octets(address))
 }
 
 fn family(address: IpAddr) -> u8 {

@@ -111,12 +111,14 @@ impl Batches {
                 self.open.push(batch);
                 return;
             }
-            Ok(_) => {}
+            Ok(_) => link.last_error = None,
             Err(error) => {
-                if link.errors == 0 {
-                    tracing::warn!(link = %link.name, to = %batch.way.destination, %error, "send");
+                let error = error.to_string();
+                if link.last_error.as_ref() != Some(&error) {
+                    tracing::warn!(link = %link.name, to = %batch.way.destination, error, "send");
                 }
                 link.errors += batch.count as u64;
+                link.last_error = Some(error);
             }
         }
         self.spare.push(batch.bytes);

@@ -28,10 +28,11 @@ pub(super) struct Link {
     /// Interfaces, as the session knows them, that wait until the socket's buffer has room again;
     /// empty while it has.
     pub(super) blocked: Vec<InterfaceId>,
-    /// Datagrams that the kernel refused.
+    /// Datagrams that the kernel refused, and why it refused the last one.
     pub(super) errors: u64,
+    pub(super) last_error: Option<String>,
     local: SocketAddr,
-    /// Number and addresses of the interface when the socket was opened.
+    /// Number and addresses of the interface as they were last seen.
     seen: Option<(u32, Vec<IpAddr>)>,
 }
 
@@ -144,7 +145,10 @@ impl Link {
         let usable = self.usable(interfaces);
         let was_open = self.socket.is_some();
         match usable {
-            Ok(seen) if was_open && self.seen.as_ref() == Some(&seen) => None,
+            Ok(seen) if was_open && self.stands(&seen) => {
+                self.seen = Some(seen);
+                None
+            }
             Ok(seen) => match self.open(options, token, poller) {
                 Ok(()) => {
                     self.seen = Some(seen);
@@ -155,6 +159,15 @@ impl Link {
             },
             Err(trouble) => self.lose(trouble),
         }
+    }
+
+    /// Tells whether the socket can stay: it is the same device, and no address was lost. An
+    /// address more changes nothing for what is under way.
+    fn stands(&self, now: &(u32, Vec<IpAddr>)) -> bool {
+        let (index, addresses) = now;
+        self.seen.as_ref().is_some_and(|(seen_index, seen)| {
+            seen_index == index && seen.iter().all(|address| addresses.contains(address))
+        })
     }
 
     /// Returns number and addresses of the interface, or what it lacks.
@@ -168,10 +181,12 @@ impl Link {
             return Err(format!("{name} is down or has no carrier"));
         }
         let ipv4 = self.local.is_ipv4();
-        if !found.addresses.iter().any(|address| address.is_ipv4() == ipv4) {
+        let mut addresses = found.addresses.clone();
+        addresses.retain(|address| address.is_ipv4() == ipv4);
+        if addresses.is_empty() {
             return Err(format!("{name} has no IPv{} address", if ipv4 { 4 } else { 6 }));
         }
-        Ok((found.index, found.addresses.clone()))
+        Ok((found.index, addresses))
     }
 
     fn open(&mut self, options: &UdpOptions, token: u64, poller: &Poller) -> std::io::Result<()> {
@@ -213,5 +228,6 @@ fn of_listen(listen: &Listen) -> Link {
 
 fn link(name: String, interface: Option<String>, local: SocketAddr) -> Link {
     let (socket, trouble, seen) = (None, None, None);
-    Link { name, interface, socket, trouble, blocked: Vec::new(), errors: 0, local, seen }
+    let (blocked, last_error) = (Vec::new(), None);
+    Link { name, interface, socket, trouble, blocked, errors: 0, last_error, local, seen }
 }

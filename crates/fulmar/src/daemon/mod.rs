@@ -1,7 +1,7 @@
 //! The daemon: one thread, one loop, both directions.
 //!
 //! ```text
-//! wait → input (links, tunnel, local endpoints) → timers → deliver → report → transmit → wait …
+//! wait → input (links, tunnel, local endpoints) → timers → report → deliver → transmit → wait …
 //! ```
 //!
 //! Wake-ups dominate latency, so nothing is handed to another thread; every handler takes a bounded
@@ -94,8 +94,8 @@ impl Daemon {
                 self.handle_ready(now, event);
             }
             self.handle_timers(now);
-            self.deliver(now);
             self.report_events(now);
+            self.deliver(now);
             self.transmit(now);
         }
         self.shut_down();

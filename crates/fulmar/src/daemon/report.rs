@@ -185,7 +185,11 @@ impl Daemon {
             send_errors: link.map_or(0, |link| link.errors),
             silent_ms: millis(path.silent_for),
         };
-        report.trouble = path_trouble(&report, link.and_then(|link| link.trouble.as_deref()));
+        let refused = link
+            .and_then(|link| link.last_error.as_ref())
+            .map(|error| format!("cannot send: {error}; is there a route to {}?", report.remote));
+        let lacks = link.and_then(|link| link.trouble.clone()).or(refused);
+        report.trouble = path_trouble(&report, lacks.as_deref());
         report
     }
 

@@ -9,9 +9,9 @@ const QUEUE_MS: f64 = 100.0;
 /// A path that is silent for longer than this is told, whatever its state.
 const SILENT_MS: f64 = 3_000.0;
 
-/// Says what is wrong with a path; `interface_trouble` is what its socket or interface lacks.
-pub(crate) fn path_trouble(path: &PathReport, interface_trouble: Option<&str>) -> String {
-    if let Some(trouble) = interface_trouble {
+/// Says what is wrong with a path; `lacks` is what its socket or interface lacks.
+pub(crate) fn path_trouble(path: &PathReport, lacks: Option<&str>) -> String {
+    if let Some(trouble) = lacks {
         return trouble.to_owned();
     }
     let silent = path.silent_ms.map(seconds);
@@ -74,9 +74,6 @@ fn active_trouble(path: &PathReport) -> String {
         && srtt > least + QUEUE_MS
     {
         troubles.push(format!("{:.0} ms of queue: something else fills the link", srtt - least));
-    }
-    if path.send_errors > 0 {
-        troubles.push(format!("the kernel refused {} datagrams", path.send_errors));
     }
     troubles.join("; ")
 }

@@ -72,6 +72,32 @@ fn missing_interface_is_an_absent_path_that_joins_and_leaves() {
 }
 
 #[test]
+fn another_address_is_another_socket() {
+    let name = "host::another_address_is_another_socket";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    let station = rig.start_station("");
+    let drone = rig.start_drone(&[0], "");
+    drone.wait_for_paths(1);
+    let remote = |status: serde_json::Value| status["peers"][0]["paths"][0]["remote"].to_string();
+    let old = remote(station.wait_for_paths(1));
+    assert!(old.contains("192.168.0.1:"));
+    rig.drone
+        .run(|| {
+            link::remove_address("l0", std::net::Ipv4Addr::new(192, 168, 0, 1), 24).unwrap();
+            link::add_address("l0", std::net::Ipv4Addr::new(192, 168, 0, 7), 24).unwrap();
+        })
+        .unwrap();
+    station.wait_for("the path has moved", |status| {
+        let path = &status["peers"][0]["paths"][0];
+        path["state"] == "active" && path["remote"].as_str().unwrap().contains("192.168.0.7:")
+    });
+    drone.wait_for_paths(1);
+}
+
+#[test]
 fn second_daemon_of_a_file_is_refused() {
     let name = "host::second_daemon_of_a_file_is_refused";
     if !sandbox::inside(name) {
