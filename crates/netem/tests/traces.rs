@@ -22,7 +22,9 @@ fn trace(path: &str) -> Option<String> {
     match std::fs::read_to_string(&file) {
         Ok(text) => Some(text),
         Err(error) => {
-            eprintln!("SKIPPED: {} ({error})", file.display());
+            let thread = std::thread::current();
+            let test = thread.name().unwrap_or("traces");
+            eprintln!("SKIPPED: {test}: {}: {error}", file.display());
             None
         }
     }
