@@ -91,6 +91,13 @@ impl MachineAccount {
     }
 }
 
+/// Returns the time in which some task of the machine waited for a processor, since it started.
+///
+/// `None` where the kernel does not say. Cheap, unlike [`MachineAccount::read`].
+pub fn pressure() -> Option<Duration> {
+    pressure_total(&fs::read_to_string("/proc/pressure/cpu").ok()?)
+}
+
 /// Asks the fair scheduler for `slice` (Linux 6.12; earlier kernels ignore it).
 fn set_slice(slice: Duration) -> io::Result<()> {
     // SAFETY: `sched_attr` is plain data for which all zeroes is a valid value.
@@ -103,13 +110,6 @@ fn set_slice(slice: Duration) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
-}
-
-/// Returns the time in which some task of the machine waited for a processor, since it started.
-///
-/// `None` where the kernel does not say. Cheap, unlike [`MachineAccount::read`].
-pub fn pressure() -> Option<Duration> {
-    pressure_total(&fs::read_to_string("/proc/pressure/cpu").ok()?)
 }
 
 fn pressure_total(text: &str) -> Option<Duration> {

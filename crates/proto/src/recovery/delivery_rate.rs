@@ -4,7 +4,7 @@
 //! rate = Δdelivered / max(Δsent, Δacked)
 //! ```
 //! between the sending of the newest packet that is acknowledged now and the moment at which the
-//! delivery count it carries was current [draft-ietf-ccwg-bbr, §4.1]. A sample taken while the
+//! delivery count it carries was current [BBRv3 §4.1]. A sample taken while the
 //! application had nothing to send is a lower bound and says so.
 
 use units::{Duration, Instant, Rate};

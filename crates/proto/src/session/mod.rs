@@ -235,11 +235,6 @@ impl Session {
         self.keys.has_opened()
     }
 
-    /// Returns the peer at the other end.
-    pub(crate) fn peer(&self) -> PeerId {
-        self.peer
-    }
-
     /// Tells whether keys are agreed and confirmed.
     pub(crate) fn is_connected(&self) -> bool {
         self.connected && !self.ended
