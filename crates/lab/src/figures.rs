@@ -78,6 +78,17 @@ impl ControlFigures {
         }
     }
 
+    /// Returns the figures of two runs together: counts add up, times take the worse.
+    pub(crate) fn pooled(self, other: Self) -> Self {
+        Self {
+            control_sent: self.control_sent + other.control_sent,
+            control_lost: self.control_lost + other.control_lost,
+            control_late_100ms: self.control_late_100ms + other.control_late_100ms,
+            control_duplicates: self.control_duplicates + other.control_duplicates,
+            ..self.worse(other)
+        }
+    }
+
     /// Returns the share of messages that were lost or late.
     pub(crate) fn miss_share(&self) -> f64 {
         let missed = self.control_lost + self.control_late_100ms;

@@ -4,6 +4,7 @@
 //! `sim` and `emu`, figures from `figures`.
 
 mod conclone_interval;
+mod failover;
 mod mixed_blackout;
 mod throughput;
 
@@ -34,6 +35,11 @@ pub(crate) enum Experiment {
     /// The schedulers' comparison of the ConClone paper (Fig. 1). Figures: data_goodput_mbps,
     /// ratio_to_single, retransmits, wire_overhead. One object per scheme and kind of links.
     Throughput(throughput::ThroughputArgs),
+    /// The better of two loss-free links dies silently, again and again, at any instant.
+    ///
+    /// Figures: control_lost, control_duplicates, control_max_ms, control_excess_ms (over the
+    /// surviving link's one-way delay), data_move_p50_ms, data_move_max_ms.
+    Failover(failover::FailoverArgs),
 }
 
 /// Describes an experiment for `fulmar-lab list`.
@@ -53,8 +59,12 @@ pub(crate) struct Description {
 
 impl Experiment {
     /// Every experiment.
-    pub(crate) const ALL: [Description; 3] =
-        [conclone_interval::DESCRIPTION, mixed_blackout::DESCRIPTION, throughput::DESCRIPTION];
+    pub(crate) const ALL: [Description; 4] = [
+        conclone_interval::DESCRIPTION,
+        mixed_blackout::DESCRIPTION,
+        throughput::DESCRIPTION,
+        failover::DESCRIPTION,
+    ];
 
     /// Returns what every experiment takes.
     pub(crate) fn run_args(&self) -> &RunArgs {
@@ -62,6 +72,7 @@ impl Experiment {
             Self::ConcloneInterval(args) => &args.run,
             Self::MixedBlackout(args) => &args.run,
             Self::Throughput(args) => &args.run,
+            Self::Failover(args) => &args.run,
         }
     }
 
@@ -71,6 +82,7 @@ impl Experiment {
             Self::ConcloneInterval(_) => conclone_interval::DESCRIPTION,
             Self::MixedBlackout(_) => mixed_blackout::DESCRIPTION,
             Self::Throughput(_) => throughput::DESCRIPTION,
+            Self::Failover(_) => failover::DESCRIPTION,
         }
     }
 
@@ -80,6 +92,7 @@ impl Experiment {
             Self::ConcloneInterval(args) => conclone_interval::run(args),
             Self::MixedBlackout(args) => mixed_blackout::run(args),
             Self::Throughput(args) => throughput::run(args),
+            Self::Failover(args) => failover::run(args),
         }
     }
 }

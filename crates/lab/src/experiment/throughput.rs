@@ -17,7 +17,7 @@ use crate::figures::goodput_mbps;
 use crate::report::{Mode, Report, rounded};
 use crate::scheme::Scheme;
 use crate::sim::run_stream;
-use crate::workload::{Direction, Recording, Stream, Workload};
+use crate::workload::{Direction, Recording, Stream, VideoShape, Workload};
 
 /// Describes the experiment.
 pub(super) const DESCRIPTION: Description = Description {
@@ -76,6 +76,7 @@ fn run_sim(args: &ThroughputArgs) -> Result<Report, Failure> {
             control_hz: 0.0,
             recording: false,
             video_mbps: load,
+            video_shape: VideoShape::Even,
             ..Workload::default()
         };
         for scheme in known_at(links, &schemes) {

@@ -12,7 +12,7 @@ use units::Duration;
 
 pub(crate) use recording::Recording;
 pub(crate) use stamp::{STAMP_BYTES, Stamp};
-use video::VideoFrames;
+pub(crate) use video::VideoShape;
 
 /// Names a stream of packets that is carried and counted by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -66,6 +66,8 @@ pub(crate) struct Workload {
     pub(crate) recording: bool,
     /// Payload rate of the video stream from drone to station; zero for none.
     pub(crate) video_mbps: f64,
+    /// How the video stream's packets are spread.
+    pub(crate) video_shape: VideoShape,
 }
 
 impl Default for Workload {
@@ -77,6 +79,7 @@ impl Default for Workload {
             control_bytes: 100,
             recording: true,
             video_mbps: 5.8,
+            video_shape: VideoShape::Camera,
         }
     }
 }
@@ -138,7 +141,7 @@ impl Workload {
 
     /// Plans the video stream.
     fn video(&self) -> impl Iterator<Item = PlannedPacket> {
-        let packets = VideoFrames::new(self.video_mbps, self.seconds).packets();
+        let packets = self.video_shape.packets(self.video_mbps, self.seconds);
         packets.into_iter().zip(0..).map(|((at, len), sequence)| PlannedPacket {
             at,
             stream: Stream::Video,

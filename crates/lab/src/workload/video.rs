@@ -9,6 +9,7 @@
 //! *Deviations*: real frames vary in size with the scene; these do not, so that every run and
 //! scheme carries the same bytes at the same times.
 
+use serde::Serialize;
 use units::Duration;
 
 /// Frames a second.
@@ -22,24 +23,44 @@ const PACKET_BYTES: usize = 1_200;
 /// Time between packets of a frame: 104 packets in 0.7 ms.
 const SPACING: Duration = Duration::from_nanos(6_731);
 
-/// Is a video stream of a rate and a length in time.
-pub(super) struct VideoFrames {
-    mbps: f64,
-    seconds: f64,
+/// Says how the packets of the stream are spread in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum VideoShape {
+    /// Frames as a camera's encoder makes them.
+    Camera,
+    /// Full packets at even distances, for experiments that look at instants.
+    Even,
 }
 
-impl VideoFrames {
-    /// Describes a stream; a rate of zero sends nothing.
-    pub(super) fn new(mbps: f64, seconds: f64) -> Self {
-        Self { mbps, seconds }
+impl VideoShape {
+    /// Returns (time, length) of every packet, in order; a rate of zero sends nothing.
+    pub(super) fn packets(self, mbps: f64, seconds: f64) -> Vec<(Duration, usize)> {
+        if mbps <= 0.0 {
+            return Vec::new();
+        }
+        match self {
+            Self::Camera => {
+                let stream = Frames { mbps };
+                let frames = 0..(seconds * FRAMES_PER_SECOND) as u32;
+                frames.flat_map(|frame| stream.frame(frame)).collect()
+            }
+            Self::Even => {
+                let gap = PACKET_BYTES as f64 * 8.0 / (mbps * 1e6);
+                let packets = 0..(seconds / gap) as u32;
+                let at = |i| Duration::from_secs_f64(f64::from(i) * gap);
+                packets.map(|i| (at(i), PACKET_BYTES)).collect()
+            }
+        }
     }
+}
 
-    /// Returns (time, length) of every packet, in order.
-    pub(super) fn packets(&self) -> Vec<(Duration, usize)> {
-        let frames = if self.mbps > 0.0 { (self.seconds * FRAMES_PER_SECOND) as u32 } else { 0 };
-        (0..frames).flat_map(|frame| self.frame(frame)).collect()
-    }
+/// The frames of a camera's stream.
+struct Frames {
+    mbps: f64,
+}
 
+impl Frames {
     /// Returns the packets of one frame.
     fn frame(&self, frame: u32) -> impl Iterator<Item = (Duration, usize)> + use<> {
         let start = Duration::from_secs_f64(f64::from(frame) / FRAMES_PER_SECOND);
@@ -69,11 +90,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn even_packets_have_their_rate() {
+        let packets = VideoShape::Even.packets(0.96, 2.0);
+        assert_eq!((packets.len(), packets[100].0), (200, Duration::from_secs(1)));
+    }
+
+    #[test]
     fn key_frames_burst() {
-        let packets = VideoFrames::new(6.0, 2.0).packets();
+        let packets = VideoShape::Camera.packets(6.0, 2.0);
         let key = packets.iter().filter(|(at, _)| *at < Duration::from_millis(10)).count();
         assert_eq!(key, 104);
         assert!(packets[103].0 < Duration::from_micros(700));
-        assert!(VideoFrames::new(0.0, 2.0).packets().is_empty());
+        assert!(VideoShape::Camera.packets(0.0, 2.0).is_empty());
     }
 }

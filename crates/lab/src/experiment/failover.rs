@@ -1,0 +1,243 @@
+//! `failover`: the better of two links dies again and again, at instants that mean nothing to us.
+//!
+//! ```text
+//! death n at 2.5·n s + a phase from the seed, for 1 s, without a link-down event
+//! excess    = delay of the slowest control message − the surviving link's one-way delay
+//! data move = first delivery of data over the survivor − its one-way delay − the death
+//! ```
+
+use clap::Args;
+use netem::{Delay, LinkModel, LinkRate, Outage, OutageMode, Scenario};
+use serde_json::{Value, json};
+use units::{Duration, Instant, Rate, Rng};
+
+use super::Description;
+use crate::cli::RunArgs;
+use crate::emu::run_streams;
+use crate::failure::Failure;
+use crate::figures::{ControlFigures, Span};
+use crate::ledger::{StreamLedger, StreamRun};
+use crate::report::{Mode, Report, merged, rounded, rounded_option};
+use crate::scheme::Scheme;
+use crate::sim::run_stream;
+use crate::statistics::{maximum, percentile};
+use crate::workload::{Direction, Recording, Stream, VideoShape, Workload};
+
+/// Describes the experiment.
+pub(super) const DESCRIPTION: Description = Description {
+    experiment: "failover",
+    about: "the better of two loss-free links dies silently, at any instant",
+    sim: &[Scheme::Fulmar, Scheme::MinRtt, Scheme::RoundRobin, Scheme::Redundant],
+    emu: &[Scheme::Fulmar, Scheme::KernelMptcp],
+    figures: &[
+        ("scheme", "scheme"),
+        ("deaths", "deaths"),
+        ("control_sent", "sent"),
+        ("control_lost", "lost"),
+        ("control_duplicates", "twice"),
+        ("control_max_ms", "slowest ms"),
+        ("control_excess_ms", "over the survivor ms"),
+        ("data_move_p50_ms", "data moves p50 ms"),
+        ("data_move_max_ms", "max ms"),
+    ],
+};
+
+/// One-way delay of the link that dies.
+const DYING: Duration = Duration::from_millis(10);
+/// One-way delay of the link that survives.
+const SURVIVOR: Duration = Duration::from_millis(35);
+/// Rate of both links.
+const LINK_MBPS: f64 = 20.0;
+/// From one death to the next, without the phase.
+const PERIOD_S: f64 = 2.5;
+/// How long the link is dead.
+const DEAD: Duration = Duration::from_secs(1);
+/// Rate of the data that is to move: a packet every 10 ms, so that its move is seen to 10 ms.
+const DATA_MBPS: f64 = 0.96;
+/// What an emulated run claims to tell apart.
+const RESOLUTION: Duration = Duration::from_millis(10);
+
+/// Is what the experiment takes.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct FailoverArgs {
+    #[command(flatten)]
+    pub(super) run: RunArgs,
+    /// Deaths per seed; default 200 with --sim, 20 with --emu.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=2000))]
+    deaths: Option<u16>,
+}
+
+/// Runs the experiment.
+pub(super) fn run(args: &FailoverArgs) -> Result<Report, Failure> {
+    let mode = args.run.mode();
+    let count = args.deaths.unwrap_or(if mode == Mode::Sim { 200 } else { 20 });
+    let workload = Workload {
+        seconds: PERIOD_S * (f64::from(count) + 1.0),
+        recording: false,
+        video_mbps: DATA_MBPS,
+        video_shape: VideoShape::Even,
+        ..Workload::default()
+    };
+    let parameters = json!({
+        "deaths_per_seed": count,
+        "dying_ms": DYING.as_millis(),
+        "survivor_ms": SURVIVOR.as_millis(),
+        "link_mbps": LINK_MBPS,
+        "workload": workload,
+    });
+    match mode {
+        Mode::Sim => {
+            let schemes = args.run.schemes(DESCRIPTION.sim).map_err(Failure::Usage)?;
+            let recording = Recording::load()?;
+            let (first, last) = args.run.seeds();
+            let mut results = Vec::new();
+            for scheme in schemes {
+                eprintln!("failover --sim: {scheme}, seeds {first}-{last}");
+                let mut all = Figures::default();
+                for seed in first..=last {
+                    let (scenario, deaths) = scenario(count, seed);
+                    let run = run_stream(&scenario, scheme, &workload, &recording, seed)?;
+                    all.add(&run, &deaths, workload.seconds);
+                }
+                results.push(all.result(scheme));
+            }
+            Ok(Report::sim(DESCRIPTION.experiment, (first, last), parameters, results))
+        }
+        Mode::Emu => {
+            let schemes = args.run.schemes(DESCRIPTION.emu).map_err(Failure::Usage)?;
+            let seed = args.run.seed;
+            let (scenario, deaths) = scenario(count, seed);
+            eprintln!("failover --emu: {} s", workload.seconds);
+            let (runs, audit) =
+                run_streams(&scenario, &schemes, &workload, seed, RESOLUTION, &mut |_, _| {})?;
+            let result = |(scheme, run): &(Scheme, StreamRun)| {
+                let mut figures = Figures::default();
+                figures.add(run, &deaths, workload.seconds);
+                figures.result(*scheme)
+            };
+            let results = runs.iter().map(result).collect();
+            Ok(Report::emu(DESCRIPTION.experiment, seed, parameters, &[audit], results))
+        }
+    }
+}
+
+/// Returns the links, and when the first of them is dead.
+fn scenario(deaths: u16, seed: u64) -> (Scenario, Vec<Span>) {
+    let model = |delay| LinkModel {
+        delay: Delay::Fixed(delay),
+        rate: LinkRate::Constant(Rate::from_mbps(LINK_MBPS)),
+        ..LinkModel::default()
+    };
+    let (mut dying, mut phases) = (model(DYING), Rng::stream(seed, "failover phases"));
+    for death in 1..=deaths {
+        let start = PERIOD_S * f64::from(death) + phases.unit();
+        dying.outages.push(Outage {
+            start: Instant::ZERO + Duration::from_secs_f64(start),
+            duration: DEAD,
+            mode: OutageMode::Drop,
+        });
+    }
+    let span = |outage: &Outage| {
+        let start = outage.start.as_secs_f64();
+        (start, start + outage.duration.as_secs_f64())
+    };
+    let spans = dying.outages.iter().map(span).collect();
+    let mut scenario = Scenario::new(DESCRIPTION.experiment, 0.0)
+        .link("dying", "drone", "station", &dying)
+        .link("survivor", "drone", "station", &model(SURVIVOR));
+    scenario.hosts[0].clock.offset_ns = 3_000_000_000;
+    (scenario, spans)
+}
+
+/// Collects the figures of one scheme over several seeds.
+#[derive(Default)]
+struct Figures {
+    deaths: usize,
+    up: Option<ControlFigures>,
+    down: Option<ControlFigures>,
+    moves_ms: Vec<f64>,
+    never_moved: usize,
+}
+
+impl Figures {
+    fn add(&mut self, run: &StreamRun, deaths: &[Span], seconds: f64) {
+        let control = |direction| {
+            let ledger = run.ledger(direction).stream(Stream::Control);
+            ControlFigures::new(ledger, seconds, None)
+        };
+        let pooled = |so_far: Option<ControlFigures>, new: ControlFigures| match so_far {
+            Some(so_far) => so_far.pooled(new),
+            None => new,
+        };
+        self.up = Some(pooled(self.up, control(Direction::Up)));
+        self.down = Some(pooled(self.down, control(Direction::Down)));
+        let data = run.ledger(Direction::Down).stream(Stream::Video);
+        for death in deaths {
+            match data_move_ms(data, *death) {
+                Some(ms) => self.moves_ms.push(ms),
+                None => self.never_moved += 1,
+            }
+        }
+        self.deaths += deaths.len();
+    }
+
+    fn result(mut self, scheme: Scheme) -> Value {
+        let (Some(up), Some(down)) = (self.up, self.down) else { return Value::Null };
+        let excess = |control: &ControlFigures| {
+            let survivor = SURVIVOR.as_secs_f64() * 1e3;
+            control.control_max_ms.map(|slowest| rounded((slowest - survivor).max(0.0), 3))
+        };
+        let worse = up.worse(down);
+        self.moves_ms.sort_by(f64::total_cmp);
+        merged([
+            json!({"scheme": scheme, "deaths": self.deaths}),
+            json!(worse),
+            json!({
+                "control_excess_ms": excess(&worse),
+                "data_move_p50_ms": rounded_option(percentile(&self.moves_ms, 0.5), 3),
+                "data_move_max_ms": rounded_option(maximum(&self.moves_ms), 3),
+                "data_never_moved": self.never_moved,
+                "up": up,
+                "down": down,
+            }),
+        ])
+    }
+}
+
+/// Returns how long after a death data went the other way, milliseconds; none when it did not
+/// while the link was dead.
+fn data_move_ms(data: &StreamLedger, (died, back): Span) -> Option<f64> {
+    let last_of_dying = died + DYING.as_secs_f64();
+    let survivor = SURVIVOR.as_secs_f64();
+    // What travelled on the dying link arrives in its delay; over the survivor it takes longer.
+    let over_survivor = data.messages().filter_map(|(sent, delay)| {
+        let arrived = sent + delay?;
+        (arrived > last_of_dying && arrived < back && sent < back).then_some(arrived)
+    });
+    let first = over_survivor.reduce(f64::min)?;
+    Some(((first - survivor - died) * 1e3).max(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn move_is_seen_at_the_receiver_and_related_to_the_death() {
+        let mut data = StreamLedger::new(vec![1_200; 4]);
+        let ms = |ms| Some(Duration::from_millis(ms));
+        data.sent = vec![ms(995), ms(1_005), ms(1_050), ms(1_060)];
+        data.delivered = vec![ms(1_005), None, ms(1_085), ms(1_095)];
+        let moved = data_move_ms(&data, (1.0, 2.0)).expect("it moved");
+        assert!((moved - 50.0).abs() < 1e-6, "{moved}");
+        assert_eq!(data_move_ms(&data, (3.0, 4.0)), None);
+    }
+
+    #[test]
+    fn deaths_do_not_overlap_and_fit_the_run() {
+        let (scenario, spans) = scenario(50, 7);
+        assert_eq!(scenario.links[0].up.outages.len(), 50);
+        assert!(spans.windows(2).all(|pair| pair[0].1 + 0.4 < pair[1].0));
+        assert!(spans[49].1 < PERIOD_S * 51.0);
+    }
+}
