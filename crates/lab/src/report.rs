@@ -83,7 +83,13 @@ impl Report {
             seed,
             seeds: None,
             valid: audits.iter().all(|audit| audit.valid),
-            versions: versions(),
+            versions: merged([
+                versions(),
+                json!({
+                    "iproute2": program_version("ip", "-V"),
+                    "iperf3": program_version("iperf3", "--version"),
+                }),
+            ]),
             parameters,
             audit: if let [audit] = audits { json!(audit) } else { json!(audits) },
             results,
@@ -129,22 +135,9 @@ pub(crate) fn table(results: &[Value], columns: &[(&str, &str)]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Writes one figure of a result for people.
-fn cell(result: &Value, key: &str) -> String {
-    let value = key.split('.').fold(result, |value, part| &value[part]);
-    match value {
-        Value::Null => "-".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Number(number) => number.as_f64().filter(|_| number.is_f64()).map_or_else(
-            || number.to_string(),
-            |value| match value.abs() {
-                size if size >= 100.0 => format!("{value:.1}"),
-                size if size >= 10.0 => format!("{value:.2}"),
-                _ => format!("{value:.4}"),
-            },
-        ),
-        other => other.to_string(),
-    }
+/// Returns a figure of a result; `up.control_lost` reaches into objects, missing ones are null.
+pub(crate) fn field<'a>(result: &'a Value, key: &str) -> &'a Value {
+    key.split('.').fold(result, |value, part| &value[part])
 }
 
 /// Rounds a figure to `digits` behind the point, so that JSON does not claim more than is known.
@@ -170,7 +163,7 @@ pub(crate) fn merged<const N: usize>(objects: [Value; N]) -> Value {
 }
 
 /// Names the program and the system that the figures come from.
-pub(crate) fn versions() -> Value {
+fn versions() -> Value {
     json!({
         "fulmar_lab": env!("CARGO_PKG_VERSION"),
         "build": if cfg!(debug_assertions) { "debug" } else { "release" },
@@ -180,8 +173,25 @@ pub(crate) fn versions() -> Value {
     })
 }
 
-/// Adds the versions of programs that took part, by the first line of what they print.
-pub(crate) fn program_version(program: &str, argument: &str) -> Value {
+/// Writes one figure of a result for people.
+fn cell(result: &Value, key: &str) -> String {
+    match field(result, key) {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.as_f64().filter(|_| number.is_f64()).map_or_else(
+            || number.to_string(),
+            |value| match value.abs() {
+                size if size >= 100.0 => format!("{value:.1}"),
+                size if size >= 10.0 => format!("{value:.2}"),
+                _ => format!("{value:.4}"),
+            },
+        ),
+        other => other.to_string(),
+    }
+}
+
+/// Returns the first line of what a program prints about its version; null where it is missing.
+fn program_version(program: &str, argument: &str) -> Value {
     let output = Command::new(program).arg(argument).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     text.ok().and_then(|text| text.lines().next().map(str::to_owned)).into()

@@ -94,6 +94,29 @@ pub(super) fn run(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
     }
 }
 
+/// Returns equal lossy links between drone and station.
+pub(super) fn links(count: u8, delay_ms: f64, loss: f64) -> Scenario {
+    let model = LinkModel {
+        delay: Delay::Fixed(Duration::from_secs_f64(delay_ms / 1e3)),
+        rate: LinkRate::Constant(Rate::from_mbps(LINK_MBPS)),
+        loss: LossModel { independent: loss, ..LossModel::default() },
+        ..LinkModel::default()
+    };
+    let none = Scenario::new(DESCRIPTION.experiment, 0.0);
+    let mut scenario = (1..=count)
+        .fold(none, |scenario, n| scenario.link(&format!("net{n}"), "drone", "station", &model));
+    // Two clocks are two clocks: neither host may rely on the other's.
+    scenario.hosts[0].clock.offset_ns = -17_000_000_000;
+    scenario.hosts[0].clock.skew_ppb = 20_000;
+    scenario
+}
+
+/// Reads a loss that lets something through.
+pub(super) fn parse_loss(text: &str) -> Result<f64, String> {
+    let loss = text.parse::<f64>().ok().filter(|loss| (0.0..1.0).contains(loss));
+    loss.ok_or_else(|| format!("`{text}` is not a loss from 0 to below 1"))
+}
+
 fn run_emu(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
     if args.bulk_mbps > 0.0 {
         return Err(Failure::Usage("--bulk-mbps: in the world only (--sim)".to_owned()));
@@ -101,7 +124,8 @@ fn run_emu(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
     let schemes = args.run.schemes(DESCRIPTION.emu).map_err(Failure::Usage)?;
     let plans: Vec<_> = schemes.into_iter().map(|scheme| (scheme, plan(args, scheme))).collect();
     let seed = args.run.seed;
-    let (runs, audit) = run_intervals(&scenario(args), &plans, seed, RESOLUTION)?;
+    let scenario = links(args.links, args.delay_ms, args.loss);
+    let (runs, audit) = run_intervals(&scenario, &plans, seed, RESOLUTION)?;
     let results = runs.into_iter().map(|(scheme, run)| pooled(scheme, &[(seed, run)])).collect();
     Ok(Report::emu(DESCRIPTION.experiment, seed, parameters(args), &[audit], results))
 }
@@ -109,7 +133,7 @@ fn run_emu(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
 fn run_sim(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
     let schemes = args.run.schemes(DESCRIPTION.sim).map_err(Failure::Usage)?;
     let (first, last) = args.run.seeds();
-    let scenario = scenario(args);
+    let scenario = links(args.links, args.delay_ms, args.loss);
     let mut results = Vec::new();
     for scheme in schemes {
         eprintln!("conclone-interval --sim: {scheme}, seeds {first}-{last}");
@@ -119,23 +143,6 @@ fn run_sim(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
         results.push(pooled(scheme, &runs));
     }
     Ok(Report::sim(DESCRIPTION.experiment, (first, last), parameters(args), results))
-}
-
-/// Returns the links of the experiment.
-fn scenario(args: &ConcloneIntervalArgs) -> Scenario {
-    let model = LinkModel {
-        delay: Delay::Fixed(Duration::from_secs_f64(args.delay_ms / 1e3)),
-        rate: LinkRate::Constant(Rate::from_mbps(LINK_MBPS)),
-        loss: LossModel { independent: args.loss, ..LossModel::default() },
-        ..LinkModel::default()
-    };
-    let none = Scenario::new(DESCRIPTION.experiment, 0.0);
-    let mut scenario = (1..=args.links)
-        .fold(none, |scenario, n| scenario.link(&format!("net{n}"), "drone", "station", &model));
-    // Two clocks are two clocks: neither host may rely on the other's.
-    scenario.hosts[0].clock.offset_ns = -17_000_000_000;
-    scenario.hosts[0].clock.skew_ppb = 20_000;
-    scenario
 }
 
 /// Returns what one seed of a scheme runs.
@@ -212,12 +219,6 @@ fn figures(run: &IntervalRun) -> Value {
         "lost": run.lost,
         "duplicates": run.duplicates,
     })
-}
-
-/// Reads a loss that lets something through.
-fn parse_loss(text: &str) -> Result<f64, String> {
-    let loss = text.parse::<f64>().ok().filter(|loss| (0.0..1.0).contains(loss));
-    loss.ok_or_else(|| format!("`{text}` is not a loss from 0 to below 1"))
 }
 
 /// Reads a positive number.

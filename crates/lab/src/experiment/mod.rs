@@ -5,6 +5,7 @@
 
 mod conclone_interval;
 mod failover;
+mod lifetime;
 mod mixed_blackout;
 mod throughput;
 
@@ -40,6 +41,10 @@ pub(crate) enum Experiment {
     /// Figures: control_lost, control_duplicates, control_max_ms, control_excess_ms (over the
     /// surviving link's one-way delay), data_move_p50_ms, data_move_max_ms.
     Failover(failover::FailoverArgs),
+    /// How many control messages in a row need no retransmission (ConClone Fig. 5).
+    ///
+    /// Figures: runs, mean_run, expected_mean_run, longest_run, lambda, fit_distance.
+    Lifetime(lifetime::LifetimeArgs),
 }
 
 /// Describes an experiment for `fulmar-lab list`.
@@ -59,11 +64,12 @@ pub(crate) struct Description {
 
 impl Experiment {
     /// Every experiment.
-    pub(crate) const ALL: [Description; 4] = [
+    pub(crate) const ALL: [Description; 5] = [
         conclone_interval::DESCRIPTION,
         mixed_blackout::DESCRIPTION,
         throughput::DESCRIPTION,
         failover::DESCRIPTION,
+        lifetime::DESCRIPTION,
     ];
 
     /// Returns what every experiment takes.
@@ -73,6 +79,7 @@ impl Experiment {
             Self::MixedBlackout(args) => &args.run,
             Self::Throughput(args) => &args.run,
             Self::Failover(args) => &args.run,
+            Self::Lifetime(args) => &args.run,
         }
     }
 
@@ -83,6 +90,7 @@ impl Experiment {
             Self::MixedBlackout(_) => mixed_blackout::DESCRIPTION,
             Self::Throughput(_) => throughput::DESCRIPTION,
             Self::Failover(_) => failover::DESCRIPTION,
+            Self::Lifetime(_) => lifetime::DESCRIPTION,
         }
     }
 
@@ -93,6 +101,7 @@ impl Experiment {
             Self::MixedBlackout(args) => mixed_blackout::run(args),
             Self::Throughput(args) => throughput::run(args),
             Self::Failover(args) => failover::run(args),
+            Self::Lifetime(args) => lifetime::run(args),
         }
     }
 }
