@@ -11,11 +11,17 @@
 
 use std::io;
 use std::net::Ipv4Addr;
+use std::thread;
+use std::time::Duration;
 
 use netem::{Direction, LinkEnd, Scenario};
+use sys::clock::now;
+use sys::interfaces;
 use sys::link::{self, MacAddress, VethEnd};
 use sys::netns::{Namespace, set_parameter};
 
+/// How long an interface may take to come up; the kernel looks once a second at the latest.
+const RUNNING_PATIENCE: Duration = Duration::from_secs(10);
 /// Prefix length of a link's network.
 const PREFIX: u8 = 24;
 
@@ -78,7 +84,26 @@ pub(super) fn build(scenario: &Scenario, mtu: u32) -> io::Result<Network> {
             ports.push(Port { interface: number, link, host: index, sends });
         }
     }
+    for host in &hosts {
+        host.namespace.run(|| await_running(&host.name))??;
+    }
     Ok(Network { hosts, emulator, ports })
+}
+
+/// Waits until all interfaces of a host say that they run: programs in it may go by that.
+fn await_running(host: &str) -> io::Result<()> {
+    let start = now();
+    loop {
+        let interfaces = interfaces::list()?;
+        let Some(idle) = interfaces.iter().find(|interface| !interface.running) else {
+            return Ok(());
+        };
+        if now().since(start) > RUNNING_PATIENCE {
+            let message = format!("{host}: its interface {} does not come up", idle.name);
+            return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 fn prepare_host() -> io::Result<()> {
@@ -117,17 +142,20 @@ impl Cable<'_> {
         let far =
             VethEnd { name: &far_name, mac: mac(self.link, own, 1), namespace: self.emulator };
         link::create_veth(&near, &far, self.mtu)?;
+        let number = self.emulator.run(|| {
+            link::disable_offloads(&far_name)?;
+            link::set_up(&far_name)?;
+            link::index(&far_name)
+        })??;
+        // The host's end last: it has a carrier at once then. The other way round the kernel would
+        // find out later, on a busy machine too late for the first packets.
         host.namespace.run(|| {
             link::disable_offloads(name)?;
             link::add_address(name, address, PREFIX)?;
             link::set_up(name)?;
             self.add_neighbours(name, address)
         })??;
-        self.emulator.run(|| {
-            link::disable_offloads(&far_name)?;
-            link::set_up(&far_name)?;
-            link::index(&far_name)
-        })?
+        Ok(number)
     }
 
     fn add_neighbours(&self, name: &str, own: Ipv4Addr) -> io::Result<()> {
