@@ -32,9 +32,15 @@ pub fn prefer_realtime(priority: i32) -> Scheduling {
     // Children must not inherit it: a busy child would take the machine.
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
     // SAFETY: the pointer is valid for the call; 0 is the calling thread.
-    if unsafe { libc::sched_setscheduler(0, policy, &parameters) } == 0 {
-        return Scheduling::Fifo;
+    match unsafe { libc::sched_setscheduler(0, policy, &parameters) } {
+        0 => Scheduling::Fifo,
+        _ => prefer_short_slice(),
     }
+}
+
+/// Gives the calling thread the shortest slice of the fair scheduler, which needs no right: it
+/// wakes early and shares; says what it got.
+pub fn prefer_short_slice() -> Scheduling {
     match set_slice(SHORT_SLICE) {
         Ok(()) => Scheduling::ShortSlice,
         Err(_) => Scheduling::Fair,

@@ -36,6 +36,8 @@ pub(crate) enum Role {
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) role: Role,
+    /// Whether the daemon asks for real-time priority.
+    pub(crate) realtime: bool,
     pub(crate) secret: StaticSecret,
     pub(crate) peers: Vec<Peer>,
     pub(crate) paths: Vec<PathConfig>,
@@ -181,6 +183,7 @@ fn read<'t>(
         .require("role")
         .then(|| root.choice("role", &[("drone", Role::Drone), ("station", Role::Station)]))
         .flatten();
+    let realtime = root.flag("realtime").unwrap_or(false);
     let secret = peers::secret(&root, file, &mut warnings);
     let peers = peers::peers(&root, secret.as_ref(), file, &mut warnings);
     let paths = peers::paths(&root, role, &peers);
@@ -198,6 +201,7 @@ fn read<'t>(
     }
     Some(Config {
         role: role?,
+        realtime,
         secret: secret?,
         peers: peers.into_iter().map(|(peer, _)| peer).collect(),
         paths,

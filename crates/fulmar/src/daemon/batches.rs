@@ -103,7 +103,13 @@ impl Batches {
             bytes: &batch.bytes,
             segment: batch.segment,
         };
-        match socket.send(&outgoing) {
+        let mut sent = socket.send(&outgoing);
+        // The interface that we were asked by is gone, perhaps for another one of the same name:
+        // the routes know better.
+        if outgoing.interface.is_some() && is_gone(&sent) {
+            sent = socket.send(&Outgoing { interface: None, ..outgoing });
+        }
+        match sent {
             Ok(sent) if sent < batch.bytes.len() => {
                 links.block(batch.way.slot, batch.way.interface);
                 batch.bytes.drain(..sent);
@@ -123,4 +129,10 @@ impl Batches {
         }
         self.spare.push(batch.bytes);
     }
+}
+
+fn is_gone(sent: &std::io::Result<usize>) -> bool {
+    /// ENODEV of Linux.
+    const NO_SUCH_DEVICE: i32 = 19;
+    matches!(sent, Err(error) if error.raw_os_error() == Some(NO_SUCH_DEVICE))
 }

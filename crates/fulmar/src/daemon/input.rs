@@ -1,6 +1,6 @@
 //! What comes in: datagrams of the links, packets of the tunnel, bytes of local applications.
 
-use proto::{Instant, Received, SendError, Source};
+use proto::{Duration, Instant, Received, SendError, Source};
 use sys::poller::{Interest, Ready};
 
 use super::Daemon;
@@ -9,6 +9,9 @@ use crate::config::Content;
 
 /// Segments that one turn takes from the tunnel, each of up to 64 kB.
 const SEGMENTS: usize = 4;
+/// So long after the start of a session its paths are still being probed for larger datagrams. Who
+/// is told a size remembers it for ten minutes: until then large packets are dropped untold.
+const SETTLING: Duration = Duration::from_secs(3);
 
 impl Daemon {
     pub(super) fn handle_link(&mut self, now: Instant, slot: usize, event: Ready) {
@@ -47,8 +50,8 @@ impl Daemon {
         let mut take = |packet: &mut [u8]| {
             counts.out_packets += 1;
             let peer = rules.outgoing(packet).map(|peer| &peers[peer]);
-            let Some(session) = peer.filter(|peer| peer.connected).and_then(|peer| peer.session)
-            else {
+            let connected = peer.and_then(|peer| Some((peer.connected()?, peer.connected_at?)));
+            let Some((session, since)) = connected else {
                 counts.unrouted += 1;
                 return;
             };
@@ -56,7 +59,9 @@ impl Daemon {
                 Ok(_) => {}
                 Err(SendError::TooLarge { limit }) => {
                     counts.too_large += 1;
-                    answers.extend(rules.too_big(packet, limit));
+                    if now.since(since) > SETTLING {
+                        answers.extend(rules.too_big(packet, limit));
+                    }
                 }
                 Err(SendError::Busy | SendError::NoSession) => counts.refused += 1,
             }
@@ -85,7 +90,7 @@ impl Daemon {
             Content::Mavlink { .. } => Source::Mavlink { channel },
             Content::Told(policy) => Source::Told { channel, policy },
         };
-        let session = peer.session.filter(|_| peer.connected);
+        let session = peer.connected();
         local.handle_ready(now, part, event, poller, &mut |bytes| {
             let Some(session) = session else { return false };
             endpoint.send(now, session, source, bytes).is_ok()
@@ -99,10 +104,8 @@ impl Daemon {
                 continue;
             }
             let peer = &peers[local.config.peer];
-            let mut queue_free_percent = || {
-                let session = peer.session.filter(|_| peer.connected)?;
-                Some(endpoint.status(now, session)?.queue_free_percent)
-            };
+            let mut queue_free_percent =
+                || Some(endpoint.status(now, peer.connected()?)?.queue_free_percent);
             local.handle_timeout(now, poller, &mut queue_free_percent);
         }
     }

@@ -74,7 +74,14 @@ pub(crate) struct Daemon {
 struct PeerState {
     id: PeerId,
     session: Option<SessionId>,
-    connected: bool,
+    connected_at: Option<Instant>,
+}
+
+impl PeerState {
+    /// Returns the session while it is connected.
+    fn connected(&self) -> Option<SessionId> {
+        self.session.filter(|_| self.connected_at.is_some())
+    }
 }
 
 impl Daemon {

@@ -6,9 +6,10 @@ use proto::{Endpoint, EndpointConfig, PathRef, SessionId};
 use sys::interfaces::InterfaceWatch;
 use sys::notify::Notifier;
 use sys::poller::{Interest, Poller};
+use sys::realtime::{self, Scheduling};
 use sys::signals::Signals;
 use sys::udp::ReceiveBuffers;
-use sys::{clock, entropy, realtime};
+use sys::{clock, entropy};
 
 use super::batches::Batches;
 use super::links::{LOOK_EVERY, Links};
@@ -19,6 +20,9 @@ use crate::config::{Config, EndpointConfig as LocalConfig, Role};
 use crate::endpoints::{LocalEndpoint, Tokens};
 use crate::status::StatusServer;
 
+/// Above ordinary programs, below the kernel's threaded interrupts (50).
+const REALTIME_PRIORITY: i32 = 10;
+
 impl Daemon {
     /// Opens everything that the configuration names.
     ///
@@ -26,9 +30,7 @@ impl Daemon {
     /// Say the operation, the subject and what to do about it.
     pub(crate) fn open(config: Config) -> Result<Self, String> {
         let signals = Signals::block().map_err(|error| format!("block the signals: {error}"))?;
-        if let Err(error) = realtime::set_timer_slack(proto::Duration::from_nanos(1)) {
-            tracing::warn!(%error, "timers will be up to 50 µs late");
-        }
+        prepare_thread(&config);
         let now = clock::now();
         let poller = Poller::new().map_err(|error| format!("open the poller: {error}"))?;
         let watch = InterfaceWatch::open().map_err(|error| format!("watch interfaces: {error}"))?;
@@ -75,6 +77,21 @@ impl Daemon {
             more: true,
             running: true,
         })
+    }
+}
+
+/// Lets the one thread wake on time, as far as the system permits.
+fn prepare_thread(config: &Config) {
+    if let Err(error) = realtime::set_timer_slack(proto::Duration::from_nanos(1)) {
+        tracing::warn!(%error, "timers will be up to 50 µs late");
+    }
+    let scheduling = if config.realtime {
+        realtime::prefer_realtime(REALTIME_PRIORITY)
+    } else {
+        realtime::prefer_short_slice()
+    };
+    if config.realtime && scheduling != Scheduling::Fifo {
+        tracing::warn!("no right to real-time priority (CAP_SYS_NICE); running without it");
     }
 }
 
@@ -137,7 +154,7 @@ fn open_sessions(config: &Config, endpoint: &mut Endpoint) -> Vec<PeerState> {
     let mut open = |peer: &crate::config::Peer| {
         let id = endpoint.add_peer(peer.key, peer.preshared_key);
         let session = (config.role == Role::Drone).then(|| endpoint.connect(now, id));
-        PeerState { id, session, connected: false }
+        PeerState { id, session, connected_at: None }
     };
     config.peers.iter().map(&mut open).collect()
 }

@@ -29,13 +29,13 @@ impl Daemon {
             if let Event::Connected { peer } = event
                 && let Some(state) = self.peers.iter_mut().find(|state| state.id == peer)
             {
-                (state.session, state.connected) = (Some(session), true);
+                (state.session, state.connected_at) = (Some(session), Some(now));
             }
             self.log_event(now, session, &event);
             if let Event::Disconnected { .. } = event
                 && let Some(peer) = self.peer_of(session)
             {
-                self.peers[peer].connected = false;
+                self.peers[peer].connected_at = None;
             }
         }
     }
@@ -60,7 +60,7 @@ impl Daemon {
 
     /// Says in one line how the daemon is.
     pub(super) fn summary(&self) -> String {
-        let connected = self.peers.iter().filter(|peer| peer.connected).count();
+        let connected = self.peers.iter().filter(|peer| peer.connected_at.is_some()).count();
         let links = self.links.list.iter().filter(|link| link.socket.is_some()).count();
         let (peers, all) = (self.peers.len(), self.links.list.len());
         format!("{connected} of {peers} peers connected, {links} of {all} links there")
@@ -137,13 +137,14 @@ impl Daemon {
         let mut report = PeerReport {
             name: config.name.clone(),
             public_key: config.key.to_string(),
-            connected: state.connected,
+            connected: state.connected_at.is_some(),
             queue_free_percent: 100,
             ..PeerReport::default()
         };
         let status = state.session.and_then(|id| Some((id, self.endpoint.status(now, id)?)));
         if let Some((session, status)) = status {
-            report.session_s = state.connected.then_some(status.age.as_secs_f64());
+            let connected = state.connected_at.map(|since| now.since(since).as_secs_f64());
+            report.session_s = connected;
             report.clock_offset_ms = status.clock_offset_us.map(|(offset, _)| offset as f64 / 1e3);
             report.clock_error_ms = status.clock_offset_us.map(|(_, error)| error as f64 / 1e3);
             report.queue_free_percent = status.queue_free_percent;

@@ -7,4 +7,5 @@
 
 mod flight;
 mod host;
+mod hostile;
 mod rig;

@@ -162,6 +162,11 @@ impl Daemon {
         self.child.wait().unwrap()
     }
 
+    /// Its process.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn socket(&self) -> &Path {
         &self.socket
     }
