@@ -1,11 +1,14 @@
 //! Health by time: is a path silent, and does it live again?
 //!
 //! ```text
-//! T        = srtt + max(4·rttvar, 4 ms) + acknowledgement delay          a packet is overdue
+//! T        = srtt + max(4·rttvar, 4 ms) + acknowledgement delay
 //! p        = 1 − (1 − loss)(1 − loss of acknowledgements) + 1 %          an answer fails by chance
 //! k        = least k with pᵏ ≤ 10⁻⁷, within 3…12
-//! overdue  : the oldest packet sent since the last one acknowledged is older than T
-//!            → the path is doubtful, a probe leaves every srtt/4 (2.5…20 ms)
+//! late     : the oldest packet sent since the last one acknowledged is older than
+//!            srtt + max(2·rttvar, 2 ms) + acknowledgement delay
+//!            → a probe leaves now and every srtt/4 (2.5…20 ms, all within 20 ms), until as many
+//!            answers are under way as a decision takes
+//! doubtful : it is older than T
 //! suspected: it is older than T + 25 ms, and k answers since then are missing that had time to
 //!            come; packets of bulk that one acknowledgement would cover are one answer
 //! revived  : a packet sent at most 2 T ago is acknowledged; or, where the path has become slower
@@ -40,7 +43,7 @@ const FASTEST_PROBE: Duration = Duration::from_micros(2_500);
 /// … and this far at most.
 const SLOWEST_PROBE: Duration = Duration::from_millis(20);
 /// All probes that a decision needs leave within this time.
-const PROBES_WITHIN: Duration = Duration::from_millis(40);
+const PROBES_WITHIN: Duration = Duration::from_millis(20);
 /// Acknowledgements of old packets that get no younger for this long: the path is slow, not silent.
 const STEADY: Duration = Duration::from_millis(200);
 
@@ -61,6 +64,11 @@ impl HealthView {
     /// Returns the age at which an unanswered packet is overdue.
     pub(super) fn overdue_after(&self, bulk: bool) -> Duration {
         self.srtt + (self.rttvar * 4).max(LEAST_VARIATION) + self.held_back(bulk)
+    }
+
+    /// Returns the age at which an unanswered packet is late.
+    fn late_after(&self, bulk: bool) -> Duration {
+        self.srtt + (self.rttvar * 2).max(LEAST_VARIATION / 2) + self.held_back(bulk)
     }
 
     /// Returns the age at which a packet has had time for an answer, once an older one is overdue.
@@ -89,9 +97,12 @@ impl HealthView {
 /// Says what the age of the unanswered packets means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Nothing is overdue; worth another look at this time.
+    /// Nothing is late; worth another look at this time.
     Healthy { look_at: Option<Instant> },
-    /// Something is overdue: probe now and then, and look again at this time.
+    /// An answer is late: probe unless enough answers are under way, and look again at this time.
+    Late { look_at: Instant, enough: bool },
+    /// It is overdue: the same, and let bulk go elsewhere. With enough answers under way there is
+    /// a time to look again.
     Doubtful { look_at: Option<Instant> },
     /// The path is silent.
     Silent,
@@ -104,13 +115,16 @@ pub(super) fn judge<'a>(
     mut unanswered: impl Iterator<Item = &'a SentPacket>,
 ) -> Verdict {
     let Some(oldest) = unanswered.next() else { return Verdict::Healthy { look_at: None } };
-    let overdue_at = oldest.sent_at + view.overdue_after(oldest.bulk);
-    if now < overdue_at {
-        return Verdict::Healthy { look_at: Some(overdue_at) };
+    let late_at = oldest.sent_at + view.late_after(oldest.bulk);
+    if now < late_at {
+        return Verdict::Healthy { look_at: Some(late_at) };
     }
-    let Some(last) = missing_answer(view, oldest, unanswered) else {
-        return Verdict::Doubtful { look_at: None };
-    };
+    let overdue_at = oldest.sent_at + view.overdue_after(oldest.bulk);
+    let last = missing_answer(view, oldest, unanswered);
+    if now < overdue_at {
+        return Verdict::Late { look_at: overdue_at, enough: last.is_some() };
+    }
+    let Some(last) = last else { return Verdict::Doubtful { look_at: None } };
     let silent_at = (overdue_at + SILENCE).max(last.sent_at + view.answerable_after(last.bulk));
     if now < silent_at {
         return Verdict::Doubtful { look_at: Some(silent_at) };

@@ -8,6 +8,8 @@
 //! [`Outcome`]. Nothing here knows what control messages are, or any other path.
 
 mod address;
+#[cfg(test)]
+mod claims;
 mod health;
 mod inbound;
 mod mtu;
@@ -102,6 +104,8 @@ pub(crate) struct Path {
     pacer: Pacer,
     mtu: MtuDiscovery,
     suspicion: Option<Suspicion>,
+    /// An answer is late: the path is being probed.
+    late: bool,
     doubtful: bool,
     revived_at: Option<Instant>,
     /// Samples of packets sent earlier are not believed.
@@ -142,6 +146,7 @@ impl Path {
             pacer: Pacer::new(now),
             mtu: MtuDiscovery::new(now),
             suspicion: None,
+            late: false,
             doubtful: false,
             revived_at: None,
             trusted_since: now,

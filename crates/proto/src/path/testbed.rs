@@ -216,6 +216,12 @@ impl End {
         }
     }
 
+    /// Forgets what came in so far: for long runs that look at the path alone.
+    pub(crate) fn forget_deliveries(&mut self) {
+        self.bulk.clear();
+        self.control.clear();
+    }
+
     /// Returns the goodput of bulk from `from` to `to`, in Mbit/s.
     pub(crate) fn goodput_mbps(&self, from: Instant, to: Instant) -> f64 {
         let size = self.bulk_bytes as f64 / self.bulk.len().max(1) as f64;

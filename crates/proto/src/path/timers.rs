@@ -34,7 +34,9 @@ impl Path {
         }
         match health::judge(self.looked_at, &self.health_view(), self.sent.unanswered()) {
             Verdict::Healthy { look_at } => look_at.into_iter().chain(idle).min(),
-            Verdict::Doubtful { look_at } => look_at.into_iter().chain(probe).min(),
+            Verdict::Late { look_at, enough: false } => probe.into_iter().chain([look_at]).min(),
+            Verdict::Late { look_at, enough: true } => Some(look_at),
+            Verdict::Doubtful { look_at } => look_at.or(probe),
             Verdict::Silent => Some(self.looked_at),
         }
     }
@@ -63,21 +65,26 @@ impl Path {
         if self.state != PathState::Active {
             return;
         }
-        match health::judge(now, &view, self.sent.unanswered()) {
-            Verdict::Healthy { .. } => {
-                self.doubtful = false;
-                let idle = now.since(self.last_eliciting_at) >= self.config.idle_probe;
-                self.probe_wanted |= idle && self.config.idle_probe > Duration::ZERO;
+        let verdict = health::judge(now, &view, self.sent.unanswered());
+        let was_late =
+            std::mem::replace(&mut self.late, !matches!(verdict, Verdict::Healthy { .. }));
+        self.doubtful = matches!(verdict, Verdict::Doubtful { .. });
+        self.probe_wanted |= match verdict {
+            Verdict::Healthy { .. } => self.is_idle(now),
+            Verdict::Late { enough: false, .. } | Verdict::Doubtful { look_at: None } => {
+                !was_late || self.probe_at <= now
             }
-            Verdict::Doubtful { .. } => {
-                if !self.doubtful {
-                    self.doubtful = true;
-                    self.probe_wanted = true;
-                }
-                self.probe_wanted |= self.probe_at <= now;
-            }
-            Verdict::Silent => self.suspect(now, outcome),
+            Verdict::Late { .. } | Verdict::Doubtful { .. } | Verdict::Silent => false,
+        };
+        if verdict == Verdict::Silent {
+            self.suspect(now, outcome);
         }
+    }
+
+    /// Tells whether a path that carries nothing is to be probed.
+    fn is_idle(&self, now: Instant) -> bool {
+        let interval = self.config.idle_probe;
+        interval > Duration::ZERO && now.since(self.last_eliciting_at) >= interval
     }
 
     fn suspect(&mut self, now: Instant, outcome: &mut Outcome) {

@@ -1,0 +1,250 @@
+//! What a path's health promises, held against emulated links: silence is noticed in time, chance
+//! condemns nobody, and what comes back is believed only when it is fresh [specs/paths.md §3].
+
+use netem::{
+    Delay, GilbertElliott, LinkModel, LinkRate, LossModel, Outage, OutageMode, QueueLimit,
+    StateChange,
+};
+
+use super::testbed::{Source, Testbed};
+use super::*;
+
+const TELEMETRY: Duration = Duration::from_millis(20);
+
+fn at(ms: u64) -> Instant {
+    Instant::from_millis(ms)
+}
+
+fn link(mbps: f64, rtt_ms: u64, loss: f64) -> LinkModel {
+    LinkModel {
+        delay: Delay::Fixed(Duration::from_millis(rtt_ms) / 2),
+        rate: LinkRate::Constant(Rate::from_mbps(mbps)),
+        queue: QueueLimit { packets: None, bytes: Some(125_000) },
+        loss: LossModel { independent: loss, ..LossModel::default() },
+        ..LinkModel::default()
+    }
+}
+
+fn dead_from(start: Instant, mode: OutageMode, duration: Duration, model: LinkModel) -> LinkModel {
+    LinkModel { outages: vec![Outage { start, duration, mode }], ..model }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Traffic {
+    /// 50 messages a second each way.
+    Telemetry,
+    /// The same, and 5.8 Mbit/s of video-like bursts from the first end.
+    Video,
+    /// As much bulk as goes, from the first end.
+    Greedy,
+}
+
+fn start(models: [LinkModel; 2], traffic: Traffic, seed: u64) -> Testbed {
+    let mut bed = Testbed::new(&models, seed);
+    let flow = bed.add_flow(CongestionKind::DelayBounded, 0, 1);
+    let every = Duration::from_millis(33);
+    match traffic {
+        Traffic::Telemetry => {}
+        Traffic::Video => bed.set_source(flow, Source::Bursts { datagrams: 16, every }),
+        Traffic::Greedy => bed.set_source(flow, Source::Greedy),
+    }
+    bed.set_control(flow, Some(TELEMETRY));
+    bed.set_control(flow + 1, Some(TELEMETRY));
+    bed
+}
+
+/// How long the first end took after a death, and how long it was allowed to.
+#[derive(Debug)]
+struct Silence {
+    /// Until bulk is offered to other paths first.
+    doubted: Duration,
+    /// Until the path is suspected.
+    suspected: Duration,
+    /// max(100 ms, srtt + 4·rttvar + probe interval).
+    one_round_trip: Duration,
+    /// The same with a message interval, until anything is sent at all, and another round trip, for
+    /// the probes that make sure.
+    two_round_trips: Duration,
+}
+
+/// Kills the links (forth, back, or both) at `death`.
+fn die(model: &LinkModel, dead: [bool; 2], traffic: Traffic, death: Instant, seed: u64) -> Silence {
+    let forever = Duration::from_secs(1_000);
+    let models = dead.map(|dead| {
+        let model = model.clone();
+        if dead { dead_from(death, OutageMode::Drop, forever, model) } else { model }
+    });
+    let mut bed = start(models, traffic, seed);
+    bed.run_until(death);
+    let before = bed.ends[0].path.snapshot(death);
+    let srtt = before.srtt.expect("traffic for seconds");
+    let patience = before.probe_timeout + (srtt / 4).min(Duration::from_millis(20));
+    let (mut doubted, mut suspected) = (Duration::MAX, Duration::MAX);
+    for after in (0..1_000).map(Duration::from_millis) {
+        bed.run_until(death + after);
+        let now = bed.ends[0].path.snapshot(bed.now);
+        if now.doubtful {
+            doubted = doubted.min(after);
+        }
+        if now.state == PathState::Suspected {
+            suspected = suspected.min(after);
+        }
+    }
+    let tenth = Duration::from_millis(100);
+    Silence {
+        doubted,
+        suspected,
+        one_round_trip: patience.max(tenth),
+        two_round_trips: (patience + TELEMETRY + srtt).max(tenth),
+    }
+}
+
+#[test]
+fn silence_is_noticed_in_time_at_telemetry_and_bulk_rates() {
+    for traffic in [Traffic::Telemetry, Traffic::Video, Traffic::Greedy] {
+        for (mbps, rtt, loss) in
+            [(20.0, 20, 0.0), (20.0, 20, 0.02), (4.0, 70, 0.01), (10.0, 5, 0.02)]
+        {
+            for dead in [[true, true], [true, false], [false, true]] {
+                for phase in 0..12 {
+                    let death = at(6_000 + phase * 37);
+                    let silence = die(&link(mbps, rtt, loss), dead, traffic, death, phase);
+                    let what = format!(
+                        "{traffic:?} {mbps} Mbit/s {rtt} ms {loss} {dead:?} at {death:?}, seed {phase}: {silence:?}"
+                    );
+                    assert!(silence.doubted <= silence.one_round_trip, "{what}");
+                    assert!(silence.suspected <= silence.two_round_trips, "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn random_loss_of_one_or_two_percent_never_condemns_in_a_million_packets() {
+    for (mbps, rtt, loss, traffic, seconds) in [
+        (20.0, 20, 0.02, Traffic::Telemetry, 2_500),
+        (4.0, 70, 0.01, Traffic::Telemetry, 2_500),
+        (20.0, 20, 0.02, Traffic::Video, 400),
+        (4.0, 70, 0.01, Traffic::Greedy, 400),
+        (10.0, 40, 0.02, Traffic::Greedy, 200),
+    ] {
+        let mut bed = start([link(mbps, rtt, loss), link(mbps, rtt, loss)], traffic, 11);
+        let mut sent = 0;
+        for second in 1..=seconds {
+            bed.run_until(at(second * 1_000));
+            bed.ends.iter_mut().for_each(|end| end.forget_deliveries());
+        }
+        for end in &bed.ends {
+            let counters = end.path.snapshot(bed.now).counters;
+            assert_eq!(counters.suspicions, 0, "{mbps} {rtt} {loss} {traffic:?}");
+            sent += counters.datagrams_sent;
+        }
+        assert!(sent > 200_000, "{sent}");
+    }
+}
+
+#[test]
+fn a_stall_is_suspected_and_what_it_releases_poisons_nothing() {
+    for traffic in [Traffic::Telemetry, Traffic::Greedy] {
+        let hold = OutageMode::Hold { queue: None };
+        let model = dead_from(at(10_000), hold, Duration::from_secs(2), link(4.0, 70, 0.01));
+        let mut bed = start([model.clone(), model], traffic, 3);
+        bed.run_until(at(10_000));
+        let before = bed.ends[0].path.snapshot(bed.now);
+        bed.ends[0].changes.clear();
+        bed.run_until(at(13_000));
+        let after = bed.ends[0].path.snapshot(bed.now);
+        let states: Vec<PathState> = bed.ends[0].changes.iter().map(|&(_, state)| state).collect();
+        assert_eq!(states, [PathState::Suspected, PathState::Active], "{traffic:?}");
+        let (revived, _) = bed.ends[0].changes[1];
+        // What the link held leaves it in up to a quarter of a second; a fresh answer is behind it.
+        assert!(revived > at(12_000) && revived < at(12_400), "{revived:?}");
+        let spread = |now: Option<Duration>, then: Option<Duration>| {
+            now.unwrap_or_default().abs_diff(then.unwrap_or_default())
+        };
+        assert!(spread(after.min_rtt, before.min_rtt) < Duration::from_millis(4), "{after:?}");
+        assert!(spread(after.srtt, before.srtt) < Duration::from_millis(25), "{after:?}");
+        assert!(after.loss < 0.05, "what silence cost is no loss of the link: {}", after.loss);
+    }
+}
+
+#[test]
+fn a_flapping_link_is_suspected_each_time_and_revived_each_time() {
+    let outages = (0..20).map(|n| Outage {
+        start: at(5_000 + n * 1_000),
+        duration: Duration::from_millis(400),
+        mode: OutageMode::Drop,
+    });
+    let model = LinkModel { outages: outages.collect(), ..link(20.0, 20, 0.02) };
+    let mut bed = start([model.clone(), model], Traffic::Video, 5);
+    bed.run_until(at(26_000));
+    let end = &bed.ends[0];
+    let suspected = end.changes.iter().filter(|(_, state)| *state == PathState::Suspected).count();
+    assert_eq!(suspected, 20, "{:?}", end.changes);
+    assert_eq!(end.path.state(), PathState::Active);
+    for pair in end.changes.windows(2) {
+        let ((when, state), (next, _)) = (pair[0], pair[1]);
+        if state == PathState::Suspected {
+            assert!(next.since(when) < Duration::from_millis(500), "{:?}", end.changes);
+        }
+    }
+    let srtt = end.path.snapshot(bed.now).srtt.expect("traffic");
+    assert!(srtt < Duration::from_millis(35), "{srtt:?}");
+}
+
+#[test]
+fn a_path_that_becomes_ten_times_slower_is_carried_on_not_given_up() {
+    let interval = Duration::from_secs(5);
+    let delays = netem::Series::delays("20\n200\n200\n200\n200\n200\n", "delays", interval);
+    let series = std::sync::Arc::new(delays.expect("well-formed"));
+    let delay = Delay::File { path: "delays".into(), interval, series };
+    let model = LinkModel { delay, ..link(20.0, 40, 0.01) };
+    let mut bed = start([model.clone(), model], Traffic::Video, 7);
+    bed.run_until(at(8_000));
+    let path = bed.ends[0].path.snapshot(bed.now);
+    assert_eq!(path.state, PathState::Active);
+    assert!(path.srtt.expect("traffic") > Duration::from_millis(350), "{path:?}");
+    bed.ends[0].changes.clear();
+    bed.run_until(at(25_000));
+    assert_eq!(bed.ends[0].changes, [], "steady once the new round-trip time is known");
+}
+
+#[test]
+fn losing_a_quarter_of_everything_in_bursts_leaves_a_path_usable() {
+    let burst = GilbertElliott {
+        change: StateChange::PerPacket { to_bad: 0.1, to_good: 0.3 },
+        loss_good: 0.0,
+        loss_bad: 1.0,
+    };
+    let loss = LossModel { burst: Some(burst), ..LossModel::default() };
+    let model = LinkModel { loss, ..link(20.0, 20, 0.0) };
+    let mut bed = start([model.clone(), model], Traffic::Telemetry, 9);
+    bed.run_until(at(200_000));
+    let path = bed.ends[0].path.snapshot(bed.now);
+    assert!((0.05..0.5).contains(&path.loss), "{}", path.loss);
+    assert!(path.burst > 1.4, "{}", path.burst);
+    let suspected: Duration = bed.ends[0]
+        .changes
+        .windows(2)
+        .filter(|pair| pair[0].1 == PathState::Suspected)
+        .map(|pair| pair[1].0.since(pair[0].0))
+        .sum();
+    assert!(suspected < Duration::from_secs(10), "{suspected:?} of 200 s");
+}
+
+#[test]
+fn an_idle_path_that_dies_is_suspected_within_its_probe_interval_and_a_tenth_of_a_second() {
+    let forever = Duration::from_secs(1_000);
+    let model = dead_from(at(10_000), OutageMode::Drop, forever, link(20.0, 20, 0.0));
+    let mut bed = Testbed::new(&[model.clone(), model], 1);
+    bed.add_flow(CongestionKind::DelayBounded, 0, 1);
+    bed.run_until(at(12_000));
+    let (when, state) = *bed.ends[0].changes.last().expect("suspected");
+    assert_eq!(state, PathState::Suspected);
+    assert!(when < at(11_100), "{when:?}");
+    let probes = bed.ends[0].path.snapshot(bed.now).counters.datagrams_sent;
+    bed.run_until(at(200_000));
+    let later = bed.ends[0].path.snapshot(bed.now).counters.datagrams_sent - probes;
+    assert!(later < 600, "a dead path is probed more and more rarely: {later}");
+}
