@@ -231,7 +231,8 @@ fn two_flows_share_a_link() {
                 let queue = ms(delay.saturating_sub(one_way));
                 let _ = write!(table, " {a:.2} {b:.2} {queue:3.0} |");
                 if to > at(begins + 10_000) {
-                    let fair = (a - b).abs() < 0.2 * (a + b) / 2.0;
+                    let equal = (a + b) / 2.0;
+                    let fair = (a - equal).abs() < 0.2 * equal;
                     assert!(fair && a + b > 0.9, "{mbps} {rtt} {loss} {begins}: {a} {b}");
                 }
             }
