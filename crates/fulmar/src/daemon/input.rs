@@ -1,5 +1,7 @@
 //! What comes in: datagrams of the links, packets of the tunnel, bytes of local applications.
 
+use std::io::ErrorKind;
+
 use proto::{Duration, Instant, Received, SendError, Source};
 use sys::poller::{Interest, Ready};
 
@@ -66,20 +68,29 @@ impl Daemon {
                 Err(SendError::Busy | SendError::NoSession) => counts.refused += 1,
             }
         };
+        let mut lost = None;
         for _ in 0..SEGMENTS {
-            match tunnel.device.receive(&mut take) {
+            let Some(device) = &mut tunnel.device else { return };
+            match device.receive(&mut take) {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(error) => {
+                // What cannot be cut into packets is dropped; other errors are the interface's end.
+                Err(error) if error.kind() == ErrorKind::InvalidData => {
                     tracing::debug!(%error, "read from the tunnel");
+                }
+                Err(error) => {
+                    lost = Some(error);
                     break;
                 }
             }
         }
         for answer in answers {
-            let _ = tunnel.device.send(&answer);
+            tunnel.send(&answer);
         }
-        let _ = tunnel.device.flush();
+        tunnel.flush();
+        if let Some(error) = lost {
+            tunnel.lose(&error);
+        }
     }
 
     pub(super) fn handle_local(&mut self, now: Instant, place: usize, part: usize, event: Ready) {

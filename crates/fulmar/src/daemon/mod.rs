@@ -155,6 +155,9 @@ impl Daemon {
             self.next_tick = now + TICK;
             self.measure(now);
             self.notifier.status(&self.summary());
+            if let Some(tunnel) = &mut self.tunnel {
+                tunnel.restore(&self.poller);
+            }
         }
         if self.next_look <= now {
             self.refresh_links(now);

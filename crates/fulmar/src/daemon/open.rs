@@ -36,7 +36,7 @@ impl Daemon {
         let watch = InterfaceWatch::open().map_err(|error| format!("watch interfaces: {error}"))?;
         let status = open_status(&config.status)?;
         let links = open_links(&config, &poller)?;
-        let tunnel = open_tunnel(&config)?;
+        let tunnel = open_tunnel(&config, &poller)?;
         let locals = open_locals(&config, &poller)?;
         let mut endpoint = open_endpoint(&config)?;
         let peers = open_sessions(&config, &mut endpoint);
@@ -46,11 +46,7 @@ impl Daemon {
         let wanted = poller
             .add(&signals, Token::Signals.encode(), Interest::Read)
             .and_then(|()| poller.add(&watch, Token::Interfaces.encode(), Interest::Read))
-            .and_then(|()| poller.add(&status, Token::Status.encode(), Interest::Read))
-            .and_then(|()| match &tunnel {
-                Some(tunnel) => poller.add(&tunnel.device, Token::Tunnel.encode(), Interest::Read),
-                None => Ok(()),
-            });
+            .and_then(|()| poller.add(&status, Token::Status.encode(), Interest::Read));
         wanted.map_err(|error| format!("wait for descriptors: {error}"))?;
         let next_sign_of_life = notifier.watchdog().map(|every| now + every);
         Ok(Self {
@@ -115,9 +111,9 @@ fn open_links(config: &Config, poller: &Poller) -> Result<Links, String> {
     }
 }
 
-fn open_tunnel(config: &Config) -> Result<Option<Tunnel>, String> {
+fn open_tunnel(config: &Config, poller: &Poller) -> Result<Option<Tunnel>, String> {
     let Some(tunnel) = &config.tunnel else { return Ok(None) };
-    Tunnel::open(tunnel, &config.peers).map(Some).map_err(|error| {
+    Tunnel::open(tunnel, &config.peers, poller).map(Some).map_err(|error| {
         format!(
             "tunnel {}: {error}; it needs /dev/net/tun and CAP_NET_ADMIN, and a name that is free",
             tunnel.interface

@@ -22,9 +22,7 @@ impl Daemon {
                     continue;
                 }
                 tunnel.counts.in_packets += 1;
-                if let Err(error) = tunnel.device.send(&delivery.bytes) {
-                    tracing::debug!(%error, "write to the tunnel");
-                }
+                tunnel.send(&delivery.bytes);
                 continue;
             }
             for local in &mut self.locals {
@@ -33,10 +31,8 @@ impl Daemon {
                 }
             }
         }
-        if let Some(tunnel) = &mut self.tunnel
-            && let Err(error) = tunnel.device.flush()
-        {
-            tracing::debug!(%error, "write to the tunnel");
+        if let Some(tunnel) = &mut self.tunnel {
+            tunnel.flush();
         }
     }
 

@@ -270,4 +270,28 @@ mod tests {
         assert_eq!(checksum(&answer[40..], sum(&answer[8..40]) + length + u32::from(ICMP6)), 0);
         assert_eq!(too_big(&answer, 1_280), None);
     }
+
+    #[test]
+    fn nonsense_never_panics_and_never_grows() {
+        let mut rng = units::Rng::new(11);
+        let mut packet = [0; 120];
+        for _ in 0..200_000 {
+            let length = rng.below(packet.len() as u64 + 1) as usize;
+            rng.fill(&mut packet[..length]);
+            // Mostly headers that look right, so that what follows them is looked at.
+            if length > 40 && rng.chance(0.9) {
+                let version4 = rng.chance(0.5);
+                packet[0] = if version4 { 0x40 | rng.below(16) as u8 } else { 0x60 };
+                packet[9] = TCP;
+                packet[6] = if version4 { 0x40 } else { TCP };
+                packet[2..4].copy_from_slice(&(length as u16).to_be_bytes());
+                packet[4..6].copy_from_slice(&(length as u16 - 40).to_be_bytes());
+            }
+            let bytes = &mut packet[..length];
+            addresses(bytes);
+            let answer = too_big(bytes, 1_280);
+            assert!(answer.is_none_or(|answer| answer.len() <= length + 48));
+            clamp_segment_size(bytes, 1_280);
+        }
+    }
 }

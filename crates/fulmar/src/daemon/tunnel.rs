@@ -7,9 +7,11 @@ use std::io;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use sys::poller::{Interest, Poller};
 use sys::tun::Tun;
 
 use super::packet;
+use super::tokens::Token;
 use crate::config::{Peer, TunnelConfig};
 
 /// Answers to packets that are too large never promise less than what every IPv4 host takes.
@@ -28,9 +30,11 @@ pub(super) struct TunnelCounts {
 
 /// The tunnel's device and its rules.
 pub(super) struct Tunnel {
-    pub(super) device: Tun,
+    /// None after somebody has removed the interface, until it is made anew.
+    pub(super) device: Option<Tun>,
     pub(super) rules: Rules,
     pub(super) counts: TunnelCounts,
+    config: TunnelConfig,
 }
 
 /// The rules of a tunnel, apart from its device.
@@ -42,19 +46,61 @@ pub(super) struct Rules {
 
 impl Tunnel {
     /// Creates the interface with its addresses and the routes to the peers.
-    pub(super) fn open(config: &TunnelConfig, peers: &[Peer]) -> io::Result<Self> {
+    pub(super) fn open(config: &TunnelConfig, peers: &[Peer], poller: &Poller) -> io::Result<Self> {
+        let rules = Rules::new(config, peers);
+        let (config, counts) = (config.clone(), TunnelCounts::default());
+        let mut tunnel = Self { device: None, rules, counts, config };
+        tunnel.create(poller)?;
+        Ok(tunnel)
+    }
+
+    /// Forgets the interface, which somebody has removed.
+    pub(super) fn lose(&mut self, error: &io::Error) {
+        let interface = &self.config.interface;
+        tracing::warn!(interface, %error, "the tunnel's interface is gone; it is made anew");
+        self.device = None;
+    }
+
+    /// Makes the interface anew where it is gone.
+    pub(super) fn restore(&mut self, poller: &Poller) {
+        if self.device.is_none() && self.create(poller).is_ok() {
+            tracing::info!(interface = self.config.interface, "the tunnel is back");
+        }
+    }
+
+    /// Queues a packet for this host; nothing without an interface.
+    pub(super) fn send(&mut self, packet: &[u8]) {
+        if let Some(device) = &mut self.device
+            && let Err(error) = device.send(packet)
+        {
+            tracing::debug!(%error, "write to the tunnel");
+        }
+    }
+
+    /// Writes what is queued.
+    pub(super) fn flush(&mut self) {
+        if let Some(device) = &mut self.device
+            && let Err(error) = device.flush()
+        {
+            tracing::debug!(%error, "write to the tunnel");
+        }
+    }
+
+    fn create(&mut self, poller: &Poller) -> io::Result<()> {
+        let config = &self.config;
         let addresses: Vec<(IpAddr, u8)> =
             config.addresses.iter().map(|net| (net.addr(), net.prefix_len())).collect();
         let device = Tun::create(&config.interface, config.mtu, &addresses)?;
-        let rules = Rules::new(config, peers);
-        for (net, _) in &rules.allowed {
+        for (net, _) in &self.rules.allowed {
             let covered = config.addresses.iter().any(|own| own.contains(net));
             // A default route is the operator's own decision: it would carry off the links too.
             if !covered && net.prefix_len() > 0 {
                 device.add_route(net.network(), net.prefix_len())?;
             }
         }
-        Ok(Self { device, rules, counts: TunnelCounts::default() })
+        poller.add(&device, Token::Tunnel.encode(), Interest::Read)?;
+        self.device = Some(device);
+        Ok(())
     }
 }
 

@@ -116,3 +116,19 @@ fn second_daemon_of_a_file_is_refused() {
     assert!(error.contains("another daemon answers there"), "{error}");
     assert_eq!(daemon.status()["role"], "drone");
 }
+
+#[test]
+fn removed_tunnel_is_made_anew() {
+    let name = "host::removed_tunnel_is_made_anew";
+    if !sandbox::inside(name) {
+        return;
+    }
+    if !tunnel_works() {
+        return sandbox::skip(name, "/dev/net/tun cannot be opened");
+    }
+    let rig = Rig::new(0);
+    let daemon = rig.start_drone(&[0], TUNNEL);
+    rig.drone.run(|| link::remove("fulmar0").unwrap()).unwrap();
+    assert!(!has_interface(&rig, "fulmar0"));
+    daemon.wait_for("the tunnel is back", |_| has_interface(&rig, "fulmar0"));
+}
