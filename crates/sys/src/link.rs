@@ -25,6 +25,7 @@ const NEW_NEIGHBOUR: i32 = libc::RTM_NEWNEIGH as i32;
 const CREATE: i32 = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
 
 // linux/ethtool.h: the old single-flag commands, which every kernel since 2.6 knows.
+const GET_LINK: u32 = 0x0a;
 const SET_TX_CHECKSUM: u32 = 0x17;
 const SET_SCATTER_GATHER: u32 = 0x19;
 const SET_TSO: u32 = 0x1f;
@@ -139,7 +140,7 @@ pub fn add_neighbour(name: &str, address: Ipv4Addr, mac: MacAddress) -> io::Resu
 pub fn disable_offloads(name: &str) -> io::Result<()> {
     // Segmentation before what it builds on; the kernel would drop it silently otherwise.
     for command in [SET_TSO, SET_GSO, SET_GRO, SET_SCATTER_GATHER, SET_TX_CHECKSUM] {
-        set_ethernet_flag(name, command, 0)
+        ethernet_value(name, command, 0)
             .map_err(|error| named(&format!("switch the offloads of {name} off"), error))?;
     }
     Ok(())
@@ -152,7 +153,16 @@ pub fn index(name: &str) -> io::Result<u32> {
         .map_err(|error| named(&format!("find the interface {name}"), error.into()))
 }
 
-fn set_ethernet_flag(name: &str, command: u32, value: u32) -> io::Result<()> {
+/// Says whether an interface of the calling thread's namespace has somebody at its other end.
+///
+/// Of a virtual link: whether both ends are switched on.
+pub fn has_carrier(index: u32) -> io::Result<bool> {
+    let name = rustix::net::netdevice::index_to_name(&any_socket()?, index)?;
+    Ok(ethernet_value(&name, GET_LINK, 0)? != 0)
+}
+
+/// Gives a value to the interface, or gets one from it, as `command` says; returns the value.
+fn ethernet_value(name: &str, command: u32, value: u32) -> io::Result<u32> {
     #[repr(C)]
     struct EthernetValue {
         command: u32,
@@ -170,7 +180,7 @@ fn set_ethernet_flag(name: &str, command: u32, value: u32) -> io::Result<()> {
     // SAFETY: `request` is a valid `ifreq` whose data points at `ethtool_value`, as the commands of
     // this module want; both outlive the call.
     match unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &mut request) } {
-        0 => Ok(()),
+        0 => Ok(data.value),
         _ => Err(io::Error::last_os_error()),
     }
 }

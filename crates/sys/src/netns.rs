@@ -50,6 +50,11 @@ impl Namespace {
         Ok(Self { file })
     }
 
+    /// Opens the same namespace once more.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { file: self.file.try_clone()? })
+    }
+
     /// Moves the calling thread into the namespace for the rest of its life.
     ///
     /// Sockets stay in the namespace they were made in, whichever thread uses them later.

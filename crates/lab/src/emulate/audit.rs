@@ -74,8 +74,17 @@ pub(crate) struct Losses {
     pub(crate) too_long: u64,
     /// Frames that found no memory while they waited for their time.
     pub(crate) no_memory: u64,
-    /// Frames that the kernel refused to deliver because the receiver's interface was down.
+    /// Frames that the kernel refused to deliver: too many at once.
+    pub(crate) refused: u64,
+    /// Frames to a host that had switched its interface off; no fault of the emulator.
     pub(crate) interface_down: u64,
+}
+
+impl Losses {
+    /// Counts the frames whose loss is the emulator's fault.
+    pub(crate) fn total(&self) -> u64 {
+        self.ring_full + self.too_long + self.no_memory + self.refused
+    }
 }
 
 /// What the processors did meanwhile; shares of the elapsed time, `None` where unknown.
@@ -188,7 +197,7 @@ impl Audit {
             self.lateness.max_us,
             self.ordinary_wakeups.p99_us,
             self.ordinary_wakeups.max_us,
-            self.losses.ring_full + self.losses.too_long + self.losses.no_memory,
+            self.losses.total(),
             self.scheduling,
             share(self.processor.emulator),
             share(self.processor.pressure),
@@ -216,6 +225,7 @@ impl Audit {
             (self.losses.ring_full, "found the receive ring full"),
             (self.losses.too_long, "were longer than the links carry"),
             (self.losses.no_memory, "found no memory to wait in"),
+            (self.losses.refused, "were refused by the kernel"),
         ];
         for (count, what) in losses {
             if count > 0 {

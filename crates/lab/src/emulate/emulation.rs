@@ -109,9 +109,8 @@ impl Emulation {
         check_clocks(scenario)?;
         let network = network::build(scenario, options.mtu)?;
         let (frames, mtu) = (options.ring_frames, options.mtu as usize);
-        let (ring, sender) = network.emulator.run(|| {
-            Ok::<_, io::Error>((PacketRing::open(frames, mtu)?, PacketSender::open()?))
-        })??;
+        let open = || Ok((PacketRing::open(frames, mtu)?, PacketSender::open()?));
+        let (ring, sender) = network.emulator.run(open).and_then(|opened: io::Result<_>| opened)?;
         let log = options.log.as_deref().map(VerdictLog::create);
         let desk = Arc::new(Desk::new()?);
         let origin = now();
@@ -126,9 +125,12 @@ impl Emulation {
         };
         let witness = Witness::start()?;
         let engine_desk = Arc::clone(&desk);
-        let engine = thread::Builder::new()
-            .name("emulator".to_owned())
-            .spawn(move || Engine::run(parts, engine_desk))?;
+        let namespace = network.emulator.try_clone()?;
+        let engine = thread::Builder::new().name("emulator".to_owned()).spawn(move || {
+            // Without it only a frame that is refused is hard to explain.
+            let _ = namespace.enter();
+            Engine::run(parts, engine_desk)
+        })?;
         Ok(Self {
             scenario: scenario.clone(),
             seed,

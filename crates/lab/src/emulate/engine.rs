@@ -20,6 +20,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use netem::{LinkEnd, LinkStats, Net};
 use sys::clock::now;
+use sys::link::has_carrier;
 use sys::packet_ring::{Frame, PacketRing, PacketSender};
 use sys::realtime::{self, MachineAccount, Scheduling, ThreadAccount};
 use sys::wakeup::Wakeup;
@@ -146,7 +147,7 @@ struct Tally {
 }
 
 impl Engine {
-    /// Prepares the calling thread and runs until it is told to stop; returns what it measured,
+    /// Prepares the calling thread, which is in the emulator's namespace, and runs until it is told to stop; returns what it measured,
     /// without the witness's part.
     pub(super) fn run(parts: Parts, desk: Arc<Desk>) -> Measurements {
         let scheduling = realtime::prefer_realtime(PRIORITY);
@@ -204,14 +205,19 @@ impl Engine {
         let mut time = now();
         loop {
             let sent = pending.with_due(time - *sabotage, |waiting| {
-                (waiting.due, sender.send(waiting.interface, &waiting.frame))
+                let result = sender.send(waiting.interface, &waiting.frame);
+                (waiting.due, waiting.interface, result)
             });
-            let Some((due, result)) = sent else { return };
+            let Some((due, interface, result)) = sent else { return };
             // After the call: by then the receiver has the frame.
             time = now();
             match result {
                 Ok(()) => record(&mut tally.lateness, time.since(due)),
-                Err(_) => tally.losses.interface_down += 1,
+                // Who switches his interface off wants to receive nothing.
+                Err(_) if has_carrier(interface).is_ok_and(|carrier| !carrier) => {
+                    tally.losses.interface_down += 1;
+                }
+                Err(_) => tally.losses.refused += 1,
             }
         }
     }
