@@ -22,12 +22,23 @@ pub(crate) use bulk::{BulkPlan, run_bulk};
 pub(crate) use interval::run_intervals;
 pub(crate) use stream::{Progress, run_streams};
 
-/// Tells whether the program may make network namespaces from here on; see [`sys::isolate`].
+/// Where tunnels are made; every emulated daemon has one.
+const TUNNEL_DEVICE: &str = "/dev/net/tun";
+
+/// Tells whether the program may make network namespaces, and tunnels in them, from here on; see
+/// [`sys::isolate`].
 ///
 /// Must come before the program's first thread.
 ///
 /// # Errors
 /// Says what the machine forbids and what to do about it.
 pub(crate) fn prepare() -> Result<(), String> {
+    let device = std::fs::OpenOptions::new().read(true).write(true).open(TUNNEL_DEVICE);
+    device.map_err(|error| {
+        format!(
+            "open {TUNNEL_DEVICE}: {error}; the daemons' tunnels need it: run as root, or let \
+             every user have it as Debian and Ubuntu do (sudo chmod 666 {TUNNEL_DEVICE})"
+        )
+    })?;
     sys::isolate::isolate().map(|_| ()).map_err(|error| error.to_string())
 }
