@@ -37,6 +37,17 @@ pub(crate) enum Command {
         #[command(subcommand)]
         experiment: Experiment,
     },
+    /// Run recorded experiments again: the paper's figures, ours then, ours now, and what must be.
+    ///
+    /// The files are in experiments/. Exit code 1 when a figure does not reach what it must.
+    Report {
+        /// Files such as experiments/conclone/fig10-table2.toml.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Print one JSON object on stdout.
+        #[arg(long)]
+        json: bool,
+    },
     /// List the experiments, their schemes and their figures.
     List {
         /// Print one JSON object on stdout.
@@ -46,7 +57,7 @@ pub(crate) enum Command {
     /// Run any command between emulated hosts, in real time.
     ///
     /// Each host is a network namespace with an interface per link; the command finds addresses and
-    /// namespaces in FULMAR_ADDRESS_<HOST>_<LINK> and FULMAR_NETNS_<HOST>.
+    /// namespaces in `FULMAR_ADDRESS_<HOST>_<LINK>` and `FULMAR_NETNS_<HOST>`.
     Emulate(EmulateArgs),
     /// Measure how well the emulator keeps a delay on this machine.
     Accuracy(AccuracyArgs),

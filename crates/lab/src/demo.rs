@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
-use crate::blackout::Blackout;
+use crate::blackout::{Blackout, relate_wire_bytes};
 use crate::chart::CHART_NOTE;
 use crate::cli::DemoArgs;
 use crate::emu;
@@ -20,7 +20,7 @@ use crate::scheme::Scheme;
 /// What plays: ours, the kernel's best, what people run to be safe, what people run.
 const SCHEMES: [Scheme; 4] = [Scheme::Fulmar, Scheme::KernelMptcp, Scheme::Redundant, Scheme::Udp];
 /// The table: each figure the worse of both directions.
-const COLUMNS: [(&str, &str); 12] = [
+const COLUMNS: [(&str, &str); 13] = [
     ("scheme", "scheme"),
     ("up.control_lost", "lost up"),
     ("down.control_lost", "down"),
@@ -33,6 +33,7 @@ const COLUMNS: [(&str, &str); 12] = [
     ("video_share_250ms_wifi_up", "in 250 ms"),
     ("video_goodput_wifi_dead_mbps", "Wi-Fi dead"),
     ("wire_mb", "wire MB"),
+    ("wire_to_redundant", "to redundant"),
 ];
 
 /// Plays the scene.
@@ -48,8 +49,9 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
     let mut screen = Screen::new(scene.dead, scene.stall, scene.workload.seconds);
     let (runs, audit) = scene
         .run_emu(&SCHEMES, args.seed, &mut |seconds, tallies| screen.show(seconds, tallies))?;
-    let results: Vec<Value> =
+    let mut results: Vec<Value> =
         runs.iter().map(|(scheme, run)| with_megabytes(scene.figures(*scheme, run))).collect();
+    relate_wire_bytes(&mut results);
     let subtitle =
         format!("Real daemons and kernel, emulated links, seed {}. {CHART_NOTE}", args.seed);
     let picture = scene.chart(&runs, subtitle).write(&args.out)?;

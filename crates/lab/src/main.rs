@@ -15,6 +15,7 @@ mod failure;
 mod figures;
 mod ledger;
 mod model;
+mod record;
 mod report;
 mod scenario_file;
 mod scheme;
@@ -54,6 +55,10 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         }
         Command::Emulate(args) => emulate::run_command(&args),
         Command::Accuracy(args) => emulate::run_accuracy(&args),
+        Command::Report { files, json } => {
+            let met = record::report(&files, json)?;
+            Ok(if met { ExitCode::SUCCESS } else { ExitCode::from(1) })
+        }
         Command::Demo(args) => demo::run(&args),
         Command::Model { paper: Paper::Conclone { json } } => {
             let checks = model::conclone_checks();

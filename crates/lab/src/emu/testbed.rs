@@ -75,11 +75,6 @@ impl Testbed {
         self.emulation.begin();
     }
 
-    /// Returns the emulation, to run programs in.
-    pub(super) fn emulation(&self) -> &Emulation {
-        &self.emulation
-    }
-
     /// Returns one copy of the links.
     pub(super) fn copy(&self, number: usize) -> Copy<'_> {
         Copy { testbed: self, number }

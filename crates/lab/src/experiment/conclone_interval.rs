@@ -209,12 +209,14 @@ fn pooled(scheme: Scheme, runs: &[(u64, IntervalRun)]) -> Value {
 /// Computes the figures of a run.
 fn figures(run: &IntervalRun) -> Value {
     let intervals = &run.intervals;
+    let over_1s = intervals.iter().filter(|interval| **interval > 1.0).count();
     json!({
         "delivered": intervals.len(),
         "mean_s": rounded_option(mean(intervals), 6),
         "std_s": rounded_option(standard_deviation(intervals), 6),
         "max_s": rounded_option(maximum(intervals), 6),
-        "over_1s": intervals.iter().filter(|interval| **interval > 1.0).count(),
+        "over_1s": over_1s,
+        "over_1s_share": rounded(over_1s as f64 / intervals.len().max(1) as f64, 6),
         "completion_s": rounded(run.completion_s, 6),
         "lost": run.lost,
         "duplicates": run.duplicates,

@@ -7,10 +7,11 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::Description;
-use crate::blackout::Blackout;
+use crate::blackout::{Blackout, relate_wire_bytes};
 use crate::chart::CHART_NOTE;
 use crate::cli::RunArgs;
 use crate::failure::Failure;
+use crate::ledger::StreamRun;
 use crate::report::{Mode, Report, merged, rounded_option};
 use crate::scheme::Scheme;
 use crate::sim::run_stream;
@@ -36,6 +37,7 @@ pub(super) const DESCRIPTION: Description = Description {
         ("video_share_250ms_wifi_up", "in 250 ms"),
         ("video_goodput_wifi_dead_mbps", "Wi-Fi dead"),
         ("wire_bytes", "wire bytes"),
+        ("wire_to_redundant", "to redundant"),
     ],
 };
 
@@ -79,7 +81,9 @@ fn run_emu(args: &MixedBlackoutArgs) -> Result<Report, Failure> {
             format!("Real daemons and kernel, emulated links, seed {seed}. {CHART_NOTE}");
         scene.chart(&runs, subtitle).write(directory)?;
     }
-    let results = runs.iter().map(|(scheme, run)| scene.figures(*scheme, run)).collect();
+    let figures = |(scheme, run): &(Scheme, StreamRun)| scene.figures(*scheme, run);
+    let mut results: Vec<Value> = runs.iter().map(figures).collect();
+    relate_wire_bytes(&mut results);
     Ok(Report::emu(DESCRIPTION.experiment, seed, scene.parameters(), &[audit], results))
 }
 
@@ -105,6 +109,7 @@ fn run_sim(args: &MixedBlackoutArgs) -> Result<Report, Failure> {
         let subtitle = format!("In the deterministic world, seed {first}. {CHART_NOTE}");
         scene.chart(&of_first_seed, subtitle).write(directory)?;
     }
+    relate_wire_bytes(&mut results);
     Ok(Report::sim(DESCRIPTION.experiment, (first, last), scene.parameters(), results))
 }
 

@@ -1,0 +1,218 @@
+//! `fulmar-lab report FILE...`: runs a recorded experiment again and sets its figures beside the
+//! paper's, beside ours of when it was recorded, and beside what it must reach.
+//!
+//! The files are in `experiments/`; `docs` for them is experiments/README.md. Running is
+//! `experiment`; nothing is measured here.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::cli::{Cli, Command};
+use crate::emu;
+use crate::experiment::Experiment;
+use crate::failure::Failure;
+use crate::report::{Mode, Report, field, table};
+
+/// Is a recorded experiment: what to run, and what came of it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Record {
+    /// What it shows, in a line.
+    pub(crate) title: String,
+    /// Where in the paper, or in our own demands.
+    pub(crate) source: String,
+    /// What `fulmar-lab run` is given.
+    pub(crate) run: Vec<String>,
+    /// What to look at.
+    pub(crate) figure: Vec<Figure>,
+}
+
+/// Is one figure of a recorded experiment.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Figure {
+    /// The scheme that it is about.
+    scheme: String,
+    /// The parameter point, where a scheme has several: key and value of the result.
+    #[serde(default)]
+    point: Map<String, Value>,
+    /// The key of the figure; `up.control_lost` reaches into objects.
+    key: String,
+    /// What the paper prints.
+    paper: Option<f64>,
+    /// What we measured when the file was written.
+    ours: Option<f64>,
+    /// What it must not exceed.
+    at_most: Option<f64>,
+    /// What it must reach.
+    at_least: Option<f64>,
+}
+
+/// Is a figure measured anew.
+#[derive(Clone, Debug, Serialize)]
+struct Row {
+    scheme: String,
+    key: String,
+    paper: Option<f64>,
+    recorded: Option<f64>,
+    now: Option<f64>,
+    must: String,
+    met: bool,
+}
+
+impl Record {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// Names the file, and what is wrong with it.
+    pub(crate) fn read(path: &Path) -> Result<Self, String> {
+        let name = path.display();
+        let text = fs::read_to_string(path).map_err(|error| format!("read {name}: {error}"))?;
+        toml::from_str(&text).map_err(|error| format!("{name}: {error}"))
+    }
+
+    /// Returns the experiment that the file describes.
+    ///
+    /// # Errors
+    /// What the command line says to its arguments.
+    pub(crate) fn experiment(&self) -> Result<Experiment, String> {
+        let words = ["fulmar-lab", "run"].into_iter().map(str::to_owned);
+        let cli = Cli::try_parse_from(words.chain(self.run.iter().cloned()));
+        match cli.map_err(|error| error.to_string())?.command {
+            Command::Run { experiment } => Ok(experiment),
+            _ => Err("does not run an experiment".to_owned()),
+        }
+    }
+
+    /// Sets the figures of a report beside the recorded ones.
+    fn rows(&self, report: &Report) -> Vec<Row> {
+        self.figure.iter().map(|figure| figure.row(&report.results)).collect()
+    }
+}
+
+impl Figure {
+    fn row(&self, results: &[Value]) -> Row {
+        let matches = |result: &&Value| {
+            result["scheme"] == json!(self.scheme)
+                && self.point.iter().all(|(key, value)| result[key] == *value)
+        };
+        let now = results.iter().find(matches).and_then(|result| field(result, &self.key).as_f64());
+        let within = |now: f64| {
+            self.at_most.is_none_or(|limit| now <= limit)
+                && self.at_least.is_none_or(|limit| now >= limit)
+        };
+        let must = [(self.at_most, "≤"), (self.at_least, "≥")];
+        let must = must.iter().filter_map(|(limit, sign)| Some(format!("{sign} {}", (*limit)?)));
+        let point: Vec<String> =
+            self.point.values().filter_map(|value| value.as_str().map(str::to_owned)).collect();
+        Row {
+            scheme: self.scheme.clone(),
+            key: [point, vec![self.key.clone()]].concat().join(" "),
+            paper: self.paper,
+            recorded: self.ours,
+            now,
+            must: must.collect::<Vec<_>>().join(", "),
+            met: now.is_some_and(within),
+        }
+    }
+}
+
+/// Runs every file's experiment; true when every figure reaches what it must.
+pub(crate) fn report(files: &[PathBuf], as_json: bool) -> Result<bool, Failure> {
+    let records: Vec<(&PathBuf, Record)> = files
+        .iter()
+        .map(|file| Ok((file, Record::read(file)?)))
+        .collect::<Result<_, String>>()
+        .map_err(Failure::Usage)?;
+    let mut experiments = Vec::new();
+    for (file, record) in &records {
+        let named = |why| Failure::Usage(format!("{}: {why}", file.display()));
+        experiments.push(record.experiment().map_err(named)?);
+    }
+    if experiments.iter().any(|experiment| experiment.run_args().mode() == Mode::Emu) {
+        // Forks: must come before the first thread.
+        emu::prepare()?;
+    }
+    let (mut reports, mut met) = (Vec::new(), true);
+    for ((file, record), experiment) in records.iter().zip(&experiments) {
+        let outcome = experiment.run()?;
+        let rows = record.rows(&outcome);
+        met &= outcome.valid && rows.iter().all(|row| row.met);
+        if as_json {
+            let (file, valid) = (file.display().to_string(), outcome.valid);
+            reports.push(json!({"file": file, "valid": valid, "figures": rows}));
+        } else {
+            print_rows(record, &outcome, &rows);
+        }
+    }
+    if as_json {
+        println!("{}", json!({"met": met, "reports": reports}));
+    }
+    Ok(met)
+}
+
+fn print_rows(record: &Record, outcome: &Report, rows: &[Row]) {
+    println!("{} ({})\n  fulmar-lab run {}", record.title, record.source, record.run.join(" "));
+    if !outcome.valid {
+        println!("  INVALID: {}", outcome.audit_summary);
+    }
+    let columns = [
+        ("scheme", "scheme"),
+        ("key", "figure"),
+        ("paper", "paper"),
+        ("recorded", "recorded"),
+        ("now", "now"),
+        ("must", "must be"),
+        ("met", "met"),
+    ];
+    let values: Vec<Value> = rows.iter().map(|row| json!(row)).collect();
+    println!("{}\n", table(&values, &columns));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every file below `experiments/`.
+    fn files() -> Vec<PathBuf> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+        let folders = fs::read_dir(root).expect("experiments/ is there");
+        let in_folder = |folder: fs::DirEntry| fs::read_dir(folder.path()).ok();
+        let entries = folders.flatten().filter_map(in_folder).flatten().flatten();
+        let toml = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "toml");
+        entries.map(|entry| entry.path()).filter(toml).collect()
+    }
+
+    #[test]
+    fn recorded_experiments_can_be_run_and_kept_their_promises() {
+        let files = files();
+        assert!(files.len() >= 5, "{files:?}");
+        for file in files {
+            let record = Record::read(&file).expect("a sound file");
+            let experiment = record.experiment().unwrap_or_else(|why| panic!("{file:?}: {why}"));
+            let known = experiment.description();
+            for figure in &record.figure {
+                let scheme = known.sim.iter().chain(known.emu).any(|s| s.name() == figure.scheme);
+                assert!(scheme, "{file:?}: {figure:?}");
+                let ours = figure.ours.expect("every figure was recorded");
+                assert!(figure.at_most.is_none_or(|limit| ours <= limit), "{file:?}: {figure:?}");
+                assert!(figure.at_least.is_none_or(|limit| ours >= limit), "{file:?}: {figure:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn figures_find_their_point_and_their_verdict() {
+        let text = "scheme = \"udp\"\nkey = \"up.lost\"\nat_most = 3\npoint = { links = \"two\" }";
+        let figure: Figure = toml::from_str(text).expect("a sound figure");
+        let result = |links, lost| json!({"scheme": "udp", "links": links, "up": {"lost": lost}});
+        let row = figure.row(&[result("one", 9), result("two", 2)]);
+        assert_eq!((row.now, row.met, row.must.as_str()), (Some(2.0), true, "≤ 3"));
+        assert!(!figure.row(&[result("two", 4)]).met);
+        assert!(!figure.row(&[]).met, "a figure that is missing is not met");
+    }
+}
