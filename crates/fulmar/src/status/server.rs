@@ -7,7 +7,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use proto::Duration;
+
 use super::Report;
+
+/// How often, and how far apart, somebody else's socket is looked at before it is believed alive.
+const LOOKS: u32 = 10;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 /// Listens at a path of the file system; the path goes when the server does.
 pub(crate) struct StatusServer {
@@ -23,9 +29,15 @@ impl StatusServer {
         {
             fs::create_dir_all(directory)?;
         }
-        if UnixStream::connect(path).is_ok() {
-            let what = "another daemon answers there: is this file's daemon running already?";
-            return Err(io::Error::new(io::ErrorKind::AddrInUse, what));
+        // One that was killed a moment ago may still be on its way out.
+        let mut looks = 0;
+        while UnixStream::connect(path).is_ok() {
+            looks += 1;
+            if looks == LOOKS {
+                let what = "another daemon answers there: is this file's daemon running already?";
+                return Err(io::Error::new(io::ErrorKind::AddrInUse, what));
+            }
+            std::thread::sleep(BETWEEN_LOOKS);
         }
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -215,3 +215,59 @@ fn a_full_socket_holds_up_no_other_path() {
     assert_eq!(path["send_errors"], 0, "{status:#}");
     assert!(worst < Duration::from_millis(200), "control waited {worst:?}: {status:#}");
 }
+
+#[test]
+fn two_drones_that_are_both_system_1_stay_apart() {
+    let name = "flight::two_drones_that_are_both_system_1_stay_apart";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    let mavlink = |name: &str, peer: &str, kind: &str, port: u16| {
+        format!(
+            "[[mavlink]]\nname = \"{name}\"\npeer = \"{peer}\"\nkind = \"{kind}\"\n\
+             address = \"127.0.0.1:{port}\"\nradio_status_hz = 0\n"
+        )
+    };
+    let key = rig.make_keys("second");
+    let second_peer = format!("[[peer]]\nname = \"second\"\npublic_key = \"{key}\"\n");
+    let station = rig.start_station(&format!(
+        "{second_peer}{}{}",
+        mavlink("a", "drone", "udp-client", 14_550),
+        mavlink("b", "second", "udp-client", 14_560)
+    ));
+    let first = rig.start_drone(&[0], &mavlink("autopilot", "station", "udp-server", 14_555));
+    let text = std::fs::read_to_string(rig.directory.path().join("drone.toml")).unwrap();
+    let text = text.replace("drone.key", "second.key").replace("drone.sock", "second.sock");
+    let second = rig.start("second", &rig.drone, &text.replace("14555", "14565"));
+    first.wait_for_paths(1);
+    second.wait_for_paths(1);
+    station.wait_for("both drones are connected", |status| {
+        let peers = status["peers"].as_array().unwrap();
+        peers.iter().all(|peer| peer["connected"] == true)
+    });
+
+    let grounds = [14_550, 14_560].map(|port| socket(&rig.station, &format!("127.0.0.1:{port}")));
+    let autopilots = [14_555, 14_565].map(|port| {
+        let autopilot = socket(&rig.drone, "127.0.0.1:0");
+        autopilot.connect(("127.0.0.1", port)).unwrap();
+        autopilot
+    });
+    // The same system and component, told apart by the sequence number alone.
+    for sequence in [0, 1] {
+        let place = usize::from(sequence);
+        let source = (1, 1);
+        let frame =
+            encode_frame(Version::V2, sequence, source, 0, &[0, 0, 0, 0, 2, 3, 81, 4, 3]).unwrap();
+        autopilots[place].send(&frame).unwrap();
+        let mut buffer = [0; 64];
+        let (length, from) = grounds[place].recv_from(&mut buffer).unwrap();
+        assert_eq!(&buffer[..length], frame);
+        grounds[place].send_to(&frame, from).unwrap();
+        assert_eq!(receive(&autopilots[place]), frame);
+    }
+    for socket in grounds.iter().chain(&autopilots) {
+        socket.set_nonblocking(true).unwrap();
+        assert!(socket.recv(&mut [0; 64]).is_err(), "something came to the wrong place");
+    }
+}

@@ -41,12 +41,18 @@ impl Rig {
             rig.add_link(number);
         }
         for end in ["drone", "station"] {
-            let key = rig.directory.path().join(format!("{end}.key"));
-            let made = fulmar().args(["keygen", "--out"]).arg(&key).output().unwrap();
-            assert!(made.status.success());
-            std::fs::write(key.with_extension("pub"), made.stdout).unwrap();
+            rig.make_keys(end);
         }
         rig
+    }
+
+    /// Makes the key pair of an end, and returns its public half.
+    pub(crate) fn make_keys(&self, end: &str) -> String {
+        let key = self.directory.path().join(format!("{end}.key"));
+        let made = fulmar().args(["keygen", "--out"]).arg(&key).output().unwrap();
+        assert!(made.status.success());
+        std::fs::write(key.with_extension("pub"), &made.stdout).unwrap();
+        String::from_utf8(made.stdout).unwrap().trim().to_owned()
     }
 
     /// Adds link `number`: 192.168.number.1 on the drone, .2 at the station.
@@ -106,6 +112,7 @@ impl Rig {
         daemon
     }
 
+    /// The part of a file that every daemon needs.
     fn head(&self, role: &str, peer: &str, allowed: &str) -> String {
         let directory = self.directory.path();
         let public = std::fs::read_to_string(directory.join(format!("{peer}.pub"))).unwrap();
