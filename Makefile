@@ -10,14 +10,14 @@ FUZZ_SECONDS ?= 20
 .PHONY: list demo test lint docs fuzz experiments setup install clean
 
 list:
-	@echo 'make demo        set up, build and fly the demonstration: two daemons, two bad links, a table and a picture'
-	@echo 'make test        set up and run every test; ends with "N passed, N failed, N skipped"'
-	@echo 'make lint        rustfmt, clippy, rustdoc and tidy, all without a warning'
-	@echo 'make docs        the documentation of the crates, below $(TARGET)/doc'
-	@echo 'make fuzz        every fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS) s) each'
-	@echo 'make experiments run what experiments/ has recorded again, in virtual time; fails where a figure is not reached'
-	@echo 'make setup       install what the above need, nothing else'
-	@echo 'make install     build and install fulmar and fulmar-lab (cargo install)'
+	@echo 'make demo         set up, build and fly the demonstration: two daemons, two bad links, a table and a picture'
+	@echo 'make test         set up and run every test; ends with "N passed, N failed, N skipped"'
+	@echo 'make lint         rustfmt, clippy, rustdoc and tidy, all without a warning'
+	@echo 'make docs         the documentation of the crates, below $(TARGET)/doc'
+	@echo 'make fuzz         every fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS) s) each'
+	@echo 'make experiments  run what experiments/ has recorded again, in virtual time; fails where a figure is not reached'
+	@echo 'make setup        install what the above need, nothing else'
+	@echo 'make install      build and install fulmar and fulmar-lab (cargo install)'
 
 demo:
 	@scripts/setup demo
