@@ -4,27 +4,35 @@
 //! queue   = standing rtt − base rtt                                        (`standing_queue.rs`)
 //! x       = cwnd / srtt
 //! T(x)    = s · (clamp(20 ms − 3 ms · log2(x / 5 Mbit/s), 10 ms, 30 ms) + 2 noise)
-//! steady:   cwnd ← cwnd + κ · acked · (T − queue) / rtt,  κ = 1/2          at most ± a quarter
+//! holds   = bandwidth · base                 (bandwidth: largest delivery rate of 10 round trips)
+//! steady:   cwnd ← cwnd + κ · acked · (T − queue) / rtt,  κ = 1/2
+//!           per round trip at most ± a quarter; where it grows, by one datagram at least
+//! fast:     with queue < T/3 for a round trip, growth doubles per round trip up to
+//!           min(1/4, 15 ms / rtt) per round trip
 //! start:    cwnd ← cwnd + acked / 2  until queue > 8 ms, loss is in excess, or the rate stays
-//! fast:     with queue < T/4 for a round trip, growth doubles per round trip up to
-//!           min(1/4, 40 ms / rtt) per round trip
-//! floor:    cwnd ≥ bandwidth · base          (bandwidth: largest delivery rate of 10 round trips)
-//! dry:      when the empty path was not seen for 5 s, for one round trip
-//!           cwnd ← bandwidth · max(base − 3 queue, 0.4 base)
-//! excess loss or a CE mark, once per round trip: s ← 0.7 s, cwnd ← 0.85 cwnd; else s recovers
+//! bounds:   cwnd ≥ 3/4 holds; growth ends at bandwidth / (1 − usual loss) · (base + queue + 2 T)
+//! dry:      cwnd ← max(1 − 3 queue / base, 1/4) · holds  for two round trips when the empty path
+//!           was not seen for 7.5 s, when half of it has passed and the queue falls by half (another
+//!           flow runs dry), or after 6 round trips at the floor
+//! excess of loss, or a mark, once per round trip:
+//!           s ← 0.7 s, cwnd ← bandwidth / (1 − usual loss) · (base + queue), a cut of 15 to 50 %;
+//!           s recovers by 5 % per second
 //! ```
-//! The law is that of FAST [FAST eq. 4] with its number of queued packets α written as a
-//! delay, as LEDBAT's target is [RFC 6817]. Every flow at a bottleneck sees the same queue, and T
-//! falls with the rate, so flows settle where their rates are equal; the logarithm makes the time
-//! that takes the same at all rates. Letting the queue run dry shows the base to late comers, and
-//! flows that see it at the same moment run dry together from then on [BBR].
+//! The law is that of FAST [FAST] with its number of queued packets α written as a delay, as
+//! LEDBAT's target is [RFC 6817]. Every flow at a bottleneck sees the same queue, and T falls with
+//! the rate, so flows settle where their rates are equal; the logarithm makes the time that this
+//! takes the same at all rates. A late comer takes the queue that it finds for part of the base.
+//! Running dry shows it the empty path, and flows that see that at the same moment run dry together
+//! from then on [BBR]. A flow that stays squeezed although it ran dry three times believes that the
+//! route has become longer.
 //!
 //! Random loss changes nothing: lost bytes leave the flight and are replaced. Loss beyond what the
 //! path always has (`loss_guard.rs`) shows a bottleneck whose buffer is shorter than T: T shrinks.
+//! Nothing grows while the application, not the window, limits the sender.
 //!
 //! *Deviations from FAST*: 1. per acknowledgement, not every other round trip; 2. T depends on the
 //! rate; 3. start-up by half per round trip, so that the overshoot stays below half a round trip;
-//! 4. floor, dry periods, loss guard.
+//! 4. bounds, dry periods, loss guard; 5. a step of the route moves the base at once.
 
 use units::{Duration, Instant, Rate};
 
@@ -57,8 +65,14 @@ const START_GROWTH: f64 = 0.5;
 const START_QUEUE: Duration = Duration::from_millis(8);
 /// Start-up ends when the delivery rate has not grown by a fifth for three round trips.
 const START_STALLED: u32 = 3;
+/// Pacing rate in start-up, in windows per round trip: the window grows that fast.
+const START_PACING: f64 = 1.5;
+/// Pacing rate otherwise: more would ripple the queue, less would not fill the window.
+const PACING: f64 = 1.1;
 /// The empty path is looked for when it was not seen for this long.
 const DRY_EVERY: Duration = Duration::from_millis(7_500);
+/// A queue of no more than this is none, seconds.
+const EMPTY: f64 = 0.002;
 /// What leaves the flight then, in queues: more than our own, for another flow's sake.
 const DRY_QUEUES: f64 = 3.0;
 /// The least that stays, as a share of what the empty path holds.
@@ -75,7 +89,7 @@ const LEAST_SCALE: f64 = 0.1;
 const SCALE_RECOVERY: f64 = 0.05;
 /// Loss beyond this is not made up for by sending more.
 const MOST_USUAL_LOSS: f64 = 0.5;
-/// Beyond this loss nothing grows fast [the care that a shared network is owed].
+/// Beyond this loss nothing grows fast.
 const CAREFUL_LOSS: f64 = 0.2;
 /// The least window, datagrams: acknowledgements keep coming.
 const LEAST_DATAGRAMS: f64 = 4.0;
@@ -227,7 +241,7 @@ impl DelayBounded {
         self.grow_fast(view, queue < target / 3.0 && acked.window_limited);
         self.unsqueeze(view, queue > target);
         let unseen = view.now.since(self.queue.base_seen_at());
-        let falling = queue > 0.002 && queue < self.last_queue / 2.0 && unseen > DRY_EVERY / 2;
+        let falling = queue > EMPTY && queue < self.last_queue / 2.0 && unseen > DRY_EVERY / 2;
         self.last_queue = queue;
         if self.phase == Phase::Steady && acked.window_limited && (unseen > DRY_EVERY || falling) {
             self.run_dry(view);
@@ -246,7 +260,7 @@ impl DelayBounded {
     }
 
     /// At the floor and still a queue: others keep it, or the base is wrong. Running dry shows the
-    /// base to all of us; where that does not help time and again, this is how it is now.
+    /// base to all; where that does not help time and again, this is how the path is now.
     fn unsqueeze(&mut self, view: &LinkView, queued: bool) {
         let squeezed = queued && self.cwnd <= FLOOR * self.path_holds() * 1.05;
         self.squeezed = if squeezed { self.squeezed + 1 } else { 0 };
@@ -295,7 +309,8 @@ impl Controller for DelayBounded {
         if let Some(rtt) = acked.rtt {
             let base = self.queue.base();
             self.queue.on_sample(view.now, rtt, view.srtt);
-            if base > Duration::ZERO && self.queue.base() > base + Duration::from_millis(5) {
+            if base > Duration::ZERO && self.queue.base() > base {
+                // The route has become longer and holds more.
                 self.cwnd = self.cwnd.max(self.path_holds());
             }
         }
@@ -361,7 +376,8 @@ impl Controller for DelayBounded {
     }
 
     fn pacing_rate(&self, view: &LinkView) -> Option<Rate> {
-        let gain = if matches!(self.phase, Phase::Start { .. }) { 1.5 } else { 1.1 };
+        let starting = matches!(self.phase, Phase::Start { .. });
+        let gain = if starting { START_PACING } else { PACING };
         Some(window_rate(self.cwnd(), view.srtt, gain))
     }
 }

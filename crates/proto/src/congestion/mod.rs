@@ -1,4 +1,5 @@
-//! Congestion control of one path: how much bulk may be in flight, and how fast it may leave.
+//! Congestion control of one path: how much bulk may be in flight, and how fast it may leave
+//! [specs/paths.md §6].
 //!
 //! One trait, a read-only [`LinkView`] and one file per algorithm. Control and probes count as in
 //! flight but are never held back. What sits above is [`crate::path`], which feeds the controller

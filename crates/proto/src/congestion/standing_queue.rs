@@ -6,7 +6,7 @@
 //! queue    = standing − base
 //! ```
 //! The least of several samples passes over jitter and delayed acknowledgements
-//! [Copa §2.2]; what is left of jitter, the change of the standing
+//! [Copa §2]; what is left of jitter, the change of the standing
 //! round-trip time from one half round trip to the next, is [`StandingQueue::noise`].
 //!
 //! The base can only be seen when the queue is empty, so whoever keeps a queue must let it run dry
@@ -146,7 +146,7 @@ impl StandingQueue {
     /// Notes that the path was silent until now and has this least round-trip time, if it is known
     /// anew.
     pub(super) fn on_silence(&mut self, now: Instant, least: Duration) {
-        if least > self.base() {
+        if least > self.base() + LEAST_STEP {
             self.rebase(now, least);
         }
         self.base_seen_at = now;

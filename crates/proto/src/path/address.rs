@@ -1,4 +1,5 @@
-//! Whether a path's address has proved itself, and what to do when packets come from another one.
+//! Whether a path's address has proved itself, and what to do when packets come from another one
+//! [specs/paths.md §2].
 //!
 //! An address proves itself by answering a challenge sent to it [RFC 9000 §8.2]; until then no
 //! more than three times what came from it is sent to it [RFC 9000 §8.1]. When an authenticated
@@ -242,5 +243,115 @@ impl Address {
         let own = self.own.as_ref().map(|own| own.next_at);
         let candidate = self.candidate.as_ref().map(|(_, candidate)| candidate.next_at);
         own.into_iter().chain(candidate).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: u64 = 64;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_millis(ms)
+    }
+
+    fn route(interface: u32, port: u16) -> Route {
+        let remote = SocketAddr::from(([192, 0, 2, 1], port));
+        Route { interface: InterfaceId(interface), local: None, remote }
+    }
+
+    /// A responder's address that has proved itself.
+    fn proved() -> Address {
+        let mut address = Address::new(at(0), route(0, 1), false, 7);
+        address.confirm();
+        address
+    }
+
+    #[test]
+    fn an_address_proves_itself_by_a_token_of_its_own() {
+        let mut address = Address::new(at(0), route(0, 1), true, 7);
+        let token = address.take_challenge(at(0), SIZE).expect("due at once");
+        assert_eq!(token.route, route(0, 1));
+        assert_eq!(address.take_challenge(at(0), SIZE), None, "not again at once");
+        assert_eq!(address.on_response(token.token ^ 1), Proof::None);
+        assert_eq!(address.on_response(token.token), Proof::Own);
+        assert_eq!(address.timeout(), None);
+    }
+
+    #[test]
+    fn an_older_challenge_may_be_answered_while_a_newer_one_is_under_way() {
+        let mut address = Address::new(at(0), route(0, 1), true, 7);
+        let first = address.take_challenge(at(0), SIZE).expect("due");
+        address.take_challenge(at(100), SIZE).expect("due again");
+        assert_eq!(address.on_response(first.token), Proof::Own);
+    }
+
+    #[test]
+    fn strangers_get_no_more_than_three_times_what_came_from_them() {
+        let mut address = Address::new(at(0), route(0, 1), false, 7);
+        assert_eq!((address.allowance(), address.take_challenge(at(0), SIZE)), (0, None));
+        address.on_received(at(0), route(0, 1), 50, true);
+        assert_eq!(address.allowance(), 150);
+        let mut sent = 0;
+        for ms in (0..60_000).step_by(10) {
+            if address.take_challenge(at(ms), SIZE).is_some() {
+                address.on_sent(route(0, 1), SIZE as usize);
+                sent += SIZE;
+            }
+        }
+        assert!(sent <= 150, "{sent}");
+    }
+
+    #[test]
+    fn a_path_moves_when_the_new_address_has_answered_and_not_before() {
+        let mut address = proved();
+        address.on_received(at(5), route(0, 2), 100, true);
+        assert_eq!(address.route(), route(0, 1));
+        let token = address.take_challenge(at(5), SIZE).expect("the candidate is challenged");
+        assert_eq!(token.route, route(0, 2));
+        assert_eq!(address.on_response(token.token), Proof::Moved);
+        assert_eq!((address.route(), address.allowance()), (route(0, 2), u64::MAX));
+    }
+
+    #[test]
+    fn an_old_packet_from_elsewhere_is_no_reason_to_move_and_a_new_one_from_home_is_one_to_stay() {
+        let mut address = proved();
+        address.on_received(at(5), route(0, 2), 100, false);
+        assert_eq!(address.take_challenge(at(5), SIZE), None);
+        address.on_received(at(6), route(0, 2), 100, true);
+        address.on_received(at(7), route(0, 1), 100, true);
+        assert_eq!(address.take_challenge(at(8), SIZE), None);
+    }
+
+    #[test]
+    fn a_candidate_that_does_not_answer_is_forgotten_after_five_challenges() {
+        let mut address = proved();
+        address.on_received(at(0), route(0, 2), 10_000, true);
+        let challenges = (0..60_000).step_by(10).filter(|&ms| {
+            let challenge = address.take_challenge(at(ms), SIZE);
+            challenge.inspect(|token| address.on_sent(token.route, SIZE as usize)).is_some()
+        });
+        assert_eq!(challenges.count(), 5);
+        assert_eq!((address.timeout(), address.route()), (None, route(0, 1)));
+    }
+
+    #[test]
+    fn the_initiator_follows_a_station_that_moves_but_not_to_another_interface() {
+        let mut address = Address::new(at(0), route(0, 1), true, 7);
+        address.confirm();
+        address.on_received(at(1), route(3, 1), 100, true);
+        assert_eq!(address.take_challenge(at(1), SIZE), None);
+        address.on_received(at(2), route(0, 9), 100, true);
+        assert!(address.take_challenge(at(2), SIZE).is_some());
+    }
+
+    #[test]
+    fn answers_wait_in_a_short_queue_and_go_where_the_challenge_came_from() {
+        let mut address = proved();
+        (0..10).for_each(|token| address.on_challenge(token, route(0, token as u16)));
+        let answers: Vec<u64> =
+            std::iter::from_fn(|| address.take_response()).map(|token| token.token).collect();
+        assert_eq!(answers, [6, 7, 8, 9]);
     }
 }

@@ -1,4 +1,4 @@
-//! Health by time: is a path silent, and does it live again?
+//! Health by time: is a path silent, and does it live again? [specs/paths.md §3]
 //!
 //! ```text
 //! T        = srtt + max(4·rttvar, 4 ms) + acknowledgement delay
@@ -217,5 +217,72 @@ impl Suspicion {
             10..60 => Duration::from_millis(250),
             _ => Duration::from_secs(1),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(loss: f64, loss_in: f64) -> HealthView {
+        HealthView {
+            srtt: Duration::from_millis(20),
+            rttvar: Duration::from_millis(1),
+            loss,
+            loss_in,
+            ack_delay: Duration::from_millis(10),
+        }
+    }
+
+    #[test]
+    fn the_more_a_path_loses_the_more_answers_must_be_missing() {
+        let limits = [0.0, 0.01, 0.02, 0.05, 0.1, 0.284].map(|p| view(p, p).unanswered_limit());
+        assert_eq!(limits, [4, 5, 6, 8, 11, 12]);
+    }
+
+    #[test]
+    fn probes_come_every_quarter_round_trip_within_bounds() {
+        let interval = |srtt_ms, loss| {
+            let srtt = Duration::from_millis(srtt_ms);
+            HealthView { srtt, ..view(loss, loss) }.probe_interval()
+        };
+        assert_eq!(interval(4, 0.0), FASTEST_PROBE);
+        assert_eq!(interval(400, 0.0), PROBES_WITHIN / 4);
+        assert_eq!(interval(400, 0.5), FASTEST_PROBE);
+    }
+
+    #[test]
+    fn only_a_fresh_answer_revives() {
+        let now = Instant::from_millis(10_000);
+        let mut suspicion = Suspicion::new(now, &view(0.0, 0.0), false);
+        let later = now + Duration::from_secs(2);
+        let sent = |ago_ms| later - Duration::from_millis(ago_ms);
+        assert_eq!(suspicion.on_answer(later, sent(2_000)), Answer::Stale);
+        assert_eq!(suspicion.on_answer(later, sent(500)), Answer::Stale);
+        assert_eq!(suspicion.on_answer(later, sent(45)), Answer::Fresh);
+    }
+
+    #[test]
+    fn answers_that_stay_old_mean_a_slower_path() {
+        let now = Instant::from_millis(10_000);
+        let mut suspicion = Suspicion::new(now, &view(0.0, 0.0), false);
+        let rtt = Duration::from_millis(300);
+        let answers = (0..8).map(|n| {
+            let at = now + Duration::from_millis(500 + n * 50);
+            suspicion.on_answer(at, at - rtt)
+        });
+        let answers: Vec<Answer> = answers.collect();
+        assert_eq!(answers[3], Answer::Stale);
+        assert_eq!(answers[4], Answer::Slower(rtt));
+    }
+
+    #[test]
+    fn soon_after_a_revival_a_late_answer_is_believed_to_be_slow() {
+        let now = Instant::from_millis(10_000);
+        let mut suspicion = Suspicion::new(now, &view(0.0, 0.0), true);
+        let at = now + Duration::from_millis(40);
+        assert_eq!(suspicion.on_answer(at, at - Duration::from_millis(22)), Answer::Fresh);
+        let age = Duration::from_millis(40);
+        assert_eq!(suspicion.on_answer(at, at - age), Answer::Slower(age));
     }
 }

@@ -5,7 +5,8 @@
 //! `on_packet_received`; on the way out `take_…` for what the path itself wants to say,
 //! [`Path::bulk_budget`] for what the application may, `next_packet_number`, `on_packet_sent`.
 //! Whatever that ends — packets delivered or lost, a change of state — comes back as an
-//! [`Outcome`]. Nothing here knows what control messages are, or any other path.
+//! [`Outcome`]. Nothing here knows what control messages are, or any other path. The rules are
+//! those of [specs/paths.md §1].
 
 mod address;
 #[cfg(test)]

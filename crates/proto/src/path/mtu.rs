@@ -1,4 +1,5 @@
-//! The largest datagram that a path carries, found by probing it [RFC 8899].
+//! The largest datagram that a path carries, found by probing it [RFC 8899]
+//! [specs/paths.md §4] (rule 6).
 //!
 //! Starts at the size that every path must carry, tries the largest first and then what common
 //! encapsulations leave, one probe at a time. A size is given up after three probes. When large

@@ -1,4 +1,5 @@
-//! What time does to a path: losses, overdue answers, suspicion and revival, a missing interface.
+//! What time does to a path: losses, overdue answers, suspicion and revival, a missing interface
+//! [specs/paths.md §3].
 
 use units::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What one path received, and when the peer must hear of it.
+//! What one path received, and when the peer must hear of it [specs/paths.md §4] (rule 4).
 //!
 //! Keeps the ranges of packet numbers received for the next ACK frame. Control, probes and
 //! challenges are acknowledged at once, so that silence is noticed within a round trip; other

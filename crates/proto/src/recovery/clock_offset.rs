@@ -1,4 +1,4 @@
-//! Where the peer's clock stands against ours, with a bound on the error.
+//! Where the peer's clock stands against ours, with a bound on the error [specs/paths.md §5].
 //!
 //! A packet sent at s, received by the peer at R (its clock), whose acknowledgement left the peer
 //! d later and reached us at a, bounds the offset of the peer's clock whatever the path did:
@@ -8,7 +8,7 @@
 //! Samples of all paths intersect; the narrowest, those of the lowest round-trip time, rule by
 //! themselves. Between samples the interval widens by the skew that two crystals may have. An
 //! interval that contradicts the one held means that a clock stepped: the new one is taken
-//! [the idea of intersecting intervals: Marzullo 1984; RFC 5905 §11.2.1].
+//! [Marzullo] [RFC 5905 §11.2.1].
 //!
 //! The estimate is the middle, which is right where the best path is symmetric; the error bound is
 //! half the width and holds even where it is not.

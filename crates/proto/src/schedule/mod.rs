@@ -1,4 +1,4 @@
-//! Which path carries the next packet of bulk. Nothing here touches a queue or a path: a policy is
+//! Which path carries the next packet of bulk [specs/paths.md §7]. Nothing here touches a queue or a path: a policy is
 //! a trait, read-only snapshots and one file per algorithm.
 //!
 //! Binding is late: the session asks when a path has room, not when a packet arrives. Control does
@@ -89,4 +89,118 @@ pub(crate) fn control_order(paths: &[PathSnapshot]) -> SmallVec<[PathId; 4]> {
         .collect();
     usable.sort_by_key(|path| (path.state, path.srtt_or_initial(), path.id));
     usable.iter().map(|path| path.id).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use units::{Duration, Rate};
+
+    use super::*;
+    use crate::ids::InterfaceId;
+    use crate::path::{Counters, Route};
+
+    const ROOM: usize = 100_000;
+
+    /// A path of 10 Mbit/s.
+    fn path(id: u8, srtt_ms: u64, budget: usize) -> PathSnapshot {
+        let remote = std::net::SocketAddr::from(([192, 0, 2, 1], 1));
+        let rtt = Some(Duration::from_millis(srtt_ms));
+        PathSnapshot {
+            id: PathId(id),
+            route: Route { interface: InterfaceId(0), local: None, remote },
+            state: PathState::Active,
+            doubtful: false,
+            srtt: rtt,
+            rttvar: rtt,
+            min_rtt: rtt,
+            probe_timeout: Duration::ZERO,
+            loss: 0.0,
+            loss_in: 0.0,
+            burst: 0.0,
+            cwnd: 0,
+            in_flight: 0,
+            send_rate: Rate::from_mbps(10.0),
+            delivery_rate: Rate::ZERO,
+            budget,
+            mtu: 1_472,
+            counters: Counters::default(),
+            last_received_at: None,
+        }
+    }
+
+    fn suspected(id: u8, srtt_ms: u64) -> PathSnapshot {
+        PathSnapshot { state: PathState::Suspected, ..path(id, srtt_ms, 0) }
+    }
+
+    fn offers(kind: SchedulerKind, paths: &[PathSnapshot], backlog: u64) -> Vec<Decision> {
+        let scheduler = kind.scheduler();
+        let view = ScheduleView { paths, backlog, packet: 1_200 };
+        paths.iter().map(|path| scheduler.offer(&view, path.id)).collect()
+    }
+
+    #[test]
+    fn control_goes_on_the_lowest_round_trip_first_and_on_silent_paths_last() {
+        let validating = PathSnapshot { state: PathState::Validating, ..path(4, 1, 0) };
+        let paths = [path(0, 70, 0), suspected(1, 5), path(2, 20, 0), validating];
+        assert_eq!(control_order(&paths)[..], [PathId(2), PathId(0), PathId(1)]);
+    }
+
+    #[test]
+    fn min_rtt_takes_the_fastest_path_with_room() {
+        let paths = [path(0, 80, ROOM), path(1, 20, ROOM)];
+        assert_eq!(
+            offers(SchedulerKind::MinRtt, &paths, 1 << 30),
+            [Decision::Wait, Decision::Send]
+        );
+        let paths = [path(0, 20, ROOM), path(1, 20, ROOM)];
+        let decisions = offers(SchedulerKind::MinRtt, &paths, 1_200);
+        assert_eq!(
+            decisions,
+            [Decision::Send, Decision::Wait],
+            "equal paths do not wait for each other"
+        );
+    }
+
+    #[test]
+    fn min_rtt_uses_a_slower_path_when_waiting_would_take_longer() {
+        // 30 ms of difference one way are 37.5 kB at 10 Mbit/s.
+        let paths = [path(0, 20, 0), path(1, 80, ROOM)];
+        assert_eq!(offers(SchedulerKind::MinRtt, &paths, 36_000)[1], Decision::Wait);
+        assert_eq!(offers(SchedulerKind::MinRtt, &paths, 39_000)[1], Decision::Send);
+    }
+
+    #[test]
+    fn min_rtt_leaves_a_doubtful_path_while_there_is_another() {
+        let doubtful = PathSnapshot { doubtful: true, ..path(0, 20, ROOM) };
+        let decisions = offers(SchedulerKind::MinRtt, &[doubtful, path(1, 80, 0)], 1_200);
+        assert_eq!(decisions, [Decision::Wait, Decision::Send]);
+        assert_eq!(
+            offers(SchedulerKind::MinRtt, &[doubtful, suspected(1, 5)], 1_200)[0],
+            Decision::Send
+        );
+    }
+
+    #[test]
+    fn round_robin_takes_turns_and_skips_paths_without_room() {
+        let paths = [path(0, 20, ROOM), path(1, 80, ROOM), path(2, 5, 0)];
+        let mut scheduler = SchedulerKind::RoundRobin.scheduler();
+        let view = ScheduleView { paths: &paths, backlog: 1_200, packet: 1_200 };
+        let mut order = Vec::new();
+        for _ in 0..4 {
+            let next = paths
+                .iter()
+                .find(|path| path.budget > 0 && scheduler.offer(&view, path.id) == Decision::Send);
+            let next = next.expect("one path has the turn").id;
+            scheduler.on_sent(next);
+            order.push(next.0);
+        }
+        assert_eq!(order, [0, 1, 0, 1]);
+    }
+
+    #[test]
+    fn redundant_never_waits() {
+        let paths = [path(0, 20, ROOM), path(1, 80, ROOM)];
+        assert_eq!(offers(SchedulerKind::Redundant, &paths, 1_200), [Decision::Send; 2]);
+        assert!(SchedulerKind::Redundant.scheduler().replicates());
+    }
 }
