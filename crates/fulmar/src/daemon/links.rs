@@ -205,7 +205,9 @@ impl Link {
 
     fn lose(&mut self, trouble: String) -> Option<fn(usize) -> LinkChange> {
         let was_open = self.socket.take().is_some();
-        let news = self.trouble.as_ref() != Some(&trouble);
+        // The list of other interfaces behind the semicolon changes without news about this one.
+        let gist = |text: &str| text.split(';').next().map(str::to_owned);
+        let news = self.trouble.as_deref().and_then(gist) != gist(&trouble);
         if news {
             tracing::warn!(link = %self.name, %trouble, "link absent; it joins when it can");
         }

@@ -1,5 +1,6 @@
 //! Start-up: everything that can fail does so here, with what to do about it.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use proto::{Endpoint, EndpointConfig, PathRef, SessionId};
@@ -93,7 +94,11 @@ fn prepare_thread(config: &Config) {
 
 fn open_status(path: &Path) -> Result<StatusServer, String> {
     StatusServer::open(path).map_err(|error| {
-        format!("status socket {}: {error}; [status] socket names another place", path.display())
+        let hint = match error.kind() {
+            ErrorKind::AddrInUse => "",
+            _ => "; [status] socket names another place",
+        };
+        format!("status socket {}: {error}{hint}", path.display())
     })
 }
 
@@ -105,7 +110,7 @@ fn open_links(config: &Config, poller: &Poller) -> Result<Links, String> {
     match failed {
         Some(link) => {
             let trouble = link.trouble.as_deref().unwrap_or("cannot be opened");
-            Err(format!("listen at {}: {trouble}; is another program there (ss -ulpn)?", link.name))
+            Err(format!("listen at {}: {trouble}; ss -ulpn shows who listens where", link.name))
         }
         None => Ok(links),
     }
@@ -126,8 +131,13 @@ fn open_locals(config: &Config, poller: &Poller) -> Result<Vec<LocalEndpoint>, S
     let open = |(place, endpoint): (usize, &LocalConfig)| {
         let tokens = Tokens(Token::Endpoint(place, 0).encode());
         LocalEndpoint::open(endpoint.clone(), tokens, now, poller).map_err(|error| {
-            let name = &endpoint.name;
-            format!("endpoint {name}: {error}; is another program there (ss -tulpn)?")
+            let hint = match error.kind() {
+                ErrorKind::AddrInUse => "; another program is there, ss -tulpn shows which",
+                ErrorKind::AddrNotAvailable => "; no interface of this host has that address",
+                ErrorKind::PermissionDenied => "; ports below 1024 need root",
+                _ => "",
+            };
+            format!("endpoint {}: {error}{hint}", endpoint.name)
         })
     };
     config.endpoints.iter().enumerate().map(open).collect()

@@ -104,9 +104,7 @@ fn peer_text(peer: &PeerReport) -> String {
 
 fn path_row(path: &PathReport) -> Vec<String> {
     let millis = |value: Option<f64>| value.map_or("–".into(), milliseconds);
-    vec![
-        path.name.clone(),
-        path.state.clone(),
+    let mut figures = vec![
         millis(path.srtt_ms),
         millis(path.rttvar_ms),
         format!("{:.1} %", path.loss_percent),
@@ -115,8 +113,13 @@ fn path_row(path: &PathReport) -> Vec<String> {
         rate(path.in_mbps),
         rate(path.delivery_rate_mbps),
         path.mtu.to_string(),
-        if path.trouble.is_empty() { "ok".into() } else { path.trouble.clone() },
-    ]
+    ];
+    if path.state == "absent" {
+        figures.fill("–".into());
+    }
+    let trouble = if path.trouble.is_empty() { "ok".into() } else { path.trouble.clone() };
+    let named = [path.name.clone(), path.state.clone()].into_iter();
+    named.chain(figures).chain([trouble]).collect()
 }
 
 fn class_row(class: &ClassReport) -> Vec<String> {
