@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Parser, Subcommand};
 
 use crate::emulate::{AccuracyArgs, EmulateArgs};
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Known};
+use crate::failure::Failure;
 use crate::report::Mode;
 use crate::scheme::Scheme;
 
@@ -127,14 +128,19 @@ impl RunArgs {
         self.seeds.unwrap_or((self.seed, self.seed))
     }
 
-    /// Returns the schemes to run: those asked for, else all of `known`.
+    /// Returns the schemes to run: those asked for, else those that run unasked.
     ///
     /// # Errors
-    /// Names the first scheme that is not in `known`.
-    pub(crate) fn schemes(&self, known: &[Scheme]) -> Result<Vec<Scheme>, String> {
+    /// Names the first scheme that the experiment does not know in this mode.
+    pub(crate) fn schemes(&self, known: Known) -> Result<Vec<Scheme>, Failure> {
+        self.find_schemes(known).map_err(Failure::Usage)
+    }
+
+    fn find_schemes(&self, known: Known) -> Result<Vec<Scheme>, String> {
         if self.schemes.is_empty() {
-            return Ok(known.to_vec());
+            return Ok(known.unasked.to_vec());
         }
+        let known: Vec<Scheme> = known.iter().collect();
         if let Some(unknown) = self.schemes.iter().find(|scheme| !known.contains(scheme)) {
             let names: Vec<&str> = known.iter().map(|scheme| scheme.name()).collect();
             let mode = if self.sim { "--sim" } else { "--emu" };

@@ -119,14 +119,16 @@ fn list(json: bool) {
         return;
     }
     for known in Experiment::ALL {
-        let names = |schemes: &[scheme::Scheme]| {
-            let names: Vec<&str> = schemes.iter().map(|scheme| scheme.name()).collect();
+        let names = |known: experiment::Known| {
+            let unasked = known.unasked.iter().map(|scheme| scheme.name().to_owned());
+            let asked = known.asked.iter().map(|scheme| format!("({scheme})"));
+            let names: Vec<String> = unasked.chain(asked).collect();
             if names.is_empty() { "-".to_owned() } else { names.join(" ") }
         };
         println!("{}\n    {}", known.experiment, known.about);
         println!("    --sim: {}\n    --emu: {}", names(known.sim), names(known.emu));
     }
-    println!("\nschemes");
+    println!("\nschemes; those in parentheses run only when --schemes names them");
     for scheme in <scheme::Scheme as clap::ValueEnum>::value_variants() {
         println!("    {scheme:<18} {}", scheme.meaning());
     }

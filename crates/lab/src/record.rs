@@ -196,7 +196,8 @@ mod tests {
             let experiment = record.experiment().unwrap_or_else(|why| panic!("{file:?}: {why}"));
             let known = experiment.description();
             for figure in &record.figure {
-                let scheme = known.sim.iter().chain(known.emu).any(|s| s.name() == figure.scheme);
+                let mut schemes = known.sim.iter().chain(known.emu.iter());
+                let scheme = schemes.any(|scheme| scheme.name() == figure.scheme);
                 assert!(scheme, "{file:?}: {figure:?}");
                 let ours = figure.ours.expect("every figure was recorded");
                 assert!(figure.at_most.is_none_or(|limit| ours <= limit), "{file:?}: {figure:?}");

@@ -176,17 +176,30 @@ fn configuration(
     }
     let address = tunnel_address(side);
     text += &format!("\n[tunnel]\naddress = [\"{address}/24\"]\nmtu = 1280\n");
-    let copies = if scheme == Scheme::Fulmar { "all" } else { "best" };
-    text += &format!(
-        "\n[[control]]\nname = \"told\"\nchannel = 10\naddress = \"127.0.0.1:{TOLD_PORT}\"\n\
-         copies = \"{copies}\"\n\
-         \n[[mavlink]]\nname = \"mavlink\"\nkind = \"udp-server\"\n\
-         address = \"127.0.0.1:{MAVLINK_PORT}\"\nradio_status_hz = 0\n"
-    );
+    text += &local_endpoints(scheme);
     text += &format!("\n[transport]\n{}", transport(scheme));
     let socket = directory.join(format!("{}.sock", side.name()));
     text += &format!("\n[status]\nsocket = \"{}\"\n", socket.display());
     Ok(text)
+}
+
+/// Returns the sections of the local endpoints.
+fn local_endpoints(scheme: Scheme) -> String {
+    let control = |name: &str, channel: u8, port: u16, copies: &str| {
+        format!(
+            "\n[[control]]\nname = \"{name}\"\nchannel = {channel}\n\
+             address = \"127.0.0.1:{port}\"\ncopies = \"{copies}\"\n"
+        )
+    };
+    if scheme == Scheme::Fulmar {
+        let mavlink = format!(
+            "\n[[mavlink]]\nname = \"mavlink\"\nkind = \"udp-server\"\n\
+             address = \"127.0.0.1:{MAVLINK_PORT}\"\nradio_status_hz = 0\n"
+        );
+        return control("told", 10, TOLD_PORT, "all") + &mavlink;
+    }
+    // A session without copies: MAVLink too is reliable, on one path at a time.
+    control("told", 10, TOLD_PORT, "best") + &control("mavlink", 11, MAVLINK_PORT, "best")
 }
 
 /// Returns the lines that make a session behave as a scheme.

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread;
 
 use sys::byte_stream::{Transport, connect as connect_stream, listen};
@@ -121,7 +121,8 @@ fn ip_mptcp(copy: &Copy<'_>, side: Side, arguments: &[&str]) -> Result<(), Strin
     // The folders that hold it are not in every user's PATH.
     let path = std::env::var("PATH").unwrap_or_default();
     command.env("PATH", format!("{path}:/usr/sbin:/sbin"));
-    command.arg("mptcp").args(arguments);
+    // Standard output is the report's.
+    command.arg("mptcp").args(arguments).stdout(Stdio::null());
     let what = format!("ip mptcp {}", arguments.join(" "));
     let child = copy.emulation().spawn(&copy.host(side), command);
     let status = child.and_then(|mut child| child.wait());

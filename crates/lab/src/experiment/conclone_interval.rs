@@ -12,7 +12,7 @@ use netem::{Delay, LinkModel, LinkRate, LossModel, Scenario};
 use serde_json::{Value, json};
 use units::{Duration, Rate};
 
-use super::Description;
+use super::{Description, Known};
 use crate::cli::RunArgs;
 use crate::emu::run_intervals;
 use crate::failure::Failure;
@@ -25,15 +25,24 @@ use crate::statistics::{maximum, mean, standard_deviation};
 pub(super) const DESCRIPTION: Description = Description {
     experiment: "conclone-interval",
     about: "time between control messages over two links with 28.4 % loss each",
-    sim: &[
+    sim: Known::all(&[
         Scheme::Fulmar,
         Scheme::MinRtt,
         Scheme::RoundRobin,
         Scheme::Redundant,
         Scheme::IdealArq,
         Scheme::Udp,
-    ],
-    emu: &[Scheme::Fulmar, Scheme::MinRtt, Scheme::KernelMptcp, Scheme::Udp],
+    ]),
+    emu: Known {
+        unasked: &[Scheme::Fulmar, Scheme::MinRtt, Scheme::KernelMptcp, Scheme::Udp],
+        asked: &[
+            Scheme::Redundant,
+            Scheme::RoundRobin,
+            Scheme::KernelTcpCubic,
+            Scheme::KernelTcpBbr,
+            Scheme::KernelTcpReno,
+        ],
+    },
     figures: &[
         ("scheme", "scheme"),
         ("mean_s", "mean s"),
@@ -121,7 +130,7 @@ fn run_emu(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
     if args.bulk_mbps > 0.0 {
         return Err(Failure::Usage("--bulk-mbps: in the world only (--sim)".to_owned()));
     }
-    let schemes = args.run.schemes(DESCRIPTION.emu).map_err(Failure::Usage)?;
+    let schemes = args.run.schemes(DESCRIPTION.emu)?;
     let plans: Vec<_> = schemes.into_iter().map(|scheme| (scheme, plan(args, scheme))).collect();
     let seed = args.run.seed;
     let scenario = links(args.links, args.delay_ms, args.loss);
@@ -131,7 +140,7 @@ fn run_emu(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
 }
 
 fn run_sim(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
-    let schemes = args.run.schemes(DESCRIPTION.sim).map_err(Failure::Usage)?;
+    let schemes = args.run.schemes(DESCRIPTION.sim)?;
     let (first, last) = args.run.seeds();
     let scenario = links(args.links, args.delay_ms, args.loss);
     let mut results = Vec::new();

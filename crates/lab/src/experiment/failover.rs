@@ -11,7 +11,7 @@ use netem::{Delay, LinkModel, LinkRate, Outage, OutageMode, Scenario};
 use serde_json::{Value, json};
 use units::{Duration, Instant, Rate, Rng};
 
-use super::Description;
+use super::{Description, Known};
 use crate::cli::RunArgs;
 use crate::emu::run_streams;
 use crate::failure::Failure;
@@ -27,8 +27,8 @@ use crate::workload::{Direction, Recording, Stream, VideoShape, Workload};
 pub(super) const DESCRIPTION: Description = Description {
     experiment: "failover",
     about: "the better of two loss-free links dies silently, at any instant",
-    sim: &[Scheme::Fulmar, Scheme::MinRtt, Scheme::RoundRobin, Scheme::Redundant],
-    emu: &[Scheme::Fulmar, Scheme::KernelMptcp],
+    sim: Known::all(&[Scheme::Fulmar, Scheme::MinRtt, Scheme::RoundRobin, Scheme::Redundant]),
+    emu: Known::all(&[Scheme::Fulmar, Scheme::KernelMptcp]),
     figures: &[
         ("scheme", "scheme"),
         ("deaths", "deaths"),
@@ -87,7 +87,7 @@ pub(super) fn run(args: &FailoverArgs) -> Result<Report, Failure> {
     });
     match mode {
         Mode::Sim => {
-            let schemes = args.run.schemes(DESCRIPTION.sim).map_err(Failure::Usage)?;
+            let schemes = args.run.schemes(DESCRIPTION.sim)?;
             let recording = Recording::load()?;
             let (first, last) = args.run.seeds();
             let mut results = Vec::new();
@@ -104,7 +104,7 @@ pub(super) fn run(args: &FailoverArgs) -> Result<Report, Failure> {
             Ok(Report::sim(DESCRIPTION.experiment, (first, last), parameters, results))
         }
         Mode::Emu => {
-            let schemes = args.run.schemes(DESCRIPTION.emu).map_err(Failure::Usage)?;
+            let schemes = args.run.schemes(DESCRIPTION.emu)?;
             let seed = args.run.seed;
             let (scenario, deaths) = scenario(count, seed);
             eprintln!("failover --emu: {} s", workload.seconds);

@@ -12,7 +12,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use units::Duration;
 
-use super::{Description, conclone_interval};
+use super::{Description, Known, conclone_interval};
 use crate::cli::RunArgs;
 use crate::failure::Failure;
 use crate::report::{Mode, Report, merged, rounded, rounded_option};
@@ -24,8 +24,8 @@ use crate::statistics::{exponential_distance, exponential_rate, maximum, mean};
 pub(super) const DESCRIPTION: Description = Description {
     experiment: "lifetime",
     about: "runs of control messages that need no retransmission, and their exponential fit",
-    sim: &[Scheme::Fulmar, Scheme::MinRtt, Scheme::IdealArq],
-    emu: &[],
+    sim: Known::all(&[Scheme::Fulmar, Scheme::MinRtt, Scheme::IdealArq]),
+    emu: Known::all(&[]),
     figures: &[
         ("scheme", "scheme"),
         ("runs", "runs"),
@@ -66,7 +66,7 @@ pub(super) fn run(args: &LifetimeArgs) -> Result<Report, Failure> {
     if args.run.mode() == Mode::Emu {
         return Err(Failure::Usage("lifetime: in the world only (--sim)".to_owned()));
     }
-    let schemes = args.run.schemes(DESCRIPTION.sim).map_err(Failure::Usage)?;
+    let schemes = args.run.schemes(DESCRIPTION.sim)?;
     let scenario = conclone_interval::links(args.links, DELAY_MS, args.loss);
     let plan = IntervalPlan {
         messages: args.messages,

@@ -6,7 +6,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::Description;
+use super::{Description, Known};
 use crate::blackout::{Blackout, relate_wire_bytes};
 use crate::chart::CHART_NOTE;
 use crate::cli::RunArgs;
@@ -22,8 +22,23 @@ use crate::workload::Recording;
 pub(super) const DESCRIPTION: Description = Description {
     experiment: "mixed-blackout",
     about: "control, a recorded flight and video while Wi-Fi dies and LTE stalls",
-    sim: &[Scheme::Fulmar, Scheme::MinRtt, Scheme::RoundRobin, Scheme::Redundant, Scheme::Udp],
-    emu: &[Scheme::Fulmar, Scheme::KernelMptcp, Scheme::Redundant, Scheme::Udp],
+    sim: Known::all(&[
+        Scheme::Fulmar,
+        Scheme::MinRtt,
+        Scheme::RoundRobin,
+        Scheme::Redundant,
+        Scheme::Udp,
+    ]),
+    emu: Known {
+        unasked: &[Scheme::Fulmar, Scheme::KernelMptcp, Scheme::Redundant, Scheme::Udp],
+        asked: &[
+            Scheme::MinRtt,
+            Scheme::RoundRobin,
+            Scheme::KernelTcpCubic,
+            Scheme::KernelTcpBbr,
+            Scheme::KernelTcpReno,
+        ],
+    },
     figures: &[
         ("scheme", "scheme"),
         ("control_sent", "sent"),
@@ -66,7 +81,7 @@ pub(super) fn run(args: &MixedBlackoutArgs) -> Result<Report, Failure> {
 }
 
 fn run_emu(args: &MixedBlackoutArgs) -> Result<Report, Failure> {
-    let schemes = args.run.schemes(DESCRIPTION.emu).map_err(Failure::Usage)?;
+    let schemes = args.run.schemes(DESCRIPTION.emu)?;
     let scene = scene(args)?;
     let seed = args.run.seed;
     let mut shown = 0;
@@ -88,7 +103,7 @@ fn run_emu(args: &MixedBlackoutArgs) -> Result<Report, Failure> {
 }
 
 fn run_sim(args: &MixedBlackoutArgs) -> Result<Report, Failure> {
-    let schemes = args.run.schemes(DESCRIPTION.sim).map_err(Failure::Usage)?;
+    let schemes = args.run.schemes(DESCRIPTION.sim)?;
     let scene = scene(args)?;
     let recording = Recording::load()?;
     let (first, last) = args.run.seeds();

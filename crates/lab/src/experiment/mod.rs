@@ -55,11 +55,32 @@ pub(crate) struct Description {
     /// What is measured, in a line.
     pub(crate) about: &'static str,
     /// Schemes of the world.
-    pub(crate) sim: &'static [Scheme],
+    pub(crate) sim: Known,
     /// Schemes of the emulator.
-    pub(crate) emu: &'static [Scheme],
+    pub(crate) emu: Known,
     /// The figures of a result: key, title in tables.
     pub(crate) figures: &'static [(&'static str, &'static str)],
+}
+
+/// Names the schemes that an experiment knows in one mode.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Known {
+    /// Those that run unless others are asked for.
+    pub(crate) unasked: &'static [Scheme],
+    /// Those that run only when asked for.
+    pub(crate) asked: &'static [Scheme],
+}
+
+impl Known {
+    /// Names schemes of which all run unasked.
+    const fn all(unasked: &'static [Scheme]) -> Self {
+        Self { unasked, asked: &[] }
+    }
+
+    /// Returns every scheme.
+    pub(crate) fn iter(self) -> impl Iterator<Item = Scheme> {
+        self.unasked.iter().chain(self.asked).copied()
+    }
 }
 
 impl Experiment {

@@ -9,7 +9,7 @@ use netem::{LinkRate, Scenario};
 use serde_json::{Value, json};
 use units::Duration;
 
-use super::Description;
+use super::{Description, Known};
 use crate::cli::RunArgs;
 use crate::emu::{BulkPlan, run_bulk};
 use crate::failure::Failure;
@@ -23,8 +23,8 @@ use crate::workload::{Direction, Recording, Stream, VideoShape, Workload};
 pub(super) const DESCRIPTION: Description = Description {
     experiment: "throughput",
     about: "goodput over one link, two equal links, and links of 10 and 40 ms",
-    sim: &[Scheme::MinRtt, Scheme::RoundRobin, Scheme::Redundant],
-    emu: &[Scheme::MinRtt, Scheme::RoundRobin, Scheme::Redundant, Scheme::KernelMptcp],
+    sim: Known::all(&[Scheme::MinRtt, Scheme::RoundRobin, Scheme::Redundant]),
+    emu: Known::all(&[Scheme::MinRtt, Scheme::RoundRobin, Scheme::Redundant, Scheme::KernelMptcp]),
     figures: &[
         ("scheme", "scheme"),
         ("links", "links"),
@@ -65,7 +65,7 @@ pub(super) fn run(args: &ThroughputArgs) -> Result<Report, Failure> {
 }
 
 fn run_sim(args: &ThroughputArgs) -> Result<Report, Failure> {
-    let schemes = args.run.schemes(DESCRIPTION.sim).map_err(Failure::Usage)?;
+    let schemes = args.run.schemes(DESCRIPTION.sim)?;
     let recording = Recording::load()?;
     let (first, last) = args.run.seeds();
     let mut points = Points::default();
@@ -95,7 +95,7 @@ fn run_sim(args: &ThroughputArgs) -> Result<Report, Failure> {
 }
 
 fn run_emu(args: &ThroughputArgs) -> Result<Report, Failure> {
-    let schemes = args.run.schemes(DESCRIPTION.emu).map_err(Failure::Usage)?;
+    let schemes = args.run.schemes(DESCRIPTION.emu)?;
     let plan = BulkPlan { seconds: args.seconds, congestion: args.congestion.clone() };
     let (mut points, mut audits) = (Points::default(), Vec::new());
     for (links, scenario) in scenarios()? {

@@ -1,0 +1,89 @@
+//! Experiments through real daemons and the real kernel, short enough for every test run.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+/// Says in plain sight that a test did not run, past the capture of the test harness.
+fn skip(name: &str, reason: &str) {
+    let _ = std::io::stderr().write_all(format!("SKIPPED: {name}: {reason}\n").as_bytes());
+}
+
+/// Returns what this machine lacks to run daemons between emulated hosts.
+fn lacking() -> Option<&'static str> {
+    let daemon = Path::new(env!("CARGO_BIN_EXE_fulmar-lab")).with_file_name("fulmar");
+    if !daemon.is_file() {
+        return Some("the daemon is not built: cargo build -p fulmar");
+    }
+    if OpenOptions::new().read(true).write(true).open("/dev/net/tun").is_err() {
+        return Some("/dev/net/tun cannot be opened");
+    }
+    let works = |flags| {
+        let mut command = Command::new("unshare");
+        command.args([flags, "--", "true"]).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    (!works("-np") && !works("-Urnp")).then_some("network namespaces are not available")
+}
+
+/// Runs an experiment on the emulator; a busy machine may make it invalid, not wrong.
+fn run(arguments: &[&str]) -> Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_fulmar-lab"))
+        .arg("run")
+        .args(arguments)
+        .args(["--emu", "--json", "--allow-invalid"])
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn control_messages_pass_through_daemons_and_opponents() {
+    if let Some(reason) = lacking() {
+        return skip("control_messages_pass_through_daemons_and_opponents", reason);
+    }
+    let mut schemes = "fulmar,min_rtt,udp".to_owned();
+    // A kernel without multipath TCP has no such file.
+    if Path::new("/proc/sys/net/mptcp/enabled").exists() {
+        schemes += ",kernel_mptcp";
+    }
+    let arguments = ["conclone-interval", "--messages", "8", "--loss", "0.1", "--schemes"];
+    let report = run(&[&arguments[..], &[schemes.as_str()]].concat());
+    assert_eq!(report["mode"], "emu");
+    assert!(report["audit"]["lateness"].is_object(), "{report}");
+    let results = report["results"].as_array().unwrap();
+    assert_eq!(results.len(), schemes.split(',').count());
+    for result in results.iter().filter(|result| result["scheme"] != "udp") {
+        assert_eq!(result["delivered"], 8, "{result}");
+        assert_eq!((&result["lost"], &result["duplicates"]), (&0.into(), &0.into()), "{result}");
+        // No message comes before its link lets it, whatever the machine does.
+        assert!(result["mean_s"].as_f64().unwrap() >= 0.51, "{result}");
+    }
+}
+
+#[test]
+fn tcp_through_the_tunnel_uses_both_links() {
+    let name = "tcp_through_the_tunnel_uses_both_links";
+    if let Some(reason) = lacking() {
+        return skip(name, reason);
+    }
+    let iperf = Command::new("iperf3").arg("--version").stdout(Stdio::null()).status();
+    if iperf.is_err() {
+        return skip(name, "iperf3 is not installed");
+    }
+    let report = run(&["throughput", "--seconds", "4", "--schemes", "min_rtt,redundant"]);
+    let ratio = |scheme: &str, links: &str| {
+        let results = report["results"].as_array().unwrap().iter();
+        let mut found =
+            results.filter(|result| result["scheme"] == scheme && result["links"] == links);
+        found.next().and_then(|result| result["ratio_to_single"].as_f64()).unwrap()
+    };
+    assert!(ratio("min_rtt", "equal") >= 1.7, "{report}");
+    assert!(ratio("min_rtt", "unequal") >= 1.4, "{report}");
+    assert!(ratio("redundant", "equal") <= 1.2, "{report}");
+}
