@@ -1,5 +1,6 @@
 //! What scripts rely on: exit codes, one JSON object on standard output, names of schemes and
 //! figures, the same seed giving the same figures.
+#![allow(clippy::unwrap_used, reason = "the panic of a test is its message")]
 
 use std::process::{Command, Output};
 

@@ -2,6 +2,7 @@
 //!
 //! The same with every scheme and every seed is `fulmar-lab report experiments/*/*.toml`; here it
 //! is our own scheme, so that a change that breaks a promise fails a test.
+#![allow(clippy::unwrap_used, reason = "the panic of a test is its message")]
 
 use std::process::Command;
 

@@ -1,4 +1,5 @@
 //! Experiments through real daemons and the real kernel, short enough for every test run.
+#![allow(clippy::unwrap_used, reason = "the panic of a test is its message")]
 
 use std::fs::OpenOptions;
 use std::io::Write;

@@ -72,14 +72,14 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Names schemes of which all run unasked.
-    const fn all(unasked: &'static [Scheme]) -> Self {
-        Self { unasked, asked: &[] }
-    }
-
     /// Returns every scheme.
     pub(crate) fn iter(self) -> impl Iterator<Item = Scheme> {
         self.unasked.iter().chain(self.asked).copied()
+    }
+
+    /// Names schemes of which all run unasked.
+    const fn all(unasked: &'static [Scheme]) -> Self {
+        Self { unasked, asked: &[] }
     }
 }
 
