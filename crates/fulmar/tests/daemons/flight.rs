@@ -271,3 +271,37 @@ fn two_drones_that_are_both_system_1_stay_apart() {
         assert!(socket.recv(&mut [0; 64]).is_err(), "something came to the wrong place");
     }
 }
+
+#[test]
+fn paths_over_ipv6_work_as_over_ipv4() {
+    let name = "flight::paths_over_ipv6_work_as_over_ipv4";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    for (host, last) in [(&rig.drone, 1), (&rig.station, 2)] {
+        let address = std::net::Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, last);
+        let added = host.run(|| link::add_address("l0", address, 64)).unwrap();
+        if added.is_err() {
+            return sandbox::skip(name, "no IPv6 here");
+        }
+    }
+    let control = |kind: &str, port: u16| {
+        format!(
+            "[[control]]\nname = \"c\"\nchannel = 9\nkind = \"{kind}\"\n\
+             address = \"127.0.0.1:{port}\"\n"
+        )
+    };
+    let both = "[[listen]]\naddress = \"[::]:14700\"\n";
+    let station = rig.start_station(&format!("{both}{}", control("udp-client", 7_000)));
+    let path = "[[path]]\nname = \"six\"\ninterface = \"l0\"\nremote = \"[fd77::2]:14700\"\n";
+    let drone = rig.start_drone(&[0], &format!("{path}{}", control("udp-server", 7_001)));
+    drone.wait_for_paths(2);
+    let status = station.wait_for_paths(2);
+    let paths = status["peers"][0]["paths"].as_array().unwrap();
+    assert!(paths.iter().any(|path| path["remote"].as_str().unwrap().starts_with("[fd77::1]:")));
+    assert!(paths.iter().all(|path| path["interface"] == "l0"), "{status:#}");
+    let far = socket(&rig.station, "127.0.0.1:7000");
+    socket(&rig.drone, "127.0.0.1:0").send_to(b"over both", "127.0.0.1:7001").unwrap();
+    assert_eq!(receive(&far), b"over both");
+}
