@@ -6,8 +6,12 @@ use netem::{
     StateChange,
 };
 
+use proptest::prelude::*;
+
 use super::testbed::{Source, Testbed};
 use super::*;
+use crate::ids::InterfaceId;
+use crate::recovery::{AckInfo, Arrival};
 
 const TELEMETRY: Duration = Duration::from_millis(20);
 
@@ -247,4 +251,115 @@ fn an_idle_path_that_dies_is_suspected_within_its_probe_interval_and_a_tenth_of_
     bed.run_until(at(200_000));
     let later = bed.ends[0].path.snapshot(bed.now).counters.datagrams_sent - probes;
     assert!(later < 600, "a dead path is probed more and more rarely: {later}");
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Wait { us: u64 },
+    Send { bytes: usize, ack_eliciting: bool, bulk: bool },
+    Ack { largest: u64, length: u64, delay_us: u32, ecn_ce: u32 },
+    Receive { pn: u64, port: u16, ack_eliciting: bool },
+    Challenge { token: u64 },
+    Answer,
+    Present { present: bool },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (0_u64..200_000).prop_map(|us| Step::Wait { us }),
+        (1_usize..1_500, any::<bool>(), any::<bool>())
+            .prop_map(|(bytes, ack_eliciting, bulk)| Step::Send { bytes, ack_eliciting, bulk }),
+        (0_u64..60, 0_u64..60, any::<u32>(), any::<u32>()).prop_map(
+            |(largest, length, delay_us, ecn_ce)| Step::Ack { largest, length, delay_us, ecn_ce }
+        ),
+        (any::<u64>(), 1_u16..4, any::<bool>())
+            .prop_map(|(pn, port, ack_eliciting)| Step::Receive { pn, port, ack_eliciting }),
+        any::<u64>().prop_map(|token| Step::Challenge { token }),
+        Just(Step::Answer),
+        any::<bool>().prop_map(|present| Step::Present { present }),
+    ]
+}
+
+fn route(port: u16) -> Route {
+    let remote = std::net::SocketAddr::from(([192, 0, 2, 1], port));
+    Route { interface: InterfaceId(0), local: None, remote }
+}
+
+fn take(path: &mut Path, now: Instant, step: &Step) {
+    match *step {
+        Step::Wait { .. } => {}
+        Step::Send { bytes, ack_eliciting, bulk } => {
+            let pn = path.next_packet_number();
+            let frames = SentFrames::new();
+            let outgoing = Outgoing { pn, bytes, ack_eliciting, bulk, route: None, frames };
+            path.on_packet_sent(now, outgoing);
+        }
+        Step::Ack { largest, length, delay_us, ecn_ce } => {
+            let ranges = [largest.saturating_sub(length)..=largest];
+            let delay = Duration::from_micros(delay_us.into());
+            let received_at_us = u64::from(ecn_ce) << 20;
+            path.on_ack(now, &AckInfo { largest, received_at_us, delay, ranges: &ranges, ecn_ce });
+        }
+        Step::Receive { pn, port, ack_eliciting } => {
+            path.on_datagram(now, pn, route(port), 100);
+            let arrival = Arrival { ack_eliciting, urgent: pn % 2 == 0, ecn_ce: pn % 3 == 0 };
+            path.on_packet_received(now, pn, arrival);
+        }
+        Step::Challenge { token } => path.on_challenge(token, route(1)),
+        Step::Answer => {
+            path.take_response();
+            path.take_ack(now);
+            if let Some(challenge) = path.take_challenge(now) {
+                path.on_response(now, challenge.token);
+            }
+        }
+        Step::Present { present } => {
+            path.set_present(now, present);
+        }
+    }
+}
+
+proptest! {
+    /// Whatever comes in and whatever is sent, time moves on and bulk waits for an active path.
+    #[test]
+    fn no_sequence_of_events_breaks_a_path(
+        steps in proptest::collection::vec(step(), 1..300),
+        congestion in prop_oneof![
+            Just(CongestionKind::DelayBounded), Just(CongestionKind::NewReno),
+            Just(CongestionKind::Cubic), Just(CongestionKind::None)
+        ],
+        initiator in any::<bool>(),
+    ) {
+        let idle_probe = Duration::from_secs(1);
+        let config = PathConfig { congestion, initiator, idle_probe };
+        let mut now = at(1);
+        let mut path = Path::new(now, PathId(0), route(1), config, 9);
+        for step in &steps {
+            if let Step::Wait { us } = step {
+                now += Duration::from_micros(*us);
+            }
+            take(&mut path, now, step);
+            path.on_timeout(now);
+            prop_assert!(path.timeout().is_none_or(|timeout| timeout > now));
+            prop_assert!(path.state() == PathState::Active || path.bulk_budget(now) == 0);
+            prop_assert!(path.pacing_deadline(now).is_none_or(|deadline| deadline > now));
+            let snapshot = path.snapshot(now);
+            prop_assert!((0.0..=1.0).contains(&snapshot.loss) && snapshot.mtu <= 1_472);
+        }
+        // Left alone, a path that is silent settles into probes that grow rare.
+        let mut calls = 0;
+        let end = now + Duration::from_secs(100);
+        while let Some(timeout) = path.timeout().filter(|&timeout| timeout < end) {
+            now = timeout;
+            path.on_timeout(now);
+            if path.probe_is_wanted() {
+                let ping = Step::Send { bytes: 60, ack_eliciting: true, bulk: false };
+                take(&mut path, now, &ping);
+            }
+            path.take_challenge(now);
+            path.take_ack(now);
+            calls += 1;
+            prop_assert!(calls < 3_000, "{:?} {path:?}", path.timeout());
+        }
+    }
 }
