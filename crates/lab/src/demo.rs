@@ -14,26 +14,27 @@ use crate::cli::DemoArgs;
 use crate::emu;
 use crate::failure::Failure;
 use crate::figures::{Span, Tally};
-use crate::report::{Report, table};
+use crate::report::{Report, tall_table};
 use crate::scheme::Scheme;
 
 /// What plays: ours, the kernel's best, what people run to be safe, what people run.
 const SCHEMES: [Scheme; 4] = [Scheme::Fulmar, Scheme::KernelMptcp, Scheme::Redundant, Scheme::Udp];
-/// The table: each figure the worse of both directions.
-const COLUMNS: [(&str, &str); 13] = [
-    ("scheme", "scheme"),
-    ("up.control_lost", "lost up"),
-    ("down.control_lost", "down"),
-    ("up.control_late_100ms", ">100 ms up"),
-    ("down.control_late_100ms", "down"),
-    ("control_gap_s", "longest gap s"),
-    ("control_p50_ms", "p50 ms"),
-    ("control_p99_ms", "p99 ms"),
-    ("data_goodput_mbps", "video Mbit/s"),
-    ("video_share_250ms_wifi_up", "in 250 ms"),
-    ("video_goodput_wifi_dead_mbps", "Wi-Fi dead"),
-    ("wire_mb", "wire MB"),
-    ("wire_to_redundant", "to redundant"),
+/// The rows of the table.
+const ROWS: [(&str, &str); 14] = [
+    ("scheme", ""),
+    ("up.control_lost", "control lost, up"),
+    ("down.control_lost", "control lost, down"),
+    ("up.control_late_100ms", "later than 100 ms, up"),
+    ("down.control_late_100ms", "later than 100 ms, down"),
+    ("up.control_gap_s", "longest gap, up, s"),
+    ("down.control_gap_s", "longest gap, down, s"),
+    ("control_p50_ms", "median delay, ms"),
+    ("control_p99_ms", "99th percentile, ms"),
+    ("data_goodput_mbps", "video goodput, Mbit/s"),
+    ("video_share_250ms_wifi_up", "  within 250 ms, Wi-Fi up"),
+    ("video_goodput_wifi_dead_mbps", "  Mbit/s while it is dead"),
+    ("wire_mb", "bytes on the wire, MB"),
+    ("wire_to_redundant", "  of redundant's"),
 ];
 
 /// Plays the scene.
@@ -55,10 +56,10 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
     let subtitle =
         format!("Real daemons and kernel, emulated links, seed {}. {CHART_NOTE}", args.seed);
     let picture = scene.chart(&runs, subtitle).write(&args.out)?;
-    println!("\n{}\n", table(&results, &COLUMNS));
+    println!("\n{}\n", tall_table(&results, &ROWS));
     println!(
-        "{} control messages each way. p50, p99 and gap: the worse direction; the gap leaves the \
-         LTE stall out.\nredundant stands for the tools that replicate everything.\n",
+        "Of {} control messages each way. Percentiles are the worse of both directions; gaps leave \
+         the LTE stall\nout. redundant stands for the tools that replicate everything.\n",
         results.first().map_or(0, |fulmar| fulmar["control_sent"].as_u64().unwrap_or(0))
     );
     let report = Report::emu("mixed-blackout", args.seed, scene.parameters(), &[audit], results);

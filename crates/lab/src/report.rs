@@ -116,23 +116,21 @@ impl Report {
     }
 }
 
-/// Lays out results as a table of (key, title) columns; nested keys are written `up.lost`.
+/// Lays out results as a table, a row each, of (key, title) columns; nested keys are `up.lost`.
 pub(crate) fn table(results: &[Value], columns: &[(&str, &str)]) -> String {
-    let header: Vec<String> = columns.iter().map(|(_, title)| (*title).to_owned()).collect();
+    let header = columns.iter().map(|(_, title)| (*title).to_owned()).collect();
     let row = |result: &Value| columns.iter().map(|(key, _)| cell(result, key)).collect();
-    let rows: Vec<Vec<String>> = core::iter::once(header).chain(results.iter().map(row)).collect();
-    let width =
-        |column: usize| rows.iter().map(|row: &Vec<String>| row[column].chars().count()).max();
-    let widths: Vec<usize> = (0..columns.len()).map(|column| width(column).unwrap_or(0)).collect();
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).enumerate();
-        let padded = cells.map(|(i, (text, width))| match i {
-            0 => format!("{text:<width$}"),
-            _ => format!("{text:>width$}"),
-        });
-        padded.collect::<Vec<_>>().join("  ")
+    aligned(&core::iter::once(header).chain(results.iter().map(row)).collect::<Vec<_>>())
+}
+
+/// Lays out results as a table, a column each, of (key, title) rows: for many figures of few
+/// schemes.
+pub(crate) fn tall_table(results: &[Value], rows: &[(&str, &str)]) -> String {
+    let row = |(key, title): &(&str, &str)| {
+        let cells = results.iter().map(|result| cell(result, key));
+        core::iter::once((*title).to_owned()).chain(cells).collect()
     };
-    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+    aligned(&rows.iter().map(row).collect::<Vec<_>>())
 }
 
 /// Returns a figure of a result; `up.control_lost` reaches into objects, missing ones are null.
@@ -171,6 +169,22 @@ fn versions() -> Value {
         "architecture": std::env::consts::ARCH,
         "processors": std::thread::available_parallelism().map_or(1, usize::from),
     })
+}
+
+/// Pads cells to columns: the first to the left, the others to the right.
+fn aligned(rows: &[Vec<String>]) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).enumerate();
+        let padded = cells.map(|(i, (text, width))| match i {
+            0 => format!("{text:<width$}"),
+            _ => format!("{text:>width$}"),
+        });
+        padded.collect::<Vec<_>>().join("  ")
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Writes one figure of a result for people.
@@ -216,6 +230,8 @@ mod tests {
         let text = table(&results, &[("scheme", "scheme"), ("lost", "lost"), ("up.p99", "p99")]);
         let expected = "scheme  lost    p99\nfulmar     0  12.35\nudp     1200      -";
         assert_eq!(text, expected);
+        let text = tall_table(&results, &[("scheme", "scheme"), ("lost", "lost")]);
+        assert_eq!(text, "scheme  fulmar   udp\nlost         0  1200");
     }
 
     #[test]
