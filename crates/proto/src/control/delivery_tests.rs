@@ -8,11 +8,13 @@ use units::{Duration, Instant, Rng};
 use super::inbox::Inbox;
 use super::outbox::Outbox;
 use super::simulation::{Line, MS, Sim};
-use super::{ControlFrame, ControlPath, LaneFloor, MessageAge, Submission};
+use super::{ControlPath, LaneFloor, Submission};
 use crate::event::{MessageId, Outcome};
 use crate::ids::PathId;
 use crate::limits;
+use crate::recovery::Age;
 use crate::select::{Class, Copies, LaneKey, Order, Policy, StreamKey, Tier};
+use crate::wire::ControlFrame;
 
 fn line(delay: u64, jitter: u64, loss: f64) -> Line {
     let [delay, jitter] = [delay, jitter].map(Duration::from_millis);
@@ -349,7 +351,7 @@ fn hostile_frames_neither_grow_nor_hang_the_inbox() {
         };
         let estimate = Duration::from_millis(rng.below(3_000));
         let error = if rng.chance(0.01) { Duration::MAX } else { MS };
-        inbox.handle_control(now, &frame, MessageAge { estimate, error });
+        inbox.handle_control(now, &frame, Age { estimate, error });
         if rng.chance(0.1) {
             let lane = rng.next_u64() as u16;
             inbox.handle_floor(now, LaneFloor { lane, floor: rng.next_u64() as u32 });

@@ -17,9 +17,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::{Duration, Instant};
 
 use super::receiver_lane::{Held, ReceiverLane};
-use super::{ControlDelivery, ControlFrame, LaneFloor, MessageAge, SeenWindow};
+use super::{ControlDelivery, LaneFloor, SeenWindow};
 use crate::limits;
+use crate::recovery::Age;
 use crate::select::{Class, Order};
+use crate::wire::ControlFrame;
 
 /// How long before the end of its time to live a held message is passed on: above the lateness of
 /// the driver's timer, so that it is not stale by then. In an in-order lane everything before it
@@ -94,7 +96,7 @@ impl Inbox {
         &mut self,
         now: Instant,
         frame: &ControlFrame<'_>,
-        age: MessageAge,
+        age: Age,
     ) -> Reception {
         self.handle_timeout(now);
         let ordered = frame.order != Order::None;
@@ -168,12 +170,7 @@ impl Inbox {
         self.lanes.len()
     }
 
-    fn handle_ordered(
-        &mut self,
-        now: Instant,
-        frame: &ControlFrame<'_>,
-        age: MessageAge,
-    ) -> Reception {
+    fn handle_ordered(&mut self, now: Instant, frame: &ControlFrame<'_>, age: Age) -> Reception {
         self.make_room(now);
         let lane = self.lanes.entry(frame.lane).or_default();
         let number = lane.extend(frame.lane_seq);
@@ -206,7 +203,7 @@ impl Inbox {
         now: Instant,
         frame: &ControlFrame<'_>,
         number: u64,
-        age: MessageAge,
+        age: Age,
         stale: bool,
     ) -> Reception {
         let left = ttl(frame).saturating_sub(age.estimate.saturating_add(age.error));
@@ -259,7 +256,7 @@ impl Inbox {
             self.releases.remove(&(held.release, lane, number));
             let Some(payload) = held.payload else { continue };
             let estimate = held.age.estimate + now.since(held.arrived);
-            if is_stale(MessageAge { estimate, ..held.age }, held.ttl) {
+            if is_stale(Age { estimate, ..held.age }, held.ttl) {
                 self.counters[held.class.index()].late += 1;
             } else {
                 self.pass_on(held.channel, held.class, estimate, payload);
@@ -278,6 +275,6 @@ fn ttl(frame: &ControlFrame<'_>) -> Duration {
 }
 
 /// Nothing is delivered beyond its time to live, so the benefit of the doubt goes to dropping.
-fn is_stale(age: MessageAge, ttl: Duration) -> bool {
+fn is_stale(age: Age, ttl: Duration) -> bool {
     age.estimate.saturating_add(age.error) > ttl
 }

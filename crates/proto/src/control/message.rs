@@ -5,9 +5,10 @@
 use smallvec::SmallVec;
 use units::{Duration, Instant};
 
-use super::{ControlFrame, Submission};
+use super::Submission;
 use crate::ids::PathId;
 use crate::select::{Class, Copies, Policy};
+use crate::wire::ControlFrame;
 
 /// The pause before a second copy where one usable path is left: 5 ms. Long enough for most loss
 /// bursts of a radio's own queue to pass, short against the deadlines of autopilots and ground stations,

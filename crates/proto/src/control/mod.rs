@@ -24,7 +24,7 @@ pub(crate) use seen_window::{SeenWindow, extend};
 use units::Duration;
 
 use crate::ids::PathId;
-use crate::select::{Class, LaneKey, Order, Policy};
+use crate::select::{Class, LaneKey, Policy};
 
 /// Hands a message to [`Outbox::submit`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,31 +37,6 @@ pub(crate) struct Submission {
     pub(crate) lane: LaneKey,
     /// The message.
     pub(crate) payload: Vec<u8>,
-}
-
-/// One copy of a control message as it goes over the wire; maps to the wire's frame field by field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ControlFrame<'a> {
-    /// The consumer: 0 is the tunnel.
-    pub(crate) channel: u8,
-    /// The class that the sender's selector gave it.
-    pub(crate) class: Class,
-    /// Its order within its lane.
-    pub(crate) order: Order,
-    /// Numbers control messages session-wide, for removing duplicates; low 32 bits.
-    pub(crate) seq: u32,
-    /// The domain of order; meaningless without an order.
-    pub(crate) lane: u16,
-    /// Numbers the messages of a lane; low 32 bits.
-    pub(crate) lane_seq: u32,
-    /// The lowest number of the lane that is still alive at the sender; never above `lane_seq`.
-    pub(crate) floor: u32,
-    /// Beyond this age it is not delivered.
-    pub(crate) ttl_ms: u16,
-    /// When it was handed in, microseconds on the sender's clock; low 32 bits.
-    pub(crate) submitted_us: u32,
-    /// The message.
-    pub(crate) payload: &'a [u8],
 }
 
 /// Tells that messages of a lane below `floor` will not come any more.
@@ -80,15 +55,6 @@ pub(crate) struct ControlPath {
     pub(crate) id: PathId,
     /// True when it is believed to work; a suspected path still gets its copies of control.
     pub(crate) usable: bool,
-}
-
-/// The age of a message of the peer, as well as it is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct MessageAge {
-    /// Time since it was submitted.
-    pub(crate) estimate: Duration,
-    /// How far the truth may lie from the estimate.
-    pub(crate) error: Duration,
 }
 
 /// A message that the receiver passes on.

@@ -26,11 +26,12 @@ use super::floors::FloorNotices;
 use super::message::{MIN_ROUND, Message, SecondCopy};
 use super::pending::Pending;
 use super::sender_lanes::{NoLane, SenderLanes};
-use super::{ControlFrame, ControlPath, LaneFloor, Submission};
+use super::{ControlPath, LaneFloor, Submission};
 use crate::event::{MessageId, Outcome};
 use crate::ids::PathId;
 use crate::limits;
 use crate::select::{Class, LaneKey, Order, Tier};
+use crate::wire::ControlFrame;
 
 /// Until the session knows a round-trip time: the initial one of [RFC 9002 §6.2.2] as a timeout.
 const INITIAL_PROBE: Duration = Duration::from_millis(333);

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use units::{Duration, Instant};
 
-use super::MessageAge;
 use super::seen_window::extend;
+use crate::recovery::Age;
 use crate::select::Class;
 
 /// A lane of the peer.
@@ -25,7 +25,7 @@ pub(super) struct Held {
     pub(super) class: Class,
     pub(super) ttl: Duration,
     /// Its age when it came in.
-    pub(super) age: MessageAge,
+    pub(super) age: Age,
     pub(super) arrived: Instant,
     /// When it stops waiting.
     pub(super) release: Instant,

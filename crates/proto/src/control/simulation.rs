@@ -9,10 +9,12 @@ use units::{Duration, Instant, Rng};
 
 use super::inbox::Inbox;
 use super::outbox::{Outbox, Rejected};
-use super::{ControlFrame, ControlPath, LaneFloor, MessageAge, Submission};
+use super::{ControlPath, LaneFloor, Submission};
 use crate::event::{MessageId, Outcome};
 use crate::ids::PathId;
+use crate::recovery::Age;
 use crate::select::{Class, LaneKey, Order, Policy, Tier};
+use crate::wire::ControlFrame;
 
 pub(super) const MS: Duration = Duration::from_millis(1);
 
@@ -259,7 +261,7 @@ impl Sim {
                 let age = self.now.since(self.submitted[number as usize]);
                 let off = (self.age_error * 2).mul_f64(self.rng.unit());
                 let estimate = (age + off).saturating_sub(self.age_error);
-                let age = MessageAge { estimate, error: self.age_error };
+                let age = Age { estimate, error: self.age_error };
                 let frame = ControlFrame { class: *class, order: *order, payload, ..*head };
                 self.inbox.handle_control(self.now, &frame, age);
             }

@@ -15,21 +15,6 @@ use units::Duration;
 
 use crate::select::Class;
 
-/// A packet of plain delivery as it goes over the wire; maps to the wire's frame field by field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct DatagramFrame<'a> {
-    /// The consumer: 0 is the tunnel.
-    pub(crate) channel: u8,
-    /// The class that the sender's selector gave it.
-    pub(crate) class: Class,
-    /// Its place in the order to be restored or among what may be duplicated; opaque.
-    pub(crate) sequence: Option<u32>,
-    /// When it was handed in, microseconds on the sender's clock; low 32 bits.
-    pub(crate) submitted_us: u32,
-    /// The packet.
-    pub(crate) payload: &'a [u8],
-}
-
 /// A packet that the receiver passes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DatagramDelivery {

@@ -9,9 +9,10 @@ use std::collections::VecDeque;
 use smallvec::SmallVec;
 use units::{Duration, Instant};
 
-use super::{DatagramFrame, Sequence};
+use super::Sequence;
 use crate::ids::PathId;
 use crate::select::Class;
+use crate::wire::DatagramFrame;
 
 /// What a packet costs beside its payload, bytes: bounds the number of tiny packets as well.
 const PACKET_OVERHEAD: usize = 64;

@@ -17,10 +17,11 @@ use smallvec::SmallVec;
 use units::{Duration, Instant};
 
 use super::sequence::extend31;
-use super::{DatagramDelivery, DatagramFrame, Sequence};
+use super::{DatagramDelivery, Sequence};
 use crate::control::SeenWindow;
 use crate::ids::PathId;
 use crate::limits;
+use crate::wire::DatagramFrame;
 
 /// For how many longest waits a path counts as carrying data after its last packet.
 const ACTIVE_WAITS: u32 = 4;

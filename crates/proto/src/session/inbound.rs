@@ -6,15 +6,14 @@
 use units::{Duration, Instant};
 
 use super::{Role, Session};
-use crate::control::{ControlFrame, LaneFloor, MessageAge, Reception};
-use crate::datagram::DatagramFrame;
+use crate::control::{LaneFloor, Reception};
 use crate::event::Delivery;
 use crate::ids::{PathId, Received};
 use crate::limits;
 use crate::path::Route;
-use crate::recovery::{AckInfo, Arrival, SentFrame, SentPacket};
+use crate::recovery::{AckInfo, Age, Arrival, SentFrame, SentPacket};
 use crate::select::Class;
-use crate::wire::{self, DataHeader, Frame, Frames};
+use crate::wire::{AckFrame, ControlFrame, DataHeader, DatagramFrame, Frame, Frames};
 
 impl Session {
     /// Takes a data datagram whose header names this session.
@@ -114,7 +113,7 @@ impl Session {
         }
     }
 
-    fn handle_ack(&mut self, now: Instant, ack: &wire::Ack) {
+    fn handle_ack(&mut self, now: Instant, ack: &AckFrame) {
         let Some(path) = self.path_mut(ack.path) else {
             return;
         };
@@ -168,46 +167,25 @@ impl Session {
         }
     }
 
-    fn handle_control(&mut self, now: Instant, control: &wire::Control<'_>) {
-        let frame = ControlFrame {
-            channel: control.channel,
-            class: control.class,
-            order: control.order,
-            seq: control.seq,
-            lane: control.lane,
-            lane_seq: control.lane_seq,
-            floor: control.floor,
-            ttl_ms: control.ttl_ms,
-            submitted_us: control.submitted_us,
-            payload: control.payload,
-        };
+    fn handle_control(&mut self, now: Instant, control: &ControlFrame<'_>) {
         let age = self.message_age(now, control.submitted_us);
-        if self.inbox.handle_control(now, &frame, age) == Reception::Refused {
+        if self.inbox.handle_control(now, control, age) == Reception::Refused {
             self.rejected += 1;
         }
     }
 
-    fn handle_plain(&mut self, now: Instant, path: PathId, datagram: &wire::Datagram<'_>) {
+    fn handle_plain(&mut self, now: Instant, path: PathId, datagram: &DatagramFrame<'_>) {
         let age = self.message_age(now, datagram.submitted_us);
-        let frame = DatagramFrame {
-            channel: datagram.channel,
-            class: datagram.class,
-            sequence: datagram.sequence,
-            submitted_us: datagram.submitted_us,
-            payload: datagram.payload,
-        };
-        self.resequencer.handle_datagram(now, path, &frame, age.estimate);
+        self.resequencer.handle_datagram(now, path, datagram, age.estimate);
     }
 
     /// Returns the age of a message of the peer.
     ///
     /// Before the first clock sample all that is known is that it is younger than the session,
     /// because nothing survives from one session to the next.
-    fn message_age(&self, now: Instant, submitted_us: u32) -> MessageAge {
-        match self.clock.age(now, submitted_us) {
-            Some(age) => MessageAge { estimate: age.estimate, error: age.error },
-            None => MessageAge { estimate: Duration::ZERO, error: now.since(self.started) },
-        }
+    fn message_age(&self, now: Instant, submitted_us: u32) -> Age {
+        let unknown = Age { estimate: Duration::ZERO, error: now.since(self.started) };
+        self.clock.age(now, submitted_us).unwrap_or(unknown)
     }
 
     /// Passes on what has become deliverable, from either delivery.

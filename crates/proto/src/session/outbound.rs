@@ -17,7 +17,7 @@ use crate::path::{Outgoing, Path, Route};
 use crate::recovery::SentFrame;
 use crate::schedule::{Decision, ScheduleView};
 use crate::select::{Class, LaneKey, Policy, Tier};
-use crate::wire::{self, AckRanges, DATA_OVERHEAD, Frame};
+use crate::wire::{self, AckFrame, AckRanges, DATA_OVERHEAD, Frame};
 
 /// Bytes of a frame around its payload, at most: a control frame with every field at its longest.
 const FRAME_OVERHEAD: usize = 15 + 3 + 5 + 3 + 3;
@@ -210,7 +210,7 @@ impl Session {
         let Some(ack) = path.take_ack(now) else { return };
         let Some(ranges) = AckRanges::from_descending(ack.ranges) else { return };
         datagram.note(SentFrame::Ack { path: id, largest: ranges.largest() });
-        datagram.push(&Frame::Ack(wire::Ack {
+        datagram.push(&Frame::Ack(AckFrame {
             path: id,
             ranges,
             received_at_us: ack.received_at.as_micros(),
@@ -253,18 +253,7 @@ impl Session {
             return false;
         }
         let Some((seq, frame)) = self.outbox.poll(now, id, tier, room) else { return false };
-        datagram.push(&Frame::Control(wire::Control {
-            channel: frame.channel,
-            class: frame.class,
-            order: frame.order,
-            seq: frame.seq,
-            lane: frame.lane,
-            lane_seq: frame.lane_seq,
-            floor: frame.floor,
-            ttl_ms: frame.ttl_ms,
-            submitted_us: frame.submitted_us,
-            payload: frame.payload,
-        }));
+        datagram.push(&Frame::Control(frame));
         datagram.note(SentFrame::Control { seq });
         true
     }
@@ -336,13 +325,7 @@ impl Session {
         let Some(frame) = queue.poll(now, id, room) else { return false };
         datagram.bulk = true;
         self.accounts.of(frame.class).copies_sent += 1;
-        datagram.push(&Frame::Datagram(wire::Datagram {
-            channel: frame.channel,
-            class: frame.class,
-            sequence: frame.sequence,
-            submitted_us: frame.submitted_us,
-            payload: frame.payload,
-        }))
+        datagram.push(&Frame::Datagram(frame))
     }
 
     /// Seals the datagram and notes that it was sent.

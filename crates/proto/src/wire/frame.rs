@@ -16,7 +16,7 @@ pub(crate) enum Frame<'a> {
     /// Asks for an acknowledgement.
     Ping,
     /// Acknowledges packets of a path; travels on any path.
-    Ack(Ack),
+    Ack(AckFrame),
     /// Asks the other end to prove that it receives at this address.
     PathChallenge { token: u64 },
     /// Answers a challenge with its token.
@@ -24,18 +24,18 @@ pub(crate) enum Frame<'a> {
     /// Gives up a path.
     PathClose { path: PathId },
     /// Carries a message with a policy of its own; the same frame on several paths is replicas.
-    Control(Control<'a>),
+    Control(ControlFrame<'a>),
     /// Tells that messages of a lane below `floor` will not come any more.
     LaneFloor { lane: u16, floor: u32 },
     /// Carries a packet of the plain datagram delivery.
-    Datagram(Datagram<'a>),
+    Datagram(DatagramFrame<'a>),
     /// Ends the session.
     Close { reason: u8 },
 }
 
 /// Acknowledges packets of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ack {
+pub(crate) struct AckFrame {
     /// The path whose packet numbers these are.
     pub(crate) path: PathId,
     /// What was received, from the largest number down.
@@ -50,7 +50,7 @@ pub(crate) struct Ack {
 
 /// Carries a message of the control delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Control<'a> {
+pub(crate) struct ControlFrame<'a> {
     /// The consumer: 0 is the tunnel.
     pub(crate) channel: u8,
     /// The class that the sender's selector gave it.
@@ -75,7 +75,7 @@ pub(crate) struct Control<'a> {
 
 /// Carries a packet of the plain datagram delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Datagram<'a> {
+pub(crate) struct DatagramFrame<'a> {
     /// The consumer: 0 is the tunnel.
     pub(crate) channel: u8,
     /// The class that the sender's selector gave it.
@@ -161,22 +161,22 @@ impl<'a> Frame<'a> {
         Ok(match reader.u8()? {
             PADDING => Self::Padding(1 + reader.zeros()),
             PING => Self::Ping,
-            ACK => Self::Ack(Ack::decode(reader)?),
+            ACK => Self::Ack(AckFrame::decode(reader)?),
             PATH_CHALLENGE => Self::PathChallenge { token: reader.u64()? },
             PATH_RESPONSE => Self::PathResponse { token: reader.u64()? },
             PATH_CLOSE => Self::PathClose { path: PathId(reader.u8()?) },
             LANE_FLOOR => Self::LaneFloor { lane: reader.varint_as("lane")?, floor: reader.u32()? },
             CLOSE => Self::Close { reason: reader.u8()? },
-            CONTROL => Self::Control(Control::decode(reader)?),
+            CONTROL => Self::Control(ControlFrame::decode(reader)?),
             kind if kind & DATAGRAM_MASK == DATAGRAM => {
-                Self::Datagram(Datagram::decode(kind, reader)?)
+                Self::Datagram(DatagramFrame::decode(kind, reader)?)
             }
             other => return Err(WireError::UnknownType(other)),
         })
     }
 }
 
-impl Ack {
+impl AckFrame {
     fn encoded_len(&self) -> usize {
         10 + self.ranges.encoded_len()
             + varint_len(u64::from(self.delay_us))
@@ -202,7 +202,7 @@ impl Ack {
     }
 }
 
-impl<'a> Control<'a> {
+impl<'a> ControlFrame<'a> {
     /// How far the number lies above the floor; the sender's floor is never above it.
     fn above_floor(&self) -> u64 {
         u64::from(self.lane_seq.wrapping_sub(self.floor))
@@ -258,7 +258,7 @@ impl<'a> Control<'a> {
     }
 }
 
-impl<'a> Datagram<'a> {
+impl<'a> DatagramFrame<'a> {
     fn encoded_len(&self) -> usize {
         5 + usize::from(self.channel != 0)
             + if self.sequence.is_some() { 4 } else { 0 }

@@ -20,10 +20,10 @@ impl Owned {
     fn frame(&self) -> Frame<'_> {
         match self.frame.clone() {
             Frame::Control(control) => {
-                Frame::Control(Control { payload: &self.payload, ..control })
+                Frame::Control(ControlFrame { payload: &self.payload, ..control })
             }
             Frame::Datagram(datagram) => {
-                Frame::Datagram(Datagram { payload: &self.payload, ..datagram })
+                Frame::Datagram(DatagramFrame { payload: &self.payload, ..datagram })
             }
             other => other,
         }
@@ -46,7 +46,7 @@ fn ack_ranges() -> impl Strategy<Value = AckRanges> {
 fn ack() -> impl Strategy<Value = Frame<'static>> {
     (any::<u8>(), ack_ranges(), any::<u64>(), any::<u32>(), any::<u32>()).prop_map(
         |(path, ranges, received_at_us, delay_us, ecn_ce)| {
-            Frame::Ack(Ack { path: PathId(path), ranges, received_at_us, delay_us, ecn_ce })
+            Frame::Ack(AckFrame { path: PathId(path), ranges, received_at_us, delay_us, ecn_ce })
         },
     )
 }
@@ -56,7 +56,7 @@ fn control() -> impl Strategy<Value = Frame<'static>> {
     let kinds = (any::<u8>(), 0..6_usize, 0..4_usize, any::<u16>(), any::<u32>());
     (places, kinds).prop_map(|((seq, lane, lane_seq, floor), kinds)| {
         let (channel, class, order, ttl_ms, submitted_us) = kinds;
-        Frame::Control(Control {
+        Frame::Control(ControlFrame {
             channel,
             class: CLASSES[class],
             order: ORDERS[order],
@@ -75,7 +75,7 @@ fn datagram() -> impl Strategy<Value = Frame<'static>> {
     (any::<u8>(), 0..6_usize, any::<Option<u32>>(), any::<u32>()).prop_map(
         |(channel, class, sequence, submitted_us)| {
             let class = CLASSES[class];
-            Frame::Datagram(Datagram { channel, class, sequence, submitted_us, payload: &[] })
+            Frame::Datagram(DatagramFrame { channel, class, sequence, submitted_us, payload: &[] })
         },
     )
 }
@@ -172,7 +172,7 @@ fn decoded_frames_encode_again(bytes: &[u8]) {
 
 #[test]
 fn a_bulk_packet_of_the_tunnel_costs_seven_bytes() {
-    let datagram = Datagram {
+    let datagram = DatagramFrame {
         channel: 0,
         class: Class::Bulk,
         sequence: None,
@@ -180,6 +180,6 @@ fn a_bulk_packet_of_the_tunnel_costs_seven_bytes() {
         payload: &[0; 1_300],
     };
     assert_eq!(Frame::Datagram(datagram).encoded_len() - 1_300, 7);
-    let ordered = Datagram { sequence: Some(9), ..datagram };
+    let ordered = DatagramFrame { sequence: Some(9), ..datagram };
     assert_eq!(Frame::Datagram(ordered).encoded_len() - 1_300, 11);
 }

@@ -10,7 +10,9 @@ mod header;
 mod reader;
 
 pub(crate) use ack_ranges::AckRanges;
-pub(crate) use frame::{ACK_MAX, Ack, Control, DATAGRAM_OVERHEAD, Datagram, Frame, Frames};
+pub(crate) use frame::{
+    ACK_MAX, AckFrame, ControlFrame, DATAGRAM_OVERHEAD, DatagramFrame, Frame, Frames,
+};
 pub(crate) use header::{DATA_HEADER, DATA_OVERHEAD, DataHeader, DatagramType, PACKET_NUMBER_MAX};
 pub(crate) use reader::{Reader, put_varint, varint_len};
 

@@ -5,7 +5,7 @@ use super::*;
 use crate::crypto::{CookieAnswer, keyed_by, mac1_key};
 use crate::limits;
 use crate::select::{Class, Order};
-use crate::wire::{Ack, AckRanges, Control, Datagram, Frame, PACKET_NUMBER_MAX};
+use crate::wire::{AckFrame, AckRanges, ControlFrame, DatagramFrame, Frame, PACKET_NUMBER_MAX};
 
 const SECOND: Duration = Duration::from_secs(1);
 const ATTACKER: &str = "203.0.113.66:666";
@@ -280,7 +280,7 @@ fn senseless_frames(rng: &mut Rng) -> Vec<u8> {
                 let low = word & PACKET_NUMBER_MAX;
                 let ranges = AckRanges::new(low / 2..=low);
                 let (received_at_us, delay_us, ecn_ce) = (rng.next_u64(), word as u32, 7);
-                Frame::Ack(Ack { path, ranges, received_at_us, delay_us, ecn_ce })
+                Frame::Ack(AckFrame { path, ranges, received_at_us, delay_us, ecn_ce })
             }
             2 => Frame::PathChallenge { token: word },
             3 => Frame::PathResponse { token: word },
@@ -288,14 +288,14 @@ fn senseless_frames(rng: &mut Rng) -> Vec<u8> {
             4 if path.0 > 1 || rng.chance(0.01) => Frame::PathClose { path },
             4 => Frame::Padding(1 + rng.below(100) as usize),
             5 => Frame::LaneFloor { lane: word as u16, floor: rng.next_u64() as u32 },
-            6 | 7 => Frame::Datagram(Datagram {
+            6 | 7 => Frame::Datagram(DatagramFrame {
                 channel: word as u8,
                 class: Class::Bulk,
                 sequence: rng.chance(0.8).then_some(word as u32),
                 submitted_us: rng.next_u64() as u32,
                 payload: &payload,
             }),
-            _ => Frame::Control(Control {
+            _ => Frame::Control(ControlFrame {
                 channel: word as u8,
                 class: Class::Control,
                 order: order[rng.below(4) as usize],
