@@ -33,6 +33,9 @@ impl Daemon {
             tracing::debug!(link = %link.name, %error, "receive");
             return;
         }
+        // The moment of the turn may lie before what came in during it: offsets of clocks would
+        // be estimated from packets that arrive before they were sent.
+        let now = sys::clock::now().max(now);
         let Self { received, links, endpoint, .. } = self;
         received.for_each(|incoming, bytes| {
             let received = Received {

@@ -46,6 +46,8 @@ pub(crate) enum SentFrame {
     Control { seq: u64 },
     /// The floor of a lane.
     LaneFloor { lane: u16, floor: u32 },
+    /// The end of another path.
+    PathClose { path: PathId },
     /// A probe for the path's MTU: nothing but padding up to this size.
     MtuProbe { size: u16 },
     /// An acknowledgement of packets received on `path` up to `largest`.

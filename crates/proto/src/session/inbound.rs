@@ -55,7 +55,11 @@ impl Session {
     fn is_welcome(&self, header: &DataHeader) -> bool {
         match self.path(header.path) {
             Some(path) => path.is_new(header.packet_number),
-            None => self.role == Role::Responder && self.paths.len() < limits::PATHS,
+            None => {
+                self.role == Role::Responder
+                    && self.paths.len() < limits::PATHS
+                    && !self.retired.contains(&header.path)
+            }
         }
     }
 
@@ -150,7 +154,7 @@ impl Session {
                         path.on_ack_of_ack(largest);
                     }
                 }
-                SentFrame::MtuProbe { .. } => {}
+                SentFrame::PathClose { .. } | SentFrame::MtuProbe { .. } => {}
             }
         }
     }
@@ -162,6 +166,7 @@ impl Session {
                 SentFrame::LaneFloor { lane, floor } => {
                     self.outbox.on_floor_lost(LaneFloor { lane, floor }, path);
                 }
+                SentFrame::PathClose { path } => self.closed_paths.push(path),
                 SentFrame::Ack { .. } | SentFrame::MtuProbe { .. } => {}
             }
         }

@@ -15,7 +15,7 @@ mod paths;
 mod snapshot;
 mod timers;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use units::{Instant, Rng};
 
@@ -92,7 +92,11 @@ pub(crate) struct Session {
     paths: Vec<Path>,
     /// Interfaces whose sockets are full; at most one for each path.
     blocked: Vec<InterfaceId>,
-    next_path: u8,
+    /// The number of the next path to be opened here; numbers are never used again.
+    next_path: u16,
+    /// Numbers of paths that were given up: never used again, since another path of that number
+    /// would begin with packet numbers, and a replay window, that these keys have seen.
+    retired: BTreeSet<PathId>,
     /// Paths that were given up here and of which the peer is to be told.
     closed_paths: Vec<PathId>,
     /// Paths on which the end of the session is still to be told.
@@ -144,6 +148,7 @@ impl Session {
             paths: Vec::new(),
             blocked: Vec::new(),
             next_path: 0,
+            retired: BTreeSet::new(),
             closed_paths: Vec::new(),
             farewells: Vec::new(),
             clock: ClockOffset::default(),

@@ -226,6 +226,7 @@ impl Session {
             if !datagram.push(&Frame::PathClose { path: *closed }) {
                 return;
             }
+            datagram.note(SentFrame::PathClose { path: *closed });
             self.closed_paths.pop();
         }
         while self.add_message(now, id, Tier::Control, datagram) {

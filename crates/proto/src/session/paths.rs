@@ -16,7 +16,7 @@ use crate::schedule::control_order;
 /// Says why a path was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathError {
-    /// The session has as many paths as it may.
+    /// The session has as many paths as it may, or has used up the 256 numbers that it can give.
     TooMany,
     /// There is no such session (any more).
     NoSession,
@@ -36,19 +36,18 @@ impl Session {
         if self.paths.len() >= limits::PATHS {
             return Err(PathError::TooMany);
         }
-        while self.path(PathId(self.next_path)).is_some() {
-            self.next_path = self.next_path.wrapping_add(1);
-        }
-        let id = PathId(self.next_path);
-        self.next_path = self.next_path.wrapping_add(1);
+        let id = PathId(u8::try_from(self.next_path).map_err(|_| PathError::TooMany)?);
+        self.next_path += 1;
         self.insert_path(now, id, Route { interface, local: None, remote });
         Ok(id)
     }
 
     /// Gives up a path for good; the peer is told by another one.
     pub(crate) fn remove_path(&mut self, now: Instant, id: PathId) {
-        self.close_path(now, id);
-        self.closed_paths.push(id);
+        if self.path(id).is_some() {
+            self.close_path(now, id);
+            self.closed_paths.push(id);
+        }
     }
 
     /// Notes that the interface of a path is there or not.
@@ -129,6 +128,7 @@ impl Session {
             let outcome = path.close(now);
             self.apply(now, id, outcome);
             self.paths.retain(|path| path.id() != id);
+            self.retired.insert(id);
         }
         self.after_change(now);
     }

@@ -26,6 +26,8 @@ pub(crate) struct Peer {
     addresses: Vec<Ipv4Addr>,
     deliveries: Vec<Delivery>,
     events: Vec<Event>,
+    /// What came in, where an attacker listens.
+    pub(crate) overheard: Option<Vec<(Received, Vec<u8>)>>,
 }
 
 impl Peer {
@@ -54,6 +56,9 @@ impl Host for Peer {
     ) {
         let interface = InterfaceId(interface as u32);
         let received = Received { interface, local: Some(destination.ip()), source, ecn };
+        if let Some(overheard) = &mut self.overheard {
+            overheard.push((received, bytes.to_vec()));
+        }
         self.endpoint.handle_datagram(now, &received, bytes);
         self.collect();
     }
@@ -231,7 +236,14 @@ fn make(
         }
     }
     let addresses = addresses[host].clone();
-    Peer { endpoint, session, addresses, deliveries: Vec::new(), events: Vec::new() }
+    Peer {
+        endpoint,
+        session,
+        addresses,
+        deliveries: Vec::new(),
+        events: Vec::new(),
+        overheard: None,
+    }
 }
 
 fn random(seed: u64, stream: &str) -> [u8; 32] {

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use fulmar_proto::select::Policy;
-use fulmar_proto::{Duration, Event, Instant, PathId, Source};
+use fulmar_proto::{Duration, Event, Instant, InterfaceId, PathError, PathId, Source};
 use netem::Nat;
 
 use crate::harness::{DRONE, Pair, STATION, two_links};
@@ -61,4 +61,48 @@ fn a_clock_that_steps_neither_loses_nor_stales_control() {
             assert!(all > 780, "step {by_ms} ms, host {host}: {all} of 1,000 in all");
         }
     }
+}
+
+#[test]
+fn what_was_overheard_on_a_path_that_was_given_up_does_nothing() {
+    let bulk = Source::Told { channel: 1, policy: Policy::PLAIN };
+    let mut pair = Pair::connected(&links(), 1);
+    pair.world.host_mut(STATION).overheard = Some(Vec::new());
+    for message in 0..100_u32 {
+        pair.send(DRONE, bulk, &message.to_be_bytes()).expect("there is room");
+        pair.run_for(Duration::from_millis(10));
+    }
+    let overheard = pair.world.host_mut(STATION).overheard.take().expect("it was listening");
+    let now = pair.world.host_now(DRONE);
+    let drone = pair.world.host_mut(DRONE);
+    let session = drone.session.expect("connected");
+    drone.endpoint.remove_path(now, session, PathId(0));
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(pair.path_state(STATION, PathId(0)), None, "the station was told");
+
+    let delivered = pair.seen[STATION].len();
+    let now = pair.world.host_now(STATION);
+    for (received, mut bytes) in overheard {
+        pair.world.host_mut(STATION).endpoint.handle_datagram(now, &received, &mut bytes);
+    }
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(pair.seen[STATION].len(), delivered, "nothing is delivered again");
+    assert_eq!(pair.path_state(STATION, PathId(0)), None, "the path stays closed");
+    assert_eq!(pair.active_paths(STATION), 1);
+}
+
+#[test]
+fn numbers_of_paths_are_used_once() {
+    let mut pair = Pair::connected(&links(), 1);
+    let now = pair.world.host_now(DRONE);
+    let drone = pair.world.host_mut(DRONE);
+    let session = drone.session.expect("connected");
+    let mut add = || {
+        let added =
+            drone.endpoint.add_path(now, session, InterfaceId(0), ([10, 0, 0, 1], 1).into());
+        added.inspect(|path| drone.endpoint.remove_path(now, session, *path))
+    };
+    let numbers: Vec<_> = std::iter::from_fn(|| add().ok()).collect();
+    assert_eq!(numbers, (2..=255).map(PathId).collect::<Vec<_>>());
+    assert_eq!(add(), Err(PathError::TooMany));
 }
