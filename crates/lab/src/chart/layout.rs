@@ -6,12 +6,14 @@ pub(super) const WIDTH: f64 = 1_240.0;
 pub(super) const HEIGHT: f64 = 920.0;
 /// Space left of the panels, for numbers.
 pub(super) const LEFT: f64 = 78.0;
-/// Space right of the panels.
-pub(super) const RIGHT: f64 = 24.0;
+/// Space right of the panels, for the name of the limit of lateness.
+pub(super) const RIGHT: f64 = 48.0;
 /// Height of a lane of lost messages.
 pub(super) const LANE: f64 = 9.0;
-/// Space above the first panel, for title and legend.
-const HEAD: f64 = 190.0;
+/// Space above the first panel for its title, and above the legend.
+const HEAD: f64 = 110.0;
+/// Height of a line of the legend.
+pub(super) const LEGEND_LINE: f64 = 20.0;
 /// Space below the last panel, for numbers.
 const FOOT: f64 = 48.0;
 /// Space between panels.
@@ -47,8 +49,9 @@ impl Panels {
 
     /// Returns the place of a panel whose time axis ends at `seconds`.
     pub(super) fn frame(&self, index: usize, seconds: f64) -> Frame {
-        let each = (HEIGHT - HEAD - FOOT) / self.count as f64;
-        let top = HEAD + each * index as f64;
+        let head = HEAD + LEGEND_LINE * self.lanes as f64;
+        let each = (HEIGHT - head - FOOT) / self.count as f64;
+        let top = head + each * index as f64;
         let lanes = LANE * self.lanes as f64 + 6.0;
         let bottom = top + each - BETWEEN - lanes;
         Frame { left: LEFT, right: WIDTH - RIGHT, top, bottom, lanes: self.lanes, seconds }

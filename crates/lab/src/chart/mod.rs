@@ -108,7 +108,7 @@ impl Chart {
     fn draw_legend(&self, svg: &mut Svg) {
         let Some((_, curves)) = self.panels.first() else { return };
         for (row, curve) in curves.iter().enumerate() {
-            let y = 82.0 + 20.0 * row as f64;
+            let y = 82.0 + layout::LEGEND_LINE * row as f64;
             let style = style(curve.scheme);
             svg.line((layout::LEFT, y - 4.0), (layout::LEFT + 34.0, y - 4.0), style.0, style.1);
             svg.text(layout::LEFT + 44.0, y, curve.scheme.name(), Text::label(style.0));
@@ -142,8 +142,7 @@ impl Chart {
         svg.text(frame.left, frame.top - 8.0, title, Text::strong());
         let late = frame.y(LATE_S);
         svg.dashed((frame.left, late), (frame.right, late), "#8a1c1c");
-        let text = Text::small("#8a1c1c").anchored(Anchor::End);
-        svg.text(frame.right - 4.0, late - 4.0, "late: 100 ms", text);
+        svg.text(frame.right + 8.0, late + 4.0, "late", Text::small("#8a1c1c"));
     }
 
     /// Draws a curve with breaks where nothing sent was delivered.
