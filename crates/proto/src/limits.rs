@@ -38,6 +38,9 @@ pub(crate) const SEALED_PER_EPOCH: u64 = 1 << 28;
 pub(crate) const OLD_KEYS_KEPT: Duration = Duration::from_secs(30);
 /// Life of the secret behind cookies and challenges; the one before it still counts.
 pub(crate) const COOKIE_SECRET_AGE: Duration = Duration::from_secs(120);
+/// Age at which keys open nothing any more where no handshake has come through: below the 35
+/// minutes from which on the age of a message, which travels as 32 bits of µs, would look young.
+pub(crate) const KEYS_OPEN_FOR: Duration = Duration::from_secs(30 * 60);
 /// Bytes of telemetry that wait for a path: a second of a fast autopilot.
 pub(crate) const TELEMETRY_BYTES: usize = 256 << 10;
 /// An initiator that heard nothing for this long asks for keys anew: the peer may have restarted.
@@ -63,7 +66,7 @@ pub(crate) const WAITING_HANDSHAKE_AGE: Duration = Duration::from_secs(30);
 /// Initiations of one peer that are remembered against replay.
 pub(crate) const SEEN_HANDSHAKES_PEER: usize = 64;
 /// Responses that an initiator spends Diffie–Hellmans on, per second: who forges them has seen the
-/// Initiation, and gets 2 % of a core at most.
+/// Initiation and knows our public key, and gets 2 % of a core at most.
 pub(crate) const RESPONSES_PER_SECOND: u32 = 100;
 /// The same, at once.
 pub(crate) const RESPONSES_BURST: u32 = 50;

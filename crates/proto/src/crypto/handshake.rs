@@ -132,12 +132,18 @@ impl Initiation {
         code
     }
 
+    /// Checks the mac1 of a Response: its sender knows our public key, which eavesdroppers do not
+    /// learn from the handshake.
+    pub(crate) fn screen(&self, response: &[u8]) -> Result<(), HandshakeError> {
+        let (signed, mac1) = split_code(response, RESPONSE)?;
+        let is_ours = self.response_mac1.verify(&[signed], &mac1);
+        if is_ours { Ok(()) } else { Err(HandshakeError::BadMac) }
+    }
+
     /// Takes a Response; after an error the handshake still waits for the right one.
     pub(crate) fn finish(&mut self, response: &[u8]) -> Result<Agreed, HandshakeError> {
-        let (signed, mac1) = split_code(response, RESPONSE)?;
-        if !self.response_mac1.verify(&[signed], &mac1) {
-            return Err(HandshakeError::BadMac);
-        }
+        self.screen(response)?;
+        let signed = &response[..RESPONSE_MAC1];
         let mut payload = [0; RESPONSE_NOISE];
         let read = self.state.read_message(&signed[9..], &mut payload);
         if read != Ok(RESPONSE_PAYLOAD) {

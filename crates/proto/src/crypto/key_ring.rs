@@ -177,12 +177,14 @@ impl KeyRing {
     /// Opens a datagram in place, header included; the path's replay window was asked before.
     pub(crate) fn open(
         &mut self,
+        now: Instant,
         header: &DataHeader,
         datagram: &mut [u8],
     ) -> Result<Opened, OpenError> {
         let epoch = [self.current.as_mut(), self.previous.as_mut()]
             .into_iter()
             .flatten()
+            .filter(|epoch| now.since(epoch.installed) < limits::KEYS_OPEN_FOR)
             .find(|epoch| epoch.keys.local_index == header.receiver)
             .ok_or(OpenError::UnknownEpoch)?;
         let plaintext = epoch.keys.open(header, datagram)?;
@@ -253,9 +255,13 @@ mod tests {
     }
 
     fn open(ring: &mut KeyRing, datagram: &[u8]) -> Result<Opened, OpenError> {
+        open_at(ring, Instant::ZERO, datagram)
+    }
+
+    fn open_at(ring: &mut KeyRing, now: Instant, datagram: &[u8]) -> Result<Opened, OpenError> {
         let mut copy = datagram.to_vec();
         let header = DataHeader::decode(&copy).expect("it is a data datagram");
-        let opened = ring.open(&header, &mut copy)?;
+        let opened = ring.open(now, &header, &mut copy)?;
         assert_eq!(&copy[opened.plaintext.clone()], b"frames");
         Ok(opened)
     }
@@ -297,6 +303,15 @@ mod tests {
         assert_eq!(right.timeout(now), Some(now + limits::OLD_KEYS_KEPT));
         right.handle_timeout(now + limits::OLD_KEYS_KEPT);
         assert_eq!(open(&mut right, &late), Err(OpenError::UnknownEpoch));
+    }
+
+    #[test]
+    fn keys_that_nobody_renews_open_nothing_in_the_end() {
+        let (mut left, mut right) = rings(3);
+        let datagram = sealed(&mut left, 0);
+        let end = Instant::ZERO + limits::KEYS_OPEN_FOR;
+        assert!(open_at(&mut right, end - Duration::from_nanos(1), &datagram).is_ok());
+        assert_eq!(open_at(&mut right, end, &datagram), Err(OpenError::UnknownEpoch));
     }
 
     #[test]

@@ -147,7 +147,17 @@ impl Endpoint {
             return;
         };
         let owner = self.sessions.owner(index);
-        if owner.is_some() && !self.responses.take(now) {
+        let initiator = owner.and_then(|id| self.sessions.get(id)?.initiator.as_ref());
+        match initiator.and_then(|initiator| initiator.screen(index, bytes)) {
+            Some(Ok(())) => {}
+            // Before the limit: whoever only eavesdrops must not use it up.
+            Some(Err(error)) => return self.counters.on_refused(error),
+            None => {
+                self.counters.replayed += 1;
+                return;
+            }
+        }
+        if !self.responses.take(now) {
             self.counters.rate_limited += 1;
             return;
         }

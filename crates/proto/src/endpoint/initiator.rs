@@ -169,6 +169,12 @@ impl Initiator {
         true
     }
 
+    /// Looks at a Response as far as that is cheap; none when it answers no handshake of ours.
+    pub(super) fn screen(&self, index: u32, datagram: &[u8]) -> Option<Result<(), HandshakeError>> {
+        let initiation = &self.handshake.as_ref()?.initiation;
+        (initiation.local_index == index).then(|| initiation.screen(datagram))
+    }
+
     /// Takes a Response to the current handshake, which ends with it.
     pub(super) fn handle_response(
         &mut self,

@@ -28,7 +28,7 @@ impl Session {
             self.rejected += 1;
             return;
         }
-        let opened = match self.keys.open(&header, bytes) {
+        let opened = match self.keys.open(now, &header, bytes) {
             Ok(opened) => opened,
             Err(_) => {
                 self.rejected += 1;

@@ -160,6 +160,66 @@ fn strangers_with_cookies_cost_a_bounded_number_of_handshakes() {
 }
 
 #[test]
+fn forged_responses_of_an_eavesdropper_do_not_use_up_the_limit_of_the_real_one() {
+    let (mut wire, session) = Wire::pair(3);
+    wire.drain();
+    for _ in 0..100 {
+        wire.run_for(Duration::from_millis(1));
+        // The index is in the Initiation for everybody to see; the drone's public key is not.
+        let initiation = wire.sent(INITIATION).last().expect("it asks").bytes.clone();
+        let mut forged = [0x55; 82];
+        forged[0] = RESPONSE;
+        forged[5..9].copy_from_slice(&initiation[1..5]);
+        for _ in 0..20 {
+            inject(&mut wire, 0, attacker(), &forged);
+        }
+    }
+    let counters = wire.hosts[0].endpoint.counters();
+    assert_eq!((counters.rate_limited, counters.handshakes), (0, 1));
+    wire.assert_carries(0, session, 1, SECOND);
+}
+
+#[test]
+fn a_path_that_was_given_up_does_not_come_back_by_replay() {
+    let (mut wire, session) = Wire::pair(5);
+    wire.run_for(SECOND);
+    let best = Policy { class: Class::Telemetry, reliable: false, ..Policy::TELEMETRY };
+    for count in 0..50_u8 {
+        let told = Source::Told { channel: 1, policy: best };
+        wire.hosts[0].endpoint.send(wire.now, session, told, &[count; 9]).expect("room");
+        wire.run_for(Duration::from_millis(5));
+    }
+    wire.run_for(SECOND);
+    assert_eq!(wire.hosts[1].delivered.len(), 50);
+    let now = wire.now;
+    wire.hosts[0].endpoint.remove_path(now, session, PathId(0));
+    wire.run_for(SECOND);
+    let (theirs, _) = wire.hosts[1].endpoint.sessions().next().expect("the session");
+    let paths = |wire: &Wire| {
+        wire.hosts[1].endpoint.status(wire.now, theirs).expect("the session").paths.len()
+    };
+    assert_eq!(paths(&wire), 1);
+    for flight in wire.arrived.clone() {
+        inject(&mut wire, 1, attacker(), &flight.bytes);
+    }
+    wire.drain();
+    assert_eq!((paths(&wire), wire.hosts[1].delivered.len()), (1, 50));
+    wire.assert_carries(0, session, 1, SECOND);
+
+    // Names of paths run out in the end; until then each is another one.
+    let remote = wire.hosts[1].addresses[0];
+    let drone = &mut wire.hosts[0].endpoint;
+    let added = (0..300).map_while(|_| {
+        let path = drone.add_path(now, session, InterfaceId(0), remote).ok()?;
+        drone.remove_path(now, session, path);
+        Some(path)
+    });
+    let added: Vec<PathId> = added.collect();
+    assert_eq!(added.len(), 254);
+    assert!(!added.contains(&PathId(0)) && !added.contains(&PathId(1)));
+}
+
+#[test]
 fn forged_cookies_and_responses_do_not_disturb_a_handshake() {
     let (mut wire, session) = Wire::pair(3);
     for _ in 0..40 {
