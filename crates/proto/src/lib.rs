@@ -38,3 +38,6 @@ pub use schedule::SchedulerKind;
 pub use session::{PathError, SendError, SessionConfig, Source};
 pub use status::{ClassStatus, DelayPercentiles, PathStatus, SessionStatus};
 pub use units::{Duration, Instant, Rate};
+
+/// Paths of one session, at most.
+pub const MAX_PATHS: usize = limits::PATHS;

@@ -12,6 +12,7 @@ mod session;
 mod tests;
 
 use std::fmt;
+use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +23,9 @@ use proto::{Duration, PublicKey, StaticSecret};
 pub(crate) use local::RUN_DIRECTORY;
 use reader::{Document, Problem};
 pub(crate) use session::Transport;
+
+/// Larger files are no configurations: a station of a thousand drones fits several times.
+const LARGEST_FILE: u64 = 1 << 20;
 
 /// Says which end of the sessions this daemon is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,10 +159,22 @@ impl fmt::Display for ConfigError {
 /// Reads and checks a file; files that it names are looked for beside it.
 pub(crate) fn load(file: &Path) -> Result<Config, ConfigError> {
     let failed = |problems| ConfigError { file: file.to_owned(), problems };
-    let text = std::fs::read_to_string(file).map_err(|error| {
+    let text = read_text(file).map_err(|error| {
         failed(vec![Problem { line: 1, key: String::new(), what: format!("cannot read: {error}") }])
     })?;
     parse(&text, file).map_err(failed)
+}
+
+/// Reads no more than a configuration can be, whatever the file is.
+fn read_text(file: &Path) -> io::Result<String> {
+    let mut text = Vec::new();
+    std::fs::File::open(file)?.take(LARGEST_FILE + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > LARGEST_FILE {
+        let what = format!("larger than {LARGEST_FILE} bytes: not a configuration");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
+    }
+    let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "not text in UTF-8");
+    String::from_utf8(text).map_err(no_text)
 }
 
 fn parse(text: &str, file: &Path) -> Result<Config, Vec<Problem>> {

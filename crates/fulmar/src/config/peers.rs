@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use ipnet::IpNet;
-use proto::{PublicKey, StaticSecret};
+use proto::{MAX_PATHS, PublicKey, StaticSecret};
 
 use super::reader::Section;
 use super::{Listen, PathConfig, Peer, Role};
@@ -23,21 +23,25 @@ pub(super) fn secret(
     file: &Path,
     warnings: &mut Vec<String>,
 ) -> Option<StaticSecret> {
-    match (root.has("private_key"), root.has("private_key_file")) {
+    let (key, secret) = match (root.has("private_key"), root.has("private_key_file")) {
         (true, true) => {
             root.wrong("private_key_file", "give private_key or private_key_file, not both");
-            None
+            return None;
         }
         (true, false) => {
             warn_of_readers(file, "holds the private key", warnings);
             let key: PublicKey = root.parsed("private_key", KEY)?;
-            Some(StaticSecret::from_bytes(key.0))
+            ("private_key", key.0)
         }
         (false, _) => {
             root.require("private_key_file");
-            key_file(root, "private_key_file", file, warnings).map(StaticSecret::from_bytes)
+            ("private_key_file", key_file(root, "private_key_file", file, warnings)?)
         }
+    };
+    if secret == [0; 32] {
+        root.wrong(key, "is all zeros: anybody's guess; fulmar keygen makes one");
     }
+    Some(StaticSecret::from_bytes(secret))
 }
 
 /// Reads every `[[peer]]`.
@@ -64,6 +68,9 @@ pub(super) fn peers(
         }
         if key.is_some() && key == own {
             section.wrong("public_key", "is our own: give the other end's (fulmar pubkey there)");
+        }
+        if key.is_some_and(|key| key.is_weak()) {
+            section.wrong("public_key", "is nobody's: with it anybody could be this peer");
         }
         if key.is_some_and(|key| peers.iter().any(|(peer, _)| peer.key == key)) {
             section.wrong("public_key", "belongs to two peers: each needs a key pair of its own");
@@ -103,11 +110,18 @@ pub(super) fn paths(
         let peer = peer(&section, peers);
         let remote = section.parsed("remote", ADDRESS);
         let remote = remote.or_else(|| peers.get(peer?)?.1);
+        if remote.is_some_and(|remote| remote.port() == 0 || remote.ip().is_unspecified()) {
+            section.wrong("remote", "needs the station's address and a port other than 0");
+        }
         if remote.is_none() && !section.has("remote") {
             section.wrong("remote", "is missing, and the peer has no endpoint");
         }
         if paths.iter().any(|path| path.name == name) {
             section.wrong("name", format!("\"{name}\" names two paths"));
+        }
+        let siblings = paths.iter().filter(|path| Some(path.peer) == peer).count();
+        if siblings >= MAX_PATHS {
+            section.wrong("peer", format!("has {MAX_PATHS} paths already: no session has more"));
         }
         section.finish();
         if let (Some(peer), Some(remote)) = (peer, remote) {

@@ -258,3 +258,35 @@ fn own_public_key() -> String {
     let key = crate::keys::decode(SECRET).unwrap();
     StaticSecret::from_bytes(key).public().to_string()
 }
+
+#[test]
+fn keys_that_protect_nothing_are_mistakes() {
+    let zeros = format!("{}=", "A".repeat(43));
+    let found = problems(&drone("").replace(OTHER, &zeros));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("5: peer[0].public_key: is nobody's"), "{found:?}");
+    let found = problems(&drone("").replace(SECRET, &zeros));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("2: private_key: is all zeros"), "{found:?}");
+}
+
+#[test]
+fn paths_that_could_never_work_are_mistakes() {
+    let path = |number: usize| {
+        format!("[[path]]\ninterface = \"l{number}\"\nremote = \"192.0.2.1:14700\"\n")
+    };
+    let paths = |count: usize| (1..count).map(path).collect::<String>();
+    assert_eq!(problems(&drone(&paths(16))), [String::new(); 0]);
+    let found = problems(&drone(&paths(17)));
+    assert!(found.len() == 1 && found[0].contains("path[16].peer: has 16 paths"), "{found:?}");
+    for remote in ["192.0.2.1:0", "0.0.0.0:14700", "[::]:14700"] {
+        let found = problems(&drone("").replace("192.0.2.1:14700", remote));
+        assert!(found.len() == 1 && found[0].contains("path[0].remote: needs"), "{found:?}");
+    }
+}
+
+#[test]
+fn a_file_without_end_is_not_read_to_its_end() {
+    let error = load(Path::new("/dev/zero")).unwrap_err();
+    assert!(error.to_string().contains("larger than 1048576 bytes"), "{error}");
+}

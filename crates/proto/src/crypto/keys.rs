@@ -60,6 +60,20 @@ impl fmt::Debug for StaticSecret {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublicKey(pub [u8; 32]);
 
+impl PublicKey {
+    /// Tells whether it is one of the few points with which every secret agrees on zeros: whoever
+    /// is known by such a key is anybody, since no secret belongs to it [RFC 7748 §6.1].
+    pub fn is_weak(&self) -> bool {
+        let mut dh = DefaultResolver
+            .resolve_dh(&DHChoice::Curve25519)
+            .expect("the default resolver is built with X25519");
+        // Clamped secrets are multiples of the cofactor: any of them will do.
+        dh.set(&[1; 32]);
+        let mut agreed = [0; 32];
+        dh.dh(&self.0, &mut agreed).is_err() || agreed == [0; 32]
+    }
+}
+
 impl fmt::Display for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&STANDARD.encode(self.0))
@@ -108,6 +122,27 @@ mod tests {
         let public = StaticSecret::from_bytes(alice).public();
         assert_eq!(public.to_string(), "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=");
         assert_eq!(public.to_string().parse(), Ok(public));
+    }
+
+    #[test]
+    fn keys_that_belong_to_nobody_are_weak() {
+        let number = |low: u8, rest: u8, high: u8| {
+            let mut bytes = [rest; 32];
+            (bytes[0], bytes[31]) = (low, high);
+            PublicKey(bytes)
+        };
+        // 0, 1, then −1, 0 and 1 again as they are written with the prime 2²⁵⁵ − 19.
+        let weak =
+            [(0, 0, 0), (1, 0, 0), (0xec, 0xff, 0x7f), (0xed, 0xff, 0x7f), (0xee, 0xff, 0x7f)];
+        for (low, rest, high) in weak {
+            assert!(number(low, rest, high).is_weak());
+            assert!(number(low, rest, high | 0x80).is_weak(), "the top bit does not count");
+        }
+        // A point of order eight.
+        let eighth = "4Ot6fDtBuK4WVuP68Z/EatoJjeucMrH9hmIFFl9JuAA=".parse::<PublicKey>();
+        assert!(eighth.expect("32 bytes").is_weak());
+        assert!(!StaticSecret::generate([7; 32]).public().is_weak());
+        assert!(!number(9, 0, 0).is_weak(), "the base point");
     }
 
     #[test]
