@@ -112,7 +112,7 @@ impl LocalEndpoint {
         };
         match port {
             Port::Udp(port) => port.handle_ready(now, &mut take),
-            Port::Tcp(port) => port.handle_ready(part, ready, poller, &mut take),
+            Port::Tcp(port) => port.handle_ready(now, part, ready, poller, &mut take),
             Port::Serial(port) => port.handle_ready(now, ready, &mut take),
         }
     }

@@ -4,12 +4,17 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use proto::select::StreamFramer;
+use proto::{Duration, Instant};
 use sys::poller::{Interest, Poller, Ready};
 
 use super::Tokens;
 
-/// Clients of one server; one more is turned away.
+/// Clients of one server. One more takes the place of the one that was silent for longest, or is
+/// turned away where none was silent for [`SILENCE`].
 const CLIENTS: usize = 8;
+/// A client that has been silent for longer may be gone without a word: ground stations send a
+/// heartbeat every second.
+const SILENCE: Duration = Duration::from_secs(30);
 /// Bytes that wait for a client that does not keep up; frames beyond are dropped, whole.
 const WAITING: usize = 65_536;
 /// Bytes read from a client at a time, so that a flood leaves room for the links.
@@ -24,6 +29,7 @@ pub(super) struct TcpPort {
 
 struct TcpClient {
     stream: TcpStream,
+    heard: Instant,
     frames: StreamFramer,
     waiting: Vec<u8>,
 }
@@ -43,18 +49,20 @@ impl TcpPort {
 
     pub(super) fn handle_ready(
         &mut self,
+        now: Instant,
         part: usize,
         ready: Ready,
         poller: &Poller,
         take: &mut dyn FnMut(&[u8]),
     ) {
         if part == CLIENTS {
-            self.accept(poller);
+            self.accept(now, poller);
             return;
         }
         let Some(Some(client)) = self.clients.get_mut(part) else { return };
         let mut alive = true;
         if ready.readable {
+            client.heard = now;
             alive = client.read(take);
         }
         if alive && ready.writable {
@@ -83,17 +91,25 @@ impl TcpPort {
         given
     }
 
-    fn accept(&mut self, poller: &Poller) {
+    fn accept(&mut self, now: Instant, poller: &Poller) {
         let Ok((stream, _)) = self.listener.accept() else { return };
-        let Some(part) = self.clients.iter().position(Option::is_none) else { return };
+        let Some(part) = self.free_place(now) else { return };
         let opened = stream
             .set_nonblocking(true)
             .and_then(|()| stream.set_nodelay(true))
             .and_then(|()| poller.add(&stream, self.tokens.token(part), Interest::Read));
         if opened.is_ok() {
             let (frames, waiting) = (StreamFramer::new(), Vec::new());
-            self.clients[part] = Some(TcpClient { stream, frames, waiting });
+            self.clients[part] = Some(TcpClient { stream, heard: now, frames, waiting });
         }
+    }
+
+    /// Finds a place for one more client.
+    fn free_place(&self, now: Instant) -> Option<usize> {
+        let heard = |part: &usize| self.clients[*part].as_ref().map(|client| client.heard);
+        // A free place is heard of at no time, which is less than any.
+        let part = (0..self.clients.len()).min_by_key(heard)?;
+        heard(&part).is_none_or(|heard| now.since(heard) >= SILENCE).then_some(part)
     }
 }
 
@@ -134,7 +150,6 @@ fn passing(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use proto::select::{Version, encode_frame};
-    use proto::{Duration, Instant};
 
     use super::*;
 
@@ -170,7 +185,8 @@ mod tests {
                 for &event in &ready {
                     let taken = &mut self.taken;
                     let mut take = |bytes: &[u8]| taken.push(bytes.to_vec());
-                    self.port.handle_ready(event.token as usize, event, &self.poller, &mut take);
+                    let part = event.token as usize;
+                    self.port.handle_ready(now, part, event, &self.poller, &mut take);
                 }
             }
             panic!("did not happen");
@@ -213,11 +229,21 @@ mod tests {
         server.run_until(|_| true);
         let mut ended = false;
         for _ in 0..20 {
-            server.port.accept(&server.poller);
+            server.port.accept(sys::clock::now(), &server.poller);
             let last = streams.last_mut().unwrap();
             ended |= last.read(&mut [0; 1]).is_ok_and(|length| length == 0);
         }
         assert!(ended);
+        // Where the others have been silent for long, one of them makes room.
+        let mut late = TcpStream::connect(address).unwrap();
+        late.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        let later = sys::clock::now() + SILENCE;
+        for _ in 0..20 {
+            server.port.accept(later, &server.poller);
+        }
+        assert_eq!(server.port.clients(), CLIENTS);
+        let error = late.read(&mut [0; 1]).unwrap_err();
+        assert!(passing(&error), "it stands: {error}");
         // Nobody reads: frames are dropped in the end, and none is cut.
         let frame = heartbeat(1);
         for _ in 0..600_000 {
