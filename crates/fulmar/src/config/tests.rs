@@ -276,7 +276,7 @@ fn paths_that_could_never_work_are_mistakes() {
         format!("[[path]]\ninterface = \"l{number}\"\nremote = \"192.0.2.1:14700\"\n")
     };
     let paths = |count: usize| (1..count).map(path).collect::<String>();
-    assert_eq!(problems(&drone(&paths(16))), [String::new(); 0]);
+    assert!(problems(&drone(&paths(16))).is_empty());
     let found = problems(&drone(&paths(17)));
     assert!(found.len() == 1 && found[0].contains("path[16].peer: has 16 paths"), "{found:?}");
     for remote in ["192.0.2.1:0", "0.0.0.0:14700", "[::]:14700"] {

@@ -5,17 +5,10 @@ use std::net::UdpSocket;
 use sys::sandbox;
 use units::Rng;
 
-use crate::rig::{Daemon, Rig};
+use crate::rig::Rig;
 
 /// Datagrams of the attack: a few seconds of what one Wi-Fi link could bring.
 const ATTACK: usize = 100_000;
-
-/// Resident memory of a daemon, in kilobytes.
-fn memory(daemon: &Daemon) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.process())).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_ascii_whitespace().nth(1).unwrap().parse().unwrap()
-}
 
 /// Takes what was answered; returns its bytes.
 fn answers(socket: &UdpSocket) -> usize {
@@ -44,7 +37,7 @@ fn garbage_is_answered_with_less_and_costs_neither_memory_nor_the_session() {
     let drone = rig.start_drone(&[0], &control("udp-server", 7_001));
     drone.wait_for_paths(1);
     station.wait_for_paths(1);
-    let before = memory(&station);
+    let before = station.memory_kib();
 
     let attacker = rig.drone.run(|| UdpSocket::bind("192.168.0.1:0").unwrap()).unwrap();
     attacker.connect("192.168.0.2:14700").unwrap();
@@ -69,7 +62,7 @@ fn garbage_is_answered_with_less_and_costs_neither_memory_nor_the_session() {
     });
     answered += answers(&attacker);
     assert!(answered < sent / 10, "{answered} bytes in answer to {sent}");
-    let growth = memory(&station).saturating_sub(before);
+    let growth = station.memory_kib().saturating_sub(before);
     assert!(growth < 4_096, "{growth} kB more than {before} kB");
     assert_eq!(status["peers"][0]["connected"], true);
 

@@ -5,7 +5,9 @@
 
 #![allow(clippy::unwrap_used, reason = "the panic of a test is its message")]
 
+mod attacker;
 mod flight;
 mod host;
 mod hostile;
 mod rig;
+mod stream;
