@@ -3,7 +3,7 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use crate::rig::Rig;
+use crate::rig::{Rig, inside_with_tunnels};
 use proto::select::{Version, encode_frame};
 use sys::netns::Namespace;
 use sys::serial::PseudoTerminal;
@@ -66,7 +66,7 @@ fn receive_frame(socket: &UdpSocket) -> Vec<u8> {
 #[test]
 fn everything_passes_both_ways_and_survives_the_loss_of_a_link() {
     let name = "flight::everything_passes_both_ways_and_survives_the_loss_of_a_link";
-    if !sandbox::inside(name) {
+    if !inside_with_tunnels(name) {
         return;
     }
     let rig = Rig::new(2);
@@ -149,7 +149,7 @@ fn autopilot_on_a_serial_port_is_told_about_the_link() {
 #[test]
 fn spoofed_and_unrouted_packets_stay_out() {
     let name = "flight::spoofed_and_unrouted_packets_stay_out";
-    if !sandbox::inside(name) {
+    if !inside_with_tunnels(name) {
         return;
     }
     let rig = Rig::new(1);

@@ -1,6 +1,6 @@
 //! A daemon on its own host: it starts, follows its interfaces, and leaves nothing behind.
 
-use crate::rig::Rig;
+use crate::rig::{Rig, inside_with_tunnels};
 use sys::{interfaces, link, sandbox};
 
 const TUNNEL: &str = "[tunnel]\naddress = \"10.77.0.2/24\"\n";
@@ -11,18 +11,11 @@ fn has_interface(rig: &Rig, name: &str) -> bool {
     list.iter().any(|interface| interface.name == name)
 }
 
-fn tunnel_works() -> bool {
-    std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun").is_ok()
-}
-
 #[test]
 fn daemon_leaves_nothing_behind_however_it_ends() {
     let name = "host::daemon_leaves_nothing_behind_however_it_ends";
-    if !sandbox::inside(name) {
+    if !inside_with_tunnels(name) {
         return;
-    }
-    if !tunnel_works() {
-        return sandbox::skip(name, "/dev/net/tun cannot be opened");
     }
     let rig = Rig::new(1);
     for signal in ["TERM", "INT"] {
@@ -120,11 +113,8 @@ fn second_daemon_of_a_file_is_refused() {
 #[test]
 fn removed_tunnel_is_made_anew() {
     let name = "host::removed_tunnel_is_made_anew";
-    if !sandbox::inside(name) {
+    if !inside_with_tunnels(name) {
         return;
-    }
-    if !tunnel_works() {
-        return sandbox::skip(name, "/dev/net/tun cannot be opened");
     }
     let rig = Rig::new(0);
     let daemon = rig.start_drone(&[0], TUNNEL);

@@ -11,7 +11,18 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use sys::link::{self, VethEnd};
 use sys::netns::Namespace;
+use sys::sandbox;
 use tempfile::TempDir;
+
+/// Does what [`sandbox::inside`] does for a test whose daemons have tunnels, which some machines
+/// give to root alone.
+pub(crate) fn inside_with_tunnels(name: &str) -> bool {
+    if let Err(error) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun") {
+        sandbox::skip(name, &format!("open /dev/net/tun: {error}"));
+        return false;
+    }
+    sandbox::inside(name)
+}
 
 /// A drone, a station, and links named `l0`, `l1`, … that have the same name at both ends.
 pub(crate) struct Rig {
