@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::Value;
@@ -47,6 +48,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
          links of its own.",
         scene.workload.video_mbps
     );
+    let schemes: Vec<Scheme> = SCHEMES.into_iter().filter(|scheme| available(*scheme)).collect();
     let mut screen = Screen::new(scene.dead, scene.stall, scene.workload.seconds);
     let (runs, audit) = scene
         .run_emu(&SCHEMES, args.seed, &mut |seconds, tallies| screen.show(seconds, tallies))?;
@@ -69,6 +71,16 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
     }
     println!("picture: {}\nreport:  {}", picture.display(), report.write(&args.out)?.display());
     Ok(ExitCode::SUCCESS)
+}
+
+/// Tells whether this kernel has what a scheme needs, and says so where it does not.
+fn available(scheme: Scheme) -> bool {
+    let missing =
+        scheme == Scheme::KernelMptcp && !Path::new("/proc/sys/net/mptcp/enabled").exists();
+    if missing {
+        eprintln!("{scheme} is left out: this kernel has no multipath TCP");
+    }
+    !missing
 }
 
 /// Adds the bytes on the wire in a unit for people.
