@@ -13,13 +13,18 @@ use crate::blackout::{Blackout, relate_wire_bytes};
 use crate::chart::CHART_NOTE;
 use crate::cli::DemoArgs;
 use crate::emu;
+use crate::emulate::Audit;
 use crate::failure::Failure;
 use crate::figures::{Span, Tally};
+use crate::ledger::StreamRun;
 use crate::report::{Report, tall_table};
 use crate::scheme::Scheme;
 
 /// What plays: ours, the kernel's best, what people run to be safe, what people run.
 const SCHEMES: [Scheme; 4] = [Scheme::Fulmar, Scheme::KernelMptcp, Scheme::Redundant, Scheme::Udp];
+/// How often the scene is played at most; each time takes little more than a minute.
+const TRIES: u32 = 2;
+
 /// The rows of the table.
 const ROWS: [(&str, &str); 14] = [
     ("scheme", ""),
@@ -49,9 +54,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
         scene.workload.video_mbps
     );
     let schemes: Vec<Scheme> = SCHEMES.into_iter().filter(|scheme| available(*scheme)).collect();
-    let mut screen = Screen::new(scene.dead, scene.stall, scene.workload.seconds);
-    let (runs, audit) = scene
-        .run_emu(&SCHEMES, args.seed, &mut |seconds, tallies| screen.show(seconds, tallies))?;
+    let (runs, audit) = play(&scene, &schemes, args.seed)?;
     let mut results: Vec<Value> =
         runs.iter().map(|(scheme, run)| with_megabytes(scene.figures(*scheme, run))).collect();
     relate_wire_bytes(&mut results);
@@ -71,6 +74,25 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
     }
     println!("picture: {}\nreport:  {}", picture.display(), report.write(&args.out)?.display());
     Ok(ExitCode::SUCCESS)
+}
+
+/// Plays the scene, and once more where the machine was too busy the first time.
+fn play(
+    scene: &Blackout,
+    schemes: &[Scheme],
+    seed: u64,
+) -> Result<(Vec<(Scheme, StreamRun)>, Audit), String> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let mut screen = Screen::new(scene.dead, scene.stall, scene.workload.seconds);
+        let mut show = |seconds, tallies: &[_]| screen.show(seconds, tallies);
+        let (runs, audit) = scene.run_emu(schemes, seed, &mut show)?;
+        if audit.valid || tries == TRIES {
+            return Ok((runs, audit));
+        }
+        eprintln!("\n{}\nThe machine was too busy for that to count. Once more:", audit.summary());
+    }
 }
 
 /// Tells whether this kernel has what a scheme needs, and says so where it does not.
