@@ -17,6 +17,7 @@ use super::carrier::Carrier;
 use super::channel::{Inlet, Outlet};
 use super::daemon::tunnel_address;
 use super::greeting::greet;
+use super::interruption::sleep_until;
 use super::testbed::{Copy, Side, Testbed};
 use crate::emulate::Audit;
 use crate::scheme::Scheme;
@@ -77,9 +78,9 @@ pub(crate) fn run_bulk(
     let wire = |testbed: &Testbed| -> Vec<u64> {
         (0..schemes.len()).map(|copy| testbed.wire_bytes(copy)).collect()
     };
-    thread::sleep(START_UP);
+    sleep_until(now() + START_UP)?;
     let before = wire(&testbed);
-    thread::sleep(Duration::from_secs(plan.seconds));
+    sleep_until(now() + Duration::from_secs(plan.seconds))?;
     let after = wire(&testbed);
     let mut runs = Vec::new();
     for ((scheme, flow), (after, before)) in schemes.iter().zip(flows).zip(after.iter().zip(before))

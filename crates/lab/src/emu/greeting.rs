@@ -6,6 +6,7 @@
 use units::Duration;
 
 use super::carrier::Carrier;
+use super::interruption;
 use super::testbed::Side;
 use crate::workload::{Direction, Recording, Stream};
 
@@ -24,6 +25,7 @@ pub(super) fn greet(carrier: &mut Carrier, recording: &Recording) -> Result<(), 
     let started = sys::clock::now();
     let mut silent: Vec<(Side, Stream)> = carrier.channels.keys().copied().collect();
     while !silent.is_empty() {
+        interruption::check()?;
         if let Some(daemons) = &mut carrier.daemons {
             daemons.check()?;
         }

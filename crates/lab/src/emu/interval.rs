@@ -12,6 +12,7 @@ use units::{Duration, Instant};
 use super::carrier::Carrier;
 use super::channel::{Inlet, Outlet};
 use super::greeting::greet;
+use super::interruption;
 use super::testbed::{Side, Testbed};
 use crate::emulate::Audit;
 use crate::scheme::Scheme;
@@ -62,6 +63,7 @@ pub(crate) fn run_intervals(
         let run = player.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         runs.push((scheme, run));
     }
+    interruption::check()?;
     let audit = testbed.finish();
     drop(kept);
     Ok((runs, audit))
@@ -95,6 +97,9 @@ impl Player {
         self.last = self.start;
         let mut turn_over = self.start;
         for number in 0..self.plan.messages {
+            if interruption::is_asked() {
+                break;
+            }
             let due = turn_over + self.plan.interval;
             // Late copies of earlier messages are read while waiting, or they would be taken for
             // answers to the next one.
@@ -106,7 +111,10 @@ impl Player {
             let stamp =
                 Stamp { stream: Stream::Control, sequence: number, sent: sent.since(self.start) };
             self.outlet.send(&stamp.packet(self.plan.bytes), false);
-            while !self.delivered[number as usize] && now().since(sent) < self.plan.give_up {
+            while !self.delivered[number as usize]
+                && now().since(sent) < self.plan.give_up
+                && !interruption::is_asked()
+            {
                 self.receive(Some(number));
                 self.outlet.flush();
             }

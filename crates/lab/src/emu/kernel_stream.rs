@@ -16,6 +16,7 @@ use units::Duration;
 
 use super::carrier::Channel;
 use super::channel::stream as stream_channel;
+use super::interruption;
 use super::testbed::{Copy, Side};
 use crate::scheme::Scheme;
 use crate::workload::Stream;
@@ -68,6 +69,7 @@ pub(super) fn await_subflows(copy: &Copy<'_>, connections: usize) -> Result<(), 
     let wanted = connections * (copy.link_count() - 1);
     let started = sys::clock::now();
     loop {
+        interruption::check()?;
         let joined = copy.enter(Side::Station, joins)?;
         if joined >= wanted as u64 {
             return Ok(());

@@ -12,6 +12,7 @@ mod carrier;
 mod channel;
 mod daemon;
 mod greeting;
+mod interruption;
 mod interval;
 mod kernel_stream;
 mod player;
@@ -40,5 +41,6 @@ pub(crate) fn prepare() -> Result<(), String> {
              every user have it as Debian and Ubuntu do (sudo chmod 666 {TUNNEL_DEVICE})"
         )
     })?;
-    sys::isolate::isolate().map(|_| ()).map_err(|error| error.to_string())
+    let prepared = sys::isolate::isolate().and_then(|_| interruption::watch());
+    prepared.map_err(|error| error.to_string())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use netem::Scenario;
 use sys::clock::now;
@@ -13,6 +13,7 @@ use units::{Duration, Instant};
 use super::carrier::Carrier;
 use super::daemon::Daemons;
 use super::greeting::greet;
+use super::interruption::sleep_until;
 use super::player::{Receiver, Sender, SharedLedgers, locked};
 use super::testbed::{Side, Testbed};
 use crate::emulate::Audit;
@@ -69,15 +70,15 @@ pub(crate) fn run_streams(
     for (scheme, carrier) in schemes.iter().zip(carriers) {
         plays.push(Play::start(*scheme, carrier, workload, &recording, start, &stop)?);
     }
-    sleep_until(start);
+    sleep_until(start)?;
     let before: Vec<u64> = (0..schemes.len()).map(|copy| testbed.wire_bytes(copy)).collect();
     let end = start + Duration::from_secs_f64(workload.seconds);
     while now() < end {
-        sleep_until(end.min(now() + SHOW));
+        sleep_until(end.min(now() + SHOW))?;
         show(&mut plays, now().since(start).as_secs_f64(), progress)?;
     }
     let after: Vec<u64> = (0..schemes.len()).map(|copy| testbed.wire_bytes(copy)).collect();
-    sleep_until(end + DRAIN);
+    sleep_until(end + DRAIN)?;
     stop.store(true, Ordering::Relaxed);
     let audit = testbed.finish();
     let bytes = after.iter().zip(before).map(|(after, before)| after - before);
@@ -173,8 +174,4 @@ fn show(plays: &mut [Play], seconds: f64, progress: &mut Progress<'_>) -> Result
     }
     progress(seconds, &tallies);
     Ok(())
-}
-
-fn sleep_until(until: Instant) {
-    thread::sleep(until.since(now()));
 }
