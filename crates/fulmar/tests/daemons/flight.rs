@@ -83,7 +83,7 @@ fn everything_passes_both_ways_and_survives_the_loss_of_a_link() {
     let (near, far) =
         (socket(&rig.drone, "10.77.0.2:5600"), socket(&rig.station, "10.77.0.1:5600"));
 
-    let all_pass = |round: u8| {
+    let all_pass = |round: u8, paths: usize| {
         autopilot.send(&heartbeat()).unwrap();
         let mut buffer = [0; 256];
         let (length, from) = ground.recv_from(&mut buffer).unwrap();
@@ -97,15 +97,18 @@ fn everything_passes_both_ways_and_survives_the_loss_of_a_link() {
         sticks.send_to(&[round; 30], from).unwrap();
         assert_eq!(receive(&companion), [round; 30]);
 
+        // Packets of the tunnel are sent once: not before both ends know which paths are left.
+        drone.wait_for_paths(paths);
+        station.wait_for_paths(paths);
         near.send_to(&[round; 900], "10.77.0.1:5600").unwrap();
         assert_eq!(receive(&far), [round; 900]);
         far.send_to(&[round; 1_000], "10.77.0.2:5600").unwrap();
         assert_eq!(receive(&near), [round; 1_000]);
     };
-    all_pass(1);
+    all_pass(1, 2);
 
     rig.drone.run(|| link::remove("l0").unwrap()).unwrap();
-    all_pass(2);
+    all_pass(2, 1);
     let status = drone.wait_for_paths(1);
     let control = status["peers"][0]["classes"].as_array().unwrap().iter().cloned();
     let control = control.into_iter().find(|class| class["class"] == "control").unwrap();
@@ -113,7 +116,7 @@ fn everything_passes_both_ways_and_survives_the_loss_of_a_link() {
 
     rig.add_link(0);
     drone.wait_for_paths(2);
-    all_pass(3);
+    all_pass(3, 2);
     drone.signal("TERM");
     assert_eq!(drone.end().code(), Some(0));
     station.wait_for("the drone's farewell", |status| status["peers"][0]["connected"] == false);
