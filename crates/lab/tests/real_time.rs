@@ -5,8 +5,12 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
+
+/// One at a time: each wants the processors for itself.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// Says in plain sight that a test did not run, past the capture of the test harness.
 fn skip(name: &str, reason: &str) {
@@ -30,12 +34,13 @@ fn lacking() -> Option<&'static str> {
     (!works("-np") && !works("-Urnp")).then_some("network namespaces are not available")
 }
 
-/// Runs an experiment on the emulator; a busy machine may make it invalid, not wrong.
-fn run(arguments: &[&str]) -> Value {
+/// Runs an experiment; a busy machine may make an emulated one invalid, not wrong.
+fn run(mode: &str, arguments: &[&str]) -> Value {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let output = Command::new(env!("CARGO_BIN_EXE_fulmar-lab"))
         .arg("run")
         .args(arguments)
-        .args(["--emu", "--json", "--allow-invalid"])
+        .args([mode, "--json", "--allow-invalid"])
         .output()
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -54,7 +59,7 @@ fn control_messages_pass_through_daemons_and_opponents() {
         schemes += ",kernel_mptcp";
     }
     let arguments = ["conclone-interval", "--messages", "8", "--loss", "0.1", "--schemes"];
-    let report = run(&[&arguments[..], &[schemes.as_str()]].concat());
+    let report = run("--emu", &[&arguments[..], &[schemes.as_str()]].concat());
     assert_eq!(report["mode"], "emu");
     assert!(report["audit"]["lateness"].is_object(), "{report}");
     let results = report["results"].as_array().unwrap();
@@ -77,7 +82,7 @@ fn tcp_through_the_tunnel_uses_both_links() {
     if iperf.is_err() {
         return skip(name, "iperf3 is not installed");
     }
-    let report = run(&["throughput", "--seconds", "4", "--schemes", "min_rtt,redundant"]);
+    let report = run("--emu", &["throughput", "--seconds", "4", "--schemes", "min_rtt,redundant"]);
     let ratio = |scheme: &str, links: &str| {
         let results = report["results"].as_array().unwrap().iter();
         let mut found =
@@ -87,4 +92,62 @@ fn tcp_through_the_tunnel_uses_both_links() {
     assert!(ratio("min_rtt", "equal") >= 1.7, "{report}");
     assert!(ratio("min_rtt", "unequal") >= 1.4, "{report}");
     assert!(ratio("redundant", "equal") <= 1.2, "{report}");
+}
+
+/// The scene of mixed-blackout in ten seconds.
+const SHORT_BLACKOUT: &str = r#"
+seconds = 10
+[[link]]
+name = "wifi"
+between = ["drone", "station"]
+delay_ms = 10
+rate_mbps = 20
+loss = 0.02
+queue_bytes = 150_000
+[[link.outage]]
+start_s = 3
+seconds = 2
+mode = "drop"
+[[link]]
+name = "lte"
+between = ["drone", "station"]
+delay_ms = 35
+rate_mbps = 4
+loss = 0.01
+queue_bytes = 125_000
+[[link.outage]]
+start_s = 7
+seconds = 0.5
+mode = "hold"
+"#;
+
+#[test]
+fn the_world_and_the_emulator_agree() {
+    if let Some(reason) = lacking() {
+        return skip("the_world_and_the_emulator_agree", reason);
+    }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), SHORT_BLACKOUT).unwrap();
+    let path = file.path().to_str().unwrap();
+    let arguments = ["mixed-blackout", "--schemes", "fulmar,redundant,udp", "--scenario", path];
+    let (world, emulator) = (run("--sim", &arguments), run("--emu", &arguments));
+    for (sim, emu) in
+        world["results"].as_array().unwrap().iter().zip(emulator["results"].as_array().unwrap())
+    {
+        let both = |key: &str| (sim[key].as_f64().unwrap(), emu[key].as_f64().unwrap());
+        // Losses fall on other packets, as times differ by microseconds; the amounts are the same.
+        let bounds = [
+            ("control_miss_share", 0.03),
+            ("control_p50_ms", 3.0),
+            ("video_share_250ms_wifi_up", 0.03),
+            ("data_goodput_mbps", 0.2),
+        ];
+        for (key, bound) in bounds {
+            let (sim_figure, emu_figure) = both(key);
+            let difference = (sim_figure - emu_figure).abs();
+            assert!(difference <= bound, "{key}: {sim_figure}, {emu_figure}\n{sim}\n{emu}");
+        }
+        let (sim_bytes, emu_bytes) = both("wire_bytes");
+        assert!((emu_bytes / sim_bytes - 1.0).abs() <= 0.05, "{sim_bytes}, {emu_bytes}");
+    }
 }
