@@ -14,6 +14,7 @@ mod experiment;
 mod failure;
 mod figures;
 mod ledger;
+mod lrt;
 mod model;
 mod record;
 mod report;

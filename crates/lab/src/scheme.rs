@@ -21,6 +21,10 @@ pub(crate) enum Scheme {
     Udp,
     /// Retransmission as good as it can be: every loss known after one round trip.
     IdealArq,
+    /// Messages by online network coding as the paper has it, with coders of bounded size.
+    Lrt,
+    /// Messages by block codes: what comes in within 10 ms is a block.
+    BlockRlnc,
     /// The kernel's TCP with CUBIC, over the better link.
     KernelTcpCubic,
     /// The kernel's TCP with BBR, over the better link.
@@ -41,6 +45,8 @@ impl Scheme {
             Self::Redundant => "redundant",
             Self::Udp => "udp",
             Self::IdealArq => "ideal_arq",
+            Self::Lrt => "lrt",
+            Self::BlockRlnc => "block_rlnc",
             Self::KernelTcpCubic => "kernel_tcp_cubic",
             Self::KernelTcpBbr => "kernel_tcp_bbr",
             Self::KernelTcpReno => "kernel_tcp_reno",
@@ -57,6 +63,8 @@ impl Scheme {
             Self::Redundant => "everything on every path (selector and congestion control off)",
             Self::Udp => "plain datagrams on the better link",
             Self::IdealArq => "every loss known after one round trip",
+            Self::Lrt => "messages as in the LRT paper: coders of bounded size",
+            Self::BlockRlnc => "messages in blocks of 10 ms, each a random linear code",
             Self::KernelTcpCubic => "the kernel's TCP, CUBIC, better link",
             Self::KernelTcpBbr => "the kernel's TCP, BBR, better link",
             Self::KernelTcpReno => "the kernel's TCP, NewReno, better link",

@@ -69,6 +69,9 @@ impl Carrier {
                 Ok(Self { channels, daemons: None, listeners })
             }
             Scheme::IdealArq => Err(format!("{scheme} exists in the world only: use --sim")),
+            Scheme::Lrt | Scheme::BlockRlnc => {
+                Err(format!("{scheme} carries messages alone: fulmar-lab run lrt-tcp"))
+            }
         }
     }
 

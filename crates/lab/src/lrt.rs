@@ -1,0 +1,309 @@
+//! What the experiments on messages that never wait for a retransmission are given and hand back,
+//! the same in the world and on the emulator.
+//!
+//! ```text
+//! station: message n of `bytes` bytes at n · interval ─→ transport ─→ links ─→ drone: fetched
+//! delay n = fetched n − submitted n        exact: delay ≤ one-way delay + tolerance
+//! ```
+//! Source: [LRT §IV]. *Not in the paper*, and ours: the interval, the rate of the link, the loss on
+//! the way back (the same as on the way there), bursts and a second path. Nothing is run here:
+//! `sim` and `emu` do.
+
+use netem::{Delay, GilbertElliott, LinkModel, LinkRate, LossModel, Scenario, StateChange};
+use serde::Serialize;
+use serde_json::{Value, json};
+use units::{Duration, Rate};
+
+use crate::report::{rounded, rounded_option};
+use crate::scheme::Scheme;
+use crate::statistics::percentile;
+
+/// Describes one point of an experiment, run for every scheme and every loss.
+#[derive(Clone, Debug)]
+pub(crate) struct LrtParameters {
+    /// The schemes to run.
+    pub(crate) schemes: Vec<Scheme>,
+    /// Shares of packets that each link loses, in both directions.
+    pub(crate) losses: Vec<f64>,
+    /// From one message to the next.
+    pub(crate) interval: Duration,
+    /// Bytes of a message.
+    pub(crate) bytes: usize,
+    /// Messages per seed.
+    pub(crate) messages: u32,
+    /// One-way delay of each link.
+    pub(crate) delay: Duration,
+    /// Rate of each link.
+    pub(crate) rate: Rate,
+    /// Repair ÷ source that a coded scheme may spend; none leaves it to the scheme.
+    pub(crate) redundancy: Option<f64>,
+    /// Mean length of a burst of losses in packets; 1 is independent loss.
+    pub(crate) burst: f64,
+    /// Number of links, 1 or 2.
+    pub(crate) paths: u8,
+    /// Source symbols that a coder of the faithful form holds at most [LRT §III-B].
+    pub(crate) k: u16,
+    /// First and last seed, pooled. The emulator runs the first.
+    pub(crate) seeds: (u64, u64),
+    /// How much more than the one-way delay still counts as exactly that.
+    pub(crate) tolerance: Duration,
+}
+
+impl LrtParameters {
+    /// Returns the links between station and drone that lose the share `loss`.
+    pub(crate) fn scenario(&self, loss: f64) -> Scenario {
+        let model = LinkModel {
+            delay: Delay::Fixed(self.delay),
+            rate: LinkRate::Constant(self.rate),
+            loss: self.loss_model(loss),
+            ..LinkModel::default()
+        };
+        let none = Scenario::new("lrt", 0.0);
+        let mut scenario = (1..=self.paths).fold(none, |scenario, n| {
+            scenario.link(&format!("net{n}"), "drone", "station", &model)
+        });
+        // Two clocks are two clocks: neither host may rely on the other's.
+        scenario.hosts[0].clock.offset_ns = -17_000_000_000;
+        scenario.hosts[0].clock.skew_ppb = 20_000;
+        scenario
+    }
+
+    /// Returns how long a run submits messages.
+    pub(crate) fn submitting(&self) -> Duration {
+        self.interval * self.messages
+    }
+
+    /// Returns the parameters as reports carry them.
+    pub(crate) fn to_json(&self) -> Value {
+        json!({
+            "messages_per_seed": self.messages,
+            "bytes": self.bytes,
+            "delay_ms": milliseconds(self.delay),
+            "rate_mbps": self.rate.as_mbps(),
+            "tolerance_ms": milliseconds(self.tolerance),
+            "k": self.k,
+        })
+    }
+
+    /// Spreads the loss evenly, or gathers it in bursts that are counted in packets.
+    fn loss_model(&self, loss: f64) -> LossModel {
+        if self.burst <= 1.0 {
+            return LossModel { independent: loss, ..LossModel::default() };
+        }
+        let to_good = 1.0 / self.burst;
+        let to_bad = to_good * loss / (1.0 - loss);
+        let change = StateChange::PerPacket { to_bad, to_good };
+        let burst = Some(GilbertElliott { change, loss_good: 0.0, loss_bad: 1.0 });
+        LossModel { burst, ..LossModel::default() }
+    }
+}
+
+/// Is the diary of one run of one scheme: what was submitted, fetched and sent.
+#[derive(Clone, Debug)]
+pub(crate) struct MessageLog {
+    submitted: Vec<Option<Duration>>,
+    fetched: Vec<Option<Duration>>,
+    /// Fetches of what had been fetched before.
+    pub(crate) duplicates: u64,
+    /// Fetches of a message after one with a higher number.
+    pub(crate) out_of_order: u64,
+    /// Datagrams with a symbol or a message in them that the sender put on the links.
+    pub(crate) sent: u64,
+    /// Everything that the sender put on the links, in bytes with all headers.
+    pub(crate) sent_bytes: u64,
+    /// Datagrams that the receiver put on the links.
+    pub(crate) returned: u64,
+    /// One more than the highest number fetched.
+    next: u32,
+}
+
+impl MessageLog {
+    /// Opens a diary for so many messages.
+    pub(crate) fn new(messages: u32) -> Self {
+        let none = vec![None; messages as usize];
+        Self {
+            submitted: none.clone(),
+            fetched: none,
+            duplicates: 0,
+            out_of_order: 0,
+            sent: 0,
+            sent_bytes: 0,
+            returned: 0,
+            next: 0,
+        }
+    }
+
+    /// Notes that message `number` was due to be submitted at `at`: a transport that pushes back
+    /// pays for it.
+    pub(crate) fn on_submitted(&mut self, number: u32, at: Duration) {
+        if let Some(slot) = self.submitted.get_mut(number as usize) {
+            slot.get_or_insert(at);
+        }
+    }
+
+    /// Notes that message `number` was fetched at `at`, on the clock of the submissions.
+    pub(crate) fn on_fetched(&mut self, number: u32, at: Duration) {
+        match self.fetched.get_mut(number as usize) {
+            Some(slot @ None) => *slot = Some(at),
+            _ => return self.duplicates += 1,
+        }
+        self.out_of_order += u64::from(number < self.next);
+        self.next = self.next.max(number + 1);
+    }
+
+    /// Tells whether every message was fetched.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.fetched.iter().all(Option::is_some)
+    }
+
+    /// Returns the delays of what was fetched, in milliseconds.
+    fn delays(&self) -> impl Iterator<Item = f64> {
+        let pairs = self.submitted.iter().zip(&self.fetched);
+        pairs.filter_map(|(from, to)| Some(milliseconds((*to)?.saturating_sub((*from)?))))
+    }
+}
+
+/// Is what came of one scheme at one loss, pooled over the seeds.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct LrtRow {
+    pub(crate) scheme: Scheme,
+    pub(crate) loss: f64,
+    pub(crate) interval_ms: f64,
+    pub(crate) redundancy: Option<f64>,
+    pub(crate) burst: f64,
+    pub(crate) paths: u8,
+    /// Messages submitted.
+    pub(crate) messages: u64,
+    /// Messages fetched, each counted once.
+    pub(crate) delivered: u64,
+    pub(crate) duplicates: u64,
+    pub(crate) out_of_order: u64,
+    /// Share of the messages submitted that took the one-way delay and no more than the tolerance.
+    pub(crate) exact_share: f64,
+    /// Share of the messages submitted that took up to 10 ms more than the one-way delay.
+    pub(crate) within_10ms_share: f64,
+    /// Share of the messages submitted that took up to 70 ms more than the one-way delay.
+    pub(crate) within_70ms_share: f64,
+    /// Percentiles over what was delivered.
+    pub(crate) p50_ms: Value,
+    pub(crate) p99_ms: Value,
+    pub(crate) p999_ms: Value,
+    pub(crate) max_ms: Value,
+    /// Datagrams with a symbol or a message in them, per message.
+    pub(crate) sent_per_message: f64,
+    /// Bytes on the links with all headers, per byte of a message.
+    pub(crate) sent_bytes_per_byte: f64,
+    /// Datagrams on the way back, per message.
+    pub(crate) returned_per_message: f64,
+    /// Every delay in milliseconds, ascending: what curves are drawn from.
+    #[serde(skip)]
+    pub(crate) delays_ms: Vec<f64>,
+}
+
+impl LrtRow {
+    /// Pools the diaries of a scheme at one loss.
+    pub(crate) fn new(
+        parameters: &LrtParameters,
+        scheme: Scheme,
+        loss: f64,
+        logs: &[MessageLog],
+    ) -> Self {
+        let mut delays: Vec<f64> = logs.iter().flat_map(MessageLog::delays).collect();
+        delays.sort_by(f64::total_cmp);
+        let messages: u64 = logs.iter().map(|log| log.submitted.len() as u64).sum();
+        let sum = |count: fn(&MessageLog) -> u64| logs.iter().map(count).sum::<u64>();
+        let per_message = |count: u64| rounded(count as f64 / messages.max(1) as f64, 4);
+        let one_way = milliseconds(parameters.delay);
+        let within =
+            |limit: f64| per_message(delays.partition_point(|delay| *delay <= limit + 1e-9) as u64);
+        let at = |p| rounded_option(percentile(&delays, p), 3);
+        Self {
+            scheme,
+            loss,
+            interval_ms: milliseconds(parameters.interval),
+            redundancy: parameters.redundancy,
+            burst: parameters.burst,
+            paths: parameters.paths,
+            messages,
+            delivered: delays.len() as u64,
+            duplicates: sum(|log| log.duplicates),
+            out_of_order: sum(|log| log.out_of_order),
+            exact_share: within(one_way + milliseconds(parameters.tolerance)),
+            within_10ms_share: within(one_way + 10.0),
+            within_70ms_share: within(one_way + 70.0),
+            p50_ms: at(0.5),
+            p99_ms: at(0.99),
+            p999_ms: at(0.999),
+            max_ms: at(1.0),
+            sent_per_message: per_message(sum(|log| log.sent)),
+            sent_bytes_per_byte: rounded(
+                sum(|log| log.sent_bytes) as f64
+                    / (messages.max(1) * parameters.bytes as u64) as f64,
+                4,
+            ),
+            returned_per_message: per_message(sum(|log| log.returned)),
+            delays_ms: delays,
+        }
+    }
+}
+
+/// Returns a time in milliseconds.
+pub(crate) fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parameters() -> LrtParameters {
+        LrtParameters {
+            schemes: vec![Scheme::Udp],
+            losses: vec![0.05],
+            interval: Duration::from_millis(5),
+            bytes: 1_000,
+            messages: 4,
+            delay: Duration::from_millis(50),
+            rate: Rate::from_mbps(100.0),
+            redundancy: None,
+            burst: 1.0,
+            paths: 1,
+            k: 8,
+            seeds: (1, 1),
+            tolerance: Duration::from_micros(100),
+        }
+    }
+
+    #[test]
+    fn a_row_counts_what_was_lost_late_or_fetched_again() {
+        let mut log = MessageLog::new(4);
+        for number in 0..4 {
+            log.on_submitted(number, Duration::from_millis(5 * u64::from(number)));
+        }
+        log.on_fetched(0, Duration::from_micros(50_090));
+        log.on_fetched(2, Duration::from_micros(60_101));
+        log.on_fetched(1, Duration::from_micros(175_000));
+        log.on_fetched(1, Duration::from_micros(175_000));
+        log.sent = 6;
+        assert!(!log.is_complete());
+        let row = LrtRow::new(&parameters(), Scheme::Udp, 0.05, &[log]);
+        assert_eq!((row.messages, row.delivered), (4, 3));
+        assert_eq!((row.duplicates, row.out_of_order), (1, 1));
+        assert_eq!(
+            (row.exact_share, row.within_10ms_share, row.within_70ms_share),
+            (0.25, 0.5, 0.5)
+        );
+        assert_eq!((row.p50_ms, row.max_ms), (json!(50.101), json!(170.0)));
+        assert_eq!(row.sent_per_message, 1.5);
+    }
+
+    #[test]
+    fn bursts_lose_the_same_share() {
+        let bursty = LrtParameters { burst: 50.0, paths: 2, ..parameters() };
+        let scenario = bursty.scenario(0.1);
+        assert_eq!(scenario.links.len(), 2);
+        let burst = scenario.links[0].up.loss.burst.expect("bursts");
+        assert!((burst.mean_loss() - 0.1).abs() < 1e-12);
+        assert_eq!(parameters().scenario(0.1).links[0].down.loss.independent, 0.1);
+    }
+}
