@@ -75,12 +75,28 @@ host = "south"
 loss = 1
 "#;
 
+const CHAIN: &str = r#"
+[[link]]
+name = "air"
+between = ["drone", "relay"]
+delay_ms = 4
+[[link]]
+name = "hop"
+between = ["relay", "mast"]
+delay_ms = 5
+[[link]]
+name = "wifi"
+between = ["mast", "station"]
+delay_ms = 6
+"#;
+
 /// Writes the scenario where the test `name` may find it.
 fn scenario(name: &str) -> PathBuf {
     let text = match name {
         "world_and_emulator_give_the_same_verdicts" => ROUGH,
         "hosts_have_clocks_of_their_own" => CLOCKS,
         "a_broadcast_reaches_whom_the_model_lets_hear_it" => BROADCAST,
+        "relays_forward_both_ways_over_a_chain_of_links" => CHAIN,
         _ => SCENARIO,
     };
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.toml"));
@@ -141,13 +157,22 @@ fn socket_in(host: &str, address: SocketAddrV4) -> UdpSocket {
 
 /// Binds a socket in the drone, where this runs, and one in the station.
 fn inside_sockets() -> (UdpSocket, UdpSocket) {
-    let at = |host| SocketAddrV4::new(address(host, "WIFI"), PORT);
-    (UdpSocket::bind(at("DRONE")).expect("bound"), socket_in("STATION", at("STATION")))
+    sockets_on("WIFI", "WIFI")
+}
+
+/// The same with the links on which drone and station are.
+fn sockets_on(drone: &str, station: &str) -> (UdpSocket, UdpSocket) {
+    let at = |host, link| SocketAddrV4::new(address(host, link), PORT);
+    let drone = UdpSocket::bind(at("DRONE", drone)).expect("bound");
+    (drone, socket_in("STATION", at("STATION", station)))
 }
 
 /// Pings the station from the drone and prints the shortest and the median round trip.
 fn ping() {
-    let (socket, echo) = inside_sockets();
+    ping_over(inside_sockets());
+}
+
+fn ping_over((socket, echo): (UdpSocket, UdpSocket)) {
     let station = echo.local_addr().expect("bound");
     thread::spawn(move || {
         let mut bytes = [0; 64];
@@ -207,6 +232,23 @@ fn round_trips_show_the_delays_of_both_directions() {
 #[test]
 fn an_ordinary_user_gets_the_same_links() {
     pings_show_both_delays("an_ordinary_user_gets_the_same_links", &["--as-user"]);
+}
+
+#[test]
+fn relays_forward_both_ways_over_a_chain_of_links() {
+    let name = "relays_forward_both_ways_over_a_chain_of_links";
+    if is_inside(name) {
+        return ping_over(sockets_on("AIR", "WIFI"));
+    }
+    if !can_emulate(name, &[]) {
+        return;
+    }
+    let (report, printed) = run_inside(name, &[]);
+    let (shortest, _) = round_trip(&printed);
+    assert!(shortest >= 30_000, "three links of 4, 5 and 6 ms each way: {shortest}");
+    for link in report["links"].as_array().expect("a list") {
+        assert_eq!(link["packets_out"], PINGS, "every ping crossed every link: {link}");
+    }
 }
 
 #[test]

@@ -119,6 +119,25 @@ pub fn add_route(name: &str, address: IpAddr, prefix: u8) -> io::Result<()> {
     }
 }
 
+/// Routes an IPv4 prefix to a neighbour on the interface, who passes it on, in the calling thread's
+/// namespace.
+pub fn add_gateway_route(
+    name: &str,
+    network: Ipv4Addr,
+    prefix: u8,
+    gateway: Ipv4Addr,
+) -> io::Result<()> {
+    let (table, origin) = (libc::RT_TABLE_MAIN, libc::RTPROT_STATIC);
+    let (scope, kind) = (libc::RT_SCOPE_UNIVERSE, libc::RTN_UNICAST);
+    let message = [libc::AF_INET as u8, prefix, 0, 0, table, origin, scope, kind, 0, 0, 0, 0];
+    let request = Request::new(NEW_ROUTE, CREATE)
+        .fixed(&message)
+        .attribute(i32::from(libc::RTA_DST), &network.octets())
+        .attribute(i32::from(libc::RTA_GATEWAY), &gateway.octets())
+        .attribute(i32::from(libc::RTA_OIF), &index(name)?.to_ne_bytes());
+    call(request).map_err(|error| named(&format!("route {network}/{prefix} to {gateway}"), error))
+}
+
 /// Tells the interface for good which Ethernet address a neighbour has, so that nobody need ask.
 pub fn add_neighbour(name: &str, address: Ipv4Addr, mac: MacAddress) -> io::Result<()> {
     // ndmsg: family, three bytes of padding, interface, state u16, flags u8, type u8.

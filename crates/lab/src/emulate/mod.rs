@@ -12,6 +12,7 @@ mod engine;
 mod frame;
 mod network;
 mod pending;
+mod routes;
 mod verdict_log;
 mod witness;
 

@@ -8,6 +8,7 @@
 //! host a: wifi ═══ e0-1   engine   e0-2 ═══ wifi :host b
 //!         lte  ═══ e1-1            e1-2 ═══ lte
 //! ```
+//! A host between others forwards, and `routes` says by which neighbour each link is reached.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -19,6 +20,8 @@ use sys::clock::now;
 use sys::interfaces;
 use sys::link::{self, MacAddress, VethEnd};
 use sys::netns::{Namespace, set_parameter};
+
+use super::routes;
 
 /// How long an interface may take to come up; the kernel looks once a second at the latest.
 const RUNNING_PATIENCE: Duration = Duration::from_secs(10);
@@ -84,8 +87,11 @@ pub(super) fn build(scenario: &Scenario, mtu: u32) -> io::Result<Network> {
             ports.push(Port { interface: number, link, host: index, sends });
         }
     }
-    for host in &hosts {
-        host.namespace.run(|| await_running(&host.name))??;
+    for (index, host) in hosts.iter().enumerate() {
+        host.namespace.run(|| {
+            await_running(&host.name)?;
+            connect(scenario, index)
+        })??;
     }
     Ok(Network { hosts, emulator, ports })
 }
@@ -104,6 +110,18 @@ fn await_running(host: &str) -> io::Result<()> {
         }
         thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Makes a host forward where it lies between others, and gives it its routes.
+fn connect(scenario: &Scenario, host: usize) -> io::Result<()> {
+    if routes::forwards(scenario, host) {
+        set_parameter("net/ipv4/ip_forward", "1")?;
+    }
+    for route in routes::routes(scenario, host) {
+        let interface = scenario.link_name(route.over).expect("the scenario names its own links");
+        link::add_gateway_route(interface, route.network, PREFIX, route.gateway)?;
+    }
+    Ok(())
 }
 
 fn prepare_host() -> io::Result<()> {
