@@ -30,6 +30,23 @@ pub(crate) fn percentile(sorted: &[f64], p: f64) -> Option<f64> {
     sorted.get(rank.max(1) - 1).copied()
 }
 
+/// Returns the middle value, of an even number the mean of the two in the middle; none of an empty
+/// sample.
+pub(crate) fn median(sample: &[f64]) -> Option<f64> {
+    let mut sorted = sample.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let (lower, upper) = (sorted.len().checked_sub(1)? / 2, sorted.len() / 2);
+    Some((sorted[lower] + sorted[upper]) / 2.0)
+}
+
+/// Returns Jain's index of how evenly a sample is shared out: 1 where all have the same, 1/n where
+/// one of n has everything [Jain]; none where nobody has anything.
+pub(crate) fn jain_index(shares: &[f64]) -> Option<f64> {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share.powi(2)).sum();
+    (squares > 0.0).then(|| sum.powi(2) / (shares.len() as f64 * squares))
+}
+
 /// Returns the longest stretch within `from..to` without any of `times`, outside `excluded`.
 ///
 /// `times` is ascending; all in one unit. The stretches before the first and after the last time
@@ -82,6 +99,17 @@ mod tests {
         assert_eq!(percentile(&sample, 0.99), Some(9.0));
         assert_eq!(percentile(&sample, 0.0), Some(2.0));
         assert_eq!((mean(&[]), percentile(&[], 0.5)), (None, None));
+    }
+
+    #[test]
+    fn median_and_fairness_of_known_samples() {
+        assert_eq!((median(&[3.0, 1.0, 2.0]), median(&[4.0, 1.0])), (Some(2.0), Some(2.5)));
+        assert_eq!((median(&[]), jain_index(&[])), (None, None));
+        assert_eq!((jain_index(&[2.0, 2.0]), jain_index(&[5.0, 0.0])), (Some(1.0), Some(0.5)));
+        assert_eq!(jain_index(&[0.0, 0.0]), None);
+        // The two flows of [ASRAN table 1].
+        let index = jain_index(&[0.634, 1.140]).expect("two shares");
+        assert!((index - 0.925).abs() < 5e-4, "{index}");
     }
 
     #[test]

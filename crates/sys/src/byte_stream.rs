@@ -72,6 +72,14 @@ pub fn send_now(stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
     Ok(send(stream, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?)
 }
 
+/// Makes the kernel forget what is unsent, and reset the connection, when the stream is closed.
+///
+/// # Errors
+/// When the socket is none of a connection.
+pub fn reset_on_close(stream: &TcpStream) -> io::Result<()> {
+    SockRef::from(stream).set_linger(Some(Duration::ZERO))
+}
+
 fn make(transport: Transport, congestion: &str, address: SocketAddr) -> io::Result<Socket> {
     let domain = Domain::for_address(address);
     let socket = Socket::new(domain, Type::STREAM, Some(transport.protocol()))

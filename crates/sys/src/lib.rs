@@ -20,6 +20,7 @@ mod rtnetlink;
 pub mod sandbox;
 pub mod serial;
 pub mod signals;
+pub mod tcp_info;
 pub mod timens;
 pub mod tun;
 pub mod udp;

@@ -17,11 +17,15 @@ mod interval;
 mod kernel_stream;
 mod player;
 mod stream;
+#[cfg_attr(not(test), allow(dead_code, reason = "the experiments that use it follow"))]
+mod tcp_flow;
 mod testbed;
 
 pub(crate) use bulk::{BulkPlan, run_bulk};
 pub(crate) use interval::run_intervals;
 pub(crate) use stream::{Progress, run_streams};
+#[allow(unused_imports, reason = "the experiments that use it follow")]
+pub(crate) use tcp_flow::{FlowPlan, FlowRun, FlowSample, RunningFlow, TcpFlow, run_flows};
 
 /// Where tunnels are made; every emulated daemon has one.
 const TUNNEL_DEVICE: &str = "/dev/net/tun";
