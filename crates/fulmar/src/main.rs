@@ -10,6 +10,7 @@ mod daemon;
 mod endpoints;
 mod keys;
 mod log;
+mod socket_file;
 mod status;
 
 use std::io::{Read, Write};

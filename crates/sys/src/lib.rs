@@ -18,6 +18,7 @@ pub mod poller;
 pub mod realtime;
 mod rtnetlink;
 pub mod sandbox;
+pub mod seqpacket;
 pub mod serial;
 pub mod signals;
 pub mod tcp_info;

@@ -24,6 +24,8 @@ const EVENTS: usize = 64;
 pub enum Interest {
     /// Input.
     Read,
+    /// Room for output.
+    Write,
     /// Input and room for output.
     ReadWrite,
 }
@@ -151,6 +153,7 @@ impl Poller {
 fn flags(interest: Interest) -> epoll::EventFlags {
     match interest {
         Interest::Read => epoll::EventFlags::IN,
+        Interest::Write => epoll::EventFlags::OUT,
         Interest::ReadWrite => epoll::EventFlags::IN | epoll::EventFlags::OUT,
     }
 }

@@ -1,4 +1,4 @@
-//! The local endpoints: `[[mavlink]]` and `[[control]]`.
+//! The local endpoints: `[[mavlink]]` and `[[control]]`, and what all kinds have in common.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -6,22 +6,23 @@ use std::path::PathBuf;
 use proto::Duration;
 use proto::select::{Copies, Order, Policy};
 
+use super::message::message;
 use super::peers::{ReadPeer, peer};
 use super::reader::Section;
 use super::{Content, EndpointConfig, EndpointKind, Role};
 
 const ADDRESS: &str = "an address and port such as 127.0.0.1:14550";
 
-/// Words for the kinds, and which keys each takes.
+/// Kinds that several sections know.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     UdpServer,
     UdpClient,
     TcpServer,
     Serial,
 }
 
-/// Reads every endpoint, in the order of the file within each of the two lists.
+/// Reads every endpoint, in the order of the file within each of the lists.
 pub(super) fn read(
     root: &Section<'_, '_>,
     role: Option<Role>,
@@ -38,7 +39,38 @@ pub(super) fn read(
         add(&section, read, &mut endpoints);
         section.finish();
     }
+    for section in root.sections("message") {
+        let read = message(&section, peers);
+        add(&section, read, &mut endpoints);
+        section.finish();
+    }
     endpoints
+}
+
+/// Reads the keys of a kind.
+pub(super) fn endpoint_kind(section: &Section<'_, '_>, kind: Kind) -> Option<EndpointKind> {
+    if kind == Kind::Serial {
+        let device = section.required_text("device");
+        let baud = section.number("baud", 1_200..=12_000_000).unwrap_or(57_600) as u32;
+        if section.has("address") {
+            section.wrong("address", "belongs to UDP and TCP, not to a serial port");
+        }
+        return Some(EndpointKind::Serial(PathBuf::from(device?), baud));
+    }
+    for key in ["device", "baud"] {
+        if section.has(key) {
+            section.wrong(key, "belongs to kind = \"serial\"");
+        }
+    }
+    let address: SocketAddr = section.required("address", ADDRESS)?;
+    if address.port() == 0 {
+        section.wrong("address", "needs a port other than 0");
+    }
+    Some(match kind {
+        Kind::UdpServer => EndpointKind::UdpServer(address),
+        Kind::UdpClient => EndpointKind::UdpClient(address),
+        _ => EndpointKind::TcpServer(address),
+    })
 }
 
 fn mavlink(
@@ -87,31 +119,6 @@ fn control(section: &Section<'_, '_>, peers: &[ReadPeer]) -> Option<EndpointConf
     Some(EndpointConfig { name, channel: channel? as u8, peer: peer?, kind: kind?, content })
 }
 
-fn endpoint_kind(section: &Section<'_, '_>, kind: Kind) -> Option<EndpointKind> {
-    if kind == Kind::Serial {
-        let device = section.required_text("device");
-        let baud = section.number("baud", 1_200..=12_000_000).unwrap_or(57_600) as u32;
-        if section.has("address") {
-            section.wrong("address", "belongs to UDP and TCP, not to a serial port");
-        }
-        return Some(EndpointKind::Serial(PathBuf::from(device?), baud));
-    }
-    for key in ["device", "baud"] {
-        if section.has(key) {
-            section.wrong(key, "belongs to kind = \"serial\"");
-        }
-    }
-    let address: SocketAddr = section.required("address", ADDRESS)?;
-    if address.port() == 0 {
-        section.wrong("address", "needs a port other than 0");
-    }
-    Some(match kind {
-        Kind::UdpServer => EndpointKind::UdpServer(address),
-        Kind::UdpClient => EndpointKind::UdpClient(address),
-        _ => EndpointKind::TcpServer(address),
-    })
-}
-
 fn add(
     section: &Section<'_, '_>,
     read: Option<EndpointConfig>,
@@ -122,18 +129,31 @@ fn add(
         if other.name == endpoint.name {
             section.wrong("name", format!("\"{}\" names two endpoints", endpoint.name));
         }
-        if other.kind == endpoint.kind && !matches!(other.kind, EndpointKind::UdpClient(_)) {
+        if other.kind.collides_with(&endpoint.kind) {
             section
                 .wrong("kind", format!("endpoint \"{}\" uses this address or device", other.name));
         }
-        let same_kind = matches!(
-            (&other.content, &endpoint.content),
-            (Content::Mavlink { .. }, Content::Mavlink { .. })
-        );
-        // Several MAVLink endpoints may share a channel: each is given every frame.
-        if (other.peer, other.channel) == (endpoint.peer, endpoint.channel) && !same_kind {
-            let what = format!("{} is the channel of endpoint \"{}\"", other.channel, other.name);
-            section.wrong("channel", what);
+        if (other.peer, other.channel) != (endpoint.peer, endpoint.channel) {
+            continue;
+        }
+        match (&other.content, &endpoint.content) {
+            // Several MAVLink endpoints may share a channel: each is given every frame.
+            (Content::Mavlink { .. }, Content::Mavlink { .. }) => {}
+            (Content::Message(theirs), Content::Message(ours)) => {
+                if theirs.stream == ours.stream {
+                    let (stream, channel) = (ours.stream, endpoint.channel);
+                    let what = format!(
+                        "{stream} of channel {channel} is the stream of endpoint \"{}\"",
+                        other.name
+                    );
+                    section.wrong("stream", what);
+                }
+            }
+            _ => {
+                let (channel, name) = (other.channel, &other.name);
+                section
+                    .wrong("channel", format!("{channel} is the channel of endpoint \"{name}\""));
+            }
         }
     }
     endpoints.push(endpoint);

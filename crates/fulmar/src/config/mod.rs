@@ -5,6 +5,7 @@
 
 mod endpoints;
 mod local;
+mod message;
 mod peers;
 mod reader;
 mod session;
@@ -17,8 +18,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
-use proto::select::Policy;
-use proto::{Duration, PublicKey, StaticSecret};
+use proto::select::{Order, Policy};
+use proto::{Duration, PublicKey, Source, StaticSecret};
 
 pub(crate) use local::RUN_DIRECTORY;
 use reader::{Document, Problem};
@@ -114,6 +115,20 @@ pub(crate) enum EndpointKind {
     TcpServer(SocketAddr),
     /// Reads and writes a device at a speed.
     Serial(PathBuf, u32),
+    /// A Unix SEQPACKET socket at a path, with permissions.
+    Seqpacket(PathBuf, u32),
+}
+
+impl EndpointKind {
+    /// Tells whether both would open the same thing.
+    fn collides_with(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::UdpClient(_), Self::UdpClient(_)) => false,
+            (Self::Serial(one, _), Self::Serial(other, _))
+            | (Self::Seqpacket(one, _), Self::Seqpacket(other, _)) => one == other,
+            _ => self == other,
+        }
+    }
 }
 
 /// What passes through an endpoint.
@@ -126,6 +141,40 @@ pub(crate) enum Content {
     },
     /// Datagrams that are all control.
     Told(Policy),
+    /// Messages of one stream.
+    Message(MessageContent),
+}
+
+/// How the messages of an endpoint are delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MessageContent {
+    /// The stream of the channel that they are.
+    pub(crate) stream: u16,
+    /// Whether each waits for those before it.
+    pub(crate) in_order: bool,
+    /// Beyond this age they are skipped; none never skips.
+    pub(crate) deadline: Option<Duration>,
+    /// Whether they are packets of RTP and nothing else is taken.
+    pub(crate) rtp: bool,
+}
+
+impl EndpointConfig {
+    /// Returns how the session is to take what the endpoint reads.
+    pub(crate) fn source(&self) -> Source {
+        let channel = self.channel;
+        match self.content {
+            Content::Mavlink { .. } => Source::Mavlink { channel },
+            Content::Told(policy) => Source::Told { channel, policy },
+            Content::Message(content) => Source::Told { channel, policy: content.policy() },
+        }
+    }
+}
+
+impl MessageContent {
+    fn policy(&self) -> Policy {
+        let order = if self.in_order { Order::InOrder } else { Order::None };
+        Policy { order, ttl: self.deadline.unwrap_or(Duration::from_secs(60)), ..Policy::BULK }
+    }
 }
 
 /// What is logged, and how.
@@ -211,9 +260,8 @@ fn read<'t>(
     let log = local::log(&root);
     root.finish();
     if endpoints.is_empty() && tunnel.is_none() {
-        warnings.push(
-            "there is no [tunnel], no [[mavlink]] and no [[control]]: nothing to carry".into(),
-        );
+        let sections = "[tunnel], no [[mavlink]], no [[control]] and no [[message]]";
+        warnings.push(format!("there is no {sections}: nothing to carry"));
     }
     Some(Config {
         role: role?,

@@ -205,6 +205,80 @@ fn mistakes_about_endpoints_are_told_with_line_and_key() {
 }
 
 #[test]
+fn messages_have_streams_orders_and_deadlines() {
+    let text = drone(
+        "[[message]]\nname = \"a\"\nchannel = 30\nkind = \"seqpacket\"\npath = \"/run/a\"\n\
+         [[message]]\nname = \"b\"\nchannel = 30\nstream = 1\nkind = \"udp-server\"\n\
+         address = \"127.0.0.1:1\"\norder = \"unordered\"\ndeadline_ms = 500\n\
+         [[message]]\nname = \"c\"\nchannel = 31\nkind = \"rtp-client\"\n\
+         address = \"127.0.0.1:2\"",
+    );
+    let config = parse(&text, Path::new("drone.toml")).unwrap();
+    let content = |place: usize| match config.endpoints[place].content {
+        Content::Message(content) => content,
+        _ => panic!("not messages"),
+    };
+    assert_eq!(config.endpoints[0].kind, EndpointKind::Seqpacket("/run/a".into(), 0o660));
+    let usual = MessageContent { stream: 0, in_order: true, deadline: None, rtp: false };
+    assert_eq!(content(0), usual);
+    let half = Some(Duration::from_millis(500));
+    assert_eq!(
+        content(1),
+        MessageContent { stream: 1, in_order: false, deadline: half, rtp: false }
+    );
+    let fifth = Some(Duration::from_millis(200));
+    assert_eq!(
+        content(2),
+        MessageContent { stream: 0, in_order: false, deadline: fifth, rtp: true }
+    );
+}
+
+#[test]
+fn mistakes_about_messages_are_told_with_line_and_key() {
+    let message = |more: &str| drone(&format!("[[message]]\nname = \"m\"\n{more}"));
+    let usual = "channel = 3\nkind = \"udp-server\"\naddress = \"127.0.0.1:1\"\n";
+    check(&[
+        (message(""), &["9: message[0].channel: is missing", "9: message[0].kind: is missing"]),
+        (
+            message("channel = 3\nkind = \"stream\"\n"),
+            &["12: message[0].kind: \"stream\" is not one of \"udp-server\", \"udp-client\", "],
+        ),
+        (
+            message(&format!("{usual}order = \"latest\"\ndeadline_ms = 0\nstream = 65536\n")),
+            &[
+                "14: message[0].order: \"latest\" is not one of \"in-order\", \"unordered\"",
+                "15: message[0].deadline_ms: 0 is not a whole number from 10 to 60000",
+                "16: message[0].stream: 65536 is not a whole number from 0 to 65535",
+            ],
+        ),
+        (
+            message("channel = 3\nkind = \"seqpacket\"\naddress = \"127.0.0.1:1\"\nmode = \"9\""),
+            &[
+                "9: message[0].path: is missing",
+                "13: message[0].address: belongs to UDP",
+                "14: message[0].mode: \"9\" is not permissions such as \"0660\"",
+            ],
+        ),
+        (
+            message("channel = 3\nkind = \"seqpacket\"\npath = \"fulmar.sock\""),
+            &["13: message[0].path: needs an absolute path of at most 107 bytes"],
+        ),
+        (
+            message(&usual.replace("udp-server", "rtp-server")) + "order = \"in-order\"",
+            &["14: message[0].order: RTP numbers its packets"],
+        ),
+        (
+            message(usual) + "[[message]]\nname = \"n\"\n" + &usual.replace(":1", ":2"),
+            &["14: message[1].stream: 0 of channel 3 is the stream of endpoint \"m\""],
+        ),
+        (
+            message(usual) + "[[control]]\nname = \"n\"\nchannel = 3\naddress = \"127.0.0.1:2\"",
+            &["11: message[0].channel: 3 is the channel of endpoint \"n\""],
+        ),
+    ]);
+}
+
+#[test]
 fn mistakes_about_traffic_are_told_with_line_and_key() {
     check(&[
         (

@@ -2,12 +2,13 @@
 
 use std::io::ErrorKind;
 
-use proto::{Duration, Instant, Received, SendError, Source};
+use proto::{Duration, Endpoint, Instant, Received, SendError, Source};
 use sys::poller::{Interest, Ready};
 
-use super::Daemon;
 use super::tokens::Token;
-use crate::config::Content;
+use super::{Daemon, PeerState};
+use crate::config::EndpointConfig;
+use crate::endpoints::Taken;
 
 /// Segments that one turn takes from the tunnel, each of up to 64 kB.
 const SEGMENTS: usize = 4;
@@ -99,16 +100,8 @@ impl Daemon {
     pub(super) fn handle_local(&mut self, now: Instant, place: usize, part: usize, event: Ready) {
         let Self { locals, endpoint, peers, poller, .. } = self;
         let Some(local) = locals.get_mut(place) else { return };
-        let (peer, channel) = (&peers[local.config.peer], local.config.channel);
-        let source = match local.config.content {
-            Content::Mavlink { .. } => Source::Mavlink { channel },
-            Content::Told(policy) => Source::Told { channel, policy },
-        };
-        let session = peer.connected();
-        local.handle_ready(now, part, event, poller, &mut |bytes| {
-            let Some(session) = session else { return false };
-            endpoint.send(now, session, source, bytes).is_ok()
-        });
+        let mut take = taker(&local.config, peers, endpoint, now);
+        local.handle_ready(now, part, event, poller, &mut take);
     }
 
     pub(super) fn handle_local_timers(&mut self, now: Instant) {
@@ -117,10 +110,31 @@ impl Daemon {
             if local.timeout().is_none_or(|due| due > now) {
                 continue;
             }
+            local.offer_held(now, poller, &mut taker(&local.config.clone(), peers, endpoint, now));
             let peer = &peers[local.config.peer];
             let mut queue_free_percent =
                 || Some(endpoint.status(now, peer.connected()?)?.queue_free_percent);
             local.handle_timeout(now, poller, &mut queue_free_percent);
+        }
+    }
+}
+
+/// Returns what hands the messages of a local endpoint to its peer's session.
+fn taker<'a>(
+    config: &EndpointConfig,
+    peers: &'a [PeerState],
+    endpoint: &'a mut Endpoint,
+    now: Instant,
+) -> impl FnMut(&[u8]) -> Taken + use<'a> {
+    let (peer, source) = (&peers[config.peer], config.source());
+    let session = peer.connected();
+    move |bytes| {
+        let Some(session) = session else { return Taken::NotConnected };
+        match endpoint.send(now, session, source, bytes) {
+            Ok(_) => Taken::Yes,
+            Err(SendError::Busy) => Taken::Busy,
+            Err(SendError::NoSession) => Taken::NotConnected,
+            Err(SendError::TooLarge { .. }) => Taken::Refused,
         }
     }
 }

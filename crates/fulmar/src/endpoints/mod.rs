@@ -4,6 +4,7 @@
 //! out. Nothing here passes traffic from one local endpoint to another: that is a router's job.
 
 mod radio_status;
+mod seqpacket;
 mod serial;
 mod tcp;
 mod udp;
@@ -20,12 +21,36 @@ use radio_status::RadioStatus;
 /// A device or address that was lost, or is not there yet, is tried again after this time.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// A message that the session had no room for is offered again after this time, if nothing tells
+/// earlier that there is room: a few messages' time at the rate of a fast link.
+const OFFER_AGAIN: Duration = Duration::from_millis(2);
+
 /// A local endpoint with its port.
 pub(crate) struct LocalEndpoint {
     pub(crate) config: EndpointConfig,
     pub(crate) counts: Counts,
     port: Port,
     radio_status: Option<RadioStatus>,
+    held: Option<Held>,
+}
+
+/// A message that waits for room in the session; nothing is read meanwhile.
+struct Held {
+    message: Vec<u8>,
+    offer_at: Instant,
+}
+
+/// Says what the session did with a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// It is the session's business now.
+    Yes,
+    /// Turned away for good.
+    Refused,
+    /// There is no room at the moment.
+    Busy,
+    /// The peer is not connected.
+    NotConnected,
 }
 
 /// What has passed, in messages: datagrams, or chunks of a stream.
@@ -45,6 +70,7 @@ enum Port {
     Udp(udp::UdpPort),
     Tcp(tcp::TcpPort),
     Serial(serial::SerialPort),
+    Seqpacket(seqpacket::SeqpacketPort),
 }
 
 /// Makes the token under which a port's descriptors are polled: its own and those of its clients.
@@ -81,40 +107,78 @@ impl LocalEndpoint {
             EndpointKind::Serial(device, baud) => {
                 Port::Serial(serial::SerialPort::new(device.clone(), *baud, tokens, now))
             }
+            EndpointKind::Seqpacket(path, mode) => {
+                Port::Seqpacket(seqpacket::SeqpacketPort::open(path, *mode, tokens, poller)?)
+            }
         };
         let radio_status = match config.content {
             Content::Mavlink { radio_status } => {
                 radio_status.map(|every| RadioStatus::new(every, now))
             }
-            Content::Told(_) => None,
+            Content::Told(_) | Content::Message(_) => None,
         };
-        Ok(Self { config, counts: Counts::default(), port, radio_status })
+        Ok(Self { config, counts: Counts::default(), port, radio_status, held: None })
     }
 
-    /// Reads what came in and gives each piece to `take`, which says whether the session took it.
+    /// Reads what came in and gives each piece to `take`, which says what the session did with it.
     pub(crate) fn handle_ready(
         &mut self,
         now: Instant,
         part: usize,
         ready: Ready,
         poller: &Poller,
-        take: &mut dyn FnMut(&[u8]) -> bool,
+        take: &mut dyn FnMut(&[u8]) -> Taken,
     ) {
-        let Self { counts, port, radio_status, .. } = self;
+        let Self { config, counts, port, radio_status, held } = self;
         let mut take = |bytes: &[u8]| {
             counts.taken += 1;
             if let Some(radio_status) = radio_status {
                 radio_status.on_input(bytes);
             }
-            if !take(bytes) {
+            if is_foreign(&config.content, bytes) {
+                counts.refused += 1;
+                return true;
+            }
+            let taken = take(bytes);
+            let waits = taken != Taken::Yes && config.waits_for(taken);
+            if waits {
+                *held = Some(Held { message: bytes.to_vec(), offer_at: now + OFFER_AGAIN });
+            } else if taken != Taken::Yes {
                 counts.refused += 1;
             }
+            !waits
         };
         match port {
             Port::Udp(port) => port.handle_ready(now, &mut take),
-            Port::Tcp(port) => port.handle_ready(now, part, ready, poller, &mut take),
-            Port::Serial(port) => port.handle_ready(now, ready, &mut take),
+            Port::Tcp(port) => {
+                port.handle_ready(now, part, ready, poller, &mut |bytes| _ = take(bytes));
+            }
+            Port::Serial(port) => port.handle_ready(now, ready, &mut |bytes| _ = take(bytes)),
+            Port::Seqpacket(port) => port.handle_ready(part, ready, poller, &mut take),
         }
+        if self.held.is_some() {
+            self.set_paused(true, poller);
+        }
+    }
+
+    /// Offers the session again what it had no room for, and reads on once it is taken.
+    pub(crate) fn offer_held(
+        &mut self,
+        now: Instant,
+        poller: &Poller,
+        take: &mut dyn FnMut(&[u8]) -> Taken,
+    ) {
+        let Some(held) = &mut self.held else { return };
+        let taken = take(&held.message);
+        if taken != Taken::Yes && self.config.waits_for(taken) {
+            held.offer_at = now + OFFER_AGAIN;
+            return;
+        }
+        if taken != Taken::Yes {
+            self.counts.refused += 1;
+        }
+        self.held = None;
+        self.set_paused(false, poller);
     }
 
     /// Gives a message to the applications.
@@ -123,6 +187,7 @@ impl LocalEndpoint {
             Port::Udp(port) => port.deliver(now, bytes),
             Port::Tcp(port) => port.deliver(bytes, poller),
             Port::Serial(port) => port.deliver(now, class, bytes),
+            Port::Seqpacket(port) => port.deliver(bytes, poller),
         };
         if given { self.counts.given += 1 } else { self.counts.dropped += 1 }
     }
@@ -131,11 +196,12 @@ impl LocalEndpoint {
     pub(crate) fn timeout(&self) -> Option<Instant> {
         let port = match &self.port {
             Port::Udp(port) => port.timeout(),
-            Port::Tcp(_) => None,
+            Port::Tcp(_) | Port::Seqpacket(_) => None,
             Port::Serial(port) => port.timeout(),
         };
         let radio_status = self.radio_status.as_ref().and_then(RadioStatus::timeout);
-        [port, radio_status].into_iter().flatten().min()
+        let held = self.held.as_ref().map(|held| held.offer_at);
+        [port, radio_status, held].into_iter().flatten().min()
     }
 
     /// Opens again what was lost, writes what had to wait, and tells the autopilot about the link.
@@ -149,7 +215,7 @@ impl LocalEndpoint {
     ) {
         match &mut self.port {
             Port::Udp(port) => port.handle_timeout(now, poller),
-            Port::Tcp(_) => {}
+            Port::Tcp(_) | Port::Seqpacket(_) => {}
             Port::Serial(port) => port.handle_timeout(now, poller),
         }
         let due = self.radio_status.as_mut().filter(|status| status.timeout() <= Some(now));
@@ -172,9 +238,41 @@ impl LocalEndpoint {
                 None => format!("{} at {baud} baud", device.display()),
                 Some(trouble) => format!("{}: {trouble}", device.display()),
             },
+            (EndpointKind::Seqpacket(path, _), Port::Seqpacket(port)) => {
+                format!("SEQPACKET {}, {}", path.display(), clients(port.clients()))
+            }
             _ => String::new(),
         }
     }
+
+    fn set_paused(&mut self, paused: bool, poller: &Poller) {
+        match &mut self.port {
+            Port::Udp(port) => port.set_paused(paused, poller),
+            Port::Seqpacket(port) => port.set_paused(paused, poller),
+            // Their contents never wait.
+            Port::Tcp(_) | Port::Serial(_) => {}
+        }
+    }
+}
+
+impl EndpointConfig {
+    /// Tells whether a message that was not taken for this reason waits, and its writer with it.
+    fn waits_for(&self, taken: Taken) -> bool {
+        let Content::Message(content) = &self.content else { return false };
+        match taken {
+            Taken::Busy => !content.rtp,
+            // Datagrams would be old when the peer comes; a writer to a stream wants to wait.
+            Taken::NotConnected => matches!(self.kind, EndpointKind::Seqpacket(..)),
+            Taken::Yes | Taken::Refused => false,
+        }
+    }
+}
+
+/// Tells whether an endpoint does not carry such bytes at all: RTP and RTCP have version 2 in
+/// their first two bits, and no shorter headers [RFC 3550 §5.1, §6.4].
+fn is_foreign(content: &Content, bytes: &[u8]) -> bool {
+    let is_rtp = bytes.len() >= 8 && bytes[0] >> 6 == 2;
+    matches!(content, Content::Message(content) if content.rtp) && !is_rtp
 }
 
 fn clients(count: usize) -> String {

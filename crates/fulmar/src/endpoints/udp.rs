@@ -77,7 +77,8 @@ impl UdpPort {
         }
     }
 
-    pub(super) fn handle_ready(&mut self, now: Instant, take: &mut dyn FnMut(&[u8])) {
+    /// Reads until `take` says that it has enough.
+    pub(super) fn handle_ready(&mut self, now: Instant, take: &mut dyn FnMut(&[u8]) -> bool) {
         let Some(socket) = &self.socket else { return };
         for _ in 0..AT_A_TIME {
             match socket.recv_from(&mut self.buffer) {
@@ -85,12 +86,26 @@ impl UdpPort {
                     if self.remote.is_none() {
                         remember(&mut self.clients, source, now);
                     }
-                    take(&self.buffer[..length]);
+                    if !take(&self.buffer[..length]) {
+                        return;
+                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // Nobody listens at the other end at the moment: not our business.
                 Err(_) => {}
             }
+        }
+    }
+
+    /// Reads no more, and leaves to the kernel what comes meanwhile, or reads again.
+    pub(super) fn set_paused(&mut self, paused: bool, poller: &Poller) {
+        let Some(socket) = &self.socket else { return };
+        let changed = match paused {
+            true => poller.remove(socket),
+            false => poller.add(socket, self.tokens.token(0), Interest::Read),
+        };
+        if let Err(error) = changed {
+            tracing::warn!(%error, paused, "wait for a UDP endpoint");
         }
     }
 
@@ -153,7 +168,10 @@ mod tests {
     fn taken(port: &mut UdpPort, now: Instant, count: usize) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
         for _ in 0..1_000 {
-            port.handle_ready(now, &mut |bytes| all.push(bytes.to_vec()));
+            port.handle_ready(now, &mut |bytes| {
+                all.push(bytes.to_vec());
+                true
+            });
             if all.len() >= count {
                 break;
             }

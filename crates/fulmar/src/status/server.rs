@@ -3,17 +3,13 @@
 use std::fs;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use proto::Duration;
-
 use super::Report;
+use crate::socket_file::make_room;
 
-/// How often, and how far apart, somebody else's socket is looked at before it is believed alive.
-const LOOKS: u32 = 10;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 /// Clients that one turn of the loop answers: a flood of them must leave room for the links.
 const AT_A_TIME: usize = 4;
 
@@ -27,33 +23,9 @@ impl StatusServer {
     /// Listens; takes the place of a socket that a killed daemon has left behind.
     ///
     /// # Errors
-    /// Those of the file system; `AddrInUse` where a daemon answers; `AlreadyExists` where
-    /// something other than a socket lies, which may be somebody's key.
+    /// Those of the file system, and of [`make_room`].
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        if let Some(directory) = path.parent()
-            && !directory.as_os_str().is_empty()
-        {
-            fs::create_dir_all(directory)?;
-        }
-        // One that was killed a moment ago may still be on its way out.
-        let mut looks = 0;
-        while UnixStream::connect(path).is_ok() {
-            looks += 1;
-            if looks == LOOKS {
-                let what = "another daemon answers there: is this file's daemon running already?";
-                return Err(io::Error::new(io::ErrorKind::AddrInUse, what));
-            }
-            std::thread::sleep(BETWEEN_LOOKS);
-        }
-        match fs::symlink_metadata(path) {
-            Ok(there) if there.file_type().is_socket() => fs::remove_file(path)?,
-            Ok(_) => {
-                let what = "something else than a socket lies there";
-                return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
+        make_room(path, || UnixStream::connect(path).is_ok())?;
         let listener = UnixListener::bind(path)?;
         listener.set_nonblocking(true)?;
         // The group may look too; strangers need not know whom a drone talks to.

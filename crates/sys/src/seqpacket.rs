@@ -1,0 +1,190 @@
+//! Unix sockets of the type SEQPACKET: connections that keep messages whole and in order, on which
+//! a writer waits while the reader is behind.
+//!
+//! A message lies in the kernel in one piece and must fit the writer's send buffer. Whoever may
+//! (CAP_NET_ADMIN) gets a buffer as large as asked for, others one of `net.core.wmem_max`; what
+//! does not fit is refused with `EMSGSIZE`.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with,
+    bind, connect, listen, recv, send, socket_with, sockopt,
+};
+use socket2::SockRef;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 16;
+
+/// Waits for connections at a path of the file system; the path goes when this does.
+pub struct SeqpacketListener {
+    socket: OwnedFd,
+    path: PathBuf,
+}
+
+/// Is one connection.
+pub struct Seqpacket {
+    socket: OwnedFd,
+}
+
+/// Says what one reading has brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Incoming {
+    /// A message of so many bytes.
+    Message(usize),
+    /// A message of so many bytes that the buffer was too small for; it is lost.
+    TooLong(usize),
+    /// The other end has closed.
+    End,
+}
+
+impl SeqpacketListener {
+    /// Listens at `path`, where nothing may lie, with the permissions `mode`.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn bind(path: &Path, mode: u32) -> io::Result<Self> {
+        let socket = make()?;
+        bind(&socket, &SocketAddrUnix::new(path)?)?;
+        // From here on the path is ours to remove.
+        let listener = Self { socket, path: path.to_owned() };
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
+        listen(&listener.socket, BACKLOG)?;
+        Ok(listener)
+    }
+
+    /// Takes the next connection that waits.
+    ///
+    /// # Errors
+    /// `WouldBlock` when none does.
+    pub fn accept(&self) -> io::Result<Seqpacket> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        Ok(Seqpacket { socket: accept_with(&self.socket, flags)? })
+    }
+}
+
+impl Drop for SeqpacketListener {
+    fn drop(&mut self) {
+        // It may have been removed by hand.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl AsFd for SeqpacketListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Seqpacket {
+    /// Connects to whoever listens at `path`; neither this nor what follows blocks.
+    ///
+    /// # Errors
+    /// `NotFound` and `ConnectionRefused` when nobody listens, `WouldBlock` when too many wait.
+    pub fn connect(path: &Path) -> io::Result<Self> {
+        let socket = make()?;
+        connect(&socket, &SocketAddrUnix::new(path)?)?;
+        Ok(Self { socket })
+    }
+
+    /// Asks for room for `bytes` on their way to the reader, and returns how much there is.
+    ///
+    /// # Errors
+    /// Those of the socket options; less room than asked for is no error.
+    pub fn set_send_buffer(&self, bytes: usize) -> io::Result<usize> {
+        let size = bytes.max(4_096);
+        if sockopt::set_socket_send_buffer_size_force(&self.socket, size).is_err() {
+            SockRef::from(&self.socket).set_send_buffer_size(size)?;
+        }
+        SockRef::from(&self.socket).send_buffer_size()
+    }
+
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// `WouldBlock` while the reader is behind; `EMSGSIZE` for what the buffer can never hold.
+    pub fn send(&self, message: &[u8]) -> io::Result<()> {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        send(&self.socket, message, flags)?;
+        Ok(())
+    }
+
+    /// Receives a message. An empty one cannot be told from the end of the connection.
+    ///
+    /// # Errors
+    /// `WouldBlock` when there is none.
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Incoming> {
+        let (_, length) = recv(&self.socket, &mut *buffer, RecvFlags::DONTWAIT | RecvFlags::TRUNC)?;
+        Ok(match length {
+            0 => Incoming::End,
+            _ if length > buffer.len() => Incoming::TooLong(length),
+            _ => Incoming::Message(length),
+        })
+    }
+}
+
+impl AsFd for Seqpacket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+fn make() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A listener in a folder of its own, which goes with it.
+    fn listener() -> (PathBuf, SeqpacketListener) {
+        let unique =
+            format!("fulmar-seqpacket-{}-{:?}", std::process::id(), std::thread::current().id());
+        let folder = std::env::temp_dir().join(unique.replace(['(', ')'], ""));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("socket");
+        let _ = fs::remove_file(&path);
+        let listener = SeqpacketListener::bind(&path, 0o600).unwrap();
+        (path, listener)
+    }
+
+    #[test]
+    fn messages_stay_whole_and_the_writer_waits_for_the_reader() {
+        let (path, listener) = listener();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let near = Seqpacket::connect(&path).unwrap();
+        let far = listener.accept().unwrap();
+        assert_eq!(listener.accept().err().unwrap().kind(), io::ErrorKind::WouldBlock);
+        near.set_send_buffer(65_536).unwrap();
+        let mut sent = 0_u32;
+        let full = loop {
+            let mut message = vec![0; 3_000];
+            message[..4].copy_from_slice(&sent.to_le_bytes());
+            match near.send(&message) {
+                Ok(()) => sent += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
+        let mut buffer = [0; 4_096];
+        for number in 0..sent {
+            assert_eq!(far.receive(&mut buffer).unwrap(), Incoming::Message(3_000));
+            assert_eq!(buffer[..4], number.to_le_bytes());
+        }
+        assert_eq!(far.receive(&mut buffer).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        near.send(&[7; 5_000]).unwrap();
+        assert_eq!(far.receive(&mut buffer).unwrap(), Incoming::TooLong(5_000));
+        drop(near);
+        assert_eq!(far.receive(&mut buffer).unwrap(), Incoming::End);
+        drop(listener);
+        assert!(!path.exists());
+        assert_eq!(Seqpacket::connect(&path).err().unwrap().kind(), io::ErrorKind::NotFound);
+        fs::remove_dir(path.parent().unwrap()).unwrap();
+    }
+}
