@@ -1,0 +1,180 @@
+//! Opens the embedded object, prepares it and hands it to the kernel.
+//!
+//! Nothing is registered here: that is a link, made from what this returns, and its owner decides how long it lives.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use libbpf_rs::btf::{Btf, types};
+use libbpf_rs::{ErrorKind, Link, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel};
+
+use crate::{Error, Flavour};
+
+/// The compiled `bpf/asran.bpf.c`; empty where it was built without clang.
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/asran.bpf.o"));
+
+/// Length of the kernel's field for a name (`TCP_CA_NAME_MAX`), with the zero at its end.
+const NAME_BYTES: usize = 16;
+
+/// How much of what the loader says is kept for an error: a verifier's log can be megabytes, its end says why.
+const SAID_BYTES: usize = 2000;
+
+/// What the loader has said since the last call of [`listen`]. It speaks through a function without a context.
+static SAID: Mutex<String> = Mutex::new(String::new());
+
+/// What to load besides the algorithms.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Extras {
+    /// Whether every event is written into the ring buffer.
+    pub(crate) trace: bool,
+    /// Whether the program for `replay` is loaded.
+    pub(crate) replay: bool,
+}
+
+/// Loads the object with these flavours, their names extended by `suffix`. Nothing is registered yet.
+pub(crate) fn load(flavours: &[Flavour], suffix: &str, extras: Extras) -> Result<Object, Error> {
+    check_kernel()?;
+    listen();
+    let mut object = ObjectBuilder::default()
+        .name("asran")
+        .and_then(|builder| builder.open_memory(OBJECT))
+        .map_err(|error| explain("open the BPF object", &error))?;
+    prepare(&mut object, flavours, suffix, extras)?;
+    object.load().map_err(|error| explain("load the BPF object", &error))
+}
+
+/// Registers one flavour of a loaded object; it stays for as long as the link, or a pin of it, lives.
+pub(crate) fn register(object: &mut Object, flavour: Flavour, name: &str) -> Result<Link, Error> {
+    listen();
+    let mut map = object.maps_mut().find(|map| map.name() == flavour.name()).ok_or_else(|| {
+        Error::Refused {
+            operation: format!("register {name}"),
+            reason: "not in the object".to_owned(),
+        }
+    })?;
+    map.attach_struct_ops().map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Error::NameTaken { name: name.to_owned() },
+        _ => explain(&format!("register {name}"), &error),
+    })
+}
+
+/// Returns a flavour's name with a suffix, if the kernel would take it.
+pub(crate) fn full_name(flavour: Flavour, suffix: &str) -> Result<String, Error> {
+    let name = format!("{}{suffix}", flavour.name());
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.';
+    if name.len() < NAME_BYTES && name.bytes().all(allowed) {
+        Ok(name)
+    } else {
+        Err(Error::BadName { name })
+    }
+}
+
+/// Identifies the embedded object: two programs with the same value would register the same algorithms.
+pub(crate) fn version() -> String {
+    // FNV-1a, 64 bits: tells builds apart, and need not withstand anybody.
+    let hash = OBJECT.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}
+
+/// Says in our own terms why the kernel or the loader refused.
+pub(crate) fn explain(operation: &str, error: &libbpf_rs::Error) -> Error {
+    let said = SAID.lock().map(|said| said.clone()).unwrap_or_default();
+    if error.kind() == ErrorKind::PermissionDenied && !said.contains("BEGIN PROG LOAD LOG") {
+        return Error::NotPermitted { operation: operation.to_owned() };
+    }
+    if error.kind() == ErrorKind::Unsupported || said.contains("is not found in kernel BTF") {
+        return Error::NoStructOps { reason: first_line(&said, error) };
+    }
+    let reason = if said.is_empty() { format!("{error:#}") } else { format!("{error:#}\n{said}") };
+    Error::Refused { operation: operation.to_owned(), reason }
+}
+
+fn first_line(said: &str, error: &libbpf_rs::Error) -> String {
+    said.lines().next().map_or_else(|| format!("{error:#}"), str::to_owned)
+}
+
+/// Finds out before the loader does what it would say in riddles.
+fn check_kernel() -> Result<(), Error> {
+    if OBJECT.is_empty() {
+        return Err(Error::NotBuilt);
+    }
+    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+        return Err(Error::NoTypeInformation);
+    }
+    listen();
+    let kernel = Btf::from_vmlinux().map_err(|error| explain("read the kernel's types", &error))?;
+    for wanted in ["bpf_struct_ops_tcp_congestion_ops", "bpf_struct_ops_link"] {
+        if kernel.type_by_name::<types::Struct<'_>>(wanted).is_none() {
+            return Err(Error::NoStructOps { reason: format!("it has no {wanted}") });
+        }
+    }
+    Ok(())
+}
+
+fn prepare(
+    object: &mut OpenObject,
+    flavours: &[Flavour],
+    suffix: &str,
+    extras: Extras,
+) -> Result<(), Error> {
+    for mut map in object.maps_mut() {
+        let map_name = map.name().to_string_lossy().into_owned();
+        if let Some(flavour) = Flavour::ALL.into_iter().find(|flavour| flavour.name() == map_name) {
+            let wanted = flavours.contains(&flavour);
+            map.set_autocreate(wanted).map_err(|error| explain("choose the algorithms", &error))?;
+            if let (true, Some(value)) = (wanted, map.initial_value_mut()) {
+                // The name is the first field of our tcp_congestion_ops (bpf/kernel.h).
+                let name = full_name(flavour, suffix)?;
+                value[..NAME_BYTES].fill(0);
+                value[..name.len()].copy_from_slice(name.as_bytes());
+            }
+        } else if map_name == "asran_trace" {
+            map.set_autocreate(extras.trace)
+                .map_err(|error| explain("prepare the trace", &error))?;
+        } else if map_name.ends_with(".rodata") {
+            // The one constant is `traced`.
+            if let Some(value) = map.initial_value_mut() {
+                value[0] = u8::from(extras.trace);
+            }
+        }
+    }
+    for mut program in object.progs_mut() {
+        if program.section() == "syscall" {
+            program.set_autoload(extras.replay);
+        }
+    }
+    Ok(())
+}
+
+/// Keeps what the loader says from now on, instead of letting it write to standard error.
+fn listen() {
+    if let Ok(mut said) = SAID.lock() {
+        said.clear();
+    }
+    libbpf_rs::set_print(Some((PrintLevel::Warn, hear)));
+}
+
+fn hear(_level: PrintLevel, text: String) {
+    let Ok(mut said) = SAID.lock() else { return };
+    said.push_str(text.trim_start_matches("libbpf: "));
+    if said.len() > SAID_BYTES {
+        let cut = said.len() - SAID_BYTES;
+        let cut = (cut..said.len()).find(|&at| said.is_char_boundary(at)).unwrap_or(said.len());
+        said.drain(..cut);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_what_the_kernel_takes() {
+        assert_eq!(full_name(Flavour::AsranCubic, "_x9Z").ok().as_deref(), Some("asran_cubic_x9Z"));
+        for suffix in ["_x9Zz", " ", "/", "é", "-"] {
+            assert!(full_name(Flavour::AsranCubic, suffix).is_err(), "{suffix}");
+        }
+    }
+}
