@@ -12,7 +12,9 @@ mod error;
 mod flavour;
 mod loaded;
 mod object;
+mod replay;
 
 pub use error::Error;
 pub use flavour::Flavour;
 pub use loaded::Loaded;
+pub use replay::{Event, Snapshot, replay};

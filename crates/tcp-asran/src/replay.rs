@@ -1,0 +1,131 @@
+//! Feeds a connection's events to the algorithm inside the kernel, without a connection.
+//!
+//! What is ASRAN's runs through the functions that the hooks of the live algorithm call; the base algorithm is
+//! modelled in packets: NewReno's growth for every flavour, CUBIC's factor for those over CUBIC, and a recovery that
+//! reaches its window at once. For comparing another implementation with this one, step by step.
+
+use libbpf_rs::ProgramInput;
+
+use crate::object::{self, Extras};
+use crate::{Error, Flavour};
+
+/// Something that happens to a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A new connection with this window, in packets. The first event need not be one: the window is 10 then.
+    Start {
+        /// The first congestion window.
+        cwnd: u32,
+    },
+    /// An ACK for so many packets. Changes nothing during a recovery.
+    Ack {
+        /// How many.
+        packets: u32,
+    },
+    /// Duplicate ACKs tell of a loss: a recovery begins, unless one is on.
+    Loss,
+    /// The recovery is over: everything that was outstanding at its beginning is acknowledged.
+    Recovered,
+    /// The retransmission timer fires. Ends a recovery.
+    Timeout,
+    /// The last loss or timeout turns out to be none.
+    Undo,
+}
+
+/// Where the connection stands after an event, in packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The congestion window.
+    pub cwnd: u32,
+    /// The slow-start threshold; [`Snapshot::INFINITE`] before the first loss.
+    pub ssthresh: u32,
+    /// The window just before the last loss, 0 before the first.
+    pub last_max_cwnd: u32,
+}
+
+impl Snapshot {
+    /// The threshold of a connection that has lost nothing yet (`TCP_INFINITE_SSTHRESH`).
+    pub const INFINITE: u32 = 0x7fff_ffff;
+}
+
+/// The initial window of Linux, in packets [RFC 6928 §2].
+const INITIAL_WINDOW: u32 = 10;
+
+/// Replays events from a new connection on, and returns where each of them leaves it.
+///
+/// # Errors
+///
+/// Every kind of [`Error`] but [`Error::NameTaken`] and that of pins: nothing is registered.
+pub fn replay(flavour: Flavour, events: &[Event]) -> Result<Vec<Snapshot>, Error> {
+    let extras = Extras { replay: true, ..Extras::default() };
+    let object = object::load(&[], "", extras)?;
+    let program = object.progs_mut().find(|program| program.name() == "asran_replay");
+    let program = program.ok_or_else(|| refused("the program is not in the object"))?;
+    let step = |context: &mut Context, event: &Event| {
+        context.set(event);
+        let input = ProgramInput { context_in: Some(&mut context.0), ..ProgramInput::default() };
+        let done = program.test_run(input).map_err(|error| object::explain("replay", &error))?;
+        if done.return_value == 0 {
+            Ok(context.snapshot())
+        } else {
+            Err(refused("the program does not know the event"))
+        }
+    };
+    let mut context = Context::new(flavour);
+    step(&mut context, &Event::Start { cwnd: INITIAL_WINDOW })?;
+    events.iter().map(|event| step(&mut context, event)).collect()
+}
+
+fn refused(reason: &str) -> Error {
+    Error::Refused { operation: "replay".to_owned(), reason: reason.to_owned() }
+}
+
+/// `struct replay` of the program: words in the machine's order, the five of `struct asran` first.
+struct Context([u8; 4 * Context::WORDS]);
+
+impl Context {
+    const WORDS: usize = 14;
+    const LAST_MAX_CWND: usize = 0;
+    const FLAVOUR: usize = 5;
+    const EVENT: usize = 6;
+    const VALUE: usize = 7;
+    const CWND: usize = 8;
+    const SSTHRESH: usize = 9;
+
+    fn new(flavour: Flavour) -> Context {
+        let mut context = Context([0; 4 * Self::WORDS]);
+        context.put(Self::FLAVOUR, flavour as u32);
+        context
+    }
+
+    fn set(&mut self, event: &Event) {
+        let (kind, value) = match *event {
+            Event::Start { cwnd } => (0, cwnd),
+            Event::Ack { packets } => (1, packets),
+            Event::Loss => (2, 0),
+            Event::Recovered => (3, 0),
+            Event::Timeout => (4, 0),
+            Event::Undo => (5, 0),
+        };
+        self.put(Self::EVENT, kind);
+        self.put(Self::VALUE, value);
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            cwnd: self.get(Self::CWND),
+            ssthresh: self.get(Self::SSTHRESH),
+            last_max_cwnd: self.get(Self::LAST_MAX_CWND),
+        }
+    }
+
+    fn put(&mut self, word: usize, value: u32) {
+        self.0[4 * word..][..4].copy_from_slice(&value.to_ne_bytes());
+    }
+
+    fn get(&self, word: usize) -> u32 {
+        let mut bytes = [0; 4];
+        bytes.copy_from_slice(&self.0[4 * word..][..4]);
+        u32::from_ne_bytes(bytes)
+    }
+}
