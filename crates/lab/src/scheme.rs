@@ -33,6 +33,20 @@ pub(crate) enum Scheme {
     KernelTcpReno,
     /// The kernel's multipath TCP over all links.
     KernelMptcp,
+    /// A TCP flow under NewReno.
+    Reno,
+    /// A TCP flow under CUBIC.
+    Cubic,
+    /// A TCP flow under BBR.
+    Bbr,
+    /// A TCP flow under ASRAN over NewReno.
+    Asran,
+    /// A TCP flow under ASRAN over CUBIC.
+    AsranCubic,
+    /// A TCP flow under ASRAN whose window jumps back without having been reduced.
+    AsranJump,
+    /// A TCP flow under ASRAN that looks at the delay.
+    AsranDelay,
 }
 
 impl Scheme {
@@ -51,6 +65,13 @@ impl Scheme {
             Self::KernelTcpBbr => "kernel_tcp_bbr",
             Self::KernelTcpReno => "kernel_tcp_reno",
             Self::KernelMptcp => "kernel_mptcp",
+            Self::Reno => "reno",
+            Self::Cubic => "cubic",
+            Self::Bbr => "bbr",
+            Self::Asran => "asran",
+            Self::AsranCubic => "asran_cubic",
+            Self::AsranJump => "asran_jump",
+            Self::AsranDelay => "asran_delay",
         }
     }
 
@@ -69,6 +90,13 @@ impl Scheme {
             Self::KernelTcpBbr => "the kernel's TCP, BBR, better link",
             Self::KernelTcpReno => "the kernel's TCP, NewReno, better link",
             Self::KernelMptcp => "the kernel's multipath TCP, a connection for each stream",
+            Self::Reno => "a TCP flow under the kernel's NewReno",
+            Self::Cubic => "a TCP flow under the kernel's CUBIC",
+            Self::Bbr => "a TCP flow under the kernel's BBR",
+            Self::Asran => "a TCP flow under ASRAN over NewReno",
+            Self::AsranCubic => "a TCP flow under ASRAN over CUBIC",
+            Self::AsranJump => "a TCP flow under ASRAN as a simple hook: the window jumps back",
+            Self::AsranDelay => "a TCP flow under ASRAN that looks at the delay",
         }
     }
 }

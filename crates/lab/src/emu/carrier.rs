@@ -72,6 +72,15 @@ impl Carrier {
             Scheme::Lrt | Scheme::BlockRlnc => {
                 Err(format!("{scheme} carries messages alone: fulmar-lab run lrt-tcp"))
             }
+            Scheme::Reno
+            | Scheme::Cubic
+            | Scheme::Bbr
+            | Scheme::Asran
+            | Scheme::AsranCubic
+            | Scheme::AsranJump
+            | Scheme::AsranDelay => {
+                Err(format!("{scheme} carries one flow: fulmar-lab run asran-loss"))
+            }
         }
     }
 
