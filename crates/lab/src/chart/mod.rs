@@ -4,8 +4,11 @@
 //! every lost one; percentiles come from `figures`. Written by hand, because a picture of two
 //! panels needs no plotting library.
 
+mod distribution;
 mod layout;
 mod svg;
+
+pub(crate) use distribution::{Distribution, DistributionChart};
 
 use std::path::{Path, PathBuf};
 
@@ -221,7 +224,10 @@ fn style(scheme: Scheme) -> (&'static str, f64) {
         Scheme::KernelMptcp => ("#d97706", 1.5),
         Scheme::Redundant => ("#a21d75", 1.5),
         Scheme::Udp => ("#4b6363", 1.5),
-        Scheme::MinRtt => ("#1b8a3a", 1.5),
+        Scheme::MinRtt | Scheme::Lrt => ("#1b8a3a", 1.5),
+        Scheme::BlockRlnc => ("#a21d75", 1.5),
+        Scheme::KernelTcpCubic => ("#d97706", 1.5),
+        Scheme::KernelTcpBbr => ("#8a1c1c", 1.5),
         _ => ("#777777", 1.5),
     }
 }

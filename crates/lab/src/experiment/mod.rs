@@ -6,6 +6,7 @@
 mod conclone_interval;
 mod failover;
 mod lifetime;
+mod lrt;
 mod mixed_blackout;
 mod throughput;
 
@@ -45,6 +46,15 @@ pub(crate) enum Experiment {
     ///
     /// Figures: runs, mean_run, expected_mean_run, longest_run, lambda, fit_distance.
     Lifetime(lifetime::LifetimeArgs),
+    /// In-order delay of messages that must all arrive, at 2, 5 and 10 % loss (LRT Fig. 5).
+    ///
+    /// Coded against retransmitted. Figures, one object per scheme, loss and combination of what is
+    /// swept: delivered, exact_share, p50_ms, p99_ms, p999_ms, max_ms, sent_per_message.
+    LrtTcp(lrt::LrtArgs),
+    /// In-order delay of messages that must all arrive, online code against block code (LRT Fig. 6).
+    ///
+    /// Blocks are what comes in within 10 ms. Figures as of lrt-tcp, at 5 % loss.
+    LrtBlock(lrt::LrtArgs),
 }
 
 /// Describes an experiment for `fulmar-lab list`.
@@ -85,12 +95,14 @@ impl Known {
 
 impl Experiment {
     /// Every experiment.
-    pub(crate) const ALL: [Description; 5] = [
+    pub(crate) const ALL: [Description; 7] = [
         conclone_interval::DESCRIPTION,
         mixed_blackout::DESCRIPTION,
         throughput::DESCRIPTION,
         failover::DESCRIPTION,
         lifetime::DESCRIPTION,
+        lrt::TCP,
+        lrt::BLOCK,
     ];
 
     /// Returns what every experiment takes.
@@ -101,6 +113,7 @@ impl Experiment {
             Self::Throughput(args) => &args.run,
             Self::Failover(args) => &args.run,
             Self::Lifetime(args) => &args.run,
+            Self::LrtTcp(args) | Self::LrtBlock(args) => &args.run,
         }
     }
 
@@ -112,6 +125,8 @@ impl Experiment {
             Self::Throughput(_) => throughput::DESCRIPTION,
             Self::Failover(_) => failover::DESCRIPTION,
             Self::Lifetime(_) => lifetime::DESCRIPTION,
+            Self::LrtTcp(_) => lrt::TCP,
+            Self::LrtBlock(_) => lrt::BLOCK,
         }
     }
 
@@ -123,6 +138,8 @@ impl Experiment {
             Self::Throughput(args) => throughput::run(args),
             Self::Failover(args) => failover::run(args),
             Self::Lifetime(args) => lifetime::run(args),
+            Self::LrtTcp(args) => lrt::run_tcp(args),
+            Self::LrtBlock(args) => lrt::run_block(args),
         }
     }
 }

@@ -7,6 +7,7 @@ use units::Instant;
 use super::Places;
 use super::plain_end::PlainEnd;
 use super::session_end::SessionEnd;
+use crate::lrt::LrtParameters;
 use crate::scheme::Scheme;
 use crate::workload::Stream;
 
@@ -48,6 +49,23 @@ impl End {
         Ok(if station_first { vec![at_station, at_drone] } else { vec![at_drone, at_station] })
     }
 
+    /// Makes both ends of a scheme that carries messages, in the order of the scenario's hosts.
+    ///
+    /// # Errors
+    /// When the scheme does not carry messages in the world.
+    pub(super) fn for_messages(
+        scheme: Scheme,
+        scenario: &Scenario,
+        parameters: &LrtParameters,
+        seed: u64,
+    ) -> Result<Vec<Self>, String> {
+        let _ = parameters;
+        match scheme {
+            Scheme::Udp => Self::pair(scheme, scenario, seed),
+            other => Err(format!("{other} does not carry messages in the world")),
+        }
+    }
+
     /// Tells whether packets may be handed in.
     pub(super) fn ready(&self, now: Instant) -> bool {
         match self {
@@ -65,6 +83,11 @@ impl End {
                 true
             }
         }
+    }
+
+    /// Takes a message of an application; false when the transport pushes back.
+    pub(super) fn send_message(&mut self, now: Instant, bytes: &[u8]) -> bool {
+        self.send(now, Stream::Control, bytes)
     }
 
     /// Tells whether packets for an application wait.

@@ -7,10 +7,14 @@
 //! No session, no world: the link alone. What a real protocol adds to this is timers and lost
 //! acknowledgements.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use netem::{Delay, Direction as LinkDirection, LinkEnd, Net, Scenario};
 use units::{Duration, Instant};
 
 use super::interval::{IntervalPlan, IntervalRun};
+use crate::lrt::{LrtParameters, MessageLog};
 
 /// Bytes of the IP and UDP headers around a message.
 const HEADERS: usize = netem::UDP_IP_OVERHEAD;
@@ -50,6 +54,42 @@ pub(super) fn run_interval(scenario: &Scenario, plan: &IntervalPlan, seed: u64) 
     }
     run.completion_s = last.as_secs_f64();
     run
+}
+
+/// Runs messages at a constant interval over the first link, from station to drone, in order.
+pub(super) fn run_messages(
+    scenario: &Scenario,
+    parameters: &LrtParameters,
+    seed: u64,
+) -> MessageLog {
+    let mut net = Net::new(scenario, seed);
+    let entry = LinkEnd { link: 0, direction: LinkDirection::Down };
+    let round_trip = round_trip(scenario);
+    let mut log = MessageLog::new(parameters.messages);
+    let mut due = BinaryHeap::new();
+    for number in 0..parameters.messages {
+        let at = parameters.interval * number;
+        log.on_submitted(number, at);
+        due.push(Reverse((Instant::ZERO + at, number)));
+    }
+    let mut arrived = vec![Instant::ZERO; parameters.messages as usize];
+    while let Some(Reverse((at, number))) = due.pop() {
+        let len = parameters.bytes + HEADERS;
+        log.sent += 1;
+        log.sent_bytes += len as u64;
+        let arrivals = net.handle_packet(at, entry, len);
+        match arrivals.first().and_then(|arrival| arrival.verdict.deliveries.first()) {
+            Some(delivery) => arrived[number as usize] = delivery.at,
+            None => due.push(Reverse((at + round_trip, number))),
+        }
+    }
+    // In order: a message is fetched when it and everything before it has arrived.
+    let mut fetched = Instant::ZERO;
+    for (arrived, number) in arrived.into_iter().zip(0..) {
+        fetched = fetched.max(arrived);
+        log.on_fetched(number, fetched.since(Instant::ZERO));
+    }
+    log
 }
 
 /// Returns the round-trip time of the first link without any queue.

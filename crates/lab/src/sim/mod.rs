@@ -10,12 +10,14 @@
 mod end;
 mod ideal_arq;
 mod interval;
+mod messages;
 mod plain_end;
 mod session_end;
 mod stream;
 mod tunnel_packet;
 
 pub(crate) use interval::{IntervalPlan, IntervalRun, run_interval};
+pub(crate) use messages::run_messages;
 pub(crate) use stream::{delayed, run_stream};
 
 use netem::{Direction as LinkDirection, LinkEnd, Scenario, World, WorldOptions};

@@ -1,0 +1,308 @@
+//! `lrt-tcp` and `lrt-block`: how long messages take that must all arrive, in order.
+//!
+//! ```text
+//! in-order delay = fetched − submitted, of messages at a constant interval
+//! ```
+//! Source: [LRT §IV]: `lrt-tcp` is Fig. 5, `lrt-block` Fig. 6. The paper gives neither the interval
+//! nor the rate of the link; ours are the defaults below, and both can be swept. *Deviations from
+//! the paper*: the way back loses as much as the way there; bursts and a second path on request.
+
+use clap::Args;
+use serde_json::{Value, json};
+use units::{Duration, Rate};
+
+use super::{Description, Known};
+use crate::chart::{Distribution, DistributionChart};
+use crate::cli::RunArgs;
+use crate::failure::Failure;
+use crate::lrt::{LrtParameters, LrtRow, milliseconds};
+use crate::report::{Mode, Report};
+use crate::scheme::Scheme;
+use crate::sim::run_messages;
+
+/// The schemes of the world.
+const SIM: Known =
+    Known::all(&[Scheme::Fulmar, Scheme::Lrt, Scheme::BlockRlnc, Scheme::IdealArq, Scheme::Udp]);
+/// The schemes of the emulator.
+const EMU: Known = Known::all(&[
+    Scheme::Fulmar,
+    Scheme::Lrt,
+    Scheme::KernelTcpCubic,
+    Scheme::KernelTcpBbr,
+    Scheme::Udp,
+]);
+/// The figures of both experiments.
+const FIGURES: &[(&str, &str)] = &[
+    ("scheme", "scheme"),
+    ("loss", "loss"),
+    ("interval_ms", "every ms"),
+    ("redundancy", "r"),
+    ("burst", "burst"),
+    ("paths", "paths"),
+    ("k", "K"),
+    ("delivered", "delivered"),
+    ("exact_share", "exact"),
+    ("p50_ms", "p50 ms"),
+    ("p99_ms", "p99 ms"),
+    ("p999_ms", "p99.9 ms"),
+    ("max_ms", "max ms"),
+    ("sent_per_message", "sent"),
+];
+
+/// Describes the comparison with TCP.
+pub(super) const TCP: Description = Description {
+    experiment: "lrt-tcp",
+    about: "in-order delay of messages, coded against retransmitted, at 2, 5 and 10 % loss",
+    sim: SIM,
+    emu: EMU,
+    figures: FIGURES,
+};
+/// Describes the comparison with block codes.
+pub(super) const BLOCK: Description = Description {
+    experiment: "lrt-block",
+    about: "in-order delay of messages, online code against block code, at 5 % loss",
+    ..TCP
+};
+
+/// Losses of [LRT Fig. 5].
+const LOSSES_TCP: &[f64] = &[0.02, 0.05, 0.1];
+/// The loss of [LRT Fig. 6].
+const LOSSES_BLOCK: &[f64] = &[0.05];
+/// Messages of a run in the world [LRT §IV-B].
+const MESSAGES_SIM: u32 = 50_000;
+/// Messages of a run on the emulator: 50 s at the usual interval.
+const MESSAGES_EMU: u32 = 10_000;
+/// How much more than an undisturbed message still is exactly that, in the world: a repair symbol
+/// right behind its source symbol, at 100 Mbit/s, and nothing else takes time there.
+const TOLERANCE_SIM: Duration = Duration::from_micros(100);
+/// The same on the emulator, where processes must be woken and packets copied.
+const TOLERANCE_EMU: Duration = Duration::from_millis(1);
+/// How far the axis of a picture goes beyond the one-way delay.
+const AXIS_MS: f64 = 150.0;
+
+/// Is what the experiments take. Lists, separated by commas, run every combination.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LrtArgs {
+    #[command(flatten)]
+    pub(super) run: RunArgs,
+    /// Losses of each link in both directions, 0 to 1; default 0.02,0.05,0.1 (lrt-tcp) or 0.05.
+    #[arg(long, value_delimiter = ',', value_name = "P,...",
+          value_parser = super::conclone_interval::parse_loss)]
+    loss: Vec<f64>,
+    /// Messages per seed; default 50,000 with --sim, 10,000 with --emu.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    messages: Option<u32>,
+    /// From one message to the next, milliseconds.
+    #[arg(long, default_value = "5", value_delimiter = ',', value_name = "MS,...",
+          value_parser = parse_positive)]
+    interval_ms: Vec<f64>,
+    /// Bytes of a message; one symbol each.
+    #[arg(long, default_value_t = 1_000, value_name = "BYTES",
+          value_parser = clap::value_parser!(u16).range(20..=1_100))]
+    bytes: u16,
+    /// One-way delay of each link, milliseconds.
+    #[arg(long, default_value_t = 50.0, value_name = "MS", value_parser = parse_positive)]
+    delay_ms: f64,
+    /// Rate of each link, Mbit/s.
+    #[arg(long, default_value_t = 100.0, value_name = "MBPS", value_parser = parse_positive)]
+    rate_mbps: f64,
+    /// Repair per source symbol that the coded schemes may spend; default: their own choice.
+    #[arg(long, value_delimiter = ',', value_name = "R,...", value_parser = parse_positive)]
+    redundancy: Vec<f64>,
+    /// Mean length of a burst of losses in packets; 1 is independent loss.
+    #[arg(long, default_value = "1", value_delimiter = ',', value_name = "N,...",
+          value_parser = parse_burst)]
+    burst: Vec<f64>,
+    /// Number of links.
+    #[arg(long, default_value = "1", value_delimiter = ',', value_name = "N,...",
+          value_parser = clap::value_parser!(u8).range(1..=8))]
+    paths: Vec<u8>,
+    /// Symbols that a coder of the faithful form (`lrt`) holds at most.
+    #[arg(long, default_value = "64", value_delimiter = ',', value_name = "K,...",
+          value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    k: Vec<u16>,
+    /// How much more than an undisturbed message takes still is exact; default 0.1, with --emu 1.
+    #[arg(long, value_name = "MS", value_parser = parse_positive)]
+    tolerance_ms: Option<f64>,
+}
+
+/// Runs the comparison with TCP [LRT Fig. 5].
+pub(super) fn run_tcp(args: &LrtArgs) -> Result<Report, Failure> {
+    run(&TCP, LOSSES_TCP, args)
+}
+
+/// Runs the comparison with block codes [LRT Fig. 6].
+pub(super) fn run_block(args: &LrtArgs) -> Result<Report, Failure> {
+    run(&BLOCK, LOSSES_BLOCK, args)
+}
+
+fn run(description: &Description, losses: &[f64], args: &LrtArgs) -> Result<Report, Failure> {
+    let name = description.experiment;
+    let known = if args.run.mode() == Mode::Sim { description.sim } else { description.emu };
+    let schemes = args.run.schemes(known)?;
+    let points = args.points(&schemes, losses);
+    let parameters = points.first().map_or(Value::Null, LrtParameters::to_json);
+    let mut rows = Vec::new();
+    let seeds = args.run.seeds();
+    let report = match args.run.mode() {
+        Mode::Sim => {
+            for point in &points {
+                rows.extend(run_sim(name, point)?);
+            }
+            Report::sim(name, seeds, parameters, values(&rows))
+        }
+        Mode::Emu => return Err(Failure::Usage(format!("{name}: in the world only (--sim)"))),
+    };
+    if let Some(directory) = &args.run.out {
+        draw(name, args, &points, &rows, directory)?;
+    }
+    Ok(report)
+}
+
+/// Runs every scheme and loss of a point in the world.
+fn run_sim(name: &str, point: &LrtParameters) -> Result<Vec<LrtRow>, Failure> {
+    let (first, last) = point.seeds;
+    let mut rows = Vec::new();
+    for loss in &point.losses {
+        for scheme in &point.schemes {
+            eprintln!("{name} --sim: {scheme}, loss {loss}, seeds {first}-{last}");
+            let run = |seed| run_messages(point, *scheme, *loss, seed);
+            let logs = (first..=last).map(run).collect::<Result<Vec<_>, String>>()?;
+            rows.push(LrtRow::new(point, *scheme, *loss, &logs));
+        }
+    }
+    Ok(rows)
+}
+
+impl LrtArgs {
+    /// Returns every combination of what was asked for.
+    fn points(&self, schemes: &[Scheme], losses: &[f64]) -> Vec<LrtParameters> {
+        let (messages, tolerance) = match self.run.mode() {
+            Mode::Sim => (MESSAGES_SIM, TOLERANCE_SIM),
+            Mode::Emu => (MESSAGES_EMU, TOLERANCE_EMU),
+        };
+        let first = LrtParameters {
+            schemes: schemes.to_vec(),
+            losses: if self.loss.is_empty() { losses.to_vec() } else { self.loss.clone() },
+            interval: Duration::ZERO,
+            bytes: usize::from(self.bytes),
+            messages: self.messages.unwrap_or(messages),
+            delay: duration(self.delay_ms),
+            rate: Rate::from_mbps(self.rate_mbps),
+            redundancy: None,
+            burst: 1.0,
+            paths: 1,
+            k: 1,
+            seeds: self.run.seeds(),
+            tolerance: self.tolerance_ms.map_or(tolerance, duration),
+        };
+        let redundancies: Vec<Option<f64>> = match self.redundancy.as_slice() {
+            [] => vec![None],
+            some => some.iter().copied().map(Some).collect(),
+        };
+        let mut points = vec![first];
+        points = vary(points, &self.paths, |point, paths| point.paths = paths);
+        points = vary(points, &self.burst, |point, burst| point.burst = burst);
+        points = vary(points, &self.interval_ms, |point, ms| point.interval = duration(ms));
+        points = vary(points, &redundancies, |point, r| point.redundancy = r);
+        vary(points, &self.k, |point, k| point.k = k)
+    }
+}
+
+/// Returns every point with every value.
+fn vary<T: Copy>(
+    points: Vec<LrtParameters>,
+    values: &[T],
+    set: impl Fn(&mut LrtParameters, T),
+) -> Vec<LrtParameters> {
+    let with = |point: &LrtParameters, value: &T| {
+        let mut point = point.clone();
+        set(&mut point, *value);
+        point
+    };
+    points.iter().flat_map(|point| values.iter().map(move |value| with(point, value))).collect()
+}
+
+fn values(rows: &[LrtRow]) -> Vec<Value> {
+    rows.iter().map(|row| json!(row)).collect()
+}
+
+/// Draws one picture per point, a panel per loss.
+fn draw(
+    name: &str,
+    args: &LrtArgs,
+    points: &[LrtParameters],
+    rows: &[LrtRow],
+    directory: &std::path::Path,
+) -> Result<(), String> {
+    let each = rows.len() / points.len().max(1);
+    for (index, (point, rows)) in points.iter().zip(rows.chunks(each.max(1))).enumerate() {
+        let per_loss = rows.chunks(point.schemes.len().max(1));
+        let one_way = milliseconds(point.delay);
+        let chart = DistributionChart {
+            title: format!("{name}: share of the messages delivered, in order, after how long"),
+            subtitle: subtitle(args, point),
+            axis_ms: (one_way - 5.0, one_way + AXIS_MS),
+            panels: per_loss.map(panel).collect(),
+        };
+        let file = match points.len() {
+            1 => format!("{name}.svg"),
+            _ => format!("{name}-{}.svg", index + 1),
+        };
+        eprintln!("picture: {}", chart.write(directory, &file)?.display());
+    }
+    Ok(())
+}
+
+fn panel(rows: &[LrtRow]) -> (String, Vec<Distribution<'_>>) {
+    let loss = rows.first().map_or(0.0, |row| row.loss);
+    (format!("{} % loss", 100.0 * loss), rows.iter().map(curve).collect())
+}
+
+fn curve(row: &LrtRow) -> Distribution<'_> {
+    let p999 = row.p999_ms.as_f64().map_or_else(|| "-".to_owned(), |p999| format!("{p999:.0}"));
+    Distribution {
+        scheme: row.scheme,
+        note: format!(
+            "{:.1} % exact, p99.9 {p999} ms, {:.2} sent",
+            100.0 * row.exact_share,
+            row.sent_per_message
+        ),
+        delays_ms: &row.delays_ms,
+        messages: row.messages,
+    }
+}
+
+fn subtitle(args: &LrtArgs, point: &LrtParameters) -> String {
+    let place = match args.run.mode() {
+        Mode::Sim => "In the deterministic world",
+        Mode::Emu => "Real daemons and kernel, emulated links",
+    };
+    let (first, last) = point.seeds;
+    format!(
+        "{place}: {} bytes every {} ms, {} link(s) of {} ms and {} Mbit/s, bursts of {}, seeds {}",
+        point.bytes,
+        milliseconds(point.interval),
+        point.paths,
+        milliseconds(point.delay),
+        point.rate.as_mbps(),
+        point.burst,
+        if first == last { first.to_string() } else { format!("{first}-{last}") },
+    )
+}
+
+fn duration(ms: f64) -> Duration {
+    Duration::from_secs_f64(ms / 1e3)
+}
+
+/// Reads a number above zero that is no larger than an hour in milliseconds.
+fn parse_positive(text: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().ok().filter(|value| *value > 0.0 && *value <= 3.6e6);
+    value.ok_or_else(|| format!("`{text}` is not a number above zero"))
+}
+
+/// Reads the mean length of a burst.
+fn parse_burst(text: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().ok().filter(|value| (1.0..=1e6).contains(value));
+    value.ok_or_else(|| format!("`{text}` is not a mean length of 1 or more packets"))
+}

@@ -1,0 +1,163 @@
+//! Messages at a constant interval from station to drone, and when the drone fetches them.
+//!
+//! The interval and the clock of the diary are the world's: what the hosts know of time is on
+//! clocks of their own. Datagrams are counted where they enter the links.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use netem::{StepKind, World, WorldOptions};
+use units::{Duration, Instant};
+
+use super::end::End;
+use super::{Places, connect, ideal_arq};
+use crate::lrt::{LrtParameters, MessageLog};
+use crate::scheme::Scheme;
+use crate::workload::{Stamp, Stream};
+
+/// How long the two ends may take to connect.
+const CONNECT: Duration = Duration::from_secs(60);
+/// How long the ends idle before the first message, so that paths are known.
+const SETTLE: Duration = Duration::from_secs(2);
+/// How long deliveries are awaited after the last message was submitted; a transport that has not
+/// delivered by then has lost the message.
+const DRAIN: Duration = Duration::from_secs(30);
+/// The same for datagrams that nobody sends again.
+const DRAIN_UDP: Duration = Duration::from_secs(1);
+/// How often a message that the transport did not take is offered again.
+const OFFER_AGAIN: Duration = Duration::from_millis(1);
+/// The mark that says "offer what waits".
+const OFFER: u64 = u64::MAX;
+
+/// Runs one scheme at one loss with one seed.
+///
+/// # Errors
+/// When the scheme needs a real kernel, or the ends do not connect.
+pub(crate) fn run_messages(
+    parameters: &LrtParameters,
+    scheme: Scheme,
+    loss: f64,
+    seed: u64,
+) -> Result<MessageLog, String> {
+    let scenario = parameters.scenario(loss);
+    if scheme == Scheme::IdealArq {
+        return Ok(ideal_arq::run_messages(&scenario, parameters, seed));
+    }
+    let ends = End::for_messages(scheme, &scenario, parameters, seed)?;
+    let options = WorldOptions { seed: Some(seed), ..WorldOptions::default() };
+    let mut world = World::new(&scenario, ends, &options);
+    connect(&mut world, Instant::ZERO + CONNECT).map_err(|error| format!("{scheme}: {error}"))?;
+    let start = world.now() + SETTLE;
+    world.run_until(start);
+    let traffic = count_traffic(&mut world, parameters.bytes);
+    let mut run = Run {
+        places: Places::of(&scenario)?,
+        log: MessageLog::new(parameters.messages),
+        bytes: parameters.bytes,
+        start,
+        waiting: VecDeque::new(),
+    };
+    for number in 0..parameters.messages {
+        world.schedule(start + parameters.interval * number, u64::from(number));
+    }
+    let drain = if scheme == Scheme::Udp { DRAIN_UDP } else { DRAIN };
+    let end = start + parameters.submitting() + drain;
+    while let Some(step) = world.step_until(end) {
+        run.on_step(&mut world, step.kind);
+        if run.log.is_complete() {
+            break;
+        }
+    }
+    let traffic = *traffic.borrow();
+    let mut log = run.log;
+    log.sent = traffic.sent;
+    log.sent_bytes = traffic.sent_bytes;
+    log.returned = traffic.returned;
+    Ok(log)
+}
+
+/// Counts what enters the links.
+#[derive(Clone, Copy, Debug, Default)]
+struct Traffic {
+    sent: u64,
+    sent_bytes: u64,
+    returned: u64,
+}
+
+/// Counts from here on. A datagram of the sender with half a message's length or more carries a
+/// symbol or a message.
+fn count_traffic(world: &mut World<End>, bytes: usize) -> Rc<RefCell<Traffic>> {
+    let traffic = Rc::new(RefCell::new(Traffic::default()));
+    let counted = Rc::clone(&traffic);
+    world.set_verdict_log(move |record| {
+        let mut traffic = counted.borrow_mut();
+        if record.receiver == "drone" {
+            traffic.sent += u64::from(record.len >= bytes / 2);
+            traffic.sent_bytes += record.len as u64;
+        } else {
+            traffic.returned += 1;
+        }
+    });
+    traffic
+}
+
+/// Is a run in progress.
+struct Run {
+    places: Places,
+    log: MessageLog,
+    bytes: usize,
+    start: Instant,
+    /// Messages that the transport has not taken yet.
+    waiting: VecDeque<u32>,
+}
+
+impl Run {
+    fn on_step(&mut self, world: &mut World<End>, kind: StepKind) {
+        match kind {
+            StepKind::Mark(OFFER) => self.offer(world),
+            StepKind::Mark(number) => {
+                let number = number as u32;
+                self.log.on_submitted(number, world.now().since(self.start));
+                self.waiting.push_back(number);
+                if self.waiting.len() == 1 {
+                    self.offer(world);
+                }
+            }
+            StepKind::Datagram { host } | StepKind::Timeout { host }
+                if host == self.places.drone =>
+            {
+                self.fetch(world);
+            }
+            StepKind::Datagram { .. } | StepKind::Timeout { .. } => {}
+        }
+    }
+
+    /// Hands in what waits, as far as the transport takes it.
+    fn offer(&mut self, world: &mut World<End>) {
+        let sender = self.places.station;
+        let now = world.host_now(sender);
+        while let Some(number) = self.waiting.front() {
+            // The diary knows when; the stamp only has to say which.
+            let stamp = Stamp { stream: Stream::Control, sequence: *number, sent: Duration::ZERO };
+            if !world.host_mut(sender).send_message(now, &stamp.packet(self.bytes)) {
+                world.schedule(world.now() + OFFER_AGAIN, OFFER);
+                return;
+            }
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Fetches what has been delivered.
+    fn fetch(&mut self, world: &mut World<End>) {
+        if !world.host(self.places.drone).has_delivered() {
+            return;
+        }
+        let at = world.now().since(self.start);
+        while let Some(bytes) = world.host_mut(self.places.drone).poll_delivered() {
+            if let Some(stamp) = Stamp::read(&bytes) {
+                self.log.on_fetched(stamp.sequence, at);
+            }
+        }
+    }
+}
