@@ -7,7 +7,7 @@ TARGET ?= $(or $(CARGO_TARGET_DIR),target)
 CARGO ?= cargo
 FUZZ_SECONDS ?= 20
 
-.PHONY: list demo test lint docs fuzz experiments setup install clean
+.PHONY: list demo test lint docs fuzz experiments ns3 setup install clean
 
 list:
 	@echo 'make demo         set up, build and fly the demonstration: two daemons, two bad links, a table and a picture'
@@ -16,7 +16,8 @@ list:
 	@echo 'make docs         the documentation of the crates, below $(TARGET)/doc'
 	@echo 'make fuzz         every fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS) s) each'
 	@echo 'make experiments  run what experiments/ has recorded again, in virtual time; fails where a figure is not reached'
-	@echo 'make setup        install what the above need, nothing else'
+	@echo 'make ns3          ASRAN in the simulator ns-3: builds ns3/, runs its mobility scenario (about half an hour), prints the table'
+	@echo 'make setup        install what the above need (without ns-3), nothing else'
 	@echo 'make install      build and install fulmar and fulmar-lab (cargo install)'
 
 demo:
@@ -47,6 +48,12 @@ experiments:
 	@scripts/setup build
 	$(CARGO) build --release --locked -p fulmar-lab
 	$(TARGET)/release/fulmar-lab report $(filter-out %-emu.toml %throughput.toml,$(wildcard experiments/*/*.toml))
+
+# Apart from everything else: no other target builds it or needs ns-3.
+ns3:
+	@scripts/setup ns3
+	$(MAKE) -C ns3 OUT=$(abspath $(TARGET))/ns3
+	ns3/table3 --scenario $(TARGET)/ns3/mobility --out $(TARGET)/ns3/mobility.csv
 
 setup:
 	@scripts/setup all
