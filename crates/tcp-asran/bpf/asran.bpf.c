@@ -466,6 +466,10 @@ struct tcp_congestion_ops asran_jump = {
 	.undo_cwnd = (void *)asran_cubic_undo_cwnd,
 };
 
+/* ---- asran_delay: with an eye on the delay ---- */
+
+#include "asran_delay.h"
+
 /* ---- Replay: the algorithm without a socket ---- */
 
 /* One event of a connection per run, so that another implementation can be compared step by step. What is ASRAN's goes
@@ -570,6 +574,8 @@ int asran_replay(struct replay *r)
 {
 	switch (r->event) {
 	case REPLAY_START:
+		if (r->flavour > REPLAY_ASRAN_JUMP)
+			return 1;
 		r->state = (struct asran){};
 		r->cwnd = r->value;
 		r->ssthresh = TCP_INFINITE_SSTHRESH;

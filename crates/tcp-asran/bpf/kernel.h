@@ -63,6 +63,9 @@ struct tcp_sock {
 	u32 snd_cwnd;
 	u32 snd_ssthresh;
 	u32 srtt_us; /* eight times the smoothed round-trip time */
+	u64 tcp_mstamp; /* us; when the newest segment came or went */
+	u32 rate_delivered;
+	u32 rate_interval_us;
 } __core;
 
 struct ack_sample {

@@ -12,11 +12,14 @@ pub enum Flavour {
     AsranCubic,
     /// The paper's own hook over CUBIC, an ablation: the window jumps back without having been reduced.
     AsranJump,
+    /// ASRAN over NewReno that tells a full queue from a bad link by the delay.
+    AsranDelay,
 }
 
 impl Flavour {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Flavour; 3] = [Flavour::Asran, Flavour::AsranCubic, Flavour::AsranJump];
+    pub const ALL: [Flavour; 4] =
+        [Flavour::Asran, Flavour::AsranCubic, Flavour::AsranJump, Flavour::AsranDelay];
 
     /// Returns the name under which the kernel knows it.
     pub fn name(self) -> &'static str {
@@ -24,6 +27,7 @@ impl Flavour {
             Flavour::Asran => "asran",
             Flavour::AsranCubic => "asran_cubic",
             Flavour::AsranJump => "asran_jump",
+            Flavour::AsranDelay => "asran_delay",
         }
     }
 }
