@@ -1,0 +1,74 @@
+//! GF(2⁸) and its kernels: multiply-add of rows of bytes, at the speed that the processor allows.
+//!
+//! An element is a byte; addition is XOR; multiplication is that of polynomials over GF(2) modulo
+//! x⁸ + x⁴ + x³ + x² + 1 (0x11D), the field of [RFC 8681 §3.7.1] and of most storage libraries. Every
+//! operation on rows comes down to one: for destination rows d and source rows s,
+//!
+//! ```text
+//! row[d] ← (row[d]) + Σ_s coefficient[s, d] · row[s]
+//! ```
+//!
+//! Not here: matrices, and who holds which row. A [`Kernel`] is an instruction set's way of doing
+//! it; all of them give the same bytes.
+
+mod kernel;
+mod scalar;
+mod tables;
+
+pub use kernel::Kernel;
+
+/// Multiplies two elements.
+///
+/// ```
+/// use fulmar_coding::gf256;
+///
+/// assert_eq!(gf256::mul(2, 0x80), 0x1d);
+/// assert_eq!(gf256::mul(7, gf256::inv(7)), 1);
+/// ```
+pub fn mul(a: u8, b: u8) -> u8 {
+    tables::PRODUCTS[usize::from(a)][usize::from(b)]
+}
+
+/// Returns the inverse of an element; that of zero, which has none, comes out as zero.
+pub fn inv(a: u8) -> u8 {
+    tables::INVERSES[usize::from(a)]
+}
+
+/// Adds `c` times `src` to `dst` with the fastest kernel of this processor.
+///
+/// # Panics
+///
+/// If `src` is shorter than `dst`.
+pub fn mul_add(dst: &mut [u8], src: &[u8], c: u8) {
+    Kernel::detect().mul_add(dst, src, c);
+}
+
+/// Adds combinations of the rows `srcs` to each of the rows `dsts`; see [`Kernel::mul_add_rows`].
+pub fn mul_add_rows(dsts: &mut [&mut [u8]], srcs: &[&[u8]], coefficients: &[u8]) {
+    Kernel::detect().mul_add_rows(dsts, srcs, coefficients);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Multiplies as on paper: shift, add, reduce.
+    fn mul_on_paper(a: u8, b: u8) -> u8 {
+        let product = (0..8)
+            .filter(|bit| b >> bit & 1 == 1)
+            .fold(0_u16, |sum, bit| sum ^ u16::from(a) << bit);
+        (8..16).rev().fold(product, |rest, bit| {
+            if rest >> bit & 1 == 1 { rest ^ 0x11d << (bit - 8) } else { rest }
+        }) as u8
+    }
+
+    #[test]
+    fn products_are_those_on_paper_and_inverses_invert() {
+        for a in 0..=255 {
+            for b in 0..=255 {
+                assert_eq!(mul(a, b), mul_on_paper(a, b));
+            }
+            assert_eq!(mul(a, inv(a)), u8::from(a != 0));
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Rows of equal length in one allocation, each on a cache line of its own.
+//!
+//! A row that starts in the middle of a line costs a kernel a third of its speed, so rows start at
+//! multiples of 64 bytes and the stride is rounded up to that. What lies between the end of a row
+//! and the next one is never read.
+
+/// Bytes of a cache line, and of the widest vector register.
+pub(crate) const LINE: usize = 64;
+
+/// Holds `rows` rows of `row_bytes` bytes, zero at first.
+#[derive(Debug)]
+pub(crate) struct Slab {
+    bytes: Vec<u8>,
+    /// Bytes before the first row, so that it starts on a line.
+    offset: usize,
+    stride: usize,
+    row_bytes: usize,
+    rows: usize,
+}
+
+impl Slab {
+    pub(crate) fn new(rows: usize, row_bytes: usize) -> Self {
+        let stride = row_bytes.next_multiple_of(LINE);
+        let bytes = vec![0; rows * stride + LINE];
+        // A Vec that is never resized never moves, so the offset holds.
+        let offset = (LINE - bytes.as_ptr().addr() % LINE) % LINE;
+        Self { bytes, offset, stride, row_bytes, rows }
+    }
+
+    pub(crate) fn row(&self, row: usize) -> &[u8] {
+        let start = self.offset + row * self.stride;
+        &self.bytes[start..start + self.row_bytes]
+    }
+
+    pub(crate) fn row_mut(&mut self, row: usize) -> &mut [u8] {
+        let start = self.offset + row * self.stride;
+        &mut self.bytes[start..start + self.row_bytes]
+    }
+
+    /// Lends one row for writing and another for reading.
+    pub(crate) fn row_mut_and_row(&mut self, write: usize, read: usize) -> (&mut [u8], &[u8]) {
+        assert!(write != read, "a row cannot be read while it is written");
+        let (stride, row_bytes) = (self.stride, self.row_bytes);
+        let rows = &mut self.bytes[self.offset..];
+        let (low, high) = rows.split_at_mut(write.max(read) * stride);
+        let (high, low) =
+            (&mut high[..row_bytes], &mut low[write.min(read) * stride..][..row_bytes]);
+        if write > read { (high, low) } else { (low, high) }
+    }
+
+    /// Lends every row for writing, in order.
+    pub(crate) fn rows_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        let row_bytes = self.row_bytes;
+        let all = &mut self.bytes[self.offset..self.offset + self.rows * self.stride];
+        all.chunks_exact_mut(self.stride.max(1)).map(move |row| &mut row[..row_bytes])
+    }
+
+    /// Copies `symbol` into a row and fills the rest with zeros. `symbol` is at most a row long.
+    pub(crate) fn store(&mut self, row: usize, symbol: &[u8]) {
+        let (start, rest) = self.row_mut(row).split_at_mut(symbol.len());
+        start.copy_from_slice(symbol);
+        rest.fill(0);
+    }
+}
+
+impl Clone for Slab {
+    fn clone(&self) -> Self {
+        // The copy lies elsewhere: its rows must find a line of their own.
+        let mut copy = Self::new(self.rows, self.row_bytes);
+        for row in 0..self.rows {
+            copy.row_mut(row).copy_from_slice(self.row(row));
+        }
+        copy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_start_on_lines_in_copies_too() {
+        for row_bytes in [1, 63, 64, 65, 1_400] {
+            let mut slab = Slab::new(3, row_bytes);
+            slab.store(1, &[7]);
+            let copy = slab.clone();
+            for slab in [&slab, &copy] {
+                assert!((0..3).all(|row| slab.row(row).as_ptr().addr() % LINE == 0));
+                assert_eq!(slab.row(1)[0], 7);
+                assert_eq!(slab.row(2).len(), row_bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn two_rows_at_once_are_the_ones_asked_for() {
+        let mut slab = Slab::new(4, 5);
+        for row in 0..4 {
+            slab.store(row, &[row as u8; 5]);
+        }
+        for (write, read) in [(0, 3), (3, 0), (1, 2)] {
+            let (w, r) = slab.row_mut_and_row(write, read);
+            assert_eq!((w[0], r[0]), (write as u8, read as u8));
+        }
+        assert_eq!(slab.rows_mut().map(|row| row[4]).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    }
+}

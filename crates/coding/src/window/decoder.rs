@@ -1,0 +1,314 @@
+//! The receiver's end of a sliding-window code.
+//!
+//! ```text
+//!   floor        released     next_in_order            floor + capacity
+//!     │ kept while  │ decoded, for  │ received, decoded or     │
+//!     │ there is    │ the owner to  │ missing                  │ too far
+//!     │ room        │ fetch         │                          │
+//! ```
+//!
+//! Symbols below `released` are kept as long as nothing newer needs their place: the sender learns
+//! late what has arrived, and its repair symbols still speak of it.
+
+use core::ops::Range;
+use std::collections::VecDeque;
+
+use crate::coefficients::CoefficientKey;
+use crate::elimination::{Column, Elimination};
+use crate::error::Error;
+use crate::outcome::Outcome;
+use crate::window::{MAX_CAPACITY, MAX_REPAIRS};
+
+/// Ids above this are refused, so that no sum of an id and a length overflows.
+const LAST_ID: u64 = u64::MAX - 4 * MAX_CAPACITY as u64;
+
+/// Receives source and repair symbols in any order and decodes each source symbol as soon as what
+/// has arrived determines it.
+///
+/// Every call is bounded by the capacity, whatever a peer sends; see the table in `docs/coding.md`.
+///
+/// ```
+/// use fulmar_coding::{CoefficientKey, Outcome, window::{Decoder, Encoder}};
+///
+/// let key = CoefficientKey::new(1);
+/// let mut encoder = Encoder::new(4, 16, key)?;
+/// let mut decoder = Decoder::new(4, 16, key)?;
+/// encoder.push(b"lost")?;
+/// encoder.push(b"kept")?;
+/// assert_eq!(decoder.push_source(1, b"kept"), Outcome::Innovative);
+/// assert_eq!(decoder.next_in_order(), 0);
+/// let mut payload = Vec::new();
+/// encoder.repair(0, 0..2, &mut payload)?;
+/// assert_eq!(decoder.push_repair(0, 0..2, &payload), Outcome::Innovative);
+/// assert_eq!(decoder.push_repair(0, 0..2, &payload), Outcome::Redundant);
+/// assert_eq!(decoder.poll_decoded(), Some(1));
+/// assert_eq!(decoder.poll_decoded(), Some(0));
+/// assert_eq!(decoder.get(0), Some(&b"lost"[..]));
+/// decoder.release(decoder.next_in_order());
+/// assert_eq!(decoder.push_source(0, b"lost"), Outcome::Redundant);
+/// # Ok::<(), fulmar_coding::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Decoder {
+    key: CoefficientKey,
+    symbol_bytes: usize,
+    capacity: u64,
+    elimination: Elimination,
+    floor: u64,
+    released: u64,
+    next_in_order: u64,
+    /// Below this there may be symbols that were given up.
+    given_up_below: u64,
+    rank: u64,
+    decoded: VecDeque<u64>,
+}
+
+impl Decoder {
+    /// Makes a decoder that holds at most `capacity` symbols of at most `symbol_bytes`, and as many
+    /// repair symbols, but at most [`MAX_REPAIRS`].
+    ///
+    /// Give it twice the sender's capacity or more: what has been decoded is still spoken of for a
+    /// round trip.
+    ///
+    /// # Errors
+    ///
+    /// If either is zero or above its bound.
+    pub fn new(symbol_bytes: usize, capacity: usize, key: CoefficientKey) -> Result<Self, Error> {
+        Error::check_sizes(symbol_bytes, capacity, MAX_CAPACITY)?;
+        Ok(Self {
+            key,
+            symbol_bytes,
+            capacity: capacity as u64,
+            elimination: Elimination::new(capacity, capacity.min(MAX_REPAIRS), symbol_bytes),
+            floor: 0,
+            released: 0,
+            next_in_order: 0,
+            given_up_below: 0,
+            rank: 0,
+            decoded: VecDeque::with_capacity(2 * capacity),
+        })
+    }
+
+    /// Takes a source symbol that arrived as it is.
+    pub fn push_source(&mut self, id: u64, symbol: &[u8]) -> Outcome {
+        if symbol.len() > self.symbol_bytes {
+            return Outcome::Malformed;
+        }
+        if id < self.floor {
+            return if id < self.given_up_below { Outcome::Stale } else { Outcome::Redundant };
+        }
+        if !self.make_room(id) {
+            return Outcome::TooFar;
+        }
+        match self.elimination.column(self.column(id)) {
+            Column::Known => Outcome::Redundant,
+            Column::GivenUp => Outcome::Stale,
+            Column::Unknown => {
+                let (column, origin) = (self.column(id), self.column(self.floor));
+                self.elimination.learn(column, symbol, origin);
+                self.rank += 1;
+                self.announce(id);
+                self.advance();
+                Outcome::Innovative
+            }
+        }
+    }
+
+    /// Takes repair symbol `repair_id` over the source ids `range`.
+    pub fn push_repair(&mut self, repair_id: u64, range: Range<u64>, payload: &[u8]) -> Outcome {
+        let span = range.end.saturating_sub(range.start);
+        if payload.len() > self.symbol_bytes || span == 0 || span > self.capacity {
+            return Outcome::Malformed;
+        }
+        if range.start < self.floor || self.speaks_of_given_up(&range) {
+            return Outcome::Stale;
+        }
+        if range.end <= self.next_in_order {
+            return Outcome::Redundant;
+        }
+        if !self.make_room(range.end - 1) {
+            return Outcome::TooFar;
+        }
+        let parts = self.columns(&range);
+        if !parts.clone().into_iter().any(|part| self.elimination.any_unknown(part)) {
+            return Outcome::Redundant;
+        }
+        let coefficients = self.elimination.incoming_mut();
+        coefficients.fill(0);
+        let mut first = range.start;
+        for part in parts {
+            let count = part.len() as u64;
+            self.key.fill(repair_id, first, &mut coefficients[part]);
+            first += count;
+        }
+        let outcome = self.elimination.insert(payload, self.column(self.floor));
+        if outcome == Outcome::Innovative {
+            self.rank += 1;
+            self.advance();
+        }
+        outcome
+    }
+
+    /// Returns the lowest id that is neither decoded nor given up.
+    pub fn next_in_order(&self) -> u64 {
+        self.next_in_order
+    }
+
+    /// Returns a decoded symbol that is not released, padded with zeros to the size of a symbol.
+    pub fn get(&self, id: u64) -> Option<&[u8]> {
+        let held = id >= self.released && id < self.floor + self.capacity;
+        held.then(|| self.elimination.symbol(self.column(id))).flatten()
+    }
+
+    /// Returns the next id that became known, received or decoded, in the order in which they did.
+    ///
+    /// Whoever does not ask loses the oldest ones, not memory.
+    pub fn poll_decoded(&mut self) -> Option<u64> {
+        loop {
+            let id = self.decoded.pop_front()?;
+            if id >= self.released {
+                return Some(id);
+            }
+        }
+    }
+
+    /// Declares that the symbols below `below` are not needed any more, as far as they are in order.
+    pub fn release(&mut self, below: u64) {
+        self.released = below.clamp(self.released, self.next_in_order.max(self.released));
+    }
+
+    /// Gives up what is missing below `id`: the sender has done so, or its time is over.
+    ///
+    /// Decoded symbols below stay until they are released, unless `id` is so far ahead that they
+    /// have no room.
+    pub fn skip_to(&mut self, id: u64) {
+        let id = id.min(LAST_ID);
+        if id <= self.next_in_order {
+            return;
+        }
+        let end = self.floor + self.capacity;
+        let origin = self.column(self.floor);
+        for missing in self.next_in_order..id.min(end) {
+            let column = self.column(missing);
+            if self.elimination.column(column) == Column::Unknown {
+                self.elimination.give_up(column, origin);
+            }
+        }
+        self.given_up_below = id;
+        if id > end {
+            for old in self.floor..end {
+                self.elimination.forget(self.column(old));
+            }
+            self.floor = id;
+            self.released = id;
+        }
+        self.next_in_order = id;
+        self.advance();
+    }
+
+    /// Returns the lowest id that is not *seen* in the sense of [LRT §III-C]: all below are decoded,
+    /// given up, or lead an equation of their own.
+    pub fn seen(&self) -> u64 {
+        let seen = |&id: &u64| {
+            let column = self.column(id);
+            self.elimination.column(column) != Column::Unknown || self.elimination.is_pivot(column)
+        };
+        let end = self.floor + self.capacity;
+        (self.next_in_order..end).find(|id| !seen(id)).unwrap_or(end)
+    }
+
+    /// Returns how many innovative symbols have arrived since the start.
+    pub fn rank(&self) -> u64 {
+        self.rank
+    }
+
+    /// Lists the ids of a range that are neither decoded nor given up, as far as the window reaches.
+    pub fn missing(&self, range: Range<u64>) -> Missing<'_> {
+        let end = range.end.min(self.floor + self.capacity);
+        Missing { decoder: self, ids: range.start.max(self.next_in_order)..end }
+    }
+
+    /// Returns how many symbols the decoder holds at most.
+    pub fn capacity(&self) -> usize {
+        self.capacity as usize
+    }
+
+    fn column(&self, id: u64) -> usize {
+        (id % self.capacity) as usize
+    }
+
+    /// Splits a range of ids into the one or two ranges of columns that it occupies.
+    fn columns(&self, range: &Range<u64>) -> [Range<usize>; 2] {
+        let start = self.column(range.start);
+        let end = start + (range.end - range.start) as usize;
+        let capacity = self.capacity as usize;
+        [start..end.min(capacity), 0..end.saturating_sub(capacity)]
+    }
+
+    fn speaks_of_given_up(&self, range: &Range<u64>) -> bool {
+        let end = range.end.min(self.given_up_below).min(self.floor + self.capacity);
+        (range.start..end).any(|id| self.elimination.column(self.column(id)) == Column::GivenUp)
+    }
+
+    /// Moves the floor up, no further than what is released, so that `id` has a place.
+    fn make_room(&mut self, id: u64) -> bool {
+        if id < self.floor + self.capacity {
+            return true;
+        }
+        if id > LAST_ID || id + 1 - self.capacity > self.released {
+            return false;
+        }
+        let floor = id + 1 - self.capacity;
+        for old in self.floor..floor {
+            self.elimination.forget(self.column(old));
+        }
+        self.floor = floor;
+        true
+    }
+
+    /// Reports what elimination recovered, and moves `next_in_order`.
+    fn advance(&mut self) {
+        while let Some(column) = self.elimination.poll_recovered() {
+            let origin = self.column(self.floor) as u64;
+            self.announce(self.floor + (column as u64 + self.capacity - origin) % self.capacity);
+        }
+        let end = self.floor + self.capacity;
+        while self.next_in_order < end
+            && self.elimination.column(self.column(self.next_in_order)) != Column::Unknown
+        {
+            self.next_in_order += 1;
+        }
+    }
+
+    fn announce(&mut self, id: u64) {
+        if self.decoded.len() == self.decoded.capacity() {
+            self.decoded.pop_front();
+        }
+        self.decoded.push_back(id);
+    }
+}
+
+/// Lists source ids that are missing; made by [`Decoder::missing`].
+///
+/// ```
+/// use fulmar_coding::{CoefficientKey, window::Decoder};
+///
+/// let mut decoder = Decoder::new(8, 16, CoefficientKey::new(1))?;
+/// decoder.push_source(1, b"second");
+/// assert_eq!(decoder.missing(0..4).collect::<Vec<_>>(), [0, 2, 3]);
+/// # Ok::<(), fulmar_coding::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Missing<'a> {
+    decoder: &'a Decoder,
+    ids: Range<u64>,
+}
+
+impl Iterator for Missing<'_> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        let decoder = self.decoder;
+        self.ids.find(|&id| decoder.elimination.column(decoder.column(id)) == Column::Unknown)
+    }
+}

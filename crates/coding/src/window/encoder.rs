@@ -1,0 +1,146 @@
+//! The sender's end of a sliding-window code.
+
+use core::ops::Range;
+
+use crate::coefficients::CoefficientKey;
+use crate::error::Error;
+use crate::gf256::Kernel;
+use crate::slab::Slab;
+
+/// Source rows that are handed to the kernel at a time.
+const CHUNK: usize = 64;
+
+/// Holds the source symbols that are not acknowledged, and makes repair symbols over them.
+///
+/// ```
+/// use fulmar_coding::{CoefficientKey, Error, window::Encoder};
+///
+/// let mut encoder = Encoder::new(1_024, 2, CoefficientKey::new(1))?;
+/// assert_eq!(encoder.push(b"first")?, 0);
+/// assert_eq!(encoder.push(b"second")?, 1);
+/// assert_eq!(encoder.push(b"third"), Err(Error::Full));
+/// let mut payload = Vec::new();
+/// assert_eq!(encoder.repair(0, 0..2, &mut payload)?, 6); // as long as the longest of them
+/// encoder.trim(1); // "first" has arrived
+/// assert_eq!(encoder.push(b"third")?, 2);
+/// assert_eq!(encoder.symbol(0), None);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Encoder {
+    key: CoefficientKey,
+    kernel: Kernel,
+    symbol_bytes: usize,
+    capacity: u64,
+    symbols: Slab,
+    bytes: Vec<usize>,
+    first: u64,
+    next: u64,
+}
+
+impl Encoder {
+    /// Makes an encoder whose window holds at most `capacity` symbols of at most `symbol_bytes`.
+    ///
+    /// # Errors
+    ///
+    /// If either is zero or above its bound.
+    pub fn new(symbol_bytes: usize, capacity: usize, key: CoefficientKey) -> Result<Self, Error> {
+        Error::check_sizes(symbol_bytes, capacity, super::MAX_CAPACITY)?;
+        Ok(Self {
+            key,
+            kernel: Kernel::detect(),
+            symbol_bytes,
+            capacity: capacity as u64,
+            symbols: Slab::new(capacity, symbol_bytes),
+            bytes: vec![0; capacity],
+            first: 0,
+            next: 0,
+        })
+    }
+
+    /// Adds a source symbol to the window and returns its id; ids count from 0.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Full`] until the window is trimmed; [`Error::TooLong`].
+    pub fn push(&mut self, symbol: &[u8]) -> Result<u64, Error> {
+        Error::check_symbol(symbol.len(), self.symbol_bytes)?;
+        if self.next - self.first == self.capacity {
+            return Err(Error::Full);
+        }
+        let id = self.next;
+        let row = self.row(id);
+        self.symbols.store(row, symbol);
+        self.bytes[row] = symbol.len();
+        self.next += 1;
+        Ok(id)
+    }
+
+    /// Returns the lowest id in the window.
+    pub fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// Returns the id that the next source symbol will get.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Returns how many symbols the window holds at most.
+    pub fn capacity(&self) -> usize {
+        self.capacity as usize
+    }
+
+    /// Returns a source symbol in the window, as long as it was handed in.
+    pub fn symbol(&self, id: u64) -> Option<&[u8]> {
+        (self.first..self.next).contains(&id).then(|| {
+            let row = self.row(id);
+            &self.symbols.row(row)[..self.bytes[row]]
+        })
+    }
+
+    /// Drops the symbols below `first`: they have arrived, or nobody wants them any more.
+    pub fn trim(&mut self, first: u64) {
+        self.first = first.clamp(self.first, self.next);
+    }
+
+    /// Appends repair symbol `repair_id` over the source ids `range` to `out`, and returns its bytes:
+    /// those of the longest source symbol in the range.
+    ///
+    /// A repair id is used once: the same id over the same range is the same symbol again.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutsideWindow`] if the range is empty or reaches outside the window.
+    pub fn repair(
+        &self,
+        repair_id: u64,
+        range: Range<u64>,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, Error> {
+        if range.start < self.first || range.end > self.next || range.is_empty() {
+            return Err(Error::OutsideWindow);
+        }
+        let bytes = range.clone().map(|id| self.bytes[self.row(id)]).max().unwrap_or(0);
+        let start = out.len();
+        out.resize(start + bytes, 0);
+        let mut first = range.start;
+        while first < range.end {
+            let count = (range.end - first).min(CHUNK as u64) as usize;
+            let mut coefficients = [0; CHUNK];
+            self.key.fill(repair_id, first, &mut coefficients[..count]);
+            let mut sources: [&[u8]; CHUNK] = [&[]; CHUNK];
+            for (source, id) in sources[..count].iter_mut().zip(first..) {
+                *source = self.symbols.row(self.row(id));
+            }
+            let dsts = &mut [&mut out[start..]];
+            self.kernel.mul_add_rows(dsts, &sources[..count], &coefficients[..count]);
+            first += count as u64;
+        }
+        Ok(bytes)
+    }
+
+    fn row(&self, id: u64) -> usize {
+        (id % self.capacity) as usize
+    }
+}

@@ -1,0 +1,45 @@
+//! Sliding-window code: an endless stream of source symbols, protected by repair symbols over the
+//! part of it that is not acknowledged yet.
+//!
+//! The sender pushes source symbols and trims the window from below as acknowledgements come, so
+//! that the window is elastic: as long as the round trip makes it, and never longer than the
+//! capacity. A repair symbol is named by an id and the range of source ids that it combines; its
+//! coefficients follow from these and the key of the session.
+//!
+//! ```
+//! use fulmar_coding::{CoefficientKey, Outcome, window};
+//!
+//! let key = CoefficientKey::new(42);
+//! let mut sender = window::Encoder::new(8, 64, key)?;
+//! let mut receiver = window::Decoder::new(8, 64, key)?;
+//! for word in ["one", "two", "three", "four"] {
+//!     let id = sender.push(word.as_bytes())?;
+//!     if word != "two" && word != "three" {
+//!         receiver.push_source(id, word.as_bytes()); // the other two are lost
+//!     }
+//! }
+//! assert_eq!(receiver.missing(0..4).collect::<Vec<_>>(), [1, 2]);
+//! for repair in 0..2 {
+//!     let mut payload = Vec::new();
+//!     sender.repair(repair, 0..4, &mut payload)?;
+//!     assert_eq!(receiver.push_repair(repair, 0..4, &payload), Outcome::Innovative);
+//! }
+//! assert_eq!(receiver.get(1), Some(&b"two\0\0\0\0\0"[..]));
+//! assert_eq!(receiver.next_in_order(), 4);
+//! sender.trim(receiver.next_in_order());
+//! # Ok::<(), fulmar_coding::Error>(())
+//! ```
+
+mod decoder;
+mod encoder;
+
+pub use decoder::{Decoder, Missing};
+pub use encoder::Encoder;
+
+/// Largest capacity of a window, symbols: the memory of a decoder and the work for one symbol grow
+/// with it, and 4,096 symbols are 40 Mbit/s of full datagrams over a round trip of a second.
+pub const MAX_CAPACITY: usize = 4_096;
+
+/// Most repair symbols that a decoder keeps unsolved: bounds the work for one symbol. A loss of more
+/// than this at once is repaired by source symbols sent again.
+pub const MAX_REPAIRS: usize = 256;
