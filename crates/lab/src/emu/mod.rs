@@ -10,6 +10,8 @@
 mod bulk;
 mod carrier;
 mod channel;
+#[cfg_attr(not(test), allow(dead_code, reason = "the experiments that use it follow"))]
+mod congestion;
 mod daemon;
 mod greeting;
 mod interruption;
@@ -22,10 +24,12 @@ mod tcp_flow;
 mod testbed;
 
 pub(crate) use bulk::{BulkPlan, run_bulk};
+#[allow(unused_imports, reason = "the experiments that use it follow")]
+pub(crate) use congestion::Congestion;
 pub(crate) use interval::run_intervals;
 pub(crate) use stream::{Progress, run_streams};
 #[allow(unused_imports, reason = "the experiments that use it follow")]
-pub(crate) use tcp_flow::{FlowPlan, FlowRun, FlowSample, RunningFlow, TcpFlow, run_flows};
+pub(crate) use tcp_flow::{FlowPlan, FlowRun, FlowSample, Offer, RunningFlow, TcpFlow, run_flows};
 
 /// Where tunnels are made; every emulated daemon has one.
 const TUNNEL_DEVICE: &str = "/dev/net/tun";

@@ -32,6 +32,8 @@ const LEAD: Duration = Duration::from_millis(100);
 const CHUNK: usize = 4_096;
 /// The least that a flow with an offered load writes: a segment.
 const OFFER: usize = 1_448;
+/// What the kernel takes of a live source before it can send it, bytes: a few segments.
+const NOT_SENT: &str = "8192";
 /// How often the receiver looks whether the flow is over while nothing arrives.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -52,11 +54,20 @@ pub(crate) struct FlowPlan {
     pub(crate) start: Duration,
     /// How long it sends and is measured.
     pub(crate) duration: Duration,
-    /// What the application offers; none is as much as the connection takes. What a slow connection
-    /// did not take in time is offered later, on top.
-    pub(crate) offered: Option<Rate>,
+    /// What the application offers; none is as much as the connection takes.
+    pub(crate) offered: Option<Offer>,
     /// How often the kernel is asked about the connection.
     pub(crate) sample_every: Duration,
+}
+
+/// Describes an application that makes data at a rate of its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Offer {
+    /// How fast.
+    pub(crate) rate: Rate,
+    /// How old data may become that the connection does not take: a live source gives it up then.
+    /// Without it everything is offered in the end, so that a slow connection never lacks data.
+    pub(crate) patience: Option<Duration>,
 }
 
 /// Is what the sender's kernel said at one time.
@@ -77,6 +88,13 @@ pub(crate) struct FlowRun {
     pub(crate) bytes: u64,
     /// Samples in the order of time; the last is of the flow's end.
     pub(crate) samples: Vec<FlowSample>,
+}
+
+impl Offer {
+    /// Returns how many bytes, of all that were made by a time, are too old to be sent.
+    fn given_up(&self, at: Duration) -> u64 {
+        self.patience.map_or(0, |patience| self.rate.bytes_in(at.saturating_sub(patience)))
+    }
 }
 
 impl FlowRun {
@@ -190,6 +208,10 @@ fn connected(emulation: &Emulation, plan: &FlowPlan) -> io::Result<(TcpStream, T
     let sending = emulation.enter(&plan.from, || {
         // Otherwise a flow would begin with the ssthresh of the one before it.
         set_parameter("net/ipv4/tcp_no_metrics_save", "1")?;
+        if plan.offered.is_some_and(|offer| offer.patience.is_some()) {
+            // The data would grow old in the kernel, where nobody can give it up.
+            set_parameter("net/ipv4/tcp_notsent_lowat", NOT_SENT)?;
+        }
         connect(Transport::Tcp, congestion, at, CONNECT)
     })??;
     let (receiving, _) = listener.accept()?;
@@ -218,10 +240,13 @@ fn send(mut stream: TcpStream, begin: Instant, plan: &FlowPlan) -> io::Result<Ve
         }
         let due = match plan.offered {
             None => CHUNK,
-            Some(rate) => usize::try_from(rate.bytes_in(at) - written).unwrap_or(usize::MAX),
+            Some(offer) => {
+                written = written.max(offer.given_up(at));
+                usize::try_from(offer.rate.bytes_in(at) - written).unwrap_or(usize::MAX)
+            }
         };
-        if let Some(rate) = plan.offered.filter(|_| due < OFFER) {
-            let wait = rate.transmission_time(OFFER - due);
+        if let Some(offer) = plan.offered.filter(|_| due < OFFER) {
+            let wait = offer.rate.transmission_time(OFFER - due);
             thread::sleep(wait.min(next_sample.saturating_sub(at)));
             continue;
         }
@@ -302,7 +327,10 @@ mod tests {
             offered,
             sample_every: Duration::from_millis(50),
         };
-        let plans = [plan(5_001, None), plan(5_002, Some(Rate::from_mbps(0.4)))];
+        let plans = [
+            plan(5_001, None),
+            plan(5_002, Some(Offer { rate: Rate::from_mbps(0.4), patience: None })),
+        ];
         let runs = run_flows(&mut emulation, &plans).expect("both flows run");
         let [greedy, limited] = &runs[..] else { panic!("two flows") };
         assert_eq!(greedy.goodput_mbps.len(), 2);
@@ -312,6 +340,16 @@ mod tests {
         assert!(limited.bytes > 0 && limited.bytes <= 100_000, "{limited:?}");
         let first = greedy.samples.first().expect("samples").info;
         assert!(first.min_rtt >= Duration::from_millis(10), "{first:?}");
+    }
+
+    #[test]
+    fn a_live_source_gives_up_what_is_old() {
+        let patience = Some(Duration::from_millis(500));
+        let live = Offer { rate: Rate::from_mbps(0.8), patience };
+        let given_up = [0.0, 0.5, 2.0].map(|at| live.given_up(Duration::from_secs_f64(at)));
+        assert_eq!(given_up, [0, 0, 150_000]);
+        let patient = Offer { patience: None, ..live };
+        assert_eq!(patient.given_up(Duration::from_secs(9)), 0);
     }
 
     #[test]
