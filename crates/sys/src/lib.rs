@@ -4,6 +4,7 @@
 //! what to send, when and over which path is settled above, in `proto`, `fulmar` and `lab`. Each
 //! module wraps one facility; none keeps state beyond the file descriptors it owns.
 
+pub mod bpf_filesystem;
 pub mod byte_stream;
 pub mod clock;
 pub mod entropy;
@@ -21,6 +22,7 @@ pub mod sandbox;
 pub mod seqpacket;
 pub mod serial;
 pub mod signals;
+pub mod socket_diag;
 pub mod tcp_info;
 pub mod timens;
 pub mod tun;

@@ -1,6 +1,6 @@
-//! What route netlink tells: lists of links and addresses, and announcements that they changed.
+//! What netlink tells: lists of links, addresses and sockets, and announcements that they changed.
 //!
-//! Not requests that change something: those are `rtnetlink`'s. Formats: linux/rtnetlink.h.
+//! Not requests that change something: those are `rtnetlink`'s. Formats: linux/netlink.h.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -12,7 +12,7 @@ const RECEIVE_BYTES: usize = 65_536;
 /// Size of the header of every message.
 const HEADER: usize = 16;
 
-/// Listens to route netlink.
+/// Listens to route netlink, or asks another family of netlink.
 #[derive(Debug)]
 pub(crate) struct Listener {
     socket: OwnedFd,
@@ -33,9 +33,14 @@ impl Listener {
 
     /// Opens a socket that also hears the multicast groups of the mask `groups` (`RTMGRP_*`).
     pub(crate) fn subscribe(groups: u32) -> io::Result<Self> {
+        Self::of_family(libc::NETLINK_ROUTE, groups)
+    }
+
+    /// Opens a socket of a netlink family (`NETLINK_*`).
+    pub(crate) fn of_family(family: i32, groups: u32) -> io::Result<Self> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
         // SAFETY: socket has no memory to mind.
-        let descriptor = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) };
+        let descriptor = unsafe { libc::socket(libc::AF_NETLINK, kind, family) };
         if descriptor < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -54,7 +59,7 @@ impl Listener {
         Ok(Self { socket, sequence: 0 })
     }
 
-    /// Asks for a dump (`RTM_GETLINK`, `RTM_GETADDR`) and gives every message of it to `handle`.
+    /// Asks for a dump (`RTM_GETLINK`, `SOCK_DIAG_BY_FAMILY`) and gives every message of it to `handle`.
     pub(crate) fn dump(
         &mut self,
         kind: u16,

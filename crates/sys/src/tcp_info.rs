@@ -66,6 +66,14 @@ pub fn tcp_info(stream: &TcpStream) -> io::Result<TcpInfo> {
     Ok(parse(&bytes))
 }
 
+/// Reads the same from a message of socket diagnosis; what is missing at its end is zero.
+pub(crate) fn from_message(message: &[u8]) -> TcpInfo {
+    let mut bytes = [0_u8; BYTES];
+    let length = message.len().min(BYTES);
+    bytes[..length].copy_from_slice(&message[..length]);
+    parse(&bytes)
+}
+
 /// Reads `struct tcp_info` of `linux/tcp.h`, whose fields keep their places; what an older kernel
 /// does not fill in is zero.
 fn parse(bytes: &[u8; BYTES]) -> TcpInfo {

@@ -10,11 +10,19 @@
 
 mod error;
 mod flavour;
+mod flows;
+mod installed;
 mod loaded;
 mod object;
+mod pins;
 mod replay;
+mod trace;
+mod words;
 
 pub use error::Error;
 pub use flavour::Flavour;
+pub use flows::{Flow, Memory, Phase, flows};
+pub use installed::{Installed, Removed, State, Status, install, remove, set_default, status};
 pub use loaded::Loaded;
 pub use replay::{Event, Snapshot, replay};
+pub use trace::{Record, Step};

@@ -3,11 +3,12 @@
 //! Nothing is pinned. When the process dies, of whatever reason, the kernel takes the names back; sockets that use
 //! an algorithm keep it until they close.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 use libbpf_rs::{Link, Object};
 
 use crate::object::{self, Extras};
+use crate::trace::{self, Record};
 use crate::{Error, Flavour};
 
 /// Keeps flavours registered while it lives.
@@ -16,7 +17,7 @@ pub struct Loaded {
     names: Vec<(Flavour, String)>,
     // Links first: they are dropped in this order, and a name must be free before its programs go.
     _links: Vec<Link>,
-    _object: Object,
+    object: Object,
 }
 
 impl Loaded {
@@ -26,15 +27,27 @@ impl Loaded {
     ///
     /// Every kind of [`Error`] but that of pins; nothing stays registered then.
     pub fn load(flavours: &[Flavour], suffix: &str) -> Result<Self, Error> {
-        let mut object = object::load(flavours, suffix, Extras::default())?;
-        let mut links = Vec::new();
-        let mut names = Vec::new();
-        for &flavour in flavours {
-            let name = object::full_name(flavour, suffix)?;
-            links.push(object::register(&mut object, flavour, &name)?);
-            names.push((flavour, name));
-        }
-        Ok(Loaded { names, _links: links, _object: object })
+        Self::with(flavours, suffix, Extras::default())
+    }
+
+    /// Does [`Loaded::load`], and writes down every event for [`Loaded::take_trace`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Loaded::load`].
+    pub fn load_traced(flavours: &[Flavour]) -> Result<Self, Error> {
+        let extras = Extras { trace: true, ..Extras::default() };
+        apart(|suffix| Self::with(flavours, suffix, extras.clone()))
+    }
+
+    /// Takes what has happened since the last call to all connections that use these algorithms. About 4,000 records
+    /// are kept; what happens while there is no room is not written down.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`]. Without tracing the list is empty.
+    pub fn take_trace(&self) -> Result<Vec<Record>, Error> {
+        trace::take(&self.object)
     }
 
     /// Does [`Loaded::load`] with a suffix that no other process of this machine uses, nor this one a second time.
@@ -43,15 +56,7 @@ impl Loaded {
     ///
     /// As [`Loaded::load`].
     pub fn load_apart(flavours: &[Flavour]) -> Result<Self, Error> {
-        // Numbers of processes repeat in their namespaces, while names of algorithms are the machine's.
-        let mut outcome = Err(Error::BadName { name: String::new() });
-        for _ in 0..16 {
-            outcome = Self::load(flavours, &next_suffix());
-            if !matches!(outcome, Err(Error::NameTaken { .. })) {
-                break;
-            }
-        }
-        outcome
+        apart(|suffix| Self::load(flavours, suffix))
     }
 
     /// Returns the name under which a flavour is registered.
@@ -63,15 +68,36 @@ impl Loaded {
         let found = self.names.iter().find(|(loaded, _)| *loaded == flavour);
         &found.unwrap_or_else(|| panic!("{flavour} was not loaded")).1
     }
+
+    fn with(flavours: &[Flavour], suffix: &str, extras: Extras) -> Result<Self, Error> {
+        let mut object = object::load(flavours, suffix, extras)?;
+        let mut links = Vec::new();
+        let mut names = Vec::new();
+        for &flavour in flavours {
+            let name = object::full_name(flavour, suffix)?;
+            links.push(object::register(&mut object, flavour, &name)?);
+            names.push((flavour, name));
+        }
+        Ok(Loaded { names, _links: links, object })
+    }
 }
 
-/// Makes a suffix of four letters and digits from the process and a counter.
-fn next_suffix() -> String {
+/// Loads under a suffix that nobody uses.
+fn apart(load: impl Fn(&str) -> Result<Loaded, Error>) -> Result<Loaded, Error> {
+    let mut outcome = load(&random_suffix());
+    for _ in 0..16 {
+        if !matches!(outcome, Err(Error::NameTaken { .. })) {
+            break;
+        }
+        outcome = load(&random_suffix());
+    }
+    outcome
+}
+
+/// Makes a suffix of four characters: names are the machine's, while numbers of processes repeat in namespaces.
+fn random_suffix() -> String {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
-    static COUNTER: AtomicU32 = AtomicU32::new(0);
-    let count = COUNTER.fetch_add(1, Ordering::Relaxed);
-    // Odd multipliers spread neighbours; what collides all the same is tried again.
-    let mut value = std::process::id().wrapping_mul(0x9e37_79b1) ^ count.wrapping_mul(0x85eb_ca6b);
+    let mut value = RandomState::new().build_hasher().finish();
     let mut suffix = String::from("_");
     for _ in 0..3 {
         suffix.push(char::from(DIGITS[(value % 36) as usize]));
@@ -85,11 +111,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn suffixes_of_one_process_differ_and_fit() {
-        let suffixes: std::collections::HashSet<String> = (0..50).map(|_| next_suffix()).collect();
-        assert!(suffixes.len() > 45, "{suffixes:?}");
+    fn random_suffixes_fit_every_flavour() {
         for flavour in Flavour::ALL {
-            assert!(suffixes.iter().all(|suffix| object::full_name(flavour, suffix).is_ok()));
+            let name = object::full_name(flavour, &random_suffix());
+            assert!(name.is_ok(), "{name:?}");
         }
     }
 }

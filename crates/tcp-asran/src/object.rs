@@ -2,11 +2,14 @@
 //!
 //! Nothing is registered here: that is a link, made from what this returns, and its owner decides how long it lives.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use libbpf_rs::btf::{Btf, types};
-use libbpf_rs::{ErrorKind, Link, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel};
+use libbpf_rs::{
+    ErrorKind, Link, MapCore, Object, ObjectBuilder, OpenMapMut, OpenObject, PrintLevel,
+};
 
 use crate::{Error, Flavour};
 
@@ -23,12 +26,32 @@ const SAID_BYTES: usize = 2000;
 static SAID: Mutex<String> = Mutex::new(String::new());
 
 /// What to load besides the algorithms.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Extras {
     /// Whether every event is written into the ring buffer.
     pub(crate) trace: bool,
     /// Whether the program for `replay` is loaded.
     pub(crate) replay: bool,
+    /// Where the map of all sockets is kept, or is to be kept.
+    pub(crate) sockets: Option<PathBuf>,
+}
+
+/// Finds out before the loader does what it would say in riddles.
+pub(crate) fn check_kernel() -> Result<(), Error> {
+    if !is_built() {
+        return Err(Error::NotBuilt);
+    }
+    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+        return Err(Error::NoTypeInformation);
+    }
+    listen();
+    let kernel = Btf::from_vmlinux().map_err(|error| explain("read the kernel's types", &error))?;
+    for wanted in ["bpf_struct_ops_tcp_congestion_ops", "bpf_struct_ops_link"] {
+        if kernel.type_by_name::<types::Struct<'_>>(wanted).is_none() {
+            return Err(Error::NoStructOps { reason: format!("it has no {wanted}") });
+        }
+    }
+    Ok(())
 }
 
 /// Loads the object with these flavours, their names extended by `suffix`. Nothing is registered yet.
@@ -39,7 +62,7 @@ pub(crate) fn load(flavours: &[Flavour], suffix: &str, extras: Extras) -> Result
         .name("asran")
         .and_then(|builder| builder.open_memory(OBJECT))
         .map_err(|error| explain("open the BPF object", &error))?;
-    prepare(&mut object, flavours, suffix, extras)?;
+    prepare(&mut object, flavours, suffix, &extras)?;
     object.load().map_err(|error| explain("load the BPF object", &error))
 }
 
@@ -56,6 +79,28 @@ pub(crate) fn register(object: &mut Object, flavour: Flavour, name: &str) -> Res
         ErrorKind::AlreadyExists => Error::NameTaken { name: name.to_owned() },
         _ => explain(&format!("register {name}"), &error),
     })
+}
+
+/// Keeps a registration beyond this process, in a file of the BPF file system.
+pub(crate) fn keep(mut link: Link, path: &Path) -> Result<(), Error> {
+    listen();
+    link.pin(path).map_err(|error| explain(&format!("keep {}", path.display()), &error))
+}
+
+/// Lists the names of all algorithms that the kernel knows.
+pub(crate) fn registered() -> Vec<String> {
+    let listed = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    listed.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+}
+
+/// Says whether the kernel knows an algorithm of this name.
+pub(crate) fn is_registered(name: &str) -> bool {
+    registered().iter().any(|listed| listed == name)
+}
+
+/// Says whether there is an object to load.
+pub(crate) fn is_built() -> bool {
+    !OBJECT.is_empty()
 }
 
 /// Returns a flavour's name with a suffix, if the kernel would take it.
@@ -95,55 +140,56 @@ fn first_line(said: &str, error: &libbpf_rs::Error) -> String {
     said.lines().next().map_or_else(|| format!("{error:#}"), str::to_owned)
 }
 
-/// Finds out before the loader does what it would say in riddles.
-fn check_kernel() -> Result<(), Error> {
-    if OBJECT.is_empty() {
-        return Err(Error::NotBuilt);
-    }
-    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
-        return Err(Error::NoTypeInformation);
-    }
-    listen();
-    let kernel = Btf::from_vmlinux().map_err(|error| explain("read the kernel's types", &error))?;
-    for wanted in ["bpf_struct_ops_tcp_congestion_ops", "bpf_struct_ops_link"] {
-        if kernel.type_by_name::<types::Struct<'_>>(wanted).is_none() {
-            return Err(Error::NoStructOps { reason: format!("it has no {wanted}") });
-        }
-    }
-    Ok(())
-}
-
 fn prepare(
     object: &mut OpenObject,
     flavours: &[Flavour],
     suffix: &str,
-    extras: Extras,
+    extras: &Extras,
 ) -> Result<(), Error> {
     for mut map in object.maps_mut() {
-        let map_name = map.name().to_string_lossy().into_owned();
-        if let Some(flavour) = Flavour::ALL.into_iter().find(|flavour| flavour.name() == map_name) {
-            let wanted = flavours.contains(&flavour);
-            map.set_autocreate(wanted).map_err(|error| explain("choose the algorithms", &error))?;
-            if let (true, Some(value)) = (wanted, map.initial_value_mut()) {
-                // The name is the first field of our tcp_congestion_ops (bpf/kernel.h).
-                let name = full_name(flavour, suffix)?;
-                value[..NAME_BYTES].fill(0);
-                value[..name.len()].copy_from_slice(name.as_bytes());
+        let name = map.name().to_string_lossy().into_owned();
+        let done = match Flavour::ALL.into_iter().find(|flavour| flavour.name() == name) {
+            Some(flavour) if flavours.contains(&flavour) => {
+                rename(&mut map, &full_name(flavour, suffix)?);
+                Ok(())
             }
-        } else if map_name == "asran_trace" {
-            map.set_autocreate(extras.trace)
-                .map_err(|error| explain("prepare the trace", &error))?;
-        } else if map_name.ends_with(".rodata") {
-            // The one constant is `traced`.
-            if let Some(value) = map.initial_value_mut() {
-                value[0] = u8::from(extras.trace);
-            }
-        }
+            Some(_) => map.set_autocreate(false),
+            None => prepare_map(&mut map, &name, extras),
+        };
+        done.map_err(|error| explain(&format!("prepare {name}"), &error))?;
     }
     for mut program in object.progs_mut() {
         if program.section() == "syscall" {
             program.set_autoload(extras.replay);
         }
+    }
+    Ok(())
+}
+
+/// The name is the first field of our tcp_congestion_ops (bpf/kernel.h).
+fn rename(map: &mut OpenMapMut<'_>, name: &str) {
+    if let Some(value) = map.initial_value_mut() {
+        value[..NAME_BYTES].fill(0);
+        value[..name.len()].copy_from_slice(name.as_bytes());
+    }
+}
+
+fn prepare_map(map: &mut OpenMapMut<'_>, name: &str, extras: &Extras) -> libbpf_rs::Result<()> {
+    match name {
+        "asran_trace" => map.set_autocreate(extras.trace)?,
+        // A map that lies there is used again, else this one is put there.
+        "asran_sockets" => {
+            if let Some(path) = &extras.sockets {
+                map.set_pin_path(path)?;
+            }
+        }
+        // The first constant is `traced`.
+        _ if name.ends_with(".rodata") => {
+            if let Some(value) = map.initial_value_mut() {
+                value[0] = u8::from(extras.trace);
+            }
+        }
+        _ => {}
     }
     Ok(())
 }

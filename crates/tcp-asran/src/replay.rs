@@ -7,6 +7,7 @@
 use libbpf_rs::ProgramInput;
 
 use crate::object::{self, Extras};
+use crate::words::word;
 use crate::{Error, Flavour};
 
 /// Something that happens to a connection.
@@ -123,9 +124,7 @@ impl Context {
         self.0[4 * word..][..4].copy_from_slice(&value.to_ne_bytes());
     }
 
-    fn get(&self, word: usize) -> u32 {
-        let mut bytes = [0; 4];
-        bytes.copy_from_slice(&self.0[4 * word..][..4]);
-        u32::from_ne_bytes(bytes)
+    fn get(&self, index: usize) -> u32 {
+        word(&self.0, index).unwrap_or_default()
     }
 }

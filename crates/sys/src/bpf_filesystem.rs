@@ -1,0 +1,79 @@
+//! The file system in which BPF objects outlive the process that made them.
+//!
+//! What a file in it stands for is not known here; that is the loader's, in `tcp-asran`.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::parent_id;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock, statfs};
+use rustix::mount::{MountFlags, mount};
+
+/// Where distributions mount it.
+pub const USUAL: &str = "/sys/fs/bpf";
+
+/// `BPF_FS_MAGIC` of linux/magic.h; the field has another width on each architecture.
+const MAGIC: u32 = 0xcafe_4a11;
+
+/// Says whether `folder` lies in a BPF file system.
+///
+/// # Errors
+/// Those of `statfs`; a folder that does not exist lies in none.
+pub fn contains(folder: &Path) -> io::Result<bool> {
+    match statfs(folder) {
+        Ok(found) => Ok(found.f_type as u32 == MAGIC),
+        Err(rustix::io::Errno::NOENT) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Mounts one on `folder`, where there is none, for the whole machine.
+///
+/// # Errors
+/// When this process alone sees its mounts (`ip netns exec` makes a set of mounts for what it starts): a
+/// file system that is mounted there would vanish with the process. Else those of `mount`.
+pub fn mount_on(folder: &Path) -> io::Result<()> {
+    if contains(folder)? {
+        return Ok(());
+    }
+    if sees_mounts_alone() {
+        return Err(io::Error::other(
+            "no BPF file system is mounted here, and this process sees mounts of its own (as below \
+             `ip netns exec`), so that one mounted now would vanish with it; call it outside, or \
+             run `mount -t bpf bpf /sys/fs/bpf` there first",
+        ));
+    }
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RELATIME;
+    // Everybody may look, as where the distribution mounts it; only the owner may remove.
+    Ok(mount("bpf", folder, "bpf", flags, c"mode=0755")?)
+}
+
+/// Waits until no other process holds `folder`, and holds it until the result is dropped.
+///
+/// # Errors
+/// Those of `open` and `flock`.
+pub fn hold(folder: &Path) -> io::Result<File> {
+    let file = File::open(folder)?;
+    flock(&file, FlockOperation::LockExclusive)?;
+    Ok(file)
+}
+
+/// The parent of a process that was started with mounts of its own sees others. Not compared with process 1: the
+/// whole session may live in a container.
+fn sees_mounts_alone() -> bool {
+    let mounts = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt"));
+    let parent = parent_id().to_string();
+    matches!((mounts("self"), mounts(&parent)), (Ok(own), Ok(others)) if own != others)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinary_and_missing_folders_are_none() {
+        assert!(!contains(Path::new("/proc")).unwrap());
+        assert!(!contains(Path::new("/nowhere/at/all")).unwrap());
+    }
+}

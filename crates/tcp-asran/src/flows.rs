@@ -1,0 +1,101 @@
+//! What live connections are doing: the kernel's account of each, with what ASRAN remembers of it.
+
+use std::os::fd::AsFd;
+
+use libbpf_rs::MapHandle;
+use sys::socket_diag::{self, TcpSocket};
+
+use crate::pins;
+use crate::words::word;
+
+/// Shows a TCP connection of this network namespace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flow {
+    /// What the kernel says.
+    pub socket: TcpSocket,
+    /// What an installed flavour remembers; none for other algorithms, and for whoever may not look.
+    pub memory: Option<Memory>,
+}
+
+/// What ASRAN remembers of a connection, in packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// The window just before the last loss, 0 before the first.
+    pub last_max_cwnd: u32,
+    /// What the base algorithm asked for at the last loss.
+    pub original_ssthresh: u32,
+    /// What ASRAN made of it.
+    pub recalculated_ssthresh: u32,
+    /// What is going on.
+    pub phase: Phase,
+}
+
+/// Says what ASRAN is doing with a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing: the base algorithm alone is at work.
+    Steady,
+    /// A loss was met, and it is not yet known how the kernel takes it.
+    Decided,
+    /// Fast recovery: the window is reduced, the recalculated threshold waits for its end.
+    Pending,
+    /// Recovery is over: slow start towards the recalculated threshold, then congestion avoidance.
+    Restoring,
+}
+
+impl Phase {
+    /// Returns its name in tables and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Steady => "steady",
+            Phase::Decided => "decided",
+            Phase::Pending => "recovering",
+            Phase::Restoring => "restoring",
+        }
+    }
+
+    fn of(number: u32) -> Phase {
+        match number {
+            1 => Phase::Decided,
+            2 => Phase::Pending,
+            3 => Phase::Restoring,
+            _ => Phase::Steady,
+        }
+    }
+}
+
+impl Memory {
+    /// Reads `struct asran` of the object.
+    pub(crate) fn of(bytes: &[u8]) -> Option<Memory> {
+        Some(Memory {
+            last_max_cwnd: word(bytes, 0)?,
+            original_ssthresh: word(bytes, 1)?,
+            recalculated_ssthresh: word(bytes, 3)?,
+            phase: Phase::of(word(bytes, 4)?),
+        })
+    }
+}
+
+/// Lists the TCP connections of the calling thread's network namespace, of every algorithm.
+///
+/// Sub-flows of multipath TCP are connections of their own here. As root, with what ASRAN remembers of each; for
+/// anybody else without.
+///
+/// # Errors
+///
+/// Those of socket diagnosis (a kernel without CONFIG_INET_TCP_DIAG).
+pub fn flows() -> std::io::Result<Vec<Flow>> {
+    let maps = pins::installed();
+    let map = maps.iter().find_map(|found| MapHandle::from_pinned_path(found.sockets()).ok());
+    let sockets = match socket_diag::tcp_sockets(map.as_ref().map(AsFd::as_fd)) {
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            socket_diag::tcp_sockets(None)
+        }
+        other => other,
+    };
+    let flow = |socket: TcpSocket| {
+        let memory = socket.storage.as_deref().and_then(Memory::of);
+        Flow { socket, memory }
+    };
+    Ok(sockets?.into_iter().map(flow).collect())
+}
