@@ -126,8 +126,8 @@ impl Endpoint {
             return id;
         }
         let id = self.sessions.next_id();
-        let session = self.new_session(now, id, peer, Role::Initiator);
         let nonce = self.entropy.u64();
+        let session = self.new_session(now, id, (peer, nonce), Role::Initiator);
         self.sessions.insert(id, Slot::new(peer, nonce, session, Some(Initiator::new())));
         id
     }
@@ -269,8 +269,14 @@ impl Endpoint {
         self.sessions.get_mut(session)?.session.seal_frames(path, frames)
     }
 
-    fn new_session(&mut self, now: Instant, id: SessionId, peer: PeerId, role: Role) -> Session {
-        Session::new(id, peer, role, &self.config, self.entropy.u64(), now)
+    fn new_session(
+        &mut self,
+        now: Instant,
+        id: SessionId,
+        (peer, nonce): (PeerId, u64),
+        role: Role,
+    ) -> Session {
+        Session::new(id, peer, role, &self.config, (self.entropy.u64(), nonce), now)
     }
 
     /// Draws an index that names nothing yet.
@@ -305,7 +311,7 @@ impl Endpoint {
         let seed = self.entropy.u64();
         if let Some(slot) = self.sessions.get_mut(id) {
             slot.nonce = nonce;
-            slot.session = slot.session.successor(&self.config, seed, now);
+            slot.session = slot.session.successor(&self.config, (seed, nonce), now);
             slot.follow_paths(now);
         }
     }

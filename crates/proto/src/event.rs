@@ -20,6 +20,8 @@ pub struct Delivery {
     pub channel: u8,
     /// The class that the sender's packet selector gave it.
     pub class: Class,
+    /// The stream that it came by, for what message delivery carried.
+    pub stream: Option<u16>,
     /// The time since it was handed in at the sender, as far as the clock offset is known.
     pub age: Duration,
     /// The packet or message, as it was handed in.
@@ -99,6 +101,8 @@ pub enum Event {
         /// What became of it.
         outcome: Outcome,
     },
+    /// Message delivery refused a message for want of room, and has room again.
+    RoomForMessages,
     /// The peer's clock stepped, or our estimate of its offset was found wrong and set anew.
     ClockStepped,
 }

@@ -21,6 +21,7 @@ mod event;
 pub mod fuzzing;
 mod ids;
 mod limits;
+mod message;
 mod path;
 mod recovery;
 mod schedule;
@@ -34,9 +35,10 @@ pub use crypto::{KeyError, PublicKey, StaticSecret};
 pub use endpoint::{Endpoint, EndpointConfig, EndpointCounters};
 pub use event::{Delivery, Event, MessageId, Outcome, PathState};
 pub use ids::{InterfaceId, PathId, PathRef, PeerId, Received, SessionId, Transmit};
+pub use message::{MessageForm, MessageOrder, MessageStream};
 pub use schedule::SchedulerKind;
 pub use session::{PathError, SendError, SessionConfig, Source};
-pub use status::{ClassStatus, DelayPercentiles, PathStatus, SessionStatus};
+pub use status::{ClassStatus, DelayPercentiles, MessageStatus, PathStatus, SessionStatus};
 pub use units::{Duration, Instant, Rate};
 
 /// Paths of one session, at most.

@@ -72,3 +72,26 @@ pub(crate) const RESPONSES_PER_SECOND: u32 = 100;
 pub(crate) const RESPONSES_BURST: u32 = 50;
 /// Answers of the endpoint itself that wait for the driver; more are dropped.
 pub(crate) const ANSWERS: usize = 256;
+/// Bytes of a symbol of message delivery: with its frame it fits into [`MIN_DATAGRAM`].
+pub(crate) const SYMBOL_BYTES: usize = 1_144;
+/// Bytes of the largest message of message delivery.
+pub(crate) const MESSAGE_BYTES: usize = 1 << 20;
+/// Bytes of messages that wait to be divided; one more message is refused.
+pub(crate) const QUEUED_MESSAGE_BYTES: usize = 4 << 20;
+/// Messages that wait to be divided: bounds what tiny ones cost.
+pub(crate) const QUEUED_MESSAGES: usize = 16_384;
+/// Streams of message delivery, of one session and direction.
+pub(crate) const MESSAGE_STREAMS: usize = 1_024;
+/// Symbols that a sender of message delivery keeps until they are decoded: 100 ms at 180 Mbit/s.
+/// A receiver keeps no more, decoded or combined.
+pub(crate) const WINDOW_SYMBOLS: usize = 2_048;
+/// Bytes of messages that a receiver holds: what an honest peer is dividing, what it divided within
+/// the last window, and that window.
+pub(crate) const HELD_MESSAGE_BYTES: usize =
+    2 * QUEUED_MESSAGE_BYTES + MESSAGE_BYTES + WINDOW_SYMBOLS * SYMBOL_BYTES;
+/// Messages that a receiver holds: 16 of the smallest in each symbol of a window.
+pub(crate) const HELD_WINDOW_MESSAGES: usize = 16 * WINDOW_SYMBOLS;
+/// Separate pieces of one message that a receiver holds: every symbol of a window can be missing.
+pub(crate) const MESSAGE_PIECES: usize = WINDOW_SYMBOLS;
+/// Ranges of missing symbols in one feedback frame.
+pub(crate) const MISSING_RANGES: usize = 16;

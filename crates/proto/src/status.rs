@@ -23,6 +23,8 @@ pub struct SessionStatus {
     pub paths: Vec<PathStatus>,
     /// Its traffic by class.
     pub classes: Vec<ClassStatus>,
+    /// Its message delivery.
+    pub messages: MessageStatus,
     /// Share of the queue that bulk and telemetry wait in which is free, in percent.
     pub queue_free_percent: u8,
     /// Datagrams that failed authentication, were replayed or could not be parsed.
@@ -89,6 +91,50 @@ pub struct ClassStatus {
     pub late: u64,
     /// Delay of what was delivered, from submission to delivery.
     pub delay: DelayPercentiles,
+}
+
+/// Shows message delivery since the session began.
+///
+/// The five mean times are the parts of the delay of what was delivered here, T = T_div + T_enc +
+/// T_e2e + T_dec + T_rec [LRT eq. 1].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MessageStatus {
+    /// Messages handed in by our applications.
+    pub submitted: u64,
+    /// Messages dropped because their deadline passed before a path had room.
+    pub expired: u64,
+    /// Bytes of messages that wait for a path.
+    pub waiting_bytes: usize,
+    /// Symbols sent for the first time.
+    pub source_symbols: u64,
+    /// Combinations of symbols sent.
+    pub repair_symbols: u64,
+    /// Symbols sent again.
+    pub resent_symbols: u64,
+    /// Symbols given up because their deadlines had passed.
+    pub given_up_symbols: u64,
+    /// Symbols that came in as they were sent.
+    pub received_symbols: u64,
+    /// Symbols that were decoded from combinations.
+    pub decoded_symbols: u64,
+    /// Symbols and combinations that came in and told nothing new.
+    pub redundant_symbols: u64,
+    /// Messages delivered to our applications.
+    pub delivered: u64,
+    /// Messages that came too late or not whole and were dropped.
+    pub late: u64,
+    /// Pieces that made no sense or were beyond the bounds.
+    pub refused: u64,
+    /// T_div: from handing in to division into symbols, which is the wait for a path.
+    pub division: Duration,
+    /// T_enc: from division to departure; zero, because symbols are made when they leave.
+    pub encoding: Duration,
+    /// T_e2e: the way over the network.
+    pub end_to_end: Duration,
+    /// T_dec: what decoding took longer than the way.
+    pub decoding: Duration,
+    /// T_rec: from the last piece to delivery, which is the wait for earlier messages.
+    pub reconstruction: Duration,
 }
 
 /// Gives percentiles of a delay.

@@ -92,6 +92,7 @@ impl Daemon {
                     warn!(peer, message = message.0, "message delivered or not: not known");
                 }
             },
+            Event::RoomForMessages => {}
             Event::ClockStepped => info!(peer, "the peer's clock stepped"),
         }
     }

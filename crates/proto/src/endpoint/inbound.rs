@@ -95,7 +95,7 @@ impl Endpoint {
             return None;
         }
         let id = self.sessions.next_id();
-        let session = self.new_session(now, id, peer, Role::Responder);
+        let session = self.new_session(now, id, (peer, nonce), Role::Responder);
         self.sessions.insert(id, Slot::new(peer, nonce, session, None));
         Some(id)
     }

@@ -182,6 +182,11 @@ impl Path {
         self.mtu.current()
     }
 
+    /// Returns the age at which an unanswered packet is overdue.
+    pub(crate) fn probe_timeout(&self) -> Duration {
+        self.rtt.probe_timeout()
+    }
+
     /// Returns how many bytes may be sent before its address has proved itself; without limit
     /// after that. Holds for everything, control included.
     pub(crate) fn allowance(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! What a path has to say for itself, how much the application may say on it, and the account of
 //! what was sent.
 
-use units::{Instant, Rate};
+use units::{Duration, Instant, Rate};
 
 use super::{Outgoing, Path, Token};
 use crate::event::PathState;
@@ -9,6 +9,9 @@ use crate::recovery::{AckToSend, SentFrame, SentPacket};
 
 /// Bytes of a datagram that carries a challenge and nothing else, at most.
 const CHALLENGE_BYTES: u64 = 64;
+
+/// A round-trip time that is this much longer than the least means a queue.
+const QUEUE: Duration = Duration::from_millis(5);
 
 impl Path {
     /// Tells whether an acknowledgement must leave now.
@@ -56,6 +59,22 @@ impl Path {
         let room = self.window_room();
         let ready = self.pacer.ready_at(now, self.pacing_rate(now), self.mtu.current()) <= now;
         if ready { usize::try_from(room).unwrap_or(usize::MAX) } else { 0 }
+    }
+
+    /// Tells whether packets stand in a queue on the way, as far as round-trip times tell.
+    pub(crate) fn has_queue(&self, now: Instant) -> bool {
+        let view = self.link_view(now);
+        view.srtt.max(self.rtt.latest()) > view.min_rtt + QUEUE
+    }
+
+    /// Tells whether a symbol of message delivery may leave although window or pacing say no: the
+    /// path has no queue, so what limits the window is how little was sent so far.
+    pub(crate) fn may_exceed(&self, now: Instant) -> bool {
+        self.state == PathState::Active
+            && !self.doubtful
+            && !self.sent.is_full()
+            && !self.has_queue(now)
+            && self.sent.in_flight() < 2 * self.congestion.cwnd()
     }
 
     /// Returns when pacing lets bulk leave, where pacing is what holds it back.

@@ -21,6 +21,7 @@ use super::delivery_rate::DeliveryState;
 use super::loss_estimator::LossEstimator;
 use crate::ids::PathId;
 use crate::limits;
+use crate::message::SentSymbol;
 
 /// Later packets that must be acknowledged before one is lost [RFC 9002 §6.1.1].
 const PACKET_THRESHOLD: u64 = 3;
@@ -50,6 +51,8 @@ pub(crate) enum SentFrame {
     PathClose { path: PathId },
     /// A probe for the path's MTU: nothing but padding up to this size.
     MtuProbe { size: u16 },
+    /// A symbol of message delivery.
+    Symbol(SentSymbol),
     /// An acknowledgement of packets received on `path` up to `largest`.
     Ack { path: PathId, largest: u64 },
 }

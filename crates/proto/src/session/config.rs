@@ -3,6 +3,7 @@
 use units::Duration;
 
 use crate::congestion::CongestionKind;
+use crate::message::MessageForm;
 use crate::schedule::SchedulerKind;
 use crate::select::SelectorConfig;
 
@@ -13,6 +14,8 @@ pub struct SessionConfig {
     pub scheduler: SchedulerKind,
     /// How much a path may carry.
     pub congestion: CongestionKind,
+    /// How messages travel; both ends must agree.
+    pub message: MessageForm,
     /// Which packets get which delivery policy.
     pub selector: SelectorConfig,
     /// Bulk that has waited longer for a path is dropped, the oldest first.
@@ -29,6 +32,7 @@ impl Default for SessionConfig {
         Self {
             scheduler: SchedulerKind::default(),
             congestion: CongestionKind::default(),
+            message: MessageForm::default(),
             selector: SelectorConfig::default(),
             bulk_max_age: Duration::from_millis(150),
             resequence_max: Duration::from_millis(60),

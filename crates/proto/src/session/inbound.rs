@@ -10,6 +10,7 @@ use crate::control::{LaneFloor, Reception};
 use crate::event::Delivery;
 use crate::ids::{PathId, Received};
 use crate::limits;
+use crate::message::{Feedback, PeerClock};
 use crate::path::Route;
 use crate::recovery::{AckInfo, Age, Arrival, SentFrame, SentPacket};
 use crate::select::Class;
@@ -113,8 +114,28 @@ impl Session {
                 self.inbox.handle_floor(now, LaneFloor { lane: *lane, floor: *floor });
             }
             Frame::Datagram(datagram) => self.handle_plain(now, path, datagram),
+            Frame::Source(_) | Frame::Repair(_) | Frame::Feedback(_) | Frame::Rank(_) => {
+                self.handle_message_frame(now, frame);
+            }
             Frame::Close { .. } => self.end(now, "the peer closed it"),
         }
+    }
+
+    fn handle_message_frame(&mut self, now: Instant, frame: &Frame<'_>) {
+        let snapshots = self.snapshots(now);
+        let clock = PeerClock { clock: &self.clock };
+        let taken = match frame {
+            Frame::Source(source) => self.messages.handle_source(now, source, &clock),
+            Frame::Repair(repair) => self.messages.handle_repair(now, repair, &clock),
+            Frame::Feedback(feedback) => {
+                self.messages.handle_feedback(now, Feedback::Window(feedback), &snapshots)
+            }
+            Frame::Rank(rank) => {
+                self.messages.handle_feedback(now, Feedback::Rank(*rank), &snapshots)
+            }
+            _ => true,
+        };
+        self.rejected += u64::from(!taken);
     }
 
     fn handle_ack(&mut self, now: Instant, ack: &AckFrame) {
@@ -154,17 +175,22 @@ impl Session {
                         path.on_ack_of_ack(largest);
                     }
                 }
+                SentFrame::Symbol(symbol) => self.messages.form.on_acked(now, symbol, path),
                 SentFrame::PathClose { .. } | SentFrame::MtuProbe { .. } => {}
             }
         }
     }
 
     pub(super) fn on_packet_lost(&mut self, now: Instant, path: PathId, packet: &SentPacket) {
+        let congested = self.path(path).is_some_and(|path| path.has_queue(now));
         for frame in &packet.frames {
             match *frame {
                 SentFrame::Control { seq } => self.outbox.on_lost(now, seq, path),
                 SentFrame::LaneFloor { lane, floor } => {
                     self.outbox.on_floor_lost(LaneFloor { lane, floor }, path);
+                }
+                SentFrame::Symbol(symbol) => {
+                    self.messages.form.on_lost(now, symbol, path, congested);
                 }
                 SentFrame::PathClose { path } => self.closed_paths.push(path),
                 SentFrame::Ack { .. } | SentFrame::MtuProbe { .. } => {}
@@ -201,11 +227,18 @@ impl Session {
         while let Some(ready) = self.resequencer.poll_delivery() {
             self.deliver(ready.channel, ready.class, ready.age, ready.payload);
         }
+        while let Some(ready) = self.messages.poll_delivery() {
+            let (session, class, stream) = (self.id, Class::Message, Some(ready.stream));
+            let (channel, age, bytes) = (ready.channel, ready.age, ready.payload);
+            self.accounts.of(class).on_delivered(age);
+            self.deliveries.push_back(Delivery { session, channel, class, stream, age, bytes });
+        }
     }
 
     fn deliver(&mut self, channel: u8, class: Class, age: Duration, bytes: Vec<u8>) {
         self.accounts.of(class).on_delivered(age);
-        self.deliveries.push_back(Delivery { session: self.id, channel, class, age, bytes });
+        let (session, stream) = (self.id, None);
+        self.deliveries.push_back(Delivery { session, channel, class, stream, age, bytes });
     }
 }
 

@@ -10,6 +10,7 @@ mod accounts;
 mod build;
 mod config;
 mod inbound;
+mod messages;
 mod outbound;
 mod paths;
 mod snapshot;
@@ -28,6 +29,7 @@ use crate::datagram::{DatagramQueue, Resequencer};
 use crate::event::{Delivery, Event, PathState};
 use crate::ids::{InterfaceId, PathId, PeerId, SessionId};
 use crate::limits;
+use crate::message::{MessageStream, Messages};
 use crate::path::{Path, PathConfig};
 use crate::recovery::ClockOffset;
 use crate::schedule::Scheduler;
@@ -59,6 +61,13 @@ pub enum Source {
         channel: u8,
         /// The policy of every datagram.
         policy: Policy,
+    },
+    /// A message of message delivery, of up to 1 MiB.
+    Message {
+        /// The endpoint's channel.
+        channel: u8,
+        /// Its stream: order and deadline.
+        stream: MessageStream,
     },
 }
 
@@ -107,6 +116,7 @@ pub(crate) struct Session {
     inbox: Inbox,
     telemetry: DatagramQueue,
     bulk: DatagramQueue,
+    messages: Messages,
     resequencer: Resequencer,
     scheduler: Box<dyn Scheduler>,
     deliveries: VecDeque<Delivery>,
@@ -118,13 +128,13 @@ pub(crate) struct Session {
 
 impl Session {
     /// Starts a session without keys and paths. `seed` makes the tokens of challenges: the peer
-    /// must not be able to guess it.
+    /// must not be able to guess it. `nonce` names the session to both ends.
     pub(crate) fn new(
         id: SessionId,
         peer: PeerId,
         role: Role,
         config: &SessionConfig,
-        seed: u64,
+        (seed, nonce): (u64, u64),
         now: Instant,
     ) -> Self {
         let direction = match role {
@@ -157,6 +167,7 @@ impl Session {
             inbox: Inbox::new(),
             telemetry: DatagramQueue::new(Policy::TELEMETRY.ttl, limits::TELEMETRY_BYTES),
             bulk: DatagramQueue::new(config.bulk_max_age, limits::BULK_BYTES),
+            messages: Messages::new(config.message, nonce),
             resequencer: Resequencer::new(config.resequence_max),
             scheduler: config.scheduler.scheduler(),
             deliveries: VecDeque::new(),
@@ -262,6 +273,9 @@ impl Session {
     }
 
     fn collect_outcomes(&mut self) {
+        if self.messages.divider.poll_room() {
+            self.events.push_back(Event::RoomForMessages);
+        }
         while let Some((message, outcome)) = self.outbox.poll_outcome() {
             self.events.push_back(Event::MessageEnded { message, outcome });
         }

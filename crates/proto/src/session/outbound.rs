@@ -32,7 +32,10 @@ impl Session {
         source: Source,
         bytes: &[u8],
     ) -> Result<Option<MessageId>, SendError> {
-        let limit = self.payload_limit();
+        let limit = match source {
+            Source::Message { .. } => limits::MESSAGE_BYTES,
+            _ => self.payload_limit(),
+        };
         if bytes.len() > limit {
             return Err(SendError::TooLarge { limit });
         }
@@ -42,6 +45,7 @@ impl Session {
             Source::Told { channel, policy } => {
                 self.enqueue(now, channel, policy, LaneKey::told(channel), false, bytes)
             }
+            Source::Message { channel, stream } => self.send_message(now, channel, stream, bytes),
         }
     }
 
@@ -143,6 +147,9 @@ impl Session {
         }
         if !datagram.urgent {
             self.add_best_path_traffic(now, index, &mut datagram);
+        }
+        if !datagram.is_empty() || self.messages.form.feedback_is_due(now) {
+            self.add_feedback(now, id, &mut datagram);
         }
         if datagram.is_empty() {
             return None;
@@ -287,10 +294,18 @@ impl Session {
         let (telemetry, bulk) = (!self.telemetry.is_empty(), !self.bulk.is_empty());
         let messages =
             self.outbox.wants(id, Tier::Message) || self.outbox.wants(id, Tier::Telemetry);
-        if !(telemetry || bulk || messages) || self.paths[index].bulk_budget(now) == 0 {
+        let symbols = self.wants_symbol(id);
+        let has_budget = self.paths[index].bulk_budget(now) > 0;
+        if !(symbols || (has_budget && (telemetry || bulk || messages))) {
             return;
         }
         let snapshots = self.snapshots(now);
+        if symbols && datagram.frames.is_empty() {
+            self.add_symbol(now, index, &snapshots, datagram);
+        }
+        if !has_budget || datagram.bulk {
+            return;
+        }
         let backlog = (self.telemetry.bytes() + self.bulk.bytes()) as u64;
         let view = |packet| ScheduleView { paths: &snapshots, backlog, packet };
         while let Some(len) = self.telemetry.next_len(now, id)

@@ -90,8 +90,13 @@ impl Session {
     }
 
     /// Makes a session without keys and memory in the place of this one, over the same paths.
-    pub(crate) fn successor(&self, config: &SessionConfig, seed: u64, now: Instant) -> Self {
-        let mut successor = Self::new(self.id, self.peer, self.role, config, seed, now);
+    pub(crate) fn successor(
+        &self,
+        config: &SessionConfig,
+        seed_and_nonce: (u64, u64),
+        now: Instant,
+    ) -> Self {
+        let mut successor = Self::new(self.id, self.peer, self.role, config, seed_and_nonce, now);
         successor.next_path = self.next_path;
         for path in &self.paths {
             successor.insert_path(now, path.id(), path.route());

@@ -17,6 +17,7 @@ impl Session {
             clock_offset_us: self.clock.estimate_us(now),
             paths: self.snapshots(now).iter().map(|path| path_status(now, path)).collect(),
             classes: self.classes(),
+            messages: self.messages.status(),
             queue_free_percent: self.bulk.free_percent(now).min(self.telemetry.free_percent(now)),
             rejected_datagrams: self.rejected,
         }

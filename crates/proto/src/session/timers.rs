@@ -21,6 +21,7 @@ impl Session {
             self.resequencer.timeout(),
             self.telemetry.timeout(),
             self.bulk.timeout(),
+            self.messages.timeout(),
             self.pacing_deadline(),
         ];
         let paths = self.paths.iter().filter_map(Path::timeout);
@@ -44,18 +45,19 @@ impl Session {
         self.resequencer.handle_timeout(now);
         self.telemetry.handle_timeout(now);
         self.bulk.handle_timeout(now);
+        let probe = self.probe_timeout();
+        self.messages.handle_timeout(now, probe);
         self.after_change(now);
     }
 
     /// Returns when pacing lets a path take more of what waits for one.
     fn pacing_deadline(&self) -> Option<Instant> {
-        if self.bulk.is_empty() && self.telemetry.is_empty() {
-            return None;
-        }
         let active = self
             .paths
             .iter()
             .filter(|path| path.state() == PathState::Active && !self.is_blocked(path));
-        active.filter_map(|path| path.pacing_deadline(self.now)).min()
+        let plain = !self.bulk.is_empty() || !self.telemetry.is_empty();
+        let wanting = active.filter(|path| plain || self.wants_symbol(path.id()));
+        wanting.filter_map(|path| path.pacing_deadline(self.now)).min()
     }
 }

@@ -4,7 +4,10 @@
 //! receiver refuses the rest of a datagram at the first frame that it does not understand: both
 //! ends speak one version, which the handshake binds, so that is a bug of an authenticated peer.
 
-use super::{AckRanges, Reader, WireError, put_varint, varint_len};
+use super::{
+    AckRanges, FeedbackFrame, RankFrame, Reader, RepairFrame, SourceFrame, WireError, put_varint,
+    varint_len,
+};
 use crate::ids::PathId;
 use crate::select::{Class, Order};
 
@@ -29,6 +32,14 @@ pub(crate) enum Frame<'a> {
     LaneFloor { lane: u16, floor: u32 },
     /// Carries a packet of the plain datagram delivery.
     Datagram(DatagramFrame<'a>),
+    /// Carries a symbol of message delivery as it was divided.
+    Source(SourceFrame<'a>),
+    /// Carries a combination of symbols of message delivery.
+    Repair(RepairFrame<'a>),
+    /// Says what the receiver of a coder has.
+    Feedback(FeedbackFrame),
+    /// Says how many symbols the decoder of a coder has seen.
+    Rank(RankFrame),
     /// Ends the session.
     Close { reason: u8 },
 }
@@ -102,6 +113,10 @@ const PATH_CLOSE: u8 = 0x06;
 const LANE_FLOOR: u8 = 0x07;
 const CLOSE: u8 = 0x08;
 const CONTROL: u8 = 0x10;
+const SOURCE: u8 = 0x18;
+const REPAIR: u8 = 0x19;
+const FEEDBACK: u8 = 0x1a;
+const RANK: u8 = 0x1b;
 /// The type of a datagram frame is this with class and presence of fields in the low bits.
 const DATAGRAM: u8 = 0x40;
 const DATAGRAM_MASK: u8 = 0xe0;
@@ -112,7 +127,14 @@ const CLASS_SHIFT: u8 = 2;
 impl Frame<'_> {
     /// Returns true when the receiver has to acknowledge the packet that carries it.
     pub(crate) fn is_ack_eliciting(&self) -> bool {
-        !matches!(self, Self::Padding(_) | Self::Ack(_) | Self::Close { .. })
+        !matches!(
+            self,
+            Self::Padding(_)
+                | Self::Ack(_)
+                | Self::Feedback(_)
+                | Self::Rank(_)
+                | Self::Close { .. }
+        )
     }
 
     /// Returns how many bytes [`Frame::encode`] appends.
@@ -126,6 +148,10 @@ impl Frame<'_> {
             Self::Control(control) => control.encoded_len(),
             Self::LaneFloor { lane, .. } => 5 + varint_len(u64::from(*lane)),
             Self::Datagram(datagram) => datagram.encoded_len(),
+            Self::Source(source) => source.encoded_len(),
+            Self::Repair(repair) => repair.encoded_len(),
+            Self::Feedback(feedback) => feedback.encoded_len(),
+            Self::Rank(rank) => rank.encoded_len(),
         }
     }
 
@@ -151,6 +177,22 @@ impl Frame<'_> {
                 out.extend_from_slice(&floor.to_le_bytes());
             }
             Self::Datagram(datagram) => datagram.encode(out),
+            Self::Source(source) => {
+                out.push(SOURCE);
+                source.encode(out);
+            }
+            Self::Repair(repair) => {
+                out.push(REPAIR);
+                repair.encode(out);
+            }
+            Self::Feedback(feedback) => {
+                out.push(FEEDBACK);
+                feedback.encode(out);
+            }
+            Self::Rank(rank) => {
+                out.push(RANK);
+                rank.encode(out);
+            }
             Self::Close { reason } => out.extend_from_slice(&[CLOSE, *reason]),
         }
     }
@@ -168,6 +210,10 @@ impl<'a> Frame<'a> {
             LANE_FLOOR => Self::LaneFloor { lane: reader.varint_as("lane")?, floor: reader.u32()? },
             CLOSE => Self::Close { reason: reader.u8()? },
             CONTROL => Self::Control(ControlFrame::decode(reader)?),
+            SOURCE => Self::Source(SourceFrame::decode(reader)?),
+            REPAIR => Self::Repair(RepairFrame::decode(reader)?),
+            FEEDBACK => Self::Feedback(FeedbackFrame::decode(reader)?),
+            RANK => Self::Rank(RankFrame::decode(reader)?),
             kind if kind & DATAGRAM_MASK == DATAGRAM => {
                 Self::Datagram(DatagramFrame::decode(kind, reader)?)
             }

@@ -7,6 +7,7 @@
 mod ack_ranges;
 mod frame;
 mod header;
+mod message;
 mod reader;
 
 pub(crate) use ack_ranges::AckRanges;
@@ -14,6 +15,9 @@ pub(crate) use frame::{
     ACK_MAX, AckFrame, ControlFrame, DATAGRAM_OVERHEAD, DatagramFrame, Frame, Frames,
 };
 pub(crate) use header::{DATA_HEADER, DATA_OVERHEAD, DataHeader, DatagramType, PACKET_NUMBER_MAX};
+pub(crate) use message::{
+    FEEDBACK_MAX, FeedbackFrame, RankFrame, RepairFrame, SYMBOL_OVERHEAD, SourceFrame,
+};
 pub(crate) use reader::{Reader, put_varint, varint_len};
 
 /// Says why bytes from the network are not what they claim to be.

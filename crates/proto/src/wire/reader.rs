@@ -25,6 +25,16 @@ impl<'a> Reader<'a> {
         self.bytes.is_empty()
     }
 
+    /// Returns how many bytes are left.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Returns true when the next byte is zero.
+    pub(crate) fn starts_with_zero(&self) -> bool {
+        self.bytes.first() == Some(&0)
+    }
+
     /// Takes `len` bytes.
     pub(crate) fn take(&mut self, len: usize) -> Result<&'a [u8], WireError> {
         let (head, tail) = self.bytes.split_at_checked(len).ok_or(WireError::Truncated)?;

@@ -195,6 +195,16 @@ impl Pair {
     }
 }
 
+/// One link.
+pub(crate) fn one_link(link: &str) -> String {
+    format!(
+        "name = \"test\"\nseconds = 600\n\
+         [[host]]\nname = \"drone\"\nclock_offset_ms = 1234.5\nclock_skew_ppm = 15\n\
+         [[host]]\nname = \"station\"\nclock_offset_ms = -321.25\nclock_skew_ppm = -10\n\
+         [[link]]\nname = \"only\"\nbetween = [\"drone\", \"station\"]\n{link}\n"
+    )
+}
+
 /// Two links, of which the first dies for good after `dies_s` seconds (none: never).
 pub(crate) fn two_links(first: &str, second: &str, dies_s: Option<f64>) -> String {
     let outage = dies_s.map_or(String::new(), |at| {

@@ -5,6 +5,7 @@
 mod failover;
 mod harness;
 mod live;
+mod messages;
 mod movement;
 mod restart;
 mod transactional;

@@ -1,0 +1,223 @@
+//! Division: messages wait here until a form asks for a symbol [LRT §III-A].
+//!
+//! A symbol is made at the moment when it leaves. What is left of it after a message is filled with
+//! the next message when one waits then, and with zeros when none does: the residual-space rule
+//! follows from binding late. Streams take turns, a symbol each, so that a long message does not
+//! hold up those of other streams.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use units::{Duration, Instant};
+
+use super::record::Record;
+use super::{MessageOrder, MessageStream};
+use crate::limits;
+
+/// A piece of fewer bytes is not worth its head: the rest of the symbol stays empty instead.
+const LEAST_PIECE: usize = 16;
+
+/// Names a stream among all channels and both orders.
+pub(super) type StreamKey = (u8, u16, bool);
+
+/// Says why a message was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// Too much waits already.
+    Busy,
+    /// It is longer than [`limits::MESSAGE_BYTES`].
+    TooLarge,
+}
+
+/// Says how long a symbol is of use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Divided {
+    /// When the last of its messages expires; none where one of them never does.
+    pub(crate) expires: Option<Instant>,
+}
+
+/// What the sender's half counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DividerCounters {
+    /// Messages handed in.
+    pub(crate) submitted: u64,
+    /// Messages wholly divided.
+    pub(crate) divided: u64,
+    /// Messages dropped because their deadline passed before they were divided.
+    pub(crate) expired: u64,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    bytes: Vec<u8>,
+    offset: usize,
+    submitted: Instant,
+    waited: Duration,
+    deadline: Option<Duration>,
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    /// The number of the message at the front once a piece of it has left.
+    next: u64,
+    waiting: VecDeque<Waiting>,
+}
+
+/// Keeps messages until they are divided into symbols.
+#[derive(Debug, Default)]
+pub(crate) struct Divider {
+    streams: BTreeMap<StreamKey, Stream>,
+    /// Streams with something to send, in the order of their turns.
+    turns: VecDeque<StreamKey>,
+    bytes: usize,
+    messages: usize,
+    /// A message was refused: tell when there is room again.
+    refused: bool,
+    counters: DividerCounters,
+}
+
+impl Divider {
+    /// Takes a message in.
+    pub(crate) fn submit(
+        &mut self,
+        now: Instant,
+        channel: u8,
+        stream: MessageStream,
+        bytes: &[u8],
+    ) -> Result<(), Refused> {
+        if bytes.len() > limits::MESSAGE_BYTES {
+            return Err(Refused::TooLarge);
+        }
+        let key = (channel, stream.id, stream.order == MessageOrder::InOrder);
+        let full = self.bytes + bytes.len() > limits::QUEUED_MESSAGE_BYTES
+            || self.messages >= limits::QUEUED_MESSAGES
+            || (self.streams.len() >= limits::MESSAGE_STREAMS && !self.streams.contains_key(&key));
+        if full {
+            self.refused = true;
+            return Err(Refused::Busy);
+        }
+        self.counters.submitted += 1;
+        self.bytes += bytes.len();
+        self.messages += 1;
+        let state = self.streams.entry(key).or_default();
+        if state.waiting.is_empty() {
+            self.turns.push_back(key);
+        }
+        state.waiting.push_back(Waiting {
+            bytes: bytes.to_vec(),
+            offset: 0,
+            submitted: now,
+            waited: Duration::ZERO,
+            deadline: stream.deadline,
+        });
+        Ok(())
+    }
+
+    /// Tells whether nothing waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.messages == 0
+    }
+
+    /// Returns the bytes that wait.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Makes the next symbol; false when nothing waits.
+    pub(crate) fn divide(&mut self, now: Instant, symbol: &mut Vec<u8>) -> Option<Divided> {
+        symbol.clear();
+        let mut divided: Option<Divided> = None;
+        while let Some(&key) = self.turns.front() {
+            self.drop_expired(now, key);
+            let Some(state) = self.streams.get_mut(&key) else { break };
+            let Some(waiting) = state.waiting.front_mut() else {
+                self.turns.pop_front();
+                continue;
+            };
+            if waiting.offset == 0 {
+                waiting.waited = now.since(waiting.submitted);
+            }
+            let record = record(key, state.next, waiting);
+            let left = waiting.bytes.len() - waiting.offset;
+            let room = limits::SYMBOL_BYTES - symbol.len();
+            if room < record.encoded_len() + left.min(LEAST_PIECE) {
+                break;
+            }
+            record.encode(symbol);
+            let piece = left.min(limits::SYMBOL_BYTES - symbol.len());
+            symbol.extend_from_slice(&waiting.bytes[waiting.offset..waiting.offset + piece]);
+            waiting.offset += piece;
+            let expires = waiting.deadline.map(|deadline| waiting.submitted + deadline);
+            let ends = waiting.offset == waiting.bytes.len();
+            divided = Some(Divided {
+                expires: match divided {
+                    None => expires,
+                    Some(before) => before.expires.zip(expires).map(|(a, b)| a.max(b)),
+                },
+            });
+            self.end_turn(key, ends);
+        }
+        divided
+    }
+
+    /// Tells once that there is room again after a message was refused.
+    pub(crate) fn poll_room(&mut self) -> bool {
+        let room = self.bytes <= limits::QUEUED_MESSAGE_BYTES / 2
+            && self.messages <= limits::QUEUED_MESSAGES / 2;
+        room && std::mem::take(&mut self.refused)
+    }
+
+    /// Returns what was counted.
+    pub(crate) fn counters(&self) -> DividerCounters {
+        self.counters
+    }
+
+    /// Passes the turn on after a piece; `ends` when the message is wholly divided.
+    fn end_turn(&mut self, key: StreamKey, ends: bool) {
+        if ends {
+            self.counters.divided += 1;
+            self.remove_front(key, true);
+        }
+        self.turns.pop_front();
+        if self.streams.get(&key).is_some_and(|state| !state.waiting.is_empty()) {
+            self.turns.push_back(key);
+        }
+    }
+
+    /// Drops messages at the front of a stream that nobody will want any more.
+    fn drop_expired(&mut self, now: Instant, key: StreamKey) {
+        while let Some(state) = self.streams.get(&key)
+            && let Some(front) = state.waiting.front()
+            && front.deadline.is_some_and(|deadline| now.since(front.submitted) > deadline)
+        {
+            let begun = front.offset > 0;
+            self.counters.expired += 1;
+            self.remove_front(key, begun);
+        }
+    }
+
+    /// Takes the front message out; `numbered` when a piece of it has left under its number.
+    fn remove_front(&mut self, key: StreamKey, numbered: bool) {
+        let Some(state) = self.streams.get_mut(&key) else { return };
+        if let Some(waiting) = state.waiting.pop_front() {
+            self.bytes -= waiting.bytes.len();
+            self.messages -= 1;
+            state.next += u64::from(numbered);
+        }
+    }
+}
+
+fn record((channel, stream, ordered): StreamKey, number: u64, waiting: &Waiting) -> Record {
+    let micros = |duration: Duration| u32::try_from(duration.as_micros()).unwrap_or(u32::MAX);
+    let millis = |deadline: Duration| u32::try_from(deadline.as_millis()).unwrap_or(u32::MAX);
+    Record {
+        channel,
+        stream,
+        ordered,
+        number,
+        submitted_us: waiting.submitted.as_micros() as u32,
+        waited_us: micros(waiting.waited),
+        deadline_ms: waiting.deadline.map(millis),
+        total: waiting.bytes.len() as u32,
+        offset: waiting.offset as u32,
+    }
+}

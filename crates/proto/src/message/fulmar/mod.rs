@@ -1,0 +1,105 @@
+//! The elastic window: one window of symbols for all streams, trimmed by what the peer has decoded.
+//!
+//! [`Sender`] keeps every symbol until feedback says that it is known at the other end, and decides
+//! what else is sent: repair symbols, and symbols again. [`Receiver`] decodes and says what is
+//! missing.
+
+mod receiver;
+mod sender;
+
+use units::{Duration, Instant};
+
+use super::{Divider, Feedback, Form, FormCounters, Offer, SentSymbol, SymbolFrame};
+use crate::ids::PathId;
+use crate::path::PathSnapshot;
+use crate::wire::{Frame, RepairFrame, SourceFrame};
+use receiver::Receiver;
+use sender::Sender;
+
+/// Our form of message delivery.
+#[derive(Debug)]
+pub(super) struct Fulmar {
+    sender: Sender,
+    receiver: Receiver,
+}
+
+impl Fulmar {
+    /// Starts with empty windows.
+    pub(super) fn new(key: u64) -> Self {
+        Self { sender: Sender::new(key), receiver: Receiver::new(key) }
+    }
+}
+
+impl Form for Fulmar {
+    fn wants(&self, path: PathId, divider: &Divider) -> bool {
+        self.sender.wants(path, divider)
+    }
+
+    fn poll_symbol(
+        &mut self,
+        now: Instant,
+        offer: &Offer<'_>,
+        room: usize,
+        divider: &mut Divider,
+    ) -> Option<SymbolFrame<'_>> {
+        self.sender.poll_symbol(now, offer, room, divider)
+    }
+
+    fn on_acked(&mut self, _now: Instant, symbol: SentSymbol, path: PathId) {
+        self.sender.on_acked(symbol, path);
+    }
+
+    fn on_lost(&mut self, _now: Instant, symbol: SentSymbol, path: PathId, congested: bool) {
+        self.sender.on_lost(symbol, path, congested);
+    }
+
+    fn handle_feedback(
+        &mut self,
+        now: Instant,
+        feedback: Feedback<'_>,
+        paths: &[PathSnapshot],
+    ) -> bool {
+        match feedback {
+            Feedback::Window(feedback) => self.sender.handle_feedback(now, feedback, paths),
+            Feedback::Rank(_) => false,
+        }
+    }
+
+    fn handle_source(&mut self, now: Instant, frame: &SourceFrame<'_>) -> bool {
+        self.receiver.handle_source(now, frame)
+    }
+
+    fn handle_repair(&mut self, now: Instant, frame: &RepairFrame<'_>) -> bool {
+        self.receiver.handle_repair(now, frame)
+    }
+
+    fn poll_decoded(&mut self) -> Option<(Vec<u8>, bool)> {
+        self.receiver.poll_decoded()
+    }
+
+    fn feedback_is_due(&self, now: Instant) -> bool {
+        self.receiver.feedback_is_due(now)
+    }
+
+    fn poll_feedback(&mut self, now: Instant, path: PathId, room: usize) -> Option<Frame<'static>> {
+        self.receiver.poll_feedback(now, path, room)
+    }
+
+    fn timeout(&self) -> Option<Instant> {
+        self.sender.timeout().into_iter().chain(self.receiver.timeout()).min()
+    }
+
+    fn handle_timeout(&mut self, now: Instant, probe: Duration) {
+        self.sender.handle_timeout(now, probe);
+    }
+
+    fn counters(&self) -> FormCounters {
+        let (sent, received) = (self.sender.counters(), self.receiver.counters());
+        FormCounters {
+            received: received.received,
+            decoded: received.decoded,
+            redundant: received.redundant,
+            ..sent
+        }
+    }
+}

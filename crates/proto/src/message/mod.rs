@@ -1,0 +1,226 @@
+//! Message delivery: reliable messages in order that do not wait for a retransmission [LRT].
+//!
+//! ```text
+//! submit → Divider ─(when a path has room)→ Form → frames ⇢ frames → Form → Reconstruction → delivery
+//!          messages → symbols                code                decode     symbols → messages
+//! ```
+//! Two forms of the same service stand behind one trait: the elastic window (`fulmar/`), and the
+//! published protocol (`lrt/`). Division, reconstruction, streams, order, deadlines and
+//! back-pressure are common to both. Which path is served, and when, is the session's affair; what
+//! control is never comes by here [specs/message.md].
+
+mod divider;
+mod form;
+mod fulmar;
+mod pieces;
+mod reconstruction;
+mod record;
+
+use units::{Duration, Instant};
+
+pub(crate) use divider::{Divider, Refused};
+pub(crate) use form::{Feedback, Form, FormCounters, Offer, SentSymbol, SymbolFrame};
+
+use crate::path::PathSnapshot;
+use crate::recovery::ClockOffset;
+use crate::status::MessageStatus;
+use crate::wire::{RepairFrame, SourceFrame};
+use reconstruction::Reconstruction;
+
+/// Names the form of message delivery; both ends must agree on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum MessageForm {
+    /// One elastic window, redundancy that follows what the paths lose.
+    #[default]
+    Fulmar,
+    /// Coders of bounded size at a constant redundancy, as published [LRT].
+    Lrt {
+        /// K: symbols that a coder holds at most.
+        k: u16,
+        /// r: repair symbols per source symbol.
+        redundancy: f64,
+        /// β: the share of the bandwidth that messages may use.
+        beta: f64,
+    },
+}
+
+impl MessageForm {
+    /// Makes a form in its initial state; `key` is the same at both ends.
+    pub(crate) fn form(self, key: u64) -> Box<dyn Form> {
+        match self {
+            Self::Fulmar | Self::Lrt { .. } => Box::new(fulmar::Fulmar::new(key)),
+        }
+    }
+}
+
+/// Says in which order the messages of a stream are delivered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MessageOrder {
+    /// Each waits for the earlier ones of its stream.
+    #[default]
+    InOrder,
+    /// As they come.
+    Unordered,
+}
+
+/// Names a stream of messages: those of one stream keep their order, others do not wait for them.
+///
+/// ```
+/// use fulmar_proto::{Duration, MessageOrder, MessageStream};
+/// let commands = MessageStream::default();
+/// let deadline = Some(Duration::from_millis(150));
+/// let video = MessageStream { id: 1, order: MessageOrder::Unordered, deadline };
+/// assert_ne!(commands.id, video.id);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct MessageStream {
+    /// The stream, among those of its channel and order.
+    pub id: u16,
+    /// Whether its messages keep their order.
+    pub order: MessageOrder,
+    /// Beyond this age a message is of no use: it is neither sent nor delivered. Without one every
+    /// message arrives as long as the session lasts.
+    pub deadline: Option<Duration>,
+}
+
+/// A message for the application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MessageDelivery {
+    /// The consumer.
+    pub(crate) channel: u8,
+    /// The stream that it came by.
+    pub(crate) stream: u16,
+    /// Time since it was handed in, as far as the clock offset is known.
+    pub(crate) age: Duration,
+    /// The message.
+    pub(crate) payload: Vec<u8>,
+}
+
+/// Sums up the five parts of the delay of delivered messages: T = T_div + T_enc + T_e2e + T_dec +
+/// T_rec [LRT eq. 1]. Coding a symbol takes no time of this clock: T_enc is the time from division
+/// to departure, which late binding makes zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DelayParts {
+    pub(crate) messages: u32,
+    pub(crate) division: Duration,
+    pub(crate) end_to_end: Duration,
+    pub(crate) decoding: Duration,
+    pub(crate) reconstruction: Duration,
+}
+
+/// Tells the ages of the peer's messages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeerClock<'a> {
+    /// The offset, as far as it is known.
+    pub(crate) clock: &'a ClockOffset,
+}
+
+impl PeerClock<'_> {
+    /// Returns the likely age; zero before anything is known of the peer's clock.
+    pub(crate) fn age(&self, now: Instant, submitted_us: u32) -> Duration {
+        self.clock.age(now, submitted_us).map_or(Duration::ZERO, |age| age.estimate)
+    }
+}
+
+/// Both halves of message delivery in one session.
+#[derive(Debug)]
+pub(crate) struct Messages {
+    pub(crate) divider: Divider,
+    pub(crate) form: Box<dyn Form>,
+    reconstruction: Reconstruction,
+}
+
+impl Messages {
+    /// Starts with nothing sent and nothing received.
+    pub(crate) fn new(form: MessageForm, key: u64) -> Self {
+        Self {
+            divider: Divider::default(),
+            form: form.form(key),
+            reconstruction: Reconstruction::default(),
+        }
+    }
+
+    /// Takes a symbol that came in; false when it makes no sense.
+    pub(crate) fn handle_source(
+        &mut self,
+        now: Instant,
+        frame: &SourceFrame<'_>,
+        clock: &PeerClock<'_>,
+    ) -> bool {
+        let taken = self.form.handle_source(now, frame);
+        self.reconstruct(now, clock);
+        taken
+    }
+
+    /// Takes a combination that came in; false when it makes no sense.
+    pub(crate) fn handle_repair(
+        &mut self,
+        now: Instant,
+        frame: &RepairFrame<'_>,
+        clock: &PeerClock<'_>,
+    ) -> bool {
+        let taken = self.form.handle_repair(now, frame);
+        self.reconstruct(now, clock);
+        taken
+    }
+
+    /// Takes feedback; false when it makes no sense.
+    pub(crate) fn handle_feedback(
+        &mut self,
+        now: Instant,
+        feedback: Feedback<'_>,
+        paths: &[PathSnapshot],
+    ) -> bool {
+        self.form.handle_feedback(now, feedback, paths)
+    }
+
+    /// Returns the next message for the application.
+    pub(crate) fn poll_delivery(&mut self) -> Option<MessageDelivery> {
+        self.reconstruction.poll_delivery()
+    }
+
+    /// Returns when [`Messages::handle_timeout`] wants to be called.
+    pub(crate) fn timeout(&self) -> Option<Instant> {
+        self.form.timeout().into_iter().chain(self.reconstruction.timeout()).min()
+    }
+
+    /// Lets time pass; `probe` is the time after which the peer's answer is overdue.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, probe: Duration) {
+        self.form.handle_timeout(now, probe);
+        self.reconstruction.handle_timeout(now);
+    }
+
+    /// Shows what was sent and received.
+    pub(crate) fn status(&self) -> MessageStatus {
+        let (sent, form) = (self.divider.counters(), self.form.counters());
+        let received = self.reconstruction.counters();
+        let parts = self.reconstruction.parts();
+        let mean = |sum: Duration| sum / parts.messages.max(1);
+        MessageStatus {
+            submitted: sent.submitted,
+            expired: sent.expired,
+            waiting_bytes: self.divider.bytes(),
+            source_symbols: form.source,
+            repair_symbols: form.repair,
+            resent_symbols: form.resent,
+            given_up_symbols: form.given_up,
+            received_symbols: form.received,
+            decoded_symbols: form.decoded,
+            redundant_symbols: form.redundant,
+            delivered: received.delivered,
+            late: received.late,
+            refused: received.refused,
+            division: mean(parts.division),
+            encoding: Duration::ZERO,
+            end_to_end: mean(parts.end_to_end),
+            decoding: mean(parts.decoding),
+            reconstruction: mean(parts.reconstruction),
+        }
+    }
+
+    fn reconstruct(&mut self, now: Instant, clock: &PeerClock<'_>) {
+        while let Some((symbol, decoded)) = self.form.poll_decoded() {
+            self.reconstruction.handle_symbol(now, &symbol, decoded, clock);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Message delivery in a session: handing in, and symbols and feedback on their way out.
+//!
+//! A symbol leaves in a datagram of its own: what follows it, its repair first, has the next one.
+//! The scheduler says which path is the best for new symbols, the path's congestion controller how
+//! many may leave; which symbol goes is the form's decision.
+
+use units::{Duration, Instant};
+
+use super::build::Builder;
+use super::{SendError, Session};
+use crate::event::{MessageId, PathState};
+use crate::ids::PathId;
+use crate::limits;
+use crate::message::{MessageStream, Offer, Refused};
+use crate::path::{Path, PathSnapshot};
+use crate::recovery::SentFrame;
+use crate::schedule::{Decision, ScheduleView};
+use crate::select::Class;
+
+/// How long feedback is waited for while no path is known to work.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+impl Session {
+    pub(super) fn send_message(
+        &mut self,
+        now: Instant,
+        channel: u8,
+        stream: MessageStream,
+        bytes: &[u8],
+    ) -> Result<Option<MessageId>, SendError> {
+        self.accounts.of(Class::Message).submitted += 1;
+        self.messages.divider.submit(now, channel, stream, bytes).map_err(|refused| {
+            self.accounts.of(Class::Message).dropped += 1;
+            match refused {
+                Refused::Busy => SendError::Busy,
+                Refused::TooLarge => SendError::TooLarge { limit: limits::MESSAGE_BYTES },
+            }
+        })?;
+        Ok(None)
+    }
+
+    /// Tells whether message delivery may have something for the path.
+    pub(super) fn wants_symbol(&self, id: PathId) -> bool {
+        self.messages.form.wants(id, &self.messages.divider)
+    }
+
+    /// Adds one symbol if the form has one for the path.
+    pub(super) fn add_symbol(
+        &mut self,
+        now: Instant,
+        index: usize,
+        snapshots: &[PathSnapshot],
+        datagram: &mut Builder<'_>,
+    ) {
+        let path = &self.paths[index];
+        if path.state() != PathState::Active || self.is_blocked(path) {
+            return;
+        }
+        let has_budget = path.bulk_budget(now) > 0;
+        if !has_budget && !path.may_exceed(now) {
+            return;
+        }
+        let id = path.id();
+        let offer =
+            Offer { path: id, is_best: self.is_best(id, snapshots), has_budget, paths: snapshots };
+        let (room, divider) = (datagram.room(), &mut self.messages.divider);
+        let Some(symbol) = self.messages.form.poll_symbol(now, &offer, room, divider) else {
+            return;
+        };
+        let name = symbol.name();
+        if datagram.push(&symbol.frame()) {
+            datagram.note(SentFrame::Symbol(name));
+            datagram.bulk = true;
+            self.accounts.of(Class::Message).copies_sent += 1;
+        }
+    }
+
+    /// Adds what the peer's sender is to be told.
+    pub(super) fn add_feedback(&mut self, now: Instant, id: PathId, datagram: &mut Builder<'_>) {
+        while let Some(frame) = self.messages.form.poll_feedback(now, id, datagram.room()) {
+            datagram.push(&frame);
+        }
+    }
+
+    /// Returns the time after which an answer of the best path is overdue.
+    pub(super) fn probe_timeout(&self) -> Duration {
+        let active = self.paths.iter().filter(|path| path.state() == PathState::Active);
+        active.map(Path::probe_timeout).min().unwrap_or(PATIENCE)
+    }
+
+    /// Tells whether the scheduler gives new symbols to the path.
+    fn is_best(&self, id: PathId, snapshots: &[PathSnapshot]) -> bool {
+        let backlog = self.messages.divider.bytes() as u64;
+        let view = ScheduleView { paths: snapshots, backlog, packet: limits::SYMBOL_BYTES };
+        self.scheduler.offer(&view, id) == Decision::Send
+    }
+}
