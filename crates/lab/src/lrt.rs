@@ -164,6 +164,11 @@ impl MessageLog {
         self.fetched.iter().all(Option::is_some)
     }
 
+    /// Returns how many messages were fetched.
+    pub(crate) fn fetched_count(&self) -> usize {
+        self.fetched.iter().flatten().count()
+    }
+
     /// Returns the delays of what was fetched, in milliseconds.
     fn delays(&self) -> impl Iterator<Item = f64> {
         let pairs = self.submitted.iter().zip(&self.fetched);

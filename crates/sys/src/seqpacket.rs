@@ -11,11 +11,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with,
     bind, connect, listen, recv, send, socket_with, sockopt,
 };
 use socket2::SockRef;
+use units::Duration;
+
+use crate::poller::Interest;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 16;
@@ -103,14 +108,35 @@ impl Seqpacket {
         SockRef::from(&self.socket).send_buffer_size()
     }
 
-    /// Sends a message.
+    /// Sends a message; an empty one would end the connection for its reader and is not sent.
     ///
     /// # Errors
     /// `WouldBlock` while the reader is behind; `EMSGSIZE` for what the buffer can never hold.
     pub fn send(&self, message: &[u8]) -> io::Result<()> {
+        if message.is_empty() {
+            return Ok(());
+        }
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         send(&self.socket, message, flags)?;
         Ok(())
+    }
+
+    /// Waits until there is something to receive, or room to send, and tells whether there is.
+    ///
+    /// # Errors
+    /// Those of `poll`.
+    pub fn wait(&self, interest: Interest, within: Duration) -> io::Result<bool> {
+        let flags = match interest {
+            Interest::Read => PollFlags::IN,
+            Interest::Write => PollFlags::OUT,
+            Interest::ReadWrite => PollFlags::IN | PollFlags::OUT,
+        };
+        let timeout = Timespec::try_from(within).map_err(|_| io::ErrorKind::InvalidInput)?;
+        match poll(&mut [PollFd::new(&self.socket, flags)], Some(&timeout)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Receives a message. An empty one cannot be told from the end of the connection.
@@ -172,6 +198,8 @@ mod tests {
             }
         };
         assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
+        assert!(!near.wait(Interest::Write, Duration::from_millis(1)).unwrap());
+        assert!(far.wait(Interest::Read, Duration::from_secs(1)).unwrap());
         let mut buffer = [0; 4_096];
         for number in 0..sent {
             assert_eq!(far.receive(&mut buffer).unwrap(), Incoming::Message(3_000));

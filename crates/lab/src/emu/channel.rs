@@ -6,8 +6,13 @@
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::sync::Arc;
 
+use sys::poller::Interest;
+use sys::seqpacket::{Incoming, Seqpacket};
 use units::Duration;
+
+use super::interruption;
 
 /// How long a reading application waits before it looks whether the run is over.
 const LOOK: Duration = Duration::from_millis(100);
@@ -20,6 +25,8 @@ pub(super) enum Outlet {
     Datagrams(UdpSocket),
     /// A byte stream that never blocks, with what it has not taken yet.
     Stream(TcpStream, VecDeque<u8>),
+    /// A connection that keeps messages whole; the sender waits while the transport is behind.
+    Messages(Arc<Seqpacket>),
 }
 
 /// The receiving half of a channel.
@@ -28,6 +35,8 @@ pub(super) enum Inlet {
     Datagrams(UdpSocket),
     /// A byte stream, with what does not make a message yet.
     Stream(TcpStream, Vec<u8>),
+    /// A connection that keeps messages whole.
+    Messages(Arc<Seqpacket>),
 }
 
 /// Makes both halves from a datagram socket that talks to one address.
@@ -50,6 +59,12 @@ pub(super) fn stream(socket: TcpStream) -> io::Result<(Outlet, Inlet)> {
     Ok((Outlet::Stream(sending, VecDeque::new()), Inlet::Stream(socket, Vec::new())))
 }
 
+/// Makes both halves from a SEQPACKET socket.
+pub(super) fn messages(socket: Seqpacket) -> (Outlet, Inlet) {
+    let socket = Arc::new(socket);
+    (Outlet::Messages(Arc::clone(&socket)), Inlet::Messages(socket))
+}
+
 impl Outlet {
     /// Sends a message; false where it was refused because the transport is behind.
     ///
@@ -69,20 +84,34 @@ impl Outlet {
                 self.flush();
                 true
             }
+            Self::Messages(socket) => loop {
+                match socket.send(message) {
+                    Ok(()) => return true,
+                    Err(error) if is_passing(&error) && !droppable => {
+                        // Errors show when it is tried again.
+                        let _ = socket.wait(Interest::Write, LOOK);
+                    }
+                    Err(_) => return false,
+                }
+                if interruption::is_asked() {
+                    return false;
+                }
+            },
         }
     }
 
-    /// Gives the transport what it takes of what waits.
-    pub(super) fn flush(&mut self) {
-        let Self::Stream(socket, waiting) = self else { return };
+    /// Gives the transport what it takes of what waits; tells whether more waits.
+    pub(super) fn flush(&mut self) -> bool {
+        let Self::Stream(socket, waiting) = self else { return false };
         while !waiting.is_empty() {
             let (front, _) = waiting.as_slices();
             match sys::byte_stream::send_now(socket, front) {
                 Ok(taken) if taken > 0 => drop(waiting.drain(..taken)),
                 // Full for now, or broken for good: the ledger will tell.
-                _ => break,
+                _ => return true,
             }
         }
+        false
     }
 }
 
@@ -108,6 +137,17 @@ impl Inlet {
                 Err(error) if is_passing(&error) => {}
                 Err(error) => return Err(error),
             },
+            Self::Messages(socket) => {
+                if !socket.wait(Interest::Read, LOOK)? {
+                    return Ok(());
+                }
+                match socket.receive(&mut buffer) {
+                    Ok(Incoming::Message(len)) => handle(&buffer[..len]),
+                    Ok(_) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                    Err(error) if is_passing(&error) => {}
+                    Err(error) => return Err(error),
+                }
+            }
         }
         Ok(())
     }

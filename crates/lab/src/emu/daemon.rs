@@ -44,6 +44,19 @@ impl Daemons {
     /// # Errors
     /// When the program `fulmar` cannot be found or started.
     pub(super) fn start(scheme: Scheme, copy: &Copy<'_>) -> Result<Self, String> {
+        Self::start_with(scheme, copy, &|_, _| local_endpoints(scheme))
+    }
+
+    /// Starts daemons with these sections in their files, which are given the side and the folder
+    /// in which sockets may lie.
+    ///
+    /// # Errors
+    /// As of [`Daemons::start`].
+    pub(super) fn start_with(
+        scheme: Scheme,
+        copy: &Copy<'_>,
+        endpoints: &dyn Fn(Side, &Path) -> String,
+    ) -> Result<Self, String> {
         let program = program()?;
         let describe = |error: io::Error| format!("prepare the daemons' files: {error}");
         // Keys lie in it: it is the user's alone, and goes with the daemons.
@@ -58,11 +71,17 @@ impl Daemons {
         };
         let start = |side: Side, own: &StaticSecret, peer: &StaticSecret| {
             let text = configuration(scheme, copy, side, own, peer, directory)?;
+            let text = text + &endpoints(side, directory);
             spawn(&program, copy, side, &text, directory)
         };
         let station_child = start(Side::Station, station, drone)?;
         let drone_child = start(Side::Drone, drone, station)?;
         Ok(Self { children: [station_child, drone_child], folder })
+    }
+
+    /// Returns the folder of the daemons' files.
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Says so when a daemon has ended, with the end of what it logged.
@@ -176,7 +195,6 @@ fn configuration(
     }
     let address = tunnel_address(side);
     text += &format!("\n[tunnel]\naddress = [\"{address}/24\"]\nmtu = 1280\n");
-    text += &local_endpoints(scheme);
     text += &format!("\n[transport]\n{}", transport(scheme));
     let socket = directory.join(format!("{}.sock", side.name()));
     text += &format!("\n[status]\nsocket = \"{}\"\n", socket.display());

@@ -17,6 +17,8 @@ mod greeting;
 mod interruption;
 mod interval;
 mod kernel_stream;
+mod message_carrier;
+mod messages;
 mod player;
 mod stream;
 #[cfg_attr(not(test), allow(dead_code, reason = "the experiments that use it follow"))]
@@ -27,6 +29,8 @@ pub(crate) use bulk::{BulkPlan, run_bulk};
 #[allow(unused_imports, reason = "the experiments that use it follow")]
 pub(crate) use congestion::Congestion;
 pub(crate) use interval::run_intervals;
+#[allow(unused_imports, reason = "the experiments on messages come with their world")]
+pub(crate) use messages::run as run_messages;
 pub(crate) use stream::{Progress, run_streams};
 #[allow(unused_imports, reason = "the experiments that use it follow")]
 pub(crate) use tcp_flow::{FlowPlan, FlowRun, FlowSample, Offer, RunningFlow, TcpFlow, run_flows};

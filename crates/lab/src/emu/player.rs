@@ -67,7 +67,7 @@ impl Sender {
                 return;
             }
             thread::sleep(left.min(FLUSH));
-            self.outlets.values_mut().for_each(Outlet::flush);
+            self.outlets.values_mut().for_each(|outlet| _ = outlet.flush());
         }
     }
 }

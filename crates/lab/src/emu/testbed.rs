@@ -89,6 +89,16 @@ impl Testbed {
         reports.iter().filter(of_copy).map(|report| report.bytes_in).sum()
     }
 
+    /// Returns the packets that a side of a copy put on its links, and their bytes with IP headers.
+    pub(super) fn sent_by(&self, side: Side, copy: usize) -> (u64, u64) {
+        let reports = self.emulation.links();
+        let to = numbered(side.other().name(), copy);
+        let from_side = reports.iter().filter(|report| report.to == to);
+        from_side.fold((0, 0), |(packets, bytes), report| {
+            (packets + report.packets_in, bytes + report.bytes_in)
+        })
+    }
+
     /// Ends the emulation and returns its audit.
     pub(super) fn finish(self) -> Audit {
         self.emulation.finish().0

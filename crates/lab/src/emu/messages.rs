@@ -1,0 +1,225 @@
+//! Messages at a constant interval in real time: how long each takes from submission to fetch.
+//!
+//! ```text
+//! station's application ─ n · interval ─→ daemon or kernel ─→ links ─→ … ─→ drone's application
+//! ```
+//! The twin of the experiment in the world. All schemes of a loss run at the same time, each over
+//! links of its own. Both applications are threads of this program and read one clock; the daemons'
+//! clocks differ. A message is submitted when its turn comes: what the transport makes its writer
+//! wait counts as delay, what the sending thread overslept does not.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use sys::clock::now;
+use sys::realtime::{prefer_short_slice, set_timer_slack};
+use units::{Duration, Instant};
+
+use super::channel::{Inlet, Outlet};
+use super::interruption::{self, sleep_until};
+use super::message_carrier::MessageCarrier;
+use super::testbed::{Side, Testbed};
+use crate::emulate::Audit;
+use crate::failure::Failure;
+use crate::lrt::{LrtParameters, LrtRow, MessageLog};
+use crate::scheme::Scheme;
+use crate::workload::{Stamp, Stream};
+
+/// The audit passes where the emulator's error stays below a tenth of this.
+const RESOLUTION: Duration = Duration::from_millis(10);
+/// From the beginning of the links' time to the first message.
+const LEAD_IN: Duration = Duration::from_millis(200);
+/// How long deliveries are awaited after the last message, while more of them come.
+const QUIET: Duration = Duration::from_secs(10);
+/// How long they are awaited at most: a transport that carries less than is submitted falls behind
+/// without end. What has not come by then counts as not delivered.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often it is looked whether everything has arrived.
+const LOOK: Duration = Duration::from_millis(100);
+
+type SharedLog = Arc<Mutex<MessageLog>>;
+
+/// Runs every scheme at every loss with the first seed; returns the rows, and an audit per loss.
+///
+/// # Errors
+/// Says which part of the set-up failed, or that a scheme exists in the world only.
+pub(crate) fn run(parameters: &LrtParameters) -> Result<(Vec<LrtRow>, Vec<Audit>), Failure> {
+    let (mut rows, mut audits) = (Vec::new(), Vec::new());
+    for &loss in &parameters.losses {
+        eprintln!("messages at {} % loss: {:?}", loss * 1e2, parameters.submitting());
+        let (logs, audit) = run_loss(parameters, loss)?;
+        let row = |(scheme, log)| LrtRow::new(parameters, scheme, loss, &[log]);
+        rows.extend(logs.into_iter().map(row));
+        audits.push(audit);
+    }
+    Ok((rows, audits))
+}
+
+fn run_loss(
+    parameters: &LrtParameters,
+    loss: f64,
+) -> Result<(Vec<(Scheme, MessageLog)>, Audit), String> {
+    let (scenario, schemes) = (parameters.scenario(loss), &parameters.schemes);
+    let mut testbed = Testbed::start(&scenario, schemes.len(), parameters.seeds.0, RESOLUTION)?;
+    let mut carriers = Vec::new();
+    for (number, scheme) in schemes.iter().enumerate() {
+        let carrier = MessageCarrier::start(*scheme, &testbed.copy(number), parameters);
+        carriers.push(carrier.map_err(|error| format!("{scheme}: {error}"))?);
+    }
+    for carrier in &mut carriers {
+        carrier.settle()?;
+    }
+    testbed.begin();
+    let start = now() + LEAD_IN;
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut plays = Vec::new();
+    for carrier in carriers {
+        plays.push(Play::start(carrier, parameters, start, &stop)?);
+    }
+    sleep_until(start + parameters.submitting())?;
+    await_the_rest(&mut plays)?;
+    stop.store(true, Ordering::Relaxed);
+    // The counts of the links are a tenth of a second old.
+    sleep_until(now() + LOOK * 2)?;
+    let mut logs = Vec::new();
+    for (number, play) in plays.into_iter().enumerate() {
+        let (scheme, mut log) = play.finish();
+        (log.sent, log.sent_bytes) = testbed.sent_by(Side::Station, number);
+        log.returned = testbed.sent_by(Side::Drone, number).0;
+        logs.push((scheme, log));
+    }
+    Ok((logs, testbed.finish()))
+}
+
+/// Waits until everything has arrived, or nothing more comes.
+fn await_the_rest(plays: &mut [Play]) -> Result<(), String> {
+    let (mut before, mut since) = (0, now());
+    let deadline = since + PATIENCE;
+    loop {
+        for play in &mut *plays {
+            play.carrier.check()?;
+        }
+        let waits = |play: &&Play| play.carrier.is_reliable() && !locked(&play.log).is_complete();
+        if plays.iter().filter(waits).count() == 0 {
+            // Plain datagrams, and copies, that are still under way.
+            return sleep_until(now() + LOOK * 10);
+        }
+        let fetched: usize = plays.iter().map(|play| locked(&play.log).fetched_count()).sum();
+        if fetched > before {
+            (before, since) = (fetched, now());
+        }
+        if now().since(since) > QUIET || now() > deadline {
+            return Ok(());
+        }
+        sleep_until(now() + LOOK)?;
+    }
+}
+
+/// One scheme while it runs.
+struct Play {
+    carrier: MessageCarrier,
+    log: SharedLog,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Play {
+    fn start(
+        mut carrier: MessageCarrier,
+        parameters: &LrtParameters,
+        start: Instant,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Self, String> {
+        let (outlet, inlet) = carrier.take_channel()?;
+        let log = Arc::new(Mutex::new(MessageLog::new(parameters.messages)));
+        let sender = {
+            let (log, interval, bytes) = (Arc::clone(&log), parameters.interval, parameters.bytes);
+            let messages = parameters.messages;
+            move || submit(outlet, &log, start, (0..messages).map(|n| (n, interval * n)), bytes)
+        };
+        let receiver = {
+            let (log, stop) = (Arc::clone(&log), Arc::clone(stop));
+            move || fetch(inlet, &log, start, &stop)
+        };
+        let threads = vec![spawn("submit", sender)?, spawn("fetch", receiver)?];
+        Ok(Self { carrier, log, threads })
+    }
+
+    fn finish(self) -> (Scheme, MessageLog) {
+        let scheme = self.carrier.scheme();
+        drop(self.carrier);
+        for thread in self.threads {
+            if let Err(panic) = thread.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+        let log = Arc::try_unwrap(self.log).map(Mutex::into_inner);
+        let log = log.unwrap_or_else(|_| unreachable!("its threads have ended"));
+        (scheme, log.unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, String> {
+    let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
+        wake_early();
+        work();
+    });
+    thread.map_err(|error| format!("start a thread: {error}"))
+}
+
+/// An application that minds delay asks the kernel for what every program may have.
+fn wake_early() {
+    let _ = set_timer_slack(Duration::from_nanos(1));
+    prefer_short_slice();
+}
+
+/// Submits each message at its time.
+fn submit(
+    mut outlet: Outlet,
+    log: &SharedLog,
+    start: Instant,
+    messages: impl Iterator<Item = (u32, Duration)>,
+    bytes: usize,
+) {
+    for (number, at) in messages {
+        let due = start + at;
+        let on_time = now() < due;
+        while let left = due.since(now())
+            && !left.is_zero()
+        {
+            thread::sleep(left.min(LOOK));
+            outlet.flush();
+        }
+        if interruption::is_asked() {
+            return;
+        }
+        let submitted = if on_time { now() } else { due };
+        let sent = submitted.since(start);
+        locked(log).on_submitted(number, sent);
+        outlet
+            .send(&Stamp { stream: Stream::Control, sequence: number, sent }.packet(bytes), false);
+    }
+    // What a byte stream has not taken yet.
+    while outlet.flush() && !interruption::is_asked() {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Fetches messages until told to stop, or the channel ends.
+fn fetch(mut inlet: Inlet, log: &SharedLog, start: Instant, stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        let result = inlet.receive(|bytes| {
+            let at = now().since(start);
+            if let Some(stamp) = Stamp::read(bytes) {
+                locked(log).on_fetched(stamp.sequence, at);
+            }
+        });
+        if result.is_err() {
+            return;
+        }
+    }
+}
+
+fn locked(log: &SharedLog) -> MutexGuard<'_, MessageLog> {
+    log.lock().unwrap_or_else(PoisonError::into_inner)
+}
