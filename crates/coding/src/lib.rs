@@ -21,6 +21,8 @@
 //! Memory is taken when a coder is made; after that no call allocates (an output `Vec` grows to the
 //! size of a symbol once).
 
+#![deny(unsafe_code)]
+
 mod coefficients;
 mod elimination;
 mod error;

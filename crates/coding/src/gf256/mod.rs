@@ -11,11 +11,12 @@
 //! Not here: matrices, and who holds which row. A [`Kernel`] is an instruction set's way of doing
 //! it; all of them give the same bytes.
 
-mod kernel;
 mod scalar;
+#[allow(unsafe_code, reason = "vector instructions")]
+mod simd;
 mod tables;
 
-pub use kernel::Kernel;
+pub use simd::Kernel;
 
 /// Multiplies two elements.
 ///

@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-use super::scalar;
+use super::super::scalar;
+use super::Rows;
 
 /// Names a set of instructions that this processor has, and does the field's arithmetic with it.
 ///
@@ -22,10 +23,24 @@ pub struct Kernel(Tier);
 /// Sets of instructions, the fastest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tier {
+    Avx512Gfni,
+    Avx2Gfni,
+    Avx512,
+    Avx2,
+    Ssse3,
+    Neon,
     Scalar,
 }
 
-const TIERS: [Tier; 1] = [Tier::Scalar];
+const TIERS: [Tier; 7] = [
+    Tier::Avx512Gfni,
+    Tier::Avx2Gfni,
+    Tier::Avx512,
+    Tier::Avx2,
+    Tier::Ssse3,
+    Tier::Neon,
+    Tier::Scalar,
+];
 
 impl Kernel {
     /// Returns the fastest kernel of this processor.
@@ -71,22 +86,45 @@ impl Kernel {
     /// If the rows of `dsts` differ in length, a source row is shorter than they are, or there is not
     /// one coefficient for each pair of rows: a mistake of the caller, which knows its own rows.
     pub fn mul_add_rows(self, dsts: &mut [&mut [u8]], srcs: &[&[u8]], coefficients: &[u8]) {
-        check(dsts, srcs, coefficients);
-        match self.0 {
-            Tier::Scalar => scalar::mul_add_rows(dsts, srcs, coefficients),
-        }
+        self.run(dsts, srcs, coefficients, true);
     }
 
     /// Sets each row of `dsts` to a combination of the rows `srcs`; otherwise as
     /// [`Kernel::mul_add_rows`].
     pub fn combine_rows(self, dsts: &mut [&mut [u8]], srcs: &[&[u8]], coefficients: &[u8]) {
-        dsts.iter_mut().for_each(|dst| dst.fill(0));
-        self.mul_add_rows(dsts, srcs, coefficients);
+        self.run(dsts, srcs, coefficients, false);
     }
 
     /// Multiplies every byte of `row` by `c`.
     pub fn scale(self, row: &mut [u8], c: u8) {
-        scalar::scale(row, c);
+        // c·x = x + (c + 1)·x; rows to scale are short, and this needs no kernel of its own.
+        let mut copy = [0; 256];
+        for part in row.chunks_mut(copy.len()) {
+            let copy = &mut copy[..part.len()];
+            copy.copy_from_slice(part);
+            self.combine_rows(&mut [part], &[copy], &[c]);
+        }
+    }
+
+    fn run(self, dsts: &mut [&mut [u8]], sources: &[&[u8]], coefficients: &[u8], add: bool) {
+        check(dsts, sources, coefficients);
+        let rows = Rows { sources, coefficients, stride: dsts.len(), add };
+        // SAFETY: a tier in a Kernel has passed is_here, and check has seen to the lengths.
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Tier::Avx512Gfni => unsafe { super::avx512::affine(dsts, rows) },
+            #[cfg(target_arch = "x86_64")]
+            Tier::Avx2Gfni => unsafe { super::avx2::affine(dsts, rows) },
+            #[cfg(target_arch = "x86_64")]
+            Tier::Avx512 => unsafe { super::avx512::nibbles(dsts, rows) },
+            #[cfg(target_arch = "x86_64")]
+            Tier::Avx2 => unsafe { super::avx2::nibbles(dsts, rows) },
+            #[cfg(target_arch = "x86_64")]
+            Tier::Ssse3 => unsafe { super::ssse3::nibbles(dsts, rows) },
+            #[cfg(target_arch = "aarch64")]
+            Tier::Neon => unsafe { super::neon::nibbles(dsts, rows) },
+            _ => scalar::rows(dsts, rows),
+        }
     }
 }
 
@@ -99,14 +137,42 @@ impl fmt::Display for Kernel {
 impl Tier {
     fn name(self) -> &'static str {
         match self {
+            Self::Avx512Gfni => "avx512-gfni",
+            Self::Avx2Gfni => "avx2-gfni",
+            Self::Avx512 => "avx512",
+            Self::Avx2 => "avx2",
+            Self::Ssse3 => "ssse3",
+            Self::Neon => "neon",
             Self::Scalar => "scalar",
         }
     }
 
+    #[cfg(target_arch = "x86_64")]
     fn is_here(self) -> bool {
+        use std::arch::is_x86_feature_detected as has;
         match self {
+            Self::Avx512Gfni => has!("avx512f") && has!("avx512bw") && has!("gfni"),
+            Self::Avx2Gfni => has!("avx2") && has!("gfni"),
+            Self::Avx512 => has!("avx512f") && has!("avx512bw"),
+            Self::Avx2 => has!("avx2"),
+            Self::Ssse3 => has!("ssse3"),
+            Self::Neon => false,
             Self::Scalar => true,
         }
+    }
+
+    #[cfg(target_arch = "aarch64")]
+    fn is_here(self) -> bool {
+        match self {
+            Self::Neon => std::arch::is_aarch64_feature_detected!("neon"),
+            Self::Scalar => true,
+            _ => false,
+        }
+    }
+
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    fn is_here(self) -> bool {
+        matches!(self, Self::Scalar)
     }
 }
 
