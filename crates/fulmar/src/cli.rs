@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
+use tcp_asran::Flavour;
 
 const LONG: &str = "\
 Keeps a drone and its ground station talking over several bad links at once.
@@ -20,6 +21,21 @@ First steps, on each of the two computers:
   5. fulmar status --watch                          shows every path, and what is wrong with it
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.";
+
+const CC_EXAMPLES: &str = "\
+A loss on a radio link is not a full queue. ASRAN lowers the window as every TCP does, and then \
+slow-starts back to what the path carried before, instead of creeping there. Only the sender needs it.
+
+  fulmar cc install                          register them (as root); they stay until a reboot
+  fulmar cc install --default asran_cubic    and let new connections of this machine use one
+  iperf3 -c STATION -C asran_cubic           one program, one connection
+  setsockopt(s, IPPROTO_TCP, TCP_CONGESTION, \"asran_cubic\", 11)      the same in your own
+  fulmar cc watch                            windows and round trips of live connections
+  fulmar cc remove                           all of it gone; open connections keep theirs
+  systemctl enable --now fulmar-cc           install at every boot
+
+asran_cubic is for links that lose packets while their queue is short; asran is the same over NewReno. \
+MPTCP passes the choice on to its sub-flows. docs/congestion-control.md has the rest.";
 
 /// The arguments of a call.
 #[derive(Debug, Parser)]
@@ -62,6 +78,12 @@ pub(crate) enum Command {
         /// The file with the private key; without it, or with -, standard input.
         file: Option<PathBuf>,
     },
+    /// Give the kernel's own TCP a congestion control for bad links (ASRAN), with or without a daemon.
+    #[command(after_long_help = CC_EXAMPLES, after_help = "fulmar cc --help shows how to use one.")]
+    Cc {
+        #[command(subcommand)]
+        command: CcCommand,
+    },
     /// Show a running daemon: its paths, its traffic, and what is wrong.
     Status {
         /// The daemon's socket; needed where several daemons run on one host.
@@ -74,4 +96,62 @@ pub(crate) enum Command {
         #[arg(short, long, conflicts_with = "json")]
         watch: bool,
     },
+}
+
+/// What is to be done about the kernel's TCP.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CcCommand {
+    /// Register the algorithms, until they are removed or the machine starts again. Needs root.
+    Install {
+        /// Which ones; all without any.
+        #[arg(value_name = "ALGORITHM")]
+        flavours: Vec<Flavour>,
+        /// Let new connections begin with this one, too: on this machine, or in --netns alone.
+        #[arg(short, long, value_name = "ALGORITHM")]
+        default: Option<Flavour>,
+        #[command(flatten)]
+        place: Place,
+        /// Print one JSON object: {"added": […], "kept": […], "replaced": […], "default": …}.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove all of them. Connections that use one keep it until they close. Needs root.
+    Remove {
+        #[command(flatten)]
+        place: Place,
+        /// Print one JSON object: {"removed": […], "default": …}.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show which are installed, in which version, and what the kernel has besides.
+    Status {
+        #[command(flatten)]
+        place: Place,
+        /// Print one JSON object instead of a table.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the connections that use them, every second until interrupted: windows, round trip, losses.
+    /// As root also what the algorithm remembers, and which are sub-flows of MPTCP.
+    Watch {
+        /// Show the connections of every congestion control.
+        #[arg(short, long)]
+        all: bool,
+        #[command(flatten)]
+        place: Place,
+        /// End after so many tables.
+        #[arg(short = 'n', long, value_name = "N")]
+        count: Option<u64>,
+        /// Print one JSON object on a line of its own each time.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Where a command looks.
+#[derive(Debug, Args)]
+pub(crate) struct Place {
+    /// In this network namespace: a name of `ip netns`, a process number, or a path.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) netns: Option<String>,
 }

@@ -4,6 +4,7 @@
 //! config → sockets, tunnel, local endpoints → one loop (daemon/) over proto::Endpoint → status
 //! ```
 
+mod cc;
 mod cli;
 mod config;
 mod daemon;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Command::Check { file, json } => check(&file, json),
         Command::Keygen { out } => keygen(out.as_deref()),
         Command::Pubkey { file } => pubkey(file.as_deref()),
+        Command::Cc { command } => cc::run(command),
         Command::Status { socket, json, watch } => show_status(socket, json, watch),
     };
     match done {

@@ -40,15 +40,16 @@ pub struct TcpSocket {
 
 /// Lists the connections of the calling thread's network namespace, IPv4 then IPv6.
 ///
-/// `map` is a BPF map of socket-local storage, whose value for each socket is wanted too.
+/// `maps` are BPF maps of socket-local storage; the value of the first one that has any for a socket
+/// is wanted too.
 ///
 /// # Errors
-/// Those of netlink; with a `map`, `PermissionDenied` without CAP_BPF.
-pub fn tcp_sockets(map: Option<BorrowedFd<'_>>) -> io::Result<Vec<TcpSocket>> {
+/// Those of netlink; with `maps`, `PermissionDenied` without CAP_BPF.
+pub fn tcp_sockets(maps: &[BorrowedFd<'_>]) -> io::Result<Vec<TcpSocket>> {
     let mut listener = Listener::of_family(libc::NETLINK_SOCK_DIAG, 0)?;
     let mut sockets = Vec::new();
     for family in [libc::AF_INET, libc::AF_INET6] {
-        let body = request(family as u8, map.map(|map| map.as_raw_fd()));
+        let body = request(family as u8, maps);
         let found = listener.dump(BY_FAMILY, &body, |message| sockets.extend(parse(message.body)));
         match found {
             // A kernel without IPv6 has no such connections.
@@ -63,18 +64,23 @@ fn is_missing(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ENOENT)
 }
 
-/// Encodes `inet_diag_req_v2`, and which map's values are wanted.
-fn request(family: u8, map: Option<i32>) -> Vec<u8> {
+/// Encodes `inet_diag_req_v2`, and which maps' values are wanted.
+fn request(family: u8, maps: &[BorrowedFd<'_>]) -> Vec<u8> {
     let wanted = 1 << (INFO - 1) | 1 << (CONGESTION - 1);
     let mut body = vec![family, libc::IPPROTO_TCP as u8, wanted, 0];
     body.extend_from_slice(&STATES.to_ne_bytes());
     body.resize(56, 0); // no socket in particular
-    if let Some(map) = map {
-        // INET_DIAG_REQ_SK_BPF_STORAGES, nested, with one SK_DIAG_BPF_STORAGE_REQ_MAP_FD
-        for half in [12_u16, 2 | libc::NLA_F_NESTED as u16, 8, 1] {
-            body.extend_from_slice(&half.to_ne_bytes());
-        }
-        body.extend_from_slice(&map.to_ne_bytes());
+    if maps.is_empty() {
+        return body;
+    }
+    // INET_DIAG_REQ_SK_BPF_STORAGES, nested, with one SK_DIAG_BPF_STORAGE_REQ_MAP_FD for each
+    let length = 4 + 8 * maps.len() as u16;
+    body.extend_from_slice(&length.to_ne_bytes());
+    body.extend_from_slice(&(2 | libc::NLA_F_NESTED as u16).to_ne_bytes());
+    for map in maps {
+        body.extend_from_slice(&8_u16.to_ne_bytes());
+        body.extend_from_slice(&1_u16.to_ne_bytes());
+        body.extend_from_slice(&map.as_raw_fd().to_ne_bytes());
     }
     body
 }
@@ -138,7 +144,7 @@ mod tests {
         for host in ["127.0.0.1:0", "[::1]:0"] {
             let Ok(listener) = TcpListener::bind(host) else { continue };
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-            let sockets = tcp_sockets(None).unwrap();
+            let sockets = tcp_sockets(&[]).unwrap();
             let local = client.local_addr().unwrap();
             let found = sockets.iter().find(|socket| socket.local == local).unwrap();
             assert_eq!(found.remote, client.peer_addr().unwrap());

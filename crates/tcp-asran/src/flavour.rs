@@ -30,6 +30,16 @@ impl Flavour {
             Flavour::AsranDelay => "asran_delay",
         }
     }
+
+    /// Says what it is for, in a few words.
+    pub fn purpose(self) -> &'static str {
+        match self {
+            Flavour::Asran => "links that lose packets; over NewReno",
+            Flavour::AsranCubic => "links that lose packets; over CUBIC",
+            Flavour::AsranDelay => "links that lose packets, with a short queue; over NewReno",
+            Flavour::AsranJump => "comparison: the paper's hook, which does not reduce the window",
+        }
+    }
 }
 
 impl fmt::Display for Flavour {

@@ -2,11 +2,18 @@
 
 use std::os::fd::AsFd;
 
-use libbpf_rs::MapHandle;
+use libbpf_rs::query::{MapInfo, MapInfoIter};
+use libbpf_rs::{MapHandle, MapType};
 use sys::socket_diag::{self, TcpSocket};
 
-use crate::pins;
 use crate::words::word;
+
+/// The map's name in the object.
+const MAP: &str = "asran_sockets";
+/// Size of `struct asran`: what has another size is of another version.
+const MEMORY_BYTES: u32 = 20;
+/// More objects than anybody runs at once.
+const MAPS: usize = 64;
 
 /// Shows a TCP connection of this network namespace.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +72,11 @@ impl Phase {
 }
 
 impl Memory {
+    /// Says whether a window of `cwnd` packets is on its way back to what the path carried before.
+    pub fn is_restoring(&self, cwnd: u32) -> bool {
+        self.phase == Phase::Restoring && cwnd < self.recalculated_ssthresh
+    }
+
     /// Reads `struct asran` of the object.
     pub(crate) fn of(bytes: &[u8]) -> Option<Memory> {
         Some(Memory {
@@ -85,11 +97,11 @@ impl Memory {
 ///
 /// Those of socket diagnosis (a kernel without CONFIG_INET_TCP_DIAG).
 pub fn flows() -> std::io::Result<Vec<Flow>> {
-    let maps = pins::installed();
-    let map = maps.iter().find_map(|found| MapHandle::from_pinned_path(found.sockets()).ok());
-    let sockets = match socket_diag::tcp_sockets(map.as_ref().map(AsFd::as_fd)) {
+    let maps = memories();
+    let maps: Vec<_> = maps.iter().map(AsFd::as_fd).collect();
+    let sockets = match socket_diag::tcp_sockets(&maps) {
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            socket_diag::tcp_sockets(None)
+            socket_diag::tcp_sockets(&[])
         }
         other => other,
     };
@@ -98,4 +110,14 @@ pub fn flows() -> std::io::Result<Vec<Flow>> {
         Flow { socket, memory }
     };
     Ok(sockets?.into_iter().map(flow).collect())
+}
+
+/// Finds the maps of all objects, installed or of experiments. By their names, not by their files: those cannot be seen
+/// below `ip netns exec`. None for whoever may not look.
+fn memories() -> Vec<MapHandle> {
+    let is_one = |info: &MapInfo| {
+        info.name == MAP && info.ty == MapType::SkStorage && info.value_size == MEMORY_BYTES
+    };
+    let found = MapInfoIter::default().filter(is_one);
+    found.filter_map(|info| MapHandle::from_map_id(info.id).ok()).take(MAPS).collect()
 }

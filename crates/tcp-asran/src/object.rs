@@ -103,6 +103,14 @@ pub(crate) fn is_built() -> bool {
     !OBJECT.is_empty()
 }
 
+/// Keeps what the loader says from now on, instead of letting it write to standard error.
+pub(crate) fn listen() {
+    if let Ok(mut said) = SAID.lock() {
+        said.clear();
+    }
+    libbpf_rs::set_print(Some((PrintLevel::Warn, hear)));
+}
+
 /// Returns a flavour's name with a suffix, if the kernel would take it.
 pub(crate) fn full_name(flavour: Flavour, suffix: &str) -> Result<String, Error> {
     let name = format!("{}{suffix}", flavour.name());
@@ -192,14 +200,6 @@ fn prepare_map(map: &mut OpenMapMut<'_>, name: &str, extras: &Extras) -> libbpf_
         _ => {}
     }
     Ok(())
-}
-
-/// Keeps what the loader says from now on, instead of letting it write to standard error.
-fn listen() {
-    if let Ok(mut said) = SAID.lock() {
-        said.clear();
-    }
-    libbpf_rs::set_print(Some((PrintLevel::Warn, hear)));
 }
 
 fn hear(_level: PrintLevel, text: String) {

@@ -131,6 +131,7 @@ impl Generation {
     /// Takes a flavour back and waits until its name is free.
     pub(crate) fn unregister(&self, flavour: Flavour) -> Result<(), Error> {
         let path = self.path(flavour);
+        object::listen();
         if let Ok(link) = Link::open(&path) {
             // Kernels that cannot do it at once do it when the file goes.
             let _ = link.detach();

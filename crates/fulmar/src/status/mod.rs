@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use advice::{path_trouble, peer_trouble};
 pub(crate) use client::{fetch, find_socket};
 pub(crate) use server::StatusServer;
-pub(crate) use table::table;
+pub(crate) use table::{columns, milliseconds, rate, table};
 
 /// Shows a daemon at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -47,6 +47,38 @@ pub(crate) fn table(report: &Report) -> String {
     text
 }
 
+/// Lays rows out, each column as wide as what stands in it.
+pub(crate) fn columns(rows: &[Vec<String>]) -> String {
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
+    };
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::from("  ");
+        for (column, cell) in row.iter().enumerate() {
+            let width = width(column).unwrap_or(0);
+            let _ = write!(line, "{cell:width$}  ");
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+pub(crate) fn milliseconds(value: f64) -> String {
+    if value < 10.0 { format!("{value:.1} ms") } else { format!("{value:.0} ms") }
+}
+
+pub(crate) fn rate(mbps: f64) -> String {
+    if mbps >= 10.0 {
+        format!("{mbps:.0} Mbit/s")
+    } else if mbps >= 0.1 {
+        format!("{mbps:.2} Mbit/s")
+    } else {
+        format!("{:.1} kbit/s", mbps * 1e3)
+    }
+}
+
 fn peer_text(peer: &PeerReport) -> String {
     let mut text = format!("{}: ", peer.name);
     match peer.session_s {
@@ -159,37 +191,6 @@ fn endpoints_text(report: &Report) -> String {
 
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
-}
-
-fn columns(rows: &[Vec<String>]) -> String {
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
-    };
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::from("  ");
-        for (column, cell) in row.iter().enumerate() {
-            let width = width(column).unwrap_or(0);
-            let _ = write!(line, "{cell:width$}  ");
-        }
-        text += line.trim_end();
-        text.push('\n');
-    }
-    text
-}
-
-fn milliseconds(value: f64) -> String {
-    if value < 10.0 { format!("{value:.1} ms") } else { format!("{value:.0} ms") }
-}
-
-fn rate(mbps: f64) -> String {
-    if mbps >= 10.0 {
-        format!("{mbps:.0} Mbit/s")
-    } else if mbps >= 0.1 {
-        format!("{mbps:.2} Mbit/s")
-    } else {
-        format!("{:.1} kbit/s", mbps * 1e3)
-    }
 }
 
 fn span(seconds: f64) -> String {

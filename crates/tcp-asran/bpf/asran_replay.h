@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
+/* The algorithm without a socket: one event of a connection per run
+ *
+ * So that another implementation can be compared step by step. What is ASRAN's goes through the functions that the hooks
+ * call. The base is modelled, for the kernel's functions want a real socket: a recovery sets cwnd = ssthresh at once, where
+ * the kernel takes a round trip for it, and above ssthresh every flavour grows as NewReno does, over CUBIC too.
+ *
+ * asran_delay is not replayed: what it decides depends on times.
+ */
+#ifndef FULMAR_ASRAN_REPLAY_H
+#define FULMAR_ASRAN_REPLAY_H
+
+enum replay_flavour { REPLAY_ASRAN, REPLAY_ASRAN_CUBIC, REPLAY_ASRAN_JUMP };
+enum replay_event { REPLAY_START, REPLAY_ACK, REPLAY_LOSS, REPLAY_RECOVERED, REPLAY_TIMEOUT, REPLAY_UNDO };
+
+struct replay {
+	struct asran state;
+	u32 flavour;
+	u32 event;
+	u32 value; /* start: cwnd; ACK: packets */
+	u32 cwnd;
+	u32 ssthresh;
+	u32 cwnd_cnt;
+	u32 prior_cwnd;
+	u32 prior_ssthresh;
+	u32 in_recovery;
+};
+
+/* NewReno halves, CUBIC multiplies by 717 / 1024; never below two packets. */
+INLINE u32 replay_original_ssthresh(const struct replay *r)
+{
+	if (r->flavour == REPLAY_ASRAN)
+		return max_u32(r->cwnd >> 1, 2);
+	return max_u32((u64)r->cwnd * 717 / 1024, 2);
+}
+
+/* Slow start up to ssthresh, then a packet for each window of ACKs (tcp_slow_start, tcp_cong_avoid_ai). */
+INLINE void replay_ack(struct replay *r)
+{
+	u32 acked = r->value, grown;
+
+	if (r->in_recovery)
+		return;
+	if (r->cwnd < r->ssthresh) {
+		grown = min_u32(r->cwnd + acked, r->ssthresh);
+		acked -= grown - r->cwnd;
+		r->cwnd = grown;
+	}
+	if (!acked)
+		return;
+	if (r->cwnd_cnt >= r->cwnd) {
+		r->cwnd_cnt = 0;
+		r->cwnd++;
+	}
+	r->cwnd_cnt += acked;
+	if (r->cwnd_cnt >= r->cwnd && r->cwnd) {
+		grown = r->cwnd_cnt / r->cwnd;
+		r->cwnd_cnt -= grown * r->cwnd;
+		r->cwnd += grown;
+	}
+}
+
+INLINE void replay_reduce(struct replay *r)
+{
+	r->prior_cwnd = r->cwnd;
+	r->prior_ssthresh = r->ssthresh;
+	on_reduction(&r->state, r->cwnd, replay_original_ssthresh(r));
+	r->ssthresh = r->state.original_ssthresh;
+}
+
+INLINE void replay_loss(struct replay *r)
+{
+	if (r->in_recovery)
+		return;
+	replay_reduce(r);
+	on_state(&r->state, TCP_CA_Recovery);
+	if (r->flavour == REPLAY_ASRAN_JUMP)
+		r->ssthresh = r->state.recalculated_ssthresh;
+	r->cwnd = min_u32(r->cwnd, r->ssthresh);
+	r->in_recovery = 1;
+}
+
+/* A timeout in the middle of a recovery keeps the reduction that the recovery made. */
+INLINE void replay_timeout(struct replay *r)
+{
+	if (r->in_recovery)
+		r->ssthresh = r->state.original_ssthresh;
+	else
+		replay_reduce(r);
+	on_timeout(&r->state);
+	on_state(&r->state, TCP_CA_Loss);
+	r->cwnd = 1;
+	r->cwnd_cnt = 0;
+	r->in_recovery = 0;
+}
+
+INLINE void replay_undo(struct replay *r)
+{
+	on_undo(&r->state);
+	r->cwnd = max_u32(r->cwnd, r->prior_cwnd);
+	r->ssthresh = max_u32(r->ssthresh, r->prior_ssthresh);
+	r->in_recovery = 0;
+}
+
+SEC("syscall")
+int asran_replay(struct replay *r)
+{
+	switch (r->event) {
+	case REPLAY_START:
+		if (r->flavour > REPLAY_ASRAN_JUMP)
+			return 1;
+		r->state = (struct asran){};
+		r->cwnd = r->value;
+		r->ssthresh = TCP_INFINITE_SSTHRESH;
+		r->cwnd_cnt = r->prior_cwnd = r->prior_ssthresh = r->in_recovery = 0;
+		break;
+	case REPLAY_ACK:
+		replay_ack(r);
+		break;
+	case REPLAY_LOSS:
+		replay_loss(r);
+		break;
+	case REPLAY_RECOVERED:
+		if (!r->in_recovery)
+			break;
+		r->cwnd = r->ssthresh;
+		r->ssthresh = on_recovered(&r->state, r->ssthresh);
+		r->in_recovery = 0;
+		break;
+	case REPLAY_TIMEOUT:
+		replay_timeout(r);
+		break;
+	case REPLAY_UNDO:
+		replay_undo(r);
+		break;
+	default:
+		return 1;
+	}
+	return 0;
+}
+
+#endif
