@@ -140,8 +140,8 @@ fn add(
             // Several MAVLink endpoints may share a channel: each is given every frame.
             (Content::Mavlink { .. }, Content::Mavlink { .. }) => {}
             (Content::Message(theirs), Content::Message(ours)) => {
-                if theirs.stream == ours.stream {
-                    let (stream, channel) = (ours.stream, endpoint.channel);
+                if theirs.stream.id == ours.stream.id {
+                    let (stream, channel) = (ours.stream.id, endpoint.channel);
                     let what = format!(
                         "{stream} of channel {channel} is the stream of endpoint \"{}\"",
                         other.name

@@ -6,7 +6,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use proto::Duration;
+use proto::{Duration, MessageOrder, MessageStream};
 
 use super::endpoints::{Kind, endpoint_kind};
 use super::peers::{ReadPeer, peer};
@@ -50,17 +50,19 @@ pub(super) fn message(section: &Section<'_, '_>, peers: &[ReadPeer]) -> Option<E
         Shape::Seqpacket => seqpacket(section),
     });
     let rtp = matches!(shape, Some(Shape::Rtp(_)));
-    let in_order = section.choice("order", &[("in-order", true), ("unordered", false)]);
-    if rtp && in_order == Some(true) {
+    let orders = [("in-order", MessageOrder::InOrder), ("unordered", MessageOrder::Unordered)];
+    let order = section.choice("order", &orders);
+    if rtp && order == Some(MessageOrder::InOrder) {
         section.wrong("order", "RTP numbers its packets: it is \"unordered\", nothing waits");
     }
     let deadline = section.number("deadline_ms", 10..=60_000).map(Duration::from_millis);
-    let content = MessageContent {
-        stream,
-        in_order: in_order.unwrap_or(!rtp),
+    let usual = if rtp { MessageOrder::Unordered } else { MessageOrder::InOrder };
+    let stream = MessageStream {
+        id: stream,
+        order: order.unwrap_or(usual),
         deadline: deadline.or(rtp.then_some(RTP_DEADLINE)),
-        rtp,
     };
+    let content = MessageContent { stream, rtp };
     let (peer, content) = (peer(section, peers), Content::Message(content));
     Some(EndpointConfig { name, channel: channel? as u8, peer: peer?, kind: kind?, content })
 }

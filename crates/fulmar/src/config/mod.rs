@@ -18,8 +18,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
-use proto::select::{Order, Policy};
-use proto::{Duration, PublicKey, Source, StaticSecret};
+use proto::select::Policy;
+use proto::{Duration, MessageStream, PublicKey, Source, StaticSecret};
 
 pub(crate) use local::RUN_DIRECTORY;
 use reader::{Document, Problem};
@@ -148,12 +148,8 @@ pub(crate) enum Content {
 /// How the messages of an endpoint are delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MessageContent {
-    /// The stream of the channel that they are.
-    pub(crate) stream: u16,
-    /// Whether each waits for those before it.
-    pub(crate) in_order: bool,
-    /// Beyond this age they are skipped; none never skips.
-    pub(crate) deadline: Option<Duration>,
+    /// The stream of the channel that they are, with their order and deadline.
+    pub(crate) stream: MessageStream,
     /// Whether they are packets of RTP and nothing else is taken.
     pub(crate) rtp: bool,
 }
@@ -165,15 +161,22 @@ impl EndpointConfig {
         match self.content {
             Content::Mavlink { .. } => Source::Mavlink { channel },
             Content::Told(policy) => Source::Told { channel, policy },
-            Content::Message(content) => Source::Told { channel, policy: content.policy() },
+            Content::Message(content) => Source::Message { channel, stream: content.stream },
         }
     }
-}
 
-impl MessageContent {
-    fn policy(&self) -> Policy {
-        let order = if self.in_order { Order::InOrder } else { Order::None };
-        Policy { order, ttl: self.deadline.unwrap_or(Duration::from_secs(60)), ..Policy::BULK }
+    /// Returns the stream of an endpoint for messages.
+    pub(crate) fn stream(&self) -> Option<u16> {
+        match &self.content {
+            Content::Message(content) => Some(content.stream.id),
+            Content::Mavlink { .. } | Content::Told(_) => None,
+        }
+    }
+
+    /// Tells whether the endpoint is given what comes by a stream of its channel; what no message
+    /// delivery carried has no stream.
+    pub(crate) fn takes(&self, stream: Option<u16>) -> bool {
+        self.stream().is_none_or(|ours| stream == Some(ours))
     }
 }
 

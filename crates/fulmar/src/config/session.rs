@@ -2,7 +2,7 @@
 
 use proto::Duration;
 use proto::select::{InspectedPorts, Policy, PolicyTable, SelectorConfig};
-use proto::{CongestionKind, SchedulerKind, SessionConfig};
+use proto::{CongestionKind, MessageForm, SchedulerKind, SessionConfig};
 
 use super::reader::Section;
 
@@ -59,6 +59,7 @@ fn read_transport(section: &Section<'_, '_>, transport: &mut Transport) {
         ("none", CongestionKind::None),
     ];
     set(&mut session.congestion, section.choice("congestion", &congestions));
+    message_form(section, &mut session.message);
     let millis = |key, range| section.number(key, range).map(Duration::from_millis);
     set(&mut session.bulk_max_age, millis("bulk_max_age_ms", 10..=10_000));
     set(&mut session.resequence_max, millis("resequence_max_ms", 0..=1_000));
@@ -67,6 +68,21 @@ fn read_transport(section: &Section<'_, '_>, transport: &mut Transport) {
     set(&mut transport.receive_buffer, bytes("receive_buffer_bytes"));
     set(&mut transport.control_dscp, section.number("control_dscp", 0..=63).map(|dscp| dscp as u8));
     set(&mut transport.segmentation, section.flag("segmentation_offload"));
+}
+
+/// Reads which form of message delivery is used, and the published one's parameters.
+fn message_form(section: &Section<'_, '_>, form: &mut MessageForm) {
+    let k = section.number("lrt_symbols", 1..=1_024).unwrap_or(64) as u16;
+    let redundancy = section.fraction("lrt_redundancy", 0.0..=4.0).unwrap_or(0.3);
+    let beta = section.fraction("lrt_share", 0.01..=1.0).unwrap_or(1.0);
+    let published = MessageForm::Lrt { k, redundancy, beta };
+    let forms = [("fulmar", MessageForm::Fulmar), ("lrt", published)];
+    set(form, section.choice("message_form", &forms));
+    for key in ["lrt_symbols", "lrt_redundancy", "lrt_share"] {
+        if section.has(key) && *form == MessageForm::Fulmar {
+            section.wrong(key, "belongs to message_form = \"lrt\"");
+        }
+    }
 }
 
 fn selector(section: &Section<'_, '_>, selector: &mut SelectorConfig) {

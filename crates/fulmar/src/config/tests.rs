@@ -219,18 +219,14 @@ fn messages_have_streams_orders_and_deadlines() {
         _ => panic!("not messages"),
     };
     assert_eq!(config.endpoints[0].kind, EndpointKind::Seqpacket("/run/a".into(), 0o660));
-    let usual = MessageContent { stream: 0, in_order: true, deadline: None, rtp: false };
+    let usual = MessageContent { stream: MessageStream::default(), rtp: false };
     assert_eq!(content(0), usual);
     let half = Some(Duration::from_millis(500));
-    assert_eq!(
-        content(1),
-        MessageContent { stream: 1, in_order: false, deadline: half, rtp: false }
-    );
-    let fifth = Some(Duration::from_millis(200));
-    assert_eq!(
-        content(2),
-        MessageContent { stream: 0, in_order: false, deadline: fifth, rtp: true }
-    );
+    let order = proto::MessageOrder::Unordered;
+    let stream = MessageStream { id: 1, order, deadline: half };
+    assert_eq!(content(1), MessageContent { stream, rtp: false });
+    let stream = MessageStream { id: 0, order, deadline: Some(Duration::from_millis(200)) };
+    assert_eq!(content(2), MessageContent { stream, rtp: true });
 }
 
 #[test]
@@ -363,4 +359,16 @@ fn paths_that_could_never_work_are_mistakes() {
 fn a_file_without_end_is_not_read_to_its_end() {
     let error = load(Path::new("/dev/zero")).unwrap_err();
     assert!(error.to_string().contains("larger than 1048576 bytes"), "{error}");
+}
+
+#[test]
+fn the_published_form_of_message_delivery_has_keys_of_its_own() {
+    let text = "[transport]\nmessage_form = \"lrt\"\nlrt_symbols = 32\nlrt_redundancy = 0.5\n";
+    let config = parse(&drone(text), Path::new("drone.toml")).unwrap();
+    let published = proto::MessageForm::Lrt { k: 32, redundancy: 0.5, beta: 1.0 };
+    assert_eq!(config.transport.session.message, published);
+    check(&[(
+        drone("[transport]\nlrt_symbols = 32\n"),
+        &["10: transport.lrt_symbols: belongs to message_form = \"lrt\""],
+    )]);
 }

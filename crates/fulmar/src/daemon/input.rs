@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use proto::{Duration, Endpoint, Instant, Received, SendError, Source};
+use proto::{Duration, Endpoint, Instant, Received, SendError, SessionId, Source};
 use sys::poller::{Interest, Ready};
 
 use super::tokens::Token;
@@ -110,11 +110,25 @@ impl Daemon {
             if local.timeout().is_none_or(|due| due > now) {
                 continue;
             }
-            local.offer_held(now, poller, &mut taker(&local.config.clone(), peers, endpoint, now));
+            {
+                let mut take = taker(&local.config, peers, endpoint, now);
+                local.offer_held(now, poller, &mut take);
+            }
             let peer = &peers[local.config.peer];
             let mut queue_free_percent =
                 || Some(endpoint.status(now, peer.connected()?)?.queue_free_percent);
             local.handle_timeout(now, poller, &mut queue_free_percent);
+        }
+    }
+
+    /// Offers a session what waited for room in it.
+    pub(super) fn offer_held(&mut self, now: Instant, session: SessionId) {
+        let Self { locals, endpoint, peers, poller, .. } = self;
+        for local in locals {
+            if peers[local.config.peer].session == Some(session) {
+                let mut take = taker(&local.config, peers, endpoint, now);
+                local.offer_held(now, poller, &mut take);
+            }
         }
     }
 }

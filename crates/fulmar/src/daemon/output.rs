@@ -26,7 +26,9 @@ impl Daemon {
                 continue;
             }
             for local in &mut self.locals {
-                if local.config.peer == peer && local.config.channel == delivery.channel {
+                let config = &local.config;
+                let is_addressed = config.peer == peer && config.channel == delivery.channel;
+                if is_addressed && config.takes(delivery.stream) {
                     local.deliver(now, delivery.class, &delivery.bytes, &self.poller);
                 }
             }

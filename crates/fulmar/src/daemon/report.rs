@@ -1,15 +1,16 @@
 //! What is told about the sessions: log lines, the status report, the line for the service manager.
 
 use proto::{
-    ClassStatus, Event, Instant, Outcome, PathId, PathRef, PathState, PathStatus, Rate, SessionId,
+    ClassStatus, Event, Instant, MessageStatus, Outcome, PathId, PathRef, PathState, PathStatus,
+    Rate, SessionId,
 };
 use tracing::{debug, info, warn};
 
 use super::Daemon;
 use crate::config::Role;
 use crate::status::{
-    ClassReport, EndpointReport, PathReport, PeerReport, Report, StrangersReport, TunnelReport,
-    path_trouble, peer_trouble,
+    ClassReport, EndpointReport, MessageReport, PathReport, PeerReport, Report, StrangersReport,
+    TunnelReport, path_trouble, peer_trouble,
 };
 
 /// Measures the rates of a path between two looks at its counters.
@@ -30,6 +31,9 @@ impl Daemon {
                 && let Some(state) = self.peers.iter_mut().find(|state| state.id == peer)
             {
                 (state.session, state.connected_at) = (Some(session), Some(now));
+            }
+            if event == Event::RoomForMessages {
+                self.offer_held(now, session);
             }
             self.log_event(now, session, &event);
             if let Event::Disconnected { .. } = event
@@ -153,6 +157,7 @@ impl Daemon {
             let path = |path: &PathStatus| self.path_report(now, session, path);
             report.paths = status.paths.iter().map(path).collect();
             report.classes = status.classes.iter().map(class_report).collect();
+            report.messages = message_report(&status.messages);
         }
         report.trouble = peer_trouble(&report, role);
         report
@@ -200,6 +205,7 @@ impl Daemon {
             name: local.config.name.clone(),
             peer: self.config.peers[local.config.peer].name.clone(),
             channel: local.config.channel,
+            stream: local.config.stream(),
             description: local.describe(),
             taken: local.counts.taken,
             refused: local.counts.refused,
@@ -246,6 +252,30 @@ fn class_report(class: &ClassStatus) -> ClassReport {
         delay_p95_ms: millis(class.delay.p95),
         delay_p99_ms: millis(class.delay.p99),
         delay_max_ms: millis(class.delay.max),
+    }
+}
+
+fn message_report(status: &MessageStatus) -> MessageReport {
+    let millis = |time: proto::Duration| time.as_secs_f64() * 1e3;
+    MessageReport {
+        submitted: status.submitted,
+        expired: status.expired,
+        waiting_bytes: status.waiting_bytes as u64,
+        source_symbols: status.source_symbols,
+        repair_symbols: status.repair_symbols,
+        resent_symbols: status.resent_symbols,
+        given_up_symbols: status.given_up_symbols,
+        received_symbols: status.received_symbols,
+        decoded_symbols: status.decoded_symbols,
+        redundant_symbols: status.redundant_symbols,
+        delivered: status.delivered,
+        skipped: status.late,
+        refused_pieces: status.refused,
+        division_ms: millis(status.division),
+        encoding_ms: millis(status.encoding),
+        end_to_end_ms: millis(status.end_to_end),
+        decoding_ms: millis(status.decoding),
+        reconstruction_ms: millis(status.reconstruction),
     }
 }
 

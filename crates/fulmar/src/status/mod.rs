@@ -53,6 +53,8 @@ pub(crate) struct PeerReport {
     pub(crate) trouble: String,
     pub(crate) paths: Vec<PathReport>,
     pub(crate) classes: Vec<ClassReport>,
+    /// Message delivery, with the five parts of its delay.
+    pub(crate) messages: MessageReport,
 }
 
 /// Shows a path.
@@ -106,12 +108,46 @@ pub(crate) struct ClassReport {
     pub(crate) delay_max_ms: f64,
 }
 
+/// Shows message delivery since the session began.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct MessageReport {
+    /// Messages handed in, and those whose deadline passed before a path had room.
+    pub(crate) submitted: u64,
+    pub(crate) expired: u64,
+    /// Bytes of messages that wait for a path.
+    pub(crate) waiting_bytes: u64,
+    /// Symbols sent: as they are, combined for repair, as they are once more, and given up since
+    /// their deadlines had passed.
+    pub(crate) source_symbols: u64,
+    pub(crate) repair_symbols: u64,
+    pub(crate) resent_symbols: u64,
+    pub(crate) given_up_symbols: u64,
+    /// Symbols received: as they are, decoded from combinations, and those that told nothing new.
+    pub(crate) received_symbols: u64,
+    pub(crate) decoded_symbols: u64,
+    pub(crate) redundant_symbols: u64,
+    /// Messages delivered, and those that came too late or not whole.
+    pub(crate) delivered: u64,
+    pub(crate) skipped: u64,
+    /// Pieces that made no sense.
+    pub(crate) refused_pieces: u64,
+    /// Mean parts of the delay of what was delivered here: the wait for a path, coding, the way,
+    /// what decoding took longer than the way, the wait for earlier messages.
+    pub(crate) division_ms: f64,
+    pub(crate) encoding_ms: f64,
+    pub(crate) end_to_end_ms: f64,
+    pub(crate) decoding_ms: f64,
+    pub(crate) reconstruction_ms: f64,
+}
+
 /// Shows a local endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct EndpointReport {
     pub(crate) name: String,
     pub(crate) peer: String,
     pub(crate) channel: u8,
+    /// The stream, of an endpoint for messages.
+    pub(crate) stream: Option<u16>,
     /// What it is and who uses it.
     pub(crate) description: String,
     /// Messages taken from applications, and how many of them the session turned away.

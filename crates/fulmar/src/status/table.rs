@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{ClassReport, PathReport, PeerReport, Report};
+use super::{ClassReport, MessageReport, PathReport, PeerReport, Report};
 
 /// Lays the report out; columns are as wide as what stands in them.
 pub(crate) fn table(report: &Report) -> String {
@@ -131,6 +131,43 @@ fn peer_text(peer: &PeerReport) -> String {
         rows.extend(used.into_iter().map(class_row));
         text += &columns(&rows);
     }
+    text + &messages_text(&peer.messages)
+}
+
+/// Tells in two lines what message delivery has sent and received; nothing while it is not used.
+fn messages_text(messages: &MessageReport) -> String {
+    let mut text = String::new();
+    if messages.submitted > 0 {
+        let extra = messages.repair_symbols + messages.resent_symbols;
+        let _ = writeln!(
+            text,
+            "  messages out: {} handed in, {} bytes wait, {} too late; {} symbols, {} repair and {} \
+             again (+{:.0} %)",
+            messages.submitted,
+            messages.waiting_bytes,
+            messages.expired,
+            messages.source_symbols,
+            messages.repair_symbols,
+            messages.resent_symbols,
+            100.0 * extra as f64 / messages.source_symbols.max(1) as f64,
+        );
+    }
+    if messages.delivered + messages.skipped > 0 {
+        let _ = writeln!(
+            text,
+            "  messages in: {} delivered, {} skipped; {} of {} symbols decoded; mean delay: division \
+             {} + coding {} + way {} + decoding {} + order {}",
+            messages.delivered,
+            messages.skipped,
+            messages.decoded_symbols,
+            messages.received_symbols + messages.decoded_symbols,
+            milliseconds(messages.division_ms),
+            milliseconds(messages.encoding_ms),
+            milliseconds(messages.end_to_end_ms),
+            milliseconds(messages.decoding_ms),
+            milliseconds(messages.reconstruction_ms),
+        );
+    }
     text
 }
 
@@ -180,8 +217,9 @@ fn endpoints_text(report: &Report) -> String {
     ])];
     for endpoint in &report.endpoints {
         let counts = [endpoint.taken, endpoint.refused, endpoint.given, endpoint.dropped];
-        let mut row =
-            vec![endpoint.name.clone(), endpoint.peer.clone(), endpoint.channel.to_string()];
+        let stream = endpoint.stream.map_or(String::new(), |stream| format!("/{stream}"));
+        let channel = format!("{}{stream}", endpoint.channel);
+        let mut row = vec![endpoint.name.clone(), endpoint.peer.clone(), channel];
         row.extend(counts.map(|count| count.to_string()));
         row.push(endpoint.description.clone());
         rows.push(row);
@@ -234,6 +272,16 @@ mod tests {
                 submitted: 3,
                 ..Default::default()
             }],
+            messages: MessageReport {
+                submitted: 10,
+                source_symbols: 20,
+                repair_symbols: 4,
+                resent_symbols: 1,
+                delivered: 9,
+                end_to_end_ms: 50.4,
+                reconstruction_ms: 2.0,
+                ..MessageReport::default()
+            },
             ..PeerReport::default()
         };
         let report = Report { role: "drone".into(), peers: vec![peer], ..Report::default() };
@@ -246,5 +294,7 @@ mod tests {
         assert!(line("wifi").ends_with("silent for 4.2 s: dead or out of range"));
         assert!(line("lte").contains("71 ms") && line("lte").ends_with("ok"));
         assert!(line("control").contains('3'));
+        assert!(line("messages out").ends_with("20 symbols, 4 repair and 1 again (+25 %)"));
+        assert!(line("messages in").ends_with("way 50 ms + decoding 0.0 ms + order 2.0 ms"));
     }
 }

@@ -9,5 +9,7 @@ mod attacker;
 mod flight;
 mod host;
 mod hostile;
+mod lossy;
+mod messages;
 mod rig;
 mod stream;

@@ -29,6 +29,8 @@ pub(crate) struct Rig {
     pub(crate) drone: Namespace,
     pub(crate) station: Namespace,
     pub(crate) directory: TempDir,
+    /// Where the station's daemon listens; drones look for it at port 14700.
+    pub(crate) station_port: u16,
 }
 
 /// A daemon that runs; it is killed when it is dropped.
@@ -44,6 +46,7 @@ impl Rig {
             drone: Namespace::create().unwrap(),
             station: Namespace::create().unwrap(),
             directory,
+            station_port: 14_700,
         };
         for host in [&rig.drone, &rig.station] {
             host.run(|| link::set_up("lo").unwrap()).unwrap();
@@ -99,7 +102,8 @@ impl Rig {
     /// Starts the station's daemon, with `more` in its file.
     pub(crate) fn start_station(&self, more: &str) -> Daemon {
         let head = self.head("station", "drone", "10.77.0.2/32");
-        let text = format!("{head}[[listen]]\naddress = \"0.0.0.0:14700\"\n{more}");
+        let port = self.station_port;
+        let text = format!("{head}[[listen]]\naddress = \"0.0.0.0:{port}\"\n{more}");
         self.start("station", &self.station, &text)
     }
 

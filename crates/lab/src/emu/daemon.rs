@@ -44,16 +44,16 @@ impl Daemons {
     /// # Errors
     /// When the program `fulmar` cannot be found or started.
     pub(super) fn start(scheme: Scheme, copy: &Copy<'_>) -> Result<Self, String> {
-        Self::start_with(scheme, copy, &|_, _| local_endpoints(scheme))
+        Self::start_with(transport(scheme), copy, &|_, _| local_endpoints(scheme))
     }
 
-    /// Starts daemons with these sections in their files, which are given the side and the folder
-    /// in which sockets may lie.
+    /// Starts daemons with these lines in their files: of the transport, and the sections of local
+    /// endpoints, which are given the side and the folder in which sockets may lie.
     ///
     /// # Errors
     /// As of [`Daemons::start`].
     pub(super) fn start_with(
-        scheme: Scheme,
+        transport: &str,
         copy: &Copy<'_>,
         endpoints: &dyn Fn(Side, &Path) -> String,
     ) -> Result<Self, String> {
@@ -70,7 +70,7 @@ impl Daemons {
             return Err("two sides have two keys".to_owned());
         };
         let start = |side: Side, own: &StaticSecret, peer: &StaticSecret| {
-            let text = configuration(scheme, copy, side, own, peer, directory)?;
+            let text = configuration(transport, copy, side, own, peer, directory)?;
             let text = text + &endpoints(side, directory);
             spawn(&program, copy, side, &text, directory)
         };
@@ -162,7 +162,7 @@ fn log_path(directory: &Path, side: Side) -> PathBuf {
 
 /// Writes the file of one daemon.
 fn configuration(
-    scheme: Scheme,
+    transport: &str,
     copy: &Copy<'_>,
     side: Side,
     own: &StaticSecret,
@@ -195,7 +195,7 @@ fn configuration(
     }
     let address = tunnel_address(side);
     text += &format!("\n[tunnel]\naddress = [\"{address}/24\"]\nmtu = 1280\n");
-    text += &format!("\n[transport]\n{}", transport(scheme));
+    text += &format!("\n[transport]\n{transport}");
     let socket = directory.join(format!("{}.sock", side.name()));
     text += &format!("\n[status]\nsocket = \"{}\"\n", socket.display());
     Ok(text)

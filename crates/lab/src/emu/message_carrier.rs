@@ -46,11 +46,15 @@ impl MessageCarrier {
     pub(super) fn start(
         scheme: Scheme,
         copy: &Copy<'_>,
-        _parameters: &LrtParameters,
+        parameters: &LrtParameters,
     ) -> Result<Self, String> {
         match scheme {
             Scheme::Fulmar | Scheme::Lrt => {
-                let daemons = Daemons::start_with(scheme, copy, &endpoint)?;
+                let transport = match scheme {
+                    Scheme::Lrt => published_form(parameters),
+                    _ => String::new(),
+                };
+                let daemons = Daemons::start_with(&transport, copy, &endpoint)?;
                 let open = |side| connect(&socket(daemons.folder(), side)).map(messages);
                 let (station, drone) = (open(Side::Station)?, open(Side::Drone)?);
                 Ok(Self::new(scheme, station, drone, Some(daemons)))
@@ -135,6 +139,13 @@ impl MessageCarrier {
 /// Returns the path of a side's socket.
 fn socket(folder: &Path, side: Side) -> PathBuf {
     folder.join(format!("{}-messages.sock", side.name()))
+}
+
+/// Returns the lines of a daemon's file that choose the published protocol [LRT §III].
+fn published_form(parameters: &LrtParameters) -> String {
+    let redundancy = parameters.redundancy.map(|r| format!("lrt_redundancy = {r:?}\n"));
+    let (k, redundancy) = (parameters.k, redundancy.unwrap_or_default());
+    format!("message_form = \"lrt\"\nlrt_symbols = {k}\n{redundancy}")
 }
 
 /// Returns the section of a daemon's file.

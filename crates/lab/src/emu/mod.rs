@@ -29,7 +29,6 @@ pub(crate) use bulk::{BulkPlan, run_bulk};
 #[allow(unused_imports, reason = "the experiments that use it follow")]
 pub(crate) use congestion::Congestion;
 pub(crate) use interval::run_intervals;
-#[allow(unused_imports, reason = "the experiments on messages come with their world")]
 pub(crate) use messages::run as run_messages;
 pub(crate) use stream::{Progress, run_streams};
 #[allow(unused_imports, reason = "the experiments that use it follow")]

@@ -14,6 +14,7 @@ use units::{Duration, Rate};
 use super::{Description, Known};
 use crate::chart::{Distribution, DistributionChart};
 use crate::cli::RunArgs;
+use crate::emu;
 use crate::failure::Failure;
 use crate::lrt::{LrtParameters, LrtRow, milliseconds};
 use crate::report::{Mode, Report};
@@ -151,7 +152,15 @@ fn run(description: &Description, losses: &[f64], args: &LrtArgs) -> Result<Repo
             }
             Report::sim(name, seeds, parameters, values(&rows))
         }
-        Mode::Emu => return Err(Failure::Usage(format!("{name}: in the world only (--sim)"))),
+        Mode::Emu => {
+            let mut audits = Vec::new();
+            for point in &points {
+                let (more, audit) = emu::run_messages(point)?;
+                rows.extend(more);
+                audits.extend(audit);
+            }
+            Report::emu(name, seeds.0, parameters, &audits, values(&rows))
+        }
     };
     if let Some(directory) = &args.run.out {
         draw(name, args, &points, &rows, directory)?;

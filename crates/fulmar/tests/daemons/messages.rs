@@ -1,0 +1,319 @@
+//! Messages through two daemons: whole, once and in order, over links that lose.
+
+use std::io::ErrorKind;
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use proto::select::{Version, encode_frame};
+use sys::netns::Namespace;
+use sys::poller::Interest;
+use sys::sandbox;
+use sys::seqpacket::{Incoming, Seqpacket};
+
+use crate::lossy::LossyLink;
+use crate::rig::Rig;
+
+/// The largest message.
+const LARGEST: usize = 1 << 20;
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The rig's link delays by this in each direction.
+const DELAY: Duration = Duration::from_millis(10);
+
+/// A SEQPACKET endpoint of channel 30, with its socket in the rig's folder.
+fn endpoint(rig: &Rig, end: &str, more: &str) -> String {
+    format!(
+        "[[message]]\nname = \"messages\"\nchannel = 30\nkind = \"seqpacket\"\npath = \"{}\"\n{more}",
+        path(rig, end).display()
+    )
+}
+
+fn path(rig: &Rig, end: &str) -> PathBuf {
+    rig.directory.path().join(format!("{end}-messages"))
+}
+
+fn connect(path: &Path) -> Seqpacket {
+    let socket = Seqpacket::connect(path).unwrap();
+    socket.set_send_buffer(LARGEST + 4_096).unwrap();
+    socket
+}
+
+/// A message that tells its number and its length.
+fn message(number: u32, length: usize) -> Vec<u8> {
+    let mut bytes = vec![number as u8; length.max(8)];
+    bytes[..4].copy_from_slice(&number.to_le_bytes());
+    bytes
+}
+
+/// Sends, and waits as long as the writer must; returns whether it had to.
+fn send(socket: &Seqpacket, bytes: &[u8]) -> bool {
+    let (started, mut waited) = (Instant::now(), false);
+    loop {
+        match socket.send(bytes) {
+            Ok(()) => return waited,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => waited = true,
+            Err(error) => panic!("send {} bytes: {error}", bytes.len()),
+        }
+        assert!(started.elapsed() < PATIENCE, "the writer waits for ever");
+        socket.wait(Interest::Write, Duration::from_millis(100)).unwrap();
+    }
+}
+
+fn receive(socket: &Seqpacket, buffer: &mut [u8]) -> usize {
+    assert!(socket.wait(Interest::Read, PATIENCE).unwrap(), "nothing arrives");
+    match socket.receive(buffer).unwrap() {
+        Incoming::Message(length) => length,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn udp(host: &Namespace, address: &str, remote: Option<&str>) -> UdpSocket {
+    let socket = host.run(|| UdpSocket::bind(address).unwrap()).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    remote.map_or(Ok(()), |remote| socket.connect(remote)).unwrap();
+    socket
+}
+
+#[test]
+fn messages_arrive_whole_once_and_in_order_at_ten_percent_loss() {
+    let name = "messages::messages_arrive_whole_once_and_in_order_at_ten_percent_loss";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let mut rig = Rig::new(1);
+    let _link = LossyLink::new(&mut rig, 100, DELAY);
+    let datagrams = |kind: &str, port: u16| {
+        format!(
+            "[[message]]\nname = \"datagrams\"\nchannel = 30\nstream = 1\nkind = \"{kind}\"\n\
+             address = \"127.0.0.1:{port}\"\n"
+        )
+    };
+    let station = rig.start_station(&endpoint(&rig, "station", &datagrams("udp-client", 14_811)));
+    let drone = rig.start_drone(&[0], &endpoint(&rig, "drone", &datagrams("udp-server", 14_810)));
+    drone.wait_for_paths(1);
+    station.wait_for_paths(1);
+    let (near, far) = (connect(&path(&rig, "drone")), connect(&path(&rig, "station")));
+    let near_udp = udp(&rig.drone, "127.0.0.1:0", Some("127.0.0.1:14810"));
+    let far_udp = udp(&rig.station, "127.0.0.1:14811", None);
+
+    let lengths = |number: u32| 8 + (number as usize * 397) % 4_000;
+    let sender = std::thread::spawn(move || {
+        for number in 0..800 {
+            send(&near, &message(number, lengths(number)));
+            near_udp.send(&message(number, 300)).unwrap();
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        near
+    });
+    let mut buffer = vec![0; LARGEST];
+    for number in 0..800 {
+        let length = receive(&far, &mut buffer);
+        assert_eq!(buffer[..length], message(number, lengths(number)));
+        let length = far_udp.recv(&mut buffer).expect("datagrams arrive");
+        assert_eq!(buffer[..length], message(number, 300));
+    }
+    // The other way.
+    let near = sender.join().unwrap();
+    send(&far, b"answer");
+    let length = receive(&near, &mut buffer);
+    assert_eq!(&buffer[..length], b"answer");
+    let status = drone.status();
+    let messages = &status["peers"][0]["messages"];
+    assert_eq!(messages["submitted"], 1_600, "{messages:#}");
+    assert_eq!(status["endpoints"][0]["stream"], 0);
+    assert_eq!(status["endpoints"][1]["taken"], 800);
+    let status = station.status();
+    let messages = &status["peers"][0]["messages"];
+    assert_eq!((&messages["delivered"], &messages["skipped"]), (&1_600.into(), &0.into()));
+}
+
+#[test]
+fn the_largest_message_arrives_and_writers_wait_for_the_link() {
+    let name = "messages::the_largest_message_arrives_and_writers_wait_for_the_link";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    let drone = rig.start_drone(&[0], &endpoint(&rig, "drone", ""));
+    let near = connect(&path(&rig, "drone"));
+    if near.set_send_buffer(LARGEST + 4_096).unwrap() < LARGEST + 4_096 {
+        return sandbox::skip(name, "net.core.wmem_max is too small for a message of 1 MiB");
+    }
+    // Nobody is there yet: what does not fit the socket makes the writer wait.
+    let mut sent = 0;
+    while near.send(&message(sent, 100_000)).is_ok() {
+        sent += 1;
+    }
+    assert!((1..100).contains(&sent), "{sent} messages were taken for a peer that is not there");
+    let station = rig.start_station(&endpoint(&rig, "station", ""));
+    let far = connect(&path(&rig, "station"));
+    drone.wait_for_paths(1);
+    station.wait_for_paths(1);
+    let sender = std::thread::spawn(move || {
+        let mut waited = false;
+        for number in sent..100 {
+            waited |= send(&near, &message(number, 100_000));
+        }
+        waited |= send(&near, &message(100, LARGEST));
+        assert!(waited, "11 MB fit nowhere on the way");
+        near
+    });
+    let mut buffer = vec![0; LARGEST];
+    for number in 0..=100 {
+        let length = receive(&far, &mut buffer);
+        let expected = if number == 100 { LARGEST } else { 100_000 };
+        assert_eq!(length, expected, "message {number}");
+        assert!(buffer[..length] == message(number, expected), "message {number}");
+    }
+    sender.join().unwrap();
+}
+
+#[test]
+fn video_skips_what_is_late_and_control_never_waits_for_it() {
+    let name = "messages::video_skips_what_is_late_and_control_never_waits_for_it";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let mut rig = Rig::new(1);
+    let link = LossyLink::new(&mut rig, 20, DELAY);
+    let rtp = |kind: &str, port: u16| {
+        format!(
+            "[[message]]\nname = \"video\"\nchannel = 40\nkind = \"{kind}\"\n\
+             address = \"127.0.0.1:{port}\"\n"
+        )
+    };
+    let control = |kind: &str, port: u16| {
+        format!(
+            "[[control]]\nname = \"sticks\"\nchannel = 10\nkind = \"{kind}\"\n\
+             address = \"127.0.0.1:{port}\"\n"
+        )
+    };
+    let station = rig.start_station(&(rtp("rtp-client", 5_601) + &control("udp-client", 14_801)));
+    let drone = rig.start_drone(&[0], &(rtp("rtp-server", 5_600) + &control("udp-server", 14_800)));
+    drone.wait_for_paths(1);
+    station.wait_for_paths(1);
+    let camera = udp(&rig.drone, "127.0.0.1:0", Some("127.0.0.1:5600"));
+    let screen = udp(&rig.station, "127.0.0.1:5601", None);
+    let companion = udp(&rig.drone, "127.0.0.1:0", Some("127.0.0.1:14800"));
+    let sticks = udp(&rig.station, "127.0.0.1:14801", None);
+
+    camera.send(b"this is no RTP").unwrap();
+    let packet = |number: u16| {
+        let mut bytes = vec![0; 1_100];
+        bytes[..2].copy_from_slice(&[0x80, 96]);
+        bytes[2..4].copy_from_slice(&number.to_be_bytes());
+        bytes
+    };
+    // 6 Mbit/s for two seconds at 2 % loss, with a command every 20 ms; then a second of silence
+    // of the link, and one more second of video.
+    let (mut worst, start) = (Duration::ZERO, Instant::now());
+    for number in 0..2_400_u16 {
+        let due = start + Duration::from_micros(1_500) * u32::from(number);
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        match number {
+            1_200 => link.lose(1_000),
+            1_800 => link.lose(20),
+            _ => {}
+        }
+        camera.send(&packet(number)).unwrap();
+        if number % 16 == 0 && number < 1_200 {
+            let sent = Instant::now();
+            companion.send(&number.to_le_bytes()).unwrap();
+            let mut buffer = [0; 16];
+            sticks.recv(&mut buffer).expect("control arrives");
+            worst = worst.max(sent.elapsed());
+        }
+    }
+    screen.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let (mut buffer, mut seen) = ([0; 2_048], vec![0; 2_400]);
+    while let Ok(length) = screen.recv(&mut buffer) {
+        assert_eq!(length, 1_100);
+        seen[usize::from(u16::from_be_bytes([buffer[2], buffer[3]]))] += 1;
+    }
+    assert!(seen.iter().all(|count| *count <= 1), "nothing is shown twice");
+    let shown = |range: std::ops::Range<usize>| seen[range].iter().filter(|n| **n == 1).count();
+    let states = format!("{:#}\n{:#}", drone.status(), station.status());
+    assert!(shown(0..1_100) >= 1_085, "{} of 1100 at 2 % loss\n{states}", shown(0..1_100));
+    // 0.9 s of silence, of which the last 200 ms may still be in time.
+    assert!(shown(1_210..1_600) == 0, "{} too late\n{states}", shown(1_210..1_600));
+    assert!(shown(2_100..2_400) >= 290, "{} of 300 afterwards\n{states}", shown(2_100..2_400));
+    assert!(worst < Duration::from_millis(500), "a command took {worst:?}");
+    assert_eq!(drone.status()["endpoints"][1]["refused"], 1, "what is not RTP is not taken");
+}
+
+#[test]
+fn a_parameter_list_comes_through_links_that_lose_a_sixth() {
+    let name = "messages::a_parameter_list_comes_through_links_that_lose_a_sixth";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let mut rig = Rig::new(1);
+    let _link = LossyLink::new(&mut rig, 170, DELAY);
+    let mavlink = |kind: &str, port: u16| {
+        format!(
+            "[[mavlink]]\nname = \"mavlink\"\nkind = \"{kind}\"\naddress = \"127.0.0.1:{port}\"\n\
+             radio_status_hz = 0\n"
+        )
+    };
+    let station = rig.start_station(&mavlink("udp-client", 14_550));
+    let drone = rig.start_drone(&[0], &mavlink("udp-server", 14_555));
+    drone.wait_for_paths(1);
+    station.wait_for_paths(1);
+    let autopilot = udp(&rig.drone, "127.0.0.1:0", Some("127.0.0.1:14555"));
+    let ground = udp(&rig.station, "127.0.0.1:14550", None);
+    // PARAM_VALUE: value, count, index, id, type; an autopilot sends about 400 a second.
+    let value = |index: u16| {
+        let mut payload = [7; 25];
+        payload[4..6].copy_from_slice(&1_000_u16.to_le_bytes());
+        payload[6..8].copy_from_slice(&index.to_le_bytes());
+        encode_frame(Version::V2, index as u8, (1, 1), 22, &payload).unwrap()
+    };
+    let sender = std::thread::spawn(move || {
+        for index in 0..1_000 {
+            autopilot.send(&value(index)).unwrap();
+            std::thread::sleep(Duration::from_micros(2_500));
+        }
+    });
+    let (mut seen, mut buffer) = (vec![0; 1_000], [0; 512]);
+    let started = Instant::now();
+    for _ in 0..1_000 {
+        let length = ground.recv(&mut buffer).expect("every parameter arrives");
+        let index = u16::from_le_bytes([buffer[16], buffer[17]]);
+        assert_eq!(buffer[..length], value(index));
+        seen[usize::from(index)] += 1;
+    }
+    assert!(seen.iter().all(|count| *count == 1), "each once");
+    assert!(started.elapsed() < Duration::from_secs(15));
+    sender.join().unwrap();
+}
+
+#[test]
+fn what_lies_at_the_place_of_a_socket_is_not_removed() {
+    let name = "messages::what_lies_at_the_place_of_a_socket_is_not_removed";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(0);
+    let daemon = rig.start_drone(&[0], &endpoint(&rig, "drone", ""));
+    let (file, socket) = (daemon.socket().with_extension("toml"), path(&rig, "drone"));
+    daemon.signal("KILL");
+    daemon.end();
+    assert!(socket.exists(), "a killed process cannot remove its socket");
+    let daemon = rig.start_drone(&[0], &endpoint(&rig, "drone", ""));
+    drop(connect(&socket));
+    daemon.signal("TERM");
+    assert_eq!(daemon.end().code(), Some(0));
+    assert!(!socket.exists());
+
+    std::fs::write(&socket, "precious").unwrap();
+    let refused = std::process::Command::new(env!("CARGO_BIN_EXE_fulmar"));
+    let output = { refused }.arg("run").arg(&file).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        error.contains("endpoint messages") && error.contains("something else than"),
+        "{error}"
+    );
+    assert_eq!(std::fs::read_to_string(&socket).unwrap(), "precious");
+}
