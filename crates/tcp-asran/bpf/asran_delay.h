@@ -11,24 +11,27 @@
  *	q        = standing - min_rtt					queueing delay
  *	backlog  = cwnd * q / standing					own packets in the queue (Little's law)
  *	bdp      = highest rate of delivery of the last 5 to 10 round trips * min_rtt
- *	limit    = max(4, bdp / 8)					packets of our own that may wait
+ *	limit    = max(8, bdp / 8)					packets of our own that may wait
  *
  * on a loss found by duplicate ACKs, with cwnd as it was just before:
- *	full = backlog > limit / 2 and q > full_q / 2		full_q: q at the last loss that was judged so
+ *	full, if crowded: q > half of the longest q of the last 5 to 10 s
+ *	      otherwise:  backlog > limit, or backlog > limit / 2 and 3/4 q > safe
  *	if full:	original_ssthresh     = cwnd / 2		as NewReno, and nothing is given back
  *			recalculated_ssthresh = original_ssthresh
  *	otherwise:	original_ssthresh     = max(cwnd / 2, min(cwnd, bdp))	the queue is drained, the link stays busy
- *			recalculated_ssthresh = min(max(last_max_cwnd, cwnd), bdp + limit)
+ *			recalculated_ssthresh = min(max(last_max_cwnd, cwnd), bdp + 3/4 limit)
  *	last_max_cwnd = cwnd
+ *	safe = longest q of the last 5 to 10 s that stood for max(4, limit / 2) round trips without a loss: a queue that
+ *	       overflows does not stand, it grows by a packet in each of them
  *
  * in congestion avoidance, once a round trip:
- *	crowded, or backlog <= limit / 2:	cwnd += 1 as NewReno
- *	backlog > limit, or q > full_q / 2:	cwnd -= 1
+ *	crowded, or backlog < 3/4 limit:	cwnd += 1 as NewReno
+ *	backlog > limit:			cwnd -= 1
  *	otherwise:				cwnd stays
  * in slow start:
  *	backlog > limit, and not crowded:	it ends, cwnd = min(cwnd, bdp + limit / 2)
- * every 5 s, and when cwnd was lowered 4 times in a row (a probe):
- *	cwnd = 3/4 bdp for one round trip, then slow start to what it was
+ * every 5 s, or after 1 s when cwnd was lowered 4 times in a row (a probe):
+ *	cwnd = 7/8 bdp for one round trip, then slow start to what it was
  *	crowded = more than half of q is still there without our backlog
  *
  * `crowded` is what keeps a sender that holds itself back from being left with nothing by senders that fill a queue until
@@ -59,16 +62,19 @@
 
 /* Rates are in packets per 2^24 µs, as in tcp_bbr.c: one packet in 16 s is 1, and 2^16 packets per µs still fit. */
 #define RATE_SHIFT 24
-/* µs; a least round-trip time is forgotten after one to two of these. BBR keeps it for 10 s. */
-#define MIN_RTT_SPAN_US 5000000
+/* µs; what the delay was at its extremes is forgotten after one to two of these. BBR keeps min_rtt for 10 s. */
+#define SPAN_US 5000000
 /* round trips; a highest rate is forgotten after one to two of these. BBR keeps it for 10. */
 #define RATE_SPAN 5
-/* packets that may always wait: ACKs come for two at once, and release two at once */
-#define LEAST_LIMIT 4
+/* packets that may always wait: enough that a loss, which drains the queue, does not leave the link idle */
+#define LEAST_LIMIT 8
+/* round trips without a loss after which a queue is safe, at least */
+#define SAFE_ROUNDS 4
 /* µs between probes: as often as a min_rtt may be forgotten */
 #define PROBE_EVERY_US 5000000
-/* round trips in which the window was lowered and the queue did not go */
+/* round trips in a row in which the window was lowered and the queue did not go: then a probe is due so much earlier, µs */
 #define PROBE_AFTER_SHRINKS 4
+#define PROBE_EARLIER_US 4000000
 /* packets; what this algorithm itself leaves at least, as BBR does */
 #define LEAST_WINDOW 4
 
@@ -77,10 +83,15 @@ enum probe { PROBE_NONE, PROBE_LOW, PROBE_WATCH };
 
 struct asran_delay {
 	struct asran asran;      /* last_max_cwnd, and the phases of a recovery */
-	u32 full_us;             /* full_q; 0 before the first */
-	u32 min_rtt_us;          /* of this span */
-	u32 earlier_min_rtt_us;  /* of the span before; 0 for none, as in all that follow */
-	u64 min_rtt_until_us;    /* end of this span */
+	u32 min_rtt_us;          /* of this span; 0 for none, as in all that follow */
+	u32 earlier_min_rtt_us;  /* of the span before */
+	u32 longest_us;          /* longest q of this span */
+	u32 earlier_longest_us;
+	u32 safe_us;             /* longest safe q of this span */
+	u32 earlier_safe_us;
+	u64 span_until_us;       /* end of this span */
+	u32 run_us;              /* shortest q of the round trips without a loss that are being counted */
+	u32 run_rounds;          /* how many they are */
 	u64 rate;                /* packets per 2^24 µs; of this span */
 	u64 earlier_rate;        /* of the span before */
 	u32 rate_rounds;         /* round trips of this span */
@@ -158,30 +169,48 @@ INLINE u32 backlog_limit(const struct asran_delay *d)
 
 INLINE bool is_queue_full(const struct asran_delay *d, u32 cwnd)
 {
-	return backlog(d, cwnd) > backlog_limit(d) / 2 && 2 * queue_us(d) > d->full_us;
+	u32 queue = queue_us(d), waiting = backlog(d, cwnd), limit = backlog_limit(d);
+
+	if (d->crowded)
+		return 2 * queue > max_u32(d->longest_us, d->earlier_longest_us);
+	return waiting > limit || (waiting > limit / 2 && queue / 4 * 3 > max_u32(d->safe_us, d->earlier_safe_us));
 }
 
 /* Once a round trip: what congestion avoidance does in the next one. */
 INLINE void decide(struct asran_delay *d, u32 cwnd)
 {
 	u32 waiting = backlog(d, cwnd), limit = backlog_limit(d);
-	bool near_full = d->full_us && 2 * queue_us(d) > d->full_us;
 
-	if (waiting <= limit / 2) {
+	if (waiting <= limit / 2)
 		d->crowded = 0;
+	if (d->crowded || waiting < limit * 3 / 4)
 		d->growth = GROW;
-	} else if (d->crowded) {
-		d->growth = GROW;
-	} else {
-		d->growth = waiting > limit || near_full ? SHRINK : HOLD;
-	}
+	else
+		d->growth = waiting > limit ? SHRINK : HOLD;
 	d->shrinks = d->growth == SHRINK ? d->shrinks + 1 : 0;
+}
+
+/* Once a round trip: which queues there were, and which of them stood. */
+INLINE void record_queue(struct asran_delay *d)
+{
+	u32 queue = queue_us(d);
+
+	d->longest_us = max_u32(d->longest_us, queue);
+	d->run_us = d->run_rounds ? min_u32(d->run_us, queue) : queue;
+	if (++d->run_rounds >= max_u32(SAFE_ROUNDS, backlog_limit(d) / 2)) {
+		d->safe_us = max_u32(d->safe_us, d->run_us);
+		d->run_rounds = 0;
+	}
 }
 
 INLINE void end_half_round(struct asran_delay *d, const struct delay_sample *s)
 {
 	if (d->second_half) {
-		decide(d, s->cwnd);
+		/* A probe is neither queue to be remembered nor room to grow into. */
+		if (d->probe == PROBE_NONE) {
+			record_queue(d);
+			decide(d, s->cwnd);
+		}
 		if (++d->rate_rounds >= RATE_SPAN) {
 			d->earlier_rate = d->rate;
 			d->rate = 0;
@@ -194,6 +223,15 @@ INLINE void end_half_round(struct asran_delay *d, const struct delay_sample *s)
 	d->half_until_us = s->now_us + s->rtt_us / 2;
 }
 
+INLINE void end_span(struct asran_delay *d, u64 now_us)
+{
+	d->earlier_min_rtt_us = d->min_rtt_us;
+	d->earlier_longest_us = d->longest_us;
+	d->earlier_safe_us = d->safe_us;
+	d->min_rtt_us = d->longest_us = d->safe_us = 0;
+	d->span_until_us = now_us + SPAN_US;
+}
+
 /* Every ACK, also during a recovery */
 INLINE void on_delay_sample(struct asran_delay *d, const struct delay_sample *s)
 {
@@ -202,11 +240,8 @@ INLINE void on_delay_sample(struct asran_delay *d, const struct delay_sample *s)
 	if (s->rtt_us) {
 		if (s->now_us >= d->half_until_us)
 			end_half_round(d, s);
-		if (s->now_us >= d->min_rtt_until_us) {
-			d->earlier_min_rtt_us = d->min_rtt_us;
-			d->min_rtt_us = 0;
-			d->min_rtt_until_us = s->now_us + MIN_RTT_SPAN_US;
-		}
+		if (s->now_us >= d->span_until_us)
+			end_span(d, s->now_us);
 		d->min_rtt_us = lesser_us(d->min_rtt_us, s->rtt_us);
 		d->half_min_us = lesser_us(d->half_min_us, s->rtt_us);
 		d->probe_min_us = lesser_us(d->probe_min_us, s->rtt_us);
@@ -226,14 +261,12 @@ INLINE u32 on_delay_reduction(struct asran_delay *d, u32 cwnd)
 
 	on_reduction(&d->asran, cwnd, original_ssthresh);
 	d->probe = PROBE_NONE;
+	d->run_rounds = 0;
 	if (is_queue_full(d, cwnd)) {
-		d->full_us = queue_us(d);
 		restored = original_ssthresh;
 	} else {
-		/* Losses without a queue make it doubtful that the last one with a queue was due to it. */
-		d->full_us += d->full_us / 8;
 		original_ssthresh = max_u32(original_ssthresh, min_u32(cwnd, carried));
-		restored = min_u32(max_u32(last_max_cwnd, cwnd), carried + backlog_limit(d));
+		restored = min_u32(max_u32(last_max_cwnd, cwnd), carried + backlog_limit(d) * 3 / 4);
 	}
 	d->asran.recalculated_ssthresh = max_u32(restored, original_ssthresh);
 	return original_ssthresh;
@@ -246,8 +279,9 @@ INLINE void begin_probe(struct asran_delay *d, struct delay_window *w, u64 now_u
 	d->probe_min_us = 0;
 	d->probe_queue_us = queue_us(d);
 	d->shrinks = 0;
+	d->growth = HOLD;
 	w->ssthresh = w->cwnd;
-	w->cwnd = max_u32(min_u32(w->cwnd, bdp(d) * 3 / 4), LEAST_WINDOW);
+	w->cwnd = max_u32(min_u32(w->cwnd, bdp(d) * 7 / 8), LEAST_WINDOW);
 }
 
 /* What was sent at the low window is acknowledged a round trip later: only then the delay without our backlog is known. */
@@ -262,7 +296,9 @@ INLINE void judge_probe(struct asran_delay *d)
 INLINE void advance_probe(struct asran_delay *d, struct delay_window *w, u64 now_us)
 {
 	if (d->probe == PROBE_NONE) {
-		if (w->cwnd >= w->ssthresh && bdp(d) && (now_us >= d->probe_us || d->shrinks >= PROBE_AFTER_SHRINKS))
+		u64 due_us = d->probe_us - (d->shrinks >= PROBE_AFTER_SHRINKS ? PROBE_EARLIER_US : 0);
+
+		if (now_us >= due_us && w->cwnd >= w->ssthresh && bdp(d))
 			begin_probe(d, w, now_us);
 	} else if (now_us >= d->probe_us) {
 		if (d->probe == PROBE_LOW) {

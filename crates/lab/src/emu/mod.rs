@@ -7,10 +7,10 @@
 //! at the same time and none disturbs another, except through the processors, which the
 //! emulator's audit watches. The emulator is `emulate`; here are the programs that run in it.
 
+mod bottleneck;
 mod bulk;
 mod carrier;
 mod channel;
-#[cfg_attr(not(test), allow(dead_code, reason = "the experiments that use it follow"))]
 mod congestion;
 mod daemon;
 mod greeting;
@@ -21,12 +21,11 @@ mod message_carrier;
 mod messages;
 mod player;
 mod stream;
-#[cfg_attr(not(test), allow(dead_code, reason = "the experiments that use it follow"))]
 mod tcp_flow;
 mod testbed;
 
+pub(crate) use bottleneck::{Cell, CellRun, run_cells};
 pub(crate) use bulk::{BulkPlan, run_bulk};
-#[allow(unused_imports, reason = "the experiments that use it follow")]
 pub(crate) use congestion::Congestion;
 pub(crate) use interval::run_intervals;
 pub(crate) use messages::run as run_messages;

@@ -336,8 +336,9 @@ mod tests {
         assert_eq!(greedy.goodput_mbps.len(), 2);
         // Whatever the machine does, a link does not carry more than its rate.
         let sum = greedy.goodput_mbps[1] + limited.goodput_mbps[1];
-        assert!(sum < 4.2 && greedy.bytes > limited.bytes, "{greedy:?} {limited:?}");
-        assert!(limited.bytes > 0 && limited.bytes <= 100_000, "{limited:?}");
+        assert!(sum < 4.2 && greedy.goodput_mbps > limited.goodput_mbps, "{greedy:?} {limited:?}");
+        let offered: f64 = limited.goodput_mbps.iter().sum();
+        assert!(offered > 0.0 && offered <= 0.81, "{limited:?}");
         let first = greedy.samples.first().expect("samples").info;
         assert!(first.min_rtt >= Duration::from_millis(10), "{first:?}");
     }

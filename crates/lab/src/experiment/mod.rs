@@ -3,6 +3,7 @@
 //! One file per experiment. Links come from scenario files, traffic from `workload`, runs from
 //! `sim` and `emu`, figures from `figures`.
 
+mod asran_loss;
 mod conclone_interval;
 mod failover;
 mod lifetime;
@@ -46,6 +47,13 @@ pub(crate) enum Experiment {
     ///
     /// Figures: runs, mean_run, expected_mean_run, longest_run, lambda, fit_distance.
     Lifetime(lifetime::LifetimeArgs),
+    /// Congestion controls of the kernel's TCP over one lossy link, alone and beside a CUBIC flow.
+    ///
+    /// A grid of loss, round-trip time and length of the queue. Figures, medians over the
+    /// repetitions: throughput_mbps, throughput_std_mbps, ratio_to_asran, ratio_to_bbr, queue_ms,
+    /// queue_ratio_to_asran, srtt_ms, retransmits, and of the CUBIC flow beside: beside_mbps,
+    /// beside_kept, jain.
+    AsranLoss(asran_loss::AsranLossArgs),
     /// In-order delay of messages that must all arrive, at 2, 5 and 10 % loss (LRT Fig. 5).
     ///
     /// Coded against retransmitted. Figures, one object per scheme, loss and combination of what is
@@ -95,12 +103,13 @@ impl Known {
 
 impl Experiment {
     /// Every experiment.
-    pub(crate) const ALL: [Description; 7] = [
+    pub(crate) const ALL: [Description; 8] = [
         conclone_interval::DESCRIPTION,
         mixed_blackout::DESCRIPTION,
         throughput::DESCRIPTION,
         failover::DESCRIPTION,
         lifetime::DESCRIPTION,
+        asran_loss::DESCRIPTION,
         lrt::TCP,
         lrt::BLOCK,
     ];
@@ -113,6 +122,7 @@ impl Experiment {
             Self::Throughput(args) => &args.run,
             Self::Failover(args) => &args.run,
             Self::Lifetime(args) => &args.run,
+            Self::AsranLoss(args) => &args.run,
             Self::LrtTcp(args) | Self::LrtBlock(args) => &args.run,
         }
     }
@@ -125,6 +135,7 @@ impl Experiment {
             Self::Throughput(_) => throughput::DESCRIPTION,
             Self::Failover(_) => failover::DESCRIPTION,
             Self::Lifetime(_) => lifetime::DESCRIPTION,
+            Self::AsranLoss(_) => asran_loss::DESCRIPTION,
             Self::LrtTcp(_) => lrt::TCP,
             Self::LrtBlock(_) => lrt::BLOCK,
         }
@@ -138,6 +149,7 @@ impl Experiment {
             Self::Throughput(args) => throughput::run(args),
             Self::Failover(args) => failover::run(args),
             Self::Lifetime(args) => lifetime::run(args),
+            Self::AsranLoss(args) => asran_loss::run(args),
             Self::LrtTcp(args) => lrt::run_tcp(args),
             Self::LrtBlock(args) => lrt::run_block(args),
         }
