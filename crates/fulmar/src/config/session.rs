@@ -56,6 +56,8 @@ fn read_transport(section: &Section<'_, '_>, transport: &mut Transport) {
         ("delay_bounded", CongestionKind::DelayBounded),
         ("reno", CongestionKind::NewReno),
         ("cubic", CongestionKind::Cubic),
+        ("asran", CongestionKind::Asran),
+        ("asran_cubic", CongestionKind::AsranCubic),
         ("none", CongestionKind::None),
     ];
     set(&mut session.congestion, section.choice("congestion", &congestions));

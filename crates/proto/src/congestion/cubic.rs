@@ -12,6 +12,7 @@
 
 use units::{Instant, Rate};
 
+use super::asran::LossBased;
 use super::{Acked, Controller, LinkView, Lost, initial_window, window_rate};
 
 /// Growth, in datagrams per second cubed [RFC 9438 §5].
@@ -109,5 +110,19 @@ impl Controller for Cubic {
     fn pacing_rate(&self, view: &LinkView) -> Option<Rate> {
         let gain = if self.cwnd < self.ssthresh { 2.0 } else { PACING_GAIN };
         Some(window_rate(self.cwnd, view.srtt, gain))
+    }
+}
+
+impl LossBased for Cubic {
+    fn ssthresh(&self) -> u64 {
+        self.ssthresh
+    }
+
+    fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.ssthresh = ssthresh;
+    }
+
+    fn recovery_began(&self) -> Option<Instant> {
+        self.recovery_began
     }
 }

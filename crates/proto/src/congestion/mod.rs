@@ -6,6 +6,9 @@
 //! with acknowledgements and losses and obeys its window; a path that falls silent is not a matter
 //! of congestion, so the controller does not hear of the packets that silence cost.
 
+mod asran;
+#[cfg(test)]
+mod asran_twin;
 mod cubic;
 mod delay_bounded;
 mod loss_guard;
@@ -32,6 +35,10 @@ pub enum CongestionKind {
     NewReno,
     /// CUBIC [RFC 9438].
     Cubic,
+    /// ASRAN over NewReno [ASRAN §3.2].
+    Asran,
+    /// ASRAN over CUBIC.
+    AsranCubic,
     /// No limit at all: for experiments, and for links that are shaped outside.
     None,
 }
@@ -44,6 +51,8 @@ impl CongestionKind {
             Self::DelayBounded => Box::new(delay_bounded::DelayBounded::new(mtu)),
             Self::NewReno => Box::new(reno::NewReno::new(mtu)),
             Self::Cubic => Box::new(cubic::Cubic::new(mtu)),
+            Self::Asran => Box::new(asran::Asran::over(reno::NewReno::new(mtu))),
+            Self::AsranCubic => Box::new(asran::Asran::over(cubic::Cubic::new(mtu))),
             Self::None => Box::new(none::Unlimited),
         }
     }

@@ -1,15 +1,17 @@
 //! NewReno, as QUIC uses it.
 //!
 //! ```text
-//! slow start:            cwnd ← cwnd + acked
-//! congestion avoidance:  cwnd ← cwnd + mtu · acked / cwnd
+//! slow start:            cwnd ← cwnd + acked, up to ssthresh
+//! congestion avoidance:  cwnd ← cwnd + mtu for each cwnd of bytes acked
 //! loss or mark, once per round trip:  ssthresh ← cwnd ← max(cwnd/2, 2 mtu)
 //! ```
-//! Source: [RFC 9002 §7]. *Deviations*: 1. no persistent congestion, because silence is the business
-//! of the path's health; 2. growth only while the window limits the sender [RFC 9002 §7.8].
+//! Source: [RFC 9002 §7]. Whole datagrams at a time, as Linux's NewReno, so that the two can be
+//! compared step by step. *Deviations*: 1. no persistent congestion, because silence is the business of
+//! the path's health; 2. growth only while the window limits the sender [RFC 9002 §7.8].
 
 use units::{Instant, Rate};
 
+use super::asran::LossBased;
 use super::{Acked, Controller, LinkView, Lost, initial_window, window_rate};
 
 /// Pacing is a little faster than the window, so that the window decides [RFC 9002 §7.7].
@@ -20,12 +22,49 @@ const PACING_GAIN: f64 = 1.25;
 pub(super) struct NewReno {
     cwnd: u64,
     ssthresh: u64,
+    /// Bytes acknowledged in congestion avoidance since the window last grew.
+    counted: u64,
     recovery_began: Option<Instant>,
 }
 
 impl NewReno {
     pub(super) fn new(mtu: u64) -> Self {
-        Self { cwnd: initial_window(mtu), ssthresh: u64::MAX, recovery_began: None }
+        Self { cwnd: initial_window(mtu), ssthresh: u64::MAX, counted: 0, recovery_began: None }
+    }
+
+    /// Begins a recovery with what `remains` of the window, two datagrams at least.
+    pub(super) fn reduce(&mut self, view: &LinkView, remains: u64) {
+        self.recovery_began = Some(view.now);
+        self.cwnd = remains.max(2 * view.mtu);
+        self.ssthresh = self.cwnd;
+    }
+
+    /// Goes back to a window of `cwnd`.
+    pub(super) fn restart(&mut self, cwnd: u64) {
+        (self.cwnd, self.counted) = (cwnd, 0);
+    }
+
+    /// Grows by `acked` up to ssthresh; returns the bytes that are left for congestion avoidance.
+    fn start_slowly(&mut self, acked: u64) -> u64 {
+        let growth = acked.min(self.ssthresh.saturating_sub(self.cwnd));
+        self.cwnd += growth;
+        acked - growth
+    }
+
+    /// Grows by a datagram for each window of `acked` bytes.
+    fn avoid_congestion(&mut self, mtu: u64, acked: u64) {
+        if acked == 0 {
+            return;
+        }
+        // The window has become less than what was counted: one step, not several at once.
+        if self.counted >= self.cwnd {
+            self.counted = 0;
+            self.cwnd += mtu;
+        }
+        self.counted += acked;
+        let windows = self.counted / self.cwnd;
+        self.counted -= windows * self.cwnd;
+        self.cwnd += windows * mtu;
     }
 }
 
@@ -35,24 +74,19 @@ impl Controller for NewReno {
         if in_recovery || !acked.window_limited {
             return;
         }
-        self.cwnd += if self.cwnd < self.ssthresh {
-            acked.bytes
-        } else {
-            (view.mtu * acked.bytes / self.cwnd).max(1)
-        };
+        let left = self.start_slowly(acked.bytes);
+        self.avoid_congestion(view.mtu, left);
     }
 
     fn on_loss(&mut self, view: &LinkView, lost: &Lost) {
         if self.recovery_began.is_some_and(|began| lost.newest_sent_at <= began) {
             return;
         }
-        self.recovery_began = Some(view.now);
-        self.cwnd = (self.cwnd / 2).max(2 * view.mtu);
-        self.ssthresh = self.cwnd;
+        self.reduce(view, self.cwnd / 2);
     }
 
     fn on_revival(&mut self, view: &LinkView) {
-        self.cwnd = self.cwnd.min(initial_window(view.mtu));
+        self.restart(self.cwnd.min(initial_window(view.mtu)));
     }
 
     fn cwnd(&self) -> u64 {
@@ -62,5 +96,19 @@ impl Controller for NewReno {
     fn pacing_rate(&self, view: &LinkView) -> Option<Rate> {
         let gain = if self.cwnd < self.ssthresh { 2.0 } else { PACING_GAIN };
         Some(window_rate(self.cwnd, view.srtt, gain))
+    }
+}
+
+impl LossBased for NewReno {
+    fn ssthresh(&self) -> u64 {
+        self.ssthresh
+    }
+
+    fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.ssthresh = ssthresh;
+    }
+
+    fn recovery_began(&self) -> Option<Instant> {
+        self.recovery_began
     }
 }

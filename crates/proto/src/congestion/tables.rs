@@ -12,8 +12,13 @@ use netem::{
 use super::*;
 use crate::path::testbed::{End, Source, Testbed};
 
-const KINDS: [CongestionKind; 3] =
-    [CongestionKind::DelayBounded, CongestionKind::NewReno, CongestionKind::Cubic];
+const KINDS: [CongestionKind; 5] = [
+    CongestionKind::DelayBounded,
+    CongestionKind::NewReno,
+    CongestionKind::Cubic,
+    CongestionKind::Asran,
+    CongestionKind::AsranCubic,
+];
 /// UDP payload per byte on the link at full size.
 const PAYLOAD_SHARE: f64 = 1_472.0 / 1_500.0;
 

@@ -326,7 +326,8 @@ proptest! {
         steps in proptest::collection::vec(step(), 1..300),
         congestion in prop_oneof![
             Just(CongestionKind::DelayBounded), Just(CongestionKind::NewReno),
-            Just(CongestionKind::Cubic), Just(CongestionKind::None)
+            Just(CongestionKind::Cubic), Just(CongestionKind::Asran),
+            Just(CongestionKind::AsranCubic), Just(CongestionKind::None)
         ],
         initiator in any::<bool>(),
     ) {

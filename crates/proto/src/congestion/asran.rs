@@ -1,0 +1,115 @@
+//! ASRAN over a loss-based controller: a loss on an unstable link does not cost the window for long.
+//!
+//! ```text
+//! at the loss that begins a recovery, with cwnd as it was just before:
+//!     original_ssthresh     = what the base makes of it (NewReno: cwnd/2; CUBIC: β · cwnd)
+//!     recalculated_ssthresh = max(original_ssthresh, last_max_cwnd)
+//!     last_max_cwnd         = cwnd
+//! during the recovery:         cwnd = ssthresh = original_ssthresh
+//! when the recovery is over:   ssthresh = recalculated_ssthresh
+//!     cwnd < ssthresh          slow start: back at the old capacity within a few round trips
+//!     cwnd ≥ ssthresh          congestion avoidance of the base
+//! ```
+//! Source: [ASRAN §3.2], [ASRAN alg. 1]. The first loss finds last_max_cwnd = 0, and a queue that
+//! overflows at a window grown well past the last loss finds original_ssthresh ≥ last_max_cwnd: both
+//! behave as the base. The same algorithm for the host's TCP is `crates/tcp-asran`; `asran_twin.rs`
+//! compares the two.
+//!
+//! *Deviations from the paper*: 1. the recalculated value is installed after the recovery, not
+//! during it, so that the window falls first (the kernel's recovery asks for the same order); 2. a
+//! path that had fallen silent takes the place of a retransmission timeout: it behaves as the base,
+//! and last_max_cwnd is noted (unless a recovery was on: it has noted it); 3. a mark of congestion without a loss is the base's, for nothing was
+//! lost; last_max_cwnd is noted.
+
+use units::{Instant, Rate};
+
+use super::{Acked, Controller, LinkView, Lost};
+
+/// A controller whose window falls with each loss, for ASRAN to stand on.
+pub(super) trait LossBased: Controller {
+    /// Returns the window below which the controller is in slow start, bytes.
+    fn ssthresh(&self) -> u64;
+
+    /// Sets it; the window stays.
+    fn set_ssthresh(&mut self, ssthresh: u64);
+
+    /// Returns when the last recovery began: what was sent until then is part of that loss.
+    fn recovery_began(&self) -> Option<Instant>;
+}
+
+/// Slow-starts back to the window that the path had carried before [ASRAN §3.2].
+#[derive(Clone, Debug)]
+pub(super) struct Asran<B> {
+    base: B,
+    /// last_max_cwnd, bytes: the window just before the last loss; 0 before the first.
+    last_max_cwnd: u64,
+    pending: Option<Pending>,
+}
+
+/// What takes effect when a recovery is over.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    began: Instant,
+    recalculated_ssthresh: u64,
+}
+
+impl<B: LossBased> Asran<B> {
+    pub(super) fn over(base: B) -> Self {
+        Self { base, last_max_cwnd: 0, pending: None }
+    }
+
+    #[cfg(test)]
+    pub(super) fn ssthresh(&self) -> u64 {
+        self.base.ssthresh()
+    }
+
+    #[cfg(test)]
+    pub(super) fn last_max_cwnd(&self) -> u64 {
+        self.last_max_cwnd
+    }
+}
+
+impl<B: LossBased> Controller for Asran<B> {
+    fn on_ack(&mut self, view: &LinkView, acked: &Acked) {
+        if let Some(pending) = self.pending.take_if(|pending| acked.newest_sent_at > pending.began)
+        {
+            self.base.set_ssthresh(pending.recalculated_ssthresh);
+        }
+        self.base.on_ack(view, acked);
+    }
+
+    fn on_loss(&mut self, view: &LinkView, lost: &Lost) {
+        let (cwnd, began) = (self.base.cwnd(), self.base.recovery_began());
+        self.base.on_loss(view, lost);
+        let part_of_the_last = self.base.recovery_began() == began;
+        if part_of_the_last {
+            return;
+        }
+        self.pending = (lost.bytes > 0).then(|| Pending {
+            began: view.now,
+            recalculated_ssthresh: recalculated_ssthresh(self.base.ssthresh(), self.last_max_cwnd),
+        });
+        self.last_max_cwnd = cwnd;
+    }
+
+    fn on_revival(&mut self, view: &LinkView) {
+        // In the middle of a recovery the window before its loss is the one that the path carried.
+        if self.pending.take().is_none() {
+            self.last_max_cwnd = self.base.cwnd();
+        }
+        self.base.on_revival(view);
+    }
+
+    fn cwnd(&self) -> u64 {
+        self.base.cwnd()
+    }
+
+    fn pacing_rate(&self, view: &LinkView) -> Option<Rate> {
+        self.base.pacing_rate(view)
+    }
+}
+
+/// Returns the threshold of slow start after a recovery [ASRAN alg. 1, line 4].
+fn recalculated_ssthresh(original_ssthresh: u64, last_max_cwnd: u64) -> u64 {
+    original_ssthresh.max(last_max_cwnd)
+}

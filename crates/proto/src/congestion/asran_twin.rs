@@ -1,0 +1,199 @@
+//! ASRAN here and ASRAN in the kernel, compared after every event of random sequences.
+//!
+//! The kernel's side is the bytecode of `crates/tcp-asran`: ASRAN's part runs through the functions that
+//! its hooks call, the base is modelled there in packets. Here a datagram is one byte, so that a window
+//! is a number of packets too. NewReno is the product's own. A retransmission timeout, which a session
+//! does not have, and CUBIC's factor in the kernel's arithmetic need a base like the kernel's: `Model`.
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use tcp_asran::{Error, Event, Flavour, Snapshot, replay};
+use units::{Duration, Instant, Rate};
+
+use super::asran::{Asran, LossBased};
+use super::reno::NewReno;
+use super::{Acked, Controller, LinkView, Lost};
+
+/// Random sequences of each comparison.
+const CASES: u32 = 64;
+
+#[test]
+fn asran_over_new_reno_is_the_kernels_step_by_step() {
+    compare(
+        "asran_over_new_reno_is_the_kernels_step_by_step",
+        Flavour::Asran,
+        events(false),
+        || Asran::over(NewReno::new(1)),
+    );
+}
+
+#[test]
+fn asran_with_timeouts_is_the_kernels_step_by_step() {
+    let name = "asran_with_timeouts_is_the_kernels_step_by_step";
+    compare(name, Flavour::Asran, events(true), || Asran::over(Model::new(|cwnd| cwnd / 2)));
+}
+
+#[test]
+fn asran_over_cubics_factor_is_the_kernels_step_by_step() {
+    let name = "asran_over_cubics_factor_is_the_kernels_step_by_step";
+    let model = || Asran::over(Model::new(|cwnd| cwnd * 717 / 1024));
+    compare(name, Flavour::AsranCubic, events(true), model);
+}
+
+/// Runs both over random sequences; says so and returns where the kernel's cannot run.
+fn compare<B: LossBased>(
+    name: &str,
+    flavour: Flavour,
+    events: impl Strategy<Value = Vec<Event>>,
+    new: impl Fn() -> Asran<B>,
+) {
+    match replay(flavour, &[]) {
+        Ok(_) => {}
+        Err(error @ Error::Refused { .. }) => panic!("{error}"),
+        Err(error) => {
+            println!("SKIPPED: {name}: {error}");
+            return;
+        }
+    }
+    let config = Config { failure_persistence: None, ..Config::with_cases(CASES) };
+    let result = TestRunner::new(config).run(&events, |events| {
+        let kernel = replay(flavour, &events).map_err(|e| TestCaseError::fail(e.to_string()))?;
+        let mut ours = Connection::new(new());
+        for (step, (event, theirs)) in events.iter().zip(kernel).enumerate() {
+            ours.handle(*event);
+            prop_assert_eq!(ours.snapshot(), theirs, "after event {}, {:?}", step, event);
+        }
+        Ok(())
+    });
+    result.unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// ACKs mostly, losses and ends of recoveries, and timeouts where they are wanted.
+fn events(timeouts: bool) -> impl Strategy<Value = Vec<Event>> {
+    let event = prop_oneof![
+        12 => (1_u32..=4).prop_map(|packets| Event::Ack { packets }),
+        2 => (5_u32..=500).prop_map(|packets| Event::Ack { packets }),
+        3 => Just(Event::Loss),
+        4 => Just(Event::Recovered),
+        u32::from(timeouts) => Just(Event::Timeout),
+    ];
+    proptest::collection::vec(event, 1..400)
+}
+
+/// A controller, and the moments that tell it what the events say.
+struct Connection<B> {
+    controller: Asran<B>,
+    now: Instant,
+    /// When the recovery that is on began.
+    recovery: Option<Instant>,
+}
+
+impl<B: LossBased> Connection<B> {
+    fn new(controller: Asran<B>) -> Self {
+        Self { controller, now: Instant::from_millis(1), recovery: None }
+    }
+
+    fn handle(&mut self, event: Event) {
+        self.now += Duration::from_millis(1);
+        let view = LinkView {
+            now: self.now,
+            srtt: Duration::from_millis(40),
+            min_rtt: Duration::from_millis(40),
+            mtu: 1,
+        };
+        // What was sent before the recovery belongs to its loss; what was sent since, does not.
+        let sent_at = self.recovery.unwrap_or(self.now);
+        match event {
+            Event::Ack { packets } => {
+                self.controller.on_ack(&view, &acked(packets.into(), sent_at));
+            }
+            Event::Loss => {
+                let lost = Lost { bytes: 1, newest_sent_at: sent_at, ecn_ce: false };
+                self.controller.on_loss(&view, &lost);
+                self.recovery.get_or_insert(self.now);
+            }
+            Event::Recovered if self.recovery.take().is_some() => {
+                self.controller.on_ack(&view, &acked(0, self.now));
+            }
+            Event::Timeout => {
+                self.recovery = None;
+                self.controller.on_revival(&view);
+            }
+            _ => {}
+        }
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let packets = |window: u64| window.min(Snapshot::INFINITE.into()) as u32;
+        Snapshot {
+            cwnd: packets(self.controller.cwnd()),
+            ssthresh: packets(self.controller.ssthresh()),
+            last_max_cwnd: packets(self.controller.last_max_cwnd()),
+        }
+    }
+}
+
+fn acked(bytes: u64, newest_sent_at: Instant) -> Acked {
+    Acked { bytes, late_bytes: 0, newest_sent_at, rtt: None, rate: None, window_limited: true }
+}
+
+/// NewReno, but for what remains after a loss, and with a retransmission timeout as its revival.
+#[derive(Debug)]
+struct Model {
+    new_reno: NewReno,
+    remains: fn(u64) -> u64,
+    /// The window while a recovery is on: a recovery never raises it, not even to two packets.
+    in_recovery: Option<u64>,
+}
+
+impl Model {
+    fn new(remains: fn(u64) -> u64) -> Self {
+        Self { new_reno: NewReno::new(1), remains, in_recovery: None }
+    }
+}
+
+impl LossBased for Model {
+    fn ssthresh(&self) -> u64 {
+        self.new_reno.ssthresh()
+    }
+
+    fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.new_reno.set_ssthresh(ssthresh);
+    }
+
+    fn recovery_began(&self) -> Option<Instant> {
+        self.new_reno.recovery_began()
+    }
+}
+
+impl Controller for Model {
+    fn on_ack(&mut self, view: &LinkView, acked: &Acked) {
+        if self.recovery_began().is_some_and(|began| acked.newest_sent_at > began) {
+            self.in_recovery = None;
+        }
+        self.new_reno.on_ack(view, acked);
+    }
+
+    fn on_loss(&mut self, view: &LinkView, _: &Lost) {
+        if self.in_recovery.is_none() {
+            let cwnd = self.cwnd();
+            self.new_reno.reduce(view, (self.remains)(cwnd));
+            self.in_recovery = Some(cwnd.min(self.new_reno.cwnd()));
+        }
+    }
+
+    fn on_revival(&mut self, view: &LinkView) {
+        if self.in_recovery.take().is_none() {
+            self.new_reno.reduce(view, (self.remains)(self.cwnd()));
+        }
+        self.new_reno.restart(1);
+    }
+
+    fn cwnd(&self) -> u64 {
+        self.in_recovery.unwrap_or(self.new_reno.cwnd())
+    }
+
+    fn pacing_rate(&self, view: &LinkView) -> Option<Rate> {
+        self.new_reno.pacing_rate(view)
+    }
+}
