@@ -7,6 +7,7 @@ use clap::{ArgGroup, Args, Parser, Subcommand};
 use crate::emulate::{AccuracyArgs, EmulateArgs};
 use crate::experiment::{Experiment, Known};
 use crate::failure::Failure;
+use crate::model::asran::Stretch;
 use crate::report::Mode;
 use crate::scheme::Scheme;
 
@@ -85,6 +86,31 @@ pub(crate) enum Paper {
         #[arg(long)]
         json: bool,
     },
+    /// ASRAN, equations 1 to 3: what it gains over CUBIC between two losses.
+    AsranGain(AsranGainArgs),
+}
+
+/// Is what the model of ASRAN takes; the paper's example unasked.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct AsranGainArgs {
+    /// Window just after a loss.
+    #[arg(long, default_value_t = 1.0, value_name = "WINDOW")]
+    pub(crate) i: f64,
+    /// Window before the previous loss, which slow start returns to.
+    #[arg(long, default_value_t = 2.0, value_name = "WINDOW")]
+    pub(crate) last_max: f64,
+    /// Time until the next loss.
+    #[arg(long, default_value_t = 2.5, value_name = "TIME")]
+    pub(crate) t: f64,
+    /// Distance of the points that are summed.
+    #[arg(long, default_value_t = 0.1, value_name = "TIME")]
+    pub(crate) step: f64,
+    /// A sub-flow (of MPTCP) as I,LAST_MAX,T[,RTT]; give it once for each.
+    #[arg(long, value_name = "I,LAST_MAX,T[,RTT]", value_parser = Stretch::parse)]
+    pub(crate) subflow: Vec<Stretch>,
+    /// Print one JSON object on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Is what every experiment takes.

@@ -33,6 +33,7 @@ use serde_json::json;
 use cli::{Cli, Command, Paper};
 use experiment::Experiment;
 use failure::Failure;
+use model::asran::{self, Stretch};
 use report::Mode;
 
 fn main() -> ExitCode {
@@ -67,6 +68,16 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
                 print_json(&json!({"model": "conclone", "checks": checks}));
             } else {
                 model::print_table(&checks);
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Model { paper: Paper::AsranGain(args) } => {
+            let stretch = Stretch { i: args.i, last_max: args.last_max, t: args.t, rtt: 1.0 };
+            let gain = asran::gain(stretch, args.step, &args.subflow).map_err(Failure::Usage)?;
+            if args.json {
+                print_json(&gain);
+            } else {
+                asran::print(&gain);
             }
             Ok(ExitCode::SUCCESS)
         }

@@ -104,6 +104,13 @@ fn list_and_model_speak_json() {
     }
     let model = json(&["model", "conclone", "--json"]);
     assert!(model["checks"].as_array().unwrap().len() > 30);
+    let gain =
+        ["model", "asran-gain", "--i", "1", "--last-max", "2", "--t", "2.5", "--step", "0.1"];
+    let gain = json(&[&gain[..], &["--subflow", "1,2,2.5", "--json"]].concat());
+    assert!((gain["cubic_total"].as_f64().unwrap() - 62.375).abs() < 1e-9, "{gain}");
+    assert!((gain["asran_total"].as_f64().unwrap() - 100.263).abs() < 1e-3, "{gain}");
+    assert_eq!(gain["subflows"]["gain"], gain["gain"]);
+    assert_eq!(exit_code(&["model", "asran-gain", "--step", "0"]), 2);
 }
 
 #[test]

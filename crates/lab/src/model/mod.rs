@@ -2,6 +2,7 @@
 //!
 //! Pure functions of parameters; no link, no session and no measurement is involved.
 
+pub(crate) mod asran;
 mod conclone;
 mod conclone_channel;
 mod conclone_inertia;
