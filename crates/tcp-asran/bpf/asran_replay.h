@@ -5,13 +5,13 @@
  * call. The base is modelled, for the kernel's functions want a real socket: a recovery sets cwnd = ssthresh at once, where
  * the kernel takes a round trip for it, and above ssthresh every flavour grows as NewReno does, over CUBIC too.
  *
- * asran_delay is not replayed: what it decides depends on times.
+ * The ACKs of asran_delay also say when they came and what they tell of the path; the other flavours do not look at that.
  */
 #ifndef FULMAR_ASRAN_REPLAY_H
 #define FULMAR_ASRAN_REPLAY_H
 
-enum replay_flavour { REPLAY_ASRAN, REPLAY_ASRAN_CUBIC, REPLAY_ASRAN_JUMP };
-enum replay_event { REPLAY_START, REPLAY_ACK, REPLAY_LOSS, REPLAY_RECOVERED, REPLAY_TIMEOUT, REPLAY_UNDO };
+enum replay_flavour { REPLAY_ASRAN, REPLAY_ASRAN_CUBIC, REPLAY_ASRAN_JUMP, REPLAY_ASRAN_DELAY };
+enum replay_kind { REPLAY_START, REPLAY_ACK, REPLAY_LOSS, REPLAY_RECOVERED, REPLAY_TIMEOUT, REPLAY_UNDO };
 
 struct replay {
 	struct asran state;
@@ -24,23 +24,23 @@ struct replay {
 	u32 prior_cwnd;
 	u32 prior_ssthresh;
 	u32 in_recovery;
+	struct delay_sample sample; /* ACK: what it says, but for cwnd */
+	struct asran_delay delay;   /* of asran_delay, whose part that is ASRAN's is shown as `state` */
 };
 
 /* NewReno halves, CUBIC multiplies by 717 / 1024; never below two packets. */
 INLINE u32 replay_original_ssthresh(const struct replay *r)
 {
-	if (r->flavour == REPLAY_ASRAN)
+	if (r->flavour == REPLAY_ASRAN || r->flavour == REPLAY_ASRAN_DELAY)
 		return max_u32(r->cwnd >> 1, 2);
 	return max_u32((u64)r->cwnd * 717 / 1024, 2);
 }
 
 /* Slow start up to ssthresh, then a packet for each window of ACKs (tcp_slow_start, tcp_cong_avoid_ai). */
-INLINE void replay_ack(struct replay *r)
+INLINE void replay_growth(struct replay *r)
 {
 	u32 acked = r->value, grown;
 
-	if (r->in_recovery)
-		return;
 	if (r->cwnd < r->ssthresh) {
 		grown = min_u32(r->cwnd + acked, r->ssthresh);
 		acked -= grown - r->cwnd;
@@ -60,10 +60,32 @@ INLINE void replay_ack(struct replay *r)
 	}
 }
 
+INLINE void replay_ack(struct replay *r)
+{
+	struct delay_window w = { .grows = 1 };
+
+	if (r->flavour == REPLAY_ASRAN_DELAY) {
+		r->sample.cwnd = r->cwnd;
+		on_delay_sample(&r->delay, &r->sample);
+		if (!r->in_recovery) {
+			w = on_delay_ack(&r->delay, r->sample.now_us, r->cwnd, r->ssthresh);
+			r->cwnd = w.cwnd;
+			r->ssthresh = w.ssthresh;
+		}
+	}
+	if (w.grows && !r->in_recovery)
+		replay_growth(r);
+}
+
 INLINE void replay_reduce(struct replay *r)
 {
 	r->prior_cwnd = r->cwnd;
 	r->prior_ssthresh = r->ssthresh;
+	if (r->flavour == REPLAY_ASRAN_DELAY) {
+		r->ssthresh = on_delay_reduction(&r->delay, r->cwnd);
+		r->state = r->delay.asran;
+		return;
+	}
 	on_reduction(&r->state, r->cwnd, replay_original_ssthresh(r));
 	r->ssthresh = r->state.original_ssthresh;
 }
@@ -83,10 +105,9 @@ INLINE void replay_loss(struct replay *r)
 /* A timeout in the middle of a recovery keeps the reduction that the recovery made. */
 INLINE void replay_timeout(struct replay *r)
 {
-	if (r->in_recovery)
-		r->ssthresh = r->state.original_ssthresh;
-	else
+	if (!r->in_recovery)
 		replay_reduce(r);
+	r->ssthresh = r->state.original_ssthresh;
 	on_timeout(&r->state);
 	on_state(&r->state, TCP_CA_Loss);
 	r->cwnd = 1;
@@ -102,13 +123,11 @@ INLINE void replay_undo(struct replay *r)
 	r->in_recovery = 0;
 }
 
-SEC("syscall")
-int asran_replay(struct replay *r)
+INLINE int replay_event(struct replay *r)
 {
 	switch (r->event) {
 	case REPLAY_START:
-		if (r->flavour > REPLAY_ASRAN_JUMP)
-			return 1;
+		r->delay = (struct asran_delay){ .probe_us = r->sample.now_us + PROBE_EVERY_US };
 		r->state = (struct asran){};
 		r->cwnd = r->value;
 		r->ssthresh = TCP_INFINITE_SSTHRESH;
@@ -137,6 +156,15 @@ int asran_replay(struct replay *r)
 		return 1;
 	}
 	return 0;
+}
+
+SEC("syscall")
+int asran_replay(struct replay *r)
+{
+	int outcome = replay_event(r);
+
+	r->delay.asran = r->state;
+	return outcome;
 }
 
 #endif

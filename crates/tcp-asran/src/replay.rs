@@ -23,6 +23,19 @@ pub enum Event {
         /// How many.
         packets: u32,
     },
+    /// The same with what [`Flavour::AsranDelay`] looks at, in a recovery too; nothing more to the others.
+    TimedAck {
+        /// How many packets it acknowledges.
+        packets: u32,
+        /// When it comes, µs on a clock that starts anywhere.
+        now_us: u64,
+        /// Round-trip time of the newest packet that it acknowledges, µs; 0 for none.
+        rtt_us: u32,
+        /// The newest sample of the rate of delivery: so many packets ...
+        rate_delivered: u32,
+        /// ... in so many µs; 0 for none.
+        rate_interval_us: u32,
+    },
     /// Duplicate ACKs tell of a loss: a recovery begins, unless one is on.
     Loss,
     /// The recovery is over: everything that was outstanding at its beginning is acknowledged.
@@ -81,17 +94,22 @@ fn refused(reason: &str) -> Error {
     Error::Refused { operation: "replay".to_owned(), reason: reason.to_owned() }
 }
 
-/// `struct replay` of the program: words in the machine's order, the five of `struct asran` first.
+/// `struct replay` of the program: words in the machine's order, the five of `struct asran` first. The state of
+/// `asran_delay` is at its end, and nobody's business here.
 struct Context([u8; 4 * Context::WORDS]);
 
 impl Context {
-    const WORDS: usize = 14;
+    const WORDS: usize = 72;
     const LAST_MAX_CWND: usize = 0;
     const FLAVOUR: usize = 5;
     const EVENT: usize = 6;
     const VALUE: usize = 7;
     const CWND: usize = 8;
     const SSTHRESH: usize = 9;
+    const NOW: usize = 14;
+    const RTT: usize = 16;
+    const RATE_DELIVERED: usize = 17;
+    const RATE_INTERVAL: usize = 18;
 
     fn new(flavour: Flavour) -> Context {
         let mut context = Context([0; 4 * Self::WORDS]);
@@ -102,7 +120,7 @@ impl Context {
     fn set(&mut self, event: &Event) {
         let (kind, value) = match *event {
             Event::Start { cwnd } => (0, cwnd),
-            Event::Ack { packets } => (1, packets),
+            Event::Ack { packets } | Event::TimedAck { packets, .. } => (1, packets),
             Event::Loss => (2, 0),
             Event::Recovered => (3, 0),
             Event::Timeout => (4, 0),
@@ -110,6 +128,19 @@ impl Context {
         };
         self.put(Self::EVENT, kind);
         self.put(Self::VALUE, value);
+        self.set_sample(event);
+    }
+
+    /// An event that says nothing of the path keeps the time of the one before.
+    fn set_sample(&mut self, event: &Event) {
+        let (mut rtt, mut delivered, mut interval) = (0, 0, 0);
+        if let Event::TimedAck { now_us, rtt_us, rate_delivered, rate_interval_us, .. } = *event {
+            self.0[4 * Self::NOW..][..8].copy_from_slice(&now_us.to_ne_bytes());
+            (rtt, delivered, interval) = (rtt_us, rate_delivered, rate_interval_us);
+        }
+        self.put(Self::RTT, rtt);
+        self.put(Self::RATE_DELIVERED, delivered);
+        self.put(Self::RATE_INTERVAL, interval);
     }
 
     fn snapshot(&self) -> Snapshot {
