@@ -13,6 +13,7 @@
 use netem::{
     Delay, GilbertElliott, LinkModel, LinkRate, LossModel, Scenario, StateChange, UDP_IP_OVERHEAD,
 };
+use proto::MessageForm;
 use serde::Serialize;
 use serde_json::{Value, json};
 use units::{Duration, Rate};
@@ -20,6 +21,12 @@ use units::{Duration, Rate};
 use crate::report::{rounded, rounded_option};
 use crate::scheme::Scheme;
 use crate::statistics::percentile;
+
+/// Repair ÷ source that the faithful form and the block code spend unless asked otherwise; the sweep
+/// behind it is in experiments/lrt/README.md.
+pub(crate) const REDUNDANCY: f64 = 0.5;
+/// β of the faithful form: nobody else is on the links.
+const BETA: f64 = 0.9;
 
 /// Describes one point of an experiment, run for every scheme and every loss.
 #[derive(Clone, Debug)]
@@ -69,6 +76,12 @@ impl LrtParameters {
         scenario.hosts[0].clock.offset_ns = -17_000_000_000;
         scenario.hosts[0].clock.skew_ppb = 20_000;
         scenario
+    }
+
+    /// Returns the faithful form of message delivery with these parameters.
+    pub(crate) fn faithful_form(&self) -> MessageForm {
+        let redundancy = self.redundancy.unwrap_or(REDUNDANCY);
+        MessageForm::Lrt { k: self.k, redundancy, beta: BETA }
     }
 
     /// Returns how long a run submits messages.

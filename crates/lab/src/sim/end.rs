@@ -1,10 +1,11 @@
 //! One end of a scheme in the world: what the applications see, and what the links see.
 
 use netem::{Host, HostTransmit, Scenario};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use units::Instant;
 
 use super::Places;
+use super::block_end::BlockEnd;
 use super::plain_end::PlainEnd;
 use super::session_end::SessionEnd;
 use crate::lrt::LrtParameters;
@@ -17,6 +18,8 @@ pub(super) enum End {
     Session(Box<SessionEnd>),
     /// Plain datagrams.
     Plain(PlainEnd),
+    /// Messages in blocks.
+    Block(Box<BlockEnd>),
 }
 
 impl End {
@@ -29,11 +32,7 @@ impl End {
         scenario: &Scenario,
         seed: u64,
     ) -> Result<Vec<Self>, String> {
-        let places = Places::of(scenario)?;
-        let addresses = |host| -> Vec<_> {
-            scenario.interfaces(host).iter().map(|interface| interface.address).collect()
-        };
-        let (station, drone) = (addresses(places.station), addresses(places.drone));
+        let (places, [station, drone]) = addresses(scenario)?;
         let [at_station, at_drone] = match scheme {
             Scheme::Fulmar | Scheme::MinRtt | Scheme::RoundRobin | Scheme::Redundant => {
                 let ends = SessionEnd::pair(scheme, &station, &drone, seed);
@@ -45,8 +44,7 @@ impl End {
             ],
             other => return Err(format!("{other} needs a real kernel: run it with --emu")),
         };
-        let station_first = places.station < places.drone;
-        Ok(if station_first { vec![at_station, at_drone] } else { vec![at_drone, at_station] })
+        Ok(places.ordered(at_station, at_drone))
     }
 
     /// Makes both ends of a scheme that carries messages, in the order of the scenario's hosts.
@@ -59,18 +57,29 @@ impl End {
         parameters: &LrtParameters,
         seed: u64,
     ) -> Result<Vec<Self>, String> {
-        let _ = parameters;
-        match scheme {
-            Scheme::Udp => Self::pair(scheme, scenario, seed),
-            other => Err(format!("{other} does not carry messages in the world")),
-        }
+        let (places, [station, drone]) = addresses(scenario)?;
+        let [at_station, at_drone] = match scheme {
+            Scheme::Fulmar | Scheme::Lrt => {
+                let ends = SessionEnd::message_pair(scheme, parameters, &station, &drone, seed);
+                ends.map(|end| Self::Session(Box::new(end)))
+            }
+            Scheme::BlockRlnc => {
+                let end = |local, remote| {
+                    BlockEnd::new(local, remote, parameters).map(|end| Self::Block(Box::new(end)))
+                };
+                [end(station[0], drone[0])?, end(drone[0], station[0])?]
+            }
+            Scheme::Udp => return Self::pair(scheme, scenario, seed),
+            other => return Err(format!("{other} does not carry messages in the world")),
+        };
+        Ok(places.ordered(at_station, at_drone))
     }
 
     /// Tells whether packets may be handed in.
     pub(super) fn ready(&self, now: Instant) -> bool {
         match self {
             Self::Session(end) => end.ready(now),
-            Self::Plain(_) => true,
+            Self::Plain(_) | Self::Block(_) => true,
         }
     }
 
@@ -82,12 +91,16 @@ impl End {
                 end.send(bytes);
                 true
             }
+            Self::Block(end) => end.send(now, bytes),
         }
     }
 
     /// Takes a message of an application; false when the transport pushes back.
     pub(super) fn send_message(&mut self, now: Instant, bytes: &[u8]) -> bool {
-        self.send(now, Stream::Control, bytes)
+        match self {
+            Self::Session(end) => end.send_message(now, bytes),
+            Self::Plain(_) | Self::Block(_) => self.send(now, Stream::Control, bytes),
+        }
     }
 
     /// Tells whether packets for an application wait.
@@ -95,6 +108,7 @@ impl End {
         match self {
             Self::Session(end) => end.has_delivered(),
             Self::Plain(end) => end.has_delivered(),
+            Self::Block(end) => end.has_delivered(),
         }
     }
 
@@ -103,6 +117,7 @@ impl End {
         match self {
             Self::Session(end) => end.poll_delivered(),
             Self::Plain(end) => end.poll_delivered(),
+            Self::Block(end) => end.poll_delivered(),
         }
     }
 }
@@ -122,12 +137,15 @@ impl Host for End {
                 end.handle_datagram(now, interface, source, destination, ecn, bytes);
             }
             Self::Plain(end) => end.handle_datagram(bytes),
+            Self::Block(end) => end.handle_datagram(now, bytes),
         }
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        if let Self::Session(end) = self {
-            end.handle_timeout(now);
+        match self {
+            Self::Session(end) => end.handle_timeout(now),
+            Self::Plain(_) => {}
+            Self::Block(end) => end.handle_timeout(now),
         }
     }
 
@@ -135,6 +153,7 @@ impl Host for End {
         match self {
             Self::Session(end) => end.timeout(),
             Self::Plain(_) => None,
+            Self::Block(end) => end.timeout(),
         }
     }
 
@@ -142,6 +161,14 @@ impl Host for End {
         match self {
             Self::Session(end) => end.poll_transmit(now, bytes),
             Self::Plain(end) => end.poll_transmit(bytes),
+            Self::Block(end) => end.poll_transmit(bytes),
         }
     }
+}
+
+/// Returns the addresses of the station's and of the drone's interfaces.
+fn addresses(scenario: &Scenario) -> Result<(Places, [Vec<Ipv4Addr>; 2]), String> {
+    let places = Places::of(scenario)?;
+    let of = |host| scenario.interfaces(host).iter().map(|interface| interface.address).collect();
+    Ok((places, [of(places.station), of(places.drone)]))
 }

@@ -7,6 +7,7 @@
 //! takes deliveries the instant they happen, both on the world's clock. What the hosts themselves
 //! know of time is on clocks of their own.
 
+mod block_end;
 mod end;
 mod ideal_arq;
 mod interval;
@@ -50,6 +51,11 @@ impl Places {
             Direction::Up => self.station,
             Direction::Down => self.drone,
         }
+    }
+
+    /// Puts the two ends in the order of the scenario's hosts.
+    fn ordered<T>(self, station: T, drone: T) -> Vec<T> {
+        if self.station < self.drone { vec![station, drone] } else { vec![drone, station] }
     }
 
     /// Returns the direction of what a host receives.

@@ -10,12 +10,13 @@ use std::net::{Ipv4Addr, SocketAddr};
 use netem::HostTransmit;
 use proto::select::{Copies, Order, Policy};
 use proto::{
-    CongestionKind, Endpoint, EndpointConfig, Event, InterfaceId, PathState, Received,
-    SchedulerKind, SessionConfig, SessionId, Source, StaticSecret,
+    CongestionKind, Endpoint, EndpointConfig, Event, InterfaceId, MessageForm, MessageStream,
+    PathState, Received, SchedulerKind, SessionConfig, SessionId, Source, StaticSecret,
 };
 use units::{Instant, Rng};
 
 use super::tunnel_packet;
+use crate::lrt::LrtParameters;
 use crate::scheme::Scheme;
 use crate::workload::Stream;
 
@@ -52,38 +53,23 @@ impl SessionEnd {
         drone: &[Ipv4Addr],
         seed: u64,
     ) -> [Self; 2] {
-        let secret = |stream| StaticSecret::generate(entropy(seed, stream));
-        let (station_secret, drone_secret) = (secret("station key"), secret("drone key"));
-        let (station_key, drone_key) = (station_secret.public(), drone_secret.public());
-        // The world's virtual time begins at the origin of the hosts' clocks.
-        let start = netem::CLOCK_ORIGIN;
-        let endpoint = |secret, entropy, accept| {
-            let session = session_config(scheme);
-            Endpoint::new(EndpointConfig { secret, entropy, accept, session }, start)
+        Self::pair_with(session_config(scheme), scheme, station, drone, seed)
+    }
+
+    /// Makes the station's and the drone's end for messages that must all arrive.
+    pub(super) fn message_pair(
+        scheme: Scheme,
+        parameters: &LrtParameters,
+        station: &[Ipv4Addr],
+        drone: &[Ipv4Addr],
+        seed: u64,
+    ) -> [Self; 2] {
+        let message = match scheme {
+            Scheme::Lrt => parameters.faithful_form(),
+            _ => MessageForm::Fulmar,
         };
-        let mut at_station = endpoint(station_secret, entropy(seed, "station"), true);
-        at_station.add_peer(drone_key, None);
-        let mut at_drone = endpoint(drone_secret, entropy(seed, "drone"), false);
-        let peer = at_drone.add_peer(station_key, None);
-        let session = at_drone.connect(start, peer);
-        for (interface, address) in (0..).map(InterfaceId).zip(station) {
-            // A fresh session has room for every path of a scenario.
-            let added = at_drone.add_path(start, session, interface, (*address, PORT).into());
-            assert!(added.is_ok(), "the session refuses path {interface:?}");
-        }
-        let end = |endpoint, session, interfaces: &[Ipv4Addr], tunnel| Self {
-            endpoint,
-            session,
-            scheme,
-            interfaces: interfaces.to_vec(),
-            tunnel,
-            delivered: VecDeque::new(),
-            paths: station.len(),
-        };
-        [
-            end(at_station, None, station, TUNNEL),
-            end(at_drone, Some(session), drone, [TUNNEL[1], TUNNEL[0]]),
-        ]
+        let config = SessionConfig { message, ..session_config(scheme) };
+        Self::pair_with(config, scheme, station, drone, seed)
     }
 
     /// Tells whether the session is up and every path has proved itself.
@@ -109,6 +95,57 @@ impl SessionEnd {
         };
         self.take_output();
         sent.is_ok()
+    }
+
+    /// Takes a message that must arrive, in order; false when the session pushes back.
+    pub(super) fn send_message(&mut self, now: Instant, bytes: &[u8]) -> bool {
+        let Some(session) = self.session else { return false };
+        let source = Source::Message { channel: TOLD, stream: MessageStream::default() };
+        let sent = self.endpoint.send(now, session, source, bytes);
+        self.take_output();
+        sent.is_ok()
+    }
+
+    /// Makes both ends of a session of this configuration.
+    fn pair_with(
+        session: SessionConfig,
+        scheme: Scheme,
+        station: &[Ipv4Addr],
+        drone: &[Ipv4Addr],
+        seed: u64,
+    ) -> [Self; 2] {
+        let secret = |stream| StaticSecret::generate(entropy(seed, stream));
+        let (station_secret, drone_secret) = (secret("station key"), secret("drone key"));
+        let (station_key, drone_key) = (station_secret.public(), drone_secret.public());
+        // The world's virtual time begins at the origin of the hosts' clocks.
+        let start = netem::CLOCK_ORIGIN;
+        let endpoint = |secret, entropy, accept| {
+            let session = session.clone();
+            Endpoint::new(EndpointConfig { secret, entropy, accept, session }, start)
+        };
+        let mut at_station = endpoint(station_secret, entropy(seed, "station"), true);
+        at_station.add_peer(drone_key, None);
+        let mut at_drone = endpoint(drone_secret, entropy(seed, "drone"), false);
+        let peer = at_drone.add_peer(station_key, None);
+        let session = at_drone.connect(start, peer);
+        for (interface, address) in (0..).map(InterfaceId).zip(station) {
+            // A fresh session has room for every path of a scenario.
+            let added = at_drone.add_path(start, session, interface, (*address, PORT).into());
+            assert!(added.is_ok(), "the session refuses path {interface:?}");
+        }
+        let end = |endpoint, session, interfaces: &[Ipv4Addr], tunnel| Self {
+            endpoint,
+            session,
+            scheme,
+            interfaces: interfaces.to_vec(),
+            tunnel,
+            delivered: VecDeque::new(),
+            paths: station.len(),
+        };
+        [
+            end(at_station, None, station, TUNNEL),
+            end(at_drone, Some(session), drone, [TUNNEL[1], TUNNEL[0]]),
+        ]
     }
 
     /// Returns where a stream enters the session under the scheme.

@@ -12,6 +12,7 @@
 mod divider;
 mod form;
 mod fulmar;
+mod lrt;
 mod pieces;
 mod reconstruction;
 mod record;
@@ -48,7 +49,8 @@ impl MessageForm {
     /// Makes a form in its initial state; `key` is the same at both ends.
     pub(crate) fn form(self, key: u64) -> Box<dyn Form> {
         match self {
-            Self::Fulmar | Self::Lrt { .. } => Box::new(fulmar::Fulmar::new(key)),
+            Self::Fulmar => Box::new(fulmar::Fulmar::new(key)),
+            Self::Lrt { k, redundancy, beta } => Box::new(lrt::Lrt::new(key, k, redundancy, beta)),
         }
     }
 }
