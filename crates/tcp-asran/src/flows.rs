@@ -8,9 +8,9 @@ use sys::socket_diag::{self, TcpSocket};
 
 use crate::words::word;
 
-/// The map's name in the object.
-const MAP: &str = "asran_sockets";
-/// Size of `struct asran`: what has another size is of another version.
+/// What the names of the object's maps of sockets begin with.
+const MAPS_BEGIN: &str = "asran_";
+/// Size of `struct asran`, with which every flavour's memory begins.
 const MEMORY_BYTES: u32 = 20;
 /// More objects than anybody runs at once.
 const MAPS: usize = 64;
@@ -112,11 +112,13 @@ pub fn flows() -> std::io::Result<Vec<Flow>> {
     Ok(sockets?.into_iter().map(flow).collect())
 }
 
-/// Finds the maps of all objects, installed or of experiments. By their names, not by their files: those cannot be seen
-/// below `ip netns exec`. None for whoever may not look.
+/// Finds the maps of all objects, installed or of experiments. By their names, for a map needs no file to be found: the
+/// programs that use it keep it. None for whoever may not look.
 fn memories() -> Vec<MapHandle> {
     let is_one = |info: &MapInfo| {
-        info.name == MAP && info.ty == MapType::SkStorage && info.value_size == MEMORY_BYTES
+        info.ty == MapType::SkStorage
+            && info.name.to_string_lossy().starts_with(MAPS_BEGIN)
+            && info.value_size >= MEMORY_BYTES
     };
     let found = MapInfoIter::default().filter(is_one);
     found.filter_map(|info| MapHandle::from_map_id(info.id).ok()).take(MAPS).collect()

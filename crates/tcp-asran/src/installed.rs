@@ -184,8 +184,7 @@ fn add(
 ) -> Result<(), Error> {
     current.create()?;
     let wanted: Vec<Flavour> = missing.iter().map(|(flavour, _)| *flavour).collect();
-    let extras = Extras { sockets: Some(current.sockets()), ..Extras::default() };
-    let mut object = object::load(&wanted, "", extras)?;
+    let mut object = object::load(&wanted, "", Extras::default())?;
     for generation in others {
         generation.remove()?;
     }

@@ -37,10 +37,10 @@ impl Loaded {
     /// As [`Loaded::load`].
     pub fn load_traced(flavours: &[Flavour]) -> Result<Self, Error> {
         let extras = Extras { trace: true, ..Extras::default() };
-        apart(|suffix| Self::with(flavours, suffix, extras.clone()))
+        apart(|suffix| Self::with(flavours, suffix, extras))
     }
 
-    /// Takes what has happened since the last call to all connections that use these algorithms. About 4,000 records
+    /// Takes what has happened since the last call to all connections that use these algorithms. About 18,000 records
     /// are kept; what happens while there is no room is not written down.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 //! Nothing is registered here: that is a link, made from what this returns, and its owner decides how long it lives.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 
 use libbpf_rs::btf::{Btf, types};
@@ -26,14 +26,12 @@ const SAID_BYTES: usize = 2000;
 static SAID: Mutex<String> = Mutex::new(String::new());
 
 /// What to load besides the algorithms.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Extras {
     /// Whether every event is written into the ring buffer.
     pub(crate) trace: bool,
     /// Whether the program for `replay` is loaded.
     pub(crate) replay: bool,
-    /// Where the map of all sockets is kept, or is to be kept.
-    pub(crate) sockets: Option<PathBuf>,
 }
 
 /// Finds out before the loader does what it would say in riddles.
@@ -62,7 +60,7 @@ pub(crate) fn load(flavours: &[Flavour], suffix: &str, extras: Extras) -> Result
         .name("asran")
         .and_then(|builder| builder.open_memory(OBJECT))
         .map_err(|error| explain("open the BPF object", &error))?;
-    prepare(&mut object, flavours, suffix, &extras)?;
+    prepare(&mut object, flavours, suffix, extras)?;
     object.load().map_err(|error| explain("load the BPF object", &error))
 }
 
@@ -152,7 +150,7 @@ fn prepare(
     object: &mut OpenObject,
     flavours: &[Flavour],
     suffix: &str,
-    extras: &Extras,
+    extras: Extras,
 ) -> Result<(), Error> {
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
@@ -182,15 +180,9 @@ fn rename(map: &mut OpenMapMut<'_>, name: &str) {
     }
 }
 
-fn prepare_map(map: &mut OpenMapMut<'_>, name: &str, extras: &Extras) -> libbpf_rs::Result<()> {
+fn prepare_map(map: &mut OpenMapMut<'_>, name: &str, extras: Extras) -> libbpf_rs::Result<()> {
     match name {
         "asran_trace" => map.set_autocreate(extras.trace)?,
-        // A map that lies there is used again, else this one is put there.
-        "asran_sockets" => {
-            if let Some(path) = &extras.sockets {
-                map.set_pin_path(path)?;
-            }
-        }
         // The first constant is `traced`.
         _ if name.ends_with(".rodata") => {
             if let Some(value) = map.initial_value_mut() {

@@ -1,8 +1,7 @@
 //! The files in the BPF file system that keep algorithms registered after the program that installed them has ended.
 //!
 //! ```text
-//! /sys/fs/bpf/fulmar/tcp-<version of the object>/sockets        what is remembered of each socket
-//!                                               /<flavour>      the registration of a flavour
+//! /sys/fs/bpf/fulmar/tcp-<version of the object>/<flavour>      the registration of a flavour
 //! ```
 //!
 //! A registration lives as long as its file, and is made before its file is: a process that is killed in between
@@ -19,8 +18,6 @@ use sys::bpf_filesystem;
 
 use crate::{Error, Flavour, object};
 
-/// Name of the map's file in a generation's folder.
-const SOCKETS: &str = "sockets";
 /// Begins the name of a generation's folder.
 const GENERATION: &str = "tcp-";
 /// The kernel frees a name a moment after the last file of its registration has gone.
@@ -111,11 +108,6 @@ impl Generation {
     /// Returns where a flavour's registration is kept.
     pub(crate) fn path(&self, flavour: Flavour) -> PathBuf {
         self.folder.join(flavour.name())
-    }
-
-    /// Returns where the map of all sockets is kept.
-    pub(crate) fn sockets(&self) -> PathBuf {
-        self.folder.join(SOCKETS)
     }
 
     /// Returns the flavours whose files are there, whether or not the kernel knows them.

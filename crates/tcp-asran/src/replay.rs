@@ -62,7 +62,7 @@ impl Snapshot {
     pub const INFINITE: u32 = 0x7fff_ffff;
 }
 
-/// The initial window of Linux, in packets [RFC 6928 §2].
+/// The initial window of Linux, in packets (`TCP_INIT_CWND`).
 const INITIAL_WINDOW: u32 = 10;
 
 /// Replays events from a new connection on, and returns where each of them leaves it.

@@ -1,0 +1,154 @@
+//! What must hold of every trace, whatever the machine did meanwhile [ASRAN alg. 1].
+
+use fulmar_tcp_asran::{Flavour, Phase, Record, Step};
+
+const RECOVERY: u32 = 3;
+const LOSS: u32 = 4;
+
+/// How often each case was met.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// Recoveries that ended as the base algorithm's do.
+    pub(crate) as_the_base: u32,
+    /// Recoveries after which slow start was back at the recalculated threshold.
+    pub(crate) restored: u32,
+    /// Recoveries that left a window above the base algorithm's.
+    pub(crate) jumped: u32,
+    /// Timeouts, each as the base algorithm's.
+    pub(crate) timeouts: u32,
+    /// Reductions that the kernel took back.
+    pub(crate) undone: u32,
+}
+
+/// Checks a connection's records from its beginning on.
+pub(crate) fn check(flavour: Flavour, records: &[Record]) -> Seen {
+    let mut seen = Seen::default();
+    let mut last_max = 0;
+    for (at, record) in records.iter().enumerate() {
+        let Step::Reduction(original) = record.step else { continue };
+        let loss = Loss { flavour, original, cwnd: record.cwnd, last_max };
+        let memory = record.memory;
+        loss.check_base();
+        assert_eq!(memory.last_max_cwnd, loss.cwnd, "{record:?}");
+        assert_eq!(memory.recalculated_ssthresh, loss.recalculated(), "{record:?}");
+        if last_max == 0 {
+            assert_eq!(loss.recalculated(), original, "the first loss is the base algorithm's");
+        }
+        let is_undone = loss.follow(&records[at + 1..], &mut seen);
+        if !is_undone {
+            last_max = loss.cwnd;
+        }
+    }
+    seen
+}
+
+/// A loss, and the window before the loss before it.
+struct Loss {
+    flavour: Flavour,
+    original: u32,
+    cwnd: u32,
+    last_max: u32,
+}
+
+impl Loss {
+    fn recalculated(&self) -> u32 {
+        self.original.max(self.last_max)
+    }
+
+    fn check_base(&self) {
+        let expected = match self.flavour {
+            Flavour::Asran => self.cwnd / 2,
+            _ => self.cwnd * 717 / 1_024,
+        };
+        assert_eq!(self.original, expected.max(2), "of {}", self.cwnd);
+    }
+
+    /// Follows what the loss led to; returns whether it was taken back.
+    fn follow(&self, after: &[Record], seen: &mut Seen) -> bool {
+        for (at, record) in after.iter().enumerate() {
+            match record.step {
+                Step::Undo => {
+                    seen.undone += 1;
+                    assert_eq!(record.memory.last_max_cwnd, self.last_max, "{record:?}");
+                    return true;
+                }
+                Step::Recovered => {
+                    self.follow_recovery(record, &after[at + 1..], seen);
+                    return false;
+                }
+                Step::State(LOSS) | Step::Timeout => {
+                    seen.timeouts += u32::from(record.step == Step::Timeout);
+                    return self.follow_timeout(&after[at..]);
+                }
+                Step::State(RECOVERY) => assert_eq!(record.memory.phase, Phase::Pending),
+                Step::Reduction(_) => panic!("a loss without an end before {record:?}"),
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// The kernel has set cwnd = ssthresh just before it says that the recovery is over.
+    fn follow_recovery(&self, end: &Record, after: &[Record], seen: &mut Seen) {
+        assert_eq!(end.ssthresh, self.recalculated(), "{end:?}");
+        if self.flavour == Flavour::AsranJump {
+            assert_eq!(end.cwnd, self.recalculated(), "{end:?}");
+            seen.jumped += u32::from(end.cwnd > self.original);
+            seen.as_the_base += u32::from(end.cwnd == self.original);
+            return;
+        }
+        assert_eq!(end.cwnd, self.original, "reduced first: {end:?}");
+        if self.recalculated() == self.original {
+            seen.as_the_base += 1;
+        }
+        let mut before = end.cwnd;
+        for record in after {
+            let Step::Ack(packets) = record.step else {
+                if matches!(record.step, Step::State(0 | 1)) {
+                    continue;
+                }
+                return;
+            };
+            self.check_growth(before, packets, record);
+            if before < self.recalculated() && record.cwnd >= self.recalculated() {
+                seen.restored += 1;
+            }
+            before = record.cwnd;
+        }
+    }
+
+    /// Slow start below the recalculated threshold, congestion avoidance of the base above it. A window that is not
+    /// used up does not grow.
+    fn check_growth(&self, before: u32, packets: u32, record: &Record) {
+        let target = self.recalculated();
+        let above = packets.saturating_sub(target.saturating_sub(before));
+        // NewReno: a packet for each window of ACKs. CUBIC: at most one for two ACKs.
+        let avoidance = match self.flavour {
+            Flavour::Asran => above / before.max(target) + 1,
+            _ => above / 2 + 1,
+        };
+        let most = if before < target { (before + packets).min(target) } else { before };
+        let most = if above > 0 { most + avoidance } else { most };
+        assert!(record.cwnd <= most, "from {before} beyond {most}: {record:?}");
+        if before < target {
+            assert_eq!(record.ssthresh, target, "slow start must last: {record:?}");
+            let least = (before + packets).min(target);
+            assert!(record.cwnd >= least || record.cwnd == before, "not slow start: {record:?}");
+        }
+    }
+
+    /// Until the next reduction the threshold is the base algorithm's, and nothing is restored.
+    fn follow_timeout(&self, after: &[Record]) -> bool {
+        for record in after {
+            match record.step {
+                Step::Reduction(_) | Step::Recovered => return false,
+                Step::Undo => return true,
+                _ => {}
+            }
+            assert_eq!(record.memory.phase, Phase::Steady, "{record:?}");
+            // CUBIC's HyStart may lower it, once.
+            assert!(record.ssthresh <= self.original, "{record:?}");
+        }
+        false
+    }
+}
