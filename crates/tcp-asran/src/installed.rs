@@ -101,8 +101,8 @@ pub fn install(flavours: &[Flavour]) -> Result<Installed, Error> {
 
 /// Takes every installed flavour back, of whatever version, and leaves nothing behind.
 ///
-/// Where this network namespace begins its sockets with one of them, it goes back to CUBIC (or to NewReno where there
-/// is none). Other namespaces are not looked at: one whose default is a removed algorithm keeps it alive.
+/// Where this network namespace begins its sockets with one of them, it goes back to what it had before
+/// [`set_default`], or else to CUBIC. Other namespaces are not looked at: one whose default is a removed algorithm keeps it alive.
 ///
 /// # Errors
 ///
@@ -113,9 +113,10 @@ pub fn remove() -> Result<Removed, Error> {
     let default = default_algorithm();
     let mut removed = Removed::default();
     if installed.iter().any(|flavour| flavour.name() == default) {
-        let base = if object::is_registered("cubic") { "cubic" } else { "reno" };
-        set_default(base)?;
-        removed.default = Some(base.to_owned());
+        let earlier = pins.earlier_default().filter(|name| object::is_registered(name));
+        let base = earlier.unwrap_or_else(|| "cubic".to_owned());
+        write_default(&base)?;
+        removed.default = Some(base);
     }
     removed.flavours = pins.remove()?;
     Ok(removed)
@@ -152,12 +153,21 @@ pub fn status() -> Result<Status, Error> {
     })
 }
 
-/// Makes new sockets of the calling thread's network namespace begin with an algorithm.
+/// Makes new sockets of the calling thread's network namespace begin with an installed algorithm.
 ///
 /// # Errors
 ///
-/// [`Error::NotPermitted`], or [`Error::Pins`] when the kernel does not know the name.
-pub fn set_default(name: &str) -> Result<(), Error> {
+/// [`Error::NotPermitted`], or [`Error::Pins`] when it is not installed.
+pub fn set_default(flavour: Flavour) -> Result<(), Error> {
+    let before = default_algorithm();
+    let is_ours = Flavour::ALL.iter().any(|flavour| flavour.name() == before);
+    if let (false, Some(pins)) = (is_ours, Pins::open()?) {
+        pins.remember_default(&before)?;
+    }
+    write_default(flavour.name())
+}
+
+fn write_default(name: &str) -> Result<(), Error> {
     netns::set_parameter(DEFAULT, name)
         .map_err(|error| Error::pins("write", &Path::new("/proc/sys").join(DEFAULT), error))
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! /sys/fs/bpf/fulmar/tcp-<version of the object>/<flavour>      the registration of a flavour
+//!                   /default-<network namespace> -> <name>      what its sockets began with before `set_default`
 //! ```
 //!
 //! A registration lives as long as its file, and is made before its file is: a process that is killed in between
@@ -9,7 +10,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,8 @@ use crate::{Error, Flavour, object};
 
 /// Begins the name of a generation's folder.
 const GENERATION: &str = "tcp-";
+/// Begins the name of a link that remembers a default.
+const DEFAULT: &str = "default-";
 /// The kernel frees a name a moment after the last file of its registration has gone.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -81,9 +84,29 @@ impl Pins {
         generations(&self.folder).into_iter().filter(|found| *found != current).collect()
     }
 
+    /// Remembers what the sockets of this network namespace begin with. What is remembered already is older, and stays.
+    pub(crate) fn remember_default(&self, name: &str) -> Result<(), Error> {
+        let path = self.folder.join(default_name());
+        match symlink(name, &path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                Err(Error::pins("make", &path, error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns what was remembered for this network namespace.
+    pub(crate) fn earlier_default(&self) -> Option<String> {
+        let name = fs::read_link(self.folder.join(default_name())).ok()?;
+        name.to_str().map(str::to_owned)
+    }
+
     /// Removes everything, and the folder.
     pub(crate) fn remove(self) -> Result<Vec<Flavour>, Error> {
         let mut removed = Vec::new();
+        for path in named(&self.folder, DEFAULT) {
+            fs::remove_file(&path).map_err(|error| Error::pins("remove", &path, error))?;
+        }
         for generation in generations(&self.folder) {
             removed.extend(generation.remove()?);
         }
@@ -170,8 +193,18 @@ fn current(folder: &Path) -> Generation {
 }
 
 fn generations(folder: &Path) -> Vec<Generation> {
+    named(folder, GENERATION).map(|folder| Generation { folder }).collect()
+}
+
+/// Lists the entries whose names begin with something.
+fn named(folder: &Path, begin: &'static str) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let of_ours =
-        |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(GENERATION);
-    entries.filter(of_ours).map(|entry| Generation { folder: entry.path() }).collect()
+    let is_one = move |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(begin);
+    entries.filter(is_one).map(|entry| entry.path())
+}
+
+/// Names the network namespace of the calling thread by the number of its file, which lives as long as it does.
+fn default_name() -> String {
+    let number = fs::metadata("/proc/thread-self/ns/net").map_or(0, |namespace| namespace.ino());
+    format!("{DEFAULT}{number}")
 }

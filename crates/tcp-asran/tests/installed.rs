@@ -13,7 +13,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use fulmar_tcp_asran::{Error, Flavour, Installed, State, flows, install, remove, status};
+use fulmar_tcp_asran::{
+    Error, Flavour, Installed, State, flows, install, remove, set_default, status,
+};
 use libbpf_rs::Link;
 use libbpf_rs::query::LinkTypeInfo;
 use sys::bpf_filesystem;
@@ -61,6 +63,7 @@ fn installed_algorithms_outlive_their_installer_until_removed() {
     an_ordinary_user_in_another_namespace_may_use_them();
     a_half_done_install_is_mended();
     another_version_is_replaced();
+    a_default_is_set_and_set_back();
 
     let objects = objects_of_ours();
     let removed = remove().expect("remove");
@@ -102,6 +105,23 @@ fn program_that_uses_an_algorithm() {
     let flow = flows().unwrap().into_iter().find(|flow| flow.socket.local == local).unwrap();
     assert_eq!(flow.socket.congestion, algorithm);
     println!("used as nobody: {algorithm}");
+}
+
+/// In a namespace of its own: the machine's default is not a test's to change.
+fn a_default_is_set_and_set_back() {
+    let default = || fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap();
+    let elsewhere = Namespace::create().unwrap();
+    let removed = elsewhere.run(|| {
+        sys::netns::set_parameter("net/ipv4/tcp_congestion_control", "reno").unwrap();
+        set_default(Flavour::Asran).unwrap();
+        assert_eq!(default(), "asran\n");
+        set_default(Flavour::AsranCubic).unwrap();
+        let removed = remove().unwrap();
+        assert_eq!(default(), "reno\n", "what it was before");
+        removed
+    });
+    assert_eq!(removed.unwrap().default.as_deref(), Some("reno"));
+    install(&Flavour::ALL).expect("once more");
 }
 
 /// What a killed install leaves: a folder, a map, some of the registrations.

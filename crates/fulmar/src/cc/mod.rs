@@ -54,8 +54,7 @@ fn install(
     within(place, || ())?;
     let done = tcp_asran::install(&wanted).map_err(|error| error.to_string())?;
     if let Some(default) = default {
-        within(place, || tcp_asran::set_default(default.name()))?
-            .map_err(|error| error.to_string())?;
+        within(place, || tcp_asran::set_default(default))?.map_err(|error| error.to_string())?;
     }
     let Installed { added, kept, replaced } = &done;
     let mut text = String::new();
