@@ -31,6 +31,17 @@ pub(super) fn tunnel_address(side: Side) -> Ipv4Addr {
     }
 }
 
+/// Says what stands in the files of a pair of daemons.
+pub(super) struct DaemonPlan<'a> {
+    /// The lines of `[transport]`.
+    pub(super) transport: &'a str,
+    /// The sections of the local endpoints; given the side and the folder in which sockets may lie.
+    pub(super) endpoints: &'a dyn Fn(Side, &Path) -> String,
+    pub(super) has_tunnel: bool,
+    /// Tells pairs on the same hosts apart.
+    pub(super) pair: u16,
+}
+
 /// Two running daemons; dropping it ends them.
 pub(super) struct Daemons {
     children: [Child; 2],
@@ -44,19 +55,20 @@ impl Daemons {
     /// # Errors
     /// When the program `fulmar` cannot be found or started.
     pub(super) fn start(scheme: Scheme, copy: &Copy<'_>) -> Result<Self, String> {
-        Self::start_with(transport(scheme), copy, &|_, _| local_endpoints(scheme))
+        let plan = DaemonPlan {
+            transport: transport(scheme),
+            endpoints: &|_, _| local_endpoints(scheme),
+            has_tunnel: true,
+            pair: 0,
+        };
+        Self::start_with(&plan, copy)
     }
 
-    /// Starts daemons with these lines in their files: of the transport, and the sections of local
-    /// endpoints, which are given the side and the folder in which sockets may lie.
+    /// Starts daemons as a plan says.
     ///
     /// # Errors
     /// As of [`Daemons::start`].
-    pub(super) fn start_with(
-        transport: &str,
-        copy: &Copy<'_>,
-        endpoints: &dyn Fn(Side, &Path) -> String,
-    ) -> Result<Self, String> {
+    pub(super) fn start_with(plan: &DaemonPlan<'_>, copy: &Copy<'_>) -> Result<Self, String> {
         let program = program()?;
         let describe = |error: io::Error| format!("prepare the daemons' files: {error}");
         // Keys lie in it: it is the user's alone, and goes with the daemons.
@@ -70,8 +82,7 @@ impl Daemons {
             return Err("two sides have two keys".to_owned());
         };
         let start = |side: Side, own: &StaticSecret, peer: &StaticSecret| {
-            let text = configuration(transport, copy, side, own, peer, directory)?;
-            let text = text + &endpoints(side, directory);
+            let text = configuration(plan, copy, side, own, peer, directory)?;
             spawn(&program, copy, side, &text, directory)
         };
         let station_child = start(Side::Station, station, drone)?;
@@ -162,7 +173,7 @@ fn log_path(directory: &Path, side: Side) -> PathBuf {
 
 /// Writes the file of one daemon.
 fn configuration(
-    transport: &str,
+    plan: &DaemonPlan<'_>,
     copy: &Copy<'_>,
     side: Side,
     own: &StaticSecret,
@@ -181,21 +192,25 @@ fn configuration(
         peer.public(),
         tunnel_address(side.other()),
     );
+    let port = LINK_PORT + plan.pair;
     for link in 0..copy.link_count() {
         let interface = copy.interface(link);
         let station = copy.address(Side::Station, link)?;
         text += &match side {
             Side::Station => {
-                format!("[[listen]]\nname = \"{interface}\"\naddress = \"{station}:{LINK_PORT}\"\n")
+                format!("[[listen]]\nname = \"{interface}\"\naddress = \"{station}:{port}\"\n")
             }
-            Side::Drone => format!(
-                "[[path]]\ninterface = \"{interface}\"\nremote = \"{station}:{LINK_PORT}\"\n"
-            ),
+            Side::Drone => {
+                format!("[[path]]\ninterface = \"{interface}\"\nremote = \"{station}:{port}\"\n")
+            }
         };
     }
-    let address = tunnel_address(side);
-    text += &format!("\n[tunnel]\naddress = [\"{address}/24\"]\nmtu = 1280\n");
-    text += &format!("\n[transport]\n{transport}");
+    if plan.has_tunnel {
+        let address = tunnel_address(side);
+        text += &format!("\n[tunnel]\naddress = [\"{address}/24\"]\nmtu = 1280\n");
+    }
+    text += &format!("\n[transport]\n{}", plan.transport);
+    text += &(plan.endpoints)(side, directory);
     let socket = directory.join(format!("{}.sock", side.name()));
     text += &format!("\n[status]\nsocket = \"{}\"\n", socket.display());
     Ok(text)

@@ -13,7 +13,7 @@ use units::{Duration, Instant};
 
 use super::carrier::{Carrier, Channel};
 use super::channel::{Inlet, Outlet, messages};
-use super::daemon::Daemons;
+use super::daemon::{DaemonPlan, Daemons};
 use super::interruption;
 use super::testbed::{Copy, Side};
 use crate::lrt::LrtParameters;
@@ -54,10 +54,7 @@ impl MessageCarrier {
                     Scheme::Lrt => published_form(parameters),
                     _ => String::new(),
                 };
-                let daemons = Daemons::start_with(&transport, copy, &endpoint)?;
-                let open = |side| connect(&socket(daemons.folder(), side)).map(messages);
-                let (station, drone) = (open(Side::Station)?, open(Side::Drone)?);
-                Ok(Self::new(scheme, station, drone, Some(daemons)))
+                Self::through_daemons(scheme, copy, &transport, 0)
             }
             Scheme::Udp | Scheme::KernelTcpCubic | Scheme::KernelTcpBbr | Scheme::KernelTcpReno => {
                 let mut carrier = Carrier::start(scheme, copy, &[Stream::Control])?;
@@ -70,6 +67,23 @@ impl MessageCarrier {
             }
             _ => Err("carries no messages in real time: use --sim".to_owned()),
         }
+    }
+
+    /// Starts a pair of daemons, number `pair` on its hosts, with these lines of `[transport]`.
+    ///
+    /// # Errors
+    /// As of [`MessageCarrier::start`].
+    pub(super) fn through_daemons(
+        scheme: Scheme,
+        copy: &Copy<'_>,
+        transport: &str,
+        pair: u16,
+    ) -> Result<Self, String> {
+        let plan = DaemonPlan { transport, endpoints: &endpoint, has_tunnel: false, pair };
+        let daemons = Daemons::start_with(&plan, copy)?;
+        let open = |side| connect(&socket(daemons.folder(), side)).map(messages);
+        let (station, drone) = (open(Side::Station)?, open(Side::Drone)?);
+        Ok(Self::new(scheme, station, drone, Some(daemons)))
     }
 
     fn new(scheme: Scheme, station: Channel, drone: Channel, daemons: Option<Daemons>) -> Self {

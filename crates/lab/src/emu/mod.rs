@@ -18,6 +18,7 @@ mod interruption;
 mod interval;
 mod kernel_stream;
 mod message_carrier;
+mod message_share;
 mod messages;
 mod player;
 mod stream;
@@ -28,6 +29,7 @@ pub(crate) use bottleneck::{Cell, CellRun, run_cells};
 pub(crate) use bulk::{BulkPlan, run_bulk};
 pub(crate) use congestion::Congestion;
 pub(crate) use interval::run_intervals;
+pub(crate) use message_share::{Flow, ShareRun, run_share};
 pub(crate) use messages::run as run_messages;
 pub(crate) use stream::{Progress, run_streams};
 #[allow(unused_imports, reason = "the experiments that use it follow")]

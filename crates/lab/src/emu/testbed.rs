@@ -112,14 +112,14 @@ pub(super) struct Copy<'a> {
     number: usize,
 }
 
-impl Copy<'_> {
+impl<'a> Copy<'a> {
     /// Returns the name of a side's host.
     pub(super) fn host(&self, side: Side) -> String {
         numbered(side.name(), self.number)
     }
 
     /// Returns the emulation, to start programs in.
-    pub(super) fn emulation(&self) -> &Emulation {
+    pub(super) fn emulation(&self) -> &'a Emulation {
         &self.testbed.emulation
     }
 

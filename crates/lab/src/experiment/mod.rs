@@ -8,6 +8,7 @@ mod conclone_interval;
 mod failover;
 mod lifetime;
 mod lrt;
+mod message_share;
 mod mixed_blackout;
 mod throughput;
 
@@ -63,6 +64,10 @@ pub(crate) enum Experiment {
     ///
     /// Blocks are what comes in within 10 ms. Figures as of lrt-tcp, at 5 % loss.
     LrtBlock(lrt::LrtArgs),
+    /// What saturating message streams leave to each other, and to TCP, on one link.
+    ///
+    /// Figures, one object per flow of each setting: goodput_mbps, of_fair_share.
+    MessageShare(message_share::MessageShareArgs),
 }
 
 /// Describes an experiment for `fulmar-lab list`.
@@ -112,6 +117,7 @@ impl Experiment {
         asran_loss::DESCRIPTION,
         lrt::TCP,
         lrt::BLOCK,
+        message_share::DESCRIPTION,
     ];
 
     /// Returns what every experiment takes.
@@ -124,6 +130,7 @@ impl Experiment {
             Self::Lifetime(args) => &args.run,
             Self::AsranLoss(args) => &args.run,
             Self::LrtTcp(args) | Self::LrtBlock(args) => &args.run,
+            Self::MessageShare(args) => &args.run,
         }
     }
 
@@ -138,6 +145,7 @@ impl Experiment {
             Self::AsranLoss(_) => asran_loss::DESCRIPTION,
             Self::LrtTcp(_) => lrt::TCP,
             Self::LrtBlock(_) => lrt::BLOCK,
+            Self::MessageShare(_) => message_share::DESCRIPTION,
         }
     }
 
@@ -152,6 +160,7 @@ impl Experiment {
             Self::AsranLoss(args) => asran_loss::run(args),
             Self::LrtTcp(args) => lrt::run_tcp(args),
             Self::LrtBlock(args) => lrt::run_block(args),
+            Self::MessageShare(args) => message_share::run(args),
         }
     }
 }
