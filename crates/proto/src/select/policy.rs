@@ -169,9 +169,18 @@ impl Policy {
 
     /// Returns true when plain datagram delivery carries the packet: once, on one path, unordered.
     ///
-    /// Everything else goes through control delivery.
+    /// What neither this nor message delivery carries goes through control delivery.
     pub const fn is_plain(&self) -> bool {
         matches!(self.copies, Copies::Best) && !self.reliable && matches!(self.order, Order::None)
+    }
+
+    /// Returns true when message delivery carries the packet: coded, reliable, on the best path,
+    /// unordered within its time to live.
+    pub const fn is_coded(&self) -> bool {
+        matches!(self.class, Class::Message)
+            && matches!(self.copies, Copies::Best)
+            && self.reliable
+            && matches!(self.order, Order::None)
     }
 }
 
@@ -193,5 +202,9 @@ mod tests {
         assert!(!Policy::LIVENESS.is_plain() && !Policy::BULK.is_plain());
         let signed = Policy { order: Order::Sequenced, ..Policy::TELEMETRY };
         assert!(!signed.is_plain());
+        assert!(Policy::BULK.is_coded() && Policy::EXPIRING.is_coded());
+        assert!(!Policy::TRANSACTIONAL.is_coded() && !Policy::TELEMETRY.is_coded());
+        let signed = Policy { order: Order::Sequenced, ..Policy::BULK };
+        assert!(!signed.is_coded(), "its receiver rejects what is older than what it has seen");
     }
 }

@@ -13,6 +13,7 @@ use crate::datagram::Plain;
 use crate::event::{MessageId, PathState};
 use crate::ids::{PathId, PathRef, Transmit};
 use crate::limits;
+use crate::message::{MessageOrder, MessageStream};
 use crate::path::{Outgoing, Path, Route};
 use crate::recovery::SentFrame;
 use crate::schedule::{Decision, ScheduleView};
@@ -93,6 +94,13 @@ impl Session {
         resequence: bool,
         bytes: &[u8],
     ) -> Result<Option<MessageId>, SendError> {
+        if policy.is_coded() {
+            // Frames of one time to live expire in the order in which they came.
+            let id = u16::try_from(policy.ttl.as_secs()).unwrap_or(u16::MAX);
+            let order = MessageOrder::Unordered;
+            let stream = MessageStream { id, order, deadline: Some(policy.ttl) };
+            return self.send_message(now, channel, stream, bytes);
+        }
         let payload = bytes.to_vec();
         self.accounts.of(policy.class).submitted += 1;
         if policy.is_plain() {
