@@ -108,7 +108,7 @@ impl Known {
 
 impl Experiment {
     /// Every experiment.
-    pub(crate) const ALL: [Description; 8] = [
+    pub(crate) const ALL: [Description; 9] = [
         conclone_interval::DESCRIPTION,
         mixed_blackout::DESCRIPTION,
         throughput::DESCRIPTION,
