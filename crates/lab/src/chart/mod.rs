@@ -7,14 +7,17 @@
 mod distribution;
 mod layout;
 mod svg;
+mod trade_off;
 
 pub(crate) use distribution::{Distribution, DistributionChart};
+pub(crate) use trade_off::{Plane, TradeOff};
 
 use std::path::{Path, PathBuf};
 
 use crate::figures::{LATE_S, Span};
 use crate::scheme::Scheme;
 use crate::statistics::maximum;
+
 use layout::{Frame, HEIGHT, Panels, WIDTH};
 use svg::{Anchor, Svg, Text};
 

@@ -34,6 +34,9 @@ const CHUNK: usize = 4_096;
 const OFFER: usize = 1_448;
 /// What the kernel takes of a live source before it can send it, bytes: a few segments.
 const NOT_SENT: &str = "8192";
+/// How long after the end of a flow its receiver waits for the end of the sender, whose reset has to
+/// pass the queue and may be lost.
+const LINGER: Duration = Duration::from_secs(2);
 /// How often the receiver looks whether the flow is over while nothing arrives.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -258,17 +261,18 @@ fn send(mut stream: TcpStream, begin: Instant, plan: &FlowPlan) -> io::Result<Ve
     }
 }
 
-/// Counts the bytes that arrive in every second of the flow.
+/// Counts the bytes that arrive in every second of the flow, and reads on until the sender has ended:
+/// a receiver that left first would break the sender's last write.
 fn receive(mut stream: TcpStream, begin: Instant, duration: Duration) -> io::Result<Vec<u64>> {
     let mut per_second = vec![0; usize::try_from(duration.as_secs()).unwrap_or(0)];
     let mut bytes = vec![0; 1 << 16];
     stream.set_read_timeout(Some(LOOK))?;
-    while now() < begin + duration && !interruption::is_asked() {
+    while now() < begin + duration + LINGER && !interruption::is_asked() {
         match stream.read(&mut bytes) {
             Ok(0) => break,
             Ok(len) => {
                 let second = now().since(begin).as_secs() as usize;
-                // What comes in the last broken second counts for nothing.
+                // What comes in a last broken second, or after the end, counts for nothing.
                 if let Some(sum) = per_second.get_mut(second) {
                     *sum += len as u64;
                 }

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use units::{Duration, Rate};
 
 use super::{Description, Known, conclone_interval};
+use crate::chart::{Plane, TradeOff};
 use crate::cli::RunArgs;
 use crate::emu::{Cell, CellRun, Congestion, FlowRun, FlowSample, run_cells};
 use crate::emulate::{Audit, Claim};
@@ -103,6 +104,9 @@ pub(crate) struct AsranLossArgs {
     /// Leave those runs out.
     #[arg(long)]
     alone: bool,
+    /// Also write the windows of all flows over time, windows.csv, fifty lines a second each.
+    #[arg(long, requires = "out")]
+    windows: bool,
 }
 
 /// Is a combination of the link's parameters.
@@ -125,7 +129,7 @@ pub(super) fn run(args: &AsranLossArgs) -> Result<Report, Failure> {
     let schemes = args.run.schemes(DESCRIPTION.emu)?;
     let congestion = Congestion::of(&[&schemes[..], &[args.beside]].concat())?;
     let points = points(args);
-    let (mut results, mut audits, mut curves) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut results, mut audits, mut lines) = (Vec::new(), Vec::new(), Vec::new());
     for (number, point) in points.iter().enumerate() {
         let Point { loss, rtt_ms, queue_packets } = point;
         let cells = cells(args, *point, &schemes);
@@ -144,14 +148,17 @@ pub(super) fn run(args: &AsranLossArgs) -> Result<Report, Failure> {
             let (runs, audit) = run_point(&cells, &congestion, args, seed)?;
             audits.push(audit);
             repetitions.push(figures(args.beside, &cells, &runs));
-            if args.run.out.is_some() {
-                curves.extend(traces(*point, repetition, &cells, &runs));
+            if args.windows {
+                lines.extend(windows(*point, repetition, &cells, &runs));
             }
         }
         results.extend(summarize(*point, &cells, &repetitions));
     }
     if let Some(directory) = &args.run.out {
-        write_traces(directory, &curves)?;
+        eprintln!("picture: {}", picture(args, &points, &results).write(directory)?.display());
+        if args.windows {
+            write_windows(directory, &lines)?;
+        }
     }
     let parameters = json!({
         "rate_mbps": args.rate,
@@ -287,6 +294,40 @@ fn summarize(point: Point, cells: &[Cell], repetitions: &[Vec<Figures>]) -> Vec<
     cells.iter().enumerate().map(result).collect()
 }
 
+/// Draws the schemes alone: a panel for each point of the grid.
+fn picture(args: &AsranLossArgs, points: &[Point], results: &[Value]) -> TradeOff {
+    let plane = |point: &Point| {
+        let of_point = |result: &&Value| {
+            result["flows"] == "alone"
+                && result["loss"] == point.loss
+                && result["rtt_ms"] == point.rtt_ms
+                && result["queue_packets"] == point.queue_packets
+        };
+        let dot = |result: &Value| {
+            let scheme = SCHEMES.into_iter().find(|scheme| result["scheme"] == scheme.name())?;
+            Some((scheme, result["queue_ms"].as_f64()?, result["throughput_mbps"].as_f64()?))
+        };
+        let packet_ms = 1_500.0 * 8.0 / (f64::from(args.rate) * 1e3);
+        let percent = point.loss * 100.0;
+        let Point { rtt_ms, queue_packets, .. } = point;
+        Plane {
+            title: format!("{percent} % loss, {rtt_ms} ms, {queue_packets} packets"),
+            full_ms: f64::from(point.queue_packets) * packet_ms,
+            dots: results.iter().filter(of_point).filter_map(dot).collect(),
+        }
+    };
+    TradeOff {
+        title: "One TCP flow over a lossy link: throughput against queueing delay".to_owned(),
+        subtitle: format!(
+            "{} Mbit/s; medians of {} runs of {} s on the emulator, real kernel; up and left is \
+             better, the right edge is a full queue",
+            args.rate, args.repetitions, args.seconds
+        ),
+        rate_mbps: f64::from(args.rate),
+        panels: points.iter().map(plane).collect(),
+    }
+}
+
 /// Names the flows of a cell: `alone`, or `beside_` and the second one's scheme.
 fn describe(flows: &[Scheme]) -> String {
     flows.get(1).map_or_else(|| "alone".to_owned(), |other| format!("beside_{other}"))
@@ -299,7 +340,7 @@ fn parse_beside(text: &str) -> Result<Scheme, String> {
 }
 
 /// Writes the windows of all flows over time, a line for each sample.
-fn write_traces(directory: &Path, lines: &[String]) -> Result<(), String> {
+fn write_windows(directory: &Path, lines: &[String]) -> Result<(), String> {
     let path = directory.join("windows.csv");
     let head = "loss,rtt_ms,queue_packets,repetition,flows,flow,scheme,at_s,cwnd,ssthresh,srtt_ms,\
                 min_rtt_ms,retransmits,delivery_mbps\n";
@@ -308,7 +349,7 @@ fn write_traces(directory: &Path, lines: &[String]) -> Result<(), String> {
         .map_err(|error| format!("write {}: {error}", path.display()))
 }
 
-fn traces(point: Point, repetition: u64, cells: &[Cell], runs: &[CellRun]) -> Vec<String> {
+fn windows(point: Point, repetition: u64, cells: &[Cell], runs: &[CellRun]) -> Vec<String> {
     let mut lines = Vec::new();
     for (cell, run) in cells.iter().zip(runs) {
         let flows = describe(&cell.flows);

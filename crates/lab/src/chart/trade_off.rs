@@ -1,0 +1,150 @@
+//! Draws throughput against queueing delay, a dot for each scheme, a panel for each kind of link.
+//!
+//! Not curves over time: what a congestion control is worth is where its dot lies, and the upper
+//! left corner is the best that a link can give.
+
+use std::path::{Path, PathBuf};
+
+use super::svg::{Anchor, Svg, Text};
+use crate::scheme::Scheme;
+
+const WIDTH: f64 = 1_240.0;
+/// Space left of a row of panels and right of it.
+const MARGIN: f64 = 62.0;
+/// Space above the first row, for titles and legend.
+const HEAD: f64 = 120.0;
+/// Height of a panel's frame, and from one to the next.
+const FRAME: f64 = 176.0;
+const STEP: f64 = 246.0;
+/// Space between panels of a row.
+const BETWEEN: f64 = 44.0;
+/// Panels of a row.
+const COLUMNS: usize = 4;
+/// Radius of a dot.
+const DOT: f64 = 5.5;
+
+/// Is a picture of where schemes lie.
+#[derive(Clone, Debug)]
+pub(crate) struct TradeOff {
+    /// What it shows.
+    pub(crate) title: String,
+    /// How it was made.
+    pub(crate) subtitle: String,
+    /// The upper end of the throughput axis, Mbit/s.
+    pub(crate) rate_mbps: f64,
+    /// The panels, row by row.
+    pub(crate) panels: Vec<Plane>,
+}
+
+/// Is one panel.
+#[derive(Clone, Debug)]
+pub(crate) struct Plane {
+    /// Which links it is about.
+    pub(crate) title: String,
+    /// The right end of the delay axis, milliseconds: what a full queue takes.
+    pub(crate) full_ms: f64,
+    /// The schemes: queueing delay in milliseconds, throughput in Mbit/s.
+    pub(crate) dots: Vec<(Scheme, f64, f64)>,
+}
+
+impl TradeOff {
+    /// Writes the picture into a directory, which is made, and returns its path.
+    ///
+    /// # Errors
+    /// Says which path could not be written, and why.
+    pub(crate) fn write(&self, directory: &Path) -> Result<PathBuf, String> {
+        let path = directory.join("trade-off.svg");
+        std::fs::create_dir_all(directory)
+            .and_then(|()| std::fs::write(&path, self.to_svg()))
+            .map_err(|error| format!("write {}: {error}", path.display()))?;
+        Ok(path)
+    }
+
+    fn to_svg(&self) -> String {
+        let rows = self.panels.len().div_ceil(COLUMNS);
+        let mut svg = Svg::new(WIDTH, HEAD + STEP * rows as f64);
+        svg.text(MARGIN, 34.0, &self.title, Text::heading());
+        svg.text(MARGIN, 56.0, &self.subtitle, Text::body());
+        self.draw_legend(&mut svg);
+        for (number, plane) in self.panels.iter().enumerate() {
+            self.draw(&mut svg, plane, number);
+        }
+        svg.finish()
+    }
+
+    /// Draws a dot and a name for each scheme that occurs.
+    fn draw_legend(&self, svg: &mut Svg) {
+        let mut x = MARGIN + DOT;
+        let mut named: Vec<Scheme> = Vec::new();
+        for (scheme, _, _) in self.panels.iter().flat_map(|plane| &plane.dots) {
+            if !named.contains(scheme) {
+                named.push(*scheme);
+                svg.polyline(&[(x, 80.0)], colour(*scheme), DOT);
+                svg.text(x + 12.0, 84.0, scheme.name(), Text::label(colour(*scheme)));
+                x += 48.0 + 8.6 * scheme.name().len() as f64;
+            }
+        }
+    }
+
+    fn draw(&self, svg: &mut Svg, plane: &Plane, number: usize) {
+        let columns = COLUMNS as f64;
+        let width = (WIDTH - 2.0 * MARGIN - BETWEEN * (columns - 1.0)) / columns;
+        let left = MARGIN + (width + BETWEEN) * (number % COLUMNS) as f64;
+        let top = HEAD + STEP * (number / COLUMNS) as f64;
+        let bottom = top + FRAME;
+        let x = |ms: f64| left + width * (ms / plane.full_ms).clamp(0.0, 1.0);
+        let y = |mbps: f64| bottom - FRAME * (mbps / self.rate_mbps).clamp(0.0, 1.0);
+        svg.text(left, top - 8.0, &plane.title, Text::strong());
+        for part in [0.0, 0.25, 0.5, 0.75, 1.0] {
+            let (ms, mbps) = (part * plane.full_ms, part * self.rate_mbps);
+            svg.line((left, y(mbps)), (left + width, y(mbps)), "#d9dde2", 0.8);
+            svg.line((x(ms), top), (x(ms), bottom), "#eceff2", 0.8);
+            let (end, middle) = (Anchor::End, Anchor::Middle);
+            let label = Text::small("#444");
+            svg.text(left - 6.0, y(mbps) + 4.0, &format!("{mbps:.1}"), label.anchored(end));
+            svg.text(x(ms), bottom + 16.0, &format!("{ms:.0}"), label.anchored(middle));
+        }
+        svg.line((left, bottom), (left + width, bottom), "#444", 1.0);
+        svg.line((left, top), (left, bottom), "#444", 1.0);
+        let text = Text::small("#444").anchored(Anchor::Middle);
+        svg.text(left + width / 2.0, bottom + 34.0, "mean queueing delay, ms; up: Mbit/s", text);
+        for (scheme, ms, mbps) in &plane.dots {
+            svg.polyline(&[(x(*ms), y(*mbps))], colour(*scheme), DOT);
+        }
+    }
+}
+
+/// Returns the colour of a congestion control; they stay apart for the colour-blind.
+fn colour(scheme: Scheme) -> &'static str {
+    match scheme {
+        Scheme::AsranDelay => "#0a4fd1",
+        Scheme::Asran => "#d97706",
+        Scheme::AsranCubic => "#a21d75",
+        Scheme::AsranJump => "#c9a400",
+        Scheme::Bbr => "#1b8a3a",
+        Scheme::Cubic => "#4b6363",
+        _ => "#9aa0a6",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn picture_has_a_dot_for_each_scheme_and_its_name() {
+        let dots = vec![(Scheme::Asran, 50.0, 5.7), (Scheme::AsranDelay, 14.0, 900.0)];
+        let plane =
+            |title: &str| Plane { title: title.to_owned(), full_ms: 100.0, dots: dots.clone() };
+        let chart = TradeOff {
+            title: "a < b".to_owned(),
+            subtitle: String::new(),
+            rate_mbps: 6.0,
+            panels: vec![plane("one"), plane("two")],
+        };
+        let svg = chart.to_svg();
+        // Two in the legend, two in each panel; what lies outside is drawn at the edge.
+        assert_eq!(svg.matches("<circle").count(), 6);
+        assert!(svg.contains("a &lt; b") && svg.contains("asran_delay") && !svg.contains("NaN"));
+    }
+}
