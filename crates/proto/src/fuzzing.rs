@@ -4,9 +4,14 @@ use std::net::SocketAddr;
 
 use units::{Duration, Instant};
 
-use crate::wire::Frames;
+use crate::limits;
+use crate::message::{Feedback, MessageForm, Messages, Offer, PeerClock};
+use crate::path::{Path, PathConfig, PathSnapshot, Route};
+use crate::recovery::ClockOffset;
+use crate::wire::{Frame, Frames};
 use crate::{
-    Endpoint, EndpointConfig, InterfaceId, PathId, Received, SessionConfig, SessionId, StaticSecret,
+    CongestionKind, Endpoint, EndpointConfig, InterfaceId, PathId, PathState, Received,
+    SessionConfig, SessionId, StaticSecret,
 };
 
 /// Decodes frames; what is accepted must mean the same when it is written anew.
@@ -16,6 +21,60 @@ pub fn decode_frames(plaintext: &[u8]) {
         frame.encode(&mut again);
         assert_eq!(again.len(), frame.encoded_len());
         assert_eq!(Frames::new(&again).next(), Some(Ok(frame)));
+    }
+}
+
+/// Puts messages together from symbols of any bytes, each behind its length; what is held stays
+/// within the bounds.
+pub fn reconstruct_messages(mut symbols: &[u8]) {
+    let offset = ClockOffset::default();
+    let clock = PeerClock { clock: &offset };
+    let mut messages = Messages::new(MessageForm::Fulmar, 0);
+    let mut now = Instant::from_millis(1_000);
+    while let Some((&[high, low], rest)) = symbols.split_first_chunk::<2>() {
+        let len = usize::from(u16::from_be_bytes([high, low])) % (limits::SYMBOL_BYTES + 1);
+        let (symbol, rest) = rest.split_at(len.min(rest.len()));
+        symbols = rest;
+        now += Duration::from_millis(1);
+        messages.reconstruct_symbol(now, symbol, &clock);
+        let (bytes, count) = messages.held();
+        assert!(bytes <= limits::HELD_MESSAGE_BYTES && count <= limits::HELD_WINDOW_MESSAGES);
+        while let Some(message) = messages.poll_delivery() {
+            assert!(message.payload.len() <= limits::MESSAGE_BYTES);
+        }
+    }
+    messages.handle_timeout(now + Duration::from_secs(3_600), Duration::from_millis(100));
+}
+
+/// Gives frames of message delivery, whatever they say, to an end that has sent messages of its own.
+pub fn message_frames(plaintext: &[u8]) {
+    let offset = ClockOffset::default();
+    let clock = PeerClock { clock: &offset };
+    let mut messages = Messages::new(MessageForm::Fulmar, 0);
+    let mut now = Instant::from_millis(1_000);
+    let mut frames = Frames::new(plaintext).map_while(Result::ok);
+    let paths = [working_path(now)];
+    loop {
+        let stream = crate::MessageStream::default();
+        let _ = messages.divider.submit(now, 1, stream, &[7; 1_500]);
+        let path = PathId(0);
+        let offer = Offer { path, is_best: true, has_budget: true, paths: &paths };
+        let room = limits::MAX_DATAGRAM;
+        while messages.form.poll_symbol(now, &offer, room, &mut messages.divider).is_some() {}
+        while messages.form.poll_feedback(now, path, room).is_some() {}
+        let Some(frame) = frames.next() else { break };
+        let _ = match &frame {
+            Frame::Source(source) => messages.handle_source(now, source, &clock),
+            Frame::Repair(repair) => messages.handle_repair(now, repair, &clock),
+            Frame::Feedback(feedback) => {
+                messages.handle_feedback(now, Feedback::Window(feedback), &paths)
+            }
+            Frame::Rank(rank) => messages.handle_feedback(now, Feedback::Rank(*rank), &paths),
+            _ => true,
+        };
+        while messages.poll_delivery().is_some() {}
+        now += Duration::from_millis(20);
+        messages.handle_timeout(now, Duration::from_millis(100));
     }
 }
 
@@ -125,6 +184,17 @@ impl Pair {
             }
         }
     }
+}
+
+fn working_path(now: Instant) -> PathSnapshot {
+    let route = Route { interface: InterfaceId(0), local: None, remote: address(9) };
+    let config = PathConfig {
+        congestion: CongestionKind::default(),
+        initiator: true,
+        idle_probe: Duration::ZERO,
+    };
+    let path = Path::new(now, PathId(0), route, config, 0);
+    PathSnapshot { state: PathState::Active, ..path.snapshot(now) }
 }
 
 /// The station is at port 9, the drone's interfaces at ports 1 and 2.

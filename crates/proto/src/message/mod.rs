@@ -220,6 +220,23 @@ impl Messages {
         }
     }
 
+    /// Takes a decoded symbol of any bytes.
+    #[cfg(fuzzing)]
+    pub(crate) fn reconstruct_symbol(
+        &mut self,
+        now: Instant,
+        symbol: &[u8],
+        clock: &PeerClock<'_>,
+    ) {
+        self.reconstruction.handle_symbol(now, symbol, false, clock);
+    }
+
+    /// Returns the bytes and messages that wait for pieces or for earlier messages.
+    #[cfg(fuzzing)]
+    pub(crate) fn held(&self) -> (usize, usize) {
+        self.reconstruction.held()
+    }
+
     fn reconstruct(&mut self, now: Instant, clock: &PeerClock<'_>) {
         while let Some((symbol, decoded)) = self.form.poll_decoded() {
             self.reconstruction.handle_symbol(now, &symbol, decoded, clock);

@@ -10,8 +10,12 @@ use crate::recovery::{AckToSend, SentFrame, SentPacket};
 /// Bytes of a datagram that carries a challenge and nothing else, at most.
 const CHALLENGE_BYTES: u64 = 64;
 
-/// A round-trip time that is this much longer than the least means a queue.
-const QUEUE: Duration = Duration::from_millis(5);
+/// A standing round-trip time that is this much longer than the least means a queue: where the
+/// default congestion controller ends its start.
+const QUEUE: Duration = Duration::from_millis(8);
+/// Windows that symbols which may not wait can fill on such a path: what an application hands in now
+/// and then, at the start of a session and through a burst of losses.
+const EXCESS: u64 = 3;
 
 impl Path {
     /// Tells whether an acknowledgement must leave now.
@@ -61,20 +65,19 @@ impl Path {
         if ready { usize::try_from(room).unwrap_or(usize::MAX) } else { 0 }
     }
 
-    /// Tells whether packets stand in a queue on the way, as far as round-trip times tell.
-    pub(crate) fn has_queue(&self, now: Instant) -> bool {
-        let view = self.link_view(now);
-        view.srtt.max(self.rtt.latest()) > view.min_rtt + QUEUE
+    /// Tells whether packets stand in a queue on the way: what is lost then is lost to congestion.
+    pub(crate) fn has_queue(&self) -> bool {
+        self.rtt.standing_queue() > QUEUE
     }
 
     /// Tells whether a symbol of message delivery may leave although window or pacing say no: the
-    /// path has no queue, so what limits the window is how little was sent so far.
-    pub(crate) fn may_exceed(&self, now: Instant) -> bool {
-        self.state == PathState::Active
-            && !self.doubtful
+    /// path has no queue, so what limits the window is how little was sent so far. A path that has
+    /// fallen silent may carry them as it may carry copies of control.
+    pub(crate) fn may_exceed(&self) -> bool {
+        matches!(self.state, PathState::Active | PathState::Suspected)
             && !self.sent.is_full()
-            && !self.has_queue(now)
-            && self.sent.in_flight() < 2 * self.congestion.cwnd()
+            && !self.has_queue()
+            && self.sent.in_flight() < EXCESS * self.congestion.cwnd()
     }
 
     /// Returns when pacing lets bulk leave, where pacing is what holds it back.

@@ -18,6 +18,8 @@ pub(crate) const INITIAL_RTT: Duration = Duration::from_millis(200);
 const GRANULARITY: Duration = Duration::from_millis(1);
 /// Buckets of one second that min_rtt remembers.
 const BUCKETS: usize = 10;
+/// Samples of which the least is the standing round-trip time: jitter alone seldom delays them all.
+const STANDING: usize = 8;
 /// Larger delays than that are not believed to be the peer's waiting for more packets.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 
@@ -27,11 +29,19 @@ pub(crate) struct RttEstimator {
     latest: Duration,
     smoothed: Option<(Duration, Duration)>,
     minimum: WindowedMinimum,
+    recent: [Duration; STANDING],
+    samples: usize,
 }
 
 impl RttEstimator {
     pub(crate) fn new() -> Self {
-        Self { latest: INITIAL_RTT, smoothed: None, minimum: WindowedMinimum::new() }
+        Self {
+            latest: INITIAL_RTT,
+            smoothed: None,
+            minimum: WindowedMinimum::new(),
+            recent: [Duration::MAX; STANDING],
+            samples: 0,
+        }
     }
 
     /// Takes a sample: the time from sending a packet to its acknowledgement, and how long the
@@ -45,6 +55,8 @@ impl RttEstimator {
         let delay = if ack_delay > MAX_ACK_DELAY { Duration::ZERO } else { ack_delay };
         let rtt = rtt.saturating_sub(delay).max(Duration::from_micros(1));
         self.latest = rtt;
+        self.recent[self.samples % STANDING] = rtt;
+        self.samples = self.samples.wrapping_add(1);
         self.minimum.on_sample(now, rtt);
         self.smoothed = Some(match self.smoothed {
             None => (rtt, rtt / 2),
@@ -80,6 +92,15 @@ impl RttEstimator {
     /// Returns the latest sample.
     pub(crate) fn latest(&self) -> Duration {
         self.latest
+    }
+
+    /// Returns how long packets stand in a queue on the way, as far as the latest samples tell: by
+    /// how much the least of them exceeds that of the last ten seconds.
+    pub(crate) fn standing_queue(&self) -> Duration {
+        let standing = self.recent.iter().copied().min().filter(|rtt| *rtt < Duration::MAX);
+        standing
+            .zip(self.min_rtt())
+            .map_or(Duration::ZERO, |(rtt, least)| rtt.saturating_sub(least))
     }
 
     /// Returns the least sample of the last ten seconds in which there were samples.

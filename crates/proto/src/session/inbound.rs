@@ -11,7 +11,7 @@ use crate::event::Delivery;
 use crate::ids::{PathId, Received};
 use crate::limits;
 use crate::message::{Feedback, PeerClock};
-use crate::path::Route;
+use crate::path::{Path, Route};
 use crate::recovery::{AckInfo, Age, Arrival, SentFrame, SentPacket};
 use crate::select::Class;
 use crate::wire::{AckFrame, ControlFrame, DataHeader, DatagramFrame, Frame, Frames};
@@ -182,7 +182,7 @@ impl Session {
     }
 
     pub(super) fn on_packet_lost(&mut self, now: Instant, path: PathId, packet: &SentPacket) {
-        let congested = self.path(path).is_some_and(|path| path.has_queue(now));
+        let congested = self.path(path).is_some_and(Path::has_queue);
         for frame in &packet.frames {
             match *frame {
                 SentFrame::Control { seq } => self.outbox.on_lost(now, seq, path),

@@ -19,6 +19,8 @@ use crate::select::Class;
 
 /// How long feedback is waited for while no path is known to work.
 const PATIENCE: Duration = Duration::from_millis(200);
+/// Bytes of messages that may leave at once on a path without a queue, whatever its window is.
+const AT_ONCE: usize = 4 * limits::SYMBOL_BYTES;
 
 impl Session {
     pub(super) fn send_message(
@@ -53,11 +55,13 @@ impl Session {
         datagram: &mut Builder<'_>,
     ) {
         let path = &self.paths[index];
-        if path.state() != PathState::Active || self.is_blocked(path) {
+        if self.is_blocked(path) {
             return;
         }
         let has_budget = path.bulk_budget(now) > 0;
-        if !has_budget && !path.may_exceed(now) {
+        // What an application hands in now and then is never paced on an idle path; a backlog is.
+        let may_exceed = self.messages.divider.bytes() <= AT_ONCE && path.may_exceed();
+        if !has_budget && !may_exceed {
             return;
         }
         let id = path.id();

@@ -2,9 +2,12 @@
 //!
 //! Every test says its seed where it fails. Both hosts have clocks of their own.
 
+mod crowd;
 mod failover;
 mod harness;
 mod live;
+mod message_fairness;
+mod message_figures;
 mod messages;
 mod movement;
 mod restart;

@@ -5,6 +5,7 @@
 //! missing.
 
 mod receiver;
+mod redundancy;
 mod sender;
 
 use units::{Duration, Instant};
@@ -81,8 +82,13 @@ impl Form for Fulmar {
         self.receiver.feedback_is_due(now)
     }
 
-    fn poll_feedback(&mut self, now: Instant, path: PathId, room: usize) -> Option<Frame<'static>> {
-        self.receiver.poll_feedback(now, path, room)
+    fn poll_feedback(
+        &mut self,
+        _now: Instant,
+        path: PathId,
+        room: usize,
+    ) -> Option<Frame<'static>> {
+        self.receiver.poll_feedback(path, room)
     }
 
     fn timeout(&self) -> Option<Instant> {

@@ -1,8 +1,8 @@
 //! The receiver's half of the elastic window: decodes, and says what is missing.
 
-use std::collections::{BTreeMap, VecDeque};
-
+use coding::{CoefficientKey, Outcome, window::Decoder};
 use smallvec::SmallVec;
+use std::collections::VecDeque;
 use units::{Duration, Instant};
 
 use crate::ids::PathId;
@@ -10,55 +10,77 @@ use crate::limits;
 use crate::message::FormCounters;
 use crate::wire::{FEEDBACK_MAX, FeedbackFrame, Frame, RepairFrame, SourceFrame};
 
-/// The longest that feedback is held back while nothing is missing.
-const MAX_FEEDBACK_DELAY: Duration = Duration::from_millis(10);
+/// The longest that feedback is held back while nothing is missing: as an acknowledgement is.
+const MAX_DELAY: Duration = Duration::from_millis(10);
+/// The same while something is missing: what comes in together is told together.
+const MISSING_DELAY: Duration = Duration::from_micros(2_500);
+/// Ids above this are nonsense: a sender does not get there in the life of the universe.
+const LAST_ID: u64 = 1 << 60;
 
 /// Decodes symbols.
 #[derive(Debug)]
 pub(super) struct Receiver {
-    next: u64,
+    key: CoefficientKey,
+    /// Made when the first symbol comes: it takes megabytes.
+    decoder: Option<Box<Decoder>>,
     end: u64,
     repairs: u64,
-    known: BTreeMap<u64, ()>,
+    /// Innovative combinations that have not led to a symbol yet.
+    rank: u64,
     decoded: VecDeque<(Vec<u8>, bool)>,
     due_at: Option<Instant>,
+    /// Counts changes of what feedback says, and what each path's peer was told of them.
+    version: u64,
+    told: SmallVec<[(PathId, u64); 4]>,
     counters: FormCounters,
 }
 
 impl Receiver {
-    pub(super) fn new(_key: u64) -> Self {
+    pub(super) fn new(key: u64) -> Self {
         Self {
-            next: 0,
+            key: CoefficientKey::new(key),
+            decoder: None,
             end: 0,
             repairs: 0,
-            known: BTreeMap::new(),
+            rank: 0,
             decoded: VecDeque::new(),
             due_at: None,
+            version: 0,
+            told: SmallVec::new(),
             counters: FormCounters::default(),
         }
     }
 
     pub(super) fn handle_source(&mut self, now: Instant, frame: &SourceFrame<'_>) -> bool {
         let id = frame.id;
-        if id >= self.next.saturating_add(limits::WINDOW_SYMBOLS as u64) {
+        let Some(decoder) = self.decoder().filter(|_| id < LAST_ID) else { return false };
+        let outcome = decoder.push_source(id, frame.payload);
+        if matches!(outcome, Outcome::TooFar | Outcome::Malformed) {
             return false;
         }
-        let gap = id > self.end;
-        self.end = self.end.max(id + 1);
-        if id < self.next || self.known.insert(id, ()).is_some() {
-            self.counters.redundant += 1;
-        } else {
-            self.counters.received += 1;
-            self.decoded.push_back((frame.payload.to_vec(), false));
+        decoder.skip_to(id - frame.back);
+        match outcome {
+            Outcome::Innovative => self.counters.received += 1,
+            _ => self.counters.redundant += 1,
         }
-        self.skip(frame.id - frame.back);
-        let due = if gap { now } else { now + MAX_FEEDBACK_DELAY };
-        self.due_at = Some(self.due_at.map_or(due, |at| at.min(due)));
+        self.settle(now, id + 1, Some(id));
         true
     }
 
-    pub(super) fn handle_repair(&mut self, _now: Instant, frame: &RepairFrame<'_>) -> bool {
-        self.repairs = self.repairs.max(frame.repair + 1);
+    pub(super) fn handle_repair(&mut self, now: Instant, frame: &RepairFrame<'_>) -> bool {
+        let (first, repair) = (frame.first, frame.repair);
+        if first >= LAST_ID || repair >= LAST_ID {
+            return false;
+        }
+        let end = first + u64::from(frame.count);
+        let Some(decoder) = self.decoder() else { return false };
+        match decoder.push_repair(repair, first..end, frame.payload) {
+            Outcome::TooFar | Outcome::Malformed => return false,
+            Outcome::Innovative => self.rank += 1,
+            _ => self.counters.redundant += 1,
+        }
+        self.repairs = self.repairs.max(repair + 1);
+        self.settle(now, end, None);
         true
     }
 
@@ -70,29 +92,33 @@ impl Receiver {
         self.due_at.is_some_and(|at| at <= now)
     }
 
-    pub(super) fn poll_feedback(
-        &mut self,
-        _now: Instant,
-        _path: PathId,
-        room: usize,
-    ) -> Option<Frame<'static>> {
-        if room < FEEDBACK_MAX {
+    pub(super) fn poll_feedback(&mut self, path: PathId, room: usize) -> Option<Frame<'static>> {
+        let decoder = self.decoder.as_ref().filter(|_| room >= FEEDBACK_MAX)?;
+        let version = self.version;
+        if self.told.contains(&(path, version)) {
             return None;
         }
-        self.due_at.take()?;
-        let mut missing: SmallVec<[(u64, u64); 4]> = SmallVec::new();
-        let mut at = self.next;
-        for id in self.known.keys().copied().chain([self.end]) {
-            if id > at && missing.len() < limits::MISSING_RANGES {
-                missing.push((at, id - at));
-            }
-            at = id + 1;
+        self.told.retain(|(told, _)| *told != path);
+        if self.told.len() < limits::PATHS {
+            self.told.push((path, version));
         }
+        let mut missing: SmallVec<[(u64, u64); 4]> = SmallVec::new();
+        for id in decoder.missing(0..self.end) {
+            match missing.last_mut() {
+                Some((first, count)) if *first + *count == id => *count += 1,
+                _ => missing.push((id, 1)),
+            }
+            if missing.len() > limits::MISSING_RANGES {
+                missing.pop();
+                break;
+            }
+        }
+        self.due_at = None;
         Some(Frame::Feedback(FeedbackFrame {
             coder: 0,
-            next: self.next,
-            end: self.end,
-            rank: 0,
+            next: decoder.next_in_order(),
+            end: self.end.max(decoder.next_in_order()),
+            rank: self.rank,
             repairs: self.repairs,
             missing,
         }))
@@ -106,14 +132,44 @@ impl Receiver {
         self.counters
     }
 
-    /// Stops waiting for symbols below `first`.
-    fn skip(&mut self, first: u64) {
-        if first > self.next {
-            self.next = first;
-            self.known = self.known.split_off(&first);
+    fn decoder(&mut self) -> Option<&mut Decoder> {
+        if self.decoder.is_none() {
+            let capacity = 2 * limits::WINDOW_SYMBOLS;
+            let made = Decoder::new(limits::SYMBOL_BYTES, capacity, self.key);
+            self.decoder = made.ok().map(Box::new);
         }
-        while self.known.remove(&self.next).is_some() {
-            self.next += 1;
+        self.decoder.as_deref_mut()
+    }
+
+    /// Fetches what became known, and decides when the sender hears of it. `source` is the symbol
+    /// that came in as it was divided.
+    fn settle(&mut self, now: Instant, end: u64, source: Option<u64>) {
+        let Some(decoder) = &mut self.decoder else { return };
+        while let Some(id) = decoder.poll_decoded() {
+            let decoded = source != Some(id);
+            if decoded {
+                self.counters.decoded += 1;
+                self.rank = self.rank.saturating_sub(1);
+            }
+            if let Some(symbol) = decoder.get(id) {
+                self.decoded.push_back((symbol.to_vec(), decoded));
+            }
         }
+        let next = decoder.next_in_order();
+        decoder.release(next);
+        // What was known before the newest symbol came shows whether a gap opened.
+        let gap = end > self.end + u64::from(source.is_some());
+        self.end = self.end.max(end);
+        let whole = next >= self.end;
+        if whole {
+            self.rank = 0;
+        }
+        self.version += 1;
+        let due = match (gap, whole) {
+            (true, false) => now,
+            (_, false) => now + MISSING_DELAY,
+            (_, true) => now + MAX_DELAY,
+        };
+        self.due_at = Some(self.due_at.map_or(due, |at| at.min(due)));
     }
 }

@@ -1,29 +1,59 @@
-//! The sender's half of the elastic window.
+//! The sender's half of the elastic window: what goes next on the path that asks.
+//!
+//! ```text
+//! 1. a new source symbol, on the best path, at once
+//! 2. known to be missing: as it was divided, on every path at once; not while repair symbols
+//!    under way are likely to recover it
+//! 3. a repair symbol over the whole window, right behind its source, on another path if there is
+//!    one, as long as tokens last and no source waits
+//! ```
+//! The window ends below where feedback says that everything is known, or where everything has
+//! passed its deadline. Nothing is sent again because a packet was lost, only because the receiver
+//! misses a symbol.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
+use coding::{CoefficientKey, window::Encoder};
+use smallvec::SmallVec;
 use units::{Duration, Instant};
 
+use super::redundancy::{Redundancy, is_usable};
 use crate::ids::PathId;
 use crate::limits;
 use crate::message::{Divider, FormCounters, Offer, SentSymbol, SymbolFrame};
 use crate::path::PathSnapshot;
 use crate::wire::{FeedbackFrame, RepairFrame, SYMBOL_OVERHEAD, SourceFrame};
 
-#[derive(Debug)]
+/// Symbols that a repair symbol combines at most, the newest ones: bounds the work for it.
+const LONGEST_REPAIR: u64 = 512;
+/// What an answer may be later than the smoothed round-trip time and still be on time.
+const GRACE: Duration = Duration::from_millis(2);
+/// Probe timeouts without feedback after which the newest symbol is sent again.
+const PATIENCE: u32 = 2;
+
+#[derive(Clone, Copy, Debug)]
 struct Kept {
-    bytes: Vec<u8>,
+    /// When it was sent last, and how long its answer takes.
     sent_at: Instant,
+    answer: Duration,
     expires: Option<Instant>,
 }
 
 /// Keeps symbols until they are known at the other end.
 #[derive(Debug)]
 pub(super) struct Sender {
-    window: VecDeque<Kept>,
-    first: u64,
-    /// Known to be missing, to be sent again.
-    again: BTreeSet<u64>,
+    key: CoefficientKey,
+    /// Made when the first message is sent: it takes megabytes.
+    encoder: Option<Box<Encoder>>,
+    kept: VecDeque<Kept>,
+    /// Symbols to be sent again, and the paths on which.
+    again: BTreeMap<u64, SmallVec<[PathId; 4]>>,
+    repairs: u64,
+    /// The path of the newest source symbol.
+    source_path: Option<PathId>,
+    /// The paths that were usable when a symbol was sent last.
+    usable: SmallVec<[PathId; 4]>,
+    redundancy: Redundancy,
     heard_at: Instant,
     probe: Duration,
     buffer: Vec<u8>,
@@ -31,11 +61,16 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(_key: u64) -> Self {
+    pub(super) fn new(key: u64) -> Self {
         Self {
-            window: VecDeque::new(),
-            first: 0,
-            again: BTreeSet::new(),
+            key: CoefficientKey::new(key),
+            encoder: None,
+            kept: VecDeque::new(),
+            again: BTreeMap::new(),
+            repairs: 0,
+            source_path: None,
+            usable: SmallVec::new(),
+            redundancy: Redundancy::default(),
             heard_at: Instant::ZERO,
             probe: Duration::from_millis(200),
             buffer: Vec::new(),
@@ -43,9 +78,10 @@ impl Sender {
         }
     }
 
-    pub(super) fn wants(&self, _path: PathId, divider: &Divider) -> bool {
-        !self.again.is_empty()
-            || (!divider.is_empty() && self.window.len() < limits::WINDOW_SYMBOLS)
+    pub(super) fn wants(&self, path: PathId, divider: &Divider) -> bool {
+        let source = !divider.is_empty() && self.kept.len() < limits::WINDOW_SYMBOLS;
+        let repair = divider.is_empty() && !self.kept.is_empty() && self.redundancy.may_repair();
+        source || repair || self.again.values().any(|paths| paths.contains(&path))
     }
 
     pub(super) fn poll_symbol(
@@ -55,33 +91,30 @@ impl Sender {
         room: usize,
         divider: &mut Divider,
     ) -> Option<SymbolFrame<'_>> {
-        if room < limits::SYMBOL_BYTES + SYMBOL_OVERHEAD || !offer.has_budget {
+        if room < limits::SYMBOL_BYTES + SYMBOL_OVERHEAD {
             return None;
         }
-        if let Some(id) = self.again.pop_first() {
-            let kept = self.window.get_mut((id - self.first) as usize)?;
-            kept.sent_at = now;
-            self.counters.resent += 1;
-            return Some(source(id, self.first, &kept.bytes));
-        }
-        if !offer.is_best || self.window.len() >= limits::WINDOW_SYMBOLS {
-            return None;
-        }
-        let divided = divider.divide(now, &mut self.buffer)?;
-        if self.window.is_empty() {
-            self.heard_at = now;
-        }
-        let id = self.first + self.window.len() as u64;
-        let bytes = self.buffer.clone();
-        self.window.push_back(Kept { bytes, sent_at: now, expires: divided.expires });
-        self.counters.source += 1;
-        let kept = self.window.back()?;
-        Some(source(id, self.first, &kept.bytes))
+        let id = match self.take_source(now, offer, divider) {
+            Some(id) => id,
+            None => match self.take_again(now, offer) {
+                Some(id) => id,
+                None => return self.take_repair(now, offer, divider),
+            },
+        };
+        let encoder = self.encoder.as_ref()?;
+        let (first, payload) = (encoder.first(), encoder.symbol(id)?);
+        Some(SymbolFrame::Source(SourceFrame { coder: 0, id, back: id - first, payload }))
     }
 
-    pub(super) fn on_acked(&mut self, _symbol: SentSymbol, _path: PathId) {}
+    pub(super) fn on_acked(&mut self, _symbol: SentSymbol, path: PathId) {
+        self.redundancy.on_outcome(path, false);
+    }
 
-    pub(super) fn on_lost(&mut self, _symbol: SentSymbol, _path: PathId, _congested: bool) {}
+    pub(super) fn on_lost(&mut self, _symbol: SentSymbol, path: PathId, congested: bool) {
+        if !congested {
+            self.redundancy.on_outcome(path, true);
+        }
+    }
 
     pub(super) fn handle_feedback(
         &mut self,
@@ -89,58 +122,181 @@ impl Sender {
         feedback: &FeedbackFrame,
         paths: &[PathSnapshot],
     ) -> bool {
-        if feedback.end > self.first + self.window.len() as u64 {
+        let Some(encoder) = &self.encoder else { return false };
+        if feedback.end > encoder.next() || feedback.repairs > self.repairs {
             return false;
         }
         self.heard_at = now;
-        while self.first < feedback.next {
-            self.window.pop_front();
-            self.again.remove(&self.first);
-            self.first += 1;
-        }
-        let srtt = paths.iter().filter_map(|path| path.srtt).min().unwrap_or(self.probe);
-        for &(first, count) in &feedback.missing {
-            for id in first.max(self.first)..(first + count).min(feedback.end) {
-                if let Some(kept) = self.window.get((id - self.first) as usize)
-                    && now.since(kept.sent_at) >= srtt
-                {
-                    self.again.insert(id);
-                }
-            }
-        }
+        self.trim(feedback.next);
+        self.send_missing_again(now, feedback, paths);
         true
     }
 
     pub(super) fn timeout(&self) -> Option<Instant> {
-        (!self.window.is_empty()).then_some(self.heard_at + self.probe * 2)
+        (!self.kept.is_empty()).then_some(self.heard_at + self.probe * PATIENCE)
     }
 
     pub(super) fn handle_timeout(&mut self, now: Instant, probe: Duration) {
         self.probe = probe;
-        while let Some(kept) = self.window.front()
-            && kept.expires.is_some_and(|at| at < now)
+        self.give_up_expired(now);
+        if self.timeout().is_some_and(|at| at <= now)
+            && let Some(encoder) = &self.encoder
         {
-            self.window.pop_front();
-            self.again.remove(&self.first);
-            self.first += 1;
-            self.counters.given_up += 1;
-        }
-        if self.timeout().is_some_and(|at| at <= now) {
             self.heard_at = now;
-            self.again.insert(self.first + self.window.len() as u64 - 1);
+            self.again.insert(encoder.next() - 1, self.usable.clone());
         }
     }
 
     pub(super) fn counters(&self) -> FormCounters {
         self.counters
     }
+
+    /// Divides a new symbol and puts it into the window.
+    fn take_source(
+        &mut self,
+        now: Instant,
+        offer: &Offer<'_>,
+        divider: &mut Divider,
+    ) -> Option<u64> {
+        if !offer.is_best || divider.is_empty() {
+            return None;
+        }
+        if self.kept.len() >= limits::WINDOW_SYMBOLS {
+            self.give_up_expired(now);
+        }
+        let path = offer.paths.iter().find(|path| path.id == offer.path)?;
+        if self.encoder.is_none() {
+            let made = Encoder::new(limits::SYMBOL_BYTES, limits::WINDOW_SYMBOLS, self.key);
+            self.encoder = made.ok().map(Box::new);
+        }
+        let encoder = self.encoder.as_mut().filter(|_| self.kept.len() < limits::WINDOW_SYMBOLS)?;
+        let divided = divider.divide(now, &mut self.buffer)?;
+        let id = encoder.push(&self.buffer).ok()?;
+        if self.kept.is_empty() {
+            self.heard_at = now;
+        }
+        let left = divided.expires.map(|at| at.since(now));
+        self.redundancy.on_source(now, path, offer.paths, left);
+        self.kept.push_back(Kept {
+            sent_at: now,
+            answer: path.srtt_or_initial(),
+            expires: divided.expires,
+        });
+        self.source_path = Some(offer.path);
+        self.usable = usable(now, offer.paths);
+        self.counters.source += 1;
+        Some(id)
+    }
+
+    /// Takes a symbol that is to be sent again on the path.
+    fn take_again(&mut self, now: Instant, offer: &Offer<'_>) -> Option<u64> {
+        let (&id, _) = self.again.iter().find(|(_, paths)| paths.contains(&offer.path))?;
+        let paths = self.again.get_mut(&id)?;
+        paths.retain(|path| *path != offer.path);
+        if paths.is_empty() {
+            self.again.remove(&id);
+        }
+        let first = self.encoder.as_ref()?.first();
+        let answer = offer.paths.iter().find(|path| path.id == offer.path)?.srtt_or_initial();
+        let kept = self.kept.get_mut(usize::try_from(id.checked_sub(first)?).ok()?)?;
+        (kept.sent_at, kept.answer) = (now, answer);
+        self.counters.resent += 1;
+        if !self.redundancy.spreads_bursts(now, offer.paths) {
+            self.redundancy.pay();
+        }
+        Some(id)
+    }
+
+    fn take_repair(
+        &mut self,
+        now: Instant,
+        offer: &Offer<'_>,
+        divider: &Divider,
+    ) -> Option<SymbolFrame<'_>> {
+        if !divider.is_empty() || !self.redundancy.may_repair() || !self.is_for_repair(now, offer) {
+            return None;
+        }
+        let encoder = self.encoder.as_ref()?;
+        let range =
+            encoder.first().max(encoder.next().saturating_sub(LONGEST_REPAIR))..encoder.next();
+        let count = u16::try_from(range.end - range.start).ok().filter(|count| *count > 0)?;
+        let (repair, first) = (self.repairs, range.start);
+        self.buffer.clear();
+        encoder.repair(repair, range, &mut self.buffer).ok()?;
+        self.repairs += 1;
+        self.redundancy.pay();
+        self.counters.repair += 1;
+        let payload = &self.buffer[..];
+        Some(SymbolFrame::Repair(RepairFrame { coder: 0, repair, first, count, payload }))
+    }
+
+    /// Tells whether repair symbols go on the path: not on that of the sources while another would
+    /// bring them sooner than the symbol itself could be sent again.
+    fn is_for_repair(&self, now: Instant, offer: &Offer<'_>) -> bool {
+        if self.source_path != Some(offer.path) {
+            return true;
+        }
+        let rtt = |id| offer.paths.iter().find(|path| path.id == id).map(|p| p.srtt_or_initial());
+        let limit = rtt(offer.path).unwrap_or_default() * 3;
+        let mut others = offer.paths.iter().filter(|path| path.id != offer.path);
+        !others.any(|path| is_usable(now, path) && path.srtt_or_initial() < limit)
+    }
+
+    /// Marks symbols to be sent again that the receiver misses and that what is under way will
+    /// not recover.
+    fn send_missing_again(
+        &mut self,
+        now: Instant,
+        feedback: &FeedbackFrame,
+        paths: &[PathSnapshot],
+    ) {
+        let Some(encoder) = &self.encoder else { return };
+        let first = encoder.first();
+        let all = usable(now, paths);
+        let loss = paths.iter().filter_map(|path| self.redundancy.loss(path)).fold(0.0, f64::max);
+        let new = (encoder.next() - feedback.end) as f64;
+        let under_way = (self.repairs - feedback.repairs) as f64;
+        let mut missing: SmallVec<[u64; 32]> = SmallVec::new();
+        for &(from, count) in &feedback.missing {
+            for id in from.max(first)..(from + count).min(encoder.next()) {
+                let Some(kept) = self.kept.get((id - first) as usize) else { break };
+                let answered = now.since(kept.sent_at) + GRACE >= kept.answer;
+                if answered && !self.again.contains_key(&id) {
+                    missing.push(id);
+                }
+            }
+        }
+        let deficit = missing.len() as f64 - feedback.rank as f64;
+        let spare = (under_way * (1.0 - loss) - new * loss).max(0.0);
+        let need = match self.redundancy.spreads_bursts(now, paths) {
+            true => missing.len(),
+            false => (deficit - spare).ceil().max(0.0) as usize,
+        };
+        for id in missing.into_iter().take(need) {
+            self.again.insert(id, all.clone());
+        }
+    }
+
+    fn give_up_expired(&mut self, now: Instant) {
+        let expired = |kept: &&Kept| kept.expires.is_some_and(|at| at < now);
+        let count = self.kept.iter().take_while(expired).count() as u64;
+        if let Some(encoder) = self.encoder.as_ref().filter(|_| count > 0) {
+            self.counters.given_up += count;
+            self.trim(encoder.first() + count);
+        }
+    }
+
+    /// Forgets symbols below `first`.
+    fn trim(&mut self, first: u64) {
+        let Some(encoder) = &mut self.encoder else { return };
+        let gone = first.saturating_sub(encoder.first()).min(self.kept.len() as u64);
+        encoder.trim(first);
+        self.kept.drain(..gone as usize);
+        self.again = self.again.split_off(&first);
+    }
 }
 
-fn source(id: u64, first: u64, payload: &[u8]) -> SymbolFrame<'_> {
-    SymbolFrame::Source(SourceFrame { coder: 0, id, back: id - first, payload })
-}
-
-#[expect(dead_code, reason = "repair symbols come with the code")]
-fn repair(repair: u64, payload: &[u8]) -> SymbolFrame<'_> {
-    SymbolFrame::Repair(RepairFrame { coder: 0, repair, first: 0, count: 1, payload })
+fn usable(now: Instant, paths: &[PathSnapshot]) -> SmallVec<[PathId; 4]> {
+    let usable = paths.iter().filter(|path| is_usable(now, path));
+    usable.map(|path| path.id).collect()
 }

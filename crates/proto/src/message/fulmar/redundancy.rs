@@ -1,0 +1,147 @@
+//! How many repair symbols protect a source symbol: follows loss, its bursts, and the deadline.
+//!
+//! ```text
+//! loss ← loss + (lost − loss) / min(n, 2,048)     per packet with a symbol, unless its path had a
+//!                                                 queue: congestion loss asks for less, not more
+//! ρ(loss): 1/32 below 0.1 %, 1/8 below 0.8 %, 0.24 below 3.2 %, 1/2 below 15 %, then 2.5 · loss
+//! bursts  (runs of 2.5 packets, or unknown) and a second path: ρ = 1, all of it on other paths
+//! deadline below 1.5 rtt: one level more, for nothing can be sent again
+//!          above 4 rtt: nothing, for what is lost can be sent again twice
+//! tokens ← min(tokens + ρ, 1 + 16 ρ)              per source symbol; a repair symbol takes one, a
+//!                                                 symbol sent again takes one where paths are few
+//! ```
+//! At 2, 5 and 10 % of independent loss these levels deliver 96.6, 96.6 and 91.2 % of the messages
+//! without any wait, when every repair symbol leaves right beside its source; half as much delivers
+//! 90 and 73 % at the latter two, and twice as much 98.8 % at 10 %: beyond 1/2 the price rises
+//! faster than what it buys.
+
+use smallvec::SmallVec;
+use units::{Duration, Instant};
+
+use crate::event::PathState;
+use crate::ids::PathId;
+use crate::path::PathSnapshot;
+
+/// Packets over which the estimate of loss forgets: ± 0.3 points at 2 %.
+const MEMORY: f64 = 2_048.0;
+/// Packets after which the estimate is believed.
+const KNOWN: f64 = 100.0;
+/// Loss, and the repair symbols per source symbol below it.
+const LEVELS: [(f64, f64); 4] = [(0.001, 1.0 / 32.0), (0.008, 0.125), (0.032, 0.24), (0.15, 0.5)];
+/// Repair symbols per source symbol before anything is known.
+const UNKNOWN: f64 = 0.24;
+/// Mean run of lost packets that is no chance any more.
+const BURST: f64 = 2.5;
+/// Packets of each path after which no burst means that there are none.
+const BURSTS_KNOWN: f64 = 1_024.0;
+/// A path that was silent for longer is not in a burst but gone.
+const LONGEST_BURST: Duration = Duration::from_secs(1);
+/// Source symbols whose tokens may wait for a pause of the application.
+const SAVED: f64 = 16.0;
+/// Symbols sent again that may be owed.
+const MOST_DEBT: f64 = -32.0;
+/// How much faster than the slow estimate the path's own one must rise to be believed.
+const SUDDEN: f64 = 0.05;
+
+#[derive(Clone, Copy, Debug)]
+struct PathLoss {
+    path: PathId,
+    loss: f64,
+    packets: f64,
+}
+
+/// Decides how much is repaired, and keeps the account of it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Redundancy {
+    paths: SmallVec<[PathLoss; 4]>,
+    tokens: f64,
+}
+
+impl Redundancy {
+    /// Notes what became of a packet with a symbol.
+    pub(super) fn on_outcome(&mut self, path: PathId, lost: bool) {
+        let known = self.paths.iter().position(|known| known.path == path);
+        let index = known.unwrap_or_else(|| {
+            if self.paths.len() >= crate::limits::PATHS {
+                self.paths.remove(0);
+            }
+            self.paths.push(PathLoss { path, loss: 0.0, packets: 0.0 });
+            self.paths.len() - 1
+        });
+        let entry = &mut self.paths[index];
+        entry.packets += 1.0;
+        entry.loss += (f64::from(u8::from(lost)) - entry.loss) / entry.packets.min(MEMORY);
+    }
+
+    /// Returns the loss of a path, as far as it is known.
+    pub(super) fn loss(&self, path: &PathSnapshot) -> Option<f64> {
+        let known = self.paths.iter().find(|known| known.path == path.id)?;
+        let sudden = path.loss > 2.0 * known.loss + SUDDEN;
+        let loss = if sudden { path.loss } else { known.loss };
+        (known.packets >= KNOWN).then_some(loss)
+    }
+
+    /// Earns what a source symbol on `path` deserves; `left` is the time until its deadline.
+    pub(super) fn on_source(
+        &mut self,
+        now: Instant,
+        path: &PathSnapshot,
+        paths: &[PathSnapshot],
+        left: Option<Duration>,
+    ) {
+        let share = self.share(now, path, paths, left);
+        self.tokens = (self.tokens + share).min(1.0 + SAVED * share);
+    }
+
+    /// Tells whether losses come in bursts and there is another path to repair them by. What is not
+    /// known yet counts as bursts: the first one would come too early to be learned from.
+    pub(super) fn spreads_bursts(&self, now: Instant, paths: &[PathSnapshot]) -> bool {
+        let usable = || paths.iter().filter(|path| is_usable(now, path));
+        let packets = |path: &PathSnapshot| {
+            self.paths.iter().find(|known| known.path == path.id).map_or(0.0, |known| known.packets)
+        };
+        usable().count() > 1
+            && usable().any(|path| path.burst >= BURST || packets(path) < BURSTS_KNOWN)
+    }
+
+    /// Tells whether a repair symbol may be sent.
+    pub(super) fn may_repair(&self) -> bool {
+        self.tokens >= 1.0 - 1e-9
+    }
+
+    /// Pays for a symbol.
+    pub(super) fn pay(&mut self) {
+        self.tokens = (self.tokens - 1.0).max(MOST_DEBT);
+    }
+
+    /// ρ.
+    fn share(
+        &self,
+        now: Instant,
+        path: &PathSnapshot,
+        paths: &[PathSnapshot],
+        left: Option<Duration>,
+    ) -> f64 {
+        let rtt = path.srtt_or_initial();
+        if left.is_some_and(|left| left > rtt * 4) {
+            return 0.0;
+        }
+        if self.spreads_bursts(now, paths) {
+            return 1.0;
+        }
+        let more = usize::from(left.is_some_and(|left| left < rtt * 3 / 2));
+        let Some(loss) = self.loss(path) else { return UNKNOWN };
+        let level = LEVELS.iter().position(|(below, _)| loss < *below).map(|level| level + more);
+        match level.and_then(|level| LEVELS.get(level)) {
+            Some((_, share)) => *share,
+            None => (2.5 * loss).clamp(0.5, 1.0),
+        }
+    }
+}
+
+/// Tells whether a path is worth a symbol that other paths carry or repair: it works, or fell silent
+/// so short a time ago that it may be a burst.
+pub(super) fn is_usable(now: Instant, path: &PathSnapshot) -> bool {
+    let heard = path.last_received_at.is_some_and(|at| now.since(at) < LONGEST_BURST);
+    path.state == PathState::Active || (path.state == PathState::Suspected && heard)
+}
