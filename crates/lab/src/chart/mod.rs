@@ -6,10 +6,12 @@
 
 mod distribution;
 mod layout;
+mod panels;
 mod svg;
 mod trade_off;
 
 pub(crate) use distribution::{Distribution, DistributionChart};
+pub(crate) use panels::{Panel, TimeChart, TimeCurve};
 pub(crate) use trade_off::{Plane, TradeOff};
 
 use std::path::{Path, PathBuf};

@@ -17,6 +17,7 @@ mod greeting;
 mod interruption;
 mod interval;
 mod kernel_stream;
+mod meeting;
 mod message_carrier;
 mod message_share;
 mod messages;
@@ -29,11 +30,11 @@ pub(crate) use bottleneck::{Cell, CellRun, run_cells};
 pub(crate) use bulk::{BulkPlan, run_bulk};
 pub(crate) use congestion::Congestion;
 pub(crate) use interval::run_intervals;
+pub(crate) use meeting::{Meeting, Sender, run_meetings};
 pub(crate) use message_share::{Flow, ShareRun, run_share};
 pub(crate) use messages::run as run_messages;
 pub(crate) use stream::{Progress, run_streams};
-#[allow(unused_imports, reason = "the experiments that use it follow")]
-pub(crate) use tcp_flow::{FlowPlan, FlowRun, FlowSample, Offer, RunningFlow, TcpFlow, run_flows};
+pub(crate) use tcp_flow::{FlowRun, FlowSample, Offer};
 
 /// Where tunnels are made; every emulated daemon has one.
 const TUNNEL_DEVICE: &str = "/dev/net/tun";

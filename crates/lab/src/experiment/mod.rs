@@ -3,7 +3,9 @@
 //! One file per experiment. Links come from scenario files, traffic from `workload`, runs from
 //! `sim` and `emu`, figures from `figures`.
 
+mod asran_instability;
 mod asran_loss;
+mod asran_traffic;
 mod conclone_interval;
 mod failover;
 mod lifetime;
@@ -44,6 +46,15 @@ pub(crate) enum Experiment {
     /// Figures: control_lost, control_duplicates, control_max_ms, control_excess_ms (over the
     /// surviving link's one-way delay), data_move_p50_ms, data_move_max_ms.
     Failover(failover::FailoverArgs),
+    /// TCP over two relays whose link comes and goes: each flow beside a CUBIC flow (ASRAN Table 1).
+    ///
+    /// Outages are fitted to the paper's Fig. 1. Figures: throughput_mbps, throughput_std_mbps,
+    /// cubic_mbps, ratio_to_cubic, cubic_kept, jain, zero_share, srtt_ms, recoveries, timeouts,
+    /// retransmits, queue_drops; with --sim what a flow of constant rate sees: zero_share,
+    /// full_share, deciles_kbps. One object per scheme and combination of the lists.
+    AsranInstability(asran_instability::AsranInstabilityArgs),
+    /// The same with a third sender that fills the queue (ASRAN Table 2).
+    AsranTraffic(asran_traffic::AsranTrafficArgs),
     /// How many control messages in a row need no retransmission (ConClone Fig. 5).
     ///
     /// Figures: runs, mean_run, expected_mean_run, longest_run, lambda, fit_distance.
@@ -108,12 +119,14 @@ impl Known {
 
 impl Experiment {
     /// Every experiment.
-    pub(crate) const ALL: [Description; 9] = [
+    pub(crate) const ALL: [Description; 11] = [
         conclone_interval::DESCRIPTION,
         mixed_blackout::DESCRIPTION,
         throughput::DESCRIPTION,
         failover::DESCRIPTION,
         lifetime::DESCRIPTION,
+        asran_instability::DESCRIPTION,
+        asran_traffic::DESCRIPTION,
         asran_loss::DESCRIPTION,
         lrt::TCP,
         lrt::BLOCK,
@@ -128,6 +141,8 @@ impl Experiment {
             Self::Throughput(args) => &args.run,
             Self::Failover(args) => &args.run,
             Self::Lifetime(args) => &args.run,
+            Self::AsranInstability(args) => &args.meeting.run,
+            Self::AsranTraffic(args) => &args.meeting.run,
             Self::AsranLoss(args) => &args.run,
             Self::LrtTcp(args) | Self::LrtBlock(args) => &args.run,
             Self::MessageShare(args) => &args.run,
@@ -142,6 +157,8 @@ impl Experiment {
             Self::Throughput(_) => throughput::DESCRIPTION,
             Self::Failover(_) => failover::DESCRIPTION,
             Self::Lifetime(_) => lifetime::DESCRIPTION,
+            Self::AsranInstability(_) => asran_instability::DESCRIPTION,
+            Self::AsranTraffic(_) => asran_traffic::DESCRIPTION,
             Self::AsranLoss(_) => asran_loss::DESCRIPTION,
             Self::LrtTcp(_) => lrt::TCP,
             Self::LrtBlock(_) => lrt::BLOCK,
@@ -157,6 +174,8 @@ impl Experiment {
             Self::Throughput(args) => throughput::run(args),
             Self::Failover(args) => failover::run(args),
             Self::Lifetime(args) => lifetime::run(args),
+            Self::AsranInstability(args) => asran_instability::run(args),
+            Self::AsranTraffic(args) => asran_traffic::run(args),
             Self::AsranLoss(args) => asran_loss::run(args),
             Self::LrtTcp(args) => lrt::run_tcp(args),
             Self::LrtBlock(args) => lrt::run_block(args),
