@@ -63,7 +63,7 @@ impl CoefficientKey {
         let skipped = (first % 8) as usize;
         let (head, rest) = out.split_at_mut(out.len().min((8 - skipped) % 8));
         if !head.is_empty() {
-            head.copy_from_slice(&word()[skipped..skipped + head.len()]);
+            head.iter_mut().zip(word().into_iter().skip(skipped)).for_each(|(to, byte)| *to = byte);
         }
         let mut whole = rest.chunks_exact_mut(8);
         for eight in &mut whole {
@@ -71,7 +71,7 @@ impl CoefficientKey {
         }
         let tail = whole.into_remainder();
         if !tail.is_empty() {
-            tail.copy_from_slice(&word()[..tail.len()]);
+            tail.iter_mut().zip(word()).for_each(|(to, byte)| *to = byte);
         }
     }
 }

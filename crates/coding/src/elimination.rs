@@ -16,14 +16,15 @@
 //! Bounds: a call handles at most `slots` rows of `columns + slots` bytes each, and a payload is
 //! touched once for each symbol that is decoded, given up or leaves the ring.
 
-use crate::gf256::{self, Kernel};
+use crate::gf256::{self, Kernel, Rows};
 use crate::outcome::Outcome;
-use crate::slab::Slab;
+use crate::slab::{LINE, Slab};
 
 /// Rows that are decoded in one pass over their sources: what the registers hold.
 const FUSED: usize = 4;
-/// Source rows that are handed to the kernel at a time.
-const CHUNK: usize = 64;
+/// Source rows that are handed to the kernel at a time: many enough that the sums are seldom written
+/// between, few enough that the list is quickly cleared.
+const CHUNK: usize = 32;
 
 /// What is known about a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +43,7 @@ pub(crate) struct Elimination {
     kernel: Kernel,
     columns: usize,
     column: Vec<Column>,
-    /// 0xff where the column is unknown, else 0.
+    /// 0xff where the column is unknown, else 0; as long as a row of `rows`.
     unknown: Vec<u8>,
     /// Bytes of each known symbol; the rest of its row is zero.
     symbol_bytes: Vec<usize>,
@@ -53,8 +54,10 @@ pub(crate) struct Elimination {
     raw_coefficients: Slab,
     used_slots: Vec<usize>,
     free_slots: Vec<usize>,
-    /// R and T side by side: `columns` bytes, then one byte for each slot.
+    /// R and T side by side: `columns` bytes, then one byte for each slot, then zeros.
     rows: Slab,
+    /// For each row a column that keeps it from being ready, as far as was known when last looked.
+    witness: Vec<usize>,
     /// The pivot column of each row.
     pivots: Vec<usize>,
     used_rows: Vec<usize>,
@@ -69,6 +72,8 @@ pub(crate) struct Elimination {
     touched: Vec<usize>,
     /// Rows with a single unknown.
     ready: Vec<usize>,
+    /// Known columns that raw equations speak of, while rows are decoded.
+    spoken_of: Vec<usize>,
     /// Columns that became known by elimination since the owner last looked.
     recovered: Vec<usize>,
 }
@@ -76,28 +81,34 @@ pub(crate) struct Elimination {
 impl Elimination {
     /// Makes room for `columns` symbols and `slots` repair symbols.
     pub(crate) fn new(columns: usize, slots: usize, symbol_bytes: usize) -> Self {
+        // Whole lines, so that no operation on coefficients has a rest.
+        let row_bytes = (columns + slots).next_multiple_of(LINE);
+        let mut unknown = vec![0; row_bytes];
+        unknown[..columns].fill(0xff);
         Self {
             kernel: Kernel::detect(),
             columns,
             column: vec![Column::Unknown; columns],
-            unknown: vec![0xff; columns],
+            unknown,
             symbol_bytes: vec![0; columns],
             symbols: Slab::new(columns, symbol_bytes),
             raw: Slab::new(slots, symbol_bytes),
             raw_bytes: vec![0; slots],
-            raw_coefficients: Slab::new(slots, columns),
+            raw_coefficients: Slab::new(slots, columns.next_multiple_of(LINE)),
             used_slots: Vec::with_capacity(slots),
             free_slots: (0..slots).rev().collect(),
-            rows: Slab::new(slots, columns + slots),
+            rows: Slab::new(slots, row_bytes),
+            witness: vec![0; slots],
             pivots: vec![0; slots],
             used_rows: Vec::with_capacity(slots),
             free_rows: (0..slots).rev().collect(),
             is_pivot: vec![false; columns],
-            incoming: Slab::new(2, columns + slots),
-            combined: Slab::new(FUSED, columns),
+            incoming: Slab::new(2, row_bytes),
+            combined: Slab::new(FUSED, columns.next_multiple_of(LINE)),
             decoded: Slab::new(FUSED, symbol_bytes),
             touched: Vec::with_capacity(slots),
             ready: Vec::with_capacity(slots),
+            spoken_of: Vec::with_capacity(columns),
             recovered: Vec::with_capacity(columns),
         }
     }
@@ -105,7 +116,7 @@ impl Elimination {
     /// Forgets everything but keeps the memory.
     pub(crate) fn reset(&mut self) {
         self.column.fill(Column::Unknown);
-        self.unknown.fill(0xff);
+        self.unknown[..self.columns].fill(0xff);
         self.is_pivot.fill(false);
         self.free_slots.append(&mut self.used_slots);
         self.free_rows.append(&mut self.used_rows);
@@ -166,9 +177,10 @@ impl Elimination {
         self.raw.store(slot, payload);
         self.raw_bytes[slot] = payload.len();
         let coefficients = &self.incoming.row(0)[..self.columns];
-        self.raw_coefficients.row_mut(slot).copy_from_slice(coefficients);
+        self.raw_coefficients.row_mut(slot)[..self.columns].copy_from_slice(coefficients);
         self.rows.row_mut(row).copy_from_slice(self.incoming.row(1));
         self.touched.clear();
+        self.witness[row] = pivot;
         self.lead_with(row, pivot);
         self.used_rows.push(row);
         self.touched.push(row);
@@ -225,31 +237,22 @@ impl Elimination {
         for ((to, &from), &mask) in reduced.iter_mut().zip(given).zip(&self.unknown) {
             *to = from & mask;
         }
-        reduced[self.columns..].fill(0);
-        let mut chunk = Chunk::new();
-        for &row in &self.used_rows {
-            // Rows are zero at each other's pivots, so all factors can be read before any is used.
-            let factor = reduced[self.pivots[row]];
-            if factor != 0 {
-                chunk.push(self.rows.row(row), &[factor]);
-                if chunk.is_full() {
-                    chunk.flush(self.kernel, &mut [&mut *reduced]);
-                }
+        if !self.used_rows.is_empty() {
+            let mut chunk = Chunk::adding();
+            for &row in &self.used_rows {
+                // Rows are zero at each other's pivots: the factors stay what they are meanwhile.
+                let factors = [reduced[self.pivots[row]], 0, 0, 0];
+                chunk.push(self.rows.row(row), factors, self.kernel, &mut [&mut *reduced]);
             }
+            chunk.finish(self.kernel, &mut [reduced]);
         }
-        chunk.flush(self.kernel, &mut [&mut *reduced]);
-        reduced[self.columns + slot] = 1;
+        self.incoming.row_mut(1)[self.columns + slot] = 1;
     }
 
     /// Finds the first unknown column of an equation in the source's order.
     fn leading(&self, row: &[u8], origin: usize) -> Option<usize> {
         let (wrapped, first) = row[..self.columns].split_at(origin);
-        let nonzero = |&c: &u8| c != 0;
-        first
-            .iter()
-            .position(nonzero)
-            .map(|at| at + origin)
-            .or_else(|| wrapped.iter().position(nonzero))
+        first_nonzero(first).map(|at| at + origin).or_else(|| first_nonzero(wrapped))
     }
 
     /// Makes `pivot` the pivot of `row` and takes it out of all other rows.
@@ -306,94 +309,142 @@ impl Elimination {
     fn find_ready(&mut self) {
         self.ready.clear();
         for &row in &self.touched {
-            let (before, rest) = self.rows.row(row)[..self.columns].split_at(self.pivots[row]);
-            let any = |part: &[u8]| part.iter().fold(0, |any, c| any | c) != 0;
-            if !any(before) && !any(&rest[1..]) && !self.ready.contains(&row) {
-                self.ready.push(row);
+            let (pivot, witness) = (self.pivots[row], self.witness[row]);
+            let coefficients = &self.rows.row(row)[..self.columns];
+            if witness != pivot && coefficients[witness] != 0 {
+                continue;
+            }
+            let (before, rest) = coefficients.split_at(pivot);
+            // The last one: pivots come from the left, so that it stays the longest.
+            let last = last_nonzero(&rest[1..]).map(|at| pivot + 1 + at);
+            match last.or_else(|| last_nonzero(before)) {
+                Some(column) => self.witness[row] = column,
+                None if !self.ready.contains(&row) => self.ready.push(row),
+                None => {}
             }
         }
     }
 
+    /// Computes the symbols of the rows that have a single unknown each, and spends the rows.
     fn decode_ready(&mut self) {
-        while !self.ready.is_empty() {
-            let count = self.ready.len().min(FUSED);
+        if self.ready.is_empty() {
+            return;
+        }
+        self.find_spoken_of();
+        for first in (0..self.ready.len()).step_by(FUSED) {
+            let count = (self.ready.len() - first).min(FUSED);
             let mut rows = [0; FUSED];
-            rows[..count].copy_from_slice(&self.ready[self.ready.len() - count..]);
-            self.ready.truncate(self.ready.len() - count);
+            rows[..count].copy_from_slice(&self.ready[first..first + count]);
             self.decode(&rows[..count]);
+        }
+        for at in 0..self.ready.len() {
+            let pivot = self.pivots[self.ready[at]];
+            self.is_pivot[pivot] = false;
+            self.recovered.push(pivot);
+            self.column[pivot] = Column::Known;
+            self.unknown[pivot] = 0;
+            self.rows.row_mut(self.ready[at])[pivot] = 0;
+        }
+        if self.ready.len() == self.used_rows.len() {
+            // Nothing is left to be untangled: the usual end of a burst of losses, and of a block.
+            self.free_rows.append(&mut self.used_rows);
+            self.free_slots.append(&mut self.used_slots);
+        } else {
+            (0..self.ready.len()).for_each(|at| self.spend(self.ready[at]));
         }
     }
 
-    /// Computes the symbols of rows that have a single unknown each, and spends the rows.
+    /// Lists the known columns with a part in any raw equation.
+    fn find_spoken_of(&mut self) {
+        let any = self.combined.row_mut(0);
+        any.fill(0);
+        for &slot in &self.used_slots {
+            any.iter_mut().zip(self.raw_coefficients.row(slot)).for_each(|(any, c)| *any |= c);
+        }
+        any.iter_mut().zip(&self.unknown).for_each(|(any, unknown)| *any &= !unknown);
+        self.spoken_of.clear();
+        for (word, eight) in any.as_chunks::<8>().0.iter().enumerate() {
+            // Most of a window is not spoken of: eight columns at a time.
+            let mut left = u64::from_le_bytes(*eight);
+            while left != 0 {
+                let byte = left.trailing_zeros() as usize / 8;
+                self.spoken_of.push(word * 8 + byte);
+                left &= !(0xff << (8 * byte));
+            }
+        }
+    }
+
+    /// Computes the symbols of up to four rows.
     fn decode(&mut self, rows: &[usize]) {
-        self.combine_coefficients(rows);
-        let bytes = self.combine_payloads(rows);
-        for (at, &row) in rows.iter().enumerate() {
-            let pivot = self.pivots[row];
-            self.symbols.store(pivot, &self.decoded.row(at)[..bytes]);
-            self.set_known(pivot, bytes);
-            self.is_pivot[pivot] = false;
-            self.recovered.push(pivot);
-            self.rows.row_mut(row)[pivot] = 0;
+        let slots = self.used_slots.iter().map(|&slot| self.raw_bytes[slot]);
+        let symbols = self.spoken_of.iter().map(|&column| self.symbol_bytes[column]);
+        let bytes = slots.chain(symbols).max().unwrap_or(0);
+        if self.spoken_of.is_empty() {
+            self.combine_raw(rows, bytes);
+            for &row in rows {
+                self.symbols.row_mut(self.pivots[row])[bytes..].fill(0);
+            }
+        } else {
+            self.combine_coefficients(rows);
+            self.combine_raw_and_known(rows, bytes);
+            for (at, &row) in rows.iter().enumerate() {
+                self.symbols.store(self.pivots[row], &self.decoded.row(at)[..bytes]);
+            }
         }
-        for &row in rows {
-            self.spend(row);
-        }
+        rows.iter().for_each(|&row| self.symbol_bytes[self.pivots[row]] = bytes);
     }
 
     /// Computes T·C for the rows, into `combined`.
     fn combine_coefficients(&mut self, rows: &[usize]) {
-        let mut dsts = fused(&mut self.combined, self.columns);
+        let mut dsts = self.combined.four_mut(&[0, 1, 2, 3], self.columns.next_multiple_of(LINE));
+        let dsts = &mut dsts[..rows.len()];
+        let made_of = four(&self.rows, rows);
         let mut chunk = Chunk::new();
-        dsts[..rows.len()].iter_mut().for_each(|dst| dst.fill(0));
         for &slot in &self.used_slots {
-            let factors = column_of(&self.rows, rows, self.columns + slot);
-            chunk.push(self.raw_coefficients.row(slot), &factors[..rows.len()]);
-            if chunk.is_full() {
-                chunk.flush(self.kernel, &mut dsts[..rows.len()]);
-            }
+            let factors = made_of.map(|row| row[self.columns + slot]);
+            chunk.push(self.raw_coefficients.row(slot), factors, self.kernel, dsts);
         }
-        chunk.flush(self.kernel, &mut dsts[..rows.len()]);
+        chunk.finish(self.kernel, dsts);
     }
 
-    /// Computes the payloads of the rows, into `decoded`; returns how many bytes they may have.
-    fn combine_payloads(&mut self, rows: &[usize]) -> usize {
-        let count = rows.len();
-        let known = |column: &usize| self.column[*column] == Column::Known;
-        let slots = self.used_slots.iter().map(|&slot| self.raw_bytes[slot]);
-        let symbols = (0..self.columns)
-            .filter(known)
-            .filter(|&column| (0..count).any(|at| self.combined.row(at)[column] != 0));
-        let bytes = slots.chain(symbols.map(|column| self.symbol_bytes[column])).max().unwrap_or(0);
-        let mut dsts = fused(&mut self.decoded, bytes);
-        dsts[..count].iter_mut().for_each(|dst| dst.fill(0));
+    /// Computes the payloads of rows that no known symbol has a part in, in place.
+    fn combine_raw(&mut self, rows: &[usize], bytes: usize) {
+        let pivots: [usize; FUSED] =
+            core::array::from_fn(|at| rows.get(at).map_or(0, |&row| self.pivots[row]));
+        let mut dsts = self.symbols.four_mut(&pivots[..rows.len()], bytes);
+        let dsts = &mut dsts[..rows.len()];
+        let made_of = four(&self.rows, rows);
         let mut chunk = Chunk::new();
         for &slot in &self.used_slots {
-            let factors = column_of(&self.rows, rows, self.columns + slot);
-            chunk.push(self.raw.row(slot), &factors[..count]);
-            if chunk.is_full() {
-                chunk.flush(self.kernel, &mut dsts[..count]);
-            }
+            let factors = made_of.map(|row| row[self.columns + slot]);
+            chunk.push(self.raw.row(slot), factors, self.kernel, dsts);
         }
-        for column in (0..self.columns).filter(known) {
-            let mut factors = [0; FUSED];
-            for (at, factor) in factors[..count].iter_mut().enumerate() {
-                *factor = self.combined.row(at)[column];
-            }
-            chunk.push(self.symbols.row(column), &factors[..count]);
-            if chunk.is_full() {
-                chunk.flush(self.kernel, &mut dsts[..count]);
-            }
+        chunk.finish(self.kernel, dsts);
+    }
+
+    /// Computes the payloads of rows with `combined`, into `decoded`.
+    fn combine_raw_and_known(&mut self, rows: &[usize], bytes: usize) {
+        let mut dsts = self.decoded.four_mut(&[0, 1, 2, 3], bytes);
+        let dsts = &mut dsts[..rows.len()];
+        let made_of = four(&self.rows, rows);
+        let mut chunk = Chunk::new();
+        for &slot in &self.used_slots {
+            let factors = made_of.map(|row| row[self.columns + slot]);
+            chunk.push(self.raw.row(slot), factors, self.kernel, dsts);
         }
-        chunk.flush(self.kernel, &mut dsts[..count]);
-        bytes
+        let combined: [&[u8]; FUSED] = core::array::from_fn(|at| self.combined.row(at));
+        for &column in &self.spoken_of {
+            let factors = combined.map(|row| row[column]);
+            chunk.push(self.symbols.row(column), factors, self.kernel, dsts);
+        }
+        chunk.finish(self.kernel, dsts);
     }
 
     /// Gives back a row that has no unknown left, and one slot that it is made of: with this row's
     /// help the others do without that slot.
     fn spend(&mut self, row: usize) {
         let slots = &self.rows.row(row)[self.columns..];
-        let slot = slots.iter().position(|&c| c != 0).expect("T has full rank");
+        let slot = first_nonzero(slots).expect("T has full rank");
         let unit = gf256::inv(slots[slot]);
         for &other in &self.used_rows {
             let factor = gf256::mul(self.rows.row(other)[self.columns + slot], unit);
@@ -431,19 +482,25 @@ impl Elimination {
     }
 }
 
-/// Lends the first bytes of the rows of a slab that has as many as are fused.
-fn fused(slab: &mut Slab, bytes: usize) -> [&mut [u8]; FUSED] {
-    let mut rows = slab.rows_mut();
-    core::array::from_fn(|_| rows.next().map_or(&mut [][..], |row| &mut row[..bytes]))
+/// Lends four rows; where fewer are given, the last again, for destinations that are not there.
+fn four<'a>(slab: &'a Slab, rows: &[usize]) -> [&'a [u8]; FUSED] {
+    core::array::from_fn(|at| slab.row(rows[at.min(rows.len() - 1)]))
 }
 
-/// Reads one column of the given rows.
-fn column_of(slab: &Slab, rows: &[usize], column: usize) -> [u8; FUSED] {
-    let mut values = [0; FUSED];
-    for (value, &row) in values.iter_mut().zip(rows) {
-        *value = slab.row(row)[column];
-    }
-    values
+/// Finds the last byte that is not zero.
+fn last_nonzero(bytes: &[u8]) -> Option<usize> {
+    bytes.iter().rposition(|&byte| byte != 0)
+}
+
+/// Finds the first byte that is not zero.
+fn first_nonzero(bytes: &[u8]) -> Option<usize> {
+    const STEP: usize = 32;
+    let skipped = bytes
+        .chunks_exact(STEP)
+        .take_while(|part| part.iter().fold(0, |any, byte| any | byte) == 0)
+        .count();
+    let rest = &bytes[skipped * STEP..];
+    rest.iter().position(|&byte| byte != 0).map(|at| skipped * STEP + at)
 }
 
 /// Source rows and their coefficients, gathered for one call of the kernel without allocating.
@@ -451,31 +508,50 @@ struct Chunk<'a> {
     sources: [&'a [u8]; CHUNK],
     coefficients: [u8; CHUNK * FUSED],
     count: usize,
-    filled: usize,
+    /// Whether the destinations hold sums of earlier sources.
+    add: bool,
 }
 
 impl<'a> Chunk<'a> {
+    /// Begins sums: what the destinations hold is overwritten.
     fn new() -> Self {
-        Self { sources: [&[]; CHUNK], coefficients: [0; CHUNK * FUSED], count: 0, filled: 0 }
+        Self { sources: [&[]; CHUNK], coefficients: [0; CHUNK * FUSED], count: 0, add: false }
+    }
+
+    /// Begins with what the destinations hold.
+    fn adding() -> Self {
+        Self { add: true, ..Self::new() }
     }
 
     /// Adds a source with one coefficient for each destination; one that adds nothing is left out.
-    fn push(&mut self, source: &'a [u8], coefficients: &[u8]) {
-        if coefficients.iter().any(|&c| c != 0) {
+    #[inline]
+    fn push(
+        &mut self,
+        source: &'a [u8],
+        factors: [u8; FUSED],
+        kernel: Kernel,
+        dsts: &mut [&mut [u8]],
+    ) {
+        if factors != [0; FUSED] {
+            if self.count == CHUNK {
+                self.flush(kernel, dsts);
+            }
             self.sources[self.count] = source;
+            self.coefficients.as_chunks_mut().0[self.count] = factors;
             self.count += 1;
-            self.coefficients[self.filled..self.filled + coefficients.len()]
-                .copy_from_slice(coefficients);
-            self.filled += coefficients.len();
         }
     }
 
-    fn is_full(&self) -> bool {
-        self.count == CHUNK
+    fn finish(mut self, kernel: Kernel, dsts: &mut [&mut [u8]]) {
+        if self.count > 0 || !self.add {
+            self.flush(kernel, dsts);
+        }
     }
 
     fn flush(&mut self, kernel: Kernel, dsts: &mut [&mut [u8]]) {
-        kernel.mul_add_rows(dsts, &self.sources[..self.count], &self.coefficients[..self.filled]);
-        (self.count, self.filled) = (0, 0);
+        let sources = &self.sources[..self.count];
+        let coefficients = &self.coefficients[..self.count * FUSED];
+        kernel.run(dsts, Rows { sources, coefficients, stride: FUSED, add: self.add });
+        (self.count, self.add) = (0, true);
     }
 }

@@ -4,8 +4,13 @@
 //! multiples of 64 bytes and the stride is rounded up to that. What lies between the end of a row
 //! and the next one is never read.
 
+use crate::gf256::Kernel;
+
 /// Bytes of a cache line, and of the widest vector register.
 pub(crate) const LINE: usize = 64;
+
+/// Source rows that are handed to the kernel at a time.
+const CHUNK: usize = 64;
 
 /// Holds `rows` rows of `row_bytes` bytes, zero at first.
 #[derive(Debug)]
@@ -37,6 +42,35 @@ impl Slab {
         &mut self.bytes[start..start + self.row_bytes]
     }
 
+    /// Appends to `out` the combination of the given rows, `bytes` bytes of it; `draw(at, to)` writes the
+    /// coefficients of the rows from the `at`th on.
+    pub(crate) fn combine(
+        &self,
+        kernel: Kernel,
+        rows: impl Iterator<Item = usize>,
+        draw: impl Fn(usize, &mut [u8]),
+        bytes: usize,
+        out: &mut Vec<u8>,
+    ) {
+        let start = out.len();
+        out.resize(start + bytes, 0);
+        let mut rows = rows.peekable();
+        let mut drawn = 0;
+        while rows.peek().is_some() {
+            let mut sources: [&[u8]; CHUNK] = [&[]; CHUNK];
+            let mut count = 0;
+            for row in rows.by_ref().take(CHUNK) {
+                sources[count] = self.row(row);
+                count += 1;
+            }
+            let mut coefficients = [0; CHUNK];
+            draw(drawn, &mut coefficients[..count]);
+            drawn += count;
+            let dsts = &mut [&mut out[start..]];
+            kernel.mul_add_rows(dsts, &sources[..count], &coefficients[..count]);
+        }
+    }
+
     /// Lends one row for writing and another for reading.
     pub(crate) fn row_mut_and_row(&mut self, write: usize, read: usize) -> (&mut [u8], &[u8]) {
         assert!(write != read, "a row cannot be read while it is written");
@@ -48,11 +82,16 @@ impl Slab {
         if write > read { (high, low) } else { (low, high) }
     }
 
-    /// Lends every row for writing, in order.
-    pub(crate) fn rows_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
-        let row_bytes = self.row_bytes;
-        let all = &mut self.bytes[self.offset..self.offset + self.rows * self.stride];
-        all.chunks_exact_mut(self.stride.max(1)).map(move |row| &mut row[..row_bytes])
+    /// Lends the first bytes of up to four different rows for writing.
+    pub(crate) fn four_mut(&mut self, rows: &[usize], bytes: usize) -> [&mut [u8]; 4] {
+        assert!(bytes <= self.row_bytes, "more than a row");
+        let (offset, stride, end) = (self.offset, self.stride, self.bytes.len());
+        let ranges = core::array::from_fn(|at| {
+            // Where there are fewer rows, the rest are empty, and at the end touch none.
+            rows.get(at)
+                .map_or(end..end, |row| offset + row * stride..offset + row * stride + bytes)
+        });
+        self.bytes.get_disjoint_mut(ranges).expect("the rows are different and there")
     }
 
     /// Copies `symbol` into a row and fills the rest with zeros. `symbol` is at most a row long.
@@ -102,6 +141,7 @@ mod tests {
             let (w, r) = slab.row_mut_and_row(write, read);
             assert_eq!((w[0], r[0]), (write as u8, read as u8));
         }
-        assert_eq!(slab.rows_mut().map(|row| row[4]).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        let four = slab.four_mut(&[3, 0, 2], 4);
+        assert_eq!(four.map(|row| row.first().copied()), [Some(3), Some(0), Some(2), None]);
     }
 }

@@ -144,6 +144,7 @@ proptest! {
         let key = CoefficientKey::new(key);
         let mut encoder = window::Encoder::new(BYTES, capacity as usize, key).unwrap();
         let mut decoder = window::Decoder::new(BYTES, 2 * capacity as usize, key).unwrap();
+        let mut announced = std::collections::BTreeSet::new();
         for (step, (lost, repair_lost, dice)) in losses.into_iter().enumerate() {
             if let Ok(id) = encoder.push(&source(encoder.next()))
                 && !lost
@@ -159,6 +160,12 @@ proptest! {
             for id in encoder.first()..encoder.next() {
                 let expected = padded(id);
                 prop_assert!(decoder.get(id).is_none_or(|symbol| symbol == expected));
+            }
+            while let Some(id) = decoder.poll_decoded() {
+                prop_assert!(announced.insert(id) && decoder.get(id).is_some());
+            }
+            for id in encoder.first()..encoder.next() {
+                prop_assert!(decoder.get(id).is_none() || announced.contains(&id));
             }
             match dice {
                 0..64 => decoder.release(decoder.next_in_order()),

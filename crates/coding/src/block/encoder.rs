@@ -83,10 +83,10 @@ impl Encoder {
     ///
     /// [`Error::OutsideWindow`] if there is no symbol yet.
     pub fn repair(&self, repair_id: u64, out: &mut Vec<u8>) -> Result<usize, Error> {
-        let mut coefficients = [0; MAX_SYMBOLS];
-        let coefficients = &mut coefficients[..self.rank()];
-        self.key.fill(repair_id, 0, coefficients);
-        self.combine(coefficients, out)
+        let bytes = *self.bytes.iter().max().ok_or(Error::OutsideWindow)?;
+        let draw = |at: usize, to: &mut [u8]| self.key.fill(repair_id, at as u64, to);
+        self.symbols.combine(self.kernel, 0..self.rank(), draw, bytes, out);
+        Ok(bytes)
     }
 
     /// Appends the coefficients of repair symbol `repair_id` to `out`: one for each symbol so far.
@@ -108,13 +108,8 @@ impl Encoder {
             return Err(Error::Coefficients { given: coefficients.len(), symbols });
         }
         let bytes = *self.bytes.iter().max().ok_or(Error::OutsideWindow)?;
-        let start = out.len();
-        out.resize(start + bytes, 0);
-        let mut sources: [&[u8]; MAX_SYMBOLS] = [&[]; MAX_SYMBOLS];
-        for (row, source) in sources[..symbols].iter_mut().enumerate() {
-            *source = self.symbols.row(row);
-        }
-        self.kernel.mul_add_rows(&mut [&mut out[start..]], &sources[..symbols], coefficients);
+        let draw = |at: usize, to: &mut [u8]| to.copy_from_slice(&coefficients[at..at + to.len()]);
+        self.symbols.combine(self.kernel, 0..symbols, draw, bytes, out);
         Ok(bytes)
     }
 

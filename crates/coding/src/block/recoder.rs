@@ -114,8 +114,9 @@ impl Recoder {
             self.next = self.next.wrapping_add(1);
         }
         let bytes = self.bytes[..rank].iter().copied().max().unwrap_or(0);
-        self.combine(&self.coefficients, self.symbols, &drawn[..rank], coefficients);
-        self.combine(&self.payloads, bytes, &drawn[..rank], payload);
+        let draw = |at: usize, to: &mut [u8]| to.copy_from_slice(&drawn[at..at + to.len()]);
+        self.coefficients.combine(self.kernel, 0..rank, draw, self.symbols, coefficients);
+        self.payloads.combine(self.kernel, 0..rank, draw, bytes, payload);
         true
     }
 
@@ -123,16 +124,6 @@ impl Recoder {
     pub fn reset(&mut self) {
         self.rank = 0;
         self.leads.fill(false);
-    }
-
-    fn combine(&self, slab: &Slab, bytes: usize, drawn: &[u8], out: &mut Vec<u8>) {
-        let mut sources: [&[u8]; MAX_SYMBOLS] = [&[]; MAX_SYMBOLS];
-        for (row, source) in sources[..drawn.len()].iter_mut().enumerate() {
-            *source = slab.row(row);
-        }
-        let start = out.len();
-        out.resize(start + bytes, 0);
-        self.kernel.mul_add_rows(&mut [&mut out[start..]], &sources[..drawn.len()], drawn);
     }
 
     /// Subtracts the echelon rows from the incoming coefficients; returns the column that is left to

@@ -17,6 +17,7 @@ mod simd;
 mod tables;
 
 pub use simd::Kernel;
+pub(crate) use simd::Rows;
 
 /// Multiplies two elements.
 ///

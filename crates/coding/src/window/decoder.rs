@@ -64,8 +64,8 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Makes a decoder that holds at most `capacity` symbols of at most `symbol_bytes`, and as many
-    /// repair symbols, but at most [`MAX_REPAIRS`].
+    /// Makes a decoder that holds `capacity` symbols, rounded up to a power of two, of at most
+    /// `symbol_bytes`, and as many repair symbols, but at most [`MAX_REPAIRS`].
     ///
     /// Give it twice the sender's capacity or more: what has been decoded is still spoken of for a
     /// round trip.
@@ -75,6 +75,7 @@ impl Decoder {
     /// If either is zero or above its bound.
     pub fn new(symbol_bytes: usize, capacity: usize, key: CoefficientKey) -> Result<Self, Error> {
         Error::check_sizes(symbol_bytes, capacity, MAX_CAPACITY)?;
+        let capacity = capacity.next_power_of_two();
         Ok(Self {
             key,
             symbol_bytes,
@@ -228,13 +229,13 @@ impl Decoder {
         Missing { decoder: self, ids: range.start.max(self.next_in_order)..end }
     }
 
-    /// Returns how many symbols the decoder holds at most.
+    /// Returns how many symbols the decoder holds at most: a power of two.
     pub fn capacity(&self) -> usize {
         self.capacity as usize
     }
 
     fn column(&self, id: u64) -> usize {
-        (id % self.capacity) as usize
+        (id & (self.capacity - 1)) as usize
     }
 
     /// Splits a range of ids into the one or two ranges of columns that it occupies.
@@ -270,7 +271,9 @@ impl Decoder {
     fn advance(&mut self) {
         while let Some(column) = self.elimination.poll_recovered() {
             let origin = self.column(self.floor) as u64;
-            self.announce(self.floor + (column as u64 + self.capacity - origin) % self.capacity);
+            self.announce(
+                self.floor + ((column as u64 + self.capacity - origin) & (self.capacity - 1)),
+            );
         }
         let end = self.floor + self.capacity;
         while self.next_in_order < end

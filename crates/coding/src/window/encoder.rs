@@ -7,9 +7,6 @@ use crate::error::Error;
 use crate::gf256::Kernel;
 use crate::slab::Slab;
 
-/// Source rows that are handed to the kernel at a time.
-const CHUNK: usize = 64;
-
 /// Holds the source symbols that are not acknowledged, and makes repair symbols over them.
 ///
 /// ```
@@ -46,13 +43,14 @@ impl Encoder {
     /// If either is zero or above its bound.
     pub fn new(symbol_bytes: usize, capacity: usize, key: CoefficientKey) -> Result<Self, Error> {
         Error::check_sizes(symbol_bytes, capacity, super::MAX_CAPACITY)?;
+        let ring = capacity.next_power_of_two();
         Ok(Self {
             key,
             kernel: Kernel::detect(),
             symbol_bytes,
             capacity: capacity as u64,
-            symbols: Slab::new(capacity, symbol_bytes),
-            bytes: vec![0; capacity],
+            symbols: Slab::new(ring, symbol_bytes),
+            bytes: vec![0; ring],
             first: 0,
             next: 0,
         })
@@ -122,25 +120,13 @@ impl Encoder {
             return Err(Error::OutsideWindow);
         }
         let bytes = range.clone().map(|id| self.bytes[self.row(id)]).max().unwrap_or(0);
-        let start = out.len();
-        out.resize(start + bytes, 0);
-        let mut first = range.start;
-        while first < range.end {
-            let count = (range.end - first).min(CHUNK as u64) as usize;
-            let mut coefficients = [0; CHUNK];
-            self.key.fill(repair_id, first, &mut coefficients[..count]);
-            let mut sources: [&[u8]; CHUNK] = [&[]; CHUNK];
-            for (source, id) in sources[..count].iter_mut().zip(first..) {
-                *source = self.symbols.row(self.row(id));
-            }
-            let dsts = &mut [&mut out[start..]];
-            self.kernel.mul_add_rows(dsts, &sources[..count], &coefficients[..count]);
-            first += count as u64;
-        }
+        let rows = range.clone().map(|id| self.row(id));
+        let draw = |at: usize, to: &mut [u8]| self.key.fill(repair_id, range.start + at as u64, to);
+        self.symbols.combine(self.kernel, rows, draw, bytes, out);
         Ok(bytes)
     }
 
     fn row(&self, id: u64) -> usize {
-        (id % self.capacity) as usize
+        id as usize & (self.bytes.len() - 1)
     }
 }

@@ -4,7 +4,7 @@
 use core::arch::x86_64::*;
 
 use super::super::tables::{MATRICES, NIBBLES};
-use super::{Rows, Vector, drive};
+use super::{Rows, Vector, drive, scale};
 
 /// AVX-512 with GFNI.
 ///
@@ -17,6 +17,17 @@ pub(super) unsafe fn affine(dsts: &mut [&mut [u8]], rows: Rows<'_>) {
     unsafe { drive::<Affine, 8, 4>(dsts, rows) }
 }
 
+/// The same for one row, see [`scale`].
+///
+/// # Safety
+///
+/// As [`scale`], for the same instructions.
+#[target_feature(enable = "avx512f,avx512bw,gfni")]
+pub(super) unsafe fn affine_scale(to: *mut u8, from: *const u8, bytes: usize, c: u8, add: bool) {
+    // SAFETY: the caller's promise.
+    unsafe { scale::<Affine>(to, from, bytes, c, add) }
+}
+
 /// AVX-512 without GFNI.
 ///
 /// # Safety
@@ -26,6 +37,17 @@ pub(super) unsafe fn affine(dsts: &mut [&mut [u8]], rows: Rows<'_>) {
 pub(super) unsafe fn nibbles(dsts: &mut [&mut [u8]], rows: Rows<'_>) {
     // SAFETY: the caller's promise.
     unsafe { drive::<Nibbles, 8, 4>(dsts, rows) }
+}
+
+/// The same for one row, see [`scale`].
+///
+/// # Safety
+///
+/// As [`scale`], for the same instructions.
+#[target_feature(enable = "avx512f,avx512bw")]
+pub(super) unsafe fn nibbles_scale(to: *mut u8, from: *const u8, bytes: usize, c: u8, add: bool) {
+    // SAFETY: the caller's promise.
+    unsafe { scale::<Nibbles>(to, from, bytes, c, add) }
 }
 
 /// The first `count` of 64 bytes.

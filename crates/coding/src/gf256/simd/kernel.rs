@@ -74,7 +74,9 @@ impl Kernel {
     ///
     /// If `src` is shorter than `dst`.
     pub fn mul_add(self, dst: &mut [u8], src: &[u8], c: u8) {
-        self.mul_add_rows(&mut [dst], &[src], &[c]);
+        assert!(src.len() >= dst.len(), "the source row is too short");
+        // SAFETY: both have the bytes of `dst`.
+        unsafe { self.one(dst.as_mut_ptr(), src.as_ptr(), dst.len(), c, true) }
     }
 
     /// Adds to each row of `dsts` a combination of the rows `srcs`.
@@ -86,29 +88,54 @@ impl Kernel {
     /// If the rows of `dsts` differ in length, a source row is shorter than they are, or there is not
     /// one coefficient for each pair of rows: a mistake of the caller, which knows its own rows.
     pub fn mul_add_rows(self, dsts: &mut [&mut [u8]], srcs: &[&[u8]], coefficients: &[u8]) {
-        self.run(dsts, srcs, coefficients, true);
+        let stride = dsts.len();
+        self.run(dsts, Rows { sources: srcs, coefficients, stride, add: true });
     }
 
     /// Sets each row of `dsts` to a combination of the rows `srcs`; otherwise as
     /// [`Kernel::mul_add_rows`].
     pub fn combine_rows(self, dsts: &mut [&mut [u8]], srcs: &[&[u8]], coefficients: &[u8]) {
-        self.run(dsts, srcs, coefficients, false);
+        let stride = dsts.len();
+        self.run(dsts, Rows { sources: srcs, coefficients, stride, add: false });
     }
 
     /// Multiplies every byte of `row` by `c`.
     pub fn scale(self, row: &mut [u8], c: u8) {
-        // c·x = x + (c + 1)·x; rows to scale are short, and this needs no kernel of its own.
-        let mut copy = [0; 256];
-        for part in row.chunks_mut(copy.len()) {
-            let copy = &mut copy[..part.len()];
-            copy.copy_from_slice(part);
-            self.combine_rows(&mut [part], &[copy], &[c]);
+        let row_at = row.as_mut_ptr();
+        // SAFETY: source and destination are the same row.
+        unsafe { self.one(row_at, row_at, row.len(), c, false) }
+    }
+
+    /// Sets or adds `bytes` bytes at `from`, times `c`, to those at `to`.
+    unsafe fn one(self, to: *mut u8, from: *const u8, bytes: usize, c: u8, add: bool) {
+        // SAFETY: a tier in a Kernel has passed is_here; the rest is the caller's promise.
+        unsafe {
+            match self.0 {
+                #[cfg(target_arch = "x86_64")]
+                Tier::Avx512Gfni => super::avx512::affine_scale(to, from, bytes, c, add),
+                #[cfg(target_arch = "x86_64")]
+                Tier::Avx2Gfni => super::avx2::affine_scale(to, from, bytes, c, add),
+                #[cfg(target_arch = "x86_64")]
+                Tier::Avx512 => super::avx512::nibbles_scale(to, from, bytes, c, add),
+                #[cfg(target_arch = "x86_64")]
+                Tier::Avx2 => super::avx2::nibbles_scale(to, from, bytes, c, add),
+                #[cfg(target_arch = "x86_64")]
+                Tier::Ssse3 => super::ssse3::nibbles_scale(to, from, bytes, c, add),
+                #[cfg(target_arch = "aarch64")]
+                Tier::Neon => super::neon::nibbles_scale(to, from, bytes, c, add),
+                _ => {
+                    for at in 0..bytes {
+                        let product = super::super::mul(c, *from.add(at));
+                        *to.add(at) = if add { *to.add(at) ^ product } else { product };
+                    }
+                }
+            }
         }
     }
 
-    fn run(self, dsts: &mut [&mut [u8]], sources: &[&[u8]], coefficients: &[u8], add: bool) {
-        check(dsts, sources, coefficients);
-        let rows = Rows { sources, coefficients, stride: dsts.len(), add };
+    /// Sets or adds combinations.
+    pub(crate) fn run(self, dsts: &mut [&mut [u8]], rows: Rows<'_>) {
+        check(dsts, rows);
         // SAFETY: a tier in a Kernel has passed is_here, and check has seen to the lengths.
         match self.0 {
             #[cfg(target_arch = "x86_64")]
@@ -177,9 +204,11 @@ impl Tier {
 }
 
 /// Holds the caller to what the kernels rely on.
-fn check(dsts: &[&mut [u8]], srcs: &[&[u8]], coefficients: &[u8]) {
+fn check(dsts: &[&mut [u8]], rows: Rows<'_>) {
     let bytes = dsts.first().map_or(0, |dst| dst.len());
     assert!(dsts.iter().all(|dst| dst.len() == bytes), "destination rows differ in length");
-    assert!(srcs.iter().all(|src| src.len() >= bytes), "a source row is too short");
-    assert!(coefficients.len() == dsts.len() * srcs.len(), "not one coefficient for each pair");
+    assert!(rows.sources.iter().all(|src| src.len() >= bytes), "a source row is too short");
+    let needed = rows.sources.len() * rows.stride;
+    let enough = rows.coefficients.len() == needed && rows.stride >= dsts.len();
+    assert!(enough, "not one coefficient for each pair of rows");
 }

@@ -70,12 +70,13 @@ static AFTER: [u8; 64] = {
 
 /// The rows of one call: `sources[s]` is multiplied by `coefficients[s * stride + d]` for row d.
 #[derive(Clone, Copy)]
-pub(super) struct Rows<'a> {
-    pub(super) sources: &'a [&'a [u8]],
-    pub(super) coefficients: &'a [u8],
-    pub(super) stride: usize,
+pub(crate) struct Rows<'a> {
+    pub(crate) sources: &'a [&'a [u8]],
+    pub(crate) coefficients: &'a [u8],
+    /// At least the number of destinations.
+    pub(crate) stride: usize,
     /// Whether the sums are added to what the destinations hold.
-    pub(super) add: bool,
+    pub(crate) add: bool,
 }
 
 /// Does a whole call with vectors `V`: blocks of `WIDE` vectors for one row, of `BLOCK` vectors for
@@ -84,7 +85,8 @@ pub(super) struct Rows<'a> {
 /// # Safety
 ///
 /// The processor has the instructions of `V`; destinations are equally long, no source is shorter, and
-/// there are `sources.len() * stride` coefficients, `stride` being the number of destinations.
+/// there are `sources.len() * stride` coefficients, `stride` being at least the number of
+/// destinations.
 #[inline(always)]
 unsafe fn drive<V: Vector, const WIDE: usize, const BLOCK: usize>(
     dsts: &mut [&mut [u8]],
@@ -114,6 +116,31 @@ unsafe fn drive<V: Vector, const WIDE: usize, const BLOCK: usize>(
                 }
                 _ => {}
             }
+        }
+    }
+}
+
+/// Multiplies one row: the short way for rows of coefficients, where a call costs more than its work.
+///
+/// # Safety
+///
+/// The processor has the instructions of `V`; `bytes` bytes lie at `to` and `from`, which may be the same.
+#[inline(always)]
+unsafe fn scale<V: Vector>(to: *mut u8, from: *const u8, bytes: usize, c: u8, add: bool) {
+    // SAFETY: `at` plus what is touched never passes `bytes`.
+    unsafe {
+        let factor = V::factor(c);
+        let mut at = 0;
+        while at + V::BYTES <= bytes {
+            let sum = if add { V::load(to.add(at)) } else { V::zero() };
+            sum.mul_add(V::load(from.add(at)).split(), factor).store(to.add(at));
+            at += V::BYTES;
+        }
+        if at < bytes {
+            let count = bytes - at;
+            let sum = if add { V::load_part(to.add(at), count) } else { V::zero() };
+            let source = V::load_part(from.add(at), count).split();
+            sum.mul_add(source, factor).store_part(to.add(at), count);
         }
     }
 }

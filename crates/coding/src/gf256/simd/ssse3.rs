@@ -3,7 +3,7 @@
 use core::arch::x86_64::*;
 
 use super::super::tables::NIBBLES;
-use super::{AFTER, Rows, Vector, drive};
+use super::{AFTER, Rows, Vector, drive, scale};
 
 /// SSSE3.
 ///
@@ -14,6 +14,17 @@ use super::{AFTER, Rows, Vector, drive};
 pub(super) unsafe fn nibbles(dsts: &mut [&mut [u8]], rows: Rows<'_>) {
     // SAFETY: the caller's promise.
     unsafe { drive::<Nibbles, 4, 2>(dsts, rows) }
+}
+
+/// The same for one row, see [`scale`].
+///
+/// # Safety
+///
+/// As [`scale`], for the same instructions.
+#[target_feature(enable = "ssse3")]
+pub(super) unsafe fn nibbles_scale(to: *mut u8, from: *const u8, bytes: usize, c: u8, add: bool) {
+    // SAFETY: the caller's promise.
+    unsafe { scale::<Nibbles>(to, from, bytes, c, add) }
 }
 
 #[derive(Clone, Copy)]
