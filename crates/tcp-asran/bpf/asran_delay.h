@@ -14,7 +14,7 @@
  *	limit    = max(8, bdp / 8)					packets of our own that may wait
  *
  * on a loss found by duplicate ACKs, with cwnd as it was just before:
- *	full, if crowded: q > half of the longest q of the last 5 to 10 s
+ *	full, if shared:  q > half of the longest q of the last 5 to 10 s
  *	      otherwise:  backlog > limit, or backlog > limit / 2 and 3/4 q > safe
  *	if full:	original_ssthresh     = cwnd / 2		as NewReno, and nothing is given back
  *			recalculated_ssthresh = original_ssthresh
@@ -31,10 +31,13 @@
  * in slow start:
  *	backlog > limit, and not crowded:	it ends, cwnd = min(cwnd, bdp + limit / 2)
  * every 5 s, or after 1 s when cwnd was lowered 4 times in a row (a probe):
- *	cwnd = 7/8 bdp for one round trip, then slow start to what it was
- *	crowded = more than half of q is still there without our backlog
+ *	cwnd = bdp - 1 for one round trip, then slow start to what it was
+ *	what is left of q without our backlog is to q as the others' rate is to the link's:
+ *	shared  = more than an eighth is left
+ *	crowded = more than half is left
  *
- * `crowded` is what keeps a sender that holds itself back from being left with nothing by senders that fill a queue until
+ * `shared` says that the queue may be long without our doing, and that losses in its upper half are due to it. `crowded`
+ * is what keeps a sender that holds itself back from being left with nothing by senders that fill a queue until
  * it overflows, such as CUBIC: beside them it is NewReno. The probe also shows min_rtt to a sender that is alone.
  *
  *	ACK --> on_delay_sample: min_rtt, standing, rate; once a round trip `decide`: GROW, HOLD, SHRINK
@@ -101,7 +104,8 @@ struct asran_delay {
 	u64 half_until_us;       /* end of this half */
 	u32 growth;              /* enum growth: of this round trip */
 	u32 shrinks;             /* round trips in a row with SHRINK */
-	u32 crowded;             /* whether others fill the queue */
+	u32 shared;              /* whether others have a part of the queue */
+	u32 crowded;             /* whether others fill it */
 	u32 probe;               /* enum probe */
 	u64 probe_us;            /* when the next stage of the probe is due, or the next probe */
 	u32 probe_min_us;        /* least RTT since the probe began */
@@ -171,7 +175,7 @@ INLINE bool is_queue_full(const struct asran_delay *d, u32 cwnd)
 {
 	u32 queue = queue_us(d), waiting = backlog(d, cwnd), limit = backlog_limit(d);
 
-	if (d->crowded)
+	if (d->shared)
 		return 2 * queue > max_u32(d->longest_us, d->earlier_longest_us);
 	return waiting > limit || (waiting > limit / 2 && queue / 4 * 3 > max_u32(d->safe_us, d->earlier_safe_us));
 }
@@ -281,7 +285,7 @@ INLINE void begin_probe(struct asran_delay *d, struct delay_window *w, u64 now_u
 	d->shrinks = 0;
 	d->growth = HOLD;
 	w->ssthresh = w->cwnd;
-	w->cwnd = max_u32(min_u32(w->cwnd, bdp(d) * 7 / 8), LEAST_WINDOW);
+	w->cwnd = max_u32(min_u32(w->cwnd, max_u32(bdp(d), 1) - 1), LEAST_WINDOW);
 }
 
 /* What was sent at the low window is acknowledged a round trip later: only then the delay without our backlog is known. */
@@ -290,7 +294,8 @@ INLINE void judge_probe(struct asran_delay *d)
 	u32 least = delay_min_rtt_us(d);
 	u32 left = d->probe_min_us > least ? d->probe_min_us - least : 0;
 
-	d->crowded = 2 * left > d->probe_queue_us && left > least / 8;
+	d->shared = left > d->probe_queue_us / 8 && left > least / 32;
+	d->crowded = left > d->probe_queue_us / 2 && left > least / 8;
 }
 
 INLINE void advance_probe(struct asran_delay *d, struct delay_window *w, u64 now_us)

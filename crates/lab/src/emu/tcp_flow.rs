@@ -32,6 +32,9 @@ const LEAD: Duration = Duration::from_millis(100);
 const CHUNK: usize = 4_096;
 /// The least that a flow with an offered load writes: a segment.
 const OFFER: usize = 1_448;
+/// Buffers of both ends, bytes: least, at first, most. At a few megabits per second they hold seconds, so
+/// that a thread that gets no processor for a while neither starves the window nor closes it.
+const BUFFERS: &str = "4096 4194304 8388608";
 /// What the kernel takes of a live source before it can send it, bytes: a few segments.
 const NOT_SENT: &str = "8192";
 /// How long after the end of a flow its receiver waits for the end of the sender, whose reset has to
@@ -206,11 +209,14 @@ impl RunningFlow {
 
 fn connected(emulation: &Emulation, plan: &FlowPlan) -> io::Result<(TcpStream, TcpStream)> {
     let (congestion, at) = (plan.congestion.as_str(), SocketAddr::from((plan.address, plan.port)));
-    let listener: TcpListener =
-        emulation.enter(&plan.to, || listen(Transport::Tcp, "reno", at))??;
+    let listener: TcpListener = emulation.enter(&plan.to, || {
+        set_parameter("net/ipv4/tcp_rmem", BUFFERS)?;
+        listen(Transport::Tcp, "reno", at)
+    })??;
     let sending = emulation.enter(&plan.from, || {
         // Otherwise a flow would begin with the ssthresh of the one before it.
         set_parameter("net/ipv4/tcp_no_metrics_save", "1")?;
+        set_parameter("net/ipv4/tcp_wmem", BUFFERS)?;
         if plan.offered.is_some_and(|offer| offer.patience.is_some()) {
             // The data would grow old in the kernel, where nobody can give it up.
             set_parameter("net/ipv4/tcp_notsent_lowat", NOT_SENT)?;
