@@ -47,6 +47,8 @@
  *     `asran_jump` leaves HyStart alone: it has no slow start of its own.
  *  5. Algorithm 1 halves the window; over CUBIC original_ssthresh is CUBIC's, as the paper's Tables 1 and 2 imply.
  *
+ * What no hook has said (mend(), below) is put right at the next ACK.
+ *
  * A socket for which the kernel has no memory for the state (net.core.optmem_max) behaves as the base algorithm.
  */
 #include "kernel.h"
@@ -134,7 +136,7 @@ struct {
 	MAP_NUMBER(max_entries, 1024 * 1024);
 } asran_trace SEC(".maps");
 
-enum trace_kind { TRACE_INIT, TRACE_REDUCTION, TRACE_STATE, TRACE_RECOVERED, TRACE_TIMEOUT, TRACE_UNDO, TRACE_ACK };
+enum trace_kind { TRACE_INIT, TRACE_REDUCTION, TRACE_STATE, TRACE_RECOVERED, TRACE_TIMEOUT, TRACE_UNDO, TRACE_ACK, TRACE_MENDED };
 
 struct trace_record {
 	u32 kind;
@@ -224,6 +226,48 @@ INLINE void take_event(struct sock *sk, enum tcp_ca_event event)
 	}
 }
 
+/* More packets than any window has, and fewer than the low half of a kernel address nearly always has. */
+#define ABSURD_SSTHRESH (1 << 20)
+
+INLINE bool is_absurd(struct sock *sk)
+{
+	u32 ssthresh = tcp_sk(sk)->snd_ssthresh;
+
+	return ssthresh >= ABSURD_SSTHRESH && ssthresh != TCP_INFINITE_SSTHRESH;
+}
+
+/* Puts a ssthresh right that no hook has returned.
+ *
+ * Linux 6.18 now and then runs none of the hooks of a loss (seen once in half an hour to an hour of a flow on a bad link),
+ * and takes what was on its stack, the half of an address, for what ssthresh() returned: the window would then be
+ * millions of packets at the end of the recovery. What the hook would have said follows from the window before the loss.
+ */
+INLINE void mend(struct sock *sk, struct asran *a, u32 numerator, u32 shift)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	tp->snd_ssthresh = max_u32((u64)tp->prior_cwnd * numerator >> shift, 2);
+	if (tp->snd_cwnd >= ABSURD_SSTHRESH)
+		tp->snd_cwnd = tp->snd_ssthresh;
+	if (a) {
+		a->last_max_cwnd = tp->prior_cwnd;
+		a->phase = STEADY;
+		trace(sk, a, TRACE_MENDED, tp->snd_ssthresh);
+	}
+}
+
+INLINE void mend_reno(struct sock *sk, struct asran *a)
+{
+	mend(sk, a, 1, 1);
+}
+
+/* CUBIC's beta is 717 / 1024; its epoch ends as it does after a timeout. */
+INLINE void mend_cubic(struct sock *sk, struct asran *a)
+{
+	mend(sk, a, 717, 10);
+	cubictcp_state(sk, TCP_CA_Loss);
+}
+
 INLINE u32 undo(struct sock *sk)
 {
 	struct asran *a = state_of(sk);
@@ -278,6 +322,15 @@ void asran_cwnd_event(u64 *ctx)
 }
 
 SEC("struct_ops")
+void asran_pkts_acked(u64 *ctx)
+{
+	struct sock *sk = ARGUMENT(ctx, 0, struct sock *);
+
+	if (is_absurd(sk))
+		mend_reno(sk, state_of(sk));
+}
+
+SEC("struct_ops")
 void asran_cong_avoid(u64 *ctx)
 {
 	struct sock *sk = ARGUMENT(ctx, 0, struct sock *);
@@ -303,6 +356,7 @@ struct tcp_congestion_ops asran = {
 	.set_state = (void *)asran_set_state,
 	.cwnd_event = (void *)asran_cwnd_event,
 	.cong_avoid = (void *)asran_cong_avoid,
+	.pkts_acked = (void *)asran_pkts_acked,
 	.undo_cwnd = (void *)asran_undo_cwnd,
 };
 
@@ -368,9 +422,12 @@ SEC("struct_ops")
 void asran_cubic_pkts_acked(u64 *ctx)
 {
 	struct sock *sk = ARGUMENT(ctx, 0, struct sock *);
-	u32 ssthresh = tcp_sk(sk)->snd_ssthresh;
+	u32 ssthresh;
 	struct asran *a;
 
+	if (is_absurd(sk))
+		mend_cubic(sk, state_of(sk));
+	ssthresh = tcp_sk(sk)->snd_ssthresh;
 	cubictcp_acked(sk, ARGUMENT(ctx, 1, const struct ack_sample *));
 	if (tcp_sk(sk)->snd_ssthresh == ssthresh)
 		return;
@@ -449,7 +506,11 @@ void asran_jump_cwnd_event(u64 *ctx)
 SEC("struct_ops")
 void asran_jump_pkts_acked(u64 *ctx)
 {
-	cubictcp_acked(ARGUMENT(ctx, 0, struct sock *), ARGUMENT(ctx, 1, const struct ack_sample *));
+	struct sock *sk = ARGUMENT(ctx, 0, struct sock *);
+
+	if (is_absurd(sk))
+		mend_cubic(sk, state_of(sk));
+	cubictcp_acked(sk, ARGUMENT(ctx, 1, const struct ack_sample *));
 }
 
 SEC(".struct_ops.link")

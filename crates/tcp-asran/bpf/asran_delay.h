@@ -382,6 +382,9 @@ void asran_delay_pkts_acked(u64 *ctx)
 	struct sock *sk = ARGUMENT(ctx, 0, struct sock *);
 	const struct ack_sample *ack = ARGUMENT(ctx, 1, const struct ack_sample *);
 	struct asran_delay *d = delay_state_of(sk);
+
+	if (is_absurd(sk))
+		mend_reno(sk, d ? &d->asran : 0);
 	struct delay_sample s = {
 		.now_us = tcp_sk(sk)->tcp_mstamp,
 		.rtt_us = ack->rtt_us > 0 ? ack->rtt_us : 0,

@@ -62,6 +62,7 @@ struct sock {
 struct tcp_sock {
 	u32 snd_cwnd;
 	u32 snd_ssthresh;
+	u32 prior_cwnd; /* before the last reduction */
 	u32 srtt_us; /* eight times the smoothed round-trip time */
 	u64 tcp_mstamp; /* us; when the newest segment came or went */
 	u32 rate_delivered;
