@@ -65,13 +65,13 @@ pub(crate) fn run_meetings(
     congestion: &Congestion,
     seconds: u64,
     seed: u64,
-    resolution: Duration,
+    claim: Claim,
 ) -> Result<(Vec<MeetingRun>, Audit), String> {
     let empty = Scenario::new("uav networks", seconds as f64);
     let scenario = meetings.iter().enumerate().fold(empty, |scenario, (copy, meeting)| {
         meeting.network.add_to(scenario, copy, &meeting.outages)
     });
-    let options = Options { claim: Claim::to(resolution), ..Options::default() };
+    let options = Options { claim, ..Options::default() };
     let mut emulation =
         Emulation::start(&scenario, seed, &options).map_err(|error| error.to_string())?;
     let connected = connect_all(&emulation, meetings, congestion, seconds)?;
