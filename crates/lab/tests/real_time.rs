@@ -151,3 +151,26 @@ fn the_world_and_the_emulator_agree() {
         assert!((emu_bytes / sim_bytes - 1.0).abs() <= 0.05, "{sim_bytes}, {emu_bytes}");
     }
 }
+
+#[test]
+fn messages_pass_through_daemons_and_the_kernels_tcp() {
+    if let Some(reason) = lacking() {
+        return skip("messages_pass_through_daemons_and_the_kernels_tcp", reason);
+    }
+    let schemes = "fulmar,lrt,kernel_tcp_cubic,udp";
+    let arguments = ["lrt-tcp", "--messages", "300", "--interval-ms", "20", "--loss", "0.05"];
+    let report = run("--emu", &[&arguments[..], &["--schemes", schemes]].concat());
+    let results = report["results"].as_array().unwrap();
+    let names: Vec<&str> = results.iter().filter_map(|result| result["scheme"].as_str()).collect();
+    assert_eq!(names, schemes.split(',').collect::<Vec<_>>());
+    for result in results {
+        assert_eq!((&result["loss"], &result["duplicates"]), (&0.05.into(), &0.into()), "{result}");
+        assert!(result["p50_ms"].as_f64() >= Some(50.0), "nothing outruns the link: {result}");
+        let delivered = result["delivered"].as_u64().unwrap();
+        if result["scheme"] == "udp" {
+            assert!((200..300).contains(&delivered), "{result}");
+        } else {
+            assert_eq!((delivered, &result["out_of_order"]), (300, &0.into()), "{result}");
+        }
+    }
+}

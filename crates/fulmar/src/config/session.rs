@@ -75,7 +75,7 @@ fn read_transport(section: &Section<'_, '_>, transport: &mut Transport) {
 /// Reads which form of message delivery is used, and the published one's parameters.
 fn message_form(section: &Section<'_, '_>, form: &mut MessageForm) {
     let k = section.number("lrt_symbols", 1..=1_024).unwrap_or(64) as u16;
-    let redundancy = section.fraction("lrt_redundancy", 0.0..=4.0).unwrap_or(0.3);
+    let redundancy = section.fraction("lrt_redundancy", 0.0..=4.0).unwrap_or(0.5);
     let beta = section.fraction("lrt_share", 0.01..=1.0).unwrap_or(1.0);
     let published = MessageForm::Lrt { k, redundancy, beta };
     let forms = [("fulmar", MessageForm::Fulmar), ("lrt", published)];

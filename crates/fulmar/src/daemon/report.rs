@@ -32,7 +32,7 @@ impl Daemon {
             {
                 (state.session, state.connected_at) = (Some(session), Some(now));
             }
-            if event == Event::RoomForMessages {
+            if matches!(event, Event::RoomForMessages | Event::Connected { .. }) {
                 self.offer_held(now, session);
             }
             self.log_event(now, session, &event);

@@ -21,9 +21,9 @@ use radio_status::RadioStatus;
 /// A device or address that was lost, or is not there yet, is tried again after this time.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// A message that the session had no room for is offered again after this time, if nothing tells
-/// earlier that there is room: a few messages' time at the rate of a fast link.
-const OFFER_AGAIN: Duration = Duration::from_millis(2);
+/// A message that the session had no room for is offered again after this time, unless the session
+/// tells earlier that there is room, which it does.
+const OFFER_AGAIN: Duration = Duration::from_millis(100);
 
 /// A local endpoint with its port.
 pub(crate) struct LocalEndpoint {

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use proto::MessageForm;
 use sys::clock::now;
 use sys::seqpacket::Seqpacket;
 use units::{Duration, Instant};
@@ -157,9 +158,13 @@ fn socket(folder: &Path, side: Side) -> PathBuf {
 
 /// Returns the lines of a daemon's file that choose the published protocol [LRT §III].
 fn published_form(parameters: &LrtParameters) -> String {
-    let redundancy = parameters.redundancy.map(|r| format!("lrt_redundancy = {r:?}\n"));
-    let (k, redundancy) = (parameters.k, redundancy.unwrap_or_default());
-    format!("message_form = \"lrt\"\nlrt_symbols = {k}\n{redundancy}")
+    match parameters.faithful_form() {
+        MessageForm::Fulmar => String::new(),
+        MessageForm::Lrt { k, redundancy, beta } => format!(
+            "message_form = \"lrt\"\nlrt_symbols = {k}\nlrt_redundancy = {redundancy:?}\n\
+             lrt_share = {beta:?}\n"
+        ),
+    }
 }
 
 /// Returns the section of a daemon's file.
