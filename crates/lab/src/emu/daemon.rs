@@ -38,6 +38,8 @@ pub(super) struct DaemonPlan<'a> {
     /// The sections of the local endpoints; given the side and the folder in which sockets may lie.
     pub(super) endpoints: &'a dyn Fn(Side, &Path) -> String,
     pub(super) has_tunnel: bool,
+    /// Whether they run before ordinary programs.
+    pub(super) realtime: bool,
     /// Tells pairs on the same hosts apart.
     pub(super) pair: u16,
 }
@@ -59,6 +61,7 @@ impl Daemons {
             transport: transport(scheme),
             endpoints: &|_, _| local_endpoints(scheme),
             has_tunnel: true,
+            realtime: false,
             pair: 0,
         };
         Self::start_with(&plan, copy)
@@ -181,8 +184,9 @@ fn configuration(
     directory: &Path,
 ) -> Result<String, String> {
     let mut text = format!(
-        "role = \"{}\"\nprivate_key = \"{}\"\n\n",
+        "role = \"{}\"\nrealtime = {}\nprivate_key = \"{}\"\n\n",
         side.name(),
+        plan.realtime,
         // A secret key is written in the form of a public one: base64 of 32 bytes.
         proto::PublicKey(own.to_bytes()),
     );

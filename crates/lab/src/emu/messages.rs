@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use sys::clock::now;
-use sys::realtime::{prefer_short_slice, set_timer_slack};
+use sys::realtime::{prefer_realtime, set_timer_slack};
 use units::{Duration, Instant};
 
 use super::channel::{Inlet, Outlet};
@@ -35,6 +35,8 @@ const QUIET: Duration = Duration::from_secs(10);
 /// How long they are awaited at most: a transport that carries less than is submitted falls behind
 /// without end. What has not come by then counts as not delivered.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Below the emulator and the daemons, which do the work.
+const PRIORITY: i32 = 5;
 /// How often it is looked whether everything has arrived.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -167,10 +169,11 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
     thread.map_err(|error| format!("start a thread: {error}"))
 }
 
-/// An application that minds delay asks the kernel for what every program may have.
+/// What is measured is the transport: the applications, and the daemons, run before other programs
+/// where they may.
 fn wake_early() {
     let _ = set_timer_slack(Duration::from_nanos(1));
-    prefer_short_slice();
+    prefer_realtime(PRIORITY);
 }
 
 /// Submits each message at its time.
