@@ -44,7 +44,7 @@
  *  4. `asran_cubic` does not let HyStart end the slow start *of a restoration*: HyStart looks for an unknown capacity by a
  *     rise of the round-trip time, and on a radio link that rises for other reasons, while this slow start ends at a
  *     window that the path has carried. The first slow start of a connection, and the one after a timeout, keep HyStart.
- *     `asran_jump` leaves HyStart alone: it has no slow start of its own.
+ *     `asran_jump` leaves HyStart alone, which may then take the higher threshold for a slow start and lower it.
  *  5. Algorithm 1 halves the window; over CUBIC original_ssthresh is CUBIC's, as the paper's Tables 1 and 2 imply.
  *
  * What no hook has said (mend(), below) is put right at the next ACK.
@@ -467,6 +467,16 @@ INLINE void take_back(struct sock *sk)
 		tcp_sk(sk)->snd_ssthresh = a->original_ssthresh;
 }
 
+INLINE void settle(struct sock *sk)
+{
+	struct asran *a = state_of(sk);
+
+	if (!a)
+		return;
+	a->phase = STEADY;
+	trace(sk, a, TRACE_RECOVERED, 0);
+}
+
 SEC("struct_ops")
 u32 asran_jump_ssthresh(u64 *ctx)
 {
@@ -500,7 +510,11 @@ void asran_jump_cwnd_event(u64 *ctx)
 	cubictcp_cwnd_event(sk, event);
 	if (event == CA_EVENT_LOSS)
 		take_back(sk);
-	take_event(sk, event);
+	/* Nothing is installed at the end of a recovery: the hook has said all that it says. */
+	if (event == CA_EVENT_COMPLETE_CWR)
+		settle(sk);
+	else
+		take_event(sk, event);
 }
 
 SEC("struct_ops")

@@ -22,6 +22,9 @@ const NAME_BYTES: usize = 16;
 /// How much of what the loader says is kept for an error: a verifier's log can be megabytes, its end says why.
 const SAID_BYTES: usize = 2000;
 
+/// How the loader says that the kernel lacks a type, or a function such as those of CUBIC.
+const LACKS: [&str; 2] = ["is not found in kernel BTF", "not found in kernel or module BTFs"];
+
 /// What the loader has said since the last call of [`listen`]. It speaks through a function without a context.
 static SAID: Mutex<String> = Mutex::new(String::new());
 
@@ -135,15 +138,15 @@ pub(crate) fn explain(operation: &str, error: &libbpf_rs::Error) -> Error {
     if error.kind() == ErrorKind::PermissionDenied && !said.contains("BEGIN PROG LOAD LOG") {
         return Error::NotPermitted { operation: operation.to_owned() };
     }
-    if error.kind() == ErrorKind::Unsupported || said.contains("is not found in kernel BTF") {
-        return Error::NoStructOps { reason: first_line(&said, error) };
+    let lacks = |line: &&str| LACKS.iter().any(|words| line.contains(words));
+    if let Some(line) = said.lines().find(lacks) {
+        return Error::NoStructOps { reason: line.to_owned() };
+    }
+    if error.kind() == ErrorKind::Unsupported {
+        return Error::NoStructOps { reason: format!("{error:#}") };
     }
     let reason = if said.is_empty() { format!("{error:#}") } else { format!("{error:#}\n{said}") };
     Error::Refused { operation: operation.to_owned(), reason }
-}
-
-fn first_line(said: &str, error: &libbpf_rs::Error) -> String {
-    said.lines().next().map_or_else(|| format!("{error:#}"), str::to_owned)
 }
 
 fn prepare(

@@ -14,7 +14,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fulmar_tcp_asran::{
-    Error, Flavour, Installed, State, flows, install, remove, set_default, status,
+    Error, Flavour, Installed, Loaded, State, flows, install, remove, set_default, status,
 };
 use libbpf_rs::Link;
 use libbpf_rs::query::LinkTypeInfo;
@@ -45,6 +45,11 @@ fn installed_algorithms_outlive_their_installer_until_removed() {
     let _held = hold();
     if states().iter().any(|state| *state != State::Absent) {
         return println!("SKIPPED: {name}: they are installed on this machine, and stay so");
+    }
+    match Loaded::load(&[Flavour::AsranCubic], "") {
+        Ok(somebody_elses) => a_taken_name_is_told_and_nothing_is_left(somebody_elses),
+        Err(error @ Error::Refused { .. }) => panic!("{error}"),
+        Err(error) => return println!("SKIPPED: {name}: {error}"),
     }
     match install(&[Flavour::Asran]) {
         Ok(done) => assert_eq!(done.added, [Flavour::Asran]),
@@ -105,6 +110,16 @@ fn program_that_uses_an_algorithm() {
     let flow = flows().unwrap().into_iter().find(|flow| flow.socket.local == local).unwrap();
     assert_eq!(flow.socket.congestion, algorithm);
     println!("used as nobody: {algorithm}");
+}
+
+fn a_taken_name_is_told_and_nothing_is_left(somebody_elses: Loaded) {
+    assert_eq!(states()[..2], [State::Absent, State::Foreign]);
+    let error = install(&Flavour::ALL).expect_err("the name is taken");
+    assert!(matches!(&error, Error::NameTaken { name } if name == "asran_cubic"), "{error}");
+    assert_eq!(states()[..2], [State::Absent, State::Foreign]);
+    assert_eq!(remove().expect("nothing to remove").flavours, []);
+    drop(somebody_elses);
+    assert!(states().iter().all(|state| *state == State::Absent));
 }
 
 /// In a namespace of its own: the machine's default is not a test's to change.

@@ -88,7 +88,8 @@ impl Run {
                 return rest[found];
             }
             self.cursor = self.records.len();
-            assert!(Instant::now() < deadline, "{what}: not seen; last {:?}", self.records.last());
+            let last = &self.records[self.records.len().saturating_sub(20)..];
+            assert!(Instant::now() < deadline, "{what}: not seen; last {last:#?}");
             thread::sleep(Duration::from_millis(2));
         }
     }
