@@ -46,6 +46,8 @@ impl Link {
         };
         let near = end(&sender, &[1, 3])?;
         let far = end(&receiver, &[2])?;
+        // A few hundred packets in flight: the trace of more than that does not fit into its buffer on a busy machine.
+        receiver.run(|| sys::netns::set_parameter("net/ipv4/tcp_rmem", "4096 800000 800000"))??;
         let orders = Arc::<Orders>::default();
         let told = Arc::clone(&orders);
         let forwarder = thread::spawn(move || forward(near, far, &told));
