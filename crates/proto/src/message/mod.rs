@@ -16,6 +16,8 @@ mod lrt;
 mod pieces;
 mod reconstruction;
 mod record;
+#[cfg(test)]
+mod tests;
 
 use units::{Duration, Instant};
 
@@ -221,7 +223,7 @@ impl Messages {
     }
 
     /// Takes a decoded symbol of any bytes.
-    #[cfg(fuzzing)]
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn reconstruct_symbol(
         &mut self,
         now: Instant,
@@ -232,7 +234,7 @@ impl Messages {
     }
 
     /// Returns the bytes and messages that wait for pieces or for earlier messages.
-    #[cfg(fuzzing)]
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn held(&self) -> (usize, usize) {
         self.reconstruction.held()
     }

@@ -25,6 +25,12 @@ impl Owned {
             Frame::Datagram(datagram) => {
                 Frame::Datagram(DatagramFrame { payload: &self.payload, ..datagram })
             }
+            Frame::Source(source) => {
+                Frame::Source(SourceFrame { payload: &self.payload, ..source })
+            }
+            Frame::Repair(repair) => {
+                Frame::Repair(RepairFrame { payload: &self.payload, ..repair })
+            }
             other => other,
         }
     }
@@ -80,6 +86,35 @@ fn datagram() -> impl Strategy<Value = Frame<'static>> {
     )
 }
 
+fn symbol() -> impl Strategy<Value = Frame<'static>> {
+    let number = || 0..crate::wire::reader::VARINT_MAX;
+    (number(), number(), number(), 1_u16.., any::<bool>()).prop_map(
+        |(coder, id, other, count, is_source)| match is_source {
+            true => Frame::Source(SourceFrame { coder, id, back: other.min(id), payload: &[] }),
+            false => {
+                Frame::Repair(RepairFrame { coder, repair: other, first: id, count, payload: &[] })
+            }
+        },
+    )
+}
+
+fn feedback() -> impl Strategy<Value = Frame<'static>> {
+    let steps = prop::collection::vec((0_u64..100_000, 1_u64..100_000), 0..16);
+    (any::<[u32; 4]>(), steps, 0_u64..1_000).prop_map(
+        |([coder, next, rank, repairs], steps, more)| {
+            let mut end = u64::from(next);
+            let missing = steps.into_iter().map(|(gap, count)| {
+                let first = end + gap;
+                end = first + count;
+                (first, count)
+            });
+            let missing = missing.collect();
+            let [coder, next, rank, repairs] = [coder, next, rank, repairs].map(u64::from);
+            Frame::Feedback(FeedbackFrame { coder, next, end: end + more, rank, repairs, missing })
+        },
+    )
+}
+
 fn frame() -> impl Strategy<Value = Owned> {
     let frame = prop_oneof![
         (1..2_000_usize).prop_map(Frame::Padding),
@@ -91,6 +126,12 @@ fn frame() -> impl Strategy<Value = Owned> {
         control(),
         any::<(u16, u32)>().prop_map(|(lane, floor)| Frame::LaneFloor { lane, floor }),
         datagram(),
+        symbol(),
+        feedback(),
+        any::<[u32; 3]>().prop_map(|numbers| {
+            let [coder, rank, filter] = numbers.map(u64::from);
+            Frame::Rank(RankFrame { coder, rank, filter })
+        }),
         any::<u8>().prop_map(|reason| Frame::Close { reason }),
     ];
     let payload = prop::collection::vec(any::<u8>(), 0..300);

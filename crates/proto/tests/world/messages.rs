@@ -55,3 +55,68 @@ fn what_is_refused_for_want_of_room_is_told_when_there_is_room() {
     assert_eq!(told.count(), 1);
     assert_eq!(pair.seen[STATION].len(), 4);
 }
+
+#[test]
+fn video_is_repaired_or_skipped_and_control_does_not_wait_for_it() {
+    const DEADLINE: Duration = Duration::from_millis(150);
+    let scenario = one_link("delay_ms = 25\nrate_mbps = 8\nloss = 0.02");
+    let mut pair = Pair::connected(&scenario, 1);
+    let order = MessageOrder::Unordered;
+    let video = source(MessageStream { id: 2, order, deadline: Some(DEADLINE) });
+    let control = Source::Told { channel: 1, policy: fulmar_proto::select::Policy::TOLD };
+    let start = pair.world.now();
+    let (mut sent, mut controls) = (0_u32, Vec::new());
+    // 30 frames of 12 packets a second: 3 Mbit/s; control 50 times a second.
+    for ms in 0..20_000_u64 {
+        pair.run_until(start + Duration::from_millis(ms));
+        if ms % 33 == 0 {
+            for _ in 0..12 {
+                let mut packet = vec![7; 1_050];
+                packet[..4].copy_from_slice(&sent.to_be_bytes());
+                pair.send(DRONE, video, &packet).expect("there is room");
+                sent += 1;
+            }
+        }
+        if ms % 20 == 0 {
+            controls.push(pair.world.now());
+            pair.send(DRONE, control, &[controls.len() as u8; 40]).expect("there is room");
+        }
+    }
+    pair.run_for(Duration::from_secs(1));
+    let (packets, commands): (Vec<_>, Vec<_>) =
+        pair.seen[STATION].iter().partition(|seen| seen.delivery.channel == 3);
+    let share = packets.len() as f64 / f64::from(sent);
+    println!("{share:.4} of the video");
+    assert!(share >= 0.999, "{share}");
+    assert!(packets.iter().all(|seen| seen.delivery.age <= DEADLINE), "nothing late");
+    assert_eq!(commands.len(), controls.len());
+    let first = commands.iter().map(|seen| seen.delivery.age).max().unwrap_or_default();
+    println!("the slowest command took {first:?}");
+    // A lost command is sent again 5 ms later; twice lost, after a probe timeout.
+    let quick = commands.iter().filter(|seen| seen.delivery.age <= Duration::from_millis(60));
+    assert!(quick.count() * 1_000 >= commands.len() * 995);
+}
+
+#[test]
+fn the_five_parts_of_the_delay_add_up() {
+    let mut pair = Pair::connected(&one_link("delay_ms = 50\nrate_mbps = 100\nloss = 0.05"), 1);
+    for _ in 0..400 {
+        pair.send(DRONE, source(IN_ORDER), &[7; 1_000]).expect("there is room");
+        pair.run_for(Duration::from_millis(5));
+    }
+    pair.run_for(Duration::from_secs(1));
+    let status = pair.status(STATION).expect("connected").messages;
+    assert_eq!((status.delivered, status.late, status.refused), (400, 0, 0));
+    let ages = pair.seen[STATION].iter().map(|seen| seen.delivery.age).sum::<Duration>() / 400;
+    let parts = [
+        status.division,
+        status.encoding,
+        status.end_to_end,
+        status.decoding,
+        status.reconstruction,
+    ];
+    let sum: Duration = parts.iter().sum();
+    assert!(sum.abs_diff(ages) < Duration::from_micros(10), "{sum:?} {ages:?}");
+    assert!(status.end_to_end.abs_diff(Duration::from_millis(50)) < Duration::from_millis(5));
+    assert!(status.decoded_symbols > 0 && status.reconstruction > Duration::ZERO, "{status:?}");
+}

@@ -32,8 +32,8 @@ impl Fulmar {
 }
 
 impl Form for Fulmar {
-    fn wants(&self, path: PathId, divider: &Divider) -> bool {
-        self.sender.wants(path, divider)
+    fn wants(&self, _path: PathId, divider: &Divider) -> bool {
+        self.sender.wants(divider)
     }
 
     fn poll_symbol(
@@ -97,6 +97,7 @@ impl Form for Fulmar {
 
     fn handle_timeout(&mut self, now: Instant, probe: Duration) {
         self.sender.handle_timeout(now, probe);
+        self.receiver.handle_timeout(now);
     }
 
     fn counters(&self) -> FormCounters {

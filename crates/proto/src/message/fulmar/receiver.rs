@@ -29,6 +29,8 @@ pub(super) struct Receiver {
     rank: u64,
     decoded: VecDeque<(Vec<u8>, bool)>,
     due_at: Option<Instant>,
+    /// What was due by then and could not leave waits for the next occasion.
+    looked_at: Instant,
     /// Counts changes of what feedback says, and what each path's peer was told of them.
     version: u64,
     told: SmallVec<[(PathId, u64); 4]>,
@@ -45,6 +47,7 @@ impl Receiver {
             rank: 0,
             decoded: VecDeque::new(),
             due_at: None,
+            looked_at: Instant::ZERO,
             version: 0,
             told: SmallVec::new(),
             counters: FormCounters::default(),
@@ -125,7 +128,11 @@ impl Receiver {
     }
 
     pub(super) fn timeout(&self) -> Option<Instant> {
-        self.due_at
+        self.due_at.filter(|at| *at > self.looked_at)
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        self.looked_at = now;
     }
 
     pub(super) fn counters(&self) -> FormCounters {

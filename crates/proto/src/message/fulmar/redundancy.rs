@@ -7,6 +7,7 @@
 //! bursts  (runs of 2.5 packets, or unknown) and a second path: ρ = 1, all of it on other paths
 //! deadline below 1.5 rtt: one level more, for nothing can be sent again
 //!          above 4 rtt: nothing, for what is lost can be sent again twice
+//! nothing after a source symbol for a quarter of a round trip (10 ms at least): one token more
 //! tokens ← min(tokens + ρ, 1 + 16 ρ)              per source symbol; a repair symbol takes one, a
 //!                                                 symbol sent again takes one where paths are few
 //! ```
@@ -81,16 +82,24 @@ impl Redundancy {
         (known.packets >= KNOWN).then_some(loss)
     }
 
-    /// Earns what a source symbol on `path` deserves; `left` is the time until its deadline.
+    /// Earns what a source symbol on `path` deserves, and returns it; `left` is the time until its
+    /// deadline.
     pub(super) fn on_source(
         &mut self,
         now: Instant,
         path: &PathSnapshot,
         paths: &[PathSnapshot],
         left: Option<Duration>,
-    ) {
+    ) -> f64 {
         let share = self.share(now, path, paths, left);
         self.tokens = (self.tokens + share).min(1.0 + SAVED * share);
+        share
+    }
+
+    /// Lets one repair symbol go without a token: nothing follows that would protect the last source
+    /// symbol.
+    pub(super) fn grant(&mut self) {
+        self.tokens = self.tokens.max(1.0);
     }
 
     /// Tells whether losses come in bursts and there is another path to repair them by. What is not

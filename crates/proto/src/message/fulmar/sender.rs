@@ -3,7 +3,8 @@
 //! ```text
 //! 1. a new source symbol, on the best path, at once
 //! 2. known to be missing: as it was divided, on every path at once; not while repair symbols
-//!    under way are likely to recover it
+//!    under way are likely to recover it. Before 1 and on one path only where messages wait in a
+//!    row: what is missing then is what keeps the others waiting
 //! 3. a repair symbol over the whole window, right behind its source, on another path if there is
 //!    one, as long as tokens last and no source waits
 //! ```
@@ -28,6 +29,10 @@ use crate::wire::{FeedbackFrame, RepairFrame, SYMBOL_OVERHEAD, SourceFrame};
 const LONGEST_REPAIR: u64 = 512;
 /// What an answer may be later than the smoothed round-trip time and still be on time.
 const GRACE: Duration = Duration::from_millis(2);
+/// The least pause of the application after which its last symbol is protected by one of its own.
+const LEAST_PAUSE: Duration = Duration::from_millis(10);
+/// Repair symbols per source symbol from which on losses are worth that.
+const LOSSY: f64 = 0.1;
 /// Probe timeouts without feedback after which the newest symbol is sent again.
 const PATIENCE: u32 = 2;
 
@@ -51,9 +56,11 @@ pub(super) struct Sender {
     repairs: u64,
     /// The path of the newest source symbol.
     source_path: Option<PathId>,
-    /// The paths that were usable when a symbol was sent last.
+    /// The paths that were usable when one asked last.
     usable: SmallVec<[PathId; 4]>,
     redundancy: Redundancy,
+    /// When the application has paused for so long that its last symbol gets a repair symbol.
+    pause_at: Option<Instant>,
     heard_at: Instant,
     probe: Duration,
     buffer: Vec<u8>,
@@ -71,6 +78,7 @@ impl Sender {
             source_path: None,
             usable: SmallVec::new(),
             redundancy: Redundancy::default(),
+            pause_at: None,
             heard_at: Instant::ZERO,
             probe: Duration::from_millis(200),
             buffer: Vec::new(),
@@ -78,10 +86,10 @@ impl Sender {
         }
     }
 
-    pub(super) fn wants(&self, path: PathId, divider: &Divider) -> bool {
+    pub(super) fn wants(&self, divider: &Divider) -> bool {
         let source = !divider.is_empty() && self.kept.len() < limits::WINDOW_SYMBOLS;
         let repair = divider.is_empty() && !self.kept.is_empty() && self.redundancy.may_repair();
-        source || repair || self.again.values().any(|paths| paths.contains(&path))
+        source || repair || !self.again.is_empty()
     }
 
     pub(super) fn poll_symbol(
@@ -94,13 +102,13 @@ impl Sender {
         if room < limits::SYMBOL_BYTES + SYMBOL_OVERHEAD {
             return None;
         }
-        let id = match self.take_source(now, offer, divider) {
-            Some(id) => id,
-            None => match self.take_again(now, offer) {
-                Some(id) => id,
-                None => return self.take_repair(now, offer, divider),
-            },
-        };
+        self.follow_paths(now, offer);
+        let in_a_row = divider.bytes() > limits::SYMBOL_BYTES;
+        let first = if in_a_row { self.take_again(now, offer, true) } else { None };
+        let id = first
+            .or_else(|| self.take_source(now, offer, divider))
+            .or_else(|| self.take_again(now, offer, in_a_row));
+        let Some(id) = id else { return self.take_repair(now, offer, divider) };
         let encoder = self.encoder.as_ref()?;
         let (first, payload) = (encoder.first(), encoder.symbol(id)?);
         Some(SymbolFrame::Source(SourceFrame { coder: 0, id, back: id - first, payload }))
@@ -133,13 +141,18 @@ impl Sender {
     }
 
     pub(super) fn timeout(&self) -> Option<Instant> {
-        (!self.kept.is_empty()).then_some(self.heard_at + self.probe * PATIENCE)
+        let silence = self.silent_at();
+        if self.kept.is_empty() { None } else { silence.into_iter().chain(self.pause_at).min() }
     }
 
     pub(super) fn handle_timeout(&mut self, now: Instant, probe: Duration) {
         self.probe = probe;
         self.give_up_expired(now);
-        if self.timeout().is_some_and(|at| at <= now)
+        if self.pause_at.is_some_and(|at| at <= now) {
+            self.pause_at = None;
+            self.redundancy.grant();
+        }
+        if self.silent_at().is_some_and(|at| at <= now)
             && let Some(encoder) = &self.encoder
         {
             self.heard_at = now;
@@ -149,6 +162,22 @@ impl Sender {
 
     pub(super) fn counters(&self) -> FormCounters {
         self.counters
+    }
+
+    /// When nothing was heard of what is under way for too long.
+    fn silent_at(&self) -> Option<Instant> {
+        (!self.kept.is_empty()).then_some(self.heard_at + self.probe * PATIENCE)
+    }
+
+    /// Notes which paths are usable: what was to be sent again on others alone goes on these.
+    fn follow_paths(&mut self, now: Instant, offer: &Offer<'_>) {
+        self.usable = usable(now, offer.paths);
+        for paths in self.again.values_mut() {
+            paths.retain(|path| self.usable.contains(path));
+            if paths.is_empty() {
+                paths.clone_from(&self.usable);
+            }
+        }
     }
 
     /// Divides a new symbol and puts it into the window.
@@ -165,6 +194,9 @@ impl Sender {
             self.give_up_expired(now);
         }
         let path = offer.paths.iter().find(|path| path.id == offer.path)?;
+        if !is_usable(now, path) {
+            return None;
+        }
         if self.encoder.is_none() {
             let made = Encoder::new(limits::SYMBOL_BYTES, limits::WINDOW_SYMBOLS, self.key);
             self.encoder = made.ok().map(Box::new);
@@ -176,24 +208,25 @@ impl Sender {
             self.heard_at = now;
         }
         let left = divided.expires.map(|at| at.since(now));
-        self.redundancy.on_source(now, path, offer.paths, left);
+        let share = self.redundancy.on_source(now, path, offer.paths, left);
+        let pause = (path.srtt_or_initial() / 4).max(LEAST_PAUSE);
+        self.pause_at = (share >= LOSSY).then_some(now + pause);
         self.kept.push_back(Kept {
             sent_at: now,
             answer: path.srtt_or_initial(),
             expires: divided.expires,
         });
         self.source_path = Some(offer.path);
-        self.usable = usable(now, offer.paths);
         self.counters.source += 1;
         Some(id)
     }
 
-    /// Takes a symbol that is to be sent again on the path.
-    fn take_again(&mut self, now: Instant, offer: &Offer<'_>) -> Option<u64> {
+    /// Takes a symbol that is to be sent again on the path; `once` where one path is enough.
+    fn take_again(&mut self, now: Instant, offer: &Offer<'_>, once: bool) -> Option<u64> {
         let (&id, _) = self.again.iter().find(|(_, paths)| paths.contains(&offer.path))?;
         let paths = self.again.get_mut(&id)?;
         paths.retain(|path| *path != offer.path);
-        if paths.is_empty() {
+        if once || paths.is_empty() {
             self.again.remove(&id);
         }
         let first = self.encoder.as_ref()?.first();
@@ -224,6 +257,7 @@ impl Sender {
         self.buffer.clear();
         encoder.repair(repair, range, &mut self.buffer).ok()?;
         self.repairs += 1;
+        self.pause_at = None;
         self.redundancy.pay();
         self.counters.repair += 1;
         let payload = &self.buffer[..];
@@ -234,7 +268,7 @@ impl Sender {
     /// bring them sooner than the symbol itself could be sent again.
     fn is_for_repair(&self, now: Instant, offer: &Offer<'_>) -> bool {
         if self.source_path != Some(offer.path) {
-            return true;
+            return self.usable.contains(&offer.path);
         }
         let rtt = |id| offer.paths.iter().find(|path| path.id == id).map(|p| p.srtt_or_initial());
         let limit = rtt(offer.path).unwrap_or_default() * 3;
