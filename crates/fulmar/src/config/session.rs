@@ -58,6 +58,7 @@ fn read_transport(section: &Section<'_, '_>, transport: &mut Transport) {
         ("cubic", CongestionKind::Cubic),
         ("asran", CongestionKind::Asran),
         ("asran_cubic", CongestionKind::AsranCubic),
+        ("asran_delay", CongestionKind::AsranDelay),
         ("none", CongestionKind::None),
     ];
     set(&mut session.congestion, section.choice("congestion", &congestions));

@@ -4,6 +4,7 @@
 //! its hooks call, the base is modelled there in packets. Here a datagram is one byte, so that a window
 //! is a number of packets too. NewReno is the product's own. A retransmission timeout, which a session
 //! does not have, and CUBIC's factor in the kernel's arithmetic need a base like the kernel's: `Model`.
+//! `asran_delay` gets the same delays and rates as its twin, in the twin's unit of a rate.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -11,6 +12,8 @@ use tcp_asran::{Error, Event, Flavour, Snapshot, replay};
 use units::{Duration, Instant, Rate};
 
 use super::asran::{Asran, LossBased};
+use super::asran_delay::AsranDelay;
+use super::delay_judge::{RATE_SHIFT, Sample};
 use super::reno::NewReno;
 use super::{Acked, Controller, LinkView, Lost};
 
@@ -40,12 +43,18 @@ fn asran_over_cubics_factor_is_the_kernels_step_by_step() {
     compare(name, Flavour::AsranCubic, events(true), model);
 }
 
+#[test]
+fn asran_delay_is_the_kernels_step_by_step() {
+    let name = "asran_delay_is_the_kernels_step_by_step";
+    compare(name, Flavour::AsranDelay, timed_events(), || AsranDelay::new(1));
+}
+
 /// Runs both over random sequences; says so and returns where the kernel's cannot run.
-fn compare<B: LossBased>(
+fn compare<T: Twin>(
     name: &str,
     flavour: Flavour,
     events: impl Strategy<Value = Vec<Event>>,
-    new: impl Fn() -> Asran<B>,
+    new: impl Fn() -> T,
 ) {
     match replay(flavour, &[]) {
         Ok(_) => {}
@@ -80,21 +89,84 @@ fn events(timeouts: bool) -> impl Strategy<Value = Vec<Event>> {
     proptest::collection::vec(event, 1..400)
 }
 
+/// ACKs at any distance, with any delay and rate or none; losses and ends of recoveries.
+fn timed_events() -> impl Strategy<Value = Vec<Event>> {
+    let gap_us =
+        prop_oneof![20 => 1_u64..10_000, 2 => 10_000_u64..200_000, 1 => 200_000_u64..6_000_000];
+    let rtt_us = prop_oneof![
+        1 => Just(0_u32),
+        8 => 40_000_u32..45_000,
+        4 => 45_000_u32..80_000,
+        1 => 1_000_u32..400_000,
+    ];
+    let rate = prop_oneof![1 => Just((0_u32, 0_u32)), 8 => (1_u32..60, 5_000_u32..60_000)];
+    let what = prop_oneof![24 => Just(None), 2 => Just(Some(Event::Loss)), 3 => Just(Some(Event::Recovered))];
+    let step = (gap_us, rtt_us, rate, 1_u32..=4, what);
+    proptest::collection::vec(step, 1..600).prop_map(|steps| {
+        let mut now_us = 1_000;
+        let mut event =
+            |(gap_us, rtt_us, rate, packets, what): (u64, u32, (u32, u32), u32, Option<Event>)| {
+                now_us += gap_us;
+                let (rate_delivered, rate_interval_us) = rate;
+                let ack =
+                    Event::TimedAck { packets, now_us, rtt_us, rate_delivered, rate_interval_us };
+                what.unwrap_or(ack)
+            };
+        steps.into_iter().map(&mut event).collect()
+    })
+}
+
+/// What is compared of a controller besides its window.
+trait Twin: Controller {
+    fn ssthresh(&self) -> u64;
+    fn last_max_cwnd(&mut self) -> u64;
+
+    /// Learns what an ACK says of delay and rate.
+    fn learn(&mut self, _: &Sample) {}
+}
+
+impl<B: LossBased> Twin for Asran<B> {
+    fn ssthresh(&self) -> u64 {
+        Self::ssthresh(self)
+    }
+
+    fn last_max_cwnd(&mut self) -> u64 {
+        Asran::last_max_cwnd(self)
+    }
+}
+
+impl Twin for AsranDelay {
+    fn ssthresh(&self) -> u64 {
+        Self::ssthresh(self)
+    }
+
+    fn last_max_cwnd(&mut self) -> u64 {
+        self.judge().last_max_cwnd()
+    }
+
+    fn learn(&mut self, sample: &Sample) {
+        self.judge().on_sample(sample);
+    }
+}
+
 /// A controller, and the moments that tell it what the events say.
-struct Connection<B> {
-    controller: Asran<B>,
+struct Connection<T> {
+    controller: T,
     now: Instant,
     /// When the recovery that is on began.
     recovery: Option<Instant>,
 }
 
-impl<B: LossBased> Connection<B> {
-    fn new(controller: Asran<B>) -> Self {
+impl<T: Twin> Connection<T> {
+    fn new(controller: T) -> Self {
         Self { controller, now: Instant::from_millis(1), recovery: None }
     }
 
     fn handle(&mut self, event: Event) {
-        self.now += Duration::from_millis(1);
+        self.now = match event {
+            Event::TimedAck { now_us, .. } => Instant::from_micros(now_us),
+            _ => self.now + Duration::from_nanos(1),
+        };
         let view = LinkView {
             now: self.now,
             srtt: Duration::from_millis(40),
@@ -102,9 +174,18 @@ impl<B: LossBased> Connection<B> {
             mtu: 1,
         };
         // What was sent before the recovery belongs to its loss; what was sent since, does not.
-        let sent_at = self.recovery.unwrap_or(self.now);
+        let since = self.now + Duration::from_nanos(1);
+        let sent_at = self.recovery.unwrap_or(since);
         match event {
             Event::Ack { packets } => {
+                self.controller.on_ack(&view, &acked(packets.into(), sent_at));
+            }
+            Event::TimedAck { packets, now_us, rtt_us, rate_delivered, rate_interval_us } => {
+                let rate = (u64::from(rate_delivered) << RATE_SHIFT)
+                    .checked_div(rate_interval_us.into())
+                    .unwrap_or(0);
+                let cwnd = self.controller.cwnd();
+                self.controller.learn(&Sample { now_us, rtt_us: rtt_us.into(), rate, cwnd });
                 self.controller.on_ack(&view, &acked(packets.into(), sent_at));
             }
             Event::Loss => {
@@ -113,7 +194,7 @@ impl<B: LossBased> Connection<B> {
                 self.recovery.get_or_insert(self.now);
             }
             Event::Recovered if self.recovery.take().is_some() => {
-                self.controller.on_ack(&view, &acked(0, self.now));
+                self.controller.on_ack(&view, &acked(0, since));
             }
             Event::Timeout => {
                 self.recovery = None;
@@ -123,7 +204,7 @@ impl<B: LossBased> Connection<B> {
         }
     }
 
-    fn snapshot(&self) -> Snapshot {
+    fn snapshot(&mut self) -> Snapshot {
         let packets = |window: u64| window.min(Snapshot::INFINITE.into()) as u32;
         Snapshot {
             cwnd: packets(self.controller.cwnd()),

@@ -7,10 +7,12 @@
 //! of congestion, so the controller does not hear of the packets that silence cost.
 
 mod asran;
+mod asran_delay;
 #[cfg(test)]
 mod asran_twin;
 mod cubic;
 mod delay_bounded;
+mod delay_judge;
 mod loss_guard;
 mod max_filter;
 mod none;
@@ -39,6 +41,8 @@ pub enum CongestionKind {
     Asran,
     /// ASRAN over CUBIC.
     AsranCubic,
+    /// ASRAN that tells a full queue from a bad link by the delay.
+    AsranDelay,
     /// No limit at all: for experiments, and for links that are shaped outside.
     None,
 }
@@ -53,6 +57,7 @@ impl CongestionKind {
             Self::Cubic => Box::new(cubic::Cubic::new(mtu)),
             Self::Asran => Box::new(asran::Asran::over(reno::NewReno::new(mtu))),
             Self::AsranCubic => Box::new(asran::Asran::over(cubic::Cubic::new(mtu))),
+            Self::AsranDelay => Box::new(asran_delay::AsranDelay::new(mtu)),
             Self::None => Box::new(none::Unlimited),
         }
     }

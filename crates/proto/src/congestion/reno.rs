@@ -44,6 +44,11 @@ impl NewReno {
         (self.cwnd, self.counted) = (cwnd, 0);
     }
 
+    /// Sets the window, for an algorithm that stands on this one.
+    pub(super) fn set_cwnd(&mut self, cwnd: u64) {
+        self.cwnd = cwnd;
+    }
+
     /// Grows by `acked` up to ssthresh; returns the bytes that are left for congestion avoidance.
     fn start_slowly(&mut self, acked: u64) -> u64 {
         let growth = acked.min(self.ssthresh.saturating_sub(self.cwnd));

@@ -12,12 +12,13 @@ use netem::{
 use super::*;
 use crate::path::testbed::{End, Source, Testbed};
 
-const KINDS: [CongestionKind; 5] = [
+const KINDS: [CongestionKind; 6] = [
     CongestionKind::DelayBounded,
     CongestionKind::NewReno,
     CongestionKind::Cubic,
     CongestionKind::Asran,
     CongestionKind::AsranCubic,
+    CongestionKind::AsranDelay,
 ];
 /// UDP payload per byte on the link at full size.
 const PAYLOAD_SHARE: f64 = 1_472.0 / 1_500.0;
@@ -245,6 +246,35 @@ fn two_flows_share_a_link() {
         }
     }
     compare(&table, include_str!("snapshots/fairness.txt"), "fairness.txt");
+}
+
+#[test]
+fn shares_beside_cubic() {
+    let mut table = String::from(
+        "beside cubic   Mbit/s  rtt ms  loss % | its share, cubic's share, queue ms\n",
+    );
+    for kind in &KINDS[1..] {
+        for (mbps, rtt, loss) in [(10.0, 40, 0.0), (10.0, 40, 0.005)] {
+            let back = link(mbps, rtt, loss, deep(mbps));
+            let mut bed = Testbed::new(&[link(mbps, rtt, loss, deep(mbps)), back.clone(), back], 1);
+            let flow = bed.add_flow(*kind, 0, 1);
+            let cubic = bed.add_flow(CongestionKind::Cubic, 0, 2);
+            bed.set_source(flow, Source::Greedy);
+            bed.set_source(cubic, Source::Greedy);
+            bed.run_until(at(60_000));
+            let own = figures(&bed, flow, mbps, rtt, loss);
+            let other = figures(&bed, cubic, mbps, rtt, loss);
+            let name = format!("{kind:?}");
+            let (loss, queue) = (loss * 100.0, own.queue[0]);
+            let (own, other) = (own.share, other.share);
+            let _ = writeln!(
+                table,
+                "{name:14} {mbps:6} {rtt:7} {loss:7} | {own:.2} {other:.2} {queue:4.0}"
+            );
+            assert!(own + other > 0.5, "{name}: {own} {other}");
+        }
+    }
+    compare(&table, include_str!("snapshots/beside.txt"), "beside.txt");
 }
 
 #[test]

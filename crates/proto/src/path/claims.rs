@@ -327,7 +327,8 @@ proptest! {
         congestion in prop_oneof![
             Just(CongestionKind::DelayBounded), Just(CongestionKind::NewReno),
             Just(CongestionKind::Cubic), Just(CongestionKind::Asran),
-            Just(CongestionKind::AsranCubic), Just(CongestionKind::None)
+            Just(CongestionKind::AsranCubic), Just(CongestionKind::AsranDelay),
+            Just(CongestionKind::None)
         ],
         initiator in any::<bool>(),
     ) {
