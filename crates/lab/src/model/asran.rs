@@ -35,7 +35,7 @@ const PAPER: Totals = Totals { asran_total: 101.162, cubic_total: 62.375, gain: 
 const EXPECTED: [(&str, f64, f64); 2] = [("Table 1", 0.634, 1.028), ("Table 2", 0.555, 0.900)];
 /// Where our sum and the paper's differ.
 pub(crate) const NOTE: &str = "on x = 0.1 … 2.5 the CUBIC sum is the paper's, the ASRAN sum is 100.263: the paper's is \
-                               0.899 (0.9 %) more, and with x = 0 as well it would be 101.263; no regular grid gives 101.162";
+                               0.899 (0.9 %) more, and with x = 0 as well it would be 101.263; none of the grids that we tried gives 101.162";
 
 /// What is known of a connection between two losses.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
