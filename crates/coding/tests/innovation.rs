@@ -11,7 +11,7 @@ use fulmar_coding::{CoefficientKey, Outcome};
 /// them that were redundant.
 fn last_symbols(k: usize, receivers: u32, relay: &mut Recoder) -> (u32, u32) {
     let (mut sent, mut redundant) = (0, 0);
-    let mut receiver = Decoder::new(k, 1, CoefficientKey::new(0)).unwrap();
+    let mut receiver = Decoder::new(k, 1, CoefficientKey::new(0)).expect("sizes that make sense");
     let (mut coefficients, mut payload) = (Vec::new(), Vec::new());
     for _ in 0..receivers {
         receiver.reset(CoefficientKey::new(0));
@@ -53,7 +53,7 @@ fn a_relay_of_relays_keeps_the_rank() {
     let k = 8;
     let mut first = Recoder::new(k, 1, CoefficientKey::new(1)).unwrap();
     let mut second = Recoder::new(k, 1, CoefficientKey::new(2)).unwrap();
-    let mut sink = Decoder::new(k, 1, CoefficientKey::new(0)).unwrap();
+    let mut sink = Decoder::new(k, 1, CoefficientKey::new(0)).expect("sizes that make sense");
     for index in 0..k {
         first.push_source(index, &[0x40 + index as u8]);
     }

@@ -119,18 +119,6 @@ impl<'a> RepairFrame<'a> {
 }
 
 impl FeedbackFrame {
-    fn fields(&self) -> [u64; 5] {
-        [self.coder, self.next, self.end - self.next, self.rank, self.repairs]
-    }
-
-    /// Walks the gaps before the missing ranges, and their lengths.
-    fn steps(&self) -> impl Iterator<Item = u64> + '_ {
-        let ends = self.missing.iter().map(|(first, count)| first + count);
-        let before = std::iter::once(self.next).chain(ends);
-        let steps = self.missing.iter().zip(before);
-        steps.flat_map(|((first, count), before)| [first - before, *count])
-    }
-
     pub(super) fn encoded_len(&self) -> usize {
         let fields = self.fields().into_iter().map(varint_len).sum::<usize>();
         2 + fields + self.steps().map(varint_len).sum::<usize>()
@@ -163,6 +151,18 @@ impl FeedbackFrame {
             missing.push((first, count));
         }
         Ok(Self { coder, next, end, rank, repairs, missing })
+    }
+
+    fn fields(&self) -> [u64; 5] {
+        [self.coder, self.next, self.end - self.next, self.rank, self.repairs]
+    }
+
+    /// Walks the gaps before the missing ranges, and their lengths.
+    fn steps(&self) -> impl Iterator<Item = u64> + '_ {
+        let ends = self.missing.iter().map(|(first, count)| first + count);
+        let before = std::iter::once(self.next).chain(ends);
+        let steps = self.missing.iter().zip(before);
+        steps.flat_map(|((first, count), before)| [first - before, *count])
     }
 }
 
