@@ -41,6 +41,7 @@
  *  2. A recovery that turns out to be needless (Eifel, DSACK, F-RTO) is undone by the kernel; then last_max_cwnd, too,
  *     becomes again what it was, and nothing is restored. The paper does not mention undoing.
  *  3. A reduction asked for by ECN is the base algorithm's, for there nothing was lost; last_max_cwnd is kept up to date.
+ *     So is the one for a loss that a tail loss probe has mended: Linux tells of both alike (TCP_CA_CWR).
  *  4. `asran_cubic` does not let HyStart end the slow start *of a restoration*: HyStart looks for an unknown capacity by a
  *     rise of the round-trip time, and on a radio link that rises for other reasons, while this slow start ends at a
  *     window that the path has carried. The first slow start of a connection, and the one after a timeout, keep HyStart.
