@@ -26,7 +26,7 @@ use crate::statistics::percentile;
 /// behind it is in experiments/lrt/README.md.
 pub(crate) const REDUNDANCY: f64 = 0.5;
 /// β of the faithful form: nobody else is on the links.
-const BETA: f64 = 0.9;
+const BETA: f64 = 1.0;
 
 /// Describes one point of an experiment, run for every scheme and every loss.
 #[derive(Clone, Debug)]

@@ -161,3 +161,58 @@ impl Run {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use units::Rate;
+
+    use super::*;
+    use crate::lrt::LrtRow;
+
+    fn row(scheme: Scheme, loss: f64, messages: u32) -> LrtRow {
+        let parameters = LrtParameters {
+            schemes: vec![scheme],
+            losses: vec![loss],
+            interval: Duration::from_millis(5),
+            bytes: 1_000,
+            messages,
+            delay: Duration::from_millis(50),
+            rate: Rate::from_mbps(100.0),
+            redundancy: None,
+            burst: 1.0,
+            paths: 1,
+            k: 64,
+            seeds: (1, 1),
+            tolerance: Duration::from_micros(100),
+        };
+        let log = run_messages(&parameters, scheme, loss, 1).expect("it runs in the world");
+        LrtRow::new(&parameters, scheme, loss, &[log])
+    }
+
+    #[test]
+    fn reliable_schemes_deliver_every_message_once_and_in_order() {
+        for scheme in [Scheme::Fulmar, Scheme::Lrt, Scheme::BlockRlnc, Scheme::IdealArq] {
+            let row = row(scheme, 0.1, 1_000);
+            assert_eq!(row.delivered, 1_000, "{scheme}");
+            assert_eq!((row.duplicates, row.out_of_order), (0, 0), "{scheme}");
+            assert!(row.p50_ms.as_f64().is_some_and(|p50| p50 >= 50.0), "{scheme}");
+        }
+    }
+
+    #[test]
+    fn plain_datagrams_take_the_delay_of_the_link_or_are_lost() {
+        let row = row(Scheme::Udp, 0.1, 1_000);
+        assert_eq!(row.max_ms.as_f64(), Some(50.082));
+        assert!((0.85..0.95).contains(&row.exact_share), "{}", row.exact_share);
+        assert_eq!(row.sent_per_message, 1.0);
+    }
+
+    /// The claims of [LRT §IV-A] at 10 % loss.
+    #[test]
+    fn faithful_form_keeps_the_claims_of_the_paper() {
+        let row = row(Scheme::Lrt, 0.1, 5_000);
+        assert!(row.exact_share >= 0.7, "{}", row.exact_share);
+        assert!(row.within_70ms_share >= 0.99, "{}", row.within_70ms_share);
+        assert!(row.sent_per_message < 1.51, "{}", row.sent_per_message);
+    }
+}
