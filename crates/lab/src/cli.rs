@@ -105,7 +105,7 @@ pub(crate) struct AsranGainArgs {
     /// Distance of the points that are summed.
     #[arg(long, default_value_t = 0.1, value_name = "TIME")]
     pub(crate) step: f64,
-    /// A sub-flow (of MPTCP) as I,LAST_MAX,T[,RTT]; give it once for each.
+    /// A sub-flow (of MPTCP) as I,LAST_MAX,T or I,LAST_MAX,T,RTT; give it once for each.
     #[arg(long, value_name = "I,LAST_MAX,T[,RTT]", value_parser = Stretch::parse)]
     pub(crate) subflow: Vec<Stretch>,
     /// Print one JSON object on stdout.

@@ -40,7 +40,7 @@ pub(crate) fn median(sample: &[f64]) -> Option<f64> {
 }
 
 /// Returns Jain's index of how evenly a sample is shared out: 1 where all have the same, 1/n where
-/// one of n has everything [Jain]; none where nobody has anything.
+/// one of n has everything [Jain §1]; none where nobody has anything.
 pub(crate) fn jain_index(shares: &[f64]) -> Option<f64> {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share.powi(2)).sum();

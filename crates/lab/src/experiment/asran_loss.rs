@@ -8,7 +8,7 @@
 //! ```
 //! Each figure is the median over the repetitions. One repetition runs all schemes of a point at
 //! the same time, each over a link of its own with losses of its own; flows beside each other share
-//! a link. The grid goes past [ASRAN], which has no sweep.
+//! a link. The grid goes past the paper [ASRAN §5], which has no sweep.
 
 use std::path::Path;
 

@@ -36,7 +36,7 @@ pub enum MessageForm {
     /// One elastic window, redundancy that follows what the paths lose.
     #[default]
     Fulmar,
-    /// Coders of bounded size at a constant redundancy, as published [LRT].
+    /// Coders of bounded size at a constant redundancy, as published [LRT §III].
     Lrt {
         /// K: symbols that a coder holds at most.
         k: u16,
