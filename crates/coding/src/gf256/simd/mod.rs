@@ -182,6 +182,10 @@ unsafe fn sweep<V: Vector, const R: usize, const W: usize>(
 }
 
 /// Does `W` vectors of each destination, which start at byte `at`.
+///
+/// No closure and no iterator over vectors: they would be functions of their own without the
+/// instructions, and where they are not inlined every vector would go through memory.
+#[allow(clippy::needless_range_loop, reason = "indices keep the vectors in registers, see above")]
 #[inline(always)]
 unsafe fn block<V: Vector, const R: usize, const W: usize>(
     dsts: [*mut u8; R],
@@ -192,28 +196,30 @@ unsafe fn block<V: Vector, const R: usize, const W: usize>(
     unsafe {
         let mut sums = [[V::zero(); W]; R];
         if rows.add {
-            for (sum, dst) in sums.iter_mut().zip(dsts) {
-                for (w, vector) in sum.iter_mut().enumerate() {
-                    *vector = V::load(dst.add(at + w * V::BYTES));
+            for r in 0..R {
+                for w in 0..W {
+                    sums[r][w] = V::load(dsts[r].add(at + w * V::BYTES));
                 }
             }
         }
         let mut coefficient = rows.coefficients.as_ptr();
         for source in rows.sources {
             let from = source.as_ptr().add(at);
-            let split: [V::Split; W] =
-                core::array::from_fn(|w| V::load(from.add(w * V::BYTES)).split());
-            for (r, sum) in sums.iter_mut().enumerate() {
+            let mut split = [V::zero().split(); W];
+            for w in 0..W {
+                split[w] = V::load(from.add(w * V::BYTES)).split();
+            }
+            for r in 0..R {
                 let factor = V::factor(*coefficient.add(r));
-                for (vector, source) in sum.iter_mut().zip(split) {
-                    *vector = vector.mul_add(source, factor);
+                for w in 0..W {
+                    sums[r][w] = sums[r][w].mul_add(split[w], factor);
                 }
             }
             coefficient = coefficient.wrapping_add(rows.stride);
         }
-        for (sum, dst) in sums.into_iter().zip(dsts) {
-            for (w, vector) in sum.into_iter().enumerate() {
-                vector.store(dst.add(at + w * V::BYTES));
+        for r in 0..R {
+            for w in 0..W {
+                sums[r][w].store(dsts[r].add(at + w * V::BYTES));
             }
         }
     }
