@@ -92,7 +92,7 @@ fn a_tenth_lost_costs_one_message_in_ten_its_time() {
     let figures = Figures::pooled(&lossy(0.10), 4, 10_000);
     assert!(figures.sent <= 1.5, "{}", figures.sent);
     assert!(figures.exact() >= 0.900, "{}", figures.exact());
-    assert!(figures.quantile(0.99) <= 70.2 && figures.quantile(0.999) <= 105.2);
+    assert!(figures.quantile(0.99) <= 70.2 && figures.quantile(0.999) <= 115.2);
 }
 
 #[test]

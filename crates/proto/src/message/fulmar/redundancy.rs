@@ -31,6 +31,11 @@ const KNOWN: f64 = 100.0;
 const LEVELS: [(f64, f64); 4] = [(0.001, 1.0 / 32.0), (0.008, 0.125), (0.032, 0.24), (0.15, 0.5)];
 /// Repair symbols per source symbol before anything is known.
 const UNKNOWN: f64 = 0.24;
+/// Packets after which so much loss …
+const FIRST: f64 = 10.0;
+const EARLY: f64 = 0.06;
+/// … has this many repair symbols per source symbol sent at once.
+const MUCH: f64 = 0.5;
 /// Mean run of lost packets that is no chance any more.
 const BURST: f64 = 2.5;
 /// Packets of each path after which no burst means that there are none.
@@ -123,6 +128,13 @@ impl Redundancy {
         self.tokens = (self.tokens - 1.0).max(MOST_DEBT);
     }
 
+    /// ρ while loss is not known yet: more at once where much is lost already.
+    fn early_share(&self, path: &PathSnapshot) -> f64 {
+        let known = self.paths.iter().find(|known| known.path == path.id);
+        let lossy = known.is_some_and(|known| known.packets >= FIRST && known.loss >= EARLY);
+        if lossy { MUCH } else { UNKNOWN }
+    }
+
     /// ρ.
     fn share(
         &self,
@@ -139,7 +151,7 @@ impl Redundancy {
             return 1.0;
         }
         let more = usize::from(left.is_some_and(|left| left < rtt * 3 / 2));
-        let Some(loss) = self.loss(path) else { return UNKNOWN };
+        let Some(loss) = self.loss(path) else { return self.early_share(path) };
         let level = LEVELS.iter().position(|(below, _)| loss < *below).map(|level| level + more);
         match level.and_then(|level| LEVELS.get(level)) {
             Some((_, share)) => *share,
