@@ -33,6 +33,8 @@ const GRACE: Duration = Duration::from_millis(2);
 const LEAST_PAUSE: Duration = Duration::from_millis(10);
 /// Repair symbols per source symbol from which on losses are worth that.
 const LOSSY: f64 = 0.1;
+/// Repair symbols whose departure is remembered: what a round trip of a fast stream has under way.
+const REMEMBERED_REPAIRS: usize = 1_024;
 /// Probe timeouts without feedback after which the newest symbol is sent again.
 const PATIENCE: u32 = 2;
 
@@ -54,6 +56,8 @@ pub(super) struct Sender {
     /// Symbols to be sent again, and the paths on which.
     again: BTreeMap<u64, SmallVec<[PathId; 4]>>,
     repairs: u64,
+    /// When the newest repair symbols were sent: from a round trip on they are not under way.
+    repaired_at: VecDeque<Instant>,
     /// The path of the newest source symbol.
     source_path: Option<PathId>,
     /// The paths that were usable when one asked last.
@@ -75,6 +79,7 @@ impl Sender {
             kept: VecDeque::new(),
             again: BTreeMap::new(),
             repairs: 0,
+            repaired_at: VecDeque::new(),
             source_path: None,
             usable: SmallVec::new(),
             redundancy: Redundancy::default(),
@@ -257,6 +262,10 @@ impl Sender {
         self.buffer.clear();
         encoder.repair(repair, range, &mut self.buffer).ok()?;
         self.repairs += 1;
+        self.repaired_at.push_back(now);
+        if self.repaired_at.len() > REMEMBERED_REPAIRS {
+            self.repaired_at.pop_front();
+        }
         self.pause_at = None;
         self.redundancy.pay();
         self.counters.repair += 1;
@@ -289,7 +298,10 @@ impl Sender {
         let all = usable(now, paths);
         let loss = paths.iter().filter_map(|path| self.redundancy.loss(path)).fold(0.0, f64::max);
         let new = (encoder.next() - feedback.end) as f64;
-        let under_way = (self.repairs - feedback.repairs) as f64;
+        let answer = paths.iter().map(PathSnapshot::srtt_or_initial).max().unwrap_or_default();
+        let unseen = (self.repairs - feedback.repairs) as usize;
+        let newest = self.repaired_at.iter().rev().take(unseen);
+        let under_way = newest.take_while(|at| now.since(**at) < answer).count() as f64;
         let mut missing: SmallVec<[u64; 32]> = SmallVec::new();
         for &(from, count) in &feedback.missing {
             for id in from.max(first)..(from + count).min(encoder.next()) {
