@@ -16,7 +16,8 @@
 //!                     min(max(last_max_cwnd, cwnd), bdp + 3/4 limit)
 //! congestion avoidance, each round trip: NewReno's growth while backlog < 3/4 limit, −1 above limit
 //! slow start ends when backlog > limit
-//! every 5 s: 7/8 bdp for a round trip, to see min_rtt, and whether others fill the queue (crowded)
+//! every 5 s: bdp − 1 for a round trip, to see min_rtt, and whether others have a part of the queue
+//!                     (shared), or most of it (crowded)
 //! ```
 //! Beside senders that fill a queue until it overflows (crowded) it is NewReno.
 //!

@@ -84,7 +84,9 @@ pub(super) struct Judge {
     growth: Growth,
     /// Round trips in a row with [`Growth::Shrink`].
     shrinks: u64,
-    /// Whether others fill the queue.
+    /// Whether others have a part of the queue.
+    shared: bool,
+    /// Whether others fill it.
     crowded: bool,
     probe: Probe,
     /// When the next stage of the probe is due, or the next probe.
@@ -112,6 +114,7 @@ impl Default for Judge {
             half_until_us: 0,
             growth: Growth::Grow,
             shrinks: 0,
+            shared: false,
             crowded: false,
             probe: Probe::None,
             probe_us: PROBE_EVERY_US,
@@ -213,7 +216,7 @@ impl Judge {
 
     fn is_queue_full(&self, cwnd: u64) -> bool {
         let (queue, waiting, limit) = (self.queue_us(), self.backlog(cwnd), self.backlog_limit());
-        if self.crowded {
+        if self.shared {
             return 2 * queue > self.longest_us[0].max(self.longest_us[1]);
         }
         let safe = self.safe_us[0].max(self.safe_us[1]);
@@ -301,7 +304,7 @@ impl Judge {
         self.shrinks = 0;
         self.growth = Growth::Hold;
         window.ssthresh = window.cwnd;
-        window.cwnd = window.cwnd.min(self.bdp() * 7 / 8).max(LEAST_WINDOW);
+        window.cwnd = window.cwnd.min(self.bdp().max(1) - 1).max(LEAST_WINDOW);
     }
 
     /// What was sent at the low window is acknowledged a round trip later: only then the delay without
@@ -309,7 +312,8 @@ impl Judge {
     fn judge_probe(&mut self) {
         let least = self.min_rtt_us();
         let left = self.probe_min_us.saturating_sub(least);
-        self.crowded = 2 * left > self.probe_queue_us && left > least / 8;
+        self.shared = left > self.probe_queue_us / 8 && left > least / 32;
+        self.crowded = left > self.probe_queue_us / 2 && left > least / 8;
     }
 }
 
