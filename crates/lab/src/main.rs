@@ -4,6 +4,7 @@
 //! what is measured, `sim` and `emu` how it is run, `figures` and `report` what comes out. `emulate` is
 //! the real-time emulator.
 
+mod arguments;
 mod blackout;
 mod chart;
 mod cli;
@@ -133,7 +134,7 @@ fn list(json: bool) {
         return;
     }
     for known in Experiment::ALL {
-        let names = |known: experiment::Known| {
+        let names = |known: scheme::Known| {
             let unasked = known.unasked.iter().map(|scheme| scheme.name().to_owned());
             let asked = known.asked.iter().map(|scheme| format!("({scheme})"));
             let names: Vec<String> = unasked.chain(asked).collect();

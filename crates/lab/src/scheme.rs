@@ -113,6 +113,27 @@ impl Serialize for Scheme {
     }
 }
 
+/// Names the schemes that an experiment knows in one mode.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Known {
+    /// Those that run unless others are asked for.
+    pub(crate) unasked: &'static [Scheme],
+    /// Those that run only when asked for.
+    pub(crate) asked: &'static [Scheme],
+}
+
+impl Known {
+    /// Returns every scheme.
+    pub(crate) fn iter(self) -> impl Iterator<Item = Scheme> {
+        self.unasked.iter().chain(self.asked).copied()
+    }
+
+    /// Names schemes of which all run unasked.
+    pub(crate) const fn all(unasked: &'static [Scheme]) -> Self {
+        Self { unasked, asked: &[] }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,11 +9,11 @@
 
 use clap::Args;
 
-use super::{Description, Known};
+use super::Description;
 use crate::failure::Failure;
 use crate::meeting::{FIGURES, MeetingArgs, SCHEMES, run as run_meetings};
 use crate::report::Report;
-use crate::scheme::Scheme;
+use crate::scheme::{Known, Scheme};
 
 /// Describes the experiment.
 pub(super) const DESCRIPTION: Description = Description {

@@ -16,14 +16,14 @@ use clap::Args;
 use serde_json::{Value, json};
 use units::{Duration, Rate};
 
-use super::{Description, Known, conclone_interval};
+use super::Description;
+use crate::arguments::{RunArgs, loss};
 use crate::chart::{Plane, TradeOff};
-use crate::cli::RunArgs;
 use crate::emu::{Cell, CellRun, Congestion, FlowRun, FlowSample, run_cells};
 use crate::emulate::{Audit, Claim};
 use crate::failure::Failure;
 use crate::report::{Mode, Report, rounded_option};
-use crate::scheme::Scheme;
+use crate::scheme::{Known, Scheme};
 use crate::statistics::{jain_index, mean, median, standard_deviation};
 
 /// Describes the experiment.
@@ -77,7 +77,7 @@ pub(crate) struct AsranLossArgs {
     pub(super) run: RunArgs,
     /// Probabilities of loss, of each direction.
     #[arg(long, value_delimiter = ',', value_name = "P,...", default_value = "0,0.005,0.02",
-          value_parser = conclone_interval::parse_loss)]
+          value_parser = loss)]
     loss: Vec<f64>,
     /// Round-trip times without a queue, in milliseconds.
     #[arg(long, value_delimiter = ',', value_name = "MS,...", default_value = "40,120",

@@ -12,12 +12,12 @@ use netem::{Delay, LinkModel, LinkRate, LossModel, Scenario};
 use serde_json::{Value, json};
 use units::{Duration, Rate};
 
-use super::{Description, Known};
-use crate::cli::RunArgs;
+use super::Description;
+use crate::arguments::{RunArgs, loss, positive};
 use crate::emu::run_intervals;
 use crate::failure::Failure;
 use crate::report::{Mode, Report, merged, rounded, rounded_option};
-use crate::scheme::Scheme;
+use crate::scheme::{Known, Scheme};
 use crate::sim::{IntervalPlan, IntervalRun, run_interval};
 use crate::statistics::{maximum, mean, standard_deviation};
 
@@ -74,17 +74,17 @@ pub(crate) struct ConcloneIntervalArgs {
     #[arg(long, value_name = "N")]
     messages: Option<u32>,
     /// Loss of each link and direction, 0 to 1.
-    #[arg(long, default_value_t = 0.284, value_name = "P", value_parser = parse_loss)]
+    #[arg(long, default_value_t = 0.284, value_name = "P", value_parser = loss)]
     loss: f64,
     /// One-way delay of each link, milliseconds.
-    #[arg(long, default_value_t = 10.0, value_name = "MS", value_parser = parse_positive)]
+    #[arg(long, default_value_t = 10.0, value_name = "MS", value_parser = positive)]
     delay_ms: f64,
     /// Number of links.
     #[arg(long, default_value_t = 2, value_name = "N",
           value_parser = clap::value_parser!(u8).range(1..=8))]
     links: u8,
     /// From a delivery to the next message, seconds.
-    #[arg(long, default_value_t = 0.5, value_name = "S", value_parser = parse_positive)]
+    #[arg(long, default_value_t = 0.5, value_name = "S", value_parser = positive)]
     interval_s: f64,
     /// Bytes of a message.
     #[arg(long, default_value_t = 100, value_name = "BYTES",
@@ -118,12 +118,6 @@ pub(super) fn links(count: u8, delay_ms: f64, loss: f64) -> Scenario {
     scenario.hosts[0].clock.offset_ns = -17_000_000_000;
     scenario.hosts[0].clock.skew_ppb = 20_000;
     scenario
-}
-
-/// Reads a loss that lets something through.
-pub(super) fn parse_loss(text: &str) -> Result<f64, String> {
-    let loss = text.parse::<f64>().ok().filter(|loss| (0.0..1.0).contains(loss));
-    loss.ok_or_else(|| format!("`{text}` is not a loss from 0 to below 1"))
 }
 
 fn run_emu(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
@@ -230,10 +224,4 @@ fn figures(run: &IntervalRun) -> Value {
         "lost": run.lost,
         "duplicates": run.duplicates,
     })
-}
-
-/// Reads a positive number.
-fn parse_positive(text: &str) -> Result<f64, String> {
-    let value = text.parse::<f64>().ok().filter(|value| *value > 0.0 && value.is_finite());
-    value.ok_or_else(|| format!("`{text}` is not a number above zero"))
 }

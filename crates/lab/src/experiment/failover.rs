@@ -11,14 +11,14 @@ use netem::{Delay, LinkModel, LinkRate, Outage, OutageMode, Scenario};
 use serde_json::{Value, json};
 use units::{Duration, Instant, Rate, Rng};
 
-use super::{Description, Known};
-use crate::cli::RunArgs;
+use super::Description;
+use crate::arguments::RunArgs;
 use crate::emu::run_streams;
 use crate::failure::Failure;
 use crate::figures::{ControlFigures, Span};
 use crate::ledger::{StreamLedger, StreamRun};
 use crate::report::{Mode, Report, merged, rounded, rounded_option};
-use crate::scheme::Scheme;
+use crate::scheme::{Known, Scheme};
 use crate::sim::run_stream;
 use crate::statistics::{maximum, percentile};
 use crate::workload::{Direction, Recording, Stream, VideoShape, Workload};

@@ -12,11 +12,11 @@ use clap::Args;
 use serde_json::{Value, json};
 use units::Duration;
 
-use super::{Description, Known, conclone_interval};
-use crate::cli::RunArgs;
+use super::{Description, conclone_interval};
+use crate::arguments::{RunArgs, loss};
 use crate::failure::Failure;
 use crate::report::{Mode, Report, merged, rounded, rounded_option};
-use crate::scheme::Scheme;
+use crate::scheme::{Known, Scheme};
 use crate::sim::{IntervalPlan, IntervalRun, run_interval};
 use crate::statistics::{exponential_distance, exponential_rate, maximum, mean};
 
@@ -53,7 +53,7 @@ pub(crate) struct LifetimeArgs {
     messages: u32,
     /// Loss of each link and direction, 0 to 1.
     #[arg(long, default_value_t = 0.284, value_name = "P",
-          value_parser = conclone_interval::parse_loss)]
+          value_parser = loss)]
     loss: f64,
     /// Number of links.
     #[arg(long, default_value_t = 2, value_name = "N",

@@ -11,14 +11,14 @@ use clap::Args;
 use serde_json::{Value, json};
 use units::{Duration, Rate};
 
-use super::{Description, Known};
+use super::Description;
+use crate::arguments::{RunArgs, loss, positive};
 use crate::chart::{Distribution, DistributionChart};
-use crate::cli::RunArgs;
 use crate::emu;
 use crate::failure::Failure;
 use crate::lrt::{LrtParameters, LrtRow, milliseconds};
 use crate::report::{Mode, Report};
-use crate::scheme::Scheme;
+use crate::scheme::{Known, Scheme};
 use crate::sim::run_messages;
 
 /// The schemes of the world.
@@ -88,27 +88,27 @@ pub(crate) struct LrtArgs {
     pub(super) run: RunArgs,
     /// Losses of each link in both directions, 0 to 1; default 0.02,0.05,0.1 (lrt-tcp) or 0.05.
     #[arg(long, value_delimiter = ',', value_name = "P,...",
-          value_parser = super::conclone_interval::parse_loss)]
+          value_parser = loss)]
     loss: Vec<f64>,
     /// Messages per seed; default 50,000 with --sim, 10,000 with --emu.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     messages: Option<u32>,
     /// From one message to the next, milliseconds.
     #[arg(long, default_value = "5", value_delimiter = ',', value_name = "MS,...",
-          value_parser = parse_positive)]
+          value_parser = positive)]
     interval_ms: Vec<f64>,
     /// Bytes of a message; one symbol each.
     #[arg(long, default_value_t = 1_000, value_name = "BYTES",
           value_parser = clap::value_parser!(u16).range(20..=1_100))]
     bytes: u16,
     /// One-way delay of each link, milliseconds.
-    #[arg(long, default_value_t = 50.0, value_name = "MS", value_parser = parse_positive)]
+    #[arg(long, default_value_t = 50.0, value_name = "MS", value_parser = positive)]
     delay_ms: f64,
     /// Rate of each link, Mbit/s.
-    #[arg(long, default_value_t = 100.0, value_name = "MBPS", value_parser = parse_positive)]
+    #[arg(long, default_value_t = 100.0, value_name = "MBPS", value_parser = positive)]
     rate_mbps: f64,
     /// Repair per source symbol that the coded schemes may spend; default: their own choice.
-    #[arg(long, value_delimiter = ',', value_name = "R,...", value_parser = parse_positive)]
+    #[arg(long, value_delimiter = ',', value_name = "R,...", value_parser = positive)]
     redundancy: Vec<f64>,
     /// Mean length of a burst of losses in packets; 1 is independent loss.
     #[arg(long, default_value = "1", value_delimiter = ',', value_name = "N,...",
@@ -123,7 +123,7 @@ pub(crate) struct LrtArgs {
           value_parser = clap::value_parser!(u16).range(1..=1_024))]
     k: Vec<u16>,
     /// How much more than an undisturbed message takes still is exact; default 0.1, with --emu 1.
-    #[arg(long, value_name = "MS", value_parser = parse_positive)]
+    #[arg(long, value_name = "MS", value_parser = positive)]
     tolerance_ms: Option<f64>,
 }
 
@@ -302,12 +302,6 @@ fn subtitle(args: &LrtArgs, point: &LrtParameters) -> String {
 
 fn duration(ms: f64) -> Duration {
     Duration::from_secs_f64(ms / 1e3)
-}
-
-/// Reads a number above zero that is no larger than an hour in milliseconds.
-fn parse_positive(text: &str) -> Result<f64, String> {
-    let value = text.parse::<f64>().ok().filter(|value| *value > 0.0 && *value <= 3.6e6);
-    value.ok_or_else(|| format!("`{text}` is not a number above zero"))
 }
 
 /// Reads the mean length of a burst.

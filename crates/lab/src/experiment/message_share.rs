@@ -11,12 +11,12 @@ use netem::{Delay, LinkModel, LinkRate, LossModel, QueueLimit, Scenario};
 use serde_json::{Value, json};
 use units::{Duration, Rate};
 
-use super::{Description, Known};
-use crate::cli::RunArgs;
+use super::Description;
+use crate::arguments::{RunArgs, loss};
 use crate::emu::{Flow, ShareRun, run_share};
 use crate::failure::Failure;
 use crate::report::{Mode, Report, rounded};
-use crate::scheme::Scheme;
+use crate::scheme::{Known, Scheme};
 use crate::statistics::mean;
 
 /// Describes the experiment.
@@ -66,7 +66,7 @@ pub(crate) struct MessageShareArgs {
     queue_ms: f64,
     /// Loss in both directions, 0 to 1.
     #[arg(long, default_value_t = 0.0, value_name = "P",
-          value_parser = super::conclone_interval::parse_loss)]
+          value_parser = loss)]
     loss: f64,
     /// Settings to run, separated by commas; default: all.
     #[arg(long, value_delimiter = ',', value_name = "NAME",

@@ -6,14 +6,14 @@
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{Description, Known};
+use super::Description;
+use crate::arguments::RunArgs;
 use crate::blackout::{Blackout, relate_wire_bytes};
 use crate::chart::CHART_NOTE;
-use crate::cli::RunArgs;
 use crate::failure::Failure;
 use crate::ledger::StreamRun;
 use crate::report::{Mode, Report, merged, rounded_option};
-use crate::scheme::Scheme;
+use crate::scheme::{Known, Scheme};
 use crate::sim::run_stream;
 use crate::statistics::{maximum, mean};
 use crate::workload::Recording;

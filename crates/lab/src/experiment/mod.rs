@@ -17,10 +17,10 @@ mod throughput;
 use clap::Subcommand;
 use serde::Serialize;
 
-use crate::cli::RunArgs;
+use crate::arguments::RunArgs;
 use crate::failure::Failure;
 use crate::report::Report;
-use crate::scheme::Scheme;
+use crate::scheme::Known;
 
 /// Names an experiment and holds its parameters.
 #[derive(Debug, Subcommand)]
@@ -94,27 +94,6 @@ pub(crate) struct Description {
     pub(crate) emu: Known,
     /// The figures of a result: key, title in tables.
     pub(crate) figures: &'static [(&'static str, &'static str)],
-}
-
-/// Names the schemes that an experiment knows in one mode.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Known {
-    /// Those that run unless others are asked for.
-    pub(crate) unasked: &'static [Scheme],
-    /// Those that run only when asked for.
-    pub(crate) asked: &'static [Scheme],
-}
-
-impl Known {
-    /// Returns every scheme.
-    pub(crate) fn iter(self) -> impl Iterator<Item = Scheme> {
-        self.unasked.iter().chain(self.asked).copied()
-    }
-
-    /// Names schemes of which all run unasked.
-    const fn all(unasked: &'static [Scheme]) -> Self {
-        Self { unasked, asked: &[] }
-    }
 }
 
 impl Experiment {

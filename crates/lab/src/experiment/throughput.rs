@@ -9,13 +9,13 @@ use netem::{LinkRate, Scenario};
 use serde_json::{Value, json};
 use units::Duration;
 
-use super::{Description, Known};
-use crate::cli::RunArgs;
+use super::Description;
+use crate::arguments::RunArgs;
 use crate::emu::{BulkPlan, run_bulk};
 use crate::failure::Failure;
 use crate::figures::goodput_mbps;
 use crate::report::{Mode, Report, rounded};
-use crate::scheme::Scheme;
+use crate::scheme::{Known, Scheme};
 use crate::sim::run_stream;
 use crate::workload::{Direction, Recording, Stream, VideoShape, Workload};
 

@@ -19,14 +19,13 @@ use netem::{Outage, Scenario};
 use serde_json::{Value, json};
 use units::{Duration, Rate};
 
-use crate::cli::RunArgs;
+use crate::arguments::{RunArgs, positive};
 use crate::emu::{Congestion, FlowRun, Meeting, Offer, Sender, run_meetings};
 use crate::emulate::{Audit, Claim};
-use crate::experiment::Known;
 use crate::failure::Failure;
 use crate::instability::{Instability, OfferedCdf, Target, UavNetwork, offered_in_the_world};
 use crate::report::{Mode, Report, merged};
-use crate::scheme::Scheme;
+use crate::scheme::{Known, Scheme};
 
 /// Schemes of the emulator: the flow of constant rate shows what the hop is like.
 pub(crate) const SCHEMES: [Scheme; 8] = [
@@ -406,12 +405,6 @@ fn write_files(
     let scenario = args.network(point, 2).add_to(scenario, 0, &outages);
     let counted = (args.settle_s as f64, args.seconds as f64);
     picture::write(directory, experiment, encounters, &scenario, counted)
-}
-
-/// Reads a number above zero.
-fn positive(text: &str) -> Result<f64, String> {
-    let value = text.parse::<f64>().ok().filter(|value| *value > 0.0 && *value <= 1e6);
-    value.ok_or_else(|| format!("`{text}` is not a number above zero, and a million at most"))
 }
 
 /// Reads a share.

@@ -1,0 +1,115 @@
+//! What experiments take on the command line: the options of every run, and how numbers are read.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args};
+
+use crate::failure::Failure;
+use crate::report::Mode;
+use crate::scheme::{Known, Scheme};
+
+/// Is what every experiment takes.
+#[derive(Clone, Debug, Args)]
+#[command(group(ArgGroup::new("mode").required(true).args(["sim", "emu"])))]
+pub(crate) struct RunArgs {
+    /// Run in the deterministic world, in virtual time: exact, and fast.
+    #[arg(long)]
+    sim: bool,
+    /// Run between network namespaces in real time: real daemons, real kernel.
+    #[arg(long)]
+    emu: bool,
+    /// Seed of the links; the same seed gives the same losses.
+    #[arg(long, default_value_t = 1, value_name = "N", conflicts_with = "seeds")]
+    pub(crate) seed: u64,
+    /// Run every seed of a range and pool the samples (--sim).
+    #[arg(long, value_name = "A-B", value_parser = parse_seeds, conflicts_with = "emu")]
+    pub(crate) seeds: Option<(u64, u64)>,
+    /// Schemes to run, separated by commas; default: all that the experiment knows in this mode.
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    pub(crate) schemes: Vec<Scheme>,
+    /// Print one JSON object on stdout and nothing else there.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Also write report.json, and pictures where the experiment draws any, into this directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Exit 0 although the emulator's audit declares the run invalid.
+    #[arg(long)]
+    pub(crate) allow_invalid: bool,
+}
+
+impl RunArgs {
+    /// Returns where the links are to be.
+    pub(crate) fn mode(&self) -> Mode {
+        if self.sim { Mode::Sim } else { Mode::Emu }
+    }
+
+    /// Returns the first and the last seed.
+    pub(crate) fn seeds(&self) -> (u64, u64) {
+        self.seeds.unwrap_or((self.seed, self.seed))
+    }
+
+    /// Returns the schemes to run: those asked for, else those that run unasked.
+    ///
+    /// # Errors
+    /// Names the first scheme that the experiment does not know in this mode.
+    pub(crate) fn schemes(&self, known: Known) -> Result<Vec<Scheme>, Failure> {
+        self.find_schemes(known).map_err(Failure::Usage)
+    }
+
+    fn find_schemes(&self, known: Known) -> Result<Vec<Scheme>, String> {
+        if self.schemes.is_empty() {
+            return Ok(known.unasked.to_vec());
+        }
+        let known: Vec<Scheme> = known.iter().collect();
+        if let Some(unknown) = self.schemes.iter().find(|scheme| !known.contains(scheme)) {
+            let names: Vec<&str> = known.iter().map(|scheme| scheme.name()).collect();
+            let mode = if self.sim { "--sim" } else { "--emu" };
+            return Err(format!(
+                "--schemes {unknown}: not one of this experiment's under {mode}: {}",
+                names.join(", ")
+            ));
+        }
+        Ok(self.schemes.clone())
+    }
+}
+
+/// Reads a loss that lets something through.
+pub(crate) fn loss(text: &str) -> Result<f64, String> {
+    let loss = text.parse::<f64>().ok().filter(|loss| (0.0..1.0).contains(loss));
+    loss.ok_or_else(|| format!("`{text}` is not a loss from 0 to below 1"))
+}
+
+/// Reads a positive number.
+pub(crate) fn positive(text: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().ok().filter(|value| *value > 0.0 && *value <= 1e6);
+    value.ok_or_else(|| format!("`{text}` is not a number above zero, and a million at most"))
+}
+
+/// Reads `A-B` with A ≤ B.
+fn parse_seeds(text: &str) -> Result<(u64, u64), String> {
+    let range = text.split_once('-').and_then(|(first, last)| {
+        let range = (first.parse::<u64>().ok()?, last.parse::<u64>().ok()?);
+        (range.0 <= range.1).then_some(range)
+    });
+    range.ok_or_else(|| format!("`{text}` is not a range of seeds like 1-20"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_a_range() {
+        assert_eq!(parse_seeds("1-20"), Ok((1, 20)));
+        assert!(["", "5", "9-3", "a-b", "1-"].iter().all(|text| parse_seeds(text).is_err()));
+    }
+
+    #[test]
+    fn numbers_are_in_their_ranges() {
+        assert_eq!((loss("0"), loss("0.284")), (Ok(0.0), Ok(0.284)));
+        assert!(["1", "-0.1", "NaN", "x"].iter().all(|text| loss(text).is_err()));
+        assert_eq!(positive("0.5"), Ok(0.5));
+        assert!(["0", "-1", "inf", "NaN", "1e7", ""].iter().all(|text| positive(text).is_err()));
+    }
+}
