@@ -4,12 +4,14 @@
 //! multiples of 64 bytes and the stride is rounded up to that. What lies between the end of a row
 //! and the next one is never read.
 
-use crate::gf256::Kernel;
+use core::ops::Range;
+
+use crate::gf256::{Kernel, Rows, Strided};
 
 /// Bytes of a cache line, and of the widest vector register.
 pub(crate) const LINE: usize = 64;
 
-/// Source rows that are handed to the kernel at a time.
+/// Rows whose coefficients are drawn at a time.
 const CHUNK: usize = 64;
 
 /// Holds `rows` rows of `row_bytes` bytes, zero at first.
@@ -42,32 +44,31 @@ impl Slab {
         &mut self.bytes[start..start + self.row_bytes]
     }
 
-    /// Appends to `out` the combination of the given rows, `bytes` bytes of it; `draw(at, to)` writes the
-    /// coefficients of the rows from the `at`th on.
+    /// Appends to `out` the combination of the rows of two ranges, `bytes` bytes of it; `draw(at, to)`
+    /// writes the coefficients of the rows from the `at`th on.
     pub(crate) fn combine(
         &self,
         kernel: Kernel,
-        rows: impl Iterator<Item = usize>,
+        ranges: [Range<usize>; 2],
         draw: impl Fn(usize, &mut [u8]),
         bytes: usize,
         out: &mut Vec<u8>,
     ) {
         let start = out.len();
         out.resize(start + bytes, 0);
-        let mut rows = rows.peekable();
         let mut drawn = 0;
-        while rows.peek().is_some() {
-            let mut sources: [&[u8]; CHUNK] = [&[]; CHUNK];
-            let mut count = 0;
-            for row in rows.by_ref().take(CHUNK) {
-                sources[count] = self.row(row);
-                count += 1;
+        for range in ranges {
+            for first in range.clone().step_by(CHUNK) {
+                let count = (range.end - first).min(CHUNK);
+                let mut coefficients = [0; CHUNK];
+                draw(drawn, &mut coefficients[..count]);
+                let slab = &self.bytes[self.offset + first * self.stride..];
+                let sources = Strided { slab, stride: self.stride, count };
+                let coefficients = &coefficients[..count];
+                let rows = Rows { sources, coefficients, stride: 1, add: drawn > 0 };
+                kernel.run_strided(&mut [&mut out[start..]], rows);
+                drawn += count;
             }
-            let mut coefficients = [0; CHUNK];
-            draw(drawn, &mut coefficients[..count]);
-            drawn += count;
-            let dsts = &mut [&mut out[start..]];
-            kernel.mul_add_rows(dsts, &sources[..count], &coefficients[..count]);
         }
     }
 
@@ -80,6 +81,16 @@ impl Slab {
         let (high, low) =
             (&mut high[..row_bytes], &mut low[write.min(read) * stride..][..row_bytes]);
         if write > read { (high, low) } else { (low, high) }
+    }
+
+    /// Lends all rows, and says how many bytes each begins behind the one before.
+    pub(crate) fn matrix(&self) -> (&[u8], usize) {
+        (&self.bytes[self.offset..], self.stride)
+    }
+
+    /// The same for writing.
+    pub(crate) fn matrix_mut(&mut self) -> (&mut [u8], usize) {
+        (&mut self.bytes[self.offset..], self.stride)
     }
 
     /// Lends the first bytes of up to four different rows for writing.
@@ -98,7 +109,9 @@ impl Slab {
     pub(crate) fn store(&mut self, row: usize, symbol: &[u8]) {
         let (start, rest) = self.row_mut(row).split_at_mut(symbol.len());
         start.copy_from_slice(symbol);
-        rest.fill(0);
+        if !rest.is_empty() {
+            rest.fill(0);
+        }
     }
 }
 

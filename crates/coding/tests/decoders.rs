@@ -189,4 +189,46 @@ proptest! {
         }
         prop_assert_eq!(decoder.next_in_order(), encoder.next());
     }
+
+    /// Rows of coefficients of many lines, most of them empty, at any place of the ring.
+    #[test]
+    fn window_decoder_is_right_however_wide_its_window(
+        losses in proptest::collection::vec(any::<(bool, bool, u8)>(), 200..500),
+        capacity in prop_oneof![Just(256), Just(1_024), Just(4_096)],
+        skipped in 0..5_000_u64,
+        key: u64,
+    ) {
+        const WINDOW: u64 = 90;
+        let key = CoefficientKey::new(key);
+        let mut encoder = window::Encoder::new(BYTES, 2 * WINDOW as usize, key).unwrap();
+        let mut decoder = window::Decoder::new(BYTES, capacity, key).unwrap();
+        for _ in 0..skipped {
+            let id = encoder.push(&source(encoder.next())).unwrap();
+            decoder.push_source(id, &source(id));
+            decoder.release(decoder.next_in_order());
+            encoder.trim(encoder.next());
+        }
+        for (step, (lost, repair_lost, dice)) in losses.into_iter().enumerate() {
+            let id = encoder.push(&source(encoder.next())).unwrap();
+            if !lost || dice < 96 {
+                decoder.push_source(id, &source(id));
+            }
+            if !repair_lost && dice % 2 == 0 {
+                let start = encoder.next().saturating_sub(WINDOW).max(encoder.first());
+                let mut payload = Vec::new();
+                encoder.repair(step as u64, start..encoder.next(), &mut payload).unwrap();
+                decoder.push_repair(step as u64, start..encoder.next(), &payload);
+            }
+            if encoder.next() - encoder.first() > WINDOW {
+                encoder.trim(encoder.next() - WINDOW);
+                decoder.skip_to(encoder.first());
+            }
+            while let Some(id) = decoder.poll_decoded() {
+                prop_assert_eq!(decoder.get(id), Some(&padded(id)[..]));
+            }
+            if dice % 3 == 0 {
+                decoder.release(decoder.next_in_order());
+            }
+        }
+    }
 }

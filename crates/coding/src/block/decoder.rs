@@ -73,7 +73,9 @@ impl Decoder {
         }
         let (used, rest) = self.elimination.incoming_mut().split_at_mut(symbols);
         self.key.fill(repair_id, 0, used);
-        rest.fill(0);
+        if !rest.is_empty() {
+            rest.fill(0);
+        }
         self.insert(payload)
     }
 
@@ -84,7 +86,9 @@ impl Decoder {
         }
         let (used, rest) = self.elimination.incoming_mut().split_at_mut(coefficients.len());
         used.copy_from_slice(coefficients);
-        rest.fill(0);
+        if !rest.is_empty() {
+            rest.fill(0);
+        }
         self.insert(payload)
     }
 

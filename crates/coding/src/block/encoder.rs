@@ -85,7 +85,7 @@ impl Encoder {
     pub fn repair(&self, repair_id: u64, out: &mut Vec<u8>) -> Result<usize, Error> {
         let bytes = *self.bytes.iter().max().ok_or(Error::OutsideWindow)?;
         let draw = |at: usize, to: &mut [u8]| self.key.fill(repair_id, at as u64, to);
-        self.symbols.combine(self.kernel, 0..self.rank(), draw, bytes, out);
+        self.symbols.combine(self.kernel, [0..self.rank(), 0..0], draw, bytes, out);
         Ok(bytes)
     }
 
@@ -109,7 +109,7 @@ impl Encoder {
         }
         let bytes = *self.bytes.iter().max().ok_or(Error::OutsideWindow)?;
         let draw = |at: usize, to: &mut [u8]| to.copy_from_slice(&coefficients[at..at + to.len()]);
-        self.symbols.combine(self.kernel, 0..symbols, draw, bytes, out);
+        self.symbols.combine(self.kernel, [0..symbols, 0..0], draw, bytes, out);
         Ok(bytes)
     }
 

@@ -115,8 +115,8 @@ impl Recoder {
         }
         let bytes = self.bytes[..rank].iter().copied().max().unwrap_or(0);
         let draw = |at: usize, to: &mut [u8]| to.copy_from_slice(&drawn[at..at + to.len()]);
-        self.coefficients.combine(self.kernel, 0..rank, draw, self.symbols, coefficients);
-        self.payloads.combine(self.kernel, 0..rank, draw, bytes, payload);
+        self.coefficients.combine(self.kernel, [0..rank, 0..0], draw, self.symbols, coefficients);
+        self.payloads.combine(self.kernel, [0..rank, 0..0], draw, bytes, payload);
         true
     }
 

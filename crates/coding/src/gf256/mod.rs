@@ -17,7 +17,7 @@ mod simd;
 mod tables;
 
 pub use simd::Kernel;
-pub(crate) use simd::Rows;
+pub(crate) use simd::{Lines, Picked, Rows, Strided};
 
 /// Multiplies two elements.
 ///
@@ -34,6 +34,11 @@ pub fn mul(a: u8, b: u8) -> u8 {
 /// Returns the inverse of an element; that of zero, which has none, comes out as zero.
 pub fn inv(a: u8) -> u8 {
     tables::INVERSES[usize::from(a)]
+}
+
+/// Lists the products of an element with all elements.
+pub(crate) fn products(a: u8) -> &'static [u8; 256] {
+    &tables::PRODUCTS[usize::from(a)]
 }
 
 /// Adds `c` times `src` to `dst` with the fastest kernel of this processor.

@@ -15,6 +15,7 @@ pub(super) static NIBBLES: Aligned<[[u8; 32]; 256]> = Aligned(nibbles());
 
 /// Multiplication by a coefficient as a matrix over GF(2), in the order of `gf2p8affineqb`: byte
 /// 7 − i says which bits of the source add up to bit i of the product.
+#[cfg(any(target_arch = "x86_64", test))]
 pub(super) static MATRICES: [u64; 256] = matrices();
 
 /// Starts on a line, so that no table of 32 bytes lies across two.
@@ -67,6 +68,7 @@ const fn nibbles() -> [[u8; 32]; 256] {
     table
 }
 
+#[cfg(any(target_arch = "x86_64", test))]
 const fn matrices() -> [u64; 256] {
     let mut table = [0; 256];
     let mut c = 0;

@@ -105,7 +105,7 @@ impl Decoder {
             Column::Known => Outcome::Redundant,
             Column::GivenUp => Outcome::Stale,
             Column::Unknown => {
-                let (column, origin) = (self.column(id), self.column(self.floor));
+                let (column, origin) = (self.column(id), self.column(self.next_in_order));
                 self.elimination.learn(column, symbol, origin);
                 self.rank += 1;
                 self.announce(id);
@@ -130,7 +130,7 @@ impl Decoder {
         if !self.make_room(range.end - 1) {
             return Outcome::TooFar;
         }
-        let parts = self.columns(&range);
+        let parts = super::ring(&range, self.capacity());
         if !parts.clone().into_iter().any(|part| self.elimination.any_unknown(part)) {
             return Outcome::Redundant;
         }
@@ -142,7 +142,7 @@ impl Decoder {
             self.key.fill(repair_id, first, &mut coefficients[part]);
             first += count;
         }
-        let outcome = self.elimination.insert(payload, self.column(self.floor));
+        let outcome = self.elimination.insert(payload, self.column(self.next_in_order));
         if outcome == Outcome::Innovative {
             self.rank += 1;
             self.advance();
@@ -236,14 +236,6 @@ impl Decoder {
 
     fn column(&self, id: u64) -> usize {
         (id & (self.capacity - 1)) as usize
-    }
-
-    /// Splits a range of ids into the one or two ranges of columns that it occupies.
-    fn columns(&self, range: &Range<u64>) -> [Range<usize>; 2] {
-        let start = self.column(range.start);
-        let end = start + (range.end - range.start) as usize;
-        let capacity = self.capacity as usize;
-        [start..end.min(capacity), 0..end.saturating_sub(capacity)]
     }
 
     fn speaks_of_given_up(&self, range: &Range<u64>) -> bool {

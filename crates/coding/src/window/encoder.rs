@@ -119,8 +119,9 @@ impl Encoder {
         if range.start < self.first || range.end > self.next || range.is_empty() {
             return Err(Error::OutsideWindow);
         }
-        let bytes = range.clone().map(|id| self.bytes[self.row(id)]).max().unwrap_or(0);
-        let rows = range.clone().map(|id| self.row(id));
+        let rows = super::ring(&range, self.bytes.len());
+        let lengths = rows.clone().map(|rows| self.bytes[rows].iter().fold(0, |a, &b| a.max(b)));
+        let bytes = lengths[0].max(lengths[1]);
         let draw = |at: usize, to: &mut [u8]| self.key.fill(repair_id, range.start + at as u64, to);
         self.symbols.combine(self.kernel, rows, draw, bytes, out);
         Ok(bytes)

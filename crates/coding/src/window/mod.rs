@@ -43,3 +43,11 @@ pub const MAX_CAPACITY: usize = 4_096;
 /// Most repair symbols that a decoder keeps unsolved: bounds the work for one symbol. A loss of more
 /// than this at once is repaired by source symbols sent again.
 pub const MAX_REPAIRS: usize = 256;
+
+/// Splits a range of ids into the one or two ranges of a ring that it occupies. The ring's size is a
+/// power of two, and not less than the range.
+fn ring(ids: &core::ops::Range<u64>, size: usize) -> [core::ops::Range<usize>; 2] {
+    let start = ids.start as usize & (size - 1);
+    let end = start + (ids.end - ids.start) as usize;
+    [start..end.min(size), 0..end.saturating_sub(size)]
+}

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::super::scalar;
-use super::Rows;
+use super::{Lines, Picked, Rows, Sources, Strided};
 
 /// Names a set of instructions that this processor has, and does the field's arithmetic with it.
 ///
@@ -17,40 +17,141 @@ use super::Rows;
 ///     assert_eq!(sum, [1 ^ 8, 2 ^ 10, 3 ^ 12], "{kernel}");
 /// }
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kernel(Tier);
+#[derive(Clone, Copy)]
+pub struct Kernel(&'static Instructions);
 
-/// Sets of instructions, the fastest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tier {
-    Avx512Gfni,
-    Avx2Gfni,
-    Avx512,
-    Avx2,
-    Ssse3,
-    Neon,
-    Scalar,
+/// Rows that are written to.
+type Destinations<'a, 'b> = &'a mut [&'b mut [u8]];
+
+/// The loops, made of one set of instructions. Each is unsafe where the processor lacks them.
+pub(super) struct Instructions {
+    pub(super) name: &'static str,
+    pub(super) is_here: fn() -> bool,
+    pub(super) combine: unsafe fn(Destinations<'_, '_>, Rows<'_, &[&[u8]]>),
+    pub(super) combine_strided: unsafe fn(Destinations<'_, '_>, Rows<'_, Strided<'_>>),
+    pub(super) combine_picked: unsafe fn(Destinations<'_, '_>, Rows<'_, Picked<'_>>),
+    pub(super) scale: unsafe fn(*mut u8, *const u8, usize, u8, bool),
+    pub(super) gather: unsafe fn(&mut [u8], &[u8], usize, &[u8], Lines),
+    pub(super) scatter: unsafe fn(&mut [u8], usize, usize, &[u8], Lines),
 }
 
-const TIERS: [Tier; 7] = [
-    Tier::Avx512Gfni,
-    Tier::Avx2Gfni,
-    Tier::Avx512,
-    Tier::Avx2,
-    Tier::Ssse3,
-    Tier::Neon,
-    Tier::Scalar,
+/// Makes [`Instructions`] of the loops: the name of the static and of the kernel, the features of the
+/// target, the product, the vectors of a block for one row and for more, and whether they are here.
+macro_rules! instructions {
+    ($it:ident, $name:literal, $features:literal, $product:ty, ($wide:literal, $block:literal), $here:expr) => {
+        pub(super) static $it: super::kernel::Instructions = {
+            use super::{Lines, Picked, Rows, Strided, drive, matrix, scale};
+
+            // SAFETY, of all six: the caller's promise is that of the function called.
+            #[target_feature(enable = $features)]
+            unsafe fn combine(dsts: &mut [&mut [u8]], rows: Rows<'_, &[&[u8]]>) {
+                unsafe { drive::<$product, _, $wide, $block>(dsts, rows) }
+            }
+
+            #[target_feature(enable = $features)]
+            unsafe fn combine_strided(dsts: &mut [&mut [u8]], rows: Rows<'_, Strided<'_>>) {
+                unsafe { drive::<$product, _, $wide, $block>(dsts, rows) }
+            }
+
+            #[target_feature(enable = $features)]
+            unsafe fn combine_picked(dsts: &mut [&mut [u8]], rows: Rows<'_, Picked<'_>>) {
+                unsafe { drive::<$product, _, $wide, $block>(dsts, rows) }
+            }
+
+            #[target_feature(enable = $features)]
+            unsafe fn one(to: *mut u8, from: *const u8, bytes: usize, c: u8, add: bool) {
+                unsafe { scale::<$product>(to, from, bytes, c, add) }
+            }
+
+            #[target_feature(enable = $features)]
+            unsafe fn gather(
+                to: &mut [u8],
+                from: &[u8],
+                stride: usize,
+                factors: &[u8],
+                lines: Lines,
+            ) {
+                unsafe { matrix::gather::<$product>(to, from, stride, factors, lines) }
+            }
+
+            #[target_feature(enable = $features)]
+            unsafe fn scatter(
+                matrix: &mut [u8],
+                stride: usize,
+                row: usize,
+                factors: &[u8],
+                lines: Lines,
+            ) {
+                unsafe { matrix::scatter::<$product>(matrix, stride, row, factors, lines) }
+            }
+
+            super::kernel::Instructions {
+                name: $name,
+                is_here: || $here,
+                combine,
+                combine_strided,
+                combine_picked,
+                scale: one,
+                gather,
+                scatter,
+            }
+        };
+    };
+}
+pub(super) use instructions;
+
+static SCALAR: Instructions = {
+    unsafe fn one(to: *mut u8, from: *const u8, bytes: usize, c: u8, add: bool) {
+        for at in 0..bytes {
+            // SAFETY: as many bytes lie there.
+            unsafe {
+                let product = super::super::mul(c, *from.add(at));
+                *to.add(at) = if add { *to.add(at) ^ product } else { product };
+            }
+        }
+    }
+
+    Instructions {
+        name: "scalar",
+        is_here: || true,
+        combine: |dsts, rows| scalar::rows(dsts, rows),
+        combine_strided: |dsts, rows| scalar::rows(dsts, rows),
+        combine_picked: |dsts, rows| scalar::rows(dsts, rows),
+        scale: one,
+        gather: scalar::gather,
+        scatter: scalar::scatter,
+    }
+};
+
+/// The sets of instructions of this architecture, the fastest first.
+static ALL: &[&Instructions] = &[
+    #[cfg(target_arch = "x86_64")]
+    &super::avx512::AFFINE,
+    #[cfg(target_arch = "x86_64")]
+    &super::avx2::AFFINE,
+    #[cfg(target_arch = "x86_64")]
+    &super::avx512::NIBBLES,
+    #[cfg(target_arch = "x86_64")]
+    &super::avx2::NIBBLES,
+    #[cfg(target_arch = "x86_64")]
+    &super::ssse3::NIBBLES,
+    #[cfg(target_arch = "aarch64")]
+    &super::neon::NIBBLES,
+    &SCALAR,
 ];
+
+/// The names of all kernels, on any architecture.
+const NAMES: [&str; 7] = ["avx512-gfni", "avx2-gfni", "avx512", "avx2", "ssse3", "neon", "scalar"];
 
 impl Kernel {
     /// Returns the fastest kernel of this processor.
     pub fn detect() -> Self {
-        TIERS.into_iter().find(|tier| tier.is_here()).map_or(Self(Tier::Scalar), Self)
+        Self::available().next().unwrap_or(Self(&SCALAR))
     }
 
     /// Returns all kernels of this processor, the fastest first; the last is `scalar`.
     pub fn available() -> impl Iterator<Item = Self> {
-        TIERS.into_iter().filter(|tier| tier.is_here()).map(Self)
+        ALL.iter().filter(|it| (it.is_here)()).map(|it| Self(it))
     }
 
     /// Finds a kernel by its name; none where this processor does not have it.
@@ -60,12 +161,12 @@ impl Kernel {
 
     /// Returns the name of every kernel, also of those that this processor does not have.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        TIERS.into_iter().map(Tier::name)
+        NAMES.into_iter()
     }
 
     /// Returns the kernel's name.
     pub fn name(self) -> &'static str {
-        self.0.name()
+        self.0.name
     }
 
     /// Adds `c` times `src` to `dst`.
@@ -75,8 +176,8 @@ impl Kernel {
     /// If `src` is shorter than `dst`.
     pub fn mul_add(self, dst: &mut [u8], src: &[u8], c: u8) {
         assert!(src.len() >= dst.len(), "the source row is too short");
-        // SAFETY: both have the bytes of `dst`.
-        unsafe { self.one(dst.as_mut_ptr(), src.as_ptr(), dst.len(), c, true) }
+        // SAFETY: a Kernel is made of instructions that are here; both have the bytes of `dst`.
+        unsafe { (self.0.scale)(dst.as_mut_ptr(), src.as_ptr(), dst.len(), c, true) }
     }
 
     /// Adds to each row of `dsts` a combination of the rows `srcs`.
@@ -102,56 +203,73 @@ impl Kernel {
     /// Multiplies every byte of `row` by `c`.
     pub fn scale(self, row: &mut [u8], c: u8) {
         let row_at = row.as_mut_ptr();
-        // SAFETY: source and destination are the same row.
-        unsafe { self.one(row_at, row_at, row.len(), c, false) }
-    }
-
-    /// Sets or adds `bytes` bytes at `from`, times `c`, to those at `to`.
-    unsafe fn one(self, to: *mut u8, from: *const u8, bytes: usize, c: u8, add: bool) {
-        // SAFETY: a tier in a Kernel has passed is_here; the rest is the caller's promise.
-        unsafe {
-            match self.0 {
-                #[cfg(target_arch = "x86_64")]
-                Tier::Avx512Gfni => super::avx512::affine_scale(to, from, bytes, c, add),
-                #[cfg(target_arch = "x86_64")]
-                Tier::Avx2Gfni => super::avx2::affine_scale(to, from, bytes, c, add),
-                #[cfg(target_arch = "x86_64")]
-                Tier::Avx512 => super::avx512::nibbles_scale(to, from, bytes, c, add),
-                #[cfg(target_arch = "x86_64")]
-                Tier::Avx2 => super::avx2::nibbles_scale(to, from, bytes, c, add),
-                #[cfg(target_arch = "x86_64")]
-                Tier::Ssse3 => super::ssse3::nibbles_scale(to, from, bytes, c, add),
-                #[cfg(target_arch = "aarch64")]
-                Tier::Neon => super::neon::nibbles_scale(to, from, bytes, c, add),
-                _ => {
-                    for at in 0..bytes {
-                        let product = super::super::mul(c, *from.add(at));
-                        *to.add(at) = if add { *to.add(at) ^ product } else { product };
-                    }
-                }
-            }
-        }
+        // SAFETY: the instructions are here; source and destination are the same row.
+        unsafe { (self.0.scale)(row_at, row_at, row.len(), c, false) }
     }
 
     /// Sets or adds combinations.
-    pub(crate) fn run(self, dsts: &mut [&mut [u8]], rows: Rows<'_>) {
+    pub(crate) fn run(self, dsts: &mut [&mut [u8]], rows: Rows<'_, &[&[u8]]>) {
         check(dsts, rows);
-        // SAFETY: a tier in a Kernel has passed is_here, and check has seen to the lengths.
-        match self.0 {
-            #[cfg(target_arch = "x86_64")]
-            Tier::Avx512Gfni => unsafe { super::avx512::affine(dsts, rows) },
-            #[cfg(target_arch = "x86_64")]
-            Tier::Avx2Gfni => unsafe { super::avx2::affine(dsts, rows) },
-            #[cfg(target_arch = "x86_64")]
-            Tier::Avx512 => unsafe { super::avx512::nibbles(dsts, rows) },
-            #[cfg(target_arch = "x86_64")]
-            Tier::Avx2 => unsafe { super::avx2::nibbles(dsts, rows) },
-            #[cfg(target_arch = "x86_64")]
-            Tier::Ssse3 => unsafe { super::ssse3::nibbles(dsts, rows) },
-            #[cfg(target_arch = "aarch64")]
-            Tier::Neon => unsafe { super::neon::nibbles(dsts, rows) },
-            _ => scalar::rows(dsts, rows),
-        }
+        // SAFETY: the instructions are here, and check has seen to the lengths.
+        unsafe { (self.0.combine)(dsts, rows) }
+    }
+
+    /// Sets or adds combinations of the first rows of a slab.
+    pub(crate) fn run_strided(self, dsts: &mut [&mut [u8]], rows: Rows<'_, Strided<'_>>) {
+        check(dsts, rows);
+        // SAFETY: the instructions are here, and check has seen to the lengths.
+        unsafe { (self.0.combine_strided)(dsts, rows) }
+    }
+
+    /// Sets or adds combinations of any rows of a slab.
+    pub(crate) fn run_picked(self, dsts: &mut [&mut [u8]], rows: Rows<'_, Picked<'_>>) {
+        check(dsts, rows);
+        // SAFETY: the instructions are here, and check has seen to the lengths.
+        unsafe { (self.0.combine_picked)(dsts, rows) }
+    }
+
+    /// Adds to `to` the rows of a matrix, each times its factor, in the lines given. Rows begin every
+    /// `stride` bytes of `from`.
+    pub(crate) fn gather(
+        self,
+        to: &mut [u8],
+        from: &[u8],
+        stride: usize,
+        factors: &[u8],
+        lines: Lines,
+    ) {
+        check_matrix(to, from, stride, factors, lines);
+        // SAFETY: the instructions are here, and check_matrix has seen to the lengths.
+        unsafe { (self.0.gather)(to, from, stride, factors, lines) }
+    }
+
+    /// Adds row `row` of a matrix to the rows that have a factor, times that, in the lines given. Rows
+    /// begin every `stride` bytes of `matrix`.
+    pub(crate) fn scatter(
+        self,
+        matrix: &mut [u8],
+        stride: usize,
+        row: usize,
+        factors: &[u8],
+        lines: Lines,
+    ) {
+        check_matrix(&matrix[row * stride..], matrix, stride, factors, lines);
+        // SAFETY: the instructions are here, and check_matrix has seen to the lengths.
+        unsafe { (self.0.scatter)(matrix, stride, row, factors, lines) }
+    }
+}
+
+impl PartialEq for Kernel {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Kernel {}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Kernel({})", self.name())
     }
 }
 
@@ -161,54 +279,19 @@ impl fmt::Display for Kernel {
     }
 }
 
-impl Tier {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Avx512Gfni => "avx512-gfni",
-            Self::Avx2Gfni => "avx2-gfni",
-            Self::Avx512 => "avx512",
-            Self::Avx2 => "avx2",
-            Self::Ssse3 => "ssse3",
-            Self::Neon => "neon",
-            Self::Scalar => "scalar",
-        }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    fn is_here(self) -> bool {
-        use std::arch::is_x86_feature_detected as has;
-        match self {
-            Self::Avx512Gfni => has!("avx512f") && has!("avx512bw") && has!("gfni"),
-            Self::Avx2Gfni => has!("avx2") && has!("gfni"),
-            Self::Avx512 => has!("avx512f") && has!("avx512bw"),
-            Self::Avx2 => has!("avx2"),
-            Self::Ssse3 => has!("ssse3"),
-            Self::Neon => false,
-            Self::Scalar => true,
-        }
-    }
-
-    #[cfg(target_arch = "aarch64")]
-    fn is_here(self) -> bool {
-        match self {
-            Self::Neon => std::arch::is_aarch64_feature_detected!("neon"),
-            Self::Scalar => true,
-            _ => false,
-        }
-    }
-
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    fn is_here(self) -> bool {
-        matches!(self, Self::Scalar)
-    }
-}
-
 /// Holds the caller to what the kernels rely on.
-fn check(dsts: &[&mut [u8]], rows: Rows<'_>) {
+fn check(dsts: &[&mut [u8]], rows: Rows<'_, impl Sources>) {
     let bytes = dsts.first().map_or(0, |dst| dst.len());
     assert!(dsts.iter().all(|dst| dst.len() == bytes), "destination rows differ in length");
-    assert!(rows.sources.iter().all(|src| src.len() >= bytes), "a source row is too short");
-    let needed = rows.sources.len() * rows.stride;
+    assert!(rows.sources.have(bytes), "a source row is too short");
+    let needed = rows.sources.count() * rows.stride;
     let enough = rows.coefficients.len() == needed && rows.stride >= dsts.len();
     assert!(enough, "not one coefficient for each pair of rows");
+}
+
+/// The same for matrices.
+fn check_matrix(row: &[u8], matrix: &[u8], stride: usize, factors: &[u8], lines: Lines) {
+    let end = lines.end();
+    assert!(row.len() >= end && stride >= end, "a row has not got all lines");
+    assert!(factors.len() * stride <= matrix.len(), "not one row for each factor");
 }

@@ -11,67 +11,38 @@
 //! four destinations. The rest of a row that fills no vector is done by a masked vector, or by the last
 //! whole vector of the row with the bytes that are done already masked out: no length is slow.
 //!
-//! The functions of the submodules are unsafe because the processor must have their instructions:
-//! a [`Kernel`] exists only after it has looked. Everything else that they rely on it checks for each
-//! call: equal destinations, sources that are as long, all coefficients. This folder holds all
-//! `unsafe` of the crate.
+//! Coefficients stand in matrices whose rows are whole lines, many of them empty: [`matrix`] has two
+//! loops of its own for those.
+//!
+//! A file for each width of a register says how to load, store and combine it; [`Product`] builds the
+//! multiplication from that in one of two ways; [`instructions`] makes functions of all loops for a
+//! set of instructions.
+//!
+//! All functions are unsafe because the processor must have their instructions: a [`Kernel`] exists
+//! only after it has looked. Everything else that they rely on it checks for each call: equal
+//! destinations, sources that are as long, all coefficients. This folder holds all `unsafe` of the crate.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod kernel;
+mod matrix;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+mod product;
 #[cfg(target_arch = "x86_64")]
 mod ssse3;
 
 pub use kernel::Kernel;
+use kernel::instructions;
+pub(crate) use matrix::Lines;
+use product::{Product, Vector};
 
-/// What a set of instructions does with one vector.
-///
-/// All functions are to be inlined into one that enables the instructions.
-trait Vector: Copy {
-    /// A source made ready for multiplication, in the form that all destinations share.
-    type Split: Copy;
-    /// A coefficient in the form that multiplies a vector.
-    type Factor: Copy;
-    /// Bytes of a vector.
-    const BYTES: usize;
-    /// Whether a part of a vector is loaded as fast as a whole one.
-    const MASKED: bool;
-
-    unsafe fn zero() -> Self;
-    unsafe fn load(from: *const u8) -> Self;
-    unsafe fn store(self, to: *mut u8);
-    /// Loads `count` < `BYTES` bytes; the rest is zero. No other byte is touched.
-    unsafe fn load_part(from: *const u8, count: usize) -> Self;
-    /// Stores the first `count` < `BYTES` bytes.
-    unsafe fn store_part(self, to: *mut u8, count: usize);
-    unsafe fn split(self) -> Self::Split;
-    unsafe fn factor(c: u8) -> Self::Factor;
-    /// Returns zero in the first `count` < `BYTES` bytes and the vector in the rest.
-    unsafe fn after(self, count: usize) -> Self;
-    unsafe fn xor(self, other: Self) -> Self;
-    /// Adds factor · source.
-    unsafe fn mul_add(self, source: Self::Split, factor: Self::Factor) -> Self;
-}
-
-/// Zeros, then ones: a vector loaded `count` bytes before the middle keeps what follows `count` bytes.
-static AFTER: [u8; 64] = {
-    let mut mask = [0; 64];
-    let mut at = 32;
-    while at < 64 {
-        mask[at] = 0xff;
-        at += 1;
-    }
-    mask
-};
-
-/// The rows of one call: `sources[s]` is multiplied by `coefficients[s * stride + d]` for row d.
+/// The rows of one call: source s is multiplied by `coefficients[s * stride + d]` for row d.
 #[derive(Clone, Copy)]
-pub(crate) struct Rows<'a> {
-    pub(crate) sources: &'a [&'a [u8]],
+pub(crate) struct Rows<'a, S> {
+    pub(crate) sources: S,
     pub(crate) coefficients: &'a [u8],
     /// At least the number of destinations.
     pub(crate) stride: usize,
@@ -79,18 +50,114 @@ pub(crate) struct Rows<'a> {
     pub(crate) add: bool,
 }
 
-/// Does a whole call with vectors `V`: blocks of `WIDE` vectors for one row, of `BLOCK` vectors for
+/// Where source rows lie.
+pub(crate) trait Sources: Copy {
+    /// How many there are.
+    fn count(self) -> usize;
+    /// Lends the first `bytes` bytes of one; panics if it has not got them.
+    fn row(&self, at: usize, bytes: usize) -> &[u8];
+    /// Says whether each of them has so many bytes.
+    fn have(self, bytes: usize) -> bool;
+    /// Returns where one of them begins; `at` is less than their number.
+    unsafe fn start(self, at: usize) -> *const u8;
+}
+
+/// Rows anywhere.
+impl Sources for &[&[u8]] {
+    #[inline(always)]
+    fn count(self) -> usize {
+        self.len()
+    }
+
+    fn row(&self, at: usize, bytes: usize) -> &[u8] {
+        &self[at][..bytes]
+    }
+
+    fn have(self, bytes: usize) -> bool {
+        self.iter().all(|row| row.len() >= bytes)
+    }
+
+    #[inline(always)]
+    unsafe fn start(self, at: usize) -> *const u8 {
+        // SAFETY: the caller's promise.
+        unsafe { self.get_unchecked(at).as_ptr() }
+    }
+}
+
+/// The first rows of a slab.
+#[derive(Clone, Copy)]
+pub(crate) struct Strided<'a> {
+    pub(crate) slab: &'a [u8],
+    /// Bytes from the beginning of one row to that of the next.
+    pub(crate) stride: usize,
+    pub(crate) count: usize,
+}
+
+impl Sources for Strided<'_> {
+    #[inline(always)]
+    fn count(self) -> usize {
+        self.count
+    }
+
+    fn row(&self, at: usize, bytes: usize) -> &[u8] {
+        &self.slab[at * self.stride..][..bytes]
+    }
+
+    fn have(self, bytes: usize) -> bool {
+        let last = self.count.saturating_sub(1);
+        self.count == 0 || last.saturating_mul(self.stride) + bytes <= self.slab.len()
+    }
+
+    #[inline(always)]
+    unsafe fn start(self, at: usize) -> *const u8 {
+        self.slab.as_ptr().wrapping_add(at * self.stride)
+    }
+}
+
+/// Rows of a slab, by their numbers: no list of slices has to be made.
+#[derive(Clone, Copy)]
+pub(crate) struct Picked<'a> {
+    pub(crate) slab: &'a [u8],
+    /// Bytes from the beginning of one row to that of the next.
+    pub(crate) stride: usize,
+    pub(crate) rows: &'a [usize],
+}
+
+impl Sources for Picked<'_> {
+    #[inline(always)]
+    fn count(self) -> usize {
+        self.rows.len()
+    }
+
+    fn row(&self, at: usize, bytes: usize) -> &[u8] {
+        &self.slab[self.rows[at] * self.stride..][..bytes]
+    }
+
+    fn have(self, bytes: usize) -> bool {
+        let last = self.rows.iter().fold(0, |last, &row| last.max(row));
+        self.rows.is_empty() || last.saturating_mul(self.stride) + bytes <= self.slab.len()
+    }
+
+    #[inline(always)]
+    unsafe fn start(self, at: usize) -> *const u8 {
+        // SAFETY: the caller's promise.
+        let row = unsafe { *self.rows.get_unchecked(at) };
+        self.slab.as_ptr().wrapping_add(row * self.stride)
+    }
+}
+
+/// Does a whole call with products `P`: blocks of `WIDE` vectors for one row, of `BLOCK` vectors for
 /// two to four.
 ///
 /// # Safety
 ///
-/// The processor has the instructions of `V`; destinations are equally long, no source is shorter, and
-/// there are `sources.len() * stride` coefficients, `stride` being at least the number of
+/// The processor has the instructions of `P`; destinations are equally long, no source is shorter, and
+/// there are a coefficient for each source and place of the stride, `stride` being at least the number of
 /// destinations.
 #[inline(always)]
-unsafe fn drive<V: Vector, const WIDE: usize, const BLOCK: usize>(
+unsafe fn drive<P: Product, S: Sources, const WIDE: usize, const BLOCK: usize>(
     dsts: &mut [&mut [u8]],
-    rows: Rows<'_>,
+    rows: Rows<'_, S>,
 ) {
     let bytes = dsts.first().map_or(0, |dst| dst.len());
     let mut first = 0;
@@ -101,10 +168,10 @@ unsafe fn drive<V: Vector, const WIDE: usize, const BLOCK: usize>(
         // SAFETY: the caller's promises hold for any part of the destinations.
         unsafe {
             match group {
-                [a] => sweep::<V, 1, WIDE>([a.as_mut_ptr()], bytes, rows),
-                [a, b] => sweep::<V, 2, BLOCK>([a.as_mut_ptr(), b.as_mut_ptr()], bytes, rows),
+                [a] => sweep::<P, S, 1, WIDE>([a.as_mut_ptr()], bytes, rows),
+                [a, b] => sweep::<P, S, 2, BLOCK>([a.as_mut_ptr(), b.as_mut_ptr()], bytes, rows),
                 [a, b, c] => {
-                    sweep::<V, 3, BLOCK>(
+                    sweep::<P, S, 3, BLOCK>(
                         [a.as_mut_ptr(), b.as_mut_ptr(), c.as_mut_ptr()],
                         bytes,
                         rows,
@@ -112,7 +179,7 @@ unsafe fn drive<V: Vector, const WIDE: usize, const BLOCK: usize>(
                 }
                 [a, b, c, d] => {
                     let dsts = [a.as_mut_ptr(), b.as_mut_ptr(), c.as_mut_ptr(), d.as_mut_ptr()];
-                    sweep::<V, 4, BLOCK>(dsts, bytes, rows);
+                    sweep::<P, S, 4, BLOCK>(dsts, bytes, rows);
                 }
                 _ => {}
             }
@@ -124,58 +191,64 @@ unsafe fn drive<V: Vector, const WIDE: usize, const BLOCK: usize>(
 ///
 /// # Safety
 ///
-/// The processor has the instructions of `V`; `bytes` bytes lie at `to` and `from`, which may be the same.
+/// The processor has the instructions of `P`; `bytes` bytes lie at `to` and `from`, which may be the same.
 #[inline(always)]
-unsafe fn scale<V: Vector>(to: *mut u8, from: *const u8, bytes: usize, c: u8, add: bool) {
+unsafe fn scale<P: Product>(to: *mut u8, from: *const u8, bytes: usize, c: u8, add: bool) {
     // SAFETY: `at` plus what is touched never passes `bytes`.
     unsafe {
-        let factor = V::factor(c);
+        let factor = P::factor(c);
         let mut at = 0;
-        while at + V::BYTES <= bytes {
-            let sum = if add { V::load(to.add(at)) } else { V::zero() };
-            sum.mul_add(V::load(from.add(at)).split(), factor).store(to.add(at));
-            at += V::BYTES;
+        while at + P::Vector::BYTES <= bytes {
+            let sum = if add { P::Vector::load(to.add(at)) } else { P::Vector::zero() };
+            let source = P::split(P::Vector::load(from.add(at)));
+            P::mul_add(sum, source, factor).store(to.add(at));
+            at += P::Vector::BYTES;
         }
         if at < bytes {
             let count = bytes - at;
-            let sum = if add { V::load_part(to.add(at), count) } else { V::zero() };
-            let source = V::load_part(from.add(at), count).split();
-            sum.mul_add(source, factor).store_part(to.add(at), count);
+            let sum = if add { P::Vector::load_part(to.add(at), count) } else { P::Vector::zero() };
+            let source = P::split(P::Vector::load_part(from.add(at), count));
+            P::mul_add(sum, source, factor).store_part(to.add(at), count);
         }
     }
 }
 
 /// Goes over the columns of up to four destinations.
 #[inline(always)]
-unsafe fn sweep<V: Vector, const R: usize, const W: usize>(
+unsafe fn sweep<P: Product, S: Sources, const R: usize, const W: usize>(
     dsts: [*mut u8; R],
     bytes: usize,
-    rows: Rows<'_>,
+    rows: Rows<'_, S>,
 ) {
     let mut at = 0;
     // SAFETY: `at` plus what each block covers never passes `bytes`, which all rows have.
     unsafe {
-        while at + W * V::BYTES <= bytes {
-            block::<V, R, W>(dsts, at, rows);
-            at += W * V::BYTES;
+        while at + W * P::Vector::BYTES <= bytes {
+            block::<P, S, R, W>(dsts, at, rows);
+            at += W * P::Vector::BYTES;
         }
-        if W > 4 && at + 4 * V::BYTES <= bytes {
-            block::<V, R, 4>(dsts, at, rows);
-            at += 4 * V::BYTES;
+        if W > 4 && at + 4 * P::Vector::BYTES <= bytes {
+            block::<P, S, R, 4>(dsts, at, rows);
+            at += 4 * P::Vector::BYTES;
         }
-        if W > 2 && at + 2 * V::BYTES <= bytes {
-            block::<V, R, 2>(dsts, at, rows);
-            at += 2 * V::BYTES;
+        if W > 2 && at + 2 * P::Vector::BYTES <= bytes {
+            block::<P, S, R, 2>(dsts, at, rows);
+            at += 2 * P::Vector::BYTES;
         }
-        if at + V::BYTES <= bytes {
-            block::<V, R, 1>(dsts, at, rows);
-            at += V::BYTES;
+        if at + P::Vector::BYTES <= bytes {
+            block::<P, S, R, 1>(dsts, at, rows);
+            at += P::Vector::BYTES;
         }
         if at < bytes {
-            if V::MASKED || bytes < V::BYTES {
-                part::<V, R>(dsts, at, bytes - at, rows);
+            if P::Vector::MASKED || bytes < P::Vector::BYTES {
+                part::<P, S, R>(dsts, at, bytes - at, rows);
             } else {
-                last::<V, R>(dsts, bytes - V::BYTES, at + V::BYTES - bytes, rows);
+                last::<P, S, R>(
+                    dsts,
+                    bytes - P::Vector::BYTES,
+                    at + P::Vector::BYTES - bytes,
+                    rows,
+                );
             }
         }
     }
@@ -187,39 +260,41 @@ unsafe fn sweep<V: Vector, const R: usize, const W: usize>(
 /// instructions, and where they are not inlined every vector would go through memory.
 #[allow(clippy::needless_range_loop, reason = "indices keep the vectors in registers, see above")]
 #[inline(always)]
-unsafe fn block<V: Vector, const R: usize, const W: usize>(
+unsafe fn block<P: Product, S: Sources, const R: usize, const W: usize>(
     dsts: [*mut u8; R],
     at: usize,
-    rows: Rows<'_>,
+    rows: Rows<'_, S>,
 ) {
     // SAFETY: W vectors from `at` on lie within all rows, and coefficients within theirs.
     unsafe {
-        let mut sums = [[V::zero(); W]; R];
+        let mut sums = [[P::Vector::zero(); W]; R];
         if rows.add {
             for r in 0..R {
                 for w in 0..W {
-                    sums[r][w] = V::load(dsts[r].add(at + w * V::BYTES));
+                    sums[r][w] = P::Vector::load(dsts[r].add(at + w * P::Vector::BYTES));
                 }
             }
         }
         let mut coefficient = rows.coefficients.as_ptr();
-        for source in rows.sources {
-            let from = source.as_ptr().add(at);
-            let mut split = [V::zero().split(); W];
+        let mut s = 0;
+        while s < rows.sources.count() {
+            let from = rows.sources.start(s).add(at);
+            s += 1;
+            let mut split = [P::split(P::Vector::zero()); W];
             for w in 0..W {
-                split[w] = V::load(from.add(w * V::BYTES)).split();
+                split[w] = P::split(P::Vector::load(from.add(w * P::Vector::BYTES)));
             }
             for r in 0..R {
-                let factor = V::factor(*coefficient.add(r));
+                let factor = P::factor(*coefficient.add(r));
                 for w in 0..W {
-                    sums[r][w] = sums[r][w].mul_add(split[w], factor);
+                    sums[r][w] = P::mul_add(sums[r][w], split[w], factor);
                 }
             }
             coefficient = coefficient.wrapping_add(rows.stride);
         }
         for r in 0..R {
             for w in 0..W {
-                sums[r][w].store(dsts[r].add(at + w * V::BYTES));
+                sums[r][w].store(dsts[r].add(at + w * P::Vector::BYTES));
             }
         }
     }
@@ -227,27 +302,29 @@ unsafe fn block<V: Vector, const R: usize, const W: usize>(
 
 /// Does the last vector of rows that are longer than one; its first `done` bytes are done already.
 #[inline(always)]
-unsafe fn last<V: Vector, const R: usize>(
+unsafe fn last<P: Product, S: Sources, const R: usize>(
     dsts: [*mut u8; R],
     at: usize,
     done: usize,
-    rows: Rows<'_>,
+    rows: Rows<'_, S>,
 ) {
     // SAFETY: a vector from `at` on ends where the rows end, or before.
     unsafe {
-        let mut sums = [V::zero(); R];
+        let mut sums = [P::Vector::zero(); R];
         let mut coefficient = rows.coefficients.as_ptr();
-        for source in rows.sources {
-            let split = V::load(source.as_ptr().add(at)).split();
+        let mut s = 0;
+        while s < rows.sources.count() {
+            let split = P::split(P::Vector::load(rows.sources.start(s).add(at)));
+            s += 1;
             for (r, sum) in sums.iter_mut().enumerate() {
-                *sum = sum.mul_add(split, V::factor(*coefficient.add(r)));
+                *sum = P::mul_add(*sum, split, P::factor(*coefficient.add(r)));
             }
             coefficient = coefficient.wrapping_add(rows.stride);
         }
         for (sum, dst) in sums.into_iter().zip(dsts) {
             let to = dst.add(at);
             // Where nothing is added, what is done already comes out the same again.
-            let sum = if rows.add { V::load(to).xor(sum.after(done)) } else { sum };
+            let sum = if rows.add { P::Vector::load(to).xor(sum.after(done)) } else { sum };
             sum.store(to);
         }
     }
@@ -255,25 +332,27 @@ unsafe fn last<V: Vector, const R: usize>(
 
 /// Does the last `count` bytes, fewer than a vector, which start at byte `at`.
 #[inline(always)]
-unsafe fn part<V: Vector, const R: usize>(
+unsafe fn part<P: Product, S: Sources, const R: usize>(
     dsts: [*mut u8; R],
     at: usize,
     count: usize,
-    rows: Rows<'_>,
+    rows: Rows<'_, S>,
 ) {
     // SAFETY: `count` bytes from `at` on lie within all rows, and no others are touched.
     unsafe {
-        let mut sums = [V::zero(); R];
+        let mut sums = [P::Vector::zero(); R];
         if rows.add {
             for (sum, dst) in sums.iter_mut().zip(dsts) {
-                *sum = V::load_part(dst.add(at), count);
+                *sum = P::Vector::load_part(dst.add(at), count);
             }
         }
         let mut coefficient = rows.coefficients.as_ptr();
-        for source in rows.sources {
-            let split = V::load_part(source.as_ptr().add(at), count).split();
+        let mut s = 0;
+        while s < rows.sources.count() {
+            let split = P::split(P::Vector::load_part(rows.sources.start(s).add(at), count));
+            s += 1;
             for (r, sum) in sums.iter_mut().enumerate() {
-                *sum = sum.mul_add(split, V::factor(*coefficient.add(r)));
+                *sum = P::mul_add(*sum, split, P::factor(*coefficient.add(r)));
             }
             coefficient = coefficient.wrapping_add(rows.stride);
         }

@@ -1,0 +1,553 @@
+//! The linear algebra below both decoders: what a repair symbol tells, and when it tells enough.
+//!
+//! ```text
+//! raw[j]  = Σ_c C[j, c] · x[c]              repair symbol j as it came, over columns c (symbols)
+//! row[i]  = Σ_j T[i, j] · raw[j] = Σ_c R[i, c] · x[c],  R = T·C
+//! ```
+//!
+//! `R` is kept in reduced row-echelon form over the columns that are still unknown, pivots leftmost
+//! in the order of the source. `T` stands beside it and remembers how each row came about. What a row
+//! says about columns that are known already goes along in `R`. Payloads are left alone until a row
+//! has a single unknown: then its symbol is the sum over `T` less the known part of `R`, one fused pass
+//! over the bytes for up to four such rows at a time. A repair symbol that turns out to be
+//! redundant never costs more than its coefficients.
+//!
+//! An equation that comes in costs two operations on the matrix `T R`: one subtracts all rows from it,
+//! each as often as it has that row's pivot; the other subtracts it from all rows, as often as they
+//! have its own. Both leave out lines that no row has anything in.
+//!
+//! Columns are used in a ring by the window decoder: the owner says where the order starts.
+//!
+//! Bounds: a call handles at most `slots` rows of `slots + columns` bytes each, and a payload is
+//! touched once for each symbol that is decoded, given up or leaves the ring.
+
+mod terms;
+
+use crate::gf256::{self, Kernel, Lines};
+use crate::outcome::Outcome;
+use crate::slab::Slab;
+use terms::{FUSED, Terms};
+
+/// What is known about a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Column {
+    /// Nothing but equations.
+    Unknown,
+    /// The symbol itself.
+    Known,
+    /// Nothing, and nothing will be.
+    GivenUp,
+}
+
+/// Solves for symbols as equations arrive.
+///
+/// Rows and slots are dense: the first `count` of each are in use, and what is given back is
+/// replaced by the last.
+#[derive(Clone, Debug)]
+pub(crate) struct Elimination {
+    kernel: Kernel,
+    columns: usize,
+    /// The byte of a row at which its columns begin; before it stands T.
+    first: usize,
+    column: Vec<Column>,
+    /// 0xff where the column is unknown, else 0; in the places of a row.
+    unknown: Vec<u8>,
+    /// The same, without the pivots of rows.
+    free: Vec<u8>,
+    /// Bytes of each known symbol; the rest of its row is zero.
+    symbol_bytes: Vec<usize>,
+    symbols: Slab,
+    /// Rows, and slots, in use.
+    count: usize,
+    /// Where the raw equation of each slot is kept.
+    place: Vec<usize>,
+    raw: Slab,
+    raw_bytes: Vec<usize>,
+    /// C, in the places of a row.
+    raw_coefficients: Slab,
+    /// T and R side by side; behind the rows in use, the equation that comes in.
+    rows: Slab,
+    /// Lines in which coefficients of raw equations or rows stand: all others are nowhere read.
+    lines: Lines,
+    /// The pivot of each row, as a byte of the row.
+    pivots: Vec<usize>,
+    /// For each row a byte that keeps it from being ready, as far as was known when last looked.
+    witness: Vec<usize>,
+    factors: Vec<u8>,
+    terms: Terms,
+    decoded: Slab,
+    /// Rows with a single unknown.
+    ready: Vec<usize>,
+    /// Columns that became known by elimination since the owner last looked.
+    recovered: Vec<usize>,
+}
+
+impl Elimination {
+    /// Makes room for `columns` symbols and `slots` repair symbols.
+    pub(crate) fn new(columns: usize, slots: usize, symbol_bytes: usize) -> Self {
+        let first = slots.next_multiple_of(WORD);
+        // Whole lines, so that no operation on coefficients has a rest.
+        let lines = Lines::none(first + columns);
+        let row_bytes = (first + columns).next_multiple_of(lines.bytes());
+        let mut unknown = vec![0; row_bytes];
+        unknown[first..first + columns].fill(0xff);
+        Self {
+            kernel: Kernel::detect(),
+            columns,
+            first,
+            column: vec![Column::Unknown; columns],
+            free: unknown.clone(),
+            unknown,
+            symbol_bytes: vec![0; columns],
+            symbols: Slab::new(columns, symbol_bytes),
+            count: 0,
+            place: (0..slots).collect(),
+            raw: Slab::new(slots, symbol_bytes),
+            raw_bytes: vec![0; slots],
+            raw_coefficients: Slab::new(slots, row_bytes),
+            rows: Slab::new(slots + 1, row_bytes),
+            lines,
+            pivots: vec![0; slots],
+            witness: vec![NONE; slots],
+            factors: vec![0; slots],
+            terms: Terms::new(columns + slots),
+            decoded: Slab::new(FUSED, symbol_bytes),
+            ready: Vec::with_capacity(slots),
+            recovered: Vec::with_capacity(columns),
+        }
+    }
+
+    /// Forgets everything but keeps the memory.
+    pub(crate) fn reset(&mut self) {
+        self.column.fill(Column::Unknown);
+        let columns = self.first..self.first + self.columns;
+        self.unknown[columns.clone()].fill(0xff);
+        self.free[columns].fill(0xff);
+        self.release_all();
+        self.recovered.clear();
+    }
+
+    /// Says what is known about a column.
+    pub(crate) fn column(&self, column: usize) -> Column {
+        self.column[column]
+    }
+
+    /// Says whether an equation leads with this column.
+    pub(crate) fn is_pivot(&self, column: usize) -> bool {
+        self.unknown[self.first + column] != self.free[self.first + column]
+    }
+
+    /// Returns a known symbol, padded with zeros.
+    pub(crate) fn symbol(&self, column: usize) -> Option<&[u8]> {
+        (self.column[column] == Column::Known).then(|| self.symbols.row(column))
+    }
+
+    /// Says whether any column of a range is unknown.
+    pub(crate) fn any_unknown(&self, columns: core::ops::Range<usize>) -> bool {
+        let bytes = self.first + columns.start..self.first + columns.end;
+        self.unknown[bytes].iter().fold(0, |any, mask| any | mask) != 0
+    }
+
+    /// Lends the coefficients of the next equation, one for each column, for the owner to fill.
+    pub(crate) fn incoming_mut(&mut self) -> &mut [u8] {
+        &mut self.rows.row_mut(self.count)[self.first..self.first + self.columns]
+    }
+
+    /// Takes the next column that elimination made known.
+    pub(crate) fn poll_recovered(&mut self) -> Option<usize> {
+        self.recovered.pop()
+    }
+
+    /// Takes a symbol as it is. The column must be unknown, the symbol not too long. `origin` is the
+    /// first column in the source's order, or any below the first unknown one.
+    pub(crate) fn learn(&mut self, column: usize, symbol: &[u8], origin: usize) {
+        self.symbols.store(column, symbol);
+        self.symbol_bytes[column] = symbol.len();
+        let led = self.is_pivot(column);
+        self.set_known(column);
+        if self.count > 0 {
+            self.drop_column(self.first + column, led, origin);
+            self.decode_ready();
+        }
+    }
+
+    /// Takes an equation whose coefficients stand in [`Elimination::incoming_mut`]; none of them may
+    /// belong to a column that was given up. `origin` as in [`Elimination::learn`].
+    pub(crate) fn insert(&mut self, payload: &[u8], origin: usize) -> Outcome {
+        let slot = self.count;
+        if slot == self.place.len() {
+            return Outcome::Full;
+        }
+        self.take_lines();
+        let place = self.place[slot];
+        self.lines.copy(self.raw_coefficients.row_mut(place), self.rows.row(slot));
+        self.reduce_incoming();
+        let Some(pivot) = self.leading(slot, origin) else { return Outcome::Redundant };
+        self.raw.store(place, payload);
+        self.raw_bytes[place] = payload.len();
+        self.count += 1;
+        self.witness[slot] = NONE;
+        self.ready.clear();
+        self.lead_with(slot, pivot);
+        self.decode_ready();
+        Outcome::Innovative
+    }
+
+    /// Declares that an unknown column will never be known: equations that hold it are combined so
+    /// that one of them takes it along.
+    pub(crate) fn give_up(&mut self, column: usize, origin: usize) {
+        let at = self.first + column;
+        let order = |pivot: usize| (pivot - self.first + self.columns - origin) % self.columns;
+        let count = if self.lines.contain(at) { self.count } else { 0 };
+        let holders = (0..count).filter(|&row| self.rows.row(row)[at] != 0);
+        if let Some(row) = holders.max_by_key(|&row| order(self.pivots[row])) {
+            self.free[self.pivots[row]] = self.unknown[self.pivots[row]];
+            self.subtract(row, at, 0);
+            let slot = self.eliminate_raw(column);
+            (0..self.count).for_each(|other| self.rows.row_mut(other)[slot] = 0);
+            self.release(row, slot);
+        }
+        self.column[column] = Column::GivenUp;
+        self.unknown[at] = 0;
+        self.free[at] = 0;
+        self.ready.clear();
+        self.look_for_ready();
+        self.decode_ready();
+    }
+
+    /// Makes a column that is known or given up ready for another symbol.
+    pub(crate) fn forget(&mut self, column: usize) {
+        let at = self.first + column;
+        if self.lines.contain(at) && self.is_spoken_of(at..at + 1) {
+            self.take_out(column);
+        }
+        let line = self.lines.bytes();
+        if (at + 1).is_multiple_of(line) && !self.is_spoken_of(at + 1 - line..at + 1) {
+            self.lines.remove(at);
+        }
+        self.column[column] = Column::Unknown;
+        self.unknown[at] = 0xff;
+        self.free[at] = 0xff;
+    }
+
+    fn set_known(&mut self, column: usize) {
+        self.column[column] = Column::Known;
+        self.unknown[self.first + column] = 0;
+        self.free[self.first + column] = 0;
+    }
+
+    /// Takes what equations say of a known symbol out of them, while the symbol is still there.
+    fn take_out(&mut self, column: usize) {
+        for &place in &self.place[..self.count] {
+            let at = self.first + column;
+            let c = core::mem::take(&mut self.raw_coefficients.row_mut(place)[at]);
+            if c != 0 {
+                let bytes = self.raw_bytes[place].max(self.symbol_bytes[column]);
+                self.raw_bytes[place] = bytes;
+                let symbol = &self.symbols.row(column)[..bytes];
+                self.kernel.mul_add(&mut self.raw.row_mut(place)[..bytes], symbol, c);
+            }
+        }
+        (0..self.count).for_each(|row| self.rows.row_mut(row)[self.first + column] = 0);
+    }
+
+    /// Says whether any row has anything in these bytes.
+    fn is_spoken_of(&self, bytes: core::ops::Range<usize>) -> bool {
+        let (rows, stride) = self.rows.matrix();
+        let mut starts = (0..self.count).map(|row| row * stride);
+        starts.any(|at| rows[at + bytes.start..at + bytes.end].iter().any(|&c| c != 0))
+    }
+
+    /// Adds the lines of the equation that comes in to those that are in use.
+    fn take_lines(&mut self) {
+        let incoming = self.rows.row_mut(self.count);
+        incoming[..self.first].fill(0);
+        incoming[self.count] = 1;
+        let (mut fresh, line) = (self.lines, self.lines.bytes());
+        fresh.clear();
+        for (at, bytes) in incoming.chunks_exact(line).enumerate().map(|(i, b)| (i * line, b)) {
+            if !self.lines.contain(at) && bytes.iter().fold(0, |any, c| any | c) != 0 {
+                self.lines.insert(at);
+                fresh.insert(at);
+            }
+        }
+        for at in fresh {
+            for (row, &place) in self.place[..self.count].iter().enumerate() {
+                self.rows.row_mut(row)[at..at + line].fill(0);
+                self.raw_coefficients.row_mut(place)[at..at + line].fill(0);
+            }
+        }
+    }
+
+    /// Leaves of the equation that comes in what it says beyond the rows held.
+    fn reduce_incoming(&mut self) {
+        let (rows, stride) = self.rows.matrix_mut();
+        let (rows, incoming) = rows.split_at_mut(self.count * stride);
+        // Rows are zero at each other's pivots: the factors stay what they are meanwhile.
+        let factors = &mut self.factors[..self.count];
+        factors.iter_mut().zip(&self.pivots).for_each(|(factor, &pivot)| *factor = incoming[pivot]);
+        self.kernel.gather(incoming, rows, stride, factors, self.lines);
+    }
+
+    /// Finds the first unknown column of a row in the source's order, as a byte of the row.
+    fn leading(&self, row: usize, origin: usize) -> Option<usize> {
+        let (start, end) = (self.first + origin, self.first + self.columns);
+        let find = |range| first_nonzero(self.rows.row(row), &self.unknown, self.lines, range);
+        find(start..end).or_else(|| find(self.first..start))
+    }
+
+    /// Makes `pivot` the pivot of `row` and takes it out of all other rows.
+    fn lead_with(&mut self, row: usize, pivot: usize) {
+        self.pivots[row] = pivot;
+        self.free[pivot] = 0;
+        // 1 + (c⁻¹ + 1) = c⁻¹: the row itself is scaled by the same operation.
+        let own = gf256::inv(self.rows.row(row)[pivot]) ^ 1;
+        self.subtract(row, pivot, own);
+        self.look_for_ready();
+    }
+
+    /// Finds out which rows have a single unknown, where anything has changed.
+    fn look_for_ready(&mut self) {
+        let (rows, stride) = self.rows.matrix();
+        let range = self.first..self.first + self.columns;
+        for (row, witness) in self.witness[..self.count].iter_mut().enumerate() {
+            let row_at = row * stride;
+            if rows[row_at + *witness] & self.free[*witness] != 0 {
+                continue;
+            }
+            // The last one: pivots come from the left, so that it stays the longest.
+            match last_nonzero(
+                &rows[row_at..row_at + stride],
+                &self.free,
+                self.lines,
+                range.clone(),
+            ) {
+                Some(at) => *witness = at,
+                None => {
+                    *witness = NONE;
+                    self.ready.push(row);
+                }
+            }
+        }
+    }
+
+    /// Subtracts `row` from all others so that they are zero at byte `at`, and adds it to itself
+    /// `own` times.
+    fn subtract(&mut self, row: usize, at: usize, own: u8) {
+        let (rows, stride) = self.rows.matrix_mut();
+        let products = gf256::products(gf256::inv(rows[row * stride + at]));
+        let factors = &mut self.factors[..self.count];
+        for (other, factor) in factors.iter_mut().enumerate() {
+            *factor = products[usize::from(rows[other * stride + at])];
+        }
+        factors[row] = own;
+        self.kernel.scatter(rows, stride, row, factors, self.lines);
+    }
+
+    /// Finds out which rows are ready now that the column at byte `at` is known, which may have led one.
+    fn drop_column(&mut self, at: usize, led: bool, origin: usize) {
+        self.ready.clear();
+        if led {
+            let headless = self.pivots[..self.count].iter().position(|&pivot| pivot == at);
+            let row = headless.expect("a row has the pivot");
+            let pivot = self.leading(row, origin).expect("a row with one unknown is not kept");
+            self.lead_with(row, pivot);
+        } else if self.witness[..self.count].contains(&at) {
+            self.look_for_ready();
+        }
+    }
+
+    /// Computes the symbols of the rows that have a single unknown each, and spends the rows.
+    fn decode_ready(&mut self) {
+        for first in (0..self.ready.len()).step_by(FUSED) {
+            let count = (self.ready.len() - first).min(FUSED);
+            let mut rows = [0; FUSED];
+            rows[..count].copy_from_slice(&self.ready[first..first + count]);
+            self.decode(&rows[..count]);
+        }
+        for &row in &self.ready {
+            let pivot = self.pivots[row];
+            let column = pivot - self.first;
+            self.recovered.push(column);
+            self.column[column] = Column::Known;
+            self.unknown[pivot] = 0;
+        }
+        if self.ready.len() == self.count {
+            // Nothing is left to be untangled: the usual end of a burst of losses, and of a block.
+            self.release_all();
+        } else {
+            // From the last on: what is released is replaced by the last row, which is not ready.
+            (0..self.ready.len()).rev().for_each(|at| self.spend(self.ready[at]));
+        }
+    }
+
+    /// Computes the symbols of up to four rows.
+    fn decode(&mut self, rows: &[usize]) {
+        let bytes = self.collect_terms(rows);
+        let mut pivots = [0; FUSED];
+        pivots.iter_mut().zip(rows).for_each(|(to, &row)| *to = self.pivots[row] - self.first);
+        let pivots = &pivots[..rows.len()];
+        if self.terms.has_symbols() {
+            let mut dsts = self.decoded.four_mut(&[0, 1, 2, 3], bytes);
+            let dsts = &mut dsts[..rows.len()];
+            self.terms.sum_raw(self.kernel, &self.raw, dsts);
+            self.terms.add_symbols(self.kernel, &self.symbols, dsts);
+            for (dst, &column) in dsts.iter().zip(pivots) {
+                self.symbols.store(column, dst);
+            }
+        } else {
+            let mut dsts = self.symbols.four_mut(pivots, bytes);
+            self.terms.sum_raw(self.kernel, &self.raw, &mut dsts[..rows.len()]);
+            for &column in pivots {
+                self.symbols.row_mut(column)[bytes..].fill(0);
+            }
+        }
+        pivots.iter().for_each(|&column| self.symbol_bytes[column] = bytes);
+    }
+
+    /// Lists what the symbols of up to four rows are made of; returns how long that is.
+    fn collect_terms(&mut self, rows: &[usize]) -> usize {
+        self.terms.clear();
+        let mut longest = 0;
+        // Where there are fewer rows, the last again, for destinations that are not there.
+        let rows: [&[u8]; FUSED] =
+            core::array::from_fn(|at| self.rows.row(rows[at.min(rows.len() - 1)]));
+        for (slot, &place) in self.place[..self.count].iter().enumerate() {
+            longest = longest.max(self.raw_bytes[place]);
+            self.terms.push_raw(place, rows.map(|row| row[slot]));
+        }
+        let (start, end) = (self.first, self.first + self.columns);
+        for line in self.lines {
+            for at in (line.max(start)..end.min(line + self.lines.bytes())).step_by(WORD) {
+                // Most of a window is not spoken of: eight columns at a time.
+                let words = rows.map(|row| word(row, at));
+                let any = words.iter().fold(0, |any, word| any | word);
+                let spoken_of = any & !word(&self.unknown, at);
+                for byte in if spoken_of == 0 { 0..0 } else { 0..WORD } {
+                    if spoken_of >> (8 * byte) & 0xff != 0 {
+                        let column = at + byte - start;
+                        longest = longest.max(self.symbol_bytes[column]);
+                        self.terms
+                            .push_symbol(column, words.map(|word| (word >> (8 * byte)) as u8));
+                    }
+                }
+            }
+        }
+        longest
+    }
+
+    /// Gives back a row that has no unknown left, and one slot that it is made of: with this row's
+    /// help the others do without that slot.
+    fn spend(&mut self, row: usize) {
+        let made_of = &self.rows.row(row)[..self.count];
+        let slot = made_of.iter().position(|&c| c != 0).expect("T has full rank");
+        self.subtract(row, slot, 0);
+        self.release(row, slot);
+    }
+
+    /// Takes a column out of all raw equations but one, whose slot is returned.
+    fn eliminate_raw(&mut self, column: usize) -> usize {
+        let used = &self.place[..self.count];
+        let at = self.first + column;
+        let holds = |&place: &usize| self.raw_coefficients.row(place)[at] != 0;
+        let slot = used.iter().position(holds).expect("some raw equation holds the column");
+        let place = used[slot];
+        let unit = gf256::inv(self.raw_coefficients.row(place)[at]);
+        for &other in used {
+            let factor = gf256::mul(self.raw_coefficients.row(other)[at], unit);
+            if other != place && factor != 0 {
+                let (target, source) = self.raw_coefficients.row_mut_and_row(other, place);
+                self.kernel.gather(target, source, source.len(), &[factor], self.lines);
+                let (target, source) = self.raw.row_mut_and_row(other, place);
+                self.kernel.mul_add(target, source, factor);
+                self.raw_bytes[other] = self.raw_bytes[other].max(self.raw_bytes[place]);
+            }
+        }
+        slot
+    }
+
+    /// Gives back a row, and a slot that no other row is made of.
+    fn release(&mut self, row: usize, slot: usize) {
+        let last = self.count - 1;
+        if row != last {
+            let (to, from) = self.rows.row_mut_and_row(row, last);
+            self.lines.copy(to, from);
+            self.pivots[row] = self.pivots[last];
+            self.witness[row] = self.witness[last];
+        }
+        self.place.swap(slot, last);
+        for row in 0..last {
+            let made_of = self.rows.row_mut(row);
+            made_of[slot] = core::mem::take(&mut made_of[last]);
+        }
+        self.count = last;
+        if last == 0 {
+            self.release_all();
+        }
+    }
+
+    fn release_all(&mut self) {
+        self.count = 0;
+        self.lines.clear();
+        self.ready.clear();
+    }
+}
+
+/// No witness: a byte before the columns, which are unknown nowhere.
+const NONE: usize = 0;
+
+/// Bytes of a row that are looked at together.
+const WORD: usize = 8;
+
+/// Reads the word of a row that a byte stands in.
+fn word(row: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(row.as_chunks::<WORD>().0[at / WORD])
+}
+
+/// Finds the first byte of a range that is zero neither in the row nor in the mask.
+fn first_nonzero(
+    row: &[u8],
+    mask: &[u8],
+    lines: Lines,
+    range: core::ops::Range<usize>,
+) -> Option<usize> {
+    let mut at = range.start;
+    while at < range.end {
+        if !lines.contain(at) {
+            at = (at / lines.bytes() + 1) * lines.bytes();
+            continue;
+        }
+        let both = word(row, at) & word(mask, at) & u64::MAX << (8 * (at % WORD));
+        at -= at % WORD;
+        if both != 0 {
+            let found = at + both.trailing_zeros() as usize / 8;
+            return (found < range.end).then_some(found);
+        }
+        at += WORD;
+    }
+    None
+}
+
+/// Finds the last byte of a range that is zero neither in the row nor in the mask, which is zero
+/// outside the range; the range begins with a word.
+fn last_nonzero(
+    row: &[u8],
+    mask: &[u8],
+    lines: Lines,
+    range: core::ops::Range<usize>,
+) -> Option<usize> {
+    let mut end = range.end.next_multiple_of(WORD);
+    while end > range.start {
+        let at = end - WORD;
+        if !lines.contain(at) {
+            end = at / lines.bytes() * lines.bytes();
+            continue;
+        }
+        let both = word(row, at) & word(mask, at);
+        if both != 0 {
+            return Some(end - 1 - both.leading_zeros() as usize / 8);
+        }
+        end = at;
+    }
+    None
+}
