@@ -3,12 +3,12 @@
 //! ```text
 //! queue   = standing rtt − base rtt                                        (`standing_queue.rs`)
 //! x       = cwnd / srtt
-//! T(x)    = s · (clamp(20 ms − 3 ms · log2(x / 5 Mbit/s), 10 ms, 30 ms) + 2 noise)
+//! T(x)    = clamp(20 s − 3 log2(x / 5 Mbit/s), 10 s, 30) ms + 2 s · noise
 //! holds   = bandwidth · base                 (bandwidth: largest delivery rate of 10 round trips)
 //! steady:   cwnd ← cwnd + κ · acked · (T − queue) / rtt,  κ = 1/2
 //!           per round trip at most ± a quarter; where it grows, by one datagram at least
 //! fast:     with queue < T/3 for a round trip, growth doubles per round trip up to
-//!           min(1/4, 15 ms / rtt) per round trip
+//!           min(1/4, s · 15 ms / rtt) per round trip
 //! start:    cwnd ← cwnd + acked / 2  until queue > 8 ms, loss is in excess, or the rate stays
 //! bounds:   cwnd ≥ 3/4 holds; growth ends at bandwidth / (1 − usual loss) · (base + queue + 2 T)
 //! dry:      cwnd ← max(1 − 3 queue / base, 1/4) · holds  for two round trips when the empty path
@@ -16,15 +16,16 @@
 //!           flow runs dry), or after 6 round trips at the floor
 //! excess of loss, or a mark, once per round trip:
 //!           s ← 0.7 s, cwnd ← bandwidth / (1 − usual loss) · (base + queue), a cut of 15 to 50 %;
-//!           s recovers by 5 % per second
+//!           s recovers by 0.03 per second
 //! ```
 //! The law is that of FAST [FAST] with its number of queued packets α written as a delay, as
 //! LEDBAT's target is [RFC 6817]. Every flow at a bottleneck sees the same queue, and T falls with
 //! the rate, so flows settle where their rates are equal; the logarithm makes the time that this
-//! takes the same at all rates. A late comer takes the queue that it finds for part of the base.
-//! Running dry shows it the empty path, and flows that see that at the same moment run dry together
-//! from then on [BBR]. A flow that stays squeezed although it ran dry three times believes that the
-//! route has become longer.
+//! takes the same at all rates. It stays as steep where s has cut T, so that flows of different s
+//! settle too, and s grows by the same amount for all. A late comer takes the queue that it finds
+//! for part of the base. Running dry shows it the empty path, and flows that see that at the same
+//! moment run dry together from then on [BBR]. A flow that stays squeezed although it ran dry three
+//! times believes that the route has become longer.
 //!
 //! Random loss changes nothing: lost bytes leave the flight and are replaced. Loss beyond what the
 //! path always has (`loss_guard.rs`) shows a bottleneck whose buffer is shorter than T: T shrinks.
@@ -85,8 +86,9 @@ const EXCESS_WINDOW: f64 = 0.85;
 const MARKED_WINDOW: f64 = 0.95;
 /// The least that excesses leave of the target.
 const LEAST_SCALE: f64 = 0.1;
-/// How the target recovers, per second without excess.
-const SCALE_RECOVERY: f64 = 0.05;
+/// How the target recovers, per second without excess: by the same amount for all flows at a
+/// bottleneck, so that those whose targets were cut more often come up with the others.
+const SCALE_RECOVERY: f64 = 0.03;
 /// Loss beyond this is not made up for by sending more.
 const MOST_USUAL_LOSS: f64 = 0.5;
 /// Beyond this loss nothing grows fast.
@@ -138,6 +140,8 @@ pub(super) struct DelayBounded {
     /// Times that running dry did not end the squeeze.
     vain: u32,
     dried_at: Instant,
+    /// When the queue that was let run dry can be seen again.
+    refilled_at: Instant,
     /// The queue at the end of the last round trip, seconds.
     last_queue: f64,
     cut_at: Option<Instant>,
@@ -160,6 +164,7 @@ impl DelayBounded {
             squeezed: 0,
             vain: 0,
             dried_at: Instant::ZERO,
+            refilled_at: Instant::ZERO,
             last_queue: 0.0,
             cut_at: None,
             judged_at: Instant::ZERO,
@@ -170,9 +175,9 @@ impl DelayBounded {
     /// T, seconds.
     fn target(&self, srtt: Duration) -> f64 {
         let rate_bps = self.cwnd * 8.0 / srtt.as_secs_f64().max(1e-4);
-        let target = TARGET - TARGET_SLOPE * (rate_bps / TARGET_RATE_BPS).log2();
+        let target = self.scale * TARGET - TARGET_SLOPE * (rate_bps / TARGET_RATE_BPS).log2();
         let noise = (NOISE * self.queue.noise().as_secs_f64()).min(MOST_NOISE);
-        self.scale * (target.clamp(TARGET_RANGE.0, TARGET_RANGE.1) + noise)
+        target.clamp(self.scale * TARGET_RANGE.0, TARGET_RANGE.1) + self.scale * noise
     }
 
     /// Bytes per second that sending makes sense at: what arrives, and what the path always loses.
@@ -209,7 +214,8 @@ impl DelayBounded {
         let one_datagram = (view.mtu as f64 / self.cwnd).min(MOST_CHANGE);
         let least =
             if queue < target { self.fast.max(one_datagram * self.scale) } else { correction };
-        let gain = correction.max(least);
+        let gain =
+            if view.now < self.refilled_at { correction.min(0.0) } else { correction.max(least) };
         let most = self.useful_rate() * (self.queue.base().as_secs_f64() + queue + 2.0 * target);
         if gain < 0.0 || (acked.window_limited && self.cwnd < most) {
             self.cwnd += gain * acked.bytes as f64;
@@ -238,7 +244,8 @@ impl DelayBounded {
         }
         let queue = self.queue.queue(view.now, view.srtt).as_secs_f64();
         let target = self.target(view.srtt);
-        self.grow_fast(view, queue < target / 3.0 && acked.window_limited);
+        let refilled = view.now >= self.refilled_at;
+        self.grow_fast(view, queue < target / 3.0 && acked.window_limited && refilled);
         self.unsqueeze(view, queue > target);
         let unseen = view.now.since(self.queue.base_seen_at());
         let falling = queue > EMPTY && queue < self.last_queue / 2.0 && unseen > DRY_EVERY / 2;
@@ -256,7 +263,8 @@ impl DelayBounded {
         }
         let rtt = view.srtt.as_secs_f64();
         let first = (STEP * self.target(view.srtt) / rtt).min(MOST_CHANGE);
-        self.fast = (self.fast * 2.0).max(first).min((FAST_OVERSHOOT / rtt).min(MOST_CHANGE));
+        let overshoot = self.scale * FAST_OVERSHOOT;
+        self.fast = (self.fast * 2.0).max(first).min((overshoot / rtt).min(MOST_CHANGE));
     }
 
     /// At the floor and still a queue: others keep it, or the base is wrong. Running dry shows the
@@ -313,6 +321,7 @@ impl Controller for DelayBounded {
                 // The route has become longer and holds more.
                 self.cwnd = self.cwnd.max(self.path_holds());
             }
+            self.loss.on_queue(view.now, rtt.saturating_sub(self.queue.base()));
         }
         self.loss.on_late(acked.late_bytes as f64 / view.mtu as f64);
         let packets = acked.bytes as f64 / view.mtu as f64;
@@ -324,7 +333,7 @@ impl Controller for DelayBounded {
             Some(false) => {
                 self.excess = false;
                 let elapsed = view.now.since(self.judged_at).as_secs_f64().min(1.0);
-                self.scale = (self.scale * (1.0 + SCALE_RECOVERY * elapsed)).min(1.0);
+                self.scale = (self.scale + SCALE_RECOVERY * elapsed).min(1.0);
                 self.judged_at = view.now;
             }
             None => {}
@@ -344,6 +353,11 @@ impl Controller for DelayBounded {
             Phase::Dry { until, .. } if view.now >= until => {
                 self.queue.looked_for_base(view.now);
                 self.phase = Phase::Steady;
+                if self.scale < 1.0 {
+                    // The window is what it was: the queue comes back, a round trip later. Who grows
+                    // until then overruns a short buffer.
+                    self.refilled_at = view.now + view.srtt;
+                }
             }
             Phase::Dry { .. } => {}
         }

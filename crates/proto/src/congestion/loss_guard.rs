@@ -4,12 +4,22 @@
 //! block    = one round trip and at least 100 packets, more where much is lost
 //! loss     = lost / (lost + delivered) in the block
 //! excess   ⇔ loss > usual + 5 % + 2 √(u (1 − u) / packets),  u = usual + 1 %
-//! usual    ← usual + (loss − usual)/3   where loss is less by more than a deviation
+//! usual    ← usual + (loss − usual)/3   where loss is less
 //! usual    ← usual + (loss − usual)/2   where sending less after an excess did not help
+//!
+//! also, where the queue varies:
+//! always   = loss of the last 1,000 packets that met a queue of no more than half the longest
+//! excess   ⇔ loss of 400 packets > always + 0.5 % + 2.5 √(u (1 − u) (1/400 + 1/packets)),
+//!            u = always + 0.3 %
 //! ```
 //! Radio loss is there at any rate; congestion loss goes when the rate falls. So what is usual may
 //! only rise where that was tried: whoever asks sends less upon an excess, and the next whole block
 //! tells. A block that straddles the cut tells nothing.
+//!
+//! Where others fill what one flow leaves, that trial tells nothing either, and 5 % is more than
+//! they bear. But a buffer loses packets only when it is full, a radio at any time: so the loss
+//! of packets that met a short queue is what the path always has, and little above it is told from
+//! chance.
 
 use units::{Duration, Instant};
 
@@ -30,9 +40,71 @@ const HELPED: f64 = 0.9;
 /// Lost packets of a block, and their share, that are heavy loss before the block is complete.
 const HEAVY: (f64, f64) = (10.0, 0.3);
 
+/// Packets of a fine block.
+const FINE_BLOCK: f64 = 400.0;
+/// What its loss may exceed that at short queues by, besides chance.
+const FINE_MARGIN: f64 = 0.005;
+/// That may be this much more, to it.
+const FINE_DOUBT: f64 = 0.003;
+/// Deviations that are chance, to it.
+const FINE_CHANCE: f64 = 2.5;
+/// Packets over which the loss at short queues forgets.
+const MEMORY: f64 = 1_000.0;
+/// Packets after which it is believed.
+const KNOWN: f64 = 100.0;
+/// The longest queue must be this long for a short one to be told from it.
+const TELLING: Duration = Duration::from_millis(4);
+/// How long the longest queue is remembered, at least.
+const LONGEST_MEMORY: Duration = Duration::from_secs(5);
+
+/// Is the loss of packets that met a short queue.
+#[derive(Clone, Debug)]
+struct ShortQueue {
+    /// The longest queue since then, and in as much time before.
+    since: Instant,
+    longest: [Duration; 2],
+    /// Whether the queue is short at the moment.
+    is_short: bool,
+    lost: f64,
+    all: f64,
+}
+
+impl ShortQueue {
+    fn new() -> Self {
+        let longest = [Duration::ZERO; 2];
+        Self { since: Instant::ZERO, longest, is_short: false, lost: 0.0, all: 0.0 }
+    }
+
+    fn on_queue(&mut self, now: Instant, queue: Duration) {
+        if now.since(self.since) > LONGEST_MEMORY {
+            (self.since, self.longest) = (now, [Duration::ZERO, self.longest[0]]);
+        }
+        self.longest[0] = self.longest[0].max(queue);
+        let longest = self.longest[0].max(self.longest[1]);
+        self.is_short = longest >= TELLING && queue <= longest / 2;
+    }
+
+    fn count(&mut self, lost: f64, delivered: f64) {
+        if self.is_short {
+            let kept = (1.0 - (lost + delivered) / MEMORY).max(0.0);
+            self.lost = self.lost * kept + lost;
+            self.all = self.all * kept + lost + delivered;
+        }
+    }
+
+    /// Returns the loss, where it is known.
+    fn loss(&self) -> Option<f64> {
+        (self.all >= KNOWN).then(|| self.lost / self.all)
+    }
+}
+
 /// Judges loss block by block.
 #[derive(Clone, Debug)]
 pub(super) struct LossGuard {
+    short: ShortQueue,
+    /// The fine block: lost and delivered packets, counted from then on.
+    fine: (f64, f64),
+    fine_from: Instant,
     lost: f64,
     delivered: f64,
     block_began: Instant,
@@ -45,16 +117,34 @@ pub(super) struct LossGuard {
 impl LossGuard {
     pub(super) fn new() -> Self {
         let block_began = Instant::ZERO;
-        Self { lost: 0.0, delivered: 0.0, block_began, usual: None, last: 0.0, excess: None }
+        Self {
+            short: ShortQueue::new(),
+            fine: (0.0, 0.0),
+            fine_from: Instant::ZERO,
+            lost: 0.0,
+            delivered: 0.0,
+            block_began,
+            usual: None,
+            last: 0.0,
+            excess: None,
+        }
+    }
+
+    /// Notes the queue that the packets met of which one hears now.
+    pub(super) fn on_queue(&mut self, now: Instant, queue: Duration) {
+        self.short.on_queue(now, queue);
     }
 
     pub(super) fn on_lost(&mut self, packets: f64) {
         self.lost += packets;
+        self.fine.0 += packets;
+        self.short.count(packets, 0.0);
     }
 
     /// Takes back packets that were late, not lost.
     pub(super) fn on_late(&mut self, packets: f64) {
         self.lost = (self.lost - packets).max(0.0);
+        self.fine.0 = (self.fine.0 - packets).max(0.0);
     }
 
     /// Notes delivered packets. Returns whether loss was in excess, once per block; the first
@@ -66,6 +156,12 @@ impl LossGuard {
         rtt: Duration,
     ) -> Option<bool> {
         self.delivered += packets;
+        self.fine.1 += packets;
+        self.short.count(0.0, packets);
+        if self.is_fine_excess(now, rtt) {
+            (self.lost, self.delivered, self.block_began, self.excess) = (0.0, 0.0, now, None);
+            return Some(true);
+        }
         let all = self.lost + self.delivered;
         let usual = self.usual();
         if all < BLOCK.max(CERTAIN * usual * (1.0 - usual)) || now.since(self.block_began) < rtt {
@@ -95,6 +191,28 @@ impl LossGuard {
         Some(excess)
     }
 
+    /// Judges a fine block when it is complete.
+    fn is_fine_excess(&mut self, now: Instant, rtt: Duration) -> bool {
+        if now < self.fine_from {
+            self.fine = (0.0, 0.0);
+        }
+        let all = self.fine.0 + self.fine.1;
+        if all < FINE_BLOCK || now.since(self.fine_from) < rtt {
+            return false;
+        }
+        let loss = self.fine.0 / all;
+        (self.fine, self.fine_from) = ((0.0, 0.0), now);
+        let Some(always) = self.short.loss() else { return false };
+        let doubt = always + FINE_DOUBT;
+        let variance = doubt * (1.0 - doubt).max(0.0) * (1.0 / all + 1.0 / self.short.all);
+        let excess = loss > always + FINE_MARGIN + FINE_CHANCE * variance.sqrt();
+        if excess {
+            // Until then one hears of what was sent before the cut.
+            self.fine_from = now + rtt;
+        }
+        excess
+    }
+
     /// Tells whether the block under way already shows heavy loss.
     pub(super) fn is_heavy(&self) -> bool {
         let all = self.lost + self.delivered;
@@ -114,6 +232,7 @@ impl LossGuard {
     /// Forgets the block under way: the path was silent.
     pub(super) fn on_silence(&mut self, now: Instant) {
         (self.lost, self.delivered, self.block_began, self.excess) = (0.0, 0.0, now, None);
+        (self.fine, self.fine_from) = ((0.0, 0.0), now);
     }
 }
 
@@ -166,6 +285,27 @@ mod tests {
             let bad = excess(&mut guard, &mut rng, 10, 200, overload);
             assert!(bad > 0.25, "{loss}: {bad}");
             assert!(guard.usual() < loss + 0.06, "{loss}: {}", guard.usual());
+        }
+    }
+
+    #[test]
+    fn loss_at_a_full_buffer_alone_is_in_excess_at_two_per_cent() {
+        for (at_short, excessive) in [(0.0, true), (0.02, false)] {
+            let (mut guard, mut rng) = (LossGuard::new(), Rng::new(1));
+            let (mut blocks, mut bad) = (0.0, 0.0);
+            for tick in 0..100_000 {
+                let now = Instant::from_millis(tick * 2);
+                // A quarter of the time the queue is short.
+                let short = tick % 400 < 100;
+                guard.on_queue(now, Duration::from_millis(if short { 2 } else { 20 }));
+                if rng.chance(if short { at_short } else { 0.027 - at_short / 3.0 }) {
+                    guard.on_lost(1.0);
+                } else if let Some(v) = guard.on_delivered(now, 1.0, Duration::from_millis(50)) {
+                    blocks += 1.0;
+                    bad += f64::from(u8::from(v));
+                }
+            }
+            assert_eq!(bad / blocks > 0.05, excessive, "{at_short}: {bad} of {blocks}");
         }
     }
 }

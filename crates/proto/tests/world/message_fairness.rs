@@ -67,6 +67,7 @@ fn four_saturating_message_streams_get_a_quarter_each() {
     for (seed, link) in [
         (1, "delay_ms = 20\nrate_mbps = 10\nqueue_bytes = 125000"),
         (2, "delay_ms = 20\nrate_mbps = 10\nqueue_bytes = 125000\nloss = 0.02"),
+        (3, "delay_ms = 20\nrate_mbps = 10\nqueue_bytes = 62500"),
     ] {
         let rates = goodputs(link, seed, &[Application::Messages; 4]);
         let quarter = rates.iter().sum::<f64>() / 4.0;
@@ -82,6 +83,9 @@ fn a_competing_tcp_flow_keeps_half_of_its_fair_share() {
         (1, "delay_ms = 20\nrate_mbps = 10\nqueue_bytes = 125000"),
         (2, "delay_ms = 20\nrate_mbps = 10\nqueue_bytes = 50000"),
         (3, "delay_ms = 20\nrate_mbps = 10\nqueue_bytes = 500000"),
+        // Shorter than the queue that a stream aims at: 25 and 16 ms.
+        (4, "delay_ms = 20\nrate_mbps = 10\nqueue_bytes = 31250"),
+        (5, "delay_ms = 20\nrate_mbps = 10\nqueue_bytes = 20000"),
     ] {
         let rates = goodputs(link, seed, &[Application::Messages, Application::Packets]);
         // A fair share of the goodput, and nobody starves.
