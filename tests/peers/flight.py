@@ -3,6 +3,7 @@
 MISSION_ITEMS = 12
 MAV_CMD_NAV_WAYPOINT, MAV_CMD_NAV_LAND, MAV_CMD_NAV_TAKEOFF, MAV_CMD_COMPONENT_ARM_DISARM = 16, 21, 22, 400
 CRUISE_HEIGHT_M = 10.0
+FILE_NAME, FILE_BYTES = "flight.log", 60_000
 
 
 def parameters():
@@ -15,3 +16,8 @@ def parameters():
 def waypoint(seq):
     """Gives latitude and longitude of a mission item, in 10⁻⁷ degrees: a line to the east, so that each is another."""
     return 473977420, 85455940 + 1000 * seq
+
+
+def file_content():
+    """Gives the file that the ground station is to read: no two of its pieces are alike."""
+    return b"".join(number.to_bytes(4, "big") for number in range(FILE_BYTES // 4))

@@ -1,6 +1,6 @@
 """A ground station for the tests: pymavlink, with the time-outs and retries that QGroundControl has.
 
-It connects, reads all parameters, uploads a mission of 12 items, arms, takes off, lands and disarms, and writes one
+It connects, reads all parameters and a file, uploads a mission of 12 items, arms, takes off, lands and disarms, and writes one
 JSON object a line on stdout for each step: how long it took and how often it had to ask. The last line, `aftermath`, has
 every acknowledgement of the flight, so that a second one or a refusal that nobody waited for is seen too.
 
@@ -12,7 +12,7 @@ import sys
 import time
 
 import flight
-from pymavlink import mavutil
+from pymavlink import mavftp, mavutil
 
 # pymavlink writes whatever arrives as MAVLink 2 only when told so before the connection is made.
 mavutil.set_dialect("common")
@@ -114,6 +114,17 @@ class Station:
                 raise TimeoutError(f"{len(found)} of {count} parameters within {STEP_LIMIT_S} s")
         return {"parameters": count, "requests": requests, "names": sorted(name for name, *_ in found.values())}
 
+    def read_file(self):
+        """Reads the vehicle's file with pymavlink's own client."""
+        read = []
+        client = mavftp.MAVFTP(self.link, 1, 1)
+        client.ftp_settings.burst_read_size = mavftp.MAX_Payload
+        client.cmd_get([flight.FILE_NAME], callback=lambda file: read.append(file.read()))
+        result = client.process_ftp_reply("OpenFileRO", timeout=STEP_LIMIT_S)
+        if not read:
+            raise TimeoutError(f"the file did not come: {mavftp.FtpError(result.error_code).name}")
+        return {"bytes": len(read[0]), "whole": read[0] == flight.file_content()}
+
     def upload_mission(self):
         """Offers the mission and answers each request for an item until the vehicle says that it has all."""
         mav = self.link.mav
@@ -176,6 +187,7 @@ def main():
     steps = [
         ("connect", station.connect),
         ("parameters", station.read_parameters),
+        ("file", station.read_file),
         ("mission", station.upload_mission),
         ("arm", lambda: station.arm(True)),
         ("takeoff", lambda: station.fly(flight.MAV_CMD_NAV_TAKEOFF, lambda height: height > 0.9 * flight.CRUISE_HEIGHT_M)),

@@ -1,6 +1,6 @@
 """A vehicle for the tests: the server plug-ins of MAVSDK behind one UDP connection.
 
-It takes parameters, missions, arming, take-off and landing as an autopilot does, climbs and sinks at a constant
+It takes parameters, missions, arming, take-off and landing as an autopilot does, offers a file, climbs and sinks at a constant
 speed, and writes what it was told as one JSON object a line on stdout: the test counts there what was received and what
 was *executed*, whatever a link did to the messages. It is no flight simulation.
 
@@ -8,13 +8,16 @@ was *executed*, whatever a link did to the messages. It is no flight simulation.
 """
 
 import json
+import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 
 from mavsdk import Configuration, ConnectionResult, Mavsdk
 from mavsdk.plugins.action_server import ActionServer, AllowableFlightModes, FlightMode
+from mavsdk.plugins.ftp_server import FtpServer
 from mavsdk.plugins.mavlink_direct_server import MavlinkDirectServer, MavlinkMessage
 from mavsdk.plugins.mission_raw_server import MissionRawServer
 from mavsdk.plugins.param_server import ParamServer
@@ -27,7 +30,7 @@ from mavsdk.plugins.telemetry_server import (
     VtolState,
 )
 
-from flight import CRUISE_HEIGHT_M, MAV_CMD_NAV_LAND, parameters
+from flight import CRUISE_HEIGHT_M, FILE_NAME, MAV_CMD_NAV_LAND, file_content, parameters
 
 SYSTEM_ID = 1
 COMPONENT_ID = 1  # MAV_COMP_ID_AUTOPILOT1
@@ -40,7 +43,7 @@ LATITUDE_DEG, LONGITUDE_DEG = 47.397742, 8.545594
 class Vehicle:
     """Holds the plug-ins and the little state that a flight needs."""
 
-    def __init__(self, url):
+    def __init__(self, url, folder):
         self.height_m = 0.0
         self.target_m = 0.0
         self.lock = threading.Lock()
@@ -52,6 +55,8 @@ class Vehicle:
         self.actions = ActionServer(component)
         self.missions = MissionRawServer(component)
         self.messages = MavlinkDirectServer(component)
+        self.files = FtpServer(component)
+        self.files.set_root_dir(folder)
         integers, reals = parameters()
         for name, value in integers.items():
             self.parameters.provide_param_int(name, value)
@@ -138,9 +143,19 @@ class Vehicle:
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    # The library's threads do not see Python's signals: end at once, there is nothing to save.
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    Vehicle(sys.argv[1]).fly()
+    folder = tempfile.mkdtemp(prefix="fulmar-vehicle-")
+    path = os.path.join(folder, FILE_NAME)
+    with open(path, "wb") as file:
+        file.write(file_content())
+
+    def end(_signal, _frame):
+        os.remove(path)
+        os.rmdir(folder)
+        os._exit(0)
+
+    # The library's threads do not see Python's signals and would not end.
+    signal.signal(signal.SIGTERM, end)
+    Vehicle(sys.argv[1], folder).fly()
 
 
 if __name__ == "__main__":

@@ -57,6 +57,11 @@ class Flight:
         assert step["names"] == sorted([*integers, *reals]), f"read {step['names']}"
         return f"{step['parameters']} in {step['took_s']:.2f} s, {step['requests']} requests"
 
+    def reads_a_file_whole(self):
+        step = self.step("file")
+        assert step["whole"], f"{step['bytes']} of {flight.FILE_BYTES} bytes, or not the same"
+        return f"{step['bytes']} bytes in {step['took_s']:.2f} s"
+
     def uploads_a_mission_without_a_spurious_refusal(self):
         step = self.step("mission")
         acks = self.step("aftermath")["mission_acks"]
@@ -114,6 +119,7 @@ def links_lose_a_fifth(links):
 CLAIMS = [
     Flight.connects,
     Flight.reads_every_parameter,
+    Flight.reads_a_file_whole,
     Flight.uploads_a_mission_without_a_spurious_refusal,
     Flight.arms_once,
     Flight.takes_off_once,

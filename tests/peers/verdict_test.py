@@ -18,6 +18,7 @@ def good():
     steps = {
         "connect": {},
         "parameters": {"parameters": len(names), "requests": 1, "names": names},
+        "file": {"bytes": flight.FILE_BYTES, "whole": True},
         "mission": {"offers": 1, "requested": items},
         "arm": {"sent": 1},
         "takeoff": {"sent": 1},
@@ -52,6 +53,11 @@ class VerdictTest(unittest.TestCase):
         seen = good()
         seen.steps["aftermath"]["mission_acks"].append(13)
         self.assertEqual(failures(seen), ["uploads_a_mission_without_a_spurious_refusal"])
+
+    def test_a_damaged_file_is_found(self):
+        seen = good()
+        seen.steps["file"]["whole"] = False
+        self.assertEqual(failures(seen), ["reads_a_file_whole"])
 
     def test_a_second_execution_is_found(self):
         seen = good()
