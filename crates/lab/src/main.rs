@@ -17,6 +17,7 @@ mod figures;
 mod instability;
 mod ledger;
 mod lrt;
+mod mavlink_transfer;
 mod meeting;
 mod model;
 mod record;

@@ -63,6 +63,7 @@ fn read_transport(section: &Section<'_, '_>, transport: &mut Transport) {
     ];
     set(&mut session.congestion, section.choice("congestion", &congestions));
     message_form(section, &mut session.message);
+    set(&mut session.coded_bulk, section.flag("coded_bulk"));
     let millis = |key, range| section.number(key, range).map(Duration::from_millis);
     set(&mut session.bulk_max_age, millis("bulk_max_age_ms", 10..=10_000));
     set(&mut session.resequence_max, millis("resequence_max_ms", 0..=1_000));

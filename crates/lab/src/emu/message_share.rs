@@ -1,9 +1,10 @@
 //! Flows that fill one link in real time: message streams of sessions of their own, and TCP.
 //!
 //! ```text
-//! drone's applications, each as fast as it is let ─→ daemon or kernel ─→ one link ─→ station's
+//! station's applications, each as fast as it is let ─→ daemon or kernel ─→ one link ─→ drone's
 //! ```
-//! Every message stream has a pair of daemons to itself: what they share is the link alone.
+//! Every message stream has a pair of daemons to itself: what they share is the link alone. Several
+//! such links are carried at the same time, each with hosts of its own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,13 +12,14 @@ use std::thread::{self, JoinHandle};
 
 use netem::Scenario;
 use sys::clock::now;
+use sys::realtime::prefer_realtime;
 use units::{Duration, Instant};
 
 use super::channel::{Inlet, Outlet};
 use super::interruption::{self, sleep_until};
 use super::message_carrier::MessageCarrier;
 use super::tcp_flow::{FlowPlan, RunningFlow, TcpFlow};
-use super::testbed::{Side, Testbed};
+use super::testbed::{Copy, Side, Testbed};
 use crate::emulate::Audit;
 use crate::scheme::Scheme;
 
@@ -27,6 +29,8 @@ const PORT: u16 = 5_800;
 const MESSAGE_BYTES: usize = 8_000;
 /// From the beginning of the links' time to that of the flows.
 const LEAD_IN: Duration = Duration::from_millis(200);
+/// The applications, below the emulator and the daemons: what is measured is the transport.
+const PRIORITY: i32 = 5;
 /// How long the emulator may be late without moving a goodput of seconds.
 const RESOLUTION: Duration = Duration::from_millis(10);
 
@@ -39,12 +43,22 @@ pub(crate) enum Flow {
     Tcp(&'static str),
 }
 
-/// Is what came of one flow.
+/// Payload that a flow's receiving application got in each whole second, Mbit/s.
+pub(crate) type Goodput = Vec<f64>;
+
+/// Is a link and the flows on it, all from the station to the drone.
 #[derive(Clone, Debug)]
-pub(crate) struct ShareRun {
-    pub(crate) flow: Flow,
-    /// Payload that the receiving application got in each whole second, Mbit/s.
-    pub(crate) goodput_mbps: Vec<f64>,
+pub(crate) struct ShareCell {
+    /// One link between `station` and `drone`.
+    pub(crate) scenario: Scenario,
+    /// The flows that begin at the same time.
+    pub(crate) flows: Vec<Flow>,
+}
+
+/// A flow that waits for its beginning.
+enum Ready {
+    Messages(MessageCarrier),
+    Tcp(TcpFlow),
 }
 
 enum Running {
@@ -52,65 +66,79 @@ enum Running {
     Tcp(RunningFlow),
 }
 
-/// Lets the flows begin at the same time on the scenario's links and run for some seconds.
+/// Lets the flows of all cells begin at the same time and run for some seconds; returns what came of
+/// each cell's flows.
 ///
 /// # Errors
 /// Says which part of the set-up failed.
 pub(crate) fn run_share(
-    scenario: &Scenario,
-    flows: &[Flow],
+    cells: &[ShareCell],
     seconds: u64,
     seed: u64,
-) -> Result<(Vec<ShareRun>, Audit), String> {
-    let mut testbed = Testbed::start(scenario, 1, seed, RESOLUTION)?;
-    let mut carriers = Vec::new();
-    for (number, flow) in flows.iter().enumerate().filter(|(_, flow)| **flow == Flow::Messages) {
-        let copy = testbed.copy(0);
-        let carrier = MessageCarrier::through_daemons(Scheme::Fulmar, &copy, "", number as u16);
-        let mut carrier = carrier.map_err(|error| format!("{flow:?}: {error}"))?;
-        carrier.settle()?;
-        carriers.push(carrier);
+) -> Result<(Vec<Vec<Goodput>>, Audit), String> {
+    let scenarios: Vec<Scenario> = cells.iter().map(|cell| cell.scenario.clone()).collect();
+    let mut testbed = Testbed::start_each(&scenarios, seed, RESOLUTION)?;
+    let mut ready = Vec::new();
+    for (number, cell) in cells.iter().enumerate() {
+        let copy = testbed.copy(number);
+        for (place, flow) in (0..).zip(&cell.flows) {
+            let prepared = flow.prepare(&copy, place, seconds);
+            ready.push(prepared.map_err(|error| format!("{flow:?}: {error}"))?);
+        }
     }
-    let mut connected = Vec::new();
-    for (number, flow) in flows.iter().enumerate() {
-        let Flow::Tcp(congestion) = flow else { continue };
-        let copy = testbed.copy(0);
+    thread::scope(|scope| {
+        let settle = |ready| match ready {
+            &mut Ready::Messages(ref mut carrier) => Some(scope.spawn(|| carrier.settle())),
+            Ready::Tcp(_) => None,
+        };
+        let settling: Vec<_> = ready.iter_mut().filter_map(settle).collect();
+        let settled = settling
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        settled.collect::<Result<(), String>>()
+    })?;
+    testbed.begin();
+    let (start, stop) = (now() + LEAD_IN, Arc::new(AtomicBool::new(false)));
+    let begin = |ready| match ready {
+        Ready::Messages(carrier) => fill(carrier, start, seconds, &stop),
+        Ready::Tcp(flow) => flow.begin(start).map(Running::Tcp),
+    };
+    let running: Vec<Running> = ready.into_iter().map(begin).collect::<Result<_, String>>()?;
+    sleep_until(start + Duration::from_secs(seconds))?;
+    stop.store(true, Ordering::Relaxed);
+    let mut running = running.into_iter();
+    let mut runs = Vec::new();
+    for cell in cells {
+        let of_cell = running.by_ref().take(cell.flows.len()).map(Running::finish);
+        runs.push(of_cell.collect::<Result<Vec<Goodput>, String>>()?);
+    }
+    Ok((runs, testbed.finish()))
+}
+
+impl Flow {
+    /// Sets up everything that the flow needs, as number `place` of its link.
+    fn prepare(self, copy: &Copy<'_>, place: u16, seconds: u64) -> Result<Ready, String> {
+        let Self::Tcp(congestion) = self else {
+            let carrier = MessageCarrier::through_daemons(Scheme::Fulmar, copy, "", place)?;
+            return Ok(Ready::Messages(carrier));
+        };
         let plan = FlowPlan {
-            from: copy.host(Side::Drone),
-            to: copy.host(Side::Station),
-            address: copy.address(Side::Station, 0)?,
-            port: PORT + number as u16,
-            congestion: (*congestion).to_owned(),
+            from: copy.host(Side::Station),
+            to: copy.host(Side::Drone),
+            address: copy.address(Side::Drone, 0)?,
+            port: PORT + place,
+            congestion: congestion.to_owned(),
             start: Duration::ZERO,
             duration: Duration::from_secs(seconds),
             offered: None,
             sample_every: Duration::from_secs(1),
         };
-        connected.push(TcpFlow::connect(copy.emulation(), &plan)?);
+        TcpFlow::connect(copy.emulation(), &plan).map(Ready::Tcp)
     }
-    testbed.begin();
-    let (start, stop) = (now() + LEAD_IN, Arc::new(AtomicBool::new(false)));
-    let (mut carriers, mut connected) = (carriers.into_iter(), connected.into_iter());
-    let mut running = Vec::new();
-    for flow in flows {
-        let begun = match flow {
-            Flow::Messages => carriers.next().map(|carrier| fill(carrier, start, seconds, &stop)),
-            Flow::Tcp(_) => connected.next().map(|flow| flow.begin(start).map(Running::Tcp)),
-        };
-        running.extend(begun.transpose()?);
-    }
-    sleep_until(start + Duration::from_secs(seconds))?;
-    stop.store(true, Ordering::Relaxed);
-    let runs: Result<Vec<ShareRun>, String> = flows
-        .iter()
-        .zip(running)
-        .map(|(flow, running)| Ok(ShareRun { flow: *flow, goodput_mbps: running.finish()? }))
-        .collect();
-    Ok((runs?, testbed.finish()))
 }
 
 impl Running {
-    fn finish(self) -> Result<Vec<f64>, String> {
+    fn finish(self) -> Result<Goodput, String> {
         match self {
             Self::Tcp(flow) => Ok(flow.finish()?.goodput_mbps),
             Self::Messages { mut carrier, threads } => {
@@ -153,6 +181,7 @@ fn fill(
 
 /// Writes messages as fast as they are taken; counts nothing.
 fn write(mut outlet: Outlet, start: Instant, stop: &AtomicBool) -> Vec<u64> {
+    prefer_realtime(PRIORITY);
     // An interruption is noticed below.
     let _ = sleep_until(start);
     let message = vec![7; MESSAGE_BYTES];
@@ -164,6 +193,7 @@ fn write(mut outlet: Outlet, start: Instant, stop: &AtomicBool) -> Vec<u64> {
 
 /// Counts the bytes of every second.
 fn read(mut inlet: Inlet, start: Instant, seconds: u64, stop: &AtomicBool) -> Vec<u64> {
+    prefer_realtime(PRIORITY);
     let mut per_second = vec![0; usize::try_from(seconds).unwrap_or(0)];
     while !stop.load(Ordering::Relaxed) {
         let result = inlet.receive(|bytes| {

@@ -6,7 +6,7 @@
 use std::io;
 use std::net::Ipv4Addr;
 
-use netem::{HostModel, LinkPair, Scenario};
+use netem::{HostModel, LinkPair, LinkStats, Scenario};
 use units::Duration;
 
 use crate::emulate::{Audit, Claim, Emulation, LinkReport, Options};
@@ -62,11 +62,21 @@ impl Testbed {
         seed: u64,
         resolution: Duration,
     ) -> Result<Self, String> {
-        let combined = combined(scenario, copies)?;
+        Self::start_each(&vec![scenario.clone(); copies], seed, resolution)
+    }
+
+    /// Starts links that differ from copy to copy in all but their names: a scenario for each.
+    pub(super) fn start_each(
+        scenarios: &[Scenario],
+        seed: u64,
+        resolution: Duration,
+    ) -> Result<Self, String> {
+        let combined = combined(scenarios)?;
         let options = Options { claim: Claim::to(resolution), ..Options::default() };
         let emulation =
             Emulation::start(&combined, seed, &options).map_err(|error| error.to_string())?;
-        let links = scenario.links.iter().map(|pair| pair.name.clone()).collect();
+        let first = scenarios.first().map_or(&[][..], |scenario| &scenario.links);
+        let links = first.iter().map(|pair| pair.name.clone()).collect();
         Ok(Self { emulation, links })
     }
 
@@ -89,14 +99,11 @@ impl Testbed {
         reports.iter().filter(of_copy).map(|report| report.bytes_in).sum()
     }
 
-    /// Returns the packets that a side of a copy put on its links, and their bytes with IP headers.
-    pub(super) fn sent_by(&self, side: Side, copy: usize) -> (u64, u64) {
-        let reports = self.emulation.links();
+    /// Returns what a side of a copy put on its links.
+    pub(super) fn sent_by(&self, side: Side, copy: usize) -> Vec<LinkStats> {
         let to = numbered(side.other().name(), copy);
-        let from_side = reports.iter().filter(|report| report.to == to);
-        from_side.fold((0, 0), |(packets, bytes), report| {
-            (packets + report.packets_in, bytes + report.bytes_in)
-        })
+        let from_side = self.emulation.links().into_iter().filter(|report| report.to == to);
+        from_side.map(|report| report.stats).collect()
     }
 
     /// Ends the emulation and returns its audit.
@@ -157,16 +164,19 @@ fn numbered(name: &str, copy: usize) -> String {
     format!("{name}{copy}")
 }
 
-/// Copies hosts and links; every link must be between a station and a drone.
-fn combined(scenario: &Scenario, copies: usize) -> Result<Scenario, String> {
-    let ends = ["station", "drone"].map(|name| scenario.host(name));
-    let [Some(_), Some(_)] = ends else {
-        return Err(format!("scenario {}: needs hosts called station and drone", scenario.name));
-    };
-    let mut all = scenario.clone();
+/// Gathers hosts and links, numbered; every link must be between a station and a drone.
+fn combined(scenarios: &[Scenario]) -> Result<Scenario, String> {
+    let mut all = scenarios.first().cloned().ok_or("a testbed needs a scenario")?;
     all.hosts.clear();
     all.links.clear();
-    for copy in 0..copies {
+    for (copy, scenario) in scenarios.iter().enumerate() {
+        let ends = ["station", "drone"].map(|name| scenario.host(name));
+        let [Some(_), Some(_)] = ends else {
+            return Err(format!(
+                "scenario {}: needs hosts called station and drone",
+                scenario.name
+            ));
+        };
         let first = all.hosts.len();
         let named =
             |host: &HostModel| HostModel { name: numbered(&host.name, copy), ..host.clone() };
@@ -190,7 +200,7 @@ mod tests {
     #[test]
     fn copies_have_links_and_hosts_of_their_own() {
         let scenario = Blackout::new().expect("the scenario is sound").scenario;
-        let all = combined(&scenario, 3).expect("both hosts are there");
+        let all = combined(&vec![scenario.clone(); 3]).expect("both hosts are there");
         assert_eq!((all.hosts.len(), all.links.len()), (6, 6));
         assert_eq!(all.links[4].name, "wifi2");
         assert_eq!(all.hosts[all.links[4].a].name, numbered(&scenario.hosts[0].name, 2));

@@ -69,6 +69,9 @@ pub(crate) struct LinkReport {
     pub(crate) packets_in: u64,
     /// Their bytes, IP headers included.
     pub(crate) bytes_in: u64,
+    /// Everything that the link counted.
+    #[serde(skip)]
+    pub(crate) stats: LinkStats,
     /// Packets that came or will come out, copies of the link's own excluded.
     pub(crate) packets_out: u64,
     /// Their bytes, IP headers included.
@@ -312,6 +315,7 @@ impl LinkReport {
             to: scenario.hosts[to].name.clone(),
             packets_in: stats.packets_in,
             bytes_in: stats.bytes_in,
+            stats: stats.clone(),
             packets_out: stats.packets_out,
             bytes_out: stats.bytes_out,
             dropped: dropped.collect(),

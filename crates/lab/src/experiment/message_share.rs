@@ -3,8 +3,9 @@
 //! ```text
 //! of_fair_share = goodput ÷ (sum of the goodputs ÷ number of flows)   after the start-up
 //! ```
-//! The competition that the LRT paper leaves open [LRT §V]. Flows alone tell what the link gives
-//! each kind; two flows of TCP, what TCP leaves to TCP.
+//! The competition that the LRT paper leaves open [LRT §V]. Two flows of TCP tell what TCP leaves to
+//! TCP. All settings and queues run at the same time, each over a link of its own; a figure is the
+//! median over the repetitions, beside the least and the most.
 
 use clap::Args;
 use netem::{Delay, LinkModel, LinkRate, LossModel, QueueLimit, Scenario};
@@ -13,11 +14,11 @@ use units::{Duration, Rate};
 
 use super::Description;
 use crate::arguments::{RunArgs, loss};
-use crate::emu::{Flow, ShareRun, run_share};
+use crate::emu::{Flow, Goodput, ShareCell, run_share};
 use crate::failure::Failure;
-use crate::report::{Mode, Report, rounded};
+use crate::report::{Mode, Report, rounded_option};
 use crate::scheme::{Known, Scheme};
-use crate::statistics::mean;
+use crate::statistics::{mean, median};
 
 /// Describes the experiment.
 pub(super) const DESCRIPTION: Description = Description {
@@ -27,10 +28,13 @@ pub(super) const DESCRIPTION: Description = Description {
     emu: Known::all(&[Scheme::Fulmar]),
     figures: &[
         ("scheme", "scheme"),
+        ("queue_ms", "queue ms"),
         ("setting", "setting"),
         ("flow", "flow"),
         ("goodput_mbps", "goodput Mbit/s"),
         ("of_fair_share", "of fair share"),
+        ("least_share", "least"),
+        ("most_share", "most"),
     ],
 };
 
@@ -61,13 +65,17 @@ pub(crate) struct MessageShareArgs {
     /// One-way delay, milliseconds.
     #[arg(long, default_value_t = 20.0, value_name = "MS")]
     delay_ms: f64,
-    /// Length of the link's queue, milliseconds at its rate.
-    #[arg(long, default_value_t = 100.0, value_name = "MS")]
-    queue_ms: f64,
+    /// Lengths of the link's queue, milliseconds at its rate.
+    #[arg(long, default_value = "25,100,400", value_delimiter = ',', value_name = "MS,...")]
+    queue_ms: Vec<f64>,
     /// Loss in both directions, 0 to 1.
     #[arg(long, default_value_t = 0.0, value_name = "P",
           value_parser = loss)]
     loss: f64,
+    /// Repetitions, with seeds that follow each other.
+    #[arg(long, default_value_t = 5, value_name = "N",
+          value_parser = clap::value_parser!(u64).range(1..=100))]
+    repetitions: u64,
     /// Settings to run, separated by commas; default: all.
     #[arg(long, value_delimiter = ',', value_name = "NAME",
           value_parser = ["four_streams", "beside_cubic", "beside_bbr", "two_cubic"])]
@@ -81,15 +89,19 @@ pub(super) fn run(args: &MessageShareArgs) -> Result<Report, Failure> {
         return Err(Failure::Usage(what.to_owned()));
     }
     args.run.schemes(DESCRIPTION.emu)?;
-    let (mut results, mut audits) = (Vec::new(), Vec::new());
-    let asked = |name: &str| args.settings.is_empty() || args.settings.iter().any(|s| s == name);
-    for (name, flows) in SETTINGS.iter().filter(|(name, _)| asked(name)) {
-        eprintln!("message-share --emu: {name}, {} s", args.start_up + args.seconds);
-        let (runs, audit) =
-            run_share(&scenario(args), flows, args.start_up + args.seconds, args.run.seed)?;
-        results.extend(figures(name, &runs, args.start_up as usize));
+    let cells = cells(args);
+    let (mut repetitions, mut audits) = (Vec::new(), Vec::new());
+    for repetition in 0..args.repetitions {
+        let seconds = args.start_up + args.seconds;
+        let (number, of) = (repetition + 1, args.repetitions);
+        eprintln!("message-share --emu: {number} of {of}, {} links, {seconds} s", cells.len());
+        let links: Vec<ShareCell> = cells.iter().map(|(_, _, cell)| cell.clone()).collect();
+        let (runs, audit) = run_share(&links, seconds, args.run.seed + repetition)?;
+        let shares = |flows: &Vec<Goodput>| shares(flows, args.start_up as usize);
+        repetitions.push(runs.iter().map(shares).collect());
         audits.push(audit);
     }
+    let results = summarize(&cells, &repetitions);
     let parameters = json!({
         "seconds": args.seconds,
         "start_up": args.start_up,
@@ -97,13 +109,27 @@ pub(super) fn run(args: &MessageShareArgs) -> Result<Report, Failure> {
         "delay_ms": args.delay_ms,
         "queue_ms": args.queue_ms,
         "loss": args.loss,
+        "repetitions": args.repetitions,
     });
     Ok(Report::emu(DESCRIPTION.experiment, args.run.seed, parameters, &audits, results))
 }
 
-fn scenario(args: &MessageShareArgs) -> Scenario {
+/// Returns every queue with every setting that was asked for.
+fn cells(args: &MessageShareArgs) -> Vec<(f64, &'static str, ShareCell)> {
+    let asked = |name: &str| args.settings.is_empty() || args.settings.iter().any(|s| s == name);
+    let mut cells = Vec::new();
+    for queue_ms in &args.queue_ms {
+        for (name, flows) in SETTINGS.iter().filter(|(name, _)| asked(name)) {
+            let cell = ShareCell { scenario: scenario(args, *queue_ms), flows: flows.to_vec() };
+            cells.push((*queue_ms, *name, cell));
+        }
+    }
+    cells
+}
+
+fn scenario(args: &MessageShareArgs, queue_ms: f64) -> Scenario {
     let rate = Rate::from_mbps(args.rate_mbps);
-    let queue = rate.bytes_in(Duration::from_secs_f64(args.queue_ms / 1e3));
+    let queue = rate.bytes_in(Duration::from_secs_f64(queue_ms / 1e3));
     let model = LinkModel {
         delay: Delay::Fixed(Duration::from_secs_f64(args.delay_ms / 1e3)),
         rate: LinkRate::Constant(rate),
@@ -114,25 +140,46 @@ fn scenario(args: &MessageShareArgs) -> Scenario {
     Scenario::new(DESCRIPTION.experiment, 0.0).link("net", "drone", "station", &model)
 }
 
-fn figures(setting: &str, runs: &[ShareRun], start_up: usize) -> Vec<Value> {
-    let later = |run: &ShareRun| {
-        mean(run.goodput_mbps.get(start_up..).unwrap_or_default()).unwrap_or_default()
-    };
-    let goodputs: Vec<f64> = runs.iter().map(later).collect();
-    let fair = mean(&goodputs).unwrap_or_default();
-    let result = |(run, goodput): (&ShareRun, &f64)| {
-        json!({
-            "scheme": Scheme::Fulmar,
-            "setting": setting,
-            "flow": match run.flow {
-                Flow::Messages => "messages",
-                Flow::Tcp(congestion) => congestion,
-            },
-            "goodput_mbps": rounded(*goodput, 4),
-            "of_fair_share": rounded(goodput / fair.max(1e-9), 4),
-        })
-    };
-    runs.iter().zip(&goodputs).map(result).collect()
+/// Is what one flow got in one repetition.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    goodput_mbps: f64,
+    of_fair_share: f64,
+}
+
+/// Returns what each flow of a link got after the start-up.
+fn shares(flows: &[Goodput], start_up: usize) -> Vec<Share> {
+    let later = |flow: &Goodput| mean(flow.get(start_up..).unwrap_or_default()).unwrap_or_default();
+    let goodputs: Vec<f64> = flows.iter().map(later).collect();
+    let fair = mean(&goodputs).unwrap_or_default().max(1e-9);
+    let share = |goodput| Share { goodput_mbps: goodput, of_fair_share: goodput / fair };
+    goodputs.into_iter().map(share).collect()
+}
+
+/// Makes a result of each flow of each link.
+fn summarize(cells: &[(f64, &str, ShareCell)], repetitions: &[Vec<Vec<Share>>]) -> Vec<Value> {
+    let mut results = Vec::new();
+    for (number, (queue_ms, setting, cell)) in cells.iter().enumerate() {
+        for (place, flow) in cell.flows.iter().enumerate() {
+            let got = || repetitions.iter().map(|cells| cells[number][place]);
+            let goodputs: Vec<f64> = got().map(|share| share.goodput_mbps).collect();
+            let shares: Vec<f64> = got().map(|share| share.of_fair_share).collect();
+            results.push(json!({
+                "scheme": Scheme::Fulmar,
+                "queue_ms": queue_ms,
+                "setting": setting,
+                "flow": match flow {
+                    Flow::Messages => "messages",
+                    Flow::Tcp(congestion) => congestion,
+                },
+                "goodput_mbps": rounded_option(median(&goodputs), 4),
+                "of_fair_share": rounded_option(median(&shares), 4),
+                "least_share": rounded_option(shares.iter().copied().reduce(f64::min), 4),
+                "most_share": rounded_option(shares.iter().copied().reduce(f64::max), 4),
+            }));
+        }
+    }
+    results
 }
 
 #[cfg(test)]
@@ -141,12 +188,14 @@ mod tests {
 
     #[test]
     fn shares_are_of_what_the_flows_got_together() {
-        let run = |flow, goodput_mbps: &[f64]| ShareRun { flow, goodput_mbps: goodput_mbps.into() };
-        let runs =
-            [run(Flow::Messages, &[0.0, 6.0, 6.0]), run(Flow::Tcp("cubic"), &[9.0, 2.0, 2.0])];
-        let figures = figures("beside_cubic", &runs, 1);
-        assert_eq!(figures[0]["of_fair_share"], json!(1.5));
-        assert_eq!(figures[1]["of_fair_share"], json!(0.5));
-        assert_eq!(figures[1]["goodput_mbps"], json!(2.0));
+        let once = shares(&[vec![0.0, 6.0, 6.0], vec![9.0, 2.0, 2.0]], 1);
+        let again = shares(&[vec![4.0, 5.0], vec![4.0, 5.0]], 1);
+        let flows = vec![Flow::Messages, Flow::Tcp("cubic")];
+        let cell = ShareCell { scenario: Scenario::new("one", 0.0), flows };
+        let results = summarize(&[(100.0, "beside_cubic", cell)], &[vec![once], vec![again]]);
+        assert_eq!(results[0]["of_fair_share"], json!(1.25));
+        assert_eq!(results[0]["most_share"], json!(1.5));
+        assert_eq!(results[1]["least_share"], json!(0.5));
+        assert_eq!(results[1]["goodput_mbps"], json!(3.5));
     }
 }

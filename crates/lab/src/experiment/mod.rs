@@ -10,6 +10,7 @@ mod conclone_interval;
 mod failover;
 mod lifetime;
 mod lrt;
+mod mavlink_bulk;
 mod message_share;
 mod mixed_blackout;
 mod throughput;
@@ -79,6 +80,11 @@ pub(crate) enum Experiment {
     ///
     /// Figures, one object per flow of each setting: goodput_mbps, of_fair_share.
     MessageShare(message_share::MessageShareArgs),
+    /// Parameters and a file over MAVLink, coded, sent again, and without daemons.
+    ///
+    /// Figures, one object per loss and form: parameters_s, burst_s, reads_s, requests, and of the
+    /// commands beside: command_up_p99_ms, command_down_p99_ms, command_max_ms, commands_lost.
+    MavlinkBulk(mavlink_bulk::MavlinkBulkArgs),
 }
 
 /// Describes an experiment for `fulmar-lab list`.
@@ -98,7 +104,7 @@ pub(crate) struct Description {
 
 impl Experiment {
     /// Every experiment.
-    pub(crate) const ALL: [Description; 11] = [
+    pub(crate) const ALL: [Description; 12] = [
         conclone_interval::DESCRIPTION,
         mixed_blackout::DESCRIPTION,
         throughput::DESCRIPTION,
@@ -110,6 +116,7 @@ impl Experiment {
         lrt::TCP,
         lrt::BLOCK,
         message_share::DESCRIPTION,
+        mavlink_bulk::DESCRIPTION,
     ];
 
     /// Returns what every experiment takes.
@@ -125,6 +132,7 @@ impl Experiment {
             Self::AsranLoss(args) => &args.run,
             Self::LrtTcp(args) | Self::LrtBlock(args) => &args.run,
             Self::MessageShare(args) => &args.run,
+            Self::MavlinkBulk(args) => &args.run,
         }
     }
 
@@ -142,6 +150,7 @@ impl Experiment {
             Self::LrtTcp(_) => lrt::TCP,
             Self::LrtBlock(_) => lrt::BLOCK,
             Self::MessageShare(_) => message_share::DESCRIPTION,
+            Self::MavlinkBulk(_) => mavlink_bulk::DESCRIPTION,
         }
     }
 
@@ -159,6 +168,7 @@ impl Experiment {
             Self::LrtTcp(args) => lrt::run_tcp(args),
             Self::LrtBlock(args) => lrt::run_block(args),
             Self::MessageShare(args) => message_share::run(args),
+            Self::MavlinkBulk(args) => mavlink_bulk::run(args),
         }
     }
 }

@@ -74,6 +74,9 @@ impl DropCause {
     }
 }
 
+/// Lengths of packets are told apart in steps of so many bytes.
+const LENGTH_STEP: usize = 64;
+
 /// Counts what went into a link and what became of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
@@ -91,6 +94,9 @@ pub struct LinkStats {
     pub corrupted: u64,
     /// Packets dropped, by cause in the order of [`DropCause::ALL`].
     pub dropped: [u64; DropCause::ALL.len()],
+    /// Packets that entered, by length: those of up to 63 bytes, of up to 127, … the last all longer
+    /// ones.
+    pub packets_in_by_length: [u64; 32],
     /// The most packets that ever waited for the transmitter.
     pub queue_packets_max: u64,
     /// The most bytes that ever waited for the transmitter.
@@ -103,8 +109,16 @@ impl LinkStats {
         self.dropped[cause as usize]
     }
 
+    /// Returns how many packets of at least `bytes` bytes entered, `bytes` rounded down to a multiple
+    /// of 64.
+    pub fn packets_of_at_least(&self, bytes: usize) -> u64 {
+        self.packets_in_by_length.iter().skip(bytes / LENGTH_STEP).sum()
+    }
+
     pub(crate) fn count(&mut self, len: usize, verdict: &Verdict) {
         self.packets_in += 1;
+        let longest = self.packets_in_by_length.len() - 1;
+        self.packets_in_by_length[(len / LENGTH_STEP).min(longest)] += 1;
         self.bytes_in += len as u64;
         if let Some(cause) = verdict.dropped {
             self.dropped[cause as usize] += 1;

@@ -16,6 +16,9 @@ pub struct SessionConfig {
     pub congestion: CongestionKind,
     /// How messages travel; both ends must agree.
     pub message: MessageForm,
+    /// Whether what the selector finds to be MAVLink's bulk travels coded, as messages
+    /// (specs/message.md); otherwise it is sent again when its packet was lost.
+    pub coded_bulk: bool,
     /// Which packets get which delivery policy.
     pub selector: SelectorConfig,
     /// Bulk that has waited longer for a path is dropped, the oldest first.
@@ -33,6 +36,7 @@ impl Default for SessionConfig {
             scheduler: SchedulerKind::default(),
             congestion: CongestionKind::default(),
             message: MessageForm::default(),
+            coded_bulk: true,
             selector: SelectorConfig::default(),
             bulk_max_age: Duration::from_millis(150),
             resequence_max: Duration::from_millis(60),

@@ -117,6 +117,8 @@ pub(crate) struct Session {
     telemetry: DatagramQueue,
     bulk: DatagramQueue,
     messages: Messages,
+    /// Whether MAVLink's bulk is among them.
+    coded_bulk: bool,
     resequencer: Resequencer,
     scheduler: Box<dyn Scheduler>,
     deliveries: VecDeque<Delivery>,
@@ -168,6 +170,7 @@ impl Session {
             telemetry: DatagramQueue::new(Policy::TELEMETRY.ttl, limits::TELEMETRY_BYTES),
             bulk: DatagramQueue::new(config.bulk_max_age, limits::BULK_BYTES),
             messages: Messages::new(config.message, nonce),
+            coded_bulk: config.coded_bulk,
             resequencer: Resequencer::new(config.resequence_max),
             scheduler: config.scheduler.scheduler(),
             deliveries: VecDeque::new(),

@@ -94,7 +94,7 @@ impl Session {
         resequence: bool,
         bytes: &[u8],
     ) -> Result<Option<MessageId>, SendError> {
-        if policy.is_coded() {
+        if self.coded_bulk && policy.is_coded() {
             // Frames of one time to live expire in the order in which they came.
             let id = u16::try_from(policy.ttl.as_secs()).unwrap_or(u16::MAX);
             let order = MessageOrder::Unordered;
