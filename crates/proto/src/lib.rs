@@ -38,7 +38,9 @@ pub use ids::{InterfaceId, PathId, PathRef, PeerId, Received, SessionId, Transmi
 pub use message::{MessageForm, MessageOrder, MessageStream};
 pub use schedule::SchedulerKind;
 pub use session::{PathError, SendError, SessionConfig, Source};
-pub use status::{ClassStatus, DelayPercentiles, MessageStatus, PathStatus, SessionStatus};
+pub use status::{
+    ClassStatus, DelayPercentiles, MessageStatus, MessageStreamStatus, PathStatus, SessionStatus,
+};
 pub use units::{Duration, Instant, Rate};
 
 /// Paths of one session, at most.

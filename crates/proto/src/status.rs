@@ -6,6 +6,7 @@ use units::{Duration, Rate};
 
 use crate::event::PathState;
 use crate::ids::{InterfaceId, PathId, PeerId};
+use crate::message::MessageOrder;
 use crate::select::Class;
 
 /// Shows a session at one moment.
@@ -25,6 +26,8 @@ pub struct SessionStatus {
     pub classes: Vec<ClassStatus>,
     /// Its message delivery.
     pub messages: MessageStatus,
+    /// The streams by which messages come in, by channel and number: the first 1,024 that did.
+    pub message_streams: Vec<MessageStreamStatus>,
     /// Share of the queue that bulk and telemetry wait in which is free, in percent.
     pub queue_free_percent: u8,
     /// Datagrams that failed authentication, were replayed or could not be parsed.
@@ -95,7 +98,7 @@ pub struct ClassStatus {
 
 /// Shows message delivery since the session began.
 ///
-/// The five mean times are the parts of the delay of what was delivered here, T = T_div + T_enc +
+/// The five mean times are the parts of the delay of what was delivered here, of all streams, T = T_div + T_enc +
 /// T_e2e + T_dec + T_rec [LRT eq. 1].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageStatus {
@@ -134,6 +137,30 @@ pub struct MessageStatus {
     /// T_dec: what decoding took longer than the way.
     pub decoding: Duration,
     /// T_rec: from the last piece to delivery, which is the wait for earlier messages.
+    pub reconstruction: Duration,
+}
+
+/// Shows what one stream of messages delivered here since the session began, and the mean parts of
+/// its delay [LRT eq. 1].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageStreamStatus {
+    /// The consumer.
+    pub channel: u8,
+    /// The stream's number.
+    pub stream: u16,
+    /// Whether its messages keep their order.
+    pub order: MessageOrder,
+    /// Messages delivered to our applications.
+    pub delivered: u64,
+    /// T_div, as in [`MessageStatus`]; so the others.
+    pub division: Duration,
+    /// T_enc.
+    pub encoding: Duration,
+    /// T_e2e.
+    pub end_to_end: Duration,
+    /// T_dec.
+    pub decoding: Duration,
+    /// T_rec: only messages of the same stream are waited for.
     pub reconstruction: Duration,
 }
 

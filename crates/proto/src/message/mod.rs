@@ -26,8 +26,9 @@ pub(crate) use form::{Feedback, Form, FormCounters, Offer, SentSymbol, SymbolFra
 
 use crate::path::PathSnapshot;
 use crate::recovery::ClockOffset;
-use crate::status::MessageStatus;
+use crate::status::{MessageStatus, MessageStreamStatus};
 use crate::wire::{RepairFrame, SourceFrame};
+use divider::StreamKey;
 use reconstruction::Reconstruction;
 
 /// Names the form of message delivery; both ends must agree on it.
@@ -110,6 +111,29 @@ pub(crate) struct DelayParts {
     pub(crate) end_to_end: Duration,
     pub(crate) decoding: Duration,
     pub(crate) reconstruction: Duration,
+}
+
+impl DelayParts {
+    /// Adds what another sum holds.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.messages += other.messages;
+        self.division += other.division;
+        self.end_to_end += other.end_to_end;
+        self.decoding += other.decoding;
+        self.reconstruction += other.reconstruction;
+    }
+
+    /// Returns the mean over the messages; all zero without one.
+    pub(crate) fn mean(&self) -> Self {
+        let mean = |sum: Duration| sum / self.messages.max(1);
+        Self {
+            messages: self.messages,
+            division: mean(self.division),
+            end_to_end: mean(self.end_to_end),
+            decoding: mean(self.decoding),
+            reconstruction: mean(self.reconstruction),
+        }
+    }
 }
 
 /// Tells the ages of the peer's messages.
@@ -198,8 +222,7 @@ impl Messages {
     pub(crate) fn status(&self) -> MessageStatus {
         let (sent, form) = (self.divider.counters(), self.form.counters());
         let received = self.reconstruction.counters();
-        let parts = self.reconstruction.parts();
-        let mean = |sum: Duration| sum / parts.messages.max(1);
+        let parts = self.reconstruction.parts().mean();
         MessageStatus {
             submitted: sent.submitted,
             expired: sent.expired,
@@ -214,12 +237,31 @@ impl Messages {
             delivered: received.delivered,
             late: received.late,
             refused: received.refused,
-            division: mean(parts.division),
+            division: parts.division,
             encoding: Duration::ZERO,
-            end_to_end: mean(parts.end_to_end),
-            decoding: mean(parts.decoding),
-            reconstruction: mean(parts.reconstruction),
+            end_to_end: parts.end_to_end,
+            decoding: parts.decoding,
+            reconstruction: parts.reconstruction,
         }
+    }
+
+    /// Shows what each stream delivered here.
+    pub(crate) fn stream_status(&self) -> Vec<MessageStreamStatus> {
+        let row = |((channel, stream, ordered), parts): (StreamKey, &DelayParts)| {
+            let mean = parts.mean();
+            MessageStreamStatus {
+                channel,
+                stream,
+                order: if ordered { MessageOrder::InOrder } else { MessageOrder::Unordered },
+                delivered: mean.messages.into(),
+                division: mean.division,
+                encoding: Duration::ZERO,
+                end_to_end: mean.end_to_end,
+                decoding: mean.decoding,
+                reconstruction: mean.reconstruction,
+            }
+        };
+        self.reconstruction.parts_by_stream().map(row).collect()
     }
 
     /// Takes a decoded symbol of any bytes.

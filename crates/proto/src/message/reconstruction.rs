@@ -51,6 +51,7 @@ struct Stream {
     /// The number that is delivered next, where there is an order.
     next: u64,
     messages: BTreeMap<u64, Partial>,
+    parts: DelayParts,
 }
 
 /// Puts messages together and in order.
@@ -62,7 +63,6 @@ pub(crate) struct Reconstruction {
     held_bytes: usize,
     held: usize,
     ready: VecDeque<MessageDelivery>,
-    parts: DelayParts,
     /// The usual time from division to arrival of symbols that were not decoded.
     usual: Option<Duration>,
     counters: ReconstructionCounters,
@@ -121,9 +121,17 @@ impl Reconstruction {
         self.counters
     }
 
-    /// Returns the parts of the delay of what was delivered.
+    /// Returns the parts of the delay of what was delivered, of all streams together.
     pub(crate) fn parts(&self) -> DelayParts {
-        self.parts
+        self.parts_by_stream().fold(DelayParts::default(), |mut sum, (_, parts)| {
+            sum.add(parts);
+            sum
+        })
+    }
+
+    /// Returns the parts of the delay of what each stream delivered.
+    pub(crate) fn parts_by_stream(&self) -> impl Iterator<Item = (StreamKey, &DelayParts)> {
+        self.streams.iter().map(|(key, stream)| (*key, &stream.parts))
     }
 
     /// Returns the bytes and messages that wait.
@@ -257,11 +265,15 @@ impl Reconstruction {
             self.usual = Some((usual * 15 + transit) / 16);
         }
         let held = now.since(complete_at);
-        self.parts.division += partial.waited;
-        self.parts.end_to_end += end_to_end;
-        self.parts.decoding += transit - end_to_end;
-        self.parts.reconstruction += held;
-        self.parts.messages += 1;
+        if let Some(stream) = self.streams.get_mut(&key) {
+            stream.parts.add(&DelayParts {
+                messages: 1,
+                division: partial.waited,
+                end_to_end,
+                decoding: transit - end_to_end,
+                reconstruction: held,
+            });
+        }
         self.counters.delivered += 1;
         self.ready.push_back(MessageDelivery {
             channel: partial.channel,

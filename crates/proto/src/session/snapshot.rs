@@ -18,6 +18,7 @@ impl Session {
             paths: self.snapshots(now).iter().map(|path| path_status(now, path)).collect(),
             classes: self.classes(),
             messages: self.messages.status(),
+            message_streams: self.messages.stream_status(),
             queue_free_percent: self.bulk.free_percent(now).min(self.telemetry.free_percent(now)),
             rejected_datagrams: self.rejected,
         }

@@ -2,7 +2,7 @@
 
 use fulmar_proto::{Duration, MessageOrder, MessageStream, SendError, Source};
 
-use crate::harness::{DRONE, Pair, STATION, one_link, two_links};
+use crate::harness::{DRONE, Pair, STATION, Seen, one_link, two_links};
 
 const IN_ORDER: MessageStream =
     MessageStream { id: 1, order: MessageOrder::InOrder, deadline: None };
@@ -100,23 +100,28 @@ fn video_is_repaired_or_skipped_and_control_does_not_wait_for_it() {
 #[test]
 fn the_five_parts_of_the_delay_add_up() {
     let mut pair = Pair::connected(&one_link("delay_ms = 50\nrate_mbps = 100\nloss = 0.05"), 1);
+    let unordered = MessageStream { id: 9, order: MessageOrder::Unordered, ..IN_ORDER };
     for _ in 0..400 {
         pair.send(DRONE, source(IN_ORDER), &[7; 1_000]).expect("there is room");
+        pair.send(DRONE, source(unordered), &[7; 100]).expect("there is room");
         pair.run_for(Duration::from_millis(5));
     }
     pair.run_for(Duration::from_secs(1));
-    let status = pair.status(STATION).expect("connected").messages;
-    assert_eq!((status.delivered, status.late, status.refused), (400, 0, 0));
-    let ages = pair.seen[STATION].iter().map(|seen| seen.delivery.age).sum::<Duration>() / 400;
-    let parts = [
-        status.division,
-        status.encoding,
-        status.end_to_end,
-        status.decoding,
-        status.reconstruction,
-    ];
-    let sum: Duration = parts.iter().sum();
-    assert!(sum.abs_diff(ages) < Duration::from_micros(10), "{sum:?} {ages:?}");
-    assert!(status.end_to_end.abs_diff(Duration::from_millis(50)) < Duration::from_millis(5));
+    let session = pair.status(STATION).expect("connected");
+    let status = &session.messages;
+    assert_eq!((status.delivered, status.late, status.refused), (800, 0, 0));
     assert!(status.decoded_symbols > 0 && status.reconstruction > Duration::ZERO, "{status:?}");
+    assert_eq!(session.message_streams.len(), 2);
+    for row in &session.message_streams {
+        assert_eq!(row.delivered, 400, "{row:?}");
+        let of_stream = |seen: &&Seen| seen.delivery.stream == Some(row.stream);
+        let ages = pair.seen[STATION].iter().filter(of_stream).map(|seen| seen.delivery.age);
+        let mean = ages.sum::<Duration>() / 400;
+        let parts = [row.division, row.encoding, row.end_to_end, row.decoding, row.reconstruction];
+        let sum: Duration = parts.iter().sum();
+        assert!(sum.abs_diff(mean) < Duration::from_micros(10), "{sum:?} {mean:?}");
+        assert!(row.end_to_end.abs_diff(Duration::from_millis(50)) < Duration::from_millis(5));
+        // Only where there is an order does a message wait for others.
+        assert_eq!(row.reconstruction > Duration::ZERO, row.order == MessageOrder::InOrder);
+    }
 }
