@@ -25,6 +25,8 @@ use crate::statistics::percentile;
 /// Repair ÷ source that the faithful form and the block code spend unless asked otherwise; the sweep
 /// behind it is in experiments/lrt/README.md.
 pub(crate) const REDUNDANCY: f64 = 0.5;
+/// The longest mean time between bursts: beyond any run.
+const LONGEST_GOOD: Duration = Duration::from_secs(1_000_000);
 /// β of the faithful form: nobody else is on the links.
 const BETA: f64 = 1.0;
 
@@ -35,6 +37,8 @@ pub(crate) struct LrtParameters {
     pub(crate) schemes: Vec<Scheme>,
     /// Shares of packets that each link loses, in both directions.
     pub(crate) losses: Vec<f64>,
+    /// Share of packets that is lost on the way back, where it is another.
+    pub(crate) loss_back: Option<f64>,
     /// From one message to the next.
     pub(crate) interval: Duration,
     /// Bytes of a message.
@@ -49,6 +53,8 @@ pub(crate) struct LrtParameters {
     pub(crate) redundancy: Option<f64>,
     /// Mean length of a burst of losses in packets; 1 is independent loss.
     pub(crate) burst: f64,
+    /// Mean length of a burst in time, in place of that.
+    pub(crate) burst_time: Option<Duration>,
     /// Number of links, 1 or 2.
     pub(crate) paths: u8,
     /// Source symbols that a coder of the faithful form holds at most [LRT §III-B].
@@ -72,6 +78,11 @@ impl LrtParameters {
         let mut scenario = (1..=self.paths).fold(none, |scenario, n| {
             scenario.link(&format!("net{n}"), "drone", "station", &model)
         });
+        if let Some(back) = self.loss_back {
+            for link in &mut scenario.links {
+                link.up.loss = self.loss_model(back);
+            }
+        }
         // Two clocks are two clocks: neither host may rely on the other's.
         scenario.hosts[0].clock.offset_ns = -17_000_000_000;
         scenario.hosts[0].clock.skew_ppb = 20_000;
@@ -106,14 +117,24 @@ impl LrtParameters {
         })
     }
 
-    /// Spreads the loss evenly, or gathers it in bursts that are counted in packets.
+    /// Spreads the loss evenly, or gathers it in bursts that last for a number of packets or for a
+    /// time.
     fn loss_model(&self, loss: f64) -> LossModel {
-        if self.burst <= 1.0 {
-            return LossModel { independent: loss, ..LossModel::default() };
-        }
-        let to_good = 1.0 / self.burst;
-        let to_bad = to_good * loss / (1.0 - loss);
-        let change = StateChange::PerPacket { to_bad, to_good };
+        let change = match self.burst_time {
+            _ if loss <= 0.0 => return LossModel::default(),
+            Some(bad) => {
+                let good = bad.as_secs_f64() * (1.0 - loss) / loss;
+                let good = Duration::try_from_secs_f64(good).unwrap_or(LONGEST_GOOD);
+                StateChange::OverTime { good: good.min(LONGEST_GOOD), bad }
+            }
+            None if self.burst <= 1.0 => {
+                return LossModel { independent: loss, ..LossModel::default() };
+            }
+            None => {
+                let to_good = 1.0 / self.burst;
+                StateChange::PerPacket { to_bad: to_good * loss / (1.0 - loss), to_good }
+            }
+        };
         let burst = Some(GilbertElliott { change, loss_good: 0.0, loss_bad: 1.0 });
         LossModel { burst, ..LossModel::default() }
     }
@@ -194,9 +215,11 @@ impl MessageLog {
 pub(crate) struct LrtRow {
     pub(crate) scheme: Scheme,
     pub(crate) loss: f64,
+    pub(crate) loss_back: Option<f64>,
     pub(crate) interval_ms: f64,
     pub(crate) redundancy: Option<f64>,
     pub(crate) burst: f64,
+    pub(crate) burst_ms: Option<f64>,
     pub(crate) paths: u8,
     pub(crate) k: u16,
     /// Messages submitted.
@@ -251,9 +274,11 @@ impl LrtRow {
         Self {
             scheme,
             loss,
+            loss_back: parameters.loss_back,
             interval_ms: milliseconds(parameters.interval),
             redundancy: parameters.redundancy,
             burst: parameters.burst,
+            burst_ms: parameters.burst_time.map(milliseconds),
             paths: parameters.paths,
             k: parameters.k,
             messages,
@@ -293,6 +318,7 @@ mod tests {
         LrtParameters {
             schemes: vec![Scheme::Udp],
             losses: vec![0.05],
+            loss_back: None,
             interval: Duration::from_millis(5),
             bytes: 1_000,
             messages: 4,
@@ -300,6 +326,7 @@ mod tests {
             rate: Rate::from_mbps(100.0),
             redundancy: None,
             burst: 1.0,
+            burst_time: None,
             paths: 1,
             k: 8,
             seeds: (1, 1),
@@ -338,6 +365,13 @@ mod tests {
         assert_eq!(scenario.links.len(), 2);
         let burst = scenario.links[0].up.loss.burst.expect("bursts");
         assert!((burst.mean_loss() - 0.1).abs() < 1e-12);
+        let burst_time = Some(Duration::from_millis(50));
+        let timed = LrtParameters { burst_time, ..parameters() }.scenario(0.1);
+        let burst = timed.links[0].down.loss.burst.expect("bursts");
+        assert!((burst.mean_loss() - 0.1).abs() < 1e-9);
         assert_eq!(parameters().scenario(0.1).links[0].down.loss.independent, 0.1);
+        let back = LrtParameters { loss_back: Some(0.0), ..parameters() }.scenario(0.1);
+        let (there, back) = (&back.links[0].down.loss, &back.links[0].up.loss);
+        assert_eq!((there.independent, back.independent), (0.1, 0.0));
     }
 }

@@ -21,6 +21,8 @@ pub(crate) enum Scheme {
     Udp,
     /// Retransmission as good as it can be: every loss known after one round trip.
     IdealArq,
+    /// What no code can beat: each packet that arrives brings everything handed in so far.
+    Bound,
     /// Messages by online network coding as the paper has it, with coders of bounded size.
     Lrt,
     /// Messages by block codes: what comes in within 10 ms is a block.
@@ -59,6 +61,7 @@ impl Scheme {
             Self::Redundant => "redundant",
             Self::Udp => "udp",
             Self::IdealArq => "ideal_arq",
+            Self::Bound => "bound",
             Self::Lrt => "lrt",
             Self::BlockRlnc => "block_rlnc",
             Self::KernelTcpCubic => "kernel_tcp_cubic",
@@ -84,6 +87,7 @@ impl Scheme {
             Self::Redundant => "everything on every path (selector and congestion control off)",
             Self::Udp => "plain datagrams on the better link",
             Self::IdealArq => "every loss known after one round trip",
+            Self::Bound => "each packet that arrives brings everything so far",
             Self::Lrt => "messages as in the LRT paper: coders of bounded size",
             Self::BlockRlnc => "messages in blocks of 10 ms, each a random linear code",
             Self::KernelTcpCubic => "the kernel's TCP, CUBIC, better link",

@@ -68,7 +68,9 @@ impl Carrier {
                 let (channels, listeners) = kernel_stream::connect(scheme, copy, streams, port)?;
                 Ok(Self { channels, daemons: None, listeners })
             }
-            Scheme::IdealArq => Err(format!("{scheme} exists in the world only: use --sim")),
+            Scheme::IdealArq | Scheme::Bound => {
+                Err(format!("{scheme} exists in the world only: use --sim"))
+            }
             Scheme::Lrt | Scheme::BlockRlnc => {
                 Err(format!("{scheme} carries messages alone: fulmar-lab run lrt-tcp"))
             }

@@ -22,8 +22,14 @@ use crate::scheme::{Known, Scheme};
 use crate::sim::run_messages;
 
 /// The schemes of the world.
-const SIM: Known =
-    Known::all(&[Scheme::Fulmar, Scheme::Lrt, Scheme::BlockRlnc, Scheme::IdealArq, Scheme::Udp]);
+const SIM: Known = Known::all(&[
+    Scheme::Fulmar,
+    Scheme::Bound,
+    Scheme::Lrt,
+    Scheme::BlockRlnc,
+    Scheme::IdealArq,
+    Scheme::Udp,
+]);
 /// The schemes of the emulator.
 const EMU: Known = Known::all(&[
     Scheme::Fulmar,
@@ -39,6 +45,7 @@ const FIGURES: &[(&str, &str)] = &[
     ("interval_ms", "every ms"),
     ("redundancy", "r"),
     ("burst", "burst"),
+    ("burst_ms", "burst ms"),
     ("paths", "paths"),
     ("k", "K"),
     ("delivered", "delivered"),
@@ -90,6 +97,9 @@ pub(crate) struct LrtArgs {
     #[arg(long, value_delimiter = ',', value_name = "P,...",
           value_parser = loss)]
     loss: Vec<f64>,
+    /// Loss of each link from drone to station, which carries answers; default: the same.
+    #[arg(long, value_name = "P", value_parser = loss)]
+    loss_back: Option<f64>,
     /// Messages per seed; default 50,000 with --sim, 10,000 with --emu.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     messages: Option<u32>,
@@ -114,6 +124,10 @@ pub(crate) struct LrtArgs {
     #[arg(long, default_value = "1", value_delimiter = ',', value_name = "N,...",
           value_parser = parse_burst)]
     burst: Vec<f64>,
+    /// Mean length of a burst in time, milliseconds, whatever is sent meanwhile; in place of --burst.
+    #[arg(long, value_delimiter = ',', value_name = "MS,...", conflicts_with = "burst",
+          value_parser = positive)]
+    burst_ms: Vec<f64>,
     /// Number of links.
     #[arg(long, default_value = "1", value_delimiter = ',', value_name = "N,...",
           value_parser = clap::value_parser!(u8).range(1..=8))]
@@ -193,6 +207,7 @@ impl LrtArgs {
         let first = LrtParameters {
             schemes: schemes.to_vec(),
             losses: if self.loss.is_empty() { losses.to_vec() } else { self.loss.clone() },
+            loss_back: self.loss_back,
             interval: Duration::ZERO,
             bytes: usize::from(self.bytes),
             messages: self.messages.unwrap_or(messages),
@@ -200,21 +215,28 @@ impl LrtArgs {
             rate: Rate::from_mbps(self.rate_mbps),
             redundancy: None,
             burst: 1.0,
+            burst_time: None,
             paths: 1,
             k: 1,
             seeds: self.run.seeds(),
             tolerance: self.tolerance_ms.map_or(tolerance, duration),
         };
-        let redundancies: Vec<Option<f64>> = match self.redundancy.as_slice() {
-            [] => vec![None],
-            some => some.iter().copied().map(Some).collect(),
-        };
         let mut points = vec![first];
         points = vary(points, &self.paths, |point, paths| point.paths = paths);
         points = vary(points, &self.burst, |point, burst| point.burst = burst);
+        let burst_times = options(&self.burst_ms);
+        points = vary(points, &burst_times, |point, ms| point.burst_time = ms.map(duration));
         points = vary(points, &self.interval_ms, |point, ms| point.interval = duration(ms));
-        points = vary(points, &redundancies, |point, r| point.redundancy = r);
+        points = vary(points, &options(&self.redundancy), |point, r| point.redundancy = r);
         vary(points, &self.k, |point, k| point.k = k)
+    }
+}
+
+/// Returns each value, or that there is none.
+fn options(values: &[f64]) -> Vec<Option<f64>> {
+    match values {
+        [] => vec![None],
+        some => some.iter().copied().map(Some).collect(),
     }
 }
 
@@ -288,14 +310,17 @@ fn subtitle(args: &LrtArgs, point: &LrtParameters) -> String {
         Mode::Emu => "Real daemons and kernel, emulated links",
     };
     let (first, last) = point.seeds;
+    let bursts = match point.burst_time {
+        Some(time) => format!("{} ms", milliseconds(time)),
+        None => point.burst.to_string(),
+    };
     format!(
-        "{place}: {} bytes every {} ms, {} link(s) of {} ms and {} Mbit/s, bursts of {}, seeds {}",
+        "{place}: {} bytes every {} ms, {} link(s) of {} ms and {} Mbit/s, bursts of {bursts}, seeds {}",
         point.bytes,
         milliseconds(point.interval),
         point.paths,
         milliseconds(point.delay),
         point.rate.as_mbps(),
-        point.burst,
         if first == last { first.to_string() } else { format!("{first}-{last}") },
     )
 }

@@ -11,7 +11,7 @@ use netem::{StepKind, World, WorldOptions};
 use units::{Duration, Instant};
 
 use super::end::End;
-use super::{Places, connect, ideal_arq};
+use super::{Places, bound, connect, ideal_arq};
 use crate::lrt::{LrtParameters, MessageLog};
 use crate::scheme::Scheme;
 use crate::workload::{Stamp, Stream};
@@ -41,8 +41,10 @@ pub(crate) fn run_messages(
     seed: u64,
 ) -> Result<MessageLog, String> {
     let scenario = parameters.scenario(loss);
-    if scheme == Scheme::IdealArq {
-        return Ok(ideal_arq::run_messages(&scenario, parameters, seed));
+    match scheme {
+        Scheme::IdealArq => return Ok(ideal_arq::run_messages(&scenario, parameters, seed)),
+        Scheme::Bound => return Ok(bound::run_messages(&scenario, parameters, seed)),
+        _ => {}
     }
     let ends = End::for_messages(scheme, &scenario, parameters, seed)?;
     let options = WorldOptions { seed: Some(seed), ..WorldOptions::default() };
@@ -173,6 +175,7 @@ mod tests {
         let parameters = LrtParameters {
             schemes: vec![scheme],
             losses: vec![loss],
+            loss_back: None,
             interval: Duration::from_millis(5),
             bytes: 1_000,
             messages,
@@ -180,6 +183,7 @@ mod tests {
             rate: Rate::from_mbps(100.0),
             redundancy: None,
             burst: 1.0,
+            burst_time: None,
             paths: 1,
             k: 64,
             seeds: (1, 1),
@@ -191,7 +195,9 @@ mod tests {
 
     #[test]
     fn reliable_schemes_deliver_every_message_once_and_in_order() {
-        for scheme in [Scheme::Fulmar, Scheme::Lrt, Scheme::BlockRlnc, Scheme::IdealArq] {
+        for scheme in
+            [Scheme::Fulmar, Scheme::Bound, Scheme::Lrt, Scheme::BlockRlnc, Scheme::IdealArq]
+        {
             let row = row(scheme, 0.1, 1_000);
             assert_eq!(row.delivered, 1_000, "{scheme}");
             assert_eq!((row.duplicates, row.out_of_order), (0, 0), "{scheme}");

@@ -8,6 +8,7 @@
 //! know of time is on clocks of their own.
 
 mod block_end;
+mod bound;
 mod end;
 mod ideal_arq;
 mod interval;
