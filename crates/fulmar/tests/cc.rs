@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use sys::bpf_filesystem;
 
+/// What a machine may lack: then a test is skipped. Any other error is a fault.
+const LACKS: [&str; 3] = ["not permitted; run it as root", "without clang", "this kernel"];
+
 fn cc(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_fulmar")).arg("cc").args(arguments).output().unwrap()
 }
@@ -55,6 +58,7 @@ fn install_survives_a_kill_at_any_moment() {
     let began = Instant::now();
     let first = json(&["install"]);
     if let Some(error) = first["error"].as_str() {
+        assert!(LACKS.iter().any(|lack| error.contains(lack)), "{error}");
         return println!("SKIPPED: {name}: {error}");
     }
     let took = began.elapsed();
@@ -116,6 +120,58 @@ fn without_privileges_it_says_what_it_takes() {
     if said.contains("unshare") {
         return println!("SKIPPED: {name}: {}", said.trim_end());
     }
-    let causes = ["not permitted; run it as root", "without clang", "this kernel"];
-    assert!(causes.iter().any(|cause| said.contains(cause)), "{said}");
+    assert!(LACKS.iter().any(|cause| said.contains(cause)), "{said}");
+}
+
+#[test]
+fn a_kernel_that_does_not_describe_its_types_is_told() {
+    let name = "a_kernel_that_does_not_describe_its_types_is_told";
+    let hide = "mount -t tmpfs none /sys/kernel/btf";
+    let Some(output) = cc_where(name, hide, "install") else { return };
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    if !is_about(&output, "without clang") {
+        assert!(is_about(&output, "/sys/kernel/btf/vmlinux is missing"), "{output:?}");
+        assert!(is_about(&output, "CONFIG_DEBUG_INFO_BTF=y"), "{output:?}");
+    }
+    let Some(status) = cc_where(name, hide, "status") else { return };
+    assert!(status.status.success(), "looking needs nothing: {status:?}");
+}
+
+#[test]
+fn a_kernel_without_congestion_control_from_bpf_is_told() {
+    let name = "a_kernel_without_congestion_control_from_bpf_is_told";
+    // Type information that describes nothing: a header of version 1, no types, the empty string.
+    let mut nothing = vec![0x9f, 0xeb, 1, 0, 24, 0, 0, 0];
+    nothing.extend([0_u32, 0, 0, 1].map(u32::to_le_bytes).concat());
+    nothing.push(0);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("vmlinux");
+    fs::write(&path, nothing).unwrap();
+    let replace = format!("mount --bind {} /sys/kernel/btf/vmlinux", path.display());
+    let Some(output) = cc_where(name, &replace, "install") else { return };
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    if !is_about(&output, "without clang") {
+        assert!(is_about(&output, "takes no congestion control from BPF"), "{output:?}");
+        assert!(is_about(&output, "Linux 6.4 or newer"), "{output:?}");
+    }
+}
+
+/// Runs `fulmar cc` where `prepare`, a line for the shell, has changed what the kernel says of itself; none, in
+/// plain sight, where the machine does not allow that.
+fn cc_where(test: &str, prepare: &str, arguments: &str) -> Option<Output> {
+    let program = env!("CARGO_BIN_EXE_fulmar");
+    let line = format!("{prepare} || exit 77; exec {program} cc {arguments}");
+    match Command::new("unshare").args(["-m", "sh", "-c", &line]).output() {
+        Ok(output) if output.status.code() != Some(77) && !is_about(&output, "unshare:") => {
+            Some(output)
+        }
+        output => {
+            println!("SKIPPED: {test}: no mount namespace of its own: {output:?}");
+            None
+        }
+    }
+}
+
+fn is_about(output: &Output, words: &str) -> bool {
+    String::from_utf8_lossy(&output.stderr).contains(words)
 }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::privileges;
+
 /// Says why an algorithm could not be registered, found or removed.
 #[derive(Debug)]
 pub enum Error {
@@ -51,7 +53,7 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn pins(operation: &'static str, path: &Path, source: io::Error) -> Error {
-        if source.kind() == io::ErrorKind::PermissionDenied {
+        if source.kind() == io::ErrorKind::PermissionDenied && !privileges::suffice() {
             return Error::NotPermitted { operation: format!("{operation} {}", path.display()) };
         }
         Error::Pins { operation, path: path.to_owned(), source }

@@ -15,6 +15,7 @@ mod installed;
 mod loaded;
 mod object;
 mod pins;
+mod privileges;
 mod replay;
 mod trace;
 mod words;

@@ -11,7 +11,7 @@ use libbpf_rs::{
     ErrorKind, Link, MapCore, Object, ObjectBuilder, OpenMapMut, OpenObject, PrintLevel,
 };
 
-use crate::{Error, Flavour};
+use crate::{Error, Flavour, privileges};
 
 /// The compiled `bpf/asran.bpf.c`; empty where it was built without clang.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/asran.bpf.o"));
@@ -19,8 +19,16 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/asran.bpf.o"));
 /// Length of the kernel's field for a name (`TCP_CA_NAME_MAX`), with the zero at its end.
 const NAME_BYTES: usize = 16;
 
-/// How much of what the loader says is kept for an error: a verifier's log can be megabytes, its end says why.
-const SAID_BYTES: usize = 2000;
+/// How much of what the loader says is kept for an error: a verifier's log can be megabytes, its end says why. Of the
+/// beginning so much is kept too: it names the program.
+const SAID_BYTES: usize = 2500;
+const SAID_FIRST_BYTES: usize = 500;
+
+/// What stands in the place of what is left out of a log.
+const LEFT_OUT: &str = "\n[...]\n";
+
+/// How the loader announces what the verifier has written, at its beginning and its end.
+const VERIFIERS_LOG: &str = "PROG LOAD LOG --";
 
 /// How the loader says that the kernel lacks a type, or a function such as those of CUBIC.
 const LACKS: [&str; 2] = ["is not found in kernel BTF", "not found in kernel or module BTFs"];
@@ -58,13 +66,7 @@ pub(crate) fn check_kernel() -> Result<(), Error> {
 /// Loads the object with these flavours, their names extended by `suffix`. Nothing is registered yet.
 pub(crate) fn load(flavours: &[Flavour], suffix: &str, extras: Extras) -> Result<Object, Error> {
     check_kernel()?;
-    listen();
-    let mut object = ObjectBuilder::default()
-        .name("asran")
-        .and_then(|builder| builder.open_memory(OBJECT))
-        .map_err(|error| explain("open the BPF object", &error))?;
-    prepare(&mut object, flavours, suffix, extras)?;
-    object.load().map_err(|error| explain("load the BPF object", &error))
+    load_bytes(OBJECT, flavours, suffix, extras)
 }
 
 /// Registers one flavour of a loaded object; it stays for as long as the link, or a pin of it, lives.
@@ -135,7 +137,9 @@ pub(crate) fn version() -> String {
 /// Says in our own terms why the kernel or the loader refused.
 pub(crate) fn explain(operation: &str, error: &libbpf_rs::Error) -> Error {
     let said = SAID.lock().map(|said| said.clone()).unwrap_or_default();
-    if error.kind() == ErrorKind::PermissionDenied && !said.contains("BEGIN PROG LOAD LOG") {
+    let is_verifiers = said.contains(VERIFIERS_LOG);
+    let forbidden = error.kind() == ErrorKind::PermissionDenied && !is_verifiers;
+    if forbidden && !privileges::suffice() {
         return Error::NotPermitted { operation: operation.to_owned() };
     }
     let lacks = |line: &&str| LACKS.iter().any(|words| line.contains(words));
@@ -145,8 +149,29 @@ pub(crate) fn explain(operation: &str, error: &libbpf_rs::Error) -> Error {
     if error.kind() == ErrorKind::Unsupported {
         return Error::NoStructOps { reason: format!("{error:#}") };
     }
-    let reason = if said.is_empty() { format!("{error:#}") } else { format!("{error:#}\n{said}") };
+    let mut reason = format!("{error:#}");
+    if forbidden {
+        reason += " although this process has the capabilities; a security module or a seccomp filter may forbid it";
+    }
+    if !said.is_empty() {
+        reason = format!("{reason}\n{said}");
+    }
     Error::Refused { operation: operation.to_owned(), reason }
+}
+
+fn load_bytes(
+    bytes: &[u8],
+    flavours: &[Flavour],
+    suffix: &str,
+    extras: Extras,
+) -> Result<Object, Error> {
+    listen();
+    let mut object = ObjectBuilder::default()
+        .name("asran")
+        .and_then(|builder| builder.open_memory(bytes))
+        .map_err(|error| explain("open the BPF object", &error))?;
+    prepare(&mut object, flavours, suffix, extras)?;
+    object.load().map_err(|error| explain("load the BPF object", &error))
 }
 
 fn prepare(
@@ -198,12 +223,21 @@ fn prepare_map(map: &mut OpenMapMut<'_>, name: &str, extras: Extras) -> libbpf_r
 }
 
 fn hear(_level: PrintLevel, text: String) {
-    let Ok(mut said) = SAID.lock() else { return };
-    said.push_str(text.trim_start_matches("libbpf: "));
-    if said.len() > SAID_BYTES {
-        let cut = said.len() - SAID_BYTES;
-        let cut = (cut..said.len()).find(|&at| said.is_char_boundary(at)).unwrap_or(said.len());
-        said.drain(..cut);
+    if let Ok(mut said) = SAID.lock() {
+        said.push_str(text.trim_start_matches("libbpf: "));
+        shorten(&mut said);
+    }
+}
+
+/// Leaves out the middle of what is too long.
+fn shorten(said: &mut String) {
+    if said.len() <= SAID_BYTES {
+        return;
+    }
+    let boundary = |at: usize| (at..=said.len()).find(|&at| said.is_char_boundary(at));
+    let rest = said.len() - (SAID_BYTES - SAID_FIRST_BYTES - LEFT_OUT.len());
+    if let (Some(from), Some(to)) = (boundary(SAID_FIRST_BYTES), boundary(rest)) {
+        said.replace_range(from..to, LEFT_OUT);
     }
 }
 
@@ -217,5 +251,39 @@ mod tests {
         for suffix in ["_x9Zz", " ", "/", "é", "-"] {
             assert!(full_name(Flavour::AsranCubic, suffix).is_err(), "{suffix}");
         }
+    }
+    #[test]
+    fn of_a_long_log_the_first_and_the_last_lines_are_kept() {
+        let mut said = "prog 'asran_init': -- BEGIN PROG LOAD LOG --\n".to_owned();
+        for line in 0..9_000 {
+            said.push_str(&format!("{line}: (bf) r6 = r1 é\n"));
+            shorten(&mut said);
+        }
+        said.push_str("R8 !read_ok\n-- END PROG LOAD LOG --\n");
+        shorten(&mut said);
+        assert!(said.len() <= SAID_BYTES + 4, "{}", said.len());
+        assert!(said.starts_with("prog 'asran_init': -- BEGIN PROG LOAD LOG --"), "{said}");
+        assert!(said.contains(LEFT_OUT) && said.contains("8999: "), "{said}");
+        assert!(said.ends_with("R8 !read_ok\n-- END PROG LOAD LOG --\n"), "{said}");
+    }
+
+    #[test]
+    fn what_the_verifier_refuses_is_not_called_a_lack_of_privileges() {
+        if !is_built() || !privileges::suffice() {
+            return println!("SKIPPED: what_the_verifier_refuses: no object, or no privileges");
+        }
+        // r6 = *(u64 *)(r1 + 0), with which a hook fetches its socket, becomes r6 = r8, which nobody has set: EACCES.
+        let (good, bad) = ([0x79, 0x16, 0, 0, 0, 0, 0, 0], [0xbf, 0x86, 0, 0, 0, 0, 0, 0]);
+        let mut bytes = OBJECT.to_vec();
+        for at in (0..bytes.len() - 8).step_by(8) {
+            if bytes[at..at + 8] == good {
+                bytes[at..at + 8].copy_from_slice(&bad);
+            }
+        }
+        let refused = load_bytes(&bytes, &Flavour::ALL, "_bad", Extras::default());
+        let Err(error) = refused else { panic!("the verifier takes what is not initialised") };
+        let told = error.to_string();
+        assert!(matches!(error, Error::Refused { .. }), "{told}");
+        assert!(told.contains("R8 !read_ok"), "the verifier's words: {told}");
     }
 }
