@@ -48,7 +48,7 @@
  *     `asran_jump` leaves HyStart alone, which may then take the higher threshold for a slow start and lower it.
  *  5. Algorithm 1 halves the window; over CUBIC original_ssthresh is CUBIC's, as the paper's Tables 1 and 2 imply.
  *
- * What no hook has said (mend(), below) is put right at the next ACK.
+ * On a kernel that leaves out hooks, what none of them has returned is put right at the next ACK: mend(), below.
  *
  * A socket for which the kernel has no memory for the state (net.core.optmem_max) behaves as the base algorithm.
  */
@@ -228,30 +228,39 @@ INLINE void take_event(struct sock *sk, enum tcp_ca_event event)
 }
 
 /* More packets than any window has, and fewer than the low half of a kernel address nearly always has. */
-#define ABSURD_SSTHRESH (1 << 20)
+#define ABSURD (1 << 20)
+
+INLINE bool is_absurd_ssthresh(u32 ssthresh)
+{
+	return ssthresh >= ABSURD && ssthresh != TCP_INFINITE_SSTHRESH;
+}
 
 INLINE bool is_absurd(struct sock *sk)
 {
-	u32 ssthresh = tcp_sk(sk)->snd_ssthresh;
-
-	return ssthresh >= ABSURD_SSTHRESH && ssthresh != TCP_INFINITE_SSTHRESH;
+	return is_absurd_ssthresh(tcp_sk(sk)->snd_ssthresh) || tcp_sk(sk)->snd_cwnd >= ABSURD;
 }
 
-/* Puts a ssthresh right that no hook has returned.
+/* Puts a ssthresh or a window right that no hook has returned.
  *
- * Linux 6.18 now and then runs none of the hooks of a loss (seen once in half an hour to an hour of a flow on a bad link),
- * and takes what was on its stack, the half of an address, for what ssthresh() returned: the window would then be
- * millions of packets at the end of the recovery. What the hook would have said follows from the window before the loss.
+ * Linux runs every hook. A kernel that was changed to keep BPF away from a protected process does not: one was met (6.18)
+ * whose __bpf_prog_enter() lets the trampoline skip the program while process 1 is the current one. When an interrupt
+ * brings an ACK in such a moment, none of the hooks runs, and what the kernel takes for the result of ssthresh() or
+ * undo_cwnd() is what happened to be on its stack, the half of an address: once in half an hour of a flow on a bad link.
+ * The window would then be millions of packets. What ssthresh() would have said follows from the window before the loss.
+ * A missed call of another hook costs at most what a loss costs the base algorithm.
  */
 INLINE void mend(struct sock *sk, struct asran *a, u32 numerator, u32 shift)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	tp->snd_ssthresh = max_u32((u64)tp->prior_cwnd * numerator >> shift, 2);
-	if (tp->snd_cwnd >= ABSURD_SSTHRESH)
-		tp->snd_cwnd = tp->snd_ssthresh;
+	if (is_absurd_ssthresh(tp->snd_ssthresh)) {
+		tp->snd_ssthresh = max_u32((u64)tp->prior_cwnd * numerator >> shift, 2);
+		if (a)
+			a->last_max_cwnd = tp->prior_cwnd;
+	}
+	if (tp->snd_cwnd >= ABSURD)
+		tp->snd_cwnd = max_u32(min_u32(tp->prior_cwnd, tp->snd_ssthresh), 2);
 	if (a) {
-		a->last_max_cwnd = tp->prior_cwnd;
 		a->phase = STEADY;
 		trace(sk, a, TRACE_MENDED, tp->snd_ssthresh);
 	}
