@@ -1,6 +1,12 @@
-//! Summary figures of samples: mean, spread, percentiles, longest gap, exponential fit.
+//! Summary figures of samples: mean, spread, percentiles, intervals of confidence, longest gap,
+//! exponential fit.
 //!
 //! Pure functions of slices. Nothing here knows what was measured.
+
+/// How often a sample is drawn anew for an interval: enough that its ends are stable to two digits.
+const RESAMPLES: u32 = 4_000;
+/// What an interval of confidence leaves out at each of its ends.
+const TAIL: f64 = 0.025;
 
 /// Returns the arithmetic mean; none of an empty sample.
 pub(crate) fn mean(sample: &[f64]) -> Option<f64> {
@@ -37,6 +43,46 @@ pub(crate) fn median(sample: &[f64]) -> Option<f64> {
     sorted.sort_by(f64::total_cmp);
     let (lower, upper) = (sorted.len().checked_sub(1)? / 2, sorted.len() / 2);
     Some((sorted[lower] + sorted[upper]) / 2.0)
+}
+
+/// Returns two values of the sample between which the median of whatever it was drawn from lies with
+/// 95 % confidence at least, whatever the distribution is: the number of values below that median is
+/// binomial. None below six values, whose extremes are not far enough apart.
+pub(crate) fn median_interval(sample: &[f64]) -> Option<(f64, f64)> {
+    let mut sorted = sample.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let n = sorted.len();
+    let mut chance = 0.5_f64.powi(i32::try_from(n).ok()?);
+    let (mut below, mut rank) = (chance, 0);
+    while below <= TAIL && rank < n / 2 {
+        rank += 1;
+        chance *= (n - rank + 1) as f64 / rank as f64;
+        below += chance;
+    }
+    Some((*sorted.get(rank.checked_sub(1)?)?, *sorted.get(n - rank)?))
+}
+
+/// Returns the mean of the first values of pairs over that of the second ones; none where that is 0.
+pub(crate) fn ratio_of_means(pairs: &[(f64, f64)]) -> Option<f64> {
+    let (first, second) =
+        pairs.iter().fold((0.0, 0.0), |(one, other), pair| (one + pair.0, other + pair.1));
+    (second > 0.0).then(|| first / second)
+}
+
+/// Returns between which values [`ratio_of_means`] lies with 95 % confidence: what it is when pairs
+/// are drawn anew from those at hand (bootstrap). None below six pairs.
+pub(crate) fn ratio_of_means_interval(pairs: &[(f64, f64)]) -> Option<(f64, f64)> {
+    if pairs.len() < 6 {
+        return None;
+    }
+    // Always the same stream: the same sample has the same interval.
+    let mut rng = units::Rng::stream(0, "bootstrap");
+    let mut drawn = || -> Vec<(f64, f64)> {
+        pairs.iter().map(|_| pairs[rng.below(pairs.len() as u64) as usize]).collect()
+    };
+    let mut ratios: Vec<f64> = (0..RESAMPLES).filter_map(|_| ratio_of_means(&drawn())).collect();
+    ratios.sort_by(f64::total_cmp);
+    Some((percentile(&ratios, TAIL)?, percentile(&ratios, 1.0 - TAIL)?))
 }
 
 /// Returns Jain's index of how evenly a sample is shared out: 1 where all have the same, 1/n where
@@ -110,6 +156,39 @@ mod tests {
         // The two flows of [ASRAN table 1].
         let index = jain_index(&[0.634, 1.140]).expect("two shares");
         assert!((index - 0.925).abs() < 5e-4, "{index}");
+    }
+
+    #[test]
+    fn intervals_hold_the_median_as_often_as_they_say() {
+        let twenty: Vec<f64> = (1..=20).rev().map(f64::from).collect();
+        // 95.9 % of the binomial distribution of 20 lie from 6 to 14 values below the median.
+        assert_eq!(median_interval(&twenty), Some((6.0, 15.0)));
+        assert_eq!(median_interval(&twenty[..6]), Some((15.0, 20.0)));
+        assert_eq!((median_interval(&twenty[..5]), median_interval(&[])), (None, None));
+        let mut rng = units::Rng::new(11);
+        let mut hits = 0;
+        for _ in 0..2_000 {
+            let sample: Vec<f64> = (0..9).map(|_| rng.exponential(1.0)).collect();
+            let (low, high) = median_interval(&sample).expect("nine values");
+            hits += u32::from((low..=high).contains(&2.0_f64.ln()));
+        }
+        // Nine values: the second and the eighth hold 96.1 %.
+        assert!((1_890..=1_950).contains(&hits), "{hits}");
+    }
+
+    #[test]
+    fn ratios_of_means_have_an_interval_that_knows_of_pairs() {
+        let mut rng = units::Rng::new(5);
+        let both: Vec<f64> = (0..20).map(|_| rng.exponential(1.0)).collect();
+        let paired: Vec<(f64, f64)> = both.iter().map(|x| (0.9 * x, *x)).collect();
+        assert!((ratio_of_means(&paired).expect("twenty pairs") - 0.9).abs() < 1e-9);
+        let (low, high) = ratio_of_means_interval(&paired).expect("twenty pairs");
+        assert!((low - 0.9).abs() < 1e-9 && (high - 0.9).abs() < 1e-9, "what both share is gone");
+        let apart: Vec<(f64, f64)> = both.iter().map(|x| (*x, rng.exponential(1.0))).collect();
+        let (low, high) = ratio_of_means_interval(&apart).expect("twenty pairs");
+        assert!(low < 0.8 && high > 1.2 && low > 0.2 && high < 4.0, "{low} to {high}");
+        assert_eq!(ratio_of_means_interval(&apart), ratio_of_means_interval(&apart));
+        assert_eq!((ratio_of_means(&[]), ratio_of_means_interval(&apart[..5])), (None, None));
     }
 
     #[test]

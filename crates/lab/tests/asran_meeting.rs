@@ -23,7 +23,8 @@ fn emulated(test: &str, arguments: &[&str]) -> Option<Vec<Value>> {
         return Some(results(&output));
     }
     let reason = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
-    let lacking = ["make a namespace", "/dev/net/tun", "not permitted", "without clang", "kernel"];
+    let lacking =
+        ["make a namespace", "/dev/net/tun", "not permitted", "without clang", "this kernel"];
     assert!(lacking.iter().any(|lack| reason.contains(lack)), "{reason}");
     sys::sandbox::skip(test, &reason);
     None
@@ -80,9 +81,10 @@ fn kernel_flows_meet_on_the_hop() {
         }
         assert_eq!(figure(result, "queue_drops"), 0.0, "nothing fills the queue: {result}");
     }
-    for name in ["throughput.svg", "cwnd.svg", "throughput.csv", "cwnd.csv", "scenario.toml"] {
+    let tables = ["throughput.csv", "cwnd.csv", "repetitions.csv", "scenario.toml"];
+    for name in ["throughput.svg", "cwnd.svg"].into_iter().chain(tables) {
         let text = std::fs::read_to_string(folder.path().join(name)).unwrap();
-        assert!(text.len() > 200 && !text.contains("NaN"), "{name}");
+        assert!(text.len() > 100 && !text.contains("NaN"), "{name}");
     }
 }
 

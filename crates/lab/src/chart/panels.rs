@@ -14,7 +14,7 @@ const RIGHT: f64 = 36.0;
 const HEAD: f64 = 108.0;
 /// Height of a panel's frame, and from one to the next.
 const FRAME: f64 = 132.0;
-const STEP: f64 = 172.0;
+const STEP: f64 = 188.0;
 /// Space below the last panel, for numbers.
 const FOOT: f64 = 26.0;
 

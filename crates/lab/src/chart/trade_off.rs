@@ -102,7 +102,8 @@ impl TradeOff {
             let (end, middle) = (Anchor::End, Anchor::Middle);
             let label = Text::small("#444");
             svg.text(left - 6.0, y(mbps) + 4.0, &format!("{mbps:.1}"), label.anchored(end));
-            svg.text(x(ms), bottom + 16.0, &format!("{ms:.0}"), label.anchored(middle));
+            let digits = usize::from((ms - ms.round()).abs() > 0.04);
+            svg.text(x(ms), bottom + 16.0, &format!("{ms:.digits$}"), label.anchored(middle));
         }
         svg.line((left, bottom), (left + width, bottom), "#444", 1.0);
         svg.line((left, top), (left, bottom), "#444", 1.0);

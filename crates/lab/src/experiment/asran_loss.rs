@@ -317,12 +317,16 @@ fn picture(args: &AsranLossArgs, points: &[Point], results: &[Value]) -> TradeOf
             dots: results.iter().filter(of_point).filter_map(dot).collect(),
         }
     };
+    let runs = match args.repetitions {
+        1 => "one run".to_owned(),
+        several => format!("medians of {several} runs"),
+    };
     TradeOff {
         title: "One TCP flow over a lossy link: throughput against queueing delay".to_owned(),
         subtitle: format!(
-            "{} Mbit/s; medians of {} runs of {} s on the emulator, real kernel; up and left is \
-             better, the right edge is a full queue",
-            args.rate, args.repetitions, args.seconds
+            "{} Mbit/s; {runs} of {} s on the emulator, real kernel; up and left is better, the \
+             right edge is a full queue",
+            args.rate, args.seconds
         ),
         rate_mbps: f64::from(args.rate),
         panels: points.iter().map(plane).collect(),

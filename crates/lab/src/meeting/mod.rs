@@ -40,7 +40,7 @@ pub(crate) const SCHEMES: [Scheme; 8] = [
 ];
 
 /// The figures of a result: key, title in tables.
-pub(crate) const FIGURES: [(&str, &str); 17] = [
+pub(crate) const FIGURES: [(&str, &str); 20] = [
     ("scheme", "scheme"),
     ("outage", "outage"),
     ("long_s", "long s"),
@@ -52,7 +52,10 @@ pub(crate) const FIGURES: [(&str, &str); 17] = [
     ("throughput_std_mbps", "std"),
     ("cubic_mbps", "cubic"),
     ("ratio_to_cubic", "ratio"),
+    ("ratio_to_cubic_interval", "95 %"),
     ("cubic_kept", "kept"),
+    ("cubic_kept_interval", "95 %"),
+    ("cubic_kept_mean", "in the mean"),
     ("jain", "Jain"),
     ("zero_share", "zero"),
     ("recoveries", "recov."),
@@ -250,6 +253,7 @@ fn run_emu(
     }
     if let Some(directory) = &args.run.out {
         write_files(directory, experiment, args, &encounters[..of_point], &points[0])?;
+        picture::write_repetitions(directory, &results[..schemes.len()])?;
     }
     Ok(Report::emu(experiment, args.run.seed, args.parameters(heavy), &audits, results))
 }

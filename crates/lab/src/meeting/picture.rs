@@ -1,10 +1,11 @@
-//! The pictures of a meeting and their data: throughput second by second [ASRAN fig. 5, 6], and the
-//! congestion windows [ASRAN fig. 2].
+//! The pictures of a meeting and their data: throughput second by second [ASRAN fig. 5, 6], the
+//! congestion windows [ASRAN fig. 2], and the figures of single repetitions.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use netem::Scenario;
+use serde_json::Value;
 
 use super::Encounter;
 use crate::chart::{Panel, TimeChart, TimeCurve};
@@ -13,6 +14,20 @@ use crate::scheme::Scheme;
 
 /// Colour of the scheme's curve, and of the CUBIC flow's beside it.
 const COLOURS: [&str; 2] = ["#0a4fd1", "#d97706"];
+
+/// Figures of a repetition, as `figures` names them.
+const COLUMNS: [&str; 10] = [
+    "seed",
+    "uav",
+    "throughput_mbps",
+    "cubic_mbps",
+    "ratio_to_cubic",
+    "cubic_kept",
+    "cwnd_max",
+    "timeouts",
+    "cubic_timeouts",
+    "queue_drops",
+];
 
 /// Writes the series of all repetitions, and pictures and scenario of the first, into a directory;
 /// times count from the
@@ -53,6 +68,13 @@ pub(super) fn write(
     Ok(())
 }
 
+/// Writes the figures of single repetitions, a line each, into a directory.
+pub(super) fn write_repetitions(directory: &Path, results: &[Value]) -> Result<(), String> {
+    let path = directory.join("repetitions.csv");
+    std::fs::write(&path, repetitions_csv(results))
+        .map_err(|error| format!("write {}: {error}", path.display()))
+}
+
 /// Returns the panel of a scheme; none of a flow that has no curve of the kind.
 fn panel(
     encounter: &Encounter,
@@ -79,7 +101,13 @@ fn per_second(flow: &FlowRun) -> Vec<(f64, f64)> {
 }
 
 fn windows(flow: &FlowRun) -> Vec<(f64, f64)> {
-    flow.samples.iter().map(|sample| (sample.at_s, f64::from(sample.info.cwnd))).collect()
+    let all: Vec<(f64, f64)> =
+        flow.samples.iter().map(|sample| (sample.at_s, f64::from(sample.info.cwnd))).collect();
+    // Between two samples of the same height the line is there already.
+    let is_needed = |i: usize| {
+        i == 0 || i + 1 == all.len() || all[i].1 != all[i - 1].1 || all[i].1 != all[i + 1].1
+    };
+    (0..all.len()).filter(|i| is_needed(*i)).map(|i| all[i]).collect()
 }
 
 /// Returns when the hop is out, in seconds.
@@ -96,6 +124,22 @@ fn outages(scenario: &Scenario) -> Vec<(f64, f64)> {
 fn flows(encounter: &Encounter) -> impl Iterator<Item = (&'static str, &FlowRun)> {
     let beside = encounter.beside.iter().map(|flow| (Scheme::Cubic.name(), flow));
     core::iter::once((encounter.scheme.name(), &encounter.own)).chain(beside)
+}
+
+fn repetitions_csv(results: &[Value]) -> String {
+    let mut text = format!("scheme,{}\n", COLUMNS.join(","));
+    for result in results {
+        let scheme = result["scheme"].as_str().unwrap_or_default();
+        for repetition in result["by_repetition"].as_array().into_iter().flatten() {
+            let figure = |column: &str| match &repetition[column] {
+                Value::Null => String::new(),
+                value => value.to_string(),
+            };
+            let figures: Vec<String> = COLUMNS.iter().map(|column| figure(column)).collect();
+            let _ = writeln!(text, "{scheme},{}", figures.join(","));
+        }
+    }
+    text
 }
 
 fn throughput_csv(encounters: &[Encounter]) -> String {
@@ -140,4 +184,39 @@ fn cwnd_csv(encounters: &[Encounter]) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use sys::tcp_info::TcpInfo;
+
+    use super::*;
+    use crate::emu::FlowSample;
+
+    #[test]
+    fn curves_keep_their_corners() {
+        let sample = |at_s: f64, cwnd: u32| FlowSample {
+            at_s,
+            info: TcpInfo { cwnd, ..TcpInfo::default() },
+        };
+        let heights = [9, 9, 9, 4, 4, 5, 5, 5];
+        let samples = (0_u32..).zip(heights).map(|(at, cwnd)| sample(f64::from(at), cwnd));
+        let flow = FlowRun { samples: samples.collect(), ..FlowRun::default() };
+        let expected = [(0.0, 9.0), (2.0, 9.0), (3.0, 4.0), (4.0, 4.0), (5.0, 5.0), (7.0, 5.0)];
+        assert_eq!(windows(&flow), expected);
+    }
+
+    #[test]
+    fn repetitions_are_lines_and_what_is_not_known_is_empty() {
+        let repetition = json!({"seed": 7, "uav": 2, "throughput_mbps": 1.5, "cubic_mbps": null});
+        let results = [
+            json!({"scheme": "udp", "zero_share": 0.2}),
+            json!({"scheme": "asran", "by_repetition": [repetition]}),
+        ];
+        let text = repetitions_csv(&results);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with("scheme,seed,uav,throughput_mbps,cubic_mbps,ratio_to_cubic"));
+        assert_eq!(lines[1..], ["asran,7,2,1.5,,,,,,,"]);
+    }
 }
