@@ -21,7 +21,7 @@ const HEADINGS: [&str; 11] = [
     "last max",
     "rtt",
     "least",
-    "sent again",
+    "resent",
     "delivers",
 ];
 
@@ -92,7 +92,7 @@ fn object(flows: &[Flow]) -> Value {
 
 fn connection(flow: &Flow) -> Value {
     let (socket, info) = (&flow.socket, &flow.socket.info);
-    let ms = |span: Duration| span.as_secs_f64() * 1e3;
+    let ms = |span: Duration| span.as_micros() as f64 / 1e3;
     json!({
         "local": socket.local.to_string(),
         "remote": socket.remote.to_string(),
