@@ -6,6 +6,7 @@
 TARGET ?= $(or $(CARGO_TARGET_DIR),target)
 CARGO ?= cargo
 FUZZ_SECONDS ?= 20
+NS3_SEEDS ?= 1-20
 
 .PHONY: list demo test lint docs fuzz experiments ns3 setup install clean
 
@@ -16,7 +17,7 @@ list:
 	@echo 'make docs         the documentation of the crates, below $(TARGET)/doc'
 	@echo 'make fuzz         every fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS) s) each'
 	@echo 'make experiments  run what experiments/ has recorded again, in virtual time; fails where a figure is not reached'
-	@echo 'make ns3          ASRAN in the simulator ns-3: builds ns3/, runs its mobility scenario (about half an hour), prints the table'
+	@echo 'make ns3          ASRAN in the simulator ns-3: builds ns3/, runs its mobility scenario for NS3_SEEDS ($(NS3_SEEDS), about 45 min), prints the table'
 	@echo 'make setup        install what the above need (without ns-3), nothing else'
 	@echo 'make install      build and install fulmar and fulmar-lab (cargo install)'
 
@@ -53,7 +54,7 @@ experiments:
 ns3:
 	@scripts/setup ns3
 	$(MAKE) -C ns3 OUT=$(abspath $(TARGET))/ns3
-	ns3/table3 --scenario $(TARGET)/ns3/mobility --out $(TARGET)/ns3/mobility.csv
+	ns3/table3 --seeds $(NS3_SEEDS) --scenario $(TARGET)/ns3/mobility --out $(TARGET)/ns3/mobility.csv
 
 setup:
 	@scripts/setup all
