@@ -22,7 +22,7 @@ use units::{Duration, Instant};
 use super::daemon::{DaemonPlan, Daemons, MAVLINK_PORT};
 use super::interruption::{self, sleep_until};
 use super::testbed::{Copy, Side, Testbed};
-use crate::emulate::Audit;
+use crate::emulate::{Audit, Claim};
 use crate::mavlink_transfer::{Ground, Taken, TransferPlan, Vehicle, read_frame};
 
 /// The audit passes where the emulator's error stays below a tenth of this.
@@ -94,7 +94,8 @@ pub(crate) fn run_mavlink(
     seed: u64,
 ) -> Result<(Vec<MavlinkRun>, Audit), String> {
     let scenarios: Vec<Scenario> = cells.iter().map(|cell| cell.scenario.clone()).collect();
-    let mut testbed = Testbed::start_each(&scenarios, seed, RESOLUTION)?;
+    let mut testbed =
+        Testbed::start_each(&scenarios, seed, Claim::of_realtime_programs(RESOLUTION))?;
     let mut places = Vec::new();
     for (number, cell) in cells.iter().enumerate() {
         places.push(Place::open(&testbed.copy(number), cell)?);

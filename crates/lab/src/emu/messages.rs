@@ -20,7 +20,7 @@ use super::channel::{Inlet, Outlet};
 use super::interruption::{self, sleep_until};
 use super::message_carrier::MessageCarrier;
 use super::testbed::{Side, Testbed};
-use crate::emulate::Audit;
+use crate::emulate::{Audit, Claim};
 use crate::failure::Failure;
 use crate::lrt::{LrtParameters, LrtRow, MessageLog};
 use crate::scheme::Scheme;
@@ -63,7 +63,9 @@ fn run_loss(
     loss: f64,
 ) -> Result<(Vec<(Scheme, MessageLog)>, Audit), String> {
     let (scenario, schemes) = (parameters.scenario(loss), &parameters.schemes);
-    let mut testbed = Testbed::start(&scenario, schemes.len(), parameters.seeds.0, RESOLUTION)?;
+    let scenarios = vec![scenario; schemes.len()];
+    let claim = Claim::of_realtime_programs(RESOLUTION);
+    let mut testbed = Testbed::start_each(&scenarios, parameters.seeds.0, claim)?;
     let mut carriers = Vec::new();
     for (number, scheme) in schemes.iter().enumerate() {
         let carrier = MessageCarrier::start(*scheme, &testbed.copy(number), parameters);

@@ -62,17 +62,17 @@ impl Testbed {
         seed: u64,
         resolution: Duration,
     ) -> Result<Self, String> {
-        Self::start_each(&vec![scenario.clone(); copies], seed, resolution)
+        Self::start_each(&vec![scenario.clone(); copies], seed, Claim::to(resolution))
     }
 
     /// Starts links that differ from copy to copy in all but their names: a scenario for each.
     pub(super) fn start_each(
         scenarios: &[Scenario],
         seed: u64,
-        resolution: Duration,
+        claim: Claim,
     ) -> Result<Self, String> {
         let combined = combined(scenarios)?;
-        let options = Options { claim: Claim::to(resolution), ..Options::default() };
+        let options = Options { claim, ..Options::default() };
         let emulation =
             Emulation::start(&combined, seed, &options).map_err(|error| error.to_string())?;
         let first = scenarios.first().map_or(&[][..], |scenario| &scenario.links);

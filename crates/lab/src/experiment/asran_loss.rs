@@ -68,7 +68,7 @@ const START_UP: Duration = Duration::from_secs(5);
 /// windows move in the kernel, whose buffers hold seconds: an ordinary thread that stalls for less
 /// than one shifts payload from one second to the next.
 const CLAIM: Claim =
-    Claim { resolution: Duration::from_millis(50), extremes: Duration::from_secs(10) };
+    Claim { extremes: Duration::from_secs(10), ..Claim::to(Duration::from_millis(50)) };
 
 /// Is what the experiment takes.
 #[derive(Clone, Debug, Args)]

@@ -66,7 +66,7 @@ pub(crate) const FIGURES: [(&str, &str); 20] = [
 /// What the emulated runs claim to tell apart: less than a round-trip time. No figure of theirs is an
 /// extreme: a stall of a second moves the mean of 100 s by one part in a hundred at most.
 const CLAIM: Claim =
-    Claim { resolution: Duration::from_millis(100), extremes: Duration::from_secs(10) };
+    Claim { extremes: Duration::from_secs(10), ..Claim::to(Duration::from_millis(100)) };
 /// The hop works so long at the beginning, seconds: the flows have found their rate.
 const CALM_S: f64 = 2.0;
 
