@@ -107,8 +107,11 @@ impl Figure {
         };
         let must = [(self.at_most, "≤"), (self.at_least, "≥")];
         let must = must.iter().filter_map(|(limit, sign)| Some(format!("{sign} {}", (*limit)?)));
-        let point: Vec<String> =
-            self.point.values().filter_map(|value| value.as_str().map(str::to_owned)).collect();
+        let of_point = |(key, value): (&String, &Value)| match value {
+            Value::String(text) => text.clone(),
+            value => format!("{key}={value}"),
+        };
+        let point: Vec<String> = self.point.iter().map(of_point).collect();
         Row {
             scheme: self.scheme.clone(),
             key: [point, vec![self.key.clone()]].concat().join(" "),
@@ -215,5 +218,8 @@ mod tests {
         assert_eq!((row.now, row.met, row.must.as_str()), (Some(2.0), true, "≤ 3"));
         assert!(!figure.row(&[result("two", 4)]).met);
         assert!(!figure.row(&[]).met, "a figure that is missing is not met");
+        let text = "scheme = \"udp\"\nkey = \"lost\"\npoint = { rtt_ms = 60.0 }";
+        let figure: Figure = toml::from_str(text).expect("a sound figure");
+        assert_eq!(figure.row(&[]).key, "rtt_ms=60.0 lost");
     }
 }
