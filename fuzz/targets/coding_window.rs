@@ -37,7 +37,7 @@ fn source(id: u64, bytes: usize) -> Vec<u8> {
 
 fn repair(key: CoefficientKey, id: u64, range: core::ops::Range<u64>, bytes: usize) -> Vec<u8> {
     let mut payload = vec![0; bytes];
-    for source_id in range.take(64) {
+    for source_id in range {
         let mut c = [0];
         key.fill(id, source_id, &mut c);
         gf256::mul_add(&mut payload, &source(source_id, bytes), c[0]);
