@@ -7,6 +7,7 @@
 mod receiver;
 mod redundancy;
 mod sender;
+mod silence;
 
 use units::{Duration, Instant};
 

@@ -7,6 +7,7 @@
 //!    row: what is missing then is what keeps the others waiting
 //! 3. a repair symbol over the whole window, right behind its source, on another path if there is
 //!    one, as long as tokens last and no source waits
+//! 4. when nothing is heard of any path: many of them, on every path (`silence.rs`)
 //! ```
 //! The window ends below where feedback says that everything is known, or where everything has
 //! passed its deadline. Nothing is sent again because a packet was lost, only because the receiver
@@ -19,6 +20,7 @@ use smallvec::SmallVec;
 use units::{Duration, Instant};
 
 use super::redundancy::{Redundancy, is_usable};
+use super::silence::{Silence, overdue_after};
 use crate::ids::PathId;
 use crate::limits;
 use crate::message::{Divider, FormCounters, Offer, SentSymbol, SymbolFrame};
@@ -43,6 +45,8 @@ struct Kept {
     /// When it was sent last, and how long its answer takes.
     sent_at: Instant,
     answer: Duration,
+    /// When feedback that covers it is overdue.
+    overdue_at: Instant,
     expires: Option<Instant>,
 }
 
@@ -58,6 +62,13 @@ pub(super) struct Sender {
     repairs: u64,
     /// When the newest repair symbols were sent: from a round trip on they are not under way.
     repaired_at: VecDeque<Instant>,
+    /// Feedback knows of symbols below.
+    covered: u64,
+    silence: Silence,
+    /// How long feedback may take, on the paths that were usable when one asked last.
+    overdue_after: Duration,
+    /// Whether losses came in bursts, and there were several paths, when one asked last.
+    spreads_bursts: bool,
     /// The path of the newest source symbol.
     source_path: Option<PathId>,
     /// The paths that were usable when one asked last.
@@ -80,6 +91,10 @@ impl Sender {
             again: BTreeMap::new(),
             repairs: 0,
             repaired_at: VecDeque::new(),
+            covered: 0,
+            silence: Silence::default(),
+            overdue_after: Duration::ZERO,
+            spreads_bursts: false,
             source_path: None,
             usable: SmallVec::new(),
             redundancy: Redundancy::default(),
@@ -94,7 +109,7 @@ impl Sender {
     pub(super) fn wants(&self, divider: &Divider) -> bool {
         let source = !divider.is_empty() && self.kept.len() < limits::WINDOW_SYMBOLS;
         let repair = divider.is_empty() && !self.kept.is_empty() && self.redundancy.may_repair();
-        source || repair || !self.again.is_empty()
+        source || repair || !self.again.is_empty() || self.silence.is_owing()
     }
 
     pub(super) fn poll_symbol(
@@ -140,14 +155,21 @@ impl Sender {
             return false;
         }
         self.heard_at = now;
+        self.covered = self.covered.max(feedback.end);
         self.trim(feedback.next);
+        if self.overdue_at().is_none_or(|at| at > now) {
+            self.silence.end();
+        }
         self.send_missing_again(now, feedback, paths);
         true
     }
 
     pub(super) fn timeout(&self) -> Option<Instant> {
-        let silence = self.silent_at();
-        if self.kept.is_empty() { None } else { silence.into_iter().chain(self.pause_at).min() }
+        if self.kept.is_empty() {
+            return None;
+        }
+        let times = [self.silent_at(), self.pause_at, self.round_at()];
+        times.into_iter().flatten().min()
     }
 
     pub(super) fn handle_timeout(&mut self, now: Instant, probe: Duration) {
@@ -156,6 +178,9 @@ impl Sender {
         if self.pause_at.is_some_and(|at| at <= now) {
             self.pause_at = None;
             self.redundancy.grant();
+        }
+        if self.round_at().is_some_and(|at| at <= now) {
+            self.begin_round(now);
         }
         if self.silent_at().is_some_and(|at| at <= now)
             && let Some(encoder) = &self.encoder
@@ -169,6 +194,32 @@ impl Sender {
         self.counters
     }
 
+    /// When the answer to the oldest symbol that no feedback covers is overdue.
+    fn overdue_at(&self) -> Option<Instant> {
+        let uncovered = self.covered.saturating_sub(self.encoder.as_ref()?.first());
+        Some(self.kept.get(usize::try_from(uncovered).ok()?)?.overdue_at)
+    }
+
+    /// When a round of repair symbols is due because nothing is heard.
+    fn round_at(&self) -> Option<Instant> {
+        self.overdue_at().filter(|_| self.spreads_bursts).and_then(|at| self.silence.due_at(at))
+    }
+
+    /// Owes repair symbols for everything that no feedback covers, and waits for their answer before
+    /// anything is sent again as it was.
+    fn begin_round(&mut self, now: Instant) {
+        let Some(encoder) = &self.encoder else { return };
+        let open = encoder.next() - self.covered.max(encoder.first());
+        let spare = self.redundancy.spare();
+        let wait = self.overdue_after;
+        self.silence.begin_round(now, &self.usable, open as usize, spare, wait);
+        if self.silence.is_owing() {
+            for kept in &mut self.kept {
+                kept.sent_at = now;
+            }
+        }
+    }
+
     /// When nothing was heard of what is under way for too long.
     fn silent_at(&self) -> Option<Instant> {
         (!self.kept.is_empty()).then_some(self.heard_at + self.probe * PATIENCE)
@@ -177,6 +228,9 @@ impl Sender {
     /// Notes which paths are usable: what was to be sent again on others alone goes on these.
     fn follow_paths(&mut self, now: Instant, offer: &Offer<'_>) {
         self.usable = usable(now, offer.paths);
+        let paths = offer.paths.iter().filter(|path| is_usable(now, path));
+        self.overdue_after = overdue_after(paths);
+        self.spreads_bursts = self.redundancy.spreads_bursts(now, offer.paths);
         for paths in self.again.values_mut() {
             paths.retain(|path| self.usable.contains(path));
             if paths.is_empty() {
@@ -219,6 +273,7 @@ impl Sender {
         self.kept.push_back(Kept {
             sent_at: now,
             answer: path.srtt_or_initial(),
+            overdue_at: now + self.overdue_after,
             expires: divided.expires,
         });
         self.source_path = Some(offer.path);
@@ -251,7 +306,9 @@ impl Sender {
         offer: &Offer<'_>,
         divider: &Divider,
     ) -> Option<SymbolFrame<'_>> {
-        if !divider.is_empty() || !self.redundancy.may_repair() || !self.is_for_repair(now, offer) {
+        let usual = self.redundancy.may_repair() && self.is_for_repair(now, offer);
+        let owed = !usual && self.silence.owes(offer.path);
+        if !divider.is_empty() || !(usual || owed) {
             return None;
         }
         let encoder = self.encoder.as_ref()?;
@@ -267,7 +324,12 @@ impl Sender {
             self.repaired_at.pop_front();
         }
         self.pause_at = None;
-        self.redundancy.pay();
+        if owed {
+            self.redundancy.pay_spare();
+            self.silence.on_sent(offer.path);
+        } else {
+            self.redundancy.pay();
+        }
         self.counters.repair += 1;
         let payload = &self.buffer[..];
         Some(SymbolFrame::Repair(RepairFrame { coder: 0, repair, first, count, payload }))

@@ -1,0 +1,95 @@
+//! What is sent when nothing is heard on any path: the code would do without it wherever one path at
+//! least comes through.
+//!
+//! ```text
+//! overdue   the answer to the oldest symbol that no feedback covers is later than
+//!           srtt + max(2·rttvar, 2 ms) + 10 ms of the slowest usable path
+//! round     2 · (symbols that no feedback covers) + 4 repair symbols on every usable path, as far as
+//!           what was saved lasts; the next when the answer to this one is overdue, for a second at
+//!           most
+//! ```
+//! When all paths lose everything, what is sent one by one arrives with the first packet that gets
+//! through at the earliest, and recovers one symbol each. A round recovers the whole backlog at
+//! once, without the round trip that it takes to hear of the end of the burst. Twice the backlog on
+//! each path, because the burst may last for part of the round. It is paid for by what source symbols
+//! have saved (`redundancy.rs`), so that neither an outage nor a queue of many seconds is answered
+//! with more than that. Smaller rounds one after the other, every 10 or 20 ms, were worse: most of
+//! them leave when the first has already been enough, and the next silence finds nothing saved.
+
+use smallvec::SmallVec;
+use units::{Duration, Instant};
+
+use crate::ids::PathId;
+use crate::path::PathSnapshot;
+
+/// The longest that a receiver holds feedback back.
+const HELD_BACK: Duration = Duration::from_millis(10);
+/// The least allowance for variation.
+const LEAST_VARIATION: Duration = Duration::from_millis(2);
+/// After so long without an answer paths are not in a burst but gone.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// Follows a silence, and owes repair symbols for it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Silence {
+    /// When the next round is due.
+    next: Option<Instant>,
+    /// Repair symbols that are to leave on each path.
+    owed: SmallVec<[(PathId, usize); 4]>,
+}
+
+impl Silence {
+    /// Returns when a round is due, where an answer is overdue from `overdue` on.
+    pub(super) fn due_at(&self, overdue: Instant) -> Option<Instant> {
+        let at = self.next.map_or(overdue, |next| next.max(overdue));
+        (at <= overdue + LONGEST).then_some(at)
+    }
+
+    /// Begins a round: `open` symbols are covered by no feedback, and `spare` can be paid for.
+    /// Its answer is overdue after `wait`.
+    pub(super) fn begin_round(
+        &mut self,
+        now: Instant,
+        paths: &[PathId],
+        open: usize,
+        spare: usize,
+        wait: Duration,
+    ) {
+        self.next = Some(now + wait);
+        let count = (2 * open + 4).min(spare / paths.len().max(1));
+        self.owed.clear();
+        self.owed.extend(paths.iter().map(|path| (*path, count)).filter(|_| count > 0));
+    }
+
+    /// Ends: something was heard.
+    pub(super) fn end(&mut self) {
+        self.next = None;
+        self.owed.clear();
+    }
+
+    /// Tells whether something is to leave.
+    pub(super) fn is_owing(&self) -> bool {
+        !self.owed.is_empty()
+    }
+
+    /// Tells whether something is to leave on the path.
+    pub(super) fn owes(&self, path: PathId) -> bool {
+        self.owed.iter().any(|(owed, _)| *owed == path)
+    }
+
+    /// Notes that one of what is owed left on the path.
+    pub(super) fn on_sent(&mut self, path: PathId) {
+        for (owed, count) in &mut self.owed {
+            *count -= usize::from(*owed == path);
+        }
+        self.owed.retain(|(_, count)| *count > 0);
+    }
+}
+
+/// Returns how long after a symbol its answer is overdue.
+pub(super) fn overdue_after<'a>(paths: impl Iterator<Item = &'a PathSnapshot>) -> Duration {
+    let late = |path: &PathSnapshot| {
+        path.srtt_or_initial() + (path.rttvar.unwrap_or_default() * 2).max(LEAST_VARIATION)
+    };
+    paths.map(late).max().unwrap_or_default() + HELD_BACK
+}
