@@ -93,3 +93,49 @@ pub(super) fn overdue_after<'a>(paths: impl Iterator<Item = &'a PathSnapshot>) -
     };
     paths.map(late).max().unwrap_or_default() + HELD_BACK
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATHS: [PathId; 2] = [PathId(0), PathId(1)];
+
+    #[test]
+    fn a_round_owes_twice_what_is_open_on_every_path_and_never_more_than_is_saved() {
+        let (now, wait) = (Instant::from_millis(1_000), Duration::from_millis(120));
+        for (open, spare, each) in [(3, 400, 10), (100, 400, 200), (3, 7, 3), (3, 1, 0), (3, 0, 0)]
+        {
+            let mut silence = Silence::default();
+            silence.begin_round(now, &PATHS, open, spare, wait);
+            for path in PATHS {
+                let mut sent = 0;
+                while silence.owes(path) {
+                    silence.on_sent(path);
+                    sent += 1;
+                }
+                assert_eq!(sent, each, "{open} open, {spare} saved");
+            }
+            assert!(!silence.is_owing());
+        }
+        let mut silence = Silence::default();
+        silence.begin_round(now, &[], 3, 400, wait);
+        assert!(!silence.is_owing(), "no path is usable");
+    }
+
+    #[test]
+    fn rounds_wait_for_an_answer_and_end_with_one_or_after_a_second() {
+        let (overdue, wait) = (Instant::from_millis(1_000), Duration::from_millis(400));
+        let mut silence = Silence::default();
+        assert_eq!(silence.due_at(overdue), Some(overdue));
+        for round in 1..=2 {
+            let now = silence.due_at(overdue).unwrap();
+            silence.begin_round(now, &PATHS, 5, 400, wait);
+            assert_eq!(silence.due_at(overdue), Some(overdue + wait * round));
+        }
+        silence.begin_round(overdue + wait * 2, &PATHS, 5, 400, wait);
+        assert_eq!(silence.due_at(overdue), None, "later than a second: the paths are gone");
+        silence.end();
+        assert!(!silence.is_owing());
+        assert_eq!(silence.due_at(overdue), Some(overdue));
+    }
+}
