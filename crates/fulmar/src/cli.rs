@@ -37,6 +37,20 @@ slow-starts back to what the path carried before, instead of creeping there. Onl
 asran_cubic is for links that lose packets while their queue is short; asran is the same over NewReno. \
 MPTCP passes the choice on to its sub-flows. docs/congestion-control.md has the rest.";
 
+const STATUS_BLOCKS: &str = "\
+What it shows of each peer:
+  !             what is wrong with the peer as a whole
+  path          each link: state, round trip, loss, rates, and what is wrong with it
+  class         control, telemetry, bulk ...: messages sent, copies, late ones, delay
+  messages out  coded messages of all streams: handed in, waiting, and how much repair they cost
+  messages in   and those that came: delivered, skipped, recovered by decoding
+  messages      a line for each of the first 16 streams: what it sent and received, and where the mean
+                delay of what it received arises: division (the wait for a path), coding, the way,
+                decoding (losses), order (the wait for earlier messages); only once messages have gone
+and below them the endpoints, the tunnel, and strangers. --json has more of each, and times in its units:
+peers[].paths, .classes, .messages, .message_streams; endpoints; tunnel; strangers. docs/messages.md \
+explains the fields of messages.";
+
 /// The arguments of a call.
 #[derive(Debug, Parser)]
 #[command(name = "fulmar", version, about, long_about = LONG, after_long_help = FIRST_STEPS)]
@@ -84,7 +98,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: CcCommand,
     },
-    /// Show a running daemon: its paths, its traffic, and what is wrong.
+    /// Show a running daemon: its paths, its traffic, its streams of messages, and what is wrong.
+    #[command(after_long_help = STATUS_BLOCKS)]
     Status {
         /// The daemon's socket; needed where several daemons run on one host.
         #[arg(short, long, value_name = "PATH")]

@@ -26,7 +26,7 @@ pub struct SessionStatus {
     pub classes: Vec<ClassStatus>,
     /// Its message delivery.
     pub messages: MessageStatus,
-    /// The streams by which messages come in, by channel and number: the first 1,024 that did.
+    /// The streams of messages, by channel and number: of each direction the first 1,024.
     pub message_streams: Vec<MessageStreamStatus>,
     /// Share of the queue that bulk and telemetry wait in which is free, in percent.
     pub queue_free_percent: u8,
@@ -140,9 +140,12 @@ pub struct MessageStatus {
     pub reconstruction: Duration,
 }
 
-/// Shows what one stream of messages delivered here since the session began, and the mean parts of
-/// its delay [LRT eq. 1].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Shows one stream of messages since the session began: what it has sent from here, and what it
+/// has delivered here, with the mean parts of its delay [LRT eq. 1].
+///
+/// Each end chooses the order of what it sends, so that a stream whose ends differ has two rows. What
+/// became of the messages sent from here is told by the peer's status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageStreamStatus {
     /// The consumer.
     pub channel: u8,
@@ -150,9 +153,19 @@ pub struct MessageStreamStatus {
     pub stream: u16,
     /// Whether its messages keep their order.
     pub order: MessageOrder,
+    /// Messages handed in by our applications.
+    pub submitted: u64,
+    /// Of those, messages whose last piece has left.
+    pub sent: u64,
+    /// Of those, messages dropped because their deadline passed before a path had room.
+    pub expired: u64,
+    /// Bytes of messages that wait for a path.
+    pub waiting_bytes: usize,
     /// Messages delivered to our applications.
     pub delivered: u64,
-    /// T_div, as in [`MessageStatus`]; so the others.
+    /// Messages that came too late or not whole and were dropped.
+    pub late: u64,
+    /// T_div, as in [`MessageStatus`]; so the others. All zero while nothing was delivered.
     pub division: Duration,
     /// T_enc.
     pub encoding: Duration,

@@ -127,7 +127,7 @@ impl Daemon {
             Token::Link(slot) => self.handle_link(now, slot, event),
             Token::Tunnel => self.handle_tunnel(now),
             Token::Endpoint(place, part) => self.handle_local(now, place, part, event),
-            Token::Status => self.answer_status(now),
+            Token::Status(part) => self.answer_status(now, part),
             Token::Interfaces => {
                 if !matches!(self.watch.changed(), Ok(false)) {
                     self.refresh_links(now);

@@ -47,7 +47,7 @@ impl Daemon {
         let wanted = poller
             .add(&signals, Token::Signals.encode(), Interest::Read)
             .and_then(|()| poller.add(&watch, Token::Interfaces.encode(), Interest::Read))
-            .and_then(|()| poller.add(&status, Token::Status.encode(), Interest::Read));
+            .and_then(|()| poller.add(&status, Token::Status(0).encode(), Interest::Read));
         wanted.map_err(|error| format!("wait for descriptors: {error}"))?;
         let next_sign_of_life = notifier.watchdog().map(|every| now + every);
         Ok(Self {

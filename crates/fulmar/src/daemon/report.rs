@@ -1,16 +1,17 @@
 //! What is told about the sessions: log lines, the status report, the line for the service manager.
 
 use proto::{
-    ClassStatus, Event, Instant, MessageStatus, Outcome, PathId, PathRef, PathState, PathStatus,
-    Rate, SessionId,
+    ClassStatus, Event, Instant, MessageOrder, MessageStatus, MessageStreamStatus, Outcome, PathId,
+    PathRef, PathState, PathStatus, Rate, SessionId,
 };
 use tracing::{debug, info, warn};
 
 use super::Daemon;
+use super::tokens::Token;
 use crate::config::Role;
 use crate::status::{
-    ClassReport, EndpointReport, MessageReport, PathReport, PeerReport, Report, StrangersReport,
-    TunnelReport, path_trouble, peer_trouble,
+    ClassReport, EndpointReport, MessageReport, MessageStreamReport, PathReport, PeerReport,
+    Report, StrangersReport, TunnelReport, path_trouble, peer_trouble,
 };
 
 /// Measures the rates of a path between two looks at its counters.
@@ -44,8 +45,15 @@ impl Daemon {
         }
     }
 
-    pub(super) fn answer_status(&self, now: Instant) {
-        self.status.answer(|| self.take_report(now));
+    /// Answers who has come to the status socket, or goes on with a client that reads slowly.
+    pub(super) fn answer_status(&mut self, now: Instant, part: usize) {
+        if part > 0 {
+            return self.status.go_on(part);
+        }
+        for client in self.status.newcomers() {
+            let report = self.take_report(now);
+            self.status.give(client, &report, &self.poller, |part| Token::Status(part).encode());
+        }
     }
 
     /// Takes the counters of every path, once a second.
@@ -158,6 +166,8 @@ impl Daemon {
             report.paths = status.paths.iter().map(path).collect();
             report.classes = status.classes.iter().map(class_report).collect();
             report.messages = message_report(&status.messages);
+            let stream = |stream: &MessageStreamStatus| self.stream_report(peer, stream);
+            report.message_streams = status.message_streams.iter().map(stream).collect();
         }
         report.trouble = peer_trouble(&report, role);
         report
@@ -198,6 +208,46 @@ impl Daemon {
         let lacks = link.and_then(|link| link.trouble.clone()).or(refused);
         report.trouble = path_trouble(&report, lacks.as_deref());
         report
+    }
+
+    fn stream_report(&self, peer: usize, status: &MessageStreamStatus) -> MessageStreamReport {
+        let millis = |time: proto::Duration| time.as_secs_f64() * 1e3;
+        let user = self.locals.iter().map(|local| &local.config).find(|config| {
+            config.peer == peer
+                && config.channel == status.channel
+                && config.takes(Some(status.stream))
+        });
+        let name = match (status.channel, user) {
+            (0, _) => "tunnel",
+            (_, user) => user.map_or("", |config| &config.name),
+        };
+        let direction = match (status.submitted, status.delivered + status.late) {
+            (1.., 1..) => "both",
+            (1.., 0) => "out",
+            (0, _) => "in",
+        };
+        let order = match status.order {
+            MessageOrder::InOrder => "in-order",
+            MessageOrder::Unordered => "unordered",
+        };
+        MessageStreamReport {
+            name: name.into(),
+            channel: status.channel,
+            stream: status.stream,
+            order: order.into(),
+            direction: direction.into(),
+            submitted: status.submitted,
+            sent: status.sent,
+            expired: status.expired,
+            waiting_bytes: status.waiting_bytes as u64,
+            delivered: status.delivered,
+            skipped: status.late,
+            division_ms: millis(status.division),
+            encoding_ms: millis(status.encoding),
+            end_to_end_ms: millis(status.end_to_end),
+            decoding_ms: millis(status.decoding),
+            reconstruction_ms: millis(status.reconstruction),
+        }
     }
 
     fn endpoint_report(&self, local: &crate::endpoints::LocalEndpoint) -> EndpointReport {

@@ -9,8 +9,8 @@ pub(super) enum Token {
     Interfaces,
     /// The tunnel.
     Tunnel,
-    /// The status socket.
-    Status,
+    /// The status socket, or a client of it that reads slowly.
+    Status(usize),
     /// A link, by its slot.
     Link(usize),
     /// A local endpoint, by its place, and which of its descriptors.
@@ -24,7 +24,7 @@ impl Token {
             Self::Signals => (0, 0, 0),
             Self::Interfaces => (1, 0, 0),
             Self::Tunnel => (2, 0, 0),
-            Self::Status => (3, 0, 0),
+            Self::Status(part) => (3, 0, part),
             Self::Link(slot) => (4, slot, 0),
             Self::Endpoint(place, part) => (5, place, part),
         };
@@ -38,7 +38,7 @@ impl Token {
             0 => Self::Signals,
             1 => Self::Interfaces,
             2 => Self::Tunnel,
-            3 => Self::Status,
+            3 => Self::Status(part),
             4 => Self::Link(place),
             _ => Self::Endpoint(place, part),
         }
@@ -55,7 +55,8 @@ mod tests {
             Token::Signals,
             Token::Interfaces,
             Token::Tunnel,
-            Token::Status,
+            Token::Status(0),
+            Token::Status(3),
             Token::Link(7),
             Token::Endpoint(300, 8),
         ] {

@@ -55,6 +55,8 @@ pub(crate) struct PeerReport {
     pub(crate) classes: Vec<ClassReport>,
     /// Message delivery, with the five parts of its delay.
     pub(crate) messages: MessageReport,
+    /// The same by stream.
+    pub(crate) message_streams: Vec<MessageStreamReport>,
 }
 
 /// Shows a path.
@@ -133,6 +135,34 @@ pub(crate) struct MessageReport {
     pub(crate) refused_pieces: u64,
     /// Mean parts of the delay of what was delivered here: the wait for a path, coding, the way,
     /// what decoding took longer than the way, the wait for earlier messages.
+    pub(crate) division_ms: f64,
+    pub(crate) encoding_ms: f64,
+    pub(crate) end_to_end_ms: f64,
+    pub(crate) decoding_ms: f64,
+    pub(crate) reconstruction_ms: f64,
+}
+
+/// Shows one stream of messages since the session began.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct MessageStreamReport {
+    /// The local endpoint that uses it, or `tunnel`; empty when none does.
+    pub(crate) name: String,
+    pub(crate) channel: u8,
+    pub(crate) stream: u16,
+    /// `in-order` or `unordered`.
+    pub(crate) order: String,
+    /// `out`, `in` or `both`: what has been handed in here, and what has come from the peer.
+    pub(crate) direction: String,
+    /// Messages handed in here; wholly sent; and those whose deadline passed before a path had room.
+    pub(crate) submitted: u64,
+    pub(crate) sent: u64,
+    pub(crate) expired: u64,
+    /// Bytes of messages that wait for a path.
+    pub(crate) waiting_bytes: u64,
+    /// Messages delivered here, and those that came too late or not whole.
+    pub(crate) delivered: u64,
+    pub(crate) skipped: u64,
+    /// Mean parts of the delay of what was delivered here, as in [`MessageReport`].
     pub(crate) division_ms: f64,
     pub(crate) encoding_ms: f64,
     pub(crate) end_to_end_ms: f64,

@@ -1,22 +1,39 @@
 //! The daemon's end of the status socket: whoever connects is given one report.
 
+use std::collections::VecDeque;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+
+use sys::poller::{Interest, Poller};
 
 use super::Report;
 use crate::socket_file::make_room;
 
 /// Clients that one turn of the loop answers: a flood of them must leave room for the links.
 const AT_A_TIME: usize = 4;
+/// Clients whose answer does not fit their socket's buffer, as that of a station with a fleet does
+/// not; one more takes the place of the one that has kept us waiting for longest.
+const SLOW_CLIENTS: usize = 8;
+/// Parts count up to this and begin anew: a token holds 16 bits of it.
+const LAST_PART: usize = 0xFFFF;
 
 /// Listens at a path of the file system; the path goes when the server does.
 pub(crate) struct StatusServer {
     listener: UnixListener,
     path: PathBuf,
+    slow: VecDeque<SlowClient>,
+    last_part: usize,
+}
+
+/// Has been given the beginning of its answer.
+struct SlowClient {
+    part: usize,
+    stream: UnixStream,
+    rest: Vec<u8>,
 }
 
 impl StatusServer {
@@ -30,18 +47,58 @@ impl StatusServer {
         listener.set_nonblocking(true)?;
         // The group may look too; strangers need not know whom a drone talks to.
         fs::set_permissions(path, fs::Permissions::from_mode(0o660))?;
-        Ok(Self { listener, path: path.to_owned() })
+        let path = path.to_owned();
+        Ok(Self { listener, path, slow: VecDeque::new(), last_part: 0 })
     }
 
-    /// Gives the report to whoever has connected, a few at a time. Who does not read is not waited
-    /// for.
-    pub(crate) fn answer(&self, mut report: impl FnMut() -> Report) {
-        for _ in 0..AT_A_TIME {
-            let Ok((mut client, _)) = self.listener.accept() else { return };
-            let Ok(text) = serde_json::to_string(&report()) else { return };
-            let text = text + "\n";
-            // A report fits the socket's buffer many times.
-            let _ = client.set_nonblocking(true).and_then(|()| client.write_all(text.as_bytes()));
+    /// Returns who has connected, a few at a time.
+    pub(crate) fn newcomers(&self) -> Vec<UnixStream> {
+        std::iter::from_fn(|| Some(self.listener.accept().ok()?.0)).take(AT_A_TIME).collect()
+    }
+
+    /// Gives a client the report: what fits its buffer at once, the rest by [`StatusServer::go_on`]
+    /// when the poller tells the part, from 1 on, under the token that `token` makes of it.
+    pub(crate) fn give(
+        &mut self,
+        stream: UnixStream,
+        report: &Report,
+        poller: &Poller,
+        token: impl Fn(usize) -> u64,
+    ) {
+        let Ok(mut text) = serde_json::to_vec(report) else { return };
+        text.push(b'\n');
+        if stream.set_nonblocking(true).is_err() {
+            return;
+        }
+        let mut client = SlowClient { part: self.last_part % LAST_PART + 1, stream, rest: text };
+        if client.write()
+            || poller.add(&client.stream, token(client.part), Interest::Write).is_err()
+        {
+            return;
+        }
+        self.last_part = client.part;
+        if self.slow.len() >= SLOW_CLIENTS {
+            self.slow.pop_front();
+        }
+        self.slow.push_back(client);
+    }
+
+    /// Goes on with a client that has room again, or is gone.
+    pub(crate) fn go_on(&mut self, part: usize) {
+        self.slow.retain_mut(|client| client.part != part || !client.write());
+    }
+}
+
+impl SlowClient {
+    /// Writes what there is room for; true when nothing is left to be done for the client.
+    fn write(&mut self) -> bool {
+        loop {
+            match self.stream.write(&self.rest) {
+                Ok(0) => return true,
+                Ok(written) => _ = self.rest.drain(..written),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return error.kind() != ErrorKind::WouldBlock,
+            }
         }
     }
 }
@@ -60,21 +117,38 @@ impl AsFd for StatusServer {
 
 #[cfg(test)]
 mod tests {
+    use proto::Instant;
+
     use super::*;
-    use crate::status::fetch;
+    use crate::status::{MessageStreamReport, PeerReport, fetch};
+
+    /// Does what a turn of the daemon's loop does; returns how many reports were taken.
+    fn turn(server: &mut StatusServer, poller: &mut Poller, report: &Report) -> usize {
+        let newcomers = server.newcomers();
+        let taken = newcomers.len();
+        for client in newcomers {
+            server.give(client, report, poller, |part| part as u64);
+        }
+        let mut ready = Vec::new();
+        poller.wait(Instant::ZERO, Some(Instant::ZERO), &mut ready).unwrap();
+        for event in ready {
+            server.go_on(event.token as usize);
+        }
+        taken
+    }
 
     #[test]
     fn report_arrives_and_the_socket_is_left_to_nobody() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("deep/drone.sock");
-        let server = StatusServer::open(&path).unwrap();
+        let (mut server, mut poller) = (StatusServer::open(&path).unwrap(), Poller::new().unwrap());
         let report = Report { role: "drone".into(), uptime_s: 1.5, ..Report::default() };
         let asked = std::thread::spawn({
             let path = path.clone();
             move || fetch(&path)
         });
         while !asked.is_finished() {
-            server.answer(|| report.clone());
+            turn(&mut server, &mut poller, &report);
         }
         assert_eq!(asked.join().unwrap().unwrap(), report);
         assert_eq!(StatusServer::open(&path).err().unwrap().kind(), io::ErrorKind::AddrInUse);
@@ -105,18 +179,40 @@ mod tests {
     fn a_flood_of_clients_is_answered_a_few_at_a_time() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("drone.sock");
-        let server = StatusServer::open(&path).unwrap();
+        let (mut server, mut poller) = (StatusServer::open(&path).unwrap(), Poller::new().unwrap());
         let clients: Vec<_> =
             (0..AT_A_TIME * 2 + 1).map(|_| UnixStream::connect(&path).unwrap()).collect();
-        let reports = || {
-            let mut made = 0;
-            server.answer(|| {
-                made += 1;
-                Report::default()
-            });
-            made
-        };
-        assert_eq!([reports(), reports(), reports()], [AT_A_TIME, AT_A_TIME, 1]);
+        let mut turn = || turn(&mut server, &mut poller, &Report::default());
+        assert_eq!([turn(), turn(), turn(), turn()], [AT_A_TIME, AT_A_TIME, 1, 0]);
         drop(clients);
+    }
+
+    #[test]
+    fn a_report_larger_than_the_sockets_buffer_arrives_and_who_does_not_read_is_given_up() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("station.sock");
+        let (mut server, mut poller) = (StatusServer::open(&path).unwrap(), Poller::new().unwrap());
+        let message_streams = vec![MessageStreamReport::default(); 2_048];
+        let peer = PeerReport { message_streams, ..PeerReport::default() };
+        let report = Report { peers: vec![peer; 4], ..Report::default() };
+        let idle: Vec<_> = (0..3 * SLOW_CLIENTS)
+            .map(|_| {
+                let client = UnixStream::connect(&path).unwrap();
+                turn(&mut server, &mut poller, &report);
+                client
+            })
+            .collect();
+        assert_eq!(server.slow.len(), SLOW_CLIENTS);
+        let asked = std::thread::spawn({
+            let path = path.clone();
+            move || fetch(&path)
+        });
+        while !asked.is_finished() {
+            turn(&mut server, &mut poller, &report);
+        }
+        assert_eq!(asked.join().unwrap().unwrap(), report);
+        drop(idle);
+        turn(&mut server, &mut poller, &report);
+        assert!(server.slow.is_empty(), "who has gone is forgotten");
     }
 }

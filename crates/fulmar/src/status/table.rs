@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
-use super::{ClassReport, MessageReport, PathReport, PeerReport, Report};
+use super::{ClassReport, MessageReport, MessageStreamReport, PathReport, PeerReport, Report};
+
+/// Streams of messages that a table shows of each peer; JSON has them all.
+const STREAMS_SHOWN: usize = 16;
 
 /// Lays the report out; columns are as wide as what stands in them.
 pub(crate) fn table(report: &Report) -> String {
@@ -131,7 +134,7 @@ fn peer_text(peer: &PeerReport) -> String {
         rows.extend(used.into_iter().map(class_row));
         text += &columns(&rows);
     }
-    text + &messages_text(&peer.messages)
+    text + &messages_text(&peer.messages) + &streams_text(&peer.message_streams)
 }
 
 /// Tells in two lines what message delivery has sent and received; nothing while it is not used.
@@ -155,20 +158,83 @@ fn messages_text(messages: &MessageReport) -> String {
     if messages.delivered + messages.skipped > 0 {
         let _ = writeln!(
             text,
-            "  messages in: {} delivered, {} skipped; {} of {} symbols decoded; mean delay: division \
-             {} + coding {} + way {} + decoding {} + order {}",
+            "  messages in: {} delivered, {} skipped; {} of {} symbols decoded",
             messages.delivered,
             messages.skipped,
             messages.decoded_symbols,
             messages.received_symbols + messages.decoded_symbols,
-            milliseconds(messages.division_ms),
-            milliseconds(messages.encoding_ms),
-            milliseconds(messages.end_to_end_ms),
-            milliseconds(messages.decoding_ms),
-            milliseconds(messages.reconstruction_ms),
         );
     }
     text
+}
+
+/// Tells of each stream what it sent and received, and where the mean delay of what came in arose.
+fn streams_text(streams: &[MessageStreamReport]) -> String {
+    if streams.is_empty() {
+        return String::new();
+    }
+    let mut rows = vec![words(&[
+        "messages",
+        "channel",
+        "order",
+        "sent",
+        "waiting",
+        "too late",
+        "received",
+        "skipped",
+        "delay",
+        "= division",
+        "+ coding",
+        "+ way",
+        "+ decoding",
+        "+ order",
+    ])];
+    rows.extend(streams.iter().take(STREAMS_SHOWN).map(stream_row));
+    let mut text = columns(&rows);
+    if let Some(more) = streams.len().checked_sub(STREAMS_SHOWN).filter(|more| *more > 0) {
+        let _ = writeln!(text, "  and {more} more streams of messages; --json shows all");
+    }
+    text
+}
+
+fn stream_row(stream: &MessageStreamReport) -> Vec<String> {
+    let name = if stream.name.is_empty() { "(no endpoint)" } else { &stream.name };
+    let channel = format!("{}/{}", stream.channel, stream.stream);
+    let mut row = vec![name.to_owned(), channel, stream.order.clone()];
+    let dash = || "–".to_owned();
+    if stream.direction == "in" {
+        row.extend([dash(), dash(), dash()]);
+    } else {
+        row.extend([stream.sent.to_string(), bytes(stream.waiting_bytes)]);
+        row.push(stream.expired.to_string());
+    }
+    if stream.direction == "out" {
+        row.extend([dash(), dash()]);
+    } else {
+        row.extend([stream.delivered.to_string(), stream.skipped.to_string()]);
+    }
+    let parts = [
+        stream.division_ms,
+        stream.encoding_ms,
+        stream.end_to_end_ms,
+        stream.decoding_ms,
+        stream.reconstruction_ms,
+    ];
+    if stream.delivered > 0 {
+        row.push(milliseconds(parts.iter().sum()));
+        row.extend(parts.map(milliseconds));
+    } else {
+        row.extend(std::iter::repeat_with(dash).take(1 + parts.len()));
+    }
+    row
+}
+
+fn bytes(count: u64) -> String {
+    match count {
+        0..10_000 => format!("{count} B"),
+        10_000..10_000_000 => format!("{} kB", count / 1_000),
+        _ => format!("{} MB", count / 1_000_000),
+    }
 }
 
 fn path_row(path: &PathReport) -> Vec<String> {
@@ -278,8 +344,8 @@ mod tests {
                 repair_symbols: 4,
                 resent_symbols: 1,
                 delivered: 9,
-                end_to_end_ms: 50.4,
-                reconstruction_ms: 2.0,
+                received_symbols: 18,
+                decoded_symbols: 2,
                 ..MessageReport::default()
             },
             ..PeerReport::default()
@@ -295,6 +361,42 @@ mod tests {
         assert!(line("lte").contains("71 ms") && line("lte").ends_with("ok"));
         assert!(line("control").contains('3'));
         assert!(line("messages out").ends_with("20 symbols, 4 repair and 1 again (+25 %)"));
-        assert!(line("messages in").ends_with("way 50 ms + decoding 0.0 ms + order 2.0 ms"));
+        assert!(line("messages in").ends_with("9 delivered, 0 skipped; 2 of 20 symbols decoded"));
+    }
+
+    #[test]
+    fn table_shows_of_each_stream_where_its_delay_arises() {
+        let maps = MessageStreamReport {
+            name: "maps".into(),
+            channel: 31,
+            stream: 2,
+            order: "in-order".into(),
+            direction: "both".into(),
+            sent: 7,
+            waiting_bytes: 1_048_576,
+            delivered: 9,
+            skipped: 1,
+            division_ms: 4.0,
+            end_to_end_ms: 50.4,
+            decoding_ms: 3.5,
+            reconstruction_ms: 12.3,
+            ..MessageStreamReport::default()
+        };
+        let out = MessageStreamReport { direction: "out".into(), expired: 3, ..Default::default() };
+        let shown = |streams: Vec<MessageStreamReport>| {
+            let text = streams_text(&streams);
+            let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+            lines.map(|words| words.join(" ")).collect::<Vec<String>>()
+        };
+        let lines = shown(vec![maps.clone(), out]);
+        assert_eq!(
+            lines[1],
+            "maps 31/2 in-order 7 1048 kB 0 9 1 70 ms 4.0 ms 0.0 ms 50 ms 3.5 ms 12 ms"
+        );
+        assert_eq!(lines[2], "(no endpoint) 0/0 0 0 B 3 – – – – – – – –");
+        assert_eq!(shown(Vec::new()), Vec::<String>::new());
+        let many = shown(vec![maps; STREAMS_SHOWN + 5]);
+        assert_eq!(many.len(), 1 + STREAMS_SHOWN + 1);
+        assert!(many.last().is_some_and(|line| line.starts_with("and 5 more")));
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use proto::select::{Version, encode_frame};
+use serde_json::Value;
 use sys::netns::Namespace;
 use sys::poller::Interest;
 use sys::sandbox;
@@ -159,6 +160,35 @@ fn messages_arrive_whole_once_and_in_order_at_ten_percent_loss() {
     let status = station.status();
     let messages = &status["peers"][0]["messages"];
     assert_eq!((&messages["delivered"], &messages["skipped"]), (&1_600.into(), &0.into()));
+    streams_are_shown(&drone.status(), &station.status());
+}
+
+/// Two streams of 800 messages have gone from the drone to the station, one message came back.
+fn streams_are_shown(drone: &Value, station: &Value) {
+    let [sent, received] = [drone, station].map(|status| &status["peers"][0]["message_streams"]);
+    for (place, name) in ["messages", "datagrams"].into_iter().enumerate() {
+        let (sent, received) = (&sent[place], &received[place]);
+        for row in [sent, received] {
+            assert_eq!(row["name"], name, "{row:#}");
+            assert_eq!((&row["channel"], &row["stream"]), (&30.into(), &place.into()));
+            assert_eq!(row["order"], "in-order");
+        }
+        let directions = if place == 0 { ("both", "both") } else { ("out", "in") };
+        assert_eq!(
+            (&sent["direction"], &received["direction"]),
+            (&directions.0.into(), &directions.1.into())
+        );
+        assert_eq!((&sent["submitted"], &sent["sent"]), (&800.into(), &800.into()), "{sent:#}");
+        assert_eq!((&sent["waiting_bytes"], &sent["expired"]), (&0.into(), &0.into()));
+        assert_eq!((&received["delivered"], &received["skipped"]), (&800.into(), &0.into()));
+        let part = |name: &str| received[name].as_f64().unwrap();
+        let way = part("end_to_end_ms");
+        assert!(way >= DELAY.as_secs_f64() * 1e3, "faster than the link: {received:#}");
+        // A tenth was lost: some were decoded, or sent again, and held up what followed.
+        assert!(part("decoding_ms") + part("reconstruction_ms") > 0.0, "{received:#}");
+        assert!(part("division_ms") >= 0.0 && part("encoding_ms") == 0.0);
+    }
+    assert_eq!((&sent[0]["delivered"], &sent[1]["delivered"]), (&1.into(), &0.into()));
 }
 
 #[test]

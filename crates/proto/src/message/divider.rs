@@ -35,7 +35,7 @@ pub(crate) struct Divided {
     pub(crate) expires: Option<Instant>,
 }
 
-/// What the sender's half counted.
+/// What the sender's half counted, of one stream or of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DividerCounters {
     /// Messages handed in.
@@ -44,6 +44,8 @@ pub(crate) struct DividerCounters {
     pub(crate) divided: u64,
     /// Messages dropped because their deadline passed before they were divided.
     pub(crate) expired: u64,
+    /// Bytes of the messages that wait.
+    pub(crate) waiting_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -60,6 +62,7 @@ struct Stream {
     /// The number of the message at the front once a piece of it has left.
     next: u64,
     waiting: VecDeque<Waiting>,
+    counters: DividerCounters,
 }
 
 /// Keeps messages until they are divided into symbols.
@@ -72,7 +75,6 @@ pub(crate) struct Divider {
     messages: usize,
     /// A message was refused: tell when there is room again.
     refused: bool,
-    counters: DividerCounters,
 }
 
 impl Divider {
@@ -95,10 +97,11 @@ impl Divider {
             self.refused = true;
             return Err(Refused::Busy);
         }
-        self.counters.submitted += 1;
         self.bytes += bytes.len();
         self.messages += 1;
         let state = self.streams.entry(key).or_default();
+        state.counters.submitted += 1;
+        state.counters.waiting_bytes += bytes.len();
         if state.waiting.is_empty() {
             self.turns.push_back(key);
         }
@@ -166,16 +169,27 @@ impl Divider {
         room && std::mem::take(&mut self.refused)
     }
 
-    /// Returns what was counted.
+    /// Returns what was counted, of all streams together.
     pub(crate) fn counters(&self) -> DividerCounters {
-        self.counters
+        self.counters_by_stream().fold(DividerCounters::default(), |sum, (_, counters)| {
+            DividerCounters {
+                submitted: sum.submitted + counters.submitted,
+                divided: sum.divided + counters.divided,
+                expired: sum.expired + counters.expired,
+                waiting_bytes: sum.waiting_bytes + counters.waiting_bytes,
+            }
+        })
+    }
+
+    /// Returns what was counted of each stream.
+    pub(super) fn counters_by_stream(&self) -> impl Iterator<Item = (StreamKey, DividerCounters)> {
+        self.streams.iter().map(|(key, stream)| (*key, stream.counters))
     }
 
     /// Passes the turn on after a piece; `ends` when the message is wholly divided.
     fn end_turn(&mut self, key: StreamKey, ends: bool) {
-        if ends {
-            self.counters.divided += 1;
-            self.remove_front(key, true);
+        if ends && let Some(state) = self.remove_front(key, true) {
+            state.counters.divided += 1;
         }
         self.turns.pop_front();
         if self.streams.get(&key).is_some_and(|state| !state.waiting.is_empty()) {
@@ -190,19 +204,21 @@ impl Divider {
             && front.deadline.is_some_and(|deadline| now.since(front.submitted) > deadline)
         {
             let begun = front.offset > 0;
-            self.counters.expired += 1;
-            self.remove_front(key, begun);
+            if let Some(state) = self.remove_front(key, begun) {
+                state.counters.expired += 1;
+            }
         }
     }
 
     /// Takes the front message out; `numbered` when a piece of it has left under its number.
-    fn remove_front(&mut self, key: StreamKey, numbered: bool) {
-        let Some(state) = self.streams.get_mut(&key) else { return };
-        if let Some(waiting) = state.waiting.pop_front() {
-            self.bytes -= waiting.bytes.len();
-            self.messages -= 1;
-            state.next += u64::from(numbered);
-        }
+    fn remove_front(&mut self, key: StreamKey, numbered: bool) -> Option<&mut Stream> {
+        let state = self.streams.get_mut(&key)?;
+        let waiting = state.waiting.pop_front()?;
+        self.bytes -= waiting.bytes.len();
+        self.messages -= 1;
+        state.counters.waiting_bytes -= waiting.bytes.len();
+        state.next += u64::from(numbered);
+        Some(state)
     }
 }
 

@@ -19,6 +19,8 @@ mod record;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use units::{Duration, Instant};
 
 pub(crate) use divider::{Divider, Refused};
@@ -245,23 +247,27 @@ impl Messages {
         }
     }
 
-    /// Shows what each stream delivered here.
+    /// Shows each stream: what it has sent from here, and what it has delivered here.
     pub(crate) fn stream_status(&self) -> Vec<MessageStreamStatus> {
-        let row = |((channel, stream, ordered), parts): (StreamKey, &DelayParts)| {
+        let mut rows: BTreeMap<StreamKey, MessageStreamStatus> = BTreeMap::new();
+        for (key, sent) in self.divider.counters_by_stream() {
+            let row = rows.entry(key).or_insert_with(|| stream_row(key));
+            row.submitted = sent.submitted;
+            row.sent = sent.divided;
+            row.expired = sent.expired;
+            row.waiting_bytes = sent.waiting_bytes;
+        }
+        for (key, parts, late) in self.reconstruction.by_stream() {
+            let row = rows.entry(key).or_insert_with(|| stream_row(key));
             let mean = parts.mean();
-            MessageStreamStatus {
-                channel,
-                stream,
-                order: if ordered { MessageOrder::InOrder } else { MessageOrder::Unordered },
-                delivered: mean.messages.into(),
-                division: mean.division,
-                encoding: Duration::ZERO,
-                end_to_end: mean.end_to_end,
-                decoding: mean.decoding,
-                reconstruction: mean.reconstruction,
-            }
-        };
-        self.reconstruction.parts_by_stream().map(row).collect()
+            row.delivered = mean.messages.into();
+            row.late = late;
+            row.division = mean.division;
+            row.end_to_end = mean.end_to_end;
+            row.decoding = mean.decoding;
+            row.reconstruction = mean.reconstruction;
+        }
+        rows.into_values().collect()
     }
 
     /// Takes a decoded symbol of any bytes.
@@ -286,4 +292,10 @@ impl Messages {
             self.reconstruction.handle_symbol(now, &symbol, decoded, clock);
         }
     }
+}
+
+/// Returns the row of a stream by which nothing has gone yet.
+fn stream_row((channel, stream, ordered): StreamKey) -> MessageStreamStatus {
+    let order = if ordered { MessageOrder::InOrder } else { MessageOrder::Unordered };
+    MessageStreamStatus { channel, stream, order, ..MessageStreamStatus::default() }
 }

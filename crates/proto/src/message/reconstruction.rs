@@ -52,6 +52,7 @@ struct Stream {
     next: u64,
     messages: BTreeMap<u64, Partial>,
     parts: DelayParts,
+    late: u64,
 }
 
 /// Puts messages together and in order.
@@ -65,7 +66,7 @@ pub(crate) struct Reconstruction {
     ready: VecDeque<MessageDelivery>,
     /// The usual time from division to arrival of symbols that were not decoded.
     usual: Option<Duration>,
-    counters: ReconstructionCounters,
+    refused: u64,
 }
 
 impl Reconstruction {
@@ -83,7 +84,7 @@ impl Reconstruction {
                 let age = clock.age(now, record.submitted_us);
                 self.handle_piece(now, &record, piece, decoded, age)
             });
-            self.counters.refused += u64::from(!taken);
+            self.refused += u64::from(!taken);
         }
     }
 
@@ -107,8 +108,8 @@ impl Reconstruction {
             let Some(stream) = self.streams.get_mut(&key) else { continue };
             let whole = stream.messages.get(&number).is_some_and(|held| held.complete.is_some());
             if !whole {
+                stream.late += 1;
                 self.remove(key, number);
-                self.counters.late += 1;
             }
             if key.2 {
                 self.raise(now, key, if whole { number } else { number + 1 });
@@ -118,20 +119,26 @@ impl Reconstruction {
 
     /// Returns what was counted.
     pub(crate) fn counters(&self) -> ReconstructionCounters {
-        self.counters
+        let of_streams = |count: fn(&Stream) -> u64| self.streams.values().map(count).sum();
+        ReconstructionCounters {
+            delivered: of_streams(|stream| stream.parts.messages.into()),
+            late: of_streams(|stream| stream.late),
+            refused: self.refused,
+        }
     }
 
     /// Returns the parts of the delay of what was delivered, of all streams together.
     pub(crate) fn parts(&self) -> DelayParts {
-        self.parts_by_stream().fold(DelayParts::default(), |mut sum, (_, parts)| {
-            sum.add(parts);
+        self.streams.values().fold(DelayParts::default(), |mut sum, stream| {
+            sum.add(&stream.parts);
             sum
         })
     }
 
-    /// Returns the parts of the delay of what each stream delivered.
-    pub(crate) fn parts_by_stream(&self) -> impl Iterator<Item = (StreamKey, &DelayParts)> {
-        self.streams.iter().map(|(key, stream)| (*key, &stream.parts))
+    /// Returns of each stream the parts of the delay of what it delivered, and how many of its
+    /// messages were late.
+    pub(crate) fn by_stream(&self) -> impl Iterator<Item = (StreamKey, &DelayParts, u64)> {
+        self.streams.iter().map(|(key, stream)| (*key, &stream.parts, stream.late))
     }
 
     /// Returns the bytes and messages that wait.
@@ -160,7 +167,7 @@ impl Reconstruction {
             let left = record.deadline().map(|deadline| deadline.saturating_sub(age));
             if left.is_some_and(|left| left.is_zero()) {
                 // Too late already: in order, nothing waits for it either.
-                self.counters.late += 1;
+                stream.late += 1;
                 if record.ordered {
                     self.raise(now, key, record.number + 1);
                 }
@@ -233,8 +240,8 @@ impl Reconstruction {
             if held.complete.is_some() {
                 self.pass_on(now, key, number);
             } else {
+                stream.late += 1;
                 self.remove(key, number);
-                self.counters.late += 1;
             }
         }
         if let Some(stream) = self.streams.get_mut(&key) {
@@ -274,7 +281,6 @@ impl Reconstruction {
                 reconstruction: held,
             });
         }
-        self.counters.delivered += 1;
         self.ready.push_back(MessageDelivery {
             channel: partial.channel,
             stream: key.1,

@@ -102,7 +102,8 @@ fn a_message_that_expires_unsent_leaves_no_gap() {
     let symbol = divide(&mut divider, at(70));
     let (record, piece) = Records::new(&symbol).next().expect("one").expect("well-formed");
     assert_eq!((record.number, piece), (0, &b"new"[..]));
-    assert_eq!(divider.counters().expired, 1);
+    let counters = divider.counters();
+    assert_eq!((counters.submitted, counters.divided, counters.expired), (2, 1, 1));
 }
 
 #[test]
@@ -117,6 +118,8 @@ fn an_unordered_message_is_dropped_when_it_is_not_whole_in_time() {
     let due = receiver.timeout().expect("held");
     receiver.handle_timeout(due.max(at(200)), Duration::from_millis(100));
     assert_eq!((receiver.held(), receiver.status().late), ((0, 0), 1));
+    let [row] = receiver.stream_status()[..] else { panic!("one stream") };
+    assert_eq!((row.order, row.delivered, row.late), (MessageOrder::Unordered, 0, 1));
 }
 
 #[test]

@@ -112,6 +112,9 @@ fn the_five_parts_of_the_delay_add_up() {
     assert_eq!((status.delivered, status.late, status.refused), (800, 0, 0));
     assert!(status.decoded_symbols > 0 && status.reconstruction > Duration::ZERO, "{status:?}");
     assert_eq!(session.message_streams.len(), 2);
+    for row in pair.status(DRONE).expect("connected").message_streams {
+        assert_eq!((row.submitted, row.sent, row.waiting_bytes, row.delivered), (400, 400, 0, 0));
+    }
     for row in &session.message_streams {
         assert_eq!(row.delivered, 400, "{row:?}");
         let of_stream = |seen: &&Seen| seen.delivery.stream == Some(row.stream);
