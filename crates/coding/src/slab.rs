@@ -65,7 +65,7 @@ impl Slab {
                 let slab = &self.bytes[self.offset + first * self.stride..];
                 let sources = Strided { slab, stride: self.stride, count };
                 let coefficients = &coefficients[..count];
-                let rows = Rows { sources, coefficients, stride: 1, add: drawn > 0 };
+                let rows = Rows { sources, coefficients, stride: 1, across: 1, add: drawn > 0 };
                 kernel.run_strided(&mut [&mut out[start..]], rows);
                 drawn += count;
             }
@@ -83,6 +83,16 @@ impl Slab {
         if write > read { (high, low) } else { (low, high) }
     }
 
+    /// Returns how many bytes of a row lie in its first `lines` cache lines.
+    pub(crate) fn bytes(&self, lines: u16) -> usize {
+        (usize::from(lines) * LINE).min(self.row_bytes)
+    }
+
+    /// Returns how many bytes each row begins behind the one before.
+    pub(crate) fn stride(&self) -> usize {
+        self.stride
+    }
+
     /// Lends all rows, and says how many bytes each begins behind the one before.
     pub(crate) fn matrix(&self) -> (&[u8], usize) {
         (&self.bytes[self.offset..], self.stride)
@@ -91,18 +101,6 @@ impl Slab {
     /// The same for writing.
     pub(crate) fn matrix_mut(&mut self) -> (&mut [u8], usize) {
         (&mut self.bytes[self.offset..], self.stride)
-    }
-
-    /// Lends the first bytes of up to four different rows for writing.
-    pub(crate) fn four_mut(&mut self, rows: &[usize], bytes: usize) -> [&mut [u8]; 4] {
-        assert!(bytes <= self.row_bytes, "more than a row");
-        let (offset, stride, end) = (self.offset, self.stride, self.bytes.len());
-        let ranges = core::array::from_fn(|at| {
-            // Where there are fewer rows, the rest are empty, and at the end touch none.
-            rows.get(at)
-                .map_or(end..end, |row| offset + row * stride..offset + row * stride + bytes)
-        });
-        self.bytes.get_disjoint_mut(ranges).expect("the rows are different and there")
     }
 
     /// Copies `symbol` into a row and fills the rest with zeros. `symbol` is at most a row long.
@@ -154,7 +152,5 @@ mod tests {
             let (w, r) = slab.row_mut_and_row(write, read);
             assert_eq!((w[0], r[0]), (write as u8, read as u8));
         }
-        let four = slab.four_mut(&[3, 0, 2], 4);
-        assert_eq!(four.map(|row| row.first().copied()), [Some(3), Some(0), Some(2), None]);
     }
 }

@@ -71,11 +71,7 @@ impl Decoder {
         if !self.elimination.any_unknown(0..symbols) {
             return Outcome::Redundant;
         }
-        let (used, rest) = self.elimination.incoming_mut().split_at_mut(symbols);
-        self.key.fill(repair_id, 0, used);
-        if !rest.is_empty() {
-            rest.fill(0);
-        }
+        self.key.fill(repair_id, 0, &mut self.elimination.incoming_mut()[..symbols]);
         self.insert(payload)
     }
 
@@ -84,11 +80,8 @@ impl Decoder {
         if coefficients.len() > self.symbols || payload.len() > self.symbol_bytes {
             return Outcome::Malformed;
         }
-        let (used, rest) = self.elimination.incoming_mut().split_at_mut(coefficients.len());
-        used.copy_from_slice(coefficients);
-        if !rest.is_empty() {
-            rest.fill(0);
-        }
+        let incoming = self.elimination.incoming_mut();
+        incoming[..coefficients.len()].copy_from_slice(coefficients);
         self.insert(payload)
     }
 

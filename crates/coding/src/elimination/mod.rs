@@ -25,8 +25,8 @@ mod terms;
 
 use crate::gf256::{self, Kernel, Lines};
 use crate::outcome::Outcome;
-use crate::slab::Slab;
-use terms::{FUSED, Terms};
+use crate::slab::{LINE, Slab};
+use terms::{FUSED, Terms, WORD};
 
 /// What is known about a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,15 +54,16 @@ pub(crate) struct Elimination {
     unknown: Vec<u8>,
     /// The same, without the pivots of rows.
     free: Vec<u8>,
-    /// Bytes of each known symbol; the rest of its row is zero.
-    symbol_bytes: Vec<usize>,
-    symbols: Slab,
+    /// Cache lines of each known symbol; the rest of its row is zero.
+    symbol_lines: Vec<u16>,
+    /// The symbols, one row for each column; behind them the payloads of raw equations.
+    payloads: Slab,
     /// Rows, and slots, in use.
     count: usize,
-    /// Where the raw equation of each slot is kept.
+    /// Which of the raw equations each slot has.
     place: Vec<usize>,
-    raw: Slab,
-    raw_bytes: Vec<usize>,
+    /// The same of each raw equation.
+    raw_lines: Vec<u16>,
     /// C, in the places of a row.
     raw_coefficients: Slab,
     /// T and R side by side; behind the rows in use, the equation that comes in.
@@ -75,7 +76,6 @@ pub(crate) struct Elimination {
     witness: Vec<usize>,
     factors: Vec<u8>,
     terms: Terms,
-    decoded: Slab,
     /// Rows with a single unknown.
     ready: Vec<usize>,
     /// Columns that became known by elimination since the owner last looked.
@@ -98,12 +98,11 @@ impl Elimination {
             column: vec![Column::Unknown; columns],
             free: unknown.clone(),
             unknown,
-            symbol_bytes: vec![0; columns],
-            symbols: Slab::new(columns, symbol_bytes),
+            symbol_lines: vec![0; columns.next_multiple_of(WORD)],
+            payloads: Slab::new(columns + slots, symbol_bytes),
             count: 0,
             place: (0..slots).collect(),
-            raw: Slab::new(slots, symbol_bytes),
-            raw_bytes: vec![0; slots],
+            raw_lines: vec![0; slots],
             raw_coefficients: Slab::new(slots, row_bytes),
             rows: Slab::new(slots + 1, row_bytes),
             lines,
@@ -111,7 +110,6 @@ impl Elimination {
             witness: vec![NONE; slots],
             factors: vec![0; slots],
             terms: Terms::new(columns + slots),
-            decoded: Slab::new(FUSED, symbol_bytes),
             ready: Vec::with_capacity(slots),
             recovered: Vec::with_capacity(columns),
         }
@@ -139,7 +137,7 @@ impl Elimination {
 
     /// Returns a known symbol, padded with zeros.
     pub(crate) fn symbol(&self, column: usize) -> Option<&[u8]> {
-        (self.column[column] == Column::Known).then(|| self.symbols.row(column))
+        (self.column[column] == Column::Known).then(|| self.payloads.row(column))
     }
 
     /// Says whether any column of a range is unknown.
@@ -148,9 +146,12 @@ impl Elimination {
         self.unknown[bytes].iter().fold(0, |any, mask| any | mask) != 0
     }
 
-    /// Lends the coefficients of the next equation, one for each column, for the owner to fill.
+    /// Lends the coefficients of the next equation, one for each column, zero at first, for the owner to
+    /// fill.
     pub(crate) fn incoming_mut(&mut self) -> &mut [u8] {
-        &mut self.rows.row_mut(self.count)[self.first..self.first + self.columns]
+        let row = self.rows.row_mut(self.count);
+        row.fill(0);
+        &mut row[self.first..self.first + self.columns]
     }
 
     /// Takes the next column that elimination made known.
@@ -161,8 +162,8 @@ impl Elimination {
     /// Takes a symbol as it is. The column must be unknown, the symbol not too long. `origin` is the
     /// first column in the source's order, or any below the first unknown one.
     pub(crate) fn learn(&mut self, column: usize, symbol: &[u8], origin: usize) {
-        self.symbols.store(column, symbol);
-        self.symbol_bytes[column] = symbol.len();
+        self.payloads.store(column, symbol);
+        self.symbol_lines[column] = lines_of(symbol);
         let led = self.is_pivot(column);
         self.set_known(column);
         if self.count > 0 {
@@ -183,8 +184,8 @@ impl Elimination {
         self.lines.copy(self.raw_coefficients.row_mut(place), self.rows.row(slot));
         self.reduce_incoming();
         let Some(pivot) = self.leading(slot, origin) else { return Outcome::Redundant };
-        self.raw.store(place, payload);
-        self.raw_bytes[place] = payload.len();
+        self.payloads.store(self.columns + place, payload);
+        self.raw_lines[place] = lines_of(payload);
         self.count += 1;
         self.witness[slot] = NONE;
         self.ready.clear();
@@ -216,14 +217,11 @@ impl Elimination {
     }
 
     /// Makes a column that is known or given up ready for another symbol.
+    #[inline]
     pub(crate) fn forget(&mut self, column: usize) {
         let at = self.first + column;
-        if self.lines.contain(at) && self.is_spoken_of(at..at + 1) {
+        if self.lines.contain(at) {
             self.take_out(column);
-        }
-        let line = self.lines.bytes();
-        if (at + 1).is_multiple_of(line) && !self.is_spoken_of(at + 1 - line..at + 1) {
-            self.lines.remove(at);
         }
         self.column[column] = Column::Unknown;
         self.unknown[at] = 0xff;
@@ -238,17 +236,25 @@ impl Elimination {
 
     /// Takes what equations say of a known symbol out of them, while the symbol is still there.
     fn take_out(&mut self, column: usize) {
-        for &place in &self.place[..self.count] {
-            let at = self.first + column;
-            let c = core::mem::take(&mut self.raw_coefficients.row_mut(place)[at]);
-            if c != 0 {
-                let bytes = self.raw_bytes[place].max(self.symbol_bytes[column]);
-                self.raw_bytes[place] = bytes;
-                let symbol = &self.symbols.row(column)[..bytes];
-                self.kernel.mul_add(&mut self.raw.row_mut(place)[..bytes], symbol, c);
+        let at = self.first + column;
+        if self.is_spoken_of(at..at + 1) {
+            for &place in &self.place[..self.count] {
+                let c = core::mem::take(&mut self.raw_coefficients.row_mut(place)[at]);
+                if c != 0 {
+                    let lines = self.raw_lines[place].max(self.symbol_lines[column]);
+                    self.raw_lines[place] = lines;
+                    let bytes = self.payloads.bytes(lines);
+                    let raw = self.columns + place;
+                    let (raw, symbol) = self.payloads.row_mut_and_row(raw, column);
+                    self.kernel.mul_add(&mut raw[..bytes], symbol, c);
+                }
             }
+            (0..self.count).for_each(|row| self.rows.row_mut(row)[at] = 0);
         }
-        (0..self.count).for_each(|row| self.rows.row_mut(row)[self.first + column] = 0);
+        let line = self.lines.bytes();
+        if (at + 1).is_multiple_of(line) && !self.is_spoken_of(at + 1 - line..at + 1) {
+            self.lines.remove(at);
+        }
     }
 
     /// Says whether any row has anything in these bytes.
@@ -261,20 +267,19 @@ impl Elimination {
     /// Adds the lines of the equation that comes in to those that are in use.
     fn take_lines(&mut self) {
         let incoming = self.rows.row_mut(self.count);
-        incoming[..self.first].fill(0);
         incoming[self.count] = 1;
-        let (mut fresh, line) = (self.lines, self.lines.bytes());
+        let (mut fresh, bytes) = (self.lines, self.lines.bytes());
         fresh.clear();
-        for (at, bytes) in incoming.chunks_exact(line).enumerate().map(|(i, b)| (i * line, b)) {
-            if !self.lines.contain(at) && bytes.iter().fold(0, |any, c| any | c) != 0 {
-                self.lines.insert(at);
-                fresh.insert(at);
+        for line in (0..incoming.len()).step_by(LINE) {
+            if !self.lines.contain(line) && self.kernel.common(incoming, incoming, line) != 0 {
+                self.lines.insert(line);
+                fresh.insert(line);
             }
         }
-        for at in fresh {
+        for line in fresh {
             for (row, &place) in self.place[..self.count].iter().enumerate() {
-                self.rows.row_mut(row)[at..at + line].fill(0);
-                self.raw_coefficients.row_mut(place)[at..at + line].fill(0);
+                self.rows.row_mut(row)[line..line + bytes].fill(0);
+                self.raw_coefficients.row_mut(place)[line..line + bytes].fill(0);
             }
         }
     }
@@ -292,8 +297,24 @@ impl Elimination {
     /// Finds the first unknown column of a row in the source's order, as a byte of the row.
     fn leading(&self, row: usize, origin: usize) -> Option<usize> {
         let (start, end) = (self.first + origin, self.first + self.columns);
-        let find = |range| first_nonzero(self.rows.row(row), &self.unknown, self.lines, range);
+        let find = |range| self.first_nonzero(self.rows.row(row), range);
         find(start..end).or_else(|| find(self.first..start))
+    }
+
+    /// Finds the first byte of a range that is not zero in a row, of an unknown column.
+    fn first_nonzero(&self, row: &[u8], range: core::ops::Range<usize>) -> Option<usize> {
+        for line in self.lines.each() {
+            if line + LINE <= range.start || line >= range.end {
+                continue;
+            }
+            let from = u64::MAX << range.start.saturating_sub(line);
+            let bits = self.kernel.common(row, &self.unknown, line) & from;
+            if bits != 0 {
+                let found = line + bits.trailing_zeros() as usize;
+                return (found < range.end).then_some(found);
+            }
+        }
+        None
     }
 
     /// Makes `pivot` the pivot of `row` and takes it out of all other rows.
@@ -309,24 +330,22 @@ impl Elimination {
     /// Finds out which rows have a single unknown, where anything has changed.
     fn look_for_ready(&mut self) {
         let (rows, stride) = self.rows.matrix();
-        let range = self.first..self.first + self.columns;
         for (row, witness) in self.witness[..self.count].iter_mut().enumerate() {
             let row_at = row * stride;
             if rows[row_at + *witness] & self.free[*witness] != 0 {
                 continue;
             }
             // The last one: pivots come from the left, so that it stays the longest.
-            match last_nonzero(
-                &rows[row_at..row_at + stride],
-                &self.free,
-                self.lines,
-                range.clone(),
-            ) {
-                Some(at) => *witness = at,
-                None => {
-                    *witness = NONE;
-                    self.ready.push(row);
+            let row_bytes = &rows[row_at..row_at + stride];
+            *witness = NONE;
+            for line in self.lines.each() {
+                let bits = self.kernel.common(row_bytes, &self.free, line);
+                if bits != 0 {
+                    *witness = line + 63 - bits.leading_zeros() as usize;
                 }
+            }
+            if *witness == NONE {
+                self.ready.push(row);
             }
         }
     }
@@ -359,11 +378,17 @@ impl Elimination {
 
     /// Computes the symbols of the rows that have a single unknown each, and spends the rows.
     fn decode_ready(&mut self) {
+        if self.ready.is_empty() {
+            return;
+        }
         for first in (0..self.ready.len()).step_by(FUSED) {
-            let count = (self.ready.len() - first).min(FUSED);
-            let mut rows = [0; FUSED];
-            rows[..count].copy_from_slice(&self.ready[first..first + count]);
-            self.decode(&rows[..count]);
+            match self.ready[first..] {
+                [a] => self.decode([a]),
+                [a, b] => self.decode([a, b]),
+                [a, b, c] => self.decode([a, b, c]),
+                [a, b, c, d, ..] => self.decode([a, b, c, d]),
+                [] => {}
+            }
         }
         for &row in &self.ready {
             let pivot = self.pivots[row];
@@ -382,58 +407,65 @@ impl Elimination {
     }
 
     /// Computes the symbols of up to four rows.
-    fn decode(&mut self, rows: &[usize]) {
-        let bytes = self.collect_terms(rows);
-        let mut pivots = [0; FUSED];
-        pivots.iter_mut().zip(rows).for_each(|(to, &row)| *to = self.pivots[row] - self.first);
-        let pivots = &pivots[..rows.len()];
-        if self.terms.has_symbols() {
-            let mut dsts = self.decoded.four_mut(&[0, 1, 2, 3], bytes);
-            let dsts = &mut dsts[..rows.len()];
-            self.terms.sum_raw(self.kernel, &self.raw, dsts);
-            self.terms.add_symbols(self.kernel, &self.symbols, dsts);
-            for (dst, &column) in dsts.iter().zip(pivots) {
-                self.symbols.store(column, dst);
-            }
-        } else {
-            let mut dsts = self.symbols.four_mut(pivots, bytes);
-            self.terms.sum_raw(self.kernel, &self.raw, &mut dsts[..rows.len()]);
-            for &column in pivots {
-                self.symbols.row_mut(column)[bytes..].fill(0);
+    fn decode<const R: usize>(&mut self, rows: [usize; R]) {
+        let lines = self.collect_terms(rows);
+        let (stride, bytes) = (self.payloads.stride(), self.payloads.bytes(lines));
+        let columns = rows.map(|row| self.pivots[row] - self.first);
+        for column in columns {
+            self.symbol_lines[column] = lines;
+            let rest = &mut self.payloads.row_mut(column)[bytes..];
+            if !rest.is_empty() {
+                rest.fill(0);
             }
         }
-        pivots.iter().for_each(|&column| self.symbol_bytes[column] = bytes);
+        let dsts = columns.map(|column| column * stride);
+        self.terms.sum(self.kernel, &mut self.payloads, &dsts, bytes);
     }
 
-    /// Lists what the symbols of up to four rows are made of; returns how long that is.
-    fn collect_terms(&mut self, rows: &[usize]) -> usize {
+    /// Lists what the symbols of up to four rows are made of; returns how many lines that is.
+    fn collect_terms<const R: usize>(&mut self, rows: [usize; R]) -> u16 {
+        let rows = rows.map(|row| self.rows.row(row));
+        let stride = self.payloads.stride();
+        let mut longest = [0; WORD];
         self.terms.clear();
-        let mut longest = 0;
-        // Where there are fewer rows, the last again, for destinations that are not there.
-        let rows: [&[u8]; FUSED] =
-            core::array::from_fn(|at| self.rows.row(rows[at.min(rows.len() - 1)]));
         for (slot, &place) in self.place[..self.count].iter().enumerate() {
-            longest = longest.max(self.raw_bytes[place]);
-            self.terms.push_raw(place, rows.map(|row| row[slot]));
+            let factors = rows.map(|row| row[slot]);
+            if factors != [0; R] {
+                longest[0] = self.raw_lines[place].max(longest[0]);
+                self.terms.push((self.columns + place) * stride, factors);
+            }
         }
-        let (start, end) = (self.first, self.first + self.columns);
-        for line in self.lines {
-            for at in (line.max(start)..end.min(line + self.lines.bytes())).step_by(WORD) {
-                // Most of a window is not spoken of: eight columns at a time.
-                let words = rows.map(|row| word(row, at));
-                let any = words.iter().fold(0, |any, word| any | word);
-                let spoken_of = any & !word(&self.unknown, at);
-                for byte in if spoken_of == 0 { 0..0 } else { 0..WORD } {
-                    if spoken_of >> (8 * byte) & 0xff != 0 {
-                        let column = at + byte - start;
-                        longest = longest.max(self.symbol_bytes[column]);
-                        self.terms
-                            .push_symbol(column, words.map(|word| (word >> (8 * byte)) as u8));
-                    }
+        for line in self.lines.each() {
+            if line + LINE <= self.first {
+                continue;
+            }
+            let any = rows.iter().fold(0, |any, row| any | self.kernel.common(row, row, line));
+            let known = !self.kernel.common(&self.unknown, &self.unknown, line);
+            let mut bits = any & known & u64::MAX << self.first.saturating_sub(line);
+            // Most of a window is not spoken of, and what is, wholly: eight columns at a time.
+            while bits != 0 {
+                let at = bits.trailing_zeros() as usize / WORD * WORD;
+                let mut spoken_of = bits >> at & 0xff;
+                bits ^= spoken_of << at;
+                let words = rows.map(|row| word(row, line + at));
+                let column = line + at - self.first;
+                let of_each: &[u16; WORD] =
+                    self.symbol_lines[column..].first_chunk().expect("whole words");
+                if spoken_of == 0xff {
+                    longest = core::array::from_fn(|byte| longest[byte].max(of_each[byte]));
+                    self.terms.push_word(column * stride, stride, words);
+                    continue;
+                }
+                while spoken_of != 0 {
+                    let byte = spoken_of.trailing_zeros() as usize % WORD;
+                    spoken_of &= spoken_of - 1;
+                    longest[byte] = longest[byte].max(of_each[byte]);
+                    let factors = words.map(|word| (word >> (8 * byte)) as u8);
+                    self.terms.push((column + byte) * stride, factors);
                 }
             }
         }
-        longest
+        longest.into_iter().fold(0, u16::max)
     }
 
     /// Gives back a row that has no unknown left, and one slot that it is made of: with this row's
@@ -458,9 +490,10 @@ impl Elimination {
             if other != place && factor != 0 {
                 let (target, source) = self.raw_coefficients.row_mut_and_row(other, place);
                 self.kernel.gather(target, source, source.len(), &[factor], self.lines);
-                let (target, source) = self.raw.row_mut_and_row(other, place);
+                let (other_raw, raw) = (self.columns + other, self.columns + place);
+                let (target, source) = self.payloads.row_mut_and_row(other_raw, raw);
                 self.kernel.mul_add(target, source, factor);
-                self.raw_bytes[other] = self.raw_bytes[other].max(self.raw_bytes[place]);
+                self.raw_lines[other] = self.raw_lines[other].max(self.raw_lines[place]);
             }
         }
         slot
@@ -496,58 +529,12 @@ impl Elimination {
 /// No witness: a byte before the columns, which are unknown nowhere.
 const NONE: usize = 0;
 
-/// Bytes of a row that are looked at together.
-const WORD: usize = 8;
+/// Returns how many cache lines a payload takes.
+fn lines_of(payload: &[u8]) -> u16 {
+    payload.len().div_ceil(LINE) as u16
+}
 
 /// Reads the word of a row that a byte stands in.
 fn word(row: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(row.as_chunks::<WORD>().0[at / WORD])
-}
-
-/// Finds the first byte of a range that is zero neither in the row nor in the mask.
-fn first_nonzero(
-    row: &[u8],
-    mask: &[u8],
-    lines: Lines,
-    range: core::ops::Range<usize>,
-) -> Option<usize> {
-    let mut at = range.start;
-    while at < range.end {
-        if !lines.contain(at) {
-            at = (at / lines.bytes() + 1) * lines.bytes();
-            continue;
-        }
-        let both = word(row, at) & word(mask, at) & u64::MAX << (8 * (at % WORD));
-        at -= at % WORD;
-        if both != 0 {
-            let found = at + both.trailing_zeros() as usize / 8;
-            return (found < range.end).then_some(found);
-        }
-        at += WORD;
-    }
-    None
-}
-
-/// Finds the last byte of a range that is zero neither in the row nor in the mask, which is zero
-/// outside the range; the range begins with a word.
-fn last_nonzero(
-    row: &[u8],
-    mask: &[u8],
-    lines: Lines,
-    range: core::ops::Range<usize>,
-) -> Option<usize> {
-    let mut end = range.end.next_multiple_of(WORD);
-    while end > range.start {
-        let at = end - WORD;
-        if !lines.contain(at) {
-            end = at / lines.bytes() * lines.bytes();
-            continue;
-        }
-        let both = word(row, at) & word(mask, at);
-        if both != 0 {
-            return Some(end - 1 - both.leading_zeros() as usize / 8);
-        }
-        end = at;
-    }
-    None
 }

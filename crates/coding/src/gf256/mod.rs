@@ -17,7 +17,7 @@ mod simd;
 mod tables;
 
 pub use simd::Kernel;
-pub(crate) use simd::{Lines, Picked, Rows, Strided};
+pub(crate) use simd::{Lines, Rows, Strided, Within};
 
 /// Multiplies two elements.
 ///

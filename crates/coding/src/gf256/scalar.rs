@@ -1,6 +1,6 @@
 //! The kernel without vector instructions: what every other one must agree with.
 
-use super::simd::{Lines, Rows, Sources};
+use super::simd::{Lines, Rows, Sources, Within};
 use super::tables::PRODUCTS;
 
 /// Sets or adds the combinations of the sources.
@@ -11,9 +11,25 @@ pub(super) fn rows(dsts: &mut [&mut [u8]], rows: Rows<'_, impl Sources>) {
     }
     for s in 0..rows.sources.count() {
         for (d, dst) in dsts.iter_mut().enumerate() {
-            let products = &PRODUCTS[usize::from(rows.coefficients[s * rows.stride + d])];
+            let products =
+                &PRODUCTS[usize::from(rows.coefficients[s * rows.stride + d * rows.across])];
             for (to, &from) in dst.iter_mut().zip(rows.sources.row(s, bytes)) {
                 *to ^= products[usize::from(from)];
+            }
+        }
+    }
+}
+
+/// Sets rows of a slab to combinations of other rows of it.
+pub(super) fn within(slab: &mut [u8], within: Within<'_>) {
+    within.check(slab.len());
+    let Within { dsts, rows, coefficients, across, bytes } = within;
+    for (&dst, factors) in dsts.iter().zip(coefficients.chunks(across)) {
+        slab[dst..dst + bytes].fill(0);
+        for (&row, &c) in rows.iter().zip(factors) {
+            let products = &PRODUCTS[usize::from(c)];
+            for at in 0..bytes {
+                slab[dst + at] ^= products[usize::from(slab[row + at])];
             }
         }
     }

@@ -135,7 +135,6 @@ impl Decoder {
             return Outcome::Redundant;
         }
         let coefficients = self.elimination.incoming_mut();
-        coefficients.fill(0);
         let mut first = range.start;
         for part in parts {
             let count = part.len() as u64;

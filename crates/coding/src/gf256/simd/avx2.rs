@@ -37,6 +37,11 @@ impl Vector for __m256i {
     }
 
     #[inline(always)]
+    unsafe fn nonzero(self) -> u64 {
+        unsafe { u64::from(!_mm256_movemask_epi8(_mm256_cmpeq_epi8(self, Self::zero())) as u32) }
+    }
+
+    #[inline(always)]
     unsafe fn xor(self, other: Self) -> Self {
         unsafe { _mm256_xor_si256(self, other) }
     }

@@ -52,6 +52,11 @@ impl Vector for __m512i {
     }
 
     #[inline(always)]
+    unsafe fn nonzero(self) -> u64 {
+        unsafe { _mm512_test_epi8_mask(self, self) }
+    }
+
+    #[inline(always)]
     unsafe fn xor_both(self, a: Self, b: Self) -> Self {
         // 0x96: the exclusive or of all three.
         unsafe { _mm512_ternarylogic_epi64::<0x96>(self, a, b) }

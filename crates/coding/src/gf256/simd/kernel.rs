@@ -3,7 +3,8 @@
 use core::fmt;
 
 use super::super::scalar;
-use super::{Lines, Picked, Rows, Sources, Strided};
+use super::{Lines, Rows, Sources, Strided, Within};
+use crate::slab::LINE;
 
 /// Names a set of instructions that this processor has, and does the field's arithmetic with it.
 ///
@@ -29,8 +30,9 @@ pub(super) struct Instructions {
     pub(super) is_here: fn() -> bool,
     pub(super) combine: unsafe fn(Destinations<'_, '_>, Rows<'_, &[&[u8]]>),
     pub(super) combine_strided: unsafe fn(Destinations<'_, '_>, Rows<'_, Strided<'_>>),
-    pub(super) combine_picked: unsafe fn(Destinations<'_, '_>, Rows<'_, Picked<'_>>),
+    pub(super) combine_within: unsafe fn(&mut [u8], Within<'_>),
     pub(super) scale: unsafe fn(*mut u8, *const u8, usize, u8, bool),
+    pub(super) common: unsafe fn(*const u8, *const u8) -> u64,
     pub(super) gather: unsafe fn(&mut [u8], &[u8], usize, &[u8], Lines),
     pub(super) scatter: unsafe fn(&mut [u8], usize, usize, &[u8], Lines),
 }
@@ -40,9 +42,9 @@ pub(super) struct Instructions {
 macro_rules! instructions {
     ($it:ident, $name:literal, $features:literal, $product:ty, ($wide:literal, $block:literal), $here:expr) => {
         pub(super) static $it: super::kernel::Instructions = {
-            use super::{Lines, Picked, Rows, Strided, drive, matrix, scale};
+            use super::{Lines, Rows, Strided, Within, drive, drive_within, matrix, scale};
 
-            // SAFETY, of all six: the caller's promise is that of the function called.
+            // SAFETY, of all seven: the caller's promise is that of the function called.
             #[target_feature(enable = $features)]
             unsafe fn combine(dsts: &mut [&mut [u8]], rows: Rows<'_, &[&[u8]]>) {
                 unsafe { drive::<$product, _, $wide, $block>(dsts, rows) }
@@ -54,13 +56,18 @@ macro_rules! instructions {
             }
 
             #[target_feature(enable = $features)]
-            unsafe fn combine_picked(dsts: &mut [&mut [u8]], rows: Rows<'_, Picked<'_>>) {
-                unsafe { drive::<$product, _, $wide, $block>(dsts, rows) }
+            unsafe fn combine_within(slab: &mut [u8], within: Within<'_>) {
+                unsafe { drive_within::<$product, $wide, $block>(slab, within) }
             }
 
             #[target_feature(enable = $features)]
             unsafe fn one(to: *mut u8, from: *const u8, bytes: usize, c: u8, add: bool) {
                 unsafe { scale::<$product>(to, from, bytes, c, add) }
+            }
+
+            #[target_feature(enable = $features)]
+            unsafe fn common(a: *const u8, b: *const u8) -> u64 {
+                unsafe { matrix::common::<$product>(a, b) }
             }
 
             #[target_feature(enable = $features)]
@@ -90,8 +97,9 @@ macro_rules! instructions {
                 is_here: || $here,
                 combine,
                 combine_strided,
-                combine_picked,
+                combine_within,
                 scale: one,
+                common,
                 gather,
                 scatter,
             }
@@ -111,13 +119,22 @@ static SCALAR: Instructions = {
         }
     }
 
+    unsafe fn common(a: *const u8, b: *const u8) -> u64 {
+        (0..LINE).fold(0, |bits, at| {
+            // SAFETY: a line lies at both.
+            let both = unsafe { *a.add(at) & *b.add(at) };
+            bits | u64::from(both != 0) << at
+        })
+    }
+
     Instructions {
         name: "scalar",
         is_here: || true,
         combine: |dsts, rows| scalar::rows(dsts, rows),
         combine_strided: |dsts, rows| scalar::rows(dsts, rows),
-        combine_picked: |dsts, rows| scalar::rows(dsts, rows),
+        combine_within: |slab, within| scalar::within(slab, within),
         scale: one,
+        common,
         gather: scalar::gather,
         scatter: scalar::scatter,
     }
@@ -190,14 +207,14 @@ impl Kernel {
     /// one coefficient for each pair of rows: a mistake of the caller, which knows its own rows.
     pub fn mul_add_rows(self, dsts: &mut [&mut [u8]], srcs: &[&[u8]], coefficients: &[u8]) {
         let stride = dsts.len();
-        self.run(dsts, Rows { sources: srcs, coefficients, stride, add: true });
+        self.run(dsts, Rows { sources: srcs, coefficients, stride, across: 1, add: true });
     }
 
     /// Sets each row of `dsts` to a combination of the rows `srcs`; otherwise as
     /// [`Kernel::mul_add_rows`].
     pub fn combine_rows(self, dsts: &mut [&mut [u8]], srcs: &[&[u8]], coefficients: &[u8]) {
         let stride = dsts.len();
-        self.run(dsts, Rows { sources: srcs, coefficients, stride, add: false });
+        self.run(dsts, Rows { sources: srcs, coefficients, stride, across: 1, add: false });
     }
 
     /// Multiplies every byte of `row` by `c`.
@@ -221,11 +238,19 @@ impl Kernel {
         unsafe { (self.0.combine_strided)(dsts, rows) }
     }
 
-    /// Sets or adds combinations of any rows of a slab.
-    pub(crate) fn run_picked(self, dsts: &mut [&mut [u8]], rows: Rows<'_, Picked<'_>>) {
-        check(dsts, rows);
-        // SAFETY: the instructions are here, and check has seen to the lengths.
-        unsafe { (self.0.combine_picked)(dsts, rows) }
+    /// Sets rows of a slab to combinations of other rows of it.
+    pub(crate) fn run_within(self, slab: &mut [u8], within: Within<'_>) {
+        // SAFETY: the instructions are here.
+        unsafe { (self.0.combine_within)(slab, within) }
+    }
+
+    /// Returns a bit for each byte of the cache line that begins at byte `line` of two rows, set where it
+    /// is zero in neither.
+    #[inline]
+    pub(crate) fn common(self, a: &[u8], b: &[u8], line: usize) -> u64 {
+        let (a, b) = (&a[line..line + LINE], &b[line..line + LINE]);
+        // SAFETY: the instructions are here, and a line of both.
+        unsafe { (self.0.common)(a.as_ptr(), b.as_ptr()) }
     }
 
     /// Adds to `to` the rows of a matrix, each times its factor, in the lines given. Rows begin every
@@ -285,7 +310,7 @@ fn check(dsts: &[&mut [u8]], rows: Rows<'_, impl Sources>) {
     assert!(dsts.iter().all(|dst| dst.len() == bytes), "destination rows differ in length");
     assert!(rows.sources.have(bytes), "a source row is too short");
     let needed = rows.sources.count() * rows.stride;
-    let enough = rows.coefficients.len() == needed && rows.stride >= dsts.len();
+    let enough = rows.coefficients.len() == needed && rows.across == 1 && rows.stride >= dsts.len();
     assert!(enough, "not one coefficient for each pair of rows");
 }
 

@@ -54,6 +54,21 @@ impl Lines {
         1 << self.shift
     }
 
+    /// Iterates over where each cache line begins that is part of one.
+    #[inline]
+    pub(crate) fn each(self) -> impl Iterator<Item = usize> {
+        let mut lines = self;
+        let (mut at, mut end) = (0, 0);
+        core::iter::from_fn(move || {
+            if at == end {
+                at = lines.next()?;
+                end = at + lines.bytes();
+            }
+            at += LINE;
+            Some(at - LINE)
+        })
+    }
+
     /// Copies these lines of a row.
     pub(crate) fn copy(self, to: &mut [u8], from: &[u8]) {
         for line in self {
@@ -82,6 +97,25 @@ impl Iterator for Lines {
         self.bits &= self.bits - 1;
         Some(line << self.shift)
     }
+}
+
+/// Returns a bit for each byte of a cache line, set where it is zero in neither of two rows.
+///
+/// # Safety
+///
+/// The processor has the instructions of `P`, and a line lies at both addresses.
+#[inline(always)]
+pub(super) unsafe fn common<P: Product>(a: *const u8, b: *const u8) -> u64 {
+    let (mut bits, mut at) = (0, 0);
+    // SAFETY: `at` is less than a line.
+    unsafe {
+        while at < LINE {
+            let both = P::Vector::load(a.add(at)).and(P::Vector::load(b.add(at)));
+            bits |= both.nonzero() << at;
+            at += P::Vector::BYTES;
+        }
+    }
+    bits
 }
 
 /// Adds to `to` the rows of a matrix, each times its factor.
@@ -161,7 +195,7 @@ pub(super) unsafe fn scatter<P: Product>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::Kernel;
+    use super::super::{Kernel, Within};
     use super::*;
     use crate::CoefficientKey;
     use crate::slab::Slab;
@@ -195,6 +229,56 @@ mod tests {
                 }
                 let equal = (0..ROWS).all(|row| ours.row(row) == theirs.row(row));
                 assert!(equal, "{kernel}, rows of {row_bytes} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn every_kernel_finds_the_bytes_that_two_rows_have_in_common() {
+        let key = CoefficientKey::new(5);
+        let (mut a, mut b) = ([0; 2 * LINE], [0; 2 * LINE]);
+        for round in 0..50 {
+            key.fill_uniform(round, 0, &mut a);
+            key.fill_uniform(round, 1_000, &mut b);
+            // A row of nothing but zeros, some, none.
+            a.iter_mut().skip(round as usize % 3).step_by(3).for_each(|byte| *byte = 0);
+            b.iter_mut().for_each(|byte| *byte = if round % 5 == 0 { 0 } else { *byte % 2 });
+            for (kernel, line) in Kernel::available().flat_map(|it| [(it, 0), (it, LINE)]) {
+                let expected =
+                    (0..LINE).filter(|at| a[line + at] & b[line + at] != 0).map(|at| 1 << at);
+                assert_eq!(kernel.common(&a, &b, line), expected.sum::<u64>(), "{kernel}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_kernel_combines_within_a_slab_as_the_scalar_one_does() {
+        let scalar = Kernel::named("scalar").expect("is everywhere");
+        let mut coefficients = [0; 4 * 8];
+        CoefficientKey::new(6).fill_uniform(0, 0, &mut coefficients);
+        for bytes in [1, 31, 64, 65, 127, 500, 1_400] {
+            for (dsts, sources) in [(1, 0), (1, 7), (2, 5), (3, 1), (4, 6)] {
+                for kernel in Kernel::available() {
+                    let (mut ours, _) = matrix(bytes, &[]);
+                    let (_, stride) = ours.matrix();
+                    let dsts: Vec<usize> = (0..dsts).map(|at| at * stride).collect();
+                    // Any order, and the last row of the slab, which has no other behind it.
+                    let rows: Vec<usize> = (0..sources)
+                        .map(|at| (ROWS - 1 - at % (ROWS - dsts.len())) * stride)
+                        .collect();
+                    let within = Within {
+                        dsts: &dsts,
+                        rows: &rows,
+                        coefficients: &coefficients,
+                        across: 8,
+                        bytes,
+                    };
+                    let mut theirs = ours.clone();
+                    kernel.run_within(ours.matrix_mut().0, within);
+                    scalar.run_within(theirs.matrix_mut().0, within);
+                    let equal = (0..ROWS).all(|row| ours.row(row) == theirs.row(row));
+                    assert!(equal, "{kernel}, rows of {bytes} bytes");
+                }
             }
         }
     }

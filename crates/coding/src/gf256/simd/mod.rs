@@ -39,48 +39,86 @@ use kernel::instructions;
 pub(crate) use matrix::Lines;
 use product::{Product, Vector};
 
-/// The rows of one call: source s is multiplied by `coefficients[s * stride + d]` for row d.
+/// The rows of one call: source s is multiplied by `coefficients[s * stride + d * across]` for row d.
 #[derive(Clone, Copy)]
 pub(crate) struct Rows<'a, S> {
     pub(crate) sources: S,
     pub(crate) coefficients: &'a [u8],
-    /// At least the number of destinations.
     pub(crate) stride: usize,
+    pub(crate) across: usize,
     /// Whether the sums are added to what the destinations hold.
     pub(crate) add: bool,
 }
 
-/// Where source rows lie.
-pub(crate) trait Sources: Copy {
+/// The combinations of one call within a slab: the row that begins at byte `rows[s]` is multiplied by
+/// `coefficients[d * across + s]` for the one that begins at byte `dsts[d]`.
+#[derive(Clone, Copy)]
+pub(crate) struct Within<'a> {
+    /// One to four destinations, none of them among the sources.
+    pub(crate) dsts: &'a [usize],
+    pub(crate) rows: &'a [usize],
+    pub(crate) coefficients: &'a [u8],
+    /// At least the number of sources.
+    pub(crate) across: usize,
+    /// How long each row is.
+    pub(crate) bytes: usize,
+}
+
+impl Within<'_> {
+    /// Holds the caller to what the kernels rely on. Inlined into them: it costs less with vectors.
+    #[inline(always)]
+    pub(super) fn check(&self, slab_bytes: usize) {
+        let (count, dsts) = (self.rows.len(), self.dsts.len());
+        let mut last = 0;
+        self.rows.iter().for_each(|&row| last = row.max(last));
+        self.dsts.iter().for_each(|&row| last = row.max(last));
+        assert!((1..=4).contains(&dsts), "not one to four destinations");
+        let there = self.bytes <= slab_bytes && last <= slab_bytes - self.bytes;
+        assert!(there, "a row is too short");
+        let enough = count <= self.across && dsts * self.across <= self.coefficients.len();
+        assert!(enough, "not one coefficient for each pair of rows");
+        let beside = || !self.rows.iter().any(|row| self.dsts.contains(row));
+        debug_assert!(beside(), "a destination is a source");
+    }
+}
+
+/// Where source rows begin.
+pub(crate) trait Starts: Copy {
     /// How many there are.
     fn count(self) -> usize;
-    /// Lends the first `bytes` bytes of one; panics if it has not got them.
-    fn row(&self, at: usize, bytes: usize) -> &[u8];
-    /// Says whether each of them has so many bytes.
-    fn have(self, bytes: usize) -> bool;
     /// Returns where one of them begins; `at` is less than their number.
     unsafe fn start(self, at: usize) -> *const u8;
 }
 
+/// Source rows that nobody writes meanwhile.
+pub(crate) trait Sources: Starts {
+    /// Lends the first `bytes` bytes of one; panics if it has not got them.
+    fn row(&self, at: usize, bytes: usize) -> &[u8];
+    /// Says whether each of them has so many bytes.
+    fn have(self, bytes: usize) -> bool;
+}
+
 /// Rows anywhere.
-impl Sources for &[&[u8]] {
+impl Starts for &[&[u8]] {
     #[inline(always)]
     fn count(self) -> usize {
         self.len()
-    }
-
-    fn row(&self, at: usize, bytes: usize) -> &[u8] {
-        &self[at][..bytes]
-    }
-
-    fn have(self, bytes: usize) -> bool {
-        self.iter().all(|row| row.len() >= bytes)
     }
 
     #[inline(always)]
     unsafe fn start(self, at: usize) -> *const u8 {
         // SAFETY: the caller's promise.
         unsafe { self.get_unchecked(at).as_ptr() }
+    }
+}
+
+impl Sources for &[&[u8]] {
+    fn row(&self, at: usize, bytes: usize) -> &[u8] {
+        &self[at][..bytes]
+    }
+
+    fn have(self, bytes: usize) -> bool {
+        self.iter().all(|row| row.len() >= bytes)
     }
 }
 
@@ -93,19 +131,10 @@ pub(crate) struct Strided<'a> {
     pub(crate) count: usize,
 }
 
-impl Sources for Strided<'_> {
+impl Starts for Strided<'_> {
     #[inline(always)]
     fn count(self) -> usize {
         self.count
-    }
-
-    fn row(&self, at: usize, bytes: usize) -> &[u8] {
-        &self.slab[at * self.stride..][..bytes]
-    }
-
-    fn have(self, bytes: usize) -> bool {
-        let last = self.count.saturating_sub(1);
-        self.count == 0 || last.saturating_mul(self.stride) + bytes <= self.slab.len()
     }
 
     #[inline(always)]
@@ -114,35 +143,65 @@ impl Sources for Strided<'_> {
     }
 }
 
-/// Rows of a slab, by their numbers: no list of slices has to be made.
-#[derive(Clone, Copy)]
-pub(crate) struct Picked<'a> {
-    pub(crate) slab: &'a [u8],
-    /// Bytes from the beginning of one row to that of the next.
-    pub(crate) stride: usize,
-    pub(crate) rows: &'a [usize],
+impl Sources for Strided<'_> {
+    fn row(&self, at: usize, bytes: usize) -> &[u8] {
+        &self.slab[at * self.stride..][..bytes]
+    }
+
+    fn have(self, bytes: usize) -> bool {
+        let last = self.count.saturating_sub(1);
+        self.count == 0 || last.saturating_mul(self.stride) + bytes <= self.slab.len()
+    }
 }
 
-impl Sources for Picked<'_> {
+/// Rows of a slab that is written to in other rows: by their addresses, no reference is held.
+#[derive(Clone, Copy)]
+struct Beside<'a> {
+    slab: *const u8,
+    rows: &'a [usize],
+}
+
+impl Starts for Beside<'_> {
     #[inline(always)]
     fn count(self) -> usize {
         self.rows.len()
     }
 
-    fn row(&self, at: usize, bytes: usize) -> &[u8] {
-        &self.slab[self.rows[at] * self.stride..][..bytes]
-    }
-
-    fn have(self, bytes: usize) -> bool {
-        let last = self.rows.iter().fold(0, |last, &row| last.max(row));
-        self.rows.is_empty() || last.saturating_mul(self.stride) + bytes <= self.slab.len()
-    }
-
     #[inline(always)]
     unsafe fn start(self, at: usize) -> *const u8 {
         // SAFETY: the caller's promise.
-        let row = unsafe { *self.rows.get_unchecked(at) };
-        self.slab.as_ptr().wrapping_add(row * self.stride)
+        self.slab.wrapping_add(unsafe { *self.rows.get_unchecked(at) })
+    }
+}
+
+/// Sets rows of a slab to combinations of other rows of it, in blocks of `WIDE` vectors for one row, of
+/// `BLOCK` vectors for two to four.
+///
+/// # Safety
+///
+/// The processor has the instructions of `P`.
+#[inline(always)]
+unsafe fn drive_within<P: Product, const WIDE: usize, const BLOCK: usize>(
+    slab: &mut [u8],
+    within: Within<'_>,
+) {
+    within.check(slab.len());
+    let slab = slab.as_mut_ptr();
+    let sources = Beside { slab, rows: within.rows };
+    let Within { coefficients, across, .. } = within;
+    let rows = Rows { sources, coefficients, stride: 1, across, add: false };
+    let at = |dst: usize| slab.wrapping_add(dst);
+    // SAFETY: check has seen to the lengths; all pointers come from the one borrow of the slab.
+    unsafe {
+        match *within.dsts {
+            [a] => sweep::<P, _, 1, WIDE>([at(a)], within.bytes, rows),
+            [a, b] => sweep::<P, _, 2, BLOCK>([at(a), at(b)], within.bytes, rows),
+            [a, b, c] => sweep::<P, _, 3, BLOCK>([at(a), at(b), at(c)], within.bytes, rows),
+            [a, b, c, d] => {
+                sweep::<P, _, 4, BLOCK>([at(a), at(b), at(c), at(d)], within.bytes, rows);
+            }
+            _ => {}
+        }
     }
 }
 
@@ -152,8 +211,7 @@ impl Sources for Picked<'_> {
 /// # Safety
 ///
 /// The processor has the instructions of `P`; destinations are equally long, no source is shorter, and
-/// there are a coefficient for each source and place of the stride, `stride` being at least the number of
-/// destinations.
+/// there is a coefficient for each source and destination.
 #[inline(always)]
 unsafe fn drive<P: Product, S: Sources, const WIDE: usize, const BLOCK: usize>(
     dsts: &mut [&mut [u8]],
@@ -215,7 +273,7 @@ unsafe fn scale<P: Product>(to: *mut u8, from: *const u8, bytes: usize, c: u8, a
 
 /// Goes over the columns of up to four destinations.
 #[inline(always)]
-unsafe fn sweep<P: Product, S: Sources, const R: usize, const W: usize>(
+unsafe fn sweep<P: Product, S: Starts, const R: usize, const W: usize>(
     dsts: [*mut u8; R],
     bytes: usize,
     rows: Rows<'_, S>,
@@ -260,7 +318,7 @@ unsafe fn sweep<P: Product, S: Sources, const R: usize, const W: usize>(
 /// instructions, and where they are not inlined every vector would go through memory.
 #[allow(clippy::needless_range_loop, reason = "indices keep the vectors in registers, see above")]
 #[inline(always)]
-unsafe fn block<P: Product, S: Sources, const R: usize, const W: usize>(
+unsafe fn block<P: Product, S: Starts, const R: usize, const W: usize>(
     dsts: [*mut u8; R],
     at: usize,
     rows: Rows<'_, S>,
@@ -276,6 +334,7 @@ unsafe fn block<P: Product, S: Sources, const R: usize, const W: usize>(
             }
         }
         let mut coefficient = rows.coefficients.as_ptr();
+        let across = rows.across;
         let mut s = 0;
         while s < rows.sources.count() {
             let from = rows.sources.start(s).add(at);
@@ -285,7 +344,7 @@ unsafe fn block<P: Product, S: Sources, const R: usize, const W: usize>(
                 split[w] = P::split(P::Vector::load(from.add(w * P::Vector::BYTES)));
             }
             for r in 0..R {
-                let factor = P::factor(*coefficient.add(r));
+                let factor = P::factor(*coefficient.add(r * across));
                 for w in 0..W {
                     sums[r][w] = P::mul_add(sums[r][w], split[w], factor);
                 }
@@ -302,7 +361,7 @@ unsafe fn block<P: Product, S: Sources, const R: usize, const W: usize>(
 
 /// Does the last vector of rows that are longer than one; its first `done` bytes are done already.
 #[inline(always)]
-unsafe fn last<P: Product, S: Sources, const R: usize>(
+unsafe fn last<P: Product, S: Starts, const R: usize>(
     dsts: [*mut u8; R],
     at: usize,
     done: usize,
@@ -312,12 +371,13 @@ unsafe fn last<P: Product, S: Sources, const R: usize>(
     unsafe {
         let mut sums = [P::Vector::zero(); R];
         let mut coefficient = rows.coefficients.as_ptr();
+        let across = rows.across;
         let mut s = 0;
         while s < rows.sources.count() {
             let split = P::split(P::Vector::load(rows.sources.start(s).add(at)));
             s += 1;
             for (r, sum) in sums.iter_mut().enumerate() {
-                *sum = P::mul_add(*sum, split, P::factor(*coefficient.add(r)));
+                *sum = P::mul_add(*sum, split, P::factor(*coefficient.add(r * across)));
             }
             coefficient = coefficient.wrapping_add(rows.stride);
         }
@@ -332,7 +392,7 @@ unsafe fn last<P: Product, S: Sources, const R: usize>(
 
 /// Does the last `count` bytes, fewer than a vector, which start at byte `at`.
 #[inline(always)]
-unsafe fn part<P: Product, S: Sources, const R: usize>(
+unsafe fn part<P: Product, S: Starts, const R: usize>(
     dsts: [*mut u8; R],
     at: usize,
     count: usize,
@@ -347,12 +407,13 @@ unsafe fn part<P: Product, S: Sources, const R: usize>(
             }
         }
         let mut coefficient = rows.coefficients.as_ptr();
+        let across = rows.across;
         let mut s = 0;
         while s < rows.sources.count() {
             let split = P::split(P::Vector::load_part(rows.sources.start(s).add(at), count));
             s += 1;
             for (r, sum) in sums.iter_mut().enumerate() {
-                *sum = P::mul_add(*sum, split, P::factor(*coefficient.add(r)));
+                *sum = P::mul_add(*sum, split, P::factor(*coefficient.add(r * across)));
             }
             coefficient = coefficient.wrapping_add(rows.stride);
         }

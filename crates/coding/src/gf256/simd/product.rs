@@ -21,6 +21,21 @@ pub(super) trait Vector: Copy {
     unsafe fn and(self, other: Self) -> Self;
     unsafe fn xor(self, other: Self) -> Self;
 
+    /// Returns a bit for each byte, set where it is not zero.
+    #[inline(always)]
+    unsafe fn nonzero(self) -> u64 {
+        let mut bytes = [0_u8; MOST_BYTES];
+        // SAFETY: a vector without masks fits.
+        unsafe { self.store(bytes.as_mut_ptr()) };
+        let mut bits = 0;
+        let mut at = 0;
+        while at < Self::BYTES {
+            bits |= u64::from(bytes[at] != 0) << at;
+            at += 1;
+        }
+        bits
+    }
+
     /// Adds two vectors.
     #[inline(always)]
     unsafe fn xor_both(self, a: Self, b: Self) -> Self {

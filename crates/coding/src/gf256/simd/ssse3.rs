@@ -32,6 +32,11 @@ impl Vector for __m128i {
     }
 
     #[inline(always)]
+    unsafe fn nonzero(self) -> u64 {
+        unsafe { u64::from(!_mm_movemask_epi8(_mm_cmpeq_epi8(self, Self::zero())) as u16) }
+    }
+
+    #[inline(always)]
     unsafe fn xor(self, other: Self) -> Self {
         unsafe { _mm_xor_si128(self, other) }
     }
