@@ -5,70 +5,103 @@
 
 #![no_main]
 
+use std::sync::LazyLock;
+
 use coding::block::{Decoder, Recoder};
-use coding::{CoefficientKey, Outcome, gf256};
+use coding::gf256::Kernel;
+use coding::{CoefficientKey, Outcome};
 use libfuzzer_sys::fuzz_target;
 
-fn take<'a>(data: &mut &'a [u8], count: usize) -> &'a [u8] {
-    let (taken, rest) = data.split_at(count.min(data.len()));
-    *data = rest;
-    taken
-}
+/// Symbols that an index may name; some are beyond the block.
+const INDICES: usize = 24;
 
-fn byte(data: &mut &[u8]) -> usize {
-    take(data, 1).first().map_or(0, |&byte| usize::from(byte))
-}
+/// More than a peer can ask for: a length is a byte.
+const BYTES: usize = 256;
 
-fn source(index: usize, bytes: usize) -> Vec<u8> {
-    let mut symbol = vec![0; bytes];
-    CoefficientKey::new(1).fill_uniform(index as u64, 0, &mut symbol);
-    symbol
-}
-
-fn combination(coefficients: &[u8], bytes: usize) -> Vec<u8> {
-    let mut payload = vec![0; bytes];
-    for (index, &c) in coefficients.iter().enumerate() {
-        gf256::mul_add(&mut payload, &source(index, bytes), c);
+/// The source symbols, drawn once: drawing them took most of a run.
+static SOURCES: LazyLock<[[u8; BYTES]; INDICES]> = LazyLock::new(|| {
+    let mut sources = [[0; BYTES]; INDICES];
+    for (index, symbol) in (0..).zip(&mut sources) {
+        CoefficientKey::new(1).fill_uniform(index, 0, symbol);
     }
-    payload
+    sources
+});
+
+static KERNEL: LazyLock<Kernel> = LazyLock::new(Kernel::detect);
+
+/// Reads numbers off the input; zeros when it is used up.
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn take(&mut self, count: usize) -> &'a [u8] {
+        let (taken, rest) = self.0.split_at(count.min(self.0.len()));
+        self.0 = rest;
+        taken
+    }
+
+    fn byte(&mut self) -> usize {
+        self.take(1).first().map_or(0, |&byte| usize::from(byte))
+    }
+}
+
+/// What a peer sends: the payload that belongs to a vector, or any.
+struct Peer {
+    honest: bool,
+    payload: [u8; BYTES],
+}
+
+impl Peer {
+    fn combination(&mut self, coefficients: &[u8], bytes: usize) -> &[u8] {
+        let payload = &mut self.payload[..bytes];
+        if self.honest {
+            payload.fill(0);
+            for (symbol, &c) in SOURCES.iter().zip(coefficients) {
+                KERNEL.mul_add(payload, symbol, c);
+            }
+        }
+        payload
+    }
 }
 
 fuzz_target!(|data: &[u8]| {
-    let mut data = data;
-    let honest = byte(&mut data) % 2 == 0;
-    let bytes = [1, 7, 64, 65][byte(&mut data) % 4];
-    let k = 1 + byte(&mut data) % 20;
-    let key = CoefficientKey::new(byte(&mut data) as u64);
+    let mut input = Input(data);
+    let honest = input.byte() % 2 == 0;
+    let bytes = [1, 7, 64, 65][input.byte() % 4];
+    let k = 1 + input.byte() % 20;
+    let key = CoefficientKey::new(input.byte() as u64);
     let mut decoder = Decoder::new(k, bytes, key).expect("sizes in range");
     let mut relay = Recoder::new(k, bytes, key).expect("sizes in range");
+    let mut peer = Peer { honest, payload: SOURCES[0] };
+    let (mut recoded_vector, mut recoded) = (Vec::new(), Vec::new());
     let mut rank = 0;
-    while !data.is_empty() {
-        let kind = byte(&mut data);
-        let length = if honest { bytes } else { byte(&mut data) };
+    while !input.0.is_empty() {
+        let kind = input.byte();
+        let length = if honest { bytes } else { input.byte() };
         let outcome = match kind % 8 {
             0 | 1 => {
-                let index = byte(&mut data) % 24;
-                let symbol = source(index, length);
-                relay.push_source(index, &symbol);
-                decoder.push_source(index, &symbol)
+                let index = input.byte() % INDICES;
+                let symbol = &SOURCES[index][..length];
+                relay.push_source(index, symbol);
+                decoder.push_source(index, symbol)
             }
             2 | 3 => {
-                let (id, symbols) = (byte(&mut data) as u64, byte(&mut data) % 24);
-                let mut coefficients = vec![0; symbols];
-                key.fill(id, 0, &mut coefficients);
-                decoder.push_repair(id, symbols, &combination(&coefficients, length))
+                let (id, symbols) = (input.byte() as u64, input.byte() % INDICES);
+                let mut coefficients = [0; INDICES];
+                key.fill(id, 0, &mut coefficients[..symbols]);
+                decoder.push_repair(id, symbols, peer.combination(&coefficients, length))
             }
             4 | 5 => {
-                let count = byte(&mut data) % 24;
-                let coefficients = take(&mut data, count);
-                let payload = combination(coefficients, length);
-                relay.push_coded(coefficients, &payload);
-                decoder.push_coded(coefficients, &payload)
+                let count = input.byte() % INDICES;
+                let coefficients = input.take(count);
+                let payload = peer.combination(coefficients, length);
+                relay.push_coded(coefficients, payload);
+                decoder.push_coded(coefficients, payload)
             }
             6 => {
-                let (mut coefficients, mut payload) = (Vec::new(), Vec::new());
-                relay.recode(&mut coefficients, &mut payload);
-                decoder.push_coded(&coefficients, &payload)
+                recoded_vector.clear();
+                recoded.clear();
+                relay.recode(&mut recoded_vector, &mut recoded);
+                decoder.push_coded(&recoded_vector, &recoded)
             }
             _ if kind == 255 => {
                 decoder.reset(key);
@@ -84,7 +117,7 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(decoder.is_complete(), decoder.missing(k).next().is_none());
         while let Some(index) = decoder.poll_decoded() {
             let symbol = decoder.get(index).expect("what is announced is there");
-            assert!(!honest || symbol == source(index, bytes), "{index} is wrong");
+            assert!(!honest || symbol == &SOURCES[index][..bytes], "{index} is wrong");
         }
     }
 });
