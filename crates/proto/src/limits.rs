@@ -95,3 +95,6 @@ pub(crate) const HELD_WINDOW_MESSAGES: usize = 16 * WINDOW_SYMBOLS;
 pub(crate) const MESSAGE_PIECES: usize = WINDOW_SYMBOLS;
 /// Ranges of missing symbols in one feedback frame.
 pub(crate) const MISSING_RANGES: usize = 16;
+/// A path that was silent for longer is not in a burst of losses but gone. Bursts are long where they
+/// last for a number of packets and few are sent, as on a way back that carries answers alone.
+pub(crate) const LONGEST_BURST: Duration = Duration::from_secs(3);

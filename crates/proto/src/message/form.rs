@@ -138,8 +138,8 @@ pub(crate) trait Form: Debug + Send {
     /// Returns the next symbol that became known, and whether it had to be decoded.
     fn poll_decoded(&mut self) -> Option<(Vec<u8>, bool)>;
 
-    /// Tells whether feedback must leave now although nothing else does.
-    fn feedback_is_due(&self, now: Instant) -> bool;
+    /// Tells whether feedback must leave on the path now although nothing else does.
+    fn feedback_is_due(&self, now: Instant, path: PathId) -> bool;
 
     /// Returns the next feedback for a datagram that leaves on the path: due or not, it costs
     /// little. None when the path's peer was told, or it needs more than `room` bytes.

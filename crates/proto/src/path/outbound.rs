@@ -15,7 +15,7 @@ const CHALLENGE_BYTES: u64 = 64;
 const QUEUE: Duration = Duration::from_millis(8);
 /// Windows that symbols which may not wait can fill on such a path: what an application hands in now
 /// and then, at the start of a session and through a burst of losses.
-const EXCESS: u64 = 3;
+const EXCESS: u64 = 4;
 
 impl Path {
     /// Tells whether an acknowledgement must leave now.

@@ -59,8 +59,11 @@ impl Session {
             return;
         }
         let has_budget = path.bulk_budget(now) > 0;
-        // What an application hands in now and then is never paced on an idle path; a backlog is.
-        let may_exceed = self.messages.divider.bytes() <= AT_ONCE && path.may_exceed();
+        // What an application hands in now and then is never paced on an idle path; a backlog is,
+        // unless it comes from the path's silence: until an answer comes there is nothing to pace by.
+        let now_and_then = self.messages.divider.bytes() <= AT_ONCE;
+        let silent = path.state() == PathState::Suspected;
+        let may_exceed = (now_and_then || silent) && path.may_exceed();
         if !has_budget && !may_exceed {
             return;
         }
@@ -77,6 +80,14 @@ impl Session {
             datagram.bulk = true;
             self.accounts.of(Class::Message).copies_sent += 1;
         }
+    }
+
+    /// Tells whether feedback must leave on the path now although nothing else does. A path that has
+    /// been silent for long gets it with its probes alone.
+    pub(super) fn feedback_is_due(&self, now: Instant, index: usize) -> bool {
+        let path = &self.paths[index];
+        let heard = path.last_received_at().is_some_and(|at| now.since(at) < limits::LONGEST_BURST);
+        heard && self.messages.form.feedback_is_due(now, path.id())
     }
 
     /// Adds what the peer's sender is to be told.

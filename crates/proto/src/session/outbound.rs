@@ -156,7 +156,7 @@ impl Session {
         if !datagram.urgent {
             self.add_best_path_traffic(now, index, &mut datagram);
         }
-        if !datagram.is_empty() || self.messages.form.feedback_is_due(now) {
+        if !datagram.is_empty() || self.feedback_is_due(now, index) {
             self.add_feedback(now, id, &mut datagram);
         }
         if datagram.is_empty() {

@@ -118,3 +118,26 @@ fn bursts_on_one_of_two_paths_cost_nobody_time() {
     assert!(figures.exact() >= 0.98, "{}", figures.exact());
     assert!(figures.quantile(0.999) <= 210.2);
 }
+
+/// Two links that lose everything in one direction for a while, once, when it is not known yet that
+/// they lose nothing else.
+fn interrupted(direction: &str, seconds: f64) -> String {
+    let outage = format!("start_s = 5\nseconds = {seconds}\nmode = \"drop\"");
+    let outage = format!("[[link.outage]]\n{outage}\ndirection = \"{direction}\"");
+    let link = format!("delay_ms = 50\nrate_mbps = 100\n{outage}");
+    two_links(&link, &link, None)
+}
+
+#[test]
+fn what_every_path_lost_is_there_a_round_trip_later_than_it_would_have_been() {
+    let figures = Figures::pooled(&interrupted("up", 0.06), 3, 1_000);
+    assert!(figures.exact() >= 0.965, "{}", figures.exact());
+    assert!(figures.quantile(1.0) <= 157.0, "the peer says at once that it hears nothing");
+}
+
+#[test]
+fn silence_on_the_way_back_alone_costs_nothing() {
+    let figures = Figures::pooled(&interrupted("down", 0.04), 3, 1_000);
+    assert_eq!(figures.exact(), 1.0);
+    assert!(figures.sent <= 2.001, "{}", figures.sent);
+}

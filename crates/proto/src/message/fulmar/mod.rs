@@ -79,8 +79,8 @@ impl Form for Fulmar {
         self.receiver.poll_decoded()
     }
 
-    fn feedback_is_due(&self, now: Instant) -> bool {
-        self.receiver.feedback_is_due(now)
+    fn feedback_is_due(&self, now: Instant, path: PathId) -> bool {
+        self.receiver.feedback_is_due(now, path)
     }
 
     fn poll_feedback(

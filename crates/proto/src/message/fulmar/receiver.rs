@@ -14,8 +14,26 @@ use crate::wire::{FEEDBACK_MAX, FeedbackFrame, Frame, RepairFrame, SourceFrame};
 const MAX_DELAY: Duration = Duration::from_millis(10);
 /// The same while something is missing: what comes in together is told together.
 const MISSING_DELAY: Duration = Duration::from_micros(2_500);
+/// After so long without a new symbol the sender is told again what it knows, at the least …
+const LEAST_REPEAT: Duration = Duration::from_micros(2_500);
+/// … and so many times, each after twice the time.
+const REPEATS: u32 = 4;
+/// The weight of one interval between symbols in their mean.
+const INTERVAL_WEIGHT: u32 = 8;
+/// The longest interval that is believed.
+const LONGEST_INTERVAL: Duration = Duration::from_millis(100);
 /// Ids above this are nonsense: a sender does not get there in the life of the universe.
 const LAST_ID: u64 = 1 << 60;
+
+/// Says what the sender was told on a path.
+#[derive(Debug)]
+struct Told {
+    path: PathId,
+    /// Up to this change.
+    version: u64,
+    /// When it is to be told of later ones.
+    due_at: Option<Instant>,
+}
 
 /// Decodes symbols.
 #[derive(Debug)]
@@ -28,12 +46,15 @@ pub(super) struct Receiver {
     /// Innovative combinations that have not led to a symbol yet.
     rank: u64,
     decoded: VecDeque<(Vec<u8>, bool)>,
-    due_at: Option<Instant>,
+    told: SmallVec<[Told; 4]>,
+    /// When the newest symbol came, the mean interval of such, and how often it was told since.
+    newest_at: Instant,
+    interval: Duration,
+    repeats: u32,
     /// What was due by then and could not leave waits for the next occasion.
     looked_at: Instant,
-    /// Counts changes of what feedback says, and what each path's peer was told of them.
+    /// Counts changes of what feedback says.
     version: u64,
-    told: SmallVec<[(PathId, u64); 4]>,
     counters: FormCounters,
 }
 
@@ -46,10 +67,12 @@ impl Receiver {
             repairs: 0,
             rank: 0,
             decoded: VecDeque::new(),
-            due_at: None,
+            told: SmallVec::new(),
+            newest_at: Instant::ZERO,
+            interval: LONGEST_INTERVAL,
+            repeats: REPEATS,
             looked_at: Instant::ZERO,
             version: 0,
-            told: SmallVec::new(),
             counters: FormCounters::default(),
         }
     }
@@ -91,20 +114,25 @@ impl Receiver {
         self.decoded.pop_front()
     }
 
-    pub(super) fn feedback_is_due(&self, now: Instant) -> bool {
-        self.due_at.is_some_and(|at| at <= now)
+    /// A path on which nothing was told yet is told at once.
+    pub(super) fn feedback_is_due(&self, now: Instant, path: PathId) -> bool {
+        match self.told.iter().find(|told| told.path == path) {
+            Some(told) => told.due_at.is_some_and(|at| at <= now),
+            None => self.decoder.is_some(),
+        }
     }
 
     pub(super) fn poll_feedback(&mut self, path: PathId, room: usize) -> Option<Frame<'static>> {
         let decoder = self.decoder.as_ref().filter(|_| room >= FEEDBACK_MAX)?;
         let version = self.version;
-        if self.told.contains(&(path, version)) {
+        if self.told.iter().any(|told| told.path == path && told.version == version) {
             return None;
         }
-        self.told.retain(|(told, _)| *told != path);
-        if self.told.len() < limits::PATHS {
-            self.told.push((path, version));
+        self.told.retain(|told| told.path != path);
+        if self.told.len() == limits::PATHS {
+            self.told.remove(0);
         }
+        self.told.push(Told { path, version, due_at: None });
         let mut missing: SmallVec<[(u64, u64); 4]> = SmallVec::new();
         for id in decoder.missing(0..self.end) {
             match missing.last_mut() {
@@ -116,7 +144,6 @@ impl Receiver {
                 break;
             }
         }
-        self.due_at = None;
         Some(Frame::Feedback(FeedbackFrame {
             coder: 0,
             next: decoder.next_in_order(),
@@ -128,15 +155,35 @@ impl Receiver {
     }
 
     pub(super) fn timeout(&self) -> Option<Instant> {
-        self.due_at.filter(|at| *at > self.looked_at)
+        let due = self.told.iter().filter_map(|told| told.due_at);
+        due.filter(|at| *at > self.looked_at).chain(self.repeat_at()).min()
     }
 
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         self.looked_at = now;
+        if self.repeat_at().is_some_and(|at| at <= now) {
+            self.repeats += 1;
+            self.change(now);
+        }
     }
 
     pub(super) fn counters(&self) -> FormCounters {
         self.counters
+    }
+
+    /// When the sender is told again what it was told, because nothing new comes: if it sent
+    /// something since, all of that is lost. On one path there is nothing else to be done about it.
+    fn repeat_at(&self) -> Option<Instant> {
+        let wait = (self.interval * 3 / 2).max(LEAST_REPEAT) * (1 << self.repeats);
+        (self.repeats < REPEATS && self.told.len() > 1).then_some(self.newest_at + wait)
+    }
+
+    /// Notes that the newest symbol is `end` now.
+    fn on_newest(&mut self, now: Instant, end: u64) {
+        let count = u32::try_from(end - self.end).unwrap_or(u32::MAX);
+        let interval = (now.since(self.newest_at) / count).min(LONGEST_INTERVAL);
+        self.interval = (self.interval * (INTERVAL_WEIGHT - 1) + interval) / INTERVAL_WEIGHT;
+        (self.end, self.newest_at, self.repeats) = (end, now, 0);
     }
 
     fn decoder(&mut self) -> Option<&mut Decoder> {
@@ -166,17 +213,26 @@ impl Receiver {
         decoder.release(next);
         // What was known before the newest symbol came shows whether a gap opened.
         let gap = end > self.end + u64::from(source.is_some());
-        self.end = self.end.max(end);
+        if end > self.end {
+            self.on_newest(now, end);
+        }
         let whole = next >= self.end;
         if whole {
             self.rank = 0;
         }
-        self.version += 1;
         let due = match (gap, whole) {
             (true, false) => now,
             (_, false) => now + MISSING_DELAY,
             (_, true) => now + MAX_DELAY,
         };
-        self.due_at = Some(self.due_at.map_or(due, |at| at.min(due)));
+        self.change(due);
+    }
+
+    /// Notes that the sender is to be told something new at `due`, on every path.
+    fn change(&mut self, due: Instant) {
+        self.version += 1;
+        for told in &mut self.told {
+            told.due_at = Some(told.due_at.map_or(due, |at| at.min(due)));
+        }
     }
 }

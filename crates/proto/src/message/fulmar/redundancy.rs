@@ -7,7 +7,8 @@
 //! bursts  (runs of 2.5 packets, or unknown) and a second path: ρ = 1, all of it on other paths
 //! deadline below 1.5 rtt: one level more, for nothing can be sent again
 //!          above 4 rtt: nothing, for what is lost can be sent again twice
-//! nothing after a source symbol for a quarter of a round trip (10 ms at least): one token more
+//! nothing after a source symbol for a quarter of a round trip (10 ms at least): one token more,
+//!          whatever the deadline is, where ρ without one is 0.1 or more
 //! tokens ← min(tokens + ρ, 1 + 16 ρ)              per source symbol; a repair symbol takes one, a
 //!                                                 symbol sent again takes one where paths are few
 //! spare ← min(spare + 0.08, 400)                  per source symbol where bursts are spread; saved
@@ -23,6 +24,7 @@ use units::{Duration, Instant};
 
 use crate::event::PathState;
 use crate::ids::PathId;
+use crate::limits;
 use crate::path::PathSnapshot;
 
 /// Packets over which the estimate of loss forgets: ± 0.3 points at 2 %.
@@ -42,8 +44,6 @@ const MUCH: f64 = 0.5;
 const BURST: f64 = 2.5;
 /// Packets of each path after which no burst means that there are none.
 const BURSTS_KNOWN: f64 = 1_024.0;
-/// A path that was silent for longer is not in a burst but gone.
-const LONGEST_BURST: Duration = Duration::from_secs(1);
 /// Source symbols whose tokens may wait for a pause of the application.
 const SAVED: f64 = 16.0;
 /// Symbols sent again that may be owed.
@@ -53,7 +53,7 @@ const SPARE: f64 = 0.08;
 /// … as many as are saved: four rounds for a round trip of 24 symbols, on two paths …
 const MOST_SPARE: f64 = 400.0;
 /// … and as many as are there at the start, when nothing could be saved yet.
-const FIRST_SPARE: f64 = 32.0;
+const FIRST_SPARE: f64 = 128.0;
 /// How much faster than the slow estimate the path's own one must rise to be believed.
 const SUDDEN: f64 = 0.05;
 
@@ -83,7 +83,7 @@ impl Redundancy {
     pub(super) fn on_outcome(&mut self, path: PathId, lost: bool) {
         let known = self.paths.iter().position(|known| known.path == path);
         let index = known.unwrap_or_else(|| {
-            if self.paths.len() >= crate::limits::PATHS {
+            if self.paths.len() >= limits::PATHS {
                 self.paths.remove(0);
             }
             self.paths.push(PathLoss { path, loss: 0.0, packets: 0.0 });
@@ -102,21 +102,19 @@ impl Redundancy {
         (known.packets >= KNOWN).then_some(loss)
     }
 
-    /// Earns what a source symbol on `path` deserves, and returns it; `left` is the time until its
-    /// deadline.
+    /// Earns what a source symbol on `path` deserves; `left` is the time until its deadline.
     pub(super) fn on_source(
         &mut self,
         now: Instant,
         path: &PathSnapshot,
         paths: &[PathSnapshot],
         left: Option<Duration>,
-    ) -> f64 {
+    ) {
         let share = self.share(now, path, paths, left);
         self.tokens = (self.tokens + share).min(1.0 + SAVED * share);
         if self.spreads_bursts(now, paths) {
             self.spare = (self.spare + SPARE).min(MOST_SPARE);
         }
-        share
     }
 
     /// Lets one repair symbol go without a token: nothing follows that would protect the last source
@@ -164,7 +162,7 @@ impl Redundancy {
     }
 
     /// ρ.
-    fn share(
+    pub(super) fn share(
         &self,
         now: Instant,
         path: &PathSnapshot,
@@ -191,6 +189,6 @@ impl Redundancy {
 /// Tells whether a path is worth a symbol that other paths carry or repair: it works, or fell silent
 /// so short a time ago that it may be a burst.
 pub(super) fn is_usable(now: Instant, path: &PathSnapshot) -> bool {
-    let heard = path.last_received_at.is_some_and(|at| now.since(at) < LONGEST_BURST);
+    let heard = path.last_received_at.is_some_and(|at| now.since(at) < limits::LONGEST_BURST);
     path.state == PathState::Active || (path.state == PathState::Suspected && heard)
 }

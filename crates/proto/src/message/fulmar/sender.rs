@@ -7,7 +7,7 @@
 //!    row: what is missing then is what keeps the others waiting
 //! 3. a repair symbol over the whole window, right behind its source, on another path if there is
 //!    one, as long as tokens last and no source waits
-//! 4. when nothing is heard of any path: many of them, on every path (`silence.rs`)
+//! 4. when nothing gets through on any path: many of them, on every path (`silence.rs`)
 //! ```
 //! The window ends below where feedback says that everything is known, or where everything has
 //! passed its deadline. Nothing is sent again because a packet was lost, only because the receiver
@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use units::{Duration, Instant};
 
 use super::redundancy::{Redundancy, is_usable};
-use super::silence::{Silence, overdue_after};
+use super::silence::{self, Silence, overdue_after};
 use crate::ids::PathId;
 use crate::limits;
 use crate::message::{Divider, FormCounters, Offer, SentSymbol, SymbolFrame};
@@ -159,6 +159,8 @@ impl Sender {
         self.trim(feedback.next);
         if self.overdue_at().is_none_or(|at| at > now) {
             self.silence.end();
+        } else if self.spreads_bursts && self.silence.may_begin(now) {
+            self.begin_round(now);
         }
         self.send_missing_again(now, feedback, paths);
         true
@@ -200,20 +202,19 @@ impl Sender {
         Some(self.kept.get(usize::try_from(uncovered).ok()?)?.overdue_at)
     }
 
-    /// When a round of repair symbols is due because nothing is heard.
+    /// When a round of repair symbols is due although the peer says nothing.
     fn round_at(&self) -> Option<Instant> {
         self.overdue_at().filter(|_| self.spreads_bursts).and_then(|at| self.silence.due_at(at))
     }
 
-    /// Owes repair symbols for everything that no feedback covers, and waits for their answer before
-    /// anything is sent again as it was.
+    /// Owes repair symbols for everything that no feedback covers. If they can recover all of it,
+    /// nothing is sent again as it was before their answer is due.
     fn begin_round(&mut self, now: Instant) {
         let Some(encoder) = &self.encoder else { return };
         let open = encoder.next() - self.covered.max(encoder.first());
         let spare = self.redundancy.spare();
         let wait = self.overdue_after;
-        self.silence.begin_round(now, &self.usable, open as usize, spare, wait);
-        if self.silence.is_owing() {
+        if self.silence.begin_round(now, &self.usable, open as usize, spare, wait) {
             for kept in &mut self.kept {
                 kept.sent_at = now;
             }
@@ -267,8 +268,10 @@ impl Sender {
             self.heard_at = now;
         }
         let left = divided.expires.map(|at| at.since(now));
-        let share = self.redundancy.on_source(now, path, offer.paths, left);
+        self.redundancy.on_source(now, path, offer.paths, left);
         let pause = (path.srtt_or_initial() / 4).max(LEAST_PAUSE);
+        // A request whose answer is waited for is the last symbol, however long it may take.
+        let share = self.redundancy.share(now, path, offer.paths, None);
         self.pause_at = (share >= LOSSY).then_some(now + pause);
         self.kept.push_back(Kept {
             sent_at: now,
@@ -307,7 +310,8 @@ impl Sender {
         divider: &Divider,
     ) -> Option<SymbolFrame<'_>> {
         let usual = self.redundancy.may_repair() && self.is_for_repair(now, offer);
-        let owed = !usual && self.silence.owes(offer.path);
+        let path = offer.paths.iter().find(|path| path.id == offer.path)?;
+        let owed = !usual && self.silence.owes(offer.path) && silence::has_room(path);
         if !divider.is_empty() || !(usual || owed) {
             return None;
         }
@@ -376,10 +380,8 @@ impl Sender {
         }
         let deficit = missing.len() as f64 - feedback.rank as f64;
         let spare = (under_way * (1.0 - loss) - new * loss).max(0.0);
-        let need = match self.redundancy.spreads_bursts(now, paths) {
-            true => missing.len(),
-            false => (deficit - spare).ceil().max(0.0) as usize,
-        };
+        let spare = if self.redundancy.spreads_bursts(now, paths) { 0.0 } else { spare };
+        let need = (deficit - spare).ceil().max(0.0) as usize;
         for id in missing.into_iter().take(need) {
             self.again.insert(id, all.clone());
         }

@@ -1,12 +1,14 @@
-//! What is sent when nothing is heard on any path: the code would do without it wherever one path at
-//! least comes through.
+//! What is sent when nothing gets through on any path: the code would do without it wherever one path
+//! at least comes through.
 //!
 //! ```text
 //! overdue   the answer to the oldest symbol that no feedback covers is later than
-//!           srtt + max(2·rttvar, 2 ms) + 10 ms of the slowest usable path
-//! round     2 · (symbols that no feedback covers) + 4 repair symbols on every usable path, as far as
-//!           what was saved lasts; the next when the answer to this one is overdue, for a second at
-//!           most
+//!           srtt + max(2·rttvar, 2 ms) of the slowest usable path
+//! round     when the peer says something and that symbol is overdue: it hears nothing of us; or when
+//!           it says nothing for 50 ms more: nobody hears anything.
+//!           2 · (symbols that no feedback covers) + 4 repair symbols on every usable path, as far as
+//!           what was saved lasts and three windows have room; the next when the answer to this one
+//!           is overdue, for a second at most
 //! ```
 //! When all paths lose everything, what is sent one by one arrives with the first packet that gets
 //! through at the earliest, and recovers one symbol each. A round recovers the whole backlog at
@@ -15,6 +17,10 @@
 //! have saved (`redundancy.rs`), so that neither an outage nor a queue of many seconds is answered
 //! with more than that. Smaller rounds one after the other, every 10 or 20 ms, were worse: most of
 //! them leave when the first has already been enough, and the next silence finds nothing saved.
+//!
+//! The peer repeats its feedback when nothing new comes (`receiver.rs`), so that a round leaves as soon
+//! as the answer is overdue, and seldom when only the way back is silent: that is half of all silences,
+//! and a round for each of them would spend what the other half needs.
 
 use smallvec::SmallVec;
 use units::{Duration, Instant};
@@ -22,10 +28,12 @@ use units::{Duration, Instant};
 use crate::ids::PathId;
 use crate::path::PathSnapshot;
 
-/// The longest that a receiver holds feedback back.
-const HELD_BACK: Duration = Duration::from_millis(10);
+/// How much longer the peer may say nothing at all.
+const UNHEARD: Duration = Duration::from_millis(50);
 /// The least allowance for variation.
 const LEAST_VARIATION: Duration = Duration::from_millis(2);
+/// Windows that a round may fill on a path: what is new finds room beside it.
+const FILL: u64 = 3;
 /// After so long without an answer paths are not in a burst but gone.
 const LONGEST: Duration = Duration::from_secs(1);
 
@@ -39,14 +47,15 @@ pub(super) struct Silence {
 }
 
 impl Silence {
-    /// Returns when a round is due, where an answer is overdue from `overdue` on.
+    /// Returns when a round is due although the peer says nothing, where an answer is overdue from
+    /// `overdue` on.
     pub(super) fn due_at(&self, overdue: Instant) -> Option<Instant> {
-        let at = self.next.map_or(overdue, |next| next.max(overdue));
+        let at = self.next.map_or(overdue + UNHEARD, |next| next.max(overdue));
         (at <= overdue + LONGEST).then_some(at)
     }
 
     /// Begins a round: `open` symbols are covered by no feedback, and `spare` can be paid for.
-    /// Its answer is overdue after `wait`.
+    /// Its answer is overdue after `wait`. Tells whether it can recover all of them.
     pub(super) fn begin_round(
         &mut self,
         now: Instant,
@@ -54,11 +63,17 @@ impl Silence {
         open: usize,
         spare: usize,
         wait: Duration,
-    ) {
+    ) -> bool {
         self.next = Some(now + wait);
         let count = (2 * open + 4).min(spare / paths.len().max(1));
         self.owed.clear();
         self.owed.extend(paths.iter().map(|path| (*path, count)).filter(|_| count > 0));
+        count >= open
+    }
+
+    /// Tells whether the answer to the last round is overdue, if there was one.
+    pub(super) fn may_begin(&self, now: Instant) -> bool {
+        self.next.is_none_or(|at| at <= now)
     }
 
     /// Ends: something was heard.
@@ -86,12 +101,17 @@ impl Silence {
     }
 }
 
+/// Tells whether a round has room on the path.
+pub(super) fn has_room(path: &PathSnapshot) -> bool {
+    path.in_flight < FILL * path.cwnd
+}
+
 /// Returns how long after a symbol its answer is overdue.
 pub(super) fn overdue_after<'a>(paths: impl Iterator<Item = &'a PathSnapshot>) -> Duration {
     let late = |path: &PathSnapshot| {
         path.srtt_or_initial() + (path.rttvar.unwrap_or_default() * 2).max(LEAST_VARIATION)
     };
-    paths.map(late).max().unwrap_or_default() + HELD_BACK
+    paths.map(late).max().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -126,16 +146,17 @@ mod tests {
     fn rounds_wait_for_an_answer_and_end_with_one_or_after_a_second() {
         let (overdue, wait) = (Instant::from_millis(1_000), Duration::from_millis(400));
         let mut silence = Silence::default();
-        assert_eq!(silence.due_at(overdue), Some(overdue));
-        for round in 1..=2 {
-            let now = silence.due_at(overdue).unwrap();
+        assert!(silence.may_begin(overdue), "the peer says that it hears nothing");
+        assert_eq!(silence.due_at(overdue), Some(overdue + UNHEARD), "it says nothing");
+        for round in 0..=2 {
+            let now = overdue + UNHEARD + wait * round;
+            assert_eq!(silence.due_at(overdue), Some(now));
             silence.begin_round(now, &PATHS, 5, 400, wait);
-            assert_eq!(silence.due_at(overdue), Some(overdue + wait * round));
+            assert!(!silence.may_begin(now + wait / 2) && silence.may_begin(now + wait));
         }
-        silence.begin_round(overdue + wait * 2, &PATHS, 5, 400, wait);
         assert_eq!(silence.due_at(overdue), None, "later than a second: the paths are gone");
         silence.end();
         assert!(!silence.is_owing());
-        assert_eq!(silence.due_at(overdue), Some(overdue));
+        assert_eq!(silence.due_at(overdue), Some(overdue + UNHEARD));
     }
 }

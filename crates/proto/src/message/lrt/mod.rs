@@ -108,7 +108,7 @@ impl Form for Lrt {
         self.receiver.poll_decoded()
     }
 
-    fn feedback_is_due(&self, _now: Instant) -> bool {
+    fn feedback_is_due(&self, _now: Instant, _path: PathId) -> bool {
         self.receiver.ack_is_due()
     }
 
