@@ -8,10 +8,12 @@ mod distribution;
 mod layout;
 mod panels;
 mod svg;
+mod sweep;
 mod trade_off;
 
 pub(crate) use distribution::{Distribution, DistributionChart};
 pub(crate) use panels::{Panel, TimeChart, TimeCurve};
+pub(crate) use sweep::{SweepChart, SweepCurve};
 pub(crate) use trade_off::{Plane, TradeOff};
 
 use std::path::{Path, PathBuf};
@@ -233,6 +235,7 @@ fn style(scheme: Scheme) -> (&'static str, f64) {
         Scheme::BlockRlnc => ("#a21d75", 1.5),
         Scheme::KernelTcpCubic => ("#d97706", 1.5),
         Scheme::KernelTcpBbr => ("#8a1c1c", 1.5),
+        Scheme::Bound => ("#111111", 1.2),
         _ => ("#777777", 1.5),
     }
 }

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use units::{Duration, Rate};
 
 use super::Description;
+use super::lrt_pictures::draw;
 use crate::arguments::{RunArgs, loss, positive};
-use crate::chart::{Distribution, DistributionChart};
 use crate::emu;
 use crate::failure::Failure;
-use crate::lrt::{LrtParameters, LrtRow, milliseconds};
+use crate::lrt::{LrtParameters, LrtRow};
 use crate::report::{Mode, Report};
 use crate::scheme::{Known, Scheme};
 use crate::sim::run_messages;
@@ -85,8 +85,6 @@ const MESSAGES_EMU: u32 = 10_000;
 const TOLERANCE_SIM: Duration = Duration::from_micros(100);
 /// The same on the emulator, where processes must be woken and packets copied.
 const TOLERANCE_EMU: Duration = Duration::from_millis(1);
-/// How far the axis of a picture goes beyond the one-way delay.
-const AXIS_MS: f64 = 150.0;
 
 /// Is what the experiments take. Lists, separated by commas, run every combination.
 #[derive(Clone, Debug, Args)]
@@ -177,7 +175,7 @@ fn run(description: &Description, losses: &[f64], args: &LrtArgs) -> Result<Repo
         }
     };
     if let Some(directory) = &args.run.out {
-        draw(name, args, &points, &rows, directory)?;
+        draw(name, args.run.mode(), &points, &rows, directory)?;
     }
     Ok(report)
 }
@@ -256,73 +254,6 @@ fn vary<T: Copy>(
 
 fn values(rows: &[LrtRow]) -> Vec<Value> {
     rows.iter().map(|row| json!(row)).collect()
-}
-
-/// Draws one picture per point, a panel per loss.
-fn draw(
-    name: &str,
-    args: &LrtArgs,
-    points: &[LrtParameters],
-    rows: &[LrtRow],
-    directory: &std::path::Path,
-) -> Result<(), String> {
-    let each = rows.len() / points.len().max(1);
-    for (index, (point, rows)) in points.iter().zip(rows.chunks(each.max(1))).enumerate() {
-        let per_loss = rows.chunks(point.schemes.len().max(1));
-        let one_way = milliseconds(point.delay);
-        let chart = DistributionChart {
-            title: format!("{name}: share of the messages delivered, in order, after how long"),
-            subtitle: subtitle(args, point),
-            axis_ms: (one_way - 5.0, one_way + AXIS_MS),
-            panels: per_loss.map(panel).collect(),
-        };
-        let file = match points.len() {
-            1 => format!("{name}.svg"),
-            _ => format!("{name}-{}.svg", index + 1),
-        };
-        eprintln!("picture: {}", chart.write(directory, &file)?.display());
-    }
-    Ok(())
-}
-
-fn panel(rows: &[LrtRow]) -> (String, Vec<Distribution<'_>>) {
-    let loss = rows.first().map_or(0.0, |row| row.loss);
-    (format!("{} % loss", 100.0 * loss), rows.iter().map(curve).collect())
-}
-
-fn curve(row: &LrtRow) -> Distribution<'_> {
-    let p999 = row.p999_ms.as_f64().map_or_else(|| "-".to_owned(), |p999| format!("{p999:.0}"));
-    Distribution {
-        scheme: row.scheme,
-        note: format!(
-            "{:.1} % exact, p99.9 {p999} ms, {:.2} sent",
-            100.0 * row.exact_share,
-            row.sent_per_message
-        ),
-        delays_ms: &row.delays_ms,
-        messages: row.messages,
-    }
-}
-
-fn subtitle(args: &LrtArgs, point: &LrtParameters) -> String {
-    let place = match args.run.mode() {
-        Mode::Sim => "In the deterministic world",
-        Mode::Emu => "Real daemons and kernel, emulated links",
-    };
-    let (first, last) = point.seeds;
-    let bursts = match point.burst_time {
-        Some(time) => format!("{} ms", milliseconds(time)),
-        None => point.burst.to_string(),
-    };
-    format!(
-        "{place}: {} bytes every {} ms, {} link(s) of {} ms and {} Mbit/s, bursts of {bursts}, seeds {}",
-        point.bytes,
-        milliseconds(point.interval),
-        point.paths,
-        milliseconds(point.delay),
-        point.rate.as_mbps(),
-        if first == last { first.to_string() } else { format!("{first}-{last}") },
-    )
 }
 
 fn duration(ms: f64) -> Duration {

@@ -10,6 +10,7 @@ mod conclone_interval;
 mod failover;
 mod lifetime;
 mod lrt;
+mod lrt_pictures;
 mod mavlink_bulk;
 mod message_share;
 mod mixed_blackout;

@@ -24,6 +24,10 @@ use crate::limits;
 /// How long before its deadline a held message is passed on: above the lateness of timers.
 const RELEASE_AHEAD: Duration = Duration::from_millis(5);
 
+/// Late messages that are remembered, so that the rest of their pieces does not count again: the
+/// pieces of one arrive within a few round trips.
+const REMEMBERED_LATE: usize = 64;
+
 /// What the receiver's half counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReconstructionCounters {
@@ -66,6 +70,8 @@ pub(crate) struct Reconstruction {
     ready: VecDeque<MessageDelivery>,
     /// The usual time from division to arrival of symbols that were not decoded.
     usual: Option<Duration>,
+    /// The latest of the messages that were late.
+    recently_late: VecDeque<(StreamKey, u64)>,
     refused: u64,
 }
 
@@ -108,8 +114,7 @@ impl Reconstruction {
             let Some(stream) = self.streams.get_mut(&key) else { continue };
             let whole = stream.messages.get(&number).is_some_and(|held| held.complete.is_some());
             if !whole {
-                stream.late += 1;
-                self.remove(key, number);
+                self.drop_late(key, number);
             }
             if key.2 {
                 self.raise(now, key, if whole { number } else { number + 1 });
@@ -167,7 +172,7 @@ impl Reconstruction {
             let left = record.deadline().map(|deadline| deadline.saturating_sub(age));
             if left.is_some_and(|left| left.is_zero()) {
                 // Too late already: in order, nothing waits for it either.
-                stream.late += 1;
+                self.drop_late(key, record.number);
                 if record.ordered {
                     self.raise(now, key, record.number + 1);
                 }
@@ -240,8 +245,7 @@ impl Reconstruction {
             if held.complete.is_some() {
                 self.pass_on(now, key, number);
             } else {
-                stream.late += 1;
-                self.remove(key, number);
+                self.drop_late(key, number);
             }
         }
         if let Some(stream) = self.streams.get_mut(&key) {
@@ -287,6 +291,22 @@ impl Reconstruction {
             age: age + held,
             payload: partial.pieces.into_bytes(),
         });
+    }
+
+    /// Drops what is held of a message that nobody wants any more, and counts it once.
+    fn drop_late(&mut self, key: StreamKey, number: u64) {
+        self.remove(key, number);
+        let name = (key, number);
+        if self.recently_late.contains(&name) {
+            return;
+        }
+        if self.recently_late.len() >= REMEMBERED_LATE {
+            self.recently_late.pop_front();
+        }
+        self.recently_late.push_back(name);
+        if let Some(stream) = self.streams.get_mut(&key) {
+            stream.late += 1;
+        }
     }
 
     fn remove(&mut self, key: StreamKey, number: u64) -> Option<Partial> {

@@ -1,0 +1,222 @@
+//! Draws what a swept parameter does to schemes: on the left the share of the messages that arrived
+//! without delay, on the right the delay that one in a thousand exceeds; a row of two for each case.
+//!
+//! The values stand at equal distances, as they were asked for: a sweep over 1, 2, 5, 20 is not
+//! crowded at its beginning. The distributions themselves are [`DistributionChart`]'s.
+//!
+//! [`DistributionChart`]: super::DistributionChart
+
+use std::path::{Path, PathBuf};
+
+use super::style;
+use super::svg::{Anchor, Svg, Text};
+use crate::scheme::Scheme;
+
+const WIDTH: f64 = 1_240.0;
+/// Space left of each panel, for numbers.
+const LEFT: f64 = 78.0;
+/// Width of a panel's frame, and from the left one to the right one.
+const FRAME: f64 = 500.0;
+const BETWEEN: f64 = 600.0;
+/// Space above the first row, for titles and legend.
+const HEAD: f64 = 128.0;
+/// Height of a frame, and from one row to the next.
+const HEIGHT: f64 = 190.0;
+const STEP: f64 = 262.0;
+/// Radius of a dot.
+const DOT: f64 = 3.0;
+/// Numbers of a logarithmic axis within a factor of ten.
+const MARKS: [f64; 6] = [1.0, 1.5, 2.0, 3.0, 5.0, 7.0];
+
+/// Is the picture of one sweep.
+#[derive(Clone, Debug)]
+pub(crate) struct SweepChart {
+    /// What the picture shows.
+    pub(crate) title: String,
+    /// How it was made.
+    pub(crate) subtitle: String,
+    /// What is swept, with its unit.
+    pub(crate) parameter: String,
+    /// Its values, in the order of the axis.
+    pub(crate) values: Vec<f64>,
+    /// The least delay that is possible: the delay axis begins there. Milliseconds.
+    pub(crate) least_ms: f64,
+    /// One row of panels per case, with its title.
+    pub(crate) cases: Vec<(String, Vec<SweepCurve>)>,
+}
+
+/// Is one scheme in one case.
+#[derive(Clone, Debug)]
+pub(crate) struct SweepCurve {
+    /// The scheme.
+    pub(crate) scheme: Scheme,
+    /// Value of the parameter, share without delay, and the delay in milliseconds that one in a
+    /// thousand of those delivered exceeds, if any was.
+    pub(crate) points: Vec<(f64, f64, Option<f64>)>,
+}
+
+/// Is the place of one panel.
+struct Frame {
+    left: f64,
+    top: f64,
+}
+
+impl SweepChart {
+    /// Writes the picture into a directory, which is made, and returns its path.
+    ///
+    /// # Errors
+    /// Says which path could not be written, and why.
+    pub(crate) fn write(&self, directory: &Path, name: &str) -> Result<PathBuf, String> {
+        let path = directory.join(name);
+        std::fs::create_dir_all(directory)
+            .and_then(|()| std::fs::write(&path, self.to_svg()))
+            .map_err(|error| format!("write {}: {error}", path.display()))?;
+        Ok(path)
+    }
+
+    /// Returns the picture.
+    fn to_svg(&self) -> String {
+        let mut svg = Svg::new(WIDTH, HEAD + STEP * self.cases.len() as f64);
+        svg.text(LEFT, 34.0, &self.title, Text::heading());
+        svg.text(LEFT, 56.0, &self.subtitle, Text::body());
+        self.draw_legend(&mut svg);
+        let most_ms = self.most_ms();
+        for (row, (title, curves)) in self.cases.iter().enumerate() {
+            let top = HEAD + STEP * row as f64;
+            let shares = Frame { left: LEFT, top };
+            svg.text(shares.left, top - 8.0, &format!("{title}: without delay"), Text::strong());
+            let lines = (0..=5).map(|fifth| f64::from(fifth) / 5.0);
+            let lines = lines.map(|share| (share, format!("{:.0} %", 100.0 * share)));
+            self.draw_axes(&mut svg, &shares, &lines.collect::<Vec<_>>());
+            let delays = Frame { left: LEFT + BETWEEN, top };
+            let heading = "one in a thousand takes longer than";
+            svg.text(delays.left, top - 8.0, heading, Text::strong());
+            let height = |ms: f64| (ms / self.least_ms).ln() / (most_ms / self.least_ms).ln();
+            let lines = marks(self.least_ms, most_ms).into_iter();
+            let lines = lines.map(|ms| (height(ms), format!("{ms} ms")));
+            self.draw_axes(&mut svg, &delays, &lines.collect::<Vec<_>>());
+            // The product's own curve is drawn last, so that none hides it.
+            for curve in curves.iter().rev() {
+                let points = curve.points.iter();
+                self.draw(
+                    &mut svg,
+                    &shares,
+                    curve.scheme,
+                    points.map(|(at, share, _)| (*at, *share)),
+                );
+                let points = curve.points.iter().filter_map(|(at, _, ms)| Some((*at, (*ms)?)));
+                self.draw(&mut svg, &delays, curve.scheme, points.map(|(at, ms)| (at, height(ms))));
+            }
+        }
+        svg.finish()
+    }
+
+    fn draw_legend(&self, svg: &mut Svg) {
+        let Some((_, curves)) = self.cases.first() else { return };
+        for (place, curve) in curves.iter().enumerate() {
+            let x = LEFT + 150.0 * place as f64;
+            let (colour, width) = style(curve.scheme);
+            svg.line((x, 78.0), (x + 28.0, 78.0), colour, width);
+            svg.text(x + 36.0, 82.0, curve.scheme.name(), Text::label(colour));
+        }
+    }
+
+    /// Draws the frame, a line for each of `lines` (height from 0 to 1, and what it is), and the
+    /// values below.
+    fn draw_axes(&self, svg: &mut Svg, frame: &Frame, lines: &[(f64, String)]) {
+        let (left, right) = (frame.left, frame.left + FRAME);
+        for (height, label) in lines {
+            let y = frame.y(*height);
+            svg.line((left, y), (right, y), "#d9dde2", 0.8);
+            svg.text(left - 8.0, y + 4.0, label, Text::small("#444").anchored(Anchor::End));
+        }
+        let bottom = frame.y(0.0);
+        for value in &self.values {
+            let x = frame.left + self.across(*value);
+            svg.line((x, frame.top), (x, bottom), "#eceff2", 0.8);
+            let text = Text::small("#444").anchored(Anchor::Middle);
+            svg.text(x, bottom + 16.0, &value.to_string(), text);
+        }
+        svg.line((left, bottom), (right, bottom), "#444", 1.0);
+        svg.line((left, frame.top), (left, bottom), "#444", 1.0);
+        let middle = 0.5 * (left + right);
+        svg.text(middle, bottom + 34.0, &self.parameter, Text::body().anchored(Anchor::Middle));
+    }
+
+    /// Draws a curve with a dot at each value, heights from 0 to 1.
+    fn draw(
+        &self,
+        svg: &mut Svg,
+        frame: &Frame,
+        scheme: Scheme,
+        points: impl Iterator<Item = (f64, f64)>,
+    ) {
+        let (colour, width) = style(scheme);
+        let place = |(at, height)| (frame.left + self.across(at), frame.y(height));
+        let points: Vec<(f64, f64)> = points.map(place).collect();
+        svg.polyline(&points, colour, width);
+        for (x, y) in points {
+            svg.rectangle((x - DOT, y - DOT), (2.0 * DOT, 2.0 * DOT), colour);
+        }
+    }
+
+    /// Returns how far from the left of a frame a value stands.
+    fn across(&self, value: f64) -> f64 {
+        let place = self.values.iter().position(|other| *other == value).unwrap_or(0);
+        FRAME * (place as f64 + 0.5) / self.values.len().max(1) as f64
+    }
+
+    /// Returns the upper end of the delay axis: the first mark that nothing exceeds.
+    fn most_ms(&self) -> f64 {
+        let points =
+            self.cases.iter().flat_map(|(_, curves)| curves).flat_map(|curve| &curve.points);
+        let most = points.filter_map(|(_, _, ms)| *ms).fold(2.0 * self.least_ms, f64::max);
+        let marks = marks(self.least_ms, 10.0 * most);
+        marks.into_iter().find(|mark| *mark >= most).unwrap_or(most)
+    }
+}
+
+impl Frame {
+    fn y(&self, height: f64) -> f64 {
+        self.top + HEIGHT * (1.0 - height.clamp(0.0, 1.0))
+    }
+}
+
+/// Returns the round numbers from `least` to `most`, both included where they are round.
+fn marks(least: f64, most: f64) -> Vec<f64> {
+    let decades = (0..).map(|power| 10_f64.powi(power)).take_while(|decade| *decade <= most);
+    let marks = decades.flat_map(|decade| MARKS.map(|mark| mark * decade));
+    marks.filter(|mark| (least..=most).contains(mark)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sweep_has_a_curve_and_a_dot_for_every_value_that_was_reached() {
+        let points = vec![(1.0, 0.9, Some(70.0)), (5.0, 0.95, None), (20.0, 1.0, Some(230.0))];
+        let curve = |scheme| SweepCurve { scheme, points: points.clone() };
+        let cases = vec![("a < b".to_owned(), vec![curve(Scheme::Fulmar), curve(Scheme::Udp)])];
+        let chart = SweepChart {
+            title: "made up".to_owned(),
+            subtitle: String::new(),
+            parameter: "ms".to_owned(),
+            values: vec![1.0, 5.0, 20.0],
+            least_ms: 50.0,
+            cases,
+        };
+        assert_eq!(chart.most_ms(), 300.0);
+        let svg = chart.to_svg();
+        assert!(svg.contains("a &lt; b") && svg.contains("300 ms") && !svg.contains("NaN"));
+        assert_eq!(svg.matches("<polyline").count(), 4);
+        // The background, three dots of each share and two of each delay.
+        assert_eq!(svg.matches("<rect").count(), 1 + 2 * (3 + 2));
+        assert_eq!(svg.matches('<').count(), svg.matches('>').count());
+    }
+
+    #[test]
+    fn marks_are_round_and_within() {
+        assert_eq!(marks(50.0, 200.0), [50.0, 70.0, 100.0, 150.0, 200.0]);
+    }
+}
