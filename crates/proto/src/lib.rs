@@ -39,7 +39,8 @@ pub use message::{MessageForm, MessageOrder, MessageStream};
 pub use schedule::SchedulerKind;
 pub use session::{PathError, SendError, SessionConfig, Source};
 pub use status::{
-    ClassStatus, DelayPercentiles, MessageStatus, MessageStreamStatus, PathStatus, SessionStatus,
+    ClassStatus, DelayPercentiles, MessageDelay, MessageStatus, MessageStreamStatus, PathStatus,
+    SessionStatus,
 };
 pub use units::{Duration, Instant, Rate};
 

@@ -97,9 +97,6 @@ pub struct ClassStatus {
 }
 
 /// Shows message delivery since the session began.
-///
-/// The five mean times are the parts of the delay of what was delivered here, of all streams, T = T_div + T_enc +
-/// T_e2e + T_dec + T_rec [LRT eq. 1].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageStatus {
     /// Messages handed in by our applications.
@@ -128,20 +125,12 @@ pub struct MessageStatus {
     pub late: u64,
     /// Pieces that made no sense or were beyond the bounds.
     pub refused: u64,
-    /// T_div: from handing in to division into symbols, which is the wait for a path.
-    pub division: Duration,
-    /// T_enc: from division to departure; zero, because symbols are made when they leave.
-    pub encoding: Duration,
-    /// T_e2e: the way over the network.
-    pub end_to_end: Duration,
-    /// T_dec: what decoding took longer than the way.
-    pub decoding: Duration,
-    /// T_rec: from the last piece to delivery, which is the wait for earlier messages.
-    pub reconstruction: Duration,
+    /// The delay of what was delivered here, of all streams.
+    pub delay: MessageDelay,
 }
 
 /// Shows one stream of messages since the session began: what it has sent from here, and what it
-/// has delivered here, with the mean parts of its delay [LRT eq. 1].
+/// has delivered here.
 ///
 /// Each end chooses the order of what it sends, so that a stream whose ends differ has two rows. What
 /// became of the messages sent from here is told by the peer's status.
@@ -165,15 +154,24 @@ pub struct MessageStreamStatus {
     pub delivered: u64,
     /// Messages that came too late or not whole and were dropped.
     pub late: u64,
-    /// T_div, as in [`MessageStatus`]; so the others. All zero while nothing was delivered.
+    /// The delay of what was delivered here.
+    pub delay: MessageDelay,
+}
+
+/// Gives the mean parts of the delay of delivered messages, T = T_div + T_enc + T_e2e + T_dec + T_rec
+/// [LRT eq. 1]; all zero while nothing was delivered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MessageDelay {
+    /// T_div: from handing in to division into symbols, which is the wait for a path.
     pub division: Duration,
-    /// T_enc.
+    /// T_enc: from division to departure; zero, because symbols are made when they leave.
     pub encoding: Duration,
-    /// T_e2e.
+    /// T_e2e: the way over the network.
     pub end_to_end: Duration,
-    /// T_dec.
+    /// T_dec: what decoding took longer than the way.
     pub decoding: Duration,
-    /// T_rec: only messages of the same stream are waited for.
+    /// T_rec: from the last piece to delivery, which is the wait for earlier messages of the
+    /// same stream.
     pub reconstruction: Duration,
 }
 

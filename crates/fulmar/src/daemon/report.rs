@@ -1,8 +1,8 @@
 //! What is told about the sessions: log lines, the status report, the line for the service manager.
 
 use proto::{
-    ClassStatus, Event, Instant, MessageOrder, MessageStatus, MessageStreamStatus, Outcome, PathId,
-    PathRef, PathState, PathStatus, Rate, SessionId,
+    ClassStatus, Event, Instant, MessageDelay, MessageOrder, MessageStatus, MessageStreamStatus,
+    Outcome, PathId, PathRef, PathState, PathStatus, Rate, SessionId,
 };
 use tracing::{debug, info, warn};
 
@@ -10,8 +10,8 @@ use super::Daemon;
 use super::tokens::Token;
 use crate::config::Role;
 use crate::status::{
-    ClassReport, EndpointReport, MessageReport, MessageStreamReport, PathReport, PeerReport,
-    Report, StrangersReport, TunnelReport, path_trouble, peer_trouble,
+    ClassReport, DelayReport, EndpointReport, MessageReport, MessageStreamReport, PathReport,
+    PeerReport, Report, StrangersReport, TunnelReport, path_trouble, peer_trouble,
 };
 
 /// Measures the rates of a path between two looks at its counters.
@@ -211,7 +211,6 @@ impl Daemon {
     }
 
     fn stream_report(&self, peer: usize, status: &MessageStreamStatus) -> MessageStreamReport {
-        let millis = |time: proto::Duration| time.as_secs_f64() * 1e3;
         let user = self.locals.iter().map(|local| &local.config).find(|config| {
             config.peer == peer
                 && config.channel == status.channel
@@ -242,11 +241,7 @@ impl Daemon {
             waiting_bytes: status.waiting_bytes as u64,
             delivered: status.delivered,
             skipped: status.late,
-            division_ms: millis(status.division),
-            encoding_ms: millis(status.encoding),
-            end_to_end_ms: millis(status.end_to_end),
-            decoding_ms: millis(status.decoding),
-            reconstruction_ms: millis(status.reconstruction),
+            delay: delay_report(&status.delay),
         }
     }
 
@@ -306,7 +301,6 @@ fn class_report(class: &ClassStatus) -> ClassReport {
 }
 
 fn message_report(status: &MessageStatus) -> MessageReport {
-    let millis = |time: proto::Duration| time.as_secs_f64() * 1e3;
     MessageReport {
         submitted: status.submitted,
         expired: status.expired,
@@ -321,11 +315,18 @@ fn message_report(status: &MessageStatus) -> MessageReport {
         delivered: status.delivered,
         skipped: status.late,
         refused_pieces: status.refused,
-        division_ms: millis(status.division),
-        encoding_ms: millis(status.encoding),
-        end_to_end_ms: millis(status.end_to_end),
-        decoding_ms: millis(status.decoding),
-        reconstruction_ms: millis(status.reconstruction),
+        delay: delay_report(&status.delay),
+    }
+}
+
+fn delay_report(delay: &MessageDelay) -> DelayReport {
+    let millis = |time: proto::Duration| time.as_secs_f64() * 1e3;
+    DelayReport {
+        division_ms: millis(delay.division),
+        encoding_ms: millis(delay.encoding),
+        end_to_end_ms: millis(delay.end_to_end),
+        decoding_ms: millis(delay.decoding),
+        reconstruction_ms: millis(delay.reconstruction),
     }
 }
 

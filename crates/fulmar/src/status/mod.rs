@@ -133,13 +133,8 @@ pub(crate) struct MessageReport {
     pub(crate) skipped: u64,
     /// Pieces that made no sense.
     pub(crate) refused_pieces: u64,
-    /// Mean parts of the delay of what was delivered here: the wait for a path, coding, the way,
-    /// what decoding took longer than the way, the wait for earlier messages.
-    pub(crate) division_ms: f64,
-    pub(crate) encoding_ms: f64,
-    pub(crate) end_to_end_ms: f64,
-    pub(crate) decoding_ms: f64,
-    pub(crate) reconstruction_ms: f64,
+    #[serde(flatten)]
+    pub(crate) delay: DelayReport,
 }
 
 /// Shows one stream of messages since the session began.
@@ -162,7 +157,14 @@ pub(crate) struct MessageStreamReport {
     /// Messages delivered here, and those that came too late or not whole.
     pub(crate) delivered: u64,
     pub(crate) skipped: u64,
-    /// Mean parts of the delay of what was delivered here, as in [`MessageReport`].
+    #[serde(flatten)]
+    pub(crate) delay: DelayReport,
+}
+
+/// Shows the mean parts of the delay of what was delivered here: the wait for a path, coding, the way,
+/// what decoding took longer than the way, the wait for earlier messages [LRT eq. 1].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct DelayReport {
     pub(crate) division_ms: f64,
     pub(crate) encoding_ms: f64,
     pub(crate) end_to_end_ms: f64,

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use super::{ClassReport, MessageReport, MessageStreamReport, PathReport, PeerReport, Report};
+use super::{
+    ClassReport, DelayReport, MessageReport, MessageStreamReport, PathReport, PeerReport, Report,
+};
 
 /// Streams of messages that a table shows of each peer; JSON has them all.
 const STREAMS_SHOWN: usize = 16;
@@ -213,13 +215,9 @@ fn stream_row(stream: &MessageStreamReport) -> Vec<String> {
     } else {
         row.extend([stream.delivered.to_string(), stream.skipped.to_string()]);
     }
-    let parts = [
-        stream.division_ms,
-        stream.encoding_ms,
-        stream.end_to_end_ms,
-        stream.decoding_ms,
-        stream.reconstruction_ms,
-    ];
+    let DelayReport { division_ms, encoding_ms, end_to_end_ms, decoding_ms, reconstruction_ms } =
+        stream.delay;
+    let parts = [division_ms, encoding_ms, end_to_end_ms, decoding_ms, reconstruction_ms];
     if stream.delivered > 0 {
         row.push(milliseconds(parts.iter().sum()));
         row.extend(parts.map(milliseconds));
@@ -376,10 +374,13 @@ mod tests {
             waiting_bytes: 1_048_576,
             delivered: 9,
             skipped: 1,
-            division_ms: 4.0,
-            end_to_end_ms: 50.4,
-            decoding_ms: 3.5,
-            reconstruction_ms: 12.3,
+            delay: DelayReport {
+                division_ms: 4.0,
+                end_to_end_ms: 50.4,
+                decoding_ms: 3.5,
+                reconstruction_ms: 12.3,
+                ..DelayReport::default()
+            },
             ..MessageStreamReport::default()
         };
         let out = MessageStreamReport { direction: "out".into(), expired: 3, ..Default::default() };

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use units::{Duration, Rate};
 
 use super::Description;
-use crate::arguments::{RunArgs, loss};
+use crate::arguments::{RunArgs, loss, positive};
 use crate::emu::{BulkForm, MavlinkCell, MavlinkRun, run_mavlink};
 use crate::failure::Failure;
 use crate::mavlink_transfer::{Taken, TransferPlan};
@@ -80,10 +80,10 @@ pub(crate) struct MavlinkBulkArgs {
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pace: u32,
     /// Rate of the link, Mbit/s.
-    #[arg(long, default_value_t = 4.0, value_name = "MBPS")]
+    #[arg(long, default_value_t = 4.0, value_name = "MBPS", value_parser = positive)]
     rate_mbps: f64,
     /// One-way delay, milliseconds.
-    #[arg(long, default_value_t = 30.0, value_name = "MS")]
+    #[arg(long, default_value_t = 30.0, value_name = "MS", value_parser = positive)]
     delay_ms: f64,
     /// Seconds after which a step is given up.
     #[arg(long, default_value_t = 60, value_name = "S",

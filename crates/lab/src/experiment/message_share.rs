@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use units::{Duration, Rate};
 
 use super::Description;
-use crate::arguments::{RunArgs, loss};
+use crate::arguments::{RunArgs, loss, positive};
 use crate::emu::{Flow, Goodput, ShareCell, run_share};
 use crate::failure::Failure;
 use crate::report::{Mode, Report, rounded_option};
@@ -64,10 +64,10 @@ pub(crate) struct MessageShareArgs {
           value_parser = clap::value_parser!(u64).range(0..=600))]
     start_up: u64,
     /// Rate of the link, Mbit/s.
-    #[arg(long, default_value_t = 10.0, value_name = "MBPS")]
+    #[arg(long, default_value_t = 10.0, value_name = "MBPS", value_parser = positive)]
     rate_mbps: f64,
     /// One-way delay, milliseconds.
-    #[arg(long, default_value_t = 20.0, value_name = "MS")]
+    #[arg(long, default_value_t = 20.0, value_name = "MS", value_parser = positive)]
     delay_ms: f64,
     /// Lengths of the link's queue, milliseconds at its rate.
     #[arg(long, default_value = "25,100,400", value_delimiter = ',', value_name = "MS,...")]

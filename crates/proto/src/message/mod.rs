@@ -28,7 +28,7 @@ pub(crate) use form::{Feedback, Form, FormCounters, Offer, SentSymbol, SymbolFra
 
 use crate::path::PathSnapshot;
 use crate::recovery::ClockOffset;
-use crate::status::{MessageStatus, MessageStreamStatus};
+use crate::status::{MessageDelay, MessageStatus, MessageStreamStatus};
 use crate::wire::{RepairFrame, SourceFrame};
 use divider::StreamKey;
 use reconstruction::Reconstruction;
@@ -126,11 +126,11 @@ impl DelayParts {
     }
 
     /// Returns the mean over the messages; all zero without one.
-    pub(crate) fn mean(&self) -> Self {
+    pub(crate) fn mean(&self) -> MessageDelay {
         let mean = |sum: Duration| sum / self.messages.max(1);
-        Self {
-            messages: self.messages,
+        MessageDelay {
             division: mean(self.division),
+            encoding: Duration::ZERO,
             end_to_end: mean(self.end_to_end),
             decoding: mean(self.decoding),
             reconstruction: mean(self.reconstruction),
@@ -224,7 +224,6 @@ impl Messages {
     pub(crate) fn status(&self) -> MessageStatus {
         let (sent, form) = (self.divider.counters(), self.form.counters());
         let received = self.reconstruction.counters();
-        let parts = self.reconstruction.parts().mean();
         MessageStatus {
             submitted: sent.submitted,
             expired: sent.expired,
@@ -239,11 +238,7 @@ impl Messages {
             delivered: received.delivered,
             late: received.late,
             refused: received.refused,
-            division: parts.division,
-            encoding: Duration::ZERO,
-            end_to_end: parts.end_to_end,
-            decoding: parts.decoding,
-            reconstruction: parts.reconstruction,
+            delay: self.reconstruction.parts().mean(),
         }
     }
 
@@ -259,13 +254,9 @@ impl Messages {
         }
         for (key, parts, late) in self.reconstruction.by_stream() {
             let row = rows.entry(key).or_insert_with(|| stream_row(key));
-            let mean = parts.mean();
-            row.delivered = mean.messages.into();
+            row.delivered = parts.messages.into();
             row.late = late;
-            row.division = mean.division;
-            row.end_to_end = mean.end_to_end;
-            row.decoding = mean.decoding;
-            row.reconstruction = mean.reconstruction;
+            row.delay = parts.mean();
         }
         rows.into_values().collect()
     }

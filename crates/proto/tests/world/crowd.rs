@@ -1,30 +1,31 @@
 //! Several drones at one end of a link and their stations at the other, each with a session of its
 //! own that knows nothing of the others.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 
-use fulmar_proto::{
-    Endpoint, EndpointConfig, Event, InterfaceId, Received, SessionConfig, SessionId, StaticSecret,
-};
+use fulmar_proto::{Endpoint, SessionConfig, SessionId};
 use netem::{CLOCK_ORIGIN, Host, HostTransmit, Scenario, World, WorldOptions};
-use units::{Duration, Instant, Rng};
+use units::{Duration, Instant};
 
-use crate::harness::{DRONE, STATION};
+use crate::harness::{DRONE, Identity, Peer, STATION, make};
 
 /// The port of the first endpoint; the others follow.
 const PORT: u16 = 4_600;
 
-/// One endpoint and what it has delivered.
-struct Member {
-    endpoint: Endpoint,
-    session: Option<SessionId>,
-    delivered_bytes: u64,
-}
-
 /// The endpoints of one host.
 pub(crate) struct Members {
-    members: Vec<Member>,
-    address: Ipv4Addr,
+    members: Vec<Peer>,
+    /// What each has delivered.
+    delivered_bytes: Vec<u64>,
+}
+
+impl Members {
+    /// Counts what a member was told, which would fill the memory.
+    fn count(&mut self, index: usize) {
+        let deliveries = self.members[index].deliveries.drain(..);
+        self.delivered_bytes[index] +=
+            deliveries.map(|delivery| delivery.bytes.len() as u64).sum::<u64>();
+    }
 }
 
 impl Host for Members {
@@ -37,51 +38,26 @@ impl Host for Members {
         ecn: u8,
         bytes: &mut [u8],
     ) {
-        let interface = InterfaceId(interface as u32);
-        let received = Received { interface, local: Some(destination.ip()), source, ecn };
-        let member = &mut self.members[usize::from(destination.port() - PORT)];
-        member.endpoint.handle_datagram(now, &received, bytes);
-        member.collect();
+        let index = usize::from(destination.port() - PORT);
+        self.members[index].handle_datagram(now, interface, source, destination, ecn, bytes);
+        self.count(index);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        for member in &mut self.members {
-            if member.endpoint.timeout().is_some_and(|at| at <= now) {
-                member.endpoint.handle_timeout(now);
-                member.collect();
+        for index in 0..self.members.len() {
+            if self.members[index].timeout().is_some_and(|at| at <= now) {
+                self.members[index].handle_timeout(now);
+                self.count(index);
             }
         }
     }
 
     fn timeout(&self) -> Option<Instant> {
-        self.members.iter().filter_map(|member| member.endpoint.timeout()).min()
+        self.members.iter().filter_map(Peer::timeout).min()
     }
 
     fn poll_transmit(&mut self, now: Instant, bytes: &mut Vec<u8>) -> Option<HostTransmit> {
-        for (index, member) in self.members.iter_mut().enumerate() {
-            if let Some(transmit) = member.endpoint.poll_transmit(now, bytes) {
-                let source = (self.address, PORT + index as u16).into();
-                return Some(HostTransmit {
-                    interface: 0,
-                    source,
-                    destination: transmit.destination,
-                });
-            }
-        }
-        None
-    }
-}
-
-impl Member {
-    fn collect(&mut self) {
-        while let Some(delivery) = self.endpoint.poll_delivery() {
-            self.delivered_bytes += delivery.bytes.len() as u64;
-        }
-        while let Some((session, event)) = self.endpoint.poll_event() {
-            if matches!(event, Event::Connected { .. }) {
-                self.session = Some(session);
-            }
-        }
+        self.members.iter_mut().find_map(|member| member.poll_transmit(now, bytes))
     }
 }
 
@@ -95,12 +71,18 @@ impl Crowd {
     /// lets them connect.
     pub(crate) fn connected(scenario: &str, seed: u64, configs: &[SessionConfig]) -> Self {
         let scenario = Scenario::from_toml(scenario, "test.toml").expect("a valid scenario");
-        let addresses = [DRONE, STATION].map(|host| scenario.interfaces(host)[0].address);
-        let hosts = [DRONE, STATION].map(|host| Members {
-            members: (0..configs.len())
-                .map(|index| member(host, index, addresses[STATION], &configs[index], seed))
-                .collect(),
-            address: addresses[host],
+        let addresses = [DRONE, STATION].map(|host| vec![scenario.interfaces(host)[0].address]);
+        let identity = |index| Identity {
+            seed,
+            port: PORT + index as u16,
+            key: format!(" {index}"),
+            life: index,
+        };
+        let hosts = [DRONE, STATION].map(|host| {
+            let member =
+                |(index, config)| make(host, &addresses, config, &identity(index), CLOCK_ORIGIN);
+            let members = configs.iter().enumerate().map(member).collect();
+            Members { members, delivered_bytes: vec![0; configs.len()] }
         });
         let options = WorldOptions { seed: Some(seed), ..WorldOptions::default() };
         let mut crowd = Self { world: World::new(&scenario, hosts.into(), &options) };
@@ -129,38 +111,6 @@ impl Crowd {
 
     /// Returns the bytes that a station has delivered so far.
     pub(crate) fn delivered(&self, index: usize) -> u64 {
-        self.world.host(STATION).members[index].delivered_bytes
+        self.world.host(STATION).delivered_bytes[index]
     }
-}
-
-fn member(
-    host: usize,
-    index: usize,
-    station: Ipv4Addr,
-    config: &SessionConfig,
-    seed: u64,
-) -> Member {
-    let now = CLOCK_ORIGIN;
-    let secret = |host| StaticSecret::generate(random(seed, &format!("key {host} {index}")));
-    let config = EndpointConfig {
-        secret: secret(host),
-        entropy: random(seed, &format!("entropy {host} {index}")),
-        accept: host == STATION,
-        session: config.clone(),
-    };
-    let mut endpoint = Endpoint::new(config, now);
-    let peer = endpoint.add_peer(secret(1 - host).public(), None);
-    let session = (host == DRONE).then(|| {
-        let session = endpoint.connect(now, peer);
-        let remote = (station, PORT + index as u16).into();
-        endpoint.add_path(now, session, InterfaceId(0), remote).expect("a first path");
-        session
-    });
-    Member { endpoint, session, delivered_bytes: 0 }
-}
-
-fn random(seed: u64, stream: &str) -> [u8; 32] {
-    let mut bytes = [0; 32];
-    Rng::stream(seed, stream).fill(&mut bytes);
-    bytes
 }

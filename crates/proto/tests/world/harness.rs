@@ -23,8 +23,8 @@ pub(crate) struct Seen {
 pub(crate) struct Peer {
     pub(crate) endpoint: Endpoint,
     pub(crate) session: Option<SessionId>,
-    addresses: Vec<Ipv4Addr>,
-    deliveries: Vec<Delivery>,
+    addresses: Vec<SocketAddr>,
+    pub(crate) deliveries: Vec<Delivery>,
     events: Vec<Event>,
     /// What came in, where an attacker listens.
     pub(crate) overheard: Option<Vec<(Received, Vec<u8>)>>,
@@ -75,7 +75,7 @@ impl Host for Peer {
     fn poll_transmit(&mut self, now: Instant, bytes: &mut Vec<u8>) -> Option<HostTransmit> {
         let transmit = self.endpoint.poll_transmit(now, bytes)?;
         let interface = transmit.interface.0 as usize;
-        let source = (self.addresses[interface], PORT).into();
+        let source = self.addresses[interface];
         Some(HostTransmit { interface, source, destination: transmit.destination })
     }
 }
@@ -112,8 +112,8 @@ impl Pair {
             scenario.interfaces(host).iter().map(|interface| interface.address).collect()
         });
         let peers = vec![
-            make(DRONE, &addresses, &config, seed, 0, CLOCK_ORIGIN),
-            make(STATION, &addresses, &config, seed, 0, CLOCK_ORIGIN),
+            make(DRONE, &addresses, &config, &Identity::only(seed, 0), CLOCK_ORIGIN),
+            make(STATION, &addresses, &config, &Identity::only(seed, 0), CLOCK_ORIGIN),
         ];
         let options = WorldOptions { seed: Some(seed), ..WorldOptions::default() };
         let world = World::new(&scenario, peers, &options);
@@ -181,7 +181,7 @@ impl Pair {
     /// Replaces a host by a fresh one with the same key: its daemon has restarted.
     pub(crate) fn restart(&mut self, host: usize) {
         let now = self.world.host_now(host);
-        let fresh = make(host, &self.addresses, &self.config, self.seed, 1, now);
+        let fresh = make(host, &self.addresses, &self.config, &Identity::only(self.seed, 1), now);
         self.world.replace_host(host, fresh);
     }
 
@@ -219,19 +219,35 @@ pub(crate) fn two_links(first: &str, second: &str, dies_s: Option<f64>) -> Strin
     )
 }
 
-/// Makes a host; `life` counts its restarts.
-fn make(
+/// Says which of the hosts of a seed a peer is: what its port, its keys and its entropy come from.
+pub(crate) struct Identity {
+    pub(crate) seed: u64,
+    pub(crate) port: u16,
+    /// What its key's stream of random numbers ends in, and that of its entropy.
+    pub(crate) key: String,
+    pub(crate) life: usize,
+}
+
+impl Identity {
+    /// The only one of its host; `life` counts its restarts.
+    fn only(seed: u64, life: usize) -> Self {
+        Self { seed, port: PORT, key: String::new(), life }
+    }
+}
+
+/// Makes a host's peer, and lets a drone begin over every link.
+pub(crate) fn make(
     host: usize,
     addresses: &[Vec<Ipv4Addr>; 2],
     config: &SessionConfig,
-    seed: u64,
-    life: u64,
+    identity: &Identity,
     now: Instant,
 ) -> Peer {
-    let secret = |host| StaticSecret::generate(random(seed, &format!("key {host}")));
+    let Identity { seed, port, key, life } = identity;
+    let secret = |host| StaticSecret::generate(random(*seed, &format!("key {host}{key}")));
     let config = EndpointConfig {
         secret: secret(host),
-        entropy: random(seed, &format!("entropy {host} {life}")),
+        entropy: random(*seed, &format!("entropy {host} {life}")),
         accept: host == STATION,
         session: config.clone(),
     };
@@ -240,12 +256,12 @@ fn make(
     let session = (host == DRONE).then(|| endpoint.connect(now, peer));
     for (index, address) in addresses[STATION].iter().enumerate() {
         if let Some(session) = session {
-            let remote = (*address, PORT).into();
+            let remote = (*address, *port).into();
             let added = endpoint.add_path(now, session, InterfaceId(index as u32), remote);
             added.expect("a fresh session has room for the paths");
         }
     }
-    let addresses = addresses[host].clone();
+    let addresses = addresses[host].iter().map(|address| (*address, *port).into()).collect();
     Peer {
         endpoint,
         session,
