@@ -25,8 +25,11 @@ const HEIGHT: f64 = 190.0;
 const STEP: f64 = 262.0;
 /// Radius of a dot.
 const DOT: f64 = 3.0;
-/// Numbers of a logarithmic axis within a factor of ten.
+/// Numbers of a logarithmic axis within a factor of ten, and where that would crowd it.
 const MARKS: [f64; 6] = [1.0, 1.5, 2.0, 3.0, 5.0, 7.0];
+const FEW_MARKS: [f64; 3] = [1.0, 2.0, 5.0];
+/// An axis that spans more than this factor has few marks.
+const LONG_AXIS: f64 = 50.0;
 
 /// Is the picture of one sweep.
 #[derive(Clone, Debug)]
@@ -171,8 +174,12 @@ impl SweepChart {
         let points =
             self.cases.iter().flat_map(|(_, curves)| curves).flat_map(|curve| &curve.points);
         let most = points.filter_map(|(_, _, ms)| *ms).fold(2.0 * self.least_ms, f64::max);
-        let marks = marks(self.least_ms, 10.0 * most);
-        marks.into_iter().find(|mark| *mark >= most).unwrap_or(most)
+        let decade = 10_f64.powf(most.log10().floor());
+        MARKS
+            .map(|mark| mark * decade)
+            .into_iter()
+            .find(|mark| *mark >= most)
+            .unwrap_or(10.0 * decade)
     }
 }
 
@@ -184,8 +191,9 @@ impl Frame {
 
 /// Returns the round numbers from `least` to `most`, both included where they are round.
 fn marks(least: f64, most: f64) -> Vec<f64> {
+    let marks: &[f64] = if most > LONG_AXIS * least { &FEW_MARKS } else { &MARKS };
     let decades = (0..).map(|power| 10_f64.powi(power)).take_while(|decade| *decade <= most);
-    let marks = decades.flat_map(|decade| MARKS.map(|mark| mark * decade));
+    let marks = decades.flat_map(|decade| marks.iter().map(move |mark| mark * decade));
     marks.filter(|mark| (least..=most).contains(mark)).collect()
 }
 
@@ -218,5 +226,6 @@ mod tests {
     #[test]
     fn marks_are_round_and_within() {
         assert_eq!(marks(50.0, 200.0), [50.0, 70.0, 100.0, 150.0, 200.0]);
+        assert_eq!(marks(50.0, 5_000.0), [50.0, 100.0, 200.0, 500.0, 1e3, 2e3, 5e3]);
     }
 }

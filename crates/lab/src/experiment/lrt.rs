@@ -115,7 +115,8 @@ pub(crate) struct LrtArgs {
     /// Rate of each link, Mbit/s.
     #[arg(long, default_value_t = 100.0, value_name = "MBPS", value_parser = positive)]
     rate_mbps: f64,
-    /// Repair per source symbol that the coded schemes may spend; default: their own choice.
+    /// Repair per source symbol that `lrt`, `block_rlnc` and `bound` may spend; that of `fulmar`
+    /// follows the loss. Default: 0.5; `bound` over several links sends one packet on each.
     #[arg(long, value_delimiter = ',', value_name = "R,...", value_parser = positive)]
     redundancy: Vec<f64>,
     /// Mean length of a burst of losses in packets; 1 is independent loss.
