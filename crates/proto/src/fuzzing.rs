@@ -46,22 +46,29 @@ pub fn reconstruct_messages(mut symbols: &[u8]) {
     messages.handle_timeout(now + Duration::from_secs(3_600), Duration::from_millis(100));
 }
 
-/// Gives frames of message delivery, whatever they say, to an end that has sent messages of its own.
+/// Gives frames of message delivery, whatever they say, to an end that sends messages of its own over
+/// two paths: in our form, or with an odd last byte in the published one.
 pub fn message_frames(plaintext: &[u8]) {
     let offset = ClockOffset::default();
     let clock = PeerClock { clock: &offset };
-    let mut messages = Messages::new(MessageForm::Fulmar, 0);
+    let form = match plaintext.last() {
+        Some(last) if last % 2 == 1 => MessageForm::Lrt { k: 8, redundancy: 0.5, beta: 0.9 },
+        _ => MessageForm::Fulmar,
+    };
+    let mut messages = Messages::new(form, 0);
     let mut now = Instant::from_millis(1_000);
     let mut frames = Frames::new(plaintext).map_while(Result::ok);
-    let paths = [working_path(now)];
+    let paths = [0, 1].map(|id| working_path(now, PathId(id)));
     loop {
         let stream = crate::MessageStream::default();
         let _ = messages.divider.submit(now, 1, stream, &[7; 1_500]);
-        let path = PathId(0);
-        let offer = Offer { path, is_best: true, has_budget: true, paths: &paths };
         let room = limits::MAX_DATAGRAM;
-        while messages.form.poll_symbol(now, &offer, room, &mut messages.divider).is_some() {}
-        while messages.form.poll_feedback(now, path, room).is_some() {}
+        for PathSnapshot { id: path, .. } in paths {
+            let is_best = path == PathId(0);
+            let offer = Offer { path, is_best, has_budget: true, paths: &paths };
+            while messages.form.poll_symbol(now, &offer, room, &mut messages.divider).is_some() {}
+            while messages.form.poll_feedback(now, path, room).is_some() {}
+        }
         let Some(frame) = frames.next() else { break };
         let _ = match &frame {
             Frame::Source(source) => messages.handle_source(now, source, &clock),
@@ -186,14 +193,14 @@ impl Pair {
     }
 }
 
-fn working_path(now: Instant) -> PathSnapshot {
+fn working_path(now: Instant, id: PathId) -> PathSnapshot {
     let route = Route { interface: InterfaceId(0), local: None, remote: address(9) };
     let config = PathConfig {
         congestion: CongestionKind::default(),
         initiator: true,
         idle_probe: Duration::ZERO,
     };
-    let path = Path::new(now, PathId(0), route, config, 0);
+    let path = Path::new(now, id, route, config, 0);
     PathSnapshot { state: PathState::Active, ..path.snapshot(now) }
 }
 
