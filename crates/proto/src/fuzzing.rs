@@ -61,7 +61,7 @@ pub fn message_frames(plaintext: &[u8]) {
     let paths = [0, 1].map(|id| working_path(now, PathId(id)));
     loop {
         let stream = crate::MessageStream::default();
-        let _ = messages.divider.submit(now, 1, stream, &[7; 1_500]);
+        let _ = messages.divider.submit(now, 1, stream, &[7; limits::SYMBOL_BYTES + 300]);
         let room = limits::MAX_DATAGRAM;
         for PathSnapshot { id: path, .. } in paths {
             let is_best = path == PathId(0);

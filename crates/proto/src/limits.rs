@@ -73,7 +73,7 @@ pub(crate) const RESPONSES_BURST: u32 = 50;
 /// Answers of the endpoint itself that wait for the driver; more are dropped.
 pub(crate) const ANSWERS: usize = 256;
 /// Bytes of a symbol of message delivery: with its frame it fits into [`MIN_DATAGRAM`].
-pub(crate) const SYMBOL_BYTES: usize = 1_144;
+pub(crate) const SYMBOL_BYTES: usize = if cfg!(fuzzing) { 144 } else { 1_144 };
 /// Bytes of the largest message of message delivery.
 pub(crate) const MESSAGE_BYTES: usize = 1 << 20;
 /// Bytes of messages that wait to be divided; one more message is refused.
@@ -83,7 +83,8 @@ pub(crate) const QUEUED_MESSAGES: usize = 16_384;
 /// Streams of message delivery, of one session and direction.
 pub(crate) const MESSAGE_STREAMS: usize = 1_024;
 /// Symbols that a sender of message delivery keeps until they are decoded: 100 ms at 180 Mbit/s.
-/// A receiver keeps twice as many. Fuzz targets have a shorter window: they begin many sessions.
+/// A receiver keeps twice as many. Fuzz targets have a shorter window, and shorter symbols: they begin
+/// many sessions.
 pub(crate) const WINDOW_SYMBOLS: usize = if cfg!(fuzzing) { 64 } else { 2_048 };
 /// Bytes of messages that a receiver holds: what an honest peer is dividing, what it divided within
 /// the last window, and that window.
