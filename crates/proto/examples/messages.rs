@@ -146,6 +146,9 @@ fn main() {
     let end = world.now() + Duration::from_secs(2);
     run_until(&mut world, end);
 
+    println!(
+        "50 ms and a tenth of all packets lost, each way; a waypoint and a position every 20 ms"
+    );
     for (stream, name) in [(waypoints, "waypoint"), (positions, "position")] {
         let delivered = &world.host(STATION).delivered;
         let ours = delivered.iter().filter(|(id, ..)| *id == Some(stream.id));
@@ -153,14 +156,45 @@ fn main() {
         let numbers: Vec<u32> =
             ours.filter_map(|(.., text)| text.split(' ').nth(1)?.parse().ok()).collect();
         ages.sort();
+        let ms = |age: Option<&Duration>| age.map_or(0.0, Duration::as_secs_f64) * 1e3;
         println!(
-            "{name}s: {} of 200 delivered, {}, the oldest {:?} old",
+            "{name}s: {} of 200 delivered, {}; half within {:.0} ms, the slowest {:.0} ms",
             ages.len(),
             if numbers.is_sorted() { "in order" } else { "as they came" },
-            ages.last().copied().unwrap_or_default(),
+            ms(ages.get(ages.len() / 2)),
+            ms(ages.last()),
         );
         if stream.order == MessageOrder::InOrder {
             assert_eq!(numbers, (0..200).collect::<Vec<_>>(), "every one, once, in order");
         }
+    }
+    show_status(&world);
+}
+
+/// What either end knows: how much repair was sent, what it was good for, and where delay arises.
+fn show_status(world: &World<Driver>) {
+    let status = |host| {
+        let driver: &Driver = world.host(host);
+        let session = driver.session.expect("connected");
+        driver.endpoint.status(world.host_now(host), session).expect("the session lives")
+    };
+    let (sent, received) = (status(DRONE).messages, status(STATION).messages);
+    println!(
+        "the drone sent {} symbols, {} combinations of them and {} once more; the station computed {} \
+         that were lost",
+        sent.source_symbols, sent.repair_symbols, sent.resent_symbols, received.decoded_symbols
+    );
+    for row in status(STATION).message_streams {
+        let delay = row.delay;
+        println!(
+            "stream {}: {} skipped; mean delay: {:.1?} for a path, {:.1?} on the way, {:.1?} decoding, {:.1?} for \
+             earlier messages",
+            row.stream,
+            row.late,
+            delay.division,
+            delay.end_to_end,
+            delay.decoding,
+            delay.reconstruction
+        );
     }
 }
