@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::style;
-use super::svg::{Anchor, Svg, Text};
+use super::svg::{Anchor, Svg, Text, write};
 use crate::scheme::Scheme;
 
 /// Width of the picture, pixels.
@@ -56,11 +56,7 @@ impl DistributionChart<'_> {
     /// # Errors
     /// Says which path could not be written, and why.
     pub(crate) fn write(&self, directory: &Path, name: &str) -> Result<PathBuf, String> {
-        let path = directory.join(name);
-        std::fs::create_dir_all(directory)
-            .and_then(|()| std::fs::write(&path, self.to_svg()))
-            .map_err(|error| format!("write {}: {error}", path.display()))?;
-        Ok(path)
+        write(directory, name, &self.to_svg())
     }
 
     /// Returns the picture.

@@ -23,7 +23,7 @@ use crate::scheme::Scheme;
 use crate::statistics::maximum;
 
 use layout::{Frame, HEIGHT, Panels, WIDTH};
-use svg::{Anchor, Svg, Text};
+use svg::{Anchor, Svg, Text, write};
 
 /// Messages sent within this time make one point of a curve.
 const BIN_S: f64 = 0.2;
@@ -83,11 +83,7 @@ impl Chart {
     /// # Errors
     /// Says which path could not be written, and why.
     pub(crate) fn write(&self, directory: &Path) -> Result<PathBuf, String> {
-        let path = directory.join("control-delay.svg");
-        std::fs::create_dir_all(directory)
-            .and_then(|()| std::fs::write(&path, self.to_svg()))
-            .map_err(|error| format!("write {}: {error}", path.display()))?;
-        Ok(path)
+        write(directory, "control-delay.svg", &self.to_svg())
     }
 
     /// Returns the picture.

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::svg::{Anchor, Svg, Text};
+use super::svg::{Anchor, Svg, Text, write};
 
 const WIDTH: f64 = 1_240.0;
 /// Space left of the panels, for numbers.
@@ -59,11 +59,7 @@ impl TimeChart {
     /// # Errors
     /// Says which path could not be written, and why.
     pub(crate) fn write(&self, directory: &Path, name: &str) -> Result<PathBuf, String> {
-        let path = directory.join(name);
-        std::fs::create_dir_all(directory)
-            .and_then(|()| std::fs::write(&path, self.to_svg()))
-            .map_err(|error| format!("write {}: {error}", path.display()))?;
-        Ok(path)
+        write(directory, name, &self.to_svg())
     }
 
     fn to_svg(&self) -> String {

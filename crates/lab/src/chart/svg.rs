@@ -1,6 +1,7 @@
 //! Writes SVG elements. Knows nothing of what they mean.
 
 use std::fmt::Write;
+use std::path::{Path, PathBuf};
 
 /// Says which end of a text is at its position.
 #[derive(Clone, Copy, Debug)]
@@ -136,4 +137,16 @@ impl Svg {
         // Writing into a String cannot fail.
         let _ = writeln!(self.0, "{element}");
     }
+}
+
+/// Writes a finished picture as `name` into a directory, which is made, and returns its path.
+///
+/// # Errors
+/// Says which path could not be written, and why.
+pub(super) fn write(directory: &Path, name: &str, picture: &str) -> Result<PathBuf, String> {
+    let path = directory.join(name);
+    std::fs::create_dir_all(directory)
+        .and_then(|()| std::fs::write(&path, picture))
+        .map_err(|error| format!("write {}: {error}", path.display()))?;
+    Ok(path)
 }

@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 
 use super::style;
-use super::svg::{Anchor, Svg, Text};
+use super::svg::{Anchor, Svg, Text, write};
 use crate::scheme::Scheme;
 
 const WIDTH: f64 = 1_240.0;
@@ -70,11 +70,7 @@ impl SweepChart {
     /// # Errors
     /// Says which path could not be written, and why.
     pub(crate) fn write(&self, directory: &Path, name: &str) -> Result<PathBuf, String> {
-        let path = directory.join(name);
-        std::fs::create_dir_all(directory)
-            .and_then(|()| std::fs::write(&path, self.to_svg()))
-            .map_err(|error| format!("write {}: {error}", path.display()))?;
-        Ok(path)
+        write(directory, name, &self.to_svg())
     }
 
     /// Returns the picture.

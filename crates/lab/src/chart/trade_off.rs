@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::svg::{Anchor, Svg, Text};
+use super::svg::{Anchor, Svg, Text, write};
 use crate::scheme::Scheme;
 
 const WIDTH: f64 = 1_240.0;
@@ -53,11 +53,7 @@ impl TradeOff {
     /// # Errors
     /// Says which path could not be written, and why.
     pub(crate) fn write(&self, directory: &Path) -> Result<PathBuf, String> {
-        let path = directory.join("trade-off.svg");
-        std::fs::create_dir_all(directory)
-            .and_then(|()| std::fs::write(&path, self.to_svg()))
-            .map_err(|error| format!("write {}: {error}", path.display()))?;
-        Ok(path)
+        write(directory, "trade-off.svg", &self.to_svg())
     }
 
     fn to_svg(&self) -> String {
