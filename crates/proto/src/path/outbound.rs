@@ -15,7 +15,7 @@ const CHALLENGE_BYTES: u64 = 64;
 const QUEUE: Duration = Duration::from_millis(8);
 /// Windows that symbols which may not wait can fill on such a path: what an application hands in now
 /// and then, at the start of a session and through a burst of losses.
-const EXCESS: u64 = 4;
+const EXCESS: u64 = 6;
 
 impl Path {
     /// Tells whether an acknowledgement must leave now.
@@ -78,6 +78,11 @@ impl Path {
             && !self.sent.is_full()
             && !self.has_queue()
             && self.sent.in_flight() < EXCESS * self.congestion.cwnd()
+    }
+
+    /// Tells whether the path has fallen silent and has fewer bytes than `limit` under way.
+    pub(crate) fn may_drip(&self, limit: u64) -> bool {
+        self.state == PathState::Suspected && self.sent.in_flight() < limit
     }
 
     /// Returns when pacing lets bulk leave, where pacing is what holds it back.

@@ -59,11 +59,10 @@ impl Session {
             return;
         }
         let has_budget = path.bulk_budget(now) > 0;
-        // What an application hands in now and then is never paced on an idle path; a backlog is,
-        // unless it comes from the path's silence: until an answer comes there is nothing to pace by.
+        // What an application hands in now and then is never paced on an idle path; a backlog is, and
+        // drips into silence: what gets through first ends it, and a stalled radio keeps it all.
         let now_and_then = self.messages.divider.bytes() <= AT_ONCE;
-        let silent = path.state() == PathState::Suspected;
-        let may_exceed = (now_and_then || silent) && path.may_exceed();
+        let may_exceed = path.may_exceed() && (now_and_then || path.may_drip(AT_ONCE as u64));
         if !has_budget && !may_exceed {
             return;
         }
