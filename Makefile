@@ -8,7 +8,7 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 20
 NS3_SEEDS ?= 1-20
 
-.PHONY: list demo test test-aarch64 test-gfni lint docs fuzz experiments ns3 setup install clean
+.PHONY: list demo test test-aarch64 lint docs fuzz experiments ns3 setup install clean
 
 list:
 	@echo 'make demo         set up, build and fly the demonstration: two daemons, two bad links, a table and a picture'
@@ -17,7 +17,6 @@ list:
 	@echo 'make docs         the documentation of the crates, below $(TARGET)/doc'
 	@echo 'make fuzz         every fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS) s) each'
 	@echo 'make test-aarch64 the codes on 64-bit Arm, under qemu'
-	@echo 'make test-gfni    the vector kernels on an emulated processor with GFNI, under Bochs; some minutes'
 	@echo 'make experiments  run what experiments/ has recorded again, in virtual time; fails where a figure is not reached'
 	@echo 'make ns3          ASRAN in the simulator ns-3: builds ns3/, runs its mobility scenario for NS3_SEEDS ($(NS3_SEEDS), about 45 min), prints the table'
 	@echo 'make setup        install what the above need (without ns-3), nothing else'
@@ -46,12 +45,9 @@ fuzz:
 	@scripts/setup fuzz
 	@scripts/fuzz $(FUZZ_SECONDS)
 
-# Processors that the machine is not. Each says SKIPPED and what it lacks where it cannot run.
+# A processor that the machine is not; says SKIPPED and what it lacks where it cannot run.
 test-aarch64:
 	@scripts/test-aarch64
-
-test-gfni:
-	@scripts/test-gfni
 
 # Those with -emu in their name want a quiet machine: fulmar-lab report FILE runs them.
 experiments:

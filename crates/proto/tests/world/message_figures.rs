@@ -136,7 +136,7 @@ fn what_every_path_lost_is_there_a_round_trip_later_than_it_would_have_been() {
 }
 
 #[test]
-fn silence_on_the_way_back_alone_costs_nothing() {
+fn a_short_silence_on_the_way_back_alone_costs_nothing() {
     let figures = Figures::pooled(&interrupted("down", 0.04), 3, 1_000);
     assert_eq!(figures.exact(), 1.0);
     assert!(figures.sent <= 2.001, "{}", figures.sent);

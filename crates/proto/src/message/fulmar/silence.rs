@@ -19,8 +19,8 @@
 //! them leave when the first has already been enough, and the next silence finds nothing saved.
 //!
 //! The peer repeats its feedback when nothing new comes (`receiver.rs`), so that a round leaves as soon
-//! as the answer is overdue, and seldom when only the way back is silent: that is half of all silences,
-//! and a round for each of them would spend what the other half needs.
+//! as the answer is overdue. A way back that is silent alone costs nothing if it is not silent for
+//! 50 ms more; beyond that it cannot be told from silence on both ways, and costs a round.
 
 use smallvec::SmallVec;
 use units::{Duration, Instant};
