@@ -199,6 +199,7 @@ fn working_path(now: Instant, id: PathId) -> PathSnapshot {
         congestion: CongestionKind::default(),
         initiator: true,
         idle_probe: Duration::ZERO,
+        protect_control: Default::default(),
     };
     let path = Path::new(now, id, route, config, 0);
     PathSnapshot { state: PathState::Active, ..path.snapshot(now) }

@@ -36,6 +36,7 @@ pub use endpoint::{Endpoint, EndpointConfig, EndpointCounters};
 pub use event::{Delivery, Event, MessageId, Outcome, PathState};
 pub use ids::{InterfaceId, PathId, PathRef, PeerId, Received, SessionId, Transmit};
 pub use message::{MessageForm, MessageOrder, MessageStream};
+pub use path::ProtectControl;
 pub use schedule::SchedulerKind;
 pub use session::{PathError, SendError, SessionConfig, Source};
 pub use status::{

@@ -389,6 +389,10 @@ impl Controller for DelayBounded {
         }
     }
 
+    fn usual_loss(&self) -> f64 {
+        self.loss.usual()
+    }
+
     fn pacing_rate(&self, view: &LinkView) -> Option<Rate> {
         let starting = matches!(self.phase, Phase::Start { .. });
         let gain = if starting { START_PACING } else { PACING };

@@ -124,6 +124,11 @@ pub(crate) trait Controller: Debug + Send {
     /// Returns the congestion window: bytes that may be in flight.
     fn cwnd(&self) -> u64;
 
+    /// Returns the share of packets that the path loses at any rate, 0 to 1, as far as it is known.
+    fn usual_loss(&self) -> f64 {
+        0.0
+    }
+
     /// Returns the rate at which bulk may leave; none leaves it unpaced.
     fn pacing_rate(&self, view: &LinkView) -> Option<Rate>;
 }

@@ -27,6 +27,7 @@ fn path() -> PathSnapshot {
         congestion: CongestionKind::default(),
         initiator: true,
         idle_probe: Duration::ZERO,
+        protect_control: Default::default(),
     };
     let path = Path::new(at(0), PathId(0), route, config, 0);
     PathSnapshot { state: PathState::Active, ..path.snapshot(at(0)) }

@@ -333,7 +333,7 @@ proptest! {
         initiator in any::<bool>(),
     ) {
         let idle_probe = Duration::from_secs(1);
-        let config = PathConfig { congestion, initiator, idle_probe };
+        let config = PathConfig { congestion, initiator, idle_probe, protect_control: ProtectControl::Off };
         let mut now = at(1);
         let mut path = Path::new(now, PathId(0), route(1), config, 9);
         for step in &steps {

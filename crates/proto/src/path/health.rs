@@ -67,7 +67,7 @@ impl HealthView {
     }
 
     /// Returns the age at which an unanswered packet is late.
-    fn late_after(&self, bulk: bool) -> Duration {
+    pub(super) fn late_after(&self, bulk: bool) -> Duration {
         self.srtt + (self.rttvar * 2).max(LEAST_VARIATION / 2) + self.held_back(bulk)
     }
 

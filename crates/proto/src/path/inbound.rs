@@ -7,6 +7,7 @@
 use units::{Instant, Rate};
 
 use super::address::Proof;
+use super::bottleneck::Sample;
 use super::{Outcome, Path, Route};
 use crate::congestion::{Acked, Lost};
 use crate::event::PathState;
@@ -138,6 +139,10 @@ impl Path {
         {
             let (old, new) = (self.delivery_rate.as_bps(), sample.rate.as_bps());
             self.delivery_rate = Rate::from_bps(old - old / 8 + new / 8);
+        }
+        if let Some(rtt) = rtt {
+            let received_at_us = ack.received_at_us;
+            self.bottleneck.on_ack(now, &Sample { acked, newest, received_at_us, rtt });
         }
         let recently = self.rtt.srtt_or_initial();
         Some(Acked {

@@ -9,6 +9,8 @@
 //! those of [specs/paths.md §1].
 
 mod address;
+mod bottleneck;
+mod bulk_bound;
 #[cfg(test)]
 mod claims;
 mod health;
@@ -16,6 +18,7 @@ mod inbound;
 mod mtu;
 mod outbound;
 mod pacer;
+mod rate_history;
 mod snapshot;
 #[cfg(test)]
 pub(crate) mod testbed;
@@ -24,9 +27,12 @@ mod timers;
 use units::{Duration, Instant, Rate};
 
 pub(crate) use address::{Route, Token};
+pub(crate) use bulk_bound::BulkRole;
+pub use bulk_bound::ProtectControl;
 pub(crate) use snapshot::{Counters, PathSnapshot};
 
 use address::Address;
+use bottleneck::Bottleneck;
 use health::{HealthView, Suspicion};
 use mtu::MtuDiscovery;
 use pacer::Pacer;
@@ -51,6 +57,8 @@ pub(crate) struct PathConfig {
     pub(crate) initiator: bool,
     /// A path that carried nothing for this long is probed; zero never probes.
     pub(crate) idle_probe: Duration,
+    /// How much room bulk leaves to control.
+    pub(crate) protect_control: ProtectControl,
 }
 
 /// Collects what an input or a timeout has brought to its end.
@@ -101,6 +109,8 @@ pub(crate) struct Path {
     rtt: RttEstimator,
     rate: DeliveryRate,
     delivery_rate: Rate,
+    bottleneck: Bottleneck,
+    bulk_role: BulkRole,
     congestion: Box<dyn Controller>,
     pacer: Pacer,
     mtu: MtuDiscovery,
@@ -143,6 +153,8 @@ impl Path {
             rtt: RttEstimator::new(),
             rate: DeliveryRate::default(),
             delivery_rate: Rate::ZERO,
+            bottleneck: Bottleneck::default(),
+            bulk_role: BulkRole::Free,
             congestion: config.congestion.controller(limits::MIN_DATAGRAM),
             pacer: Pacer::new(now),
             mtu: MtuDiscovery::new(now),
@@ -212,6 +224,8 @@ impl Path {
             in_flight: self.sent.in_flight(),
             send_rate: Rate::from_bytes_in(self.congestion.cwnd(), view.srtt),
             delivery_rate: self.delivery_rate,
+            queue: self.queue(now),
+            busy_rate: self.bottleneck.rate(),
             budget: self.bulk_budget(now),
             mtu: self.mtu.current(),
             counters: self.counters,

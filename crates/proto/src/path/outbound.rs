@@ -60,7 +60,7 @@ impl Path {
 
     /// Returns how many bytes of bulk may leave now: window and pacing permitting.
     pub(crate) fn bulk_budget(&self, now: Instant) -> usize {
-        let room = self.window_room();
+        let room = self.window_room(now);
         let ready = self.pacer.ready_at(now, self.pacing_rate(now), self.mtu.current()) <= now;
         if ready { usize::try_from(room).unwrap_or(usize::MAX) } else { 0 }
     }
@@ -87,18 +87,18 @@ impl Path {
 
     /// Returns when pacing lets bulk leave, where pacing is what holds it back.
     pub(crate) fn pacing_deadline(&self, now: Instant) -> Option<Instant> {
-        if self.window_room() < self.mtu.current() as u64 {
+        if self.window_room(now) < self.mtu.current() as u64 {
             return None;
         }
         let ready = self.pacer.ready_at(now, self.pacing_rate(now), self.mtu.current());
         (ready > now).then_some(ready)
     }
 
-    fn window_room(&self) -> u64 {
+    fn window_room(&self, now: Instant) -> u64 {
         if self.state != PathState::Active || self.sent.is_full() {
             return 0;
         }
-        self.congestion.cwnd().saturating_sub(self.sent.in_flight())
+        self.congestion.cwnd().min(self.bulk_bound(now)).saturating_sub(self.sent.in_flight())
     }
 
     pub(super) fn pacing_rate(&self, now: Instant) -> Option<Rate> {

@@ -40,6 +40,10 @@ pub(crate) struct PathSnapshot {
     pub(crate) send_rate: Rate,
     /// Rate at which the peer receives, as last measured.
     pub(crate) delivery_rate: Rate,
+    /// How long packets stand before the narrowest hop of this direction.
+    pub(crate) queue: Duration,
+    /// The rate of that hop when it was last busy; none if it never was.
+    pub(crate) busy_rate: Option<Rate>,
     /// Bytes of bulk that may leave now.
     pub(crate) budget: usize,
     /// The largest datagram.

@@ -71,8 +71,12 @@ pub(crate) struct End {
 
 impl End {
     fn new(now: Instant, congestion: CongestionKind, side: u32, link: usize) -> Self {
-        let config =
-            PathConfig { congestion, initiator: side == 0, idle_probe: Duration::from_secs(1) };
+        let config = PathConfig {
+            congestion,
+            initiator: side == 0,
+            idle_probe: Duration::from_secs(1),
+            protect_control: ProtectControl::Off,
+        };
         let mut path = Path::new(now, PathId(0), route(side), config, 7 + u64::from(side));
         path.confirm_address(now);
         Self {

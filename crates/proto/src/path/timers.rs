@@ -94,6 +94,7 @@ impl Path {
         self.doubtful = true;
         self.probe_wanted = true;
         self.counters.suspicions += 1;
+        self.bottleneck.forget();
         let lost = self.sent.give_up_before(now + Duration::from_secs(1));
         self.on_given_up(lost, outcome);
         self.change_state(PathState::Suspected, outcome);

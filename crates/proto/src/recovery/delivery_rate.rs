@@ -16,6 +16,14 @@ pub(crate) struct DeliveryState {
     delivered_at: Instant,
     first_sent_at: Instant,
     app_limited: bool,
+    in_flight: u64,
+}
+
+impl DeliveryState {
+    /// Returns the bytes that were in flight before the packet.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
 }
 
 /// Tells what one acknowledgement says about the rate of delivery.
@@ -55,6 +63,7 @@ impl DeliveryRate {
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
             app_limited: self.app_limited_until > self.delivered,
+            in_flight,
         }
     }
 

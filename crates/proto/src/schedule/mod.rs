@@ -121,6 +121,8 @@ mod tests {
             in_flight: 0,
             send_rate: Rate::from_mbps(10.0),
             delivery_rate: Rate::ZERO,
+            queue: Duration::ZERO,
+            busy_rate: None,
             budget,
             mtu: 1_472,
             counters: Counters::default(),

@@ -4,6 +4,7 @@ use units::Duration;
 
 use crate::congestion::CongestionKind;
 use crate::message::MessageForm;
+use crate::path::ProtectControl;
 use crate::schedule::SchedulerKind;
 use crate::select::SelectorConfig;
 
@@ -28,6 +29,8 @@ pub struct SessionConfig {
     pub resequence_max: Duration,
     /// A path that carried nothing for this long is probed; zero never probes.
     pub idle_probe: Duration,
+    /// How much room bulk leaves to control on links whose rate falls.
+    pub protect_control: ProtectControl,
 }
 
 impl Default for SessionConfig {
@@ -41,6 +44,7 @@ impl Default for SessionConfig {
             bulk_max_age: Duration::from_millis(150),
             resequence_max: Duration::from_millis(60),
             idle_probe: Duration::from_secs(1),
+            protect_control: ProtectControl::default(),
         }
     }
 }

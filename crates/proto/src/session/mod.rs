@@ -156,6 +156,7 @@ impl Session {
                 congestion: config.congestion,
                 initiator: role == Role::Initiator,
                 idle_probe: config.idle_probe,
+                protect_control: config.protect_control,
             },
             paths: Vec::new(),
             blocked: Vec::new(),

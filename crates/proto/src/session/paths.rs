@@ -10,7 +10,7 @@ use crate::control::ControlPath;
 use crate::event::{Event, PathState};
 use crate::ids::{InterfaceId, PathId, is_same_address};
 use crate::limits;
-use crate::path::{Outcome, Path, PathSnapshot, Route};
+use crate::path::{BulkRole, Outcome, Path, PathSnapshot, Route};
 use crate::schedule::control_order;
 
 /// Says why a path was not added.
@@ -164,6 +164,7 @@ impl Session {
     /// Brings what depends on the paths up to date, and passes on what became ready.
     pub(super) fn after_change(&mut self, now: Instant) {
         self.now = now;
+        self.choose_free_path(now);
         let snapshots = self.snapshots(now);
         let order = control_order(&snapshots);
         let find = |id: &PathId| snapshots.iter().find(|path| path.id == *id);
@@ -183,6 +184,18 @@ impl Session {
         }
         self.collect_outcomes();
         self.collect_deliveries();
+    }
+
+    /// Lets the path with the best present rate be filled by bulk; the others are sanctuaries.
+    fn choose_free_path(&mut self, now: Instant) {
+        let active = |path: &&mut Path| path.state() == PathState::Active;
+        let fitness = |path: &mut Path| (path.fitness(now), path.id());
+        let candidates = self.paths.iter_mut().filter(active).map(fitness);
+        let free = candidates.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
+        for path in &mut self.paths {
+            let is_free = free.is_none_or(|(_, id)| id == path.id());
+            path.set_bulk_role(if is_free { BulkRole::Free } else { BulkRole::Sanctuary });
+        }
     }
 
     pub(super) fn snapshots(&self, now: Instant) -> SmallVec<[PathSnapshot; 4]> {

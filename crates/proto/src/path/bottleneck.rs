@@ -1,0 +1,210 @@
+//! The narrowest hop of one direction: how long packets stand in front of it, and how fast it sends.
+//!
+//! ```text
+//! delay  = received (peer's clock) − sent (our clock)                  the clocks' offset is in it
+//! base   = least delay of the last ten seconds in which the path was shown nearly empty
+//! queue  = min(delay − base, rtt − least rtt)                 of the newest packet acknowledged
+//! busy   ⇔ the oldest packet of an ACK would have been at the hop before its predecessor left it:
+//!          sent + base + 1 ms ≤ predecessor received, and queue > 2 ms
+//! rate   = bytes / time between receptions, over stretches of busy ACKs of at least 8 ms, smoothed
+//!          over 40 ms; over 10 ms where it falls and the queue exceeds 20 ms
+//! ```
+//! The round-trip time is two queues; what stands in the other direction is none of ours. A delivery
+//! rate is the link's only while the link, not the sender, is what limits it: a rate that is measured
+//! below a bound measures the bound, and whoever lets it set the bound ratchets downwards.
+//!
+//! The second difference guards against the clocks: one that drifts or steps changes the delay and not
+//! the round-trip time. Nothing of a path that fell silent is used: a link that stalled and releases
+//! what it held looks like a thin one.
+
+use units::{Duration, Instant, Rate};
+
+use super::rate_history::RateHistory;
+use crate::recovery::SentPacket;
+
+/// Seconds that the least delay is remembered for.
+const BASE_SECONDS: usize = 10;
+/// A queue of no more than this may be jitter.
+const JITTER: Duration = Duration::from_millis(2);
+/// A packet that would have been at the hop so much before its predecessor left it stood behind it.
+const BEHIND_US: i64 = 1_000;
+/// The shortest stretch that a rate is taken of: receptions are noted some hundred microseconds late.
+const STRETCH_US: u64 = 8_000;
+/// How long a stretch must be to count half in the rate …
+const LAG: Duration = Duration::from_millis(40);
+/// … and where the rate falls while the queue is longer than [`FALLING`].
+const FALL_LAG: Duration = Duration::from_millis(10);
+/// Beyond this queue a lower rate is believed at once.
+const FALLING: Duration = Duration::from_millis(20);
+/// A rate older than this may be that of another place.
+const FRESH: Duration = Duration::from_secs(1);
+/// Bytes of IP and UDP headers around a datagram: the hop sends those as well.
+const HEADERS: u64 = 28;
+
+/// What an ACK frame tells of the packets that it acknowledges first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample<'a> {
+    /// Packets newly acknowledged, the one with the largest number of the frame among them.
+    pub(super) acked: &'a [SentPacket],
+    /// The newest of them.
+    pub(super) newest: &'a SentPacket,
+    /// When the peer received that one, on its clock.
+    pub(super) received_at_us: u64,
+    /// The round-trip time of that one, without the delay of the acknowledgement.
+    pub(super) rtt: Duration,
+}
+
+/// Estimates queue and rate of the narrowest hop of one direction.
+#[derive(Clone, Debug)]
+pub(super) struct Bottleneck {
+    delay: LeastOf<i64>,
+    rtt: LeastOf<Duration>,
+    queue: Duration,
+    last_received_us: Option<u64>,
+    stretch: Option<Stretch>,
+    rate: Option<Rate>,
+    rate_at: Instant,
+    history: RateHistory,
+}
+
+/// ACKs between whose packets the hop did not rest.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    from_us: u64,
+    bytes: u64,
+}
+
+impl Default for Bottleneck {
+    fn default() -> Self {
+        Self {
+            delay: LeastOf::default(),
+            rtt: LeastOf::default(),
+            queue: Duration::ZERO,
+            last_received_us: None,
+            stretch: None,
+            rate: None,
+            rate_at: Instant::ZERO,
+            history: RateHistory::default(),
+        }
+    }
+}
+
+impl Bottleneck {
+    /// Takes what an ACK frame tells whose largest number is acknowledged for the first time.
+    pub(super) fn on_ack(&mut self, now: Instant, sample: &Sample<'_>) {
+        let sent_us = signed(sample.newest.sent_at.as_micros());
+        let delay = signed(sample.received_at_us) - sent_us;
+        let was_empty = self.shows_empty(sample.newest);
+        let base = self.delay.on_sample(now, delay, was_empty);
+        let least_rtt = self.rtt.on_sample(now, sample.rtt, was_empty);
+        let beyond = Duration::from_micros(u64::try_from(delay - base).unwrap_or(0));
+        self.queue = beyond.min(sample.rtt.saturating_sub(least_rtt));
+        self.measure_rate(now, sample, base);
+    }
+
+    /// Returns how long the newest packet acknowledged stood before the hop.
+    pub(super) fn queue(&self) -> Duration {
+        self.queue
+    }
+
+    /// Returns the rate of the hop when it was last busy; none if it never was.
+    pub(super) fn rate(&self) -> Option<Rate> {
+        self.rate
+    }
+
+    /// Returns the rate of the hop when it was last busy, if that was not long ago.
+    pub(super) fn fresh_rate(&self, now: Instant) -> Option<Rate> {
+        self.rate.filter(|_| now.since(self.rate_at) < FRESH)
+    }
+
+    /// Returns the rates of the hop in the last seconds.
+    pub(super) fn history(&self) -> &RateHistory {
+        &self.history
+    }
+
+    /// Forgets what was measured: the path fell silent, changed its address, or a clock stepped.
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Tells whether what was under way when the packet was sent fits into the path without a queue:
+    /// then its delay is the path's own, however long that has become.
+    fn shows_empty(&self, packet: &SentPacket) -> bool {
+        let Some((rate, rtt)) = self.rate.zip(self.rtt.least()) else { return true };
+        packet.delivery.in_flight() <= rate.bytes_in(rtt) / 2
+    }
+
+    fn measure_rate(&mut self, now: Instant, sample: &Sample<'_>, base: i64) {
+        let received = sample.received_at_us;
+        let Some(last) = self.last_received_us.replace(received) else { return };
+        let oldest = sample.acked.iter().map(|packet| packet.sent_at).min();
+        let oldest_us = signed(oldest.unwrap_or(sample.newest.sent_at).as_micros());
+        let behind = oldest_us + base + BEHIND_US <= signed(last);
+        if received < last || !behind || self.queue <= JITTER {
+            self.stretch = Some(Stretch { from_us: received, bytes: 0 });
+            return;
+        }
+        let bytes =
+            sample.acked.iter().map(|packet| u64::from(packet.bytes) + HEADERS).sum::<u64>();
+        let stretch = self.stretch.get_or_insert(Stretch { from_us: last, bytes: 0 });
+        stretch.bytes += bytes;
+        let span_us = received - stretch.from_us;
+        if span_us >= STRETCH_US {
+            let span = Duration::from_micros(span_us);
+            let rate = Rate::from_bytes_in(stretch.bytes, span);
+            self.history.on_stretch(now, stretch.bytes, span);
+            self.smooth(rate, span);
+            self.rate_at = now;
+            self.stretch = Some(Stretch { from_us: received, bytes: 0 });
+        }
+    }
+
+    /// Lets the rate follow a stretch: slowly, because radios send in bursts; at once where it falls
+    /// and the queue shows it.
+    fn smooth(&mut self, rate: Rate, span: Duration) {
+        let old = self.rate.unwrap_or(rate);
+        let lag = if rate < old && self.queue > FALLING { FALL_LAG } else { LAG };
+        let weight = span.as_secs_f64() / (span + lag).as_secs_f64();
+        let bps = old.as_bps() as f64 * (1.0 - weight) + rate.as_bps() as f64 * weight;
+        self.rate = Some(Rate::from_bps(bps as u64));
+    }
+}
+
+/// The least value of the last seconds in which the path was shown empty; other seconds do not count,
+/// so that a queue that stands for ever does not become the base.
+#[derive(Clone, Debug)]
+struct LeastOf<T> {
+    slots: [Option<T>; BASE_SECONDS],
+    current: usize,
+    began: Option<Instant>,
+}
+
+impl<T> Default for LeastOf<T> {
+    fn default() -> Self {
+        Self { slots: [const { None }; BASE_SECONDS], current: 0, began: None }
+    }
+}
+
+impl<T: Copy + Ord> LeastOf<T> {
+    /// Takes a value and returns the least; `was_empty` lets a second pass.
+    fn on_sample(&mut self, now: Instant, value: T, was_empty: bool) -> T {
+        let began = *self.began.get_or_insert(now);
+        if was_empty && now.since(began) >= Duration::from_secs(1) {
+            self.current = (self.current + 1) % BASE_SECONDS;
+            self.slots[self.current] = None;
+            self.began = Some(now);
+        }
+        let slot = &mut self.slots[self.current];
+        *slot = Some(slot.map_or(value, |least| least.min(value)));
+        self.least().unwrap_or(value)
+    }
+
+    fn least(&self) -> Option<T> {
+        self.slots.iter().copied().flatten().min()
+    }
+}
+
+/// Microseconds fit: 2⁶³ of them are 292,000 years.
+fn signed(us: u64) -> i64 {
+    i64::try_from(us).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,97 @@
+//! The rates that the narrowest hop of a path had in the last ten seconds, in slots of 250 ms.
+//!
+//! Only seconds in which the hop was busy are in it: see `bottleneck.rs`.
+
+use std::collections::VecDeque;
+
+use units::{Duration, Instant, Rate};
+
+/// Length of a slot: links of a moving vehicle change from one second to the next.
+const SLOT: Duration = Duration::from_millis(250);
+/// Memory: as long as that of the least round-trip time.
+const SLOTS: usize = 40;
+
+/// Remembers rates.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RateHistory {
+    slots: VecDeque<Slot>,
+}
+
+/// What the hop sent while it was busy, in 250 ms.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    began: Instant,
+    bytes: u64,
+    busy: Duration,
+}
+
+impl Slot {
+    fn rate(&self) -> Rate {
+        Rate::from_bytes_in(self.bytes, self.busy)
+    }
+}
+
+impl RateHistory {
+    /// Takes a stretch in which the hop, not the sender, set the rate.
+    pub(super) fn on_stretch(&mut self, now: Instant, bytes: u64, busy: Duration) {
+        match self.slots.back_mut() {
+            Some(slot) if now.since(slot.began) < SLOT => {
+                slot.bytes += bytes;
+                slot.busy += busy;
+            }
+            _ => {
+                if self.slots.len() == SLOTS {
+                    self.slots.pop_front();
+                }
+                self.slots.push_back(Slot { began: now, bytes, busy });
+            }
+        }
+    }
+
+    /// Returns the rate that the hop fell below in the share `quantile` of the busy slots of the last
+    /// `memory`; none when it was never busy.
+    pub(crate) fn low(&self, now: Instant, memory: Duration, quantile: f64) -> Option<Rate> {
+        let mut rates = [Rate::ZERO; SLOTS];
+        let mut count = 0;
+        for slot in self.slots.iter().filter(|slot| now.since(slot.began) <= memory) {
+            rates[count] = slot.rate();
+            count += 1;
+        }
+        let index = (quantile * count as f64) as usize;
+        let rates = &mut rates[..count];
+        if rates.is_empty() {
+            return None;
+        }
+        let index = index.min(rates.len() - 1);
+        Some(*rates.select_nth_unstable(index).1)
+    }
+
+    /// Returns the largest rate of the last `memory`, and in how many slots the hop was busy.
+    pub(crate) fn high(&self, now: Instant, memory: Duration) -> Option<(Rate, usize)> {
+        let recent = || self.slots.iter().filter(|slot| now.since(slot.began) <= memory);
+        recent().map(|slot| slot.rate()).max().map(|most| (most, recent().count()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn low_and_high_are_those_of_the_memory() {
+        let mut history = RateHistory::default();
+        let at = Instant::from_millis;
+        let mut busy = |ms: u64, kilobytes: u64| {
+            history.on_stretch(at(ms), kilobytes * 1_000, Duration::from_millis(8));
+        };
+        (0..40).for_each(|slot| busy(slot * 250, if slot < 4 { 1 } else { 10 }));
+        busy(9_750, 0);
+        let (now, ten, two) = (at(9_750), Duration::from_secs(10), Duration::from_secs(2));
+        let rate = |mbps: f64| Rate::from_mbps(mbps);
+        assert_eq!(history.low(now, ten, 0.09), Some(rate(1.0)));
+        assert_eq!(history.low(now, two, 0.1), Some(rate(5.0)), "10 kB and nothing in 16 ms");
+        assert_eq!(history.low(now, two, 0.5), Some(rate(10.0)));
+        assert_eq!(history.high(now, two), Some((rate(10.0), 9)));
+        assert_eq!(RateHistory::default().low(now, ten, 0.1), None);
+    }
+}
