@@ -99,3 +99,6 @@ pub(crate) const MISSING_RANGES: usize = 16;
 /// A path that was silent for longer is not in a burst of losses but gone. Bursts are long where they
 /// last for a number of packets and few are sent, as on a way back that carries answers alone.
 pub(crate) const LONGEST_BURST: Duration = Duration::from_secs(3);
+
+/// Bytes of the headers of IPv4 and UDP around a datagram: links carry those as well.
+pub(crate) const IP_AND_UDP: u64 = 28;

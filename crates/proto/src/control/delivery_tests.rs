@@ -285,9 +285,13 @@ fn signed_command_does_not_overtake_the_download_before_it() {
     submit(Policy::TRANSACTIONAL);
     submit(Policy::BULK);
     let path = PathId(0);
-    outbox.set_paths(now, &[ControlPath { id: path, usable: true }], 20 * MS);
+    outbox.set_paths(
+        now,
+        &[ControlPath { id: path, usable: true, repeat_after: Duration::ZERO }],
+        20 * MS,
+    );
     let mut taken = VecDeque::new();
-    while let Some((seq, _)) = outbox.poll(now, path, Tier::Control, 1_000) {
+    while let Some((seq, _)) = outbox.poll(now, path, Tier::Control, CopyRoom::both(1_000)) {
         taken.push_back(seq);
     }
     assert_eq!(taken, [0, 1, 2]);
@@ -299,13 +303,16 @@ fn unreplicated_message_moves_when_its_path_falls_silent() {
     let mut outbox = Outbox::new();
     let now = Instant::from_millis(1);
     let paths = |first| {
-        [ControlPath { id: PathId(0), usable: first }, ControlPath { id: PathId(1), usable: true }]
+        [
+            ControlPath { id: PathId(0), usable: first, repeat_after: Duration::ZERO },
+            ControlPath { id: PathId(1), usable: true, repeat_after: Duration::ZERO },
+        ]
     };
     outbox.set_paths(now, &paths(true), 20 * MS);
     let policy = Policy { copies: Copies::Best, ..Policy::BULK };
     let submission = Submission { channel: 1, policy, lane: lane(1), payload: Vec::new() };
     outbox.submit(now, submission).expect("room");
-    assert!(outbox.poll(now, PathId(0), Tier::Message, 100).is_some());
+    assert!(outbox.poll(now, PathId(0), Tier::Message, CopyRoom::both(100)).is_some());
     assert!(!outbox.wants(PathId(1), Tier::Message));
     outbox.set_paths(now, &paths(false), 20 * MS);
     assert!(outbox.wants(PathId(1), Tier::Message) && !outbox.wants(PathId(0), Tier::Message));
@@ -315,12 +322,12 @@ fn unreplicated_message_moves_when_its_path_falls_silent() {
 fn path_that_comes_back_gets_what_is_unacknowledged_at_once() {
     let mut outbox = Outbox::new();
     let now = Instant::from_millis(1);
-    let path = |usable| [ControlPath { id: PathId(0), usable }];
+    let path = |usable| [ControlPath { id: PathId(0), usable, repeat_after: Duration::ZERO }];
     outbox.set_paths(now, &path(false), 20 * MS);
     let policy = Policy::TRANSACTIONAL;
     let submission = Submission { channel: 1, policy, lane: lane(1), payload: Vec::new() };
     outbox.submit(now, submission).expect("room");
-    assert!(outbox.poll(now, PathId(0), Tier::Control, 100).is_some());
+    assert!(outbox.poll(now, PathId(0), Tier::Control, CopyRoom::both(100)).is_some());
     assert!(!outbox.wants(PathId(0), Tier::Control));
     outbox.set_paths(now + MS, &path(true), 20 * MS);
     assert!(outbox.wants(PathId(0), Tier::Control));

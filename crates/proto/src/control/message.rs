@@ -71,6 +71,8 @@ pub(super) struct Place {
 pub(super) struct Flight {
     pub(super) path: PathId,
     pub(super) copies: u32,
+    /// When the last of them was sent.
+    pub(super) sent_at: Instant,
 }
 
 /// How far the second copy of a round is, where one usable path is left.
@@ -112,8 +114,8 @@ impl Message {
     /// Notes a copy that leaves on `path`.
     pub(super) fn on_sent(&mut self, now: Instant, path: PathId, is_lone: bool) {
         match self.flights.iter_mut().find(|flight| flight.path == path) {
-            Some(flight) => flight.copies += 1,
-            None => self.flights.push(Flight { path, copies: 1 }),
+            Some(flight) => (flight.copies, flight.sent_at) = (flight.copies + 1, now),
+            None => self.flights.push(Flight { path, copies: 1, sent_at: now }),
         }
         self.is_copied = true;
         self.round_started.get_or_insert(now);
@@ -132,6 +134,12 @@ impl Message {
             self.flights.swap_remove(index);
         }
         true
+    }
+
+    /// Tells whether a copy sent on `path` now would not run behind one that may still arrive.
+    pub(super) fn wants_copy(&self, now: Instant, path: PathId, repeat_after: Duration) -> bool {
+        let flight = self.flights.iter().find(|flight| flight.path == path);
+        flight.is_none_or(|flight| now.since(flight.sent_at) >= repeat_after)
     }
 
     /// Forgets all copies on `path`; true when there were any.

@@ -55,6 +55,32 @@ pub(crate) struct ControlPath {
     pub(crate) id: PathId,
     /// True when it is believed to work; a suspected path still gets its copies of control.
     pub(crate) usable: bool,
+    /// Age at which a copy that is under way there may be repeated there.
+    pub(crate) repeat_after: Duration,
+}
+
+/// Says how many bytes of payload a path takes now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CopyRoom {
+    /// Of messages of which no copy is under way anywhere.
+    pub(crate) fresh: usize,
+    /// Of other copies.
+    pub(crate) repeat: usize,
+    /// How long a copy takes at least: what has less time to live is not worth sending.
+    pub(crate) transit: Duration,
+}
+
+impl CopyRoom {
+    /// The same room for all copies.
+    pub(crate) fn both(bytes: usize) -> Self {
+        Self { fresh: bytes, repeat: bytes, transit: Duration::ZERO }
+    }
+
+    /// No more than `bytes` of either; what is not nothing may be used whole.
+    pub(crate) fn within(self, bytes: usize) -> Self {
+        let within = |room: usize| if room == 0 { 0 } else { bytes };
+        Self { fresh: within(self.fresh), repeat: within(self.repeat), ..self }
+    }
 }
 
 /// A message that the receiver passes on.

@@ -26,7 +26,7 @@ use super::floors::FloorNotices;
 use super::message::{MIN_ROUND, Message, SecondCopy};
 use super::pending::Pending;
 use super::sender_lanes::{NoLane, SenderLanes};
-use super::{ControlPath, LaneFloor, Submission};
+use super::{ControlPath, CopyRoom, LaneFloor, Submission};
 use crate::event::{MessageId, Outcome};
 use crate::ids::PathId;
 use crate::limits;
@@ -118,14 +118,14 @@ impl Outbox {
 
     /// Takes over the validated paths, suspected ones included, and the probe timeout of the best
     /// usable one: srtt + 4·rttvar and the peer's acknowledgement delay. Cheap; called on change.
-    pub(crate) fn set_paths(&mut self, _now: Instant, paths: &[ControlPath], probe: Duration) {
+    pub(crate) fn set_paths(&mut self, now: Instant, paths: &[ControlPath], probe: Duration) {
         self.probe = probe;
         let changes = self.pending.set_paths(paths);
         for path in changes.silent {
-            self.on_silent(path, changes.removed.contains(&path));
+            self.on_silent(now, path, changes.removed.contains(&path));
         }
         for path in changes.gained {
-            self.on_gained(path);
+            self.on_gained(now, path);
         }
     }
 
@@ -157,20 +157,28 @@ impl Outbox {
     ///
     /// The caller sends it in the packet that it is building and remembers the number with the
     /// packet, for [`Outbox::on_acked`] and [`Outbox::on_lost`]. `room` counts payload bytes: what
-    /// is larger is passed over.
+    /// is larger is passed over. A message of which no copy is under way on a usable path goes
+    /// before all others.
     pub(crate) fn poll(
         &mut self,
         now: Instant,
         path: PathId,
         tier: Tier,
-        room: usize,
+        room: CopyRoom,
     ) -> Option<(u64, ControlFrame<'_>)> {
         self.handle_timeout(now);
-        let messages = &self.messages;
-        let fits = |seq: u64| {
-            messages.get(&seq).is_some_and(|message| message.submission.payload.len() <= room)
+        let (messages, usable) = (&self.messages, self.pending.usable());
+        let fits = |seq: u64, is_fresh: bool, bytes: usize| {
+            messages.get(&seq).is_some_and(|message| {
+                let expected = message.flights.iter().any(|flight| usable.contains(&flight.path));
+                expected != is_fresh
+                    && message.submission.payload.len() <= bytes
+                    && now + room.transit < message.expires
+            })
         };
-        let seq = self.pending.take(path, tier, fits)?;
+        let fresh = self.pending.take(path, tier, |seq| fits(seq, true, room.fresh));
+        let repeat = || self.pending.take(path, tier, |seq| fits(seq, false, room.repeat));
+        let seq = fresh.or_else(repeat)?;
         let is_lone = self.pending.lone_usable() == Some(path);
         self.note_overtaking(now, seq);
         let message = self.messages.get_mut(&seq)?;
@@ -215,10 +223,10 @@ impl Outbox {
     }
 
     /// Notes that a packet with a copy of message `seq` was declared lost.
-    pub(crate) fn on_lost(&mut self, _now: Instant, seq: u64, path: PathId) {
+    pub(crate) fn on_lost(&mut self, now: Instant, seq: u64, path: PathId) {
         let Some(message) = self.messages.get_mut(&seq) else { return };
         if message.on_lost(path) {
-            self.follow_up_loss(seq);
+            self.follow_up_loss(now, seq);
         }
     }
 
@@ -307,7 +315,7 @@ impl Outbox {
         self.next_seq += 1;
         self.others += usize::from(policy.class.tier() != Tier::Control);
         self.messages.insert(seq, Message::new(now, submission, place));
-        self.begin_round(seq);
+        self.begin_round(now, seq);
         self.arm(seq);
         if policy.order == Order::Sequenced {
             self.promote_earlier(seq);
@@ -331,12 +339,15 @@ impl Outbox {
             && (!waits || self.lanes.span() < limits::HELD_MESSAGES as u64)
     }
 
-    /// Queues one copy for every path, or for the best.
-    fn begin_round(&mut self, seq: u64) {
+    /// Queues one copy for every path, but those where one may still arrive, or for the best.
+    fn begin_round(&mut self, now: Instant, seq: u64) {
         let Some(message) = self.messages.get_mut(&seq) else { return };
         message.begin_round();
         if message.is_replicated() {
-            self.pending.add_everywhere((message.rank, seq));
+            let wants = |path, repeat_after| message.wants_copy(now, path, repeat_after);
+            if !self.pending.add_where((message.rank, seq), wants) {
+                message.round_started = Some(now);
+            }
         } else {
             self.pending.add_best((message.rank, seq));
         }
@@ -415,7 +426,7 @@ impl Outbox {
         }
         let round = message.next_round(self.probe, self.pending.any_usable());
         if round.is_some_and(|at| at <= now) {
-            self.begin_round(seq);
+            self.begin_round(now, seq);
         }
         if self.is_spent(seq) {
             self.remove(seq, false);
@@ -440,7 +451,7 @@ impl Outbox {
     }
 
     /// Starts the next round at once when no copy is under way and none waits for a working path.
-    fn follow_up_loss(&mut self, seq: u64) {
+    fn follow_up_loss(&mut self, now: Instant, seq: u64) {
         let Some(message) = self.messages.get(&seq) else { return };
         if !message.flights.is_empty() || self.pending.contains_usable((message.rank, seq)) {
             return;
@@ -452,13 +463,13 @@ impl Outbox {
                 self.counters[message.policy().class.index()].expired += 1;
             }
         } else if self.pending.any_usable() {
-            self.begin_round(seq);
+            self.begin_round(now, seq);
             self.arm(seq);
         }
     }
 
     /// Takes back what a path that fell silent alone carries; replicas have their other paths.
-    fn on_silent(&mut self, path: PathId, is_removed: bool) {
+    fn on_silent(&mut self, now: Instant, path: PathId, is_removed: bool) {
         let affected: Vec<u64> = self
             .messages
             .iter_mut()
@@ -466,12 +477,13 @@ impl Outbox {
             .filter_map(|(&seq, message)| message.forget_path(path).then_some(seq))
             .collect();
         for seq in affected {
-            self.follow_up_loss(seq);
+            self.follow_up_loss(now, seq);
         }
     }
 
-    /// Sends what is not acknowledged yet on a path that is new or works again.
-    fn on_gained(&mut self, path: PathId) {
+    /// Sends what is not acknowledged yet on a path that is new or works again, but where a copy is
+    /// under way there: a moment's doubt loses none.
+    fn on_gained(&mut self, now: Instant, path: PathId) {
         let mut waiting = Vec::new();
         for (&seq, message) in &self.messages {
             let entry = (message.rank, seq);
@@ -479,12 +491,14 @@ impl Outbox {
                 if message.flights.is_empty() && message.policy().reliable {
                     waiting.push(seq);
                 }
-            } else if message.policy().reliable || !message.is_copied {
+            } else if (message.policy().reliable || !message.is_copied)
+                && message.wants_copy(now, path, Duration::MAX)
+            {
                 self.pending.add_on(path, entry);
             }
         }
         for seq in waiting {
-            self.begin_round(seq);
+            self.begin_round(now, seq);
             self.arm(seq);
         }
     }

@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 
 use smallvec::SmallVec;
+use units::Duration;
 
 use super::ControlPath;
 use crate::ids::PathId;
@@ -34,6 +35,7 @@ pub(super) struct Pending {
 struct PathQueue {
     id: PathId,
     usable: bool,
+    repeat_after: Duration,
     copies: BTreeSet<Entry>,
 }
 
@@ -67,8 +69,12 @@ impl Pending {
             match self.paths.iter_mut().find(|queue| queue.id == path.id) {
                 None => {
                     changes.gained.push(path.id);
-                    let copies = BTreeSet::new();
-                    self.paths.push(PathQueue { id: path.id, usable: path.usable, copies });
+                    self.paths.push(PathQueue {
+                        id: path.id,
+                        usable: path.usable,
+                        repeat_after: path.repeat_after,
+                        copies: BTreeSet::new(),
+                    });
                 }
                 Some(queue) => {
                     if path.usable && !queue.usable {
@@ -77,6 +83,7 @@ impl Pending {
                         changes.silent.push(path.id);
                     }
                     queue.usable = path.usable;
+                    queue.repeat_after = path.repeat_after;
                 }
             }
         }
@@ -90,15 +97,28 @@ impl Pending {
         usable.next().is_none().then_some(first.id)
     }
 
+    /// Returns the paths that are usable.
+    pub(super) fn usable(&self) -> SmallVec<[PathId; 4]> {
+        self.paths.iter().filter(|queue| queue.usable).map(|queue| queue.id).collect()
+    }
+
     pub(super) fn any_usable(&self) -> bool {
         self.paths.iter().any(|queue| queue.usable)
     }
 
-    /// Queues a copy for every path.
-    pub(super) fn add_everywhere(&mut self, entry: Entry) {
-        for queue in &mut self.paths {
+    /// Queues a copy for every path that `wants` one, given the path and the age at which a copy may
+    /// be repeated there; tells whether any did.
+    pub(super) fn add_where(
+        &mut self,
+        entry: Entry,
+        wants: impl Fn(PathId, Duration) -> bool,
+    ) -> bool {
+        let mut any = false;
+        for queue in self.paths.iter_mut().filter(|queue| wants(queue.id, queue.repeat_after)) {
             queue.copies.insert(entry);
+            any = true;
         }
+        any
     }
 
     /// Queues a copy for one path.
@@ -208,14 +228,21 @@ mod tests {
     }
 
     fn views(paths: &[(u8, bool)]) -> Vec<ControlPath> {
-        paths.iter().map(|&(id, usable)| ControlPath { id: PathId(id), usable }).collect()
+        paths
+            .iter()
+            .map(|&(id, usable)| ControlPath {
+                id: PathId(id),
+                usable,
+                repeat_after: Duration::ZERO,
+            })
+            .collect()
     }
 
     #[test]
     fn classes_go_in_order_within_a_tier_and_tiers_do_not_mix() {
         let mut pending = pending(&[(0, true)]);
-        pending.add_everywhere((Class::Control, 1));
-        pending.add_everywhere((Class::Liveness, 2));
+        pending.add_where((Class::Control, 1), |_, _| true);
+        pending.add_where((Class::Liveness, 2), |_, _| true);
         pending.add_best((Class::Message, 0));
         let path = PathId(0);
         assert_eq!(pending.take(path, Tier::Control, |_| true), Some(2));
@@ -228,7 +255,7 @@ mod tests {
     #[test]
     fn suspected_path_gets_replicas_but_nothing_of_the_shared_queue() {
         let mut pending = pending(&[(0, false), (1, true)]);
-        pending.add_everywhere((Class::Control, 1));
+        pending.add_where((Class::Control, 1), |_, _| true);
         pending.add_best((Class::Control, 0));
         assert_eq!(pending.lone_usable(), Some(PathId(1)));
         assert_eq!(pending.take(PathId(0), Tier::Control, |_| true), Some(1));
@@ -240,8 +267,8 @@ mod tests {
     #[test]
     fn small_ones_pass_one_that_does_not_fit() {
         let mut pending = pending(&[(0, true)]);
-        pending.add_everywhere((Class::Control, 1));
-        pending.add_everywhere((Class::Control, 2));
+        pending.add_where((Class::Control, 1), |_, _| true);
+        pending.add_where((Class::Control, 2), |_, _| true);
         assert_eq!(pending.take(PathId(0), Tier::Control, |seq| seq == 2), Some(2));
         assert!(pending.waits_for(PathId(0), Tier::Control));
     }

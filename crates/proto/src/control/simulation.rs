@@ -117,7 +117,11 @@ impl Sim {
             .lines
             .iter()
             .enumerate()
-            .map(|(id, line)| ControlPath { id: PathId(id as u8), usable: !suspected(line) })
+            .map(|(id, line)| ControlPath {
+                id: PathId(id as u8),
+                usable: !suspected(line),
+                repeat_after: Duration::ZERO,
+            })
             .collect();
         let timeout = |line: &Line| (line.delay + line.jitter) * 2 + 5 * MS;
         let usable = self.lines.iter().filter(|line| !suspected(line)).map(timeout).min();
@@ -153,7 +157,8 @@ impl Sim {
                 }
                 for tier in [Tier::Control, Tier::Telemetry, Tier::Message] {
                     while carried.len() < 8
-                        && let Some((seq, frame)) = self.outbox.poll(self.now, id, tier, 1_000)
+                        && let Some((seq, frame)) =
+                            self.outbox.poll(self.now, id, tier, CopyRoom::both(1_000))
                     {
                         self.copies += 1;
                         carried.push(Carried::Control {

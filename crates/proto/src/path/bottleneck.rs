@@ -3,7 +3,7 @@
 //! ```text
 //! delay  = received (peer's clock) − sent (our clock)                  the clocks' offset is in it
 //! base   = least delay of the last ten seconds in which the path was shown nearly empty
-//! queue  = min(delay − base, rtt − least rtt)                 of the newest packet acknowledged
+//! queue  = min(delay − base, rtt − least rtt) − bytes / rate  of the newest packet acknowledged
 //! busy   ⇔ the oldest packet of an ACK would have been at the hop before its predecessor left it:
 //!          sent + base + 1 ms ≤ predecessor received, and queue > 2 ms
 //! rate   = bytes / time between receptions, over stretches of busy ACKs of at least 8 ms, smoothed
@@ -20,12 +20,15 @@
 use units::{Duration, Instant, Rate};
 
 use super::rate_history::RateHistory;
+use crate::limits;
 use crate::recovery::SentPacket;
 
 /// Seconds that the least delay is remembered for.
 const BASE_SECONDS: usize = 10;
 /// A queue of no more than this may be jitter.
 const JITTER: Duration = Duration::from_millis(2);
+/// A queue below this is none.
+const EMPTY: Duration = Duration::from_millis(5);
 /// A packet that would have been at the hop so much before its predecessor left it stood behind it.
 const BEHIND_US: i64 = 1_000;
 /// The shortest stretch that a rate is taken of: receptions are noted some hundred microseconds late.
@@ -36,10 +39,23 @@ const LAG: Duration = Duration::from_millis(40);
 const FALL_LAG: Duration = Duration::from_millis(10);
 /// Beyond this queue a lower rate is believed at once.
 const FALLING: Duration = Duration::from_millis(20);
+/// A hop that was busy for so long of [`SATURATED_WITHIN`] is saturated …
+const SATURATED: Duration = Duration::from_millis(600);
+const SATURATED_WITHIN: Duration = Duration::from_secs(1);
+/// … and counts as such for this long.
+const SATURATED_MEMORY: Duration = Duration::from_secs(60);
+/// … or until so many datagrams in a row take less than half of what they should, …
+const FASTER: u32 = 3;
+/// … where that is long enough to tell.
+const TELLING: Duration = Duration::from_millis(8);
+/// Meanwhile its rate is measured anew where it was busy for so long.
+const STILL_TELLING: Duration = Duration::from_millis(100);
+/// A longer gap between two packets of a busy hop is a stall: 600 bytes at 16 kbit/s.
+const LONGEST_GAP: Duration = Duration::from_millis(300);
+/// A stretch at less than one part in so many of the rate may hold a stall.
+const STALL: u64 = 3;
 /// A rate older than this may be that of another place.
 const FRESH: Duration = Duration::from_secs(1);
-/// Bytes of IP and UDP headers around a datagram: the hop sends those as well.
-const HEADERS: u64 = 28;
 
 /// What an ACK frame tells of the packets that it acknowledges first.
 #[derive(Clone, Copy, Debug)]
@@ -60,11 +76,25 @@ pub(super) struct Bottleneck {
     delay: LeastOf<i64>,
     rtt: LeastOf<Duration>,
     queue: Duration,
+    /// Least rtt and what stands in the other direction, smoothed.
+    round_trip: Option<Duration>,
     last_received_us: Option<u64>,
     stretch: Option<Stretch>,
+    /// The rate of the last stretch.
+    last: Option<Rate>,
     rate: Option<Rate>,
     rate_at: Instant,
     history: RateHistory,
+    saturated: Option<Saturated>,
+    /// Datagrams in a row that were faster than the rate.
+    faster: u32,
+}
+
+/// The hop was busy nearly all the time.
+#[derive(Clone, Copy, Debug)]
+struct Saturated {
+    rate: Rate,
+    until: Instant,
 }
 
 /// ACKs between whose packets the hop did not rest.
@@ -80,11 +110,15 @@ impl Default for Bottleneck {
             delay: LeastOf::default(),
             rtt: LeastOf::default(),
             queue: Duration::ZERO,
+            round_trip: None,
             last_received_us: None,
             stretch: None,
+            last: None,
             rate: None,
             rate_at: Instant::ZERO,
             history: RateHistory::default(),
+            saturated: None,
+            faster: 0,
         }
     }
 }
@@ -92,19 +126,35 @@ impl Default for Bottleneck {
 impl Bottleneck {
     /// Takes what an ACK frame tells whose largest number is acknowledged for the first time.
     pub(super) fn on_ack(&mut self, now: Instant, sample: &Sample<'_>) {
-        let sent_us = signed(sample.newest.sent_at.as_micros());
-        let delay = signed(sample.received_at_us) - sent_us;
-        let was_empty = self.shows_empty(sample.newest);
+        let newest = sample.newest;
+        let delay = signed(sample.received_at_us) - signed(newest.sent_at.as_micros());
+        let was_empty = self.shows_empty(newest);
         let base = self.delay.on_sample(now, delay, was_empty);
         let least_rtt = self.rtt.on_sample(now, sample.rtt, was_empty);
         let beyond = Duration::from_micros(u64::try_from(delay - base).unwrap_or(0));
-        self.queue = beyond.min(sample.rtt.saturating_sub(least_rtt));
+        let beyond = beyond.min(sample.rtt.saturating_sub(least_rtt));
+        let size = usize::from(newest.bytes) + limits::IP_AND_UDP as usize;
+        let own = self.rate.map_or(Duration::ZERO, |rate| rate.transmission_time(size));
+        self.queue = beyond.saturating_sub(own);
+        self.look_whether_faster(beyond, own);
+        let without = sample.rtt.saturating_sub(beyond);
+        self.round_trip = Some(self.round_trip.map_or(without, |old| (old * 7 + without) / 8));
         self.measure_rate(now, sample, base);
     }
 
     /// Returns how long the newest packet acknowledged stood before the hop.
     pub(super) fn queue(&self) -> Duration {
         self.queue
+    }
+
+    /// Tells whether there is no queue worth the name.
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue < EMPTY
+    }
+
+    /// Returns the round-trip time that packets would have without a queue in this direction.
+    pub(super) fn round_trip(&self) -> Duration {
+        self.round_trip.unwrap_or_default()
     }
 
     /// Returns the rate of the hop when it was last busy; none if it never was.
@@ -114,17 +164,35 @@ impl Bottleneck {
 
     /// Returns the rate of the hop when it was last busy, if that was not long ago.
     pub(super) fn fresh_rate(&self, now: Instant) -> Option<Rate> {
-        self.rate.filter(|_| now.since(self.rate_at) < FRESH)
+        self.rate_within(now, FRESH)
     }
 
-    /// Returns the rates of the hop in the last seconds.
-    pub(super) fn history(&self) -> &RateHistory {
-        &self.history
+    /// Returns the rate of the hop if it was busy within the last `memory`.
+    pub(super) fn rate_within(&self, now: Instant, memory: Duration) -> Option<Rate> {
+        self.rate.filter(|_| now.since(self.rate_at) < memory)
     }
 
-    /// Forgets what was measured: the path fell silent, changed its address, or a clock stepped.
-    pub(super) fn forget(&mut self) {
-        *self = Self::default();
+    /// Returns the rate of a hop that was busy nearly all the time a short while ago.
+    pub(super) fn saturated_rate(&self, now: Instant) -> Option<Rate> {
+        self.saturated.filter(|saturated| now < saturated.until).map(|saturated| saturated.rate)
+    }
+
+    /// Returns the median rate of the hop in the last `memory` of being busy.
+    pub(super) fn usual_rate(&self, memory: Duration) -> Option<Rate> {
+        self.history.low(memory, 0.5)
+    }
+
+    /// Returns the best rate of the hop in the last `memory` of being busy.
+    pub(super) fn best_rate(&self, memory: Duration) -> Option<Rate> {
+        self.history.low(memory, 1.0)
+    }
+
+    /// Forgets rates: the path fell silent. What it takes when it is empty stays, and that it was
+    /// saturated: control that fills a thin path makes it silent.
+    pub(super) fn forget_rates(&mut self) {
+        let (delay, rtt) = (self.delay.clone(), self.rtt.clone());
+        let (round_trip, saturated) = (self.round_trip, self.saturated);
+        *self = Self { delay, rtt, round_trip, saturated, ..Self::default() };
     }
 
     /// Tells whether what was under way when the packet was sent fits into the path without a queue:
@@ -144,25 +212,61 @@ impl Bottleneck {
             self.stretch = Some(Stretch { from_us: received, bytes: 0 });
             return;
         }
-        let bytes =
-            sample.acked.iter().map(|packet| u64::from(packet.bytes) + HEADERS).sum::<u64>();
+        let bytes = sample
+            .acked
+            .iter()
+            .map(|packet| u64::from(packet.bytes) + limits::IP_AND_UDP)
+            .sum::<u64>();
+        let gap = Duration::from_micros(received - last).min(LONGEST_GAP);
+        self.history.on_busy(Instant::from_micros(received), bytes, gap);
+        self.look_whether_saturated(now);
         let stretch = self.stretch.get_or_insert(Stretch { from_us: last, bytes: 0 });
         stretch.bytes += bytes;
         let span_us = received - stretch.from_us;
         if span_us >= STRETCH_US {
             let span = Duration::from_micros(span_us);
             let rate = Rate::from_bytes_in(stretch.bytes, span);
-            self.history.on_stretch(now, stretch.bytes, span);
             self.smooth(rate, span);
             self.rate_at = now;
             self.stretch = Some(Stretch { from_us: received, bytes: 0 });
         }
     }
 
+    /// Datagrams that take less than half of the time that the rate says: the hop has become faster.
+    fn look_whether_faster(&mut self, beyond: Duration, own: Duration) {
+        if own < TELLING {
+            return;
+        }
+        self.faster = if beyond * 2 < own { self.faster + 1 } else { 0 };
+        if self.faster >= FASTER {
+            self.saturated = None;
+            self.faster = 0;
+        }
+    }
+
+    /// A link that stalls is busy while it does, and looks as thin as what is offered; a thin one is
+    /// busy nearly all the time.
+    fn look_whether_saturated(&mut self, now: Instant) {
+        let (bytes, busy) = self.history.busy(SATURATED_WITHIN);
+        let known = self.saturated.filter(|known| now < known.until);
+        if busy >= SATURATED {
+            let rate = Rate::from_bytes_in(bytes, busy);
+            self.saturated = Some(Saturated { rate, until: now + SATURATED_MEMORY });
+        } else if let Some(known) = known
+            && busy >= STILL_TELLING
+        {
+            self.saturated = Some(Saturated { rate: Rate::from_bytes_in(bytes, busy), ..known });
+        }
+    }
+
     /// Lets the rate follow a stretch: slowly, because radios send in bursts; at once where it falls
-    /// and the queue shows it.
+    /// and the queue shows it. It takes two stretches to fall to a third: one may hold a stall.
     fn smooth(&mut self, rate: Rate, span: Duration) {
         let old = self.rate.unwrap_or(rate);
+        let last = self.last.replace(rate).unwrap_or(rate);
+        if rate.as_bps() < old.as_bps() / STALL && last.as_bps() >= old.as_bps() / STALL {
+            return;
+        }
         let lag = if rate < old && self.queue > FALLING { FALL_LAG } else { LAG };
         let weight = span.as_secs_f64() / (span + lag).as_secs_f64();
         let bps = old.as_bps() as f64 * (1.0 - weight) + rate.as_bps() as f64 * weight;

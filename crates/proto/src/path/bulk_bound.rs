@@ -5,8 +5,10 @@
 //! rate  = max(growth · delivery rate, share · rate of the hop)        while the queue is below 5 ms;
 //!         the hop's counts if it was busy within a second
 //!         rate of the hop                                             otherwise
-//! bound = rate / (1 − usual loss) · (least rtt + slack)      one datagram at least, four without a queue
+//! bound = rate / (1 − usual loss) · (base + slack)           one datagram at least, four without a queue
 //! ```
+//! The base is the round trip without our own queue: least rtt + what stands in the other direction.
+//!
 //! When the rate of a hop falls from R to r, what stands before it must drain at r before anything
 //! that comes behind it, control included. What was sent within one round trip before the fall cannot
 //! be called back; all that a sender can do is to have little under way. A window that aims at a queue
@@ -26,8 +28,6 @@ use units::{Duration, Instant, Rate};
 
 use super::Path;
 
-/// A queue below this is none: bulk may grow.
-const EMPTY: Duration = Duration::from_millis(5);
 /// Datagrams that bulk may always have under way where there is no queue.
 const LEAST_DATAGRAMS: u64 = 4;
 /// Loss beyond this is not made up for by sending more.
@@ -96,7 +96,7 @@ impl Path {
     /// Returns how good a free path it would make: the rate that it has now.
     pub(crate) fn fitness(&self, now: Instant) -> f64 {
         let unlimited = Rate::from_bps(u64::MAX);
-        let usual = self.bottleneck.history().low(now, WORTH_MEMORY, 0.5).unwrap_or(unlimited);
+        let usual = self.bottleneck.usual_rate(WORTH_MEMORY).unwrap_or(unlimited);
         let present = self.bottleneck.rate().filter(|_| self.queue(now) > LONG_QUEUE);
         let rate = usual.min(present.unwrap_or(unlimited));
         let kept = if self.bulk_role == BulkRole::Free { HYSTERESIS } else { 1.0 };
@@ -121,7 +121,7 @@ impl Path {
             ProtectControl::Strict => STRICT,
         };
         let Some(rate) = self.bottleneck.rate() else { return u64::MAX };
-        let is_empty = self.bottleneck.queue() < EMPTY;
+        let is_empty = self.bottleneck.is_empty();
         let rate = if is_empty {
             let at_once = self.bottleneck.fresh_rate(now).unwrap_or_default();
             self.delivery_rate.mul_f64(degree.growth).max(at_once.mul_f64(degree.share))
@@ -134,7 +134,12 @@ impl Path {
         };
         let loss = self.congestion.usual_loss().min(MOST_LOSS);
         let time = self.rtt.min_rtt().unwrap_or_default() + slack;
-        let least = if is_empty { LEAST_DATAGRAMS } else { 1 } * self.mtu.current() as u64;
+        let least = match self.bulk_role {
+            BulkRole::Sanctuary if self.is_thin(now) => 0,
+            _ if is_empty => LEAST_DATAGRAMS,
+            _ => 1,
+        };
+        let least = least * self.mtu.current() as u64;
         rate.mul_f64(1.0 / (1.0 - loss)).bytes_in(time).max(least)
     }
 }

@@ -58,6 +58,8 @@ pub(super) struct HealthView {
     pub(super) loss_in: f64,
     /// The longest that the peer holds an acknowledgement of bulk back.
     pub(super) ack_delay: Duration,
+    /// The same of control, which a peer acknowledges at once where datagrams are not dear.
+    pub(super) control_ack_delay: Duration,
 }
 
 impl HealthView {
@@ -77,7 +79,7 @@ impl HealthView {
     }
 
     fn held_back(&self, bulk: bool) -> Duration {
-        if bulk { self.ack_delay } else { Duration::ZERO }
+        if bulk { self.ack_delay } else { self.control_ack_delay }
     }
 
     /// Returns how many unanswered packets in a row chance does not explain.
@@ -231,6 +233,7 @@ mod tests {
             loss,
             loss_in,
             ack_delay: Duration::from_millis(10),
+            control_ack_delay: Duration::ZERO,
         }
     }
 

@@ -8,6 +8,7 @@ use units::{Instant, Rate};
 
 use super::address::Proof;
 use super::bottleneck::Sample;
+use super::outbound::ACK_PATIENCE;
 use super::{Outcome, Path, Route};
 use crate::congestion::{Acked, Lost};
 use crate::event::PathState;
@@ -140,8 +141,13 @@ impl Path {
             let (old, new) = (self.delivery_rate.as_bps(), sample.rate.as_bps());
             self.delivery_rate = Rate::from_bps(old - old / 8 + new / 8);
         }
-        if let Some(rtt) = rtt {
+        if newest.pn == ack.largest && newest.ack_eliciting && !newest.bulk {
+            let fallen = self.peer_holds - self.peer_holds / 16;
+            self.peer_holds = ack.delay.min(ACK_PATIENCE).max(fallen);
+        }
+        if trusted && newest.pn == ack.largest {
             let received_at_us = ack.received_at_us;
+            let rtt = now.since(newest.sent_at).saturating_sub(ack.delay);
             self.bottleneck.on_ack(now, &Sample { acked, newest, received_at_us, rtt });
         }
         let recently = self.rtt.srtt_or_initial();

@@ -13,6 +13,7 @@ mod bottleneck;
 mod bulk_bound;
 #[cfg(test)]
 mod claims;
+mod control_window;
 mod health;
 mod inbound;
 mod mtu;
@@ -46,6 +47,10 @@ use crate::recovery::{
     AckTracker, ClockSample, DeliveryRate, MAX_ACK_DELAY, RttEstimator, SentFrames, SentPacket,
     SentPackets,
 };
+
+/// How much longer an answer may take on a thin path: each datagram before it takes tens of
+/// milliseconds, in both directions.
+const THIN_PATIENCE: Duration = Duration::from_millis(200);
 
 /// Configures a path.
 #[derive(Clone, Copy, Debug)]
@@ -111,10 +116,14 @@ pub(crate) struct Path {
     delivery_rate: Rate,
     bottleneck: Bottleneck,
     bulk_role: BulkRole,
+    /// The longest that the peer holds acknowledgements of control back.
+    peer_holds: Duration,
     congestion: Box<dyn Controller>,
     pacer: Pacer,
     mtu: MtuDiscovery,
     suspicion: Option<Suspicion>,
+    /// When it fell silent it was thin, or it was not known how fast it is.
+    may_be_thin: bool,
     /// An answer is late: the path is being probed.
     late: bool,
     doubtful: bool,
@@ -155,10 +164,12 @@ impl Path {
             delivery_rate: Rate::ZERO,
             bottleneck: Bottleneck::default(),
             bulk_role: BulkRole::Free,
+            peer_holds: Duration::ZERO,
             congestion: config.congestion.controller(limits::MIN_DATAGRAM),
             pacer: Pacer::new(now),
             mtu: MtuDiscovery::new(now),
             suspicion: None,
+            may_be_thin: false,
             late: false,
             doubtful: false,
             revived_at: None,
@@ -225,6 +236,7 @@ impl Path {
             send_rate: Rate::from_bytes_in(self.congestion.cwnd(), view.srtt),
             delivery_rate: self.delivery_rate,
             queue: self.queue(now),
+            repeat_after: self.repeat_after(),
             busy_rate: self.bottleneck.rate(),
             budget: self.bulk_budget(now),
             mtu: self.mtu.current(),
@@ -245,19 +257,23 @@ impl Path {
 
     fn health_view(&self) -> HealthView {
         let srtt = self.rtt.srtt_or_initial();
+        let thin = if self.is_thin(self.looked_at) { THIN_PATIENCE } else { Duration::ZERO };
+        let patience = self.peer_holds.max(thin);
         HealthView {
             srtt,
             rttvar: self.rtt.rttvar().unwrap_or(srtt / 2),
             loss: self.sent.loss().loss(),
             loss_in: self.received.loss().loss(),
-            ack_delay: MAX_ACK_DELAY,
+            ack_delay: MAX_ACK_DELAY.max(patience),
+            control_ack_delay: patience,
         }
     }
 
     fn probe_interval(&self, now: Instant) -> Duration {
-        match &self.suspicion {
+        let interval = match &self.suspicion {
             Some(suspicion) => suspicion.probe_interval(now, self.rtt.srtt_or_initial()),
             None => self.health_view().probe_interval(),
-        }
+        };
+        interval.max(self.least_probe_interval(now))
     }
 }

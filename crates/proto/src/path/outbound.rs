@@ -10,6 +10,12 @@ use crate::recovery::{AckToSend, SentFrame, SentPacket};
 /// Bytes of a datagram that carries a challenge and nothing else, at most.
 const CHALLENGE_BYTES: u64 = 64;
 
+/// The longest that an acknowledgement waits for something to ride with on a path that is full: what
+/// the peer takes off its round-trip times.
+pub(super) const ACK_PATIENCE: Duration = Duration::from_millis(60);
+/// The same on a thin path that has room: somewhat more than one message of 50 a second.
+pub(super) const SHORT_ACK_PATIENCE: Duration = Duration::from_millis(25);
+
 /// A standing round-trip time that is this much longer than the least means a queue: where the
 /// default congestion controller ends its start.
 const QUEUE: Duration = Duration::from_millis(8);
@@ -18,9 +24,15 @@ const QUEUE: Duration = Duration::from_millis(8);
 const EXCESS: u64 = 6;
 
 impl Path {
-    /// Tells whether an acknowledgement must leave now.
+    /// Tells whether an acknowledgement must leave now. Where control fills the path it rides with
+    /// what leaves next, if that is soon.
     pub(crate) fn ack_is_due(&self, now: Instant) -> bool {
-        self.received.due_at().is_some_and(|at| at <= now)
+        let patience = match self.control_room(now).fresh {
+            0 => ACK_PATIENCE,
+            _ if self.is_dear(now) => SHORT_ACK_PATIENCE,
+            _ => Duration::ZERO,
+        };
+        self.received.due_at().is_some_and(|at| at + patience <= now)
     }
 
     /// Tells whether an acknowledgement would tell the peer anything new: cheap to add to whatever
@@ -54,7 +66,10 @@ impl Path {
     /// Returns the size of the MTU probe that is to be sent now: a PING padded to that many bytes,
     /// noted as [`SentFrame::MtuProbe`].
     pub(crate) fn mtu_probe(&self, now: Instant) -> Option<usize> {
-        let fit = self.state == PathState::Active && !self.doubtful && self.rtt.srtt().is_some();
+        let fit = self.state == PathState::Active
+            && !self.doubtful
+            && !self.is_thin(now)
+            && self.rtt.srtt().is_some();
         if fit { self.mtu.probe(now) } else { None }
     }
 

@@ -1,6 +1,7 @@
 //! The rates that the narrowest hop of a path had in the last ten seconds, in slots of 250 ms.
 //!
-//! Only seconds in which the hop was busy are in it: see `bottleneck.rs`.
+//! Only seconds in which the hop was busy are in it: see `bottleneck.rs`. Time is the receiver's: when
+//! packets left the hop, not when we hear of it.
 
 use std::collections::VecDeque;
 
@@ -32,10 +33,10 @@ impl Slot {
 }
 
 impl RateHistory {
-    /// Takes a stretch in which the hop, not the sender, set the rate.
-    pub(super) fn on_stretch(&mut self, now: Instant, bytes: u64, busy: Duration) {
+    /// Takes what the hop sent in some time of being busy.
+    pub(super) fn on_busy(&mut self, at: Instant, bytes: u64, busy: Duration) {
         match self.slots.back_mut() {
-            Some(slot) if now.since(slot.began) < SLOT => {
+            Some(slot) if at.since(slot.began) < SLOT => {
                 slot.bytes += bytes;
                 slot.busy += busy;
             }
@@ -43,17 +44,17 @@ impl RateHistory {
                 if self.slots.len() == SLOTS {
                     self.slots.pop_front();
                 }
-                self.slots.push_back(Slot { began: now, bytes, busy });
+                self.slots.push_back(Slot { began: at, bytes, busy });
             }
         }
     }
 
     /// Returns the rate that the hop fell below in the share `quantile` of the busy slots of the last
     /// `memory`; none when it was never busy.
-    pub(crate) fn low(&self, now: Instant, memory: Duration, quantile: f64) -> Option<Rate> {
+    pub(super) fn low(&self, memory: Duration, quantile: f64) -> Option<Rate> {
         let mut rates = [Rate::ZERO; SLOTS];
         let mut count = 0;
-        for slot in self.slots.iter().filter(|slot| now.since(slot.began) <= memory) {
+        for slot in self.recent(memory) {
             rates[count] = slot.rate();
             count += 1;
         }
@@ -66,10 +67,15 @@ impl RateHistory {
         Some(*rates.select_nth_unstable(index).1)
     }
 
-    /// Returns the largest rate of the last `memory`, and in how many slots the hop was busy.
-    pub(crate) fn high(&self, now: Instant, memory: Duration) -> Option<(Rate, usize)> {
-        let recent = || self.slots.iter().filter(|slot| now.since(slot.began) <= memory);
-        recent().map(|slot| slot.rate()).max().map(|most| (most, recent().count()))
+    /// Returns what the hop sent in the last `memory`, and for how long it was busy.
+    pub(super) fn busy(&self, memory: Duration) -> (u64, Duration) {
+        self.recent(memory)
+            .fold((0, Duration::ZERO), |(bytes, busy), slot| (bytes + slot.bytes, busy + slot.busy))
+    }
+
+    fn recent(&self, memory: Duration) -> impl Iterator<Item = &Slot> {
+        let newest = self.slots.back().map_or(Instant::ZERO, |slot| slot.began);
+        self.slots.iter().rev().take_while(move |slot| newest.since(slot.began) <= memory)
     }
 }
 
@@ -78,20 +84,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn low_and_high_are_those_of_the_memory() {
+    fn rates_are_those_of_the_memory() {
         let mut history = RateHistory::default();
         let at = Instant::from_millis;
         let mut busy = |ms: u64, kilobytes: u64| {
-            history.on_stretch(at(ms), kilobytes * 1_000, Duration::from_millis(8));
+            history.on_busy(at(ms), kilobytes * 1_000, Duration::from_millis(8));
         };
         (0..40).for_each(|slot| busy(slot * 250, if slot < 4 { 1 } else { 10 }));
         busy(9_750, 0);
-        let (now, ten, two) = (at(9_750), Duration::from_secs(10), Duration::from_secs(2));
+        let (ten, two) = (Duration::from_secs(10), Duration::from_secs(2));
         let rate = |mbps: f64| Rate::from_mbps(mbps);
-        assert_eq!(history.low(now, ten, 0.09), Some(rate(1.0)));
-        assert_eq!(history.low(now, two, 0.1), Some(rate(5.0)), "10 kB and nothing in 16 ms");
-        assert_eq!(history.low(now, two, 0.5), Some(rate(10.0)));
-        assert_eq!(history.high(now, two), Some((rate(10.0), 9)));
-        assert_eq!(RateHistory::default().low(now, ten, 0.1), None);
+        assert_eq!(history.low(ten, 0.09), Some(rate(1.0)));
+        assert_eq!(history.low(two, 0.1), Some(rate(5.0)), "10 kB and nothing in 16 ms");
+        assert_eq!(history.low(two, 0.5), Some(rate(10.0)));
+        assert_eq!(history.busy(two), (90_000, Duration::from_millis(80)));
+        assert_eq!(RateHistory::default().low(ten, 0.1), None);
     }
 }

@@ -42,6 +42,8 @@ pub(crate) struct PathSnapshot {
     pub(crate) delivery_rate: Rate,
     /// How long packets stand before the narrowest hop of this direction.
     pub(crate) queue: Duration,
+    /// Age at which a copy of control that is under way may be repeated on this path.
+    pub(crate) repeat_after: Duration,
     /// The rate of that hop when it was last busy; none if it never was.
     pub(crate) busy_rate: Option<Rate>,
     /// Bytes of bulk that may leave now.

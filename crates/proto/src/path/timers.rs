@@ -4,6 +4,7 @@
 use units::{Duration, Instant};
 
 use super::health::{self, Answer, Suspicion, Verdict};
+use super::outbound::{ACK_PATIENCE, SHORT_ACK_PATIENCE};
 use super::{Outcome, Path};
 use crate::event::PathState;
 use crate::recovery::SentPacket;
@@ -17,7 +18,12 @@ impl Path {
         if matches!(self.state, PathState::Absent | PathState::Closed) {
             return None;
         }
-        let mut timers = [self.received.due_at(), self.address.timeout(), None, None, None];
+        let ack = self.received.due_at();
+        let tries = [Duration::ZERO, SHORT_ACK_PATIENCE, ACK_PATIENCE];
+        let ack = ack.and_then(|due| {
+            tries.iter().map(|patience| due + *patience).find(|at| *at > self.looked_at)
+        });
+        let mut timers = [ack, self.address.timeout(), None, None, None];
         if self.state != PathState::Validating {
             timers[2] = self.sent.loss_time();
             timers[3] = self.health_timeout();
@@ -94,7 +100,8 @@ impl Path {
         self.doubtful = true;
         self.probe_wanted = true;
         self.counters.suspicions += 1;
-        self.bottleneck.forget();
+        self.may_be_thin = self.bottleneck.rate().is_none() || self.is_thin(now);
+        self.bottleneck.forget_rates();
         let lost = self.sent.give_up_before(now + Duration::from_secs(1));
         self.on_given_up(lost, outcome);
         self.change_state(PathState::Suspected, outcome);

@@ -139,6 +139,7 @@ pub(crate) struct SentPackets {
     entries: VecDeque<Entry>,
     lost: BTreeMap<u64, SentPacket>,
     in_flight: u64,
+    control_in_flight: u64,
     largest_acked: Option<u64>,
     packet_threshold: u64,
     time_eighths: u32,
@@ -153,6 +154,7 @@ impl SentPackets {
             entries: VecDeque::new(),
             lost: BTreeMap::new(),
             in_flight: 0,
+            control_in_flight: 0,
             largest_acked: None,
             packet_threshold: PACKET_THRESHOLD,
             time_eighths: TIME_EIGHTHS,
@@ -171,9 +173,8 @@ impl SentPackets {
         {
             self.leave_flight(&oldest);
         }
-        if packet.ack_eliciting {
-            self.in_flight += u64::from(packet.bytes);
-        }
+        self.in_flight += flight_bytes(&packet);
+        self.control_in_flight += control_bytes(&packet);
         self.entries.push_back(Entry::Outstanding(packet));
     }
 
@@ -196,7 +197,7 @@ impl SentPackets {
         acked: &mut Vec<SentPacket>,
     ) {
         let first = self.entries.partition_point(|entry| entry.pn() < *range.start());
-        let mut left = 0;
+        let (mut left, mut control_left) = (0, 0);
         for entry in self.entries.range_mut(first..) {
             let pn = entry.pn();
             if pn > *range.end() {
@@ -207,10 +208,12 @@ impl SentPackets {
                     std::mem::replace(entry, Entry::Ended { pn, lost: false })
             {
                 left += flight_bytes(&packet);
+                control_left += control_bytes(&packet);
                 acked.push(packet);
             }
         }
         self.in_flight -= left;
+        self.control_in_flight -= control_left;
     }
 
     fn acknowledge_lost(
@@ -332,6 +335,7 @@ impl SentPackets {
 
     fn leave_flight(&mut self, packet: &SentPacket) {
         self.in_flight -= flight_bytes(packet);
+        self.control_in_flight -= control_bytes(packet);
     }
 
     /// Returns the packets that elicit an acknowledgement and were sent after the newest one that
@@ -355,6 +359,11 @@ impl SentPackets {
         self.in_flight
     }
 
+    /// Returns the bytes in flight that are not bulk, with the headers of IP and UDP.
+    pub(crate) fn control_in_flight(&self) -> u64 {
+        self.control_in_flight
+    }
+
     /// Tells whether one more packet would push an old one out.
     pub(crate) fn is_full(&self) -> bool {
         self.entries.len() >= limits::SENT_PACKETS
@@ -364,6 +373,12 @@ impl SentPackets {
     pub(crate) fn loss(&self) -> &LossEstimator {
         &self.loss
     }
+}
+
+/// Returns what a packet counts for among control in flight: small datagrams are a fifth headers.
+fn control_bytes(packet: &SentPacket) -> u64 {
+    let counts = packet.ack_eliciting && !packet.bulk;
+    if counts { u64::from(packet.bytes) + limits::IP_AND_UDP } else { 0 }
 }
 
 /// Returns what a packet counts for in flight: acknowledgements alone are not counted.

@@ -122,6 +122,7 @@ mod tests {
             send_rate: Rate::from_mbps(10.0),
             delivery_rate: Rate::ZERO,
             queue: Duration::ZERO,
+            repeat_after: Duration::ZERO,
             busy_rate: None,
             budget,
             mtu: 1_472,

@@ -39,6 +39,11 @@ impl<'a> Builder<'a> {
         self.limit.saturating_sub(self.buf.len())
     }
 
+    /// Returns the bytes of header and frames so far.
+    pub(super) fn len(&self) -> usize {
+        self.buf.len()
+    }
+
     /// Tells whether it holds nothing.
     pub(super) fn is_empty(&self) -> bool {
         self.buf.len() == DATA_HEADER

@@ -8,7 +8,7 @@ use units::Instant;
 
 use super::build::Builder;
 use super::{SendError, Session, Source};
-use crate::control::{Rejected, Submission};
+use crate::control::{CopyRoom, Rejected, Submission};
 use crate::datagram::Plain;
 use crate::event::{MessageId, PathState};
 use crate::ids::{PathId, PathRef, Transmit};
@@ -217,21 +217,26 @@ impl Session {
         wanted: bool,
         datagram: &mut Builder<'_>,
     ) {
-        if !wanted || datagram.room() < wire::ACK_MAX {
+        if !wanted || datagram.room() < wire::ACK_LEAST {
             return;
         }
         let path = &mut self.paths[index];
         let id = path.id();
         let Some(ack) = path.take_ack(now) else { return };
         let Some(ranges) = AckRanges::from_descending(ack.ranges) else { return };
-        datagram.note(SentFrame::Ack { path: id, largest: ranges.largest() });
-        datagram.push(&Frame::Ack(AckFrame {
+        let largest = ranges.largest();
+        let mut frame = AckFrame {
             path: id,
             ranges,
             received_at_us: ack.received_at.as_micros(),
             delay_us: u32::try_from(ack.delay.as_micros()).unwrap_or(u32::MAX),
             ecn_ce: ack.ecn_ce,
-        }));
+        };
+        // The peer has heard of older ranges when it has heard of a frame that names them all.
+        if frame.fit(datagram.room()) {
+            datagram.note(SentFrame::Ack { path: id, largest });
+        }
+        datagram.push(&Frame::Ack(frame));
     }
 
     /// Adds what goes before everything: copies of control, floors of lanes, the end of paths.
@@ -244,8 +249,12 @@ impl Session {
             datagram.note(SentFrame::PathClose { path: *closed });
             self.closed_paths.pop();
         }
-        while self.add_message(now, id, Tier::Control, datagram) {
+        let (mut room, most) =
+            (self.control_room(now, index), self.paths[index].control_datagram(now));
+        let one_repeat = self.paths[index].is_thin(now);
+        while datagram.len() < most && self.add_message(now, id, Tier::Control, room, datagram) {
             datagram.urgent = true;
+            room.repeat = if one_repeat { 0 } else { room.repeat };
         }
         while datagram.room() >= FRAME_OVERHEAD
             && let Some(floor) = self.outbox.poll_floor(now, id)
@@ -256,16 +265,34 @@ impl Session {
         }
     }
 
+    /// Returns the room that a path has for control. On a thin path a message that is under way
+    /// nowhere is left to one that takes it sooner.
+    fn control_room(&self, now: Instant, index: usize) -> CopyRoom {
+        let path = &self.paths[index];
+        let room = path.control_room(now);
+        if !path.is_thin(now) {
+            return room;
+        }
+        let sooner = self.paths.iter().any(|other| {
+            other.state() == PathState::Active
+                && !self.is_blocked(other)
+                && (other.control_arrival(now), other.id()) < (path.control_arrival(now), path.id())
+                && other.control_room(now).fresh > 0
+        });
+        if sooner { CopyRoom { fresh: 0, ..room } } else { room }
+    }
+
     /// Adds one copy of a message of `tier` if one waits for the path and fits.
     fn add_message(
         &mut self,
         now: Instant,
         id: PathId,
         tier: Tier,
+        room: CopyRoom,
         datagram: &mut Builder<'_>,
     ) -> bool {
-        let room = datagram.room().saturating_sub(FRAME_OVERHEAD);
-        if room == 0 || !self.outbox.wants(id, tier) {
+        let room = room.within(datagram.room().saturating_sub(FRAME_OVERHEAD));
+        if room.fresh.max(room.repeat) == 0 || !self.outbox.wants(id, tier) {
             return false;
         }
         let Some((seq, frame)) = self.outbox.poll(now, id, tier, room) else { return false };
@@ -323,7 +350,7 @@ impl Session {
         for tier in [Tier::Telemetry, Tier::Message] {
             while self.outbox.wants(id, tier)
                 && self.scheduler.offer(&view(MESSAGE_GUESS), id) == Decision::Send
-                && self.add_message(now, id, tier, datagram)
+                && self.add_message(now, id, tier, CopyRoom::both(usize::MAX), datagram)
             {
                 datagram.bulk = true;
             }

@@ -171,7 +171,11 @@ impl Session {
         let paths: SmallVec<[ControlPath; 4]> = order
             .iter()
             .filter_map(find)
-            .map(|path| ControlPath { id: path.id, usable: is_usable(path) })
+            .map(|path| ControlPath {
+                id: path.id,
+                usable: is_usable(path),
+                repeat_after: path.repeat_after,
+            })
             .collect();
         let probe = snapshots.iter().filter(|path| is_usable(path)).map(|path| path.probe_timeout);
         let probe = probe.min().unwrap_or(PATIENCE_WITHOUT_PATH);

@@ -47,6 +47,11 @@ impl AckRanges {
         true
     }
 
+    /// Leaves the lowest range out, unless it is the only one; tells whether it did.
+    pub(crate) fn pop_lowest(&mut self) -> bool {
+        self.0.len() > 1 && self.0.pop().is_some()
+    }
+
     /// Returns the largest packet number.
     pub(crate) fn largest(&self) -> u64 {
         self.0[0].1

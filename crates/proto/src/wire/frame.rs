@@ -99,8 +99,8 @@ pub(crate) struct DatagramFrame<'a> {
     pub(crate) payload: &'a [u8],
 }
 
-/// Bytes of an ACK frame, at most: fields and every range with two numbers of eight bytes.
-pub(crate) const ACK_MAX: usize = 10 + 5 + 5 + 8 + 16 * crate::limits::ACK_RANGES;
+/// Bytes of an ACK frame with its newest range alone, at most.
+pub(crate) const ACK_LEAST: usize = 10 + 5 + 5 + 8 + 16;
 /// Bytes of a datagram frame around its payload, at most.
 pub(crate) const DATAGRAM_OVERHEAD: usize = 5 + 1 + 4 + 4;
 
@@ -223,6 +223,14 @@ impl<'a> Frame<'a> {
 }
 
 impl AckFrame {
+    /// Leaves the oldest ranges out until the frame fits into `room` bytes, of which there are
+    /// [`ACK_LEAST`]; tells whether all stayed.
+    pub(crate) fn fit(&mut self, room: usize) -> bool {
+        let all = self.encoded_len() <= room;
+        while self.encoded_len() > room && self.ranges.pop_lowest() {}
+        all
+    }
+
     fn encoded_len(&self) -> usize {
         10 + self.ranges.encoded_len()
             + varint_len(u64::from(self.delay_us))
