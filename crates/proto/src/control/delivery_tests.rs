@@ -8,7 +8,7 @@ use units::{Duration, Instant, Rng};
 use super::inbox::Inbox;
 use super::outbox::Outbox;
 use super::simulation::{Line, MS, Sim};
-use super::{ControlPath, LaneFloor, Submission};
+use super::{ControlPath, CopyRoom, LaneFloor, Submission};
 use crate::event::{MessageId, Outcome};
 use crate::ids::PathId;
 use crate::limits;

@@ -9,7 +9,7 @@ use units::{Duration, Instant, Rng};
 
 use super::inbox::Inbox;
 use super::outbox::{Outbox, Rejected};
-use super::{ControlPath, LaneFloor, Submission};
+use super::{ControlPath, CopyRoom, LaneFloor, Submission};
 use crate::event::{MessageId, Outcome};
 use crate::ids::PathId;
 use crate::recovery::Age;
