@@ -76,7 +76,7 @@ impl Blackout {
             json!({"control_miss_share": rounded(worse.miss_share(), 6)}),
             self.video_figures(down),
             json!({
-                "wire_bytes": run.wire_bytes,
+                "wire_bytes": run.wire_bytes(),
                 "up": direction_figures(up, control_up),
                 "down": direction_figures(down, control_down),
             }),

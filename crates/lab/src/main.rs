@@ -6,6 +6,7 @@
 
 mod arguments;
 mod blackout;
+mod bound;
 mod chart;
 mod cli;
 mod demo;
@@ -20,7 +21,9 @@ mod lrt;
 mod mavlink_transfer;
 mod meeting;
 mod model;
+mod pool;
 mod record;
+mod recorded;
 mod report;
 mod scenario_file;
 mod scheme;

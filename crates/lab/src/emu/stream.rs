@@ -18,7 +18,7 @@ use super::player::{Receiver, Sender, SharedLedgers, locked};
 use super::testbed::{Side, Testbed};
 use crate::emulate::Audit;
 use crate::figures::Tally;
-use crate::ledger::{Ledger, StreamRun};
+use crate::ledger::{Ledger, StreamRun, WireBytes};
 use crate::scheme::Scheme;
 use crate::sim::delayed;
 use crate::workload::{Direction, Recording, Stream, Workload};
@@ -71,18 +71,21 @@ pub(crate) fn run_streams(
         plays.push(Play::start(*scheme, carrier, workload, &recording, start, &stop)?);
     }
     sleep_until(start)?;
-    let before: Vec<u64> = (0..schemes.len()).map(|copy| testbed.wire_bytes(copy)).collect();
+    let count = |testbed: &Testbed| (0..schemes.len()).map(|copy| testbed.wire(copy)).collect();
+    let before: Vec<[WireBytes; 2]> = count(&testbed);
     let end = start + Duration::from_secs_f64(workload.seconds);
     while now() < end {
         sleep_until(end.min(now() + SHOW))?;
         show(&mut plays, now().since(start).as_secs_f64(), progress)?;
     }
-    let after: Vec<u64> = (0..schemes.len()).map(|copy| testbed.wire_bytes(copy)).collect();
+    let after: Vec<[WireBytes; 2]> = count(&testbed);
     sleep_until(end + DRAIN)?;
     stop.store(true, Ordering::Relaxed);
     let audit = testbed.finish();
-    let bytes = after.iter().zip(before).map(|(after, before)| after - before);
-    let runs = plays.into_iter().zip(bytes).map(|(play, bytes)| play.finish(bytes));
+    let wires = after.iter().zip(before).map(|(after, before)| {
+        core::array::from_fn(|direction| after[direction].since(before[direction]))
+    });
+    let runs = plays.into_iter().zip(wires).map(|(play, wire)| play.finish(wire));
     Ok((runs.collect(), audit))
 }
 
@@ -90,6 +93,7 @@ pub(crate) fn run_streams(
 fn streams(workload: &Workload) -> Vec<Stream> {
     let present = |stream: &Stream| match stream {
         Stream::Control => workload.control_hz > 0.0,
+        Stream::Live => workload.live_hz > 0.0,
         Stream::Mavlink => workload.recording,
         Stream::Video => workload.video_mbps > 0.0,
     };
@@ -149,7 +153,7 @@ impl Play {
     }
 
     /// Ends the applications and hands the ledgers over.
-    fn finish(self, wire_bytes: u64) -> (Scheme, StreamRun) {
+    fn finish(self, wire: [WireBytes; 2]) -> (Scheme, StreamRun) {
         drop(self.daemons);
         for thread in self.threads {
             if let Err(panic) = thread.join() {
@@ -159,7 +163,7 @@ impl Play {
         let ledgers = Direction::BOTH.map(|direction| {
             self.ledgers[direction as usize].lock().unwrap_or_else(PoisonError::into_inner).clone()
         });
-        (self.scheme, StreamRun { ledgers, wire_bytes })
+        (self.scheme, StreamRun { ledgers, wire })
     }
 }
 

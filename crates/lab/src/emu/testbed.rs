@@ -10,6 +10,7 @@ use netem::{HostModel, LinkPair, LinkStats, Scenario};
 use units::Duration;
 
 use crate::emulate::{Audit, Claim, Emulation, LinkReport, Options};
+use crate::ledger::WireBytes;
 use crate::workload::Direction;
 
 /// Which end of the links.
@@ -97,6 +98,16 @@ impl Testbed {
             self.links.iter().any(|link| report.link == numbered(link, copy))
         };
         reports.iter().filter(of_copy).map(|report| report.bytes_in).sum()
+    }
+
+    /// Returns what each direction of a copy handed to its links, in the order of
+    /// [`Direction::BOTH`].
+    pub(super) fn wire(&self, copy: usize) -> [WireBytes; 2] {
+        Side::BOTH.map(|side| {
+            let mut wire = WireBytes::default();
+            self.sent_by(side, copy).iter().for_each(|stats| wire.add(stats));
+            wire
+        })
     }
 
     /// Returns what a side of a copy put on its links.

@@ -22,9 +22,10 @@ pub(crate) use interval::{IntervalPlan, IntervalRun, run_interval};
 pub(crate) use messages::run_messages;
 pub(crate) use stream::{delayed, run_stream};
 
-use netem::{Direction as LinkDirection, LinkEnd, Scenario, World, WorldOptions};
+use netem::{LinkEnd, Scenario, World, WorldOptions};
 use units::Instant;
 
+use crate::ledger::WireBytes;
 use crate::scheme::Scheme;
 use crate::workload::Direction;
 use end::End;
@@ -89,9 +90,14 @@ fn connect(world: &mut World<End>, deadline: Instant) -> Result<Instant, String>
     }
 }
 
-/// Counts the bytes that both ends have sent, IP and UDP headers included.
-fn wire_bytes(world: &World<End>, scenario: &Scenario) -> u64 {
-    let ends = (0..scenario.links.len())
-        .flat_map(|link| LinkDirection::BOTH.map(|direction| LinkEnd { link, direction }));
-    ends.map(|end| world.net().stats(end).bytes_in).sum()
+/// Counts the bytes that each end has handed to the links, in the order of [`Direction::BOTH`].
+fn wire_bytes(world: &World<End>, scenario: &Scenario, places: Places) -> [WireBytes; 2] {
+    Direction::BOTH.map(|direction| {
+        let mut wire = WireBytes::default();
+        for interface in scenario.interfaces(places.sender(direction)) {
+            let end = LinkEnd { link: interface.link, direction: interface.sends };
+            wire.add(world.net().stats(end));
+        }
+        wire
+    })
 }

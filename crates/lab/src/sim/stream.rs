@@ -30,20 +30,21 @@ pub(crate) fn run_stream(
     let start = Instant::ZERO + LEAD_IN;
     connect(&mut world, start).map_err(|error| format!("{scheme}: {error}"))?;
     world.run_until(start);
-    let bytes_before = wire_bytes(&world, &scenario);
+    let places = Places::of(&scenario)?;
+    let before = wire_bytes(&world, &scenario, places);
 
     let plans = Direction::BOTH.map(|direction| workload.plan(direction, recording));
     let ledgers = Direction::BOTH
         .map(|direction| Ledger::new(&plans[direction as usize], direction, recording));
-    let places = Places::of(&scenario)?;
     let mut player = Player { places, plans, ledgers, next: [0; 2], start };
     player.schedule(&mut world, Direction::Up);
     player.schedule(&mut world, Direction::Down);
     let end = start + Duration::from_secs_f64(workload.seconds);
     player.run(&mut world, recording, end);
-    let wire_bytes = wire_bytes(&world, &scenario) - bytes_before;
+    let after = wire_bytes(&world, &scenario, places);
     player.run(&mut world, recording, end + DRAIN);
-    Ok(StreamRun { ledgers: player.ledgers, wire_bytes })
+    let wire = core::array::from_fn(|direction| after[direction].since(before[direction]));
+    Ok(StreamRun { ledgers: player.ledgers, wire })
 }
 
 /// Returns the scenario with all that happens in it moved by `by`.

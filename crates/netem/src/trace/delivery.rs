@@ -75,6 +75,11 @@ impl DeliveryTrace {
         units::Duration::from_nanos(inner.chain([seam]).max().unwrap_or(0))
     }
 
+    /// Returns how many opportunities come at `from` or later and before `to`, over all rounds.
+    pub fn opportunities_in(&self, from: Instant, to: Instant) -> u64 {
+        self.first_from(to).saturating_sub(self.first_from(from))
+    }
+
     /// Returns when opportunity number `index` comes, counted over all rounds.
     pub(crate) fn time(&self, index: u64) -> Instant {
         let (round, place) = (index / self.len(), index % self.len());
