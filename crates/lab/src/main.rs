@@ -26,6 +26,7 @@ mod scenario_file;
 mod scheme;
 mod sim;
 mod statistics;
+mod traces;
 mod workload;
 
 use std::process::ExitCode;
