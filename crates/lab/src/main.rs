@@ -29,6 +29,7 @@ mod scenario_file;
 mod scheme;
 mod sim;
 mod statistics;
+mod traces;
 mod workload;
 
 use std::process::ExitCode;

@@ -1,0 +1,98 @@
+//! Recorded links: what was measured, in sets of links that may be used together, and windows of
+//! them as scenarios.
+//!
+//! ```text
+//! files → shared (a reader per folder) → LinkSet → Combination (2 to 4 links) → window → Scenario
+//! ```
+//! Nothing is run here. Recordings come from the folder `traces` in the folder that
+//! `FULMAR_SHARED` names, by default `../shared` beside the checkout; none is part of the project.
+
+mod shared;
+mod window;
+
+pub(crate) use shared::{folder, link_sets};
+pub(crate) use window::{Choice, Combination, Window, WindowOptions, combinations};
+
+use netem::LinkModel;
+use units::Duration;
+
+/// Is a recorded link: both directions as functions of time.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordedLink {
+    /// What scenarios and figures call it.
+    pub(crate) name: String,
+    /// From the station to the drone.
+    pub(crate) to_drone: LinkModel,
+    /// From the drone to the station.
+    pub(crate) to_station: LinkModel,
+    /// How long the recording is; what is played beyond it begins again.
+    pub(crate) length: Duration,
+    /// When nothing was recorded, in seconds from its start: no window contains any of it.
+    pub(crate) gaps: Vec<(f64, f64)>,
+    /// What was not recorded but assumed, and what was left out.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Is a stretch of time in which links were recorded, or recordings that are taken together.
+#[derive(Clone, Debug)]
+pub(crate) struct Take {
+    /// What tells it from the other takes of its set; empty where there is only one.
+    pub(crate) name: String,
+    /// The links, their times counted from the same instant where they are simultaneous.
+    pub(crate) links: Vec<RecordedLink>,
+}
+
+/// Is a set of links of which any may be used together.
+#[derive(Clone, Debug)]
+pub(crate) struct LinkSet {
+    /// What the command line calls it.
+    pub(crate) name: String,
+    /// True when the links were recorded at the same time; otherwise any alignment is as good as
+    /// another.
+    pub(crate) simultaneous: bool,
+    /// A link that every combination must have; the others have a set of their own.
+    pub(crate) with: Option<String>,
+    /// The recordings.
+    pub(crate) takes: Vec<Take>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads the recordings; none, with a word about it, where they are not there.
+    fn sets(test: &str) -> Option<Vec<LinkSet>> {
+        let folder = folder();
+        if !folder.is_dir() {
+            eprintln!("SKIPPED: {test}: no recordings in {}", folder.display());
+            return None;
+        }
+        Some(link_sets(&folder).expect("the recordings read"))
+    }
+
+    #[test]
+    fn every_pair_and_triple_has_windows_as_asked_for() {
+        let Some(sets) = sets("every_pair_and_triple_has_windows_as_asked_for") else { return };
+        let options = WindowOptions::default();
+        for set in &sets {
+            for combination in combinations(set, 2..=3) {
+                let worst = combination.windows(Choice::Worst(3), &options);
+                let random = combination.windows(Choice::Random { count: 3, seed: 1 }, &options);
+                for window in worst.iter().chain(&random) {
+                    let count = |n| window.alive.iter().filter(|&&alive| alive == n).count();
+                    println!(
+                        "{} {:?} {} s, alive 0/1/2: {}/{}/{}",
+                        window.name,
+                        window.starts_s,
+                        window.alive.len(),
+                        count(0),
+                        count(1),
+                        count(2)
+                    );
+                    assert_eq!(window.scenario.links.len(), combination.links().len());
+                }
+                assert!(!worst.is_empty() && !random.is_empty(), "{}", combination.name);
+            }
+        }
+    }
+}
