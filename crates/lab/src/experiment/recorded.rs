@@ -4,8 +4,6 @@
 //! Each window is run twice per scheme over the same links, and the bounds stand beside the schemes:
 //! what a sender could have reached that knows the links' future.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use serde_json::{Value, json};
 use units::Duration;
@@ -16,7 +14,7 @@ use crate::emu::run_streams;
 use crate::emulate::Audit;
 use crate::failure::Failure;
 use crate::pool::{pooled, pooled_object};
-use crate::recorded::{Bounds, Played, Window, write_messages};
+use crate::recorded::{Bounds, Played, Window, WindowArgs, write_messages};
 use crate::report::{Mode, Report, merged};
 use crate::scheme::{Known, Scheme};
 use crate::sim::run_stream;
@@ -74,15 +72,11 @@ pub(super) const DESCRIPTION: Description = Description {
 pub(crate) struct RecordedArgs {
     #[command(flatten)]
     pub(super) run: RunArgs,
-    /// A scenario with hosts called drone and station, the better link first; give it once for each.
-    #[arg(long, required = true, value_name = "FILE")]
-    scenario: Vec<PathBuf>,
+    #[command(flatten)]
+    windows: WindowArgs,
     /// Rate of the video from drone to station in the second run of each window; 0 for no such run.
     #[arg(long, default_value_t = 5.8, value_name = "MBIT/S", value_parser = none_or_more)]
     video_mbps: f64,
-    /// Length of each window; the scenario's own unless said.
-    #[arg(long, value_name = "S", value_parser = crate::arguments::positive)]
-    seconds: Option<f64>,
     /// Control messages each second, each way, of 100 bytes.
     #[arg(long, default_value_t = 50.0, value_name = "HZ", value_parser = crate::arguments::positive)]
     control_hz: f64,
@@ -101,7 +95,7 @@ pub(super) fn run(args: &RecordedArgs) -> Result<Report, Failure> {
         Mode::Emu => DESCRIPTION.emu,
     };
     let schemes = args.run.schemes(known)?;
-    let windows = windows(args)?;
+    let windows = args.windows.windows(&traffic(args)).map_err(Failure::Usage)?;
     let recording = Recording::load()?;
     let (mut results, mut described, mut audits) = (Vec::new(), Vec::new(), Vec::new());
     for (number, window) in windows.iter().enumerate() {
@@ -119,7 +113,7 @@ pub(super) fn run(args: &RecordedArgs) -> Result<Report, Failure> {
         };
         let all = of_window.into_iter().chain(bounds.results());
         results.extend(all.map(|result| stage.complete(result)));
-        described.push(window.description());
+        described.push(window.description(&bounds));
     }
     results.extend(sums(&results, windows.len()));
     let parameters = json!({
@@ -134,22 +128,15 @@ pub(super) fn run(args: &RecordedArgs) -> Result<Report, Failure> {
     })
 }
 
-fn windows(args: &RecordedArgs) -> Result<Vec<Window>, Failure> {
-    let window = |path: &PathBuf| {
-        let scenario = crate::scenario_file::read(path).map_err(Failure::Usage)?;
-        Ok(Window {
-            seconds: args.seconds.unwrap_or(scenario.seconds),
-            scenario,
-            traffic: Workload {
-                control_hz: args.control_hz,
-                live_hz: args.live_hz,
-                recording: !args.no_recording,
-                video_mbps: args.video_mbps,
-                ..Workload::default()
-            },
-        })
-    };
-    args.scenario.iter().map(window).collect()
+/// Returns what is sent, whatever the window's length.
+fn traffic(args: &RecordedArgs) -> Workload {
+    Workload {
+        control_hz: args.control_hz,
+        live_hz: args.live_hz,
+        recording: !args.no_recording,
+        video_mbps: args.video_mbps,
+        ..Workload::default()
+    }
 }
 
 /// Is one window while it is run.

@@ -4,6 +4,7 @@
 //! turns ledgers into figures, files and a picture.
 
 mod bounds;
+mod choice;
 mod messages;
 mod picture;
 
@@ -18,6 +19,7 @@ use crate::scheme::Scheme;
 use crate::workload::{Direction, Recording, Stream, Workload};
 
 pub(crate) use bounds::Bounds;
+pub(crate) use choice::WindowArgs;
 pub(crate) use messages::write_messages;
 
 /// A video packet that takes longer is of no use to a pilot.
@@ -61,6 +63,8 @@ pub(crate) struct Window {
     /// What the applications send beside the video and with it, whatever its length says; the
     /// recorded flight plays in the first minute.
     pub(crate) traffic: Workload,
+    /// When it begins in each recording, in seconds, and what was assumed about its links.
+    pub(crate) notes: Vec<String>,
 }
 
 impl Window {
@@ -91,9 +95,19 @@ impl Window {
     }
 
     /// Says what the window is, for the report.
-    pub(crate) fn description(&self) -> Value {
+    pub(crate) fn description(&self, bounds: &Bounds) -> Value {
         let names: Vec<&str> = self.scenario.links.iter().map(|pair| pair.name.as_str()).collect();
-        json!({"window": self.name(), "seconds": self.seconds, "links": names})
+        let alive = |direction| -> String {
+            bounds.alive_by_second(direction).iter().map(usize::to_string).collect()
+        };
+        json!({
+            "window": self.name(),
+            "seconds": self.seconds,
+            "links": names,
+            "notes": self.notes,
+            "links_alive_up": alive(Direction::Up),
+            "links_alive_down": alive(Direction::Down),
+        })
     }
 
     /// Computes the bounds.
