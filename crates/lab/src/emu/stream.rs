@@ -20,10 +20,9 @@ use crate::emulate::Audit;
 use crate::figures::Tally;
 use crate::ledger::{Ledger, StreamRun, WireBytes};
 use crate::scheme::Scheme;
-use crate::sim::delayed;
 use crate::workload::{Direction, Recording, Stream, Workload};
 
-/// From the scenario's beginning to the workload's: time for round trips on the idle links.
+/// Until the scenario and the workload begin: time for round trips on the idle links.
 const LEAD_IN: Duration = Duration::from_secs(1);
 /// How long deliveries are awaited after the last packet was sent: a kernel may recover late.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -50,8 +49,7 @@ pub(crate) fn run_streams(
     progress: &mut Progress<'_>,
 ) -> Result<(Vec<(Scheme, StreamRun)>, Audit), String> {
     let recording = Arc::new(Recording::load()?);
-    let scenario = delayed(scenario, LEAD_IN);
-    let mut testbed = Testbed::start(&scenario, schemes.len(), seed, resolution)?;
+    let mut testbed = Testbed::start(scenario, schemes.len(), seed, resolution)?;
     let streams = streams(workload);
     let mut carriers = Vec::new();
     for (number, scheme) in schemes.iter().enumerate() {
@@ -63,8 +61,7 @@ pub(crate) fn run_streams(
         carrier.await_paths(*scheme, &copy).map_err(describe)?;
         carriers.push(carrier);
     }
-    testbed.begin();
-    let start = now() + LEAD_IN;
+    let start = testbed.begin(LEAD_IN);
     let stop = Arc::new(AtomicBool::new(false));
     let mut plays = Vec::new();
     for (scheme, carrier) in schemes.iter().zip(carriers) {

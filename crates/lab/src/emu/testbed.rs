@@ -7,7 +7,7 @@ use std::io;
 use std::net::Ipv4Addr;
 
 use netem::{HostModel, LinkPair, LinkStats, Scenario};
-use units::Duration;
+use units::{Duration, Instant};
 
 use crate::emulate::{Audit, Claim, Emulation, LinkReport, Options};
 use crate::ledger::WireBytes;
@@ -81,9 +81,10 @@ impl Testbed {
         Ok(Self { emulation, links })
     }
 
-    /// Starts the scenario's time anew, with idle links and a fresh audit.
-    pub(super) fn begin(&mut self) {
-        self.emulation.begin();
+    /// Starts anew with idle links and a fresh audit; returns when the scenario's time is zero,
+    /// `lead` from now. Until then the links are calm.
+    pub(super) fn begin(&mut self, lead: Duration) -> Instant {
+        self.emulation.begin(lead)
     }
 
     /// Returns one copy of the links.

@@ -190,6 +190,17 @@ impl Series<Duration> {
 }
 
 impl Series<Rate> {
+    /// Returns the mean rate over one round.
+    pub fn mean_rate(&self) -> Rate {
+        let Some(period) = self.period else { return self.values[0] };
+        let ends = self.starts.iter().skip(1).chain([&period]);
+        let lasting = self.starts.iter().zip(ends).map(|(start, end)| u128::from(end - start));
+        let bits = self.values.iter().zip(lasting);
+        let sum: u128 = bits.map(|(rate, nanos)| u128::from(rate.as_bps()) * nanos).sum();
+        // Rounded up: a series with any rate has a mean above zero.
+        Rate::from_bps(u64::try_from(sum.div_ceil(u128::from(period))).unwrap_or(u64::MAX))
+    }
+
     /// Reads the columns `time_s` and `rate_mbps` of a CSV table; 0 is a stretch without bandwidth.
     ///
     /// # Errors
