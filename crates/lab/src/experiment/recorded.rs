@@ -254,3 +254,79 @@ fn none_or_more(text: &str) -> Result<f64, String> {
     let rate = text.parse::<f64>().ok().filter(|rate| (0.0..=1_000.0).contains(rate));
     rate.ok_or_else(|| format!("`{text}` is not a rate from 0 to 1,000"))
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    /// A link that is dead at first, and one that is dead later; both for two of four seconds.
+    const SCENARIO: &str = "name = \"turns\"\nseconds = 4\n\
+        [[link]]\nname = \"late\"\nbetween = [\"drone\", \"station\"]\n\
+        delay_ms = 10\nrate_csv = \"late.csv\"\nqueue_bytes = 50_000\n\
+        [[link]]\nname = \"early\"\nbetween = [\"drone\", \"station\"]\n\
+        delay_ms = 20\nrate_csv = \"early.csv\"\nqueue_bytes = 50_000\n";
+
+    fn report(folder: &std::path::Path, more: &[&str]) -> Report {
+        let write = |name: &str, text: &str| std::fs::write(folder.join(name), text);
+        write("turns.toml", SCENARIO).expect("a writable folder");
+        write("late.csv", "time_s,rate_mbps\n0,0\n2,8\n10,8\n").expect("a writable folder");
+        write("early.csv", "time_s,rate_mbps\n0,8\n2,0\n10,0\n").expect("a writable folder");
+        let scenario = folder.join("turns.toml").display().to_string();
+        let words = ["fulmar-lab", "run", "recorded", "--sim", "--scenario", &scenario];
+        let cli = Cli::try_parse_from(words.iter().chain(more)).expect("a sound command line");
+        let Command::Run { experiment } = cli.command else { panic!("not a run") };
+        experiment.run().expect("it runs")
+    }
+
+    fn result<'a>(report: &'a Report, scheme: &str, case: &str) -> &'a Value {
+        let is = |result: &&Value| result["scheme"] == scheme && result["case"] == case;
+        report.results.iter().find(is).expect("a result")
+    }
+
+    #[test]
+    fn windows_are_run_alone_and_beside_the_video_and_every_message_is_kept() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let out = folder.path().join("out");
+        let out_text = out.display().to_string();
+        let report = report(folder.path(), &["--schemes", "fulmar,udp", "--out", &out_text]);
+        // Two cases of two schemes, and four bounds; one window has no sum.
+        assert_eq!(report.results.len(), 8);
+        let (alone, beside) = (result(&report, "udp", "alone"), result(&report, "udp", "beside"));
+        assert!(alone["down"]["video_share_250ms"].is_null());
+        let share = beside["down"]["video_share_250ms"].as_f64().expect("a share");
+        assert!((0.4..0.6).contains(&share), "the first link lives half of the time: {share}");
+        assert_eq!(alone["up"]["seconds_alive_1"], 4);
+        let missed = |result: &Value| result["down"]["control_missed"].as_u64().expect("a count");
+        assert!(missed(alone) >= 95, "plain UDP has one link: {}", missed(alone));
+        let fulmar = missed(result(&report, "fulmar", "alone"));
+        assert!(fulmar <= 10, "a link that is dead at first is no hindrance: {fulmar}");
+        assert!(missed(result(&report, "bound", "any_time")) <= fulmar);
+        let table = std::fs::read_to_string(out.join("turns-beside-fulmar.csv")).expect("kept");
+        let video = table.lines().filter(|line| line.starts_with("video,down,")).count();
+        assert!(video > 2_000 && table.lines().count() > video + 800, "{video}");
+        let picture = std::fs::read_to_string(out.join("turns.svg")).expect("drawn");
+        assert!(picture.contains("fulmar beside") && picture.contains("early"));
+    }
+
+    #[test]
+    fn several_windows_have_a_sum_and_several_seeds_are_pooled() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let again = folder.path().join("turns.toml").display().to_string();
+        let more = ["--scenario", &again, "--video-mbps", "0", "--no-recording"];
+        let report =
+            report(folder.path(), &[&more[..], &["--seeds", "1-2", "--schemes", "udp"]].concat());
+        // One scheme and four bounds, of two windows and of both.
+        assert_eq!(report.results.len(), 3 * 5);
+        let of = |window: &str| {
+            let is = |result: &&Value| result["window"] == window && result["scheme"] == "udp";
+            report.results.iter().find(is).expect("a result")
+        };
+        let sent = |window: &str| of(window)["up"]["control_sent"].as_u64();
+        assert_eq!((sent("turns"), sent("all")), (Some(400), Some(800)));
+        assert_eq!(of("turns")["up"]["seconds_alive_1"], 4, "seconds are not added up over seeds");
+        assert_eq!(of("all")["up"]["seconds_alive_1"], 8);
+    }
+}

@@ -48,3 +48,38 @@ fn csv(played: &Played) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use units::Duration;
+
+    use super::*;
+    use crate::ledger::{Ledger, StreamRun, WireBytes};
+    use crate::recorded::Case;
+    use crate::scheme::Scheme;
+    use crate::workload::{Recording, Workload};
+
+    #[test]
+    fn every_message_has_a_line_whether_it_came_or_not() {
+        let recording = Recording::load().expect("sound");
+        let workload =
+            Workload { seconds: 0.1, recording: false, video_mbps: 0.0, ..Workload::default() };
+        let ledgers = Direction::BOTH.map(|direction| {
+            let plan = workload.plan(direction, &recording);
+            let mut ledger = Ledger::new(&plan, direction, &recording);
+            for packet in &plan {
+                ledger.on_sent(packet, packet.at);
+            }
+            let stamp =
+                crate::workload::Stamp { stream: Stream::Control, sequence: 1, sent: plan[1].at };
+            ledger.on_delivered(&stamp.packet(100), plan[1].at + Duration::from_millis(15));
+            ledger
+        });
+        let run = StreamRun { ledgers, wire: [WireBytes::default(); 2] };
+        let text = csv(&Played { scheme: Scheme::Udp, case: Case::Alone, run });
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 1 + 2 * 5);
+        assert_eq!(lines[1], "control,up,0,0.000000,,");
+        assert_eq!(lines[7], "control,down,1,0.020000,0.035000,15.000");
+    }
+}
