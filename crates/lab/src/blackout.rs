@@ -30,9 +30,9 @@ pub(crate) struct Blackout {
     pub(crate) scenario: Scenario,
     /// What the applications send.
     pub(crate) workload: Workload,
-    /// When the first link is silently dead.
+    /// When the Wi-Fi is silently dead; none in a scene of another's making.
     pub(crate) dead: Option<Span>,
-    /// When a link stalls and then releases.
+    /// When the LTE stalls and then releases; none in a scene of another's making.
     pub(crate) stall: Option<Span>,
 }
 
@@ -43,12 +43,16 @@ impl Blackout {
         Ok(Self::of(scenario.map_err(|error| error.to_string())?))
     }
 
-    /// Makes a scene of a scenario.
+    /// Makes a scene of a scenario. Where its links are not those of the scene that comes with the
+    /// program, no outage of theirs is taken for that scene's: gaps are those of the whole run.
     pub(crate) fn of(scenario: Scenario) -> Self {
+        let own = Scenario::from_toml(SCENARIO, "mixed-blackout.toml");
+        let is_own = own.is_ok_and(|own| own.links == scenario.links);
         let first_outage = |drops: bool| {
             let models = scenario.links.iter().flat_map(|pair| [&pair.up, &pair.down]);
             let mut outages = models.flat_map(|model| &model.outages);
-            outages.find(|outage| (outage.mode == OutageMode::Drop) == drops).map(span)
+            let found = outages.find(|outage| (outage.mode == OutageMode::Drop) == drops);
+            found.filter(|_| is_own).map(span)
         };
         let (dead, stall) = (first_outage(true), first_outage(false));
         let workload = Workload { seconds: scenario.seconds, ..Workload::default() };
@@ -91,7 +95,11 @@ impl Blackout {
             "wifi_dead_s": self.dead,
             "lte_stall_s": self.stall,
             "late_s": LATE_S,
-            "named_figures": "the worse of both directions; control_gap_s leaves the LTE stall out",
+            "named_figures": match self.stall {
+                Some(_) => "the worse of both directions; control_gap_s leaves the LTE stall out",
+                None => "the worse of both directions",
+            },
+            "directions": "up is from station to drone, down from drone to station",
             "redundant": "stands for replicate-everything tools: no selector, no congestion control",
         })
     }
@@ -129,6 +137,7 @@ impl Blackout {
         let timely = timely_share(video, VIDEO_LIMIT_S, self.dead);
         let dead = self.dead.map(|dead| goodput_mbps(video, dead));
         json!({
+            "video_share_250ms": rounded_option(timely_share(video, VIDEO_LIMIT_S, None), 5),
             "data_goodput_mbps": rounded(whole, 4),
             "video_share_250ms_wifi_up": rounded_option(timely, 5),
             "video_goodput_wifi_dead_mbps": rounded_option(dead, 4),

@@ -116,7 +116,7 @@ pub enum LinkRate {
     },
     /// As in a CSV table of times and rates, over and over.
     Csv {
-        /// Where the file is.
+        /// Where the file is; empty where the scenario has the rates in itself.
         path: String,
         /// What it says.
         series: Arc<Series<Rate>>,

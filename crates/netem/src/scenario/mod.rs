@@ -115,7 +115,7 @@ impl Direction {
     /// Both directions.
     pub const BOTH: [Self; 2] = [Self::Up, Self::Down];
 
-    /// Returns the word for logs and scenario files.
+    /// Returns the word of scenario files of old, which names random processes.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Up => "up",

@@ -204,17 +204,13 @@ impl Series<Rate> {
     /// Reads the columns `time_s` and `rate_mbps` of a CSV table; 0 is a stretch without bandwidth.
     ///
     /// # Errors
-    /// A missing column; a field that is no rate; times out of order; no rate above zero.
+    /// A missing column; a field that is no rate; times out of order.
     pub fn rates_csv(text: &str, file: &str) -> Result<Self, TraceError> {
         let rate = |mbps: f64| {
             let served = (RATE_MIN_MBPS..1e6).contains(&mbps) || mbps == 0.0;
             served.then(|| Rate::from_bps((mbps * 1e6).round() as u64))
         };
-        let series = columns(text, file, "rate_mbps", "0 or at least 0.001 Mbit/s", rate)?;
-        if series.values.iter().all(|&rate| rate == Rate::ZERO) {
-            return Err(TraceError::new(file, 1, "rate_mbps is 0 in every line"));
-        }
-        Ok(series)
+        columns(text, file, "rate_mbps", "0 or at least 0.001 Mbit/s", rate)
     }
 }
 
@@ -347,6 +343,9 @@ mod tests {
         );
         assert_eq!(losses("time_s,los\n0,1"), "l:1: no column loss; there are time_s, los");
         let rates = |input| text(Series::rates_csv(input, "r").unwrap_err());
-        assert_eq!(rates("time_s,rate_mbps\n0,0\n1,0"), "r:1: rate_mbps is 0 in every line");
+        assert_eq!(
+            rates("time_s,rate_mbps\n0,0\n1,-1"),
+            "r:3: rate_mbps must be 0 or at least 0.001 Mbit/s, is -1"
+        );
     }
 }
