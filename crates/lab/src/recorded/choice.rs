@@ -68,7 +68,12 @@ impl WindowArgs {
             };
             return self.scenario.iter().map(read).collect();
         }
-        let sets = traces::link_sets(&traces::folder())?;
+        let folder = traces::folder();
+        if !folder.is_dir() {
+            let folder = folder.display();
+            return Err(format!("no recordings in {folder}: FULMAR_SHARED names the folder above"));
+        }
+        let sets = traces::link_sets(&folder)?;
         let mut windows = Vec::new();
         for name in &self.set {
             for combination in combinations(&sets, name)? {
