@@ -54,17 +54,18 @@ impl WindowArgs {
     /// # Errors
     /// Says which file does not read, or which set does not exist.
     pub(crate) fn windows(&self, traffic: &Workload) -> Result<Vec<Window>, String> {
-        let window = |scenario: Scenario, notes| Window {
+        let window = |scenario: Scenario, notes, living| Window {
             seconds: self.seconds.map_or(scenario.seconds, |asked| asked.min(scenario.seconds)),
             scenario,
             traffic: traffic.clone(),
             notes,
+            living,
         };
         if self.set.is_empty() {
             let read = |path: &PathBuf| {
                 let mut scenario = scenario_file::read(path)?;
                 scenario.seconds = self.seconds.unwrap_or(scenario.seconds);
-                Ok(window(scenario, Vec::new()))
+                Ok(window(scenario, Vec::new(), None))
             };
             return self.scenario.iter().map(read).collect();
         }
@@ -88,7 +89,7 @@ impl WindowArgs {
                     let mut scenario = chosen.scenario;
                     scenario.name = chosen.name;
                     better_first(&mut scenario)?;
-                    windows.push(window(scenario, notes));
+                    windows.push(window(scenario, notes, Some(chosen.alive)));
                 }
             }
         }

@@ -65,6 +65,8 @@ pub(crate) struct Window {
     pub(crate) traffic: Workload,
     /// When it begins in each recording, in seconds, and what was assumed about its links.
     pub(crate) notes: Vec<String>,
+    /// How many links live in each second by the rule that windows are chosen by; none of scenarios.
+    pub(crate) living: Option<Vec<usize>>,
 }
 
 impl Window {
@@ -97,14 +99,14 @@ impl Window {
     /// Says what the window is, for the report.
     pub(crate) fn description(&self, bounds: &Bounds) -> Value {
         let names: Vec<&str> = self.scenario.links.iter().map(|pair| pair.name.as_str()).collect();
-        let alive = |direction| -> String {
-            bounds.alive_by_second(direction).iter().map(usize::to_string).collect()
-        };
+        let digits = |counts: &[usize]| -> String { counts.iter().map(usize::to_string).collect() };
+        let alive = |direction| digits(bounds.alive_by_second(direction));
         json!({
             "window": self.name(),
             "seconds": self.seconds,
             "links": names,
             "notes": self.notes,
+            "links_living": self.living.as_deref().map(digits),
             "links_alive_up": alive(Direction::Up),
             "links_alive_down": alive(Direction::Down),
         })
