@@ -8,7 +8,9 @@ use units::Duration;
 use crate::chart::{Chart, Curve};
 use crate::emu::{Progress, run_streams};
 use crate::emulate::Audit;
-use crate::figures::{ControlFigures, LATE_S, Span, flight_figures, goodput_mbps, timely_share};
+use crate::figures::{
+    ControlFigures, LATE_S, Span, VIDEO_LIMIT_S, flight_figures, goodput_mbps, timely_share,
+};
 use crate::ledger::{Ledger, StreamRun};
 use crate::report::{merged, rounded, rounded_option};
 use crate::scheme::Scheme;
@@ -16,8 +18,6 @@ use crate::workload::{Direction, Stream, Workload};
 
 /// The scene that comes with the program.
 const SCENARIO: &str = include_str!("../../../scenarios/mixed-blackout.toml");
-/// A video packet that takes longer is of no use to a pilot.
-const VIDEO_LIMIT_S: f64 = 0.25;
 
 /// What an emulated run claims to tell apart: the delays of the two links, and gaps of 80 ms from
 /// gaps of 100 ms; the emulator's audit judges by it.

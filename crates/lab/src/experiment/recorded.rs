@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use units::Duration;
 
-use super::Description;
+use super::{Description, mixed_blackout};
 use crate::arguments::RunArgs;
 use crate::emu::run_streams;
 use crate::emulate::Audit;
@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::pool::{pooled, pooled_object};
 use crate::recorded::{Bounds, Played, Window, WindowArgs, write_messages};
 use crate::report::{Mode, Report, merged};
-use crate::scheme::{Known, Scheme};
+use crate::scheme::Scheme;
 use crate::sim::run_stream;
 use crate::workload::{Direction, Recording, Workload};
 
@@ -27,23 +27,8 @@ const RESOLUTION: Duration = Duration::from_millis(10);
 pub(super) const DESCRIPTION: Description = Description {
     experiment: "recorded",
     about: "control over recorded links, alone and beside video, and what could be reached",
-    sim: Known::all(&[
-        Scheme::Fulmar,
-        Scheme::MinRtt,
-        Scheme::RoundRobin,
-        Scheme::Redundant,
-        Scheme::Udp,
-    ]),
-    emu: Known {
-        unasked: &[Scheme::Fulmar, Scheme::KernelMptcp, Scheme::Redundant, Scheme::Udp],
-        asked: &[
-            Scheme::MinRtt,
-            Scheme::RoundRobin,
-            Scheme::KernelTcpCubic,
-            Scheme::KernelTcpBbr,
-            Scheme::KernelTcpReno,
-        ],
-    },
+    sim: mixed_blackout::DESCRIPTION.sim,
+    emu: mixed_blackout::DESCRIPTION.emu,
     figures: &[
         ("window", "window"),
         ("scheme", "scheme"),

@@ -5,9 +5,8 @@
 use netem::Scenario;
 use serde_json::{Value, json};
 
-use super::VIDEO_LIMIT_S;
 use crate::bound::{Capacity, Demand, Idle, Plan, capacities, wire_bits};
-use crate::figures::LATE_S;
+use crate::figures::{LATE_S, VIDEO_LIMIT_S};
 use crate::report::rounded;
 use crate::statistics::longest_gap;
 use crate::workload::{Direction, PlannedPacket, Recording, Stream, Workload};

@@ -12,7 +12,7 @@ use netem::Scenario;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::figures::{ControlFigures, LiveFigures, flight_figures, timely_share};
+use crate::figures::{ControlFigures, LiveFigures, VIDEO_LIMIT_S, flight_figures, timely_share};
 use crate::ledger::{Ledger, StreamRun, WireBytes};
 use crate::report::{merged, rounded, rounded_option};
 use crate::scheme::Scheme;
@@ -21,9 +21,6 @@ use crate::workload::{Direction, Recording, Stream, Workload};
 pub(crate) use bounds::Bounds;
 pub(crate) use choice::WindowArgs;
 pub(crate) use messages::write_messages;
-
-/// A video packet that takes longer is of no use to a pilot.
-const VIDEO_LIMIT_S: f64 = 0.25;
 
 /// Says what is sent beside control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

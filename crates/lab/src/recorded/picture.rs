@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::{Bounds, Played, VIDEO_LIMIT_S, Window, file_name};
+use super::{Bounds, Played, Window, file_name};
 use crate::bound::{Capacity, capacities};
 use crate::chart::{Lane, WayChart, WindowChart};
-use crate::figures::LATE_S;
+use crate::figures::{LATE_S, VIDEO_LIMIT_S};
 use crate::ledger::StreamLedger;
 use crate::scheme::Scheme;
 use crate::workload::{Direction, Stream};
