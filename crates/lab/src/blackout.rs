@@ -184,4 +184,12 @@ mod tests {
         assert_eq!((length(scene.dead), length(scene.stall)), (Some(10.0), Some(2.0)));
         assert_eq!(scene.workload.seconds, 60.0);
     }
+
+    #[test]
+    fn outages_of_another_scene_are_not_taken_for_those_of_this_one() {
+        let mut scenario = Blackout::new().expect("the scenario is sound").scenario;
+        scenario.links[0].up.delay = netem::Delay::Fixed(Duration::from_millis(1));
+        let scene = Blackout::of(scenario);
+        assert_eq!((scene.dead, scene.stall), (None, None));
+    }
 }

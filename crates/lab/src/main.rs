@@ -70,6 +70,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
             Ok(if met { ExitCode::SUCCESS } else { ExitCode::from(1) })
         }
         Command::Demo(args) => demo::run(&args),
+        Command::Trace { command } => traces::run_command(&command),
         Command::Model { paper: Paper::Conclone { json } } => {
             let checks = model::conclone_checks();
             if json {

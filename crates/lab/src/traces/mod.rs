@@ -2,14 +2,21 @@
 //! them as scenarios.
 //!
 //! ```text
-//! files → shared (a reader per folder) → LinkSet → Combination (2 to 4 links) → window → Scenario
+//! shared (a reader per folder) → LinkSet → Combination (1 to 4 links) → window → Scenario
+//! your own files → formats → Reading → RecordedLink ┘        write → scenario.toml and its files
 //! ```
 //! Nothing is run here. Recordings come from the folder `traces` in the folder that
 //! `FULMAR_SHARED` names, by default `../shared` beside the checkout; none is part of the project.
 
+mod command;
+mod formats;
+mod reading;
 mod shared;
+mod time;
 mod window;
+mod write;
 
+pub(crate) use command::{TraceCommand, run as run_command};
 pub(crate) use shared::{folder, link_sets};
 pub(crate) use window::{Choice, Combination, Window, WindowOptions, combinations};
 

@@ -349,7 +349,7 @@ fn with_deliveries(model: LinkModel, name: &str, trace: DeliveryTrace) -> LinkMo
 }
 
 /// Returns the text of a file, decompressed where its name ends in `.gz`.
-fn text(path: &Path) -> Result<String, String> {
+pub(super) fn text(path: &Path) -> Result<String, String> {
     let describe = |what: &dyn core::fmt::Display| format!("read {}: {what}", path.display());
     let mut bytes = Vec::new();
     let is_compressed = path.extension().is_some_and(|end| end == "gz");

@@ -145,6 +145,9 @@ impl Combination {
 
     /// Chooses windows by the rules at the head of this file; fewer where there are not as many.
     pub(crate) fn windows(&self, choice: Choice, options: &WindowOptions) -> Vec<Window> {
+        if self.takes.is_empty() {
+            return Vec::new();
+        }
         let lives: Vec<Vec<Vec<bool>>> =
             self.takes.iter().map(|take| take.lives(options)).collect();
         let mut candidates = Vec::new();
@@ -163,16 +166,24 @@ impl Combination {
         }
         let (word, chosen) = match choice {
             Choice::Worst(count) => {
-                // Stable: of equals the earliest.
-                candidates.sort_by_key(|one| core::cmp::Reverse((one.none_lives, one.one_lives)));
+                // Whole ones first; stable: of equals the earliest.
+                candidates.sort_by_key(|one| {
+                    let is_whole = one.seconds == options.seconds;
+                    core::cmp::Reverse((is_whole, one.none_lives, one.one_lives))
+                });
                 ("worst", self.apart(candidates.into_iter(), count))
             }
             Choice::Random { count, seed } => {
                 let mut rng = Rng::stream(seed, &format!("windows of {}", self.name));
-                let pool = candidates.len() as u64;
-                let draws = (0..DRAWS_MAX.min(candidates.len() * 20))
-                    .map(|_| candidates[rng.below(pool) as usize].clone());
-                ("random", self.apart(draws, count))
+                let (whole, short): (Vec<_>, Vec<_>) =
+                    candidates.into_iter().partition(|one| one.seconds == options.seconds);
+                let mut draws = Vec::new();
+                // Whole ones first, as above.
+                for pool in [whole, short].iter().filter(|pool| !pool.is_empty()) {
+                    let draw = |_| pool[rng.below(pool.len() as u64) as usize].clone();
+                    draws.extend((0..DRAWS_MAX.min(pool.len() * 20)).map(draw));
+                }
+                ("random", self.apart(draws.into_iter(), count))
             }
         };
         let window = |(n, one): (usize, &Candidate)| {
@@ -204,10 +215,32 @@ impl Combination {
         options: &WindowOptions,
     ) -> Window {
         let take = &self.takes[one.take];
-        let seconds = one.seconds;
-        let mut scenario = Scenario::new(&name, seconds as f64);
+        let mut window = Window::cut(&name, take, &one.starts, one.seconds, options);
+        window.alive = alive;
+        if one.seconds < options.seconds {
+            let what = format!("{} s, for no more was recorded at the same time", one.seconds);
+            window.notes.insert(0, what);
+        }
+        window
+    }
+}
+
+impl Window {
+    /// Makes one window of all that links say, from their beginning, gaps and all.
+    pub(crate) fn whole(name: &str, take: &Take, options: &WindowOptions) -> Self {
+        Self::cut(name, take, &vec![0; take.links.len()], options.seconds, options)
+    }
+
+    fn cut(
+        name: &str,
+        take: &Take,
+        starts: &[usize],
+        seconds: usize,
+        options: &WindowOptions,
+    ) -> Self {
+        let mut scenario = Scenario::new(name, seconds as f64);
         let mut notes = Vec::new();
-        for (link, &start) in take.links.iter().zip(&one.starts) {
+        for (link, &start) in take.links.iter().zip(starts) {
             let tail = if link.is_recorded(start, seconds + TAIL_S) { TAIL_S } else { 0 };
             let cut = |model: &LinkModel| {
                 let length = Duration::from_secs((seconds + tail) as u64);
@@ -236,10 +269,8 @@ impl Combination {
             }
             notes.extend(link.notes.iter().map(|note| format!("{}: {note}", link.name)));
         }
-        if seconds < options.seconds {
-            notes.push(format!("{seconds} s, for no more was recorded at the same time"));
-        }
-        Window { name, scenario, alive, starts_s: one.starts.clone(), notes }
+        let (name, starts_s) = (name.to_owned(), starts.to_vec());
+        Self { name, scenario, alive: Vec::new(), starts_s, notes }
     }
 }
 
@@ -271,19 +302,14 @@ impl Take {
         let recorded = |start: usize, seconds: usize| {
             self.links.iter().all(|link| link.is_recorded(start, seconds))
         };
-        let starts = |seconds: usize| {
-            let all = (0..length.saturating_sub(seconds) + 1).step_by(STEP_S);
-            all.filter(move |&start| recorded(start, seconds))
+        let shortest = SHORTEST_S.min(seconds);
+        let longest = |start: usize| {
+            let fits = |&seconds: &usize| recorded(start, seconds);
+            (shortest..=seconds.min(length - start)).rev().find(fits)
         };
-        let mut seconds = seconds;
-        loop {
-            let found: Vec<_> =
-                starts(seconds).map(|start| (vec![start; self.links.len()], seconds)).collect();
-            if !found.is_empty() || seconds <= SHORTEST_S {
-                return found;
-            }
-            seconds = seconds.min(length + 1) - 1;
-        }
+        let starts = (0..length).step_by(STEP_S);
+        let found = starts.filter_map(|start| Some((start, longest(start)?)));
+        found.map(|(start, seconds)| (vec![start; self.links.len()], seconds)).collect()
     }
 
     /// Returns all alignments of recordings that are not simultaneous.
@@ -322,6 +348,19 @@ impl Take {
 }
 
 impl RecordedLink {
+    /// Keeps so many seconds from `start_s` on.
+    pub(super) fn cut(&mut self, start_s: f64, seconds: f64) {
+        let time = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        let start = Instant::ZERO + time(start_s);
+        self.length = time(seconds);
+        self.to_drone = cut(&self.to_drone, start, self.length);
+        self.to_station = cut(&self.to_station, start, self.length);
+        for (from, to) in &mut self.gaps {
+            (*from, *to) = (*from - start_s, *to - start_s);
+        }
+        self.gaps.retain(|&(from, to)| to > 0.0 && from < seconds);
+    }
+
     /// Returns the length in whole seconds.
     fn seconds(&self) -> usize {
         self.length.as_secs() as usize
