@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::ledger::StreamRun;
 use crate::pool::pooled;
 use crate::report::{Mode, Report};
+use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
 use crate::sim::run_stream;
 use crate::workload::Recording;
@@ -67,9 +68,8 @@ pub(crate) struct MixedBlackoutArgs {
     /// Leave the recorded flight out.
     #[arg(long)]
     no_recording: bool,
-    /// Another scenario with hosts called drone and station, the better link first.
-    #[arg(long, value_name = "FILE")]
-    scenario: Option<std::path::PathBuf>,
+    #[command(flatten)]
+    links: ScenarioArgs,
 }
 
 /// Runs the experiment.
@@ -129,10 +129,7 @@ fn run_sim(args: &MixedBlackoutArgs) -> Result<Report, Failure> {
 }
 
 fn scene(args: &MixedBlackoutArgs) -> Result<Blackout, Failure> {
-    let mut scene = match &args.scenario {
-        None => Blackout::new()?,
-        Some(path) => Blackout::of(crate::scenario_file::read(path).map_err(Failure::Usage)?),
-    };
+    let mut scene = args.links.read()?.map_or_else(Blackout::new, |own| Ok(Blackout::of(own)))?;
     scene.workload.recording = !args.no_recording;
     if args.no_video {
         scene.workload.video_mbps = 0.0;

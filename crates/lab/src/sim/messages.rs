@@ -187,6 +187,7 @@ mod tests {
             paths: 1,
             k: 64,
             seeds: (1, 1),
+            links: None,
             tolerance: Duration::from_micros(100),
         };
         let log = run_messages(&parameters, scheme, loss, 1).expect("it runs in the world");

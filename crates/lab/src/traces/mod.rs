@@ -10,6 +10,7 @@
 
 mod command;
 mod formats;
+mod ping;
 mod reading;
 mod shared;
 mod time;
@@ -64,42 +65,4 @@ pub(crate) struct LinkSet {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Reads the recordings; none, with a word about it, where they are not there.
-    fn sets(test: &str) -> Option<Vec<LinkSet>> {
-        let folder = folder();
-        if !folder.is_dir() {
-            eprintln!("SKIPPED: {test}: no recordings in {}", folder.display());
-            return None;
-        }
-        Some(link_sets(&folder).expect("the recordings read"))
-    }
-
-    #[test]
-    fn every_pair_and_triple_has_windows_as_asked_for() {
-        let Some(sets) = sets("every_pair_and_triple_has_windows_as_asked_for") else { return };
-        let options = WindowOptions::default();
-        for set in &sets {
-            for combination in combinations(set, 2..=3) {
-                let worst = combination.windows(Choice::Worst(3), &options);
-                let random = combination.windows(Choice::Random { count: 3, seed: 1 }, &options);
-                for window in worst.iter().chain(&random) {
-                    let count = |n| window.alive.iter().filter(|&&alive| alive == n).count();
-                    println!(
-                        "{} {:?} {} s, alive 0/1/2: {}/{}/{}",
-                        window.name,
-                        window.starts_s,
-                        window.alive.len(),
-                        count(0),
-                        count(1),
-                        count(2)
-                    );
-                    assert_eq!(window.scenario.links.len(), combination.links().len());
-                }
-                assert!(!worst.is_empty() && !random.is_empty(), "{}", combination.name);
-            }
-        }
-    }
-}
+mod tests;

@@ -70,6 +70,33 @@ pub(crate) fn link_sets(folder: &Path) -> Result<Vec<LinkSet>, String> {
     ])
 }
 
+/// Returns the text of a file, decompressed where its name ends in `.gz`.
+pub(super) fn text(path: &Path) -> Result<String, String> {
+    let describe = |what: &dyn core::fmt::Display| format!("read {}: {what}", path.display());
+    let mut bytes = Vec::new();
+    let is_compressed = path.extension().is_some_and(|end| end == "gz");
+    if is_compressed {
+        let mut gzip = Command::new("gzip");
+        gzip.arg("-dc").arg(path).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = gzip.spawn().map_err(|error| describe(&format!("start gzip: {error}")))?;
+        if let Some(out) = child.stdout.take() {
+            let read = out.take(FILE_MAX + 1).read_to_end(&mut bytes);
+            read.map_err(|error| describe(&error))?;
+        }
+        let ended = child.wait().map_err(|error| describe(&error))?;
+        if !ended.success() && bytes.len() as u64 <= FILE_MAX {
+            return Err(describe(&"gzip cannot decompress it"));
+        }
+    } else {
+        let file = std::fs::File::open(path).map_err(|error| describe(&error))?;
+        file.take(FILE_MAX + 1).read_to_end(&mut bytes).map_err(|error| describe(&error))?;
+    }
+    if bytes.len() as u64 > FILE_MAX {
+        return Err(describe(&format!("is longer than {FILE_MAX} bytes")));
+    }
+    String::from_utf8(bytes).map_err(|error| describe(&error))
+}
+
 /// Reads pairs of delivery traces; the phone that recorded them is the drone.
 fn mahimahi(folder: &Path) -> Result<Vec<RecordedLink>, String> {
     let links = [
@@ -234,7 +261,7 @@ fn feup(folder: &Path) -> Result<Take, String> {
     let origin = times.iter().map(|&(_, time)| time).fold(f64::MAX, f64::min);
     let mut links = Vec::new();
     for name in ["ap1", "ap2", "ap3", "ap4"] {
-        let (mut rates, mut gaps): (Vec<(Duration, Rate)>, Vec<(f64, f64)>) = Default::default();
+        let (mut rates, mut gaps) = (Vec::new(), Vec::<(f64, f64)>::new());
         let mut next = 0.0;
         for (row, &(line, sender)) in senders.iter().enumerate() {
             if sender != name {
@@ -294,7 +321,7 @@ fn cicv5g(folder: &Path) -> Result<Vec<RecordedLink>, String> {
 const MESSAGES_APART_MAX_S: f64 = 1.0;
 
 fn round_trips(name: &str, text: &str, file: &str) -> Result<RecordedLink, String> {
-    let (mut delays, mut gaps): (Vec<(Duration, Duration)>, Vec<(f64, f64)>) = Default::default();
+    let (mut delays, mut gaps) = (Vec::<(Duration, Duration)>::new(), Vec::new());
     let mut origin = None;
     let mut last = 0.0;
     for (index, line) in text.lines().enumerate().skip(1) {
@@ -346,31 +373,4 @@ fn delayed(
 fn with_deliveries(model: LinkModel, name: &str, trace: DeliveryTrace) -> LinkModel {
     let (path, trace) = (format!("{name}.deliveries"), Arc::new(trace));
     LinkModel { rate: LinkRate::Deliveries { path, trace }, ..model }
-}
-
-/// Returns the text of a file, decompressed where its name ends in `.gz`.
-pub(super) fn text(path: &Path) -> Result<String, String> {
-    let describe = |what: &dyn core::fmt::Display| format!("read {}: {what}", path.display());
-    let mut bytes = Vec::new();
-    let is_compressed = path.extension().is_some_and(|end| end == "gz");
-    if is_compressed {
-        let mut gzip = Command::new("gzip");
-        gzip.arg("-dc").arg(path).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = gzip.spawn().map_err(|error| describe(&format!("start gzip: {error}")))?;
-        if let Some(out) = child.stdout.take() {
-            let read = out.take(FILE_MAX + 1).read_to_end(&mut bytes);
-            read.map_err(|error| describe(&error))?;
-        }
-        let ended = child.wait().map_err(|error| describe(&error))?;
-        if !ended.success() && bytes.len() as u64 <= FILE_MAX {
-            return Err(describe(&"gzip cannot decompress it"));
-        }
-    } else {
-        let file = std::fs::File::open(path).map_err(|error| describe(&error))?;
-        file.take(FILE_MAX + 1).read_to_end(&mut bytes).map_err(|error| describe(&error))?;
-    }
-    if bytes.len() as u64 > FILE_MAX {
-        return Err(describe(&format!("is longer than {FILE_MAX} bytes")));
-    }
-    String::from_utf8(bytes).map_err(|error| describe(&error))
 }
