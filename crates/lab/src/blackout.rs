@@ -8,7 +8,9 @@ use units::Duration;
 use crate::chart::{Chart, Curve};
 use crate::emu::{Progress, run_streams};
 use crate::emulate::Audit;
-use crate::figures::{ControlFigures, LATE_S, Span, flight_figures, goodput_mbps, timely_share};
+use crate::figures::{
+    ControlFigures, LATE_S, Span, VIDEO_LIMIT_S, flight_figures, goodput_mbps, timely_share,
+};
 use crate::ledger::{Ledger, StreamRun};
 use crate::report::{merged, rounded, rounded_option};
 use crate::scheme::Scheme;
@@ -16,8 +18,6 @@ use crate::workload::{Direction, Stream, Workload};
 
 /// The scene that comes with the program.
 const SCENARIO: &str = include_str!("../../../scenarios/mixed-blackout.toml");
-/// A video packet that takes longer is of no use to a pilot.
-const VIDEO_LIMIT_S: f64 = 0.25;
 
 /// What an emulated run claims to tell apart: the delays of the two links, and gaps of 80 ms from
 /// gaps of 100 ms; the emulator's audit judges by it.
@@ -30,9 +30,9 @@ pub(crate) struct Blackout {
     pub(crate) scenario: Scenario,
     /// What the applications send.
     pub(crate) workload: Workload,
-    /// When the first link is silently dead.
+    /// When the Wi-Fi is silently dead; none in a scene of another's making.
     pub(crate) dead: Option<Span>,
-    /// When a link stalls and then releases.
+    /// When the LTE stalls and then releases; none in a scene of another's making.
     pub(crate) stall: Option<Span>,
 }
 
@@ -43,12 +43,16 @@ impl Blackout {
         Ok(Self::of(scenario.map_err(|error| error.to_string())?))
     }
 
-    /// Makes a scene of a scenario.
+    /// Makes a scene of a scenario. Where its links are not those of the scene that comes with the
+    /// program, no outage of theirs is taken for that scene's: gaps are those of the whole run.
     pub(crate) fn of(scenario: Scenario) -> Self {
+        let own = Scenario::from_toml(SCENARIO, "mixed-blackout.toml");
+        let is_own = own.is_ok_and(|own| own.links == scenario.links);
         let first_outage = |drops: bool| {
             let models = scenario.links.iter().flat_map(|pair| [&pair.up, &pair.down]);
             let mut outages = models.flat_map(|model| &model.outages);
-            outages.find(|outage| (outage.mode == OutageMode::Drop) == drops).map(span)
+            let found = outages.find(|outage| (outage.mode == OutageMode::Drop) == drops);
+            found.filter(|_| is_own).map(span)
         };
         let (dead, stall) = (first_outage(true), first_outage(false));
         let workload = Workload { seconds: scenario.seconds, ..Workload::default() };
@@ -76,7 +80,7 @@ impl Blackout {
             json!({"control_miss_share": rounded(worse.miss_share(), 6)}),
             self.video_figures(down),
             json!({
-                "wire_bytes": run.wire_bytes,
+                "wire_bytes": run.wire_bytes(),
                 "up": direction_figures(up, control_up),
                 "down": direction_figures(down, control_down),
             }),
@@ -91,7 +95,11 @@ impl Blackout {
             "wifi_dead_s": self.dead,
             "lte_stall_s": self.stall,
             "late_s": LATE_S,
-            "named_figures": "the worse of both directions; control_gap_s leaves the LTE stall out",
+            "named_figures": match self.stall {
+                Some(_) => "the worse of both directions; control_gap_s leaves the LTE stall out",
+                None => "the worse of both directions",
+            },
+            "directions": "up is from station to drone, down from drone to station",
             "redundant": "stands for replicate-everything tools: no selector, no congestion control",
         })
     }
@@ -129,6 +137,7 @@ impl Blackout {
         let timely = timely_share(video, VIDEO_LIMIT_S, self.dead);
         let dead = self.dead.map(|dead| goodput_mbps(video, dead));
         json!({
+            "video_share_250ms": rounded_option(timely_share(video, VIDEO_LIMIT_S, None), 5),
             "data_goodput_mbps": rounded(whole, 4),
             "video_share_250ms_wifi_up": rounded_option(timely, 5),
             "video_goodput_wifi_dead_mbps": rounded_option(dead, 4),
@@ -174,5 +183,13 @@ mod tests {
         let length = |span: Option<Span>| span.map(|(from, to)| to - from);
         assert_eq!((length(scene.dead), length(scene.stall)), (Some(10.0), Some(2.0)));
         assert_eq!(scene.workload.seconds, 60.0);
+    }
+
+    #[test]
+    fn outages_of_another_scene_are_not_taken_for_those_of_this_one() {
+        let mut scenario = Blackout::new().expect("the scenario is sound").scenario;
+        scenario.links[0].up.delay = netem::Delay::Fixed(Duration::from_millis(1));
+        let scene = Blackout::of(scenario);
+        assert_eq!((scene.dead, scene.stall), (None, None));
     }
 }

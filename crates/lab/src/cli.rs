@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::emulate::{AccuracyArgs, EmulateArgs};
 use crate::experiment::Experiment;
 use crate::model::asran::Stretch;
+use crate::traces::TraceCommand;
 
 const AFTER_HELP: &str = "\
 Start here:
@@ -14,6 +15,7 @@ Start here:
   fulmar-lab list                                   what can be measured
   fulmar-lab run conclone-interval --sim            one experiment, in virtual time
   fulmar-lab run mixed-blackout --emu --json        one experiment, real daemons and kernel
+  fulmar-lab trace window --list                    recordings that can be played as links
   fulmar-lab model conclone                         the paper's equations beside its figures
 
 Exit codes: 0 done, 1 it failed or the figures are not valid, 2 wrong usage.";
@@ -60,6 +62,12 @@ pub(crate) enum Command {
     Emulate(EmulateArgs),
     /// Measure how well the emulator keeps a delay on this machine.
     Accuracy(AccuracyArgs),
+    /// Look at recordings of links, and make scenarios of them.
+    Trace {
+        /// What to do.
+        #[command(subcommand)]
+        command: TraceCommand,
+    },
     /// Play the scene that breaks what people use today: a table and a picture at the end.
     ///
     /// Two bad links, a recorded flight, 50 control messages a second each way and a video stream;

@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use units::Duration;
 
 use crate::ledger::{Ledger, StreamLedger};
 use crate::report::{rounded, rounded_option};
@@ -14,6 +15,9 @@ use crate::workload::Stream;
 /// A control message that takes longer than this is late: a fifth of the time in which an
 /// autopilot on set-points takes action of its own, and below what a pilot feels.
 pub(crate) const LATE_S: f64 = 0.1;
+
+/// A video packet that takes longer is of no use to a pilot.
+pub(crate) const VIDEO_LIMIT_S: f64 = 0.25;
 
 /// Is a span of the workload's time, in seconds.
 pub(crate) type Span = (f64, f64);
@@ -96,6 +100,27 @@ impl ControlFigures {
     }
 }
 
+/// Gives the age of the newest live message at the receiver, over the time of the run.
+///
+/// It grows while nothing newer comes, and falls to its delay when something does; until the first
+/// message is there it is the time since that one was sent.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct LiveFigures {
+    pub(crate) live_age_p50_ms: Option<f64>,
+    pub(crate) live_age_p99_ms: Option<f64>,
+    pub(crate) live_age_max_ms: Option<f64>,
+}
+
+impl LiveFigures {
+    /// Computes the figures of a stream that is sent until `seconds`.
+    pub(crate) fn new(ledger: &StreamLedger, seconds: f64) -> Self {
+        let mut ages = ages_ms(ledger, seconds);
+        ages.sort_by(f64::total_cmp);
+        let of = |p| percentile(&ages, p).map(|age| rounded(age, 3));
+        Self { live_age_p50_ms: of(0.5), live_age_p99_ms: of(0.99), live_age_max_ms: of(1.0) }
+    }
+}
+
 /// Counts the packets of a run in progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
@@ -169,10 +194,27 @@ pub(crate) fn flight_figures(ledger: &Ledger) -> Value {
     })
 }
 
+/// Returns the age of the newest message at the end of each millisecond in which there was one.
+fn ages_ms(ledger: &StreamLedger, seconds: f64) -> Vec<f64> {
+    let Some(first) = ledger.sent.iter().flatten().min().copied() else { return Vec::new() };
+    let pairs = ledger.sent.iter().zip(&ledger.delivered);
+    let mut arrivals: Vec<_> = pairs.filter_map(|(sent, at)| Some(((*at)?, (*sent)?))).collect();
+    arrivals.sort_unstable();
+    let mut arrivals = arrivals.into_iter().peekable();
+    let mut newest = first;
+    let age = |ms| {
+        let at = Duration::from_millis(ms);
+        while let Some((_, sent)) = arrivals.next_if(|(arrived, _)| *arrived <= at) {
+            newest = newest.max(sent);
+        }
+        at.saturating_sub(newest).as_secs_f64() * 1e3
+    };
+    let milliseconds = first.as_micros() as u64 / 1_000 + 1..=(seconds * 1e3) as u64;
+    milliseconds.map(age).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use units::Duration;
-
     use super::*;
 
     /// Ten messages, one every 20 ms, each with a delay in milliseconds or lost.
@@ -198,6 +240,22 @@ mod tests {
         assert_eq!(figures.control_p50_ms, Some(10.0));
         let good = ControlFigures::new(&ledger([Some(10); 10]), 0.2, None);
         assert_eq!(good.worse(figures).control_lost, 1);
+    }
+
+    #[test]
+    fn the_newest_ages_until_a_newer_one_comes() {
+        // Every 20 ms a message that takes 10 ms; the one of 60 ms is lost, the one of 120 ms is
+        // overtaken by that of 140 ms.
+        let mut delays = [Some(10); 10];
+        delays[3] = None;
+        delays[6] = Some(40);
+        let figures = LiveFigures::new(&ledger(delays), 0.2);
+        assert_eq!(figures.live_age_max_ms, Some(49.0), "just before that of 80 ms comes");
+        let even = LiveFigures::new(&ledger([Some(10); 10]), 0.2);
+        assert_eq!((even.live_age_p50_ms, even.live_age_max_ms), (Some(19.0), Some(29.0)));
+        let silent = LiveFigures::new(&ledger([None; 10]), 0.2);
+        assert_eq!(silent.live_age_max_ms, Some(200.0));
+        assert_eq!(LiveFigures::new(&StreamLedger::default(), 1.0).live_age_max_ms, None);
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl StreamLedger {
 /// Records all streams of one direction.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
-    streams: [StreamLedger; 3],
+    streams: [StreamLedger; Stream::ALL.len()],
     flight: FlightIndex,
     /// Deliveries that no packet of the plan accounts for.
     pub(crate) strangers: u64,
@@ -142,14 +142,49 @@ impl Ledger {
 pub(crate) struct StreamRun {
     /// What became of the packets, in the order of [`Direction::BOTH`].
     pub(crate) ledgers: [Ledger; 2],
-    /// Bytes that both ends sent while the workload ran, IP and UDP headers included.
-    pub(crate) wire_bytes: u64,
+    /// What each direction handed to the links while the workload ran, in the same order.
+    pub(crate) wire: [WireBytes; 2],
+}
+
+/// Counts bytes that one end handed to its links, IP and UDP headers included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WireBytes {
+    /// All of them.
+    pub(crate) sent: u64,
+    /// Those of them that found a link's queue full: they never used the link.
+    pub(crate) queue_dropped: u64,
+}
+
+impl WireBytes {
+    /// Returns what was counted since `before`.
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self {
+            sent: self.sent - before.sent,
+            queue_dropped: self.queue_dropped - before.queue_dropped,
+        }
+    }
+
+    /// Adds what one link counted.
+    pub(crate) fn add(&mut self, stats: &netem::LinkStats) {
+        self.sent += stats.bytes_in;
+        self.queue_dropped += stats.queue_dropped_bytes;
+    }
+
+    /// Returns the bytes that entered a link.
+    pub(crate) const fn entered(self) -> u64 {
+        self.sent - self.queue_dropped
+    }
 }
 
 impl StreamRun {
     /// Returns what became of the packets of a direction.
     pub(crate) fn ledger(&self, direction: Direction) -> &Ledger {
         &self.ledgers[direction as usize]
+    }
+
+    /// Returns the bytes that both ends handed to the links.
+    pub(crate) fn wire_bytes(&self) -> u64 {
+        self.wire.iter().map(|wire| wire.sent).sum()
     }
 }
 

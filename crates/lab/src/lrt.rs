@@ -61,6 +61,8 @@ pub(crate) struct LrtParameters {
     pub(crate) k: u16,
     /// First and last seed, pooled. The emulator runs the first.
     pub(crate) seeds: (u64, u64),
+    /// Links in place of equal ones; delay, rate and number above are then theirs.
+    pub(crate) links: Option<Scenario>,
     /// How much more than a message takes that nothing holds up still counts as exactly that.
     pub(crate) tolerance: Duration,
 }
@@ -68,6 +70,9 @@ pub(crate) struct LrtParameters {
 impl LrtParameters {
     /// Returns the links between station and drone that lose the share `loss`.
     pub(crate) fn scenario(&self, loss: f64) -> Scenario {
+        if let Some(links) = &self.links {
+            return links.clone();
+        }
         let model = LinkModel {
             delay: Delay::Fixed(self.delay),
             rate: LinkRate::Constant(self.rate),
@@ -84,7 +89,7 @@ impl LrtParameters {
             }
         }
         // Two clocks are two clocks: neither host may rely on the other's.
-        scenario.hosts[0].clock.offset_ns = -17_000_000_000;
+        scenario.hosts[0].clock.offset_ns = 17_000_000_000;
         scenario.hosts[0].clock.skew_ppb = 20_000;
         scenario
     }
@@ -108,6 +113,7 @@ impl LrtParameters {
     /// Returns the parameters as reports carry them.
     pub(crate) fn to_json(&self) -> Value {
         json!({
+            "scenario": self.links.as_ref().map(|links| &links.name),
             "messages_per_seed": self.messages,
             "bytes": self.bytes,
             "delay_ms": milliseconds(self.delay),
@@ -330,6 +336,7 @@ mod tests {
             paths: 1,
             k: 8,
             seeds: (1, 1),
+            links: None,
             tolerance: Duration::from_micros(100),
         }
     }

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod blackout;
+mod bound;
 mod chart;
 mod cli;
 mod demo;
@@ -20,12 +21,15 @@ mod lrt;
 mod mavlink_transfer;
 mod meeting;
 mod model;
+mod pool;
 mod record;
+mod recorded;
 mod report;
 mod scenario_file;
 mod scheme;
 mod sim;
 mod statistics;
+mod traces;
 mod workload;
 
 use std::process::ExitCode;
@@ -66,6 +70,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
             Ok(if met { ExitCode::SUCCESS } else { ExitCode::from(1) })
         }
         Command::Demo(args) => demo::run(&args),
+        Command::Trace { command } => traces::run_command(&command),
         Command::Model { paper: Paper::Conclone { json } } => {
             let checks = model::conclone_checks();
             if json {

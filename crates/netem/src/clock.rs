@@ -25,7 +25,7 @@ pub struct ClockModel {
 /// A jump of a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockStep {
-    /// When it happens, in virtual time.
+    /// When it happens, from the scenario's time zero.
     pub at: Instant,
     /// How far the clock jumps, in nanoseconds; negative jumps go back.
     pub by_ns: i64,
@@ -40,9 +40,22 @@ pub struct HostClock {
 }
 
 impl HostClock {
-    /// Makes the clock that `model` describes.
+    /// Makes the clock that `model` describes, where the scenario's time zero is that of virtual
+    /// time.
     pub fn new(model: &ClockModel) -> Self {
-        let mut steps = model.steps.clone();
+        Self::beginning(model, Some(Instant::ZERO))
+    }
+
+    /// Makes the clock whose steps count from `origin`; without one there are none yet.
+    pub(crate) fn beginning(model: &ClockModel, origin: Option<Instant>) -> Self {
+        let steps = origin.map(|origin| {
+            let later = |step: &ClockStep| ClockStep {
+                at: origin + step.at.since(Instant::ZERO),
+                by_ns: step.by_ns,
+            };
+            model.steps.iter().map(later).collect()
+        });
+        let mut steps: Vec<ClockStep> = steps.unwrap_or_default();
         steps.sort_by_key(|step| step.at);
         let mut added = i128::from(CLOCK_ORIGIN.as_nanos()) + i128::from(model.offset_ns);
         let mut stretches = vec![(Instant::ZERO, added)];

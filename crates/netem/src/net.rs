@@ -63,12 +63,27 @@ struct Ear {
 }
 
 impl Net {
-    /// Makes the idle links of `scenario`; the same seed gives the same verdicts.
+    /// Makes the idle links of `scenario`, whose time zero is now; the same seed gives the same
+    /// verdicts.
+    ///
+    /// # Panics
+    /// As [`calm`](Self::calm) does.
+    pub fn new(scenario: &Scenario, seed: u64) -> Self {
+        let mut net = Self::calm(scenario, seed);
+        net.begin(Instant::ZERO);
+        net
+    }
+
+    /// Makes the idle links of `scenario` before its time zero, which [`begin`](Self::begin) sets.
+    ///
+    /// Until then nothing is out and no recording loses anything; where a recording says the rate,
+    /// a link has its mean, and where one says the delay, the first that it has. What does not
+    /// change with time is as it is, and chance takes its course.
     ///
     /// # Panics
     /// When a link names a group or medium that the scenario has not, a link with a medium has no
     /// constant rate, or a group's channel changes per packet. Scenarios from TOML have none of it.
-    pub fn new(scenario: &Scenario, seed: u64) -> Self {
+    pub fn calm(scenario: &Scenario, seed: u64) -> Self {
         let builder = Builder { scenario, seed };
         let mut ways = Vec::new();
         for pair in &scenario.links {
@@ -95,6 +110,17 @@ impl Net {
             ways,
             media: scenario.media.iter().map(Medium::new).collect(),
             packets: 0,
+        }
+    }
+
+    /// Lets the scenario's time zero be at `origin`: outages, rates, delays and losses that change
+    /// with time count from there.
+    pub fn begin(&mut self, origin: Instant) {
+        for way in &mut self.ways {
+            way.sender.begin(origin);
+            for ear in &mut way.ears {
+                ear.air.begin(origin);
+            }
         }
     }
 

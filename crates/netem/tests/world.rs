@@ -153,7 +153,7 @@ fn timer_jitter_only_delays_and_has_its_mean() {
     let scenario = Scenario::new("two", 1.0).link("wifi", "a", "b", &delayed(10));
     let timer_jitter =
         TimerJitter { mean: Duration::from_micros(60), spike_probability: 0.01, spike: ms(3) };
-    let mut world = world(&scenario, &WorldOptions { seed: Some(3), timer_jitter });
+    let mut world = world(&scenario, &WorldOptions { seed: Some(3), timer_jitter, calm: false });
     let alarms: Vec<Instant> = (1..=10_000).map(|i| CLOCK_ORIGIN + ms(10 * i)).collect();
     world.host_mut(0).alarms = alarms.clone().into();
     world.run_until(at(200_000));

@@ -10,11 +10,13 @@ mod panels;
 mod svg;
 mod sweep;
 mod trade_off;
+mod window;
 
 pub(crate) use distribution::{Distribution, DistributionChart};
 pub(crate) use panels::{Panel, TimeChart, TimeCurve};
 pub(crate) use sweep::{SweepChart, SweepCurve};
 pub(crate) use trade_off::{Plane, TradeOff};
+pub(crate) use window::{Lane, WayChart, WindowChart};
 
 use std::path::{Path, PathBuf};
 

@@ -68,7 +68,7 @@ pub(crate) fn run_bulk(
         carrier.await_paths(*scheme, &copy).map_err(describe)?;
         carriers.push(carrier);
     }
-    testbed.begin();
+    testbed.begin(Duration::ZERO);
     let mut flows = Vec::new();
     for (number, (scheme, carrier)) in schemes.iter().zip(&mut carriers).enumerate() {
         let copy = testbed.copy(number);

@@ -18,6 +18,8 @@ use crate::scheme::Scheme;
 pub(super) const TOLD_PORT: u16 = 14_800;
 /// Port of the local MAVLink endpoint.
 pub(super) const MAVLINK_PORT: u16 = 14_550;
+/// Port of the local endpoint of which the newest datagram wins.
+pub(super) const LIVE_PORT: u16 = 14_801;
 /// Port of the daemons on the links.
 const LINK_PORT: u16 = 14_700;
 /// How long a daemon may take to end after it was asked to.
@@ -228,15 +230,22 @@ fn local_endpoints(scheme: Scheme) -> String {
              address = \"127.0.0.1:{port}\"\ncopies = \"{copies}\"\n"
         )
     };
+    // The newest wins, for as long as the policy of set-points says.
+    let live = |copies: &str| {
+        let ttl_ms = proto::select::Policy::LIVE.ttl.as_millis();
+        control("live", 12, LIVE_PORT, copies) + &format!("order = \"latest\"\nttl_ms = {ttl_ms}\n")
+    };
     if scheme == Scheme::Fulmar {
         let mavlink = format!(
             "\n[[mavlink]]\nname = \"mavlink\"\nkind = \"udp-server\"\n\
              address = \"127.0.0.1:{MAVLINK_PORT}\"\nradio_status_hz = 0\n"
         );
-        return control("told", 10, TOLD_PORT, "all") + &mavlink;
+        return control("told", 10, TOLD_PORT, "all") + &live("all") + &mavlink;
     }
     // A session without copies: MAVLink too is reliable, on one path at a time.
-    control("told", 10, TOLD_PORT, "best") + &control("mavlink", 11, MAVLINK_PORT, "best")
+    control("told", 10, TOLD_PORT, "best")
+        + &live("best")
+        + &control("mavlink", 11, MAVLINK_PORT, "best")
 }
 
 /// Returns the lines that make a session behave as a scheme.

@@ -44,7 +44,7 @@ pub(crate) fn run_intervals(
         carrier.await_paths(*scheme, &copy).map_err(describe)?;
         carriers.push(carrier);
     }
-    testbed.begin();
+    testbed.begin(Duration::ZERO);
     let mut players: Vec<(Scheme, JoinHandle<IntervalRun>)> = Vec::new();
     // Daemons run, and listeners wait for sub-flows, until the last message.
     let mut kept = Vec::new();

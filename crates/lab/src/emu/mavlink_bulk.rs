@@ -100,8 +100,7 @@ pub(crate) fn run_mavlink(
     for (number, cell) in cells.iter().enumerate() {
         places.push(Place::open(&testbed.copy(number), cell)?);
     }
-    testbed.begin();
-    let (start, stop) = (now() + SETTLE, Arc::new(AtomicBool::new(false)));
+    let (start, stop) = (testbed.begin(SETTLE), Arc::new(AtomicBool::new(false)));
     let mut running = Vec::new();
     for (place, cell) in places.into_iter().zip(cells) {
         running.push(Running::start(place, cell.moves.then_some(plan), limit, start, &stop)?);

@@ -75,8 +75,7 @@ pub(crate) fn run_meetings(
     let mut emulation =
         Emulation::start(&scenario, seed, &options).map_err(|error| error.to_string())?;
     let connected = connect_all(&emulation, meetings, congestion, seconds)?;
-    emulation.begin();
-    let origin = now() + LEAD;
+    let origin = emulation.begin(LEAD);
     let begin = |flow: Connected| flow.begin(origin, seconds);
     let running: Vec<Vec<Running>> = connected
         .into_iter()

@@ -100,8 +100,7 @@ pub(crate) fn run_share(
             .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         settled.collect::<Result<(), String>>()
     })?;
-    testbed.begin();
-    let (start, stop) = (now() + LEAD_IN, Arc::new(AtomicBool::new(false)));
+    let (start, stop) = (testbed.begin(LEAD_IN), Arc::new(AtomicBool::new(false)));
     let begin = |ready| match ready {
         Ready::Messages(carrier) => fill(carrier, start, seconds, &stop),
         Ready::Tcp(flow) => flow.begin(start).map(Running::Tcp),

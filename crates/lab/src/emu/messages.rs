@@ -28,7 +28,7 @@ use crate::workload::{Stamp, Stream};
 
 /// The audit passes where the emulator's error stays below a tenth of this.
 const RESOLUTION: Duration = Duration::from_millis(10);
-/// From the beginning of the links' time to the first message.
+/// Until the scenario begins, and with it the first message.
 const LEAD_IN: Duration = Duration::from_millis(200);
 /// How long deliveries are awaited after the last message, while more of them come.
 const QUIET: Duration = Duration::from_secs(10);
@@ -74,8 +74,7 @@ fn run_loss(
     for carrier in &mut carriers {
         carrier.settle()?;
     }
-    testbed.begin();
-    let start = now() + LEAD_IN;
+    let start = testbed.begin(LEAD_IN);
     let stop = Arc::new(AtomicBool::new(false));
     let mut plays = Vec::new();
     for carrier in carriers {

@@ -18,12 +18,11 @@ use super::player::{Receiver, Sender, SharedLedgers, locked};
 use super::testbed::{Side, Testbed};
 use crate::emulate::Audit;
 use crate::figures::Tally;
-use crate::ledger::{Ledger, StreamRun};
+use crate::ledger::{Ledger, StreamRun, WireBytes};
 use crate::scheme::Scheme;
-use crate::sim::delayed;
 use crate::workload::{Direction, Recording, Stream, Workload};
 
-/// From the scenario's beginning to the workload's: time for round trips on the idle links.
+/// Until the scenario and the workload begin: time for round trips on the idle links.
 const LEAD_IN: Duration = Duration::from_secs(1);
 /// How long deliveries are awaited after the last packet was sent: a kernel may recover late.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -50,8 +49,7 @@ pub(crate) fn run_streams(
     progress: &mut Progress<'_>,
 ) -> Result<(Vec<(Scheme, StreamRun)>, Audit), String> {
     let recording = Arc::new(Recording::load()?);
-    let scenario = delayed(scenario, LEAD_IN);
-    let mut testbed = Testbed::start(&scenario, schemes.len(), seed, resolution)?;
+    let mut testbed = Testbed::start(scenario, schemes.len(), seed, resolution)?;
     let streams = streams(workload);
     let mut carriers = Vec::new();
     for (number, scheme) in schemes.iter().enumerate() {
@@ -63,26 +61,28 @@ pub(crate) fn run_streams(
         carrier.await_paths(*scheme, &copy).map_err(describe)?;
         carriers.push(carrier);
     }
-    testbed.begin();
-    let start = now() + LEAD_IN;
+    let start = testbed.begin(LEAD_IN);
     let stop = Arc::new(AtomicBool::new(false));
     let mut plays = Vec::new();
     for (scheme, carrier) in schemes.iter().zip(carriers) {
         plays.push(Play::start(*scheme, carrier, workload, &recording, start, &stop)?);
     }
     sleep_until(start)?;
-    let before: Vec<u64> = (0..schemes.len()).map(|copy| testbed.wire_bytes(copy)).collect();
+    let count = |testbed: &Testbed| (0..schemes.len()).map(|copy| testbed.wire(copy)).collect();
+    let before: Vec<[WireBytes; 2]> = count(&testbed);
     let end = start + Duration::from_secs_f64(workload.seconds);
     while now() < end {
         sleep_until(end.min(now() + SHOW))?;
         show(&mut plays, now().since(start).as_secs_f64(), progress)?;
     }
-    let after: Vec<u64> = (0..schemes.len()).map(|copy| testbed.wire_bytes(copy)).collect();
+    let after: Vec<[WireBytes; 2]> = count(&testbed);
     sleep_until(end + DRAIN)?;
     stop.store(true, Ordering::Relaxed);
     let audit = testbed.finish();
-    let bytes = after.iter().zip(before).map(|(after, before)| after - before);
-    let runs = plays.into_iter().zip(bytes).map(|(play, bytes)| play.finish(bytes));
+    let wires = after.iter().zip(before).map(|(after, before)| {
+        core::array::from_fn(|direction| after[direction].since(before[direction]))
+    });
+    let runs = plays.into_iter().zip(wires).map(|(play, wire)| play.finish(wire));
     Ok((runs.collect(), audit))
 }
 
@@ -90,6 +90,7 @@ pub(crate) fn run_streams(
 fn streams(workload: &Workload) -> Vec<Stream> {
     let present = |stream: &Stream| match stream {
         Stream::Control => workload.control_hz > 0.0,
+        Stream::Live => workload.live_hz > 0.0,
         Stream::Mavlink => workload.recording,
         Stream::Video => workload.video_mbps > 0.0,
     };
@@ -149,7 +150,7 @@ impl Play {
     }
 
     /// Ends the applications and hands the ledgers over.
-    fn finish(self, wire_bytes: u64) -> (Scheme, StreamRun) {
+    fn finish(self, wire: [WireBytes; 2]) -> (Scheme, StreamRun) {
         drop(self.daemons);
         for thread in self.threads {
             if let Err(panic) = thread.join() {
@@ -159,7 +160,7 @@ impl Play {
         let ledgers = Direction::BOTH.map(|direction| {
             self.ledgers[direction as usize].lock().unwrap_or_else(PoisonError::into_inner).clone()
         });
-        (self.scheme, StreamRun { ledgers, wire_bytes })
+        (self.scheme, StreamRun { ledgers, wire })
     }
 }
 

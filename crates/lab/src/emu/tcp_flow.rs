@@ -150,8 +150,7 @@ pub(crate) fn run_flows(
 ) -> Result<Vec<FlowRun>, String> {
     let connect = |plan: &FlowPlan| TcpFlow::connect(emulation, plan);
     let connected = plans.iter().map(connect).collect::<Result<Vec<TcpFlow>, String>>()?;
-    emulation.begin();
-    let origin = now() + LEAD;
+    let origin = emulation.begin(LEAD);
     let begun = connected.into_iter().map(|flow| flow.begin(origin));
     let running = begun.collect::<Result<Vec<RunningFlow>, String>>()?;
     let last = plans.iter().map(|plan| plan.start + plan.duration).max().unwrap_or_default();

@@ -7,9 +7,10 @@ use std::io;
 use std::net::Ipv4Addr;
 
 use netem::{HostModel, LinkPair, LinkStats, Scenario};
-use units::Duration;
+use units::{Duration, Instant};
 
 use crate::emulate::{Audit, Claim, Emulation, LinkReport, Options};
+use crate::ledger::WireBytes;
 use crate::workload::Direction;
 
 /// Which end of the links.
@@ -80,9 +81,10 @@ impl Testbed {
         Ok(Self { emulation, links })
     }
 
-    /// Starts the scenario's time anew, with idle links and a fresh audit.
-    pub(super) fn begin(&mut self) {
-        self.emulation.begin();
+    /// Starts anew with idle links and a fresh audit; returns when the scenario's time is zero,
+    /// `lead` from now. Until then the links are calm.
+    pub(super) fn begin(&mut self, lead: Duration) -> Instant {
+        self.emulation.begin(lead)
     }
 
     /// Returns one copy of the links.
@@ -97,6 +99,16 @@ impl Testbed {
             self.links.iter().any(|link| report.link == numbered(link, copy))
         };
         reports.iter().filter(of_copy).map(|report| report.bytes_in).sum()
+    }
+
+    /// Returns what each direction of a copy handed to its links, in the order of
+    /// [`Direction::BOTH`].
+    pub(super) fn wire(&self, copy: usize) -> [WireBytes; 2] {
+        Side::BOTH.map(|side| {
+            let mut wire = WireBytes::default();
+            self.sent_by(side, copy).iter().for_each(|stats| wire.add(stats));
+            wire
+        })
     }
 
     /// Returns what a side of a copy put on its links.

@@ -114,7 +114,7 @@ fn measure(args: &AccuracyArgs, privileges: Privileges) -> io::Result<Value> {
                 Ok(scope.spawn(move || watch(tap, stop)))
             })
             .collect::<io::Result<_>>()?;
-        emulation.begin();
+        emulation.begin(Duration::ZERO);
         let sent = send_all(args, &emulation, &flows);
         // The last probes are on their way still.
         thread::sleep(delay + Duration::from_millis(200));

@@ -83,7 +83,7 @@ pub(crate) fn run_command(args: &EmulateArgs) -> Result<ExitCode, Failure> {
     let mut emulation =
         Emulation::start(&scenario, seed, &options).map_err(|error| error.to_string())?;
     explain(&emulation, &scenario, privileges);
-    emulation.begin();
+    emulation.begin(Duration::ZERO);
     let status = match command(args) {
         Some(command) => run_in(&emulation, host, command, &signals)?,
         None => {

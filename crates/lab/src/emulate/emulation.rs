@@ -99,8 +99,8 @@ pub(crate) struct Emulation {
 }
 
 impl Emulation {
-    /// Makes the hosts and links of `scenario` and starts to carry packets; scenario time is zero
-    /// now.
+    /// Makes the hosts and links of `scenario` and starts to carry packets. The links are calm:
+    /// [`begin`](Self::begin) says when the scenario's time is zero.
     ///
     /// The same `seed` gives the same verdicts on the same packets at the same times.
     ///
@@ -118,7 +118,7 @@ impl Emulation {
         let desk = Arc::new(Desk::new()?);
         let origin = now();
         let parts = Parts {
-            net: Box::new(Net::new(scenario, seed)),
+            net: Box::new(Net::calm(scenario, seed)),
             origin,
             ports: network.ports.clone(),
             ring,
@@ -146,12 +146,14 @@ impl Emulation {
         })
     }
 
-    /// Starts the scenario anew: time zero is now, the links are idle and as the seed has them, the
-    /// audit begins. Packets on their way are forgotten.
+    /// Starts the links anew, idle and as the seed has them; the scenario's time will be zero
+    /// `lead` from now, which is returned, and until then they are calm. The audit begins. Packets on
+    /// their way are forgotten.
     ///
     /// For experiments whose programs take a while to start.
-    pub(crate) fn begin(&mut self) {
-        let net = Box::new(Net::new(&self.scenario, self.seed));
+    pub(crate) fn begin(&mut self, lead: Duration) -> Instant {
+        let mut net = Box::new(Net::calm(&self.scenario, self.seed));
+        net.begin(Instant::ZERO + lead);
         let (began, beginning) = sync_channel(1);
         self.desk.order(Order::Begin(net, began));
         // A packet sent after this call must not be among those forgotten.
@@ -164,9 +166,10 @@ impl Emulation {
             }
         };
         self.witness.reset();
+        self.origin + lead
     }
 
-    /// Returns the scenario's time.
+    /// Returns the time since the links were started anew.
     pub(crate) fn elapsed(&self) -> Duration {
         now().since(self.origin)
     }

@@ -17,6 +17,7 @@ use crate::arguments::{RunArgs, loss, positive};
 use crate::emu::run_intervals;
 use crate::failure::Failure;
 use crate::report::{Mode, Report, merged, rounded, rounded_option};
+use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
 use crate::sim::{IntervalPlan, IntervalRun, run_interval};
 use crate::statistics::{maximum, mean, standard_deviation};
@@ -73,14 +74,18 @@ pub(crate) struct ConcloneIntervalArgs {
     /// Messages per seed; default 2,000 with --sim, 120 with --emu.
     #[arg(long, value_name = "N")]
     messages: Option<u32>,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
     /// Loss of each link and direction, 0 to 1.
-    #[arg(long, default_value_t = 0.284, value_name = "P", value_parser = loss)]
+    #[arg(long, default_value_t = 0.284, value_name = "P", value_parser = loss,
+          conflicts_with = "scenario")]
     loss: f64,
     /// One-way delay of each link, milliseconds.
-    #[arg(long, default_value_t = 10.0, value_name = "MS", value_parser = positive)]
+    #[arg(long, default_value_t = 10.0, value_name = "MS", value_parser = positive,
+          conflicts_with = "scenario")]
     delay_ms: f64,
     /// Number of links.
-    #[arg(long, default_value_t = 2, value_name = "N",
+    #[arg(long, default_value_t = 2, value_name = "N", conflicts_with = "scenario",
           value_parser = clap::value_parser!(u8).range(1..=8))]
     links: u8,
     /// From a delivery to the next message, seconds.
@@ -115,7 +120,7 @@ pub(super) fn links(count: u8, delay_ms: f64, loss: f64) -> Scenario {
     let mut scenario = (1..=count)
         .fold(none, |scenario, n| scenario.link(&format!("net{n}"), "drone", "station", &model));
     // Two clocks are two clocks: neither host may rely on the other's.
-    scenario.hosts[0].clock.offset_ns = -17_000_000_000;
+    scenario.hosts[0].clock.offset_ns = 17_000_000_000;
     scenario.hosts[0].clock.skew_ppb = 20_000;
     scenario
 }
@@ -127,16 +132,16 @@ fn run_emu(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
     let schemes = args.run.schemes(DESCRIPTION.emu)?;
     let plans: Vec<_> = schemes.into_iter().map(|scheme| (scheme, plan(args, scheme))).collect();
     let seed = args.run.seed;
-    let scenario = links(args.links, args.delay_ms, args.loss);
+    let scenario = scenario(args)?;
     let (runs, audit) = run_intervals(&scenario, &plans, seed, RESOLUTION)?;
     let results = runs.into_iter().map(|(scheme, run)| pooled(scheme, &[(seed, run)])).collect();
-    Ok(Report::emu(DESCRIPTION.experiment, seed, parameters(args), &[audit], results))
+    Ok(Report::emu(DESCRIPTION.experiment, seed, parameters(args, &scenario), &[audit], results))
 }
 
 fn run_sim(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
     let schemes = args.run.schemes(DESCRIPTION.sim)?;
     let (first, last) = args.run.seeds();
-    let scenario = links(args.links, args.delay_ms, args.loss);
+    let scenario = scenario(args)?;
     let mut results = Vec::new();
     for scheme in schemes {
         eprintln!("conclone-interval --sim: {scheme}, seeds {first}-{last}");
@@ -145,7 +150,13 @@ fn run_sim(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
         let runs = (first..=last).map(run).collect::<Result<Vec<_>, String>>()?;
         results.push(pooled(scheme, &runs));
     }
-    Ok(Report::sim(DESCRIPTION.experiment, (first, last), parameters(args), results))
+    Ok(Report::sim(DESCRIPTION.experiment, (first, last), parameters(args, &scenario), results))
+}
+
+/// Returns the links: those of the experiment, or of another scenario.
+fn scenario(args: &ConcloneIntervalArgs) -> Result<Scenario, Failure> {
+    let own = || links(args.links, args.delay_ms, args.loss);
+    Ok(args.scenario.read()?.unwrap_or_else(own))
 }
 
 /// Returns what one seed of a scheme runs.
@@ -176,8 +187,17 @@ fn give_up(scheme: Scheme) -> Duration {
     }
 }
 
-fn parameters(args: &ConcloneIntervalArgs) -> Value {
+fn parameters(args: &ConcloneIntervalArgs, scenario: &Scenario) -> Value {
     let plan = plan(args, Scheme::Fulmar);
+    if args.scenario.scenario.is_some() {
+        return json!({
+            "messages_per_seed": plan.messages,
+            "scenario": scenario.name,
+            "interval_s": args.interval_s,
+            "bytes": args.bytes,
+            "bulk_mbps": args.bulk_mbps,
+        });
+    }
     json!({
         "messages_per_seed": plan.messages,
         "loss": args.loss,

@@ -18,6 +18,7 @@ use crate::failure::Failure;
 use crate::figures::{ControlFigures, Span};
 use crate::ledger::{StreamLedger, StreamRun};
 use crate::report::{Mode, Report, merged, rounded, rounded_option};
+use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
 use crate::sim::run_stream;
 use crate::statistics::{maximum, percentile};
@@ -63,28 +64,40 @@ pub(crate) struct FailoverArgs {
     #[command(flatten)]
     pub(super) run: RunArgs,
     /// Deaths per seed; default 200 with --sim, 20 with --emu.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=2000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=2000),
+          conflicts_with = "scenario")]
     deaths: Option<u16>,
+    #[command(flatten)]
+    links: ScenarioArgs,
 }
 
 /// Runs the experiment.
 pub(super) fn run(args: &FailoverArgs) -> Result<Report, Failure> {
     let mode = args.run.mode();
+    let other = args.links.read()?;
+    if other.as_ref().is_some_and(|other| other.links.len() < 2) {
+        return Err(Failure::Usage("failover needs two links, one of which survives".to_owned()));
+    }
     let count = args.deaths.unwrap_or(if mode == Mode::Sim { 200 } else { 20 });
+    let own_seconds = PERIOD_S * (f64::from(count) + 1.0);
     let workload = Workload {
-        seconds: PERIOD_S * (f64::from(count) + 1.0),
+        seconds: other.as_ref().map_or(own_seconds, |other| other.seconds),
         recording: false,
         video_mbps: DATA_MBPS,
         video_shape: VideoShape::Even,
         ..Workload::default()
     };
-    let parameters = json!({
-        "deaths_per_seed": count,
-        "dying_ms": DYING.as_millis(),
-        "survivor_ms": SURVIVOR.as_millis(),
-        "link_mbps": LINK_MBPS,
-        "workload": workload,
-    });
+    let scene = |seed| other.clone().map_or_else(|| Scene::own(count, seed), Scene::of);
+    let parameters = match &other {
+        Some(other) => json!({"scenario": other.name, "workload": workload}),
+        None => json!({
+            "deaths_per_seed": count,
+            "dying_ms": DYING.as_millis(),
+            "survivor_ms": SURVIVOR.as_millis(),
+            "link_mbps": LINK_MBPS,
+            "workload": workload,
+        }),
+    };
     match mode {
         Mode::Sim => {
             let schemes = args.run.schemes(DESCRIPTION.sim)?;
@@ -95,9 +108,9 @@ pub(super) fn run(args: &FailoverArgs) -> Result<Report, Failure> {
                 eprintln!("failover --sim: {scheme}, seeds {first}-{last}");
                 let mut all = Figures::default();
                 for seed in first..=last {
-                    let (scenario, deaths) = scenario(count, seed);
-                    let run = run_stream(&scenario, scheme, &workload, &recording, seed)?;
-                    all.add(&run, &deaths, workload.seconds);
+                    let scene = scene(seed);
+                    let run = run_stream(&scene.links, scheme, &workload, &recording, seed)?;
+                    all.add(&run, &scene, workload.seconds);
                 }
                 results.push(all.result(scheme));
             }
@@ -106,13 +119,13 @@ pub(super) fn run(args: &FailoverArgs) -> Result<Report, Failure> {
         Mode::Emu => {
             let schemes = args.run.schemes(DESCRIPTION.emu)?;
             let seed = args.run.seed;
-            let (scenario, deaths) = scenario(count, seed);
+            let scene = scene(seed);
             eprintln!("failover --emu: {} s", workload.seconds);
             let (runs, audit) =
-                run_streams(&scenario, &schemes, &workload, seed, RESOLUTION, &mut |_, _| {})?;
+                run_streams(&scene.links, &schemes, &workload, seed, RESOLUTION, &mut |_, _| {})?;
             let result = |(scheme, run): &(Scheme, StreamRun)| {
                 let mut figures = Figures::default();
-                figures.add(run, &deaths, workload.seconds);
+                figures.add(run, &scene, workload.seconds);
                 figures.result(*scheme)
             };
             let results = runs.iter().map(result).collect();
@@ -121,32 +134,54 @@ pub(super) fn run(args: &FailoverArgs) -> Result<Report, Failure> {
     }
 }
 
-/// Returns the links, and when the first of them is dead.
-fn scenario(deaths: u16, seed: u64) -> (Scenario, Vec<Span>) {
-    let model = |delay| LinkModel {
-        delay: Delay::Fixed(delay),
-        rate: LinkRate::Constant(Rate::from_mbps(LINK_MBPS)),
-        ..LinkModel::default()
-    };
-    let (mut dying, mut phases) = (model(DYING), Rng::stream(seed, "failover phases"));
-    for death in 1..=deaths {
-        let start = PERIOD_S * f64::from(death) + phases.unit();
-        dying.outages.push(Outage {
-            start: Instant::ZERO + Duration::from_secs_f64(start),
-            duration: DEAD,
-            mode: OutageMode::Drop,
-        });
+/// The links of a run: the first of them dies, the second survives.
+struct Scene {
+    links: Scenario,
+    /// When the first link is silently dead.
+    deaths: Vec<Span>,
+    /// One-way delays when nothing is wrong.
+    dying: Duration,
+    survivor: Duration,
+}
+
+impl Scene {
+    /// Makes the links of the experiment.
+    fn own(deaths: u16, seed: u64) -> Self {
+        let model = |delay| LinkModel {
+            delay: Delay::Fixed(delay),
+            rate: LinkRate::Constant(Rate::from_mbps(LINK_MBPS)),
+            ..LinkModel::default()
+        };
+        let (mut dying, mut phases) = (model(DYING), Rng::stream(seed, "failover phases"));
+        for death in 1..=deaths {
+            let start = PERIOD_S * f64::from(death) + phases.unit();
+            dying.outages.push(Outage {
+                start: Instant::ZERO + Duration::from_secs_f64(start),
+                duration: DEAD,
+                mode: OutageMode::Drop,
+            });
+        }
+        let mut scenario = Scenario::new(DESCRIPTION.experiment, 0.0)
+            .link("dying", "drone", "station", &dying)
+            .link("survivor", "drone", "station", &model(SURVIVOR));
+        scenario.hosts[0].clock.offset_ns = 3_000_000_000;
+        Self::of(scenario)
     }
-    let span = |outage: &Outage| {
-        let start = outage.start.as_secs_f64();
-        (start, start + outage.duration.as_secs_f64())
-    };
-    let spans = dying.outages.iter().map(span).collect();
-    let mut scenario = Scenario::new(DESCRIPTION.experiment, 0.0)
-        .link("dying", "drone", "station", &dying)
-        .link("survivor", "drone", "station", &model(SURVIVOR));
-    scenario.hosts[0].clock.offset_ns = 3_000_000_000;
-    (scenario, spans)
+
+    /// Takes the links of another scenario; the silent outages of its first link are the deaths.
+    fn of(links: Scenario) -> Self {
+        let drone = links.host("drone").unwrap_or_default();
+        let sent = |link: usize| links.links[link].sent_by(drone).1;
+        let delay = |link: usize| sent(link).delay_at(Instant::ZERO);
+        let span = |outage: &Outage| {
+            let start = outage.start.as_secs_f64();
+            (start, start + outage.duration.as_secs_f64())
+        };
+        let silent = sent(0).outages.iter().filter(|outage| outage.mode == OutageMode::Drop);
+        let deaths = silent.map(span).collect();
+        let (dying, survivor) = (delay(0), delay(1));
+        Self { links, deaths, dying, survivor }
+    }
 }
 
 /// Collects the figures of one scheme over several seeds.
@@ -155,12 +190,13 @@ struct Figures {
     deaths: usize,
     up: Option<ControlFigures>,
     down: Option<ControlFigures>,
+    survivor: Duration,
     moves_ms: Vec<f64>,
     never_moved: usize,
 }
 
 impl Figures {
-    fn add(&mut self, run: &StreamRun, deaths: &[Span], seconds: f64) {
+    fn add(&mut self, run: &StreamRun, scene: &Scene, seconds: f64) {
         let control = |direction| {
             let ledger = run.ledger(direction).stream(Stream::Control);
             ControlFigures::new(ledger, seconds, None)
@@ -172,19 +208,20 @@ impl Figures {
         self.up = Some(pooled(self.up, control(Direction::Up)));
         self.down = Some(pooled(self.down, control(Direction::Down)));
         let data = run.ledger(Direction::Down).stream(Stream::Video);
-        for death in deaths {
-            match data_move_ms(data, *death) {
+        self.survivor = scene.survivor;
+        for death in &scene.deaths {
+            match data_move_ms(data, *death, scene) {
                 Some(ms) => self.moves_ms.push(ms),
                 None => self.never_moved += 1,
             }
         }
-        self.deaths += deaths.len();
+        self.deaths += scene.deaths.len();
     }
 
     fn result(mut self, scheme: Scheme) -> Value {
         let (Some(up), Some(down)) = (self.up, self.down) else { return Value::Null };
         let excess = |control: &ControlFigures| {
-            let survivor = SURVIVOR.as_secs_f64() * 1e3;
+            let survivor = self.survivor.as_secs_f64() * 1e3;
             control.control_max_ms.map(|slowest| rounded((slowest - survivor).max(0.0), 3))
         };
         let worse = up.worse(down);
@@ -206,9 +243,9 @@ impl Figures {
 
 /// Returns how long after a death data went the other way, milliseconds; none when it did not
 /// while the link was dead.
-fn data_move_ms(data: &StreamLedger, (died, back): Span) -> Option<f64> {
-    let last_of_dying = died + DYING.as_secs_f64();
-    let survivor = SURVIVOR.as_secs_f64();
+fn data_move_ms(data: &StreamLedger, (died, back): Span, scene: &Scene) -> Option<f64> {
+    let last_of_dying = died + scene.dying.as_secs_f64();
+    let survivor = scene.survivor.as_secs_f64();
     // What travelled on the dying link arrives in its delay; over the survivor it takes longer.
     let over_survivor = data.messages().filter_map(|(sent, delay)| {
         let arrived = sent + delay?;
@@ -228,15 +265,16 @@ mod tests {
         let ms = |ms| Some(Duration::from_millis(ms));
         data.sent = vec![ms(995), ms(1_005), ms(1_050), ms(1_060)];
         data.delivered = vec![ms(1_005), None, ms(1_085), ms(1_095)];
-        let moved = data_move_ms(&data, (1.0, 2.0)).expect("it moved");
+        let scene = Scene::own(1, 1);
+        let moved = data_move_ms(&data, (1.0, 2.0), &scene).expect("it moved");
         assert!((moved - 50.0).abs() < 1e-6, "{moved}");
-        assert_eq!(data_move_ms(&data, (3.0, 4.0)), None);
+        assert_eq!(data_move_ms(&data, (3.0, 4.0), &scene), None);
     }
 
     #[test]
     fn deaths_do_not_overlap_and_fit_the_run() {
-        let (scenario, spans) = scenario(50, 7);
-        assert_eq!(scenario.links[0].up.outages.len(), 50);
+        let Scene { links, deaths: spans, .. } = Scene::own(50, 7);
+        assert_eq!(links.links[0].up.outages.len(), 50);
         assert!(spans.windows(2).all(|pair| pair[0].1 + 0.4 < pair[1].0));
         assert!(spans[49].1 < PERIOD_S * 51.0);
     }

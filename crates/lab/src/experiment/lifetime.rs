@@ -16,6 +16,7 @@ use super::{Description, conclone_interval};
 use crate::arguments::{RunArgs, loss};
 use crate::failure::Failure;
 use crate::report::{Mode, Report, merged, rounded, rounded_option};
+use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
 use crate::sim::{IntervalPlan, IntervalRun, run_interval};
 use crate::statistics::{exponential_distance, exponential_rate, maximum, mean};
@@ -52,13 +53,15 @@ pub(crate) struct LifetimeArgs {
     #[arg(long, default_value_t = 2_000, value_name = "N")]
     messages: u32,
     /// Loss of each link and direction, 0 to 1.
-    #[arg(long, default_value_t = 0.284, value_name = "P",
-          value_parser = loss)]
+    #[arg(long, default_value_t = 0.284, value_name = "P", value_parser = loss,
+          conflicts_with = "scenario")]
     loss: f64,
     /// Number of links.
-    #[arg(long, default_value_t = 2, value_name = "N",
+    #[arg(long, default_value_t = 2, value_name = "N", conflicts_with = "scenario",
           value_parser = clap::value_parser!(u8).range(1..=8))]
     links: u8,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
 }
 
 /// Runs the experiment.
@@ -67,7 +70,11 @@ pub(super) fn run(args: &LifetimeArgs) -> Result<Report, Failure> {
         return Err(Failure::Usage("lifetime: in the world only (--sim)".to_owned()));
     }
     let schemes = args.run.schemes(DESCRIPTION.sim)?;
-    let scenario = conclone_interval::links(args.links, DELAY_MS, args.loss);
+    let own = || conclone_interval::links(args.links, DELAY_MS, args.loss);
+    let scenario = args.scenario.read()?.unwrap_or_else(own);
+    // A message that was not sent again takes the delay of the slowest link at most.
+    let models = scenario.links.iter().flat_map(|pair| [&pair.up, &pair.down]);
+    let delay = models.map(|model| model.delay_at(netem::Instant::ZERO)).max().unwrap_or_default();
     let plan = IntervalPlan {
         messages: args.messages,
         interval: Duration::from_millis(500),
@@ -81,7 +88,7 @@ pub(super) fn run(args: &LifetimeArgs) -> Result<Report, Failure> {
         eprintln!("lifetime --sim: {scheme}, seeds {first}-{last}");
         let mut runs = Vec::new();
         for seed in first..=last {
-            runs.extend(lifetimes(&run_interval(&scenario, scheme, &plan, seed)?));
+            runs.extend(lifetimes(&run_interval(&scenario, scheme, &plan, seed)?, delay));
         }
         results.push(figures(scheme, &mut runs, args));
     }
@@ -91,8 +98,8 @@ pub(super) fn run(args: &LifetimeArgs) -> Result<Report, Failure> {
 }
 
 /// Cuts a run of messages into lifetimes; the last one, which nothing ended, is left out.
-fn lifetimes(run: &IntervalRun) -> Vec<f64> {
-    let limit = 0.5 + DELAY_MS / 1e3 + MARGIN.as_secs_f64();
+fn lifetimes(run: &IntervalRun, delay: Duration) -> Vec<f64> {
+    let limit = 0.5 + (delay + MARGIN).as_secs_f64();
     let mut lifetimes = Vec::new();
     let mut current = 0.0;
     for interval in &run.intervals {
@@ -133,6 +140,6 @@ mod tests {
     fn lifetimes_end_at_retransmissions() {
         let intervals = vec![0.51, 0.51, 0.55, 0.51, 0.60, 0.58, 0.51];
         let run = IntervalRun { intervals, ..IntervalRun::default() };
-        assert_eq!(lifetimes(&run), [2.0, 1.0, 0.0]);
+        assert_eq!(lifetimes(&run, Duration::from_millis(10)), [2.0, 1.0, 0.0]);
     }
 }

@@ -8,6 +8,7 @@
 //! the paper*: the way back loses as much as the way there; bursts and a second path on request.
 
 use clap::Args;
+use netem::{Instant, LinkModel, Scenario};
 use serde_json::{Value, json};
 use units::{Duration, Rate};
 
@@ -18,6 +19,7 @@ use crate::emu;
 use crate::failure::Failure;
 use crate::lrt::{LrtParameters, LrtRow};
 use crate::report::{Mode, Report};
+use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
 use crate::sim::run_messages;
 
@@ -91,12 +93,14 @@ const TOLERANCE_EMU: Duration = Duration::from_millis(1);
 pub(crate) struct LrtArgs {
     #[command(flatten)]
     pub(super) run: RunArgs,
+    #[command(flatten)]
+    links: ScenarioArgs,
     /// Losses of each link in both directions, 0 to 1; default 0.02,0.05,0.1 (lrt-tcp) or 0.05.
     #[arg(long, value_delimiter = ',', value_name = "P,...",
-          value_parser = loss)]
+          value_parser = loss, conflicts_with = "scenario")]
     loss: Vec<f64>,
     /// Loss of each link from drone to station, which carries answers; default: the same.
-    #[arg(long, value_name = "P", value_parser = loss)]
+    #[arg(long, value_name = "P", value_parser = loss, conflicts_with = "scenario")]
     loss_back: Option<f64>,
     /// Messages per seed; default 50,000 with --sim, 10,000 with --emu.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
@@ -110,10 +114,10 @@ pub(crate) struct LrtArgs {
           value_parser = clap::value_parser!(u16).range(20..=1_100))]
     bytes: u16,
     /// One-way delay of each link, milliseconds.
-    #[arg(long, default_value_t = 50.0, value_name = "MS", value_parser = positive)]
+    #[arg(long, default_value_t = 50.0, value_name = "MS", value_parser = positive, conflicts_with = "scenario")]
     delay_ms: f64,
     /// Rate of each link, Mbit/s.
-    #[arg(long, default_value_t = 100.0, value_name = "MBPS", value_parser = positive)]
+    #[arg(long, default_value_t = 100.0, value_name = "MBPS", value_parser = positive, conflicts_with = "scenario")]
     rate_mbps: f64,
     /// Repair per source symbol that `lrt`, `block_rlnc` and `bound` may spend; that of `fulmar`
     /// follows the loss. Default: 0.5; `bound` over several links sends one packet on each.
@@ -121,15 +125,15 @@ pub(crate) struct LrtArgs {
     redundancy: Vec<f64>,
     /// Mean length of a burst of losses in packets; 1 is independent loss.
     #[arg(long, default_value = "1", value_delimiter = ',', value_name = "N,...",
-          value_parser = parse_burst)]
+          value_parser = parse_burst, conflicts_with = "scenario")]
     burst: Vec<f64>,
     /// Mean length of a burst in time, milliseconds, whatever is sent meanwhile; in place of --burst.
-    #[arg(long, value_delimiter = ',', value_name = "MS,...", conflicts_with = "burst",
+    #[arg(long, value_delimiter = ',', value_name = "MS,...", conflicts_with_all = ["burst", "scenario"],
           value_parser = positive)]
     burst_ms: Vec<f64>,
     /// Number of links.
     #[arg(long, default_value = "1", value_delimiter = ',', value_name = "N,...",
-          value_parser = clap::value_parser!(u8).range(1..=8))]
+          value_parser = clap::value_parser!(u8).range(1..=8), conflicts_with = "scenario")]
     paths: Vec<u8>,
     /// Symbols that a coder of the faithful form (`lrt`) holds at most.
     #[arg(long, default_value = "64", value_delimiter = ',', value_name = "K,...",
@@ -154,7 +158,7 @@ fn run(description: &Description, losses: &[f64], args: &LrtArgs) -> Result<Repo
     let name = description.experiment;
     let known = if args.run.mode() == Mode::Sim { description.sim } else { description.emu };
     let schemes = args.run.schemes(known)?;
-    let points = args.points(&schemes, losses);
+    let points = args.points(&schemes, losses)?;
     let parameters = points.first().map_or(Value::Null, LrtParameters::to_json);
     let mut rows = Vec::new();
     let seeds = args.run.seeds();
@@ -198,7 +202,8 @@ fn run_sim(name: &str, point: &LrtParameters) -> Result<Vec<LrtRow>, Failure> {
 
 impl LrtArgs {
     /// Returns every combination of what was asked for.
-    fn points(&self, schemes: &[Scheme], losses: &[f64]) -> Vec<LrtParameters> {
+    fn points(&self, schemes: &[Scheme], losses: &[f64]) -> Result<Vec<LrtParameters>, Failure> {
+        let links = self.links.read()?;
         let (messages, tolerance) = match self.run.mode() {
             Mode::Sim => (MESSAGES_SIM, TOLERANCE_SIM),
             Mode::Emu => (MESSAGES_EMU, TOLERANCE_EMU),
@@ -219,15 +224,40 @@ impl LrtArgs {
             k: 1,
             seeds: self.run.seeds(),
             tolerance: self.tolerance_ms.map_or(tolerance, duration),
+            links: None,
         };
-        let mut points = vec![first];
-        points = vary(points, &self.paths, |point, paths| point.paths = paths);
+        let mut points = match links {
+            Some(links) => vec![self.over(first, links)],
+            None => vary(vec![first], &self.paths, |point, paths| point.paths = paths),
+        };
         points = vary(points, &self.burst, |point, burst| point.burst = burst);
         let burst_times = options(&self.burst_ms);
         points = vary(points, &burst_times, |point, ms| point.burst_time = ms.map(duration));
         points = vary(points, &self.interval_ms, |point, ms| point.interval = duration(ms));
         points = vary(points, &options(&self.redundancy), |point, r| point.redundancy = r);
-        vary(points, &self.k, |point, k| point.k = k)
+        Ok(vary(points, &self.k, |point, k| point.k = k))
+    }
+
+    /// Puts a point onto the links of a scenario, for as long as that lasts unless asked otherwise.
+    ///
+    /// Nothing is undisturbed that takes longer than the least delay at time zero and a
+    /// transmission at the highest mean rate.
+    fn over(&self, first: LrtParameters, links: Scenario) -> LrtParameters {
+        let station = links.host("station").unwrap_or_default();
+        let models = || links.links.iter().map(|pair| pair.sent_by(station).1);
+        let delay = models().map(|model| model.delay_at(Instant::ZERO)).min();
+        let rate = models().filter_map(LinkModel::mean_rate).max();
+        let interval_s = self.interval_ms.first().map_or(0.005, |ms| ms / 1e3);
+        let whole = (links.seconds / interval_s).clamp(1.0, f64::from(u32::MAX)) as u32;
+        LrtParameters {
+            losses: vec![0.0],
+            delay: delay.unwrap_or_default(),
+            rate: rate.unwrap_or(first.rate),
+            paths: u8::try_from(links.links.len()).unwrap_or(u8::MAX),
+            messages: self.messages.unwrap_or(whole),
+            links: Some(links),
+            ..first
+        }
     }
 }
 

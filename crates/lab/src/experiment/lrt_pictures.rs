@@ -208,6 +208,7 @@ mod tests {
             paths,
             k: 64,
             seeds: (1, 1),
+            links: None,
             tolerance: Duration::from_micros(100),
         }
     }

@@ -20,6 +20,7 @@ use crate::emu::{BulkForm, MavlinkCell, MavlinkRun, run_mavlink};
 use crate::failure::Failure;
 use crate::mavlink_transfer::{Taken, TransferPlan};
 use crate::report::{Mode, Report, rounded_option};
+use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
 use crate::statistics::{maximum, median, percentile};
 
@@ -61,7 +62,7 @@ pub(crate) struct MavlinkBulkArgs {
     pub(super) run: RunArgs,
     /// Losses of each link in both directions, 0 to 1.
     #[arg(long, default_value = "0,0.05,0.17", value_delimiter = ',', value_name = "P,...",
-          value_parser = loss)]
+          value_parser = loss, conflicts_with = "scenario")]
     loss: Vec<f64>,
     /// Parameters in the list.
     #[arg(long, default_value_t = 1_000, value_name = "N",
@@ -80,11 +81,15 @@ pub(crate) struct MavlinkBulkArgs {
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pace: u32,
     /// Rate of the link, Mbit/s.
-    #[arg(long, default_value_t = 4.0, value_name = "MBPS", value_parser = positive)]
+    #[arg(long, default_value_t = 4.0, value_name = "MBPS", value_parser = positive,
+          conflicts_with = "scenario")]
     rate_mbps: f64,
     /// One-way delay, milliseconds.
-    #[arg(long, default_value_t = 30.0, value_name = "MS", value_parser = positive)]
+    #[arg(long, default_value_t = 30.0, value_name = "MS", value_parser = positive,
+          conflicts_with = "scenario")]
     delay_ms: f64,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
     /// Seconds after which a step is given up.
     #[arg(long, default_value_t = 60, value_name = "S",
           value_parser = clap::value_parser!(u64).range(1..=3_600))]
@@ -103,9 +108,12 @@ pub(super) fn run(args: &MavlinkBulkArgs) -> Result<Report, Failure> {
     }
     let schemes = args.run.schemes(DESCRIPTION.emu)?;
     let mut cells = Vec::new();
-    for loss in &args.loss {
+    let own = args.scenario.read()?;
+    // Another scenario has losses of its own: it is run once.
+    for loss in if own.is_some() { &[0.0][..] } else { &args.loss[..] } {
         for (scheme, form, moves) in CELLS.iter().filter(|(scheme, ..)| schemes.contains(scheme)) {
-            let cell = MavlinkCell { scenario: scenario(args, *loss), form: *form, moves: *moves };
+            let scenario = own.clone().unwrap_or_else(|| scenario(args, *loss));
+            let cell = MavlinkCell { scenario, form: *form, moves: *moves };
             cells.push((*scheme, *loss, cell));
         }
     }
@@ -130,6 +138,7 @@ pub(super) fn run(args: &MavlinkBulkArgs) -> Result<Report, Failure> {
     });
     let results = results.collect();
     let parameters = json!({
+        "scenario": own.map(|own| own.name),
         "parameters": args.parameters,
         "file_bytes": args.chunks as usize * crate::mavlink_transfer::CHUNK,
         "reads": args.reads,

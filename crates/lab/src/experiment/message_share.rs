@@ -18,6 +18,7 @@ use crate::arguments::{RunArgs, loss, positive};
 use crate::emu::{Flow, Goodput, ShareCell, run_share};
 use crate::failure::Failure;
 use crate::report::{Mode, Report, rounded_option};
+use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
 use crate::statistics::{mean, median};
 
@@ -64,18 +65,28 @@ pub(crate) struct MessageShareArgs {
           value_parser = clap::value_parser!(u64).range(0..=600))]
     start_up: u64,
     /// Rate of the link, Mbit/s.
-    #[arg(long, default_value_t = 10.0, value_name = "MBPS", value_parser = positive)]
+    #[arg(long, default_value_t = 10.0, value_name = "MBPS", value_parser = positive,
+          conflicts_with = "scenario")]
     rate_mbps: f64,
     /// One-way delay, milliseconds.
-    #[arg(long, default_value_t = 20.0, value_name = "MS", value_parser = positive)]
+    #[arg(long, default_value_t = 20.0, value_name = "MS", value_parser = positive,
+          conflicts_with = "scenario")]
     delay_ms: f64,
     /// Lengths of the link's queue, milliseconds at its rate.
-    #[arg(long, default_value = "25,100,400", value_delimiter = ',', value_name = "MS,...")]
+    #[arg(
+        long,
+        default_value = "25,100,400",
+        value_delimiter = ',',
+        value_name = "MS,...",
+        conflicts_with = "scenario"
+    )]
     queue_ms: Vec<f64>,
     /// Loss in both directions, 0 to 1.
-    #[arg(long, default_value_t = 0.0, value_name = "P",
-          value_parser = loss)]
+    #[arg(long, default_value_t = 0.0, value_name = "P", value_parser = loss,
+          conflicts_with = "scenario")]
     loss: f64,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
     /// Repetitions, with seeds that follow each other.
     #[arg(long, default_value_t = 5, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=100))]
@@ -94,8 +105,11 @@ pub(super) fn run(args: &MessageShareArgs) -> Result<Report, Failure> {
     }
     args.run.schemes(DESCRIPTION.emu)?;
     let (mut results, mut audits, mut refused) = (Vec::new(), Vec::new(), 0);
-    for queue_ms in &args.queue_ms {
-        let cells = cells(args, *queue_ms);
+    let own = args.scenario.read()?;
+    // Another scenario has queues of its own: it is run once.
+    let queues = if own.is_some() { &args.queue_ms[..1] } else { &args.queue_ms[..] };
+    for queue_ms in queues {
+        let cells = cells(args, own.as_ref(), *queue_ms);
         let mut repetitions = Vec::new();
         for attempt in 0..args.repetitions * ATTEMPTS {
             if repetitions.len() as u64 == args.repetitions {
@@ -117,6 +131,7 @@ pub(super) fn run(args: &MessageShareArgs) -> Result<Report, Failure> {
         results.extend(summarize(&asked(args), *queue_ms, &repetitions));
     }
     let parameters = json!({
+        "scenario": own.map(|own| own.name),
         "seconds": args.seconds,
         "start_up": args.start_up,
         "rate_mbps": args.rate_mbps,
@@ -136,9 +151,9 @@ fn asked(args: &MessageShareArgs) -> Vec<(&'static str, &'static [Flow])> {
 }
 
 /// Returns a link for each of them.
-fn cells(args: &MessageShareArgs, queue_ms: f64) -> Vec<ShareCell> {
+fn cells(args: &MessageShareArgs, own: Option<&Scenario>, queue_ms: f64) -> Vec<ShareCell> {
     let cell = |(_, flows): (_, &[Flow])| ShareCell {
-        scenario: scenario(args, queue_ms),
+        scenario: own.cloned().unwrap_or_else(|| scenario(args, queue_ms)),
         flows: flows.to_vec(),
     };
     asked(args).into_iter().map(cell).collect()

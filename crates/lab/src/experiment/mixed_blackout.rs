@@ -4,7 +4,7 @@
 //! and the LTE stalls for 2 s and releases what it held.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Description;
 use crate::arguments::RunArgs;
@@ -12,10 +12,11 @@ use crate::blackout::{Blackout, relate_wire_bytes};
 use crate::chart::CHART_NOTE;
 use crate::failure::Failure;
 use crate::ledger::StreamRun;
-use crate::report::{Mode, Report, merged, rounded_option};
+use crate::pool::pooled;
+use crate::report::{Mode, Report};
+use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
 use crate::sim::run_stream;
-use crate::statistics::{maximum, mean};
 use crate::workload::Recording;
 
 /// Describes the experiment.
@@ -67,9 +68,8 @@ pub(crate) struct MixedBlackoutArgs {
     /// Leave the recorded flight out.
     #[arg(long)]
     no_recording: bool,
-    /// Another scenario with hosts called drone and station, the better link first.
-    #[arg(long, value_name = "FILE")]
-    scenario: Option<std::path::PathBuf>,
+    #[command(flatten)]
+    links: ScenarioArgs,
 }
 
 /// Runs the experiment.
@@ -129,53 +129,10 @@ fn run_sim(args: &MixedBlackoutArgs) -> Result<Report, Failure> {
 }
 
 fn scene(args: &MixedBlackoutArgs) -> Result<Blackout, Failure> {
-    let mut scene = match &args.scenario {
-        None => Blackout::new()?,
-        Some(path) => Blackout::of(crate::scenario_file::read(path).map_err(Failure::Usage)?),
-    };
+    let mut scene = args.links.read()?.map_or_else(Blackout::new, |own| Ok(Blackout::of(own)))?;
     scene.workload.recording = !args.no_recording;
     if args.no_video {
         scene.workload.video_mbps = 0.0;
     }
     Ok(scene)
-}
-
-/// Pools the figures of several seeds: counts add up, gaps and maxima take the worst, the rest
-/// takes the mean.
-fn pooled(by_seed: &[(u64, Value)]) -> Value {
-    let values: Vec<&Value> = by_seed.iter().map(|(_, value)| value).collect();
-    let mut all = pooled_object(&values);
-    if by_seed.len() > 1 {
-        let single = |(seed, value): &(u64, Value)| merged([json!({"seed": seed}), value.clone()]);
-        all["by_seed"] = by_seed.iter().map(single).collect();
-    }
-    all
-}
-
-fn pooled_object(values: &[&Value]) -> Value {
-    let Some(Value::Object(first)) = values.first() else { return Value::Null };
-    let pooled = first.keys().map(|key| {
-        let fields: Vec<&Value> = values.iter().map(|value| &value[key]).collect();
-        (key.clone(), pooled_field(key, &fields))
-    });
-    Value::Object(pooled.collect())
-}
-
-fn pooled_field(key: &str, fields: &[&Value]) -> Value {
-    if fields.iter().any(|field| field.is_object()) {
-        return pooled_object(fields);
-    }
-    if fields.iter().all(|field| field.is_u64()) {
-        return fields.iter().filter_map(|field| field.as_u64()).sum::<u64>().into();
-    }
-    let numbers: Option<Vec<f64>> = fields.iter().map(|field| field.as_f64()).collect();
-    match numbers {
-        Some(numbers) if key.contains("gap") || key.contains("max") => {
-            rounded_option(maximum(&numbers), 6)
-        }
-        Some(numbers) => rounded_option(mean(&numbers), 6),
-        // A figure that any seed cannot give, the pool cannot give either; names are all the same.
-        None if fields[0].is_string() => fields[0].clone(),
-        None => Value::Null,
-    }
 }

@@ -14,6 +14,7 @@ mod lrt_pictures;
 mod mavlink_bulk;
 mod message_share;
 mod mixed_blackout;
+mod recorded;
 mod throughput;
 
 use clap::Subcommand;
@@ -38,6 +39,15 @@ pub(crate) enum Experiment {
     /// control_lost, control_late_100ms, control_gap_s, control_p50_ms, control_p99_ms; and
     /// data_goodput_mbps, wire_bytes, and how the video fared.
     MixedBlackout(mixed_blackout::MixedBlackoutArgs),
+    /// Control, live messages and a recorded flight over links that change, alone and beside video.
+    ///
+    /// Each scenario is a window, run twice over the same links. Figures, `up` (station to drone) and
+    /// `down`: control_missed (lost or later than 100 ms), control_lost, control_gap_s,
+    /// live_age_p99_ms and live_age_max_ms (age of the newest live message), video_share_250ms,
+    /// wire_bytes (what entered the links), queue_dropped_bytes (what found a full queue), and for how
+    /// many seconds how many links were alive. The scheme `bound` is what a sender could reach that
+    /// knows the links' future, cases single, any_time, edf and edf_copies: docs/recorded.md.
+    Recorded(recorded::RecordedArgs),
     /// Goodput of one TCP connection over one link, two equal links, and links of 10 and 40 ms.
     ///
     /// The schedulers' comparison of the ConClone paper (Fig. 1). Figures: data_goodput_mbps,
@@ -105,9 +115,10 @@ pub(crate) struct Description {
 
 impl Experiment {
     /// Every experiment.
-    pub(crate) const ALL: [Description; 12] = [
+    pub(crate) const ALL: [Description; 13] = [
         conclone_interval::DESCRIPTION,
         mixed_blackout::DESCRIPTION,
+        recorded::DESCRIPTION,
         throughput::DESCRIPTION,
         failover::DESCRIPTION,
         lifetime::DESCRIPTION,
@@ -125,6 +136,7 @@ impl Experiment {
         match self {
             Self::ConcloneInterval(args) => &args.run,
             Self::MixedBlackout(args) => &args.run,
+            Self::Recorded(args) => &args.run,
             Self::Throughput(args) => &args.run,
             Self::Failover(args) => &args.run,
             Self::Lifetime(args) => &args.run,
@@ -142,6 +154,7 @@ impl Experiment {
         match self {
             Self::ConcloneInterval(_) => conclone_interval::DESCRIPTION,
             Self::MixedBlackout(_) => mixed_blackout::DESCRIPTION,
+            Self::Recorded(_) => recorded::DESCRIPTION,
             Self::Throughput(_) => throughput::DESCRIPTION,
             Self::Failover(_) => failover::DESCRIPTION,
             Self::Lifetime(_) => lifetime::DESCRIPTION,
@@ -160,6 +173,7 @@ impl Experiment {
         match self {
             Self::ConcloneInterval(args) => conclone_interval::run(args),
             Self::MixedBlackout(args) => mixed_blackout::run(args),
+            Self::Recorded(args) => recorded::run(args),
             Self::Throughput(args) => throughput::run(args),
             Self::Failover(args) => failover::run(args),
             Self::Lifetime(args) => lifetime::run(args),

@@ -5,7 +5,7 @@
 //! show what the schedulers alone can use.
 
 use clap::Args;
-use netem::{LinkRate, Scenario};
+use netem::{LinkModel, Rate, Scenario};
 use serde_json::{Value, json};
 use units::Duration;
 
@@ -15,6 +15,7 @@ use crate::emu::{BulkPlan, run_bulk};
 use crate::failure::Failure;
 use crate::figures::goodput_mbps;
 use crate::report::{Mode, Report, rounded};
+use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
 use crate::sim::run_stream;
 use crate::workload::{Direction, Recording, Stream, VideoShape, Workload};
@@ -39,6 +40,8 @@ pub(super) const DESCRIPTION: Description = Description {
 const EQUAL: &str = include_str!("../../../../scenarios/two-10mbit.toml");
 /// Links of equal rate and unequal delay.
 const UNEQUAL: &str = include_str!("../../../../scenarios/two-unequal.toml");
+/// What a link without a limit counts as: more than is ever offered.
+const UNLIMITED_MBPS: f64 = 100.0;
 /// What an emulated run claims to tell apart.
 const RESOLUTION: Duration = Duration::from_millis(10);
 
@@ -51,6 +54,8 @@ pub(crate) struct ThroughputArgs {
     #[arg(long, default_value_t = 15, value_name = "S",
           value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
     /// Congestion control of the TCP connection inside the tunnel (--emu).
     #[arg(long, default_value = "cubic", value_name = "NAME")]
     congestion: String,
@@ -69,7 +74,7 @@ fn run_sim(args: &ThroughputArgs) -> Result<Report, Failure> {
     let recording = Recording::load()?;
     let (first, last) = args.run.seeds();
     let mut points = Points::default();
-    for (links, scenario) in scenarios()? {
+    for (links, scenario) in points_of(args)? {
         let load = 1.5 * capacity_mbps(&scenario);
         let workload = Workload {
             seconds: args.seconds as f64,
@@ -98,7 +103,7 @@ fn run_emu(args: &ThroughputArgs) -> Result<Report, Failure> {
     let schemes = args.run.schemes(DESCRIPTION.emu)?;
     let plan = BulkPlan { seconds: args.seconds, congestion: args.congestion.clone() };
     let (mut points, mut audits) = (Points::default(), Vec::new());
-    for (links, scenario) in scenarios()? {
+    for (links, scenario) in points_of(args)? {
         let schemes = known_at(links, &schemes);
         eprintln!("throughput --emu: {links}, {} s", args.seconds + 3);
         let (runs, audit) = run_bulk(&scenario, &schemes, &plan, args.run.seed, RESOLUTION)?;
@@ -130,6 +135,14 @@ fn scenarios() -> Result<[(&'static str, Scenario); 3], String> {
     Ok([("single", single), ("equal", equal), ("unequal", unequal)])
 }
 
+/// Returns the experiment's points, or those of another scenario: its first link, and all.
+fn points_of(args: &ThroughputArgs) -> Result<Vec<(&'static str, Scenario)>, Failure> {
+    let Some(all) = args.scenario.read()? else { return Ok(scenarios()?.to_vec()) };
+    let mut single = all.clone();
+    single.links.truncate(1);
+    Ok(vec![("single", single), ("scenario", all)])
+}
+
 /// Leaves out schedulers that one link gives nothing to choose.
 fn known_at(links: &str, schemes: &[Scheme]) -> Vec<Scheme> {
     let meaningful = |scheme: &&Scheme| {
@@ -145,11 +158,8 @@ fn capacity_mbps(scenario: &Scenario) -> f64 {
         Some(drone) if drone == pair.a => &pair.up,
         _ => &pair.down,
     });
-    let rate = |rate: &LinkRate| match rate {
-        LinkRate::Constant(rate) => rate.as_mbps(),
-        _ => 0.0,
-    };
-    models.map(|model| rate(&model.rate)).sum()
+    let rate = |model: &LinkModel| model.mean_rate().map_or(UNLIMITED_MBPS, Rate::as_mbps);
+    models.map(rate).sum()
 }
 
 /// Collects results and relates each to the scheme's, or else `min_rtt`'s, single link.

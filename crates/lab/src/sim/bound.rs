@@ -13,7 +13,7 @@
 //! number of packets, it holds for codes that send no more *then*: who sends more into a burst ends it
 //! sooner.
 
-use netem::{Direction as LinkDirection, LinkEnd, Net, Scenario, UDP_IP_OVERHEAD};
+use netem::{LinkEnd, Net, Scenario, UDP_IP_OVERHEAD};
 use units::Instant;
 
 use crate::lrt::{LrtParameters, MessageLog, REDUNDANCY};
@@ -29,6 +29,7 @@ pub(super) fn run_messages(
     seed: u64,
 ) -> MessageLog {
     let mut net = Net::new(scenario, seed);
+    let station = scenario.host("station").unwrap_or_default();
     let mut log = MessageLog::new(parameters.messages);
     let redundancy = parameters.redundancy.unwrap_or(match parameters.paths {
         1 => REDUNDANCY,
@@ -53,7 +54,8 @@ pub(super) fn run_messages(
             log.sent += 1;
             log.sent_bytes += len as u64;
             let link = copy % scenario.links.len();
-            let entry = LinkEnd { link, direction: LinkDirection::Down };
+            let direction = scenario.links[link].sent_by(station).0;
+            let entry = LinkEnd { link, direction };
             let arrived = net.handle_packet(Instant::ZERO + submitted, entry, len);
             let delivery = arrived.first().and_then(|arrival| arrival.verdict.deliveries.first());
             first = first.into_iter().chain(delivery.map(|delivery| delivery.at)).min();

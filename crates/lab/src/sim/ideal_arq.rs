@@ -10,7 +10,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use netem::{Delay, Direction as LinkDirection, LinkEnd, Net, Scenario};
+use netem::{LinkEnd, Net, Scenario};
 use units::{Duration, Instant};
 
 use super::interval::{IntervalPlan, IntervalRun};
@@ -18,13 +18,15 @@ use crate::lrt::{LrtParameters, MessageLog};
 
 /// Bytes of the IP and UDP headers around a message.
 const HEADERS: usize = netem::UDP_IP_OVERHEAD;
+/// A link without delay is not asked again at the same instant for ever.
+const ROUND_TRIP_MIN: Duration = Duration::from_millis(1);
+/// How long after the last message was submitted a lost one is still sent again.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs the plan of one message at a time over the first link, from station to drone.
 pub(super) fn run_interval(scenario: &Scenario, plan: &IntervalPlan, seed: u64) -> IntervalRun {
     let mut net = Net::new(scenario, seed);
-    // Both hosts of the lab's scenarios are at the ends of every link; either direction will do.
-    let entry = LinkEnd { link: 0, direction: LinkDirection::Down };
-    let round_trip = round_trip(scenario);
+    let entry = entry(scenario);
     let mut run = IntervalRun::default();
     let mut last = Instant::ZERO;
     for _ in 0..plan.messages {
@@ -36,7 +38,7 @@ pub(super) fn run_interval(scenario: &Scenario, plan: &IntervalPlan, seed: u64) 
             if let Some(delivery) = delivery {
                 break Some(delivery.at);
             }
-            at += round_trip;
+            at += round_trip(scenario, at);
             if at.since(first_try) >= plan.give_up {
                 break None;
             }
@@ -63,44 +65,46 @@ pub(super) fn run_messages(
     seed: u64,
 ) -> MessageLog {
     let mut net = Net::new(scenario, seed);
-    let entry = LinkEnd { link: 0, direction: LinkDirection::Down };
-    let round_trip = round_trip(scenario);
+    let entry = entry(scenario);
     let mut log = MessageLog::new(parameters.messages);
+    let give_up = Instant::ZERO + parameters.submitting() + PATIENCE;
     let mut due = BinaryHeap::new();
     for number in 0..parameters.messages {
         let at = parameters.interval * number;
         log.on_submitted(number, at);
         due.push(Reverse((Instant::ZERO + at, number)));
     }
-    let mut arrived = vec![Instant::ZERO; parameters.messages as usize];
+    let mut arrived: Vec<Option<Instant>> = vec![None; parameters.messages as usize];
     while let Some(Reverse((at, number))) = due.pop() {
         let len = parameters.bytes + HEADERS;
         log.sent += 1;
         log.sent_bytes += len as u64;
         let arrivals = net.handle_packet(at, entry, len);
         match arrivals.first().and_then(|arrival| arrival.verdict.deliveries.first()) {
-            Some(delivery) => arrived[number as usize] = delivery.at,
-            None => due.push(Reverse((at + round_trip, number))),
+            Some(delivery) => arrived[number as usize] = Some(delivery.at),
+            None if at < give_up => due.push(Reverse((at + round_trip(scenario, at), number))),
+            None => {}
         }
     }
     // In order: a message is fetched when it and everything before it has arrived.
     let mut fetched = Instant::ZERO;
     for (arrived, number) in arrived.into_iter().zip(0..) {
+        // What never arrives holds up everything behind it for ever.
+        let Some(arrived) = arrived else { break };
         fetched = fetched.max(arrived);
         log.on_fetched(number, fetched.since(Instant::ZERO));
     }
     log
 }
 
-/// Returns the round-trip time of the first link without any queue.
-///
-/// # Panics
-/// When the link has no constant delay: then it has no one round trip either.
-fn round_trip(scenario: &Scenario) -> Duration {
-    let one_way = |delay: &Delay| match delay {
-        Delay::Fixed(delay) => *delay,
-        other => panic!("ideal_arq needs a link of constant delay, not {other:?}"),
-    };
+/// Returns where packets from the station enter the first link.
+fn entry(scenario: &Scenario) -> LinkEnd {
+    let station = scenario.host("station").unwrap_or_default();
+    LinkEnd { link: 0, direction: scenario.links[0].sent_by(station).0 }
+}
+
+/// Returns the round-trip time at `at` of the first link without any queue.
+fn round_trip(scenario: &Scenario, at: Instant) -> Duration {
     let pair = &scenario.links[0];
-    one_way(&pair.up.delay) + one_way(&pair.down.delay)
+    (pair.up.delay_at(at) + pair.down.delay_at(at)).max(ROUND_TRIP_MIN)
 }

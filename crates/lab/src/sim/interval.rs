@@ -56,7 +56,7 @@ pub(crate) struct IntervalRun {
 /// Runs the plan from station to drone.
 ///
 /// # Errors
-/// When the scheme needs a real kernel, or the ends do not connect.
+/// When the scheme needs a real kernel.
 pub(crate) fn run_interval(
     scenario: &Scenario,
     scheme: Scheme,
@@ -67,8 +67,9 @@ pub(crate) fn run_interval(
         return Ok(ideal_arq::run_interval(scenario, plan, seed));
     }
     let mut world = world(scenario, scheme, seed)?;
-    connect(&mut world, Instant::ZERO + CONNECT).map_err(|error| format!("{scheme}: {error}"))?;
+    connect(&mut world, Instant::ZERO + CONNECT);
     let start = world.now() + SETTLE;
+    world.begin(start);
     world.run_until(start);
     let mut turns = Turns::new(*plan, Places::of(scenario)?, start);
     world.schedule(start + plan.interval, SEND);

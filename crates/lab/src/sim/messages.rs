@@ -7,11 +7,11 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use netem::{StepKind, World, WorldOptions};
+use netem::{StepKind, World};
 use units::{Duration, Instant};
 
 use super::end::End;
-use super::{Places, bound, connect, ideal_arq};
+use super::{Places, bound, calm, connect, ideal_arq};
 use crate::lrt::{LrtParameters, MessageLog};
 use crate::scheme::Scheme;
 use crate::workload::{Stamp, Stream};
@@ -33,7 +33,7 @@ const OFFER: u64 = u64::MAX;
 /// Runs one scheme at one loss with one seed.
 ///
 /// # Errors
-/// When the scheme needs a real kernel, or the ends do not connect.
+/// When the scheme needs a real kernel, or the scenario has not the hosts.
 pub(crate) fn run_messages(
     parameters: &LrtParameters,
     scheme: Scheme,
@@ -47,10 +47,10 @@ pub(crate) fn run_messages(
         _ => {}
     }
     let ends = End::for_messages(scheme, &scenario, parameters, seed)?;
-    let options = WorldOptions { seed: Some(seed), ..WorldOptions::default() };
-    let mut world = World::new(&scenario, ends, &options);
-    connect(&mut world, Instant::ZERO + CONNECT).map_err(|error| format!("{scheme}: {error}"))?;
+    let mut world = World::new(&scenario, ends, &calm(seed));
+    connect(&mut world, Instant::ZERO + CONNECT);
     let start = world.now() + SETTLE;
+    world.begin(start);
     world.run_until(start);
     let traffic = count_traffic(&mut world, parameters.bytes);
     let mut run = Run {
@@ -187,6 +187,7 @@ mod tests {
             paths: 1,
             k: 64,
             seeds: (1, 1),
+            links: None,
             tolerance: Duration::from_micros(100),
         };
         let log = run_messages(&parameters, scheme, loss, 1).expect("it runs in the world");

@@ -20,11 +20,12 @@ mod tunnel_packet;
 
 pub(crate) use interval::{IntervalPlan, IntervalRun, run_interval};
 pub(crate) use messages::run_messages;
-pub(crate) use stream::{delayed, run_stream};
+pub(crate) use stream::run_stream;
 
-use netem::{Direction as LinkDirection, LinkEnd, Scenario, World, WorldOptions};
+use netem::{LinkEnd, Scenario, World, WorldOptions};
 use units::Instant;
 
+use crate::ledger::WireBytes;
 use crate::scheme::Scheme;
 use crate::workload::Direction;
 use end::End;
@@ -65,33 +66,39 @@ impl Places {
     }
 }
 
-/// Puts the two ends of a scheme into a world.
+/// Puts the two ends of a scheme into a world whose scenario has not begun: the links are calm.
 fn world(scenario: &Scenario, scheme: Scheme, seed: u64) -> Result<World<End>, String> {
     let ends = End::pair(scheme, scenario, seed)?;
-    let options = WorldOptions { seed: Some(seed), ..WorldOptions::default() };
-    Ok(World::new(scenario, ends, &options))
+    Ok(World::new(scenario, ends, &calm(seed)))
 }
 
-/// Lets both ends find each other over every link; returns when they have, in virtual time.
-///
-/// # Errors
-/// When they have not by `deadline`.
-fn connect(world: &mut World<End>, deadline: Instant) -> Result<Instant, String> {
+/// Returns the options of a run whose scenario begins with the workload.
+fn calm(seed: u64) -> WorldOptions {
+    WorldOptions { seed: Some(seed), calm: true, ..WorldOptions::default() }
+}
+
+/// Lets both ends find each other over every link, until `deadline` at most: ends that have not by
+/// then, because no link carries anything, go on trying while the workload plays.
+fn connect(world: &mut World<End>, deadline: Instant) {
     loop {
         let ready = |host| world.host(host).ready(world.host_now(host));
         if ready(0) && ready(1) {
-            return Ok(world.now());
+            return;
         }
         if world.now() >= deadline || world.step_until(deadline).is_none() {
-            let seconds = deadline.as_secs_f64();
-            return Err(format!("the two ends did not connect within {seconds} s"));
+            return;
         }
     }
 }
 
-/// Counts the bytes that both ends have sent, IP and UDP headers included.
-fn wire_bytes(world: &World<End>, scenario: &Scenario) -> u64 {
-    let ends = (0..scenario.links.len())
-        .flat_map(|link| LinkDirection::BOTH.map(|direction| LinkEnd { link, direction }));
-    ends.map(|end| world.net().stats(end).bytes_in).sum()
+/// Counts the bytes that each end has handed to the links, in the order of [`Direction::BOTH`].
+fn wire_bytes(world: &World<End>, scenario: &Scenario, places: Places) -> [WireBytes; 2] {
+    Direction::BOTH.map(|direction| {
+        let mut wire = WireBytes::default();
+        for interface in scenario.interfaces(places.sender(direction)) {
+            let end = LinkEnd { link: interface.link, direction: interface.sends };
+            wire.add(world.net().stats(end));
+        }
+        wire
+    })
 }

@@ -30,6 +30,8 @@ const TUNNEL_PORT: u16 = 5_600;
 const TOLD: u8 = 1;
 /// The local endpoint that speaks MAVLink.
 const MAVLINK: u8 = 2;
+/// The local endpoint of which the newest datagram wins.
+const LIVE: u8 = 3;
 
 /// Drives one endpoint.
 pub(super) struct SessionEnd {
@@ -157,7 +159,12 @@ impl SessionEnd {
             (Scheme::Fulmar, Stream::Control) => {
                 Source::Told { channel: TOLD, policy: Policy::TOLD }
             }
+            (Scheme::Fulmar, Stream::Live) => Source::Told { channel: LIVE, policy: Policy::LIVE },
             // A session without copies: as reliable, on one path at a time.
+            (_, Stream::Live) => Source::Told {
+                channel: LIVE,
+                policy: Policy { copies: Copies::Best, ..Policy::LIVE },
+            },
             (_, Stream::Control) => Source::Told { channel: TOLD, policy: uncopied() },
             (_, Stream::Mavlink) => Source::Told { channel: MAVLINK, policy: uncopied() },
         }

@@ -9,7 +9,8 @@ use crate::ledger::{Ledger, StreamRun};
 use crate::scheme::Scheme;
 use crate::workload::{Direction, PlannedPacket, Recording, Workload, packet_bytes};
 
-/// When the workload begins, from the beginning of the scenario: time for handshakes and probes.
+/// From the beginning of the run to that of the scenario and the workload: time for handshakes and
+/// probes.
 pub(crate) const LEAD_IN: Duration = Duration::from_secs(5);
 /// How long deliveries are awaited after the last packet was handed in.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -17,7 +18,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// Runs a workload over a scenario whose times count from the start of the workload.
 ///
 /// # Errors
-/// When the scheme needs a real kernel, or the ends do not connect within the lead-in.
+/// When the scheme needs a real kernel.
 pub(crate) fn run_stream(
     scenario: &Scenario,
     scheme: Scheme,
@@ -25,37 +26,26 @@ pub(crate) fn run_stream(
     recording: &Recording,
     seed: u64,
 ) -> Result<StreamRun, String> {
-    let scenario = delayed(scenario, LEAD_IN);
-    let mut world = world(&scenario, scheme, seed)?;
+    let mut world = world(scenario, scheme, seed)?;
     let start = Instant::ZERO + LEAD_IN;
-    connect(&mut world, start).map_err(|error| format!("{scheme}: {error}"))?;
+    world.begin(start);
+    connect(&mut world, start);
     world.run_until(start);
-    let bytes_before = wire_bytes(&world, &scenario);
+    let places = Places::of(scenario)?;
+    let before = wire_bytes(&world, scenario, places);
 
     let plans = Direction::BOTH.map(|direction| workload.plan(direction, recording));
     let ledgers = Direction::BOTH
         .map(|direction| Ledger::new(&plans[direction as usize], direction, recording));
-    let places = Places::of(&scenario)?;
     let mut player = Player { places, plans, ledgers, next: [0; 2], start };
     player.schedule(&mut world, Direction::Up);
     player.schedule(&mut world, Direction::Down);
     let end = start + Duration::from_secs_f64(workload.seconds);
     player.run(&mut world, recording, end);
-    let wire_bytes = wire_bytes(&world, &scenario) - bytes_before;
+    let after = wire_bytes(&world, scenario, places);
     player.run(&mut world, recording, end + DRAIN);
-    Ok(StreamRun { ledgers: player.ledgers, wire_bytes })
-}
-
-/// Returns the scenario with all that happens in it moved by `by`.
-pub(crate) fn delayed(scenario: &Scenario, by: Duration) -> Scenario {
-    let mut scenario = scenario.clone();
-    for pair in &mut scenario.links {
-        for outage in pair.up.outages.iter_mut().chain(&mut pair.down.outages) {
-            outage.start += by;
-        }
-    }
-    scenario.seconds += by.as_secs_f64();
-    scenario
+    let wire = core::array::from_fn(|direction| after[direction].since(before[direction]));
+    Ok(StreamRun { ledgers: player.ledgers, wire })
 }
 
 /// Hands planned packets in at their times and writes deliveries down.

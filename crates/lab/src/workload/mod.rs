@@ -19,6 +19,8 @@ pub(crate) use video::VideoShape;
 pub(crate) enum Stream {
     /// Control messages of constant rate: gaps and lateness are measured on them.
     Control,
+    /// Live messages of constant rate, of which the newest wins: its age is measured.
+    Live,
     /// The recorded flight.
     Mavlink,
     /// Traffic that looks like a video stream.
@@ -27,7 +29,17 @@ pub(crate) enum Stream {
 
 impl Stream {
     /// Every stream.
-    pub(crate) const ALL: [Self; 3] = [Self::Control, Self::Mavlink, Self::Video];
+    pub(crate) const ALL: [Self; 4] = [Self::Control, Self::Live, Self::Mavlink, Self::Video];
+
+    /// Returns the stream's name in files.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Control => "control",
+            Self::Live => "live",
+            Self::Mavlink => "mavlink",
+            Self::Video => "video",
+        }
+    }
 }
 
 /// Says which way a packet goes.
@@ -53,6 +65,9 @@ impl Direction {
     }
 }
 
+/// Bytes of a live message: MAVLink's RC_CHANNELS_OVERRIDE of 18 channels, 38 bytes and 12 around them.
+const LIVE_BYTES: usize = 50;
+
 /// Says what the applications of a run send.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Workload {
@@ -62,6 +77,9 @@ pub(crate) struct Workload {
     pub(crate) control_hz: f64,
     /// Bytes of a control message.
     pub(crate) control_bytes: usize,
+    /// Live messages per second and direction; zero for none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) live_hz: f64,
     /// Whether the recorded flight plays.
     pub(crate) recording: bool,
     /// Payload rate of the video stream from drone to station; zero for none.
@@ -77,6 +95,7 @@ impl Default for Workload {
             seconds: 60.0,
             control_hz: 50.0,
             control_bytes: 100,
+            live_hz: 0.0,
             recording: true,
             video_mbps: 5.8,
             video_shape: VideoShape::Camera,
@@ -100,7 +119,7 @@ pub(crate) struct PlannedPacket {
 impl Workload {
     /// Returns the packets of one direction in the order of time.
     pub(crate) fn plan(&self, direction: Direction, recording: &Recording) -> Vec<PlannedPacket> {
-        let mut packets = self.control();
+        let mut packets: Vec<PlannedPacket> = self.control().chain(self.live()).collect();
         if self.recording {
             packets.extend(self.flight(direction, recording));
         }
@@ -112,15 +131,14 @@ impl Workload {
     }
 
     /// Plans the control stream.
-    fn control(&self) -> Vec<PlannedPacket> {
-        let count = (self.seconds * self.control_hz).round() as u32;
-        let packet = |sequence: u32| PlannedPacket {
-            at: Duration::from_secs_f64(f64::from(sequence) / self.control_hz),
-            stream: Stream::Control,
-            sequence,
-            len: self.control_bytes,
-        };
-        (0..count).map(packet).collect()
+    fn control(&self) -> impl Iterator<Item = PlannedPacket> {
+        even(Stream::Control, self.control_hz, 0.0, self.seconds, self.control_bytes)
+    }
+
+    /// Plans the live stream, half an interval behind the control stream, so that neither rides on
+    /// the other's instants.
+    fn live(&self) -> impl Iterator<Item = PlannedPacket> {
+        even(Stream::Live, self.live_hz, 0.5, self.seconds, LIVE_BYTES)
     }
 
     /// Plans the recorded flight of one direction, cut off where the workload ends.
@@ -167,6 +185,28 @@ pub(crate) fn packet_bytes(
     }
 }
 
+/// Plans packets at even distances; the first after `phase` of a distance.
+fn even(
+    stream: Stream,
+    hz: f64,
+    phase: f64,
+    seconds: f64,
+    len: usize,
+) -> impl Iterator<Item = PlannedPacket> {
+    let count = (seconds * hz).round() as u32;
+    (0..count).map(move |sequence| PlannedPacket {
+        at: Duration::from_secs_f64((f64::from(sequence) + phase) / hz),
+        stream,
+        sequence,
+        len,
+    })
+}
+
+/// Tells whether a rate is none, for reports that do not speak of streams that are not there.
+fn is_zero(hz: &f64) -> bool {
+    *hz == 0.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,6 +223,16 @@ mod tests {
             assert_eq!(count(Stream::Video) > 0, direction == Direction::Down);
             assert!(plan.windows(2).all(|pair| pair[0].at <= pair[1].at));
         }
+    }
+
+    #[test]
+    fn live_messages_come_between_control_messages() {
+        let recording = Recording::load().expect("the recording is sound");
+        let workload = Workload { seconds: 2.0, live_hz: 50.0, ..Workload::default() };
+        let plan = workload.plan(Direction::Up, &recording);
+        let live: Vec<_> = plan.iter().filter(|packet| packet.stream == Stream::Live).collect();
+        assert_eq!((live.len(), live[0].at, live[0].len), (100, Duration::from_millis(10), 50));
+        assert_eq!(live[99].at, Duration::from_millis(1_990));
     }
 
     #[test]

@@ -11,6 +11,7 @@
 use super::loss::{Channel, Losses};
 use super::model::{Delay, Duplication, Jitter, JitterShape, LinkModel, Reordering};
 use super::outage::Calendar;
+use super::transmitter::NEVER;
 use super::verdict::{Delivery, DropCause, Verdict};
 use smallvec::smallvec;
 use units::{Duration, Instant, Rng};
@@ -18,7 +19,11 @@ use units::{Duration, Instant, Rng};
 /// The way from one transmitter to one receiver.
 #[derive(Clone, Debug)]
 pub(crate) struct Air {
+    /// The outages of the present; none before the scenario's time zero.
     drops: Calendar,
+    /// The outages from the scenario's time zero.
+    scheduled: Calendar,
+    origin: Instant,
     shared: Vec<Channel>,
     losses: Losses,
     delay: Delay,
@@ -47,7 +52,9 @@ impl Air {
     ) -> Self {
         let stream = |process: &str| Rng::stream(seed, &format!("{label}/{process}"));
         Self {
-            drops,
+            drops: Calendar::default(),
+            scheduled: drops,
+            origin: NEVER,
             shared,
             losses: Losses::new(&model.loss, seed, label),
             delay: model.delay.clone(),
@@ -62,6 +69,13 @@ impl Air {
             reordering_rng: stream("reorder"),
             corruption_rng: stream("corrupt"),
         }
+    }
+
+    /// Lets the scenario's time zero be at `origin`; until this is called it never comes.
+    pub(crate) fn begin(&mut self, origin: Instant) {
+        self.origin = origin;
+        self.drops = self.scheduled.later(origin.since(Instant::ZERO));
+        self.losses.begin(origin);
     }
 
     /// Decides the fate of a packet of `len` bytes whose last bit leaves the transmitter at
@@ -110,7 +124,9 @@ impl Air {
     fn travel(&mut self, departure: Instant) -> Duration {
         let delay = match &self.delay {
             Delay::Fixed(delay) => *delay,
-            Delay::File { series, .. } | Delay::Csv { series, .. } => series.at(departure),
+            Delay::File { series, .. } | Delay::Csv { series, .. } => {
+                series.at(Instant::ZERO + departure.since(self.origin))
+            }
         };
         if self.jitter.size.is_zero() {
             return delay;

@@ -12,6 +12,7 @@
 //! with time, so that bursts have the length that was measured in seconds.
 
 use super::model::{CsvLoss, GilbertElliott, LossModel, SlotLoss, StateChange};
+use super::transmitter::NEVER;
 use crate::trace::SlotTrace;
 use units::{Duration, Instant, Rng};
 
@@ -23,6 +24,8 @@ pub(crate) struct Losses {
     burst: Option<Channel>,
     slots: Option<Slots>,
     csv: Option<(CsvLoss, Rng)>,
+    /// When the recordings begin; nothing is lost by them before.
+    origin: Instant,
 }
 
 impl Losses {
@@ -34,7 +37,13 @@ impl Losses {
             burst: model.burst.map(|burst| Channel::new(&burst, stream("burst"), stream("fade"))),
             slots: model.slots.as_ref().map(Slots::new),
             csv: model.csv.clone().map(|csv| (csv, stream("csv"))),
+            origin: NEVER,
         }
+    }
+
+    /// Lets the recordings begin at `origin`.
+    pub(crate) fn begin(&mut self, origin: Instant) {
+        self.origin = origin;
     }
 
     /// Decides whether a packet of `len` bytes that is transmitted at `at` is lost.
@@ -44,11 +53,14 @@ impl Losses {
         if let Some(burst) = &mut self.burst {
             lost |= burst.loses(at);
         }
+        let has_begun = at >= self.origin;
+        let at = Instant::ZERO + at.since(self.origin);
         if let Some(slots) = &self.slots {
-            lost |= slots.loses(at, len as u64);
+            lost |= has_begun && slots.loses(at, len as u64);
         }
         if let Some((csv, rng)) = &mut self.csv {
-            lost |= rng.unit() < csv.series.at(at);
+            let luck = rng.unit();
+            lost |= has_begun && luck < csv.series.at(at);
         }
         lost
     }
@@ -136,6 +148,7 @@ mod tests {
 
     fn fates(model: LossModel, packets: u64, spacing: Duration) -> Vec<bool> {
         let mut losses = Losses::new(&model, 11, "l");
+        losses.begin(Instant::ZERO);
         let mut at = Instant::ZERO;
         let fate = |_| {
             at += spacing;
@@ -206,6 +219,7 @@ mod tests {
         };
         let slots = Some(model);
         let mut losses = Losses::new(&LossModel { slots, ..LossModel::default() }, 1, "l");
+        losses.begin(Instant::ZERO);
         let mut passes = |slot: u64, len| !losses.loses(Instant::from_millis(slot * 10 + 3), len);
         let large: Vec<_> = (0..11).map(|slot| passes(slot, 1_500)).collect();
         let small: Vec<_> = (0..11).map(|slot| passes(slot, 100)).collect();

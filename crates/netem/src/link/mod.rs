@@ -39,11 +39,11 @@ impl Link {
     /// [`Net`](crate::Net) knows it.
     pub fn new(model: &LinkModel, seed: u64, label: &str) -> Self {
         let drops = Calendar::of_drops(&model.outages);
-        Self {
-            sender: Sender::new(model, Calendar::of_holds(&model.outages)),
-            air: Air::new(model, drops, Vec::new(), seed, label),
-            stats: LinkStats::default(),
-        }
+        let mut sender = Sender::new(model, Calendar::of_holds(&model.outages));
+        let mut air = Air::new(model, drops, Vec::new(), seed, label);
+        sender.begin(Instant::ZERO);
+        air.begin(Instant::ZERO);
+        Self { sender, air, stats: LinkStats::default() }
     }
 
     /// Decides the fate of a packet of `len` bytes (IP header included) that enters at `at`.

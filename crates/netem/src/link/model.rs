@@ -37,6 +37,26 @@ pub struct LinkModel {
     pub medium: Option<String>,
 }
 
+impl LinkModel {
+    /// Returns the delay, without jitter, of what leaves the transmitter at `at`.
+    pub fn delay_at(&self, at: Instant) -> Duration {
+        match &self.delay {
+            Delay::Fixed(delay) => *delay,
+            Delay::File { series, .. } | Delay::Csv { series, .. } => series.at(at),
+        }
+    }
+
+    /// Returns the mean rate of the transmitter; `None` when it has no limit.
+    pub fn mean_rate(&self) -> Option<Rate> {
+        match &self.rate {
+            LinkRate::Unlimited => None,
+            LinkRate::Constant(rate) => Some(*rate),
+            LinkRate::Csv { series, .. } => Some(series.mean_rate()),
+            LinkRate::Deliveries { trace, .. } => Some(trace.mean_rate()),
+        }
+    }
+}
+
 impl Default for LinkModel {
     fn default() -> Self {
         Self {
@@ -116,7 +136,7 @@ pub enum LinkRate {
     },
     /// As in a CSV table of times and rates, over and over.
     Csv {
-        /// Where the file is.
+        /// Where the file is; empty where the scenario has the rates in itself.
         path: String,
         /// What it says.
         series: Arc<Series<Rate>>,

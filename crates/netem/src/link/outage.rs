@@ -53,6 +53,16 @@ impl Calendar {
         Self { windows }
     }
 
+    /// Returns the calendar whose outages come so much later.
+    pub(crate) fn later(&self, by: Duration) -> Self {
+        let later = |window: &Window| Window {
+            start: window.start + by,
+            end: window.end + by,
+            queue: window.queue,
+        };
+        Self { windows: self.windows.iter().map(later).collect() }
+    }
+
     /// Returns true when `at` lies in an outage.
     pub(crate) fn contains(&self, at: Instant) -> bool {
         self.window(at).is_some()

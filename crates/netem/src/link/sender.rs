@@ -20,7 +20,10 @@ const SERVED_WITHIN: Duration = Duration::from_secs(86_400);
 pub(crate) struct Sender {
     transmitter: Transmitter,
     limit: QueueLimit,
+    /// The outages of the present; none before the scenario's time zero.
     holds: Calendar,
+    /// The outages from the scenario's time zero.
+    scheduled: Calendar,
     /// Start of transmission and length of the packets that wait, in order.
     waiting: VecDeque<(Instant, u64)>,
     waiting_bytes: u64,
@@ -35,13 +38,20 @@ impl Sender {
         Self {
             transmitter: Transmitter::new(&model.rate),
             limit: model.queue,
-            holds,
+            holds: Calendar::default(),
+            scheduled: holds,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             packets_max: 0,
             bytes_max: 0,
             latest: Instant::ZERO,
         }
+    }
+
+    /// Lets the scenario's time zero be at `origin`; until this is called it never comes.
+    pub(crate) fn begin(&mut self, origin: Instant) {
+        self.transmitter.begin(origin);
+        self.holds = self.scheduled.later(origin.since(Instant::ZERO));
     }
 
     /// Lets a packet in at `at` and returns when its last bit leaves the transmitter.

@@ -5,6 +5,7 @@
 //! CSV         end: ∫ rate dt = 8·len, resting during holds
 //! deliveries  each opportunity takes up to 1,500 bytes of what waits; none during holds
 //! ```
+//! Recorded rates count from the scenario's time zero. Before it the link has their mean.
 //!
 //! Knows nothing of queues: `sender.rs` decides who is let in.
 
@@ -42,11 +43,26 @@ pub(crate) struct Transmitter {
     /// When the last packet's last bit is out.
     free_at: Instant,
     rest: Rest,
+    /// When the recording begins.
+    origin: Instant,
+    /// The mean of what changes with time, which the link has before.
+    mean: Rate,
 }
 
 impl Transmitter {
     pub(crate) fn new(rate: &LinkRate) -> Self {
-        Self { rate: rate.clone(), free_at: Instant::ZERO, rest: Rest::default() }
+        let mean = match rate {
+            LinkRate::Unlimited | LinkRate::Constant(_) => Rate::ZERO,
+            LinkRate::Csv { series, .. } => series.mean_rate(),
+            LinkRate::Deliveries { trace, .. } => trace.mean_rate(),
+        };
+        let rest = Rest::default();
+        Self { rate: rate.clone(), free_at: Instant::ZERO, rest, origin: NEVER, mean }
+    }
+
+    /// Lets the recording begin at `origin`; until this is called it never does.
+    pub(crate) fn begin(&mut self, origin: Instant) {
+        self.origin = origin;
     }
 
     /// Finds out when a packet would be transmitted that is let in at `at`.
@@ -70,11 +86,35 @@ impl Transmitter {
                 Transmission { start, end: start + time, rest }
             }
             LinkRate::Csv { series, .. } => {
-                let start = first_served(series, from, holds);
-                Transmission { start, end: finish(series, start, len, holds), rest }
+                let rates = Rates { series, origin: self.origin, mean: self.mean };
+                let start = rates.first_served(from, holds);
+                Transmission { start, end: rates.finish(start, len, holds), rest }
             }
-            LinkRate::Deliveries { trace, .. } => deliveries(trace, rest, from, len, holds),
+            LinkRate::Deliveries { trace, .. } => self.deliver(trace, from, len, holds),
         }
+    }
+
+    /// Transmits at the mean rate until the recording begins, and by its opportunities from then on.
+    fn deliver(
+        &self,
+        trace: &DeliveryTrace,
+        from: Instant,
+        len: usize,
+        holds: &Calendar,
+    ) -> Transmission {
+        let slots = Slots { trace, origin: self.origin };
+        if from >= self.origin {
+            return slots.deliver(self.rest, from, len as u64, holds);
+        }
+        let end = from + transmission_time(self.mean, len);
+        if end <= self.origin {
+            return Transmission { start: from, end, rest: self.rest };
+        }
+        let sent = self.mean.bytes_in(self.origin.since(from));
+        let left = (len as u64).saturating_sub(sent).max(1);
+        let rest = slots.deliver(self.rest, self.origin, left, holds);
+        let start = if sent > 0 { from } else { rest.start };
+        Transmission { start, ..rest }
     }
 
     /// Transmits a packet as planned.
@@ -114,82 +154,110 @@ fn turn(from: Instant, time: Duration, holds: &Calendar, medium: &Medium) -> Ins
     }
 }
 
-/// Returns the first instant, `from` or later, with a rate above zero and no hold.
-fn first_served(series: &Series<Rate>, from: Instant, holds: &Calendar) -> Instant {
-    let mut at = from;
-    while at < NEVER {
-        let (rate, end) = series.at_with_end(at);
-        if rate == Rate::ZERO {
-            at = end;
-            continue;
-        }
-        let awake = holds.first_free(at);
-        if awake == at {
-            return at;
-        }
-        at = awake;
-    }
-    NEVER
+/// Recorded rates, from when they count on.
+struct Rates<'a> {
+    series: &'a Series<Rate>,
+    origin: Instant,
+    mean: Rate,
 }
 
-/// Returns when `len` bytes are out that start at `start`.
-fn finish(series: &Series<Rate>, start: Instant, len: usize, holds: &Calendar) -> Instant {
-    let mut left = len as u128 * BITS_NANOS;
-    let mut at = start;
-    while at < NEVER {
-        at = first_served(series, at, holds);
-        let (rate, rate_end) = series.at_with_end(at);
-        let end = rate_end.min(holds.next_start(at));
-        let bps = u128::from(rate.as_bps());
-        let room = bps * end.since(at).as_nanos();
-        if room >= left {
-            return at
-                + Duration::from_nanos(u64::try_from(left.div_ceil(bps)).unwrap_or(u64::MAX));
+impl Rates<'_> {
+    /// Returns the rate at `at`, and when the next one begins.
+    fn at(&self, at: Instant) -> (Rate, Instant) {
+        if at < self.origin {
+            return (self.mean, self.origin);
         }
-        left -= room;
-        at = end;
+        let (rate, end) = self.series.at_with_end(Instant::ZERO + at.since(self.origin));
+        (rate, self.origin + end.since(Instant::ZERO))
     }
-    NEVER
-}
 
-/// Hands `len` bytes to the opportunities of a delivery trace.
-fn deliveries(
-    trace: &DeliveryTrace,
-    rest: Rest,
-    from: Instant,
-    len: usize,
-    holds: &Calendar,
-) -> Transmission {
-    let mut rest = skip_to(trace, rest, from);
-    let mut left = len as u64;
-    let mut start = None;
-    loop {
-        let at = trace.time(rest.opportunity);
-        let awake = holds.first_free(at);
-        if at == NEVER || awake == NEVER {
-            return Transmission { start: start.unwrap_or(NEVER), end: NEVER, rest };
+    /// Returns the first instant, `from` or later, with a rate above zero and no hold.
+    fn first_served(&self, from: Instant, holds: &Calendar) -> Instant {
+        // A link without any rate is asked once, not round after round.
+        if self.mean == Rate::ZERO {
+            return NEVER;
         }
-        if awake > at {
-            rest = skip_to(trace, rest, awake);
-            continue;
+        let mut at = from;
+        while at < NEVER {
+            let (rate, end) = self.at(at);
+            if rate == Rate::ZERO {
+                at = end;
+                continue;
+            }
+            let awake = holds.first_free(at);
+            if awake == at {
+                return at;
+            }
+            at = awake;
         }
-        start.get_or_insert(at);
-        let taken = left.min(OPPORTUNITY_BYTES - rest.used);
-        left -= taken;
-        rest.used += taken;
-        if rest.used == OPPORTUNITY_BYTES {
-            rest = Rest { opportunity: rest.opportunity + 1, used: 0 };
+        NEVER
+    }
+
+    /// Returns when `len` bytes are out that start at `start`.
+    fn finish(&self, start: Instant, len: usize, holds: &Calendar) -> Instant {
+        let mut left = len as u128 * BITS_NANOS;
+        let mut at = start;
+        while at < NEVER {
+            at = self.first_served(at, holds);
+            let (rate, rate_end) = self.at(at);
+            let end = rate_end.min(holds.next_start(at));
+            let bps = u128::from(rate.as_bps());
+            let room = bps * end.since(at).as_nanos();
+            if at < NEVER && room >= left {
+                return at
+                    + Duration::from_nanos(u64::try_from(left.div_ceil(bps)).unwrap_or(u64::MAX));
+            }
+            left = left.saturating_sub(room);
+            at = end.max(at);
         }
-        if left == 0 {
-            return Transmission { start: start.unwrap_or(at), end: at, rest };
-        }
+        NEVER
     }
 }
 
-/// Moves on to the first opportunity at `from` or later; what is left of earlier ones is lost.
-fn skip_to(trace: &DeliveryTrace, rest: Rest, from: Instant) -> Rest {
-    let first = trace.first_from(from);
-    if first > rest.opportunity { Rest { opportunity: first, used: 0 } } else { rest }
+/// A delivery trace, from when it counts on.
+struct Slots<'a> {
+    trace: &'a DeliveryTrace,
+    origin: Instant,
+}
+
+impl Slots<'_> {
+    /// Hands `left` bytes to the opportunities from `from` on.
+    fn deliver(&self, rest: Rest, from: Instant, left: u64, holds: &Calendar) -> Transmission {
+        let mut rest = self.skip_to(rest, from);
+        let mut left = left;
+        let mut start = None;
+        loop {
+            let at = self.time(rest.opportunity);
+            let awake = holds.first_free(at);
+            if at == NEVER || awake == NEVER {
+                return Transmission { start: start.unwrap_or(NEVER), end: NEVER, rest };
+            }
+            if awake > at {
+                rest = self.skip_to(rest, awake);
+                continue;
+            }
+            start.get_or_insert(at);
+            let taken = left.min(OPPORTUNITY_BYTES - rest.used);
+            left -= taken;
+            rest.used += taken;
+            if rest.used == OPPORTUNITY_BYTES {
+                rest = Rest { opportunity: rest.opportunity + 1, used: 0 };
+            }
+            if left == 0 {
+                return Transmission { start: start.unwrap_or(at), end: at, rest };
+            }
+        }
+    }
+
+    fn time(&self, index: u64) -> Instant {
+        self.origin + self.trace.time(index).since(Instant::ZERO)
+    }
+
+    /// Moves on to the first opportunity at `from` or later; what is left of earlier ones is lost.
+    fn skip_to(&self, rest: Rest, from: Instant) -> Rest {
+        let first = self.trace.first_from(Instant::ZERO + from.since(self.origin));
+        if first > rest.opportunity { Rest { opportunity: first, used: 0 } } else { rest }
+    }
 }
 
 /// A byte at one bit per second takes so many nanoseconds.
@@ -217,6 +285,7 @@ mod tests {
     /// Sends packets of `(entry ms, bytes)` and returns when each is out, in ms.
     fn ends(rate: &LinkRate, holds: &Calendar, packets: &[(u64, usize)]) -> Vec<f64> {
         let mut transmitter = Transmitter::new(rate);
+        transmitter.begin(ms(0));
         let send = |&(at, len): &(u64, usize)| {
             let transmission = transmitter.plan(ms(at), len, holds, None);
             assert!(transmission.start >= ms(at) && transmission.end >= transmission.start);
@@ -281,8 +350,32 @@ mod tests {
             mode: OutageMode::Hold { queue: None },
         }]);
         for rate in [LinkRate::Unlimited, trace("5\n"), csv("0,1\n")] {
-            let plan = Transmitter::new(&rate).plan(ms(2), 1, &forever, None);
-            assert_eq!(plan.end, NEVER);
+            let mut transmitter = Transmitter::new(&rate);
+            transmitter.begin(ms(0));
+            assert_eq!(transmitter.plan(ms(2), 1, &forever, None).end, NEVER);
+        }
+        let steps = [(Duration::ZERO, Rate::ZERO), (Duration::from_secs(1), Rate::ZERO)];
+        let series = Series::from_steps(steps, Some(Duration::from_secs(2)), "r").unwrap();
+        let dead = LinkRate::Csv { path: "r".to_owned(), series: Arc::new(series) };
+        for begun in [false, true] {
+            let mut transmitter = Transmitter::new(&dead);
+            if begun {
+                transmitter.begin(ms(5));
+            }
+            assert_eq!(transmitter.plan(ms(2), 1, &Calendar::default(), None).end, NEVER);
+        }
+    }
+
+    #[test]
+    fn a_recording_counts_from_when_it_begins_and_the_link_has_its_mean_before() {
+        // Both have a mean of 6 Mbit/s, at which 1,500 bytes take 2 ms.
+        let opportunities = trace("1\n2\n3\n4\n5\n12\n");
+        for (rate, across) in [(csv("0,12\n0.006,0\n"), 100.5), (opportunities, 101.0)] {
+            let mut transmitter = Transmitter::new(&rate);
+            transmitter.begin(ms(100));
+            let none = Calendar::default();
+            let end = |at| transmitter.plan(ms(at), 1_500, &none, None).end.as_nanos() as f64;
+            assert_eq!([end(50), end(99), end(100)].map(|ns| ns / 1e6), [52.0, across, 101.0]);
         }
     }
 }

@@ -97,6 +97,8 @@ pub struct LinkStats {
     /// Packets that entered, by length: those of up to 63 bytes, of up to 127, … the last all longer
     /// ones.
     pub packets_in_by_length: [u64; 32],
+    /// Bytes of the packets that found the queue full.
+    pub queue_dropped_bytes: u64,
     /// The most packets that ever waited for the transmitter.
     pub queue_packets_max: u64,
     /// The most bytes that ever waited for the transmitter.
@@ -122,6 +124,9 @@ impl LinkStats {
         self.bytes_in += len as u64;
         if let Some(cause) = verdict.dropped {
             self.dropped[cause as usize] += 1;
+            if cause == DropCause::Queue {
+                self.queue_dropped_bytes += len as u64;
+            }
         } else {
             self.packets_out += 1;
             self.bytes_out += len as u64;

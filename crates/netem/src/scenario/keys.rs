@@ -11,12 +11,15 @@ use crate::link::{
 };
 use crate::trace::{DeliveryTrace, Series, SlotTrace, Table, TraceError};
 use std::sync::Arc;
-use units::{Duration, Instant};
+use units::{Duration, Instant, Rate};
 
 pub(super) type Read<T> = Result<T, ScenarioError>;
 
 /// The most outages that one table may stand for.
 const OUTAGES_MAX: usize = 100_000;
+
+/// The most steps of a rate that stand in a scenario file; more belong into a file of their own.
+const STEPS_MAX: usize = 10_000;
 
 /// The shortest mean of a good and a bad state together: shorter ones are independent loss.
 const STATES_MIN: Duration = Duration::from_micros(100);
@@ -33,12 +36,15 @@ pub(super) struct Keys<'r> {
 impl Keys<'_> {
     /// Reads what belongs to the transmitter: rate, queue, medium.
     pub(super) fn sender(&mut self, section: &mut Section<'_>, model: &mut LinkModel) -> Read<()> {
-        section.exclusive(&["rate_mbps", "rate_csv", "delivery_file"])?;
+        section.exclusive(&["rate_mbps", "rate_csv", "rate_steps", "delivery_file"])?;
         if let Some(rate) = section.mbps("rate_mbps")? {
             model.rate = LinkRate::Constant(rate);
         }
         if let Some((path, series)) = self.file(section, "rate_csv", Series::rates_csv)? {
             model.rate = LinkRate::Csv { path, series };
+        }
+        if let Some(series) = rate_steps(section)? {
+            model.rate = LinkRate::Csv { path: String::new(), series: Arc::new(series) };
         }
         if let Some((path, trace)) = self.file(section, "delivery_file", DeliveryTrace::parse)? {
             model.rate = LinkRate::Deliveries { path, trace };
@@ -149,15 +155,15 @@ impl Keys<'_> {
         Ok(SlotLoss { path, trace, slot, small_bytes, region })
     }
 
-    /// Reads `[[outage]]` and `outage_csv`; a direction is allowed where `two_way` is true.
+    /// Reads `[[outage]]` and `outage_csv`; a direction is allowed where the two ends are given.
     pub(super) fn outages(
         &mut self,
         section: &mut Section<'_>,
-        two_way: bool,
+        ends: Option<&[String; 2]>,
     ) -> Read<Vec<(Outage, Option<Direction>)>> {
         let mut all = Vec::new();
         for table in section.tables("outage")? {
-            self.outage(table, two_way, &mut all)?;
+            self.outage(table, ends, &mut all)?;
         }
         let parse = |text: &str, file: &str| outages_csv(text, file);
         if let Some((_, recorded)) = self.file(section, "outage_csv", parse)? {
@@ -169,10 +175,10 @@ impl Keys<'_> {
     fn outage(
         &self,
         mut section: Section<'_>,
-        two_way: bool,
+        ends: Option<&[String; 2]>,
         all: &mut Vec<(Outage, Option<Direction>)>,
     ) -> Read<()> {
-        let direction = if two_way { direction(&mut section)? } else { None };
+        let direction = ends.map_or(Ok(None), |ends| direction(&mut section, ends))?;
         let start: Instant = required(section.instant("start_s")?, &section, "start_s")?;
         let duration = required(section.seconds("seconds")?, &section, "seconds")?;
         let mode = match section.required_string("mode")?.as_str() {
@@ -258,6 +264,27 @@ fn queue(section: &mut Section<'_>) -> Read<Option<QueueLimit>> {
     }
 }
 
+/// Reads `rate_steps` and `rate_every_s`: rates in a file that a person can read.
+fn rate_steps(section: &mut Section<'_>) -> Read<Option<Series<Rate>>> {
+    let steps = section.pairs("rate_steps", STEPS_MAX)?;
+    let every = section.seconds("rate_every_s")?;
+    let Some(steps) = steps else {
+        return match every {
+            Some(_) => Err(section.error("rate_every_s", "needs rate_steps")),
+            None => Ok(None),
+        };
+    };
+    if steps.iter().any(|&(start, mbps)| start > 1e9 || mbps > 1e6) {
+        return Err(section.error("rate_steps", "are [seconds, Mbit/s], up to 1e9 and 1e6"));
+    }
+    let step = |&(start, mbps): &(f64, f64)| {
+        (Duration::from_secs_f64(start), Rate::from_bps((mbps * 1e6).round() as u64))
+    };
+    let series = Series::from_steps(steps.iter().map(step), every, "");
+    let wrong = |error: TraceError| format!("step {}: {}", error.line, error.what);
+    series.map(Some).map_err(|error| section.error("rate_steps", wrong(error)))
+}
+
 /// Reads the columns `start_s`, `seconds` and, where there is one, `mode`.
 fn outages_csv(text: &str, file: &str) -> Result<Vec<Outage>, TraceError> {
     let table = Table::from_csv(text, file)?;
@@ -283,13 +310,20 @@ fn outages_csv(text: &str, file: &str) -> Result<Vec<Outage>, TraceError> {
     Ok(outages)
 }
 
-fn direction(section: &mut Section<'_>) -> Read<Option<Direction>> {
-    match section.string("direction")?.as_deref() {
+fn direction(section: &mut Section<'_>, ends: &[String; 2]) -> Read<Option<Direction>> {
+    let given = section.string("direction")?;
+    let from = |end: &String| {
+        given.as_deref().and_then(|word| word.strip_prefix("from_")) == Some(end.as_str())
+    };
+    match given.as_deref() {
         None | Some("both") => Ok(None),
         Some("up") => Ok(Some(Direction::Up)),
         Some("down") => Ok(Some(Direction::Down)),
+        Some(_) if from(&ends[0]) => Ok(Some(Direction::Up)),
+        Some(_) if from(&ends[1]) => Ok(Some(Direction::Down)),
         Some(other) => {
-            let what = format!("must be \"up\", \"down\" or \"both\", is {other:?}");
+            let [a, b] = ends;
+            let what = format!("must be \"from_{a}\", \"from_{b}\" or \"both\", is {other:?}");
             Err(section.error("direction", what))
         }
     }

@@ -66,6 +66,17 @@ pub struct LinkPair {
     pub down: LinkModel,
 }
 
+impl LinkPair {
+    /// Returns the direction of what a host sends, by its place in [`Scenario::hosts`].
+    ///
+    /// # Panics
+    /// When the host is at neither end.
+    pub fn sent_by(&self, host: usize) -> (Direction, &LinkModel) {
+        assert!(host == self.a || host == self.b, "host {host} is not on link {}", self.name);
+        if host == self.a { (Direction::Up, &self.up) } else { (Direction::Down, &self.down) }
+    }
+}
+
 /// A link from one host to several, which all hear the same transmission.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Broadcast {
@@ -115,7 +126,7 @@ impl Direction {
     /// Both directions.
     pub const BOTH: [Self; 2] = [Self::Up, Self::Down];
 
-    /// Returns the word for logs and scenario files.
+    /// Returns the word of scenario files of old, which names random processes.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Up => "up",

@@ -143,7 +143,7 @@ fn medium(mut section: Section<'_>, scenario: &Scenario) -> Read<MediumModel> {
 fn group(mut section: Section<'_>, scenario: &Scenario, keys: &mut Keys<'_>) -> Read<GroupModel> {
     let name = name(&mut section, scenario.groups.iter().map(|group| group.name.as_str()))?;
     let burst = section.table("burst_loss")?.map(|burst| gilbert_elliott(burst, true));
-    let outages = keys.outages(&mut section, false)?;
+    let outages = keys.outages(&mut section, None)?;
     section.finish()?;
     let outages = outages.into_iter().map(|(outage, _)| outage).collect();
     Ok(GroupModel { name, burst: burst.transpose()?, outages })
@@ -161,11 +161,12 @@ impl Links<'_, '_> {
     fn pair(&mut self, mut section: Section<'_>) -> Read<()> {
         let name = self.link_name(&mut section)?;
         let (a, b) = self.ends(&mut section)?;
+        let ends = [a, b].map(|host| self.all.hosts[host].name.clone());
         let mut common = LinkModel::default();
         self.keys.sender(&mut section, &mut common)?;
         self.keys.air(&mut section, &mut common)?;
         let (mut up, mut down) = (common.clone(), common);
-        for (outage, direction) in self.keys.outages(&mut section, true)? {
+        for (outage, direction) in self.keys.outages(&mut section, Some(&ends))? {
             if direction != Some(Direction::Down) {
                 up.outages.push(outage);
             }
@@ -173,13 +174,17 @@ impl Links<'_, '_> {
                 down.outages.push(outage);
             }
         }
-        for (key, model) in [("up", &mut up), ("down", &mut down)] {
-            if let Some(mut section) = section.table(key)? {
-                self.keys.sender(&mut section, model)?;
-                self.keys.air(&mut section, model)?;
-                let own = self.keys.outages(&mut section, false)?;
-                model.outages.extend(own.into_iter().map(|(outage, _)| outage));
-                section.finish()?;
+        let [from_a, from_b] = ends.each_ref().map(|host| format!("from_{host}"));
+        for (key, old, model) in [(from_a, "up", &mut up), (from_b, "down", &mut down)] {
+            section.exclusive(&[&key, old])?;
+            for key in [key.as_str(), old] {
+                if let Some(mut section) = section.table(key)? {
+                    self.keys.sender(&mut section, model)?;
+                    self.keys.air(&mut section, model)?;
+                    let own = self.keys.outages(&mut section, None)?;
+                    model.outages.extend(own.into_iter().map(|(outage, _)| outage));
+                    section.finish()?;
+                }
             }
             check_medium(&section, model)?;
         }
@@ -196,7 +201,7 @@ impl Links<'_, '_> {
         let mut common = LinkModel::default();
         self.keys.sender(&mut section, &mut common)?;
         self.keys.air(&mut section, &mut common)?;
-        let outages = self.keys.outages(&mut section, false)?;
+        let outages = self.keys.outages(&mut section, None)?;
         common.outages.extend(outages.into_iter().map(|(outage, _)| outage));
         check_medium(&section, &common)?;
         let mut receivers: Vec<Receiver> = Vec::new();
@@ -227,7 +232,7 @@ impl Links<'_, '_> {
         };
         self.keys.air(&mut section, &mut receiver.model)?;
         let outages: Vec<Outage> =
-            self.keys.outages(&mut section, false)?.into_iter().map(|(outage, _)| outage).collect();
+            self.keys.outages(&mut section, None)?.into_iter().map(|(outage, _)| outage).collect();
         if outages.iter().any(|outage| outage.mode != OutageMode::Drop) {
             return Err(section.error("outage", "only the whole broadcast can have mode \"hold\""));
         }

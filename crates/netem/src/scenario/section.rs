@@ -58,7 +58,7 @@ pub(super) struct Section<'a> {
     path: String,
     span: Range<usize>,
     table: &'a DeTable<'a>,
-    known: Vec<&'static str>,
+    known: Vec<String>,
 }
 
 impl<'a> Section<'a> {
@@ -88,7 +88,7 @@ impl<'a> Section<'a> {
     pub(super) fn finish(self) -> Read<()> {
         for key in self.table.keys() {
             let name = key.get_ref().as_ref();
-            if !self.known.contains(&name) {
+            if !self.known.iter().any(|known| known == name) {
                 let what = format!("unknown key; known here are {}", self.known.join(", "));
                 return Err(self.source.error(&key.span(), &self.path_of(name), what));
             }
@@ -154,17 +154,33 @@ impl<'a> Section<'a> {
     /// Reads a finite number.
     pub(super) fn number(&mut self, key: &'static str) -> Read<Option<f64>> {
         let Some(value) = self.get(key) else { return Ok(None) };
-        let number = match value {
-            DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
-                .ok()
-                .map(|number| number as f64),
-            DeValue::Float(number) => number.as_str().parse::<f64>().ok(),
-            _ => None,
-        };
-        match number.filter(|number| number.is_finite()) {
+        match number(value) {
             Some(number) => Ok(Some(number)),
             None => Err(self.type_error(key, "a number", value)),
         }
+    }
+
+    /// Reads an array of pairs of finite numbers that are not negative, `most` at most.
+    pub(super) fn pairs(
+        &mut self,
+        key: &'static str,
+        most: usize,
+    ) -> Read<Option<Vec<(f64, f64)>>> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let wanted = "an array of pairs such as [[0, 12], [8, 0.5]]";
+        let Some(array) = value.as_array() else {
+            return Err(self.type_error(key, wanted, value));
+        };
+        if array.len() > most {
+            return Err(self.error(key, format!("has more than {most} pairs")));
+        }
+        let pair = |item: &Spanned<DeValue<'_>>| {
+            let mut numbers = item.get_ref().as_array()?.iter().map(|one| number(one.get_ref()));
+            let (first, second) = (numbers.next()??, numbers.next()??);
+            (numbers.next().is_none() && first >= 0.0 && second >= 0.0).then_some((first, second))
+        };
+        let pairs: Option<Vec<_>> = array.iter().map(pair).collect();
+        pairs.map(Some).ok_or_else(|| self.error(key, format!("must be {wanted}, none negative")))
     }
 
     /// Reads a finite number that is not negative.
@@ -215,7 +231,7 @@ impl<'a> Section<'a> {
     }
 
     /// Returns the table under `key`.
-    pub(super) fn table(&mut self, key: &'static str) -> Read<Option<Section<'a>>> {
+    pub(super) fn table(&mut self, key: &str) -> Read<Option<Section<'a>>> {
         let Some((span, value)) = self.get_spanned(key) else { return Ok(None) };
         match value.as_table() {
             Some(table) => Ok(Some(self.child(key, span, table))),
@@ -256,9 +272,9 @@ impl<'a> Section<'a> {
         self.get_spanned(key).map(|(_, value)| value)
     }
 
-    fn get_spanned(&mut self, key: &'static str) -> Option<(Range<usize>, &'a DeValue<'a>)> {
-        if !self.known.contains(&key) {
-            self.known.push(key);
+    fn get_spanned(&mut self, key: &str) -> Option<(Range<usize>, &'a DeValue<'a>)> {
+        if !self.known.iter().any(|known| known == key) {
+            self.known.push(key.to_owned());
         }
         self.table.get(key).map(|value| (value.span(), value.get_ref()))
     }
@@ -280,4 +296,16 @@ impl<'a> Section<'a> {
         };
         self.error(key, format!("must be {wanted}, is {found}"))
     }
+}
+
+/// Returns a finite number.
+fn number(value: &DeValue<'_>) -> Option<f64> {
+    let number = match value {
+        DeValue::Integer(number) => {
+            i64::from_str_radix(number.as_str(), number.radix()).ok().map(|number| number as f64)
+        }
+        DeValue::Float(number) => number.as_str().parse::<f64>().ok(),
+        _ => None,
+    };
+    number.filter(|number| number.is_finite())
 }

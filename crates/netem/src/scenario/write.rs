@@ -10,7 +10,7 @@ use crate::link::{
 };
 use core::fmt::Display;
 use std::fmt::Write as _;
-use units::{Duration, Instant};
+use units::{Duration, Instant, Rate};
 
 pub(super) fn scenario(scenario: &Scenario) -> String {
     let mut out = Writer(String::new());
@@ -79,7 +79,8 @@ impl Writer {
         self.text("name", &link.name);
         let ends = [&scenario.hosts[link.a].name, &scenario.hosts[link.b].name];
         self.pair("between", list(&ends));
-        for (table, model) in [("link.up", &link.up), ("link.down", &link.down)] {
+        for (end, model) in [(ends[0], &link.up), (ends[1], &link.down)] {
+            let table = &format!("link.from_{end}");
             self.head(&format!("[{table}]"));
             self.sender(model);
             self.air(model);
@@ -115,6 +116,16 @@ impl Writer {
             LinkRate::Unlimited => {}
             LinkRate::Constant(rate) => self.pair("rate_mbps", rate.as_mbps()),
             LinkRate::Deliveries { path, .. } => self.text("delivery_file", path),
+            LinkRate::Csv { path, series } if path.is_empty() => {
+                let step = |(start, rate): (Duration, Rate)| {
+                    format!("[{}, {}]", seconds(start), rate.as_mbps())
+                };
+                let steps: Vec<String> = series.steps().map(step).collect();
+                self.pair("rate_steps", format!("[{}]", steps.join(", ")));
+                if let Some(every) = series.period() {
+                    self.pair("rate_every_s", seconds(every));
+                }
+            }
             LinkRate::Csv { path, .. } => self.text("rate_csv", path),
         }
         self.queue(&model.queue);

@@ -53,6 +53,70 @@ impl DeliveryTrace {
         }
     }
 
+    /// Makes a trace of the times of its opportunities, which are put in order; it begins again
+    /// after `period`. Times beyond the period are left out.
+    ///
+    /// # Errors
+    /// No opportunity; a period of nothing or of more than 30 years.
+    pub fn from_times(
+        times: impl IntoIterator<Item = units::Duration>,
+        period: units::Duration,
+        file: &str,
+    ) -> Result<Self, TraceError> {
+        let nanos = |time: units::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let period = nanos(period);
+        if period == 0 || period > LENGTH_MAX {
+            return Err(TraceError::new(file, 1, "a trace must be longer than 0 ms and end"));
+        }
+        let mut times: Vec<u64> = times.into_iter().map(nanos).collect();
+        times.retain(|&time| time <= period);
+        times.sort_unstable();
+        if times.is_empty() {
+            return Err(TraceError::new(file, 1, "a trace needs at least one opportunity"));
+        }
+        Ok(Self { times, period })
+    }
+
+    /// Returns what the trace says from `start` for `length`, beginning again after that.
+    ///
+    /// As in a file, an opportunity at the very end marks the length; where the trace has none
+    /// there, it is added.
+    pub fn window(&self, start: Instant, length: units::Duration) -> Self {
+        let period = u64::try_from(length.as_nanos()).unwrap_or(LENGTH_MAX).clamp(1, LENGTH_MAX);
+        let mut times = Vec::new();
+        for index in self.first_from(start).. {
+            let since = self.time(index).as_nanos() - start.as_nanos();
+            if since > period {
+                break;
+            }
+            times.push(since);
+        }
+        if times.last() != Some(&period) {
+            times.push(period);
+        }
+        Self { times, period }
+    }
+
+    /// Returns the trace with `share` of its opportunities, each time the last of so many that one
+    /// is full; from 0 to 1. The last stays, for it is the length.
+    pub fn thinned(&self, share: f64) -> Self {
+        let mut credit = 0.0;
+        let mut times = Vec::new();
+        for (place, &time) in self.times.iter().enumerate() {
+            credit += share.clamp(0.0, 1.0);
+            if credit >= 1.0 || place + 1 == self.times.len() {
+                credit = (credit - 1.0).max(0.0);
+                times.push(time);
+            }
+        }
+        Self { times, period: self.period }
+    }
+
+    /// Returns when the opportunities of one round come.
+    pub fn times(&self) -> impl Iterator<Item = units::Duration> {
+        self.times.iter().map(|&time| units::Duration::from_nanos(time))
+    }
+
     /// Returns how many opportunities one round of the trace has.
     pub fn opportunities(&self) -> usize {
         self.times.len()
@@ -73,6 +137,11 @@ impl DeliveryTrace {
         let inner = self.times.windows(2).map(|pair| pair[1] - pair[0]);
         let seam = self.times.first().copied().unwrap_or(0);
         units::Duration::from_nanos(inner.chain([seam]).max().unwrap_or(0))
+    }
+
+    /// Returns how many opportunities come at `from` or later and before `to`, over all rounds.
+    pub fn opportunities_in(&self, from: Instant, to: Instant) -> u64 {
+        self.first_from(to).saturating_sub(self.first_from(from))
     }
 
     /// Returns when opportunity number `index` comes, counted over all rounds.
@@ -128,6 +197,28 @@ mod tests {
             assert!(first == 0 || trace.time(first - 1) < at);
         }
         assert_eq!(trace.first_from(ms(10)), 3);
+    }
+
+    #[test]
+    fn a_window_has_the_opportunities_of_its_time_and_keeps_its_length() {
+        let trace = DeliveryTrace::parse("2\n3\n3\n10\n", "t").unwrap();
+        let window = trace.window(ms(3), Duration::from_millis(12));
+        let times: Vec<_> = window.times().map(|time| time.as_millis()).collect();
+        assert_eq!(times, [0, 0, 7, 9, 10, 10, 12]);
+        assert_eq!(window.period(), Duration::from_millis(12));
+        let again = DeliveryTrace::from_times(window.times(), window.period(), "t");
+        assert_eq!(again, Ok(window));
+        assert!(DeliveryTrace::from_times([], Duration::from_millis(1), "t").is_err());
+        let dead = trace.window(ms(4), Duration::from_millis(5));
+        assert_eq!(dead.opportunities(), 1);
+    }
+
+    #[test]
+    fn a_thinned_trace_has_its_share() {
+        let text: String = (1..=1_000).map(|ms| format!("{ms}\n")).collect();
+        let trace = DeliveryTrace::parse(&text, "t").unwrap();
+        assert_eq!(trace.thinned(0.1).opportunities(), 100);
+        assert_eq!((trace.thinned(0.0).opportunities(), trace.thinned(1.0)), (1, trace));
     }
 
     #[test]

@@ -38,6 +38,80 @@ impl<T: Copy> Series<T> {
         &self.values
     }
 
+    /// Makes a series of values that each hold from a time until that of the next, over and over
+    /// with `period`; without a period the last one holds for ever.
+    ///
+    /// # Errors
+    /// No value; a first time other than zero; times less than 0.1 ms apart; a period that does not
+    /// reach 0.1 ms beyond the last time, or of more than 30 years.
+    pub fn from_steps(
+        steps: impl IntoIterator<Item = (Duration, T)>,
+        period: Option<Duration>,
+        file: &str,
+    ) -> Result<Self, TraceError> {
+        let (mut starts, mut values): (Vec<u64>, Vec<T>) = (Vec::new(), Vec::new());
+        for (place, (start, value)) in steps.into_iter().enumerate() {
+            let wrong = |what: &str| Err(TraceError::new(file, place + 1, what));
+            let start = nanos(start);
+            match starts.last() {
+                None if start > 0 => return wrong("the first time must be 0"),
+                Some(&last) if start < last + STEP_MIN => return wrong(TOO_CLOSE),
+                _ => {}
+            }
+            starts.push(start);
+            values.push(value);
+        }
+        let period = period.map(nanos);
+        let Some(&last) = starts.last() else {
+            return Err(TraceError::new(file, 1, "needs at least one value"));
+        };
+        let end = period.unwrap_or(last + STEP_MIN);
+        if end < last + STEP_MIN || end as f64 > LENGTH_MAX_S * 1e9 {
+            let what = "the period must end at least 0.1 ms after the last time, and in 30 years";
+            return Err(TraceError::new(file, starts.len(), what));
+        }
+        Ok(Self { starts, values, period })
+    }
+
+    /// Returns the steps of one round: from when each value holds, and the value.
+    pub fn steps(&self) -> impl Iterator<Item = (Duration, T)> {
+        let starts = self.starts.iter().map(|&start| Duration::from_nanos(start));
+        starts.zip(self.values.iter().copied())
+    }
+
+    /// Returns what the series says from `start` for `length`, beginning again after that.
+    ///
+    /// Steps that come within 0.1 ms of the one before them take its place. A `length` under 0.1 ms
+    /// counts as that.
+    pub fn window(&self, start: Instant, length: Duration) -> Self {
+        let length = nanos(length).clamp(STEP_MIN, (LENGTH_MAX_S * 1e9) as u64);
+        let end = Instant::from_nanos(start.as_nanos().saturating_add(length));
+        let (mut starts, mut values): (Vec<u64>, Vec<T>) = (Vec::new(), Vec::new());
+        let mut at = start;
+        while at < end {
+            let (value, next) = self.at_with_end(at);
+            let since = at.as_nanos() - start.as_nanos();
+            match (starts.last(), values.last_mut()) {
+                (Some(&last), Some(value_before)) if since < last + STEP_MIN => {
+                    *value_before = value;
+                }
+                _ if since > 0 && since + STEP_MIN > length => {}
+                _ => {
+                    starts.push(since);
+                    values.push(value);
+                }
+            }
+            at = next;
+        }
+        Self { starts, values, period: Some(length) }
+    }
+
+    /// Returns the series with each value changed.
+    pub fn map<U>(&self, change: impl Fn(T) -> U) -> Series<U> {
+        let values = self.values.iter().map(|&value| change(value)).collect();
+        Series { starts: self.starts.clone(), values, period: self.period }
+    }
+
     /// Returns the value at `at`.
     pub fn at(&self, at: Instant) -> T {
         self.at_with_end(at).0
@@ -66,8 +140,7 @@ impl<T: Copy> Series<T> {
             }
             let start = (since * 1e9).round() as u64;
             if starts.last().is_some_and(|&last| start < last + STEP_MIN) {
-                let what = "time is not at least 0.1 ms after the one before it";
-                return Err(TraceError::new(file, line, what));
+                return Err(TraceError::new(file, line, TOO_CLOSE));
             }
             starts.push(start);
         }
@@ -117,20 +190,27 @@ impl Series<Duration> {
 }
 
 impl Series<Rate> {
+    /// Returns the mean rate over one round.
+    pub fn mean_rate(&self) -> Rate {
+        let Some(period) = self.period else { return self.values[0] };
+        let ends = self.starts.iter().skip(1).chain([&period]);
+        let lasting = self.starts.iter().zip(ends).map(|(start, end)| u128::from(end - start));
+        let bits = self.values.iter().zip(lasting);
+        let sum: u128 = bits.map(|(rate, nanos)| u128::from(rate.as_bps()) * nanos).sum();
+        // Rounded up: a series with any rate has a mean above zero.
+        Rate::from_bps(u64::try_from(sum.div_ceil(u128::from(period))).unwrap_or(u64::MAX))
+    }
+
     /// Reads the columns `time_s` and `rate_mbps` of a CSV table; 0 is a stretch without bandwidth.
     ///
     /// # Errors
-    /// A missing column; a field that is no rate; times out of order; no rate above zero.
+    /// A missing column; a field that is no rate; times out of order.
     pub fn rates_csv(text: &str, file: &str) -> Result<Self, TraceError> {
         let rate = |mbps: f64| {
             let served = (RATE_MIN_MBPS..1e6).contains(&mbps) || mbps == 0.0;
             served.then(|| Rate::from_bps((mbps * 1e6).round() as u64))
         };
-        let series = columns(text, file, "rate_mbps", "0 or at least 0.001 Mbit/s", rate)?;
-        if series.values.iter().all(|&rate| rate == Rate::ZERO) {
-            return Err(TraceError::new(file, 1, "rate_mbps is 0 in every line"));
-        }
-        Ok(series)
+        columns(text, file, "rate_mbps", "0 or at least 0.001 Mbit/s", rate)
     }
 }
 
@@ -164,6 +244,10 @@ fn columns<T: Copy>(
     Series::from_times(&times, values, file)
 }
 
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 2)
+}
+
 fn duration(seconds: f64) -> Option<Duration> {
     let nanos = (0.0..LENGTH_MAX_S).contains(&seconds).then(|| (seconds * 1e9).round() as u64)?;
     Some(Duration::from_nanos(nanos))
@@ -171,6 +255,9 @@ fn duration(seconds: f64) -> Option<Duration> {
 
 /// The shortest step: a packet's transmission is followed step by step.
 const STEP_MIN: u64 = 100_000;
+
+/// What is said of times that are closer.
+const TOO_CLOSE: &str = "time is not at least 0.1 ms after the one before it";
 
 /// The lowest rate that is not zero, for the same reason.
 const RATE_MIN_MBPS: f64 = 0.001;
@@ -211,6 +298,31 @@ mod tests {
     }
 
     #[test]
+    fn a_window_says_what_the_series_says_there() {
+        let text = "time_s,rate_mbps\n0,8\n1,0\n3,4\n";
+        let rates = Series::rates_csv(text, "r.csv").unwrap();
+        let window = rates.window(Instant::from_millis(2_500), ms(4_000));
+        assert_eq!(window.period(), Some(ms(4_000)));
+        for at in (0..4_000).step_by(50) {
+            let there = Instant::from_millis(2_500 + at);
+            assert_eq!(window.at(Instant::from_millis(at)), rates.at(there), "{at} ms");
+        }
+        let steps = window.steps();
+        assert_eq!(Series::from_steps(steps, window.period(), "w"), Ok(window.clone()));
+        assert_eq!(rates.map(|rate| rate == Rate::ZERO).values(), [false, true, false]);
+    }
+
+    #[test]
+    fn steps_that_make_no_series_are_refused() {
+        let of = |starts: &[u64], period: Option<u64>| {
+            let steps = starts.iter().map(|&start| (ms(start), ()));
+            Series::from_steps(steps, period.map(ms), "s").is_ok()
+        };
+        assert!(of(&[0], None) && of(&[0, 5], Some(6)));
+        assert!(!of(&[], None) && !of(&[1], None) && !of(&[0, 0], None) && !of(&[0, 5], Some(5)));
+    }
+
+    #[test]
     fn a_single_value_holds_for_ever() {
         let losses = Series::losses_csv("time_s,loss\n0,0.25\n", "l.csv").unwrap();
         assert_eq!(losses.at(Instant::from_millis(1 << 40)), 0.25);
@@ -231,6 +343,9 @@ mod tests {
         );
         assert_eq!(losses("time_s,los\n0,1"), "l:1: no column loss; there are time_s, los");
         let rates = |input| text(Series::rates_csv(input, "r").unwrap_err());
-        assert_eq!(rates("time_s,rate_mbps\n0,0\n1,0"), "r:1: rate_mbps is 0 in every line");
+        assert_eq!(
+            rates("time_s,rate_mbps\n0,0\n1,-1"),
+            "r:3: rate_mbps must be 0 or at least 0.001 Mbit/s, is -1"
+        );
     }
 }

@@ -42,9 +42,14 @@ impl Table {
             return Err(TraceError::new(file, 1, "needs a header line that names the columns"));
         };
         let header = split(names).map_err(|what| TraceError::new(file, header_line, what))?;
-        let mut rows = Vec::new();
+        let (mut rows, mut count) = (Vec::new(), 0);
         for (line, fields) in lines {
             let fields = split(fields).map_err(|what| TraceError::new(file, line, what))?;
+            count += fields.len();
+            if count > FIELDS_MAX {
+                let what = format!("more than {FIELDS_MAX} fields up to here: cut the file");
+                return Err(TraceError::new(file, line, what));
+            }
             if fields.len() != header.len() {
                 let (have, want) = (fields.len(), header.len());
                 let what = format!("has {have} fields, the header has {want}");
@@ -63,6 +68,11 @@ impl Table {
     /// Returns true when the table has a header only.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+
+    /// Returns the names of the columns.
+    pub fn header(&self) -> &[String] {
+        &self.header
     }
 
     /// Returns true when there is a column of this name.
@@ -99,6 +109,9 @@ impl Table {
         Ok(numbers)
     }
 }
+
+/// The most fields of a table: each takes some 40 bytes of memory, all of them 160 MB.
+const FIELDS_MAX: usize = 4_000_000;
 
 fn csv_fields(line: &str) -> Option<Vec<String>> {
     let mut fields = Vec::new();

@@ -1,7 +1,7 @@
 //! A host as the world sees it: the state machine, its clock, its timer and its interfaces.
 
 use super::jitter::Lateness;
-use crate::clock::HostClock;
+use crate::clock::{ClockModel, HostClock};
 use crate::scenario::Interface;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use units::Instant;
@@ -60,6 +60,7 @@ pub struct Nat {
 pub(super) struct Slot<H> {
     pub(super) host: H,
     pub(super) clock: HostClock,
+    pub(super) clock_model: ClockModel,
     pub(super) lateness: Lateness,
     pub(super) ends: Vec<End>,
     /// What the host last asked for on its own clock, and when it is due in virtual time.

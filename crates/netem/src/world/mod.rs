@@ -47,6 +47,9 @@ pub struct WorldOptions {
     pub seed: Option<u64>,
     /// How late the operating system wakes the hosts.
     pub timer_jitter: TimerJitter,
+    /// True when the scenario's time zero is still to come: [`World::begin`] says when. Until then
+    /// the links are calm, as [`Net::calm`] has it.
+    pub calm: bool,
 }
 
 /// One thing that happened in the world.
@@ -119,7 +122,8 @@ impl<H: Host> World<H> {
             let interfaces = scenario.interfaces(index).into_iter();
             Slot {
                 host,
-                clock: HostClock::new(&model.clock),
+                clock: HostClock::beginning(&model.clock, (!options.calm).then_some(Instant::ZERO)),
+                clock_model: model.clock.clone(),
                 lateness: Lateness::new(&options.timer_jitter, seed, &model.name),
                 ends: interfaces.map(|interface| End { interface, nat: None }).collect(),
                 wake: None,
@@ -128,13 +132,31 @@ impl<H: Host> World<H> {
         });
         Self {
             now: Instant::ZERO,
-            net: Net::new(scenario, seed),
+            net: if options.calm { Net::calm(scenario, seed) } else { Net::new(scenario, seed) },
             hosts: slots.collect(),
             events: EventQueue::default(),
             spare: Vec::new(),
             stats: WorldStats::default(),
             wakes: 0,
             verdict_log: None,
+        }
+    }
+
+    /// Lets the scenario's time zero be at `origin`, now or in the future: from there on outages,
+    /// recordings and the steps of clocks are counted.
+    ///
+    /// # Panics
+    /// When `origin` is past.
+    pub fn begin(&mut self, origin: Instant) {
+        assert!(origin >= self.now, "the scenario cannot begin in the past");
+        self.net.begin(origin);
+        for slot in &mut self.hosts {
+            if !slot.clock_model.steps.is_empty() {
+                slot.clock = HostClock::beginning(&slot.clock_model, Some(origin));
+                // What was asked for on the old clock is due by the new one.
+                slot.wake = None;
+                slot.touched = true;
+            }
         }
     }
 
