@@ -11,6 +11,10 @@ use serde::{Serialize, Serializer};
 pub(crate) enum Scheme {
     /// The product's own choice: control copied to every path, data by least delay.
     Fulmar,
+    /// Fulmar with `protect_control = "strict"`: bulk leaves control room whatever a link does.
+    FulmarStrict,
+    /// Fulmar with `protect_control = "off"`: bulk fills what congestion control allows.
+    FulmarOff,
     /// Fulmar's session without copies: everything on the path of least delay.
     MinRtt,
     /// Fulmar's session without copies: everything on the paths in turn.
@@ -56,6 +60,8 @@ impl Scheme {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Fulmar => "fulmar",
+            Self::FulmarStrict => "fulmar_strict",
+            Self::FulmarOff => "fulmar_off",
             Self::MinRtt => "min_rtt",
             Self::RoundRobin => "round_robin",
             Self::Redundant => "redundant",
@@ -78,10 +84,17 @@ impl Scheme {
         }
     }
 
+    /// Tells whether it is the product itself, however it protects control.
+    pub(crate) const fn is_fulmar(self) -> bool {
+        matches!(self, Self::Fulmar | Self::FulmarStrict | Self::FulmarOff)
+    }
+
     /// Says in a few words what the scheme does, for legends and notes.
     pub(crate) const fn meaning(self) -> &'static str {
         match self {
             Self::Fulmar => "control copied to every path, data by least delay",
+            Self::FulmarStrict => "the same, control protected strictly",
+            Self::FulmarOff => "the same, control not protected from data",
             Self::MinRtt => "one path at a time: least delay",
             Self::RoundRobin => "one path at a time: in turn",
             Self::Redundant => "everything on every path (selector and congestion control off)",

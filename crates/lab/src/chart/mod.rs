@@ -226,6 +226,8 @@ fn draw_axes(svg: &mut Svg, frame: &Frame, last: bool) {
 fn style(scheme: Scheme) -> (&'static str, f64) {
     match scheme {
         Scheme::Fulmar => ("#0a4fd1", 2.4),
+        Scheme::FulmarStrict => ("#4aa3df", 1.8),
+        Scheme::FulmarOff => ("#7b6fd0", 1.8),
         Scheme::KernelMptcp => ("#d97706", 1.5),
         Scheme::Redundant => ("#a21d75", 1.5),
         Scheme::Udp => ("#4b6363", 1.5),

@@ -47,7 +47,12 @@ impl Carrier {
         streams: &[Stream],
     ) -> Result<Self, String> {
         match scheme {
-            Scheme::Fulmar | Scheme::MinRtt | Scheme::RoundRobin | Scheme::Redundant => {
+            Scheme::Fulmar
+            | Scheme::FulmarStrict
+            | Scheme::FulmarOff
+            | Scheme::MinRtt
+            | Scheme::RoundRobin
+            | Scheme::Redundant => {
                 let daemons = Daemons::start(scheme, copy)?;
                 let channels =
                     open(copy, streams, |side, stream| Ok(daemon_addresses(scheme, side, stream)))?;

@@ -235,7 +235,7 @@ fn local_endpoints(scheme: Scheme) -> String {
         let ttl_ms = proto::select::Policy::LIVE.ttl.as_millis();
         control("live", 12, LIVE_PORT, copies) + &format!("order = \"latest\"\nttl_ms = {ttl_ms}\n")
     };
-    if scheme == Scheme::Fulmar {
+    if scheme.is_fulmar() {
         let mavlink = format!(
             "\n[[mavlink]]\nname = \"mavlink\"\nkind = \"udp-server\"\n\
              address = \"127.0.0.1:{MAVLINK_PORT}\"\nradio_status_hz = 0\n"
@@ -251,6 +251,8 @@ fn local_endpoints(scheme: Scheme) -> String {
 /// Returns the lines that make a session behave as a scheme.
 fn transport(scheme: Scheme) -> &'static str {
     match scheme {
+        Scheme::FulmarStrict => "protect_control = \"strict\"\n",
+        Scheme::FulmarOff => "protect_control = \"off\"\n",
         Scheme::RoundRobin => "scheduler = \"round_robin\"\n",
         Scheme::Redundant => "scheduler = \"redundant\"\ncongestion = \"none\"\n",
         _ => "",

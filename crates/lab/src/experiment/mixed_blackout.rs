@@ -23,16 +23,21 @@ use crate::workload::Recording;
 pub(super) const DESCRIPTION: Description = Description {
     experiment: "mixed-blackout",
     about: "control, a recorded flight and video while Wi-Fi dies and LTE stalls",
-    sim: Known::all(&[
-        Scheme::Fulmar,
-        Scheme::MinRtt,
-        Scheme::RoundRobin,
-        Scheme::Redundant,
-        Scheme::Udp,
-    ]),
+    sim: Known {
+        unasked: &[
+            Scheme::Fulmar,
+            Scheme::MinRtt,
+            Scheme::RoundRobin,
+            Scheme::Redundant,
+            Scheme::Udp,
+        ],
+        asked: &[Scheme::FulmarStrict, Scheme::FulmarOff],
+    },
     emu: Known {
         unasked: &[Scheme::Fulmar, Scheme::KernelMptcp, Scheme::Redundant, Scheme::Udp],
         asked: &[
+            Scheme::FulmarStrict,
+            Scheme::FulmarOff,
             Scheme::MinRtt,
             Scheme::RoundRobin,
             Scheme::KernelTcpCubic,

@@ -34,7 +34,12 @@ impl End {
     ) -> Result<Vec<Self>, String> {
         let (places, [station, drone]) = addresses(scenario)?;
         let [at_station, at_drone] = match scheme {
-            Scheme::Fulmar | Scheme::MinRtt | Scheme::RoundRobin | Scheme::Redundant => {
+            Scheme::Fulmar
+            | Scheme::FulmarStrict
+            | Scheme::FulmarOff
+            | Scheme::MinRtt
+            | Scheme::RoundRobin
+            | Scheme::Redundant => {
                 let ends = SessionEnd::pair(scheme, &station, &drone, seed);
                 ends.map(|end| Self::Session(Box::new(end)))
             }

@@ -11,7 +11,8 @@ use netem::HostTransmit;
 use proto::select::{Copies, Order, Policy};
 use proto::{
     CongestionKind, Endpoint, EndpointConfig, Event, InterfaceId, MessageForm, MessageStream,
-    PathState, Received, SchedulerKind, SessionConfig, SessionId, Source, StaticSecret,
+    PathState, ProtectControl, Received, SchedulerKind, SessionConfig, SessionId, Source,
+    StaticSecret,
 };
 use units::{Instant, Rng};
 
@@ -155,11 +156,13 @@ impl SessionEnd {
         match (self.scheme, stream) {
             // Replicate-everything tools tell nothing apart.
             (Scheme::Redundant, _) | (_, Stream::Video) => Source::Tunnel,
-            (Scheme::Fulmar, Stream::Mavlink) => Source::Mavlink { channel: MAVLINK },
-            (Scheme::Fulmar, Stream::Control) => {
+            (scheme, Stream::Mavlink) if scheme.is_fulmar() => Source::Mavlink { channel: MAVLINK },
+            (scheme, Stream::Control) if scheme.is_fulmar() => {
                 Source::Told { channel: TOLD, policy: Policy::TOLD }
             }
-            (Scheme::Fulmar, Stream::Live) => Source::Told { channel: LIVE, policy: Policy::LIVE },
+            (scheme, Stream::Live) if scheme.is_fulmar() => {
+                Source::Told { channel: LIVE, policy: Policy::LIVE }
+            }
             // A session without copies: as reliable, on one path at a time.
             (_, Stream::Live) => Source::Told {
                 channel: LIVE,
@@ -239,6 +242,12 @@ impl SessionEnd {
 /// Returns the configuration of a session under a scheme.
 fn session_config(scheme: Scheme) -> SessionConfig {
     let mut config = SessionConfig::default();
+    // What stands for others, or for a session without copies, is left as it was.
+    config.protect_control = match scheme {
+        Scheme::Fulmar | Scheme::Lrt => ProtectControl::Balanced,
+        Scheme::FulmarStrict => ProtectControl::Strict,
+        _ => ProtectControl::Off,
+    };
     match scheme {
         Scheme::RoundRobin => config.scheduler = SchedulerKind::RoundRobin,
         Scheme::Redundant => {
