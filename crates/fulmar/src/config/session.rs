@@ -2,7 +2,7 @@
 
 use proto::Duration;
 use proto::select::{InspectedPorts, Policy, PolicyTable, SelectorConfig};
-use proto::{CongestionKind, MessageForm, SchedulerKind, SessionConfig};
+use proto::{CongestionKind, MessageForm, ProtectControl, SchedulerKind, SessionConfig};
 
 use super::reader::Section;
 
@@ -62,6 +62,12 @@ fn read_transport(section: &Section<'_, '_>, transport: &mut Transport) {
         ("none", CongestionKind::None),
     ];
     set(&mut session.congestion, section.choice("congestion", &congestions));
+    let protections = [
+        ("strict", ProtectControl::Strict),
+        ("balanced", ProtectControl::Balanced),
+        ("off", ProtectControl::Off),
+    ];
+    set(&mut session.protect_control, section.choice("protect_control", &protections));
     message_form(section, &mut session.message);
     set(&mut session.coded_bulk, section.flag("coded_bulk"));
     let millis = |key, range| section.number(key, range).map(Duration::from_millis);

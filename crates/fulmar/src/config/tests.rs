@@ -67,6 +67,7 @@ unknown = "bulk"
 [transport]
 scheduler = "redundant"
 congestion = "cubic"
+protect_control = "strict"
 bulk_max_age_ms = 200
 control_dscp = 48
 segmentation_offload = false
@@ -86,6 +87,7 @@ format = "json"
     let Content::Told(policy) = &config.endpoints[2].content else { panic!("not control") };
     assert_eq!(policy.ttl, Duration::from_millis(300));
     assert_eq!(policy.copies, proto::select::Copies::Best);
+    assert_eq!(config.transport.session.protect_control, proto::ProtectControl::Strict);
     let selector = &config.transport.session.selector;
     assert_eq!(selector.to_vehicle.overrides[&76], None);
     assert_eq!(selector.to_vehicle.overrides[&420], Some(Policy::LIVE));
