@@ -84,6 +84,7 @@ pub(super) struct Bottleneck {
     last: Option<Rate>,
     rate: Option<Rate>,
     rate_at: Instant,
+    best_ever: Rate,
     history: RateHistory,
     saturated: Option<Saturated>,
     /// Datagrams in a row that were faster than the rate.
@@ -115,6 +116,7 @@ impl Default for Bottleneck {
             stretch: None,
             last: None,
             rate: None,
+            best_ever: Rate::ZERO,
             rate_at: Instant::ZERO,
             history: RateHistory::default(),
             saturated: None,
@@ -182,6 +184,11 @@ impl Bottleneck {
         self.history.low(memory, 0.5)
     }
 
+    /// Returns the best rate that the hop ever had, over at least 8 ms.
+    pub(super) fn best_ever(&self) -> Rate {
+        self.best_ever
+    }
+
     /// Returns the best rate of the hop in the last `memory` of being busy.
     pub(super) fn best_rate(&self, memory: Duration) -> Option<Rate> {
         self.history.low(memory, 1.0)
@@ -191,8 +198,8 @@ impl Bottleneck {
     /// saturated: control that fills a thin path makes it silent.
     pub(super) fn forget_rates(&mut self) {
         let (delay, rtt) = (self.delay.clone(), self.rtt.clone());
-        let (round_trip, saturated) = (self.round_trip, self.saturated);
-        *self = Self { delay, rtt, round_trip, saturated, ..Self::default() };
+        let (round_trip, saturated, best_ever) = (self.round_trip, self.saturated, self.best_ever);
+        *self = Self { delay, rtt, round_trip, saturated, best_ever, ..Self::default() };
     }
 
     /// Tells whether what was under way when the packet was sent fits into the path without a queue:
@@ -227,6 +234,7 @@ impl Bottleneck {
             let span = Duration::from_micros(span_us);
             let rate = Rate::from_bytes_in(stretch.bytes, span);
             self.smooth(rate, span);
+            self.best_ever = self.best_ever.max(rate);
             self.rate_at = now;
             self.stretch = Some(Stretch { from_us: received, bytes: 0 });
         }

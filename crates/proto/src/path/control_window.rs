@@ -52,7 +52,7 @@ impl Path {
     /// Returns how many bytes of control may leave now.
     pub(crate) fn control_room(&self, now: Instant) -> CopyRoom {
         if self.state == PathState::Suspected {
-            let drips = self.may_be_thin && now < self.last_eliciting_at + DRIP;
+            let drips = self.was_thin && now < self.last_eliciting_at + DRIP;
             return CopyRoom::both(if drips { 0 } else { usize::MAX });
         }
         let in_flight = self.sent.control_in_flight();
@@ -78,7 +78,7 @@ impl Path {
         let rate = self.bottleneck.best_rate(FIRST_MEMORY);
         let rate = rate.filter(|_| self.bottleneck.rate_within(now, FIRST_MEMORY).is_some());
         let revived = self.revived_at.is_some_and(|at| now.since(at) < REVIVAL);
-        let careful = self.may_be_thin && revived || self.queue(now) > UNKNOWN_QUEUE;
+        let careful = self.was_thin && revived || self.queue(now) > UNKNOWN_QUEUE;
         let unknown = || careful.then_some((Rate::ZERO, SLACK));
         rate.zip(Some(FIRST_SLACK)).or_else(unknown)
     }
@@ -93,11 +93,16 @@ impl Path {
 
     /// Returns how large a datagram with control may be.
     pub(crate) fn control_datagram(&self, now: Instant) -> usize {
-        if self.state == PathState::Suspected && self.may_be_thin {
+        if self.state == PathState::Suspected && self.was_thin {
             return 100;
         }
         let rate = self.bottleneck.saturated_rate(now);
         rate.map_or(usize::MAX, |rate| (rate.bytes_in(DATAGRAM) as usize).max(LEAST_DATAGRAM))
+    }
+
+    /// Tells whether the path is thin, or was never seen to be faster.
+    pub(super) fn may_be_thin(&self, now: Instant) -> bool {
+        self.is_thin(now) || self.bottleneck.best_ever() < THIN
     }
 
     /// Tells whether datagrams are so dear that an acknowledgement is worth waiting for another.
@@ -121,7 +126,7 @@ impl Path {
     /// Returns the least time between probes: on a thin path they must not be what fills it.
     pub(super) fn least_probe_interval(&self, now: Instant) -> Duration {
         match self.bottleneck.saturated_rate(now) {
-            _ if self.state == PathState::Suspected && self.may_be_thin => DRIP,
+            Some(rate) if self.state == PathState::Suspected && rate < THIN => DRIP,
             Some(rate) => rate.transmission_time(PING) * 2,
             None => Duration::ZERO,
         }

@@ -123,7 +123,7 @@ pub(crate) struct Path {
     mtu: MtuDiscovery,
     suspicion: Option<Suspicion>,
     /// When it fell silent it was thin, or it was not known how fast it is.
-    may_be_thin: bool,
+    was_thin: bool,
     /// An answer is late: the path is being probed.
     late: bool,
     doubtful: bool,
@@ -169,7 +169,7 @@ impl Path {
             pacer: Pacer::new(now),
             mtu: MtuDiscovery::new(now),
             suspicion: None,
-            may_be_thin: false,
+            was_thin: false,
             late: false,
             doubtful: false,
             revived_at: None,

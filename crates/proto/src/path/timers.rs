@@ -100,7 +100,7 @@ impl Path {
         self.doubtful = true;
         self.probe_wanted = true;
         self.counters.suspicions += 1;
-        self.may_be_thin = self.bottleneck.rate().is_none() || self.is_thin(now);
+        self.was_thin = self.may_be_thin(now);
         self.bottleneck.forget_rates();
         let lost = self.sent.give_up_before(now + Duration::from_secs(1));
         self.on_given_up(lost, outcome);
