@@ -3,7 +3,7 @@
 //! ```text
 //! delay  = received (peer's clock) − sent (our clock)                  the clocks' offset is in it
 //! base   = least delay of the last ten seconds in which the path was shown nearly empty
-//! queue  = min(delay − base, rtt − least rtt) − bytes / rate  of the newest packet acknowledged
+//! queue  = min(delay − base, rtt − least rtt) − what it is longer than that of the base / rate
 //! busy   ⇔ the oldest packet of an ACK would have been at the hop before its predecessor left it:
 //!          sent + base + 1 ms ≤ predecessor received, and queue > 2 ms
 //! rate   = bytes / time between receptions, over stretches of busy ACKs of at least 8 ms, smoothed
@@ -73,7 +73,8 @@ pub(super) struct Sample<'a> {
 /// Estimates queue and rate of the narrowest hop of one direction.
 #[derive(Clone, Debug)]
 pub(super) struct Bottleneck {
-    delay: LeastOf<i64>,
+    /// Delay, and bytes of the datagram that had it.
+    delay: LeastOf<(i64, usize)>,
     rtt: LeastOf<Duration>,
     queue: Duration,
     /// Least rtt and what stands in the other direction, smoothed.
@@ -129,14 +130,15 @@ impl Bottleneck {
     /// Takes what an ACK frame tells whose largest number is acknowledged for the first time.
     pub(super) fn on_ack(&mut self, now: Instant, sample: &Sample<'_>) {
         let newest = sample.newest;
+        let size = usize::from(newest.bytes);
         let delay = signed(sample.received_at_us) - signed(newest.sent_at.as_micros());
         let was_empty = self.shows_empty(newest);
-        let base = self.delay.on_sample(now, delay, was_empty);
+        let (base, base_size) = self.delay.on_sample(now, (delay, size), was_empty);
         let least_rtt = self.rtt.on_sample(now, sample.rtt, was_empty);
         let beyond = Duration::from_micros(u64::try_from(delay - base).unwrap_or(0));
         let beyond = beyond.min(sample.rtt.saturating_sub(least_rtt));
-        let size = usize::from(newest.bytes) + limits::IP_AND_UDP as usize;
-        let own = self.rate.map_or(Duration::ZERO, |rate| rate.transmission_time(size));
+        let longer = size.saturating_sub(base_size);
+        let own = self.rate.map_or(Duration::ZERO, |rate| rate.transmission_time(longer));
         self.queue = beyond.saturating_sub(own);
         self.look_whether_faster(beyond, own);
         let without = sample.rtt.saturating_sub(beyond);
