@@ -40,8 +40,6 @@ const DATAGRAM: Duration = Duration::from_millis(40);
 const LEAST_DATAGRAM: usize = 480;
 /// A path below this rate is thin: a datagram takes tens of milliseconds, and probes are traffic.
 const THIN: Rate = Rate::from_bps(300_000);
-/// It is dear for so long after it was busy.
-const DEAR_MEMORY: Duration = Duration::from_secs(5);
 /// On a thin path that fell silent copies go this far apart: more would keep its queue full and it
 /// would never be heard again.
 const DRIP: Duration = Duration::from_millis(200);
@@ -103,11 +101,6 @@ impl Path {
     /// Tells whether the path is thin, or was never seen to be faster.
     pub(super) fn may_be_thin(&self, now: Instant) -> bool {
         self.is_thin(now) || self.bottleneck.best_ever() < THIN
-    }
-
-    /// Tells whether datagrams are so dear that an acknowledgement is worth waiting for another.
-    pub(super) fn is_dear(&self, now: Instant) -> bool {
-        self.bottleneck.rate_within(now, DEAR_MEMORY).is_some_and(|rate| rate < THIN)
     }
 
     /// Returns the age at which a copy of control that is under way may be repeated on this path: not

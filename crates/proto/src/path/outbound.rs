@@ -27,10 +27,10 @@ impl Path {
     /// Tells whether an acknowledgement must leave now. Where control fills the path it rides with
     /// what leaves next, if that is soon.
     pub(crate) fn ack_is_due(&self, now: Instant) -> bool {
-        let patience = match self.control_room(now).fresh {
-            0 => ACK_PATIENCE,
-            _ if self.is_dear(now) => SHORT_ACK_PATIENCE,
-            _ => Duration::ZERO,
+        let patience = match self.is_thin(now) {
+            true if self.control_room(now).fresh == 0 => ACK_PATIENCE,
+            true => SHORT_ACK_PATIENCE,
+            false => Duration::ZERO,
         };
         self.received.due_at().is_some_and(|at| at + patience <= now)
     }
