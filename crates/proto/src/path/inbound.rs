@@ -4,7 +4,7 @@
 //! congestion controller, the estimators and the path's health starts here, in the order in which
 //! [`Path::on_ack`] says it.
 
-use units::{Instant, Rate};
+use units::{Duration, Instant, Rate};
 
 use super::address::Proof;
 use super::bottleneck::Sample;
@@ -12,7 +12,7 @@ use super::outbound::ACK_PATIENCE;
 use super::{Outcome, Path, Route};
 use crate::congestion::{Acked, Lost};
 use crate::event::PathState;
-use crate::recovery::{AckInfo, Arrival, ClockSample, SentFrame, SentPacket};
+use crate::recovery::{AckInfo, Arrival, ClockSample, MAX_ACK_DELAY, SentFrame, SentPacket};
 
 impl Path {
     /// Tells whether a datagram of this number may still come in for the first time.
@@ -143,7 +143,8 @@ impl Path {
         }
         if newest.pn == ack.largest && newest.ack_eliciting && !newest.bulk {
             let fallen = self.peer_holds - self.peer_holds / 16;
-            self.peer_holds = ack.delay.min(ACK_PATIENCE).max(fallen);
+            let held = if ack.delay > MAX_ACK_DELAY { ack.delay } else { Duration::ZERO };
+            self.peer_holds = held.min(ACK_PATIENCE).max(fallen);
         }
         if trusted && newest.pn == ack.largest {
             let received_at_us = ack.received_at_us;
