@@ -319,22 +319,20 @@ fn unreplicated_message_moves_when_its_path_falls_silent() {
 }
 
 #[test]
-fn path_that_comes_back_gets_what_was_lost_with_it_and_no_more() {
+fn path_that_comes_back_gets_what_is_unacknowledged_unless_it_waits_in_a_queue() {
     let mut outbox = Outbox::new();
     let now = Instant::from_millis(1);
-    let path = |usable| [ControlPath { id: PathId(0), usable, repeat_after: Duration::ZERO }];
-    outbox.set_paths(now, &path(false), 20 * MS);
+    let path = |usable, repeat_after| [ControlPath { id: PathId(0), usable, repeat_after }];
+    outbox.set_paths(now, &path(false, Duration::ZERO), 20 * MS);
     let policy = Policy::TRANSACTIONAL;
     let submission = Submission { channel: 1, policy, lane: lane(1), payload: Vec::new() };
     outbox.submit(now, submission).expect("room");
-    let room = CopyRoom::both(100);
-    let seq = outbox.poll(now, PathId(0), Tier::Control, room).expect("a copy").0;
+    assert!(outbox.poll(now, PathId(0), Tier::Control, CopyRoom::both(100)).is_some());
     assert!(!outbox.wants(PathId(0), Tier::Control));
-    outbox.set_paths(now + MS, &path(true), 20 * MS);
-    assert!(!outbox.wants(PathId(0), Tier::Control), "a moment's doubt lost nothing");
-    outbox.set_paths(now + 2 * MS, &path(false), 20 * MS);
-    outbox.on_lost(now + 2 * MS, seq, PathId(0));
-    outbox.set_paths(now + 3 * MS, &path(true), 20 * MS);
+    outbox.set_paths(now + MS, &path(true, 20 * MS), 20 * MS);
+    assert!(!outbox.wants(PathId(0), Tier::Control), "it waits");
+    outbox.set_paths(now + 2 * MS, &path(false, Duration::ZERO), 20 * MS);
+    outbox.set_paths(now + 3 * MS, &path(true, Duration::ZERO), 20 * MS);
     assert!(outbox.wants(PathId(0), Tier::Control));
 }
 

@@ -481,10 +481,11 @@ impl Outbox {
         }
     }
 
-    /// Sends what is not acknowledged yet on a path that is new or works again, but where a copy is
-    /// under way there: a moment's doubt loses none.
+    /// Sends what is not acknowledged yet on a path that is new or works again, but where a copy
+    /// merely waits in its queue: a moment's doubt loses none.
     fn on_gained(&mut self, now: Instant, path: PathId) {
         let mut waiting = Vec::new();
+        let repeat_after = self.pending.repeat_after(path);
         for (&seq, message) in &self.messages {
             let entry = (message.rank, seq);
             if !message.is_replicated() {
@@ -492,7 +493,7 @@ impl Outbox {
                     waiting.push(seq);
                 }
             } else if (message.policy().reliable || !message.is_copied)
-                && message.wants_copy(now, path, Duration::MAX)
+                && message.wants_copy(now, path, repeat_after)
             {
                 self.pending.add_on(path, entry);
             }

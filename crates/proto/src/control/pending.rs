@@ -97,6 +97,12 @@ impl Pending {
         usable.next().is_none().then_some(first.id)
     }
 
+    /// Returns the age at which a copy that is under way on the path may be repeated there.
+    pub(super) fn repeat_after(&self, path: PathId) -> Duration {
+        let queue = self.paths.iter().find(|queue| queue.id == path);
+        queue.map_or(Duration::ZERO, |queue| queue.repeat_after)
+    }
+
     /// Returns the paths that are usable.
     pub(super) fn usable(&self) -> SmallVec<[PathId; 4]> {
         self.paths.iter().filter(|queue| queue.usable).map(|queue| queue.id).collect()

@@ -30,6 +30,8 @@ const FIRST_SLACK: Duration = Duration::from_millis(80);
 const FIRST_MEMORY: Duration = Duration::from_secs(2);
 /// A path that may be thin gets no more than the least for so long after it was heard again.
 const REVIVAL: Duration = Duration::from_secs(1);
+/// A queue of more than jitter and a datagram.
+const TELLING_QUEUE: Duration = Duration::from_millis(10);
 /// Behind a queue of this length nothing but the least goes on a path whose rate is not known.
 const UNKNOWN_QUEUE: Duration = Duration::from_millis(100);
 /// Control that may be under way on any path: two messages of 100 bytes.
@@ -76,7 +78,7 @@ impl Path {
         let rate = self.bottleneck.best_rate(FIRST_MEMORY);
         let rate = rate.filter(|_| self.bottleneck.rate_within(now, FIRST_MEMORY).is_some());
         let revived = self.revived_at.is_some_and(|at| now.since(at) < REVIVAL);
-        let careful = self.was_thin && revived || self.queue(now) > UNKNOWN_QUEUE;
+        let careful = self.was_thin && revived || self.bottleneck.queue() > UNKNOWN_QUEUE;
         let unknown = || careful.then_some((Rate::ZERO, SLACK));
         rate.zip(Some(FIRST_SLACK)).or_else(unknown)
     }
@@ -98,17 +100,20 @@ impl Path {
         rate.map_or(usize::MAX, |rate| (rate.bytes_in(DATAGRAM) as usize).max(LEAST_DATAGRAM))
     }
 
-    /// Tells whether the path is thin, or was never seen to be faster.
+    /// Tells whether the path is thin, or has a queue and was never seen to be faster.
     pub(super) fn may_be_thin(&self, now: Instant) -> bool {
-        self.is_thin(now) || self.bottleneck.best_ever() < THIN
+        let has_queue = self.bottleneck.queue() > TELLING_QUEUE;
+        self.is_thin(now) || has_queue && self.bottleneck.best_ever() < THIN
     }
 
-    /// Returns the age at which a copy of control that is under way may be repeated on this path: not
-    /// while it merely waits in the queue before the hop.
+    /// Returns the age at which a copy of control that is under way may be repeated on this path: at
+    /// once where there is no queue, otherwise not while it merely waits before the hop.
     pub(crate) fn repeat_after(&self) -> Duration {
-        let waits = self.bottleneck.rate().filter(|_| !self.bottleneck.is_empty());
-        let waits = waits.map(|rate| rate.transmission_time(self.sent.in_flight() as usize));
-        self.rtt.probe_timeout() + waits.unwrap_or_default()
+        let rate = self.bottleneck.rate().filter(|_| !self.bottleneck.is_empty());
+        rate.map_or(Duration::ZERO, |rate| {
+            let waits = rate.transmission_time(self.sent.in_flight() as usize);
+            self.rtt.probe_timeout() + waits
+        })
     }
 
     /// Tells whether the narrowest hop is so slow that a full datagram would delay control.
