@@ -273,8 +273,6 @@ const RATE_MIN_MBPS: f64 = 0.001;
 /// Thirty years in seconds.
 const LENGTH_MAX_S: f64 = 30.0 * 365.0 * 86_400.0;
 
-const END: Instant = Instant::from_nanos(u64::MAX);
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -347,7 +345,7 @@ mod tests {
         let rising = of([0.0, 5.0]);
         let at = |t| rising.at_with_end(Instant::from_millis(t));
         assert_eq!(at(5_999), (Rate::ZERO, Instant::from_millis(6_000)));
-        assert_eq!(at(1 << 40), (Rate::from_mbps(5.0), END));
+        assert_eq!(at(1 << 40), (Rate::from_mbps(5.0), Instant::from_nanos(u64::MAX)));
         let means = [rising, of([12.0, 0.0]), of([0.0, 0.0])].map(|one| one.mean_rate().as_mbps());
         assert_eq!(means, [5.0, 12.0, 0.0]);
     }
