@@ -43,18 +43,25 @@ impl Blackout {
         Ok(Self::of(scenario.map_err(|error| error.to_string())?))
     }
 
-    /// Makes a scene of a scenario. Where its links are not those of the scene that comes with the
-    /// program, no outage of theirs is taken for that scene's: gaps are those of the whole run.
+    /// Makes a scene of a scenario. Only where it has the shape of the scene that comes with the
+    /// program (a link `wifi` that is out silently once, a link `lte` that stalls once) are its
+    /// outages taken for that scene's; otherwise gaps are those of the whole run.
     pub(crate) fn of(scenario: Scenario) -> Self {
-        let own = Scenario::from_toml(SCENARIO, "mixed-blackout.toml");
-        let is_own = own.is_ok_and(|own| own.links == scenario.links);
-        let first_outage = |drops: bool| {
-            let models = scenario.links.iter().flat_map(|pair| [&pair.up, &pair.down]);
-            let mut outages = models.flat_map(|model| &model.outages);
-            let found = outages.find(|outage| (outage.mode == OutageMode::Drop) == drops);
-            found.filter(|_| is_own).map(span)
+        let only = |name: &str| {
+            let pair = scenario.links.iter().find(|pair| pair.name == name)?;
+            let [outage] = &pair.up.outages[..] else { return None };
+            (pair.up.outages == pair.down.outages).then_some(*outage)
         };
-        let (dead, stall) = (first_outage(true), first_outage(false));
+        let (dead, stall) = match (only("wifi"), only("lte")) {
+            (Some(wifi), Some(lte))
+                if scenario.links.len() == 2
+                    && wifi.mode == OutageMode::Drop
+                    && lte.mode != OutageMode::Drop =>
+            {
+                (Some(span(&wifi)), Some(span(&lte)))
+            }
+            _ => (None, None),
+        };
         let workload = Workload { seconds: scenario.seconds, ..Workload::default() };
         Self { scenario, workload, dead, stall }
     }
@@ -187,9 +194,19 @@ mod tests {
 
     #[test]
     fn outages_of_another_scene_are_not_taken_for_those_of_this_one() {
-        let mut scenario = Blackout::new().expect("the scenario is sound").scenario;
-        scenario.links[0].up.delay = netem::Delay::Fixed(Duration::from_millis(1));
-        let scene = Blackout::of(scenario);
-        assert_eq!((scene.dead, scene.stall), (None, None));
+        let own = Blackout::new().expect("the scenario is sound").scenario;
+        let mut renamed = own.clone();
+        renamed.links[0].name = "satellite".to_owned();
+        let mut twice = own.clone();
+        let again = twice.links[0].up.outages[0];
+        twice.links[0].up.outages.push(again);
+        twice.links[0].down.outages.push(again);
+        let mut other_way = own;
+        other_way.links.swap(0, 1);
+        (other_way.links[0].name, other_way.links[1].name) = ("wifi".into(), "lte".into());
+        for other in [renamed, twice, other_way] {
+            let scene = Blackout::of(other);
+            assert_eq!((scene.dead, scene.stall), (None, None));
+        }
     }
 }

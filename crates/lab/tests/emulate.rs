@@ -290,7 +290,7 @@ fn world_and_emulator_give_the_same_verdicts() {
     for line in lines {
         let fields: Vec<&str> = line.split(',').collect();
         let number = |field: usize| fields[field].parse::<u64>().expect(line);
-        let direction = if fields[3] == "up" { Direction::Up } else { Direction::Down };
+        let direction = if fields[3] == "from_drone" { Direction::Up } else { Direction::Down };
         let entry = LinkEnd { link: 0, direction };
         let (at, length) = (units::Instant::from_nanos(number(1)), number(5) as usize);
         let arrivals = net.handle_packet(at, entry, length);

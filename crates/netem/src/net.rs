@@ -49,6 +49,8 @@ pub struct Net {
 #[derive(Clone, Debug)]
 struct Way {
     name: String,
+    /// Who sends.
+    from: usize,
     sender: Sender,
     medium: Option<usize>,
     ears: Vec<Ear>,
@@ -87,12 +89,13 @@ impl Net {
         let builder = Builder { scenario, seed };
         let mut ways = Vec::new();
         for pair in &scenario.links {
-            for (direction, to, model) in
-                [(Direction::Up, pair.b, &pair.up), (Direction::Down, pair.a, &pair.down)]
-            {
+            for (direction, from, to, model) in [
+                (Direction::Up, pair.a, pair.b, &pair.up),
+                (Direction::Down, pair.b, pair.a, &pair.down),
+            ] {
                 let label = format!("{}/{}", pair.name, direction.name());
                 let ears = vec![builder.ear(to, model, &label)];
-                ways.push(builder.way(&pair.name, model, ears));
+                ways.push(builder.way(&pair.name, from, model, ears));
             }
         }
         for broadcast in &scenario.broadcasts {
@@ -102,7 +105,7 @@ impl Net {
                 builder.ear(receiver.host, &receiver.model, &label)
             };
             let ears = broadcast.receivers.iter().map(ear).collect();
-            ways.push(builder.way(&broadcast.name, &broadcast.sender, ears));
+            ways.push(builder.way(&broadcast.name, broadcast.from, &broadcast.sender, ears));
         }
         Self {
             host_names: scenario.hosts.iter().map(|host| host.name.clone()).collect(),
@@ -189,7 +192,7 @@ impl Net {
             number: self.packets,
             at,
             link: self.way(entry).map_or("", |index| &self.ways[index].name),
-            direction: entry.direction,
+            sender: self.way(entry).map_or("", |index| &self.host_names[self.ways[index].from]),
             receiver: &self.host_names[arrival.host],
             len,
             verdict: &arrival.verdict,
@@ -213,10 +216,10 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn way(&self, name: &str, model: &LinkModel, ears: Vec<Ear>) -> Way {
+    fn way(&self, name: &str, from: usize, model: &LinkModel, ears: Vec<Ear>) -> Way {
         let holds = Calendar::of_holds(&self.outages(model));
         let medium = model.medium.as_ref().map(|medium| self.medium(medium, model));
-        Way { name: name.to_owned(), sender: Sender::new(model, holds), medium, ears }
+        Way { name: name.to_owned(), from, sender: Sender::new(model, holds), medium, ears }
     }
 
     fn ear(&self, host: usize, model: &LinkModel, label: &str) -> Ear {

@@ -3,7 +3,6 @@
 //! Two runs of one scenario with one seed and the same packets have the same log, byte by byte.
 
 use crate::link::Verdict;
-use crate::scenario::Direction;
 use core::fmt;
 use units::Instant;
 
@@ -23,8 +22,8 @@ pub struct VerdictRecord<'a> {
     pub at: Instant,
     /// The link's name.
     pub link: &'a str,
-    /// The direction in which it travels.
-    pub direction: Direction,
+    /// The name of the host that it comes from; the log has it as `from_<host>`.
+    pub sender: &'a str,
     /// The name of the host that the verdict is for.
     pub receiver: &'a str,
     /// Its length in bytes, IP header included.
@@ -35,9 +34,9 @@ pub struct VerdictRecord<'a> {
 
 impl fmt::Display for VerdictRecord<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { number, at, link, direction, receiver, len, verdict } = self;
+        let Self { number, at, link, sender, receiver, len, verdict } = self;
         let at = at.as_nanos();
-        write!(f, "{number},{at},{link},{},{receiver},{len},", direction.name())?;
+        write!(f, "{number},{at},{link},from_{sender},{receiver},{len},")?;
         if let Some(cause) = verdict.dropped {
             return write!(f, "{},", cause.name());
         }
@@ -66,20 +65,19 @@ mod tests {
         let mut verdict = Verdict { deliveries, dropped: None };
         let line = |verdict: &Verdict| {
             let at = Instant::from_nanos(5);
-            let direction = Direction::Up;
             VerdictRecord {
                 number: 3,
                 at,
                 link: "wifi",
-                direction,
+                sender: "a",
                 receiver: "b",
                 len: 99,
                 verdict,
             }
             .to_string()
         };
-        assert_eq!(line(&verdict), "3,5,wifi,up,b,99,delivered,7c+9d");
+        assert_eq!(line(&verdict), "3,5,wifi,from_a,b,99,delivered,7c+9d");
         verdict = Verdict::dropped(DropCause::Queue);
-        assert_eq!(line(&verdict), "3,5,wifi,up,b,99,queue,");
+        assert_eq!(line(&verdict), "3,5,wifi,from_a,b,99,queue,");
     }
 }

@@ -124,6 +124,53 @@ fn interfaces_of_broadcasts_come_after_those_of_links() {
     assert_eq!(scenario.link_name(2), None);
 }
 
+#[test]
+fn directions_are_named_after_the_host_they_come_from() {
+    let text = |way: &str, other: &str, outage: &str| {
+        format!(
+            "[[link]]\nname = \"l\"\nbetween = [\"drone\", \"station\"]\n[[link.outage]]\n\
+             start_s = 1\nseconds = 1\nmode = \"drop\"\ndirection = \"{outage}\"\n\
+             [link.{way}]\nrate_mbps = 1\n[link.{other}]\nrate_mbps = 9\n"
+        )
+    };
+    let new = parse(&text("from_drone", "from_station", "from_station"), "s.toml");
+    let old = parse(&text("up", "down", "down"), "s.toml");
+    assert_eq!(new.links, old.links);
+    let drone = new.host("drone").expect("the drone is there");
+    let (direction, model) = new.links[0].sent_by(drone);
+    assert_eq!((direction, model.mean_rate()), (Direction::Up, Some(Rate::from_mbps(1.0))));
+    assert!(model.outages.is_empty() && new.links[0].down.outages.len() == 1);
+    assert_reads_back(&new);
+    let both = error(&text("from_drone", "up", "both"));
+    assert!(both.contains("link.l.up: not together with from_drone"), "{both}");
+    let nobody = error(&text("from_drone", "from_station", "from_mast"));
+    let what = "must be \"from_drone\", \"from_station\" or \"both\", is \"from_mast\"";
+    assert!(nobody.ends_with(what), "{nobody}");
+    let nobody = error(&text("from_drone", "from_mast", "both"));
+    assert!(nobody.contains("link.l.from_mast: unknown key; known here are"), "{nobody}");
+}
+
+#[test]
+fn rates_in_steps_read_and_are_written_back() {
+    let link = "[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n";
+    let scenario =
+        parse(&format!("{link}rate_steps = [[0, 12], [8, 0.5]]\nrate_every_s = 10\n"), "s.toml");
+    let LinkRate::Csv { series, .. } = &scenario.links[0].up.rate else { panic!("steps") };
+    let rate = |s| series.at(Instant::ZERO + Duration::from_secs(s)).as_mbps();
+    assert_eq!([rate(0), rate(8), rate(10), rate(19)], [12.0, 0.5, 12.0, 0.5]);
+    assert_reads_back(&scenario);
+    let wrong = |body: &str| error(&format!("{link}{body}"));
+    let what = "s.toml:4: link.l.rate_steps: ";
+    assert!(
+        wrong("rate_steps = [[0, -1]]").starts_with(&format!("{what}must be an array of pairs"))
+    );
+    assert!(wrong("rate_steps = [[0, 1, 2]]").starts_with(what));
+    assert_eq!(wrong("rate_steps = [[1, 1]]"), format!("{what}step 1: the first time must be 0"));
+    assert!(wrong("rate_steps = [[0, 1], [5, 2]]\nrate_every_s = 5").starts_with(what));
+    assert!(wrong("rate_every_s = 5").ends_with("link.l.rate_every_s: needs rate_steps"));
+    assert!(wrong("rate_steps = [[0, 1]]\nrate_mbps = 1").contains("not together with"));
+}
+
 /// Each is a link's body and what its error says behind `s.toml:`.
 const WRONG: [(&str, &str); 20] = [
     ("delay_ms = -1", "4: link.l.delay_ms: must not be negative, is -1"),

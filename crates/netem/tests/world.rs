@@ -341,3 +341,52 @@ fn nothing_gets_lost_that_no_link_dropped() {
     assert_eq!(up.packets_out + up.dropped.iter().sum::<u64>(), 5_000);
     assert_eq!(world.stats().delivered, up.packets_out);
 }
+
+/// Sends a datagram every 10 ms and returns, for each that arrived, when it was sent and how long it
+/// took, in milliseconds.
+fn travels(scenario: &Scenario, calm: bool, origin: u64) -> Vec<(u64, u64)> {
+    let mut world = world(scenario, &WorldOptions { calm, ..WorldOptions::default() });
+    if calm {
+        world.begin(at(origin));
+    }
+    let b = world.host(1).addresses[0];
+    for time in (0..300).step_by(10) {
+        world.run_until(at(time));
+        world.host_mut(0).send(0, b, &time.to_be_bytes());
+    }
+    world.run_until(at(1_000));
+    let arrived = world.host(1).got.iter().map(|(local, .., bytes)| {
+        let sent = u64::from_be_bytes(bytes[..].try_into().expect("eight bytes"));
+        (sent, local.since(CLOCK_ORIGIN).as_millis() as u64 - sent)
+    });
+    arrived.collect()
+}
+
+#[test]
+fn everything_counts_from_when_the_scenario_begins() {
+    let text = "[[host]]\nname = \"a\"\n[[host]]\nname = \"b\"\n\
+        [[host.clock_step]]\nat_s = 0.15\nby_ms = 500\n\
+        [[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n\
+        delay_csv = \"delay.csv\"\nloss_csv = \"loss.csv\"\n\
+        [[link.outage]]\nstart_s = 0.1\nseconds = 0.02\nmode = \"drop\"\n";
+    let mut read = |path: &str| {
+        Ok(match path {
+            "delay.csv" => "time_s,delay_ms\n0,5\n0.05,1\n",
+            _ => "time_s,loss\n0,1\n0.02,0\n9,0\n",
+        }
+        .to_owned())
+    };
+    let scenario = Scenario::from_toml_with(text, "s.toml", &mut read).expect("it reads");
+    let at_once = travels(&scenario, false, 0);
+    let later = travels(&scenario, true, 100);
+    // Before it begins nothing is lost and the delay is the first.
+    assert!((0..100).step_by(10).all(|sent| later.contains(&(sent, 5))), "{later:?}");
+    let moved: Vec<_> = at_once.iter().map(|&(sent, took)| (sent + 100, took)).collect();
+    let from_100: Vec<_> = later.into_iter().filter(|&(sent, _)| sent >= 100).collect();
+    let of_both = |sent: u64| (100..300).contains(&sent);
+    let moved: Vec<_> = moved.into_iter().filter(|&(sent, _)| of_both(sent)).collect();
+    assert_eq!(from_100, moved);
+    assert_eq!(from_100.first(), Some(&(120, 5)), "two were lost by the recording");
+    assert!(from_100.contains(&(150, 1)) && !from_100.iter().any(|one| one.0 == 200));
+    assert!(from_100.contains(&(250, 501)), "the clock stepped");
+}

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use netem::Scenario;
+use netem::{Direction as LinkDirection, Scenario};
 use units::{Duration, Rate};
 
 use super::congestion::Congestion;
@@ -128,7 +128,9 @@ fn describe(cells: &[Cell]) -> String {
 }
 
 fn overflows(links: &[LinkReport], link: &str) -> u64 {
-    let mut forward = links.iter().filter(|report| report.link == link && report.direction == "up");
+    let mut forward = links
+        .iter()
+        .filter(|report| report.link == link && report.entry.direction == LinkDirection::Up);
     forward.next().and_then(|report| report.dropped["queue"].as_u64()).unwrap_or(0)
 }
 
@@ -155,7 +157,7 @@ fn read_verdict(line: &str) -> Option<(usize, f64, f64, f64)> {
     let mut fields = line.split(',').skip(1);
     let entry_ns = fields.next()?.parse().ok()?;
     let cell = fields.next()?.strip_prefix("radio")?.parse().ok()?;
-    let forth = fields.next()? == "up";
+    let forth = fields.next()?.starts_with("from_uav");
     let bytes = fields.nth(1)?.parse().ok()?;
     let delivered = fields.next()? == "delivered";
     let arrival_ns = fields.next()?.parse().ok()?;
@@ -190,12 +192,12 @@ mod tests {
         let log = folder.path().join("log.csv");
         // 1,500 bytes take 2 ms at 6 Mbit/s, and 20 ms to arrive.
         let text = "packet,entry_ns,link,direction,receiver,bytes,fate,arrival_ns\n\
-            1,500000000,radio0,up,station0,1500,delivered,999000000\n\
-            2,1000000000,radio0,up,station0,1500,delivered,1032000000\n\
-            3,1000000000,radio0,down,uav0,1500,delivered,1090000000\n\
-            4,1000000000,radio0,up,station0,52,delivered,1090000000\n\
-            5,2000000000,radio0,up,station0,1500,loss,\n\
-            6,2000000000,radio0,up,station0,1500,delivered,2042000000\n";
+            1,500000000,radio0,from_uav0,station0,1500,delivered,999000000\n\
+            2,1000000000,radio0,from_uav0,station0,1500,delivered,1032000000\n\
+            3,1000000000,radio0,from_station0,uav0,1500,delivered,1090000000\n\
+            4,1000000000,radio0,from_uav0,station0,52,delivered,1090000000\n\
+            5,2000000000,radio0,from_uav0,station0,1500,loss,\n\
+            6,2000000000,radio0,from_uav0,station0,1500,delivered,2042000000\n";
         std::fs::write(&log, text).expect("written");
         let queues = read_queues(&log, &[cell(0.0, 40.0)], Duration::from_secs(1)).expect("read");
         assert_eq!((queues[0].mean_ms, queues[0].p95_ms), (Some(15.0), Some(20.0)));

@@ -8,7 +8,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::thread::{self, JoinHandle};
 
-use netem::{Outage, Scenario};
+use netem::{Direction as LinkDirection, Outage, Scenario};
 use sys::clock::now;
 use units::{Duration, Instant};
 
@@ -88,7 +88,9 @@ pub(crate) fn run_meetings(
         .collect::<Result<_, String>>()?;
     let (audit, links) = emulation.finish();
     let meeting = |(copy, flows): (usize, Vec<FlowRun>)| {
-        let of_hop = |link: &&LinkReport| link.link == hop(copy) && link.direction == "up";
+        let of_hop = |link: &&LinkReport| {
+            link.link == hop(copy) && link.entry.direction == LinkDirection::Up
+        };
         let dropped = links.iter().find(of_hop).and_then(|link| link.dropped["queue"].as_u64());
         MeetingRun { flows, queue_drops: dropped.unwrap_or(0) }
     };

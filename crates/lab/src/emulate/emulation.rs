@@ -61,8 +61,11 @@ impl Default for Options {
 pub(crate) struct LinkReport {
     /// The link's name.
     pub(crate) link: String,
-    /// `up`: from the host that the scenario names first; `down`: to it.
-    pub(crate) direction: &'static str,
+    /// Where packets enter it.
+    #[serde(skip)]
+    pub(crate) entry: LinkEnd,
+    /// The sending host.
+    pub(crate) from: String,
     /// The receiving host; a broadcast has one report for each.
     pub(crate) to: String,
     /// Packets that entered.
@@ -314,7 +317,8 @@ impl LinkReport {
             .map(|cause| (cause.name().to_owned(), json!(stats.drops(cause))));
         Self {
             link: scenario.link_name(entry.link).unwrap_or_default().to_owned(),
-            direction: entry.direction.name(),
+            entry,
+            from: scenario.sender(entry).to_owned(),
             to: scenario.hosts[to].name.clone(),
             packets_in: stats.packets_in,
             bytes_in: stats.bytes_in,

@@ -13,6 +13,7 @@ pub use section::ScenarioError;
 use crate::clock::ClockModel;
 use crate::link::{GilbertElliott, LinkModel, Outage};
 use crate::medium::MediumModel;
+use crate::net::LinkEnd;
 use std::net::Ipv4Addr;
 
 /// The most links of a scenario: each has a /24 network of its own in 10.77.0.0/16.
@@ -228,6 +229,19 @@ impl Scenario {
             }
         }
         interfaces
+    }
+
+    /// Returns the name of the host whose packets enter a link there.
+    ///
+    /// # Panics
+    /// When the scenario has no such link.
+    pub fn sender(&self, entry: LinkEnd) -> &str {
+        let host = match (self.links.get(entry.link), entry.direction) {
+            (Some(pair), Direction::Up) => pair.a,
+            (Some(pair), Direction::Down) => pair.b,
+            (None, _) => self.broadcasts[entry.link - self.links.len()].from,
+        };
+        &self.hosts[host].name
     }
 
     /// Returns the name of a link or broadcast by its number.

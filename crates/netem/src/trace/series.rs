@@ -13,7 +13,7 @@ pub struct Series<T> {
     /// When each value begins, in nanoseconds since the start of the series; the first at zero.
     starts: Vec<u64>,
     values: Vec<T>,
-    /// The length in nanoseconds; `None` when the only value holds for ever.
+    /// The length in nanoseconds; `None` when the last value holds for ever.
     period: Option<u64>,
 }
 
@@ -28,7 +28,7 @@ impl<T: Copy> Series<T> {
         self.values.is_empty()
     }
 
-    /// Returns the length of one round; `None` when the only value holds for ever.
+    /// Returns the length of one round; `None` when the last value holds for ever.
     pub fn period(&self) -> Option<Duration> {
         self.period.map(Duration::from_nanos)
     }
@@ -119,7 +119,7 @@ impl<T: Copy> Series<T> {
 
     /// Returns the value at `at`, and when the next one begins.
     pub(crate) fn at_with_end(&self, at: Instant) -> (T, Instant) {
-        let Some(period) = self.period else { return (self.values[0], END) };
+        let period = self.period.unwrap_or(u64::MAX);
         let round_start = at.as_nanos() / period * period;
         let within = at.as_nanos() - round_start;
         // The first value starts at zero, so at least one start is not after `within`.
@@ -190,11 +190,19 @@ impl Series<Duration> {
 }
 
 impl Series<Rate> {
-    /// Returns the mean rate over one round.
+    /// Returns the mean rate over one round; of a series that ends, over the time before its last
+    /// value, unless that is nothing. It is zero where every rate is, and nowhere else.
     pub fn mean_rate(&self) -> Rate {
-        let Some(period) = self.period else { return self.values[0] };
+        let (last, last_start) = (self.values[self.len() - 1], self.starts[self.len() - 1]);
+        let has_any = self.values[..self.len() - 1].iter().any(|&rate| rate > Rate::ZERO);
+        let period = match self.period {
+            Some(period) => period,
+            None if has_any => last_start,
+            None => return last,
+        };
         let ends = self.starts.iter().skip(1).chain([&period]);
-        let lasting = self.starts.iter().zip(ends).map(|(start, end)| u128::from(end - start));
+        let lasting = self.starts.iter().zip(ends);
+        let lasting = lasting.map(|(start, end)| u128::from(end.saturating_sub(*start)));
         let bits = self.values.iter().zip(lasting);
         let sum: u128 = bits.map(|(rate, nanos)| u128::from(rate.as_bps()) * nanos).sum();
         // Rounded up: a series with any rate has a mean above zero.
@@ -265,8 +273,6 @@ const RATE_MIN_MBPS: f64 = 0.001;
 /// Thirty years in seconds.
 const LENGTH_MAX_S: f64 = 30.0 * 365.0 * 86_400.0;
 
-const END: Instant = Instant::from_nanos(u64::MAX);
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -327,6 +333,21 @@ mod tests {
         let losses = Series::losses_csv("time_s,loss\n0,0.25\n", "l.csv").unwrap();
         assert_eq!(losses.at(Instant::from_millis(1 << 40)), 0.25);
         assert_eq!(losses.period(), None);
+    }
+
+    #[test]
+    fn the_last_value_of_a_series_without_a_period_holds_for_ever() {
+        let of = |rates: [f64; 2]| {
+            let steps = rates.into_iter().zip([0, 6_000]);
+            let steps = steps.map(|(mbps, at)| (ms(at), Rate::from_mbps(mbps)));
+            Series::from_steps(steps, None, "s").unwrap()
+        };
+        let rising = of([0.0, 5.0]);
+        let at = |t| rising.at_with_end(Instant::from_millis(t));
+        assert_eq!(at(5_999), (Rate::ZERO, Instant::from_millis(6_000)));
+        assert_eq!(at(1 << 40), (Rate::from_mbps(5.0), Instant::from_nanos(u64::MAX)));
+        let means = [rising, of([12.0, 0.0]), of([0.0, 0.0])].map(|one| one.mean_rate().as_mbps());
+        assert_eq!(means, [5.0, 12.0, 0.0]);
     }
 
     #[test]
