@@ -107,7 +107,7 @@ impl Path {
     /// one that was acknowledged, or as long as the oldest one without an answer is overdue.
     pub(crate) fn queue(&self, now: Instant) -> Duration {
         let overdue = self.sent.unanswered().next().map_or(Duration::ZERO, |oldest| {
-            let view = self.health_view();
+            let view = self.health_view(now);
             now.since(oldest.sent_at).saturating_sub(view.late_after(oldest.bulk))
         });
         self.bottleneck.queue().max(overdue)
