@@ -75,6 +75,7 @@ impl Again {
         since: Instant,
         life: Duration,
     ) -> &Plain {
+        self.forget(number);
         self.bytes += packet.payload.len();
         while self.bytes > KEPT_BYTES
             && let Some((&oldest, _)) = self.kept.first_key_value()
@@ -84,7 +85,7 @@ impl Again {
         let expires = since + life;
         let (lost, last, overdue) = (None, None, None);
         let kept = Kept { packet, since, expires, under_way: 1, lost, last, overdue };
-        &self.kept.entry(number).insert_entry(kept).into_mut().packet
+        &self.kept.entry(number).or_insert(kept).packet
     }
 
     /// Notes what is expected of the copy that has just left.
