@@ -124,11 +124,3 @@ fn bulk_takes_the_slower_path_where_the_faster_one_loses_more() {
     let plain = run([&links[0], &links[1]], 1, false);
     assert!(plain.timely > 0.98, "{}", plain.timely);
 }
-
-#[test]
-fn a_long_path_that_loses_40_percent_carries_the_rest() {
-    // A fifth of a second of round trip forbids that anything be sent again in time.
-    let long = independent(100, 0.4);
-    let plain = run([&long, &long], 1, false);
-    assert!(plain.timely > 0.56, "{}", plain.timely);
-}
