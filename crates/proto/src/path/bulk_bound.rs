@@ -108,7 +108,9 @@ impl Path {
     pub(crate) fn queue(&self, now: Instant) -> Duration {
         let overdue = self.sent.unanswered().next().map_or(Duration::ZERO, |oldest| {
             let view = self.health_view(now);
-            now.since(oldest.sent_at).saturating_sub(view.late_after(oldest.bulk))
+            // A burst of losses, such as the path comes back from, is silence and no queue.
+            let usual = view.late_after(oldest.bulk).saturating_add(view.burst_patience());
+            now.since(oldest.sent_at).saturating_sub(usual)
         });
         self.bottleneck.queue().max(overdue)
     }

@@ -105,6 +105,11 @@ impl HealthView {
         (self.burst * BURST_PATIENCE.0 / BURST_PATIENCE.1).max(SILENCE)
     }
 
+    /// Returns how much longer than late an answer may be because of bursts of losses alone.
+    pub(super) fn burst_patience(&self) -> Duration {
+        if self.is_patient() { self.patience() } else { Duration::ZERO }
+    }
+
     /// Tells whether the path has come back from runs that ask for more than the usual patience.
     pub(super) fn is_patient(&self) -> bool {
         self.patience() > SILENCE
