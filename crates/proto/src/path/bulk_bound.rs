@@ -134,7 +134,9 @@ impl Path {
             BulkRole::Free => degree.slack,
             BulkRole::Sanctuary => degree.sanctuary_slack,
         };
-        let loss = self.congestion.usual_loss().min(MOST_LOSS);
+        // What is lost where there is no queue is not lost to one.
+        let lost = if is_empty { self.loss() } else { 0.0 };
+        let loss = self.congestion.usual_loss().max(lost).min(MOST_LOSS);
         let time = self.rtt.min_rtt().unwrap_or_default() + slack;
         let least = match self.bulk_role {
             BulkRole::Sanctuary if self.is_thin(now) => 0,
