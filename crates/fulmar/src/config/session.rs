@@ -72,6 +72,7 @@ fn read_transport(section: &Section<'_, '_>, transport: &mut Transport) {
     set(&mut session.coded_bulk, section.flag("coded_bulk"));
     let millis = |key, range| section.number(key, range).map(Duration::from_millis);
     set(&mut session.bulk_max_age, millis("bulk_max_age_ms", 10..=10_000));
+    set(&mut session.rtp_deadline, millis("rtp_deadline_ms", 0..=2_000));
     set(&mut session.resequence_max, millis("resequence_max_ms", 0..=1_000));
     let bytes = |key| section.number(key, 4_096..=64 << 20).map(|bytes| bytes as usize);
     set(&mut transport.send_buffer, bytes("send_buffer_bytes"));

@@ -248,6 +248,10 @@ fn session_config(scheme: Scheme) -> SessionConfig {
         Scheme::FulmarStrict => ProtectControl::Strict,
         _ => ProtectControl::Off,
     };
+    if !matches!(scheme, Scheme::Fulmar | Scheme::FulmarStrict | Scheme::FulmarOff) {
+        // What others stand for does not know video when it sees it.
+        config.rtp_deadline = units::Duration::ZERO;
+    }
     match scheme {
         Scheme::RoundRobin => config.scheduler = SchedulerKind::RoundRobin,
         Scheme::Redundant => {

@@ -1,7 +1,8 @@
 //! The stamp that measured packets carry: which one it is and when it was handed in.
 //!
 //! Sender and receiver are applications of one machine (or of one world), so the time is on the
-//! measurement's clock, not on the clock of an emulated host.
+//! measurement's clock, not on the clock of an emulated host. Video is RTP, as a camera sends it: a
+//! header stands before its stamps [RFC 3550 §5.1].
 
 use units::Duration;
 
@@ -9,6 +10,12 @@ use super::Stream;
 
 /// Bytes of a stamp at the front of a packet.
 pub(crate) const STAMP_BYTES: usize = 17;
+/// Bytes of the header before the stamps of video.
+const RTP_BYTES: usize = 12;
+/// Its first bytes: version 2; a dynamic payload type.
+const RTP: [u8; 2] = [0x80, 96];
+/// Its clock: 90 kHz, as for all video.
+const RTP_CLOCK: f64 = 90_000.0;
 /// Tells stamped packets from anything else that may reach a measured port.
 const MAGIC: [u8; 4] = *b"fLab";
 
@@ -26,18 +33,29 @@ pub(crate) struct Stamp {
 impl Stamp {
     /// Makes a packet of `len` bytes (at least [`STAMP_BYTES`]) that carries the stamp.
     pub(crate) fn packet(&self, len: usize) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(len.max(STAMP_BYTES));
+        let mut bytes = Vec::with_capacity(len.max(RTP_BYTES + STAMP_BYTES));
+        if self.stream == Stream::Video {
+            bytes.extend_from_slice(&RTP);
+            bytes.extend_from_slice(&(self.sequence as u16).to_be_bytes());
+            let ticks = (self.sent.as_secs_f64() * RTP_CLOCK) as u64;
+            bytes.extend_from_slice(&(ticks as u32).to_be_bytes());
+            bytes.extend_from_slice(&MAGIC);
+        }
         bytes.extend_from_slice(&MAGIC);
         bytes.push(self.stream as u8);
         bytes.extend_from_slice(&self.sequence.to_le_bytes());
         let nanos = u64::try_from(self.sent.as_nanos()).unwrap_or(u64::MAX);
         bytes.extend_from_slice(&nanos.to_le_bytes());
-        bytes.resize(len.max(STAMP_BYTES), 0);
+        bytes.resize(len.max(bytes.len()), 0);
         bytes
     }
 
     /// Reads the stamp of a packet; none when it carries none.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        let bytes = match bytes.strip_prefix(&RTP) {
+            Some(_) => bytes.get(RTP_BYTES..)?,
+            None => bytes,
+        };
         let rest = bytes.strip_prefix(&MAGIC)?;
         let (stream, rest) = rest.split_first()?;
         let (sequence, rest) = rest.split_first_chunk::<4>()?;

@@ -145,6 +145,8 @@ pub(super) struct DelayBounded {
     /// The queue at the end of the last round trip, seconds.
     last_queue: f64,
     cut_at: Option<Instant>,
+    /// Window and s before that.
+    before_cut: (f64, f64),
     judged_at: Instant,
     excess: bool,
 }
@@ -167,6 +169,7 @@ impl DelayBounded {
             refilled_at: Instant::ZERO,
             last_queue: 0.0,
             cut_at: None,
+            before_cut: (0.0, 0.0),
             judged_at: Instant::ZERO,
             excess: false,
         }
@@ -182,7 +185,8 @@ impl DelayBounded {
 
     /// Bytes per second that sending makes sense at: what arrives, and what the path always loses.
     fn useful_rate(&self) -> f64 {
-        self.bandwidth.max().as_bps() as f64 / 8.0 / (1.0 - self.loss.usual().min(MOST_USUAL_LOSS))
+        let lost = self.loss.usual().min(MOST_USUAL_LOSS);
+        self.bandwidth.max().as_bps() as f64 / 8.0 / (1.0 - lost)
     }
 
     /// Bytes that the empty path holds.
@@ -304,6 +308,7 @@ impl DelayBounded {
             return;
         }
         self.cut_at = Some(view.now);
+        self.before_cut = (self.cwnd, self.scale);
         self.scale = (self.scale * EXCESS_TARGET).max(LEAST_SCALE);
         let queue = self.queue.queue(view.now, view.srtt);
         let useful = self.useful_rate() * (self.queue.base() + queue).as_secs_f64();
@@ -325,7 +330,12 @@ impl Controller for DelayBounded {
         }
         self.loss.on_late(acked.late_bytes as f64 / view.mtu as f64);
         let packets = acked.bytes as f64 / view.mtu as f64;
-        match self.loss.on_delivered(view.now, packets, view.srtt) {
+        let verdict = self.loss.on_delivered(view.now, packets, view.srtt);
+        if self.loss.take_in_vain() {
+            let (cwnd, scale) = self.before_cut;
+            (self.cwnd, self.scale) = (self.cwnd.max(cwnd), self.scale.max(scale));
+        }
+        match verdict {
             Some(true) => {
                 self.excess = true;
                 self.on_excess(view, 0.0);

@@ -5,7 +5,10 @@
 //! loss     = lost / (lost + delivered) in the block
 //! excess   ⇔ loss > usual + 5 % + 2 √(u (1 − u) / packets),  u = usual + 1 %
 //! usual    ← usual + (loss − usual)/3   where loss is less
-//! usual    ← usual + (loss − usual)/2   where sending less after an excess did not help
+//! usual    ← usual + (loss − usual)/2   where sending less after an excess did not help: nine tenths
+//!            of the loss stay, as far as bursts do not explain less
+//! v in place of u (1 − u), where it is more than twice as much:
+//! v        ← v + (100 · (loss − always)² − v)/8      per 100 packets that met a short queue
 //!
 //! also, where the queue varies:
 //! always   = loss of the last 1,000 packets that met a queue of no more than half the longest
@@ -15,6 +18,10 @@
 //! Radio loss is there at any rate; congestion loss goes when the rate falls. So what is usual may
 //! only rise where that was tried: whoever asks sends less upon an excess, and the next whole block
 //! tells. A block that straddles the cut tells nothing.
+//!
+//! A radio loses in bursts, so that its blocks differ by more than those of independent losses: v says
+//! how much, blocks are longer for it, and one lucky block after a cut does not prove that the cut
+//! helped. Where there was no queue (less than 4 ms in 5 to 10 s), a cut in vain is taken back.
 //!
 //! Where others fill what one flow leaves, that trial tells nothing either, and 5 % is more than
 //! they bear. But a buffer loses packets only when it is full, a radio at any time: so the loss
@@ -27,6 +34,8 @@ use units::{Duration, Instant};
 const BLOCK: f64 = 100.0;
 /// Packets of a block per variance of the usual loss: two deviations are then 3.3 %.
 const CERTAIN: f64 = 3_600.0;
+/// A block is not made longer for more than this variance: 1,000 packets are two seconds of video.
+const MOST_VARIANCE: f64 = 1_000.0 / CERTAIN;
 /// What loss may exceed the usual by, besides chance.
 const MARGIN: f64 = 0.05;
 /// What is usual may be this much more: it follows downwards faster than upwards.
@@ -37,6 +46,12 @@ const DOWN: f64 = 1.0 / 3.0;
 const UP: f64 = 1.0 / 2.0;
 /// Sending less helped when it left less than this share of the loss.
 const HELPED: f64 = 0.9;
+/// Packets of which one deviation is taken: more than a burst has.
+const CHUNK: f64 = 100.0;
+/// How fast their variance follows.
+const SPREAD: f64 = 1.0 / 8.0;
+/// Losses are no independent ones whose variance is so many times theirs.
+const BURSTY: f64 = 2.0;
 /// Lost packets of a block, and their share, that are heavy loss before the block is complete.
 const HEAVY: (f64, f64) = (10.0, 0.3);
 
@@ -67,12 +82,18 @@ struct ShortQueue {
     is_short: bool,
     lost: f64,
     all: f64,
+    /// Lost packets and all of the last few.
+    chunk: (f64, f64),
+    /// v.
+    spread: f64,
 }
 
 impl ShortQueue {
     fn new() -> Self {
         let longest = [Duration::ZERO; 2];
-        Self { since: Instant::ZERO, longest, is_short: false, lost: 0.0, all: 0.0 }
+        let since = Instant::ZERO;
+        let (lost, all, chunk, spread) = (0.0, 0.0, (0.0, 0.0), 0.0);
+        Self { since, longest, is_short: false, lost, all, chunk, spread }
     }
 
     fn on_queue(&mut self, now: Instant, queue: Duration) {
@@ -84,18 +105,50 @@ impl ShortQueue {
         self.is_short = longest >= TELLING && queue <= longest / 2;
     }
 
+    /// Tells whether there was no queue for seconds: what is lost then is not lost to a full buffer.
+    fn is_calm(&self) -> bool {
+        self.longest[0].max(self.longest[1]) < TELLING
+    }
+
     fn count(&mut self, lost: f64, delivered: f64) {
-        if self.is_short {
-            let kept = (1.0 - (lost + delivered) / MEMORY).max(0.0);
-            self.lost = self.lost * kept + lost;
-            self.all = self.all * kept + lost + delivered;
+        if !self.is_short && !self.is_calm() {
+            return;
+        }
+        let kept = (1.0 - (lost + delivered) / MEMORY).max(0.0);
+        self.lost = self.lost * kept + lost;
+        self.all = self.all * kept + lost + delivered;
+        self.chunk = (self.chunk.0 + lost, self.chunk.1 + lost + delivered);
+        let (lost, all) = self.chunk;
+        if all >= CHUNK {
+            let deviation = lost / all - self.lost / self.all;
+            self.spread += SPREAD * (all * deviation * deviation - self.spread);
+            self.chunk = (0.0, 0.0);
         }
     }
 
-    /// Returns the loss, where it is known.
+    /// Returns the loss, where it is known and short queues can be told from long ones.
     fn loss(&self) -> Option<f64> {
-        (self.all >= KNOWN).then(|| self.lost / self.all)
+        (self.all >= KNOWN && !self.is_calm()).then(|| self.lost / self.all)
     }
+
+    /// Returns v where losses come in bursts, else nothing.
+    fn bursts(&self) -> f64 {
+        let loss = self.lost / self.all.max(1.0);
+        if self.spread > BURSTY * loss * (1.0 - loss) { self.spread } else { 0.0 }
+    }
+
+    /// Returns the variance of a packet's fate where `independent` is that of independent losses.
+    fn variance(&self, independent: f64) -> f64 {
+        if self.spread > BURSTY * independent { self.spread } else { independent }
+    }
+}
+
+/// An excess of loss that may go when less is sent.
+#[derive(Clone, Copy, Debug)]
+struct Excess {
+    loss: f64,
+    /// The block under way straddles the cut.
+    straddles: bool,
 }
 
 /// Judges loss block by block.
@@ -110,8 +163,9 @@ pub(super) struct LossGuard {
     block_began: Instant,
     usual: Option<f64>,
     last: f64,
-    /// The loss that was in excess, and whether the block under way straddles the cut.
-    excess: Option<(f64, bool)>,
+    excess: Option<Excess>,
+    /// The last excess was one although less was sent, and there is no queue.
+    in_vain: bool,
 }
 
 impl LossGuard {
@@ -127,6 +181,7 @@ impl LossGuard {
             usual: None,
             last: 0.0,
             excess: None,
+            in_vain: false,
         }
     }
 
@@ -164,31 +219,46 @@ impl LossGuard {
         }
         let all = self.lost + self.delivered;
         let usual = self.usual();
-        if all < BLOCK.max(CERTAIN * usual * (1.0 - usual)) || now.since(self.block_began) < rtt {
+        let variance = self.short.variance(usual * (1.0 - usual)).min(MOST_VARIANCE);
+        if all < BLOCK.max(CERTAIN * variance) || now.since(self.block_began) < rtt {
             return None;
         }
         let loss = self.lost / all;
         let usual = self.usual.unwrap_or(loss);
         (self.lost, self.delivered, self.block_began, self.last) = (0.0, 0.0, now, loss);
-        if let Some((_, straddles @ true)) = &mut self.excess {
+        if let Some(Excess { straddles: straddles @ true, .. }) = &mut self.excess {
             *straddles = false;
             return Some(false);
         }
-        let tried = self.excess.take().is_some_and(|(before, _)| loss >= HELPED * before);
+        let before = self.excess.take();
+        let calm = self.short.is_calm();
+        let luck = if calm { 2.0 * (self.short.bursts() / all).sqrt() } else { 0.0 };
+        let in_vain = before.is_some_and(|before| {
+            let stays = loss >= HELPED * before.loss - luck;
+            stays && (!calm || loss > self.bound(usual, all))
+        });
+        self.in_vain = calm && in_vain;
         let weight = if loss < usual {
             DOWN
-        } else if tried {
+        } else if in_vain && calm {
+            1.0
+        } else if in_vain {
             UP
         } else {
             0.0
         };
         let learned = usual + weight * (loss - usual);
         self.usual = Some(learned);
-        let doubt = learned + DOUBT;
-        let chance = 2.0 * (doubt * (1.0 - doubt).max(0.0) / all).sqrt();
-        let excess = loss > learned + MARGIN + chance;
-        self.excess = excess.then_some((loss, true));
+        let excess = loss > self.bound(learned, all);
+        self.excess = excess.then_some(Excess { loss, straddles: true });
         Some(excess)
+    }
+
+    /// Returns the loss of a block of `packets` beyond which it is an excess.
+    fn bound(&self, usual: f64, packets: f64) -> f64 {
+        let doubt = usual + DOUBT;
+        let variance = self.short.variance(doubt * (1.0 - doubt).max(0.0));
+        usual + MARGIN + 2.0 * (variance / packets).sqrt()
     }
 
     /// Judges a fine block when it is complete.
@@ -204,13 +274,19 @@ impl LossGuard {
         (self.fine, self.fine_from) = ((0.0, 0.0), now);
         let Some(always) = self.short.loss() else { return false };
         let doubt = always + FINE_DOUBT;
-        let variance = doubt * (1.0 - doubt).max(0.0) * (1.0 / all + 1.0 / self.short.all);
+        let variance = self.short.variance(doubt * (1.0 - doubt).max(0.0));
+        let variance = variance * (1.0 / all + 1.0 / self.short.all);
         let excess = loss > always + FINE_MARGIN + FINE_CHANCE * variance.sqrt();
         if excess {
             // Until then one hears of what was sent before the cut.
             self.fine_from = now + rtt;
         }
         excess
+    }
+
+    /// Tells, once, whether the last cut was in vain and there is no queue: it may be taken back.
+    pub(super) fn take_in_vain(&mut self) -> bool {
+        std::mem::take(&mut self.in_vain)
     }
 
     /// Tells whether the block under way already shows heavy loss.

@@ -1,12 +1,15 @@
-//! Plain datagram delivery: sent once on one path, short queues, optional resequencing.
+//! Plain datagram delivery: sent once on one path, short queues, optional resequencing; RTP again
+//! while it is of use.
 //!
 //! [`DatagramQueue`] is the sender's half (one for telemetry, one for bulk), [`Resequencer`] the
 //! receiver's. What is replicated, sent again or ordered by the sender is `control/`.
 
+mod again;
 mod queue;
 mod resequencer;
 mod sequence;
 
+pub(crate) use again::Expected;
 pub(crate) use queue::{DatagramQueue, Plain};
 pub(crate) use resequencer::Resequencer;
 use sequence::Sequence;

@@ -10,12 +10,16 @@ use smallvec::SmallVec;
 use units::{Duration, Instant};
 
 use super::Sequence;
+use super::again::{Again, Expected};
 use crate::ids::PathId;
 use crate::select::Class;
 use crate::wire::DatagramFrame;
 
 /// What a packet costs beside its payload, bytes: bounds the number of tiny packets as well.
 const PACKET_OVERHEAD: usize = 64;
+/// What is sent again waits behind new packets while one of those has waited for this part of its
+/// time: half of what makes a viewer's picture stutter.
+const CROWDED: u32 = 3;
 
 /// Hands a packet to [`DatagramQueue::push`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +30,8 @@ pub(crate) struct Plain {
     pub(crate) class: Class,
     /// Whether the receiver restores its order (TCP).
     pub(crate) resequence: bool,
+    /// Where it may be sent again: for how long it is of use.
+    pub(crate) life: Option<Duration>,
     /// The packet.
     pub(crate) payload: Vec<u8>,
 }
@@ -46,6 +52,7 @@ pub(crate) struct DatagramQueue {
     replicas: SmallVec<[Cursor; 4]>,
     /// The packet that left last, kept while its frame is read.
     left: Option<Waiting>,
+    again: Again,
     next_ordered: u32,
     next_replicated: u32,
     dropped: u64,
@@ -78,6 +85,7 @@ impl DatagramQueue {
             bytes: 0,
             replicas: SmallVec::new(),
             left: None,
+            again: Again::default(),
             next_ordered: 0,
             next_replicated: 0,
             dropped: 0,
@@ -106,13 +114,31 @@ impl DatagramQueue {
     }
 
     /// Takes the next packet for a path; none when it does not fit into `room` payload bytes.
+    ///
+    /// With it comes the number under which its fate is to be reported, where it may be sent again.
     pub(crate) fn poll(
         &mut self,
         now: Instant,
         path: PathId,
         room: usize,
-    ) -> Option<DatagramFrame<'_>> {
+    ) -> Option<(DatagramFrame<'_>, Option<u32>)> {
         self.drop_stale(now);
+        if self.is_again_first(now) {
+            if self.again.next_len()? > room {
+                return None;
+            }
+            let (number, packet, since) = self.again.take()?;
+            let sequence = Some(Sequence::Replicated(number));
+            return Some((frame(packet, since, sequence), Some(number)));
+        }
+        if self.is_last_next(path) {
+            if self.again.next_last_len(path)? > room {
+                return None;
+            }
+            let (number, packet, since) = self.again.take_last(path)?;
+            let sequence = Some(Sequence::Replicated(number));
+            return Some((frame(packet, since, sequence), Some(number)));
+        }
         let index = self.next_index(path)?;
         if self.packets[index].packet.payload.len() > room {
             return None;
@@ -122,7 +148,7 @@ impl DatagramQueue {
         let place = self.front + index as u64;
         match self.replicas.iter_mut().find(|cursor| cursor.path == path) {
             Some(cursor) => cursor.place = place + 1,
-            None => self.left = self.pop_front(),
+            None => return self.take_front(),
         }
         self.drop_taken();
         // A packet that every path has taken was moved to `left`.
@@ -130,12 +156,40 @@ impl DatagramQueue {
             Some(index) => self.packets.get(index as usize),
             None => self.left.as_ref(),
         };
-        waiting.map(Waiting::frame)
+        waiting.map(|waiting| (waiting.frame(), None))
+    }
+
+    /// Tells whether nothing waits but copies that are to take another path than the packets
+    /// themselves did, and one of them may take this one.
+    pub(crate) fn is_last_next(&self, path: PathId) -> bool {
+        self.packets.is_empty() && self.again.is_empty() && self.again.next_last_len(path).is_some()
+    }
+
+    /// Notes what is expected of a packet that has just left and may be sent again.
+    pub(crate) fn expect(&mut self, number: u32, expected: Expected) {
+        self.again.expect(number, expected);
+    }
+
+    /// Notes that a packet arrived that may be sent again.
+    pub(crate) fn on_acked(&mut self, number: u32) {
+        self.again.on_acked(number);
+    }
+
+    /// Notes that a packet was lost that may be sent again; if it leaves now it takes `reach` to
+    /// arrive.
+    pub(crate) fn on_lost(&mut self, now: Instant, number: u32, reach: Duration) {
+        self.again.on_lost(now, number, reach);
     }
 
     /// Returns the payload length of the next packet for a path.
     pub(crate) fn next_len(&mut self, now: Instant, path: PathId) -> Option<usize> {
         self.drop_stale(now);
+        if self.is_again_first(now) {
+            return self.again.next_len();
+        }
+        if self.is_last_next(path) {
+            return self.again.next_last_len(path);
+        }
         self.next_index(path).map(|index| self.packets[index].packet.payload.len())
     }
 
@@ -150,12 +204,12 @@ impl DatagramQueue {
 
     /// Returns true when no packet waits.
     pub(crate) fn is_empty(&self) -> bool {
-        self.packets.is_empty()
+        self.packets.is_empty() && self.again.is_empty() && self.again.has_no_last()
     }
 
     /// Returns the bytes that wait, with an allowance for each packet.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes + self.again.lost_bytes()
     }
 
     /// Returns how many packets were dropped: too old, or the queue was full.
@@ -165,12 +219,36 @@ impl DatagramQueue {
 
     /// Returns when the oldest packet grows too old.
     pub(crate) fn timeout(&self) -> Option<Instant> {
-        self.packets.front().map(|oldest| oldest.since + self.max_age)
+        let oldest = self.packets.front().map(|oldest| oldest.since + self.max_age);
+        oldest.into_iter().chain(self.again.timeout()).min()
     }
 
     /// Drops what is too old.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         self.drop_stale(now);
+    }
+
+    /// Tells whether what was lost goes next: it has less time left than what is new, unless that
+    /// waits so long already that there is no room for both.
+    fn is_again_first(&self, now: Instant) -> bool {
+        let oldest = self.packets.front();
+        let crowded = oldest.is_some_and(|oldest| now.since(oldest.since) > self.max_age / CROWDED);
+        !self.again.is_empty() && !crowded
+    }
+
+    /// Takes the packet at the front, and keeps it where it may be sent again.
+    fn take_front(&mut self) -> Option<(DatagramFrame<'_>, Option<u32>)> {
+        let waiting = self.pop_front()?;
+        let Waiting { packet, since, sequence, .. } = match (waiting.packet.life, waiting.sequence)
+        {
+            (Some(life), Some(Sequence::Replicated(number))) => {
+                let Waiting { packet, since, sequence, .. } = waiting;
+                let packet = self.again.keep(number, packet, since, life);
+                return Some((frame(packet, since, sequence), Some(number)));
+            }
+            _ => self.left.insert(waiting),
+        };
+        Some((frame(packet, *since, *sequence), None))
     }
 
     fn next_index(&self, path: PathId) -> Option<usize> {
@@ -193,14 +271,16 @@ impl DatagramQueue {
         if waiting.packet.resequence {
             waiting.sequence = Some(Sequence::Ordered(self.next_ordered));
             self.next_ordered = self.next_ordered.wrapping_add(1);
-        } else if !self.replicas.is_empty() {
+        } else if !self.replicas.is_empty() || waiting.packet.life.is_some() {
             waiting.sequence = Some(Sequence::Replicated(self.next_replicated));
             self.next_replicated = self.next_replicated.wrapping_add(1);
         }
     }
 
     fn drop_stale(&mut self, now: Instant) {
-        while self.timeout().is_some_and(|at| at <= now) {
+        self.again.handle_timeout(now);
+        let max_age = self.max_age;
+        while self.packets.front().is_some_and(|oldest| oldest.since + max_age <= now) {
             self.drop_front();
         }
     }
@@ -231,13 +311,17 @@ impl DatagramQueue {
 
 impl Waiting {
     fn frame(&self) -> DatagramFrame<'_> {
-        DatagramFrame {
-            channel: self.packet.channel,
-            class: self.packet.class,
-            sequence: self.sequence.map(Sequence::to_wire),
-            submitted_us: self.since.as_micros() as u32,
-            payload: &self.packet.payload,
-        }
+        frame(&self.packet, self.since, self.sequence)
+    }
+}
+
+fn frame(packet: &Plain, since: Instant, sequence: Option<Sequence>) -> DatagramFrame<'_> {
+    DatagramFrame {
+        channel: packet.channel,
+        class: packet.class,
+        sequence: sequence.map(Sequence::to_wire),
+        submitted_us: since.as_micros() as u32,
+        payload: &packet.payload,
     }
 }
 
@@ -258,11 +342,11 @@ mod tests {
     const B: PathId = PathId(1);
 
     fn packet(tag: u8, len: usize, resequence: bool) -> Plain {
-        Plain { channel: 0, class: Class::Bulk, resequence, payload: vec![tag; len] }
+        Plain { channel: 0, class: Class::Bulk, resequence, life: None, payload: vec![tag; len] }
     }
 
     fn take(queue: &mut DatagramQueue, now: Instant, path: PathId) -> Option<(u8, Option<u32>)> {
-        queue.poll(now, path, 2_000).map(|frame| (frame.payload[0], frame.sequence))
+        queue.poll(now, path, 2_000).map(|(frame, _)| (frame.payload[0], frame.sequence))
     }
 
     #[test]
@@ -324,6 +408,30 @@ mod tests {
         }
         assert!(queue.is_empty());
         assert_eq!(take(&mut queue, now, PathId(2)), None);
+    }
+
+    #[test]
+    fn what_was_lost_goes_again_under_its_number_unless_new_packets_wait_long() {
+        let mut queue = DatagramQueue::new(150 * MS, 1 << 20);
+        let rtp = |tag| Plain { life: Some(250 * MS), ..packet(tag, 100, false) };
+        let now = Instant::from_millis(1_000);
+        (0..3).for_each(|tag| queue.push(now, rtp(tag)));
+        queue.push(now, packet(3, 100, false));
+        for number in 0..3_u32 {
+            let (frame, name) = queue.poll(now, A, 2_000).expect("a packet");
+            assert_eq!((frame.sequence, name), (Some(number), Some(number)));
+        }
+        queue.on_acked(0);
+        queue.on_lost(now + 40 * MS, 1, 20 * MS);
+        queue.on_lost(now + 40 * MS, 2, 20 * MS);
+        assert_eq!(take(&mut queue, now + 40 * MS, B), Some((1, Some(1))));
+        assert_eq!(take(&mut queue, now + 60 * MS, B), Some((3, None)), "it waits for 60 ms");
+        assert_eq!(queue.bytes(), 100);
+        assert_eq!(take(&mut queue, now + 60 * MS, B), Some((2, Some(2))));
+        assert!(queue.is_empty());
+        queue.on_lost(now + 200 * MS, 1, 20 * MS);
+        assert_eq!(queue.timeout(), Some(now + 230 * MS));
+        assert_eq!(take(&mut queue, now + 230 * MS, B), None, "it would come too late");
     }
 
     #[test]

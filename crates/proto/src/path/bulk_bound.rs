@@ -107,8 +107,10 @@ impl Path {
     /// one that was acknowledged, or as long as the oldest one without an answer is overdue.
     pub(crate) fn queue(&self, now: Instant) -> Duration {
         let overdue = self.sent.unanswered().next().map_or(Duration::ZERO, |oldest| {
-            let view = self.health_view();
-            now.since(oldest.sent_at).saturating_sub(view.late_after(oldest.bulk))
+            let view = self.health_view(now);
+            // A burst of losses, such as the path comes back from, is silence and no queue.
+            let usual = view.late_after(oldest.bulk).saturating_add(view.burst_patience());
+            now.since(oldest.sent_at).saturating_sub(usual)
         });
         self.bottleneck.queue().max(overdue)
     }
@@ -132,7 +134,9 @@ impl Path {
             BulkRole::Free => degree.slack,
             BulkRole::Sanctuary => degree.sanctuary_slack,
         };
-        let loss = self.congestion.usual_loss().min(MOST_LOSS);
+        // What is lost where there is no queue is not lost to one.
+        let lost = if is_empty { self.loss() } else { 0.0 };
+        let loss = self.congestion.usual_loss().max(lost).min(MOST_LOSS);
         let time = self.rtt.min_rtt().unwrap_or_default() + slack;
         let least = match self.bulk_role {
             BulkRole::Sanctuary if self.is_thin(now) => 0,

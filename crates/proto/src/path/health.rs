@@ -7,9 +7,10 @@
 //! late     : the oldest packet sent since the last one acknowledged is older than
 //!            srtt + max(2·rttvar, 2 ms) + acknowledgement delay
 //!            → a probe leaves now and every srtt/4 (2.5…20 ms, all within 20 ms), until as many
-//!            answers are under way as a decision takes
+//!            answers are under way as a decision takes, and every srtt/8 (5…20 ms) beyond that
 //! doubtful : it is older than T
-//! suspected: it is older than T + 25 ms, and k answers since then are missing that had time to
+//! patience = max(25 ms, 1.5 · the silent run that the path has come back from lately; `bursts.rs`)
+//! suspected: it is older than T + patience, and k answers since then are missing that had time to
 //!            come; packets of bulk that one acknowledgement would cover are one answer
 //! revived  : a packet sent at most 2 T ago is acknowledged; or, where the path has become slower
 //!            than that, acknowledgements keep coming for 200 ms without getting any younger
@@ -17,7 +18,11 @@
 //!            age is the round-trip time from now on
 //! ```
 //! A packet that was lost by chance never makes a path suspect, because a later one that is
-//! acknowledged takes its place; so the chance of k unanswered ones in a row decides.
+//! acknowledged takes its place; so the chance of k unanswered ones in a row decides. That chance is
+//! one of losses that know nothing of each other. Where they come in bursts all k share one fate, and
+//! how long the bursts of this path last decides instead: bulk leaves a path in a burst as soon as it
+//! leaves any other, by doubt, but it is given up only when the silence outlasts what the path is
+//! known for. Meanwhile bulk still goes there if every other path is in doubt as well.
 //!
 //! Round-trip times of packets sent before or during a suspicion are not believed: a link that
 //! stalled and releases what it held would poison the estimate.
@@ -42,6 +47,10 @@ const SILENCE: Duration = Duration::from_millis(25);
 const FASTEST_PROBE: Duration = Duration::from_micros(2_500);
 /// … and this far at most.
 const SLOWEST_PROBE: Duration = Duration::from_millis(20);
+/// The same in silent runs that the path has come back from: a little more is no news.
+const BURST_PATIENCE: (u32, u32) = (3, 2);
+/// In a burst that the path is likely to come back from they are this far apart at least.
+const FASTEST_BURST_PROBE: Duration = Duration::from_millis(5);
 /// All probes that a decision needs leave within this time.
 const PROBES_WITHIN: Duration = Duration::from_millis(20);
 /// Acknowledgements of old packets that get no younger for this long: the path is slow, not silent.
@@ -60,6 +69,8 @@ pub(super) struct HealthView {
     pub(super) ack_delay: Duration,
     /// The same of control, which a peer acknowledges at once where datagrams are not dear.
     pub(super) control_ack_delay: Duration,
+    /// The silent run that the path has come back from lately.
+    pub(super) burst: Duration,
 }
 
 impl HealthView {
@@ -89,6 +100,27 @@ impl HealthView {
         (limit as u32).clamp(LEAST_UNANSWERED, MOST_UNANSWERED) as usize
     }
 
+    /// Returns how much longer than overdue an answer must be before the path is given up.
+    pub(super) fn patience(&self) -> Duration {
+        (self.burst * BURST_PATIENCE.0 / BURST_PATIENCE.1).max(SILENCE)
+    }
+
+    /// Returns how much longer than late an answer may be because of bursts of losses alone.
+    pub(super) fn burst_patience(&self) -> Duration {
+        if self.is_patient() { self.patience() } else { Duration::ZERO }
+    }
+
+    /// Tells whether the path has come back from runs that ask for more than the usual patience.
+    pub(super) fn is_patient(&self) -> bool {
+        self.patience() > SILENCE
+    }
+
+    /// Returns the time between probes of a path that is likely to come back: as soon as it does,
+    /// everything that its burst cost can go again.
+    pub(super) fn burst_probe_interval(&self) -> Duration {
+        (self.srtt / 8).clamp(FASTEST_BURST_PROBE, SLOWEST_PROBE)
+    }
+
     /// Returns the time between probes of a doubtful path.
     pub(super) fn probe_interval(&self) -> Duration {
         let within = PROBES_WITHIN / self.unanswered_limit() as u32;
@@ -110,6 +142,30 @@ pub(super) enum Verdict {
     Silent,
 }
 
+/// Returns how long the oldest of the unanswered packets has been overdue.
+pub(super) fn overdue_for<'a>(
+    now: Instant,
+    view: &HealthView,
+    mut unanswered: impl Iterator<Item = &'a SentPacket>,
+) -> Duration {
+    let oldest = unanswered.next();
+    oldest.map_or(Duration::ZERO, |packet| {
+        now.since(packet.sent_at + view.overdue_after(packet.bulk))
+    })
+}
+
+/// Tells whether so many of the unanswered packets are overdue that it is no chance: one packet
+/// lost on a path that carries little is overdue for a round trip, until a probe is answered.
+pub(super) fn is_run<'a>(
+    now: Instant,
+    view: &HealthView,
+    unanswered: impl Iterator<Item = &'a SentPacket>,
+) -> bool {
+    let overdue = |packet: &&SentPacket| packet.sent_at + view.overdue_after(packet.bulk) < now;
+    unanswered.take_while(overdue).take(LEAST_UNANSWERED as usize).count()
+        == LEAST_UNANSWERED as usize
+}
+
 /// Judges a path by the packets sent since the last one that was acknowledged, oldest first.
 pub(super) fn judge<'a>(
     now: Instant,
@@ -127,7 +183,8 @@ pub(super) fn judge<'a>(
         return Verdict::Late { look_at: overdue_at, enough: last.is_some() };
     }
     let Some(last) = last else { return Verdict::Doubtful { look_at: None } };
-    let silent_at = (overdue_at + SILENCE).max(last.sent_at + view.answerable_after(last.bulk));
+    let silent_at =
+        (overdue_at + view.patience()).max(last.sent_at + view.answerable_after(last.bulk));
     if now < silent_at {
         return Verdict::Doubtful { look_at: Some(silent_at) };
     }
@@ -174,6 +231,8 @@ pub(super) enum Answer {
 #[derive(Clone, Debug)]
 pub(super) struct Suspicion {
     began: Instant,
+    /// For how long the answer had been overdue then.
+    overdue_for: Duration,
     /// Acknowledgements of packets older than this prove nothing.
     fresh_within: Duration,
     /// A fresh answer of this age is believed to be the path's round-trip time now.
@@ -185,10 +244,16 @@ pub(super) struct Suspicion {
 impl Suspicion {
     /// Begins; `again` when the path was revived a moment ago: what answers late this time is
     /// believed to be slow.
-    pub(super) fn new(now: Instant, view: &HealthView, again: bool) -> Self {
+    pub(super) fn new(now: Instant, view: &HealthView, overdue_for: Duration, again: bool) -> Self {
         let overdue_after = view.overdue_after(false);
         let slow_from = if again { overdue_after } else { Duration::MAX };
-        Self { began: now, fresh_within: overdue_after * 2, slow_from, youngest: None }
+        let fresh_within = overdue_after * 2;
+        Self { began: now, overdue_for, fresh_within, slow_from, youngest: None }
+    }
+
+    /// Returns how long the path has been silent if it answers now.
+    pub(super) fn run(&self, now: Instant) -> Duration {
+        self.overdue_for + now.since(self.began)
     }
 
     /// Judges the acknowledgement of a packet sent at `sent_at`, the newest of its ACK frame.
@@ -234,6 +299,7 @@ mod tests {
             loss_in,
             ack_delay: Duration::from_millis(10),
             control_ack_delay: Duration::ZERO,
+            burst: Duration::ZERO,
         }
     }
 
@@ -255,9 +321,18 @@ mod tests {
     }
 
     #[test]
+    fn patience_follows_the_bursts_that_a_path_came_back_from() {
+        let patience = |burst_ms| {
+            let burst = Duration::from_millis(burst_ms);
+            HealthView { burst, ..view(0.4, 0.4) }.patience().as_millis()
+        };
+        assert_eq!([0, 10, 40, 200].map(patience), [25, 25, 60, 300]);
+    }
+
+    #[test]
     fn only_a_fresh_answer_revives() {
         let now = Instant::from_millis(10_000);
-        let mut suspicion = Suspicion::new(now, &view(0.0, 0.0), false);
+        let mut suspicion = Suspicion::new(now, &view(0.0, 0.0), Duration::ZERO, false);
         let later = now + Duration::from_secs(2);
         let sent = |ago_ms| later - Duration::from_millis(ago_ms);
         assert_eq!(suspicion.on_answer(later, sent(2_000)), Answer::Stale);
@@ -268,7 +343,7 @@ mod tests {
     #[test]
     fn answers_that_stay_old_mean_a_slower_path() {
         let now = Instant::from_millis(10_000);
-        let mut suspicion = Suspicion::new(now, &view(0.0, 0.0), false);
+        let mut suspicion = Suspicion::new(now, &view(0.0, 0.0), Duration::ZERO, false);
         let rtt = Duration::from_millis(300);
         let answers = (0..8).map(|n| {
             let at = now + Duration::from_millis(500 + n * 50);
@@ -282,7 +357,7 @@ mod tests {
     #[test]
     fn soon_after_a_revival_a_late_answer_is_believed_to_be_slow() {
         let now = Instant::from_millis(10_000);
-        let mut suspicion = Suspicion::new(now, &view(0.0, 0.0), true);
+        let mut suspicion = Suspicion::new(now, &view(0.0, 0.0), Duration::ZERO, true);
         let at = now + Duration::from_millis(40);
         assert_eq!(suspicion.on_answer(at, at - Duration::from_millis(22)), Answer::Fresh);
         let age = Duration::from_millis(40);

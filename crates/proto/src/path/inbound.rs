@@ -9,7 +9,7 @@ use units::{Duration, Instant, Rate};
 use super::address::Proof;
 use super::bottleneck::Sample;
 use super::outbound::ACK_PATIENCE;
-use super::{Outcome, Path, Route};
+use super::{Outcome, Path, Route, health};
 use crate::congestion::{Acked, Lost};
 use crate::event::PathState;
 use crate::recovery::{AckInfo, Arrival, ClockSample, MAX_ACK_DELAY, SentFrame, SentPacket};
@@ -86,6 +86,9 @@ impl Path {
             self.counters.bad_acks += 1;
             return outcome;
         }
+        let view = self.health_view(now);
+        let silent = health::overdue_for(now, &view, self.sent.unanswered());
+        let is_run = health::is_run(now, &view, self.sent.unanswered());
         let newly = self.sent.on_ack(now, ack);
         let newest_sent_at =
             newly.packets.iter().chain(&newly.late).map(|packet| packet.sent_at).max();
@@ -97,6 +100,12 @@ impl Path {
                 acked_at: now - ack.delay,
             })
         });
+        // What comes late was not lost: then the path is slow, or stood still.
+        let on_time = now.since(newest_sent_at) <= view.overdue_after(true);
+        let is_over = silent > health::overdue_for(now, &view, self.sent.unanswered());
+        if is_run && on_time && is_over && self.suspicion.is_none() {
+            self.bursts.on_return(now, silent);
+        }
         self.revive(now, newest_sent_at, &mut outcome);
         let late_bytes = newly.late.iter().map(|packet| u64::from(packet.bytes)).sum();
         let acked = self.measure(now, ack, &newly.packets, late_bytes);

@@ -11,6 +11,7 @@
 mod address;
 mod bottleneck;
 mod bulk_bound;
+mod bursts;
 #[cfg(test)]
 mod claims;
 mod control_window;
@@ -34,6 +35,7 @@ pub(crate) use snapshot::{Counters, PathSnapshot};
 
 use address::Address;
 use bottleneck::Bottleneck;
+use bursts::Bursts;
 use health::{HealthView, Suspicion};
 use mtu::MtuDiscovery;
 use pacer::Pacer;
@@ -124,6 +126,8 @@ pub(crate) struct Path {
     suspicion: Option<Suspicion>,
     /// When it fell silent it was thin, or it was not known how fast it is.
     was_thin: bool,
+    /// Silences that it came back from.
+    bursts: Bursts,
     /// An answer is late: the path is being probed.
     late: bool,
     doubtful: bool,
@@ -170,6 +174,7 @@ impl Path {
             mtu: MtuDiscovery::new(now),
             suspicion: None,
             was_thin: false,
+            bursts: Bursts::new(now),
             late: false,
             doubtful: false,
             revived_at: None,
@@ -208,6 +213,21 @@ impl Path {
     /// Returns the age at which an unanswered packet is overdue.
     pub(crate) fn probe_timeout(&self) -> Duration {
         self.rtt.probe_timeout()
+    }
+
+    /// Returns how long a packet is under way: half of the round trip.
+    pub(crate) fn one_way(&self) -> Duration {
+        self.rtt.srtt_or_initial() / 2
+    }
+
+    /// Returns the age at which the answer to a packet of bulk is overdue.
+    pub(crate) fn overdue_after(&self) -> Duration {
+        self.health_view(self.looked_at).overdue_after(true)
+    }
+
+    /// Returns the share of packets that it loses.
+    pub(crate) fn loss(&self) -> f64 {
+        self.sent.loss().loss()
     }
 
     /// Returns how many bytes may be sent before its address has proved itself; without limit
@@ -255,7 +275,7 @@ impl Path {
         }
     }
 
-    fn health_view(&self) -> HealthView {
+    fn health_view(&self, now: Instant) -> HealthView {
         let srtt = self.rtt.srtt_or_initial();
         let thin = if self.is_thin(self.looked_at) { THIN_PATIENCE } else { Duration::ZERO };
         let patience = self.peer_holds.max(thin);
@@ -266,13 +286,14 @@ impl Path {
             loss_in: self.received.loss().loss(),
             ack_delay: MAX_ACK_DELAY.max(patience),
             control_ack_delay: patience,
+            burst: self.bursts.usual(now),
         }
     }
 
     fn probe_interval(&self, now: Instant) -> Duration {
         let interval = match &self.suspicion {
             Some(suspicion) => suspicion.probe_interval(now, self.rtt.srtt_or_initial()),
-            None => self.health_view().probe_interval(),
+            None => self.health_view(now).probe_interval(),
         };
         interval.max(self.least_probe_interval(now))
     }

@@ -39,10 +39,16 @@ impl Path {
         if self.suspicion.is_some() {
             return probe;
         }
-        match health::judge(self.looked_at, &self.health_view(), self.sent.unanswered()) {
+        let view = self.health_view(self.looked_at);
+        match health::judge(self.looked_at, &view, self.sent.unanswered()) {
             Verdict::Healthy { look_at } => look_at.into_iter().chain(idle).min(),
             Verdict::Late { look_at, enough: false } => probe.into_iter().chain([look_at]).min(),
             Verdict::Late { look_at, enough: true } => Some(look_at),
+            Verdict::Doubtful { look_at: Some(look_at) } if view.is_patient() => {
+                let probe = self.last_eliciting_at + view.burst_probe_interval();
+                let probe = (!self.probe_wanted).then_some(probe);
+                probe.into_iter().chain([look_at]).min()
+            }
             Verdict::Doubtful { look_at } => look_at.or(probe),
             Verdict::Silent => Some(self.looked_at),
         }
@@ -62,7 +68,7 @@ impl Path {
 
     /// Judges the path's health and decides whether it is to be probed.
     pub(super) fn look(&mut self, now: Instant, outcome: &mut Outcome) {
-        let view = self.health_view();
+        let view = self.health_view(now);
         if self.state == PathState::Suspected {
             let lost = self.sent.give_up_before(now - view.overdue_after(true));
             self.on_given_up(lost, outcome);
@@ -81,6 +87,10 @@ impl Path {
             Verdict::Late { enough: false, .. } | Verdict::Doubtful { look_at: None } => {
                 !was_late || self.probe_at <= now
             }
+            // A long patience is to end with the first answer, not with what others happen to send.
+            Verdict::Doubtful { .. } if view.is_patient() => {
+                now.since(self.last_eliciting_at) >= view.burst_probe_interval()
+            }
             Verdict::Late { .. } | Verdict::Doubtful { .. } | Verdict::Silent => false,
         };
         if verdict == Verdict::Silent {
@@ -96,7 +106,9 @@ impl Path {
 
     fn suspect(&mut self, now: Instant, outcome: &mut Outcome) {
         let again = self.revived_at.is_some_and(|at| now.since(at) < SUSPECTED_AGAIN);
-        self.suspicion = Some(Suspicion::new(now, &self.health_view(), again));
+        let view = self.health_view(now);
+        let overdue_for = health::overdue_for(now, &view, self.sent.unanswered());
+        self.suspicion = Some(Suspicion::new(now, &view, overdue_for, again));
         self.doubtful = true;
         self.probe_wanted = true;
         self.counters.suspicions += 1;
@@ -116,10 +128,17 @@ impl Path {
     }
 
     pub(super) fn revive(&mut self, now: Instant, newest_sent_at: Instant, outcome: &mut Outcome) {
+        let view = self.health_view(now);
         let Some(suspicion) = &mut self.suspicion else { return };
         match suspicion.on_answer(now, newest_sent_at) {
             Answer::Stale => return,
-            Answer::Fresh => {}
+            Answer::Fresh => {
+                let on_time = now.since(newest_sent_at) <= view.overdue_after(true);
+                let run = suspicion.run(now);
+                if on_time {
+                    self.bursts.on_return(now, run);
+                }
+            }
             Answer::Slower(rtt) => self.rtt.reset(now, rtt),
         }
         self.revived_at = Some(now);

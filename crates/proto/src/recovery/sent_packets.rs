@@ -51,6 +51,8 @@ pub(crate) enum SentFrame {
     PathClose { path: PathId },
     /// A probe for the path's MTU: nothing but padding up to this size.
     MtuProbe { size: u16 },
+    /// A packet of plain delivery that may be sent again, by its number.
+    Plain { number: u32 },
     /// A symbol of message delivery.
     Symbol(SentSymbol),
     /// An acknowledgement of packets received on `path` up to `largest`.

@@ -10,13 +10,21 @@
 //! ```
 //! So a slow path begins to help when the backlog of the fast ones is as long as the difference of
 //! their delays, and from then on packets of both arrive nearly in the order in which they left.
+//! Loss outweighs delay, because what is lost does not arrive at all: a path L that loses much less
+//! than P counts as the better one, and is waited for as long as that costs little:
+//! ```text
+//! loss_P > loss_L + 5 % + 2 √(loss_P (1 − loss_P) / 256)
+//!     →  wait  ⇔  backlog / rate_L + srtt_L/2 < srtt_P/2 + 50 ms
+//! ```
+//! with a backlog of nothing where L has room; and nobody waits for P on the way to L.
+//!
 //! A path on which an answer is overdue counts as the slowest of all: it is offered bulk again when
 //! the answer comes, or suspected within a few tens of milliseconds.
 //!
 //! Source: the idea of [ECF] and [BLEST], which compare whole round trips of a TCP that cannot take
 //! a packet back. *Deviations*: 1. one-way times, because a packet here is not bound to a path
 //! before it leaves; 2. the whole backlog counts against waiting, because every packet of it would
-//! wait behind this one; 3. no hysteresis: nothing is lost by asking again.
+//! wait behind this one; 3. no hysteresis: nothing is lost by asking again; 4. loss counts.
 
 use units::Duration;
 
@@ -24,6 +32,15 @@ use super::{Decision, ScheduleView, Scheduler};
 use crate::event::PathState;
 use crate::ids::PathId;
 use crate::path::PathSnapshot;
+
+/// What a path must lose more than another, besides chance, to count as the worse one whatever their
+/// delays: less is repaired, or hardly seen.
+const MUCH_LOSS: f64 = 0.05;
+/// Packets over which the estimate forgets (`recovery/loss_estimator.rs`): two of its deviations are
+/// chance.
+const LOSS_MEMORY: f64 = 256.0;
+/// Delay that less loss is worth: a frame of video and a half, which every player buffers.
+const WORTH: Duration = Duration::from_millis(50);
 
 /// Prefers the path of the lowest smoothed round-trip time.
 #[derive(Clone, Copy, Debug)]
@@ -52,17 +69,38 @@ fn is_worth_waiting_for(
     if other.doubtful != offered.doubtful {
         return offered.doubtful;
     }
+    if loses_much_less(offered, other) {
+        return false;
+    }
+    if loses_much_less(other, offered) {
+        return arrives_within(view, other, offered, WORTH);
+    }
     if (other.srtt_or_initial(), other.id) > (offered.srtt_or_initial(), offered.id) {
         return false;
     }
-    other.has_room(view.packet) || arrives_earlier(view, other, offered)
+    other.has_room(view.packet) || arrives_within(view, other, offered, Duration::ZERO)
 }
 
-/// Tells whether a packet that waits for `faster` arrives before it would over `offered`.
-fn arrives_earlier(view: &ScheduleView<'_>, faster: &PathSnapshot, offered: &PathSnapshot) -> bool {
-    let backlog = usize::try_from(view.backlog).unwrap_or(usize::MAX);
-    let waiting = faster.send_rate.transmission_time(backlog);
-    waiting.saturating_add(one_way(faster)) < one_way(offered)
+fn loses_much_less(better: &PathSnapshot, worse: &PathSnapshot) -> bool {
+    let chance = 2.0 * (worse.loss * (1.0 - worse.loss).max(0.0) / LOSS_MEMORY).sqrt();
+    worse.loss > better.loss + MUCH_LOSS + chance
+}
+
+/// Tells whether a packet that waits for `better` arrives before it would over `offered`, or no
+/// more than `worth` after that.
+fn arrives_within(
+    view: &ScheduleView<'_>,
+    better: &PathSnapshot,
+    offered: &PathSnapshot,
+    worth: Duration,
+) -> bool {
+    let waiting = if better.has_room(view.packet) {
+        Duration::ZERO
+    } else {
+        let backlog = usize::try_from(view.backlog).unwrap_or(usize::MAX);
+        better.send_rate.transmission_time(backlog)
+    };
+    waiting.saturating_add(one_way(better)) < one_way(offered).saturating_add(worth)
 }
 
 fn one_way(path: &PathSnapshot) -> Duration {

@@ -173,6 +173,23 @@ mod tests {
     }
 
     #[test]
+    fn min_rtt_prefers_the_path_that_loses_less_while_that_costs_little() {
+        let lossy = |loss, path| PathSnapshot { loss, ..path };
+        let decide =
+            |paths: &[PathSnapshot], backlog| offers(SchedulerKind::MinRtt, paths, backlog);
+        let paths = [lossy(0.3, path(0, 20, ROOM)), lossy(0.1, path(1, 80, ROOM))];
+        assert_eq!(decide(&paths, 1_200), [Decision::Wait, Decision::Send]);
+        let paths = [lossy(0.14, path(0, 20, ROOM)), lossy(0.1, path(1, 80, ROOM))];
+        assert_eq!(decide(&paths, 1_200), [Decision::Send, Decision::Wait], "four points");
+        let paths = [lossy(0.3, path(0, 20, ROOM)), lossy(0.0, path(1, 500, ROOM))];
+        assert_eq!(decide(&paths, 1_200), [Decision::Send, Decision::Send], "240 ms later");
+        // 50 ms less 30 of delay are 25 kB at 10 Mbit/s.
+        let paths = [lossy(0.3, path(0, 20, ROOM)), lossy(0.1, path(1, 80, 0))];
+        assert_eq!(decide(&paths, 24_000)[0], Decision::Wait);
+        assert_eq!(decide(&paths, 26_000)[0], Decision::Send);
+    }
+
+    #[test]
     fn min_rtt_leaves_a_doubtful_path_while_there_is_another() {
         let doubtful = PathSnapshot { doubtful: true, ..path(0, 20, ROOM) };
         let decisions = offers(SchedulerKind::MinRtt, &[doubtful, path(1, 80, 0)], 1_200);

@@ -9,6 +9,7 @@ mod lane;
 mod mavlink;
 mod messages;
 mod policy;
+mod rtp;
 mod selector;
 mod signing;
 mod stream;

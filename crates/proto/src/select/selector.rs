@@ -8,6 +8,7 @@ use units::Duration;
 use super::config::{Direction, InspectedPorts, PolicyTable, SelectorConfig};
 use super::ip::{Segment, segment};
 use super::mavlink::{MavlinkFrame, MavlinkFrames};
+use super::rtp::RtpFlows;
 use super::signing::SigningSources;
 use super::{Class, LaneKey, Order, Policy, StreamKey};
 
@@ -35,6 +36,8 @@ pub struct Selection {
     pub lane: LaneKey,
     /// True for TCP: the receiver restores the order of what plain delivery carries.
     pub resequence: bool,
+    /// True for RTP: it is of use for a while, in any order.
+    pub is_rtp: bool,
 }
 
 /// Counts what the selector saw.
@@ -58,6 +61,7 @@ pub struct Selector {
     table: PolicyTable,
     ports: InspectedPorts,
     signing: SigningSources,
+    rtp: RtpFlows,
     counters: SelectorCounters,
 }
 
@@ -68,6 +72,7 @@ impl Selector {
             table: config.table(direction),
             ports: config.ports.clone(),
             signing: SigningSources::default(),
+            rtp: RtpFlows::default(),
             counters: SelectorCounters::default(),
         }
     }
@@ -101,12 +106,13 @@ impl Selector {
     /// The strictest policy among the packet's MAVLink frames counts; without any it is
     /// [`Policy::PLAIN`]. TCP restores its own order, so its packets have none to keep.
     pub fn select_packet(&mut self, packet: &[u8]) -> Option<Selection> {
-        let Some(segment) = segment(packet) else { return Some(plain(0, false)) };
-        let plain = plain(segment.flow, segment.is_tcp);
-        if !self.ports.contains(segment.source_port, segment.destination_port) {
-            return Some(plain);
-        }
-        let Some(mut strictest) = self.select_segment(&segment)? else { return Some(plain) };
+        let Some(segment) = segment(packet) else { return Some(plain(0, false, false)) };
+        let inspected = self.ports.contains(segment.source_port, segment.destination_port);
+        let strictest = if inspected { self.select_segment(&segment)? } else { None };
+        let Some(mut strictest) = strictest else {
+            let is_rtp = !segment.is_tcp && self.rtp.note(segment.flow, segment.payload);
+            return Some(plain(segment.flow, segment.is_tcp, is_rtp));
+        };
         if segment.is_tcp {
             strictest.policy.order = Order::None;
         }
@@ -129,7 +135,8 @@ impl Selector {
             }
             let (policy, lane) = self.select(0, segment.flow, &frame)?;
             if strictest.is_none_or(|known| strictness(&policy) < strictness(&known.policy)) {
-                strictest = Some(Selection { policy, lane, resequence: segment.is_tcp });
+                let resequence = segment.is_tcp;
+                strictest = Some(Selection { policy, lane, resequence, is_rtp: false });
             }
         }
         Some(strictest)
@@ -158,9 +165,9 @@ impl Selector {
     }
 }
 
-fn plain(flow: u32, is_tcp: bool) -> Selection {
+fn plain(flow: u32, is_tcp: bool, is_rtp: bool) -> Selection {
     let lane = LaneKey { channel: 0, flow, source: (0, 0), stream: None };
-    Selection { policy: Policy::PLAIN, lane, resequence: is_tcp }
+    Selection { policy: Policy::PLAIN, lane, resequence: is_tcp, is_rtp }
 }
 
 /// Ranks policies for a packet that holds frames of several: what must not be lost first, then what

@@ -24,6 +24,9 @@ pub struct SessionConfig {
     pub selector: SelectorConfig,
     /// Bulk that has waited longer for a path is dropped, the oldest first.
     pub bulk_max_age: Duration,
+    /// RTP packets of the tunnel that were lost are sent again as long as they arrive at no greater
+    /// age; zero sends none again.
+    pub rtp_deadline: Duration,
     /// The longest time for which TCP packets of the tunnel wait for an earlier one; zero
     /// delivers every packet as it comes.
     pub resequence_max: Duration,
@@ -42,6 +45,7 @@ impl Default for SessionConfig {
             coded_bulk: true,
             selector: SelectorConfig::default(),
             bulk_max_age: Duration::from_millis(150),
+            rtp_deadline: Duration::from_millis(250),
             resequence_max: Duration::from_millis(60),
             idle_probe: Duration::from_secs(1),
             protect_control: ProtectControl::default(),

@@ -175,6 +175,7 @@ impl Session {
                         path.on_ack_of_ack(largest);
                     }
                 }
+                SentFrame::Plain { number } => self.bulk.on_acked(number),
                 SentFrame::Symbol(symbol) => self.messages.form.on_acked(now, symbol, path),
                 SentFrame::PathClose { .. } | SentFrame::MtuProbe { .. } => {}
             }
@@ -189,6 +190,7 @@ impl Session {
                 SentFrame::LaneFloor { lane, floor } => {
                     self.outbox.on_floor_lost(LaneFloor { lane, floor }, path);
                 }
+                SentFrame::Plain { number } => self.bulk.on_lost(now, number, self.reach()),
                 SentFrame::Symbol(symbol) => {
                     self.messages.form.on_lost(now, symbol, path, congested);
                 }

@@ -18,7 +18,7 @@ mod timers;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use units::{Instant, Rng};
+use units::{Duration, Instant, Rng};
 
 pub use config::SessionConfig;
 pub use paths::PathError;
@@ -119,6 +119,8 @@ pub(crate) struct Session {
     messages: Messages,
     /// Whether MAVLink's bulk is among them.
     coded_bulk: bool,
+    /// How long RTP may be sent again; zero: never.
+    rtp_life: Duration,
     resequencer: Resequencer,
     scheduler: Box<dyn Scheduler>,
     deliveries: VecDeque<Delivery>,
@@ -172,6 +174,7 @@ impl Session {
             bulk: DatagramQueue::new(config.bulk_max_age, limits::BULK_BYTES),
             messages: Messages::new(config.message, nonce),
             coded_bulk: config.coded_bulk,
+            rtp_life: config.rtp_deadline,
             resequencer: Resequencer::new(config.resequence_max),
             scheduler: config.scheduler.scheduler(),
             deliveries: VecDeque::new(),

@@ -9,7 +9,7 @@ use units::Instant;
 use super::build::Builder;
 use super::{SendError, Session, Source};
 use crate::control::{CopyRoom, Rejected, Submission};
-use crate::datagram::Plain;
+use crate::datagram::{Expected, Plain};
 use crate::event::{MessageId, PathState};
 use crate::ids::{PathId, PathRef, Transmit};
 use crate::limits;
@@ -22,6 +22,12 @@ use crate::wire::{self, AckFrame, AckRanges, DATA_OVERHEAD, Frame};
 
 /// Bytes of a frame around its payload, at most: a control frame with every field at its longest.
 const FRAME_OVERHEAD: usize = 15 + 3 + 5 + 3 + 3;
+/// Loss of a path whose answers to single packets are waited for: where less is lost, a later packet
+/// is nearly always answered and tells what is missing.
+const MUCH_LOSS: f64 = 0.05;
+/// Bytes of bulk that are under way on a silent path at most, where every path is silent: four full
+/// datagrams, of which one gets through at 40 % loss nearly for certain.
+const TRICKLE: u64 = 4 * limits::MAX_DATAGRAM as u64;
 /// Bytes that a message may have for the schedulers' question whether a path has room for it.
 const MESSAGE_GUESS: usize = 300;
 
@@ -54,6 +60,9 @@ impl Session {
         match self.selector.select_packet(packet) {
             Some(selected) => {
                 let (policy, lane) = (selected.policy, selected.lane);
+                if selected.is_rtp && !self.rtp_life.is_zero() {
+                    return self.send_rtp(now, policy.class, packet);
+                }
                 self.enqueue(now, 0, policy, lane, selected.resequence, packet)
             }
             None => {
@@ -61,6 +70,19 @@ impl Session {
                 Ok(None)
             }
         }
+    }
+
+    /// Queues a packet of a stream whose receiver waits a while for what was lost.
+    fn send_rtp(
+        &mut self,
+        now: Instant,
+        class: Class,
+        packet: &[u8],
+    ) -> Result<Option<MessageId>, SendError> {
+        self.accounts.of(class).submitted += 1;
+        let (life, payload) = (Some(self.rtp_life), packet.to_vec());
+        self.bulk.push(now, Plain { channel: 0, class, resequence: false, life, payload });
+        Ok(None)
     }
 
     /// Sends every frame of a datagram on its own; the last frame's name stands for them all.
@@ -104,7 +126,7 @@ impl Session {
         let payload = bytes.to_vec();
         self.accounts.of(policy.class).submitted += 1;
         if policy.is_plain() {
-            let packet = Plain { channel, class: policy.class, resequence, payload };
+            let packet = Plain { channel, class: policy.class, resequence, life: None, payload };
             match policy.class {
                 Class::Telemetry => self.telemetry.push(now, packet),
                 _ => self.bulk.push(now, packet),
@@ -330,7 +352,8 @@ impl Session {
         let messages =
             self.outbox.wants(id, Tier::Message) || self.outbox.wants(id, Tier::Telemetry);
         let symbols = self.wants_symbol(id);
-        let has_budget = self.paths[index].bulk_budget(now) > 0;
+        let has_budget =
+            self.paths[index].bulk_budget(now) > 0 || self.may_trickle(now, &self.paths[index]);
         if !(symbols || (has_budget && (telemetry || bulk || messages))) {
             return;
         }
@@ -356,11 +379,31 @@ impl Session {
             }
         }
         while let Some(len) = self.bulk.next_len(now, id)
-            && self.scheduler.offer(&view(len), id) == Decision::Send
+            && self.may_take_bulk(index, &view(len))
             && self.add_plain(now, id, Class::Bulk, datagram)
         {
             self.scheduler.on_sent(id);
         }
+    }
+
+    /// Tells whether the path takes the next packet of bulk. A last copy only goes where there is
+    /// room to spare.
+    fn may_take_bulk(&self, index: usize, view: &ScheduleView<'_>) -> bool {
+        let path = &self.paths[index];
+        if self.bulk.is_last_next(path.id()) {
+            return path.state() == PathState::Active && !path.has_queue();
+        }
+        self.scheduler.offer(view, path.id()) == Decision::Send
+    }
+
+    /// Tells whether a silent path carries a little bulk nevertheless: none does better, and it
+    /// spoke so lately that it may be in a burst of losses. What gets through ends the silence.
+    fn may_trickle(&self, now: Instant, path: &Path) -> bool {
+        let lately =
+            path.last_received_at().is_some_and(|at| now.since(at) < limits::LONGEST_BURST);
+        lately
+            && path.may_drip(TRICKLE)
+            && self.paths.iter().all(|other| other.state() != PathState::Active)
     }
 
     /// Adds the next packet of plain delivery if it fits.
@@ -373,10 +416,25 @@ impl Session {
     ) -> bool {
         let queue = if class == Class::Telemetry { &mut self.telemetry } else { &mut self.bulk };
         let room = datagram.room().saturating_sub(wire::DATAGRAM_OVERHEAD);
-        let Some(frame) = queue.poll(now, id, room) else { return false };
+        let Some((frame, number)) = queue.poll(now, id, room) else { return false };
         datagram.bulk = true;
         self.accounts.of(frame.class).copies_sent += 1;
-        datagram.push(&Frame::Datagram(frame))
+        let fits = datagram.push(&Frame::Datagram(frame));
+        if let Some(number) = number {
+            datagram.note(SentFrame::Plain { number });
+            if let Some(expected) = self.expected(now, id) {
+                self.bulk.expect(number, expected);
+            }
+        }
+        fits
+    }
+
+    /// Returns what to expect of a packet that leaves on a path that loses much: on others the
+    /// answers to later packets tell soon enough.
+    fn expected(&self, now: Instant, id: PathId) -> Option<Expected> {
+        let path = self.path(id).filter(|path| path.loss() >= MUCH_LOSS)?;
+        let overdue_at = now + path.overdue_after();
+        Some(Expected { path: id, overdue_at, reach: self.reach() })
     }
 
     /// Seals the datagram and notes that it was sent.

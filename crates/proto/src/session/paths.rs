@@ -202,6 +202,12 @@ impl Session {
         }
     }
 
+    /// Returns how long a packet that leaves now takes to arrive, on the fastest path that works.
+    pub(super) fn reach(&self) -> Duration {
+        let active = self.paths.iter().filter(|path| path.state() == PathState::Active);
+        active.map(Path::one_way).min().unwrap_or_default()
+    }
+
     pub(super) fn snapshots(&self, now: Instant) -> SmallVec<[PathSnapshot; 4]> {
         let snapshot = |path: &Path| {
             let mut snapshot = path.snapshot(now);

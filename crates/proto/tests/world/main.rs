@@ -10,5 +10,6 @@ mod message_fairness;
 mod message_figures;
 mod messages;
 mod movement;
+mod radio;
 mod restart;
 mod transactional;

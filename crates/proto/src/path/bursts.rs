@@ -1,0 +1,112 @@
+//! The silent runs that a path came back from: how long a burst of losses lasts on it.
+//!
+//! ```text
+//! run    = how long the oldest unanswered packet was overdue, and two more were, when a newer one
+//!          was answered that was not; from 25 to 250 ms
+//! usual  = the second longest run of the last 10 to 20 s
+//! ```
+//! A radio that loses in bursts is silent again and again for as long as its bursts last, and each
+//! time it comes back. Counting the packets of such a burst says nothing, because they share one
+//! fate; what tells the end of the path from one more burst is that the silence lasts longer than
+//! they do. One run alone is an event, not a habit, so the second longest counts; and what lasts
+//! longer than 250 ms is an outage, during which bulk is better off elsewhere, however often it
+//! comes. An answer that is overdue itself ends no burst: the path stood still, or has become slower. This file only remembers. What follows from it is decided in `health.rs`.
+
+use units::{Duration, Instant};
+
+/// A shorter silence asks for no more patience than every path has (`health.rs`).
+const SHORTEST_RUN: Duration = Duration::from_millis(25);
+/// A longer silence is an outage: a frame of video that waits for its end is of no use any more.
+const LONGEST_RUN: Duration = Duration::from_millis(250);
+/// Half of the memory: with bursts of 100 ms and 20 % loss there are twenty in it.
+const HALF_MEMORY: Duration = Duration::from_secs(10);
+
+/// Remembers the two longest silent runs of either half of the memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bursts {
+    since: Instant,
+    /// Of the half that began then, and of the one before; the longest first.
+    halves: [[Duration; 2]; 2],
+}
+
+impl Bursts {
+    /// Starts without any.
+    pub(super) fn new(now: Instant) -> Self {
+        Self { since: now, halves: [[Duration::ZERO; 2]; 2] }
+    }
+
+    /// Notes that the path answered after its answer had been overdue for `run`.
+    pub(super) fn on_return(&mut self, now: Instant, run: Duration) {
+        self.forget(now);
+        if !(SHORTEST_RUN..=LONGEST_RUN).contains(&run) {
+            return;
+        }
+        let [longest, second] = &mut self.halves[0];
+        if run > *longest {
+            (*longest, *second) = (run, *longest);
+        } else {
+            *second = run.max(*second);
+        }
+    }
+
+    /// Returns how long a silence lasts that the path has come back from more than once.
+    pub(super) fn usual(&self, now: Instant) -> Duration {
+        let mut recent = *self;
+        recent.forget(now);
+        let [new, old] = recent.halves;
+        // The second of four that are sorted in pairs.
+        new[0].min(old[0]).max(new[1]).max(old[1])
+    }
+
+    fn forget(&mut self, now: Instant) {
+        let elapsed = now.since(self.since);
+        if elapsed >= HALF_MEMORY * 2 {
+            *self = Self::new(now);
+        } else if elapsed >= HALF_MEMORY {
+            self.since += HALF_MEMORY;
+            self.halves = [[Duration::ZERO; 2], self.halves[0]];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn at(seconds: u64) -> Instant {
+        Instant::from_millis(seconds * 1_000)
+    }
+
+    #[test]
+    fn one_long_run_is_no_habit_and_two_are() {
+        let mut bursts = Bursts::new(at(0));
+        bursts.on_return(at(1), ms(120));
+        assert_eq!(bursts.usual(at(2)), Duration::ZERO);
+        bursts.on_return(at(2), ms(80));
+        assert_eq!(bursts.usual(at(2)), ms(80));
+        bursts.on_return(at(3), ms(100));
+        assert_eq!(bursts.usual(at(3)), ms(100));
+        bursts.on_return(at(12), ms(110));
+        assert_eq!(bursts.usual(at(12)), ms(110), "one in either half of the memory");
+    }
+
+    #[test]
+    fn outages_are_no_bursts() {
+        let mut bursts = Bursts::new(at(0));
+        (1..9).for_each(|second| bursts.on_return(at(second), ms(400)));
+        assert_eq!(bursts.usual(at(9)), Duration::ZERO);
+    }
+
+    #[test]
+    fn runs_are_forgotten_after_twenty_seconds() {
+        let mut bursts = Bursts::new(at(0));
+        (1..9).for_each(|second| bursts.on_return(at(second), ms(40)));
+        assert_eq!(bursts.usual(at(19)), ms(40));
+        assert_eq!(bursts.usual(at(20)), Duration::ZERO);
+        assert_eq!(bursts.usual(at(500)), Duration::ZERO);
+    }
+}

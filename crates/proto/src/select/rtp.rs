@@ -1,0 +1,127 @@
+//! Finds RTP among the UDP flows of the tunnel.
+//!
+//! RTP has no mark of its own: version 2 in the first two bits is what a fourth of all bytes look
+//! like [RFC 3550 §5.1]. What tells it is that a source's packets are numbered one by one, so a flow
+//! is believed when [`PROOF`] of its packets in a row carry the same source and numbers that go on.
+//! RTCP shares its first bits, and is told by its packet types: 200 to 204, and what is kept free for
+//! more [RFC 3550 §12.1].
+
+/// Packets in a row that prove a flow: four bits of chance each, and 32 of the source.
+const PROOF: u8 = 4;
+/// Numbers that may be missing between two packets: what a queue before the tunnel drops at once.
+const LARGEST_STEP: u16 = 64;
+/// Flows that are remembered: a vehicle has some cameras, and what is no RTP comes and goes.
+const FLOWS: usize = 32;
+/// Bytes of a header without extensions.
+const HEADER: usize = 12;
+/// The second byte of RTCP.
+const RTCP: std::ops::RangeInclusive<u8> = 192..=223;
+
+#[derive(Clone, Copy, Debug)]
+struct Flow {
+    flow: u32,
+    source: u32,
+    number: u16,
+    run: u8,
+}
+
+/// Remembers the flows that may be RTP, the one heard of last at the end.
+#[derive(Debug, Default)]
+pub(super) struct RtpFlows {
+    flows: Vec<Flow>,
+}
+
+impl RtpFlows {
+    /// Notes a UDP packet of `flow`; tells whether it belongs to an RTP stream.
+    pub(super) fn note(&mut self, flow: u32, payload: &[u8]) -> bool {
+        let Some((source, number)) = header(payload) else { return false };
+        let known =
+            self.flows.iter().position(|known| known.flow == flow && known.source == source);
+        let mut entry = match known {
+            Some(index) => self.flows.remove(index),
+            None => Flow { flow, source, number: number.wrapping_sub(1), run: 0 },
+        };
+        let step = number.wrapping_sub(entry.number);
+        if (1..=LARGEST_STEP).contains(&step) {
+            entry.run = entry.run.saturating_add(1);
+            entry.number = number;
+        } else if step.wrapping_neg() > LARGEST_STEP {
+            // Neither the next ones nor one that was overtaken: the count began anew, or is none.
+            (entry.run, entry.number) = (0, number);
+        }
+        let proved = entry.run >= PROOF;
+        if self.flows.len() >= FLOWS {
+            self.flows.remove(0);
+        }
+        self.flows.push(entry);
+        proved
+    }
+}
+
+/// Returns source and number of what may be an RTP packet.
+fn header(payload: &[u8]) -> Option<(u32, u16)> {
+    let header = payload.get(..HEADER)?;
+    if header[0] >> 6 != 2 || RTCP.contains(&header[1]) {
+        return None;
+    }
+    let source = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
+    Some((source, u16::from_be_bytes([header[2], header[3]])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(kind: u8, number: u16, source: u32) -> Vec<u8> {
+        let mut packet = vec![0x80, kind];
+        packet.extend_from_slice(&number.to_be_bytes());
+        packet.extend_from_slice(&[0; 4]);
+        packet.extend_from_slice(&source.to_be_bytes());
+        packet.resize(1_200, 7);
+        packet
+    }
+
+    fn proved(
+        flows: &mut RtpFlows,
+        flow: u32,
+        numbers: impl IntoIterator<Item = u16>,
+    ) -> Vec<bool> {
+        numbers.into_iter().map(|number| flows.note(flow, &packet(96, number, 5))).collect()
+    }
+
+    #[test]
+    fn a_few_numbers_in_a_row_prove_a_flow() {
+        let mut flows = RtpFlows::default();
+        let numbers = [65_533, 65_534, 2, 3, 4, 5];
+        assert_eq!(proved(&mut flows, 1, numbers), [false, false, false, true, true, true]);
+        assert_eq!(proved(&mut flows, 2, [6]), [false], "another flow");
+        assert_eq!(proved(&mut flows, 1, [7, 6, 8]), [true; 3], "one was overtaken");
+        assert_eq!(proved(&mut flows, 1, [9_000, 9_001]), [false; 2], "it began anew");
+    }
+
+    #[test]
+    fn other_traffic_is_none() {
+        let mut flows = RtpFlows::default();
+        for number in 0..50_u16 {
+            assert!(!flows.note(1, &packet(200, number, 5)), "RTCP");
+            assert!(!flows.note(2, &packet(96, 0, 5)), "the same number again and again");
+            assert!(!flows.note(3, &packet(96, number, u32::from(number))), "as many sources");
+            assert!(!flows.note(4, &packet(96, number.wrapping_mul(1_009), 5)), "any numbers");
+            assert!(!flows.note(5, &packet(96, number, 5)[..11]), "too short");
+            let mut dns = packet(96, number, 5);
+            dns[0] = 0x45;
+            assert!(!flows.note(6, &dns), "another version");
+        }
+    }
+
+    #[test]
+    fn memory_is_bounded_and_keeps_what_is_heard_of() {
+        let mut flows = RtpFlows::default();
+        for number in 0..1_000_u16 {
+            let believed = flows.note(1, &packet(96, number, 5));
+            assert_eq!(believed, number >= 3);
+            flows.note(u32::from(number) + 2, &packet(96, number, 5));
+            assert!(flows.flows.len() <= FLOWS);
+        }
+    }
+}
