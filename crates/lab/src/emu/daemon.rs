@@ -248,13 +248,16 @@ fn local_endpoints(scheme: Scheme) -> String {
         + &control("mavlink", 11, MAVLINK_PORT, "best")
 }
 
-/// Returns the lines that make a session behave as a scheme.
+/// Returns the lines that make a session behave as a scheme; as in the world, what stands for others
+/// or for a session without copies does not protect control from bulk.
 fn transport(scheme: Scheme) -> &'static str {
     match scheme {
         Scheme::FulmarStrict => "protect_control = \"strict\"\n",
-        Scheme::FulmarOff => "protect_control = \"off\"\n",
-        Scheme::RoundRobin => "scheduler = \"round_robin\"\n",
-        Scheme::Redundant => "scheduler = \"redundant\"\ncongestion = \"none\"\n",
+        Scheme::FulmarOff | Scheme::MinRtt => "protect_control = \"off\"\n",
+        Scheme::RoundRobin => "scheduler = \"round_robin\"\nprotect_control = \"off\"\n",
+        Scheme::Redundant => {
+            "scheduler = \"redundant\"\ncongestion = \"none\"\nprotect_control = \"off\"\n"
+        }
         _ => "",
     }
 }
