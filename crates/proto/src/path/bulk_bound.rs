@@ -5,7 +5,7 @@
 //! rate  = max(growth · delivery rate, share · rate of the hop)        while the queue is below 5 ms;
 //!         the hop's counts if it was busy within a second
 //!         rate of the hop                                             otherwise
-//! bound = rate / (1 − usual loss) · (base + slack)           one datagram at least, four without a queue
+//! bound = rate / (1 − usual loss) · (base + slack)           one datagram at least, six without a queue
 //! ```
 //! The base is the round trip without our own queue: least rtt + what stands in the other direction.
 //!
@@ -29,7 +29,7 @@ use units::{Duration, Instant, Rate};
 use super::Path;
 
 /// Datagrams that bulk may always have under way where there is no queue.
-const LEAST_DATAGRAMS: u64 = 4;
+const LEAST_DATAGRAMS: u64 = 6;
 /// Loss beyond this is not made up for by sending more.
 const MOST_LOSS: f64 = 0.5;
 /// What a path is worth is its median rate over this time of being busy …
@@ -65,6 +65,8 @@ pub(crate) enum BulkRole {
 struct Degree {
     /// How much faster than what is delivered bulk may leave where there is no queue.
     growth: f64,
+    /// The same below the share of the hop's usual rate that follows: bulk moves here.
+    far_growth: f64,
     /// Share of the hop's own rate that it may have at once.
     share: f64,
     /// Queue that bulk may keep on the free path.
@@ -75,13 +77,15 @@ struct Degree {
 
 const BALANCED: Degree = Degree {
     growth: 1.3,
-    share: 0.5,
+    far_growth: 2.0,
+    share: 0.4,
     slack: Duration::from_millis(30),
     sanctuary_slack: Duration::from_millis(10),
 };
 
 const STRICT: Degree = Degree {
     growth: 1.1,
+    far_growth: 1.1,
     share: 0.1,
     slack: Duration::from_millis(5),
     sanctuary_slack: Duration::from_millis(5),
@@ -126,7 +130,11 @@ impl Path {
         let is_empty = self.bottleneck.is_empty();
         let rate = if is_empty {
             let at_once = self.bottleneck.fresh_rate(now).unwrap_or_default();
-            self.delivery_rate.mul_f64(degree.growth).max(at_once.mul_f64(degree.share))
+            let usual = self.bottleneck.usual_rate(WORTH_MEMORY).unwrap_or_default();
+            let is_far = self.delivery_rate < usual.mul_f64(degree.share);
+            let delivered =
+                if is_far { self.delivery_now.mul_f64(degree.far_growth) } else { Rate::ZERO };
+            self.delivery_rate.mul_f64(degree.growth).max(delivered).max(at_once.mul_f64(degree.share))
         } else {
             rate
         };

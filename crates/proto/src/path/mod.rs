@@ -116,6 +116,8 @@ pub(crate) struct Path {
     rtt: RttEstimator,
     rate: DeliveryRate,
     delivery_rate: Rate,
+    /// The same, smoothed over two samples.
+    delivery_now: Rate,
     bottleneck: Bottleneck,
     bulk_role: BulkRole,
     /// The longest that the peer holds acknowledgements of control back.
@@ -166,6 +168,7 @@ impl Path {
             rtt: RttEstimator::new(),
             rate: DeliveryRate::default(),
             delivery_rate: Rate::ZERO,
+            delivery_now: Rate::ZERO,
             bottleneck: Bottleneck::default(),
             bulk_role: BulkRole::Free,
             peer_holds: Duration::ZERO,
