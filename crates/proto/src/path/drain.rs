@@ -62,7 +62,7 @@ impl Path {
 
     fn overdue(&self, now: Instant) -> Duration {
         self.sent.unanswered().next().map_or(Duration::ZERO, |oldest| {
-            let late = self.health_view().late_after(oldest.bulk);
+            let late = self.health_view(now).late_after(oldest.bulk);
             let least = self.rtt.min_rtt().unwrap_or(late) + self.bottleneck.queue();
             now.since(oldest.sent_at).saturating_sub(late.min(least + JITTER + MAX_ACK_DELAY))
         })
