@@ -241,13 +241,13 @@ impl SessionEnd {
 
 /// Returns the configuration of a session under a scheme.
 fn session_config(scheme: Scheme) -> SessionConfig {
-    let mut config = SessionConfig::default();
     // What stands for others, or for a session without copies, is left as it was.
-    config.protect_control = match scheme {
+    let protect_control = match scheme {
         Scheme::Fulmar | Scheme::Lrt => ProtectControl::Balanced,
         Scheme::FulmarStrict => ProtectControl::Strict,
         _ => ProtectControl::Off,
     };
+    let mut config = SessionConfig { protect_control, ..SessionConfig::default() };
     if !matches!(scheme, Scheme::Fulmar | Scheme::FulmarStrict | Scheme::FulmarOff) {
         // What others stand for does not know video when it sees it.
         config.rtp_deadline = units::Duration::ZERO;

@@ -134,7 +134,10 @@ impl Path {
             let is_far = self.delivery_rate < usual.mul_f64(degree.share);
             let delivered =
                 if is_far { self.delivery_now.mul_f64(degree.far_growth) } else { Rate::ZERO };
-            self.delivery_rate.mul_f64(degree.growth).max(delivered).max(at_once.mul_f64(degree.share))
+            self.delivery_rate
+                .mul_f64(degree.growth)
+                .max(delivered)
+                .max(at_once.mul_f64(degree.share))
         } else {
             rate
         };
