@@ -114,6 +114,9 @@ pub(crate) trait Form: Debug + Send {
         divider: &mut Divider,
     ) -> Option<SymbolFrame<'_>>;
 
+    /// Learns what became of the paths, after anything that changes them.
+    fn follow_paths(&mut self, _now: Instant, _paths: &[PathSnapshot]) {}
+
     /// Learns that a packet with the symbol arrived.
     fn on_acked(&mut self, _now: Instant, _symbol: SentSymbol, _path: PathId) {}
 

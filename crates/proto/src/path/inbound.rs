@@ -158,6 +158,7 @@ impl Path {
         if trusted && newest.pn == ack.largest {
             let received_at_us = ack.received_at_us;
             let rtt = now.since(newest.sent_at).saturating_sub(ack.delay);
+            self.known = (newest.sent_at, newest.delivery.in_flight());
             self.bottleneck.on_ack(now, &Sample { acked, newest, received_at_us, rtt });
         }
         let recently = self.rtt.srtt_or_initial();

@@ -15,6 +15,7 @@ mod bursts;
 #[cfg(test)]
 mod claims;
 mod control_window;
+mod drain;
 mod health;
 mod inbound;
 mod mtu;
@@ -31,6 +32,7 @@ use units::{Duration, Instant, Rate};
 pub(crate) use address::{Route, Token};
 pub(crate) use bulk_bound::BulkRole;
 pub use bulk_bound::ProtectControl;
+pub(crate) use drain::Drain;
 pub(crate) use snapshot::{Counters, PathSnapshot};
 
 use address::Address;
@@ -120,6 +122,8 @@ pub(crate) struct Path {
     bulk_role: BulkRole,
     /// The longest that the peer holds acknowledgements of control back.
     peer_holds: Duration,
+    /// When the newest packet was sent whose queue is known, and the bytes in flight then.
+    known: (Instant, u64),
     congestion: Box<dyn Controller>,
     pacer: Pacer,
     mtu: MtuDiscovery,
@@ -169,6 +173,7 @@ impl Path {
             bottleneck: Bottleneck::default(),
             bulk_role: BulkRole::Free,
             peer_holds: Duration::ZERO,
+            known: (now, 0),
             congestion: config.congestion.controller(limits::MIN_DATAGRAM),
             pacer: Pacer::new(now),
             mtu: MtuDiscovery::new(now),
@@ -255,9 +260,8 @@ impl Path {
             in_flight: self.sent.in_flight(),
             send_rate: Rate::from_bytes_in(self.congestion.cwnd(), view.srtt),
             delivery_rate: self.delivery_rate,
-            queue: self.queue(now),
             repeat_after: self.repeat_after(),
-            busy_rate: self.bottleneck.rate(),
+            drain: self.drain(now),
             budget: self.bulk_budget(now),
             mtu: self.mtu.current(),
             counters: self.counters,

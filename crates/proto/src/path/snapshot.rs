@@ -2,7 +2,7 @@
 
 use units::{Duration, Instant, Rate};
 
-use super::Route;
+use super::{Drain, Route};
 use crate::event::PathState;
 use crate::ids::PathId;
 use crate::recovery::RttEstimator;
@@ -40,12 +40,10 @@ pub(crate) struct PathSnapshot {
     pub(crate) send_rate: Rate,
     /// Rate at which the peer receives, as last measured.
     pub(crate) delivery_rate: Rate,
-    /// How long packets stand before the narrowest hop of this direction.
-    pub(crate) queue: Duration,
     /// Age at which a copy of control that is under way may be repeated on this path.
     pub(crate) repeat_after: Duration,
-    /// The rate of that hop when it was last busy; none if it never was.
-    pub(crate) busy_rate: Option<Rate>,
+    /// What is known of how what is under way drains.
+    pub(crate) drain: Drain,
     /// Bytes of bulk that may leave now.
     pub(crate) budget: usize,
     /// The largest datagram.
@@ -60,6 +58,23 @@ impl PathSnapshot {
     /// Tells whether a packet of bulk may leave now.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         self.budget >= bytes
+    }
+
+    /// Returns how long a packet that leaves now is likely to be under way.
+    pub(crate) fn expected_delay(&self, now: Instant) -> Duration {
+        let delay = self.arrival(now, self.counters.bytes_sent).since(now);
+        delay.max(self.least_rtt() / 2 + self.drain.overdue)
+    }
+
+    /// Returns when a packet is likely to arrive that was sent at `sent_at` behind `position` bytes of
+    /// the path.
+    pub(crate) fn arrival(&self, sent_at: Instant, position: u64) -> Instant {
+        self.drain.arrival(self.least_rtt() / 2, sent_at, position)
+    }
+
+    /// Returns the least round-trip time or, before any sample, the initial guess.
+    pub(crate) fn least_rtt(&self) -> Duration {
+        self.min_rtt.unwrap_or_else(|| self.srtt_or_initial())
     }
 
     /// Returns the smoothed round-trip time or, before any sample, the initial guess.

@@ -21,6 +21,10 @@
 //! A path on which an answer is overdue counts as the slowest of all: it is offered bulk again when
 //! the answer comes, or suspected within a few tens of milliseconds.
 //!
+//! A new symbol of message delivery goes where it arrives first, by the one-way delay with the queue that
+//! the acknowledgements show and what is under way (`path/drain.rs`): the round-trip time tells of a
+//! queue when it is too late, and of the other direction's as well.
+//!
 //! Source: the idea of [ECF] and [BLEST], which compare whole round trips of a TCP that cannot take
 //! a packet back. *Deviations*: 1. one-way times, because a packet here is not bound to a path
 //! before it leaves; 2. the whole backlog counts against waiting, because every packet of it would
@@ -58,6 +62,22 @@ impl Scheduler for MinRtt {
         } else {
             Decision::Send
         }
+    }
+
+    fn offer_symbol(&self, view: &ScheduleView<'_>, path: PathId) -> Decision {
+        let Some(offered) = view.paths.iter().find(|candidate| candidate.id == path) else {
+            return Decision::Wait;
+        };
+        let mut others =
+            view.paths.iter().filter(|other| other.state == PathState::Active && other.id != path);
+        let delivers_earlier = |other: &PathSnapshot| {
+            let (its, ours) = (other.expected_delay(view.now), offered.expected_delay(view.now));
+            let waiting = || other.send_rate.transmission_time(backlog(view)).saturating_add(its);
+            offered.state != PathState::Active
+                || ((its, other.id) < (ours, path)
+                    && (other.has_room(view.packet) || waiting() < ours))
+        };
+        if others.any(delivers_earlier) { Decision::Wait } else { Decision::Send }
     }
 }
 
@@ -97,10 +117,13 @@ fn arrives_within(
     let waiting = if better.has_room(view.packet) {
         Duration::ZERO
     } else {
-        let backlog = usize::try_from(view.backlog).unwrap_or(usize::MAX);
-        better.send_rate.transmission_time(backlog)
+        better.send_rate.transmission_time(backlog(view))
     };
     waiting.saturating_add(one_way(better)) < one_way(offered).saturating_add(worth)
+}
+
+fn backlog(view: &ScheduleView<'_>) -> usize {
+    usize::try_from(view.backlog).unwrap_or(usize::MAX)
 }
 
 fn one_way(path: &PathSnapshot) -> Duration {

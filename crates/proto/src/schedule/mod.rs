@@ -11,6 +11,7 @@ mod round_robin;
 use core::fmt::Debug;
 
 use smallvec::SmallVec;
+use units::Instant;
 
 use crate::event::PathState;
 use crate::ids::PathId;
@@ -45,6 +46,8 @@ impl SchedulerKind {
 pub(crate) struct ScheduleView<'a> {
     /// Every path of the session, in any order.
     pub(crate) paths: &'a [PathSnapshot],
+    /// The moment.
+    pub(crate) now: Instant,
     /// Bytes of bulk that wait, the packet in question included.
     pub(crate) backlog: u64,
     /// Bytes of the packet in question.
@@ -63,12 +66,17 @@ pub(crate) enum Decision {
 /// Decides which path carries bulk.
 ///
 /// ```text
-/// let view = ScheduleView { paths: &snapshots, backlog: 30_000, packet: 1_200 };
+/// let view = ScheduleView { paths: &snapshots, now, backlog: 30_000, packet: 1_200 };
 /// if scheduler.offer(&view, path) == Decision::Send { /* seal it for `path` */ scheduler.on_sent(path) }
 /// ```
 pub(crate) trait Scheduler: Debug + Send {
     /// Decides whether the packet at the head of the queue goes on `path`, which has room.
     fn offer(&self, view: &ScheduleView<'_>, path: PathId) -> Decision;
+
+    /// Decides whether a new symbol of message delivery goes on `path`: every message waits for it.
+    fn offer_symbol(&self, view: &ScheduleView<'_>, path: PathId) -> Decision {
+        self.offer(view, path)
+    }
 
     /// Learns that a packet of bulk was sent on `path`.
     fn on_sent(&mut self, _path: PathId) {}
@@ -93,11 +101,11 @@ pub(crate) fn control_order(paths: &[PathSnapshot]) -> SmallVec<[PathId; 4]> {
 
 #[cfg(test)]
 mod tests {
-    use units::{Duration, Rate};
+    use units::{Duration, Instant, Rate};
 
     use super::*;
     use crate::ids::InterfaceId;
-    use crate::path::{Counters, Route};
+    use crate::path::{Counters, Drain, Route};
 
     const ROOM: usize = 100_000;
 
@@ -121,9 +129,8 @@ mod tests {
             in_flight: 0,
             send_rate: Rate::from_mbps(10.0),
             delivery_rate: Rate::ZERO,
-            queue: Duration::ZERO,
             repeat_after: Duration::ZERO,
-            busy_rate: None,
+            drain: Drain::default(),
             budget,
             mtu: 1_472,
             counters: Counters::default(),
@@ -137,7 +144,7 @@ mod tests {
 
     fn offers(kind: SchedulerKind, paths: &[PathSnapshot], backlog: u64) -> Vec<Decision> {
         let scheduler = kind.scheduler();
-        let view = ScheduleView { paths, backlog, packet: 1_200 };
+        let view = ScheduleView { paths, now: Instant::ZERO, backlog, packet: 1_200 };
         paths.iter().map(|path| scheduler.offer(&view, path.id)).collect()
     }
 
@@ -204,7 +211,8 @@ mod tests {
     fn round_robin_takes_turns_and_skips_paths_without_room() {
         let paths = [path(0, 20, ROOM), path(1, 80, ROOM), path(2, 5, 0)];
         let mut scheduler = SchedulerKind::RoundRobin.scheduler();
-        let view = ScheduleView { paths: &paths, backlog: 1_200, packet: 1_200 };
+        let view =
+            ScheduleView { paths: &paths, now: Instant::ZERO, backlog: 1_200, packet: 1_200 };
         let mut order = Vec::new();
         for _ in 0..4 {
             let next = paths

@@ -67,8 +67,12 @@ impl Session {
             return;
         }
         let id = path.id();
-        let offer =
-            Offer { path: id, is_best: self.is_best(id, snapshots), has_budget, paths: snapshots };
+        let offer = Offer {
+            path: id,
+            is_best: self.is_best(now, id, snapshots),
+            has_budget,
+            paths: snapshots,
+        };
         let (room, divider) = (datagram.room(), &mut self.messages.divider);
         let Some(symbol) = self.messages.form.poll_symbol(now, &offer, room, divider) else {
             return;
@@ -103,9 +107,9 @@ impl Session {
     }
 
     /// Tells whether the scheduler gives new symbols to the path.
-    fn is_best(&self, id: PathId, snapshots: &[PathSnapshot]) -> bool {
+    fn is_best(&self, now: Instant, id: PathId, snapshots: &[PathSnapshot]) -> bool {
         let backlog = self.messages.divider.bytes() as u64;
-        let view = ScheduleView { paths: snapshots, backlog, packet: limits::SYMBOL_BYTES };
-        self.scheduler.offer(&view, id) == Decision::Send
+        let view = ScheduleView { paths: snapshots, now, backlog, packet: limits::SYMBOL_BYTES };
+        self.scheduler.offer_symbol(&view, id) == Decision::Send
     }
 }

@@ -365,7 +365,7 @@ impl Session {
             return;
         }
         let backlog = (self.telemetry.bytes() + self.bulk.bytes()) as u64;
-        let view = |packet| ScheduleView { paths: &snapshots, backlog, packet };
+        let view = |packet| ScheduleView { paths: &snapshots, now, backlog, packet };
         while let Some(len) = self.telemetry.next_len(now, id)
             && self.scheduler.offer(&view(len), id) == Decision::Send
             && self.add_plain(now, id, Class::Telemetry, datagram)

@@ -105,7 +105,8 @@ impl Pair {
     }
 
     pub(crate) fn new(scenario: &str, seed: u64, config: SessionConfig) -> Self {
-        let scenario = Scenario::from_toml(scenario, "test.toml").expect("a valid scenario");
+        let scenario = Scenario::from_toml_with(scenario, "test.toml", &mut rates_by_name);
+        let scenario = scenario.expect("a valid scenario");
         let host = |name| scenario.host(name).expect("the scenario has the host");
         assert_eq!((host("drone"), host("station")), (DRONE, STATION), "order of hosts");
         let addresses = [DRONE, STATION].map(|host| -> Vec<_> {
@@ -270,6 +271,13 @@ pub(crate) fn make(
         events: Vec::new(),
         overheard: None,
     }
+}
+
+/// Returns the trace of rates that is named by its rates in Mbit/s, one for each second: `12,12,0.6`.
+fn rates_by_name(name: &str) -> Result<String, String> {
+    let line = |(second, rate)| format!("{second},{rate}\n");
+    let lines = name.split(',').enumerate().map(line);
+    Ok(format!("time_s,rate_mbps\n{}", lines.collect::<String>()))
 }
 
 fn random(seed: u64, stream: &str) -> [u8; 32] {

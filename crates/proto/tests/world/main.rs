@@ -6,6 +6,7 @@ mod crowd;
 mod failover;
 mod harness;
 mod live;
+mod message_detour;
 mod message_fairness;
 mod message_figures;
 mod messages;

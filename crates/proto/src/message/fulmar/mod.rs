@@ -4,6 +4,7 @@
 //! what else is sent: repair symbols, and symbols again. [`Receiver`] decodes and says what is
 //! missing.
 
+mod detour;
 mod receiver;
 mod redundancy;
 mod sender;
@@ -45,6 +46,10 @@ impl Form for Fulmar {
         divider: &mut Divider,
     ) -> Option<SymbolFrame<'_>> {
         self.sender.poll_symbol(now, offer, room, divider)
+    }
+
+    fn follow_paths(&mut self, now: Instant, paths: &[PathSnapshot]) {
+        self.sender.follow_paths(now, paths);
     }
 
     fn on_acked(&mut self, _now: Instant, symbol: SentSymbol, path: PathId) {

@@ -5,13 +5,14 @@
 //! 2. known to be missing: as it was divided, on every path at once; not while repair symbols
 //!    under way are likely to recover it. Before 1 and on one path only where messages wait in a
 //!    row: what is missing then is what keeps the others waiting
+//!    held up by a path that has become slow: by the one that brings it first (`detour.rs`)
 //! 3. a repair symbol over the whole window, right behind its source, on another path if there is
 //!    one, as long as tokens last and no source waits
 //! 4. when nothing gets through on any path: many of them, on every path (`silence.rs`)
 //! ```
 //! The window ends below where feedback says that everything is known, or where everything has
 //! passed its deadline. Nothing is sent again because a packet was lost, only because the receiver
-//! misses a symbol.
+//! misses a symbol or a path holds it up.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,6 +20,7 @@ use coding::{CoefficientKey, window::Encoder};
 use smallvec::SmallVec;
 use units::{Duration, Instant};
 
+use super::detour::{Detours, Place};
 use super::redundancy::{Redundancy, is_usable};
 use super::silence::{self, Silence, overdue_after};
 use crate::ids::PathId;
@@ -45,6 +47,10 @@ struct Kept {
     /// When it was sent last, and how long its answer takes.
     sent_at: Instant,
     answer: Duration,
+    /// Where the copy is that arrives first.
+    place: Place,
+    /// It was sent again before anybody missed it.
+    hastened: bool,
     /// When feedback that covers it is overdue.
     overdue_at: Instant,
     expires: Option<Instant>,
@@ -60,8 +66,9 @@ pub(super) struct Sender {
     /// Symbols to be sent again, and the paths on which.
     again: BTreeMap<u64, SmallVec<[PathId; 4]>>,
     repairs: u64,
-    /// When the newest repair symbols were sent: from a round trip on they are not under way.
-    repaired_at: VecDeque<Instant>,
+    /// When the newest repair symbols were sent, and where: from a round trip on they are not under
+    /// way.
+    repaired_at: VecDeque<(Instant, PathId)>,
     /// Feedback knows of symbols below.
     covered: u64,
     silence: Silence,
@@ -73,10 +80,13 @@ pub(super) struct Sender {
     source_path: Option<PathId>,
     /// The paths that were usable when one asked last.
     usable: SmallVec<[PathId; 4]>,
+    detours: Detours,
     redundancy: Redundancy,
     /// When the application has paused for so long that its last symbol gets a repair symbol.
     pause_at: Option<Instant>,
     heard_at: Instant,
+    /// What is late by then has been seen.
+    looked_at: Instant,
     probe: Duration,
     buffer: Vec<u8>,
     counters: FormCounters,
@@ -97,9 +107,11 @@ impl Sender {
             spreads_bursts: false,
             source_path: None,
             usable: SmallVec::new(),
+            detours: Detours::default(),
             redundancy: Redundancy::default(),
             pause_at: None,
             heard_at: Instant::ZERO,
+            looked_at: Instant::ZERO,
             probe: Duration::from_millis(200),
             buffer: Vec::new(),
             counters: FormCounters::default(),
@@ -122,7 +134,7 @@ impl Sender {
         if room < limits::SYMBOL_BYTES + SYMBOL_OVERHEAD {
             return None;
         }
-        self.follow_paths(now, offer);
+        self.note_paths(now, offer.paths);
         let in_a_row = divider.bytes() > limits::SYMBOL_BYTES;
         let first = if in_a_row { self.take_again(now, offer, true) } else { None };
         let id = first
@@ -132,6 +144,15 @@ impl Sender {
         let encoder = self.encoder.as_ref()?;
         let (first, payload) = (encoder.first(), encoder.symbol(id)?);
         Some(SymbolFrame::Source(SourceFrame { coder: 0, id, back: id - first, payload }))
+    }
+
+    /// Notes which paths are usable, and sends again by a faster one what a slow one holds up.
+    pub(super) fn follow_paths(&mut self, now: Instant, paths: &[PathSnapshot]) {
+        if self.kept.is_empty() {
+            return;
+        }
+        self.note_paths(now, paths);
+        self.hasten(now);
     }
 
     pub(super) fn on_acked(&mut self, _symbol: SentSymbol, path: PathId) {
@@ -154,6 +175,7 @@ impl Sender {
         if feedback.end > encoder.next() || feedback.repairs > self.repairs {
             return false;
         }
+        self.note_paths(now, paths);
         self.heard_at = now;
         self.covered = self.covered.max(feedback.end);
         self.trim(feedback.next);
@@ -170,12 +192,13 @@ impl Sender {
         if self.kept.is_empty() {
             return None;
         }
-        let times = [self.silent_at(), self.pause_at, self.round_at()];
+        let times = [self.silent_at(), self.pause_at, self.round_at(), self.late_at()];
         times.into_iter().flatten().min()
     }
 
     pub(super) fn handle_timeout(&mut self, now: Instant, probe: Duration) {
         self.probe = probe;
+        self.looked_at = now;
         self.give_up_expired(now);
         if self.pause_at.is_some_and(|at| at <= now) {
             self.pause_at = None;
@@ -226,12 +249,60 @@ impl Sender {
         (!self.kept.is_empty()).then_some(self.heard_at + self.probe * PATIENCE)
     }
 
+    /// When the first answer is late that was not so far.
+    fn late_at(&self) -> Option<Instant> {
+        let waits = |kept: &&Kept| !kept.hastened && kept.place.late_at > self.looked_at;
+        let first = self.kept.iter().skip(self.uncovered()).find(waits);
+        first.filter(|_| self.detours.may_hasten()).map(|kept| kept.place.late_at)
+    }
+
+    /// The place of the first symbol kept that no feedback covers.
+    fn uncovered(&self) -> usize {
+        let first = self.encoder.as_ref().map_or(0, |encoder| encoder.first());
+        self.covered.saturating_sub(first) as usize
+    }
+
+    /// Sends again by a faster path what a slow one holds up and repair symbols by others will not
+    /// recover.
+    fn hasten(&mut self, now: Instant) {
+        let Some(first) = self.encoder.as_ref().map(|encoder| encoder.first()) else { return };
+        let (mut held_up, mut helped, mut repairs) = (0, 0, None);
+        for index in self.uncovered()..self.kept.len() {
+            if !self.detours.may_hasten() {
+                return;
+            }
+            let kept = self.kept[index];
+            let id = first + index as u64;
+            if kept.hastened {
+                (held_up, helped) = (held_up + 1, helped + 1);
+                continue;
+            }
+            let detour = self.detours.around(now, &kept.place);
+            let Some(path) = detour.filter(|_| !self.again.contains_key(&id)) else { continue };
+            held_up += 1;
+            let repairs = *repairs.get_or_insert_with(|| self.repairs_around(&kept));
+            if held_up > helped + repairs {
+                helped += 1;
+                self.again.insert(id, SmallVec::from_slice(&[path]));
+                self.kept[index].hastened = true;
+                self.detours.pay();
+            }
+        }
+    }
+
+    /// Counts the repair symbols that left after a symbol by paths that are faster than its own.
+    fn repairs_around(&self, kept: &Kept) -> usize {
+        let later = self.repaired_at.iter().rev().take_while(|(at, _)| *at >= kept.sent_at);
+        let soon = |path| path != kept.place.path && self.detours.is_worth(path, false);
+        later.filter(|(_, path)| soon(*path)).count()
+    }
+
     /// Notes which paths are usable: what was to be sent again on others alone goes on these.
-    fn follow_paths(&mut self, now: Instant, offer: &Offer<'_>) {
-        self.usable = usable(now, offer.paths);
-        let paths = offer.paths.iter().filter(|path| is_usable(now, path));
-        self.overdue_after = overdue_after(paths);
-        self.spreads_bursts = self.redundancy.spreads_bursts(now, offer.paths);
+    fn note_paths(&mut self, now: Instant, paths: &[PathSnapshot]) {
+        self.usable = usable(now, paths);
+        self.detours.follow(now, paths);
+        self.spreads_bursts = self.redundancy.spreads_bursts(now, paths);
+        self.overdue_after = overdue_after(paths.iter().filter(|path| is_usable(now, path)));
         for paths in self.again.values_mut() {
             paths.retain(|path| self.usable.contains(path));
             if paths.is_empty() {
@@ -276,9 +347,12 @@ impl Sender {
         self.kept.push_back(Kept {
             sent_at: now,
             answer: path.srtt_or_initial(),
+            place: self.detours.place(now, path),
+            hastened: false,
             overdue_at: now + self.overdue_after,
             expires: divided.expires,
         });
+        self.detours.on_source();
         self.source_path = Some(offer.path);
         self.counters.source += 1;
         Some(id)
@@ -293,9 +367,12 @@ impl Sender {
             self.again.remove(&id);
         }
         let first = self.encoder.as_ref()?.first();
-        let answer = offer.paths.iter().find(|path| path.id == offer.path)?.srtt_or_initial();
+        let path = offer.paths.iter().find(|path| path.id == offer.path)?;
         let kept = self.kept.get_mut(usize::try_from(id.checked_sub(first)?).ok()?)?;
-        (kept.sent_at, kept.answer) = (now, answer);
+        if kept.sent_at < now || self.detours.is_no_later(offer.path, kept.place.path) {
+            (kept.sent_at, kept.answer) = (now, path.srtt_or_initial());
+            kept.place = self.detours.place(now, path);
+        }
         self.counters.resent += 1;
         if !self.redundancy.spreads_bursts(now, offer.paths) {
             self.redundancy.pay();
@@ -323,7 +400,7 @@ impl Sender {
         self.buffer.clear();
         encoder.repair(repair, range, &mut self.buffer).ok()?;
         self.repairs += 1;
-        self.repaired_at.push_back(now);
+        self.repaired_at.push_back((now, offer.path));
         if self.repaired_at.len() > REMEMBERED_REPAIRS {
             self.repaired_at.pop_front();
         }
@@ -342,13 +419,13 @@ impl Sender {
     /// Tells whether repair symbols go on the path: not on that of the sources while another would
     /// bring them sooner than the symbol itself could be sent again.
     fn is_for_repair(&self, now: Instant, offer: &Offer<'_>) -> bool {
-        if self.source_path != Some(offer.path) {
-            return self.usable.contains(&offer.path);
-        }
-        let rtt = |id| offer.paths.iter().find(|path| path.id == id).map(|p| p.srtt_or_initial());
-        let limit = rtt(offer.path).unwrap_or_default() * 3;
-        let mut others = offer.paths.iter().filter(|path| path.id != offer.path);
-        !others.any(|path| is_usable(now, path) && path.srtt_or_initial() < limit)
+        let lossy = self.spreads_bursts;
+        let Some(source) = self.source_path.filter(|source| *source != offer.path) else {
+            let mut others = offer.paths.iter().filter(|path| path.id != offer.path);
+            let in_time = |path| self.detours.repairs_in_time(offer.path, path, lossy);
+            return !others.any(|path| is_usable(now, path) && in_time(path.id));
+        };
+        self.usable.contains(&offer.path) && self.detours.repairs_in_time(source, offer.path, lossy)
     }
 
     /// Marks symbols to be sent again that the receiver misses and that what is under way will
@@ -361,20 +438,25 @@ impl Sender {
     ) {
         let Some(encoder) = &self.encoder else { return };
         let first = encoder.first();
-        let all = usable(now, paths);
+        let mut worth = usable(now, paths);
+        worth.retain(|path| self.detours.is_worth(*path, self.spreads_bursts));
         let loss = paths.iter().filter_map(|path| self.redundancy.loss(path)).fold(0.0, f64::max);
         let new = (encoder.next() - feedback.end) as f64;
         let answer = paths.iter().map(PathSnapshot::srtt_or_initial).max().unwrap_or_default();
         let unseen = (self.repairs - feedback.repairs) as usize;
         let newest = self.repaired_at.iter().rev().take(unseen);
-        let under_way = newest.take_while(|at| now.since(**at) < answer).count() as f64;
-        let mut missing: SmallVec<[u64; 32]> = SmallVec::new();
+        let under_way = newest.take_while(|(at, _)| now.since(*at) < answer);
+        let soon = under_way.filter(|(_, path)| self.detours.is_worth(*path, false));
+        let under_way = soon.count() as f64;
+        let mut missing: SmallVec<[(u64, Option<PathId>); 32]> = SmallVec::new();
         for &(from, count) in &feedback.missing {
             for id in from.max(first)..(from + count).min(encoder.next()) {
                 let Some(kept) = self.kept.get((id - first) as usize) else { break };
                 let answered = now.since(kept.sent_at) + GRACE >= kept.answer;
-                if answered && !self.again.contains_key(&id) {
-                    missing.push(id);
+                let early = !answered && self.detours.may_hasten();
+                let detour = early.then(|| self.detours.around(now, &kept.place)).flatten();
+                if (answered || detour.is_some()) && !self.again.contains_key(&id) {
+                    missing.push((id, detour));
                 }
             }
         }
@@ -382,8 +464,15 @@ impl Sender {
         let spare = (under_way * (1.0 - loss) - new * loss).max(0.0);
         let spare = if self.redundancy.spreads_bursts(now, paths) { 0.0 } else { spare };
         let need = (deficit - spare).ceil().max(0.0) as usize;
-        for id in missing.into_iter().take(need) {
-            self.again.insert(id, all.clone());
+        for (id, detour) in missing.into_iter().take(need) {
+            let paths = match detour {
+                Some(path) => {
+                    self.detours.pay();
+                    SmallVec::from_slice(&[path])
+                }
+                None => worth.clone(),
+            };
+            self.again.insert(id, paths);
         }
     }
 

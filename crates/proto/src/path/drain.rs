@@ -1,0 +1,92 @@
+//! How what is under way on a path drains, and so when a packet of it arrives.
+//!
+//! ```text
+//! known     the newest packet acknowledged: sent at s, stood before the narrowest hop for q
+//! rate      of that hop, where it was busy within the last second (`bottleneck.rs`); where q < 5 ms, no
+//!           less than bytes in flight at s / (least rtt + q), which the path has carried
+//! arrival   = s + least rtt / 2 + q + (bytes sent since) / rate, and no sooner than an empty path brings it
+//! overdue   = age of the oldest unanswered packet − min(late age, least rtt + q + 20 ms)
+//! ```
+//! Not the queue that a bound on bulk is judged by (`bulk_bound.rs`): this one looks ahead, at what the
+//! hop has not sent yet, because a message that is put behind it cannot be called back.
+
+use units::{Duration, Instant, Rate};
+
+use super::Path;
+use crate::recovery::MAX_ACK_DELAY;
+
+/// An answer that comes so much later than the queue tells may be late by chance.
+const JITTER: Duration = Duration::from_millis(10);
+/// A queue of no more than this may be jitter.
+const EMPTY: Duration = Duration::from_millis(5);
+
+/// Says how what is under way on a path drains.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Drain {
+    /// When the newest packet was sent that is known to have arrived, and how long it stood before the
+    /// narrowest hop.
+    pub(crate) sent_at: Instant,
+    pub(crate) queue: Duration,
+    /// The rate of that hop, where it was busy a moment ago.
+    pub(crate) rate: Option<Rate>,
+    /// Bytes that were sent up to that packet.
+    pub(crate) position: u64,
+    /// How long the answer to the oldest packet is overdue of which nothing was heard.
+    pub(crate) overdue: Duration,
+}
+
+impl Drain {
+    /// Returns when a packet is likely to arrive that was sent at `sent_at` behind `position` bytes of
+    /// a path that takes `one_way` when it is empty.
+    pub(super) fn arrival(&self, one_way: Duration, sent_at: Instant, position: u64) -> Instant {
+        let Some(rate) = self.rate else { return sent_at + one_way + self.queue };
+        let between = position.saturating_sub(self.position);
+        let time = rate.transmission_time(usize::try_from(between).unwrap_or(usize::MAX));
+        let behind = self.sent_at + one_way + self.queue.saturating_add(time);
+        behind.max(sent_at + one_way)
+    }
+}
+
+impl Path {
+    /// Tells how what is under way drains.
+    pub(super) fn drain(&self, now: Instant) -> Drain {
+        let (sent_at, in_flight) = self.known;
+        let queue = self.bottleneck.queue();
+        let least_rtt = self.rtt.min_rtt().unwrap_or_else(|| self.rtt.srtt_or_initial());
+        let busy = self.bottleneck.fresh_rate(now);
+        let proved = Rate::from_bytes_in(in_flight, least_rtt + queue);
+        let rate = if queue < EMPTY { busy.map(|rate| rate.max(proved)) } else { busy };
+        let position = self.counters.bytes_sent.saturating_sub(self.sent.in_flight());
+        Drain { sent_at, queue, rate, position, overdue: self.overdue(now) }
+    }
+
+    fn overdue(&self, now: Instant) -> Duration {
+        self.sent.unanswered().next().map_or(Duration::ZERO, |oldest| {
+            let late = self.health_view(now).late_after(oldest.bulk);
+            let least = self.rtt.min_rtt().unwrap_or(late) + self.bottleneck.queue();
+            now.since(oldest.sent_at).saturating_sub(late.min(least + JITTER + MAX_ACK_DELAY))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE_WAY: Duration = Duration::from_millis(30);
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_millis(1_000 + ms)
+    }
+
+    #[test]
+    fn a_packet_arrives_when_the_hop_has_sent_what_is_before_it() {
+        let (queue, rate) = (Duration::from_millis(20), Some(Rate::from_mbps(0.8)));
+        let drain = Drain { sent_at: at(0), queue, rate, position: 5_000, overdue: Duration::ZERO };
+        // 4,000 bytes take 40 ms.
+        assert_eq!(drain.arrival(ONE_WAY, at(10), 9_000), at(90));
+        assert_eq!(drain.arrival(ONE_WAY, at(200), 9_000), at(230), "it has drained since");
+        let unknown = Drain { rate: None, ..drain };
+        assert_eq!(unknown.arrival(ONE_WAY, at(10), 9_000), at(60), "as the newest one known");
+    }
+}
