@@ -463,7 +463,9 @@ impl Sender {
         let deficit = missing.len() as f64 - feedback.rank as f64;
         let spare = (under_way * (1.0 - loss) - new * loss).max(0.0);
         let spare = if self.redundancy.spreads_bursts(now, paths) { 0.0 } else { spare };
-        let need = (deficit - spare).ceil().max(0.0) as usize;
+        // A full list may leave out what the combinations that are held were counted for.
+        let least = usize::from(feedback.missing.len() >= limits::MISSING_RANGES);
+        let need = ((deficit - spare).ceil().max(0.0) as usize).max(least);
         for (id, detour) in missing.into_iter().take(need) {
             let paths = match detour {
                 Some(path) => {
