@@ -19,7 +19,7 @@
 
 use units::{Duration, Instant, Rate};
 
-use super::rate_history::RateHistory;
+use super::rate_history::{RateHistory, Slot};
 use crate::limits;
 use crate::recovery::SentPacket;
 
@@ -39,9 +39,13 @@ const LAG: Duration = Duration::from_millis(40);
 const FALL_LAG: Duration = Duration::from_millis(10);
 /// Beyond this queue a lower rate is believed at once.
 const FALLING: Duration = Duration::from_millis(20);
+/// A guess at the rate of a hop takes so long a time of being busy.
+const FIRST_BUSY: Duration = Duration::from_millis(150);
 /// A hop that was busy for so long of [`SATURATED_WITHIN`] is saturated …
 const SATURATED: Duration = Duration::from_millis(600);
 const SATURATED_WITHIN: Duration = Duration::from_secs(1);
+/// … unless more than one in so many receptions came too early for its rate …
+const EARLY_SHARE: u32 = 5;
 /// … and counts as such for this long.
 const SATURATED_MEMORY: Duration = Duration::from_secs(60);
 /// … or until so many datagrams in a row take less than half of what they should, …
@@ -191,9 +195,13 @@ impl Bottleneck {
         self.best_ever
     }
 
-    /// Returns the best rate of the hop in the last `memory` of being busy.
-    pub(super) fn best_rate(&self, memory: Duration) -> Option<Rate> {
-        self.history.low(memory, 1.0)
+    /// Returns the best rate of the hop in the last `memory`, if it was busy for a good part of the
+    /// last second.
+    pub(super) fn first_rate(&self, now: Instant, memory: Duration) -> Option<Rate> {
+        let recent = self.history.sum(SATURATED_WITHIN);
+        let tells = recent.busy >= FIRST_BUSY && !is_jitter(&recent);
+        let is_new = now.since(self.rate_at) < memory;
+        if tells && is_new { self.history.low(memory, 1.0) } else { None }
     }
 
     /// Forgets rates: the path fell silent. What it takes when it is empty stays, and that it was
@@ -216,18 +224,21 @@ impl Bottleneck {
         let Some(last) = self.last_received_us.replace(received) else { return };
         let oldest = sample.acked.iter().map(|packet| packet.sent_at).min();
         let oldest_us = signed(oldest.unwrap_or(sample.newest.sent_at).as_micros());
-        let behind = oldest_us + base + BEHIND_US <= signed(last);
+        // A packet that was alone stood behind none of ours, however long it took.
+        let behind =
+            oldest_us + base + BEHIND_US <= signed(last) && sample.newest.delivery.in_flight() > 0;
+        let bytes: u64 =
+            sample.acked.iter().map(|packet| u64::from(packet.bytes) + limits::IP_AND_UDP).sum();
+        let gap = Duration::from_micros(received.saturating_sub(last));
+        let at = Instant::from_micros(received);
+        let recent = self.history.sum(SATURATED_WITHIN);
+        let takes = recent.rate().transmission_time(bytes as usize);
+        self.history.on_reception(at, !recent.busy.is_zero() && gap * 2 < takes);
         if received < last || !behind || self.queue <= JITTER {
             self.stretch = Some(Stretch { from_us: received, bytes: 0 });
             return;
         }
-        let bytes = sample
-            .acked
-            .iter()
-            .map(|packet| u64::from(packet.bytes) + limits::IP_AND_UDP)
-            .sum::<u64>();
-        let gap = Duration::from_micros(received - last).min(LONGEST_GAP);
-        self.history.on_busy(Instant::from_micros(received), bytes, gap);
+        self.history.on_busy(at, bytes, gap.min(LONGEST_GAP));
         self.look_whether_saturated(now);
         let stretch = self.stretch.get_or_insert(Stretch { from_us: last, bytes: 0 });
         stretch.bytes += bytes;
@@ -255,17 +266,17 @@ impl Bottleneck {
     }
 
     /// A link that stalls is busy while it does, and looks as thin as what is offered; a thin one is
-    /// busy nearly all the time.
+    /// busy nearly all the time. One that delays packets by chance looks so too, but brings some of
+    /// them sooner after each other than a thin one could.
     fn look_whether_saturated(&mut self, now: Instant) {
-        let (bytes, busy) = self.history.busy(SATURATED_WITHIN);
+        let recent = self.history.sum(SATURATED_WITHIN);
         let known = self.saturated.filter(|known| now < known.until);
-        if busy >= SATURATED {
-            let rate = Rate::from_bytes_in(bytes, busy);
-            self.saturated = Some(Saturated { rate, until: now + SATURATED_MEMORY });
+        if recent.busy >= SATURATED && !is_jitter(&recent) {
+            self.saturated = Some(Saturated { rate: recent.rate(), until: now + SATURATED_MEMORY });
         } else if let Some(known) = known
-            && busy >= STILL_TELLING
+            && recent.busy >= STILL_TELLING
         {
-            self.saturated = Some(Saturated { rate: Rate::from_bytes_in(bytes, busy), ..known });
+            self.saturated = Some(Saturated { rate: recent.rate(), ..known });
         }
     }
 
@@ -316,6 +327,11 @@ impl<T: Copy + Ord> LeastOf<T> {
     fn least(&self) -> Option<T> {
         self.slots.iter().copied().flatten().min()
     }
+}
+
+/// Tells whether too many packets came too early after each other for the rate to be the hop's.
+fn is_jitter(recent: &Slot) -> bool {
+    recent.early * EARLY_SHARE > recent.receptions
 }
 
 /// Microseconds fit: 2⁶³ of them are 292,000 years.

@@ -75,8 +75,7 @@ impl Path {
             let grows = is_old && self.bottleneck.is_empty();
             return Some((if grows { rate.mul_f64(GROWTH) } else { rate }, SLACK));
         }
-        let rate = self.bottleneck.best_rate(FIRST_MEMORY);
-        let rate = rate.filter(|_| self.bottleneck.rate_within(now, FIRST_MEMORY).is_some());
+        let rate = self.bottleneck.first_rate(now, FIRST_MEMORY);
         let revived = self.revived_at.is_some_and(|at| now.since(at) < REVIVAL);
         let careful = self.was_thin && revived || self.bottleneck.queue() > UNKNOWN_QUEUE;
         let unknown = || careful.then_some((Rate::ZERO, SLACK));

@@ -18,16 +18,22 @@ pub(crate) struct RateHistory {
     slots: VecDeque<Slot>,
 }
 
-/// What the hop sent while it was busy, in 250 ms.
-#[derive(Clone, Copy, Debug)]
-struct Slot {
+/// What the hop sent while it was busy, in 250 ms or more of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Slot {
     began: Instant,
-    bytes: u64,
-    busy: Duration,
+    /// Bytes that it sent …
+    pub(super) bytes: u64,
+    /// … in this time.
+    pub(super) busy: Duration,
+    /// Receptions, and those among them that came too early for the rate.
+    pub(super) receptions: u32,
+    pub(super) early: u32,
 }
 
 impl Slot {
-    fn rate(&self) -> Rate {
+    /// Returns the rate of the hop.
+    pub(super) fn rate(&self) -> Rate {
         Rate::from_bytes_in(self.bytes, self.busy)
     }
 }
@@ -35,17 +41,18 @@ impl Slot {
 impl RateHistory {
     /// Takes what the hop sent in some time of being busy.
     pub(super) fn on_busy(&mut self, at: Instant, bytes: u64, busy: Duration) {
-        match self.slots.back_mut() {
-            Some(slot) if at.since(slot.began) < SLOT => {
-                slot.bytes += bytes;
-                slot.busy += busy;
-            }
-            _ => {
-                if self.slots.len() == SLOTS {
-                    self.slots.pop_front();
-                }
-                self.slots.push_back(Slot { began: at, bytes, busy });
-            }
+        let slot = self.slot(at);
+        slot.bytes += bytes;
+        slot.busy += busy;
+    }
+
+    /// Takes a reception in a slot in which the hop was busy, and whether it came so early after the
+    /// one before that the hop must be faster than its rate.
+    pub(super) fn on_reception(&mut self, at: Instant, is_early: bool) {
+        let Some(slot) = self.slots.back_mut() else { return };
+        if at.since(slot.began) < SLOT {
+            slot.receptions += 1;
+            slot.early += u32::from(is_early);
         }
     }
 
@@ -67,10 +74,27 @@ impl RateHistory {
         Some(*rates.select_nth_unstable(index).1)
     }
 
-    /// Returns what the hop sent in the last `memory`, and for how long it was busy.
-    pub(super) fn busy(&self, memory: Duration) -> (u64, Duration) {
-        self.recent(memory)
-            .fold((0, Duration::ZERO), |(bytes, busy), slot| (bytes + slot.bytes, busy + slot.busy))
+    /// Returns what the hop did in the last `memory`.
+    pub(super) fn sum(&self, memory: Duration) -> Slot {
+        self.recent(memory).fold(Slot::default(), |sum, slot| Slot {
+            began: slot.began,
+            bytes: sum.bytes + slot.bytes,
+            busy: sum.busy + slot.busy,
+            receptions: sum.receptions + slot.receptions,
+            early: sum.early + slot.early,
+        })
+    }
+
+    fn slot(&mut self, at: Instant) -> &mut Slot {
+        let is_new = self.slots.back().is_none_or(|slot| at.since(slot.began) >= SLOT);
+        if is_new && self.slots.len() == SLOTS {
+            self.slots.pop_front();
+        }
+        if is_new {
+            self.slots.push_back(Slot { began: at, ..Slot::default() });
+        }
+        let last = self.slots.len() - 1;
+        &mut self.slots[last]
     }
 
     fn recent(&self, memory: Duration) -> impl Iterator<Item = &Slot> {
@@ -97,7 +121,8 @@ mod tests {
         assert_eq!(history.low(ten, 0.09), Some(rate(1.0)));
         assert_eq!(history.low(two, 0.1), Some(rate(5.0)), "10 kB and nothing in 16 ms");
         assert_eq!(history.low(two, 0.5), Some(rate(10.0)));
-        assert_eq!(history.busy(two), (90_000, Duration::from_millis(80)));
+        let sum = history.sum(two);
+        assert_eq!((sum.bytes, sum.busy), (90_000, Duration::from_millis(80)));
         assert_eq!(RateHistory::default().low(ten, 0.1), None);
     }
 }
