@@ -129,7 +129,7 @@ pub(crate) struct ConvertArgs {
 /// Is what `trace window` takes.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct WindowArgs {
-    /// SET or SET:LINK+LINK of the recordings beside the checkout, or NAME=FILE[,FILE] of your own.
+    /// SET or SET:LINK+LINK of the recordings beside the checkout, or NAME=FILE or NAME=FILE,FILE of your own.
     #[arg(value_name = "LINKS")]
     links: Vec<String>,
     /// List the sets beside the checkout and their links.
