@@ -109,7 +109,7 @@ def links_lose_a_fifth(links):
     shares = {}
     for link in links:
         if link["packets_in"] >= 100:
-            shares[f"{link['link']} {link['direction']}"] = link["dropped"]["loss"] / link["packets_in"]
+            shares[f"{link['link']} {link['from']}"] = link["dropped"]["loss"] / link["packets_in"]
     assert shares, "no link carried a hundred packets"
     for name, share in shares.items():
         assert abs(share - LOSS) < LOSS_TOLERANCE, f"{name} lost {share:.1%}"

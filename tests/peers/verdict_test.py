@@ -85,7 +85,7 @@ class VerdictTest(unittest.TestCase):
         self.assertEqual(failures(seen), ["lands_once", "disarms_once"])
 
     def test_links_that_lose_too_little_are_found(self):
-        link = {"link": "net1", "packets_in": 1000, "dropped": {"loss": 205}}
+        link = {"link": "net1", "from": "drone", "packets_in": 1000, "dropped": {"loss": 205}}
         self.assertEqual(failures(good(), [link]), [])
         link["dropped"]["loss"] = 10
         self.assertEqual(failures(good(), [link]), ["links_lose_a_fifth"])
