@@ -13,4 +13,5 @@ mod messages;
 mod movement;
 mod radio;
 mod restart;
+mod thin;
 mod transactional;
