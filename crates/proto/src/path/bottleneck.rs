@@ -23,6 +23,8 @@ use super::rate_history::{RateHistory, Slot};
 use crate::limits;
 use crate::recovery::SentPacket;
 
+/// No clock shows more microseconds, 285 years; a peer may say what it likes.
+pub(super) const LATEST_US: u64 = 1 << 53;
 /// Seconds that the least delay is remembered for.
 const BASE_SECONDS: usize = 10;
 /// A queue of no more than this may be jitter.

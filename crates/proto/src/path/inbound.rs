@@ -7,7 +7,7 @@
 use units::{Duration, Instant, Rate};
 
 use super::address::Proof;
-use super::bottleneck::Sample;
+use super::bottleneck::{LATEST_US, Sample};
 use super::outbound::ACK_PATIENCE;
 use super::{Outcome, Path, Route, health};
 use crate::congestion::{Acked, Lost};
@@ -158,7 +158,7 @@ impl Path {
             self.peer_holds = held.min(ACK_PATIENCE).max(fallen);
         }
         if trusted && newest.pn == ack.largest {
-            let received_at_us = ack.received_at_us;
+            let received_at_us = ack.received_at_us.min(LATEST_US);
             let rtt = now.since(newest.sent_at).saturating_sub(ack.delay);
             self.known = (newest.sent_at, newest.delivery.in_flight());
             self.bottleneck.on_ack(now, &Sample { acked, newest, received_at_us, rtt });
