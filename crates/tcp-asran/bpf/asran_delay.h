@@ -301,9 +301,9 @@ INLINE void judge_probe(struct asran_delay *d)
 INLINE void advance_probe(struct asran_delay *d, struct delay_window *w, u64 now_us)
 {
 	if (d->probe == PROBE_NONE) {
-		u64 due_us = d->probe_us - (d->shrinks >= PROBE_AFTER_SHRINKS ? PROBE_EARLIER_US : 0);
+		u64 until_us = now_us + (d->shrinks >= PROBE_AFTER_SHRINKS ? PROBE_EARLIER_US : 0);
 
-		if (now_us >= due_us && w->cwnd >= w->ssthresh && bdp(d))
+		if (until_us >= d->probe_us && w->cwnd >= w->ssthresh && bdp(d))
 			begin_probe(d, w, now_us);
 	} else if (now_us >= d->probe_us) {
 		if (d->probe == PROBE_LOW) {

@@ -278,8 +278,9 @@ impl Judge {
         match self.probe {
             Probe::None => {
                 let early = self.shrinks >= PROBE_AFTER_SHRINKS;
-                let due_us = self.probe_us - if early { PROBE_EARLIER_US } else { 0 };
-                if now_us >= due_us && window.cwnd >= window.ssthresh && self.bdp() > 0 {
+                // Added here, not taken off there: a loss can end a probe in the first seconds.
+                let until_us = now_us + if early { PROBE_EARLIER_US } else { 0 };
+                if until_us >= self.probe_us && window.cwnd >= window.ssthresh && self.bdp() > 0 {
                     self.begin_probe(window, now_us);
                 }
             }
@@ -320,4 +321,27 @@ impl Judge {
 /// Returns the lesser of two, of which 0 is none.
 fn lesser(a: u64, b: u64) -> u64 {
     if a > 0 && (b == 0 || a < b) { a } else { b }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_ends_a_probe_in_the_first_seconds() {
+        // Reached by a probe that begins early and that a loss ends, 1.2 s after the clock began.
+        let mut judge = Judge {
+            shrinks: PROBE_AFTER_SHRINKS,
+            probe_us: 1_200_000,
+            min_rtt_us: [40_000, 0],
+            half_min_us: [45_000, 0],
+            rate: [1 << RATE_SHIFT, 0],
+            ..Judge::default()
+        };
+
+        let window = judge.on_ack(1_100_000, 60_000, 50_000);
+
+        assert_eq!(judge.probe, Probe::Low);
+        assert_eq!(window.cwnd, 40_000 - 1);
+    }
 }
