@@ -24,8 +24,14 @@ use crate::workload::{Direction, Recording, Stream, VideoShape, Workload};
 pub(super) const DESCRIPTION: Description = Description {
     experiment: "throughput",
     about: "goodput over one link, two equal links, and links of 10 and 40 ms",
-    sim: Known::all(&[Scheme::MinRtt, Scheme::RoundRobin, Scheme::Redundant]),
-    emu: Known::all(&[Scheme::MinRtt, Scheme::RoundRobin, Scheme::Redundant, Scheme::KernelMptcp]),
+    sim: Known {
+        unasked: &[Scheme::MinRtt, Scheme::RoundRobin, Scheme::Redundant],
+        asked: &FULMAR,
+    },
+    emu: Known {
+        unasked: &[Scheme::MinRtt, Scheme::RoundRobin, Scheme::Redundant, Scheme::KernelMptcp],
+        asked: &FULMAR,
+    },
     figures: &[
         ("scheme", "scheme"),
         ("links", "links"),
@@ -36,6 +42,8 @@ pub(super) const DESCRIPTION: Description = Description {
     ],
 };
 
+/// The product at each degree of protecting control: what that costs a stream without control.
+const FULMAR: [Scheme; 3] = [Scheme::Fulmar, Scheme::FulmarStrict, Scheme::FulmarOff];
 /// Two equal links.
 const EQUAL: &str = include_str!("../../../../scenarios/two-10mbit.toml");
 /// Links of equal rate and unequal delay.
@@ -146,7 +154,7 @@ fn points_of(args: &ThroughputArgs) -> Result<Vec<(&'static str, Scenario)>, Fai
 /// Leaves out schedulers that one link gives nothing to choose.
 fn known_at(links: &str, schemes: &[Scheme]) -> Vec<Scheme> {
     let meaningful = |scheme: &&Scheme| {
-        links != "single" || matches!(scheme, Scheme::MinRtt | Scheme::KernelMptcp)
+        links != "single" || !matches!(scheme, Scheme::RoundRobin | Scheme::Redundant)
     };
     schemes.iter().filter(meaningful).copied().collect()
 }
