@@ -9,7 +9,8 @@ use crate::chart::{Chart, Curve};
 use crate::emu::{Progress, run_streams};
 use crate::emulate::Audit;
 use crate::figures::{
-    ControlFigures, LATE_S, Span, VIDEO_LIMIT_S, flight_figures, goodput_mbps, timely_share,
+    ControlFigures, LATE_S, Span, VIDEO_LIMIT_S, flight_figures, goodput_mbps, timely_frames,
+    timely_share,
 };
 use crate::ledger::{Ledger, StreamRun};
 use crate::report::{merged, rounded, rounded_option};
@@ -145,6 +146,7 @@ impl Blackout {
         let dead = self.dead.map(|dead| goodput_mbps(video, dead));
         json!({
             "video_share_250ms": rounded_option(timely_share(video, VIDEO_LIMIT_S, None), 5),
+            "video_frames_250ms": rounded_option(timely_frames(video, VIDEO_LIMIT_S), 5),
             "data_goodput_mbps": rounded(whole, 4),
             "video_share_250ms_wifi_up": rounded_option(timely, 5),
             "video_goodput_wifi_dead_mbps": rounded_option(dead, 4),

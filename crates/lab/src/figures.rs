@@ -177,6 +177,24 @@ pub(crate) fn timely_share(
     (all > 0).then(|| timely as f64 / all as f64)
 }
 
+/// Returns the share of frames of which every packet arrived within `limit_s`.
+///
+/// None where nothing was sent.
+pub(crate) fn timely_frames(ledger: &StreamLedger, limit_s: f64) -> Option<f64> {
+    let (mut frames, mut whole, mut last) = (0_u64, 0_u64, None);
+    let mut is_whole = true;
+    for ((taken, sent), delivered) in ledger.taken.iter().zip(&ledger.sent).zip(&ledger.delivered) {
+        let Some(sent) = sent else { continue };
+        if last.replace(taken) != Some(taken) {
+            whole += u64::from(frames > 0 && is_whole);
+            (frames, is_whole) = (frames + 1, true);
+        }
+        is_whole &= delivered.is_some_and(|at| at.saturating_sub(*sent).as_secs_f64() <= limit_s);
+    }
+    whole += u64::from(frames > 0 && is_whole);
+    (frames > 0).then(|| whole as f64 / frames as f64)
+}
+
 /// Gives the figures of the recorded flight of one direction.
 pub(crate) fn flight_figures(ledger: &Ledger) -> Value {
     let flight = ledger.stream(Stream::Mavlink);
@@ -266,6 +284,17 @@ mod tests {
         assert_eq!(timely_share(&ledger, 0.25, None), Some(0.9));
         assert_eq!(timely_share(&ledger, 0.25, Some((0.0, 0.01))), Some(1.0));
         assert_eq!(timely_share(&ledger, 0.005, None), Some(0.0));
+    }
+
+    #[test]
+    fn a_frame_is_whole_when_all_of_it_came_in_time() {
+        let mut ledger = ledger([Some(10); 10]);
+        assert_eq!(timely_frames(&ledger, 0.25), None);
+        ledger.taken = [0, 0, 0, 1, 1, 2, 2, 2, 2, 3].map(Duration::from_secs).to_vec();
+        assert_eq!(timely_frames(&ledger, 0.25), Some(1.0));
+        ledger.delivered[4] = None;
+        assert_eq!(timely_frames(&ledger, 0.25), Some(0.75));
+        assert_eq!(timely_frames(&ledger, 0.005), Some(0.0));
         assert!((goodput_mbps(&ledger, (0.0, 0.1)) - 0.32).abs() < 1e-9);
     }
 }

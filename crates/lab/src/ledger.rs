@@ -14,6 +14,8 @@ use crate::workload::{Direction, PlannedPacket, Recording, Stamp, Stream};
 pub(crate) struct StreamLedger {
     /// Length of every planned packet, by sequence number.
     pub(crate) lens: Vec<usize>,
+    /// When the video frame was taken of which each is a piece; empty where there are none.
+    pub(crate) taken: Vec<Duration>,
     /// When each was handed in; none while it has not been.
     pub(crate) sent: Vec<Option<Duration>>,
     /// When each was delivered first; none while it has not been.
@@ -30,6 +32,7 @@ impl StreamLedger {
         let count = lens.len();
         Self {
             lens,
+            taken: Vec::new(),
             sent: vec![None; count],
             delivered: vec![None; count],
             duplicates: 0,
@@ -82,12 +85,13 @@ pub(crate) struct Ledger {
 impl Ledger {
     /// Makes a ledger for a plan of one direction.
     pub(crate) fn new(plan: &[PlannedPacket], direction: Direction, recording: &Recording) -> Self {
-        let lens = |stream| {
+        let expected = |stream| {
             let packets = plan.iter().filter(|packet| packet.stream == stream);
-            StreamLedger::new(packets.map(|packet| packet.len).collect())
+            let (lens, taken) = packets.map(|packet| (packet.len, packet.taken)).unzip();
+            StreamLedger { taken, ..StreamLedger::new(lens) }
         };
         let flight = FlightIndex::new(recording, direction);
-        Self { streams: Stream::ALL.map(lens), flight, strangers: 0 }
+        Self { streams: Stream::ALL.map(expected), flight, strangers: 0 }
     }
 
     /// Returns the record of one stream.

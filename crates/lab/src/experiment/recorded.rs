@@ -47,6 +47,7 @@ pub(super) const DESCRIPTION: Description = Description {
         ("up.live_age_p99_ms", "live p99"),
         ("up.live_age_max_ms", "max ms"),
         ("down.video_share_250ms", "video"),
+        ("down.video_frames_250ms", "frames"),
         ("wire_bytes", "wire bytes"),
         ("queue_dropped_bytes", "queue full"),
     ],

@@ -12,7 +12,9 @@ use netem::Scenario;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::figures::{ControlFigures, LiveFigures, VIDEO_LIMIT_S, flight_figures, timely_share};
+use crate::figures::{
+    ControlFigures, LiveFigures, VIDEO_LIMIT_S, flight_figures, timely_frames, timely_share,
+};
 use crate::ledger::{Ledger, StreamRun, WireBytes};
 use crate::report::{merged, rounded, rounded_option};
 use crate::scheme::Scheme;
@@ -152,8 +154,12 @@ impl Window {
 }
 
 fn video_figures(ledger: &Ledger) -> Value {
-    let share = timely_share(ledger.stream(Stream::Video), VIDEO_LIMIT_S, None);
-    share.map_or(json!({}), |share| json!({"video_share_250ms": rounded_option(Some(share), 5)}))
+    let video = ledger.stream(Stream::Video);
+    let Some(share) = timely_share(video, VIDEO_LIMIT_S, None) else { return json!({}) };
+    json!({
+        "video_share_250ms": rounded(share, 5),
+        "video_frames_250ms": rounded_option(timely_frames(video, VIDEO_LIMIT_S), 5),
+    })
 }
 
 /// Returns a window's name as it may stand in the name of a file.

@@ -110,6 +110,8 @@ pub(crate) struct PlannedPacket {
     pub(crate) at: Duration,
     /// Which stream it belongs to.
     pub(crate) stream: Stream,
+    /// When the video frame was taken of which it is a piece; elsewhere the same as `at`.
+    pub(crate) taken: Duration,
     /// Its number within stream and direction, from 0 without holes.
     pub(crate) sequence: u32,
     /// Its length in bytes.
@@ -151,6 +153,7 @@ impl Workload {
         let frames = recording.frames(direction).iter().take_while(move |frame| frame.at < end);
         frames.zip(0..).map(|(frame, sequence)| PlannedPacket {
             at: frame.at,
+            taken: frame.at,
             stream: Stream::Mavlink,
             sequence,
             len: frame.bytes.len(),
@@ -160,11 +163,12 @@ impl Workload {
     /// Plans the video stream.
     fn video(&self) -> impl Iterator<Item = PlannedPacket> {
         let packets = self.video_shape.packets(self.video_mbps, self.seconds);
-        packets.into_iter().zip(0..).map(|((at, len), sequence)| PlannedPacket {
-            at,
+        packets.into_iter().zip(0..).map(|(piece, sequence)| PlannedPacket {
+            at: piece.at,
+            taken: piece.taken,
             stream: Stream::Video,
             sequence,
-            len,
+            len: piece.len,
         })
     }
 }
@@ -181,7 +185,7 @@ pub(crate) fn packet_bytes(
             let frame = recording.frames(direction).get(packet.sequence as usize);
             frame.map_or_else(Vec::new, |frame| frame.bytes.to_vec())
         }
-        stream => Stamp { stream, sequence: packet.sequence, sent }.packet(packet.len),
+        stream => Stamp { stream, sequence: packet.sequence, sent }.piece(packet.len, packet.taken),
     }
 }
 
@@ -194,11 +198,9 @@ fn even(
     len: usize,
 ) -> impl Iterator<Item = PlannedPacket> {
     let count = (seconds * hz).round() as u32;
-    (0..count).map(move |sequence| PlannedPacket {
-        at: Duration::from_secs_f64((f64::from(sequence) + phase) / hz),
-        stream,
-        sequence,
-        len,
+    (0..count).map(move |sequence| {
+        let at = Duration::from_secs_f64((f64::from(sequence) + phase) / hz);
+        PlannedPacket { at, taken: at, stream, sequence, len }
     })
 }
 

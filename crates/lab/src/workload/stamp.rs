@@ -2,7 +2,8 @@
 //!
 //! Sender and receiver are applications of one machine (or of one world), so the time is on the
 //! measurement's clock, not on the clock of an emulated host. Video is RTP, as a camera sends it: a
-//! header stands before its stamps [RFC 3550 §5.1].
+//! header stands before its stamps, and all packets of a frame carry the time at which it was taken
+//! [RFC 3550 §5.1]. The marker that ends a frame is left out: nothing here reads it.
 
 use units::Duration;
 
@@ -31,13 +32,19 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    /// Makes a packet of `len` bytes (at least [`STAMP_BYTES`]) that carries the stamp.
+    /// Makes a packet of `len` bytes (at least [`STAMP_BYTES`]) that carries the stamp; of video it is
+    /// a frame by itself.
     pub(crate) fn packet(&self, len: usize) -> Vec<u8> {
+        self.piece(len, self.sent)
+    }
+
+    /// The same, as a piece of a video frame that was taken at `taken`.
+    pub(crate) fn piece(&self, len: usize, taken: Duration) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(len.max(RTP_BYTES + STAMP_BYTES));
         if self.stream == Stream::Video {
             bytes.extend_from_slice(&RTP);
             bytes.extend_from_slice(&(self.sequence as u16).to_be_bytes());
-            let ticks = (self.sent.as_secs_f64() * RTP_CLOCK) as u64;
+            let ticks = (taken.as_secs_f64() * RTP_CLOCK) as u64;
             bytes.extend_from_slice(&(ticks as u32).to_be_bytes());
             bytes.extend_from_slice(&MAGIC);
         }

@@ -34,8 +34,8 @@ pub(crate) enum VideoShape {
 }
 
 impl VideoShape {
-    /// Returns (time, length) of every packet, in order; a rate of zero sends nothing.
-    pub(super) fn packets(self, mbps: f64, seconds: f64) -> Vec<(Duration, usize)> {
+    /// Returns every packet, in order; a rate of zero sends nothing.
+    pub(super) fn packets(self, mbps: f64, seconds: f64) -> Vec<Piece> {
         if mbps <= 0.0 {
             return Vec::new();
         }
@@ -49,10 +49,21 @@ impl VideoShape {
                 let gap = PACKET_BYTES as f64 * 8.0 / (mbps * 1e6);
                 let packets = 0..(seconds / gap) as u32;
                 let at = |i| Duration::from_secs_f64(f64::from(i) * gap);
-                packets.map(|i| (at(i), PACKET_BYTES)).collect()
+                packets.map(|i| Piece { taken: at(i), at: at(i), len: PACKET_BYTES }).collect()
             }
         }
     }
+}
+
+/// Is one packet of the stream: a piece of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// When its frame was taken.
+    pub(super) taken: Duration,
+    /// When it is handed in.
+    pub(super) at: Duration,
+    /// Its length in bytes.
+    pub(super) len: usize,
 }
 
 /// The frames of a camera's stream.
@@ -62,8 +73,8 @@ struct Frames {
 
 impl Frames {
     /// Returns the packets of one frame.
-    fn frame(&self, frame: u32) -> impl Iterator<Item = (Duration, usize)> + use<> {
-        let start = Duration::from_secs_f64(f64::from(frame) / FRAMES_PER_SECOND);
+    fn frame(&self, frame: u32) -> impl Iterator<Item = Piece> + use<> {
+        let taken = Duration::from_secs_f64(f64::from(frame) / FRAMES_PER_SECOND);
         let mut left = self.frame_bytes(frame);
         let lengths = core::iter::from_fn(move || {
             let len = left.min(PACKET_BYTES);
@@ -71,7 +82,7 @@ impl Frames {
             // A tail that could not hold the stamp of a measured packet joins nothing: skip it.
             (len >= super::STAMP_BYTES).then_some(len)
         });
-        lengths.zip(0..).map(move |(len, i)| (start + SPACING * i, len))
+        lengths.zip(0..).map(move |(len, i)| Piece { taken, at: taken + SPACING * i, len })
     }
 
     /// Returns the bytes of one frame.
@@ -92,15 +103,16 @@ mod tests {
     #[test]
     fn even_packets_have_their_rate() {
         let packets = VideoShape::Even.packets(0.96, 2.0);
-        assert_eq!((packets.len(), packets[100].0), (200, Duration::from_secs(1)));
+        assert_eq!((packets.len(), packets[100].at), (200, Duration::from_secs(1)));
     }
 
     #[test]
     fn key_frames_burst() {
         let packets = VideoShape::Camera.packets(6.0, 2.0);
-        let key = packets.iter().filter(|(at, _)| *at < Duration::from_millis(10)).count();
+        let key = packets.iter().filter(|piece| piece.at < Duration::from_millis(10)).count();
         assert_eq!(key, 104);
-        assert!(packets[103].0 < Duration::from_micros(700));
+        assert!(packets[103].at < Duration::from_micros(700));
+        assert!(packets[..104].iter().all(|piece| piece.taken == Duration::ZERO));
         assert!(VideoShape::Camera.packets(0.0, 2.0).is_empty());
     }
 }

@@ -18,6 +18,7 @@ use units::{Duration, Instant};
 
 use super::Plain;
 use crate::ids::PathId;
+use crate::select::RtpFrame;
 
 /// Bytes that are kept: a quarter of a second at 32 Mbit/s. The oldest is forgotten for a new one.
 const KEPT_BYTES: usize = 1 << 20;
@@ -116,6 +117,15 @@ impl Again {
         kept.under_way = kept.under_way.saturating_sub(1);
         if kept.under_way == 0 {
             self.give_back(now, number, reach);
+        }
+    }
+
+    /// Forgets a frame of which the rest will not be sent.
+    pub(super) fn forget_frame(&mut self, frame: RtpFrame) {
+        let is_piece = |kept: &Kept| kept.packet.rtp.is_some_and(|rtp| rtp.frame == frame);
+        let pieces = self.kept.iter().filter(|(_, kept)| is_piece(kept));
+        for number in pieces.map(|(number, _)| *number).collect::<Vec<_>>() {
+            self.forget(number);
         }
     }
 
@@ -248,7 +258,7 @@ mod tests {
             channel: 0,
             class: Class::Bulk,
             resequence: false,
-            life: Some(250 * MS),
+            rtp: None,
             payload: vec![number as u8; 1_000],
         };
         again.keep(number, packet, at(since), 250 * MS);

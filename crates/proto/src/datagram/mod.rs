@@ -10,7 +10,7 @@ mod resequencer;
 mod sequence;
 
 pub(crate) use again::Expected;
-pub(crate) use queue::{DatagramQueue, Plain};
+pub(crate) use queue::{DatagramQueue, Plain, RtpPiece};
 pub(crate) use resequencer::Resequencer;
 use sequence::Sequence;
 

@@ -1,7 +1,13 @@
 //! The sender's queue of plain packets: short, and dropped from its oldest end.
 //!
 //! When a link grows thin, what waits longest is worth least: dropping it keeps the queue's delay
-//! bounded and the newest frames of a video whole. A queue belongs to one tier (telemetry, bulk).
+//! bounded. Where RTP shows frames, whole ones are dropped [specs/delivery.md §5] (rule 8):
+//! ```text
+//! a frame of which nothing has left is dropped like any packet, and all of it with its first piece
+//! one that has begun to leave goes on as long as its pieces come in time for the player
+//! ```
+//! Otherwise a link that carries half of a stream would bring the first half of each of its frames,
+//! and not one of them whole. A queue belongs to one tier (telemetry, bulk).
 //! Which path is served is not decided here [specs/delivery.md §5] (rule 1).
 
 use std::collections::VecDeque;
@@ -12,7 +18,7 @@ use units::{Duration, Instant};
 use super::Sequence;
 use super::again::{Again, Expected};
 use crate::ids::PathId;
-use crate::select::Class;
+use crate::select::{Class, RtpFrame};
 use crate::wire::DatagramFrame;
 
 /// What a packet costs beside its payload, bytes: bounds the number of tiny packets as well.
@@ -20,6 +26,12 @@ const PACKET_OVERHEAD: usize = 64;
 /// What is sent again waits behind new packets while one of those has waited for this part of its
 /// time: half of what makes a viewer's picture stutter.
 const CROWDED: u32 = 3;
+/// Frames that are remembered of those that began to leave or were broken: each stream leaves one at
+/// a time, and a vehicle has some cameras.
+const REMEMBERED_FRAMES: usize = 8;
+/// The longest that the pieces of a frame take to be handed in: senders that pace spread one over the
+/// time of a frame or two. A sender whose time stands still loses no more than that with one packet.
+const FRAME_SPREAD: Duration = Duration::from_millis(100);
 
 /// Hands a packet to [`DatagramQueue::push`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,10 +42,19 @@ pub(crate) struct Plain {
     pub(crate) class: Class,
     /// Whether the receiver restores its order (TCP).
     pub(crate) resequence: bool,
-    /// Where it may be sent again: for how long it is of use.
-    pub(crate) life: Option<Duration>,
+    /// Where it is RTP, and may be sent again.
+    pub(crate) rtp: Option<RtpPiece>,
     /// The packet.
     pub(crate) payload: Vec<u8>,
+}
+
+/// Says what is known of a packet of RTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RtpPiece {
+    /// The frame that it is a piece of.
+    pub(crate) frame: RtpFrame,
+    /// For how long it is of use.
+    pub(crate) life: Duration,
 }
 
 /// Keeps packets until a path has room for them or they are too old.
@@ -53,6 +74,11 @@ pub(crate) struct DatagramQueue {
     /// The packet that left last, kept while its frame is read.
     left: Option<Waiting>,
     again: Again,
+    /// Frames of which a piece has left, and those of which one was dropped.
+    begun: Frames,
+    broken: Frames,
+    /// How long a packet that leaves now takes to arrive.
+    reach: Duration,
     next_ordered: u32,
     next_replicated: u32,
     dropped: u64,
@@ -86,6 +112,9 @@ impl DatagramQueue {
             replicas: SmallVec::new(),
             left: None,
             again: Again::default(),
+            begun: Frames::default(),
+            broken: Frames::default(),
+            reach: Duration::ZERO,
             next_ordered: 0,
             next_replicated: 0,
             dropped: 0,
@@ -101,6 +130,11 @@ impl DatagramQueue {
         };
         self.replicas = paths.iter().map(cursor).collect();
         self.drop_taken();
+    }
+
+    /// Notes how long a packet that leaves now takes to arrive.
+    pub(crate) fn set_reach(&mut self, reach: Duration) {
+        self.reach = reach;
     }
 
     /// Appends a packet; makes room at the oldest end.
@@ -145,6 +179,9 @@ impl DatagramQueue {
         }
         self.number(index);
         self.packets[index].is_taken = true;
+        if let Some(rtp) = self.packets[index].packet.rtp {
+            self.begun.insert(rtp.frame, self.packets[index].since);
+        }
         let place = self.front + index as u64;
         match self.replicas.iter_mut().find(|cursor| cursor.path == path) {
             Some(cursor) => cursor.place = place + 1,
@@ -219,7 +256,7 @@ impl DatagramQueue {
 
     /// Returns when the oldest packet grows too old.
     pub(crate) fn timeout(&self) -> Option<Instant> {
-        let oldest = self.packets.front().map(|oldest| oldest.since + self.max_age);
+        let oldest = self.packets.front().map(|oldest| self.stale_at(oldest));
         oldest.into_iter().chain(self.again.timeout()).min()
     }
 
@@ -239,9 +276,8 @@ impl DatagramQueue {
     /// Takes the packet at the front, and keeps it where it may be sent again.
     fn take_front(&mut self) -> Option<(DatagramFrame<'_>, Option<u32>)> {
         let waiting = self.pop_front()?;
-        let Waiting { packet, since, sequence, .. } = match (waiting.packet.life, waiting.sequence)
-        {
-            (Some(life), Some(Sequence::Replicated(number))) => {
+        let Waiting { packet, since, sequence, .. } = match (waiting.packet.rtp, waiting.sequence) {
+            (Some(RtpPiece { life, .. }), Some(Sequence::Replicated(number))) => {
                 let Waiting { packet, since, sequence, .. } = waiting;
                 let packet = self.again.keep(number, packet, since, life);
                 return Some((frame(packet, since, sequence), Some(number)));
@@ -271,7 +307,7 @@ impl DatagramQueue {
         if waiting.packet.resequence {
             waiting.sequence = Some(Sequence::Ordered(self.next_ordered));
             self.next_ordered = self.next_ordered.wrapping_add(1);
-        } else if !self.replicas.is_empty() || waiting.packet.life.is_some() {
+        } else if !self.replicas.is_empty() || waiting.packet.rtp.is_some() {
             waiting.sequence = Some(Sequence::Replicated(self.next_replicated));
             self.next_replicated = self.next_replicated.wrapping_add(1);
         }
@@ -279,10 +315,21 @@ impl DatagramQueue {
 
     fn drop_stale(&mut self, now: Instant) {
         self.again.handle_timeout(now);
-        let max_age = self.max_age;
-        while self.packets.front().is_some_and(|oldest| oldest.since + max_age <= now) {
+        while self.packets.front().is_some_and(|oldest| self.is_stale(now, oldest)) {
             self.drop_front();
         }
+    }
+
+    /// Tells whether a packet is too old, or a piece of a frame that will not be whole.
+    fn is_stale(&self, now: Instant, waiting: &Waiting) -> bool {
+        let is_broken = |rtp: RtpPiece| self.broken.contains(rtp.frame, waiting.since);
+        self.stale_at(waiting) <= now || waiting.packet.rtp.is_some_and(is_broken)
+    }
+
+    fn stale_at(&self, waiting: &Waiting) -> Instant {
+        let begun = waiting.packet.rtp.filter(|rtp| self.begun.contains(rtp.frame, waiting.since));
+        let useful = begun.map_or(Duration::ZERO, |rtp| rtp.life.saturating_sub(self.reach));
+        waiting.since + self.max_age.max(useful)
     }
 
     /// Lets go of packets at the front that every path has taken.
@@ -296,8 +343,12 @@ impl DatagramQueue {
     }
 
     fn drop_front(&mut self) {
-        if let Some(waiting) = self.pop_front() {
-            self.dropped += u64::from(!waiting.is_taken);
+        let Some(waiting) = self.pop_front().filter(|waiting| !waiting.is_taken) else { return };
+        self.dropped += 1;
+        if let Some(rtp) = waiting.packet.rtp
+            && self.broken.insert(rtp.frame, waiting.since)
+        {
+            self.again.forget_frame(rtp.frame);
         }
     }
 
@@ -306,6 +357,29 @@ impl DatagramQueue {
         self.front += 1;
         self.bytes -= cost(&waiting.packet);
         Some(waiting)
+    }
+}
+
+/// Remembers some frames, the newest ones, and when a piece of each was handed in.
+#[derive(Debug, Default)]
+struct Frames(VecDeque<(RtpFrame, Instant)>);
+
+impl Frames {
+    /// Tells whether a piece that was handed in at `since` belongs to one of them.
+    fn contains(&self, frame: RtpFrame, since: Instant) -> bool {
+        self.0.iter().any(|(known, at)| *known == frame && since.since(*at) < FRAME_SPREAD)
+    }
+
+    /// Adds the frame of a piece that was handed in at `since`; false when it was there.
+    fn insert(&mut self, frame: RtpFrame, since: Instant) -> bool {
+        if self.contains(frame, since) {
+            return false;
+        }
+        if self.0.len() >= REMEMBERED_FRAMES {
+            self.0.pop_front();
+        }
+        self.0.push_back((frame, since));
+        true
     }
 }
 
@@ -342,7 +416,13 @@ mod tests {
     const B: PathId = PathId(1);
 
     fn packet(tag: u8, len: usize, resequence: bool) -> Plain {
-        Plain { channel: 0, class: Class::Bulk, resequence, life: None, payload: vec![tag; len] }
+        Plain { channel: 0, class: Class::Bulk, resequence, rtp: None, payload: vec![tag; len] }
+    }
+
+    /// A packet of RTP, of a frame.
+    fn piece(tag: u8, timestamp: u32) -> Plain {
+        let frame = RtpFrame { source: 7, timestamp };
+        Plain { rtp: Some(RtpPiece { frame, life: 250 * MS }), ..packet(tag, 100, false) }
     }
 
     fn take(queue: &mut DatagramQueue, now: Instant, path: PathId) -> Option<(u8, Option<u32>)> {
@@ -413,7 +493,7 @@ mod tests {
     #[test]
     fn what_was_lost_goes_again_under_its_number_unless_new_packets_wait_long() {
         let mut queue = DatagramQueue::new(150 * MS, 1 << 20);
-        let rtp = |tag| Plain { life: Some(250 * MS), ..packet(tag, 100, false) };
+        let rtp = |tag| piece(tag, 0);
         let now = Instant::from_millis(1_000);
         (0..3).for_each(|tag| queue.push(now, rtp(tag)));
         queue.push(now, packet(3, 100, false));
@@ -432,6 +512,39 @@ mod tests {
         queue.on_lost(now + 200 * MS, 1, 20 * MS);
         assert_eq!(queue.timeout(), Some(now + 230 * MS));
         assert_eq!(take(&mut queue, now + 230 * MS, B), None, "it would come too late");
+    }
+
+    #[test]
+    fn a_frame_that_began_to_leave_goes_on_and_one_that_did_not_is_dropped_whole() {
+        let mut queue = DatagramQueue::new(150 * MS, 1 << 20);
+        queue.set_reach(30 * MS);
+        // Two frames of three packets, 2 ms apart.
+        for tag in 0..6 {
+            let now = Instant::ZERO + 33 * MS * u32::from(tag / 3) + 2 * MS * u32::from(tag % 3);
+            queue.push(now, piece(tag, u32::from(tag / 3)));
+        }
+        let at = |ms: u32| Instant::ZERO + ms * MS;
+        assert_eq!(take(&mut queue, at(140), A), Some((0, Some(0))));
+        assert_eq!(queue.timeout(), Some(at(222)));
+        assert_eq!(take(&mut queue, at(170), A), Some((1, Some(1))));
+        assert_eq!(take(&mut queue, at(184), A), Some((2, Some(2))), "34 ms later than it would");
+        // Its last piece is not yet old.
+        assert_eq!((take(&mut queue, at(184), A), queue.dropped()), (None, 3));
+        queue.push(at(185), piece(6, 1));
+        assert_eq!((take(&mut queue, at(185), A), queue.dropped()), (None, 4), "no frame any more");
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_frame_that_comes_too_late() {
+        let mut queue = DatagramQueue::new(150 * MS, 1 << 20);
+        queue.set_reach(30 * MS);
+        let now = Instant::ZERO;
+        (0..3).for_each(|tag| queue.push(now, piece(tag, 0)));
+        assert_eq!(take(&mut queue, now, A), Some((0, Some(0))));
+        assert_eq!(take(&mut queue, now + 219 * MS, A), Some((1, Some(1))));
+        queue.on_lost(now + 200 * MS, 0, 30 * MS);
+        assert_eq!(take(&mut queue, now + 220 * MS, A), None);
+        assert!(queue.is_empty() && queue.timeout().is_none());
     }
 
     #[test]

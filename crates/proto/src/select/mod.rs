@@ -22,5 +22,6 @@ pub use mavlink::{
 };
 pub use messages::MessageDefinition;
 pub use policy::{Class, Copies, Order, Policy, Tier};
+pub use rtp::RtpFrame;
 pub use selector::{Selected, Selection, Selector, SelectorCounters};
 pub use stream::StreamFramer;

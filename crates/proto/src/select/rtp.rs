@@ -25,6 +25,16 @@ struct Flow {
     run: u8,
 }
 
+/// Names a frame of an RTP stream: all its packets carry the time at which it was taken
+/// [RFC 3550 §5.1].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtpFrame {
+    /// The stream's source.
+    pub source: u32,
+    /// When the frame was taken, in the stream's own units.
+    pub timestamp: u32,
+}
+
 /// Remembers the flows that may be RTP, the one heard of last at the end.
 #[derive(Debug, Default)]
 pub(super) struct RtpFlows {
@@ -32,9 +42,10 @@ pub(super) struct RtpFlows {
 }
 
 impl RtpFlows {
-    /// Notes a UDP packet of `flow`; tells whether it belongs to an RTP stream.
-    pub(super) fn note(&mut self, flow: u32, payload: &[u8]) -> bool {
-        let Some((source, number)) = header(payload) else { return false };
+    /// Notes a UDP packet of `flow`; returns the frame that it is a piece of if it belongs to an RTP
+    /// stream.
+    pub(super) fn note(&mut self, flow: u32, payload: &[u8]) -> Option<RtpFrame> {
+        let (source, number, timestamp) = header(payload)?;
         let known =
             self.flows.iter().position(|known| known.flow == flow && known.source == source);
         let mut entry = match known {
@@ -54,18 +65,19 @@ impl RtpFlows {
             self.flows.remove(0);
         }
         self.flows.push(entry);
-        proved
+        proved.then_some(RtpFrame { source, timestamp })
     }
 }
 
-/// Returns source and number of what may be an RTP packet.
-fn header(payload: &[u8]) -> Option<(u32, u16)> {
+/// Returns source, number and timestamp of what may be an RTP packet.
+fn header(payload: &[u8]) -> Option<(u32, u16, u32)> {
     let header = payload.get(..HEADER)?;
     if header[0] >> 6 != 2 || RTCP.contains(&header[1]) {
         return None;
     }
-    let source = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
-    Some((source, u16::from_be_bytes([header[2], header[3]])))
+    let word =
+        |at| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    Some((word(8), u16::from_be_bytes([header[2], header[3]]), word(4)))
 }
 
 #[cfg(test)]
@@ -86,7 +98,8 @@ mod tests {
         flow: u32,
         numbers: impl IntoIterator<Item = u16>,
     ) -> Vec<bool> {
-        numbers.into_iter().map(|number| flows.note(flow, &packet(96, number, 5))).collect()
+        let note = |number| flows.note(flow, &packet(96, number, 5)).is_some();
+        numbers.into_iter().map(note).collect()
     }
 
     #[test]
@@ -100,17 +113,38 @@ mod tests {
     }
 
     #[test]
+    fn packets_of_one_time_are_one_frame() {
+        let mut flows = RtpFlows::default();
+        let mut note = |number: u16, timestamp: u32| {
+            let mut packet = packet(96, number, 5);
+            packet[4..8].copy_from_slice(&timestamp.to_be_bytes());
+            flows.note(1, &packet)
+        };
+        (0..4).for_each(|number| assert_eq!(note(number, 3_000).is_some(), number == 3));
+        assert_eq!(note(4, 3_000), Some(RtpFrame { source: 5, timestamp: 3_000 }));
+        assert_eq!(note(5, 6_000), Some(RtpFrame { source: 5, timestamp: 6_000 }));
+    }
+
+    #[test]
     fn other_traffic_is_none() {
         let mut flows = RtpFlows::default();
         for number in 0..50_u16 {
-            assert!(!flows.note(1, &packet(200, number, 5)), "RTCP");
-            assert!(!flows.note(2, &packet(96, 0, 5)), "the same number again and again");
-            assert!(!flows.note(3, &packet(96, number, u32::from(number))), "as many sources");
-            assert!(!flows.note(4, &packet(96, number.wrapping_mul(1_009), 5)), "any numbers");
-            assert!(!flows.note(5, &packet(96, number, 5)[..11]), "too short");
+            assert_eq!(flows.note(1, &packet(200, number, 5)), None, "RTCP");
+            assert_eq!(flows.note(2, &packet(96, 0, 5)), None, "the same number again and again");
+            assert_eq!(
+                flows.note(3, &packet(96, number, u32::from(number))),
+                None,
+                "as many sources"
+            );
+            assert_eq!(
+                flows.note(4, &packet(96, number.wrapping_mul(1_009), 5)),
+                None,
+                "any numbers"
+            );
+            assert_eq!(flows.note(5, &packet(96, number, 5)[..11]), None, "too short");
             let mut dns = packet(96, number, 5);
             dns[0] = 0x45;
-            assert!(!flows.note(6, &dns), "another version");
+            assert_eq!(flows.note(6, &dns), None, "another version");
         }
     }
 
@@ -118,7 +152,7 @@ mod tests {
     fn memory_is_bounded_and_keeps_what_is_heard_of() {
         let mut flows = RtpFlows::default();
         for number in 0..1_000_u16 {
-            let believed = flows.note(1, &packet(96, number, 5));
+            let believed = flows.note(1, &packet(96, number, 5)).is_some();
             assert_eq!(believed, number >= 3);
             flows.note(u32::from(number) + 2, &packet(96, number, 5));
             assert!(flows.flows.len() <= FLOWS);

@@ -8,7 +8,7 @@ use units::Duration;
 use super::config::{Direction, InspectedPorts, PolicyTable, SelectorConfig};
 use super::ip::{Segment, segment};
 use super::mavlink::{MavlinkFrame, MavlinkFrames};
-use super::rtp::RtpFlows;
+use super::rtp::{RtpFlows, RtpFrame};
 use super::signing::SigningSources;
 use super::{Class, LaneKey, Order, Policy, StreamKey};
 
@@ -36,8 +36,8 @@ pub struct Selection {
     pub lane: LaneKey,
     /// True for TCP: the receiver restores the order of what plain delivery carries.
     pub resequence: bool,
-    /// True for RTP: it is of use for a while, in any order.
-    pub is_rtp: bool,
+    /// Which frame it is a piece of where it is RTP: of use for a while, in any order.
+    pub rtp: Option<RtpFrame>,
 }
 
 /// Counts what the selector saw.
@@ -106,12 +106,13 @@ impl Selector {
     /// The strictest policy among the packet's MAVLink frames counts; without any it is
     /// [`Policy::PLAIN`]. TCP restores its own order, so its packets have none to keep.
     pub fn select_packet(&mut self, packet: &[u8]) -> Option<Selection> {
-        let Some(segment) = segment(packet) else { return Some(plain(0, false, false)) };
+        let Some(segment) = segment(packet) else { return Some(plain(0, false, None)) };
         let inspected = self.ports.contains(segment.source_port, segment.destination_port);
         let strictest = if inspected { self.select_segment(&segment)? } else { None };
         let Some(mut strictest) = strictest else {
-            let is_rtp = !segment.is_tcp && self.rtp.note(segment.flow, segment.payload);
-            return Some(plain(segment.flow, segment.is_tcp, is_rtp));
+            let udp = !segment.is_tcp;
+            let rtp = udp.then(|| self.rtp.note(segment.flow, segment.payload)).flatten();
+            return Some(plain(segment.flow, segment.is_tcp, rtp));
         };
         if segment.is_tcp {
             strictest.policy.order = Order::None;
@@ -136,7 +137,7 @@ impl Selector {
             let (policy, lane) = self.select(0, segment.flow, &frame)?;
             if strictest.is_none_or(|known| strictness(&policy) < strictness(&known.policy)) {
                 let resequence = segment.is_tcp;
-                strictest = Some(Selection { policy, lane, resequence, is_rtp: false });
+                strictest = Some(Selection { policy, lane, resequence, rtp: None });
             }
         }
         Some(strictest)
@@ -165,9 +166,9 @@ impl Selector {
     }
 }
 
-fn plain(flow: u32, is_tcp: bool, is_rtp: bool) -> Selection {
+fn plain(flow: u32, is_tcp: bool, rtp: Option<RtpFrame>) -> Selection {
     let lane = LaneKey { channel: 0, flow, source: (0, 0), stream: None };
-    Selection { policy: Policy::PLAIN, lane, resequence: is_tcp, is_rtp }
+    Selection { policy: Policy::PLAIN, lane, resequence: is_tcp, rtp }
 }
 
 /// Ranks policies for a packet that holds frames of several: what must not be lost first, then what

@@ -9,7 +9,7 @@ use units::Instant;
 use super::build::Builder;
 use super::{SendError, Session, Source};
 use crate::control::{CopyRoom, Rejected, Submission};
-use crate::datagram::{Expected, Plain};
+use crate::datagram::{Expected, Plain, RtpPiece};
 use crate::event::{MessageId, PathState};
 use crate::ids::{PathId, PathRef, Transmit};
 use crate::limits;
@@ -17,7 +17,7 @@ use crate::message::{MessageOrder, MessageStream};
 use crate::path::{Outgoing, Path, Route};
 use crate::recovery::SentFrame;
 use crate::schedule::{Decision, ScheduleView};
-use crate::select::{Class, LaneKey, Policy, Tier};
+use crate::select::{Class, LaneKey, Policy, RtpFrame, Tier};
 use crate::wire::{self, AckFrame, AckRanges, DATA_OVERHEAD, Frame};
 
 /// Bytes of a frame around its payload, at most: a control frame with every field at its longest.
@@ -60,8 +60,8 @@ impl Session {
         match self.selector.select_packet(packet) {
             Some(selected) => {
                 let (policy, lane) = (selected.policy, selected.lane);
-                if selected.is_rtp && !self.rtp_life.is_zero() {
-                    return self.send_rtp(now, policy.class, packet);
+                if let Some(frame) = selected.rtp.filter(|_| !self.rtp_life.is_zero()) {
+                    return self.send_rtp(now, policy.class, frame, packet);
                 }
                 self.enqueue(now, 0, policy, lane, selected.resequence, packet)
             }
@@ -77,11 +77,12 @@ impl Session {
         &mut self,
         now: Instant,
         class: Class,
+        frame: RtpFrame,
         packet: &[u8],
     ) -> Result<Option<MessageId>, SendError> {
         self.accounts.of(class).submitted += 1;
-        let (life, payload) = (Some(self.rtp_life), packet.to_vec());
-        self.bulk.push(now, Plain { channel: 0, class, resequence: false, life, payload });
+        let (rtp, payload) = (Some(RtpPiece { frame, life: self.rtp_life }), packet.to_vec());
+        self.bulk.push(now, Plain { channel: 0, class, resequence: false, rtp, payload });
         Ok(None)
     }
 
@@ -126,7 +127,7 @@ impl Session {
         let payload = bytes.to_vec();
         self.accounts.of(policy.class).submitted += 1;
         if policy.is_plain() {
-            let packet = Plain { channel, class: policy.class, resequence, life: None, payload };
+            let packet = Plain { channel, class: policy.class, resequence, rtp: None, payload };
             match policy.class {
                 Class::Telemetry => self.telemetry.push(now, packet),
                 _ => self.bulk.push(now, packet),

@@ -186,6 +186,7 @@ impl Session {
             let replicas: SmallVec<[PathId; 4]> = active.map(|path| path.id).collect();
             self.bulk.set_replicas(&replicas);
         }
+        self.bulk.set_reach(self.reach());
         self.messages.form.follow_paths(now, &snapshots);
         self.collect_outcomes();
         self.collect_deliveries();

@@ -13,7 +13,7 @@ const FRAME: (u32, Duration) = (16, Duration::from_millis(30));
 /// Frames that are counted, after as many as it takes for paths to know what they lose.
 const FRAMES: (u32, u32) = (1_000, 200);
 
-/// Returns a UDP packet; as RTP, the number is its own.
+/// Returns a UDP packet; as RTP, the number and the time of the frame are its own.
 fn packet(number: u32, is_rtp: bool) -> Vec<u8> {
     let mut packet = vec![0; PACKET];
     packet[0] = 0x45;
@@ -24,6 +24,7 @@ fn packet(number: u32, is_rtp: bool) -> Vec<u8> {
         packet[28] = 0x80;
         packet[29] = 96;
     }
+    packet[32..36].copy_from_slice(&(number / FRAME.0 * 2_700).to_be_bytes());
     packet[30..32].copy_from_slice(&(number as u16).to_be_bytes());
     packet[60..64].copy_from_slice(&number.to_be_bytes());
     packet
