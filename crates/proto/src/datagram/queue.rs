@@ -3,8 +3,9 @@
 //! When a link grows thin, what waits longest is worth least: dropping it keeps the queue's delay
 //! bounded. Where RTP shows frames, whole ones are dropped [specs/delivery.md §5] (rule 8):
 //! ```text
-//! a frame of which nothing has left is dropped like any packet, and all of it with its first piece
-//! one that has begun to leave goes on as long as its pieces come in time for the player
+//! a frame that has begun to leave goes on as long as its pieces come in time for the player
+//! one of which nothing has left is dropped sooner than other packets, and all of it with its first
+//! piece: what begins late on a thin link will not be whole
 //! ```
 //! Otherwise a link that carries half of a stream would bring the first half of each of its frames,
 //! and not one of them whole. A queue belongs to one tier (telemetry, bulk).
@@ -26,6 +27,9 @@ const PACKET_OVERHEAD: usize = 64;
 /// What is sent again waits behind new packets while one of those has waited for this part of its
 /// time: half of what makes a viewer's picture stutter.
 const CROWDED: u32 = 3;
+/// Of the life of a frame, when it begins to leave at the latest on paths that lose little: later, the
+/// path is so slow that there is no time for the rest of it.
+const BEGINS: (u32, u32) = (2, 5);
 /// Frames that are remembered of those that began to leave or were broken: each stream leaves one at
 /// a time, and a vehicle has some cameras.
 const REMEMBERED_FRAMES: usize = 8;
@@ -79,6 +83,8 @@ pub(crate) struct DatagramQueue {
     broken: Frames,
     /// How long a packet that leaves now takes to arrive.
     reach: Duration,
+    /// Whether paths lose much.
+    lossy: bool,
     next_ordered: u32,
     next_replicated: u32,
     dropped: u64,
@@ -115,6 +121,7 @@ impl DatagramQueue {
             begun: Frames::default(),
             broken: Frames::default(),
             reach: Duration::ZERO,
+            lossy: false,
             next_ordered: 0,
             next_replicated: 0,
             dropped: 0,
@@ -132,9 +139,10 @@ impl DatagramQueue {
         self.drop_taken();
     }
 
-    /// Notes how long a packet that leaves now takes to arrive.
-    pub(crate) fn set_reach(&mut self, reach: Duration) {
-        self.reach = reach;
+    /// Notes how long a packet that leaves now takes to arrive, and whether what waits may wait for the
+    /// end of a burst of losses, not for its turn alone.
+    pub(crate) fn set_outlook(&mut self, reach: Duration, lossy: bool) {
+        (self.reach, self.lossy) = (reach, lossy);
     }
 
     /// Appends a packet; makes room at the oldest end.
@@ -327,9 +335,12 @@ impl DatagramQueue {
     }
 
     fn stale_at(&self, waiting: &Waiting) -> Instant {
-        let begun = waiting.packet.rtp.filter(|rtp| self.begun.contains(rtp.frame, waiting.since));
-        let useful = begun.map_or(Duration::ZERO, |rtp| rtp.life.saturating_sub(self.reach));
-        waiting.since + self.max_age.max(useful)
+        let Some(rtp) = waiting.packet.rtp else { return waiting.since + self.max_age };
+        if self.begun.contains(rtp.frame, waiting.since) {
+            return waiting.since + rtp.life.saturating_sub(self.reach).max(self.max_age);
+        }
+        let begins = if self.lossy { self.max_age } else { rtp.life * BEGINS.0 / BEGINS.1 };
+        waiting.since + begins.min(self.max_age)
     }
 
     /// Lets go of packets at the front that every path has taken.
@@ -517,7 +528,7 @@ mod tests {
     #[test]
     fn a_frame_that_began_to_leave_goes_on_and_one_that_did_not_is_dropped_whole() {
         let mut queue = DatagramQueue::new(150 * MS, 1 << 20);
-        queue.set_reach(30 * MS);
+        queue.set_outlook(30 * MS, true);
         // Two frames of three packets, 2 ms apart.
         for tag in 0..6 {
             let now = Instant::ZERO + 33 * MS * u32::from(tag / 3) + 2 * MS * u32::from(tag % 3);
@@ -535,9 +546,19 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_begins_in_time_for_the_rest_of_it_unless_it_waited_for_a_burst_to_end() {
+        for (lossy, begins) in [(false, 100), (true, 150)] {
+            let mut queue = DatagramQueue::new(150 * MS, 1 << 20);
+            queue.set_outlook(30 * MS, lossy);
+            queue.push(Instant::ZERO, piece(0, 0));
+            assert_eq!(queue.timeout(), Some(Instant::ZERO + begins * MS));
+        }
+    }
+
+    #[test]
     fn nothing_is_left_of_a_frame_that_comes_too_late() {
         let mut queue = DatagramQueue::new(150 * MS, 1 << 20);
-        queue.set_reach(30 * MS);
+        queue.set_outlook(30 * MS, true);
         let now = Instant::ZERO;
         (0..3).for_each(|tag| queue.push(now, piece(tag, 0)));
         assert_eq!(take(&mut queue, now, A), Some((0, Some(0))));

@@ -24,7 +24,7 @@ use crate::wire::{self, AckFrame, AckRanges, DATA_OVERHEAD, Frame};
 const FRAME_OVERHEAD: usize = 15 + 3 + 5 + 3 + 3;
 /// Loss of a path whose answers to single packets are waited for: where less is lost, a later packet
 /// is nearly always answered and tells what is missing.
-const MUCH_LOSS: f64 = 0.05;
+pub(super) const MUCH_LOSS: f64 = 0.05;
 /// Bytes of bulk that are under way on a silent path at most, where every path is silent: four full
 /// datagrams, of which one gets through at 40 % loss nearly for certain.
 const TRICKLE: u64 = 4 * limits::MAX_DATAGRAM as u64;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use smallvec::SmallVec;
 use units::{Duration, Instant};
 
+use super::outbound::MUCH_LOSS;
 use super::{Session, SessionConfig};
 use crate::control::ControlPath;
 use crate::event::{Event, PathState};
@@ -186,7 +187,7 @@ impl Session {
             let replicas: SmallVec<[PathId; 4]> = active.map(|path| path.id).collect();
             self.bulk.set_replicas(&replicas);
         }
-        self.bulk.set_reach(self.reach());
+        self.bulk.set_outlook(self.reach(), self.loses_much());
         self.messages.form.follow_paths(now, &snapshots);
         self.collect_outcomes();
         self.collect_deliveries();
@@ -208,6 +209,12 @@ impl Session {
     pub(super) fn reach(&self) -> Duration {
         let active = self.paths.iter().filter(|path| path.state() == PathState::Active);
         active.map(Path::one_way).min().unwrap_or_default()
+    }
+
+    /// Tells whether a path that works loses much.
+    fn loses_much(&self) -> bool {
+        let mut active = self.paths.iter().filter(|path| path.state() == PathState::Active);
+        active.any(|path| path.loss() >= MUCH_LOSS)
     }
 
     pub(super) fn snapshots(&self, now: Instant) -> SmallVec<[PathSnapshot; 4]> {

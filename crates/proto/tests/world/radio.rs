@@ -34,6 +34,8 @@ fn packet(number: u32, is_rtp: bool) -> Vec<u8> {
 struct Outcome {
     /// The share that came within [`LIMIT`].
     timely: f64,
+    /// The share of frames of which all did.
+    whole: f64,
     /// Bytes on the wire per byte of the stream.
     cost: f64,
 }
@@ -60,10 +62,13 @@ fn run(links: [&str; 2], seed: u64, is_rtp: bool) -> Outcome {
     }
     let counted = (FRAMES.1 * FRAME.0) as usize..sent.len();
     let timely = came[counted.clone()].iter().filter(|came| **came > 0).count();
+    let frames = came[counted.clone()].chunks(FRAME.0 as usize);
+    let whole = frames.filter(|frame| frame.iter().all(|came| *came > 0)).count();
     let status = pair.status(DRONE).expect("connected");
     let bytes: u64 = status.paths.iter().map(|path| path.sent.1).sum();
     Outcome {
         timely: timely as f64 / counted.len() as f64,
+        whole: whole as f64 / f64::from(FRAMES.0),
         cost: bytes as f64 / (sent.len() * PACKET) as f64,
     }
 }
@@ -109,6 +114,14 @@ fn video_over_links_that_lose_20_or_40_percent_arrives_all_the_same() {
         assert!(video.timely > least, "{loss}: {}", video.timely);
         assert!(video.cost < most_cost, "{loss}: {} bytes per byte", video.cost);
     }
+}
+
+#[test]
+fn links_that_carry_half_of_a_video_bring_nearly_half_of_its_frames_whole() {
+    let links = ["delay_ms = 20\nrate_mbps = 1.3", "delay_ms = 40\nrate_mbps = 1.3"];
+    let video = run(links, 1, true);
+    assert!(video.timely > 0.4, "{} of the packets", video.timely);
+    assert!(video.whole > 0.9 * video.timely, "{} of the frames", video.whole);
 }
 
 #[test]
