@@ -541,8 +541,9 @@ mod tests {
         assert_eq!(take(&mut queue, at(184), A), Some((2, Some(2))), "34 ms later than it would");
         // Its last piece is not yet old.
         assert_eq!((take(&mut queue, at(184), A), queue.dropped()), (None, 3));
-        queue.push(at(185), piece(6, 1));
-        assert_eq!((take(&mut queue, at(185), A), queue.dropped()), (None, 4), "no frame any more");
+        queue.broken.insert(RtpFrame { source: 7, timestamp: 2 }, at(184));
+        queue.push(at(190), piece(6, 2));
+        assert_eq!((take(&mut queue, at(190), A), queue.dropped()), (None, 4), "a later piece");
     }
 
     #[test]
