@@ -9,6 +9,8 @@
 //!           per round trip at most ± a quarter; where it grows, by one datagram at least
 //! fast:     with queue < T/3 for a round trip, growth doubles per round trip up to
 //!           min(1/4, s · 15 ms / rtt) per round trip
+//! radio:    where more than 20 % is lost and there was no queue for 5 to 10 s, up to 1/4; and what
+//!           is always lost counts as acknowledged for growth
 //! start:    cwnd ← cwnd + acked / 2  until queue > 8 ms, loss is in excess, or the rate stays
 //! bounds:   cwnd ≥ 3/4 holds; growth ends at bandwidth / (1 − usual loss) · (base + queue + 2 T)
 //! dry:      cwnd ← max(1 − 3 queue / base, 1/4) · holds  for two round trips when the empty path
@@ -27,7 +29,9 @@
 //! moment run dry together from then on [BBR]. A flow that stays squeezed although it ran dry three
 //! times believes that the route has become longer.
 //!
-//! Random loss changes nothing: lost bytes leave the flight and are replaced. Loss beyond what the
+//! Random loss changes nothing: lost bytes leave the flight and are replaced. A window on a long path
+//! that loses half in bursts would need half a minute for what start-up, which the first burst ends,
+//! did not reach; where no queue was seen for seconds there is room to overshoot into. Loss beyond what the
 //! path always has (`loss_guard.rs`) shows a bottleneck whose buffer is shorter than T: T shrinks.
 //! Nothing grows while the application, not the window, limits the sender.
 //!
@@ -91,7 +95,7 @@ const LEAST_SCALE: f64 = 0.1;
 const SCALE_RECOVERY: f64 = 0.03;
 /// Loss beyond this is not made up for by sending more.
 const MOST_USUAL_LOSS: f64 = 0.5;
-/// Beyond this loss nothing grows fast.
+/// Beyond this loss nothing grows fast where there are queues.
 const CAREFUL_LOSS: f64 = 0.2;
 /// The least window, datagrams: acknowledgements keep coming.
 const LEAST_DATAGRAMS: f64 = 4.0;
@@ -185,8 +189,12 @@ impl DelayBounded {
 
     /// Bytes per second that sending makes sense at: what arrives, and what the path always loses.
     fn useful_rate(&self) -> f64 {
-        let lost = self.loss.usual().min(MOST_USUAL_LOSS);
-        self.bandwidth.max().as_bps() as f64 / 8.0 / (1.0 - lost)
+        self.bandwidth.max().as_bps() as f64 / 8.0 / (1.0 - self.made_up())
+    }
+
+    /// What the path always loses, as far as it is made up for.
+    fn made_up(&self) -> f64 {
+        self.loss.usual().min(MOST_USUAL_LOSS)
     }
 
     /// Bytes that the empty path holds.
@@ -222,7 +230,8 @@ impl DelayBounded {
             if view.now < self.refilled_at { correction.min(0.0) } else { correction.max(least) };
         let most = self.useful_rate() * (self.queue.base().as_secs_f64() + queue + 2.0 * target);
         if gain < 0.0 || (acked.window_limited && self.cwnd < most) {
-            self.cwnd += gain * acked.bytes as f64;
+            let answered = if self.loss.is_calm() { 1.0 - self.made_up() } else { 1.0 };
+            self.cwnd += gain * acked.bytes as f64 / if gain > 0.0 { answered } else { 1.0 };
         }
         if gain < 0.0 && self.cut_at.is_none_or(|at| view.now.since(at) > view.srtt) {
             self.cwnd = self.cwnd.max(FLOOR * self.path_holds());
@@ -260,15 +269,16 @@ impl DelayBounded {
     }
 
     fn grow_fast(&mut self, view: &LinkView, empty: bool) {
-        let careful = self.scale < 0.5 || self.loss.last() > CAREFUL_LOSS;
+        let lossy = self.loss.last() > CAREFUL_LOSS;
+        let careful = self.scale < 0.5 || (lossy && !self.loss.is_calm());
         if !empty || careful {
             self.fast = 0.0;
             return;
         }
         let rtt = view.srtt.as_secs_f64();
         let first = (STEP * self.target(view.srtt) / rtt).min(MOST_CHANGE);
-        let overshoot = self.scale * FAST_OVERSHOOT;
-        self.fast = (self.fast * 2.0).max(first).min((overshoot / rtt).min(MOST_CHANGE));
+        let most = if lossy { MOST_CHANGE } else { self.scale * FAST_OVERSHOOT / rtt };
+        self.fast = (self.fast * 2.0).max(first).min(most.min(MOST_CHANGE));
     }
 
     /// At the floor and still a queue: others keep it, or the base is wrong. Running dry shows the

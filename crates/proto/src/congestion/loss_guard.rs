@@ -305,6 +305,11 @@ impl LossGuard {
         self.last
     }
 
+    /// Tells whether there was no queue for seconds.
+    pub(super) fn is_calm(&self) -> bool {
+        self.short.is_calm()
+    }
+
     /// Forgets the block under way: the path was silent.
     pub(super) fn on_silence(&mut self, now: Instant) {
         (self.lost, self.delivered, self.block_began, self.excess) = (0.0, 0.0, now, None);
