@@ -228,7 +228,9 @@ impl DelayBounded {
             if queue < target { self.fast.max(one_datagram * self.scale) } else { correction };
         let gain =
             if view.now < self.refilled_at { correction.min(0.0) } else { correction.max(least) };
-        let most = self.useful_rate() * (self.queue.base().as_secs_f64() + queue + 2.0 * target);
+        let spare = if self.loss.is_calm() { 2.0 } else { 1.0 };
+        let holds = self.queue.base().as_secs_f64() + queue + 2.0 * target;
+        let most = spare * self.useful_rate() * holds;
         if gain < 0.0 || (acked.window_limited && self.cwnd < most) {
             let answered = if self.loss.is_calm() { 1.0 - self.made_up() } else { 1.0 };
             self.cwnd += gain * acked.bytes as f64 / if gain > 0.0 { answered } else { 1.0 };
