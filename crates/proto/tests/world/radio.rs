@@ -107,6 +107,17 @@ fn video_over_bursts_of_loss_arrives_all_the_same() {
 }
 
 #[test]
+fn video_over_long_paths_and_bursts_of_loss_finds_its_window() {
+    for (share, seeds, least) in [(0.4, 1..4, 0.6), (0.56, 1..3, 0.35)] {
+        for seed in seeds {
+            let links = [bursts(100, share), bursts(120, share)];
+            let video = run([&links[0], &links[1]], seed, true);
+            assert!(video.timely > least, "{share}, seed {seed}: {}", video.timely);
+        }
+    }
+}
+
+#[test]
 fn video_over_links_that_lose_20_or_40_percent_arrives_all_the_same() {
     for (loss, least, most_cost) in [(0.2, 0.99, 1.6), (0.4, 0.95, 2.3)] {
         let links = [independent(20, loss), independent(40, loss)];
