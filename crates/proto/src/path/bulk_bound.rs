@@ -51,6 +51,13 @@ pub enum ProtectControl {
     Off,
 }
 
+impl ProtectControl {
+    /// Tells whether control is protected as far as that costs nothing else.
+    pub(super) fn is_balanced(self) -> bool {
+        self == Self::Balanced
+    }
+}
+
 /// Says what a path is to bulk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BulkRole {

@@ -22,6 +22,9 @@ const QUEUE: Duration = Duration::from_millis(8);
 /// Windows that symbols which may not wait can fill on such a path: what an application hands in now
 /// and then, at the start of a session and through a burst of losses.
 const EXCESS: u64 = 6;
+/// Queue that messages may keep on a path: without it they find links idle that fall and rise every
+/// tenth of a second; with 30 or 200 ms the latest came later.
+const MESSAGE_QUEUE: Duration = Duration::from_millis(60);
 
 impl Path {
     /// Tells whether an acknowledgement must leave now. Where control fills the path it rides with
@@ -75,9 +78,13 @@ impl Path {
 
     /// Returns how many bytes of bulk may leave now: window and pacing permitting.
     pub(crate) fn bulk_budget(&self, now: Instant) -> usize {
-        let room = self.window_room(now);
-        let ready = self.pacer.ready_at(now, self.pacing_rate(now), self.mtu.current()) <= now;
-        if ready { usize::try_from(room).unwrap_or(usize::MAX) } else { 0 }
+        self.paced(now, self.window_room(self.bulk_bound(now)))
+    }
+
+    /// Returns how many bytes of messages may leave now. Up to a short queue they are not bounded as bulk
+    /// is: a bound that keeps control's way free lets messages wait here while every link is poor.
+    pub(crate) fn message_budget(&self, now: Instant) -> usize {
+        self.paced(now, self.window_room(self.message_bound(now)))
     }
 
     /// Tells whether packets stand in a queue on the way: what is lost then is lost to congestion.
@@ -102,18 +109,29 @@ impl Path {
 
     /// Returns when pacing lets bulk leave, where pacing is what holds it back.
     pub(crate) fn pacing_deadline(&self, now: Instant) -> Option<Instant> {
-        if self.window_room(now) < self.mtu.current() as u64 {
+        if self.window_room(self.message_bound(now)) < self.mtu.current() as u64 {
             return None;
         }
         let ready = self.pacer.ready_at(now, self.pacing_rate(now), self.mtu.current());
         (ready > now).then_some(ready)
     }
 
-    fn window_room(&self, now: Instant) -> u64 {
+    fn message_bound(&self, now: Instant) -> u64 {
+        let rate = self.bottleneck.rate().filter(|_| self.config.protect_control.is_balanced());
+        let time = self.rtt.min_rtt().unwrap_or_default() + MESSAGE_QUEUE;
+        self.bulk_bound(now).max(rate.unwrap_or_default().bytes_in(time))
+    }
+
+    fn paced(&self, now: Instant, room: u64) -> usize {
+        let ready = self.pacer.ready_at(now, self.pacing_rate(now), self.mtu.current()) <= now;
+        if ready { usize::try_from(room).unwrap_or(usize::MAX) } else { 0 }
+    }
+
+    fn window_room(&self, bound: u64) -> u64 {
         if self.state != PathState::Active || self.sent.is_full() {
             return 0;
         }
-        self.congestion.cwnd().min(self.bulk_bound(now)).saturating_sub(self.sent.in_flight())
+        self.congestion.cwnd().min(bound).saturating_sub(self.sent.in_flight())
     }
 
     pub(super) fn pacing_rate(&self, now: Instant) -> Option<Rate> {

@@ -21,6 +21,9 @@ use crate::select::Class;
 const PATIENCE: Duration = Duration::from_millis(200);
 /// Bytes of messages that may leave at once on a path without a queue, whatever its window is.
 const AT_ONCE: usize = 4 * limits::SYMBOL_BYTES;
+/// Bytes of messages that wait, beyond which they are a transfer: what 2 Mbit/s pile up in half a second
+/// without a link.
+const LONG: usize = 128 << 10;
 
 impl Session {
     pub(super) fn send_message(
@@ -58,7 +61,10 @@ impl Session {
         if self.is_blocked(path) {
             return;
         }
-        let has_budget = path.bulk_budget(now) > 0;
+        // A long transfer is bulk to control.
+        let is_long = self.messages.divider.bytes() > LONG;
+        let budget = if is_long { path.bulk_budget(now) } else { path.message_budget(now) };
+        let has_budget = budget > 0;
         // What an application hands in now and then is never paced on an idle path; a backlog is, and
         // drips into silence: what gets through first ends it, and a stalled radio keeps it all.
         let now_and_then = self.messages.divider.bytes() <= AT_ONCE;
