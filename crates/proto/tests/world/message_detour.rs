@@ -23,8 +23,11 @@ fn link(falls: Option<u32>, rest: &str) -> String {
 
 /// Returns the delays in milliseconds, ascending, and the symbols sent per message.
 fn run(falls: [Option<u32>; 2], rest: &str) -> (Vec<f64>, f64) {
-    let scenario = two_links(&link(falls[0], rest), &link(falls[1], rest), None);
-    let mut pair = Pair::connected(&scenario, 1);
+    run_links(&two_links(&link(falls[0], rest), &link(falls[1], rest), None))
+}
+
+fn run_links(scenario: &str) -> (Vec<f64>, f64) {
+    let mut pair = Pair::connected(scenario, 1);
     let start = pair.world.now();
     for number in 0..MESSAGES {
         pair.run_until(start + EVERY * number);
@@ -69,4 +72,13 @@ fn one_path_that_falls_to_a_twentieth_holds_nothing_up() {
 #[test]
 fn two_paths_that_fall_in_turn_hold_nothing_up() {
     assert_quick([Some(5), Some(1)]);
+}
+
+/// Together they carry little more than the messages, either of them much less every other second.
+#[test]
+fn two_links_that_are_poor_in_turn_are_both_kept_busy() {
+    let link = |rates| format!("delay_ms = 30\nrate_csv = \"{rates}\"\nqueue_bytes = 500000");
+    let (delays, _) = run_links(&two_links(&link("2.5,0.5"), &link("0.5,2.5"), None));
+    let [p99, p999] = [0.99, 0.999].map(|q| delays[(q * (delays.len() - 1) as f64) as usize]);
+    assert!(p99 <= 250.0 && p999 <= 350.0, "{p99} and {p999} ms");
 }
