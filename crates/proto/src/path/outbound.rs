@@ -23,8 +23,8 @@ const QUEUE: Duration = Duration::from_millis(8);
 /// and then, at the start of a session and through a burst of losses.
 const EXCESS: u64 = 6;
 /// Queue that messages may keep on a path: without it they find links idle that fall and rise every
-/// tenth of a second; with 30 or 200 ms the latest came later.
-const MESSAGE_QUEUE: Duration = Duration::from_millis(60);
+/// tenth of a second; with less the latest messages came later, with more they did no sooner.
+const MESSAGE_QUEUE: Duration = Duration::from_millis(40);
 
 impl Path {
     /// Tells whether an acknowledgement must leave now. Where control fills the path it rides with

@@ -61,9 +61,9 @@ impl Session {
         if self.is_blocked(path) {
             return;
         }
-        // A long transfer is bulk to control.
-        let is_long = self.messages.divider.bytes() > LONG;
-        let budget = if is_long { path.bulk_budget(now) } else { path.message_budget(now) };
+        // A long transfer is bulk to control, and where bulk waits there is enough on the way.
+        let as_bulk = self.messages.divider.bytes() > LONG || !self.bulk.is_empty();
+        let budget = if as_bulk { path.bulk_budget(now) } else { path.message_budget(now) };
         let has_budget = budget > 0;
         // What an application hands in now and then is never paced on an idle path; a backlog is, and
         // drips into silence: what gets through first ends it, and a stalled radio keeps it all.
