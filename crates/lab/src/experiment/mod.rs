@@ -44,7 +44,7 @@ pub(crate) enum Experiment {
     /// Each scenario is a window, run twice over the same links. Figures, `up` (station to drone) and
     /// `down`: control_missed (lost or later than 100 ms), control_lost, control_gap_s,
     /// live_age_p99_ms and live_age_max_ms (age of the newest live message), video_share_250ms,
-    /// wire_bytes (what entered the links), queue_dropped_bytes (what found a full queue), and for how
+    /// video_frames_250ms (frames of which all came in time), wire_bytes (what entered the links), queue_dropped_bytes (what found a full queue), and for how
     /// many seconds how many links were alive. The scheme `bound` is what a sender could reach that
     /// knows the links' future, cases single, any_time, edf and edf_copies: docs/recorded.md.
     Recorded(recorded::RecordedArgs),

@@ -8,7 +8,9 @@
 //! piece: what begins late on a thin link will not be whole
 //! ```
 //! Otherwise a link that carries half of a stream would bring the first half of each of its frames,
-//! and not one of them whole. A queue belongs to one tier (telemetry, bulk).
+//! and not one of them whole. Where paths lose much, packets are dropped one by one: they wait for the
+//! end of bursts, and frames lack pieces whatever is dropped here. A queue belongs to one tier (telemetry,
+//! bulk).
 //! Which path is served is not decided here [specs/delivery.md §5] (rule 1).
 
 use std::collections::VecDeque;
@@ -139,8 +141,8 @@ impl DatagramQueue {
         self.drop_taken();
     }
 
-    /// Notes how long a packet that leaves now takes to arrive, and whether what waits may wait for the
-    /// end of a burst of losses, not for its turn alone.
+    /// Notes how long a packet that leaves now takes to arrive, and whether paths lose much: there what
+    /// waits may wait for the end of a burst, and frames lack pieces whatever is dropped here.
     pub(crate) fn set_outlook(&mut self, reach: Duration, lossy: bool) {
         (self.reach, self.lossy) = (reach, lossy);
     }
@@ -331,16 +333,17 @@ impl DatagramQueue {
     /// Tells whether a packet is too old, or a piece of a frame that will not be whole.
     fn is_stale(&self, now: Instant, waiting: &Waiting) -> bool {
         let is_broken = |rtp: RtpPiece| self.broken.contains(rtp.frame, waiting.since);
-        self.stale_at(waiting) <= now || waiting.packet.rtp.is_some_and(is_broken)
+        let rtp = waiting.packet.rtp.filter(|_| !self.lossy);
+        self.stale_at(waiting) <= now || rtp.is_some_and(is_broken)
     }
 
     fn stale_at(&self, waiting: &Waiting) -> Instant {
-        let Some(rtp) = waiting.packet.rtp else { return waiting.since + self.max_age };
+        let rtp = waiting.packet.rtp.filter(|_| !self.lossy);
+        let Some(rtp) = rtp else { return waiting.since + self.max_age };
         if self.begun.contains(rtp.frame, waiting.since) {
             return waiting.since + rtp.life.saturating_sub(self.reach).max(self.max_age);
         }
-        let begins = if self.lossy { self.max_age } else { rtp.life * BEGINS.0 / BEGINS.1 };
-        waiting.since + begins.min(self.max_age)
+        waiting.since + (rtp.life * BEGINS.0 / BEGINS.1).min(self.max_age)
     }
 
     /// Lets go of packets at the front that every path has taken.
@@ -356,7 +359,7 @@ impl DatagramQueue {
     fn drop_front(&mut self) {
         let Some(waiting) = self.pop_front().filter(|waiting| !waiting.is_taken) else { return };
         self.dropped += 1;
-        if let Some(rtp) = waiting.packet.rtp
+        if let Some(rtp) = waiting.packet.rtp.filter(|_| !self.lossy)
             && self.broken.insert(rtp.frame, waiting.since)
         {
             self.again.forget_frame(rtp.frame);
@@ -528,26 +531,23 @@ mod tests {
     #[test]
     fn a_frame_that_began_to_leave_goes_on_and_one_that_did_not_is_dropped_whole() {
         let mut queue = DatagramQueue::new(150 * MS, 1 << 20);
-        queue.set_outlook(30 * MS, true);
+        queue.set_outlook(30 * MS, false);
         // Two frames of three packets, 2 ms apart.
         for tag in 0..6 {
             let now = Instant::ZERO + 33 * MS * u32::from(tag / 3) + 2 * MS * u32::from(tag % 3);
             queue.push(now, piece(tag, u32::from(tag / 3)));
         }
         let at = |ms: u32| Instant::ZERO + ms * MS;
-        assert_eq!(take(&mut queue, at(140), A), Some((0, Some(0))));
+        assert_eq!(take(&mut queue, at(90), A), Some((0, Some(0))));
         assert_eq!(queue.timeout(), Some(at(222)));
-        assert_eq!(take(&mut queue, at(170), A), Some((1, Some(1))));
-        assert_eq!(take(&mut queue, at(184), A), Some((2, Some(2))), "34 ms later than it would");
-        // Its last piece is not yet old.
-        assert_eq!((take(&mut queue, at(184), A), queue.dropped()), (None, 3));
-        queue.broken.insert(RtpFrame { source: 7, timestamp: 2 }, at(184));
-        queue.push(at(190), piece(6, 2));
-        assert_eq!((take(&mut queue, at(190), A), queue.dropped()), (None, 4), "a later piece");
+        queue.push(at(130), piece(6, 1));
+        assert_eq!(take(&mut queue, at(134), A), Some((1, Some(1))));
+        assert_eq!(take(&mut queue, at(170), A), Some((2, Some(2))), "old, but in time");
+        assert_eq!((take(&mut queue, at(170), A), queue.dropped()), (None, 4), "a late piece too");
     }
 
     #[test]
-    fn a_frame_begins_in_time_for_the_rest_of_it_unless_it_waited_for_a_burst_to_end() {
+    fn a_frame_begins_in_time_for_the_rest_of_it_where_paths_lose_little() {
         for (lossy, begins) in [(false, 100), (true, 150)] {
             let mut queue = DatagramQueue::new(150 * MS, 1 << 20);
             queue.set_outlook(30 * MS, lossy);
@@ -559,7 +559,7 @@ mod tests {
     #[test]
     fn nothing_is_left_of_a_frame_that_comes_too_late() {
         let mut queue = DatagramQueue::new(150 * MS, 1 << 20);
-        queue.set_outlook(30 * MS, true);
+        queue.set_outlook(30 * MS, false);
         let now = Instant::ZERO;
         (0..3).for_each(|tag| queue.push(now, piece(tag, 0)));
         assert_eq!(take(&mut queue, now, A), Some((0, Some(0))));

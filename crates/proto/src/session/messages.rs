@@ -21,9 +21,9 @@ use crate::select::Class;
 const PATIENCE: Duration = Duration::from_millis(200);
 /// Bytes of messages that may leave at once on a path without a queue, whatever its window is.
 const AT_ONCE: usize = 4 * limits::SYMBOL_BYTES;
-/// Bytes of messages that wait, beyond which they are a transfer: what 2 Mbit/s pile up in half a second
-/// without a link.
-const LONG: usize = 128 << 10;
+/// Bytes of messages that wait, beyond which they are a transfer: what 2 Mbit/s pile up in 200 ms without a
+/// link.
+const LONG: usize = 48 << 10;
 
 impl Session {
     pub(super) fn send_message(
