@@ -93,6 +93,9 @@ pub(super) struct Bottleneck {
     rate_at: Instant,
     best_ever: Rate,
     history: RateHistory,
+    /// The same, but it survives silence: the links that fall deepest fall silent as well.
+    falls: RateHistory,
+    busy_at: Instant,
     saturated: Option<Saturated>,
     /// Datagrams in a row that were faster than the rate.
     faster: u32,
@@ -126,6 +129,8 @@ impl Default for Bottleneck {
             best_ever: Rate::ZERO,
             rate_at: Instant::ZERO,
             history: RateHistory::default(),
+            falls: RateHistory::default(),
+            busy_at: Instant::ZERO,
             saturated: None,
             faster: 0,
         }
@@ -192,6 +197,12 @@ impl Bottleneck {
         self.history.low(memory, 0.5)
     }
 
+    /// Returns the least rate that the hop had in the last `memory`, before a silence too, if it was
+    /// busy within it.
+    pub(super) fn least_rate(&self, now: Instant, memory: Duration) -> Option<Rate> {
+        if now.since(self.busy_at) < memory { self.falls.low(memory, 0.0) } else { None }
+    }
+
     /// Returns the best rate that the hop ever had, over at least 8 ms.
     pub(super) fn best_ever(&self) -> Rate {
         self.best_ever
@@ -211,7 +222,17 @@ impl Bottleneck {
     pub(super) fn forget_rates(&mut self) {
         let (delay, rtt) = (self.delay.clone(), self.rtt.clone());
         let (round_trip, saturated, best_ever) = (self.round_trip, self.saturated, self.best_ever);
-        *self = Self { delay, rtt, round_trip, saturated, best_ever, ..Self::default() };
+        let (falls, busy_at) = (std::mem::take(&mut self.falls), self.busy_at);
+        *self = Self {
+            delay,
+            rtt,
+            round_trip,
+            saturated,
+            best_ever,
+            falls,
+            busy_at,
+            ..Self::default()
+        };
     }
 
     /// Tells whether what was under way when the packet was sent fits into the path without a queue:
@@ -241,6 +262,8 @@ impl Bottleneck {
             return;
         }
         self.history.on_busy(at, bytes, gap.min(LONGEST_GAP));
+        self.falls.on_busy(at, bytes, gap.min(LONGEST_GAP));
+        self.busy_at = now;
         self.look_whether_saturated(now);
         let stretch = self.stretch.get_or_insert(Stretch { from_us: last, bytes: 0 });
         stretch.bytes += bytes;

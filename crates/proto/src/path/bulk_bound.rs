@@ -1,43 +1,50 @@
 //! How much bulk may be under way on a path besides what the congestion window allows, so that
-//! control has a fast way when a rate falls [specs/paths.md §6] (rule 7).
+//! control has a fast way when a rate falls [specs/paths.md §6] (rule 8).
 //!
 //! ```text
-//! rate  = max(growth · delivery rate, share · rate of the hop)        while the queue is below 5 ms;
-//!         the hop's counts if it was busy within a second
-//!         rate of the hop                                             otherwise
-//! bound = rate / (1 − usual loss) · (base + slack)           one datagram at least, six without a queue
+//! needs  = (1.5 + 3 · loss) · delivery rate · (least rtt + 20 ms)   loss: without a queue
+//! drains = rate of the hop · (least rtt + 30 or 10 ms)              where it has a queue of 5 ms
+//! falls  = least rate of the hop in 20 s · least rtt                `strict` alone
+//! bound  = min(needs, drains, falls) / (1 − usual loss)             and a few datagrams at least
 //! ```
-//! The base is the round trip without our own queue: least rtt + what stands in the other direction.
-//!
 //! When the rate of a hop falls from R to r, what stands before it must drain at r before anything
 //! that comes behind it, control included. What was sent within one round trip before the fall cannot
 //! be called back; all that a sender can do is to have little under way. A window that aims at a queue
 //! of 20 ms in the round-trip time, over the largest rate of ten round trips, has more under way than
 //! that, by the other direction's queue and by every rate that the link no longer has.
 //!
-//! Where the queue is empty the bound follows what is delivered, not what the link once carried: a
-//! stream of 6 Mbit/s over 30 has no use for a window of 30, and loses with it what is under way when
-//! the link falls to 1. The growth lets a burst, such as a key frame, have its way within some round
-//! trips.
+//! So the bound follows what is delivered, not what the link carries: a stream of 6 Mbit/s over 30 has
+//! no use for a window of 30, and loses with it what is under way when the link falls to 1. The growth
+//! lets a burst, such as a key frame, have its way within some round trips. It holds behind a short
+//! queue as well: a bound that jumps to the hop's rate with the first 5 ms of a key frame is none.
 //!
 //! Where several paths live, one of them is free, the others are sanctuaries, with less slack: on
 //! those a fall costs control least. The free one is chosen by its present rate, because links that
 //! fall in turn would otherwise be kept free in vain.
+//!
+//! The growth is larger on a path that loses much without a queue, because its losses come in bursts as
+//! a rule: after each of them the delivery rate has to come back.
+//!
+//! Not here: a share of the hop's own rate at once, and faster growth where much less than that is
+//! delivered. Both move bulk sooner onto a path that it had left, and both put as much in front of
+//! control when that path falls too.
 
 use units::{Duration, Instant, Rate};
 
 use super::Path;
 
-/// Datagrams that bulk may always have under way where there is no queue.
-const LEAST_DATAGRAMS: u64 = 6;
 /// Loss beyond this is not made up for by sending more.
 const MOST_LOSS: f64 = 0.5;
+/// Growth for each unit of loss, so that bulk is back soon after a burst.
+const LOSS_GROWTH: f64 = 3.0;
 /// What a path is worth is its median rate over this time of being busy …
 const WORTH_MEMORY: Duration = Duration::from_secs(2);
 /// … and its present rate behind a queue of this length.
 const LONG_QUEUE: Duration = Duration::from_millis(40);
 /// A path that is not the free one must be better by this factor to become it.
 const HYSTERESIS: f64 = 1.3;
+/// How long `strict` remembers how low the rate of a hop has fallen.
+const FALL_MEMORY: Duration = Duration::from_secs(20);
 
 /// Says how much room bulk leaves to control on links whose rate falls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -70,33 +77,56 @@ pub(crate) enum BulkRole {
 /// The numbers of one degree of protection. Found by trying, over steps and recorded links.
 #[derive(Clone, Copy, Debug)]
 struct Degree {
-    /// How much faster than what is delivered bulk may leave where there is no queue.
+    /// How much more than what is delivered may be under way, for bulk to grow …
     growth: f64,
-    /// The same below the share of the hop's usual rate that follows: bulk moves here.
-    far_growth: f64,
-    /// Share of the hop's own rate that it may have at once.
-    share: f64,
+    /// … besides what acknowledgements that are held back, and jitter, keep in flight.
+    jitter: Duration,
     /// Queue that bulk may keep on the free path.
     slack: Duration,
     /// Queue that it may keep on a sanctuary.
     sanctuary_slack: Duration,
+    /// Datagrams that it may always have under way where there is no queue.
+    least: u64,
+    /// Whether no more may be under way than what the worst rate of late carries.
+    minds_falls: bool,
 }
 
 const BALANCED: Degree = Degree {
-    growth: 1.3,
-    far_growth: 2.0,
-    share: 0.4,
+    growth: 1.5,
+    jitter: Duration::from_millis(20),
     slack: Duration::from_millis(30),
     sanctuary_slack: Duration::from_millis(10),
+    least: 6,
+    minds_falls: false,
 };
 
 const STRICT: Degree = Degree {
     growth: 1.1,
-    far_growth: 1.1,
-    share: 0.1,
+    jitter: Duration::from_millis(10),
     slack: Duration::from_millis(5),
     sanctuary_slack: Duration::from_millis(5),
+    least: 1,
+    minds_falls: true,
 };
+
+/// What is known of a path that the bound depends on.
+#[derive(Clone, Copy, Debug)]
+struct View {
+    /// What the peer receives.
+    delivered: Rate,
+    /// The rate of the hop when it was last busy …
+    hop: Rate,
+    /// … and how low it was of late.
+    low: Option<Rate>,
+    least_rtt: Duration,
+    has_queue: bool,
+    role: BulkRole,
+    is_thin: bool,
+    /// Share of the packets that is lost without a queue.
+    loss: f64,
+    /// Bytes of a datagram.
+    datagram: u64,
+}
 
 impl Path {
     /// Says what the path is to bulk from now on.
@@ -130,38 +160,114 @@ impl Path {
     pub(super) fn bulk_bound(&self, now: Instant) -> u64 {
         let degree = match self.config.protect_control {
             ProtectControl::Off => return u64::MAX,
-            ProtectControl::Balanced => BALANCED,
-            ProtectControl::Strict => STRICT,
+            ProtectControl::Balanced => &BALANCED,
+            ProtectControl::Strict => &STRICT,
         };
-        let Some(rate) = self.bottleneck.rate() else { return u64::MAX };
-        let is_empty = self.bottleneck.is_empty();
-        let rate = if is_empty {
-            let at_once = self.bottleneck.fresh_rate(now).unwrap_or_default();
-            let usual = self.bottleneck.usual_rate(WORTH_MEMORY).unwrap_or_default();
-            let is_far = self.delivery_rate < usual.mul_f64(degree.share);
-            let delivered =
-                if is_far { self.delivery_now.mul_f64(degree.far_growth) } else { Rate::ZERO };
-            self.delivery_rate
-                .mul_f64(degree.growth)
-                .max(delivered)
-                .max(at_once.mul_f64(degree.share))
-        } else {
-            rate
-        };
-        let slack = match self.bulk_role {
-            BulkRole::Free => degree.slack,
-            BulkRole::Sanctuary => degree.sanctuary_slack,
-        };
+        let Some(hop) = self.bottleneck.rate() else { return u64::MAX };
+        let has_queue = !self.bottleneck.is_empty();
         // What is lost where there is no queue is not lost to one.
-        let lost = if is_empty { self.loss() } else { 0.0 };
-        let loss = self.congestion.usual_loss().max(lost).min(MOST_LOSS);
-        let time = self.rtt.min_rtt().unwrap_or_default() + slack;
-        let least = match self.bulk_role {
-            BulkRole::Sanctuary if self.is_thin(now) => 0,
-            _ if is_empty => LEAST_DATAGRAMS,
-            _ => 1,
-        };
-        let least = least * self.mtu.current() as u64;
-        rate.mul_f64(1.0 / (1.0 - loss)).bytes_in(time).max(least)
+        let lost = if has_queue { 0.0 } else { self.loss() };
+        bound(
+            degree,
+            &View {
+                delivered: self.delivery_rate,
+                hop,
+                low: self.bottleneck.least_rate(now, FALL_MEMORY),
+                least_rtt: self.rtt.min_rtt().unwrap_or_default(),
+                has_queue,
+                role: self.bulk_role,
+                is_thin: self.is_thin(now),
+                loss: self.congestion.usual_loss().max(lost),
+                datagram: self.mtu.current() as u64,
+            },
+        )
+    }
+}
+
+fn bound(degree: &Degree, view: &View) -> u64 {
+    let slack = match view.role {
+        BulkRole::Free => degree.slack,
+        BulkRole::Sanctuary => degree.sanctuary_slack,
+    };
+    let loss = view.loss.min(MOST_LOSS);
+    let growth = degree.growth + LOSS_GROWTH * loss;
+    let needs = view.delivered.mul_f64(growth).bytes_in(view.least_rtt + degree.jitter);
+    let drains = view.has_queue.then(|| view.hop.bytes_in(view.least_rtt + slack));
+    let falls = view.low.filter(|_| degree.minds_falls).map(|low| low.bytes_in(view.least_rtt));
+    let bytes = [drains, falls].into_iter().flatten().fold(needs, u64::min);
+    let sent = bytes as f64 / (1.0 - loss);
+    (sent as u64).max(least_datagrams(degree, view) * view.datagram)
+}
+
+fn least_datagrams(degree: &Degree, view: &View) -> u64 {
+    match view.role {
+        BulkRole::Sanctuary if view.is_thin => 0,
+        _ if view.has_queue => 1,
+        _ => degree.least,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A link of 12 Mbit/s and 60 ms that carries 6 Mbit/s without a queue: 45 kB are under way.
+    const VIEW: View = View {
+        delivered: Rate::from_bps(6_000_000),
+        hop: Rate::from_bps(12_000_000),
+        low: None,
+        least_rtt: Duration::from_millis(60),
+        has_queue: false,
+        role: BulkRole::Free,
+        is_thin: false,
+        loss: 0.0,
+        datagram: 1_200,
+    };
+
+    #[test]
+    fn what_is_under_way_follows_what_is_delivered_and_may_grow() {
+        assert_eq!(bound(&BALANCED, &VIEW), 90_000, "9 Mbit/s for 80 ms");
+        let twice = View { delivered: Rate::from_mbps(12.0), ..VIEW };
+        assert_eq!(bound(&BALANCED, &twice), 180_000);
+        assert_eq!(bound(&STRICT, &VIEW), 57_750, "6.6 Mbit/s for 70 ms");
+    }
+
+    #[test]
+    fn a_short_queue_does_not_let_bulk_have_all_that_the_hop_carries() {
+        let queued = View { has_queue: true, ..VIEW };
+        assert_eq!(bound(&BALANCED, &queued), bound(&BALANCED, &VIEW));
+    }
+
+    #[test]
+    fn behind_a_queue_no_more_is_under_way_than_drains_in_time() {
+        let fallen = View { hop: Rate::from_mbps(0.8), has_queue: true, ..VIEW };
+        assert_eq!(bound(&BALANCED, &fallen), 9_000, "0.8 Mbit/s for 90 ms");
+        let sanctuary = View { role: BulkRole::Sanctuary, ..fallen };
+        assert_eq!(bound(&BALANCED, &sanctuary), 7_000, "… and for 70 ms");
+        let hardly = View { hop: Rate::from_bps(64_000), ..fallen };
+        assert_eq!(bound(&BALANCED, &hardly), 1_200, "one datagram at a time");
+    }
+
+    #[test]
+    fn an_idle_path_takes_a_few_datagrams_and_a_thin_sanctuary_none() {
+        let idle = View { delivered: Rate::ZERO, ..VIEW };
+        assert_eq!(bound(&BALANCED, &idle), 7_200);
+        assert_eq!(bound(&STRICT, &idle), 1_200);
+        let thin = View { is_thin: true, ..idle };
+        assert_eq!(bound(&BALANCED, &thin), 7_200, "it is all there is");
+        assert_eq!(bound(&BALANCED, &View { role: BulkRole::Sanctuary, ..thin }), 0);
+    }
+
+    #[test]
+    fn strict_leaves_under_way_what_the_worst_rate_of_late_carries() {
+        let fell = View { low: Some(Rate::from_mbps(0.8)), ..VIEW };
+        assert_eq!(bound(&STRICT, &fell), 6_000, "0.8 Mbit/s for 60 ms");
+        assert_eq!(bound(&BALANCED, &fell), bound(&BALANCED, &VIEW));
+    }
+
+    #[test]
+    fn loss_is_made_up_for_and_lets_bulk_grow_faster_up_to_a_half() {
+        let lossy = |loss| bound(&BALANCED, &View { loss, ..VIEW });
+        assert_eq!((lossy(0.25), lossy(0.5), lossy(0.9)), (180_000, 360_000, 360_000));
     }
 }

@@ -149,8 +149,6 @@ impl Path {
         {
             let (old, new) = (self.delivery_rate.as_bps(), sample.rate.as_bps());
             self.delivery_rate = Rate::from_bps(old - old / 8 + new / 8);
-            let old = self.delivery_now.as_bps();
-            self.delivery_now = Rate::from_bps(old / 2 + new / 2);
         }
         if newest.pn == ack.largest && newest.ack_eliciting && !newest.bulk {
             let fallen = self.peer_holds - self.peer_holds / 16;

@@ -118,8 +118,6 @@ pub(crate) struct Path {
     rtt: RttEstimator,
     rate: DeliveryRate,
     delivery_rate: Rate,
-    /// The same, smoothed over two samples.
-    delivery_now: Rate,
     bottleneck: Bottleneck,
     bulk_role: BulkRole,
     /// The longest that the peer holds acknowledgements of control back.
@@ -172,7 +170,6 @@ impl Path {
             rtt: RttEstimator::new(),
             rate: DeliveryRate::default(),
             delivery_rate: Rate::ZERO,
-            delivery_now: Rate::ZERO,
             bottleneck: Bottleneck::default(),
             bulk_role: BulkRole::Free,
             peer_holds: Duration::ZERO,

@@ -1,4 +1,4 @@
-//! The rates that the narrowest hop of a path had in the last ten seconds, in slots of 250 ms.
+//! The rates that the narrowest hop of a path had in the last twenty seconds, in slots of 250 ms.
 //!
 //! Only seconds in which the hop was busy are in it: see `bottleneck.rs`. Time is the receiver's: when
 //! packets left the hop, not when we hear of it.
@@ -9,8 +9,8 @@ use units::{Duration, Instant, Rate};
 
 /// Length of a slot: links of a moving vehicle change from one second to the next.
 const SLOT: Duration = Duration::from_millis(250);
-/// Memory: as long as that of the least round-trip time.
-const SLOTS: usize = 40;
+/// Memory: twenty seconds, of which bulk bounded by what a fall drains remembers all.
+const SLOTS: usize = 80;
 
 /// Remembers rates.
 #[derive(Clone, Debug, Default)]
@@ -124,5 +124,42 @@ mod tests {
         let sum = history.sum(two);
         assert_eq!((sum.bytes, sum.busy), (90_000, Duration::from_millis(80)));
         assert_eq!(RateHistory::default().low(ten, 0.1), None);
+    }
+
+    #[test]
+    fn memory_has_a_bound_and_forgets_the_oldest() {
+        let mut history = RateHistory::default();
+        let busy = Duration::from_millis(8);
+        (0..1_000).for_each(|slot| {
+            let kilobytes = if slot < 920 { 1 } else { 10 };
+            history.on_busy(Instant::from_millis(slot * 250), kilobytes * 1_000, busy);
+        });
+        assert_eq!(history.slots.len(), SLOTS);
+        assert_eq!(history.low(Duration::from_secs(60), 0.0), Some(Rate::from_mbps(10.0)));
+    }
+
+    #[test]
+    fn the_least_and_the_best_are_quantiles_too() {
+        let mut history = RateHistory::default();
+        for (ms, bytes) in [(0, 3_000), (250, 1_000), (500, 2_000)] {
+            history.on_busy(Instant::from_millis(ms), bytes, Duration::from_millis(8));
+        }
+        let second = Duration::from_secs(1);
+        assert_eq!(history.low(second, 0.0), Some(Rate::from_mbps(1.0)));
+        assert_eq!(history.low(second, 1.0), Some(Rate::from_mbps(3.0)));
+    }
+
+    #[test]
+    fn receptions_count_in_the_slot_that_they_fall_into() {
+        let (mut history, second) = (RateHistory::default(), Duration::from_secs(1));
+        let at = Instant::from_millis;
+        history.on_reception(at(0), true);
+        assert_eq!(history.sum(second).receptions, 0, "no slot yet: the hop was never busy");
+        history.on_busy(at(0), 1_000, Duration::from_millis(8));
+        history.on_reception(at(10), true);
+        history.on_reception(at(20), false);
+        history.on_reception(at(250), true);
+        let sum = history.sum(second);
+        assert_eq!((sum.receptions, sum.early), (2, 1), "the last is beyond the slot");
     }
 }
