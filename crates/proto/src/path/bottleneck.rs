@@ -363,3 +363,22 @@ fn is_jitter(recent: &Slot) -> bool {
 fn signed(us: u64) -> i64 {
     i64::try_from(us).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_forgets_the_rate_but_not_how_low_it_was() {
+        let (mut hop, now) = (Bottleneck::default(), Instant::from_millis(5_000));
+        for history in [&mut hop.history, &mut hop.falls] {
+            history.on_busy(now, 1_000, Duration::from_millis(8));
+        }
+        hop.busy_at = now;
+        hop.forget_rates();
+        let memory = Duration::from_secs(20);
+        assert_eq!(hop.usual_rate(memory), None);
+        assert_eq!(hop.least_rate(now, memory), Some(Rate::from_mbps(1.0)));
+        assert_eq!(hop.least_rate(now + memory, memory), None);
+    }
+}
