@@ -119,6 +119,16 @@ impl LiveFigures {
         let of = |p| percentile(&ages, p).map(|age| rounded(age, 3));
         Self { live_age_p50_ms: of(0.5), live_age_p99_ms: of(0.99), live_age_max_ms: of(1.0) }
     }
+
+    /// Returns, figure by figure, the worse of two directions.
+    pub(crate) fn worse(self, other: Self) -> Self {
+        let older = |a: Option<f64>, b: Option<f64>| Some(a?.max(b?));
+        Self {
+            live_age_p50_ms: older(self.live_age_p50_ms, other.live_age_p50_ms),
+            live_age_p99_ms: older(self.live_age_p99_ms, other.live_age_p99_ms),
+            live_age_max_ms: older(self.live_age_max_ms, other.live_age_max_ms),
+        }
+    }
 }
 
 /// Counts the packets of a run in progress.

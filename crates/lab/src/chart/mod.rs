@@ -14,7 +14,7 @@ mod window;
 
 pub(crate) use distribution::{Distribution, DistributionChart};
 pub(crate) use panels::{Panel, TimeChart, TimeCurve};
-pub(crate) use sweep::{SweepChart, SweepCurve};
+pub(crate) use sweep::{SweepCase, SweepChart, SweepCurve};
 pub(crate) use trade_off::{Plane, TradeOff};
 pub(crate) use window::{Lane, WayChart, WindowChart};
 

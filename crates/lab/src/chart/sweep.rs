@@ -1,5 +1,5 @@
 //! Draws what a swept parameter does to schemes: on the left the share of the messages that arrived
-//! without delay, on the right the delay that one in a thousand exceeds; a row of two for each case.
+//! as they should, on the right a high percentile of their delay; a row of two for each case.
 //!
 //! The values stand at equal distances, as they were asked for: a sweep over 1, 2, 5, 20 is not
 //! crowded at its beginning. The distributions themselves are [`DistributionChart`]'s.
@@ -44,8 +44,19 @@ pub(crate) struct SweepChart {
     pub(crate) values: Vec<f64>,
     /// The least delay that is possible: the delay axis begins there. Milliseconds.
     pub(crate) least_ms: f64,
-    /// One row of panels per case, with its title.
-    pub(crate) cases: Vec<(String, Vec<SweepCurve>)>,
+    /// One row of panels per case.
+    pub(crate) cases: Vec<SweepCase>,
+}
+
+/// Is one row of panels.
+#[derive(Clone, Debug)]
+pub(crate) struct SweepCase {
+    /// Which share the left panel shows, and of what.
+    pub(crate) share: String,
+    /// Which delay the right one shows.
+    pub(crate) delay: String,
+    /// One curve per scheme.
+    pub(crate) curves: Vec<SweepCurve>,
 }
 
 /// Is one scheme in one case.
@@ -53,8 +64,7 @@ pub(crate) struct SweepChart {
 pub(crate) struct SweepCurve {
     /// The scheme.
     pub(crate) scheme: Scheme,
-    /// Value of the parameter, share without delay, and the delay in milliseconds that one in a
-    /// thousand of those delivered exceeds, if any was.
+    /// Value of the parameter, share, and delay in milliseconds, if there is one.
     pub(crate) points: Vec<(f64, f64, Option<f64>)>,
 }
 
@@ -80,22 +90,21 @@ impl SweepChart {
         svg.text(LEFT, 56.0, &self.subtitle, Text::body());
         self.draw_legend(&mut svg);
         let most_ms = self.most_ms();
-        for (row, (title, curves)) in self.cases.iter().enumerate() {
+        for (row, case) in self.cases.iter().enumerate() {
             let top = HEAD + STEP * row as f64;
             let shares = Frame { left: LEFT, top };
-            svg.text(shares.left, top - 8.0, &format!("{title}: without delay"), Text::strong());
+            svg.text(shares.left, top - 8.0, &case.share, Text::strong());
             let lines = (0..=5).map(|fifth| f64::from(fifth) / 5.0);
             let lines = lines.map(|share| (share, format!("{:.0} %", 100.0 * share)));
             self.draw_axes(&mut svg, &shares, &lines.collect::<Vec<_>>());
             let delays = Frame { left: LEFT + BETWEEN, top };
-            let heading = "one in a thousand takes longer than";
-            svg.text(delays.left, top - 8.0, heading, Text::strong());
+            svg.text(delays.left, top - 8.0, &case.delay, Text::strong());
             let height = |ms: f64| (ms / self.least_ms).ln() / (most_ms / self.least_ms).ln();
             let lines = marks(self.least_ms, most_ms).into_iter();
             let lines = lines.map(|ms| (height(ms), format!("{ms} ms")));
             self.draw_axes(&mut svg, &delays, &lines.collect::<Vec<_>>());
             // The product's own curve is drawn last, so that none hides it.
-            for curve in curves.iter().rev() {
+            for curve in case.curves.iter().rev() {
                 let points = curve.points.iter();
                 self.draw(
                     &mut svg,
@@ -111,8 +120,8 @@ impl SweepChart {
     }
 
     fn draw_legend(&self, svg: &mut Svg) {
-        let Some((_, curves)) = self.cases.first() else { return };
-        for (place, curve) in curves.iter().enumerate() {
+        let Some(first) = self.cases.first() else { return };
+        for (place, curve) in first.curves.iter().enumerate() {
             let x = LEFT + 150.0 * place as f64;
             let (colour, width) = style(curve.scheme);
             svg.line((x, 78.0), (x + 28.0, 78.0), colour, width);
@@ -168,7 +177,7 @@ impl SweepChart {
     /// Returns the upper end of the delay axis: the first mark that nothing exceeds.
     fn most_ms(&self) -> f64 {
         let points =
-            self.cases.iter().flat_map(|(_, curves)| curves).flat_map(|curve| &curve.points);
+            self.cases.iter().flat_map(|case| &case.curves).flat_map(|curve| &curve.points);
         let most = points.filter_map(|(_, _, ms)| *ms).fold(2.0 * self.least_ms, f64::max);
         let decade = 10_f64.powf(most.log10().floor());
         MARKS
@@ -201,7 +210,8 @@ mod tests {
     fn a_sweep_has_a_curve_and_a_dot_for_every_value_that_was_reached() {
         let points = vec![(1.0, 0.9, Some(70.0)), (5.0, 0.95, None), (20.0, 1.0, Some(230.0))];
         let curve = |scheme| SweepCurve { scheme, points: points.clone() };
-        let cases = vec![("a < b".to_owned(), vec![curve(Scheme::Fulmar), curve(Scheme::Udp)])];
+        let curves = vec![curve(Scheme::Fulmar), curve(Scheme::Udp)];
+        let cases = vec![SweepCase { share: "a < b".to_owned(), delay: "c".to_owned(), curves }];
         let chart = SweepChart {
             title: "made up".to_owned(),
             subtitle: String::new(),

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::chart::{Distribution, DistributionChart, SweepChart, SweepCurve};
+use crate::chart::{Distribution, DistributionChart, SweepCase, SweepChart, SweepCurve};
 use crate::lrt::{LrtParameters, LrtRow, milliseconds};
 use crate::report::Mode;
 
@@ -125,14 +125,15 @@ fn sweep(name: &str, mode: Mode, point: &LrtParameters, rows: &[LrtRow]) -> Opti
         let others = others.filter_map(|other| Some((other.name)((other.of)(row)?)));
         std::iter::once(lost(row.loss)).chain(others).collect::<Vec<_>>().join(", ")
     };
-    let mut cases: Vec<(String, Vec<SweepCurve>)> = Vec::new();
+    let mut cases: Vec<SweepCase> = Vec::new();
     for row in rows {
-        let title = title(row);
-        let place = cases.iter().position(|(other, _)| *other == title).unwrap_or(cases.len());
+        let share = format!("{}: without delay", title(row));
+        let place = cases.iter().position(|other| other.share == share).unwrap_or(cases.len());
         if place == cases.len() {
-            cases.push((title, Vec::new()));
+            let delay = "one in a thousand takes longer than".to_owned();
+            cases.push(SweepCase { share, delay, curves: Vec::new() });
         }
-        let curves = &mut cases[place].1;
+        let curves = &mut cases[place].curves;
         let known = curves.iter().position(|curve| curve.scheme == row.scheme);
         let curve = known.unwrap_or(curves.len());
         if curve == curves.len() {
@@ -231,9 +232,12 @@ mod tests {
         let chart = sweep("lrt-tcp", Mode::Sim, &points[0], &rows(&points)).expect("two lists");
         assert_eq!(chart.values, [2.0, 5.0, 20.0]);
         assert!(chart.parameter.starts_with("ms from one message"), "{}", chart.parameter);
-        let titles: Vec<&str> = chart.cases.iter().map(|(title, _)| title.as_str()).collect();
-        assert_eq!(titles, ["5 % loss, one link", "5 % loss, 2 links"]);
-        for (_, curves) in &chart.cases {
+        let titles: Vec<&str> = chart.cases.iter().map(|case| case.share.as_str()).collect();
+        assert_eq!(
+            titles,
+            ["5 % loss, one link: without delay", "5 % loss, 2 links: without delay"]
+        );
+        for SweepCase { curves, .. } in &chart.cases {
             assert_eq!(curves.len(), 2, "one per scheme");
             assert!(curves.iter().all(|curve| curve.points.len() == 3));
         }

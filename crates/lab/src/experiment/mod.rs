@@ -15,6 +15,7 @@ mod mavlink_bulk;
 mod message_share;
 mod mixed_blackout;
 mod recorded;
+mod thin_links;
 mod throughput;
 
 use clap::Subcommand;
@@ -48,6 +49,13 @@ pub(crate) enum Experiment {
     /// many seconds how many links were alive. The scheme `bound` is what a sender could reach that
     /// knows the links' future, cases single, any_time, edf and edf_copies: docs/recorded.md.
     Recorded(recorded::RecordedArgs),
+    /// Control over links thinner than what is to be said, at one rate after the other.
+    ///
+    /// Two cases: messages of which each counts, and set-points of which the newest counts beside
+    /// commands. Figures, the worse of both directions: control_lost, control_late_100ms,
+    /// control_p99_ms, live_age_p99_ms, live_age_max_ms, wire_bytes, and wire_share, what entered the
+    /// links of what they carry. One object per scheme, rate and case.
+    ThinLinks(thin_links::ThinLinksArgs),
     /// Goodput of one TCP connection over one link, two equal links, and links of 10 and 40 ms.
     ///
     /// The schedulers' comparison of the ConClone paper (Fig. 1). Figures: data_goodput_mbps,
@@ -115,10 +123,11 @@ pub(crate) struct Description {
 
 impl Experiment {
     /// Every experiment.
-    pub(crate) const ALL: [Description; 13] = [
+    pub(crate) const ALL: [Description; 14] = [
         conclone_interval::DESCRIPTION,
         mixed_blackout::DESCRIPTION,
         recorded::DESCRIPTION,
+        thin_links::DESCRIPTION,
         throughput::DESCRIPTION,
         failover::DESCRIPTION,
         lifetime::DESCRIPTION,
@@ -137,6 +146,7 @@ impl Experiment {
             Self::ConcloneInterval(args) => &args.run,
             Self::MixedBlackout(args) => &args.run,
             Self::Recorded(args) => &args.run,
+            Self::ThinLinks(args) => &args.run,
             Self::Throughput(args) => &args.run,
             Self::Failover(args) => &args.run,
             Self::Lifetime(args) => &args.run,
@@ -155,6 +165,7 @@ impl Experiment {
             Self::ConcloneInterval(_) => conclone_interval::DESCRIPTION,
             Self::MixedBlackout(_) => mixed_blackout::DESCRIPTION,
             Self::Recorded(_) => recorded::DESCRIPTION,
+            Self::ThinLinks(_) => thin_links::DESCRIPTION,
             Self::Throughput(_) => throughput::DESCRIPTION,
             Self::Failover(_) => failover::DESCRIPTION,
             Self::Lifetime(_) => lifetime::DESCRIPTION,
@@ -174,6 +185,7 @@ impl Experiment {
             Self::ConcloneInterval(args) => conclone_interval::run(args),
             Self::MixedBlackout(args) => mixed_blackout::run(args),
             Self::Recorded(args) => recorded::run(args),
+            Self::ThinLinks(args) => thin_links::run(args),
             Self::Throughput(args) => throughput::run(args),
             Self::Failover(args) => failover::run(args),
             Self::Lifetime(args) => lifetime::run(args),

@@ -19,6 +19,7 @@
 
 use units::{Duration, Instant, Rate};
 
+use super::control_window::THIN;
 use super::rate_history::{RateHistory, Slot};
 use crate::limits;
 use crate::recovery::SentPacket;
@@ -48,12 +49,18 @@ const SATURATED: Duration = Duration::from_millis(600);
 const SATURATED_WITHIN: Duration = Duration::from_secs(1);
 /// … unless more than one in so many receptions came too early for its rate …
 const EARLY_SHARE: u32 = 5;
+/// … in this time, where it was not busy for so long …
+const CALM: Duration = Duration::from_secs(10);
 /// … and counts as such for this long.
 const SATURATED_MEMORY: Duration = Duration::from_secs(60);
 /// … or until so many datagrams in a row take less than half of what they should, …
 const FASTER: u32 = 3;
 /// … where that is long enough to tell.
 const TELLING: Duration = Duration::from_millis(8);
+/// A datagram so much longer than the one that had the least delay tells what the hop can do at least.
+const LARGE: usize = 1_000;
+/// Bytes under way that are next to nothing: a PING or two.
+const ALONE: u64 = 100;
 /// Meanwhile its rate is measured anew where it was busy for so long.
 const STILL_TELLING: Duration = Duration::from_millis(100);
 /// A longer gap between two packets of a busy hop is a stall: 600 bytes at 16 kbit/s.
@@ -152,6 +159,9 @@ impl Bottleneck {
         let own = self.rate.map_or(Duration::ZERO, |rate| rate.transmission_time(longer));
         self.queue = beyond.saturating_sub(own);
         self.look_whether_faster(beyond, own);
+        if longer >= LARGE {
+            self.on_large(now, Rate::from_bytes_in(longer as u64, beyond.max(JITTER)), newest);
+        }
         let without = sample.rtt.saturating_sub(beyond);
         self.round_trip = Some(self.round_trip.map_or(without, |old| (old * 7 + without) / 8));
         self.measure_rate(now, sample, base);
@@ -185,6 +195,11 @@ impl Bottleneck {
     /// Returns the rate of the hop if it was busy within the last `memory`.
     pub(super) fn rate_within(&self, now: Instant, memory: Duration) -> Option<Rate> {
         self.rate.filter(|_| now.since(self.rate_at) < memory)
+    }
+
+    /// Returns that rate unless what made the hop look busy was jitter.
+    pub(super) fn calm_rate(&self, now: Instant, memory: Duration) -> Option<Rate> {
+        self.rate_within(now, memory).filter(|_| !is_jitter(&self.history.sum(CALM)))
     }
 
     /// Returns the rate of a hop that was busy nearly all the time a short while ago.
@@ -240,6 +255,16 @@ impl Bottleneck {
     fn shows_empty(&self, packet: &SentPacket) -> bool {
         let Some((rate, rtt)) = self.rate.zip(self.rtt.least()) else { return true };
         packet.delivery.in_flight() <= rate.bytes_in(rtt) / 2
+    }
+
+    /// Takes what a large datagram tells: whatever else has delayed it, the hop sends no slower than
+    /// this; and where it was alone, little faster. That is a guess, until the hop is busy.
+    fn on_large(&mut self, now: Instant, at_least: Rate, packet: &SentPacket) {
+        self.best_ever = self.best_ever.max(at_least);
+        let is_guess = self.rate.is_none() && packet.delivery.in_flight() <= ALONE;
+        if is_guess && self.best_ever < THIN {
+            (self.rate, self.rate_at) = (Some(at_least), now);
+        }
     }
 
     fn measure_rate(&mut self, now: Instant, sample: &Sample<'_>, base: i64) {
@@ -367,6 +392,100 @@ fn signed(us: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recovery::DeliveryRate;
+
+    const BASE: Duration = Duration::from_millis(30);
+
+    /// A hop of a rate, and what is measured of it.
+    struct Hop {
+        rate: Rate,
+        free_at: Instant,
+        in_flight: u64,
+        bottleneck: Bottleneck,
+    }
+
+    impl Hop {
+        fn new(kbps: u64) -> Self {
+            let (rate, bottleneck) = (Rate::from_bps(kbps * 1_000), Bottleneck::default());
+            Self { rate, free_at: Instant::ZERO, in_flight: 0, bottleneck }
+        }
+
+        /// Sends a datagram and acknowledges it `jitter` after the hop has sent it.
+        fn send(&mut self, at: Instant, bytes: u16, jitter: Duration) {
+            let takes = self.rate.transmission_time(usize::from(bytes) + 28);
+            self.in_flight = if self.free_at > at { 1_000 } else { 0 };
+            self.free_at = self.free_at.max(at) + takes;
+            let received = self.free_at + BASE + jitter;
+            let packet = SentPacket {
+                pn: 0,
+                sent_at: at,
+                bytes,
+                ack_eliciting: true,
+                bulk: false,
+                delivery: DeliveryRate::default().on_sent(at, self.in_flight),
+                frames: Default::default(),
+            };
+            let rtt = received.since(at) + BASE;
+            let sample = Sample {
+                acked: std::slice::from_ref(&packet),
+                newest: &packet,
+                received_at_us: received.as_micros(),
+                rtt,
+            };
+            self.bottleneck.on_ack(received + BASE, &sample);
+        }
+
+        /// Sends for two seconds, 50 a second.
+        fn fill(&mut self, bytes: u16, jitter: impl Fn(u64) -> u64) -> Instant {
+            let at = |n| Instant::from_millis(1_000 + n * 20);
+            (0..100).for_each(|n| self.send(at(n), bytes, Duration::from_millis(jitter(n))));
+            self.free_at + BASE * 2
+        }
+    }
+
+    #[test]
+    fn a_hop_that_is_busy_all_the_time_is_saturated_and_its_rate_is_what_it_sends() {
+        let mut hop = Hop::new(64);
+        let now = hop.fill(149, |_| 0);
+        let saturated = hop.bottleneck.saturated_rate(now).expect("saturated").as_bps();
+        assert!((60_000..=66_000).contains(&saturated), "{saturated}");
+        assert!(hop.bottleneck.queue() > Duration::from_millis(100));
+        assert_eq!(hop.bottleneck.saturated_rate(now + SATURATED_MEMORY), None);
+    }
+
+    #[test]
+    fn a_hop_with_room_is_not_saturated_whatever_the_jitter() {
+        let mut hop = Hop::new(10_000);
+        let now = hop.fill(149, |n| n * 7 % 19);
+        assert_eq!(hop.bottleneck.saturated_rate(now), None);
+        assert!(hop.bottleneck.calm_rate(now, SATURATED_MEMORY).is_none());
+    }
+
+    #[test]
+    fn one_large_datagram_tells_how_slow_or_how_fast_an_empty_hop_is() {
+        let rate = |kbps| {
+            let mut hop = Hop::new(kbps);
+            hop.send(Instant::from_millis(1_000), 29, Duration::ZERO);
+            hop.send(Instant::from_millis(2_000), 1_472, Duration::ZERO);
+            (hop.bottleneck.rate(), hop.bottleneck.best_ever())
+        };
+        let (slow, best) = rate(16);
+        assert!(slow.is_some_and(|slow| slow == best && slow.as_bps() / 1_000 == 16), "{slow:?}");
+        let (fast, best) = rate(10_000);
+        assert!(fast.is_none() && best > THIN, "{best:?}");
+    }
+
+    #[test]
+    fn large_datagrams_that_are_too_fast_for_the_rate_end_it() {
+        let mut hop = Hop::new(64);
+        let now = hop.fill(149, |_| 0);
+        hop.rate = Rate::from_mbps(5.0);
+        hop.send(now, 29, Duration::ZERO);
+        (1..=u64::from(FASTER)).for_each(|n| {
+            hop.send(now + Duration::from_millis(100 * n), 700, Duration::ZERO);
+        });
+        assert_eq!(hop.bottleneck.saturated_rate(now + Duration::from_secs(1)), None);
+    }
 
     #[test]
     fn silence_forgets_the_rate_but_not_how_low_it_was() {

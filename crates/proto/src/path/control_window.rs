@@ -1,50 +1,64 @@
 //! How much control a path takes at a time, so that on a thin one it is thinned instead of piled up
-//! [specs/paths.md §6] (rule 8).
+//! [specs/paths.md §6] (rules 9 and 10).
 //!
 //! ```text
-//! base     = round trip without our own queue: least rtt + what stands in the other direction
-//! fresh    = rate of the hop · (base + 30 ms) − control in flight          nothing of it is under way
-//! repeat   = rate of the hop · base − all in flight                        another copy is under way
-//! datagram ≤ 40 ms of the hop's time, 480 bytes at least
+//! base     = round trip without our own queue + what the peer holds acknowledgements back
+//! fresh    = rate of the hop · (base + slack) − control in flight          nothing of it is under way
+//! slack    = 30 ms where the hop is saturated, else 80 ms
+//! unknown  : fresh = 400 bytes + twice what the path has had under way without a queue − in flight
+//! repeat   = fresh, or nothing where the hop may be slow                   another copy is under way
+//! datagram ≤ 40 ms of the hop's time, 480 bytes at least; 250 ms of it where messages are late
 //! ```
-//! Only a hop that was busy for six tenths of a second has such a bound: on all but the thinnest links control
-//! never fills a window. What waits then waits here, where the newest set-point replaces the older one
-//! and a command goes before a repeat, and not in the queue of a modem. A path without anything under
-//! way always takes a datagram.
+//! On all but the thinnest links control never fills a window. What waits waits here, where the newest
+//! set-point replaces the older one and a command goes before a repeat, and not in the queue of a
+//! modem. A path without anything under way always takes a datagram.
+//!
+//! What a path is taken for before its hop was ever saturated matters as much: a session begins with
+//! more than a thin link carries, and a queue of its making looks like silence. So a path starts small,
+//! as congestion control does, until it has shown that it is not slow; one large datagram, an MTU probe
+//! or bulk, does that.
 
 use units::{Duration, Instant, Rate};
 
 use super::Path;
 use crate::control::CopyRoom;
 use crate::event::PathState;
+use crate::recovery::SentPacket;
 
 /// A rate that was not measured for so long may have grown …
-const OLD: Duration = Duration::from_millis(500);
+const OLD: Duration = Duration::from_secs(2);
 /// … by this, where there is no queue.
 const GROWTH: f64 = 2.0;
+/// A hop that was not busy for so long may be that of another place.
+const SLOW_MEMORY: Duration = Duration::from_secs(10);
 /// Queue of its own that control may keep.
 const SLACK: Duration = Duration::from_millis(30);
 /// The same before the hop is known to be saturated: it may have stalled for a moment …
 const FIRST_SLACK: Duration = Duration::from_millis(80);
 /// … and its rate then is the best of this time.
 const FIRST_MEMORY: Duration = Duration::from_secs(2);
-/// A path that may be thin gets no more than the least for so long after it was heard again.
-const REVIVAL: Duration = Duration::from_secs(1);
-/// A queue of more than jitter and a datagram.
-const TELLING_QUEUE: Duration = Duration::from_millis(10);
 /// Behind a queue of this length nothing but the least goes on a path whose rate is not known.
 const UNKNOWN_QUEUE: Duration = Duration::from_millis(100);
-/// Control that may be under way on any path: two messages of 100 bytes.
+/// Control that may be under way on any path: two messages of 100 bytes. On a silent one more would keep
+/// its queue full, and it would never be heard again.
 const LEAST_WINDOW: u64 = 400;
 /// How long a datagram of control may take at the hop …
 const DATAGRAM: Duration = Duration::from_millis(40);
 /// … and what it may hold nonetheless: four messages of 100 bytes.
 const LEAST_DATAGRAM: usize = 480;
+/// The same where messages wait for so long that they are late: fewer headers bring more of them.
+const LATE_DATAGRAM: Duration = Duration::from_millis(250);
 /// A path below this rate is thin: a datagram takes tens of milliseconds, and probes are traffic.
-const THIN: Rate = Rate::from_bps(300_000);
-/// On a thin path that fell silent copies go this far apart: more would keep its queue full and it
-/// would never be heard again.
+pub(super) const THIN: Rate = Rate::from_bps(300_000);
+/// What 50 messages of 100 bytes a second take with their headers and acknowledgements: below it there
+/// is no room for copies.
+const FULL: Rate = Rate::from_bps(100_000);
+/// For so long copies are not tried again: there is no queue where there are none, and so no rate.
+const FULL_MEMORY: Duration = Duration::from_secs(300);
+/// On a thin path that fell silent probes go this far apart.
 const DRIP: Duration = Duration::from_millis(200);
+/// Bytes that a datagram with a message has beyond those of a PING, which has the least round trip.
+const OWN: usize = 55;
 /// Bytes of a datagram with a PING.
 const PING: usize = 64;
 
@@ -52,57 +66,94 @@ impl Path {
     /// Returns how many bytes of control may leave now.
     pub(crate) fn control_room(&self, now: Instant) -> CopyRoom {
         if self.state == PathState::Suspected {
-            let drips = self.was_thin && now < self.last_eliciting_at + DRIP;
+            let drips = self.was_thin && self.sent.in_flight() >= LEAST_WINDOW;
             return CopyRoom::both(if drips { 0 } else { usize::MAX });
         }
         let in_flight = self.sent.control_in_flight();
         let Some((rate, slack)) = self.control_rate(now).filter(|_| in_flight > 0) else {
             return CopyRoom::both(usize::MAX);
         };
-        let base = self.bottleneck.round_trip();
+        let base = self.bottleneck.round_trip() + self.peer_holds;
         let room = |slack| {
             let window = rate.bytes_in(base + slack).max(LEAST_WINDOW);
+            let is_unknown = rate == Rate::ZERO && !self.is_congested();
+            let window = if is_unknown { LEAST_WINDOW + self.proved } else { window };
             usize::try_from(window.saturating_sub(in_flight)).unwrap_or(usize::MAX)
         };
-        let repeat = if self.is_thin(now) { 0 } else { room(SLACK) };
-        CopyRoom { fresh: room(slack), repeat, transit: base + self.bottleneck.queue() }
+        let repeat = if self.may_be_slow(now) { 0 } else { room(SLACK) };
+        CopyRoom { fresh: room(slack), repeat, transit: self.control_arrival(now) }
+    }
+
+    /// Tells whether so much stands before the hop that its rate must be found out first.
+    pub(super) fn is_congested(&self) -> bool {
+        self.bottleneck.queue() > UNKNOWN_QUEUE
+    }
+
+    /// Notes what the path has carried at a time: twice as much is tried next, unless it was too much.
+    pub(super) fn prove(&mut self, packet: &SentPacket) {
+        let carried = packet.delivery.in_flight() + u64::from(packet.bytes);
+        if self.is_congested() {
+            self.proved = 0;
+        } else {
+            self.proved = self.proved.max(2 * carried);
+        }
     }
 
     /// Returns the rate that control obeys and the queue that it may keep.
     fn control_rate(&self, now: Instant) -> Option<(Rate, Duration)> {
+        let is_old = self.bottleneck.rate_within(now, OLD).is_none();
+        let grows = is_old && self.bottleneck.is_empty();
+        let grown = |rate: Rate| if grows { rate.mul_f64(GROWTH) } else { rate };
         if let Some(rate) = self.bottleneck.saturated_rate(now) {
-            let is_old = self.bottleneck.rate_within(now, OLD).is_none();
-            let grows = is_old && self.bottleneck.is_empty();
-            return Some((if grows { rate.mul_f64(GROWTH) } else { rate }, SLACK));
+            return Some((grown(rate), SLACK));
         }
-        let rate = self.bottleneck.first_rate(now, FIRST_MEMORY);
-        let revived = self.revived_at.is_some_and(|at| now.since(at) < REVIVAL);
-        let careful = self.was_thin && revived || self.bottleneck.queue() > UNKNOWN_QUEUE;
-        let unknown = || careful.then_some((Rate::ZERO, SLACK));
-        rate.zip(Some(FIRST_SLACK)).or_else(unknown)
+        let first = self.bottleneck.first_rate(now, FIRST_MEMORY);
+        let rate = first.or(self.never_faster(now));
+        let careful = self.was_thin || self.is_congested();
+        rate.or(careful.then_some(Rate::ZERO)).zip(Some(FIRST_SLACK))
+    }
+
+    /// Returns the rate of a hop that may be too slow for control; none if it is not, or not known.
+    pub(super) fn slow_rate(&self, now: Instant) -> Option<Rate> {
+        let saturated = self.bottleneck.saturated_rate(now).filter(|rate| *rate < THIN);
+        saturated.or(self.never_faster(now))
+    }
+
+    /// Tells whether the hop is slow, or nothing is known yet that says it is not.
+    pub(crate) fn may_be_slow(&self, now: Instant) -> bool {
+        let is_unknown = self.was_thin && self.proved == 0 && self.bottleneck.rate().is_none();
+        let rate = self.bottleneck.calm_rate(now, FULL_MEMORY);
+        let is_slow = is_unknown || rate.is_some_and(|rate| rate < FULL);
+        self.is_thin(now) || is_slow && self.bottleneck.best_ever() < THIN
+    }
+
+    /// Returns the rate of a hop that never had one which control cannot fill.
+    pub(super) fn never_faster(&self, now: Instant) -> Option<Rate> {
+        let rate = self.bottleneck.calm_rate(now, SLOW_MEMORY);
+        rate.filter(|_| self.bottleneck.best_ever() < THIN)
     }
 
     /// Returns how long a copy of control would take from now.
     pub(crate) fn control_arrival(&self, now: Instant) -> Duration {
         let known = self.control_rate(now).filter(|(rate, _)| *rate > Rate::ZERO);
-        let waits =
-            known.map(|(rate, _)| rate.transmission_time(self.sent.control_in_flight() as usize));
+        let waits = known
+            .map(|(rate, _)| rate.transmission_time(self.sent.control_in_flight() as usize + OWN));
         self.rtt.min_rtt().unwrap_or_default() / 2 + waits.unwrap_or_default()
     }
 
-    /// Returns how large a datagram with control may be.
-    pub(crate) fn control_datagram(&self, now: Instant) -> usize {
+    /// Returns how large a datagram with control may be; what is late anyway does not ask for small ones.
+    pub(crate) fn control_datagram(&self, now: Instant, is_late: bool) -> usize {
         if self.state == PathState::Suspected && self.was_thin {
             return 100;
         }
-        let rate = self.bottleneck.saturated_rate(now);
-        rate.map_or(usize::MAX, |rate| (rate.bytes_in(DATAGRAM) as usize).max(LEAST_DATAGRAM))
+        let takes = if is_late { LATE_DATAGRAM } else { DATAGRAM };
+        let rate = self.slow_rate(now);
+        rate.map_or(usize::MAX, |rate| (rate.bytes_in(takes) as usize).max(LEAST_DATAGRAM))
     }
 
-    /// Tells whether the path is thin, or has a queue and was never seen to be faster.
+    /// Tells whether the path is thin, or was never seen to be faster.
     pub(super) fn may_be_thin(&self, now: Instant) -> bool {
-        let has_queue = self.bottleneck.queue() > TELLING_QUEUE;
-        self.is_thin(now) || has_queue && self.bottleneck.best_ever() < THIN
+        self.is_thin(now) || self.bottleneck.best_ever() < THIN
     }
 
     /// Returns the age at which a copy of control that is under way may be repeated on this path: at
@@ -127,5 +178,114 @@ impl Path {
             Some(rate) => rate.transmission_time(PING) * 2,
             None => Duration::ZERO,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::CongestionKind;
+    use crate::ids::{InterfaceId, PathId};
+    use crate::path::{Outgoing, PathConfig, ProtectControl, Route};
+    use crate::recovery::AckInfo;
+
+    const KBPS: u64 = 64;
+    const MESSAGE: usize = 149;
+    const RTT: Duration = Duration::from_millis(60);
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_millis(10_000 + ms)
+    }
+
+    fn path() -> Path {
+        let remote = std::net::SocketAddr::from(([10, 0, 0, 1], 4_600));
+        let route = Route { interface: InterfaceId(0), local: None, remote };
+        let config = PathConfig {
+            congestion: CongestionKind::DelayBounded,
+            initiator: true,
+            idle_probe: Duration::ZERO,
+            protect_control: ProtectControl::Balanced,
+        };
+        let mut path = Path::new(at(0), PathId(0), route, config, 1);
+        path.confirm_address(at(0));
+        path
+    }
+
+    fn send(path: &mut Path, now: Instant, bytes: usize) -> u64 {
+        let pn = path.next_packet_number();
+        let frames = Default::default();
+        let outgoing =
+            Outgoing { pn, bytes, ack_eliciting: true, bulk: false, route: None, frames };
+        path.on_packet_sent(now, outgoing);
+        pn
+    }
+
+    /// Acknowledges a packet that the hop had sent by `left`.
+    fn acknowledge(path: &mut Path, pn: u64, left: Instant) {
+        let ranges = [pn..=pn];
+        let received_at_us = (left + RTT / 2).as_micros();
+        let ack = AckInfo {
+            largest: pn,
+            ranges: &ranges,
+            received_at_us,
+            delay: Duration::ZERO,
+            ecn_ce: 0,
+        };
+        path.on_ack(left + RTT, &ack);
+    }
+
+    /// Sends a message every 20 ms over a hop of 64 kbit/s for so long, as far as there is room;
+    /// returns the time after which nothing happens.
+    fn fill(path: &mut Path, seconds: u64) -> Instant {
+        let takes = Rate::from_bps(KBPS * 1_000).transmission_time(MESSAGE + 28);
+        let (mut free_at, mut waiting) = (at(0), std::collections::VecDeque::new());
+        for ms in 0..seconds * 1_000 {
+            let now = at(ms);
+            while waiting.front().is_some_and(|(_, left)| *left + RTT <= now) {
+                let (pn, left) = waiting.pop_front().expect("one is there");
+                acknowledge(path, pn, left);
+            }
+            if ms % 20 == 0 && path.control_room(now).fresh > 0 {
+                free_at = free_at.max(now) + takes;
+                waiting.push_back((send(path, now, MESSAGE), free_at));
+            }
+        }
+        at(seconds * 1_000)
+    }
+
+    #[test]
+    fn an_unknown_path_takes_a_little_until_it_has_carried_more() {
+        let mut path = path();
+        assert_eq!(path.control_room(at(0)), CopyRoom::both(usize::MAX), "nothing is under way");
+        let sent: Vec<u64> = (0..3).map(|_| send(&mut path, at(0), MESSAGE)).collect();
+        assert_eq!(path.control_room(at(1)).fresh, 0, "three are enough");
+        acknowledge(&mut path, sent[2], at(2));
+        let room = path.control_room(at(70));
+        assert!(room.fresh > 2 * MESSAGE && room.fresh < 20 * MESSAGE, "{room:?}");
+    }
+
+    #[test]
+    fn on_a_thin_path_little_stands_before_the_hop_and_nothing_is_repeated() {
+        let mut path = path();
+        let now = fill(&mut path, 3);
+        assert!(path.is_thin(now) && path.may_be_slow(now));
+        assert_eq!(path.control_room(now).repeat, 0);
+        assert!(path.bottleneck.queue() < Duration::from_millis(100));
+        let window = Rate::from_bps(KBPS * 1_000).bytes_in(RTT + SLACK * 2);
+        assert!(path.sent.control_in_flight() <= window, "{}", path.sent.control_in_flight());
+        assert_eq!(path.control_datagram(now, false), LEAST_DATAGRAM);
+        assert!(path.control_datagram(now, true) > 3 * LEAST_DATAGRAM);
+    }
+
+    #[test]
+    fn one_large_datagram_shows_that_a_path_is_not_slow() {
+        let mut path = path();
+        let ping = send(&mut path, at(0), 29);
+        acknowledge(&mut path, ping, at(0));
+        let probe = send(&mut path, at(100), 1_472);
+        acknowledge(&mut path, probe, at(101));
+        send(&mut path, at(200), MESSAGE);
+        assert!(!path.may_be_slow(at(200)) && path.never_faster(at(200)).is_none());
+        assert!(path.control_room(at(200)).repeat > MESSAGE);
     }
 }

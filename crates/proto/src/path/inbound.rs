@@ -75,6 +75,7 @@ impl Path {
     fn on_address_proved(&mut self, now: Instant, outcome: &mut Outcome) {
         if self.state == PathState::Validating {
             self.last_eliciting_at = now;
+            self.mtu.on_alive(now);
             self.change_state(PathState::Active, outcome);
         }
     }
@@ -160,6 +161,7 @@ impl Path {
             let rtt = now.since(newest.sent_at).saturating_sub(ack.delay);
             self.known = (newest.sent_at, newest.delivery.in_flight());
             self.bottleneck.on_ack(now, &Sample { acked, newest, received_at_us, rtt });
+            self.prove(newest);
         }
         let recently = self.rtt.srtt_or_initial();
         Some(Acked {

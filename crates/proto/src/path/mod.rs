@@ -56,6 +56,9 @@ use crate::recovery::{
 /// milliseconds, in both directions.
 const THIN_PATIENCE: Duration = Duration::from_millis(200);
 
+/// The same while an MTU probe is under way on a path of which nothing is known: its time at 16 kbit/s.
+const PROBE_PATIENCE: Duration = Duration::from_millis(750);
+
 /// Configures a path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PathConfig {
@@ -130,6 +133,8 @@ pub(crate) struct Path {
     suspicion: Option<Suspicion>,
     /// When it fell silent it was thin, or it was not known how fast it is.
     was_thin: bool,
+    /// Twice the bytes that it has had under way without a queue since it was new or revived.
+    proved: u64,
     /// Silences that it came back from.
     bursts: Bursts,
     /// An answer is late: the path is being probed.
@@ -178,7 +183,8 @@ impl Path {
             pacer: Pacer::new(now),
             mtu: MtuDiscovery::new(now),
             suspicion: None,
-            was_thin: false,
+            was_thin: true,
+            proved: 0,
             bursts: Bursts::new(now),
             late: false,
             doubtful: false,
@@ -281,8 +287,7 @@ impl Path {
 
     fn health_view(&self, now: Instant) -> HealthView {
         let srtt = self.rtt.srtt_or_initial();
-        let thin = if self.is_thin(self.looked_at) { THIN_PATIENCE } else { Duration::ZERO };
-        let patience = self.peer_holds.max(thin);
+        let patience = self.peer_holds.max(self.thin_patience());
         HealthView {
             srtt,
             rttvar: self.rtt.rttvar().unwrap_or(srtt / 2),
@@ -292,6 +297,23 @@ impl Path {
             control_ack_delay: patience,
             burst: self.bursts.usual(now),
         }
+    }
+
+    /// Returns how much longer an answer may take because what is before it takes time at the hop.
+    fn thin_patience(&self) -> Duration {
+        if self.bottleneck.best_ever() == Rate::ZERO
+            && self.mtu.is_probing()
+            && !self.has_bulk()
+            && self.mtu.is_settled(self.looked_at)
+        {
+            return PROBE_PATIENCE;
+        }
+        if self.is_thin(self.looked_at) {
+            return THIN_PATIENCE;
+        }
+        let in_flight = self.sent.in_flight() as usize;
+        let takes = self.never_faster(self.looked_at).map(|rate| rate.transmission_time(in_flight));
+        takes.map_or(Duration::ZERO, |takes| takes.min(THIN_PATIENCE))
     }
 
     fn probe_interval(&self, now: Instant) -> Duration {

@@ -13,6 +13,8 @@ use crate::limits::{MAX_DATAGRAM, MIN_DATAGRAM};
 /// UDP payloads that common links and tunnels leave, after the base; the last is plain IPv4
 /// Ethernet, the one before plain IPv6.
 const SIZES: [usize; 6] = [1_280, 1_352, 1_392, 1_420, 1_452, MAX_DATAGRAM];
+/// A path is probed when it has been alive for so long: a probe takes 370 ms at 32 kbit/s.
+const SETTLE: Duration = Duration::from_secs(1);
 /// Probes of one size before it is given up: at 10 % loss one size in a thousand is missed.
 const PROBES: u32 = 3;
 /// After a search that ended below the largest size, and after a black hole.
@@ -34,6 +36,7 @@ pub(super) struct MtuDiscovery {
     failures: u32,
     in_flight: bool,
     search_at: Instant,
+    settled_at: Instant,
     large_lost: u32,
     large_lost_since: Instant,
     small_arrived: bool,
@@ -47,15 +50,27 @@ impl MtuDiscovery {
             failures: 0,
             in_flight: false,
             search_at: now,
+            settled_at: now,
             large_lost: 0,
             large_lost_since: now,
             small_arrived: false,
         }
     }
 
+    /// Notes that the path is new or has come back: it has more urgent things to say, and shows
+    /// meanwhile whether it is too thin for probes.
+    pub(super) fn on_alive(&mut self, now: Instant) {
+        self.settled_at = now + SETTLE;
+    }
+
     /// Returns the largest datagram that may be sent.
     pub(super) fn current(&self) -> usize {
         self.current
+    }
+
+    /// Tells whether the path has been alive for a while.
+    pub(super) fn is_settled(&self, now: Instant) -> bool {
+        now >= self.settled_at
     }
 
     /// Returns the size of the probe that is to be sent now.
@@ -68,7 +83,13 @@ impl MtuDiscovery {
 
     /// Returns when a search begins that is not under way.
     pub(super) fn timeout(&self) -> Option<Instant> {
-        (!self.in_flight && self.current < MAX_DATAGRAM).then_some(self.search_at)
+        let at = self.search_at.max(self.settled_at);
+        (!self.in_flight && self.current < MAX_DATAGRAM).then_some(at)
+    }
+
+    /// Tells whether a probe is under way.
+    pub(super) fn is_probing(&self) -> bool {
+        self.in_flight
     }
 
     pub(super) fn on_probe_sent(&mut self) {
@@ -150,6 +171,15 @@ mod tests {
     #[test]
     fn plain_ethernet_takes_one_probe() {
         assert_eq!(search(1_472), (1_472, 1));
+    }
+
+    #[test]
+    fn what_is_new_settles_first() {
+        let mut mtu = MtuDiscovery::new(Instant::ZERO);
+        mtu.on_alive(Instant::ZERO);
+        let is_settled = |ms| mtu.is_settled(Instant::from_millis(ms));
+        assert_eq!((is_settled(999), is_settled(1_000)), (false, true));
+        assert_eq!(mtu.timeout(), Some(Instant::from_millis(1_000)));
     }
 
     #[test]

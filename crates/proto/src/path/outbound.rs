@@ -10,11 +10,15 @@ use crate::recovery::{AckToSend, SentFrame, SentPacket};
 /// Bytes of a datagram that carries a challenge and nothing else, at most.
 const CHALLENGE_BYTES: u64 = 64;
 
-/// The longest that an acknowledgement waits for something to ride with on a path that is full: what
-/// the peer takes off its round-trip times.
-pub(super) const ACK_PATIENCE: Duration = Duration::from_millis(60);
-/// The same on a thin path that has room: somewhat more than one message of 50 a second.
-pub(super) const SHORT_ACK_PATIENCE: Duration = Duration::from_millis(25);
+/// The longest that an acknowledgement waits for something to ride with on a slow path: what the peer
+/// takes off its round-trip times.
+pub(super) const ACK_PATIENCE: Duration = Duration::from_millis(150);
+/// A path that loses so much is not taken for slow before that is certain: it needs every answer.
+const MUCH_LOSS: f64 = 0.05;
+/// Bytes of a datagram with an acknowledgement alone, headers and all.
+const ACK_ALONE: usize = 75;
+/// Times that such a datagram takes at the hop which are left to others before it.
+const ACK_REST: u32 = 3;
 
 /// A standing round-trip time that is this much longer than the least means a queue: where the
 /// default congestion controller ends its start.
@@ -27,15 +31,23 @@ const EXCESS: u64 = 6;
 const MESSAGE_QUEUE: Duration = Duration::from_millis(40);
 
 impl Path {
-    /// Tells whether an acknowledgement must leave now. Where control fills the path it rides with
-    /// what leaves next, if that is soon.
+    /// Tells whether an acknowledgement must leave now. On a slow path it rides with what leaves next,
+    /// if that is soon.
     pub(crate) fn ack_is_due(&self, now: Instant) -> bool {
-        let patience = match self.is_thin(now) {
-            true if self.control_room(now).fresh == 0 => ACK_PATIENCE,
-            true => SHORT_ACK_PATIENCE,
-            false => Duration::ZERO,
-        };
-        self.received.due_at().is_some_and(|at| at + patience <= now)
+        self.ack_timeout(now).is_some_and(|at| at <= now)
+    }
+
+    /// Returns how long an acknowledgement waits for something to ride with: so long that those alone
+    /// take no more than a quarter of the hop's time.
+    fn ack_patience(&self, now: Instant) -> Duration {
+        let takes = |rate: Rate| rate.transmission_time(ACK_ALONE) * ACK_REST;
+        let rate = self.slow_rate(now).filter(|_| self.is_thin(now) || self.loss() < MUCH_LOSS);
+        rate.map_or(Duration::ZERO, |rate| takes(rate).min(ACK_PATIENCE))
+    }
+
+    /// Returns when the acknowledgement must leave at the latest.
+    pub(super) fn ack_timeout(&self, now: Instant) -> Option<Instant> {
+        self.received.due_at().map(|at| at + self.ack_patience(now))
     }
 
     /// Tells whether an acknowledgement would tell the peer anything new: cheap to add to whatever
@@ -66,12 +78,24 @@ impl Path {
         self.probe_wanted
     }
 
+    /// Tells whether an MTU probe would not be in the way of what the first messages say: the path has
+    /// shown for a while whether it is thin, or carries bulk.
+    pub(crate) fn is_settled(&self, now: Instant) -> bool {
+        self.mtu.is_settled(now) || self.has_bulk()
+    }
+
+    /// Tells whether more than control is under way.
+    pub(super) fn has_bulk(&self) -> bool {
+        self.sent.in_flight() > self.sent.control_in_flight()
+    }
+
     /// Returns the size of the MTU probe that is to be sent now: a PING padded to that many bytes,
     /// noted as [`SentFrame::MtuProbe`].
     pub(crate) fn mtu_probe(&self, now: Instant) -> Option<usize> {
         let fit = self.state == PathState::Active
             && !self.doubtful
             && !self.is_thin(now)
+            && self.never_faster(now).is_none()
             && self.rtt.srtt().is_some();
         if fit { self.mtu.probe(now) } else { None }
     }

@@ -4,7 +4,6 @@
 use units::{Duration, Instant};
 
 use super::health::{self, Answer, Suspicion, Verdict};
-use super::outbound::{ACK_PATIENCE, SHORT_ACK_PATIENCE};
 use super::{Outcome, Path};
 use crate::event::PathState;
 use crate::recovery::SentPacket;
@@ -18,11 +17,7 @@ impl Path {
         if matches!(self.state, PathState::Absent | PathState::Closed) {
             return None;
         }
-        let ack = self.received.due_at();
-        let tries = [Duration::ZERO, SHORT_ACK_PATIENCE, ACK_PATIENCE];
-        let ack = ack.and_then(|due| {
-            tries.iter().map(|patience| due + *patience).find(|at| *at > self.looked_at)
-        });
+        let ack = self.ack_timeout(self.looked_at);
         let mut timers = [ack, self.address.timeout(), None, None, None];
         if self.state != PathState::Validating {
             timers[2] = self.sent.loss_time();
@@ -145,6 +140,8 @@ impl Path {
         self.suspicion = None;
         self.doubtful = false;
         self.trusted_since = now;
+        self.proved = 0;
+        self.mtu.on_alive(now);
         let view = self.link_view(now);
         self.congestion.on_revival(&view);
         self.change_state(PathState::Active, outcome);

@@ -21,7 +21,7 @@ const BUCKETS: usize = 10;
 /// Samples of which the least is the standing round-trip time: jitter alone seldom delays them all.
 const STANDING: usize = 8;
 /// Larger delays than that are not believed to be the peer's waiting for more packets.
-const MAX_ACK_DELAY: Duration = Duration::from_millis(60);
+const MAX_ACK_DELAY: Duration = Duration::from_millis(150);
 
 /// Estimates the round-trip time of one path [RFC 9002 §5].
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@
 //! that has room, and what matters most at that moment goes first. Control is never held back by
 //! a congestion window; telemetry, messages and bulk are.
 
-use units::Instant;
+use units::{Duration, Instant};
 
 use super::build::Builder;
 use super::{SendError, Session, Source};
@@ -22,6 +22,8 @@ use crate::wire::{self, AckFrame, AckRanges, DATA_OVERHEAD, Frame};
 
 /// Bytes of a frame around its payload, at most: a control frame with every field at its longest.
 const FRAME_OVERHEAD: usize = 15 + 3 + 5 + 3 + 3;
+/// A message that has waited for so long is late for every autopilot.
+const LATE: Duration = Duration::from_millis(200);
 /// Loss of a path whose answers to single packets are waited for: where less is lost, a later packet
 /// is nearly always answered and tells what is missing.
 pub(super) const MUCH_LOSS: f64 = 0.05;
@@ -171,7 +173,7 @@ impl Session {
             self.add_probe(index, &mut datagram);
         }
         if datagram.is_empty() {
-            if let Some(size) = self.paths[index].mtu_probe(now).filter(|size| *size <= budget) {
+            if let Some(size) = self.mtu_probe(now, index).filter(|size| *size <= budget) {
                 return self.send_mtu_probe(now, index, size, buf);
             }
             datagram = Builder::new(buf, limit);
@@ -272,14 +274,20 @@ impl Session {
             datagram.note(SentFrame::PathClose { path: *closed });
             self.closed_paths.pop();
         }
-        let (mut room, most) =
-            (self.control_room(now, index), self.paths[index].control_datagram(now));
-        let one_repeat = self.paths[index].is_thin(now);
-        while datagram.len() < most && self.add_message(now, id, Tier::Control, room, datagram) {
+        let mut room = self.control_room(now, index);
+        let one_repeat = self.paths[index].may_be_slow(now);
+        let most = |path: &Path, age| path.control_datagram(now, age > LATE);
+        let mut age = Duration::ZERO;
+        while datagram.len() < most(&self.paths[index], age)
+            && let Some(added) = self.add_message(now, id, Tier::Control, room, datagram)
+        {
+            age = added;
             datagram.urgent = true;
             room.repeat = if one_repeat { 0 } else { room.repeat };
         }
-        while datagram.room() >= FRAME_OVERHEAD
+        // Copies carry their lane's floor: a floor alone may wait for one.
+        while (room.fresh > 0 || datagram.urgent)
+            && datagram.room() >= FRAME_OVERHEAD
             && let Some(floor) = self.outbox.poll_floor(now, id)
         {
             datagram.push(&Frame::LaneFloor { lane: floor.lane, floor: floor.floor });
@@ -305,7 +313,7 @@ impl Session {
         if sooner { CopyRoom { fresh: 0, ..room } } else { room }
     }
 
-    /// Adds one copy of a message of `tier` if one waits for the path and fits.
+    /// Adds one copy of a message of `tier` if one waits for the path and fits; returns its age.
     fn add_message(
         &mut self,
         now: Instant,
@@ -313,21 +321,29 @@ impl Session {
         tier: Tier,
         room: CopyRoom,
         datagram: &mut Builder<'_>,
-    ) -> bool {
+    ) -> Option<Duration> {
         let room = room.within(datagram.room().saturating_sub(FRAME_OVERHEAD));
         if room.fresh.max(room.repeat) == 0 || !self.outbox.wants(id, tier) {
-            return false;
+            return None;
         }
-        let Some((seq, frame)) = self.outbox.poll(now, id, tier, room) else { return false };
+        let (seq, frame) = self.outbox.poll(now, id, tier, room)?;
+        let age = (now.as_micros() as u32).wrapping_sub(frame.submitted_us);
         datagram.push(&Frame::Control(frame));
         datagram.note(SentFrame::Control { seq });
-        true
+        Some(Duration::from_micros(age.into()))
     }
 
     fn add_probe(&mut self, index: usize, datagram: &mut Builder<'_>) {
         if self.paths[index].probe_is_wanted() {
             datagram.push(&Frame::Ping);
         }
+    }
+
+    /// Returns the size of the MTU probe that is to be sent now; the first one lets messages go before.
+    fn mtu_probe(&self, now: Instant, index: usize) -> Option<usize> {
+        let path = &self.paths[index];
+        let bulk = !self.bulk.is_empty() || self.wants_symbol(path.id());
+        if bulk || path.is_settled(now) { path.mtu_probe(now) } else { None }
     }
 
     fn send_mtu_probe(
@@ -374,7 +390,7 @@ impl Session {
         for tier in [Tier::Telemetry, Tier::Message] {
             while self.outbox.wants(id, tier)
                 && self.scheduler.offer(&view(MESSAGE_GUESS), id) == Decision::Send
-                && self.add_message(now, id, tier, CopyRoom::both(usize::MAX), datagram)
+                && self.add_message(now, id, tier, CopyRoom::both(usize::MAX), datagram).is_some()
             {
                 datagram.bulk = true;
             }

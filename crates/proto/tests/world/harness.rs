@@ -94,13 +94,19 @@ impl Pair {
     /// Puts both hosts into a scenario whose hosts are called drone and station, lets them connect
     /// over every link and settle for two seconds.
     pub(crate) fn connected(scenario: &str, seed: u64) -> Self {
+        let mut pair = Self::at_once(scenario, seed);
+        pair.run_for(Duration::from_secs(2));
+        pair
+    }
+
+    /// The same at the instant in which they have every path.
+    pub(crate) fn at_once(scenario: &str, seed: u64) -> Self {
         let mut pair = Self::new(scenario, seed, SessionConfig::default());
         let paths = pair.addresses[DRONE].len();
         let deadline = pair.world.now() + Duration::from_secs(30);
         while [DRONE, STATION].iter().any(|&host| pair.active_paths(host) < paths) {
             assert!(pair.step(deadline), "seed {seed}: not connected within 30 s");
         }
-        pair.run_for(Duration::from_secs(2));
         pair
     }
 
