@@ -31,11 +31,9 @@ pub use counters::EndpointCounters;
 use crate::crypto::{Entropy, PublicKey, StaticSecret};
 use crate::event::{Delivery, Event, MessageId};
 use crate::ids::{InterfaceId, PathId, PeerId, SessionId};
-use crate::limits;
 use crate::session::{PathError, Role, SendError, Session, SessionConfig, Source};
 use crate::status::SessionStatus;
 use initiator::Initiator;
-use limiter::TokenBucket;
 use outbound::Answer;
 use peers::Peers;
 use responder::Responder;
@@ -65,8 +63,6 @@ pub struct Endpoint {
     peers: Peers,
     sessions: Sessions,
     responder: Responder,
-    /// Bounds the Diffie–Hellmans that forged Responses cost.
-    responses: TokenBucket,
     answers: VecDeque<Answer>,
     /// An answer went out last: a session's datagram comes before the next one.
     answered_last: bool,
@@ -93,7 +89,6 @@ impl Endpoint {
             peers: Peers::default(),
             sessions: Sessions::default(),
             responder,
-            responses: TokenBucket::new(limits::RESPONSES_PER_SECOND, limits::RESPONSES_BURST),
             answers: VecDeque::new(),
             answered_last: false,
             events: VecDeque::new(),
@@ -108,7 +103,7 @@ impl Endpoint {
     ///
     /// A key that is known already keeps its name; the pre-shared key is replaced.
     pub fn add_peer(&mut self, key: PublicKey, psk: Option<[u8; 32]>) -> PeerId {
-        self.peers.add(key, psk)
+        self.peers.add(&self.secret, key, psk)
     }
 
     /// Returns the public key of a peer.
@@ -234,6 +229,13 @@ impl Endpoint {
         self.reap(now, Session::is_over);
     }
 
+    /// Tells whether the peer has answered a handshake of this session lately by saying that it does not
+    /// know our key, or has another pre-shared key. Anybody on the way can say so: for people alone.
+    pub fn is_refused(&self, session: SessionId) -> bool {
+        let initiator = self.sessions.get(session).and_then(|slot| slot.initiator.as_ref());
+        initiator.is_some_and(Initiator::is_refused)
+    }
+
     /// Ends a session and tells the peer; its last datagrams still have to be polled.
     pub fn close(&mut self, now: Instant, session: SessionId) {
         self.now = now;
@@ -279,16 +281,6 @@ impl Endpoint {
         Session::new(id, peer, role, &self.config, (self.entropy.u64(), nonce), now)
     }
 
-    /// Draws an index that names nothing yet.
-    fn fresh_index(&mut self) -> u32 {
-        loop {
-            let index = self.entropy.u32();
-            if self.sessions.owner(index).is_none() && !self.responder.holds(index) {
-                return index;
-            }
-        }
-    }
-
     /// Buries sessions that are over; those that we began start again unless we closed them.
     fn reap(&mut self, now: Instant, is_over: fn(&Session) -> bool) {
         let over = self.sessions.iter().filter(|(_, slot)| is_over(&slot.session));
@@ -321,6 +313,16 @@ impl Endpoint {
         if let Some(slot) = self.sessions.get_mut(id) {
             self.events.extend(core::iter::from_fn(|| slot.session.poll_event()).map(|e| (id, e)));
             self.deliveries.extend(core::iter::from_fn(|| slot.session.poll_delivery()));
+        }
+    }
+}
+
+/// Draws an index that names nothing yet.
+fn fresh_index(entropy: &mut Entropy, sessions: &Sessions, responder: &Responder) -> u32 {
+    loop {
+        let index = entropy.u32();
+        if sessions.owner(index).is_none() && !responder.holds(index) {
+            return index;
         }
     }
 }

@@ -45,18 +45,14 @@ pub(crate) const KEYS_OPEN_FOR: Duration = Duration::from_secs(30 * 60);
 pub(crate) const TELEMETRY_BYTES: usize = 256 << 10;
 /// An initiator that heard nothing for this long asks for keys anew: the peer may have restarted.
 pub(crate) const SILENCE: Duration = Duration::from_secs(3);
-/// Handshakes of all sources that may cost Diffie–Hellmans, per second: 0.3 ms each, so 6 % of a
-/// core at most.
-pub(crate) const HANDSHAKES_PER_SECOND: u32 = 200;
-/// The same, at once: a fleet comes back after the station's restart.
-pub(crate) const HANDSHAKES_BURST: u32 = 400;
-/// Handshakes of one source that may cost Diffie–Hellmans, per second: drones behind one carrier
-/// NAT share it.
-pub(crate) const HANDSHAKES_PER_SECOND_SOURCE: u32 = 20;
+/// Handshakes of one peer that may cost Diffie–Hellmans, per second: 0.3 ms each.
+pub(crate) const HANDSHAKES_PER_SECOND_PEER: u32 = 20;
 /// The same, at once.
-pub(crate) const HANDSHAKES_BURST_SOURCE: u32 = 40;
-/// Sources whose handshakes are counted.
-pub(crate) const SOURCES: usize = 4_096;
+pub(crate) const HANDSHAKES_BURST_PEER: u32 = 40;
+/// Strangers that are told that they are, per second: for people who look for a mistake.
+pub(crate) const REFUSALS_PER_SECOND: u32 = 20;
+/// The same, at once.
+pub(crate) const REFUSALS_BURST: u32 = 20;
 /// Handshakes that wait for the initiator's first datagram.
 pub(crate) const WAITING_HANDSHAKES: usize = 1_024;
 /// The same, of one peer: its tries overlap by at most two, a restart adds one.
@@ -65,11 +61,6 @@ pub(crate) const WAITING_HANDSHAKES_PEER: usize = 4;
 pub(crate) const WAITING_HANDSHAKE_AGE: Duration = Duration::from_secs(30);
 /// Initiations of one peer that are remembered against replay.
 pub(crate) const SEEN_HANDSHAKES_PEER: usize = 64;
-/// Responses that an initiator spends Diffie–Hellmans on, per second: who forges them has seen the
-/// Initiation and knows our public key, and gets 2 % of a core at most.
-pub(crate) const RESPONSES_PER_SECOND: u32 = 100;
-/// The same, at once.
-pub(crate) const RESPONSES_BURST: u32 = 50;
 /// Answers of the endpoint itself that wait for the driver; more are dropped.
 pub(crate) const ANSWERS: usize = 256;
 /// Bytes of a symbol of message delivery: with its frame it fits into [`MIN_DATAGRAM`].

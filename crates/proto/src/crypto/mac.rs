@@ -17,9 +17,9 @@ impl MacKey {
         Self(bytes)
     }
 
-    /// Derives a key from something public: the code then proves that its sender knew that.
-    pub(crate) fn derive(label: &str, public: &[u8; 32]) -> Self {
-        Self(Blake2s256::new().chain_update(label).chain_update(public).finalize().into())
+    /// Derives a key from what only some know: the code then proves that its sender is one of them.
+    pub(crate) fn derive(label: &str, known: &[u8]) -> Self {
+        Self(Blake2s256::new().chain_update(label).chain_update(known).finalize().into())
     }
 
     /// Computes the code over `parts`, one after the other.

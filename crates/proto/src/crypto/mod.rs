@@ -10,11 +10,10 @@ mod handshake;
 mod key_ring;
 mod keys;
 mod mac;
+mod peer_key;
 mod replay;
 
-#[cfg(test)]
-pub(crate) use cookie::keyed_by;
-pub(crate) use cookie::{CookieAnswer, CookieJar};
+pub(crate) use cookie::{CookieAnswer, CookieJar, RefusalAnswer};
 pub(crate) use entropy::Entropy;
 pub(crate) use handshake::{
     Agreed, Asked, HandshakeError, INITIATION, Initiation, Parties, RESPONSE, mac1_key,
@@ -23,4 +22,5 @@ pub(crate) use handshake::{
 pub(crate) use key_ring::{EpochKeys, KeyRing};
 pub use keys::{KeyError, PublicKey, StaticSecret};
 pub(crate) use mac::{Code, MacKey};
+pub(crate) use peer_key::PeerKey;
 pub(crate) use replay::ReplayWindow;

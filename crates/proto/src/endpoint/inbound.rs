@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 
 use units::Instant;
 
-use super::Endpoint;
 use super::outbound::Answer;
 use super::responder::{Screened, Waiting};
 use super::sessions::Slot;
-use crate::crypto::{Asked, CookieAnswer, response_receiver};
+use super::{Endpoint, fresh_index};
+use crate::crypto::{CookieAnswer, HandshakeError, RefusalAnswer, response_receiver};
 use crate::ids::{PeerId, Received, SessionId};
 use crate::limits;
 use crate::recovery::ClockSample;
@@ -27,6 +27,7 @@ impl Endpoint {
             Ok(DatagramType::Initiation) => self.handle_initiation(now, received, bytes),
             Ok(DatagramType::Response) => self.handle_response(now, received, bytes),
             Ok(DatagramType::Cookie) => self.handle_cookie(now, received, bytes),
+            Ok(DatagramType::Refusal) => self.handle_refusal(bytes),
             Err(_) => self.counters.garbage += 1,
         }
     }
@@ -106,35 +107,23 @@ impl Endpoint {
             return;
         }
         let (entropy, counters) = (&mut self.entropy, &mut self.counters);
-        match self.responder.screen(now, received.source, bytes, entropy, counters) {
-            Screened::Drop => {}
-            Screened::Answer(answer) => self.answer(received, answer),
-            Screened::Open(asked) => self.respond(now, received, &asked),
-        }
-    }
-
-    /// Spends Diffie–Hellmans on a stranger who has a valid cookie.
-    fn respond(&mut self, now: Instant, received: &Received, asked: &Asked<'_>) {
+        let source = received.source;
+        let screened = self.responder.screen(now, source, bytes, &self.peers, entropy, counters);
+        let (asked, id, peer) = match screened {
+            Screened::Drop => return,
+            Screened::Answer(answer) => return self.answer(received, answer),
+            Screened::Open(asked, id, peer) => (asked, id, peer),
+        };
         let admitted = match asked.open(&self.secret, &mut self.entropy) {
-            Ok(admitted) => admitted,
+            Ok(admitted) if admitted.peer == peer.key => admitted,
+            Ok(_) => return self.counters.on_refused(HandshakeError::Unauthentic),
             Err(error) => return self.counters.on_refused(error),
-        };
-        let Some(id) = self.peers.find(&admitted.peer) else {
-            self.counters.unknown_peer += 1;
-            return;
-        };
-        if !self.responder.is_recent(&admitted.challenge) {
-            self.counters.replayed += 1;
-            return;
-        }
-        let Some(psk) = self.peers.get(id).map(|peer| peer.psk) else {
-            return;
         };
         let nonce = admitted.session_nonce;
         let continues = self.continued(id, nonce).is_some();
-        let index = self.fresh_index();
-        let (response, keys) = admitted.respond(&psk, index, now.as_micros(), continues);
-        let source = received.source;
+        let index = fresh_index(&mut self.entropy, &self.sessions, &self.responder);
+        let shared = (&peer.shared, &peer.psk);
+        let (response, keys) = admitted.respond(shared, index, now.as_micros(), continues);
         let waiting = Waiting { peer: id, session_nonce: nonce, continues, keys, source };
         self.responder.keep(now, asked.ephemeral, waiting, response);
         self.counters.responses_made += 1;
@@ -147,20 +136,6 @@ impl Endpoint {
             return;
         };
         let owner = self.sessions.owner(index);
-        let initiator = owner.and_then(|id| self.sessions.get(id)?.initiator.as_ref());
-        match initiator.and_then(|initiator| initiator.screen(index, bytes)) {
-            Some(Ok(())) => {}
-            // Before the limit: whoever only eavesdrops must not use it up.
-            Some(Err(error)) => return self.counters.on_refused(error),
-            None => {
-                self.counters.replayed += 1;
-                return;
-            }
-        }
-        if !self.responses.take(now) {
-            self.counters.rate_limited += 1;
-            return;
-        }
         let finished = owner.and_then(|id| {
             let initiator = self.sessions.get_mut(id)?.initiator.as_mut()?;
             initiator.handle_response(index, bytes).map(|finished| (id, finished))
@@ -210,14 +185,34 @@ impl Endpoint {
             self.counters.replayed += 1;
             return;
         };
-        let key = self.sessions.get(id).and_then(|slot| self.peer_key(slot.peer));
-        let initiator = self.sessions.get_mut(id).and_then(|slot| slot.initiator.as_mut());
-        let used = key.zip(initiator).is_some_and(|(key, initiator)| {
-            initiator.handle_cookie(now, received.interface, received.source, &key, &answer)
+        let Some(slot) = self.sessions.get_mut(id) else { return };
+        let (peer, initiator) = (self.peers.get(slot.peer), slot.initiator.as_mut());
+        let Received { interface, source, .. } = *received;
+        let used = peer.zip(initiator).is_some_and(|(peer, initiator)| {
+            initiator.handle_cookie(now, interface, source, &peer.shared, &answer)
         });
         match used {
             true => self.counters.cookies_received += 1,
             false => self.counters.bad_mac += 1,
+        }
+    }
+
+    fn handle_refusal(&mut self, bytes: &[u8]) {
+        let answer = RefusalAnswer::decode(bytes).ok();
+        let slot = answer.and_then(|answer| {
+            let id = self.sessions.owner(answer.receiver)?;
+            Some((answer, self.sessions.get_mut(id)?))
+        });
+        let Some((answer, slot)) = slot else {
+            self.counters.garbage += 1;
+            return;
+        };
+        let (peer, initiator) = (self.peers.get(slot.peer), slot.initiator.as_mut());
+        let heard = peer
+            .zip(initiator)
+            .is_some_and(|(peer, initiator)| initiator.handle_refusal(&peer.key, &answer));
+        if !heard {
+            self.counters.bad_mac += 1;
         }
     }
 

@@ -7,14 +7,16 @@
 //!
 //! All paths carry the same Noise message, because the responder answers the same ephemeral key
 //! with the same Response, whichever path brings it first; only the cookie of the source address
-//! differs. The message is made anew when a challenge comes that it does not repeat, and when it
-//! has grown old. Whether a session needs a handshake at all is the endpoint's to say.
+//! differs. The message is made anew when it has grown old. Whether a session needs a handshake at
+//! all is the endpoint's to say.
 
 use std::net::SocketAddr;
 
 use units::{Duration, Instant};
 
-use crate::crypto::{Agreed, Code, CookieAnswer, HandshakeError, Initiation, PublicKey};
+use crate::crypto::{
+    Agreed, Code, CookieAnswer, HandshakeError, Initiation, PeerKey, PublicKey, RefusalAnswer,
+};
 use crate::ids::{InterfaceId, PathId, is_same_address};
 use crate::path::Route;
 
@@ -33,16 +35,18 @@ const PROMPT_TRIES: u8 = 3;
 /// Tries handshakes for one session.
 pub(super) struct Initiator {
     handshake: Option<Handshake>,
-    /// Index and mac1 of the handshake before: its late Cookies still count.
+    /// Index and mac2 of the handshake before: its late Cookies still count.
     earlier: Option<(u32, Code)>,
-    challenge: Code,
     tries: Vec<PathTry>,
+    /// Nothing is tried before.
+    rests_until: Instant,
+    /// Somebody who has our Initiation, the responder as a rule, says that it does not know us.
+    refused: bool,
 }
 
 struct Handshake {
     initiation: Initiation,
     since: Instant,
-    challenge: Code,
 }
 
 /// Where and when an Initiation goes next.
@@ -80,7 +84,13 @@ pub(super) struct Finished {
 impl Initiator {
     /// Starts without a handshake.
     pub(super) fn new() -> Self {
-        Self { handshake: None, earlier: None, challenge: [0; 16], tries: Vec::new() }
+        Self {
+            handshake: None,
+            earlier: None,
+            tries: Vec::new(),
+            rests_until: Instant::ZERO,
+            refused: false,
+        }
     }
 
     /// Follows the session's paths; a new one is tried at once.
@@ -108,19 +118,21 @@ impl Initiator {
         current.into_iter().chain(self.earlier.map(|(index, _)| index))
     }
 
-    /// Gives the next Initiation that is due; `make` makes a handshake that repeats a challenge.
+    /// Gives the next Initiation that is due; `make` makes a handshake.
     ///
     /// Returns it with the index that nobody has to know any more, if there is one.
     pub(super) fn poll(
         &mut self,
         now: Instant,
-        make: impl FnOnce(&Code) -> Initiation,
+        make: impl FnOnce() -> Initiation,
     ) -> Option<(Outgoing, Option<u32>)> {
         let due = self.tries.iter().position(|try_| try_.send_at <= now)?;
-        let stale = self.handshake.as_ref().is_none_or(|handshake| {
-            handshake.challenge != self.challenge || now.since(handshake.since) >= HANDSHAKE_AGE
-        });
-        let forgotten = if stale { self.renew(now, make(&self.challenge)) } else { None };
+        if self.rests_until > now {
+            return None;
+        }
+        let begun = self.handshake.as_ref().map(|handshake| handshake.since);
+        let stale = begun.is_none_or(|since| now.since(since) >= HANDSHAKE_AGE);
+        let forgotten = if stale { self.renew(now, make()) } else { None };
         let initiation = &self.handshake.as_ref()?.initiation;
 
         let try_ = &mut self.tries[due];
@@ -141,20 +153,13 @@ impl Initiator {
         now: Instant,
         interface: InterfaceId,
         source: SocketAddr,
-        responder: &PublicKey,
+        key: &PeerKey,
         answer: &CookieAnswer,
     ) -> bool {
-        let current = self.handshake.as_ref();
-        let current = current.map(|h| (h.initiation.local_index, h.initiation.mac1()));
-        let mac1 = [current, self.earlier]
-            .into_iter()
-            .flatten()
-            .find(|(index, _)| *index == answer.receiver)
-            .map(|(_, mac1)| mac1);
-        if !mac1.is_some_and(|mac1| answer.answers(&responder.0, &mac1)) {
+        if !self.mac2(answer.receiver).is_some_and(|mac2| answer.answers(key, &mac2)) {
             return false;
         }
-        self.challenge = answer.challenge;
+        self.refused = false;
         for try_ in &mut self.tries {
             if try_.interface != interface || !is_same_address(try_.remote, source) {
                 continue;
@@ -169,10 +174,21 @@ impl Initiator {
         true
     }
 
-    /// Looks at a Response as far as that is cheap; none when it answers no handshake of ours.
-    pub(super) fn screen(&self, index: u32, datagram: &[u8]) -> Option<Result<(), HandshakeError>> {
-        let initiation = &self.handshake.as_ref()?.initiation;
-        (initiation.local_index == index).then(|| initiation.screen(datagram))
+    /// Takes a Refusal, which changes nothing but what a person is told; false when it answers nothing.
+    pub(super) fn handle_refusal(&mut self, responder: &PublicKey, answer: &RefusalAnswer) -> bool {
+        let mac2 = self.mac2(answer.receiver);
+        self.refused = mac2.is_some_and(|mac2| answer.answers(responder, &mac2));
+        self.refused
+    }
+
+    /// Tells whether the last answer was a Refusal.
+    pub(super) fn is_refused(&self) -> bool {
+        self.refused
+    }
+
+    /// Leaves the responder alone for a while.
+    pub(super) fn pause(&mut self, until: Instant) {
+        self.rests_until = until;
     }
 
     /// Takes a Response to the current handshake, which ends with it.
@@ -197,6 +213,7 @@ impl Initiator {
         let indices = self.indices().collect();
         self.handshake = None;
         self.earlier = None;
+        self.refused = false;
         for try_ in &mut self.tries {
             try_.send_at = now;
             try_.wait = FIRST_WAIT;
@@ -208,16 +225,24 @@ impl Initiator {
 
     /// Returns when the next Initiation is due.
     pub(super) fn timeout(&self) -> Option<Instant> {
-        self.tries.iter().map(|try_| try_.send_at).min()
+        self.tries.iter().map(|try_| try_.send_at.max(self.rests_until)).min()
+    }
+
+    /// Returns the code that an answer to the Initiation of this index has to know.
+    fn mac2(&self, index: u32) -> Option<Code> {
+        let current = self.handshake.as_ref();
+        let current = current.map(|h| (h.initiation.local_index, h.initiation.mac2()));
+        let mut known = [current, self.earlier].into_iter().flatten();
+        known.find(|(known, _)| *known == index).map(|(_, mac2)| mac2)
     }
 
     fn renew(&mut self, now: Instant, initiation: Initiation) -> Option<u32> {
-        let fresh = Handshake { initiation, since: now, challenge: self.challenge };
+        let fresh = Handshake { initiation, since: now };
         let forgotten = self.earlier.take().map(|(index, _)| index);
         self.earlier = self
             .handshake
             .replace(fresh)
-            .map(|old| (old.initiation.local_index, old.initiation.mac1()));
+            .map(|old| (old.initiation.local_index, old.initiation.mac2()));
         forgotten
     }
 }

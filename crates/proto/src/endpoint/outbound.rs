@@ -4,7 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use units::Instant;
 
-use super::Endpoint;
+use super::peers::Peer;
+use super::{Endpoint, fresh_index};
 use crate::crypto::{Initiation, Parties};
 use crate::ids::{InterfaceId, PathRef, SessionId, Transmit};
 use crate::session::Session;
@@ -87,14 +88,15 @@ impl Endpoint {
         idle.into_iter().for_each(|id| self.rest(now, id));
 
         let (id, _) = self.sessions.iter().find(|(_, slot)| slot.is_asking_due(now))?;
-        let index = self.fresh_index();
+        let index = fresh_index(&mut self.entropy, &self.sessions, &self.responder);
         let slot = self.sessions.get_mut(id)?;
         let peer = self.peers.get(slot.peer)?;
-        let parties = Parties { secret: &self.secret, peer: peer.key, psk: peer.psk };
+        let Peer { key, psk, shared } = peer;
+        let parties = Parties { secret: &self.secret, peer: *key, psk: *psk, key: shared };
         let (entropy, nonce) = (&mut self.entropy, slot.nonce);
         let initiator = slot.initiator.as_mut()?;
-        let (outgoing, forgotten) = initiator
-            .poll(now, |challenge| Initiation::new(&parties, index, nonce, challenge, entropy))?;
+        let (outgoing, forgotten) =
+            initiator.poll(now, || Initiation::new(&parties, index, nonce, entropy))?;
         if initiator.indices().any(|used| used == index) {
             self.sessions.claim(index, id);
         }

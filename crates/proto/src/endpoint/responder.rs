@@ -1,9 +1,11 @@
 //! The responder's side of handshakes: what may be answered, what was answered, what waits.
 //!
 //! ```text
-//! length → mac1 → cookie (else: a Cookie datagram) → answered before (else: the same Response)
-//!        → rate limits → Diffie–Hellman → known peer → challenge → Response, keys wait
+//! length → mac1 → which peer? (none: a Refusal) → cookie (else: a Cookie) → answered before (then: the
+//!        same Response) → the peer's limit → Diffie–Hellman → Response, keys wait
 //! ```
+//!
+//! Only a peer gets as far as a Diffie–Hellman, so the limit is the peer's own: nobody else spends it.
 //!
 //! The keys of a Response wait here until the first datagram under them authenticates: only that
 //! shows that somebody who holds the initiator's keys is there *now*. A replayed Initiation never
@@ -15,10 +17,11 @@ use std::net::SocketAddr;
 use units::Instant;
 
 use super::counters::EndpointCounters;
-use super::limiter::SourceLimiter;
+use super::limiter::TokenBucket;
+use super::peers::{Peer, Peers};
 use crate::crypto::{
-    Asked, Code, CookieJar, Entropy, EpochKeys, HandshakeError, MacKey, PublicKey, RESPONSE,
-    mac1_key,
+    Asked, CookieJar, Entropy, EpochKeys, HandshakeError, MacKey, PublicKey, RESPONSE,
+    RefusalAnswer, mac1_key,
 };
 use crate::ids::PeerId;
 use crate::limits;
@@ -26,9 +29,12 @@ use crate::wire::DataHeader;
 
 /// Decides about Initiations and keeps the keys that wait for their first use.
 pub(super) struct Responder {
+    public: PublicKey,
     mac1: MacKey,
     jar: CookieJar,
-    limiter: SourceLimiter,
+    /// Handshakes that a peer may still make us answer.
+    allowances: BTreeMap<PeerId, TokenBucket>,
+    refusals: TokenBucket,
     seen: Seen,
     /// By our index, which is also what data datagrams name.
     waiting: BTreeMap<u32, Kept>,
@@ -63,17 +69,19 @@ pub(super) enum Screened<'a> {
     Drop,
     /// This datagram answers it.
     Answer(Vec<u8>),
-    /// It may cost a Diffie–Hellman.
-    Open(Asked<'a>),
+    /// It is this peer's, and may cost Diffie–Hellmans.
+    Open(Asked<'a>, PeerId, &'a Peer),
 }
 
 impl Responder {
     /// Starts with fresh secrets; `public` is our own key.
     pub(super) fn new(now: Instant, public: &PublicKey, entropy: &mut Entropy) -> Self {
         Self {
+            public: *public,
             mac1: mac1_key(public),
-            jar: CookieJar::new(now, &public.0, entropy),
-            limiter: SourceLimiter::new(),
+            jar: CookieJar::new(now, entropy),
+            allowances: BTreeMap::new(),
+            refusals: TokenBucket::new(limits::REFUSALS_PER_SECOND, limits::REFUSALS_BURST),
             seen: Seen::default(),
             waiting: BTreeMap::new(),
             order: VecDeque::new(),
@@ -86,6 +94,7 @@ impl Responder {
         now: Instant,
         source: SocketAddr,
         datagram: &'a [u8],
+        peers: &'a Peers,
         entropy: &mut Entropy,
         counters: &mut EndpointCounters,
     ) -> Screened<'a> {
@@ -96,24 +105,26 @@ impl Responder {
                 return Screened::Drop;
             }
         };
+        let Some((id, peer)) = peers.find(&asked) else {
+            counters.unknown_peer += 1;
+            return self.refuse(now, &asked);
+        };
         self.jar.refresh(now, entropy);
-        if !self.jar.admits(source, asked.before_mac2, &asked.mac2) {
+        if !self.jar.admits(source, &asked, &peer.shared) {
             counters.cookies_sent += 1;
-            return Screened::Answer(self.jar.answer(source, asked.sender, &asked.mac1).to_vec());
+            return Screened::Answer(self.jar.answer(source, &asked, &peer.shared).to_vec());
         }
         if let Some(index) = self.seen.index_of(&asked.ephemeral) {
             return self.repeat(index, counters);
         }
-        if !self.limiter.take(now, source.ip()) {
+        let allowance = self.allowances.entry(id).or_insert_with(|| {
+            TokenBucket::new(limits::HANDSHAKES_PER_SECOND_PEER, limits::HANDSHAKES_BURST_PEER)
+        });
+        if !allowance.take(now) {
             counters.rate_limited += 1;
             return Screened::Drop;
         }
-        Screened::Open(asked)
-    }
-
-    /// Checks that an Initiation is younger than our last two secrets.
-    pub(super) fn is_recent(&self, challenge: &Code) -> bool {
-        self.jar.knows_challenge(challenge)
+        Screened::Open(asked, id, peer)
     }
 
     /// Returns true when keys of this index wait here.
@@ -189,7 +200,15 @@ impl Responder {
     /// Returns the sizes of the tables.
     #[cfg(test)]
     pub(super) fn table_sizes(&self) -> [usize; 4] {
-        [self.waiting.len(), self.order.len(), self.seen.order.len(), self.limiter.len()]
+        [self.waiting.len(), self.order.len(), self.seen.order.len(), self.allowances.len()]
+    }
+
+    /// Tells a stranger that it is one, a few times a second: a person may be looking for the reason.
+    fn refuse<'a>(&mut self, now: Instant, asked: &Asked<'_>) -> Screened<'a> {
+        match self.refusals.take(now) {
+            true => Screened::Answer(RefusalAnswer::make(asked, &self.public).to_vec()),
+            false => Screened::Drop,
+        }
     }
 
     /// Answers an Initiation that came again, as long as its keys wait.
@@ -222,7 +241,7 @@ impl EndpointCounters {
     }
 }
 
-/// Remembers authentic Initiations for as long as their challenge could be recent.
+/// Remembers authentic Initiations for as long as their cookie could be recent.
 ///
 /// Only peers get in here, so it grows by what peers do; the bound per peer holds off a peer that
 /// restarts in a loop. What it forgets before its time costs four Diffie–Hellmans when replayed,

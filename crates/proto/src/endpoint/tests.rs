@@ -2,6 +2,7 @@
 
 mod handshake;
 mod hostile;
+mod one_link;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,6 +18,7 @@ const INITIATION: u8 = 1;
 const RESPONSE: u8 = 2;
 const COOKIE: u8 = 3;
 const DATA: u8 = 4;
+const REFUSAL: u8 = 5;
 
 fn seconds(seconds: u64) -> Instant {
     Instant::from_millis(seconds * 1_000)
@@ -84,6 +86,9 @@ struct Flight {
     bytes: Vec<u8>,
 }
 
+/// Says what somebody adds to a datagram that passes by, and how much later it arrives.
+type Eavesdropper = Box<dyn FnMut(&Flight) -> Vec<(Duration, Flight)>>;
+
 /// Joins hosts.
 struct Wire {
     now: Instant,
@@ -96,6 +101,8 @@ struct Wire {
     jitter: Duration,
     /// One-way delay from the address; none when it is cut off.
     delays: BTreeMap<SocketAddr, Option<Duration>>,
+    /// Sits on the drone's first link: sees what passes and adds to it, sooner than it arrives.
+    eavesdropper: Option<Eavesdropper>,
     /// Everything that was ever sent.
     log: Vec<(Instant, Flight)>,
     /// Everything that was not lost.
@@ -114,6 +121,7 @@ impl Wire {
             duplication: 0.0,
             jitter: Duration::ZERO,
             delays: BTreeMap::new(),
+            eavesdropper: None,
             log: Vec::new(),
             arrived: Vec::new(),
         }
@@ -167,6 +175,15 @@ impl Wire {
 
     fn send(&mut self, flight: Flight) {
         self.log.push((self.now, flight.clone()));
+        let first_link = self.hosts[0].addresses[0];
+        if let Some(eavesdropper) = &mut self.eavesdropper
+            && [flight.source, flight.destination].contains(&first_link)
+        {
+            for (delay, added) in eavesdropper(&flight) {
+                self.count += 1;
+                self.flights.insert((self.now + delay, self.count), added);
+            }
+        }
         let Some(delay) = self.delay(&flight) else { return };
         let copies = 1 + u32::from(self.rng.chance(self.duplication));
         for _ in 0..copies {

@@ -24,6 +24,8 @@ pub(crate) enum DatagramType {
     Cookie = 3,
     /// Sealed frames of a session.
     Data = 4,
+    /// A responder does not know who asks.
+    Refusal = 5,
 }
 
 impl DatagramType {
@@ -34,6 +36,7 @@ impl DatagramType {
             2 => Ok(Self::Response),
             3 => Ok(Self::Cookie),
             4 => Ok(Self::Data),
+            5 => Ok(Self::Refusal),
             other => Err(WireError::UnknownType(other)),
         }
     }

@@ -116,7 +116,7 @@ fn another_pre_shared_key_never_connects() {
     wire.hosts[0].endpoint.add_peer(station, Some([9; 32]));
     wire.run_for(30 * SECOND);
     assert_eq!((wire.hosts[0].connections(), wire.hosts[1].connections()), (0, 0));
-    assert!(wire.hosts[0].endpoint.counters().unauthentic > 20);
+    assert!(wire.hosts[1].endpoint.counters().unknown_peer > 20);
     let drone = wire.hosts[0].key;
     wire.hosts[1].endpoint.add_peer(drone, Some([9; 32]));
     wire.run_for(20 * SECOND);
@@ -124,16 +124,17 @@ fn another_pre_shared_key_never_connects() {
 }
 
 #[test]
-fn an_unknown_peer_gets_a_cookie_and_nothing_else() {
+fn an_unknown_peer_is_told_so_and_nothing_else() {
     let mut wire = Wire::new(1);
     wire.add_drone(1, 0);
     wire.add_station(0);
     let station = wire.hosts[1].key;
-    wire.connect(0, station);
+    let session = wire.connect(0, station);
     wire.run_for(10 * SECOND);
     let counters = wire.hosts[1].endpoint.counters();
-    assert!(counters.unknown_peer > 5 && counters.cookies_sent >= 2);
-    assert_eq!(wire.sent(RESPONSE).len(), 0);
+    assert!(counters.unknown_peer > 5 && counters.cookies_sent == 0);
+    assert!(wire.hosts[0].endpoint.is_refused(session));
+    assert_eq!((wire.sent(RESPONSE).len(), wire.sent(REFUSAL).len() > 5), (0, true));
     assert_eq!(wire.hosts[1].endpoint.sessions().count(), 0);
 }
 
@@ -154,7 +155,8 @@ fn somebody_who_does_not_accept_does_not_answer() {
     wire.hosts.push(Host::new(200, 0, false, &["192.0.2.1:2000"], wire.now));
     wire.introduce();
     wire.run_for(10 * SECOND);
-    assert_eq!(wire.sent(COOKIE).len() + wire.sent(RESPONSE).len(), 0);
+    let answers = wire.log.iter().filter(|(_, flight)| flight.bytes[0] != INITIATION).count();
+    assert_eq!(answers, 0);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! are never answered with more bytes than came in.
 
 use super::*;
-use crate::crypto::{CookieAnswer, keyed_by, mac1_key};
+use crate::crypto::mac1_key;
 use crate::limits;
 use crate::select::{Class, Order};
 use crate::wire::{AckFrame, AckRanges, ControlFrame, DatagramFrame, Frame, PACKET_NUMBER_MAX};
@@ -59,21 +59,6 @@ fn state(wire: &Wire) -> Vec<(usize, usize, usize, u64)> {
     wire.hosts.iter().map(of).collect()
 }
 
-/// Returns an Initiation like `datagram` with a valid mac2 for the attacker's address.
-fn with_cookie_of_attacker(wire: &mut Wire, host: usize, datagram: &[u8]) -> Vec<u8> {
-    let mut forged = datagram.to_vec();
-    let end = forged.len() - 16;
-    forged[end..].fill(0);
-    let key = mac1_key(&wire.hosts[host].key);
-    let mac1 = key.code(&[&forged[..end - 16]]);
-    forged[end - 16..end].copy_from_slice(&mac1);
-    let answers = inject(wire, host, attacker(), &forged);
-    let answer = CookieAnswer::decode(&answers[0]).expect("a cookie");
-    let mac2 = keyed_by(&answer.cookie).code(&[&forged[..end]]);
-    forged[end..].copy_from_slice(&mac2);
-    forged
-}
-
 #[test]
 fn everything_ever_sent_changes_nothing_when_it_is_sent_again() {
     for wait in [0, 10, 130, 300] {
@@ -101,22 +86,23 @@ fn everything_ever_sent_changes_nothing_when_it_is_sent_again() {
 #[test]
 fn an_initiation_taken_from_the_air_is_useless() {
     let (mut wire, session) = worn_in(7);
-    let initiation = wire.sent(INITIATION).last().expect("there was one").bytes.clone();
+    let initiation = wire.sent(INITIATION).last().expect("there was one").clone();
     let before = state(&wire);
 
-    // The same one, from another address that has a cookie: it was answered before.
+    // The same one: it was answered before. From elsewhere: its cookie is for another address, and
+    // whoever gets one for his own cannot work it in.
     let known = wire.hosts[1].endpoint.counters().replayed;
-    let forged = with_cookie_of_attacker(&mut wire, 1, &initiation);
-    assert!(inject(&mut wire, 1, attacker(), &forged).is_empty());
+    assert!(inject(&mut wire, 1, initiation.source, &initiation.bytes).is_empty());
     assert_eq!(wire.hosts[1].endpoint.counters().replayed, known + 1);
-
-    // Long after, when nobody remembers it: its sealed challenge has grown old.
-    wire.run_for(300 * SECOND);
+    for _ in 0..3 {
+        let answers = inject(&mut wire, 1, attacker(), &initiation.bytes);
+        assert!(answers.len() == 1 && answers[0][0] == COOKIE, "{answers:?}");
+        wire.run_for(100 * SECOND);
+    }
+    // Long after, when nobody remembers it: its cookie has grown old.
     let before_it = state(&wire);
-    let known = wire.hosts[1].endpoint.counters().replayed;
-    let forged = with_cookie_of_attacker(&mut wire, 1, &initiation);
-    assert!(inject(&mut wire, 1, attacker(), &forged).is_empty());
-    assert_eq!(wire.hosts[1].endpoint.counters().replayed, known + 1);
+    let answers = inject(&mut wire, 1, initiation.source, &initiation.bytes);
+    assert!(answers.len() == 1 && answers[0][0] == COOKIE, "{answers:?}");
     assert_eq!((state(&wire), before[0].0), (before_it, 1));
     wire.assert_carries(0, session, 1, SECOND);
 }
@@ -124,38 +110,45 @@ fn an_initiation_taken_from_the_air_is_useless() {
 #[test]
 fn an_initiation_that_was_held_back_gets_keys_that_nobody_can_use() {
     let (mut wire, session) = worn_in(7);
-    // The drone loses its links and asks anew; the attacker takes an Initiation with a cookie.
+    // The drone loses its links and asks anew; the attacker takes what it sends.
     let drone: Vec<SocketAddr> = wire.hosts[0].addresses.clone();
     wire.delays.extend(drone.iter().map(|address| (*address, None)));
     wire.run_for(limits::SILENCE + SECOND);
     wire.delays.clear();
-    let held = wire.sent(INITIATION).last().expect("it asked").bytes.clone();
+    let held = wire.sent(INITIATION).last().expect("it asked").clone();
     wire.run_for(5 * SECOND);
     let before = state(&wire);
-    let forged = with_cookie_of_attacker(&mut wire, 1, &held);
-    let answers = inject(&mut wire, 1, attacker(), &forged);
-    assert!(answers.iter().map(Vec::len).sum::<usize>() <= forged.len());
+    let answers = inject(&mut wire, 1, held.source, &held.bytes);
+    assert!(answers.iter().map(Vec::len).sum::<usize>() <= held.bytes.len());
     wire.run_for(SECOND);
     assert_eq!(state(&wire), before);
     wire.assert_carries(0, session, 1, SECOND);
 }
 
 #[test]
-fn strangers_with_cookies_cost_a_bounded_number_of_handshakes() {
+fn strangers_cost_no_diffie_hellman_and_spend_nobody_elses_share() {
     let (mut wire, session) = worn_in(7);
-    let initiation = wire.sent(INITIATION)[0].bytes.clone();
+    let initiation = wire.sent(INITIATION)[0].clone();
+    let key = mac1_key(&wire.hosts[1].key);
     let before = wire.hosts[1].endpoint.counters();
+    let mut answers = 0;
     for count in 0..5_000_u32 {
-        // Another ephemeral key each time, and nonsense behind it.
-        let mut other = initiation.clone();
-        other[5..9].copy_from_slice(&count.to_le_bytes());
-        let forged = with_cookie_of_attacker(&mut wire, 1, &other);
-        assert!(inject(&mut wire, 1, attacker(), &forged).is_empty());
+        // Another ephemeral key each time, and a right mac1: from the drone's own address too.
+        let mut forged = initiation.bytes.clone();
+        forged[5..9].copy_from_slice(&count.to_le_bytes());
+        let end = forged.len() - 48;
+        let mac1 = key.code(&[&forged[..end]]);
+        forged[end..end + 16].copy_from_slice(&mac1);
+        let source = if count % 2 == 0 { attacker() } else { initiation.source };
+        answers += inject(&mut wire, 1, source, &forged).len();
     }
     let after = wire.hosts[1].endpoint.counters();
-    let opened = after.unauthentic - before.unauthentic;
-    assert_eq!(opened, u64::from(limits::HANDSHAKES_BURST_SOURCE));
-    assert_eq!(after.rate_limited - before.rate_limited, 5_000 - opened);
+    assert_eq!(after.unknown_peer - before.unknown_peer, 5_000);
+    assert_eq!(after.unauthentic + after.rate_limited, before.unauthentic + before.rate_limited);
+    assert_eq!(answers, limits::REFUSALS_BURST as usize);
+    let rekeyed = wire.hosts[0].count(|event| *event == Event::Rekeyed);
+    wire.run_for(limits::REKEY_AFTER + SECOND);
+    assert!(wire.hosts[0].count(|event| *event == Event::Rekeyed) > rekeyed);
     wire.assert_carries(0, session, 1, SECOND);
 }
 
@@ -169,7 +162,7 @@ fn forged_responses_of_an_eavesdropper_do_not_use_up_the_limit_of_the_real_one()
         let initiation = wire.sent(INITIATION).last().expect("it asks").bytes.clone();
         let mut forged = [0x55; 82];
         forged[0] = RESPONSE;
-        forged[5..9].copy_from_slice(&initiation[1..5]);
+        forged[1..5].copy_from_slice(&initiation[1..5]);
         for _ in 0..20 {
             inject(&mut wire, 0, attacker(), &forged);
         }
@@ -278,11 +271,11 @@ fn nonsense(wire: &mut Wire, log: &[Flight]) -> Vec<u8> {
         }
         _ => {
             // An Initiation of somebody who knows the public key alone.
-            let mut bytes = vec![1; 157 - 32];
+            let mut bytes = vec![1; 157 - 48];
             rng.fill(&mut bytes[1..]);
             let mac1 = mac1_key(&wire.hosts[1].key).code(&[&bytes]);
             bytes.extend_from_slice(&mac1);
-            bytes.extend_from_slice(&[0; 16]);
+            bytes.extend_from_slice(&[0; 32]);
             bytes
         }
     }
