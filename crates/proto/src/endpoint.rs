@@ -31,6 +31,7 @@ pub use counters::EndpointCounters;
 use crate::crypto::{Entropy, PublicKey, StaticSecret};
 use crate::event::{Delivery, Event, MessageId};
 use crate::ids::{InterfaceId, PathId, PeerId, SessionId};
+use crate::limits;
 use crate::session::{PathError, Role, SendError, Session, SessionConfig, Source};
 use crate::status::SessionStatus;
 use initiator::Initiator;
@@ -302,6 +303,9 @@ impl Endpoint {
         self.bequeath(id);
         let seed = self.entropy.u64();
         if let Some(slot) = self.sessions.get_mut(id) {
+            if let (true, Some(initiator)) = (slot.session.was_turned_away(), &mut slot.initiator) {
+                initiator.pause(now + limits::TURNED_AWAY);
+            }
             slot.nonce = nonce;
             slot.session = slot.session.successor(&self.config, (seed, nonce), now);
             slot.follow_paths(now);

@@ -71,6 +71,11 @@ pub enum Event {
     },
     /// New keys took over.
     Rekeyed,
+    /// Another one came with the peer's key and was turned away: two daemons have the same.
+    Contested {
+        /// Where it came from.
+        from: SocketAddr,
+    },
     /// A path came to be known.
     PathAdded {
         /// Which path.

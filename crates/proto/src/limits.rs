@@ -41,10 +41,24 @@ pub(crate) const COOKIE_SECRET_AGE: Duration = Duration::from_secs(120);
 /// Age at which keys open nothing any more where no handshake has come through: below the 35
 /// minutes from which on the age of a message, which travels as 32 bits of µs, would look young.
 pub(crate) const KEYS_OPEN_FOR: Duration = Duration::from_secs(30 * 60);
+/// Keys under which nothing came in for this long, while something did under those before them, are
+/// not the peer's.
+pub(crate) const KEYS_UNHEARD: Duration = Duration::from_secs(1);
 /// Bytes of telemetry that wait for a path: a second of a fast autopilot.
 pub(crate) const TELEMETRY_BYTES: usize = 256 << 10;
 /// An initiator that heard nothing for this long asks for keys anew: the peer may have restarted.
 pub(crate) const SILENCE: Duration = Duration::from_secs(3);
+/// The same where every path is suspected.
+pub(crate) const SILENCE_WITHOUT_PATH: Duration = Duration::from_millis(100);
+/// An initiator that was turned away, since another one holds its key, asks again after this.
+pub(crate) const TURNED_AWAY: Duration = Duration::from_secs(2);
+/// That another one comes with a peer's key is said again after this.
+pub(crate) const CONTESTED_AGAIN: Duration = Duration::from_secs(60);
+/// Once a session was asked for a sign of life, this and two round trips pass until it counts as gone,
+/// and its key as another's …
+pub(crate) const SIGN_OF_LIFE: Duration = Duration::from_millis(100);
+/// … but no more than this.
+pub(crate) const LONGEST_SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 /// Handshakes of one peer that may cost Diffie–Hellmans, per second: 0.3 ms each.
 pub(crate) const HANDSHAKES_PER_SECOND_PEER: u32 = 20;
 /// The same, at once.

@@ -85,6 +85,9 @@ impl Daemon {
             Event::Connected { .. } => info!(peer, "session connected"),
             Event::Disconnected { reason } => warn!(peer, reason, "session ended"),
             Event::Rekeyed => debug!(peer, "new keys"),
+            Event::Contested { from } => {
+                warn!(peer, %from, "another daemon has this peer's key; it was turned away");
+            }
             Event::PathAdded { path, remote } => {
                 info!(peer, path = name(*path), %remote, "path known");
             }

@@ -3,7 +3,8 @@
 //! Handshakes make [`EpochKeys`] elsewhere; the replay window belongs to the path. New keys seal
 //! from the moment they are installed; the keys before them still open what was on its way, long
 //! enough for the slow path. A responder installs keys only when a datagram under them has
-//! authenticated [specs/wire.md §5], so installed keys are always shared keys.
+//! authenticated [specs/wire.md §5], so installed keys are always shared keys. An initiator to whom
+//! nothing comes under the new ones, while the old ones still open, seals with the old ones again.
 //!
 //! ```text
 //! nonce = path id (4 bytes) ‖ packet number (8 bytes), big endian    as in multipath QUIC
@@ -189,8 +190,16 @@ impl KeyRing {
             .ok_or(OpenError::UnknownEpoch)?;
         let plaintext = epoch.keys.open(header, datagram)?;
         epoch.opened += 1;
+        let newly_confirmed = epoch.opened == 1;
         self.has_opened = true;
-        Ok(Opened { plaintext, newly_confirmed: epoch.opened == 1 })
+        self.follow_peer(now, header.receiver);
+        Ok(Opened { plaintext, newly_confirmed })
+    }
+
+    /// Returns our names for the keys that open.
+    pub(crate) fn indices(&self) -> impl Iterator<Item = u32> + '_ {
+        let epochs = [self.current.as_ref(), self.previous.as_ref()];
+        epochs.into_iter().flatten().map(|epoch| epoch.keys.local_index)
     }
 
     /// Seals a datagram: `DATA_HEADER` reserved bytes and frames in, header, ciphertext, tag out.
@@ -219,10 +228,11 @@ impl KeyRing {
 
     /// Returns true when the initiator has to begin a handshake for new keys.
     pub(crate) fn rekey_due(&self, now: Instant) -> bool {
-        self.current.as_ref().is_some_and(|epoch| {
-            now.since(epoch.installed) >= limits::REKEY_AFTER
-                || epoch.sealed.max(epoch.opened) >= limits::REKEY_AFTER_DATAGRAMS
-        })
+        self.went_back()
+            || self.current.as_ref().is_some_and(|epoch| {
+                now.since(epoch.installed) >= limits::REKEY_AFTER
+                    || epoch.sealed.max(epoch.opened) >= limits::REKEY_AFTER_DATAGRAMS
+            })
     }
 
     /// Returns when [`KeyRing::handle_timeout`] or [`KeyRing::rekey_due`] has news at the latest.
@@ -238,6 +248,25 @@ impl KeyRing {
             self.previous = None;
             self.forget_at = None;
         }
+    }
+
+    /// Goes back to the keys before the current ones where the peer uses those and not these, and
+    /// forward again when it does.
+    fn follow_peer(&mut self, now: Instant, opened: u32) {
+        let (Some(current), Some(previous)) = (&self.current, &self.previous) else { return };
+        if previous.keys.local_index != opened {
+            return;
+        }
+        let unheard = current.opened == 0 && now.since(current.installed) >= limits::KEYS_UNHEARD;
+        if unheard || self.went_back() {
+            core::mem::swap(&mut self.current, &mut self.previous);
+        }
+    }
+
+    /// Tells whether the keys that seal are older than those that do not.
+    fn went_back(&self) -> bool {
+        let installed = |epoch: &Option<Epoch>| epoch.as_ref().map(|epoch| epoch.installed);
+        installed(&self.previous) > installed(&self.current)
     }
 }
 
@@ -303,6 +332,28 @@ mod tests {
         assert_eq!(right.timeout(now), Some(now + limits::OLD_KEYS_KEPT));
         right.handle_timeout(now + limits::OLD_KEYS_KEPT);
         assert_eq!(open(&mut right, &late), Err(OpenError::UnknownEpoch));
+    }
+
+    #[test]
+    fn an_end_that_nobody_hears_under_new_keys_goes_back_and_forward_again() {
+        let (mut left, mut right) = rings(3);
+        let late = sealed(&mut left, 0);
+        let now = Instant::ZERO + limits::REKEY_AFTER;
+        let (ours, theirs) = EpochKeys::pair(9);
+        right.install(now, theirs);
+        let soon = now + limits::KEYS_UNHEARD / 2;
+        assert!(open_at(&mut right, soon, &late).is_ok() && !right.rekey_due(soon));
+
+        // Nothing came under the new keys: what is sealed now, the peer opens with the old ones.
+        let then = now + limits::KEYS_UNHEARD;
+        assert!(open_at(&mut right, then, &sealed(&mut left, 1)).is_ok() && right.rekey_due(then));
+        assert!(open_at(&mut left, then, &sealed(&mut right, 0)).is_ok());
+
+        // It had them after all.
+        left.install(then, ours);
+        assert!(open_at(&mut right, then, &sealed(&mut left, 2)).expect("kept").newly_confirmed);
+        assert!(!right.rekey_due(then));
+        assert!(open_at(&mut left, then, &sealed(&mut right, 1)).expect("kept").newly_confirmed);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use units::Instant;
 
 use super::outbound::Answer;
 use super::responder::{Screened, Waiting};
-use super::sessions::Slot;
+use super::sessions::{Rival, Slot};
 use super::{Endpoint, fresh_index};
 use crate::crypto::{CookieAnswer, HandshakeError, RefusalAnswer, response_receiver};
 use crate::ids::{PeerId, Received, SessionId};
@@ -51,6 +51,18 @@ impl Endpoint {
         if confirmed == Some(received.source) {
             slot.session.confirm_address(now, received.interface, received.source);
         }
+        let (peer, id) = (slot.peer, owner);
+        if confirmed.is_some() && self.sessions.begun_by(peer) != id {
+            self.turn_away(now, id);
+        }
+    }
+
+    /// Ends a session that has begun beside an older one of its peer.
+    fn turn_away(&mut self, now: Instant, id: Option<SessionId>) {
+        let slot = id.and_then(|id| self.sessions.get_mut(id));
+        if let Some(slot) = slot {
+            slot.session.turn_away(now);
+        }
     }
 
     /// Lets waiting keys take over when this datagram is the first under them [specs/wire.md §5].
@@ -62,9 +74,15 @@ impl Endpoint {
         header: &DataHeader,
         bytes: &[u8],
     ) -> Option<(SessionId, SocketAddr)> {
+        let (peer, nonce) = self.responder.waiting_for(header.receiver)?;
+        let lives = self.sessions.rival(now, peer, nonce);
+        if lives == Some(Rival::Asked) {
+            return None;
+        }
         let waiting = self.responder.confirm(header, bytes)?;
         let Waiting { peer, session_nonce, continues, keys, source } = waiting;
         let id = match self.continued(peer, session_nonce) {
+            _ if lives == Some(Rival::Lives) => self.begin_to_end(now, peer, nonce, source)?,
             Some(id) => id,
             // It has ended since we said that we hold it: the peer must hear that first.
             None if continues => return None,
@@ -73,6 +91,19 @@ impl Endpoint {
         self.sessions.install(now, id, keys);
         self.counters.handshakes += 1;
         Some((id, source))
+    }
+
+    /// Makes a session whose only purpose is to tell its peer that another one holds its key.
+    fn begin_to_end(
+        &mut self,
+        now: Instant,
+        peer: PeerId,
+        nonce: u64,
+        from: SocketAddr,
+    ) -> Option<SessionId> {
+        let old = self.sessions.begun_by(peer)?;
+        self.sessions.get_mut(old)?.session.on_contested(now, from);
+        self.add_session(now, peer, nonce)
     }
 
     /// Returns the session that a peer means by its nonce.
@@ -91,6 +122,10 @@ impl Endpoint {
             self.bequeath(old);
             self.sessions.remove(old);
         }
+        self.add_session(now, peer, nonce)
+    }
+
+    fn add_session(&mut self, now: Instant, peer: PeerId, nonce: u64) -> Option<SessionId> {
         if self.sessions.len() >= limits::SESSIONS {
             self.counters.sessions_refused += 1;
             return None;
@@ -121,6 +156,9 @@ impl Endpoint {
         };
         let nonce = admitted.session_nonce;
         let continues = self.continued(id, nonce).is_some();
+        if !continues {
+            self.sessions.rival(now, id, nonce);
+        }
         let index = fresh_index(&mut self.entropy, &self.sessions, &self.responder);
         let shared = (&peer.shared, &peer.psk);
         let (response, keys) = admitted.respond(shared, index, now.as_micros(), continues);

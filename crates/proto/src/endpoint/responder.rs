@@ -158,6 +158,12 @@ impl Responder {
         self.waiting.insert(index, Kept { waiting, response, since: now });
     }
 
+    /// Returns whose keys of this index wait here, and for which session.
+    pub(super) fn waiting_for(&self, index: u32) -> Option<(PeerId, u64)> {
+        let waiting = &self.waiting.get(&index)?.waiting;
+        Some((waiting.peer, waiting.session_nonce))
+    }
+
     /// Hands out waiting keys when `datagram` is authentic under them.
     ///
     /// Older keys that wait for the same peer are forgotten: their initiator has given them up.

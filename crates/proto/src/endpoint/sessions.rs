@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use smallvec::SmallVec;
 use units::Instant;
 
 use super::initiator::Initiator;
@@ -26,8 +27,8 @@ pub(super) struct Slot {
     pub(super) initiator: Option<Initiator>,
     /// True when the application has closed it.
     pub(super) closed: bool,
-    /// Our indices of the keys in use, newest first.
-    epochs: [Option<u32>; 2],
+    /// When it was asked for a sign of life, because another one came with its peer's key.
+    pub(super) asked_at: Option<Instant>,
     sent_last: PathId,
 }
 
@@ -45,7 +46,7 @@ impl Slot {
             session,
             initiator,
             closed: false,
-            epochs: [None; 2],
+            asked_at: None,
             sent_last: PathId(0),
         }
     }
@@ -95,6 +96,15 @@ impl Slot {
     fn wants_keys(&self, now: Instant) -> bool {
         !self.closed && (!self.session.is_connected() || self.session.rekey_due(now))
     }
+}
+
+/// Says what is known of the session that a peer has, while it begins another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rival {
+    /// It has been asked for a sign of life, and may still give one.
+    Asked,
+    /// It has given one.
+    Lives,
 }
 
 /// Holds all sessions of an endpoint, by name and by index.
@@ -171,6 +181,26 @@ impl Sessions {
         self.find(|slot| slot.peer == peer && slot.initiator.is_none())
     }
 
+    /// Looks at the session that a peer has while it begins another one: a restarted peer leaves a dead
+    /// one behind, and a second daemon with the same key must not drive out the first.
+    pub(super) fn rival(&mut self, now: Instant, peer: PeerId, nonce: u64) -> Option<Rival> {
+        let id = self.begun_by(peer)?;
+        let slot = self.get_mut(id)?;
+        if slot.nonce == nonce || slot.session.is_ended() {
+            return None;
+        }
+        let old = |asked_at: &Instant| now.since(*asked_at) >= limits::TURNED_AWAY;
+        if slot.asked_at.is_none_or(|asked_at| old(&asked_at)) {
+            slot.asked_at = Some(now);
+            slot.session.ask_for_life();
+        }
+        match slot.asked_at.and_then(|asked_at| slot.session.lives(now, asked_at)) {
+            None => Some(Rival::Asked),
+            Some(true) => Some(Rival::Lives),
+            Some(false) => None,
+        }
+    }
+
     /// Returns the session in which `peer` is the responder, unless it was closed.
     pub(super) fn begun_with(&self, peer: PeerId) -> Option<SessionId> {
         self.find(|slot| slot.peer == peer && slot.initiator.is_some() && !slot.closed)
@@ -191,12 +221,12 @@ impl Sessions {
         let Some(slot) = self.slots.get_mut(&id) else {
             return;
         };
+        let old: SmallVec<[u32; 2]> = slot.session.key_indices().collect();
         self.indices.insert(keys.local_index, id);
-        let [newest, older] = slot.epochs;
-        slot.epochs = [Some(keys.local_index), newest];
         slot.session.install_keys(now, keys);
-        if let Some(index) = older {
-            self.indices.remove(&index);
+        let kept: SmallVec<[u32; 2]> = slot.session.key_indices().collect();
+        for index in old.iter().filter(|index| !kept.contains(index)) {
+            self.indices.remove(index);
         }
     }
 

@@ -206,6 +206,16 @@ impl Path {
         self.id
     }
 
+    /// Lets a probe leave at once.
+    pub(crate) fn want_probe(&mut self) {
+        self.probe_wanted = true;
+    }
+
+    /// Returns the smoothed round-trip time, once there is one.
+    pub(crate) fn srtt(&self) -> Option<Duration> {
+        self.rtt.srtt()
+    }
+
     /// Returns what it is good for.
     pub(crate) fn state(&self) -> PathState {
         self.state

@@ -14,7 +14,7 @@ use crate::message::{Feedback, PeerClock};
 use crate::path::{Path, Route};
 use crate::recovery::{AckInfo, Age, Arrival, SentFrame, SentPacket};
 use crate::select::Class;
-use crate::wire::{AckFrame, ControlFrame, DataHeader, DatagramFrame, Frame, Frames};
+use crate::wire::{self, AckFrame, ControlFrame, DataHeader, DatagramFrame, Frame, Frames};
 
 impl Session {
     /// Takes a data datagram whose header names this session.
@@ -116,6 +116,10 @@ impl Session {
             Frame::Datagram(datagram) => self.handle_plain(now, path, datagram),
             Frame::Source(_) | Frame::Repair(_) | Frame::Feedback(_) | Frame::Rank(_) => {
                 self.handle_message_frame(now, frame);
+            }
+            Frame::Close { reason: wire::KEY_IN_USE } => {
+                self.turned_away = true;
+                self.end(now, "another one uses our key: two daemons must not have the same");
             }
             Frame::Close { .. } => self.end(now, "the peer closed it"),
         }

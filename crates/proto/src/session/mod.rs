@@ -17,6 +17,7 @@ mod snapshot;
 mod timers;
 
 use std::collections::{BTreeSet, VecDeque};
+use std::net::SocketAddr;
 
 use units::{Duration, Instant, Rng};
 
@@ -34,6 +35,7 @@ use crate::path::{Path, PathConfig};
 use crate::recovery::ClockOffset;
 use crate::schedule::Scheduler;
 use crate::select::{Direction, Policy, Selector};
+use crate::wire;
 use accounts::Accounts;
 
 /// Says which end of the session this is.
@@ -108,8 +110,14 @@ pub(crate) struct Session {
     retired: BTreeSet<PathId>,
     /// Paths that were given up here and of which the peer is to be told.
     closed_paths: Vec<PathId>,
-    /// Paths on which the end of the session is still to be told.
+    /// Paths on which the end of the session is still to be told, and what to say.
     farewells: Vec<PathId>,
+    close_reason: u8,
+    turned_away: bool,
+    /// When it was last said that another one came with the peer's key.
+    contested_at: Option<Instant>,
+    /// When the newest packet that was acknowledged had been sent.
+    answered: Option<Instant>,
     clock: ClockOffset,
     selector: Selector,
     outbox: Outbox,
@@ -127,6 +135,8 @@ pub(crate) struct Session {
     events: VecDeque<Event>,
     accounts: Accounts,
     rejected: u64,
+    /// The largest datagram that a path has carried: what holds while none is active.
+    largest_datagram: usize,
     rng: Rng,
 }
 
@@ -166,6 +176,10 @@ impl Session {
             retired: BTreeSet::new(),
             closed_paths: Vec::new(),
             farewells: Vec::new(),
+            close_reason: wire::CLOSED,
+            turned_away: false,
+            contested_at: None,
+            answered: None,
             clock: ClockOffset::default(),
             selector: Selector::new(&config.selector, direction),
             outbox: Outbox::new(),
@@ -181,6 +195,7 @@ impl Session {
             events: VecDeque::new(),
             accounts: Accounts::new(),
             rejected: 0,
+            largest_datagram: limits::MIN_DATAGRAM,
             rng: Rng::new(seed),
         }
     }
@@ -214,9 +229,53 @@ impl Session {
         let since = heard.max(self.keys.installed_at()).unwrap_or(self.started);
         // Where idle paths are not probed, silence says nothing unless a path is suspected.
         let idle_probe = self.path_config.idle_probe;
-        let probed = !idle_probe.is_zero()
-            || self.paths.iter().any(|path| path.state() == PathState::Suspected);
+        let is_any = |state| self.paths.iter().any(|path| path.state() == state);
+        if is_any(PathState::Suspected) && !is_any(PathState::Active) {
+            return now.since(since) >= limits::SILENCE_WITHOUT_PATH;
+        }
+        let probed = !idle_probe.is_zero() || is_any(PathState::Suspected);
         probed && now.since(since) >= limits::SILENCE.max(idle_probe * 3)
+    }
+
+    /// Sends a probe on every path; [`Session::lives`] tells what came of it.
+    pub(crate) fn ask_for_life(&mut self) {
+        self.paths.iter_mut().for_each(Path::want_probe);
+    }
+
+    /// Tells whether the peer has answered something that was sent at `asked_at` or later, or may yet:
+    /// nothing while that is open.
+    pub(crate) fn lives(&self, now: Instant, asked_at: Instant) -> Option<bool> {
+        if self.answered.is_some_and(|sent_at| sent_at >= asked_at) {
+            return Some(true);
+        }
+        let srtt = self.paths.iter().filter_map(Path::srtt).min().unwrap_or_default();
+        let patience = (limits::SIGN_OF_LIFE + srtt * 2).min(limits::LONGEST_SIGN_OF_LIFE);
+        (now.since(asked_at) >= patience).then_some(false)
+    }
+
+    /// Notes that somebody else came with the peer's key and was turned away; says so now and then.
+    pub(crate) fn on_contested(&mut self, now: Instant, from: SocketAddr) {
+        if self.contested_at.is_none_or(|said| now.since(said) >= limits::CONTESTED_AGAIN) {
+            self.contested_at = Some(now);
+            self.events.push_back(Event::Contested { from });
+        }
+    }
+
+    /// Tells the peer that another one holds its key, and nobody here that it came.
+    pub(crate) fn turn_away(&mut self, now: Instant) {
+        self.close_reason = wire::KEY_IN_USE;
+        self.close(now);
+        self.events.clear();
+    }
+
+    /// Tells whether the peer ended the session because another one holds our key.
+    pub(crate) fn was_turned_away(&self) -> bool {
+        self.turned_away
+    }
+
+    /// Returns our names for the keys that open.
+    pub(crate) fn key_indices(&self) -> impl Iterator<Item = u32> + '_ {
+        self.keys.indices()
     }
 
     /// Takes the peer's reading of its clock from the handshake.

@@ -202,11 +202,12 @@ impl Session {
         Some(datagram)
     }
 
-    /// Returns how many bytes of payload fit into a datagram of the path that carries most.
+    /// Returns how many bytes of payload fit into a datagram of the path that carries most. While none is
+    /// active it is what one has carried: a kernel that is told less keeps to that for minutes.
     fn payload_limit(&self) -> usize {
         let active = self.paths.iter().filter(|path| path.state() == PathState::Active);
         let datagram = active.map(Path::max_datagram).max();
-        datagram.unwrap_or(limits::MIN_DATAGRAM) - DATA_OVERHEAD - FRAME_OVERHEAD
+        datagram.unwrap_or(self.largest_datagram) - DATA_OVERHEAD - FRAME_OVERHEAD
     }
 
     /// Tells the peer on one path that the session is over.
@@ -215,7 +216,7 @@ impl Session {
         let waiting = self.farewells.iter().position(|path| *path == id)?;
         self.farewells.remove(waiting);
         let mut datagram = Builder::new(buf, limits::MIN_DATAGRAM);
-        datagram.push(&Frame::Close { reason: 0 });
+        datagram.push(&Frame::Close { reason: self.close_reason });
         self.finish(now, index, None, datagram)
     }
 

@@ -155,6 +155,7 @@ impl Session {
             self.events.push_back(Event::ClockStepped);
         }
         for packet in &outcome.acked {
+            self.answered = self.answered.max(Some(packet.sent_at));
             self.on_packet_acked(now, id, packet);
         }
         for packet in &outcome.lost {
@@ -165,6 +166,9 @@ impl Session {
     /// Brings what depends on the paths up to date, and passes on what became ready.
     pub(super) fn after_change(&mut self, now: Instant) {
         self.now = now;
+        let active = self.paths.iter().filter(|path| path.state() == PathState::Active);
+        self.largest_datagram =
+            active.map(Path::max_datagram).max().unwrap_or(self.largest_datagram);
         self.choose_free_path(now);
         let snapshots = self.snapshots(now);
         let order = control_order(&snapshots);

@@ -263,6 +263,63 @@ fn a_restarted_drone_replaces_its_session_once_its_keys_are_confirmed() {
 }
 
 #[test]
+fn of_two_daemons_with_one_key_the_older_stays_and_the_other_hears_why() {
+    let (mut wire, session) = Wire::pair(1);
+    wire.run_for(SECOND);
+    let station = wire.hosts[1].key;
+    wire.hosts.push(Host::new(1, 1, false, &["10.0.9.1:1000", "10.1.9.1:1000"], wire.now));
+    wire.connect(2, station);
+    let theirs = station_session(&wire);
+    for _ in 0..40 {
+        wire.assert_carries(0, session, 1, Duration::from_millis(100));
+        wire.assert_carries(1, theirs, 0, Duration::from_millis(400));
+    }
+    assert_eq!((wire.hosts[0].connections(), wire.hosts[1].connections()), (1, 1));
+    let contested = wire.hosts[1].count(|event| matches!(event, Event::Contested { .. }));
+    assert_eq!(contested, 1, "said once a minute");
+    let reason = "another one uses our key: two daemons must not have the same";
+    let refused = wire.hosts[2].count(|event| *event == Event::Disconnected { reason });
+    assert!((5..=11).contains(&refused), "{refused} in 20 s");
+
+    // Once the older one is gone, the other takes its place.
+    wire.hosts[0] = Host::new(7, 0, false, &["10.0.1.1:1000", "10.1.1.1:1000"], wire.now);
+    wire.run_for(4 * SECOND);
+    assert_ne!(wire.hosts[1].endpoint.sessions().next().map(|(id, _)| id), Some(theirs));
+    let (new, _) = wire.hosts[2].endpoint.sessions().next().expect("its session");
+    wire.assert_carries(2, new, 1, SECOND);
+}
+
+#[test]
+fn a_restart_of_either_end_costs_a_third_of_a_second() {
+    for drone in [false, true] {
+        for seed in 0..20 {
+            let (mut wire, mut session) = Wire::pair(seed);
+            wire.run_for(SECOND + Duration::from_millis(7 * seed));
+            let (drone_key, station_key) = (wire.hosts[0].key, wire.hosts[1].key);
+            let told = Source::Told { channel: 1, policy: Policy::TOLD };
+            if drone {
+                let addresses = ["10.0.1.1:1000", "10.1.1.1:1000"];
+                wire.hosts[0] = Host::new(1, 1, false, &addresses, wire.now);
+                session = wire.connect(0, station_key);
+            } else {
+                wire.hosts.pop();
+                wire.add_station(1);
+                wire.hosts[1].endpoint.add_peer(drone_key, None);
+            }
+            let restarted = wire.now;
+            while wire.hosts[1].delivered.is_empty()
+                || wire.hosts[1].connections() == usize::from(!drone) - usize::from(!drone)
+            {
+                let _ = wire.hosts[0].endpoint.send(wire.now, session, told, b"stick");
+                wire.run_for(Duration::from_millis(20));
+                assert!(wire.now.since(restarted) < 10 * SECOND);
+            }
+            println!("drone {drone} seed {seed}: {:?}", wire.now.since(restarted));
+        }
+    }
+}
+
+#[test]
 fn a_session_closed_by_the_drone_is_gone_at_both_ends() {
     let (mut wire, session) = Wire::pair(1);
     wire.run_for(SECOND);
