@@ -172,11 +172,16 @@ impl Endpoint {
         }
     }
 
-    /// Notes that the socket of an interface is full, or takes datagrams again: until then nothing
-    /// is given out for its paths, and the other paths carry on.
-    pub fn set_blocked(&mut self, interface: InterfaceId, blocked: bool) {
+    /// Notes that the socket of an interface, or the one for an address behind it, is full or takes
+    /// datagrams again: until then nothing is given out for its paths, and the other paths carry on.
+    pub fn set_blocked(
+        &mut self,
+        interface: InterfaceId,
+        remote: Option<SocketAddr>,
+        blocked: bool,
+    ) {
         for (_, slot) in self.sessions.iter_mut() {
-            slot.session.set_blocked(interface, blocked);
+            slot.session.set_blocked(interface, remote, blocked);
         }
     }
 

@@ -20,6 +20,8 @@ pub const MAX_BATCH: usize = 65_507;
 const BUFFERS: usize = 8;
 /// What GRO may join into one buffer.
 const BUFFER_BYTES: usize = 65_536;
+/// The instruction of a classic BPF program that returns a constant (`BPF_RET | BPF_K`).
+const BPF_RETURN: u16 = 0x06;
 
 /// Says how a socket is opened.
 #[derive(Clone, Debug)]
@@ -34,6 +36,8 @@ pub struct UdpOptions {
     pub receive_buffer: usize,
     /// Whether equal datagrams may be sent as one (GSO) where the kernel is known to do it right.
     pub segmentation: bool,
+    /// Whether [`UdpSocket::beside`] may open more sockets of the same address.
+    pub shared: bool,
 }
 
 /// Sends and receives datagrams in batches.
@@ -126,9 +130,16 @@ impl UdpSocket {
         if let Some(interface) = &options.interface {
             socket.bind_device(Some(interface.as_bytes())).map_err(missing_interface)?;
         }
-        socket.set_send_buffer_size(options.send_buffer)?;
+        set_send_buffer(&socket, options.send_buffer)?;
         enlarge_receive_buffer(&socket, options.receive_buffer)?;
+        if options.shared {
+            refuse_taken(options)?;
+            socket.set_reuse_port(true)?;
+        }
         socket.bind(&options.local.into())?;
+        if options.shared {
+            receive_for_all(&socket)?;
+        }
         let state = UdpSocketState::new((&socket).into())?;
         // Timestamps, packet information, TOS and the GRO stride together do not fit quinn-udp's
         // space for control messages: the ECN bits would be cut off, and nobody reads the time.
@@ -136,6 +147,29 @@ impl UdpSocket {
         let segmentation =
             options.segmentation && state.max_gso_segments() > 1 && segmentation_is_sound();
         Ok(Self { socket, state, segmentation })
+    }
+
+    /// Opens another socket of the same address, which only sends: what comes in goes to this one.
+    ///
+    /// A datagram waits in the kernel while its neighbour is looked for, for seconds, and counts
+    /// against its socket meanwhile. Whoever sends to several hosts keeps them apart like this.
+    ///
+    /// # Errors
+    /// Those of [`UdpSocket::bind`]; this socket must have been opened as `shared`.
+    pub fn beside(&self, options: &UdpOptions) -> io::Result<Self> {
+        let socket =
+            Socket::new(Domain::for_address(options.local), Type::DGRAM, Some(Protocol::UDP))?;
+        if options.local.is_ipv6() {
+            socket.set_only_v6(true)?;
+        }
+        if let Some(interface) = &options.interface {
+            socket.bind_device(Some(interface.as_bytes())).map_err(missing_interface)?;
+        }
+        set_send_buffer(&socket, options.send_buffer)?;
+        socket.set_reuse_port(true)?;
+        socket.bind(&self.local_address()?.into())?;
+        let state = UdpSocketState::new((&socket).into())?;
+        Ok(Self { socket, state, segmentation: self.segmentation })
     }
 
     /// Returns the local address.
@@ -332,6 +366,46 @@ fn missing_interface(error: io::Error) -> io::Error {
     }
 }
 
+/// Says that the address is taken, as a socket that shares it with others would not.
+fn refuse_taken(options: &UdpOptions) -> io::Result<()> {
+    let probe = Socket::new(Domain::for_address(options.local), Type::DGRAM, Some(Protocol::UDP))?;
+    if options.local.is_ipv6() {
+        probe.set_only_v6(true)?;
+    }
+    if let Some(interface) = &options.interface {
+        probe.bind_device(Some(interface.as_bytes())).map_err(missing_interface)?;
+    }
+    probe.bind(&options.local.into())
+}
+
+/// Lets the first socket of an address have everything that comes in for it.
+fn receive_for_all(socket: &Socket) -> io::Result<()> {
+    let first = libc::sock_filter { code: BPF_RETURN, jt: 0, jf: 0, k: 0 };
+    let mut program = [first];
+    let program = libc::sock_fprog { len: 1, filter: program.as_mut_ptr() };
+    let size = size_of::<libc::sock_fprog>() as libc::socklen_t;
+    // SAFETY: the program and its one instruction live during the call, and its size is passed.
+    let failed = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_REUSEPORT_CBPF,
+            (&raw const program).cast(),
+            size,
+        )
+    };
+    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Goes past the system's limit where the process may, and to the limit where it may not.
+fn set_send_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
+    let forced = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    match set_option(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, forced) {
+        Ok(()) => Ok(()),
+        Err(_) => socket.set_send_buffer_size(bytes),
+    }
+}
+
 /// Goes past the system's limit where the process may, and to the limit where it may not.
 fn enlarge_receive_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
     let forced = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
@@ -382,6 +456,7 @@ mod tests {
             send_buffer: 65_536,
             receive_buffer: 1 << 20,
             segmentation,
+            shared: false,
         };
         UdpSocket::bind(&options).unwrap()
     }
@@ -436,6 +511,7 @@ mod tests {
             send_buffer: 65_536,
             receive_buffer: 65_536,
             segmentation: true,
+            shared: false,
         };
         let (Ok(mut near), Ok(far)) = (UdpSocket::bind(&options), UdpSocket::bind(&options)) else {
             use std::io::Write;
@@ -459,6 +535,58 @@ mod tests {
     }
 
     #[test]
+    fn sockets_beside_send_from_one_address_and_the_first_receives() {
+        let options = UdpOptions {
+            local: "127.0.0.1:0".parse().unwrap(),
+            interface: None,
+            send_buffer: 65_536,
+            receive_buffer: 1 << 20,
+            segmentation: true,
+            shared: true,
+        };
+        let first = UdpSocket::bind(&options).unwrap();
+        let address = first.local_address().unwrap();
+        let mut others: Vec<_> = (0..8).map(|_| first.beside(&options).unwrap()).collect();
+        others.remove(3);
+        let mut far = loopback(true);
+        let far_address = far.local_address().unwrap();
+        for other in &mut others {
+            let outgoing = Outgoing {
+                destination: far_address,
+                local: None,
+                interface: None,
+                dscp: 0,
+                ecn: 0,
+                bytes: b"hello",
+                segment: 5,
+            };
+            assert_eq!(other.send(&outgoing).unwrap(), 5);
+        }
+        let received = receive_all(&far, 7);
+        assert_eq!(received.len(), 7);
+        assert!(received.iter().all(|(from, _)| from.source == address));
+        // Whoever answers, from whatever port, reaches the first.
+        let answer = Outgoing {
+            destination: address,
+            local: None,
+            interface: None,
+            dscp: 0,
+            ecn: 0,
+            bytes: b"hello",
+            segment: 5,
+        };
+        for _ in 0..4 {
+            assert_eq!(far.send(&answer).unwrap(), 5);
+            assert_eq!(loopback(true).send(&answer).unwrap(), 5);
+        }
+        assert_eq!(receive_all(&first, 8).len(), 8);
+
+        // Another program is told that the address is taken.
+        let second = UdpOptions { local: address, ..options };
+        assert_eq!(UdpSocket::bind(&second).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
     fn missing_interface_is_named_as_such() {
         let options = UdpOptions {
             local: "0.0.0.0:0".parse().unwrap(),
@@ -466,6 +594,7 @@ mod tests {
             send_buffer: 65_536,
             receive_buffer: 65_536,
             segmentation: true,
+            shared: false,
         };
         assert_eq!(UdpSocket::bind(&options).unwrap_err().kind(), io::ErrorKind::NotFound);
     }

@@ -5,6 +5,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use sys::poller::Poller;
 use sys::udp::{MAX_BATCH, Outgoing, UdpSocket};
 
 use super::links::Links;
@@ -19,6 +20,8 @@ pub(super) struct Way {
     pub(super) local: Option<IpAddr>,
     pub(super) destination: SocketAddr,
     pub(super) dscp: u8,
+    /// The place of the outlet that it leaves through.
+    pub(super) outlet: usize,
 }
 
 /// Datagrams that leave together.
@@ -41,11 +44,13 @@ pub(super) struct Batches {
 
 impl Batches {
     /// Adds a datagram; a batch that it does not fit into is sent first.
-    pub(super) fn push(&mut self, way: Way, datagram: &[u8], links: &mut Links) {
-        if !links.list[way.slot].blocked.is_empty() {
-            links.block(way.slot, way.interface);
-            if self.waiting(way.slot) + datagram.len() > MAX_BATCH {
-                links.list[way.slot].errors += 1;
+    pub(super) fn push(&mut self, way: Way, datagram: &[u8], links: &mut Links, poller: &Poller) {
+        let link = &mut links.list[way.slot];
+        let outlet = link.outlets.get(way.outlet).filter(|outlet| !outlet.blocked.is_empty());
+        if let Some(for_strangers) = outlet.map(|outlet| outlet.for_strangers) {
+            links.block(way.slot, way.outlet, way.interface, poller);
+            if for_strangers || self.waiting(&way) + datagram.len() > MAX_BATCH {
+                links.list[way.slot].errors += u64::from(!for_strangers);
                 return;
             }
         }
@@ -61,7 +66,7 @@ impl Batches {
                 return;
             }
             let batch = self.open.remove(at);
-            self.send(batch, links);
+            self.send(batch, links, poller);
         }
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
@@ -70,9 +75,9 @@ impl Batches {
     }
 
     /// Sends everything that can be sent; what a full socket does not take stays.
-    pub(super) fn flush(&mut self, links: &mut Links) {
+    pub(super) fn flush(&mut self, links: &mut Links, poller: &Poller) {
         for batch in std::mem::take(&mut self.open) {
-            self.send(batch, links);
+            self.send(batch, links, poller);
         }
     }
 
@@ -81,16 +86,19 @@ impl Batches {
         self.open.retain(|batch| batch.way.slot != slot);
     }
 
-    /// Bytes that wait for a link whose socket is full.
-    fn waiting(&self, slot: usize) -> usize {
-        let batches = self.open.iter().filter(|batch| batch.way.slot == slot);
+    /// Bytes that wait for an outlet whose socket is full.
+    fn waiting(&self, way: &Way) -> usize {
+        let place = (way.slot, way.outlet);
+        let batches = self.open.iter().filter(|batch| (batch.way.slot, batch.way.outlet) == place);
         batches.map(|batch| batch.bytes.len()).sum()
     }
 
-    fn send(&mut self, mut batch: Batch, links: &mut Links) {
+    fn send(&mut self, mut batch: Batch, links: &mut Links, poller: &Poller) {
         let link = &mut links.list[batch.way.slot];
-        let Some(socket) = &mut link.socket else { return };
-        if !link.blocked.is_empty() {
+        let Some(outlet) = link.outlets.get(batch.way.outlet) else { return };
+        let for_strangers = outlet.for_strangers;
+        let Some(socket) = outlet.socket.as_mut().or(link.socket.as_mut()) else { return };
+        if !outlet.blocked.is_empty() {
             self.open.push(batch);
             return;
         }
@@ -111,13 +119,20 @@ impl Batches {
         }
         match sent {
             Ok(sent) if sent < batch.bytes.len() => {
-                links.block(batch.way.slot, batch.way.interface);
+                links.block(batch.way.slot, batch.way.outlet, batch.way.interface, poller);
+                if for_strangers {
+                    return;
+                }
                 batch.bytes.drain(..sent);
                 batch.count -= sent / batch.segment;
                 self.open.push(batch);
                 return;
             }
             Ok(_) => link.last_error = None,
+            // Whoever has no session may be nobody: no fault of the link.
+            Err(error) if for_strangers => {
+                tracing::debug!(link = %link.name, to = %batch.way.destination, %error, "answer");
+            }
             Err(error) => {
                 let error = error.to_string();
                 if link.last_error.as_ref() != Some(&error) {

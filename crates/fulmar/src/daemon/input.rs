@@ -3,9 +3,8 @@
 use std::io::ErrorKind;
 
 use proto::{Duration, Endpoint, Instant, Received, SendError, SessionId, Source};
-use sys::poller::{Interest, Ready};
+use sys::poller::Ready;
 
-use super::tokens::Token;
 use super::{Daemon, PeerState};
 use crate::config::EndpointConfig;
 use crate::endpoints::Taken;
@@ -18,14 +17,10 @@ const SETTLING: Duration = Duration::from_secs(3);
 
 impl Daemon {
     pub(super) fn handle_link(&mut self, now: Instant, slot: usize, event: Ready) {
-        let Some(link) = self.links.list.get_mut(slot) else { return };
-        let Some(socket) = &link.socket else { return };
         if event.writable {
-            let _ = self.poller.modify(socket, Token::Link(slot).encode(), Interest::Read);
-            self.links.unblock(slot);
-            self.follow_blocked();
+            self.handle_room(slot, 0);
         }
-        let link = &self.links.list[slot];
+        let Some(link) = self.links.list.get(slot) else { return };
         let Some(socket) = &link.socket else { return };
         if !event.readable {
             return;
@@ -47,6 +42,12 @@ impl Daemon {
             };
             endpoint.handle_datagram(now, &received, bytes);
         });
+    }
+
+    /// Notes that a socket takes datagrams again.
+    pub(super) fn handle_room(&mut self, slot: usize, outlet: usize) {
+        self.links.unblock(slot, outlet, &self.poller);
+        self.follow_blocked();
     }
 
     pub(super) fn handle_tunnel(&mut self, now: Instant) {

@@ -6,11 +6,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use proto::{Duration, InterfaceId};
+use proto::{Duration, Instant, InterfaceId};
 use sys::interfaces::{self, Interface};
 use sys::poller::{Interest, Poller};
 use sys::udp::{UdpOptions, UdpSocket};
 
+use super::outlets::{Outlet, Outlets};
 use super::tokens::Token;
 use crate::config::{Config, Listen, PathConfig, Transport};
 
@@ -25,13 +26,13 @@ pub(super) struct Link {
     pub(super) socket: Option<UdpSocket>,
     /// What it lacks, in words, while it is not there.
     pub(super) trouble: Option<String>,
-    /// Interfaces, as the session knows them, that wait until the socket's buffer has room again;
-    /// empty while it has.
-    pub(super) blocked: Vec<InterfaceId>,
+    pub(super) outlets: Outlets,
     /// Datagrams that the kernel refused, and why it refused the last one.
     pub(super) errors: u64,
     pub(super) last_error: Option<String>,
     local: SocketAddr,
+    /// Whether it answers many.
+    listens: bool,
     /// Number and addresses of the interface as they were last seen.
     seen: Option<(u32, Vec<IpAddr>)>,
 }
@@ -51,8 +52,9 @@ pub(super) enum LinkChange {
 pub(super) struct Links {
     pub(super) list: Vec<Link>,
     options: UdpOptions,
-    /// Interfaces that were blocked or freed since the session was told.
-    pub(super) news: Vec<(InterfaceId, bool)>,
+    /// What was blocked or freed since the sessions were told: of an interface all paths, or those to
+    /// an address.
+    pub(super) news: Vec<(InterfaceId, Option<SocketAddr>, bool)>,
     /// Names of interfaces by number, for reports.
     names: Vec<(u32, String)>,
 }
@@ -64,8 +66,14 @@ impl Links {
         let listens = config.listens.iter().map(of_listen);
         let Transport { send_buffer, receive_buffer, segmentation, .. } = config.transport;
         let local = (Ipv4Addr::UNSPECIFIED, 0).into();
-        let options =
-            UdpOptions { local, interface: None, send_buffer, receive_buffer, segmentation };
+        let options = UdpOptions {
+            local,
+            interface: None,
+            send_buffer,
+            receive_buffer,
+            segmentation,
+            shared: false,
+        };
         Self { list: paths.chain(listens).collect(), options, news: Vec::new(), names: Vec::new() }
     }
 
@@ -83,27 +91,68 @@ impl Links {
         let Self { list, options, news, .. } = self;
         let refresh = |(slot, link): (usize, &mut Link)| {
             let token = Token::Link(slot).encode();
-            let change = link.refresh(&interfaces, options, token, poller)?;
-            news.extend(link.blocked.drain(..).map(|id| (id, false)));
-            Some(change(slot))
+            let mut outlets = std::mem::take(&mut link.outlets);
+            let change = link.refresh(&interfaces, options, token, poller);
+            if change.is_none() {
+                link.outlets = outlets;
+                return None;
+            }
+            outlets.iter_mut().for_each(|(_, outlet)| free(outlet, news));
+            Some(change?(slot))
         };
         list.iter_mut().enumerate().filter_map(refresh).collect()
     }
 
-    /// Notes that the socket of a link is full.
-    pub(super) fn block(&mut self, slot: usize, interface: Option<u32>) {
+    /// Notes that the socket of an outlet is full, and waits for room.
+    pub(super) fn block(
+        &mut self,
+        slot: usize,
+        place: usize,
+        interface: Option<u32>,
+        poller: &Poller,
+    ) {
         let id = self.interface_id(slot, interface.unwrap_or(0));
-        let blocked = &mut self.list[slot].blocked;
-        if !blocked.contains(&id) {
-            blocked.push(id);
-            self.news.push((id, true));
+        let Link { outlets, socket, .. } = &mut self.list[slot];
+        let Some(outlet) = outlets.get(place) else { return };
+        if outlet.blocked.is_empty() {
+            let waits = match (&outlet.socket, socket) {
+                (Some(own), _) => {
+                    poller.add(own, Token::Outlet(slot, place).encode(), Interest::Write)
+                }
+                (None, Some(link)) => {
+                    poller.modify(link, Token::Link(slot).encode(), Interest::ReadWrite)
+                }
+                (None, None) => Ok(()),
+            };
+            if let Err(error) = waits {
+                tracing::warn!(%error, "wait for room in a socket");
+            }
+        }
+        if !outlet.blocked.contains(&id) {
+            outlet.blocked.push(id);
+            if !outlet.for_strangers {
+                self.news.push((id, outlet.destination, true));
+            }
         }
     }
 
-    /// Notes that the socket of a link has room again.
-    pub(super) fn unblock(&mut self, slot: usize) {
-        let freed = self.list[slot].blocked.drain(..);
-        self.news.extend(freed.map(|id| (id, false)));
+    /// Notes that the socket of an outlet has room again.
+    pub(super) fn unblock(&mut self, slot: usize, place: usize, poller: &Poller) {
+        let Some(link) = self.list.get_mut(slot) else { return };
+        let Some(outlet) = link.outlets.get(place) else { return };
+        let _ = match (&outlet.socket, &link.socket) {
+            (Some(own), _) => poller.remove(own),
+            (None, Some(socket)) => {
+                poller.modify(socket, Token::Link(slot).encode(), Interest::Read)
+            }
+            (None, None) => Ok(()),
+        };
+        free(outlet, &mut self.news);
+    }
+
+    /// Closes sockets that nobody uses any more.
+    pub(super) fn tidy(&mut self, now: Instant) {
+        self.list.iter_mut().for_each(|link| link.outlets.tidy(now));
     }
 
     /// Names an interface as the session knows it: the link's slot, and the kernel's number where
@@ -193,12 +242,16 @@ impl Link {
         // The old socket goes first: a fixed port can be bound once.
         self.socket = None;
         let interface = self.interface.clone();
-        let options = UdpOptions { local: self.local, interface, ..options.clone() };
+        let shared = self.listens;
+        let options = UdpOptions { local: self.local, interface, shared, ..options.clone() };
         let socket = UdpSocket::bind(&options).map_err(|error| {
             let place = self.interface.as_deref().unwrap_or_default();
             std::io::Error::new(error.kind(), format!("bind {} {place}: {error}", self.local))
         })?;
         poller.add(&socket, token, Interest::Read)?;
+        if shared {
+            self.outlets = Outlets::shared(&socket, options);
+        }
         self.socket = Some(socket);
         Ok(())
     }
@@ -221,15 +274,22 @@ fn of_path(path: &PathConfig) -> Link {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    link(path.name.clone(), Some(path.interface.clone()), (any, 0).into())
+    link(path.name.clone(), Some(path.interface.clone()), (any, 0).into(), false)
 }
 
 fn of_listen(listen: &Listen) -> Link {
-    link(listen.name.clone(), listen.interface.clone(), listen.address)
+    link(listen.name.clone(), listen.interface.clone(), listen.address, true)
 }
 
-fn link(name: String, interface: Option<String>, local: SocketAddr) -> Link {
-    let (socket, trouble, seen) = (None, None, None);
-    let (blocked, last_error) = (Vec::new(), None);
-    Link { name, interface, socket, trouble, blocked, errors: 0, last_error, local, seen }
+fn link(name: String, interface: Option<String>, local: SocketAddr, listens: bool) -> Link {
+    let (socket, trouble, seen, last_error) = (None, None, None, None);
+    let outlets = Outlets::default();
+    Link { name, interface, socket, trouble, outlets, errors: 0, last_error, local, listens, seen }
+}
+
+/// Takes note that nothing waits for an outlet any more.
+fn free(outlet: &mut Outlet, news: &mut Vec<(InterfaceId, Option<SocketAddr>, bool)>) {
+    let (destination, told) = (outlet.destination, !outlet.for_strangers);
+    let freed = outlet.blocked.drain(..).map(|id| (id, destination, false));
+    news.extend(freed.filter(|_| told));
 }

@@ -11,6 +11,7 @@ mod batches;
 mod input;
 mod links;
 mod open;
+mod outlets;
 mod output;
 mod packet;
 mod report;
@@ -117,7 +118,7 @@ impl Daemon {
 
     /// What is due and cannot be sent, since a socket is full, must not keep the loop spinning.
     fn session_deadline(&self, now: Instant) -> Option<Instant> {
-        let blocked = self.links.list.iter().any(|link| !link.blocked.is_empty());
+        let blocked = self.links.list.iter().any(|link| link.outlets.is_any_blocked());
         let timeout = self.endpoint.timeout()?;
         Some(if blocked { timeout.max(now + BLOCKED_TURN) } else { timeout })
     }
@@ -125,6 +126,7 @@ impl Daemon {
     fn handle_ready(&mut self, now: Instant, event: Ready) {
         match Token::decode(event.token) {
             Token::Link(slot) => self.handle_link(now, slot, event),
+            Token::Outlet(slot, place) => self.handle_room(slot, place),
             Token::Tunnel => self.handle_tunnel(now),
             Token::Endpoint(place, part) => self.handle_local(now, place, part, event),
             Token::Status(part) => self.answer_status(now, part),
@@ -154,6 +156,7 @@ impl Daemon {
         if self.next_tick <= now {
             self.next_tick = now + TICK;
             self.measure(now);
+            self.links.tidy(now);
             self.notifier.status(&self.summary());
             if let Some(tunnel) = &mut self.tunnel {
                 tunnel.restore(&self.poller);

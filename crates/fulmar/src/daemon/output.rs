@@ -1,11 +1,9 @@
 //! What goes out: deliveries to local applications and the tunnel, datagrams to the links.
 
 use proto::{Instant, SessionId, Transmit};
-use sys::poller::Interest;
 
 use super::Daemon;
 use super::batches::Way;
-use super::tokens::Token;
 
 /// Datagrams that one turn sends before it looks at its inputs again.
 const AT_A_TIME: usize = 256;
@@ -49,26 +47,19 @@ impl Daemon {
             let Some(transmit) = self.endpoint.poll_transmit(now, &mut self.datagram) else {
                 break;
             };
-            if let Some(way) = self.way(&transmit) {
-                self.batches.push(way, &self.datagram, &mut self.links);
+            if let Some(way) = self.way(now, &transmit) {
+                self.batches.push(way, &self.datagram, &mut self.links, &self.poller);
                 self.follow_blocked();
             }
         }
-        self.batches.flush(&mut self.links);
+        self.batches.flush(&mut self.links, &self.poller);
         self.follow_blocked();
     }
 
     /// Tells the sessions which sockets are full: their paths wait, the others carry on.
     pub(super) fn follow_blocked(&mut self) {
-        for (id, blocked) in self.links.news.drain(..) {
-            self.endpoint.set_blocked(id, blocked);
-            let slot = self.links.list.iter().position(|link| link.blocked.contains(&id));
-            if let Some(slot) = slot
-                && let Some(socket) = &self.links.list[slot].socket
-            {
-                let token = Token::Link(slot).encode();
-                let _ = self.poller.modify(socket, token, Interest::ReadWrite);
-            }
+        for (id, remote, blocked) in self.links.news.drain(..) {
+            self.endpoint.set_blocked(id, remote, blocked);
         }
     }
 
@@ -77,10 +68,13 @@ impl Daemon {
         self.peers.iter().position(|peer| peer.session == Some(session))
     }
 
-    fn way(&self, transmit: &Transmit) -> Option<Way> {
+    fn way(&mut self, now: Instant, transmit: &Transmit) -> Option<Way> {
         let (slot, interface) = self.links.place(transmit.interface)?;
         let dscp = if transmit.urgent { self.config.transport.control_dscp } else { 0 };
         let (local, destination) = (transmit.local, transmit.destination);
-        Some(Way { slot, interface, local, destination, dscp })
+        let link = &mut self.links.list[slot];
+        let of_path = transmit.path.is_some();
+        let outlet = link.outlets.find(now, destination, of_path, link.socket.as_ref());
+        Some(Way { slot, interface, local, destination, dscp, outlet })
     }
 }

@@ -13,6 +13,8 @@ pub(super) enum Token {
     Status(usize),
     /// A link, by its slot.
     Link(usize),
+    /// A socket that a link sends through, by the link's slot and its place.
+    Outlet(usize, usize),
     /// A local endpoint, by its place, and which of its descriptors.
     Endpoint(usize, usize),
 }
@@ -27,6 +29,7 @@ impl Token {
             Self::Status(part) => (3, 0, part),
             Self::Link(slot) => (4, slot, 0),
             Self::Endpoint(place, part) => (5, place, part),
+            Self::Outlet(slot, place) => (6, slot, place),
         };
         kind << 48 | (place as u64) << 16 | part as u64
     }
@@ -40,6 +43,7 @@ impl Token {
             2 => Self::Tunnel,
             3 => Self::Status(part),
             4 => Self::Link(place),
+            6 => Self::Outlet(place, part),
             _ => Self::Endpoint(place, part),
         }
     }
@@ -58,6 +62,7 @@ mod tests {
             Token::Status(0),
             Token::Status(3),
             Token::Link(7),
+            Token::Outlet(3, 256),
             Token::Endpoint(300, 8),
         ] {
             assert_eq!(Token::decode(token.encode()), token);

@@ -52,12 +52,12 @@ impl Drop for Curfew<'_> {
 
 /// A datagram from the air.
 #[derive(Clone)]
-struct Heard {
-    from: (u8, u16),
-    to: (u8, u16),
+pub(crate) struct Heard {
+    pub(crate) from: (u8, u16),
+    pub(crate) to: (u8, u16),
     /// As it was on the link; more than `payload` holds where it was long.
     length: usize,
-    payload: Vec<u8>,
+    pub(crate) payload: Vec<u8>,
 }
 
 /// Counts bytes of UDP payload of one half of the attacker.
@@ -164,7 +164,7 @@ impl<'a> Half<'a> {
 }
 
 /// Takes a frame apart if it is a UDP datagram that `target` itself has sent.
-fn hear(frame: &[u8], length: usize, target: u8) -> Option<Heard> {
+pub(crate) fn hear(frame: &[u8], length: usize, target: u8) -> Option<Heard> {
     let is_udp = frame.len() > HEADERS && frame[12..14] == [8, 0] && frame[23] == 17;
     if !is_udp || frame[11] != target {
         return None;
@@ -179,7 +179,7 @@ fn hear(frame: &[u8], length: usize, target: u8) -> Option<Heard> {
 }
 
 /// Makes a frame of the attacker's, between places of 192.168.0.0/24.
-fn frame(from: (u8, u16), to: (u8, u16), payload: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(from: (u8, u16), to: (u8, u16), payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, to.0, 2, 0, 0, 0, 0, STRANGER, 8, 0];
     let length = (payload.len() + 28) as u16;
     let mut ip = vec![0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 17, 0, 0, 192, 168, 0, from.0];

@@ -11,5 +11,6 @@ mod host;
 mod hostile;
 mod lossy;
 mod messages;
+mod neighbours;
 mod rig;
 mod stream;

@@ -101,8 +101,8 @@ pub(crate) struct Session {
     keys: KeyRing,
     path_config: PathConfig,
     paths: Vec<Path>,
-    /// Interfaces whose sockets are full; at most one for each path.
-    blocked: Vec<InterfaceId>,
+    /// Interfaces, or addresses behind them, whose sockets are full; at most one for each path.
+    blocked: Vec<(InterfaceId, Option<SocketAddr>)>,
     /// The number of the next path to be opened here; numbers are never used again.
     next_path: u16,
     /// Numbers of paths that were given up: never used again, since another path of that number

@@ -108,18 +108,24 @@ impl Session {
         successor
     }
 
-    /// Notes that the socket of an interface takes nothing for now, or takes datagrams again: its
-    /// paths stay what they are, but nothing is bound to them meanwhile.
-    pub(crate) fn set_blocked(&mut self, interface: InterfaceId, blocked: bool) {
-        self.blocked.retain(|known| *known != interface);
-        let ours = self.paths.iter().any(|path| path.route().interface == interface);
-        if blocked && ours {
-            self.blocked.push(interface);
+    /// Notes that the socket of an interface, or the one for an address behind it, takes nothing for
+    /// now, or takes datagrams again: its paths stay what they are, but nothing is bound to them
+    /// meanwhile.
+    pub(crate) fn set_blocked(
+        &mut self,
+        interface: InterfaceId,
+        remote: Option<SocketAddr>,
+        blocked: bool,
+    ) {
+        let place = (interface, remote);
+        self.blocked.retain(|known| *known != place);
+        if blocked && self.paths.iter().any(|path| lies_at(path, place)) {
+            self.blocked.push(place);
         }
     }
 
     pub(super) fn is_blocked(&self, path: &Path) -> bool {
-        self.blocked.contains(&path.route().interface)
+        self.blocked.iter().any(|place| lies_at(path, *place))
     }
 
     pub(super) fn insert_path(&mut self, now: Instant, id: PathId, route: Route) {
@@ -236,4 +242,10 @@ impl Session {
 /// Tells whether a copy of control that is sent on the path now may be expected to arrive.
 fn is_usable(path: &PathSnapshot) -> bool {
     path.state == PathState::Active && !path.doubtful
+}
+
+/// Tells whether a path leaves by an interface, to an address where one is given.
+fn lies_at(path: &Path, (interface, remote): (InterfaceId, Option<SocketAddr>)) -> bool {
+    let route = path.route();
+    route.interface == interface && remote.is_none_or(|remote| route.remote == remote)
 }
