@@ -135,7 +135,7 @@ impl Batches {
             }
             Err(error) => {
                 let error = error.to_string();
-                if link.last_error.as_ref() != Some(&error) {
+                if link.is_news(&error) {
                     tracing::warn!(link = %link.name, to = %batch.way.destination, error, "send");
                 }
                 link.errors += batch.count as u64;

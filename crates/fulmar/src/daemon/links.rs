@@ -30,6 +30,8 @@ pub(super) struct Link {
     /// Datagrams that the kernel refused, and why it refused the last one.
     pub(super) errors: u64,
     pub(super) last_error: Option<String>,
+    /// What the log has said of errors, lest it say so of each datagram.
+    said: Vec<String>,
     local: SocketAddr,
     /// Whether it answers many.
     listens: bool,
@@ -184,6 +186,15 @@ impl Links {
 }
 
 impl Link {
+    /// Tells whether an error is one that was not said since the link was opened.
+    pub(super) fn is_news(&mut self, error: &str) -> bool {
+        let is_news = !self.said.iter().any(|said| said == error);
+        if is_news {
+            self.said.push(error.to_owned());
+        }
+        is_news
+    }
+
     fn refresh(
         &mut self,
         interfaces: &[Interface],
@@ -241,6 +252,7 @@ impl Link {
     fn open(&mut self, options: &UdpOptions, token: u64, poller: &Poller) -> std::io::Result<()> {
         // The old socket goes first: a fixed port can be bound once.
         self.socket = None;
+        self.said.clear();
         let interface = self.interface.clone();
         let shared = self.listens;
         let options = UdpOptions { local: self.local, interface, shared, ..options.clone() };
@@ -283,8 +295,21 @@ fn of_listen(listen: &Listen) -> Link {
 
 fn link(name: String, interface: Option<String>, local: SocketAddr, listens: bool) -> Link {
     let (socket, trouble, seen, last_error) = (None, None, None, None);
-    let outlets = Outlets::default();
-    Link { name, interface, socket, trouble, outlets, errors: 0, last_error, local, listens, seen }
+    let (outlets, said) = (Outlets::default(), Vec::new());
+    let errors = 0;
+    Link {
+        name,
+        interface,
+        socket,
+        trouble,
+        outlets,
+        errors,
+        last_error,
+        said,
+        local,
+        listens,
+        seen,
+    }
 }
 
 /// Takes note that nothing waits for an outlet any more.

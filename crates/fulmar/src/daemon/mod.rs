@@ -9,6 +9,7 @@
 
 mod batches;
 mod input;
+mod journal;
 mod links;
 mod open;
 mod outlets;
@@ -32,6 +33,7 @@ use crate::config::Config;
 use crate::endpoints::LocalEndpoint;
 use crate::status::StatusServer;
 use batches::Batches;
+use journal::Journal;
 use links::{LOOK_EVERY, LinkChange, Links};
 use report::Meter;
 use tokens::Token;
@@ -62,6 +64,7 @@ pub(crate) struct Daemon {
     received: ReceiveBuffers,
     datagram: Vec<u8>,
     meters: BTreeMap<PathRef, Meter>,
+    journal: Journal,
     started: Instant,
     next_tick: Instant,
     next_look: Instant,
@@ -157,6 +160,7 @@ impl Daemon {
             self.next_tick = now + TICK;
             self.measure(now);
             self.links.tidy(now);
+            self.log_silence(now);
             self.notifier.status(&self.summary());
             if let Some(tunnel) = &mut self.tunnel {
                 tunnel.restore(&self.poller);

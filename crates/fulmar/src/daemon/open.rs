@@ -67,6 +67,7 @@ impl Daemon {
             received: ReceiveBuffers::default(),
             datagram: Vec::with_capacity(2_048),
             meters: Default::default(),
+            journal: Default::default(),
             started: now,
             next_tick: now + TICK,
             next_look: now + LOOK_EVERY,

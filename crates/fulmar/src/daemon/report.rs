@@ -2,9 +2,8 @@
 
 use proto::{
     ClassStatus, Event, Instant, MessageDelay, MessageOrder, MessageStatus, MessageStreamStatus,
-    Outcome, PathId, PathRef, PathState, PathStatus, Rate, SessionId,
+    PathRef, PathState, PathStatus, Rate, SessionId,
 };
-use tracing::{debug, info, warn};
 
 use super::Daemon;
 use super::tokens::Token;
@@ -78,42 +77,8 @@ impl Daemon {
         format!("{connected} of {peers} peers connected, {links} of {all} links there")
     }
 
-    fn log_event(&self, now: Instant, session: SessionId, event: &Event) {
-        let peer = self.peer_of(session).map_or("?", |peer| &self.config.peers[peer].name);
-        let name = |path: PathId| self.path_name(now, PathRef { session, path });
-        match event {
-            Event::Connected { .. } => info!(peer, "session connected"),
-            Event::Disconnected { reason } => warn!(peer, reason, "session ended"),
-            Event::Rekeyed => debug!(peer, "new keys"),
-            Event::Contested { from } => {
-                warn!(peer, %from, "another daemon has this peer's key; it was turned away");
-            }
-            Event::PathAdded { path, remote } => {
-                info!(peer, path = name(*path), %remote, "path known");
-            }
-            Event::PathChanged { path, from, to } => {
-                let (path, from, to) = (name(*path), state_word(*from), state_word(*to));
-                info!(peer, path, from, to, "path changed");
-            }
-            Event::PathMoved { path, remote } => {
-                info!(peer, path = name(*path), %remote, "path moved");
-            }
-            Event::MessageEnded { message, outcome } => match outcome {
-                Outcome::Delivered | Outcome::Superseded => {
-                    tracing::trace!(peer, message = message.0, ?outcome, "message ended");
-                }
-                Outcome::Expired => warn!(peer, message = message.0, "message expired undelivered"),
-                Outcome::Indeterminate => {
-                    warn!(peer, message = message.0, "message delivered or not: not known");
-                }
-            },
-            Event::RoomForMessages => {}
-            Event::ClockStepped => info!(peer, "the peer's clock stepped"),
-        }
-    }
-
     /// Names a path: a drone's as its file does, a station's by where it comes from.
-    fn path_name(&self, now: Instant, path: PathRef) -> String {
+    pub(super) fn path_name(&self, now: Instant, path: PathRef) -> String {
         if let Some(slot) = self.paths.iter().position(|known| *known == Some(path)) {
             return self.links.list[slot].name.clone();
         }
@@ -333,7 +298,7 @@ fn delay_report(delay: &MessageDelay) -> DelayReport {
     }
 }
 
-fn state_word(state: PathState) -> &'static str {
+pub(super) fn state_word(state: PathState) -> &'static str {
     match state {
         PathState::Absent => "absent",
         PathState::Validating => "validating",

@@ -97,7 +97,7 @@ fn what_is_said_again_and_again_does_not_spend_the_drones_share() {
             }
             let copy = |count: u16| {
                 let mut added = flight.clone();
-                if count % 2 == 0 {
+                if count.is_multiple_of(2) {
                     added.source.set_port(2_000 + count);
                 }
                 (FIRST * u32::from(count), added)
