@@ -52,6 +52,19 @@ fn assert_reads_back(scenario: &Scenario) {
 }
 
 #[test]
+fn neighbours_are_known_or_looked_for() {
+    let link = "[[link]]\nname = \"wifi\"\nbetween = [\"a\", \"b\"]\n";
+    for (line, resolve) in [("", false), ("\"known\"", false), ("\"resolve\"", true)] {
+        let line = if line.is_empty() { String::new() } else { format!("neighbours = {line}\n") };
+        let scenario = parse(&format!("{line}{link}"), "scenario.toml");
+        assert_eq!(scenario.resolve_neighbours, resolve);
+        assert_reads_back(&scenario);
+    }
+    let error = Scenario::from_toml("neighbours = \"ask\"\n", "scenario.toml").unwrap_err();
+    assert!(error.to_string().contains("\"known\" or \"resolve\""), "{error}");
+}
+
+#[test]
 fn shipped_scenarios_read_and_are_written_back() {
     for (name, text) in SHIPPED {
         let scenario = parse(text, &format!("{name}.toml"));

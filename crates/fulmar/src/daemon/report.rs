@@ -251,6 +251,17 @@ impl Meter {
     }
 }
 
+/// Returns the word for a state.
+pub(super) fn state_word(state: PathState) -> &'static str {
+    match state {
+        PathState::Absent => "absent",
+        PathState::Validating => "validating",
+        PathState::Active => "active",
+        PathState::Suspected => "suspected",
+        PathState::Closed => "closed",
+    }
+}
+
 fn class_report(class: &ClassStatus) -> ClassReport {
     let millis = |time: proto::Duration| time.as_secs_f64() * 1e3;
     ClassReport {
@@ -295,15 +306,5 @@ fn delay_report(delay: &MessageDelay) -> DelayReport {
         end_to_end_ms: millis(delay.end_to_end),
         decoding_ms: millis(delay.decoding),
         reconstruction_ms: millis(delay.reconstruction),
-    }
-}
-
-pub(super) fn state_word(state: PathState) -> &'static str {
-    match state {
-        PathState::Absent => "absent",
-        PathState::Validating => "validating",
-        PathState::Active => "active",
-        PathState::Suspected => "suspected",
-        PathState::Closed => "closed",
     }
 }

@@ -177,6 +177,9 @@ impl Cable<'_> {
     }
 
     fn add_neighbours(&self, name: &str, own: Ipv4Addr) -> io::Result<()> {
+        if self.scenario.resolve_neighbours {
+            return Ok(());
+        }
         for host in 0..self.scenario.hosts.len() {
             for interface in self.scenario.interfaces(host) {
                 if interface.link == self.link && interface.address != own {

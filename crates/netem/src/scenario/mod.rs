@@ -31,6 +31,8 @@ pub struct Scenario {
     pub seconds: f64,
     /// The seed of a run that is given no other.
     pub seed: u64,
+    /// Whether the emulated hosts' kernels look for their neighbours, as they do on a real network.
+    pub resolve_neighbours: bool,
     /// The hosts.
     pub hosts: Vec<HostModel>,
     /// The links between two hosts each.
@@ -154,6 +156,7 @@ impl Scenario {
             name: name.to_owned(),
             seconds,
             seed: 1,
+            resolve_neighbours: false,
             hosts: Vec::new(),
             links: Vec::new(),
             broadcasts: Vec::new(),

@@ -78,6 +78,14 @@ fn head(root: &mut Section<'_>, file: &str) -> Read<Scenario> {
     }
     let mut scenario = Scenario::new(&name, seconds);
     scenario.seed = root.count("seed")?.unwrap_or(1);
+    scenario.resolve_neighbours = match root.string("neighbours")?.as_deref() {
+        None | Some("known") => false,
+        Some("resolve") => true,
+        Some(other) => {
+            let what = format!("must be \"known\" or \"resolve\", is {other:?}");
+            return Err(root.error("neighbours", what));
+        }
+    };
     Ok(scenario)
 }
 

@@ -17,6 +17,9 @@ pub(super) fn scenario(scenario: &Scenario) -> String {
     out.text("name", &scenario.name);
     out.pair("seconds", scenario.seconds);
     out.pair("seed", scenario.seed);
+    if scenario.resolve_neighbours {
+        out.text("neighbours", "resolve");
+    }
     for host in &scenario.hosts {
         out.host(host);
     }
