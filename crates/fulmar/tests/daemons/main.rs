@@ -12,5 +12,6 @@ mod hostile;
 mod lossy;
 mod messages;
 mod neighbours;
+mod restart;
 mod rig;
 mod stream;
