@@ -12,6 +12,7 @@ mod hostile;
 mod lossy;
 mod messages;
 mod neighbours;
+mod outage;
 mod restart;
 mod rig;
 mod stream;

@@ -5,6 +5,8 @@
 //! receiver's. What is replicated, sent again or ordered by the sender is `control/`.
 
 mod again;
+mod frames;
+mod kept;
 mod queue;
 mod resequencer;
 mod sequence;

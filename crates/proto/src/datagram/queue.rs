@@ -20,6 +20,8 @@ use units::{Duration, Instant};
 
 use super::Sequence;
 use super::again::{Again, Expected};
+use super::frames::Frames;
+use super::kept::Kept;
 use crate::ids::PathId;
 use crate::select::{Class, RtpFrame};
 use crate::wire::DatagramFrame;
@@ -32,12 +34,6 @@ const CROWDED: u32 = 3;
 /// Of the life of a frame, when it begins to leave at the latest on paths that lose little: later, the
 /// path is so slow that there is no time for the rest of it.
 const BEGINS: (u32, u32) = (2, 5);
-/// Frames that are remembered of those that began to leave or were broken: each stream leaves one at
-/// a time, and a vehicle has some cameras.
-const REMEMBERED_FRAMES: usize = 8;
-/// The longest that the pieces of a frame take to be handed in: senders that pace spread one over the
-/// time of a frame or two. A sender whose time stands still loses no more than that with one packet.
-const FRAME_SPREAD: Duration = Duration::from_millis(100);
 
 /// Hands a packet to [`DatagramQueue::push`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +83,9 @@ pub(crate) struct DatagramQueue {
     reach: Duration,
     /// Whether paths lose much.
     lossy: bool,
+    /// Whether no path works, and what grew old meanwhile.
+    outage: bool,
+    kept: Kept,
     next_ordered: u32,
     next_replicated: u32,
     dropped: u64,
@@ -124,6 +123,8 @@ impl DatagramQueue {
             broken: Frames::default(),
             reach: Duration::ZERO,
             lossy: false,
+            outage: false,
+            kept: Kept::default(),
             next_ordered: 0,
             next_replicated: 0,
             dropped: 0,
@@ -145,6 +146,24 @@ impl DatagramQueue {
     /// waits may wait for the end of a burst, and frames lack pieces whatever is dropped here.
     pub(crate) fn set_outlook(&mut self, reach: Duration, lossy: bool) {
         (self.reach, self.lossy) = (reach, lossy);
+    }
+
+    /// Notes whether no path works: meanwhile TCP's packets are kept, and they leave first afterwards.
+    pub(crate) fn set_outage(&mut self, now: Instant, outage: bool) {
+        self.outage = outage;
+        if outage {
+            return;
+        }
+        for packet in self.kept.give_back() {
+            self.bytes += cost(&packet);
+            self.front -= 1;
+            self.packets.push_front(Waiting {
+                packet,
+                since: now,
+                sequence: None,
+                is_taken: false,
+            });
+        }
     }
 
     /// Appends a packet; makes room at the oldest end.
@@ -358,6 +377,10 @@ impl DatagramQueue {
 
     fn drop_front(&mut self) {
         let Some(waiting) = self.pop_front().filter(|waiting| !waiting.is_taken) else { return };
+        if self.outage && waiting.packet.resequence {
+            self.dropped += self.kept.keep(waiting.packet);
+            return;
+        }
         self.dropped += 1;
         if let Some(rtp) = waiting.packet.rtp.filter(|_| !self.lossy)
             && self.broken.insert(rtp.frame, waiting.since)
@@ -371,29 +394,6 @@ impl DatagramQueue {
         self.front += 1;
         self.bytes -= cost(&waiting.packet);
         Some(waiting)
-    }
-}
-
-/// Remembers some frames, the newest ones, and when a piece of each was handed in.
-#[derive(Debug, Default)]
-struct Frames(VecDeque<(RtpFrame, Instant)>);
-
-impl Frames {
-    /// Tells whether a piece that was handed in at `since` belongs to one of them.
-    fn contains(&self, frame: RtpFrame, since: Instant) -> bool {
-        self.0.iter().any(|(known, at)| *known == frame && since.since(*at) < FRAME_SPREAD)
-    }
-
-    /// Adds the frame of a piece that was handed in at `since`; false when it was there.
-    fn insert(&mut self, frame: RtpFrame, since: Instant) -> bool {
-        if self.contains(frame, since) {
-            return false;
-        }
-        if self.0.len() >= REMEMBERED_FRAMES {
-            self.0.pop_front();
-        }
-        self.0.push_back((frame, since));
-        true
     }
 }
 

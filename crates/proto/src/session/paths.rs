@@ -197,6 +197,8 @@ impl Session {
             let replicas: SmallVec<[PathId; 4]> = active.map(|path| path.id).collect();
             self.bulk.set_replicas(&replicas);
         }
+        let outage = snapshots.iter().all(|path| path.state != PathState::Active);
+        self.bulk.set_outage(now, outage);
         self.bulk.set_outlook(self.reach(), self.loses_much());
         self.messages.form.follow_paths(now, &snapshots);
         self.collect_outcomes();
