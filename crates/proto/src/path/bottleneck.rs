@@ -47,6 +47,9 @@ const FIRST_BUSY: Duration = Duration::from_millis(150);
 /// A hop that was busy for so long of [`SATURATED_WITHIN`] is saturated …
 const SATURATED: Duration = Duration::from_millis(600);
 const SATURATED_WITHIN: Duration = Duration::from_secs(1);
+/// … once it had a queue as long as this: whoever sends more than a hop carries soon has one, and delays
+/// that change by less are not told from it …
+const DEEP: Duration = Duration::from_millis(40);
 /// … unless more than one in so many receptions came too early for its rate …
 const EARLY_SHARE: u32 = 5;
 /// … in this time, where it was not busy for so long …
@@ -321,7 +324,8 @@ impl Bottleneck {
     fn look_whether_saturated(&mut self, now: Instant) {
         let recent = self.history.sum(SATURATED_WITHIN);
         let known = self.saturated.filter(|known| now < known.until);
-        if recent.busy >= SATURATED && !is_jitter(&recent) {
+        let is_deep = known.is_some() || self.queue >= DEEP;
+        if recent.busy >= SATURATED && is_deep && !is_jitter(&recent) {
             self.saturated = Some(Saturated { rate: recent.rate(), until: now + SATURATED_MEMORY });
         } else if let Some(known) = known
             && recent.busy >= STILL_TELLING
@@ -401,19 +405,21 @@ mod tests {
         rate: Rate,
         free_at: Instant,
         in_flight: u64,
+        /// Something is always under way.
+        is_long: bool,
         bottleneck: Bottleneck,
     }
 
     impl Hop {
         fn new(kbps: u64) -> Self {
             let (rate, bottleneck) = (Rate::from_bps(kbps * 1_000), Bottleneck::default());
-            Self { rate, free_at: Instant::ZERO, in_flight: 0, bottleneck }
+            Self { rate, free_at: Instant::ZERO, in_flight: 0, is_long: false, bottleneck }
         }
 
         /// Sends a datagram and acknowledges it `jitter` after the hop has sent it.
         fn send(&mut self, at: Instant, bytes: u16, jitter: Duration) {
             let takes = self.rate.transmission_time(usize::from(bytes) + 28);
-            self.in_flight = if self.free_at > at { 1_000 } else { 0 };
+            self.in_flight = if self.free_at > at || self.is_long { 1_000 } else { 0 };
             self.free_at = self.free_at.max(at) + takes;
             let received = self.free_at + BASE + jitter;
             let packet = SentPacket {
@@ -459,6 +465,22 @@ mod tests {
         let now = hop.fill(149, |n| n * 7 % 19);
         assert_eq!(hop.bottleneck.saturated_rate(now), None);
         assert!(hop.bottleneck.calm_rate(now, SATURATED_MEMORY).is_none());
+    }
+
+    #[test]
+    fn delay_that_grows_by_less_than_a_deep_queue_does_not_make_a_hop_thin() {
+        // Each message still arrives after the next one has left: as behind each other at a slow hop.
+        let thin = |grows_ms| {
+            let mut hop = Hop::new(5_000);
+            hop.is_long = true;
+            for n in 0..400_u64 {
+                let delay = Duration::from_millis(if n < 20 { 0 } else { grows_ms });
+                hop.send(Instant::from_millis(1_000 + n * 10), 149, delay);
+            }
+            hop.bottleneck.saturated_rate(hop.free_at + BASE).is_some_and(|rate| rate < THIN)
+        };
+        assert!(!thin(15));
+        assert!(thin(60), "a queue as long as this one is believed");
     }
 
     #[test]
