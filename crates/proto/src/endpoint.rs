@@ -30,7 +30,7 @@ pub use counters::EndpointCounters;
 
 use crate::crypto::{Entropy, PublicKey, StaticSecret};
 use crate::event::{Delivery, Event, MessageId};
-use crate::ids::{InterfaceId, PathId, PeerId, SessionId};
+use crate::ids::{InterfaceId, PathId, PeerId, Received, SessionId};
 use crate::limits;
 use crate::session::{PathError, Role, SendError, Session, SessionConfig, Source};
 use crate::status::SessionStatus;
@@ -65,6 +65,9 @@ pub struct Endpoint {
     sessions: Sessions,
     responder: Responder,
     answers: VecDeque<Answer>,
+    /// Datagrams of sessions that are to take the place of others, and until when those may show that
+    /// they live.
+    held: VecDeque<(Instant, Received, Vec<u8>)>,
     /// An answer went out last: a session's datagram comes before the next one.
     answered_last: bool,
     /// What sessions that are gone have left behind.
@@ -91,6 +94,7 @@ impl Endpoint {
             sessions: Sessions::default(),
             responder,
             answers: VecDeque::new(),
+            held: VecDeque::new(),
             answered_last: false,
             events: VecDeque::new(),
             deliveries: VecDeque::new(),
@@ -220,13 +224,15 @@ impl Endpoint {
     /// Returns when [`Endpoint::handle_timeout`] must be called next, if nothing else happens.
     pub fn timeout(&self) -> Option<Instant> {
         let sessions = self.sessions.iter().filter_map(|(_, slot)| slot.timeout(self.now));
-        sessions.chain(self.responder.timeout()).min()
+        let held = self.held.front().map(|(until, ..)| *until);
+        sessions.chain(self.responder.timeout()).chain(held).min()
     }
 
     /// Lets time pass; [`Endpoint::poll_transmit`] is to be called afterwards.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.now = now;
         self.responder.handle_timeout(now);
+        self.release_held(now);
         for (_, slot) in self.sessions.iter_mut() {
             if slot.session.timeout().is_some_and(|timeout| timeout <= now) {
                 slot.session.handle_timeout(now);

@@ -59,6 +59,8 @@ pub(crate) const CONTESTED_AGAIN: Duration = Duration::from_secs(60);
 pub(crate) const SIGN_OF_LIFE: Duration = Duration::from_millis(100);
 /// … but no more than this.
 pub(crate) const LONGEST_SIGN_OF_LIFE: Duration = Duration::from_secs(1);
+/// Datagrams that are held meanwhile, of all new sessions.
+pub(crate) const HELD_DATAGRAMS: usize = 256;
 /// Handshakes of one peer that may cost Diffie–Hellmans, per second: 0.3 ms each.
 pub(crate) const HANDSHAKES_PER_SECOND_PEER: u32 = 20;
 /// The same, at once.

@@ -39,7 +39,7 @@ impl Endpoint {
         };
         let mut confirmed = None;
         let owner = self.sessions.owner(header.receiver).or_else(|| {
-            let (id, source) = self.confirm(now, &header, bytes)?;
+            let (id, source) = self.confirm(now, received, &header, bytes)?;
             confirmed = Some(source);
             Some(id)
         });
@@ -57,6 +57,15 @@ impl Endpoint {
         }
     }
 
+    /// Takes in what was held until it is clear whether an older session lives.
+    pub(super) fn release_held(&mut self, now: Instant) {
+        while self.held.front().is_some_and(|(until, ..)| *until <= now)
+            && let Some((_, received, mut bytes)) = self.held.pop_front()
+        {
+            self.handle_data(now, &received, &mut bytes);
+        }
+    }
+
     /// Ends a session that has begun beside an older one of its peer.
     fn turn_away(&mut self, now: Instant, id: Option<SessionId>) {
         let slot = id.and_then(|id| self.sessions.get_mut(id));
@@ -71,12 +80,18 @@ impl Endpoint {
     fn confirm(
         &mut self,
         now: Instant,
+        received: &Received,
         header: &DataHeader,
         bytes: &[u8],
     ) -> Option<(SessionId, SocketAddr)> {
         let (peer, nonce) = self.responder.waiting_for(header.receiver)?;
         let lives = self.sessions.rival(now, peer, nonce);
-        if lives == Some(Rival::Asked) {
+        if let Some(Rival::Asked { until }) = lives {
+            if self.held.len() < limits::HELD_DATAGRAMS
+                && self.responder.is_authentic(header, bytes)
+            {
+                self.held.push_back((until, *received, bytes.to_vec()));
+            }
             return None;
         }
         let waiting = self.responder.confirm(header, bytes)?;

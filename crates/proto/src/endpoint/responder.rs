@@ -164,6 +164,12 @@ impl Responder {
         Some((waiting.peer, waiting.session_nonce))
     }
 
+    /// Tells whether a datagram is authentic under keys that wait.
+    pub(super) fn is_authentic(&self, header: &DataHeader, datagram: &[u8]) -> bool {
+        let kept = self.waiting.get(&header.receiver);
+        kept.is_some_and(|kept| kept.waiting.keys.open(header, &mut datagram.to_vec()).is_ok())
+    }
+
     /// Hands out waiting keys when `datagram` is authentic under them.
     ///
     /// Older keys that wait for the same peer are forgotten: their initiator has given them up.

@@ -102,7 +102,10 @@ impl Slot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rival {
     /// It has been asked for a sign of life, and may still give one.
-    Asked,
+    Asked {
+        /// Then it counts as gone.
+        until: Instant,
+    },
     /// It has given one.
     Lives,
 }
@@ -183,6 +186,7 @@ impl Sessions {
 
     /// Looks at the session that a peer has while it begins another one: a restarted peer leaves a dead
     /// one behind, and a second daemon with the same key must not drive out the first.
+    /// A moment is named until which the old one may still answer.
     pub(super) fn rival(&mut self, now: Instant, peer: PeerId, nonce: u64) -> Option<Rival> {
         let id = self.begun_by(peer)?;
         let slot = self.get_mut(id)?;
@@ -194,8 +198,9 @@ impl Sessions {
             slot.asked_at = Some(now);
             slot.session.ask_for_life();
         }
-        match slot.asked_at.and_then(|asked_at| slot.session.lives(now, asked_at)) {
-            None => Some(Rival::Asked),
+        let asked_at = slot.asked_at.unwrap_or(now);
+        match slot.session.lives(now, asked_at) {
+            None => Some(Rival::Asked { until: asked_at + slot.session.patience() }),
             Some(true) => Some(Rival::Lives),
             Some(false) => None,
         }

@@ -248,9 +248,13 @@ impl Session {
         if self.answered.is_some_and(|sent_at| sent_at >= asked_at) {
             return Some(true);
         }
+        (now.since(asked_at) >= self.patience()).then_some(false)
+    }
+
+    /// Returns how long a sign of life is waited for.
+    pub(crate) fn patience(&self) -> Duration {
         let srtt = self.paths.iter().filter_map(Path::srtt).min().unwrap_or_default();
-        let patience = (limits::SIGN_OF_LIFE + srtt * 2).min(limits::LONGEST_SIGN_OF_LIFE);
-        (now.since(asked_at) >= patience).then_some(false)
+        (limits::SIGN_OF_LIFE + srtt * 2).min(limits::LONGEST_SIGN_OF_LIFE)
     }
 
     /// Notes that somebody else came with the peer's key and was turned away; says so now and then.
