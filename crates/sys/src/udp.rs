@@ -124,14 +124,7 @@ impl UdpSocket {
     /// # Errors
     /// Those of `socket`, `setsockopt` and `bind`; `NotFound` when the interface is missing.
     pub fn bind(options: &UdpOptions) -> io::Result<Self> {
-        let socket =
-            Socket::new(Domain::for_address(options.local), Type::DGRAM, Some(Protocol::UDP))?;
-        if options.local.is_ipv6() {
-            socket.set_only_v6(true)?;
-        }
-        if let Some(interface) = &options.interface {
-            socket.bind_device(Some(interface.as_bytes())).map_err(missing_interface)?;
-        }
+        let socket = unbound(options)?;
         set_send_buffer(&socket, options.send_buffer)?;
         enlarge_receive_buffer(&socket, options.receive_buffer)?;
         if options.shared {
@@ -159,14 +152,7 @@ impl UdpSocket {
     /// # Errors
     /// Those of [`UdpSocket::bind`]; this socket must have been opened as `shared`.
     pub fn beside(&self, options: &UdpOptions) -> io::Result<Self> {
-        let socket =
-            Socket::new(Domain::for_address(options.local), Type::DGRAM, Some(Protocol::UDP))?;
-        if options.local.is_ipv6() {
-            socket.set_only_v6(true)?;
-        }
-        if let Some(interface) = &options.interface {
-            socket.bind_device(Some(interface.as_bytes())).map_err(missing_interface)?;
-        }
+        let socket = unbound(options)?;
         set_send_buffer(&socket, options.send_buffer)?;
         socket.set_reuse_port(true)?;
         socket.bind(&self.local_address()?.into())?;
@@ -286,16 +272,21 @@ fn missing_interface(error: io::Error) -> io::Error {
     }
 }
 
-/// Says that the address is taken, as a socket that shares it with others would not.
-fn refuse_taken(options: &UdpOptions) -> io::Result<()> {
-    let probe = Socket::new(Domain::for_address(options.local), Type::DGRAM, Some(Protocol::UDP))?;
+/// Opens a socket that is tied to its interface, and to no address yet.
+fn unbound(options: &UdpOptions) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(options.local), Type::DGRAM, Some(Protocol::UDP))?;
     if options.local.is_ipv6() {
-        probe.set_only_v6(true)?;
+        socket.set_only_v6(true)?;
     }
     if let Some(interface) = &options.interface {
-        probe.bind_device(Some(interface.as_bytes())).map_err(missing_interface)?;
+        socket.bind_device(Some(interface.as_bytes())).map_err(missing_interface)?;
     }
-    probe.bind(&options.local.into())
+    Ok(socket)
+}
+
+/// Says that the address is taken, as a socket that shares it with others would not.
+fn refuse_taken(options: &UdpOptions) -> io::Result<()> {
+    unbound(options)?.bind(&options.local.into())
 }
 
 /// Lets the first socket of an address have everything that comes in for it.
