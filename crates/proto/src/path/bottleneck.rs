@@ -13,6 +13,9 @@
 //! rate is the link's only while the link, not the sender, is what limits it: a rate that is measured
 //! below a bound measures the bound, and whoever lets it set the bound ratchets downwards.
 //!
+//! Delay that jumps by itself looks like a queue, and then the rate is what we send, which a bound that
+//! rests on it lowers for ever: `passage.rs` tells the two apart for those who bound by it.
+//!
 //! The second difference guards against the clocks: one that drifts or steps changes the delay and not
 //! the round-trip time. Nothing of a path that fell silent is used: a link that stalled and releases
 //! what it held looks like a thin one.
@@ -20,6 +23,7 @@
 use units::{Duration, Instant, Rate};
 
 use super::control_window::THIN;
+use super::passage::Passage;
 use super::rate_history::{RateHistory, Slot};
 use crate::limits;
 use crate::recovery::SentPacket;
@@ -96,6 +100,8 @@ pub(super) struct Bottleneck {
     /// Least rtt and what stands in the other direction, smoothed.
     round_trip: Option<Duration>,
     last_received_us: Option<u64>,
+    last_sent_at: Instant,
+    passage: Passage,
     stretch: Option<Stretch>,
     /// The rate of the last stretch.
     last: Option<Rate>,
@@ -133,6 +139,8 @@ impl Default for Bottleneck {
             queue: Duration::ZERO,
             round_trip: None,
             last_received_us: None,
+            last_sent_at: Instant::ZERO,
+            passage: Passage::default(),
             stretch: None,
             last: None,
             rate: None,
@@ -175,9 +183,15 @@ impl Bottleneck {
         self.queue
     }
 
-    /// Tells whether there is no queue worth the name.
+    /// Tells whether there is no queue worth the name: none that is long, or what looks like one is
+    /// delay that does not depend on what we send.
     pub(super) fn is_empty(&self) -> bool {
-        self.queue < EMPTY
+        self.queue < EMPTY || self.passage.passes()
+    }
+
+    /// Tells whether packets come as they were sent, however long they take.
+    pub(super) fn passes(&self) -> bool {
+        self.passage.passes()
     }
 
     /// Returns the round-trip time that packets would have without a queue in this direction.
@@ -281,6 +295,9 @@ impl Bottleneck {
         let bytes: u64 =
             sample.acked.iter().map(|packet| u64::from(packet.bytes) + limits::IP_AND_UDP).sum();
         let gap = Duration::from_micros(received.saturating_sub(last));
+        let sent_at = sample.newest.sent_at;
+        let sent_gap = sent_at.since(std::mem::replace(&mut self.last_sent_at, sent_at));
+        self.passage.on_reception(gap, sent_gap, bytes);
         let at = Instant::from_micros(received);
         let recent = self.history.sum(SATURATED_WITHIN);
         let takes = recent.rate().transmission_time(bytes as usize);
@@ -481,6 +498,24 @@ mod tests {
         };
         assert!(!thin(15));
         assert!(thin(60), "a queue as long as this one is believed");
+    }
+
+    #[test]
+    fn a_delay_that_has_jumped_is_no_queue_and_a_slower_hop_has_one() {
+        let is_empty = |kbps, jump_ms| {
+            let mut hop = Hop::new(10_000);
+            hop.is_long = true;
+            for n in 0..200_u64 {
+                let has_changed = n >= 100;
+                hop.rate = Rate::from_bps(if has_changed { kbps } else { 10_000 } * 1_000);
+                let delay = Duration::from_millis(if has_changed { jump_ms } else { 0 });
+                // Four datagrams, a millisecond apart, every 20 ms.
+                hop.send(Instant::from_millis(1_000 + n / 4 * 20 + n % 4), 1_200, delay);
+            }
+            hop.bottleneck.is_empty()
+        };
+        assert!(is_empty(10_000, 40));
+        assert!(!is_empty(1_800, 0));
     }
 
     #[test]

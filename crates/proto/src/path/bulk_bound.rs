@@ -2,10 +2,11 @@
 //! control has a fast way when a rate falls [specs/paths.md §6] (rule 8).
 //!
 //! ```text
-//! needs  = (1.5 + 3 · loss) · delivery rate · (least rtt + 20 ms)   loss: without a queue
-//! drains = rate of the hop · (least rtt + 30 or 10 ms)              where it has a queue of 5 ms
-//! falls  = least rate of the hop in 20 s · least rtt                `strict` alone
-//! bound  = min(needs, drains, falls) / (1 − usual loss)             and a few datagrams at least
+//! rtt    = least rtt, or the present one where the way has become longer    (`passage.rs`)
+//! needs  = (1.5 + 3 · loss) · delivery rate · (rtt + 20 ms)    loss: without a queue
+//! drains = rate of the hop · (rtt + 30 or 10 ms)               where it has a queue of 5 ms
+//! falls  = least rate of the hop in 20 s · rtt                 `strict` alone
+//! bound  = min(needs, drains, falls) / (1 − usual loss)        and a few datagrams at least
 //! ```
 //! When the rate of a hop falls from R to r, what stands before it must drain at r before anything
 //! that comes behind it, control included. What was sent within one round trip before the fall cannot
@@ -118,7 +119,8 @@ struct View {
     hop: Rate,
     /// … and how low it was of late.
     low: Option<Rate>,
-    least_rtt: Duration,
+    /// Without a queue.
+    rtt: Duration,
     has_queue: bool,
     role: BulkRole,
     is_thin: bool,
@@ -165,6 +167,8 @@ impl Path {
         };
         let Some(hop) = self.bottleneck.rate() else { return u64::MAX };
         let has_queue = !self.bottleneck.is_empty();
+        // A way that has become longer holds more.
+        let rtt = if self.bottleneck.passes() { self.rtt.srtt() } else { self.rtt.min_rtt() };
         // What is lost where there is no queue is not lost to one.
         let lost = if has_queue { 0.0 } else { self.loss() };
         bound(
@@ -173,7 +177,7 @@ impl Path {
                 delivered: self.delivery_rate,
                 hop,
                 low: self.bottleneck.least_rate(now, FALL_MEMORY),
-                least_rtt: self.rtt.min_rtt().unwrap_or_default(),
+                rtt: rtt.unwrap_or_default(),
                 has_queue,
                 role: self.bulk_role,
                 is_thin: self.is_thin(now),
@@ -191,9 +195,9 @@ fn bound(degree: &Degree, view: &View) -> u64 {
     };
     let loss = view.loss.min(MOST_LOSS);
     let growth = degree.growth + LOSS_GROWTH * loss;
-    let needs = view.delivered.mul_f64(growth).bytes_in(view.least_rtt + degree.jitter);
-    let drains = view.has_queue.then(|| view.hop.bytes_in(view.least_rtt + slack));
-    let falls = view.low.filter(|_| degree.minds_falls).map(|low| low.bytes_in(view.least_rtt));
+    let needs = view.delivered.mul_f64(growth).bytes_in(view.rtt + degree.jitter);
+    let drains = view.has_queue.then(|| view.hop.bytes_in(view.rtt + slack));
+    let falls = view.low.filter(|_| degree.minds_falls).map(|low| low.bytes_in(view.rtt));
     let bytes = [drains, falls].into_iter().flatten().fold(needs, u64::min);
     let sent = bytes as f64 / (1.0 - loss);
     (sent as u64).max(least_datagrams(degree, view) * view.datagram)
@@ -216,7 +220,7 @@ mod tests {
         delivered: Rate::from_bps(6_000_000),
         hop: Rate::from_bps(12_000_000),
         low: None,
-        least_rtt: Duration::from_millis(60),
+        rtt: Duration::from_millis(60),
         has_queue: false,
         role: BulkRole::Free,
         is_thin: false,

@@ -21,6 +21,7 @@ mod inbound;
 mod mtu;
 mod outbound;
 mod pacer;
+mod passage;
 mod rate_history;
 mod snapshot;
 #[cfg(test)]
