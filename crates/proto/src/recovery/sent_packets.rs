@@ -205,10 +205,12 @@ impl SentPackets {
             if pn > *range.end() {
                 break;
             }
-            if matches!(entry, Entry::Outstanding(_))
-                && let Entry::Outstanding(packet) =
-                    std::mem::replace(entry, Entry::Ended { pn, lost: false })
-            {
+            if let Entry::Outstanding(packet) = entry {
+                // Of those that elicit nothing nobody says that they were lost.
+                let counts = packet.ack_eliciting;
+                let end =
+                    if counts { Entry::Ended { pn, lost: false } } else { Entry::Ignored { pn } };
+                let Entry::Outstanding(packet) = std::mem::replace(entry, end) else { continue };
                 left += flight_bytes(&packet);
                 control_left += control_bytes(&packet);
                 acked.push(packet);
@@ -467,6 +469,21 @@ mod tests {
             [],
             "a distance of three is usual now"
         );
+    }
+
+    #[test]
+    fn loss_is_that_of_packets_that_elicit_an_acknowledgement() {
+        let mut packets = SentPackets::new();
+        for pn in 0..2_000 {
+            let ack_eliciting = pn % 2 == 0;
+            packets.on_sent(SentPacket { ack_eliciting, ..packet(pn, at(pn)) });
+            // Every fifth packet is lost, of either kind.
+            if pn % 5 != 0 {
+                ack(&mut packets, at(pn + 20), &[pn..=pn]);
+                packets.detect_lost(at(pn + 20), RTT);
+            }
+        }
+        assert!((packets.loss().loss() - 0.2).abs() < 0.02, "{}", packets.loss().loss());
     }
 
     #[test]
