@@ -72,6 +72,13 @@ pub(crate) enum Command {
         #[arg(short, long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
+    /// Let a running daemon read its file again: peers come and go, their addresses change, endpoints
+    /// are opened and closed. A file with a mistake, or with another change, changes nothing.
+    Reload {
+        /// The daemon's socket; needed where several daemons run on one host.
+        #[arg(short, long, value_name = "PATH")]
+        socket: Option<PathBuf>,
+    },
     /// Check a configuration file: every mistake with file, line and key.
     Check {
         /// The configuration file.

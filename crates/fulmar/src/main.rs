@@ -29,6 +29,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Run { file, config } => run(&file.or(config).unwrap_or_default()),
         Command::Check { file, json } => check(&file, json),
+        Command::Reload { socket } => reload(socket),
         Command::Keygen { out } => keygen(out.as_deref()),
         Command::Pubkey { file } => pubkey(file.as_deref()),
         Command::Cc { command } => cc::run(command),
@@ -70,6 +71,17 @@ fn check(file: &Path, json: bool) -> Result<(), String> {
         eprintln!("warning: {warning}");
     }
     print(&format!("{} is valid; our public key is {}", file.display(), config.secret.public()))
+}
+
+fn reload(socket: Option<PathBuf>) -> Result<(), String> {
+    let socket = socket.map_or_else(status::find_socket, Ok)?;
+    let hint = "is the daemon running, and may you signal it (root)?";
+    let outcome = status::reload(&socket)
+        .map_err(|error| format!("{}: {error}; {hint}", socket.display()))?;
+    if outcome.problem.is_empty() {
+        return print(&outcome.changes);
+    }
+    Err(format!("nothing was changed:\n{}", outcome.problem))
 }
 
 fn keygen(out: Option<&Path>) -> Result<(), String> {

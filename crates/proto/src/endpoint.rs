@@ -111,6 +111,18 @@ impl Endpoint {
         self.peers.add(&self.secret, key, psk)
     }
 
+    /// Forgets a peer: its sessions end at once, and it is told; the last datagrams still have to be
+    /// polled. Nothing that it had asked for before is answered any more.
+    pub fn remove_peer(&mut self, now: Instant, peer: PeerId) {
+        self.now = now;
+        self.peers.remove(peer);
+        self.responder.forget_peer(peer);
+        for (_, slot) in self.sessions.iter_mut().filter(|(_, slot)| slot.peer == peer) {
+            slot.closed = true;
+            slot.session.revoke(now);
+        }
+    }
+
     /// Returns the public key of a peer.
     pub fn peer_key(&self, peer: PeerId) -> Option<PublicKey> {
         self.peers.get(peer).map(|peer| peer.key)
@@ -314,7 +326,7 @@ impl Endpoint {
         self.bequeath(id);
         let seed = self.entropy.u64();
         if let Some(slot) = self.sessions.get_mut(id) {
-            if let (true, Some(initiator)) = (slot.session.was_turned_away(), &mut slot.initiator) {
+            if let (true, Some(initiator)) = (slot.session.was_refused(), &mut slot.initiator) {
                 initiator.pause(now + limits::TURNED_AWAY);
             }
             slot.nonce = nonce;

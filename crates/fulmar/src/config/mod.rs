@@ -40,6 +40,8 @@ pub(crate) enum Role {
 /// Everything that a daemon is told by its file.
 #[derive(Debug)]
 pub(crate) struct Config {
+    /// Where it was read.
+    pub(crate) file: PathBuf,
     pub(crate) role: Role,
     /// Whether the daemon asks for real-time priority.
     pub(crate) realtime: bool,
@@ -121,7 +123,7 @@ pub(crate) enum EndpointKind {
 
 impl EndpointKind {
     /// Tells whether both would open the same thing.
-    fn collides_with(&self, other: &Self) -> bool {
+    pub(crate) fn collides_with(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::UdpClient(_), Self::UdpClient(_)) => false,
             (Self::Serial(one, _), Self::Serial(other, _))
@@ -267,6 +269,7 @@ fn read<'t>(
         warnings.push(format!("there is no {sections}: nothing to carry"));
     }
     Some(Config {
+        file: file.to_owned(),
         role: role?,
         realtime,
         secret: secret?,

@@ -133,6 +133,11 @@ impl Daemon {
 }
 
 impl Journal {
+    /// Forgets the peers, which have other places now.
+    pub(super) fn forget_peers(&mut self) {
+        self.peers.clear();
+    }
+
     fn of(&mut self, place: usize) -> &mut PeerNews {
         if self.peers.len() <= place {
             self.peers.resize(place + 1, PeerNews::default());

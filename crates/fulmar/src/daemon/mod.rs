@@ -15,6 +15,7 @@ mod open;
 mod outlets;
 mod output;
 mod packet;
+mod reload;
 mod report;
 mod tokens;
 mod tunnel;
@@ -26,12 +27,12 @@ use sys::clock;
 use sys::interfaces::InterfaceWatch;
 use sys::notify::Notifier;
 use sys::poller::{Poller, Ready};
-use sys::signals::Signals;
+use sys::signals::{Asked, Signals};
 use sys::udp::ReceiveBuffers;
 
 use crate::config::Config;
 use crate::endpoints::LocalEndpoint;
-use crate::status::StatusServer;
+use crate::status::{ReloadReport, StatusServer};
 use batches::Batches;
 use journal::Journal;
 use links::{LOOK_EVERY, LinkChange, Links};
@@ -59,12 +60,14 @@ pub(crate) struct Daemon {
     /// A drone's paths, by the slot of their link.
     paths: Vec<Option<PathRef>>,
     tunnel: Option<Tunnel>,
-    locals: Vec<LocalEndpoint>,
+    /// By their place in tokens, which none has after another.
+    locals: BTreeMap<usize, LocalEndpoint>,
     batches: Batches,
     received: ReceiveBuffers,
     datagram: Vec<u8>,
     meters: BTreeMap<PathRef, Meter>,
     journal: Journal,
+    reload: ReloadReport,
     started: Instant,
     next_tick: Instant,
     next_look: Instant,
@@ -115,7 +118,7 @@ impl Daemon {
 
     fn deadline(&self, now: Instant) -> Instant {
         let own = [Some(self.next_tick), self.next_sign_of_life, self.session_deadline(now)];
-        let locals = self.locals.iter().filter_map(LocalEndpoint::timeout);
+        let locals = self.locals.values().filter_map(LocalEndpoint::timeout);
         own.into_iter().flatten().chain(locals).min().unwrap_or(self.next_tick)
     }
 
@@ -138,12 +141,14 @@ impl Daemon {
                     self.refresh_links(now);
                 }
             }
-            Token::Signals => {
-                if let Some(signal) = self.signals.take() {
+            Token::Signals => match self.signals.take() {
+                Some(Asked::End(signal)) => {
                     tracing::info!(signal, "stopping");
                     self.running = false;
                 }
-            }
+                Some(Asked::Reload) => self.reload(now),
+                None => {}
+            },
         }
     }
 

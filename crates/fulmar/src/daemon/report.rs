@@ -102,7 +102,7 @@ impl Daemon {
             public_key: self.config.secret.public().to_string(),
             uptime_s: now.since(self.started).as_secs_f64(),
             peers: (0..self.peers.len()).map(|peer| self.peer_report(now, peer, role)).collect(),
-            endpoints: self.locals.iter().map(|local| self.endpoint_report(local)).collect(),
+            endpoints: self.locals.values().map(|local| self.endpoint_report(local)).collect(),
             tunnel: self.tunnel_report(),
             strangers: StrangersReport {
                 garbage: counters.garbage + counters.unknown_index + handshake_refusals,
@@ -110,6 +110,7 @@ impl Daemon {
                 cookies: counters.cookies_sent,
                 limited: counters.rate_limited,
             },
+            reload: self.reload.clone(),
         }
     }
 
@@ -179,7 +180,7 @@ impl Daemon {
     }
 
     fn stream_report(&self, peer: usize, status: &MessageStreamStatus) -> MessageStreamReport {
-        let user = self.locals.iter().map(|local| &local.config).find(|config| {
+        let user = self.locals.values().map(|local| &local.config).find(|config| {
             config.peer == peer
                 && config.channel == status.channel
                 && config.takes(Some(status.stream))

@@ -13,6 +13,7 @@ mod lossy;
 mod messages;
 mod neighbours;
 mod outage;
+mod reload;
 mod restart;
 mod rig;
 mod stream;

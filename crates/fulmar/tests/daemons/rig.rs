@@ -37,6 +37,7 @@ pub(crate) struct Rig {
 pub(crate) struct Daemon {
     child: Child,
     socket: PathBuf,
+    log: PathBuf,
 }
 
 impl Rig {
@@ -119,8 +120,10 @@ impl Rig {
         let mut command = fulmar();
         command.arg("run").arg(&file).env("NOTIFY_SOCKET", &manager);
         host.place(&mut command);
+        let log = directory.join(format!("{name}.log"));
+        command.stderr(std::fs::File::create(&log).unwrap());
         let child = command.spawn().unwrap();
-        let daemon = Daemon { child, socket: directory.join(format!("{name}.sock")) };
+        let daemon = Daemon { child, socket: directory.join(format!("{name}.sock")), log };
         let mut buffer = [0; 64];
         let length = listener.recv(&mut buffer).expect("the daemon says that it is ready");
         assert_eq!(&buffer[..length], b"READY=1");
@@ -186,6 +189,20 @@ impl Daemon {
         assert!(status.unwrap().success());
     }
 
+    /// Returns what it has said so far.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Waits until it says something.
+    pub(crate) fn wait_for_log(&self, text: &str) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !self.log().contains(text) {
+            assert!(Instant::now() < deadline, "waited in vain for \"{text}\":\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Waits for the end.
     pub(crate) fn end(mut self) -> ExitStatus {
         self.child.wait().unwrap()
@@ -205,6 +222,9 @@ impl Drop for Daemon {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("{}:\n{}", self.log.display(), self.log());
+        }
     }
 }
 

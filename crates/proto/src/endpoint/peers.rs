@@ -18,8 +18,10 @@ pub(super) struct Peer {
 /// Holds the peers by name and by key.
 #[derive(Default)]
 pub(super) struct Peers {
-    peers: Vec<Peer>,
+    peers: BTreeMap<PeerId, Peer>,
     names: BTreeMap<PublicKey, PeerId>,
+    /// Names are not used again.
+    next: u32,
 }
 
 impl Peers {
@@ -32,24 +34,30 @@ impl Peers {
     ) -> PeerId {
         let psk = psk.unwrap_or_default();
         let peer = Peer { key, psk, shared: PeerKey::agree(secret, &key, &psk) };
-        if let Some(known) = self.names.get(&key) {
-            self.peers[known.0 as usize] = peer;
-            return *known;
-        }
-        let name = PeerId(self.peers.len() as u32);
-        self.peers.push(peer);
+        let name = self.names.get(&key).copied().unwrap_or_else(|| {
+            self.next += 1;
+            PeerId(self.next - 1)
+        });
+        self.peers.insert(name, peer);
         self.names.insert(key, name);
         name
     }
 
+    /// Forgets a peer.
+    pub(super) fn remove(&mut self, peer: PeerId) {
+        if let Some(peer) = self.peers.remove(&peer) {
+            self.names.remove(&peer.key);
+        }
+    }
+
     /// Returns a peer.
     pub(super) fn get(&self, peer: PeerId) -> Option<&Peer> {
-        self.peers.get(peer.0 as usize)
+        self.peers.get(&peer)
     }
 
     /// Returns who made an Initiation: the codes of all are tried, at 0.3 µs each.
     pub(super) fn find(&self, asked: &Asked<'_>) -> Option<(PeerId, &Peer)> {
-        let named = self.peers.iter().enumerate().map(|(place, peer)| (PeerId(place as u32), peer));
-        named.into_iter().find(|(_, peer)| asked.is_of(&peer.shared))
+        let mut named = self.peers.iter().map(|(name, peer)| (*name, peer));
+        named.find(|(_, peer)| asked.is_of(&peer.shared))
     }
 }

@@ -3,6 +3,7 @@
 mod handshake;
 mod hostile;
 mod one_link;
+mod revoked;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -118,8 +118,12 @@ impl Session {
                 self.handle_message_frame(now, frame);
             }
             Frame::Close { reason: wire::KEY_IN_USE } => {
-                self.turned_away = true;
+                self.refused = true;
                 self.end(now, "another one uses our key: two daemons must not have the same");
+            }
+            Frame::Close { reason: wire::REVOKED } => {
+                self.refused = true;
+                self.end(now, "the peer does not know our key any more: it was removed there");
             }
             Frame::Close { .. } => self.end(now, "the peer closed it"),
         }

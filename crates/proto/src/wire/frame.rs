@@ -101,8 +101,10 @@ pub(crate) struct DatagramFrame<'a> {
 
 /// Why a session ends, in a CLOSE frame: it was closed …
 pub(crate) const CLOSED: u8 = 0;
-/// … or another one holds the key of the peer that is told so.
+/// … or another one holds the key of the peer that is told so …
 pub(crate) const KEY_IN_USE: u8 = 1;
+/// … or its key is not known any more.
+pub(crate) const REVOKED: u8 = 2;
 /// Bytes of an ACK frame with its newest range alone, at most.
 pub(crate) const ACK_LEAST: usize = 10 + 5 + 5 + 8 + 16;
 /// Bytes of a datagram frame around its payload, at most.

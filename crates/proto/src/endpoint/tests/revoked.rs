@@ -1,0 +1,75 @@
+//! A peer whose key is removed while it flies.
+
+use super::*;
+
+fn ended(host: &Host) -> Vec<&'static str> {
+    let reason = |(_, event): &(SessionId, Event)| match event {
+        Event::Disconnected { reason } => Some(*reason),
+        _ => None,
+    };
+    host.events.iter().filter_map(reason).collect()
+}
+
+fn peer_at_station(wire: &Wire) -> PeerId {
+    wire.hosts[1].endpoint.sessions().next().expect("a session").1
+}
+
+#[test]
+fn a_revoked_peers_session_ends_at_once_and_both_ends_say_why() {
+    let (mut wire, session) = Wire::pair(1);
+    wire.run_for(Duration::from_secs(2));
+    let peer = peer_at_station(&wire);
+    let now = wire.now;
+    wire.hosts[1].endpoint.remove_peer(now, peer);
+    wire.run_for(Duration::from_millis(100));
+    assert_eq!(ended(&wire.hosts[1]), ["its key was removed here"]);
+    assert!(ended(&wire.hosts[0])[0].contains("removed there"), "{:?}", ended(&wire.hosts[0]));
+    assert_eq!(wire.hosts[1].endpoint.sessions().count(), 0);
+
+    // It asks on, is told that nobody knows it, and nothing of it gets in.
+    wire.run_for(Duration::from_secs(30));
+    assert!(wire.hosts[0].endpoint.is_refused(session));
+    assert_eq!((wire.hosts[0].connections(), wire.hosts[1].connections()), (1, 1));
+    assert_eq!(ended(&wire.hosts[0]).len(), 1);
+
+    // Known again, it is back.
+    let key = wire.hosts[0].key;
+    wire.hosts[1].endpoint.add_peer(key, None);
+    wire.run_for(Duration::from_secs(2));
+    assert_eq!((wire.hosts[0].connections(), wire.hosts[1].connections()), (2, 2));
+    wire.assert_carries(0, session, 1, Duration::from_millis(100));
+}
+
+#[test]
+fn what_a_revoked_peer_had_asked_for_is_not_answered() {
+    let (mut wire, _) = Wire::pair(2);
+    let peer = PeerId(0);
+    while wire.sent(RESPONSE).is_empty() {
+        wire.run_for(Duration::from_millis(1));
+    }
+    let now = wire.now;
+    wire.hosts[1].endpoint.remove_peer(now, peer);
+    wire.run_for(Duration::from_secs(10));
+    assert_eq!(wire.hosts[1].connections(), 0, "the keys that waited are gone");
+    assert_eq!(wire.hosts[1].endpoint.sessions().count(), 0);
+}
+
+#[test]
+fn other_peers_do_not_notice() {
+    let mut wire = Wire::new(3);
+    wire.add_drone(1, 0);
+    wire.add_drone(2, 0);
+    wire.add_station(0);
+    let station = wire.hosts[2].key;
+    for drone in [0, 1] {
+        let key = wire.hosts[drone].key;
+        wire.hosts[2].endpoint.add_peer(key, None);
+        wire.connect(drone, station);
+    }
+    wire.run_for(Duration::from_secs(2));
+    let now = wire.now;
+    wire.hosts[2].endpoint.remove_peer(now, PeerId(0));
+    wire.run_for(Duration::from_secs(5));
+    assert_eq!((ended(&wire.hosts[0]).len(), ended(&wire.hosts[1]).len()), (1, 0));
+    assert_eq!(wire.hosts[1].connections(), 1);
+}
