@@ -79,7 +79,8 @@ pub(crate) enum Command {
         #[arg(short, long, value_name = "PATH")]
         socket: Option<PathBuf>,
     },
-    /// Check a configuration file: every mistake with file, line and key.
+    /// Check a configuration file: every mistake with file, line and key, and as warnings what does not
+    /// fit this computer.
     Check {
         /// The configuration file.
         file: PathBuf,

@@ -67,6 +67,9 @@ impl Daemon {
             Event::PathMoved { path, remote } => {
                 info!(peer, path = name(*path), %remote, "path moved");
             }
+            Event::PathTold { path, remote } => {
+                info!(peer, path = name(*path), %remote, "the peer says that it is there now");
+            }
             Event::MessageEnded { .. } | Event::RoomForMessages => {}
             Event::ClockStepped => info!(peer, "the peer's clock stepped"),
         }

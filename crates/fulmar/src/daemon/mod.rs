@@ -16,6 +16,7 @@ mod outlets;
 mod output;
 mod packet;
 mod reload;
+mod remotes;
 mod report;
 mod tokens;
 mod tunnel;
@@ -36,6 +37,7 @@ use crate::status::{ReloadReport, StatusServer};
 use batches::Batches;
 use journal::Journal;
 use links::{LOOK_EVERY, LinkChange, Links};
+use remotes::Remotes;
 use report::Meter;
 use tokens::Token;
 use tunnel::Tunnel;
@@ -59,6 +61,7 @@ pub(crate) struct Daemon {
     links: Links,
     /// A drone's paths, by the slot of their link.
     paths: Vec<Option<PathRef>>,
+    remotes: Remotes,
     tunnel: Option<Tunnel>,
     /// By their place in tokens, which none has after another.
     locals: BTreeMap<usize, LocalEndpoint>,
@@ -141,6 +144,7 @@ impl Daemon {
                     self.refresh_links(now);
                 }
             }
+            Token::Names => self.take_names(now),
             Token::Signals => match self.signals.take() {
                 Some(Asked::End(signal)) => {
                     tracing::info!(signal, "stopping");
@@ -165,6 +169,7 @@ impl Daemon {
             self.next_tick = now + TICK;
             self.measure(now);
             self.links.tidy(now);
+            self.look_elsewhere(now);
             self.log_silence(now);
             self.notifier.status(&self.summary());
             if let Some(tunnel) = &mut self.tunnel {
@@ -196,6 +201,17 @@ impl Daemon {
                 }
             }
         }
+        self.follow_addresses(now);
+    }
+
+    /// Follows this host's addresses: what is sent from one that is gone does not leave.
+    fn follow_addresses(&mut self, now: Instant) {
+        let Self { endpoint, links, .. } = self;
+        endpoint.move_local(now, |interface, local| {
+            let successor = links.successor(interface, local)?;
+            tracing::info!(%local, %successor, "an address of this host is another one now");
+            Some(successor)
+        });
     }
 
     fn shut_down(&mut self) {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use proto::{Endpoint, EndpointConfig, Instant, PathRef, SessionId};
@@ -15,10 +16,11 @@ use sys::{clock, entropy};
 
 use super::batches::Batches;
 use super::links::{LOOK_EVERY, Links};
+use super::remotes::Remotes;
 use super::tokens::Token;
 use super::tunnel::Tunnel;
 use super::{Daemon, PeerState, TICK};
-use crate::config::{Config, EndpointConfig as LocalConfig, PathConfig, Peer, Role};
+use crate::config::{Config, EndpointConfig as LocalConfig, PathConfig, Peer, Remote, Role};
 use crate::endpoints::{LocalEndpoint, Tokens};
 use crate::status::StatusServer;
 
@@ -42,7 +44,10 @@ impl Daemon {
         let locals = open_locals(&config, &poller)?;
         let mut endpoint = open_endpoint(&config)?;
         let peers = open_sessions(&config, &mut endpoint);
+        let mut remotes = Remotes::open(&config.paths, &poller)
+            .map_err(|error| format!("wait for names of hosts: {error}"))?;
         let paths = open_paths(&config, &mut endpoint, &peers, &links);
+        remotes.look_up_all(now);
         let notifier = Notifier::from_environment()
             .map_err(|error| format!("speak to the service manager (NOTIFY_SOCKET): {error}"))?;
         let wanted = poller
@@ -62,6 +67,7 @@ impl Daemon {
             peers,
             links,
             paths,
+            remotes,
             tunnel,
             locals,
             batches: Batches::default(),
@@ -105,7 +111,7 @@ pub(super) fn open_session(
     peer: &Peer,
     endpoint: &mut Endpoint,
 ) -> PeerState {
-    let id = endpoint.add_peer(peer.key, peer.preshared_key);
+    let id = endpoint.add_peer(peer.key, peer.preshared_key.as_deref());
     let session = (role == Role::Drone).then(|| endpoint.connect(now, id));
     PeerState { id, session, connected_at: None }
 }
@@ -114,13 +120,13 @@ pub(super) fn open_session(
 pub(super) fn open_path(
     now: Instant,
     slot: usize,
-    path: &PathConfig,
+    remote: SocketAddr,
     session: SessionId,
     endpoint: &mut Endpoint,
     links: &Links,
 ) -> Option<PathRef> {
     let interface = links.interface_id(slot, 0);
-    match endpoint.add_path(now, session, interface, path.remote) {
+    match endpoint.add_path(now, session, interface, remote) {
         Ok(id) => {
             if links.list[slot].socket.is_none() {
                 endpoint.set_path_present(now, session, id, false);
@@ -128,7 +134,7 @@ pub(super) fn open_path(
             Some(PathRef { session, path: id })
         }
         Err(error) => {
-            tracing::error!(path = %path.name, ?error, "path not opened");
+            tracing::error!(path = %links.list[slot].name, ?error, "path not opened");
             None
         }
     }
@@ -214,7 +220,8 @@ fn open_paths(
 ) -> Vec<Option<PathRef>> {
     let now = clock::now();
     let mut open = |(slot, path): (usize, &PathConfig)| {
-        open_path(now, slot, path, peers[path.peer].session?, endpoint, links)
+        let remote = path.remotes.iter().find_map(Remote::address)?;
+        open_path(now, slot, remote, peers[path.peer].session?, endpoint, links)
     };
     config.paths.iter().enumerate().map(&mut open).collect()
 }

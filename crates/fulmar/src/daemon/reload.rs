@@ -127,9 +127,12 @@ impl Daemon {
     fn open_missing_paths(&mut self, now: Instant) {
         for (slot, path) in self.config.paths.iter().enumerate() {
             let Some(session) = self.peers[path.peer].session else { continue };
-            if self.paths[slot].is_none_or(|known| known.session != session) {
+            let remote = self.remotes.first(slot);
+            if let Some(remote) = remote
+                && self.paths[slot].is_none_or(|known| known.session != session)
+            {
                 self.paths[slot] =
-                    open_path(now, slot, path, session, &mut self.endpoint, &self.links);
+                    open_path(now, slot, remote, session, &mut self.endpoint, &self.links);
             }
         }
     }
@@ -146,10 +149,13 @@ impl Daemon {
 impl Moves {
     /// A peer is its key: with another, or with another pre-shared one, it is somebody else.
     fn between(old: &[Peer], new: &[Peer]) -> Self {
-        let identity = |peer: &Peer| (peer.key, peer.preshared_key);
         let places: BTreeMap<_, usize> =
-            new.iter().enumerate().map(|(place, peer)| (identity(peer), place)).collect();
-        Self(old.iter().map(|peer| places.get(&identity(peer)).copied()).collect())
+            new.iter().enumerate().map(|(place, peer)| (peer.key, place)).collect();
+        let moved = |peer: &Peer| {
+            let place = *places.get(&peer.key)?;
+            (new[place].preshared_key == peer.preshared_key).then_some(place)
+        };
+        Self(old.iter().map(moved).collect())
     }
 
     /// Returns what an endpoint is called for in the new file; none when its peer is gone.

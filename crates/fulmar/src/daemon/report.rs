@@ -36,6 +36,9 @@ impl Daemon {
                 self.offer_held(now, session);
             }
             self.log_event(now, session, &event);
+            if let Event::PathTold { path, remote } = event {
+                self.remotes.learn(&self.paths, PathRef { session, path }, remote);
+            }
             if let Event::Disconnected { .. } = event
                 && let Some(peer) = self.peer_of(session)
             {
@@ -133,6 +136,7 @@ impl Daemon {
             report.rejected_datagrams = status.rejected_datagrams;
             let path = |path: &PathStatus| self.path_report(now, session, path);
             report.paths = status.paths.iter().map(path).collect();
+            report.paths.extend(self.paths_without_address(peer));
             report.classes = status.classes.iter().map(class_report).collect();
             report.messages = message_report(&status.messages);
             let stream = |stream: &MessageStreamStatus| self.stream_report(peer, stream);
@@ -140,6 +144,22 @@ impl Daemon {
         }
         report.trouble = peer_trouble(&report, role);
         report
+    }
+
+    /// Shows the paths whose remote address is not known yet.
+    fn paths_without_address(&self, peer: usize) -> impl Iterator<Item = PathReport> {
+        let slots = self.config.paths.iter().enumerate();
+        let unknown = slots.filter(move |(slot, path)| {
+            path.peer == peer && self.paths.get(*slot).is_some_and(Option::is_none)
+        });
+        unknown.map(|(slot, path)| PathReport {
+            name: path.name.clone(),
+            interface: path.interface.clone(),
+            remote: path.remotes[0].to_string(),
+            state: state_word(PathState::Absent).into(),
+            trouble: self.remotes.trouble(slot),
+            ..PathReport::default()
+        })
     }
 
     fn path_report(&self, now: Instant, session: SessionId, path: &PathStatus) -> PathReport {

@@ -110,6 +110,17 @@ impl Rig {
 
     /// Starts a daemon from a file's text, and waits until it says that it is ready.
     pub(crate) fn start(&self, name: &str, host: &Namespace, text: &str) -> Daemon {
+        self.start_by(fulmar(), name, host, text)
+    }
+
+    /// Does the same by a command, to which `run` and the file are added.
+    pub(crate) fn start_by(
+        &self,
+        mut command: Command,
+        name: &str,
+        host: &Namespace,
+        text: &str,
+    ) -> Daemon {
         let directory = self.directory.path();
         let file = directory.join(format!("{name}.toml"));
         std::fs::write(&file, text).unwrap();
@@ -117,7 +128,6 @@ impl Rig {
         let _ = std::fs::remove_file(&manager);
         let listener = UnixDatagram::bind(&manager).unwrap();
         listener.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        let mut command = fulmar();
         command.arg("run").arg(&file).env("NOTIFY_SOCKET", &manager);
         host.place(&mut command);
         let log = directory.join(format!("{name}.log"));
@@ -155,7 +165,17 @@ impl Daemon {
 
     /// Waits until the report is as wanted.
     pub(crate) fn wait_for(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        let deadline = Instant::now() + Duration::from_secs(10);
+        self.wait_for_within(10, what, wanted)
+    }
+
+    /// Waits for `seconds` at most until the report is as wanted.
+    pub(crate) fn wait_for_within(
+        &self,
+        seconds: u64,
+        what: &str,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Value {
+        let deadline = Instant::now() + Duration::from_secs(seconds);
         loop {
             let status = self.status();
             if wanted(&status) {

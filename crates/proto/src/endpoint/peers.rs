@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use zeroize::Zeroizing;
+
 use crate::crypto::{Asked, PeerKey, PublicKey, StaticSecret};
 use crate::ids::PeerId;
 
@@ -10,7 +12,7 @@ pub(super) struct Peer {
     /// Its public key.
     pub(super) key: PublicKey,
     /// What both were given beforehand; zeros without.
-    pub(super) psk: [u8; 32],
+    pub(super) psk: Zeroizing<[u8; 32]>,
     /// What both share: it authenticates handshakes.
     pub(super) shared: PeerKey,
 }
@@ -30,10 +32,11 @@ impl Peers {
         &mut self,
         secret: &StaticSecret,
         key: PublicKey,
-        psk: Option<[u8; 32]>,
+        psk: Option<&[u8; 32]>,
     ) -> PeerId {
-        let psk = psk.unwrap_or_default();
-        let peer = Peer { key, psk, shared: PeerKey::agree(secret, &key, &psk) };
+        let psk = Zeroizing::new(psk.copied().unwrap_or_default());
+        let shared = PeerKey::agree(secret, &key, &psk);
+        let peer = Peer { key, psk, shared };
         let name = self.names.get(&key).copied().unwrap_or_else(|| {
             self.next += 1;
             PeerId(self.next - 1)

@@ -227,6 +227,11 @@ impl Path {
         self.address.route()
     }
 
+    /// Returns where else the peer may be.
+    pub(crate) fn candidate(&self) -> Option<Route> {
+        self.address.candidate()
+    }
+
     /// Returns the largest datagram that it carries, in bytes of UDP payload.
     pub(crate) fn max_datagram(&self) -> usize {
         self.mtu.current()

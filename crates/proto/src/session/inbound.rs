@@ -109,6 +109,9 @@ impl Session {
             }
             Frame::PathResponse { token } => self.handle_response(now, *token),
             Frame::PathClose { path } => self.close_path(now, *path),
+            Frame::PathAddress { path, address } => {
+                self.handle_path_address(now, *path, *address);
+            }
             Frame::Control(control) => self.handle_control(now, control),
             Frame::LaneFloor { lane, floor } => {
                 self.inbox.handle_floor(now, LaneFloor { lane: *lane, floor: *floor });
@@ -185,6 +188,7 @@ impl Session {
                 }
                 SentFrame::Plain { number } => self.bulk.on_acked(number),
                 SentFrame::Symbol(symbol) => self.messages.form.on_acked(now, symbol, path),
+                SentFrame::PathAddress { path } => self.on_address_told(path, true),
                 SentFrame::PathClose { .. } | SentFrame::MtuProbe { .. } => {}
             }
         }
@@ -203,6 +207,7 @@ impl Session {
                     self.messages.form.on_lost(now, symbol, path, congested);
                 }
                 SentFrame::PathClose { path } => self.closed_paths.push(path),
+                SentFrame::PathAddress { path } => self.on_address_told(path, false),
                 SentFrame::Ack { .. } | SentFrame::MtuProbe { .. } => {}
             }
         }

@@ -37,6 +37,7 @@ use crate::schedule::Scheduler;
 use crate::select::{Direction, Policy, Selector};
 use crate::wire;
 use accounts::Accounts;
+use paths::Readdressed;
 
 /// Says which end of the session this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -110,6 +111,10 @@ pub(crate) struct Session {
     retired: BTreeSet<PathId>,
     /// Paths that were given up here and of which the peer is to be told.
     closed_paths: Vec<PathId>,
+    /// At most one for each path.
+    readdressed: Vec<Readdressed>,
+    /// A path may be tried elsewhere than before.
+    routes_changed: bool,
     /// Paths on which the end of the session is still to be told, and what to say.
     farewells: Vec<PathId>,
     close_reason: u8,
@@ -176,6 +181,8 @@ impl Session {
             next_path: 0,
             retired: BTreeSet::new(),
             closed_paths: Vec::new(),
+            readdressed: Vec::new(),
+            routes_changed: false,
             farewells: Vec::new(),
             close_reason: wire::CLOSED,
             refused: false,
