@@ -30,7 +30,7 @@ pub(crate) use session::Transport;
 /// Larger files are no configurations: a station of a thousand drones fits several times.
 const LARGEST_FILE: u64 = 1 << 20;
 
-/// The longest name that the domain name system knows [RFC 1035 §2.3.4].
+/// The longest name that the domain name system knows.
 const LONGEST_NAME: usize = 253;
 
 /// Says which end of the sessions this daemon is.

@@ -108,6 +108,10 @@ impl Path {
             self.counters.bad_acks += 1;
             return outcome;
         }
+        if self.skipped.is_any_in(ack.ranges) {
+            outcome.cheated = true;
+            return outcome;
+        }
         let view = self.health_view(now);
         let silent = health::overdue_for(now, &view, self.sent.unanswered());
         let is_run = health::is_run(now, &view, self.sent.unanswered());

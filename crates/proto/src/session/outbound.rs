@@ -482,6 +482,7 @@ impl Session {
         datagram: Builder<'_>,
     ) -> Option<Transmit> {
         let path = &mut self.paths[index];
+        path.skip_number();
         let pn = path.next_packet_number();
         let Builder { buf, frames, ack_eliciting, bulk, urgent, .. } = datagram;
         self.keys.seal(path.id(), pn, buf).ok()?;

@@ -222,6 +222,9 @@ impl Session {
         if let Some((from, to)) = outcome.changed {
             self.events.push_back(Event::PathChanged { path: id, from, to });
         }
+        if outcome.cheated {
+            self.farewell(now, "the peer acknowledges what was never sent");
+        }
         self.routes_changed |= outcome.moved;
         if outcome.moved
             && let Some(path) = self.path(id)

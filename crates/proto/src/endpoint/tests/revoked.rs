@@ -1,4 +1,4 @@
-//! A peer whose key is removed while it flies.
+//! A peer whose session the station ends: its key is removed while it flies, or it cheats.
 
 use super::*;
 
@@ -72,4 +72,38 @@ fn other_peers_do_not_notice() {
     wire.run_for(Duration::from_secs(5));
     assert_eq!((ended(&wire.hosts[0]).len(), ended(&wire.hosts[1]).len()), (1, 0));
     assert_eq!(wire.hosts[1].connections(), 1);
+}
+
+#[test]
+fn a_peer_that_acknowledges_what_was_never_sent_loses_its_session() {
+    let (mut wire, session) = Wire::pair(4);
+    wire.run_for(Duration::from_secs(1));
+    let bulk = Source::Told { channel: 1, policy: Policy::PLAIN };
+    let theirs = wire.hosts[1].endpoint.sessions().next().expect("a session").0;
+    for _ in 0..2_500 {
+        let now = wire.now;
+        wire.hosts[1].endpoint.send(now, theirs, bulk, &[0; 1_000]).expect("there is room");
+        wire.run_for(Duration::from_millis(2));
+    }
+    assert!(ended(&wire.hosts[1]).is_empty(), "an honest peer is not taken for another");
+    for path in [PathId(0), PathId(1)] {
+        let status = wire.hosts[1].endpoint.status(wire.now, theirs).expect("a session");
+        let sent = status.paths.iter().find(|at| at.id == path).expect("a path").sent.0;
+        let ack = crate::wire::AckFrame {
+            path,
+            ranges: crate::wire::AckRanges::new(0..=sent - 1),
+            received_at_us: wire.now.as_micros(),
+            delay_us: 0,
+            ecn_ce: 0,
+        };
+        let mut frames = Vec::new();
+        crate::wire::Frame::Ack(ack).encode(&mut frames);
+        let sealed = wire.hosts[0].endpoint.seal_frames(session, path, &frames);
+        let interface = usize::from(path.0);
+        let source = wire.hosts[0].addresses[interface];
+        let destination = wire.hosts[1].addresses[0];
+        wire.send(Flight { source, destination, bytes: sealed.expect("keys") });
+    }
+    wire.run_for(Duration::from_millis(100));
+    assert_eq!(ended(&wire.hosts[1]), ["the peer acknowledges what was never sent"]);
 }
