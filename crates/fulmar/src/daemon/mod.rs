@@ -37,6 +37,7 @@ use crate::status::{ReloadReport, StatusServer};
 use batches::Batches;
 use journal::Journal;
 use links::{LOOK_EVERY, LinkChange, Links};
+use reload::Loader;
 use remotes::Remotes;
 use report::Meter;
 use tokens::Token;
@@ -71,6 +72,7 @@ pub(crate) struct Daemon {
     meters: BTreeMap<PathRef, Meter>,
     journal: Journal,
     reload: ReloadReport,
+    loader: Loader,
     started: Instant,
     next_tick: Instant,
     next_look: Instant,
@@ -145,12 +147,13 @@ impl Daemon {
                 }
             }
             Token::Names => self.take_names(now),
+            Token::File => self.take_file(now),
             Token::Signals => match self.signals.take() {
                 Some(Asked::End(signal)) => {
                     tracing::info!(signal, "stopping");
                     self.running = false;
                 }
-                Some(Asked::Reload) => self.reload(now),
+                Some(Asked::Reload) => self.loader.load(&self.config.file),
                 None => {}
             },
         }

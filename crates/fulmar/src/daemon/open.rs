@@ -16,6 +16,7 @@ use sys::{clock, entropy};
 
 use super::batches::Batches;
 use super::links::{LOOK_EVERY, Links};
+use super::reload::Loader;
 use super::remotes::Remotes;
 use super::tokens::Token;
 use super::tunnel::Tunnel;
@@ -48,6 +49,8 @@ impl Daemon {
             .map_err(|error| format!("wait for names of hosts: {error}"))?;
         let paths = open_paths(&config, &mut endpoint, &peers, &links);
         remotes.look_up_all(now);
+        let loader = Loader::open(&poller)
+            .map_err(|error| format!("wait for the file to be read again: {error}"))?;
         let notifier = Notifier::from_environment()
             .map_err(|error| format!("speak to the service manager (NOTIFY_SOCKET): {error}"))?;
         let wanted = poller
@@ -76,6 +79,7 @@ impl Daemon {
             meters: Default::default(),
             journal: Default::default(),
             reload: Default::default(),
+            loader,
             started: now,
             next_tick: now + TICK,
             next_look: now + LOOK_EVERY,

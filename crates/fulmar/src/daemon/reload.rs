@@ -4,10 +4,17 @@
 //! opened changes nothing. Who is the same before and after does not notice.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use proto::Instant;
+use sys::poller::{Interest, Poller};
+use sys::wakeup::Wakeup;
 
 use super::open::{open_local, open_path, open_session};
+use super::tokens::Token;
 use super::{Daemon, PeerState};
 use crate::config::{self, Config, EndpointConfig, PathConfig, Peer};
 use crate::endpoints::LocalEndpoint;
@@ -15,10 +22,21 @@ use crate::endpoints::LocalEndpoint;
 /// Where each peer of the old file is in the new one.
 struct Moves(Vec<Option<usize>>);
 
+/// Reads the file in a thread of its own: a thousand peers take tenths of a second, and control does
+/// not wait for that.
+pub(super) struct Loader {
+    sender: Sender<Result<Config, String>>,
+    files: Receiver<Result<Config, String>>,
+    bell: Arc<Wakeup>,
+    busy: bool,
+    /// It was asked for once more meanwhile.
+    again: bool,
+}
+
 impl Daemon {
-    /// Reads the file again, and says what came of it.
-    pub(super) fn reload(&mut self, now: Instant) {
-        let read = config::load(&self.config.file).map_err(|error| error.to_string());
+    /// Takes what was read of the file, and says what came of it.
+    pub(super) fn take_file(&mut self, now: Instant) {
+        let Some(read) = self.loader.take() else { return };
         let done = read.and_then(|new| self.take_on(now, new));
         self.reload.count += 1;
         match done {
@@ -30,6 +48,9 @@ impl Daemon {
                 tracing::error!(problem, "the file was read again, and nothing was changed");
                 (self.reload.changes, self.reload.problem) = (String::new(), problem);
             }
+        }
+        if std::mem::take(&mut self.loader.again) {
+            self.loader.load(&self.config.file);
         }
     }
 
@@ -143,6 +164,38 @@ impl Daemon {
             to.is_some_and(|to| new.peers[to].allowed != peer.allowed)
         };
         pairs.filter(changed).count()
+    }
+}
+
+impl Loader {
+    /// Reads nothing yet.
+    pub(super) fn open(poller: &Poller) -> io::Result<Self> {
+        let bell = Arc::new(Wakeup::new()?);
+        poller.add(&*bell, Token::File.encode(), Interest::Read)?;
+        let (sender, files) = channel();
+        Ok(Self { sender, files, bell, busy: false, again: false })
+    }
+
+    /// Reads the file, or once more when the one under way is read.
+    pub(super) fn load(&mut self, file: &Path) {
+        if self.busy {
+            self.again = true;
+            return;
+        }
+        self.busy = true;
+        let (file, sender, bell) = (file.to_owned(), self.sender.clone(), Arc::clone(&self.bell));
+        std::thread::spawn(move || {
+            // Nobody listens when the daemon ends.
+            let _ = sender.send(config::load(&file).map_err(|error| error.to_string()));
+            bell.ring();
+        });
+    }
+
+    fn take(&mut self) -> Option<Result<Config, String>> {
+        self.bell.silence();
+        let read = self.files.try_recv().ok()?;
+        self.busy = false;
+        Some(read)
     }
 }
 

@@ -121,6 +121,7 @@ impl Session {
         now: Instant,
         moved: impl Fn(InterfaceId, IpAddr) -> Option<SocketAddr>,
     ) {
+        let mut any = false;
         for path in &mut self.paths {
             let Route { interface, local, .. } = path.route();
             if let Some(address) = local.and_then(|local| moved(interface, local)) {
@@ -128,14 +129,18 @@ impl Session {
                 let path = path.id();
                 self.readdressed.retain(|known| known.path != path);
                 self.readdressed.push(Readdressed { path, address, waits: true });
+                any = true;
             }
         }
-        self.after_change(now);
+        if any {
+            self.after_change(now);
+        }
     }
 
     /// Notes that the peer was told, or that what told it was lost.
     pub(super) fn on_address_told(&mut self, id: PathId, arrived: bool) {
-        self.readdressed.retain(|known| known.path != id || !arrived);
+        // What waits is news since.
+        self.readdressed.retain(|known| known.path != id || !arrived || known.waits);
         self.readdressed.iter_mut().filter(|known| known.path == id).for_each(|known| {
             known.waits = true;
         });
