@@ -72,7 +72,15 @@ pub(crate) enum Command {
         #[arg(short, long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
-    /// Check a configuration file: every mistake with file, line and key.
+    /// Let a running daemon read its file again: peers come and go, their addresses change, endpoints
+    /// are opened and closed. A file with a mistake, or with another change, changes nothing.
+    Reload {
+        /// The daemon's socket; needed where several daemons run on one host.
+        #[arg(short, long, value_name = "PATH")]
+        socket: Option<PathBuf>,
+    },
+    /// Check a configuration file: every mistake with file, line and key, and as warnings what does not
+    /// fit this computer.
     Check {
         /// The configuration file.
         file: PathBuf,

@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use proto::{PublicKey, StaticSecret};
+use zeroize::Zeroizing;
 
 /// Larger files are no keys.
 const LARGEST_FILE: u64 = 4_096;
@@ -26,21 +27,23 @@ pub(crate) fn write_new(path: &Path, secret: &StaticSecret) -> io::Result<()> {
 
 /// Writes a secret key as text: the same form as a public key.
 pub(crate) fn encode(secret: &StaticSecret) -> String {
+    // Written as a public key is.
     PublicKey(secret.to_bytes()).to_string()
 }
 
 /// Reads a key file: base64 of 32 bytes, alone on its line; lines that begin with # are comments.
-pub(crate) fn read_key(path: &Path) -> io::Result<[u8; 32]> {
-    let mut text = String::new();
+pub(crate) fn read_key(path: &Path) -> io::Result<Zeroizing<[u8; 32]>> {
+    let mut text = Zeroizing::new(String::with_capacity(LARGEST_FILE as usize));
     std::fs::File::open(path)?.take(LARGEST_FILE).read_to_string(&mut text)?;
     decode(&text)
 }
 
 /// Reads the text of a key file.
-pub(crate) fn decode(text: &str) -> io::Result<[u8; 32]> {
+pub(crate) fn decode(text: &str) -> io::Result<Zeroizing<[u8; 32]>> {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
-    let key = line.unwrap_or_default().parse::<PublicKey>();
-    key.map(|key| key.0).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    let key = line.unwrap_or_default().parse::<StaticSecret>();
+    key.map(|key| Zeroizing::new(key.to_bytes()))
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 #[cfg(test)]
@@ -53,7 +56,7 @@ mod tests {
         let path = directory.path().join("private.key");
         let secret = generate().unwrap();
         write_new(&path, &secret).unwrap();
-        assert_eq!(read_key(&path).unwrap(), secret.to_bytes());
+        assert_eq!(*read_key(&path).unwrap(), secret.to_bytes());
         use std::os::unix::fs::PermissionsExt;
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         let again = write_new(&path, &secret).unwrap_err();

@@ -11,6 +11,7 @@ mod daemon;
 mod endpoints;
 mod keys;
 mod log;
+mod machine;
 mod socket_file;
 mod status;
 
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Run { file, config } => run(&file.or(config).unwrap_or_default()),
         Command::Check { file, json } => check(&file, json),
+        Command::Reload { socket } => reload(socket),
         Command::Keygen { out } => keygen(out.as_deref()),
         Command::Pubkey { file } => pubkey(file.as_deref()),
         Command::Cc { command } => cc::run(command),
@@ -44,10 +46,15 @@ fn main() -> ExitCode {
 }
 
 fn run(file: &Path) -> Result<(), String> {
+    // Before any key is read.
+    let undumped = sys::dumps::forbid();
     let config = config::load(file).map_err(|error| format!("the configuration:\n{error}"))?;
     log::start(&config.log);
     for warning in &config.warnings {
         tracing::warn!("{warning}");
+    }
+    if let Err(error) = undumped {
+        tracing::warn!(%error, "a crash may write the keys to disk");
     }
     let daemon = daemon::Daemon::open(config)?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "running");
@@ -58,7 +65,7 @@ fn check(file: &Path, json: bool) -> Result<(), String> {
     let loaded = config::load(file);
     if json {
         let (problems, warnings) = match &loaded {
-            Ok(config) => (Vec::new(), config.warnings.clone()),
+            Ok(config) => (Vec::new(), all_warnings(config)),
             Err(error) => (error.lines(), Vec::new()),
         };
         let valid = loaded.is_ok();
@@ -66,10 +73,28 @@ fn check(file: &Path, json: bool) -> Result<(), String> {
         return if valid { Ok(()) } else { Err(format!("{} is not valid", file.display())) };
     }
     let config = loaded.map_err(|error| format!("the configuration:\n{error}"))?;
-    for warning in &config.warnings {
+    for warning in all_warnings(&config) {
         eprintln!("warning: {warning}");
     }
     print(&format!("{} is valid; our public key is {}", file.display(), config.secret.public()))
+}
+
+/// Returns what is odd about a file, and what of it does not fit this computer.
+fn all_warnings(config: &config::Config) -> Vec<String> {
+    let mut warnings = config.warnings.clone();
+    warnings.extend(machine::warnings(config));
+    warnings
+}
+
+fn reload(socket: Option<PathBuf>) -> Result<(), String> {
+    let socket = socket.map_or_else(status::find_socket, Ok)?;
+    let hint = "is the daemon running, and may you signal it (root)?";
+    let outcome = status::reload(&socket)
+        .map_err(|error| format!("{}: {error}; {hint}", socket.display()))?;
+    if outcome.problem.is_empty() {
+        return print(&outcome.changes);
+    }
+    Err(format!("nothing was changed:\n{}", outcome.problem))
 }
 
 fn keygen(out: Option<&Path>) -> Result<(), String> {
@@ -96,7 +121,7 @@ fn pubkey(file: Option<&Path>) -> Result<(), String> {
             read.and_then(|_| keys::decode(&text)).map_err(|error| format!("stdin: {error}"))?
         }
     };
-    print(&StaticSecret::from_bytes(bytes).public().to_string())
+    print(&StaticSecret::from_bytes(*bytes).public().to_string())
 }
 
 fn show_status(socket: Option<PathBuf>, json: bool, watch: bool) -> Result<(), String> {

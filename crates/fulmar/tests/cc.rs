@@ -26,7 +26,7 @@ fn json(arguments: &[&str]) -> Value {
 fn hold() -> File {
     let folder = std::env::temp_dir().join("fulmar-cc-test");
     fs::create_dir_all(&folder).unwrap();
-    bpf_filesystem::hold(&folder).unwrap()
+    bpf_filesystem::hold(&folder, std::time::Duration::from_secs(60)).unwrap()
 }
 
 fn states() -> Vec<String> {

@@ -126,3 +126,42 @@ fn wrong_usage_ends_with_two_and_help_teaches() {
     assert_eq!(run.status.code(), Some(1));
     assert!(text(&run.stderr).contains("cannot read"));
 }
+
+#[test]
+fn check_looks_at_this_computer_as_well() {
+    let directory = tempfile::tempdir().unwrap();
+    let key = directory.path().join("private.key");
+    assert!(fulmar(&["keygen", "--out", path(&key)]).status.success());
+    let other = directory.path().join("other.key");
+    let public = text(&fulmar(&["keygen", "--out", path(&other)]).stdout);
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let file = directory.path().join("drone.toml");
+    let config = format!(
+        "role = \"drone\"\nprivate_key_file = \"private.key\"\n\
+         [[peer]]\nname = \"station\"\npublic_key = \"{}\"\n\
+         [[path]]\ninterface = \"nosuch0\"\nremote = \"192.0.2.1:14700\"\n\
+         [tunnel]\naddress = \"10.77.0.2/24\"\n\
+         [[mavlink]]\nname = \"autopilot\"\nkind = \"serial\"\ndevice = \"/dev/nosuch0\"\n\
+         [[mavlink]]\nname = \"odd\"\nkind = \"serial\"\ndevice = \"/dev/null\"\nbaud = 57601\n\
+         [[mavlink]]\nname = \"foreign\"\nkind = \"udp-server\"\naddress = \"192.0.2.77:14550\"\n\
+         [[mavlink]]\nname = \"taken\"\nkind = \"udp-server\"\naddress = \"127.0.0.1:{port}\"\n",
+        public.trim()
+    );
+    std::fs::write(&file, config).unwrap();
+    let checked = fulmar(&["check", path(&file)]);
+    assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stderr));
+    let warnings = text(&checked.stderr);
+    for what in [
+        "path \"nosuch0\": no interface nosuch0",
+        "endpoint \"autopilot\": there is no /dev/nosuch0",
+        "endpoint \"odd\": 57601 baud is an odd speed",
+        "endpoint \"foreign\": no interface of this host has 192.0.2.77",
+        &format!("endpoint \"taken\": 127.0.0.1:{port} is in use"),
+        "peer \"station\" has no allowed_addresses",
+    ] {
+        assert!(warnings.contains(what), "{what}: {warnings}");
+    }
+    let json = text(&fulmar(&["check", "--json", path(&file)]).stdout);
+    assert!(json.contains("no interface nosuch0"), "{json}");
+}

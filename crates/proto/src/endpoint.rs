@@ -22,7 +22,7 @@ mod sessions;
 mod tests;
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use units::Instant;
 
@@ -107,8 +107,20 @@ impl Endpoint {
     /// Makes a peer known by its public key and, where there is one, the pre-shared key.
     ///
     /// A key that is known already keeps its name; the pre-shared key is replaced.
-    pub fn add_peer(&mut self, key: PublicKey, psk: Option<[u8; 32]>) -> PeerId {
+    pub fn add_peer(&mut self, key: PublicKey, psk: Option<&[u8; 32]>) -> PeerId {
         self.peers.add(&self.secret, key, psk)
+    }
+
+    /// Forgets a peer: its sessions end at once, and it is told; the last datagrams still have to be
+    /// polled. Nothing that it had asked for before is answered any more.
+    pub fn remove_peer(&mut self, now: Instant, peer: PeerId) {
+        self.now = now;
+        self.peers.remove(peer);
+        self.responder.forget_peer(peer);
+        for (_, slot) in self.sessions.iter_mut().filter(|(_, slot)| slot.peer == peer) {
+            slot.closed = true;
+            slot.session.revoke(now);
+        }
     }
 
     /// Returns the public key of a peer.
@@ -158,6 +170,36 @@ impl Endpoint {
         if let Some(slot) = self.sessions.get_mut(session) {
             slot.session.remove_path(now, path);
             slot.follow_paths(now);
+        }
+    }
+
+    /// Looks for the peer's end of a path at another address too, one of the same family; the path moves
+    /// there when it answers, and handshakes go there as well.
+    pub fn suggest_remote(
+        &mut self,
+        now: Instant,
+        session: SessionId,
+        path: PathId,
+        remote: SocketAddr,
+    ) {
+        self.now = now;
+        if let Some(slot) = self.sessions.get_mut(session) {
+            slot.session.suggest(now, path, remote);
+            slot.follow_paths(now);
+        }
+    }
+
+    /// Follows addresses of this host that are gone: `moved` is told an interface and the address that a
+    /// path sends from, and returns the one in its place, with the port to reach us at, if it is gone.
+    /// Peers hear of it by what comes from there, and by their other paths.
+    pub fn move_local(
+        &mut self,
+        now: Instant,
+        moved: impl Fn(InterfaceId, IpAddr) -> Option<SocketAddr>,
+    ) {
+        self.now = now;
+        for (_, slot) in self.sessions.iter_mut() {
+            slot.session.move_local(now, &moved);
         }
     }
 
@@ -314,7 +356,7 @@ impl Endpoint {
         self.bequeath(id);
         let seed = self.entropy.u64();
         if let Some(slot) = self.sessions.get_mut(id) {
-            if let (true, Some(initiator)) = (slot.session.was_turned_away(), &mut slot.initiator) {
+            if let (true, Some(initiator)) = (slot.session.was_refused(), &mut slot.initiator) {
                 initiator.pause(now + limits::TURNED_AWAY);
             }
             slot.nonce = nonce;

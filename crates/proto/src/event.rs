@@ -99,6 +99,13 @@ pub enum Event {
         /// Its new remote address.
         remote: SocketAddr,
     },
+    /// The peer says that its end of a path has another address; the path is tried there.
+    PathTold {
+        /// Which path.
+        path: PathId,
+        /// The address.
+        remote: SocketAddr,
+    },
     /// The end of a message that was handed in for reliable delivery.
     MessageEnded {
         /// Which message, as [`crate::Endpoint::send`] named it.

@@ -47,3 +47,6 @@ pub use units::{Duration, Instant, Rate};
 
 /// Paths of one session, at most.
 pub const MAX_PATHS: usize = limits::PATHS;
+
+/// Sessions that an endpoint keeps at most: a station has no use for more peers.
+pub const MAX_SESSIONS: usize = limits::SESSIONS;

@@ -38,9 +38,10 @@ pub(crate) const SEALED_PER_EPOCH: u64 = 1 << 28;
 pub(crate) const OLD_KEYS_KEPT: Duration = Duration::from_secs(30);
 /// Life of the secret behind cookies and challenges; the one before it still counts.
 pub(crate) const COOKIE_SECRET_AGE: Duration = Duration::from_secs(120);
-/// Age at which keys open nothing any more where no handshake has come through: below the 35
-/// minutes from which on the age of a message, which travels as 32 bits of µs, would look young.
-pub(crate) const KEYS_OPEN_FOR: Duration = Duration::from_secs(30 * 60);
+/// Age at which keys open nothing any more where no handshake has come through: three minutes of tries
+/// after the two of [`REKEY_AFTER`], one a second on each path. Far below the 35 minutes from which on
+/// the age of a message, which travels as 32 bits of µs, would look young.
+pub(crate) const KEYS_OPEN_FOR: Duration = Duration::from_secs(5 * 60);
 /// Keys under which nothing came in for this long, while something did under those before them, are
 /// not the peer's.
 pub(crate) const KEYS_UNHEARD: Duration = Duration::from_secs(1);

@@ -4,15 +4,20 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::parent_id;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock, statfs};
+use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 
 /// Where distributions mount it.
 pub const USUAL: &str = "/sys/fs/bpf";
 
+/// How far apart a folder that another process holds is tried.
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// `BPF_FS_MAGIC` of linux/magic.h; the field has another width on each architecture.
 const MAGIC: u32 = 0xcafe_4a11;
 
@@ -52,11 +57,29 @@ pub fn mount_on(folder: &Path) -> io::Result<()> {
 /// Waits until no other process holds `folder`, and holds it until the result is dropped.
 ///
 /// # Errors
-/// Those of `open` and `flock`.
-pub fn hold(folder: &Path) -> io::Result<File> {
+/// Those of `open` and `flock`; `TimedOut` where another holds it for longer than `patience`, and
+/// `PermissionDenied` where the folder is another user's, who could hold it for ever.
+pub fn hold(folder: &Path, patience: Duration) -> io::Result<File> {
     let file = File::open(folder)?;
-    flock(&file, FlockOperation::LockExclusive)?;
-    Ok(file)
+    let owner = file.metadata()?.uid();
+    if owner != rustix::process::geteuid().as_raw() {
+        let what = format!("it belongs to user {owner}: remove it, it is no folder of ours");
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+    }
+    let deadline = Instant::now() + patience;
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(Errno::WOULDBLOCK) if Instant::now() < deadline => {
+                std::thread::sleep(BETWEEN_TRIES)
+            }
+            Err(Errno::WOULDBLOCK) => {
+                let what = format!("another process holds it for more than {patience:?}");
+                return Err(io::Error::new(io::ErrorKind::TimedOut, what));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// The parent of a process that was started with mounts of its own sees others. Not compared with process 1: the
@@ -70,6 +93,24 @@ fn sees_mounts_alone() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_is_held_once_and_nobody_waits_for_ever() {
+        let folder = std::env::temp_dir().join(format!("fulmar-hold-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let patience = Duration::from_millis(50);
+        let held = hold(&folder, patience).unwrap();
+        assert_eq!(hold(&folder, patience).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        drop(held);
+        hold(&folder, patience).unwrap();
+        fs::remove_dir(&folder).unwrap();
+        // Of another user: of root, or where we are root, of whom nobody is.
+        let foreign = Path::new("/");
+        if !rustix::process::geteuid().is_root() {
+            let refused = hold(foreign, patience).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+        }
+    }
 
     #[test]
     fn ordinary_and_missing_folders_are_none() {

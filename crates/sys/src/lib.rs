@@ -8,6 +8,7 @@ pub mod bpf_filesystem;
 pub mod byte_stream;
 pub mod clock;
 mod control_messages;
+pub mod dumps;
 pub mod entropy;
 pub mod interfaces;
 pub mod isolate;

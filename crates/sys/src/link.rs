@@ -103,19 +103,18 @@ pub fn remove_address(name: &str, address: impl Into<IpAddr>, prefix: u8) -> io:
 /// Routes a prefix to the interface, in the calling thread's namespace; a route that exists is no
 /// error.
 pub fn add_route(name: &str, address: IpAddr, prefix: u8) -> io::Result<()> {
-    let scope = if address.is_ipv4() { libc::RT_SCOPE_LINK } else { libc::RT_SCOPE_UNIVERSE };
-    // rtmsg: family, prefix length of destination and source, type of service, table, who made
-    // it, scope, type, flags u32.
-    let (table, origin) = (libc::RT_TABLE_MAIN, libc::RTPROT_STATIC);
-    let kind = libc::RTN_UNICAST;
-    let message = [family(address), prefix, 0, 0, table, origin, scope, kind, 0, 0, 0, 0];
-    let request = Request::new(NEW_ROUTE, CREATE)
-        .fixed(&message)
-        .attribute(i32::from(libc::RTA_DST), &octets(address))
-        .attribute(i32::from(libc::RTA_OIF), &index(name)?.to_ne_bytes());
-    match call(request) {
+    match call(route_request(NEW_ROUTE, CREATE, index(name)?, address, prefix)) {
         Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),
         done => done.map_err(|error| named(&format!("route {address}/{prefix} to {name}"), error)),
+    }
+}
+
+/// Ends what [`add_route`] began; a route that does not exist is no error.
+pub fn remove_route(name: &str, address: IpAddr, prefix: u8) -> io::Result<()> {
+    match call(route_request(i32::from(libc::RTM_DELROUTE), 0, index(name)?, address, prefix)) {
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+        done => done
+            .map_err(|error| named(&format!("end the route {address}/{prefix} to {name}"), error)),
     }
 }
 
@@ -202,6 +201,19 @@ fn ethernet_value(name: &str, command: u32, value: u32) -> io::Result<u32> {
         0 => Ok(data.value),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+fn route_request(kind: i32, flags: i32, index: u32, address: IpAddr, prefix: u8) -> Request {
+    let scope = if address.is_ipv4() { libc::RT_SCOPE_LINK } else { libc::RT_SCOPE_UNIVERSE };
+    // rtmsg: family, prefix length of destination and source, type of service, table, who made
+    // it, scope, type, flags u32.
+    let (table, origin) = (libc::RT_TABLE_MAIN, libc::RTPROT_STATIC);
+    let unicast = libc::RTN_UNICAST;
+    let message = [family(address), prefix, 0, 0, table, origin, scope, unicast, 0, 0, 0, 0];
+    Request::new(kind, flags)
+        .fixed(&message)
+        .attribute(i32::from(libc::RTA_DST), &octets(address))
+        .attribute(i32::from(libc::RTA_OIF), &index.to_ne_bytes())
 }
 
 fn address_request(kind: i32, flags: i32, index: u32, address: IpAddr, prefix: u8) -> Request {

@@ -1,11 +1,22 @@
-//! The signals that end a program, as a file descriptor for its loop, and the one that asks a child to end.
+//! The signals that end a program or let it read its file again, as a file descriptor for its loop, and
+//! those that are sent to others.
 
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::process::Child;
 
 use rustix::process::Pid;
+
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// To end; by the signal of this name.
+    End(&'static str),
+    /// To read the configuration again (SIGHUP).
+    Reload,
+}
 
 /// Turns SIGTERM, SIGINT and SIGHUP into readiness of a file descriptor.
 #[derive(Debug)]
@@ -39,8 +50,8 @@ impl Signals {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
     }
 
-    /// Returns the name of a signal that came in since the last call, if one did.
-    pub fn take(&self) -> Option<&'static str> {
+    /// Returns what a signal asks for that came in since the last call, if one did.
+    pub fn take(&self) -> Option<Asked> {
         let mut info = MaybeUninit::<libc::signalfd_siginfo>::zeroed();
         let size = size_of::<libc::signalfd_siginfo>();
         // SAFETY: the buffer is as large as the length that is passed.
@@ -50,9 +61,9 @@ impl Signals {
         }
         // SAFETY: the kernel has filled the whole structure.
         match unsafe { info.assume_init() }.ssi_signo as i32 {
-            libc::SIGTERM => Some("SIGTERM"),
-            libc::SIGINT => Some("SIGINT"),
-            _ => Some("SIGHUP"),
+            libc::SIGTERM => Some(Asked::End("SIGTERM")),
+            libc::SIGINT => Some(Asked::End("SIGINT")),
+            _ => Some(Asked::Reload),
         }
     }
 }
@@ -80,6 +91,15 @@ pub fn terminate(child: &Child) -> io::Result<()> {
     // A child that was not waited for keeps its number, even when it has ended.
     let Some(pid) = Pid::from_raw(child.id() as i32) else { return Ok(()) };
     Ok(rustix::process::kill_process(pid, rustix::process::Signal::TERM)?)
+}
+
+/// Asks the process that listens at the other end of a socket to read its configuration again (SIGHUP).
+///
+/// # Errors
+/// Those of `kill`: who may not signal the process may not do this.
+pub fn ask_to_reload(listener: &UnixStream) -> io::Result<()> {
+    let owner = rustix::net::sockopt::socket_peercred(listener)?;
+    Ok(rustix::process::kill_process(owner.pid, rustix::process::Signal::HUP)?)
 }
 
 impl AsFd for Signals {

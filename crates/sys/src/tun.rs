@@ -73,6 +73,14 @@ impl Tun {
         link::add_route(&self.name, destination, prefix)
     }
 
+    /// Ends what [`Tun::add_route`] began.
+    ///
+    /// # Errors
+    /// Those of netlink; a route that does not exist is no error.
+    pub fn remove_route(&self, destination: IpAddr, prefix: u8) -> io::Result<()> {
+        link::remove_route(&self.name, destination, prefix)
+    }
+
     /// Reads one packet, or one segment cut into packets, and gives each to `handle`; returns
     /// whether there was anything.
     ///

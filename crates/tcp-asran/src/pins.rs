@@ -8,9 +8,9 @@
 //! A registration lives as long as its file, and is made before its file is: a process that is killed in between
 //! leaves files that are each whole, and nothing else. What other versions have left is replaced as a whole.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,9 @@ const GENERATION: &str = "tcp-";
 const DEFAULT: &str = "default-";
 /// The kernel frees a name a moment after the last file of its registration has gone.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Another `fulmar cc` is done within this time.
+const HELD: Duration = Duration::from_secs(10);
 
 /// Holds the folder of all generations; no other process changes it meanwhile.
 #[derive(Debug)]
@@ -48,7 +51,8 @@ impl Pins {
         let folder = folder();
         // Somebody who removes the folder while we wait for it makes us start again.
         for _ in 0..100 {
-            match fs::create_dir(&folder) {
+            // Whoever can open it could hold it for ever; by name everybody may look.
+            match DirBuilder::new().mode(0o711).create(&folder) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                     return Err(Error::pins("make", &folder, error));
                 }
@@ -64,7 +68,7 @@ impl Pins {
     /// Opens the folder if it is there.
     pub(crate) fn open() -> Result<Option<Pins>, Error> {
         let folder = folder();
-        let held = match bpf_filesystem::hold(&folder) {
+        let held = match bpf_filesystem::hold(&folder, HELD) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other.map_err(|error| Error::pins("hold", &folder, error))?,
         };

@@ -36,7 +36,7 @@ fn states() -> Vec<State> {
 fn hold() -> File {
     let folder = std::env::temp_dir().join("fulmar-cc-test");
     fs::create_dir_all(&folder).expect("a folder for temporary files");
-    bpf_filesystem::hold(&folder).expect("flock")
+    bpf_filesystem::hold(&folder, std::time::Duration::from_secs(60)).expect("flock")
 }
 
 #[test]

@@ -47,6 +47,24 @@ pub(super) fn read(
     endpoints
 }
 
+/// Warns of endpoints that others than this host's programs can reach: whoever speaks to one first is
+/// listened to.
+pub(super) fn warn_of_strangers(endpoints: &[EndpointConfig], warnings: &mut Vec<String>) {
+    for endpoint in endpoints {
+        let (EndpointKind::UdpServer(address) | EndpointKind::TcpServer(address)) = &endpoint.kind
+        else {
+            continue;
+        };
+        if !address.ip().is_loopback() {
+            let name = &endpoint.name;
+            warnings.push(format!(
+                "endpoint \"{name}\" listens at {address}: whoever reaches that speaks to the vehicle \
+                 without a key; 127.0.0.1 serves programs of this host"
+            ));
+        }
+    }
+}
+
 /// Reads the keys of a kind.
 pub(super) fn endpoint_kind(section: &Section<'_, '_>, kind: Kind) -> Option<EndpointKind> {
     if kind == Kind::Serial {

@@ -1,5 +1,6 @@
 //! What concerns this host alone: `[tunnel]`, `[status]`, `[log]`.
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
@@ -35,6 +36,10 @@ pub(super) fn status(root: &Section<'_, '_>, file: &Path) -> PathBuf {
     let usual = Path::new(RUN_DIRECTORY).join(format!("{stem}.sock"));
     let Some(section) = root.section("status") else { return usual };
     let socket = section.text("socket").map_or(usual, PathBuf::from);
+    if std::fs::symlink_metadata(&socket).is_ok_and(|there| !there.file_type().is_socket()) {
+        let what = format!("something else than a socket lies at {}", socket.display());
+        section.wrong("socket", what);
+    }
     section.finish();
     socket
 }

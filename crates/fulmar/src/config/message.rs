@@ -4,6 +4,7 @@
 //! when its deadline has passed. RTP is one use of that: no order, and a deadline by default.
 
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 
 use proto::{Duration, MessageOrder, MessageStream};
@@ -92,6 +93,8 @@ fn seqpacket(section: &Section<'_, '_>) -> Option<EndpointKind> {
     if !path.is_absolute() || length > LONGEST_PATH {
         let what = format!("needs an absolute path of at most {LONGEST_PATH} bytes");
         section.wrong("path", what);
+    } else if std::fs::symlink_metadata(&path).is_ok_and(|there| !there.file_type().is_socket()) {
+        section.wrong("path", format!("something else than a socket lies at {}", path.display()));
     }
     Some(EndpointKind::Seqpacket(path, mode.unwrap_or(USUAL_MODE)))
 }

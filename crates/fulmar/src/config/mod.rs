@@ -14,12 +14,14 @@ mod tests;
 
 use std::fmt;
 use std::io::{self, Read};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use ipnet::IpNet;
 use proto::select::Policy;
 use proto::{Duration, MessageStream, PublicKey, Source, StaticSecret};
+use zeroize::Zeroizing;
 
 pub(crate) use local::RUN_DIRECTORY;
 use reader::{Document, Problem};
@@ -27,6 +29,9 @@ pub(crate) use session::Transport;
 
 /// Larger files are no configurations: a station of a thousand drones fits several times.
 const LARGEST_FILE: u64 = 1 << 20;
+
+/// The longest name that the domain name system knows.
+const LONGEST_NAME: usize = 253;
 
 /// Says which end of the sessions this daemon is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +45,8 @@ pub(crate) enum Role {
 /// Everything that a daemon is told by its file.
 #[derive(Debug)]
 pub(crate) struct Config {
+    /// Where it was read.
+    pub(crate) file: PathBuf,
     pub(crate) role: Role,
     /// Whether the daemon asks for real-time priority.
     pub(crate) realtime: bool,
@@ -61,7 +68,7 @@ pub(crate) struct Config {
 pub(crate) struct Peer {
     pub(crate) name: String,
     pub(crate) key: PublicKey,
-    pub(crate) preshared_key: Option<[u8; 32]>,
+    pub(crate) preshared_key: Option<Zeroizing<[u8; 32]>>,
     /// Sources that its tunnel packets may have, and destinations that are routed to it.
     pub(crate) allowed: Vec<IpNet>,
 }
@@ -71,9 +78,67 @@ pub(crate) struct Peer {
 pub(crate) struct PathConfig {
     pub(crate) name: String,
     pub(crate) interface: String,
-    pub(crate) remote: SocketAddr,
+    /// Where the peer may be found, most likely first; at least one.
+    pub(crate) remotes: Vec<Remote>,
     /// Index into [`Config::peers`].
     pub(crate) peer: usize,
+}
+
+/// Where a peer may be found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Remote {
+    /// At an address.
+    Address(SocketAddr),
+    /// At the addresses of a host's name, and a port.
+    Name(String, u16),
+}
+
+impl Remote {
+    /// Returns the address, of one that has no name.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Address(address) => Some(*address),
+            Self::Name(..) => None,
+        }
+    }
+
+    fn port(&self) -> u16 {
+        match self {
+            Self::Address(address) => address.port(),
+            Self::Name(_, port) => *port,
+        }
+    }
+}
+
+impl fmt::Display for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Name(host, port) => write!(f, "{host}:{port}"),
+        }
+    }
+}
+
+impl FromStr for Remote {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        if let Ok(address) = text.parse() {
+            return Ok(Self::Address(address));
+        }
+        let (host, port) = text.rsplit_once(':').ok_or(())?;
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        // The last part of a name is no number: what looks like an address and is none is a mistake.
+        let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
+        let is_name = host.len() <= LONGEST_NAME
+            && host.bytes().all(is_plain)
+            && last.contains(|letter: char| letter.is_ascii_alphabetic());
+        if is_name {
+            Ok(Self::Name(host.to_owned(), port.parse().map_err(|_| ())?))
+        } else {
+            Err(())
+        }
+    }
 }
 
 /// An address that a station waits at.
@@ -121,12 +186,22 @@ pub(crate) enum EndpointKind {
 
 impl EndpointKind {
     /// Tells whether both would open the same thing.
-    fn collides_with(&self, other: &Self) -> bool {
+    pub(crate) fn collides_with(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::UdpClient(_), Self::UdpClient(_)) => false,
             (Self::Serial(one, _), Self::Serial(other, _))
             | (Self::Seqpacket(one, _), Self::Seqpacket(other, _)) => one == other,
             _ => self == other,
+        }
+    }
+}
+
+impl Config {
+    /// Warns of a station's peers that are allowed addresses which are its own.
+    pub(crate) fn warnings_of_own(&self, own: &[IpAddr]) -> Vec<String> {
+        match self.role {
+            Role::Station => peers::warnings_of_own(self.peers.iter(), own),
+            Role::Drone => Vec::new(),
         }
     }
 }
@@ -218,15 +293,16 @@ pub(crate) fn load(file: &Path) -> Result<Config, ConfigError> {
 }
 
 /// Reads no more than a configuration can be, whatever the file is.
-fn read_text(file: &Path) -> io::Result<String> {
-    let mut text = Vec::new();
+fn read_text(file: &Path) -> io::Result<Zeroizing<String>> {
+    // A private key may be in it: no piece of it is left behind by a buffer that grew.
+    let mut text = Zeroizing::new(Vec::with_capacity(LARGEST_FILE as usize + 1));
     std::fs::File::open(file)?.take(LARGEST_FILE + 1).read_to_end(&mut text)?;
     if text.len() as u64 > LARGEST_FILE {
         let what = format!("larger than {LARGEST_FILE} bytes: not a configuration");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
     }
     let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "not text in UTF-8");
-    String::from_utf8(text).map_err(no_text)
+    String::from_utf8(std::mem::take(&mut *text)).map(Zeroizing::new).map_err(no_text)
 }
 
 fn parse(text: &str, file: &Path) -> Result<Config, Vec<Problem>> {
@@ -262,11 +338,27 @@ fn read<'t>(
     let status = local::status(&root, file);
     let log = local::log(&root);
     root.finish();
+    if role == Some(Role::Station) {
+        let listens = listens.iter().map(|listen| listen.address.ip());
+        let inside = tunnel.iter().flat_map(|tunnel| &tunnel.addresses).map(IpNet::addr);
+        let own: Vec<_> = listens.chain(inside).filter(|own| !own.is_unspecified()).collect();
+        warnings.extend(peers::warnings_of_own(peers.iter().map(|(peer, _)| peer), &own));
+    }
+    if tunnel.is_some() {
+        for (peer, _) in peers.iter().filter(|(peer, _)| peer.allowed.is_empty()) {
+            let name = &peer.name;
+            warnings.push(format!(
+                "peer \"{name}\" has no allowed_addresses: nothing of the tunnel goes to it or comes from it"
+            ));
+        }
+    }
+    endpoints::warn_of_strangers(&endpoints, &mut warnings);
     if endpoints.is_empty() && tunnel.is_none() {
         let sections = "[tunnel], no [[mavlink]], no [[control]] and no [[message]]";
         warnings.push(format!("there is no {sections}: nothing to carry"));
     }
     Some(Config {
+        file: file.to_owned(),
         role: role?,
         realtime,
         secret: secret?,

@@ -1,20 +1,28 @@
 //! Who talks to whom and over what: keys, `[[peer]]`, `[[path]]`, `[[listen]]`.
 
-use std::net::SocketAddr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use ipnet::IpNet;
-use proto::{MAX_PATHS, PublicKey, StaticSecret};
+use proto::{MAX_PATHS, MAX_SESSIONS, PublicKey, StaticSecret};
+
+use zeroize::Zeroizing;
 
 use super::reader::Section;
-use super::{Listen, PathConfig, Peer, Role};
+use super::{Listen, PathConfig, Peer, Remote, Role};
 use crate::keys;
 
 /// A peer, and where its paths go unless they say otherwise.
-pub(super) type ReadPeer = (Peer, Option<SocketAddr>);
+pub(super) type ReadPeer = (Peer, Vec<Remote>);
+
+/// Addresses and names that a path may have.
+const REMOTES: usize = 8;
 
 const KEY: &str = "a key: base64 of 32 bytes, 44 characters";
+const REMOTE: &str =
+    "an address or name with a port such as 203.0.113.5:14700 or station.example.org:14700";
 const ADDRESS: &str = "an address and port such as 203.0.113.5:14700 or [2001:db8::5]:14700";
 
 /// Reads `private_key` or `private_key_file`.
@@ -30,18 +38,18 @@ pub(super) fn secret(
         }
         (true, false) => {
             warn_of_readers(file, "holds the private key", warnings);
-            let key: PublicKey = root.parsed("private_key", KEY)?;
-            ("private_key", key.0)
+            let key: StaticSecret = root.parsed("private_key", KEY)?;
+            ("private_key", Zeroizing::new(key.to_bytes()))
         }
         (false, _) => {
             root.require("private_key_file");
             ("private_key_file", key_file(root, "private_key_file", file, warnings)?)
         }
     };
-    if secret == [0; 32] {
+    if *secret == [0; 32] {
         root.wrong(key, "is all zeros: anybody's guess; fulmar keygen makes one");
     }
-    Some(StaticSecret::from_bytes(secret))
+    Some(StaticSecret::from_bytes(*secret))
 }
 
 /// Reads every `[[peer]]`.
@@ -53,17 +61,23 @@ pub(super) fn peers(
 ) -> Vec<ReadPeer> {
     let own = secret.map(StaticSecret::public);
     let mut peers: Vec<ReadPeer> = Vec::new();
+    let mut known = Known::default();
     let sections = root.sections("peer");
     if sections.is_empty() {
         root.wrong("peer", "is missing: name the other end in a [[peer]] section");
+    }
+    if sections.len() > MAX_SESSIONS {
+        let what =
+            format!("{} are more than the {MAX_SESSIONS} that one daemon serves", sections.len());
+        root.wrong("peer", what);
     }
     for section in sections {
         let name = section.required_text("name").unwrap_or_default().to_owned();
         let key: Option<PublicKey> = section.required("public_key", KEY);
         let preshared_key = key_file(&section, "preshared_key_file", file, warnings);
-        let allowed = allowed_addresses(&section, &peers);
-        let endpoint = section.parsed("endpoint", ADDRESS);
-        if peers.iter().any(|(peer, _)| peer.name == name) {
+        let allowed = allowed_addresses(&section, &name, &mut known);
+        let endpoint = remotes(&section, "endpoint");
+        if !known.names.insert(name.clone()) {
             section.wrong("name", format!("\"{name}\" names two peers"));
         }
         if key.is_some() && key == own {
@@ -72,7 +86,7 @@ pub(super) fn peers(
         if key.is_some_and(|key| key.is_weak()) {
             section.wrong("public_key", "is nobody's: with it anybody could be this peer");
         }
-        if key.is_some_and(|key| peers.iter().any(|(peer, _)| peer.key == key)) {
+        if key.is_some_and(|key| !known.keys.insert(key)) {
             section.wrong("public_key", "belongs to two peers: each needs a key pair of its own");
         }
         section.finish();
@@ -108,13 +122,12 @@ pub(super) fn paths(
         check_interface(&section, &interface);
         let name = section.text("name").unwrap_or(&interface).to_owned();
         let peer = peer(&section, peers);
-        let remote = section.parsed("remote", ADDRESS);
-        let remote = remote.or_else(|| peers.get(peer?)?.1);
-        if remote.is_some_and(|remote| remote.port() == 0 || remote.ip().is_unspecified()) {
-            section.wrong("remote", "needs the station's address and a port other than 0");
-        }
-        if remote.is_none() && !section.has("remote") {
-            section.wrong("remote", "is missing, and the peer has no endpoint");
+        let mut remotes = remotes(&section, "remote");
+        if remotes.is_empty() && !section.has("remote") {
+            remotes = peer.and_then(|peer| peers.get(peer)).map_or(Vec::new(), |at| at.1.clone());
+            if remotes.is_empty() {
+                section.wrong("remote", "is missing, and the peer has no endpoint");
+            }
         }
         if paths.iter().any(|path| path.name == name) {
             section.wrong("name", format!("\"{name}\" names two paths"));
@@ -124,8 +137,8 @@ pub(super) fn paths(
             section.wrong("peer", format!("has {MAX_PATHS} paths already: no session has more"));
         }
         section.finish();
-        if let (Some(peer), Some(remote)) = (peer, remote) {
-            paths.push(PathConfig { name, interface, remote, peer });
+        if let (Some(peer), false) = (peer, remotes.is_empty()) {
+            paths.push(PathConfig { name, interface, remotes, peer });
         }
     }
     paths
@@ -195,22 +208,77 @@ pub(super) fn peer(section: &Section<'_, '_>, peers: &[ReadPeer]) -> Option<usiz
     }
 }
 
+/// Warns of peers that may speak in our own name: their packets of the tunnel may have our addresses.
+pub(super) fn warnings_of_own<'p>(
+    peers: impl Iterator<Item = &'p Peer>,
+    own: &[IpAddr],
+) -> Vec<String> {
+    let warning = |peer: &Peer| {
+        let covers = |net: &IpNet| Some((*net, *own.iter().find(|own| net.contains(*own))?));
+        let (net, own) = peer.allowed.iter().find_map(covers)?;
+        let name = &peer.name;
+        Some(format!(
+            "peer \"{name}\": allowed_addresses {net} covers our own address {own}: what comes from the \
+             peer may claim to be ours"
+        ))
+    };
+    peers.filter_map(warning).collect()
+}
+
 /// Interface names that the kernel would not take.
 pub(super) fn check_interface(section: &Section<'_, '_>, name: &str) {
-    let fits = name.len() <= 15 && !name.contains(['/', ' ', ':']) && name != "." && name != "..";
-    if section.has("interface") && (name.is_empty() || !fits) {
-        section
-            .wrong("interface", format!("\"{name}\" cannot be an interface: 1 to 15 characters"));
+    let is_odd =
+        |letter: char| "/:".contains(letter) || letter.is_whitespace() || letter.is_control();
+    let fits =
+        (1..=15).contains(&name.len()) && !name.contains(is_odd) && name != "." && name != "..";
+    if section.has("interface") && !fits {
+        let name = name.escape_debug();
+        let what =
+            format!("\"{name}\" cannot be an interface: 1 to 15 characters, none of them odd");
+        section.wrong("interface", what);
     }
 }
 
-fn allowed_addresses(section: &Section<'_, '_>, peers: &[ReadPeer]) -> Vec<IpNet> {
+/// Reads where a station may be found.
+fn remotes(section: &Section<'_, '_>, key: &'static str) -> Vec<Remote> {
+    let remotes: Vec<Remote> = section.list(key, REMOTE);
+    let addresses = || remotes.iter().filter_map(Remote::address);
+    if remotes.iter().any(|remote| remote.port() == 0)
+        || addresses().any(|address| address.ip().is_unspecified())
+    {
+        section.wrong(key, "needs the station's address and a port other than 0");
+    }
+    if addresses().any(|address| address.is_ipv4()) && addresses().any(|address| address.is_ipv6())
+    {
+        section.wrong(key, "mixes IPv4 and IPv6: make a [[path]] for each");
+    }
+    if section.is_empty_list(key) {
+        section.wrong(key, "needs an address");
+    }
+    if remotes.len() > REMOTES {
+        section.wrong(key, format!("has more than {REMOTES} addresses"));
+    }
+    remotes
+}
+
+/// What earlier peers of a file have.
+#[derive(Default)]
+struct Known {
+    names: BTreeSet<String>,
+    keys: BTreeSet<PublicKey>,
+    /// With the name of the peer.
+    nets: BTreeMap<IpNet, String>,
+}
+
+fn allowed_addresses(section: &Section<'_, '_>, name: &str, known: &mut Known) -> Vec<IpNet> {
     let expected = "an address with its prefix such as 10.77.0.2/32";
     let allowed: Vec<IpNet> = section.list("allowed_addresses", expected);
-    let allowed: Vec<IpNet> = allowed.iter().map(IpNet::trunc).collect();
+    let mut allowed: Vec<IpNet> = allowed.iter().map(IpNet::trunc).collect();
+    allowed.sort_unstable();
+    allowed.dedup();
     for net in &allowed {
-        if let Some((other, _)) = peers.iter().find(|(peer, _)| peer.allowed.contains(net)) {
-            let what = format!("{net} belongs to peer \"{}\" already", other.name);
+        if let Some(other) = known.nets.insert(*net, name.to_owned()) {
+            let what = format!("{net} belongs to peer \"{other}\" already");
             section.wrong("allowed_addresses", what);
         }
     }
@@ -222,7 +290,7 @@ fn key_file(
     key: &'static str,
     file: &Path,
     warnings: &mut Vec<String>,
-) -> Option<[u8; 32]> {
+) -> Option<Zeroizing<[u8; 32]>> {
     let name = section.text(key)?;
     let path = file.parent().unwrap_or(Path::new("")).join(name);
     match keys::read_key(&path) {

@@ -34,13 +34,17 @@ impl fmt::Display for Problem {
 /// Holds the text while its sections are read.
 pub(crate) struct Document<'t> {
     text: &'t str,
+    /// Where each line but the first begins.
+    lines: Vec<usize>,
     problems: RefCell<Vec<Problem>>,
 }
 
 impl<'t> Document<'t> {
     /// Starts with the text of a file.
     pub(crate) fn new(text: &'t str) -> Self {
-        Self { text, problems: RefCell::default() }
+        let lines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let lines = lines.map(|(at, _)| at + 1).collect();
+        Self { text, lines, problems: RefCell::default() }
     }
 
     /// Parses the text into a tree that [`Document::root`] reads.
@@ -65,8 +69,7 @@ impl<'t> Document<'t> {
     }
 
     fn line(&self, at: usize) -> usize {
-        let before = &self.text.as_bytes()[..at.min(self.text.len())];
-        1 + before.iter().filter(|&&byte| byte == b'\n').count()
+        1 + self.lines.partition_point(|line| *line <= at)
     }
 
     fn report(&self, line: usize, key: String, what: String) {
@@ -240,6 +243,11 @@ impl<'d, 't> Section<'d, 't> {
     /// Returns whether a key holds this very text.
     pub(crate) fn is_text(&self, key: &'static str, text: &str) -> bool {
         self.find(key).is_some_and(|found| found.value.as_str() == Some(text))
+    }
+
+    /// Returns whether a key holds a list without anything in it.
+    pub(crate) fn is_empty_list(&self, key: &'static str) -> bool {
+        self.find(key).and_then(|found| found.value.as_array()).is_some_and(|list| list.is_empty())
     }
 
     /// Gives every key and text of a section whose keys are the operator's own.

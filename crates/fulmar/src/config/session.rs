@@ -14,7 +14,7 @@ const SEND_BUFFER: usize = 65_536;
 const RECEIVE_BUFFER: usize = 1 << 20;
 
 /// The protocol's part and the sockets' part.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Transport {
     pub(crate) session: SessionConfig,
     pub(crate) control_dscp: u8,

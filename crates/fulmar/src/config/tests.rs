@@ -124,7 +124,7 @@ fn mistakes_about_peers_and_paths_are_told_with_line_and_key() {
         ),
         (
             drone("[[path]]\ninterface = \"wwan0\"\nremote = \"192.0.2.1\""),
-            &["11: path[1].remote: \"192.0.2.1\" is not an address and port such as"],
+            &["11: path[1].remote: \"192.0.2.1\" is not an address or name with a port"],
         ),
         (
             drone("[[path]]\ninterface = \"a-name-that-is-too-long\"\n"),
@@ -328,7 +328,7 @@ fn station_takes_many_drones_and_wants_each_named() {
 
 fn own_public_key() -> String {
     let key = crate::keys::decode(SECRET).unwrap();
-    StaticSecret::from_bytes(key).public().to_string()
+    StaticSecret::from_bytes(*key).public().to_string()
 }
 
 #[test]
@@ -373,4 +373,112 @@ fn the_published_form_of_message_delivery_has_keys_of_its_own() {
         drone("[transport]\nlrt_symbols = 32\n"),
         &["10: transport.lrt_symbols: belongs to message_form = \"lrt\""],
     )]);
+}
+
+/// The shortest file of a station, with `more` after it.
+fn station(more: &str) -> String {
+    format!(
+        "role = \"station\"\nprivate_key = \"{SECRET}\"\n[[listen]]\naddress = \"192.0.2.1:14700\"\n{more}"
+    )
+}
+
+/// A peer with a key of its own that is no weak one.
+fn numbered_peer(number: u32) -> String {
+    let mut bytes = [7; 32];
+    bytes[..4].copy_from_slice(&number.to_le_bytes());
+    let [_, a, b, c] = number.to_be_bytes();
+    format!(
+        "[[peer]]\nname = \"drone-{number}\"\npublic_key = \"{}\"\nallowed_addresses = \"10.{a}.{b}.{c}/32\"\n",
+        PublicKey(bytes)
+    )
+}
+
+fn warnings(text: &str) -> Vec<String> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    parse(text, file.path()).unwrap().warnings
+}
+
+#[test]
+fn more_peers_than_a_daemon_serves_are_refused() {
+    let peers = |count| (0..count).map(numbered_peer).collect::<String>();
+    assert_eq!(problems(&station(&peers(1_024))), [""; 0]);
+    let found = problems(&station(&peers(1_025)));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("peer: 1025 are more than the 1024"), "{found:?}");
+}
+
+#[test]
+fn a_file_of_many_peers_is_read_in_linear_time() {
+    let time = |count| {
+        let text = station(&(0..count).map(numbered_peer).collect::<String>());
+        let run = || {
+            let start = std::time::Instant::now();
+            assert_eq!(problems(&text).len(), 1);
+            start.elapsed()
+        };
+        // The best of a few: other programs run as well.
+        (0..3).map(|_| run()).min().unwrap().as_secs_f64()
+    };
+    let (few, many) = (time(1_250), time(5_000));
+    println!("{few:.3} s for 1,250 peers, {many:.3} s for 5,000");
+    assert!(many < 8.0 * few, "{few} s for 1,250 peers, {many} s for 5,000");
+}
+
+#[test]
+fn names_of_stations_are_understood_and_misprinted_addresses_are_none() {
+    let with = |remote: &str| drone("").replace("\"192.0.2.1:14700\"", remote);
+    let config = parse(&with("[\"192.0.2.1:14700\", \"gcs.example.org:14700\"]"), Path::new("x"));
+    let remotes = &config.unwrap().paths[0].remotes;
+    let name = Remote::Name("gcs.example.org".into(), 14_700);
+    assert_eq!(remotes[..], [Remote::Address("192.0.2.1:14700".parse().unwrap()), name]);
+    for (remote, why) in [
+        ("\"300.0.2.1:14700\"", "is not an address or name"),
+        ("\"gcs.example.org\"", "is not an address or name"),
+        ("\"gcs example:1\"", "is not an address or name"),
+        ("\"gcs.example.org:0\"", "a port other than 0"),
+        ("[\"192.0.2.1:1\", \"[2001:db8::1]:1\"]", "mixes IPv4 and IPv6"),
+        ("[]", "needs an address"),
+    ] {
+        let found = problems(&with(remote));
+        assert!(found.len() == 1 && found[0].contains(why), "{remote}: {found:?}");
+    }
+}
+
+#[test]
+fn what_the_kernel_would_not_take_is_named() {
+    let odd = drone("").replace("wlan0", "l\\u0000");
+    let found = problems(&odd);
+    assert!(found.len() == 1 && found[0].contains("cannot be an interface"), "{found:?}");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().display();
+    for (section, key) in [
+        (format!("[status]\nsocket = \"{path}\"\n"), "status.socket"),
+        (
+            format!(
+                "[[message]]\nname = \"m\"\nchannel = 5\nkind = \"seqpacket\"\npath = \"{path}\"\n"
+            ),
+            "message[0].path",
+        ),
+    ] {
+        let found = problems(&drone(&section));
+        let is_named = found[0].contains(key) && found[0].contains("something else than a socket");
+        assert!(found.len() == 1 && is_named, "{found:?}");
+    }
+}
+
+#[test]
+fn what_strangers_and_peers_could_abuse_is_warned_of() {
+    let peer = numbered_peer(1).replace("10.0.0.1/32", "10.77.0.0/24");
+    let tunnel = "[tunnel]\naddress = \"10.77.0.1/24\"\n";
+    let has = |text: &str, what: &str| warnings(text).iter().any(|warning| warning.contains(what));
+    let covered = station(&format!("{tunnel}{peer}"));
+    assert!(has(&covered, "10.77.0.0/24 covers our own address 10.77.0.1"));
+    assert!(!has(&covered.replace("0.0/24\"\n", "0.2/32\"\n"), "covers our own"));
+    let listen = station(&numbered_peer(1).replace("10.0.0.1/32", "192.0.2.0/24"));
+    assert!(has(&listen, "covers our own address 192.0.2.1"));
+
+    let open = "[[mavlink]]\nname = \"m\"\nkind = \"udp-server\"\naddress = \"0.0.0.0:14550\"\n";
+    assert!(has(&drone(open), "endpoint \"m\" listens at 0.0.0.0:14550"));
+    assert!(!has(&drone(&open.replace("0.0.0.0", "127.0.0.1")), "listens at"));
+    assert!(has(&drone("[tunnel]\naddress = \"10.77.0.2/24\"\n"), "has no allowed_addresses"));
 }

@@ -100,14 +100,14 @@ impl Daemon {
 
     pub(super) fn handle_local(&mut self, now: Instant, place: usize, part: usize, event: Ready) {
         let Self { locals, endpoint, peers, poller, .. } = self;
-        let Some(local) = locals.get_mut(place) else { return };
+        let Some(local) = locals.get_mut(&place) else { return };
         let mut take = taker(&local.config, peers, endpoint, now);
         local.handle_ready(now, part, event, poller, &mut take);
     }
 
     pub(super) fn handle_local_timers(&mut self, now: Instant) {
         let Self { locals, endpoint, peers, poller, .. } = self;
-        for local in locals {
+        for local in locals.values_mut() {
             if local.timeout().is_none_or(|due| due > now) {
                 continue;
             }
@@ -125,7 +125,7 @@ impl Daemon {
     /// Offers a session what waited for room in it.
     pub(super) fn offer_held(&mut self, now: Instant, session: SessionId) {
         let Self { locals, endpoint, peers, poller, .. } = self;
-        for local in locals {
+        for local in locals.values_mut() {
             if peers[local.config.peer].session == Some(session) {
                 let mut take = taker(&local.config, peers, endpoint, now);
                 local.offer_held(now, poller, &mut take);

@@ -67,6 +67,9 @@ impl Daemon {
             Event::PathMoved { path, remote } => {
                 info!(peer, path = name(*path), %remote, "path moved");
             }
+            Event::PathTold { path, remote } => {
+                info!(peer, path = name(*path), %remote, "the peer says that it is there now");
+            }
             Event::MessageEnded { .. } | Event::RoomForMessages => {}
             Event::ClockStepped => info!(peer, "the peer's clock stepped"),
         }
@@ -133,6 +136,11 @@ impl Daemon {
 }
 
 impl Journal {
+    /// Forgets the peers, which have other places now.
+    pub(super) fn forget_peers(&mut self) {
+        self.peers.clear();
+    }
+
     fn of(&mut self, place: usize) -> &mut PeerNews {
         if self.peers.len() <= place {
             self.peers.resize(place + 1, PeerNews::default());

@@ -13,7 +13,7 @@ use sys::udp::{UdpOptions, UdpSocket};
 
 use super::outlets::{Outlet, Outlets};
 use super::tokens::Token;
-use crate::config::{Config, Listen, PathConfig, Transport};
+use crate::config::{Config, Listen, PathConfig, Remote, Transport};
 
 /// Interfaces are listed at least this often.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -57,8 +57,8 @@ pub(super) struct Links {
     /// What was blocked or freed since the sessions were told: of an interface all paths, or those to
     /// an address.
     pub(super) news: Vec<(InterfaceId, Option<SocketAddr>, bool)>,
-    /// Names of interfaces by number, for reports.
-    names: Vec<(u32, String)>,
+    /// The host's interfaces as they were last seen.
+    interfaces: Vec<Interface>,
 }
 
 impl Links {
@@ -76,7 +76,8 @@ impl Links {
             segmentation,
             shared: false,
         };
-        Self { list: paths.chain(listens).collect(), options, news: Vec::new(), names: Vec::new() }
+        let list = paths.chain(listens).collect();
+        Self { list, options, news: Vec::new(), interfaces: Vec::new() }
     }
 
     /// Compares the links with the host's interfaces, opens and closes sockets; returns what
@@ -89,12 +90,12 @@ impl Links {
                 return Vec::new();
             }
         };
-        self.names = interfaces.iter().map(|at| (at.index, at.name.clone())).collect();
-        let Self { list, options, news, .. } = self;
+        self.interfaces = interfaces;
+        let Self { list, options, news, interfaces } = self;
         let refresh = |(slot, link): (usize, &mut Link)| {
             let token = Token::Link(slot).encode();
             let mut outlets = std::mem::take(&mut link.outlets);
-            let change = link.refresh(&interfaces, options, token, poller);
+            let change = link.refresh(interfaces, options, token, poller);
             if change.is_none() {
                 link.outlets = outlets;
                 return None;
@@ -170,14 +171,33 @@ impl Links {
         (slot < self.list.len()).then_some((slot, (index != 0).then_some(index)))
     }
 
+    /// Returns what has taken the place of one of our addresses on an interface, with the port that we
+    /// listen at; nothing while this host has the address, or has no other there.
+    pub(super) fn successor(&self, id: InterfaceId, local: IpAddr) -> Option<SocketAddr> {
+        let (slot, index) = self.place(id)?;
+        let link = &self.list[slot];
+        // The list leaves link-local addresses out.
+        let is_listed = !matches!(local, IpAddr::V6(local) if local.is_unicast_link_local());
+        let is_here = self.interfaces.iter().any(|at| at.addresses.contains(&local));
+        if !is_listed || is_here || !link.listens || !link.local.ip().is_unspecified() {
+            return None;
+        }
+        let interface = self.interfaces.iter().find(|at| match index {
+            Some(index) => at.index == index,
+            None => link.interface.as_ref() == Some(&at.name),
+        })?;
+        let other = interface.addresses.iter().find(|at| at.is_ipv4() == local.is_ipv4())?;
+        Some((*other, link.local.port()).into())
+    }
+
     /// Returns the name of the interface that an id stands for.
     pub(super) fn interface_name(&self, id: InterfaceId) -> String {
         let Some((slot, index)) = self.place(id) else { return String::new() };
         let link = &self.list[slot];
         match (index, &link.interface) {
             (Some(index), _) => {
-                let name = self.names.iter().find(|(number, _)| *number == index);
-                name.map_or_else(|| format!("#{index}"), |(_, name)| name.clone())
+                let found = self.interfaces.iter().find(|at| at.index == index);
+                found.map_or_else(|| format!("#{index}"), |at| at.name.clone())
             }
             (None, Some(interface)) => interface.clone(),
             (None, None) => link.name.clone(),
@@ -282,9 +302,10 @@ impl Link {
 }
 
 fn of_path(path: &PathConfig) -> Link {
-    let any: IpAddr = match path.remote {
-        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    // Names are looked up for the family of the addresses beside them, or for IPv4.
+    let any: IpAddr = match path.remotes.iter().find_map(Remote::address) {
+        Some(SocketAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.into(),
+        _ => Ipv4Addr::UNSPECIFIED.into(),
     };
     link(path.name.clone(), Some(path.interface.clone()), (any, 0).into(), false)
 }

@@ -15,6 +15,8 @@ mod open;
 mod outlets;
 mod output;
 mod packet;
+mod reload;
+mod remotes;
 mod report;
 mod tokens;
 mod tunnel;
@@ -26,15 +28,17 @@ use sys::clock;
 use sys::interfaces::InterfaceWatch;
 use sys::notify::Notifier;
 use sys::poller::{Poller, Ready};
-use sys::signals::Signals;
+use sys::signals::{Asked, Signals};
 use sys::udp::ReceiveBuffers;
 
 use crate::config::Config;
 use crate::endpoints::LocalEndpoint;
-use crate::status::StatusServer;
+use crate::status::{ReloadReport, StatusServer};
 use batches::Batches;
 use journal::Journal;
 use links::{LOOK_EVERY, LinkChange, Links};
+use reload::Loader;
+use remotes::Remotes;
 use report::Meter;
 use tokens::Token;
 use tunnel::Tunnel;
@@ -58,13 +62,17 @@ pub(crate) struct Daemon {
     links: Links,
     /// A drone's paths, by the slot of their link.
     paths: Vec<Option<PathRef>>,
+    remotes: Remotes,
     tunnel: Option<Tunnel>,
-    locals: Vec<LocalEndpoint>,
+    /// By their place in tokens, which none has after another.
+    locals: BTreeMap<usize, LocalEndpoint>,
     batches: Batches,
     received: ReceiveBuffers,
     datagram: Vec<u8>,
     meters: BTreeMap<PathRef, Meter>,
     journal: Journal,
+    reload: ReloadReport,
+    loader: Loader,
     started: Instant,
     next_tick: Instant,
     next_look: Instant,
@@ -115,7 +123,7 @@ impl Daemon {
 
     fn deadline(&self, now: Instant) -> Instant {
         let own = [Some(self.next_tick), self.next_sign_of_life, self.session_deadline(now)];
-        let locals = self.locals.iter().filter_map(LocalEndpoint::timeout);
+        let locals = self.locals.values().filter_map(LocalEndpoint::timeout);
         own.into_iter().flatten().chain(locals).min().unwrap_or(self.next_tick)
     }
 
@@ -138,12 +146,16 @@ impl Daemon {
                     self.refresh_links(now);
                 }
             }
-            Token::Signals => {
-                if let Some(signal) = self.signals.take() {
+            Token::Names => self.take_names(now),
+            Token::File => self.take_file(now),
+            Token::Signals => match self.signals.take() {
+                Some(Asked::End(signal)) => {
                     tracing::info!(signal, "stopping");
                     self.running = false;
                 }
-            }
+                Some(Asked::Reload) => self.loader.load(&self.config.file),
+                None => {}
+            },
         }
     }
 
@@ -160,6 +172,7 @@ impl Daemon {
             self.next_tick = now + TICK;
             self.measure(now);
             self.links.tidy(now);
+            self.look_elsewhere(now);
             self.log_silence(now);
             self.notifier.status(&self.summary());
             if let Some(tunnel) = &mut self.tunnel {
@@ -191,6 +204,17 @@ impl Daemon {
                 }
             }
         }
+        self.follow_addresses(now);
+    }
+
+    /// Follows this host's addresses: what is sent from one that is gone does not leave.
+    fn follow_addresses(&mut self, now: Instant) {
+        let Self { endpoint, links, .. } = self;
+        endpoint.move_local(now, |interface, local| {
+            let successor = links.successor(interface, local)?;
+            tracing::info!(%local, %successor, "an address of this host is another one now");
+            Some(successor)
+        });
     }
 
     fn shut_down(&mut self) {

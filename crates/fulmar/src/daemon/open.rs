@@ -1,9 +1,11 @@
 //! Start-up: everything that can fail does so here, with what to do about it.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::path::Path;
 
-use proto::{Endpoint, EndpointConfig, PathRef, SessionId};
+use proto::{Endpoint, EndpointConfig, Instant, PathRef, SessionId};
 use sys::interfaces::InterfaceWatch;
 use sys::notify::Notifier;
 use sys::poller::{Interest, Poller};
@@ -14,10 +16,12 @@ use sys::{clock, entropy};
 
 use super::batches::Batches;
 use super::links::{LOOK_EVERY, Links};
+use super::reload::Loader;
+use super::remotes::Remotes;
 use super::tokens::Token;
 use super::tunnel::Tunnel;
 use super::{Daemon, PeerState, TICK};
-use crate::config::{Config, EndpointConfig as LocalConfig, Role};
+use crate::config::{Config, EndpointConfig as LocalConfig, PathConfig, Peer, Remote, Role};
 use crate::endpoints::{LocalEndpoint, Tokens};
 use crate::status::StatusServer;
 
@@ -41,7 +45,12 @@ impl Daemon {
         let locals = open_locals(&config, &poller)?;
         let mut endpoint = open_endpoint(&config)?;
         let peers = open_sessions(&config, &mut endpoint);
+        let mut remotes = Remotes::open(&config.paths, &poller)
+            .map_err(|error| format!("wait for names of hosts: {error}"))?;
         let paths = open_paths(&config, &mut endpoint, &peers, &links);
+        remotes.look_up_all(now);
+        let loader = Loader::open(&poller)
+            .map_err(|error| format!("wait for the file to be read again: {error}"))?;
         let notifier = Notifier::from_environment()
             .map_err(|error| format!("speak to the service manager (NOTIFY_SOCKET): {error}"))?;
         let wanted = poller
@@ -61,6 +70,7 @@ impl Daemon {
             peers,
             links,
             paths,
+            remotes,
             tunnel,
             locals,
             batches: Batches::default(),
@@ -68,6 +78,8 @@ impl Daemon {
             datagram: Vec::with_capacity(2_048),
             meters: Default::default(),
             journal: Default::default(),
+            reload: Default::default(),
+            loader,
             started: now,
             next_tick: now + TICK,
             next_look: now + LOOK_EVERY,
@@ -75,6 +87,60 @@ impl Daemon {
             more: true,
             running: true,
         })
+    }
+}
+
+/// Opens a local endpoint, whose descriptors are known to the poller by `place`.
+pub(super) fn open_local(
+    place: usize,
+    endpoint: &LocalConfig,
+    poller: &Poller,
+) -> Result<LocalEndpoint, String> {
+    let tokens = Tokens(Token::Endpoint(place, 0).encode());
+    LocalEndpoint::open(endpoint.clone(), tokens, clock::now(), poller).map_err(|error| {
+        let hint = match error.kind() {
+            ErrorKind::AddrInUse => "; another program is there, ss -tulpn shows which",
+            ErrorKind::AddrNotAvailable => "; no interface of this host has that address",
+            ErrorKind::PermissionDenied => "; ports below 1024 need root",
+            _ => "",
+        };
+        format!("endpoint {}: {error}{hint}", endpoint.name)
+    })
+}
+
+/// Makes a peer known; a drone begins its session.
+pub(super) fn open_session(
+    now: Instant,
+    role: Role,
+    peer: &Peer,
+    endpoint: &mut Endpoint,
+) -> PeerState {
+    let id = endpoint.add_peer(peer.key, peer.preshared_key.as_deref());
+    let session = (role == Role::Drone).then(|| endpoint.connect(now, id));
+    PeerState { id, session, connected_at: None }
+}
+
+/// Opens a drone's path, which waits for its link if that is not there.
+pub(super) fn open_path(
+    now: Instant,
+    slot: usize,
+    remote: SocketAddr,
+    session: SessionId,
+    endpoint: &mut Endpoint,
+    links: &Links,
+) -> Option<PathRef> {
+    let interface = links.interface_id(slot, 0);
+    match endpoint.add_path(now, session, interface, remote) {
+        Ok(id) => {
+            if links.list[slot].socket.is_none() {
+                endpoint.set_path_present(now, session, id, false);
+            }
+            Some(PathRef { session, path: id })
+        }
+        Err(error) => {
+            tracing::error!(path = %links.list[slot].name, ?error, "path not opened");
+            None
+        }
     }
 }
 
@@ -127,21 +193,9 @@ fn open_tunnel(config: &Config, poller: &Poller) -> Result<Option<Tunnel>, Strin
     })
 }
 
-fn open_locals(config: &Config, poller: &Poller) -> Result<Vec<LocalEndpoint>, String> {
-    let now = clock::now();
-    let open = |(place, endpoint): (usize, &LocalConfig)| {
-        let tokens = Tokens(Token::Endpoint(place, 0).encode());
-        LocalEndpoint::open(endpoint.clone(), tokens, now, poller).map_err(|error| {
-            let hint = match error.kind() {
-                ErrorKind::AddrInUse => "; another program is there, ss -tulpn shows which",
-                ErrorKind::AddrNotAvailable => "; no interface of this host has that address",
-                ErrorKind::PermissionDenied => "; ports below 1024 need root",
-                _ => "",
-            };
-            format!("endpoint {}: {error}{hint}", endpoint.name)
-        })
-    };
-    config.endpoints.iter().enumerate().map(open).collect()
+fn open_locals(config: &Config, poller: &Poller) -> Result<BTreeMap<usize, LocalEndpoint>, String> {
+    let numbered = config.endpoints.iter().enumerate();
+    numbered.map(|(place, endpoint)| Ok((place, open_local(place, endpoint, poller)?))).collect()
 }
 
 fn open_endpoint(config: &Config) -> Result<Endpoint, String> {
@@ -158,12 +212,7 @@ fn open_endpoint(config: &Config) -> Result<Endpoint, String> {
 /// Makes the peers known; a drone begins its sessions.
 fn open_sessions(config: &Config, endpoint: &mut Endpoint) -> Vec<PeerState> {
     let now = clock::now();
-    let mut open = |peer: &crate::config::Peer| {
-        let id = endpoint.add_peer(peer.key, peer.preshared_key);
-        let session = (config.role == Role::Drone).then(|| endpoint.connect(now, id));
-        PeerState { id, session, connected_at: None }
-    };
-    config.peers.iter().map(&mut open).collect()
+    config.peers.iter().map(|peer| open_session(now, config.role, peer, endpoint)).collect()
 }
 
 /// Opens a drone's paths; those whose link is not there wait for it.
@@ -174,21 +223,9 @@ fn open_paths(
     links: &Links,
 ) -> Vec<Option<PathRef>> {
     let now = clock::now();
-    let mut open = |(slot, path): (usize, &crate::config::PathConfig)| {
-        let session: SessionId = peers[path.peer].session?;
-        let interface = links.interface_id(slot, 0);
-        match endpoint.add_path(now, session, interface, path.remote) {
-            Ok(id) => {
-                if links.list[slot].socket.is_none() {
-                    endpoint.set_path_present(now, session, id, false);
-                }
-                Some(PathRef { session, path: id })
-            }
-            Err(error) => {
-                tracing::error!(path = %path.name, ?error, "path not opened");
-                None
-            }
-        }
+    let mut open = |(slot, path): (usize, &PathConfig)| {
+        let remote = path.remotes.iter().find_map(Remote::address)?;
+        open_path(now, slot, remote, peers[path.peer].session?, endpoint, links)
     };
     config.paths.iter().enumerate().map(&mut open).collect()
 }

@@ -23,7 +23,7 @@ impl Daemon {
                 tunnel.send(&delivery.bytes);
                 continue;
             }
-            for local in &mut self.locals {
+            for local in self.locals.values_mut() {
                 let config = &local.config;
                 let is_addressed = config.peer == peer && config.channel == delivery.channel;
                 if is_addressed && config.takes(delivery.stream) {

@@ -36,6 +36,9 @@ impl Daemon {
                 self.offer_held(now, session);
             }
             self.log_event(now, session, &event);
+            if let Event::PathTold { path, remote } = event {
+                self.remotes.learn(&self.paths, PathRef { session, path }, remote);
+            }
             if let Event::Disconnected { .. } = event
                 && let Some(peer) = self.peer_of(session)
             {
@@ -102,7 +105,7 @@ impl Daemon {
             public_key: self.config.secret.public().to_string(),
             uptime_s: now.since(self.started).as_secs_f64(),
             peers: (0..self.peers.len()).map(|peer| self.peer_report(now, peer, role)).collect(),
-            endpoints: self.locals.iter().map(|local| self.endpoint_report(local)).collect(),
+            endpoints: self.locals.values().map(|local| self.endpoint_report(local)).collect(),
             tunnel: self.tunnel_report(),
             strangers: StrangersReport {
                 garbage: counters.garbage + counters.unknown_index + handshake_refusals,
@@ -110,6 +113,7 @@ impl Daemon {
                 cookies: counters.cookies_sent,
                 limited: counters.rate_limited,
             },
+            reload: self.reload.clone(),
         }
     }
 
@@ -132,6 +136,7 @@ impl Daemon {
             report.rejected_datagrams = status.rejected_datagrams;
             let path = |path: &PathStatus| self.path_report(now, session, path);
             report.paths = status.paths.iter().map(path).collect();
+            report.paths.extend(self.paths_without_address(peer));
             report.classes = status.classes.iter().map(class_report).collect();
             report.messages = message_report(&status.messages);
             let stream = |stream: &MessageStreamStatus| self.stream_report(peer, stream);
@@ -139,6 +144,22 @@ impl Daemon {
         }
         report.trouble = peer_trouble(&report, role);
         report
+    }
+
+    /// Shows the paths whose remote address is not known yet.
+    fn paths_without_address(&self, peer: usize) -> impl Iterator<Item = PathReport> {
+        let slots = self.config.paths.iter().enumerate();
+        let unknown = slots.filter(move |(slot, path)| {
+            path.peer == peer && self.paths.get(*slot).is_some_and(Option::is_none)
+        });
+        unknown.map(|(slot, path)| PathReport {
+            name: path.name.clone(),
+            interface: path.interface.clone(),
+            remote: path.remotes[0].to_string(),
+            state: state_word(PathState::Absent).into(),
+            trouble: self.remotes.trouble(slot),
+            ..PathReport::default()
+        })
     }
 
     fn path_report(&self, now: Instant, session: SessionId, path: &PathStatus) -> PathReport {
@@ -179,7 +200,7 @@ impl Daemon {
     }
 
     fn stream_report(&self, peer: usize, status: &MessageStreamStatus) -> MessageStreamReport {
-        let user = self.locals.iter().map(|local| &local.config).find(|config| {
+        let user = self.locals.values().map(|local| &local.config).find(|config| {
             config.peer == peer
                 && config.channel == status.channel
                 && config.takes(Some(status.stream))

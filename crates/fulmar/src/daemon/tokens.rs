@@ -15,6 +15,10 @@ pub(super) enum Token {
     Link(usize),
     /// A socket that a link sends through, by the link's slot and its place.
     Outlet(usize, usize),
+    /// The configuration, read again.
+    File,
+    /// Names of hosts that were looked up.
+    Names,
     /// A local endpoint, by its place, and which of its descriptors.
     Endpoint(usize, usize),
 }
@@ -30,6 +34,8 @@ impl Token {
             Self::Link(slot) => (4, slot, 0),
             Self::Endpoint(place, part) => (5, place, part),
             Self::Outlet(slot, place) => (6, slot, place),
+            Self::Names => (7, 0, 0),
+            Self::File => (8, 0, 0),
         };
         kind << 48 | (place as u64) << 16 | part as u64
     }
@@ -44,6 +50,8 @@ impl Token {
             3 => Self::Status(part),
             4 => Self::Link(place),
             6 => Self::Outlet(place, part),
+            7 => Self::Names,
+            8 => Self::File,
             _ => Self::Endpoint(place, part),
         }
     }
@@ -61,6 +69,8 @@ mod tests {
             Token::Tunnel,
             Token::Status(0),
             Token::Status(3),
+            Token::Names,
+            Token::File,
             Token::Link(7),
             Token::Outlet(3, 256),
             Token::Endpoint(300, 8),

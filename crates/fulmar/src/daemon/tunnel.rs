@@ -3,6 +3,7 @@
 //! Allowed addresses are both: a packet goes to the peer whose prefix matches its destination
 //! best, and a peer's packet is let in when its source is the peer's own by the same rule.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 
@@ -68,6 +69,19 @@ impl Tunnel {
         }
     }
 
+    /// Takes other peers, or other addresses of them, and brings the routes up to date.
+    pub(super) fn follow(&mut self, peers: &[Peer]) {
+        let old = std::mem::replace(&mut self.rules, Rules::new(&self.config, peers));
+        let Some(device) = &self.device else { return };
+        let (before, after) = (old.routes(&self.config), self.rules.routes(&self.config));
+        for net in before.iter().filter(|net| !after.contains(net)) {
+            note(device.remove_route(net.network(), net.prefix_len()));
+        }
+        for net in after.iter().filter(|net| !before.contains(net)) {
+            note(device.add_route(net.network(), net.prefix_len()));
+        }
+    }
+
     /// Queues a packet for this host; nothing without an interface.
     pub(super) fn send(&mut self, packet: &[u8]) {
         if let Some(device) = &mut self.device
@@ -91,12 +105,8 @@ impl Tunnel {
         let addresses: Vec<(IpAddr, u8)> =
             config.addresses.iter().map(|net| (net.addr(), net.prefix_len())).collect();
         let device = Tun::create(&config.interface, config.mtu, &addresses)?;
-        for (net, _) in &self.rules.allowed {
-            let covered = config.addresses.iter().any(|own| own.contains(net));
-            // A default route is the operator's own decision: it would carry off the links too.
-            if !covered && net.prefix_len() > 0 {
-                device.add_route(net.network(), net.prefix_len())?;
-            }
+        for net in self.rules.routes(config) {
+            device.add_route(net.network(), net.prefix_len())?;
         }
         poller.add(&device, Token::Tunnel.encode(), Interest::Read)?;
         self.device = Some(device);
@@ -143,8 +153,22 @@ impl Rules {
         Self { allowed, mtu: config.mtu, clamp: config.mss_clamp }
     }
 
+    /// Returns the prefixes that need a route of their own.
+    fn routes(&self, config: &TunnelConfig) -> BTreeSet<IpNet> {
+        let covered = |net: &IpNet| config.addresses.iter().any(|own| own.contains(net));
+        let nets = self.allowed.iter().map(|(net, _)| *net);
+        // A default route is the operator's own decision: it would carry off the links too.
+        nets.filter(|net| !covered(net) && net.prefix_len() > 0).collect()
+    }
+
     fn owner(&self, address: IpAddr) -> Option<usize> {
         self.allowed.iter().find(|(net, _)| net.contains(&address)).map(|&(_, peer)| peer)
+    }
+}
+
+fn note(done: io::Result<()>) {
+    if let Err(error) = done {
+        tracing::warn!(%error, "the tunnel's routes");
     }
 }
 

@@ -8,11 +8,13 @@ use sys::poller::{Interest, Poller};
 
 use super::{RETRY, Tokens};
 
-/// Clients of one server; the one that was silent for longest makes room.
+/// Clients of one server; the one that was silent for longest makes room, unless all are regular ones.
 const CLIENTS: usize = 8;
 /// A client that has been silent for longer is forgotten, unless it is the only one: ground
 /// stations send a heartbeat every second.
 const SILENCE: Duration = Duration::from_secs(30);
+/// A client that speaks for so long is no passer-by: strangers cannot take its place.
+const REGULAR: Duration = Duration::from_secs(1);
 /// Datagrams read at a time, so that a flood leaves room for the links.
 const AT_A_TIME: usize = 64;
 /// The largest UDP payload.
@@ -31,7 +33,15 @@ pub(super) struct UdpPort {
 
 struct Client {
     address: SocketAddr,
+    since: Instant,
     heard: Instant,
+}
+
+impl Client {
+    /// Tells whether somebody who comes may not take its place: it is there, and not for the first time.
+    fn stays(&self, now: Instant) -> bool {
+        now.since(self.heard) < SILENCE && self.heard.since(self.since) >= REGULAR
+    }
 }
 
 impl UdpPort {
@@ -83,8 +93,8 @@ impl UdpPort {
         for _ in 0..AT_A_TIME {
             match socket.recv_from(&mut self.buffer) {
                 Ok((length, source)) => {
-                    if self.remote.is_none() {
-                        remember(&mut self.clients, source, now);
+                    if self.remote.is_none() && !remember(&mut self.clients, source, now) {
+                        continue;
                     }
                     if !take(&self.buffer[..length]) {
                         return;
@@ -142,16 +152,26 @@ fn connect(remote: SocketAddr, tokens: Tokens, poller: &Poller) -> io::Result<Ud
     Ok(socket)
 }
 
-fn remember(clients: &mut Vec<Client>, address: SocketAddr, now: Instant) {
+/// Takes note of a client; false when there is no room for it. Programs of this host find room in the
+/// place of strangers.
+fn remember(clients: &mut Vec<Client>, address: SocketAddr, now: Instant) -> bool {
     if let Some(client) = clients.iter_mut().find(|client| client.address == address) {
         client.heard = now;
-        return;
+        return true;
     }
     if clients.len() == CLIENTS {
-        let oldest = (0..clients.len()).min_by_key(|&at| clients[at].heard);
-        clients.swap_remove(oldest.unwrap_or(0));
+        let is_ours = address.ip().is_loopback();
+        let may_go =
+            |client: &Client| !client.stays(now) || (is_ours && !client.address.ip().is_loopback());
+        let places = (0..clients.len()).filter(|&at| may_go(&clients[at]));
+        let Some(place) = places.min_by_key(|&at| (clients[at].stays(now), clients[at].heard))
+        else {
+            return false;
+        };
+        clients.swap_remove(place);
     }
-    clients.push(Client { address, heard: now });
+    clients.push(Client { address, since: now, heard: now });
+    true
 }
 
 #[cfg(test)]
@@ -214,6 +234,30 @@ mod tests {
         }
         assert_eq!(clients.len(), CLIENTS);
         assert!(clients.iter().all(|client| client.address.port() > 92));
+    }
+
+    #[test]
+    fn strangers_do_not_take_the_place_of_a_ground_station() {
+        let mut clients = Vec::new();
+        let at = |ms| Instant::from_millis(ms);
+        let station = SocketAddr::from(([192, 0, 2, 1], 14_550));
+        for ms in (0..=2_000).step_by(1_000) {
+            assert!(remember(&mut clients, station, at(ms)));
+        }
+        let stranger = |port: u16| SocketAddr::from(([203, 0, 113, 9], port));
+        for port in 1..1_000 {
+            remember(&mut clients, stranger(port), at(2_000 + u64::from(port)));
+        }
+        assert!(clients.iter().any(|client| client.address == station));
+        // Strangers that stay are no better: they fill the table, and nobody else's place.
+        for port in 1_000 - CLIENTS as u16..1_000 {
+            for ms in [4_000, 5_500] {
+                remember(&mut clients, stranger(port), at(ms));
+            }
+        }
+        assert!(clients.iter().any(|client| client.address == station));
+        assert!(!remember(&mut clients, stranger(5), at(5_600)));
+        assert!(remember(&mut clients, ([127, 0, 0, 1], 9).into(), at(5_700)), "of this host");
     }
 
     #[test]

@@ -3,14 +3,19 @@
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use proto::Duration;
 
-use super::Report;
+use super::{ReloadReport, Report};
 use crate::config::RUN_DIRECTORY;
 
 /// A daemon answers within one turn of its loop; one that does not is stuck.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// A daemon has read its file by then.
+const RELOADED_WITHIN: Duration = Duration::from_secs(10);
+/// So often it is asked whether it has.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Larger answers are not a daemon's.
 const LARGEST: u64 = 16 << 20;
 
@@ -21,6 +26,21 @@ pub(crate) fn fetch(socket: &Path) -> io::Result<Report> {
     let mut text = String::new();
     stream.take(LARGEST).read_to_string(&mut text)?;
     serde_json::from_str(&text).map_err(io::Error::other)
+}
+
+/// Lets the daemon at a socket read its file again, and returns what came of it.
+pub(crate) fn reload(socket: &Path) -> io::Result<ReloadReport> {
+    let before = fetch(socket)?.reload.count;
+    sys::signals::ask_to_reload(&UnixStream::connect(socket)?)?;
+    let deadline = Instant::now() + RELOADED_WITHIN;
+    while Instant::now() < deadline {
+        let reload = fetch(socket)?.reload;
+        if reload.count != before {
+            return Ok(reload);
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, "the daemon does not say what came of it"))
 }
 
 /// Finds the socket of the one daemon of this host, or says which there are.

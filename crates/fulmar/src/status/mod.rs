@@ -9,7 +9,7 @@ mod table;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use advice::{path_trouble, peer_trouble};
-pub(crate) use client::{fetch, find_socket};
+pub(crate) use client::{fetch, find_socket, reload};
 pub(crate) use server::StatusServer;
 pub(crate) use table::{columns, milliseconds, rate, table};
 
@@ -32,6 +32,19 @@ pub(crate) struct Report {
     pub(crate) tunnel: Option<TunnelReport>,
     /// What came in that belongs to no session.
     pub(crate) strangers: StrangersReport,
+    /// What became of `fulmar reload`.
+    #[serde(default)]
+    pub(crate) reload: ReloadReport,
+}
+
+/// Shows how often the file was read again, and what came of the last time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ReloadReport {
+    pub(crate) count: u64,
+    /// What changed, in words.
+    pub(crate) changes: String,
+    /// Why nothing did; empty when the file was taken.
+    pub(crate) problem: String,
 }
 
 /// Shows a peer and the session with it.

@@ -37,6 +37,7 @@ pub(crate) struct Rig {
 pub(crate) struct Daemon {
     child: Child,
     socket: PathBuf,
+    log: PathBuf,
 }
 
 impl Rig {
@@ -109,6 +110,17 @@ impl Rig {
 
     /// Starts a daemon from a file's text, and waits until it says that it is ready.
     pub(crate) fn start(&self, name: &str, host: &Namespace, text: &str) -> Daemon {
+        self.start_by(fulmar(), name, host, text)
+    }
+
+    /// Does the same by a command, to which `run` and the file are added.
+    pub(crate) fn start_by(
+        &self,
+        mut command: Command,
+        name: &str,
+        host: &Namespace,
+        text: &str,
+    ) -> Daemon {
         let directory = self.directory.path();
         let file = directory.join(format!("{name}.toml"));
         std::fs::write(&file, text).unwrap();
@@ -116,11 +128,12 @@ impl Rig {
         let _ = std::fs::remove_file(&manager);
         let listener = UnixDatagram::bind(&manager).unwrap();
         listener.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        let mut command = fulmar();
         command.arg("run").arg(&file).env("NOTIFY_SOCKET", &manager);
         host.place(&mut command);
+        let log = directory.join(format!("{name}.log"));
+        command.stderr(std::fs::File::create(&log).unwrap());
         let child = command.spawn().unwrap();
-        let daemon = Daemon { child, socket: directory.join(format!("{name}.sock")) };
+        let daemon = Daemon { child, socket: directory.join(format!("{name}.sock")), log };
         let mut buffer = [0; 64];
         let length = listener.recv(&mut buffer).expect("the daemon says that it is ready");
         assert_eq!(&buffer[..length], b"READY=1");
@@ -152,7 +165,17 @@ impl Daemon {
 
     /// Waits until the report is as wanted.
     pub(crate) fn wait_for(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        let deadline = Instant::now() + Duration::from_secs(10);
+        self.wait_for_within(10, what, wanted)
+    }
+
+    /// Waits for `seconds` at most until the report is as wanted.
+    pub(crate) fn wait_for_within(
+        &self,
+        seconds: u64,
+        what: &str,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Value {
+        let deadline = Instant::now() + Duration::from_secs(seconds);
         loop {
             let status = self.status();
             if wanted(&status) {
@@ -186,6 +209,20 @@ impl Daemon {
         assert!(status.unwrap().success());
     }
 
+    /// Returns what it has said so far.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Waits until it says something.
+    pub(crate) fn wait_for_log(&self, text: &str) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !self.log().contains(text) {
+            assert!(Instant::now() < deadline, "waited in vain for \"{text}\":\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Waits for the end.
     pub(crate) fn end(mut self) -> ExitStatus {
         self.child.wait().unwrap()
@@ -205,6 +242,9 @@ impl Drop for Daemon {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("{}:\n{}", self.log.display(), self.log());
+        }
     }
 }
 

@@ -170,7 +170,7 @@ mod tests {
         let [drone, station] = [1, 2].map(|seed| StaticSecret::generate([seed; 32]));
         let (peer, psk) = (station.public(), [0; 32]);
         let key = PeerKey::agree(&drone, &peer, &psk);
-        let parties = Parties { secret: &drone, peer, psk, key: &key };
+        let parties = Parties { secret: &drone, peer, psk: &psk, key: &key };
         (Initiation::new(&parties, 77, 1, entropy), key, peer)
     }
 

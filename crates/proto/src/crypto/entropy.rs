@@ -10,10 +10,17 @@ use chacha20::rand_core::{Rng, SeedableRng};
 use snow::params::{CipherChoice, DHChoice, HashChoice};
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 use snow::types::{Cipher, Dh, Hash, Random};
+use zeroize::Zeroize;
 
 /// Draws unpredictable bytes.
 pub(crate) struct Entropy {
     key: [u8; 32],
+}
+
+impl Drop for Entropy {
+    fn drop(&mut self) {
+        self.key.zeroize();
+    }
 }
 
 impl Entropy {

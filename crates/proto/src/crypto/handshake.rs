@@ -70,7 +70,7 @@ pub(crate) struct Parties<'a> {
     /// The other end.
     pub(crate) peer: PublicKey,
     /// What both were given beforehand; zeros otherwise.
-    pub(crate) psk: [u8; 32],
+    pub(crate) psk: &'a [u8; 32],
     /// What both share.
     pub(crate) key: &'a PeerKey,
 }
@@ -106,7 +106,7 @@ impl Initiation {
     ) -> Self {
         let prologue = prologue(local_index);
         let mut state = builder(parties.secret, &prologue, entropy)
-            .psk(2, &parties.psk)
+            .psk(2, parties.psk)
             .and_then(|builder| builder.remote_public_key(&parties.peer.0))
             .and_then(Builder::build_initiator)
             .expect("every key has its length");
@@ -325,7 +325,7 @@ mod tests {
     fn initiation(pair: &mut Pair, psk: [u8; 32]) -> Initiation {
         let peer = pair.responder.public();
         let key = PeerKey::agree(&pair.initiator, &peer, &psk);
-        let parties = Parties { secret: &pair.initiator, peer, psk, key: &key };
+        let parties = Parties { secret: &pair.initiator, peer, psk: &psk, key: &key };
         Initiation::new(&parties, 11, 0xabcd, &mut pair.entropy)
     }
 

@@ -16,6 +16,7 @@ use core::ops::Range;
 
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use units::Instant;
+use zeroize::Zeroizing;
 
 use crate::ids::PathId;
 use crate::limits;
@@ -36,6 +37,7 @@ pub(crate) struct EpochKeys {
 impl EpochKeys {
     /// Takes the two keys of a finished handshake.
     pub(crate) fn new(local_index: u32, remote_index: u32, seal: [u8; 32], open: [u8; 32]) -> Self {
+        let [seal, open] = [seal, open].map(Zeroizing::new);
         Self { local_index, remote_index, seal: aead_key(&seal), open: aead_key(&open) }
     }
 

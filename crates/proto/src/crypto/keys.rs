@@ -7,10 +7,28 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use snow::params::DHChoice;
 use snow::resolvers::{CryptoResolver, DefaultResolver};
+use zeroize::{Zeroize, Zeroizing};
 
-/// Holds the X25519 secret key of an endpoint: 32 bytes that never leave it.
+/// Holds the X25519 secret key of an endpoint: 32 bytes that never leave it, and are wiped with it.
 #[derive(Clone)]
 pub struct StaticSecret([u8; 32]);
+
+impl Drop for StaticSecret {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl FromStr for StaticSecret {
+    type Err = KeyError;
+
+    /// Reads what is written as a public key is: base64 of 44 characters.
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        let bytes = Zeroizing::new(STANDARD.decode(text.trim()).map_err(|_| KeyError)?);
+        let bytes: &[u8; 32] = bytes.as_slice().try_into().map_err(|_| KeyError)?;
+        Ok(Self(*bytes))
+    }
+}
 
 impl StaticSecret {
     /// Makes a secret key from 32 bytes of the operating system's random numbers.

@@ -3,6 +3,7 @@
 use blake2::digest::consts::U16;
 use blake2::digest::{Digest, KeyInit, Mac};
 use blake2::{Blake2s256, Blake2sMac};
+use zeroize::Zeroize;
 
 /// A code, or a cookie: a code over an address.
 pub(crate) type Code = [u8; 16];
@@ -10,6 +11,12 @@ pub(crate) type Code = [u8; 16];
 /// Keys codes.
 #[derive(Clone)]
 pub(crate) struct MacKey([u8; 32]);
+
+impl Drop for MacKey {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
 
 impl MacKey {
     /// Takes random bytes as key.

@@ -9,6 +9,7 @@
 
 use snow::params::DHChoice;
 use snow::resolvers::{CryptoResolver, DefaultResolver};
+use zeroize::Zeroizing;
 
 use super::mac::{Code, MacKey};
 use super::{PublicKey, StaticSecret};
@@ -26,12 +27,12 @@ impl PeerKey {
             .resolve_dh(&DHChoice::Curve25519)
             .expect("the default resolver is built with X25519");
         dh.set(secret.as_bytes());
-        let mut agreed = [0; 64];
+        let mut agreed = Zeroizing::new([0; 64]);
         let (shared, given) = agreed.split_at_mut(32);
         // An error is a weak key: zeros, as the arithmetic says.
         let _ = dh.dh(&peer.0, shared);
         given.copy_from_slice(psk);
-        Self(MacKey::derive("fulmar peer", &agreed))
+        Self(MacKey::derive("fulmar peer", &*agreed))
     }
 
     /// Computes the code over `parts`, of which the first begins with the type of a datagram.

@@ -51,6 +51,9 @@ impl Endpoint {
         if confirmed == Some(received.source) {
             slot.session.confirm_address(now, received.interface, received.source);
         }
+        if slot.session.take_routes_changed() {
+            slot.follow_paths(now);
+        }
         let (peer, id) = (slot.peer, owner);
         if confirmed.is_some() && self.sessions.begun_by(peer) != id {
             self.turn_away(now, id);
@@ -175,7 +178,7 @@ impl Endpoint {
             self.sessions.rival(now, id, nonce);
         }
         let index = fresh_index(&mut self.entropy, &self.sessions, &self.responder);
-        let shared = (&peer.shared, &peer.psk);
+        let shared = (&peer.shared, &*peer.psk);
         let (response, keys) = admitted.respond(shared, index, now.as_micros(), continues);
         let waiting = Waiting { peer: id, session_nonce: nonce, continues, keys, source };
         self.responder.keep(now, asked.ephemeral, waiting, response);
@@ -218,6 +221,7 @@ impl Endpoint {
         if let Some(slot) = self.sessions.get_mut(id) {
             slot.session.on_clock_sample(now, sample);
             slot.session.confirm_address(now, received.interface, received.source);
+            slot.follow_paths(now);
         }
     }
 

@@ -95,9 +95,13 @@ impl Initiator {
 
     /// Follows the session's paths; a new one is tried at once.
     pub(super) fn follow(&mut self, now: Instant, paths: &[(PathId, Route)]) {
-        self.tries.retain(|try_| paths.iter().any(|(path, _)| *path == try_.path));
-        for &(path, Route { interface, remote, .. }) in paths {
-            if self.tries.iter().all(|try_| try_.path != path) {
+        let is_of = |try_: &PathTry, (path, route): &(PathId, Route)| {
+            (try_.path, try_.remote) == (*path, route.remote)
+        };
+        self.tries.retain(|try_| paths.iter().any(|route| is_of(try_, route)));
+        for route in paths {
+            let &(path, Route { interface, remote, .. }) = route;
+            if self.tries.iter().all(|try_| !is_of(try_, route)) {
                 self.tries.push(PathTry {
                     path,
                     interface,

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use zeroize::Zeroizing;
+
 use crate::crypto::{Asked, PeerKey, PublicKey, StaticSecret};
 use crate::ids::PeerId;
 
@@ -10,7 +12,7 @@ pub(super) struct Peer {
     /// Its public key.
     pub(super) key: PublicKey,
     /// What both were given beforehand; zeros without.
-    pub(super) psk: [u8; 32],
+    pub(super) psk: Zeroizing<[u8; 32]>,
     /// What both share: it authenticates handshakes.
     pub(super) shared: PeerKey,
 }
@@ -18,8 +20,10 @@ pub(super) struct Peer {
 /// Holds the peers by name and by key.
 #[derive(Default)]
 pub(super) struct Peers {
-    peers: Vec<Peer>,
+    peers: BTreeMap<PeerId, Peer>,
     names: BTreeMap<PublicKey, PeerId>,
+    /// Names are not used again.
+    next: u32,
 }
 
 impl Peers {
@@ -28,28 +32,35 @@ impl Peers {
         &mut self,
         secret: &StaticSecret,
         key: PublicKey,
-        psk: Option<[u8; 32]>,
+        psk: Option<&[u8; 32]>,
     ) -> PeerId {
-        let psk = psk.unwrap_or_default();
-        let peer = Peer { key, psk, shared: PeerKey::agree(secret, &key, &psk) };
-        if let Some(known) = self.names.get(&key) {
-            self.peers[known.0 as usize] = peer;
-            return *known;
-        }
-        let name = PeerId(self.peers.len() as u32);
-        self.peers.push(peer);
+        let psk = Zeroizing::new(psk.copied().unwrap_or_default());
+        let shared = PeerKey::agree(secret, &key, &psk);
+        let peer = Peer { key, psk, shared };
+        let name = self.names.get(&key).copied().unwrap_or_else(|| {
+            self.next += 1;
+            PeerId(self.next - 1)
+        });
+        self.peers.insert(name, peer);
         self.names.insert(key, name);
         name
     }
 
+    /// Forgets a peer.
+    pub(super) fn remove(&mut self, peer: PeerId) {
+        if let Some(peer) = self.peers.remove(&peer) {
+            self.names.remove(&peer.key);
+        }
+    }
+
     /// Returns a peer.
     pub(super) fn get(&self, peer: PeerId) -> Option<&Peer> {
-        self.peers.get(peer.0 as usize)
+        self.peers.get(&peer)
     }
 
     /// Returns who made an Initiation: the codes of all are tried, at 0.3 µs each.
     pub(super) fn find(&self, asked: &Asked<'_>) -> Option<(PeerId, &Peer)> {
-        let named = self.peers.iter().enumerate().map(|(place, peer)| (PeerId(place as u32), peer));
-        named.into_iter().find(|(_, peer)| asked.is_of(&peer.shared))
+        let mut named = self.peers.iter().map(|(name, peer)| (*name, peer));
+        named.find(|(_, peer)| asked.is_of(&peer.shared))
     }
 }

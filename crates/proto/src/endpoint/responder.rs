@@ -193,6 +193,15 @@ impl Responder {
         Some(confirmed)
     }
 
+    /// Forgets everything of a peer, keys that wait for it above all.
+    pub(super) fn forget_peer(&mut self, peer: PeerId) {
+        self.waiting.retain(|_, kept| kept.waiting.peer != peer);
+        let waiting = &self.waiting;
+        self.order.retain(|index| waiting.contains_key(index));
+        self.allowances.remove(&peer);
+        self.seen.forget_peer(peer);
+    }
+
     /// Returns when the oldest waiting keys are to be forgotten.
     pub(super) fn timeout(&self) -> Option<Instant> {
         let oldest = self.waiting.get(self.order.front()?)?;
@@ -295,6 +304,13 @@ impl Seen {
         while self.order.front().is_some_and(|(since, _)| now.since(*since) > life) {
             self.remove(0);
         }
+    }
+
+    fn forget_peer(&mut self, peer: PeerId) {
+        self.ephemerals.retain(|_, answered| answered.peer != peer);
+        let ephemerals = &self.ephemerals;
+        self.order.retain(|(_, ephemeral)| ephemerals.contains_key(ephemeral));
+        self.of_peer.remove(&peer);
     }
 
     fn remove(&mut self, position: usize) {

@@ -2,9 +2,11 @@
 
 mod handshake;
 mod hostile;
+mod moves;
 mod one_link;
+mod revoked;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use units::{Duration, Instant, Rng};
@@ -103,6 +105,8 @@ struct Wire {
     delays: BTreeMap<SocketAddr, Option<Duration>>,
     /// Sits on the drone's first link: sees what passes and adds to it, sooner than it arrives.
     eavesdropper: Option<Eavesdropper>,
+    /// Whom the drone has spoken to, where nobody else gets through to it.
+    firewall: Option<BTreeSet<(SocketAddr, SocketAddr)>>,
     /// Everything that was ever sent.
     log: Vec<(Instant, Flight)>,
     /// Everything that was not lost.
@@ -122,6 +126,7 @@ impl Wire {
             jitter: Duration::ZERO,
             delays: BTreeMap::new(),
             eavesdropper: None,
+            firewall: None,
             log: Vec::new(),
             arrived: Vec::new(),
         }
@@ -176,6 +181,9 @@ impl Wire {
     fn send(&mut self, flight: Flight) {
         self.log.push((self.now, flight.clone()));
         let first_link = self.hosts[0].addresses[0];
+        if let Some(open) = &mut self.firewall {
+            open.insert((flight.source, flight.destination));
+        }
         if let Some(eavesdropper) = &mut self.eavesdropper
             && [flight.source, flight.destination].contains(&first_link)
         {
@@ -209,6 +217,11 @@ impl Wire {
     }
 
     fn deliver(&mut self, flight: &Flight) {
+        let to_drone = self.hosts[0].addresses.contains(&flight.destination);
+        let pair = (flight.destination, flight.source);
+        if to_drone && self.firewall.as_ref().is_some_and(|open| !open.contains(&pair)) {
+            return;
+        }
         for host in &mut self.hosts {
             let Some(interface) = host.addresses.iter().position(|a| *a == flight.destination)
             else {

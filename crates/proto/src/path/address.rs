@@ -6,7 +6,9 @@
 //! packet newer than all before comes from elsewhere (a carrier's NAT has changed its mind, the
 //! vehicle got a new address), the new address becomes a candidate and is challenged; the path
 //! moves when the answer comes. One candidate at a time, the newest; a newer packet from the old
-//! address withdraws it.
+//! address withdraws it. An address that the peer has told, or that was configured, is a candidate as
+//! well; what comes from the old one does not withdraw it. The old address is asked as well
+//! [RFC 9000 §9.3.3]: where somebody repeats datagrams from elsewhere, its answer brings the path back.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -23,6 +25,8 @@ const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LAST_RETRY: Duration = Duration::from_secs(1);
 /// Challenges that a candidate gets before it is forgotten.
 const CANDIDATE_CHALLENGES: u32 = 5;
+/// Challenges that the address before the present one gets.
+const FORMER_CHALLENGES: u32 = 3;
 /// The tokens that are still good answers: as many challenges may be under way.
 const TOKENS: usize = 4;
 /// Answers to the peer's challenges that wait to be sent.
@@ -89,6 +93,21 @@ impl Challenge {
     }
 }
 
+/// An address that a path may move to.
+#[derive(Clone, Debug)]
+struct Candidate {
+    route: Route,
+    challenge: Challenge,
+    /// The peer or a person has named it, nothing has come from there.
+    named: bool,
+}
+
+impl Candidate {
+    fn allows(&self, bytes: u64) -> bool {
+        self.named || self.challenge.allowance() >= bytes
+    }
+}
+
 /// Says what an answer to a challenge proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Proof {
@@ -110,7 +129,11 @@ pub(super) struct Address {
     /// were configured with.
     limited: bool,
     own: Option<Challenge>,
-    candidate: Option<(Route, Challenge)>,
+    candidate: Option<Candidate>,
+    /// Something has come from the path's address.
+    heard: bool,
+    /// The address before this one: if it answers, that is a packet from there.
+    former: Option<(Route, Challenge)>,
     responses: SmallVec<[Token; RESPONSES]>,
     rng: Rng,
 }
@@ -123,6 +146,8 @@ impl Address {
             limited: !initiator,
             own: Some(Challenge::new(now)),
             candidate: None,
+            heard: false,
+            former: None,
             responses: SmallVec::new(),
             rng: Rng::new(seed),
         }
@@ -135,7 +160,40 @@ impl Address {
     /// Forgets the proof and challenges the address again.
     pub(super) fn restart(&mut self, now: Instant) {
         self.own = Some(Challenge::new(now));
-        self.candidate = None;
+        (self.candidate, self.former) = (None, None);
+    }
+
+    /// Tries an address that was named; the path moves there if it answers. Returns whether it is new.
+    pub(super) fn suggest(&mut self, now: Instant, remote: SocketAddr) -> bool {
+        let route = Route { remote, ..self.route };
+        let known = self.candidate.as_ref().is_some_and(|candidate| candidate.route == route);
+        if known || route == self.route {
+            return false;
+        }
+        self.candidate = Some(Candidate { route, challenge: Challenge::new(now), named: true });
+        true
+    }
+
+    /// Returns the address that the path may move to.
+    pub(super) fn candidate(&self) -> Option<Route> {
+        self.candidate.as_ref().map(|candidate| candidate.route)
+    }
+
+    /// Sends from another local address from now on.
+    pub(super) fn set_local(&mut self, local: IpAddr) {
+        self.route.local = Some(local);
+    }
+
+    /// Moves to the candidate, which has proved itself.
+    pub(super) fn move_on(&mut self, now: Instant) {
+        if let Some(candidate) = self.candidate.take() {
+            let former = std::mem::replace(&mut self.route, candidate.route);
+            // What has not proved itself, or never spoke, is nobody's home.
+            let was_home = self.own.is_none() && self.heard;
+            self.former = was_home.then(|| (former, Challenge::new(now)));
+        }
+        self.heard = true;
+        self.confirm();
     }
 
     /// Takes the address as proved by other means.
@@ -155,11 +213,12 @@ impl Address {
     /// Notes an authenticated datagram; `newest` when its number is the largest so far.
     pub(super) fn on_received(&mut self, now: Instant, from: Route, bytes: usize, newest: bool) {
         if self.route.covers(&from) {
+            self.heard = true;
             if let Some(own) = &mut self.own {
                 own.received += bytes as u64;
             }
             if newest {
-                self.candidate = None;
+                self.candidate.take_if(|candidate| !candidate.named);
             }
             return;
         }
@@ -167,11 +226,11 @@ impl Address {
             return;
         }
         match &mut self.candidate {
-            Some((route, challenge)) if *route == from => challenge.received += bytes as u64,
+            Some(known) if known.route == from => known.challenge.received += bytes as u64,
             _ if newest => {
                 let mut challenge = Challenge::new(now);
                 challenge.received = bytes as u64;
-                self.candidate = Some((from, challenge));
+                self.candidate = Some(Candidate { route: from, challenge, named: false });
             }
             _ => {}
         }
@@ -182,10 +241,10 @@ impl Address {
             if let Some(own) = &mut self.own {
                 own.sent_bytes += bytes as u64;
             }
-        } else if let Some((route, challenge)) = &mut self.candidate
-            && *route == to
+        } else if let Some(candidate) = &mut self.candidate
+            && candidate.route == to
         {
-            challenge.sent_bytes += bytes as u64;
+            candidate.challenge.sent_bytes += bytes as u64;
         }
     }
 
@@ -198,20 +257,18 @@ impl Address {
         self.responses.push(Token { token, route: from });
     }
 
-    pub(super) fn on_response(&mut self, token: u64) -> Proof {
+    pub(super) fn on_response(&mut self, now: Instant, token: u64) -> Proof {
         if self.own.as_ref().is_some_and(|own| own.tokens.contains(&token)) {
             self.confirm();
             return Proof::Own;
         }
-        match &self.candidate {
-            Some((route, challenge)) if challenge.tokens.contains(&token) => {
-                self.route = *route;
-                self.candidate = None;
-                self.confirm();
-                Proof::Moved
-            }
-            _ => Proof::None,
+        let is_answer = |challenge: &Challenge| challenge.tokens.contains(&token);
+        self.former.take_if(|(_, challenge)| is_answer(challenge));
+        if self.candidate.as_ref().is_some_and(|candidate| is_answer(&candidate.challenge)) {
+            self.move_on(now);
+            return Proof::Moved;
         }
+        Proof::None
     }
 
     pub(super) fn take_response(&mut self) -> Option<Token> {
@@ -221,14 +278,22 @@ impl Address {
     /// Returns the challenge that is due, of the candidate first, if a datagram of `bytes` may be
     /// sent to its address.
     pub(super) fn take_challenge(&mut self, now: Instant, bytes: u64) -> Option<Token> {
-        if let Some((route, challenge)) = &mut self.candidate
+        if let Some(candidate) = &mut self.candidate
+            && candidate.challenge.next_at <= now
+        {
+            if candidate.challenge.sent >= CANDIDATE_CHALLENGES {
+                self.candidate = None;
+            } else if candidate.allows(bytes) {
+                let token = candidate.challenge.make(now, &mut self.rng);
+                return Some(Token { token, route: candidate.route });
+            }
+        }
+        if let Some((route, challenge)) = &mut self.former
             && challenge.next_at <= now
         {
-            if challenge.sent >= CANDIDATE_CHALLENGES {
-                self.candidate = None;
-            } else if challenge.allowance() >= bytes {
-                return Some(Token { token: challenge.make(now, &mut self.rng), route: *route });
-            }
+            let token = Token { token: challenge.make(now, &mut self.rng), route: *route };
+            self.former.take_if(|(_, challenge)| challenge.sent >= FORMER_CHALLENGES);
+            return Some(token);
         }
         let limited = self.limited;
         let own = self.own.as_mut()?;
@@ -241,8 +306,9 @@ impl Address {
     /// Returns when the next challenge is due.
     pub(super) fn timeout(&self) -> Option<Instant> {
         let own = self.own.as_ref().map(|own| own.next_at);
-        let candidate = self.candidate.as_ref().map(|(_, candidate)| candidate.next_at);
-        own.into_iter().chain(candidate).min()
+        let candidate = self.candidate.as_ref().map(|candidate| candidate.challenge.next_at);
+        let former = self.former.as_ref().map(|(_, challenge)| challenge.next_at);
+        [own, candidate, former].into_iter().flatten().min()
     }
 }
 
@@ -274,8 +340,8 @@ mod tests {
         let token = address.take_challenge(at(0), SIZE).expect("due at once");
         assert_eq!(token.route, route(0, 1));
         assert_eq!(address.take_challenge(at(0), SIZE), None, "not again at once");
-        assert_eq!(address.on_response(token.token ^ 1), Proof::None);
-        assert_eq!(address.on_response(token.token), Proof::Own);
+        assert_eq!(address.on_response(at(1), token.token ^ 1), Proof::None);
+        assert_eq!(address.on_response(at(6), token.token), Proof::Own);
         assert_eq!(address.timeout(), None);
     }
 
@@ -284,7 +350,7 @@ mod tests {
         let mut address = Address::new(at(0), route(0, 1), true, 7);
         let first = address.take_challenge(at(0), SIZE).expect("due");
         address.take_challenge(at(100), SIZE).expect("due again");
-        assert_eq!(address.on_response(first.token), Proof::Own);
+        assert_eq!(address.on_response(at(101), first.token), Proof::Own);
     }
 
     #[test]
@@ -310,8 +376,27 @@ mod tests {
         assert_eq!(address.route(), route(0, 1));
         let token = address.take_challenge(at(5), SIZE).expect("the candidate is challenged");
         assert_eq!(token.route, route(0, 2));
-        assert_eq!(address.on_response(token.token), Proof::Moved);
+        assert_eq!(address.on_response(at(6), token.token), Proof::Moved);
         assert_eq!((address.route(), address.allowance()), (route(0, 2), u64::MAX));
+    }
+
+    #[test]
+    fn after_a_move_the_old_address_is_asked_and_what_comes_from_there_brings_the_path_back() {
+        let mut address = proved();
+        address.on_received(at(1), route(0, 1), 100, true);
+        // Somebody repeats a packet from elsewhere, sooner than it comes itself.
+        address.on_received(at(5), route(0, 2), 100, true);
+        let token = address.take_challenge(at(5), SIZE).expect("the candidate is challenged");
+        assert_eq!(address.on_response(at(6), token.token), Proof::Moved);
+        let asked = (6..60_000).filter_map(|ms| address.take_challenge(at(ms), SIZE));
+        let asked: Vec<Route> = asked.map(|token| token.route).collect();
+        assert_eq!(asked, [route(0, 1); 3]);
+        // Its answer is a packet from there.
+        address.on_received(at(60_000), route(0, 1), 100, true);
+        let token = address.take_challenge(at(60_000), SIZE).expect("a candidate again");
+        assert_eq!(token.route, route(0, 1));
+        assert_eq!(address.on_response(at(60_001), token.token), Proof::Moved);
+        assert_eq!(address.route(), route(0, 1));
     }
 
     #[test]

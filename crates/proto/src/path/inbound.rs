@@ -4,6 +4,8 @@
 //! congestion controller, the estimators and the path's health starts here, in the order in which
 //! [`Path::on_ack`] says it.
 
+use std::net::{IpAddr, SocketAddr};
+
 use units::{Duration, Instant, Rate};
 
 use super::address::Proof;
@@ -49,7 +51,7 @@ impl Path {
     /// Takes the answer to a challenge, by whatever path it came.
     pub(crate) fn on_response(&mut self, now: Instant, token: u64) -> Outcome {
         let mut outcome = Outcome::default();
-        match self.address.on_response(token) {
+        match self.address.on_response(now, token) {
             Proof::None => {}
             Proof::Own => self.on_address_proved(now, &mut outcome),
             Proof::Moved => {
@@ -72,6 +74,25 @@ impl Path {
         outcome
     }
 
+    /// Takes the candidate's address as proved by the handshake, and moves there.
+    pub(crate) fn confirm_candidate(&mut self, now: Instant) -> Outcome {
+        self.address.move_on(now);
+        let mut outcome = self.confirm_address(now);
+        outcome.moved = true;
+        outcome
+    }
+
+    /// Tries an address that the peer or a person has named; returns whether it is news.
+    pub(crate) fn suggest(&mut self, now: Instant, remote: SocketAddr) -> bool {
+        self.address.suggest(now, remote)
+    }
+
+    /// Sends from another address of this host from now on, and lets the peer hear it at once.
+    pub(crate) fn set_local(&mut self, local: IpAddr) {
+        self.address.set_local(local);
+        self.probe_wanted = true;
+    }
+
     fn on_address_proved(&mut self, now: Instant, outcome: &mut Outcome) {
         if self.state == PathState::Validating {
             self.last_eliciting_at = now;
@@ -85,6 +106,10 @@ impl Path {
         let mut outcome = Outcome::default();
         if ack.largest >= self.next_pn {
             self.counters.bad_acks += 1;
+            return outcome;
+        }
+        if self.skipped.is_any_in(ack.ranges) {
+            outcome.cheated = true;
             return outcome;
         }
         let view = self.health_view(now);

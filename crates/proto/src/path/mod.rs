@@ -23,6 +23,7 @@ mod outbound;
 mod pacer;
 mod passage;
 mod rate_history;
+mod skipped;
 mod snapshot;
 #[cfg(test)]
 pub(crate) mod testbed;
@@ -42,6 +43,7 @@ use bursts::Bursts;
 use health::{HealthView, Suspicion};
 use mtu::MtuDiscovery;
 use pacer::Pacer;
+use skipped::Skipped;
 
 use crate::congestion::{CongestionKind, Controller, LinkView};
 use crate::crypto::ReplayWindow;
@@ -85,6 +87,8 @@ pub(crate) struct Outcome {
     pub(crate) changed: Option<(PathState, PathState)>,
     /// True when the path moved to another address, which has proved itself.
     pub(crate) moved: bool,
+    /// True when the peer has acknowledged a number that was left out.
+    pub(crate) cheated: bool,
     /// A bound on the offset of the peer's clock.
     pub(crate) clock: Option<ClockSample>,
 }
@@ -115,6 +119,7 @@ pub(crate) struct Path {
     state: PathState,
     address: Address,
     next_pn: u64,
+    skipped: Skipped,
     largest_received: Option<u64>,
     replay: ReplayWindow,
     sent: SentPackets,
@@ -169,6 +174,7 @@ impl Path {
             state: PathState::Validating,
             address: Address::new(now, route, config.initiator, seed),
             next_pn: 0,
+            skipped: Skipped::new(!seed),
             largest_received: None,
             replay: ReplayWindow::new(),
             sent: SentPackets::new(),
@@ -225,6 +231,11 @@ impl Path {
     /// Returns where its datagrams leave and go.
     pub(crate) fn route(&self) -> Route {
         self.address.route()
+    }
+
+    /// Returns where else the peer may be.
+    pub(crate) fn candidate(&self) -> Option<Route> {
+        self.address.candidate()
     }
 
     /// Returns the largest datagram that it carries, in bytes of UDP payload.

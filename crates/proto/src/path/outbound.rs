@@ -162,6 +162,13 @@ impl Path {
         self.congestion.pacing_rate(&self.link_view(now))
     }
 
+    /// Leaves a packet number out now and then.
+    pub(crate) fn skip_number(&mut self) {
+        if self.skipped.leaves_out(self.next_pn) {
+            self.next_pn += 1;
+        }
+    }
+
     /// Returns the next packet number; it is used up whether or not it is sent.
     pub(crate) fn next_packet_number(&mut self) -> u64 {
         let pn = self.next_pn;

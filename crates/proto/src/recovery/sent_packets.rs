@@ -49,6 +49,8 @@ pub(crate) enum SentFrame {
     LaneFloor { lane: u16, floor: u32 },
     /// The end of another path.
     PathClose { path: PathId },
+    /// That our end of another path has another address.
+    PathAddress { path: PathId },
     /// A probe for the path's MTU: nothing but padding up to this size.
     MtuProbe { size: u16 },
     /// A packet of plain delivery that may be sent again, by its number.

@@ -9,7 +9,7 @@ use crate::schedule::SchedulerKind;
 use crate::select::SelectorConfig;
 
 /// Configures a session; both ends should agree on the scheduler, but need not.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SessionConfig {
     /// How bulk packets find a path.
     pub scheduler: SchedulerKind,

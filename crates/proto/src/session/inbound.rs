@@ -109,6 +109,9 @@ impl Session {
             }
             Frame::PathResponse { token } => self.handle_response(now, *token),
             Frame::PathClose { path } => self.close_path(now, *path),
+            Frame::PathAddress { path, address } => {
+                self.handle_path_address(now, *path, *address);
+            }
             Frame::Control(control) => self.handle_control(now, control),
             Frame::LaneFloor { lane, floor } => {
                 self.inbox.handle_floor(now, LaneFloor { lane: *lane, floor: *floor });
@@ -118,8 +121,12 @@ impl Session {
                 self.handle_message_frame(now, frame);
             }
             Frame::Close { reason: wire::KEY_IN_USE } => {
-                self.turned_away = true;
+                self.refused = true;
                 self.end(now, "another one uses our key: two daemons must not have the same");
+            }
+            Frame::Close { reason: wire::REVOKED } => {
+                self.refused = true;
+                self.end(now, "the peer does not know our key any more: it was removed there");
             }
             Frame::Close { .. } => self.end(now, "the peer closed it"),
         }
@@ -181,6 +188,7 @@ impl Session {
                 }
                 SentFrame::Plain { number } => self.bulk.on_acked(number),
                 SentFrame::Symbol(symbol) => self.messages.form.on_acked(now, symbol, path),
+                SentFrame::PathAddress { path } => self.on_address_told(path, true),
                 SentFrame::PathClose { .. } | SentFrame::MtuProbe { .. } => {}
             }
         }
@@ -199,6 +207,7 @@ impl Session {
                     self.messages.form.on_lost(now, symbol, path, congested);
                 }
                 SentFrame::PathClose { path } => self.closed_paths.push(path),
+                SentFrame::PathAddress { path } => self.on_address_told(path, false),
                 SentFrame::Ack { .. } | SentFrame::MtuProbe { .. } => {}
             }
         }

@@ -37,6 +37,7 @@ use crate::schedule::Scheduler;
 use crate::select::{Direction, Policy, Selector};
 use crate::wire;
 use accounts::Accounts;
+use paths::Readdressed;
 
 /// Says which end of the session this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -110,10 +111,15 @@ pub(crate) struct Session {
     retired: BTreeSet<PathId>,
     /// Paths that were given up here and of which the peer is to be told.
     closed_paths: Vec<PathId>,
+    /// At most one for each path.
+    readdressed: Vec<Readdressed>,
+    /// A path may be tried elsewhere than before.
+    routes_changed: bool,
     /// Paths on which the end of the session is still to be told, and what to say.
     farewells: Vec<PathId>,
     close_reason: u8,
-    turned_away: bool,
+    /// The peer will not have us: another one holds our key, or the key was revoked.
+    refused: bool,
     /// When it was last said that another one came with the peer's key.
     contested_at: Option<Instant>,
     /// When the newest packet that was acknowledged had been sent.
@@ -175,9 +181,11 @@ impl Session {
             next_path: 0,
             retired: BTreeSet::new(),
             closed_paths: Vec::new(),
+            readdressed: Vec::new(),
+            routes_changed: false,
             farewells: Vec::new(),
             close_reason: wire::CLOSED,
-            turned_away: false,
+            refused: false,
             contested_at: None,
             answered: None,
             clock: ClockOffset::default(),
@@ -272,9 +280,16 @@ impl Session {
         self.events.clear();
     }
 
-    /// Tells whether the peer ended the session because another one holds our key.
-    pub(crate) fn was_turned_away(&self) -> bool {
-        self.turned_away
+    /// Tells the peer that its key is not known any more, and ends the session.
+    pub(crate) fn revoke(&mut self, now: Instant) {
+        self.close_reason = wire::REVOKED;
+        self.farewell(now, "its key was removed here");
+    }
+
+    /// Tells whether the peer ended the session because of our key: another one holds it, or it was
+    /// removed there.
+    pub(crate) fn was_refused(&self) -> bool {
+        self.refused
     }
 
     /// Returns our names for the keys that open.
@@ -289,10 +304,7 @@ impl Session {
 
     /// Tells the peer that the session is over, and ends it.
     pub(crate) fn close(&mut self, now: Instant) {
-        if self.keys.has_keys() && !self.ended {
-            self.farewells = self.paths.iter().map(Path::id).collect();
-        }
-        self.end(now, "it was closed here");
+        self.farewell(now, "it was closed here");
     }
 
     /// Ends the session: what is in flight becomes indeterminate, nothing more is taken.
@@ -334,6 +346,13 @@ impl Session {
     /// Returns what happened next.
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
+    }
+
+    fn farewell(&mut self, now: Instant, reason: &'static str) {
+        if self.keys.has_keys() && !self.ended {
+            self.farewells = self.paths.iter().map(Path::id).collect();
+        }
+        self.end(now, reason);
     }
 
     fn on_connected(&mut self) {

@@ -275,6 +275,7 @@ impl Session {
             datagram.note(SentFrame::PathClose { path: *closed });
             self.closed_paths.pop();
         }
+        self.add_addresses(index, datagram);
         let mut room = self.control_room(now, index);
         let one_repeat = self.paths[index].may_be_slow(now);
         let most = |path: &Path, age| path.control_datagram(now, age > LATE);
@@ -294,6 +295,23 @@ impl Session {
             datagram.push(&Frame::LaneFloor { lane: floor.lane, floor: floor.floor });
             datagram.note(SentFrame::LaneFloor { lane: floor.lane, floor: floor.floor });
             datagram.urgent = true;
+        }
+    }
+
+    /// Adds which other paths have another address at this end.
+    fn add_addresses(&mut self, index: usize, datagram: &mut Builder<'_>) {
+        let path = &self.paths[index];
+        if path.state() != PathState::Active {
+            return;
+        }
+        let id = path.id();
+        for known in self.readdressed.iter_mut().filter(|known| known.path != id && known.waits) {
+            let (path, address) = (known.path, known.address);
+            if !datagram.push(&Frame::PathAddress { path, address }) {
+                return;
+            }
+            datagram.note(SentFrame::PathAddress { path });
+            known.waits = false;
         }
     }
 
@@ -464,6 +482,7 @@ impl Session {
         datagram: Builder<'_>,
     ) -> Option<Transmit> {
         let path = &mut self.paths[index];
+        path.skip_number();
         let pn = path.next_packet_number();
         let Builder { buf, frames, ack_eliciting, bulk, urgent, .. } = datagram;
         self.keys.seal(path.id(), pn, buf).ok()?;

@@ -1,12 +1,12 @@
 //! The coming and going of paths, and what the session does when one changes.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use smallvec::SmallVec;
 use units::{Duration, Instant};
 
 use super::outbound::MUCH_LOSS;
-use super::{Session, SessionConfig};
+use super::{Role, Session, SessionConfig};
 use crate::control::ControlPath;
 use crate::event::{Event, PathState};
 use crate::ids::{InterfaceId, PathId, is_same_address};
@@ -25,6 +25,15 @@ pub enum PathError {
 
 /// How long control waits for an acknowledgement while no path is believed to work.
 const PATIENCE_WITHOUT_PATH: Duration = Duration::from_millis(200);
+
+/// A path whose end here has another address: the peer is to be told by another path.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Readdressed {
+    pub(super) path: PathId,
+    pub(super) address: SocketAddr,
+    /// It is to be said, or said again.
+    pub(super) waits: bool,
+}
 
 impl Session {
     /// Opens a path from a local interface to the peer's address.
@@ -67,16 +76,79 @@ impl Session {
         interface: InterfaceId,
         remote: SocketAddr,
     ) {
-        let is_there = |path: &&mut Path| {
-            let route = path.route();
-            route.interface == interface && is_same_address(route.remote, remote)
-        };
-        if let Some(path) = self.paths.iter_mut().find(is_there) {
-            let id = path.id();
-            let outcome = path.confirm_address(now);
+        let leads_there =
+            |route: Route| route.interface == interface && is_same_address(route.remote, remote);
+        let mut paths = self.paths.iter_mut();
+        if let Some(path) = paths.find(|path| leads_there(path.route())) {
+            let (id, outcome) = (path.id(), path.confirm_address(now));
+            self.apply(now, id, outcome);
+        } else if let Some(path) =
+            self.paths.iter_mut().find(|path| path.candidate().is_some_and(leads_there))
+        {
+            let (id, outcome) = (path.id(), path.confirm_candidate(now));
             self.apply(now, id, outcome);
         }
         self.after_change(now);
+    }
+
+    /// Looks for the peer's end of a path at another address as well.
+    pub(crate) fn suggest(&mut self, now: Instant, id: PathId, remote: SocketAddr) {
+        if let Some(path) = self.path_mut(id) {
+            let news = path.suggest(now, remote);
+            self.routes_changed |= news;
+        }
+        self.after_change(now);
+    }
+
+    /// Takes the peer's word that its end of a path has another address: the path is tried there.
+    pub(super) fn handle_path_address(&mut self, now: Instant, id: PathId, remote: SocketAddr) {
+        let Some(path) = self.path(id).filter(|_| self.role == Role::Initiator) else { return };
+        let ip = remote.ip();
+        let is_usable = !ip.is_unspecified() && !ip.is_multicast() && remote.port() != 0;
+        let ours = path.route().remote;
+        if !is_usable || ip.is_ipv4() != ours.is_ipv4() {
+            self.rejected += 1;
+            return;
+        }
+        self.suggest(now, id, remote);
+        self.events.push_back(Event::PathTold { path: id, remote });
+    }
+
+    /// Sends from another address of this host where the one used is gone: `moved` knows it. The peer
+    /// is told by another path as well, since what comes from there may be kept from it.
+    pub(crate) fn move_local(
+        &mut self,
+        now: Instant,
+        moved: impl Fn(InterfaceId, IpAddr) -> Option<SocketAddr>,
+    ) {
+        let mut any = false;
+        for path in &mut self.paths {
+            let Route { interface, local, .. } = path.route();
+            if let Some(address) = local.and_then(|local| moved(interface, local)) {
+                path.set_local(address.ip());
+                let path = path.id();
+                self.readdressed.retain(|known| known.path != path);
+                self.readdressed.push(Readdressed { path, address, waits: true });
+                any = true;
+            }
+        }
+        if any {
+            self.after_change(now);
+        }
+    }
+
+    /// Notes that the peer was told, or that what told it was lost.
+    pub(super) fn on_address_told(&mut self, id: PathId, arrived: bool) {
+        // What waits is news since.
+        self.readdressed.retain(|known| known.path != id || !arrived || known.waits);
+        self.readdressed.iter_mut().filter(|known| known.path == id).for_each(|known| {
+            known.waits = true;
+        });
+    }
+
+    /// Tells whether the handshake has to look where the paths lead.
+    pub(crate) fn take_routes_changed(&mut self) -> bool {
+        std::mem::take(&mut self.routes_changed)
     }
 
     /// Returns the names of the paths.
@@ -84,10 +156,14 @@ impl Session {
         self.paths.iter().map(Path::id).collect()
     }
 
-    /// Returns where the paths lead whose interface is there.
+    /// Returns where the paths lead, or may, whose interface is there.
     pub(crate) fn routes(&self) -> SmallVec<[(PathId, Route); 4]> {
         let present = self.paths.iter().filter(|path| path.state() != PathState::Absent);
-        present.map(|path| (path.id(), path.route())).collect()
+        let routes = |path: &Path| {
+            let routes = [Some(path.route()), path.candidate()].into_iter().flatten();
+            routes.map(|route| (path.id(), route)).collect::<SmallVec<[_; 2]>>()
+        };
+        present.flat_map(routes).collect()
     }
 
     /// Makes a session without keys and memory in the place of this one, over the same paths.
@@ -141,6 +217,7 @@ impl Session {
             self.apply(now, id, outcome);
             self.paths.retain(|path| path.id() != id);
             self.retired.insert(id);
+            self.readdressed.retain(|known| known.path != id);
         }
         self.after_change(now);
     }
@@ -150,6 +227,10 @@ impl Session {
         if let Some((from, to)) = outcome.changed {
             self.events.push_back(Event::PathChanged { path: id, from, to });
         }
+        if outcome.cheated {
+            self.farewell(now, "the peer acknowledges what was never sent");
+        }
+        self.routes_changed |= outcome.moved;
         if outcome.moved
             && let Some(path) = self.path(id)
         {

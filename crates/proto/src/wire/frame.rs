@@ -4,6 +4,8 @@
 //! receiver refuses the rest of a datagram at the first frame that it does not understand: both
 //! ends speak one version, which the handshake binds, so that is a bug of an authenticated peer.
 
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
 use super::{
     AckRanges, FeedbackFrame, RankFrame, Reader, RepairFrame, SourceFrame, WireError, put_varint,
     varint_len,
@@ -26,6 +28,8 @@ pub(crate) enum Frame<'a> {
     PathResponse { token: u64 },
     /// Gives up a path.
     PathClose { path: PathId },
+    /// Says that the sender's end of a path has this address now; the receiver tries it.
+    PathAddress { path: PathId, address: SocketAddr },
     /// Carries a message with a policy of its own; the same frame on several paths is replicas.
     Control(ControlFrame<'a>),
     /// Tells that messages of a lane below `floor` will not come any more.
@@ -101,8 +105,10 @@ pub(crate) struct DatagramFrame<'a> {
 
 /// Why a session ends, in a CLOSE frame: it was closed …
 pub(crate) const CLOSED: u8 = 0;
-/// … or another one holds the key of the peer that is told so.
+/// … or another one holds the key of the peer that is told so …
 pub(crate) const KEY_IN_USE: u8 = 1;
+/// … or its key is not known any more.
+pub(crate) const REVOKED: u8 = 2;
 /// Bytes of an ACK frame with its newest range alone, at most.
 pub(crate) const ACK_LEAST: usize = 10 + 5 + 5 + 8 + 16;
 /// Bytes of a datagram frame around its payload, at most.
@@ -116,6 +122,7 @@ const PATH_RESPONSE: u8 = 0x05;
 const PATH_CLOSE: u8 = 0x06;
 const LANE_FLOOR: u8 = 0x07;
 const CLOSE: u8 = 0x08;
+const PATH_ADDRESS: u8 = 0x09;
 const CONTROL: u8 = 0x10;
 const SOURCE: u8 = 0x18;
 const REPAIR: u8 = 0x19;
@@ -149,6 +156,7 @@ impl Frame<'_> {
             Self::Ack(ack) => ack.encoded_len(),
             Self::PathChallenge { .. } | Self::PathResponse { .. } => 9,
             Self::PathClose { .. } | Self::Close { .. } => 2,
+            Self::PathAddress { .. } => 20,
             Self::Control(control) => control.encoded_len(),
             Self::LaneFloor { lane, .. } => 5 + varint_len(u64::from(*lane)),
             Self::Datagram(datagram) => datagram.encoded_len(),
@@ -174,6 +182,11 @@ impl Frame<'_> {
                 out.extend_from_slice(&token.to_le_bytes());
             }
             Self::PathClose { path } => out.extend_from_slice(&[PATH_CLOSE, path.0]),
+            Self::PathAddress { path, address } => {
+                out.extend_from_slice(&[PATH_ADDRESS, path.0]);
+                out.extend_from_slice(&as_ipv6(address.ip()).octets());
+                out.extend_from_slice(&address.port().to_le_bytes());
+            }
             Self::Control(control) => control.encode(out),
             Self::LaneFloor { lane, floor } => {
                 out.push(LANE_FLOOR);
@@ -213,6 +226,14 @@ impl<'a> Frame<'a> {
             PATH_CLOSE => Self::PathClose { path: PathId(reader.u8()?) },
             LANE_FLOOR => Self::LaneFloor { lane: reader.varint_as("lane")?, floor: reader.u32()? },
             CLOSE => Self::Close { reason: reader.u8()? },
+            PATH_ADDRESS => Self::PathAddress {
+                path: PathId(reader.u8()?),
+                address: (
+                    Ipv6Addr::from(reader.array::<16>()?).to_canonical(),
+                    u16::from_le_bytes(reader.array()?),
+                )
+                    .into(),
+            },
             CONTROL => Self::Control(ControlFrame::decode(reader)?),
             SOURCE => Self::Source(SourceFrame::decode(reader)?),
             REPAIR => Self::Repair(RepairFrame::decode(reader)?),
@@ -352,6 +373,14 @@ impl<'a> DatagramFrame<'a> {
         let len = reader.varint_as("payload length")?;
         let payload = reader.take(len)?;
         Ok(Self { channel, class, sequence, submitted_us, payload })
+    }
+}
+
+/// Addresses on the wire: IPv4 as it is mapped into IPv6.
+fn as_ipv6(address: IpAddr) -> Ipv6Addr {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(address) => address,
     }
 }
 

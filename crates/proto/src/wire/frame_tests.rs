@@ -123,6 +123,14 @@ fn frame() -> impl Strategy<Value = Owned> {
         any::<u64>().prop_map(|token| Frame::PathChallenge { token }),
         any::<u64>().prop_map(|token| Frame::PathResponse { token }),
         any::<u8>().prop_map(|path| Frame::PathClose { path: PathId(path) }),
+        any::<(u8, u128, u16)>().prop_map(|(path, address, port)| {
+            let ip = Ipv6Addr::from(address).to_canonical();
+            Frame::PathAddress { path: PathId(path), address: (ip, port).into() }
+        }),
+        any::<(u8, u32, u16)>().prop_map(|(path, address, port)| {
+            let ip = std::net::Ipv4Addr::from(address);
+            Frame::PathAddress { path: PathId(path), address: (ip, port).into() }
+        }),
         control(),
         any::<(u16, u32)>().prop_map(|(lane, floor)| Frame::LaneFloor { lane, floor }),
         datagram(),

@@ -13,7 +13,7 @@ mod reader;
 pub(crate) use ack_ranges::AckRanges;
 pub(crate) use frame::{
     ACK_LEAST, AckFrame, CLOSED, ControlFrame, DATAGRAM_OVERHEAD, DatagramFrame, Frame, Frames,
-    KEY_IN_USE,
+    KEY_IN_USE, REVOKED,
 };
 pub(crate) use header::{DATA_HEADER, DATA_OVERHEAD, DataHeader, DatagramType, PACKET_NUMBER_MAX};
 pub(crate) use message::{

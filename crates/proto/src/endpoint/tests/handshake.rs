@@ -113,12 +113,12 @@ fn paths_may_be_added_before_and_after_the_handshake() {
 fn another_pre_shared_key_never_connects() {
     let (mut wire, _) = Wire::pair(1);
     let station = wire.hosts[1].key;
-    wire.hosts[0].endpoint.add_peer(station, Some([9; 32]));
+    wire.hosts[0].endpoint.add_peer(station, Some(&[9; 32]));
     wire.run_for(30 * SECOND);
     assert_eq!((wire.hosts[0].connections(), wire.hosts[1].connections()), (0, 0));
     assert!(wire.hosts[1].endpoint.counters().unknown_peer > 20);
     let drone = wire.hosts[0].key;
-    wire.hosts[1].endpoint.add_peer(drone, Some([9; 32]));
+    wire.hosts[1].endpoint.add_peer(drone, Some(&[9; 32]));
     wire.run_for(20 * SECOND);
     assert_eq!((wire.hosts[0].connections(), wire.hosts[1].connections()), (1, 1));
 }

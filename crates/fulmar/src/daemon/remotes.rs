@@ -1,0 +1,261 @@
+//! Where a drone's paths may find their station: addresses of the file, addresses of names, and what the
+//! station says of itself. A path that gets no answer looks at each of them in turn.
+//!
+//! Names are looked up by the system's resolver, each in a thread of its own: an answer may take
+//! seconds, or not come while a link is down. Nothing waits for it.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use proto::{Duration, Instant, PathRef, PathState};
+use sys::poller::{Interest, Poller};
+use sys::wakeup::Wakeup;
+
+use super::Daemon;
+use super::open::open_path;
+use super::tokens::Token;
+use crate::config::{PathConfig, Remote};
+
+/// A path without an answer is tried at another address after this: one address is asked for 2 s.
+const TRY_EVERY: Duration = Duration::from_secs(2);
+/// Names are looked up again after this while a path gets no answer.
+const LOOK_UP_EVERY: Duration = Duration::from_secs(10);
+/// Addresses of one path; of more, those that came first go.
+const MOST: usize = 16;
+
+/// The addresses of a daemon's paths, by the slot of their link.
+pub(super) struct Remotes {
+    slots: Vec<Slot>,
+    answers: Receiver<Answer>,
+    sender: Sender<Answer>,
+    bell: Arc<Wakeup>,
+}
+
+/// The addresses of one path.
+struct Slot {
+    /// As the file has them.
+    configured: Vec<Remote>,
+    /// Of names, and told by the station.
+    learned: Vec<SocketAddr>,
+    /// Lookups under way.
+    asking: usize,
+    asked_at: Option<Instant>,
+    trouble: String,
+    /// Which address is to be tried next, and when.
+    next: usize,
+    try_at: Option<Instant>,
+}
+
+/// What a lookup brought, for a slot.
+struct Answer {
+    slot: usize,
+    name: String,
+    addresses: io::Result<Vec<SocketAddr>>,
+}
+
+impl Daemon {
+    /// Tries paths that get no answer at other addresses.
+    pub(super) fn look_elsewhere(&mut self, now: Instant) {
+        for slot in 0..self.remotes.slots.len() {
+            let Some(path) = self.paths[slot] else {
+                self.remotes.look_up(now, slot);
+                continue;
+            };
+            let status = self.endpoint.status(now, path.session);
+            let state = status.and_then(|status| {
+                status.paths.iter().find(|at| at.id == path.path).map(|at| at.state)
+            });
+            match state {
+                Some(PathState::Validating | PathState::Suspected) => {
+                    self.remotes.look_up(now, slot);
+                    if let Some(remote) = self.remotes.slots[slot].next(now) {
+                        self.endpoint.suggest_remote(now, path.session, path.path, remote);
+                    }
+                }
+                // What is known of names is old when it dies.
+                _ => {
+                    let slot = &mut self.remotes.slots[slot];
+                    (slot.try_at, slot.asked_at) = (None, None);
+                }
+            }
+        }
+    }
+
+    /// Takes in what was looked up: new addresses are tried at once where the path gets no answer.
+    pub(super) fn take_names(&mut self, now: Instant) {
+        for slot in self.remotes.take_answers() {
+            let Some(remote) = self.remotes.first(slot) else { continue };
+            let session = self.config.paths.get(slot).and_then(|at| self.peers[at.peer].session);
+            if let (None, Some(session)) = (self.paths[slot], session) {
+                self.paths[slot] =
+                    open_path(now, slot, remote, session, &mut self.endpoint, &self.links);
+            }
+        }
+        self.look_elsewhere(now);
+    }
+}
+
+impl Remotes {
+    /// Knows what the file says.
+    pub(super) fn open(paths: &[PathConfig], poller: &Poller) -> io::Result<Self> {
+        let bell = Arc::new(Wakeup::new()?);
+        poller.add(&*bell, Token::Names.encode(), Interest::Read)?;
+        let (sender, answers) = channel();
+        let slots = paths.iter().map(|path| Slot::new(path.remotes.clone())).collect();
+        Ok(Self { slots, answers, sender, bell })
+    }
+
+    /// Looks up every name.
+    pub(super) fn look_up_all(&mut self, now: Instant) {
+        (0..self.slots.len()).for_each(|slot| self.look_up(now, slot));
+    }
+
+    /// Takes the station's word for where it is.
+    pub(super) fn learn(&mut self, paths: &[Option<PathRef>], path: PathRef, remote: SocketAddr) {
+        let place = paths.iter().position(|known| *known == Some(path));
+        if let Some(slot) = place.and_then(|place| self.slots.get_mut(place)) {
+            slot.learn(remote);
+        }
+    }
+
+    /// Returns the address that is most likely.
+    pub(super) fn first(&self, slot: usize) -> Option<SocketAddr> {
+        self.slots.get(slot)?.all().first().copied()
+    }
+
+    /// Says why there is no address yet.
+    pub(super) fn trouble(&self, slot: usize) -> String {
+        self.slots.get(slot).map_or_else(String::new, |slot| slot.trouble.clone())
+    }
+
+    /// Looks up the names of a slot, one lookup of each at a time.
+    fn look_up(&mut self, now: Instant, place: usize) {
+        let slot = &mut self.slots[place];
+        let recent = slot.asked_at.is_some_and(|at| now.since(at) < LOOK_UP_EVERY);
+        if recent || slot.asking > 0 {
+            return;
+        }
+        slot.asked_at = Some(now);
+        for remote in &slot.configured {
+            let Remote::Name(host, port) = remote else { continue };
+            let (host, port, sender) = (host.clone(), *port, self.sender.clone());
+            let bell = Arc::clone(&self.bell);
+            slot.asking += 1;
+            std::thread::spawn(move || {
+                let addresses = (host.as_str(), port).to_socket_addrs().map(Iterator::collect);
+                // Nobody listens when the daemon ends.
+                let _ = sender.send(Answer { slot: place, name: host, addresses });
+                bell.ring();
+            });
+        }
+    }
+
+    /// Takes what has come; returns the slots with something new.
+    fn take_answers(&mut self) -> Vec<usize> {
+        self.bell.silence();
+        let mut slots = Vec::new();
+        for Answer { slot: place, name, addresses } in self.answers.try_iter() {
+            let Some(slot) = self.slots.get_mut(place) else { continue };
+            slot.asking = slot.asking.saturating_sub(1);
+            match addresses {
+                Ok(addresses) => {
+                    slot.trouble = format!("{name} has no address of the path's family");
+                    let ours = |address: &SocketAddr| address.is_ipv6() == slot.is_ipv6();
+                    let ours: Vec<_> = addresses.into_iter().filter(ours).collect();
+                    ours.into_iter().for_each(|address| slot.learn(address));
+                    slots.push(place);
+                }
+                Err(error) => {
+                    tracing::debug!(name, %error, "look up a name");
+                    slot.trouble = format!("{name} cannot be looked up: {error}");
+                }
+            }
+        }
+        slots
+    }
+}
+
+impl Slot {
+    fn new(configured: Vec<Remote>) -> Self {
+        let trouble = "its name is being looked up".into();
+        let (learned, asking, asked_at, next, try_at) = Default::default();
+        Self { configured, learned, asking, asked_at, trouble, next, try_at }
+    }
+
+    fn is_ipv6(&self) -> bool {
+        self.configured.iter().find_map(Remote::address).is_some_and(|one| one.is_ipv6())
+    }
+
+    /// What was learned last comes first among what was learned, and is tried next.
+    fn learn(&mut self, remote: SocketAddr) {
+        if self.learned.first() == Some(&remote) {
+            return;
+        }
+        self.learned.retain(|known| *known != remote);
+        self.learned.insert(0, remote);
+        self.learned.truncate(MOST);
+        self.next = self.configured.iter().filter_map(Remote::address).count();
+    }
+
+    fn all(&self) -> Vec<SocketAddr> {
+        let configured = self.configured.iter().filter_map(Remote::address);
+        configured.chain(self.learned.iter().copied()).collect()
+    }
+
+    /// Returns the address that is to be tried now.
+    fn next(&mut self, now: Instant) -> Option<SocketAddr> {
+        if self.try_at.is_some_and(|at| at > now) {
+            return None;
+        }
+        let all = self.all();
+        let remote = all.get(self.next % all.len().max(1)).copied();
+        self.next = (self.next + 1) % all.len().max(1);
+        self.try_at = Some(now + TRY_EVERY);
+        remote
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(last: u8) -> SocketAddr {
+        ([192, 0, 2, last], 14_700).into()
+    }
+
+    #[test]
+    fn addresses_take_turns_and_what_is_new_comes_next() {
+        let mut slot = Slot::new(vec![Remote::Address(address(1)), Remote::Address(address(2))]);
+        let at = |seconds: u64| Instant::from_millis(seconds * 1_000);
+        assert_eq!(slot.next(at(0)), Some(address(1)));
+        assert_eq!(slot.next(at(1)), None, "each has its time");
+        assert_eq!(slot.next(at(2)), Some(address(2)));
+        assert_eq!(slot.next(at(4)), Some(address(1)));
+        slot.learn(address(3));
+        assert_eq!(slot.next(at(6)), Some(address(3)));
+        assert_eq!(slot.next(at(8)), Some(address(1)));
+        (0..100).for_each(|last| slot.learn(address(last)));
+        assert_eq!(slot.learned.len(), MOST);
+    }
+
+    #[test]
+    fn a_name_is_looked_up_in_a_thread_of_its_own() {
+        let mut poller = Poller::new().unwrap();
+        let path = PathConfig {
+            name: "wifi".into(),
+            interface: "wlan0".into(),
+            remotes: vec![Remote::Name("localhost".into(), 14_700)],
+            peer: 0,
+        };
+        let mut remotes = Remotes::open(&[path], &poller).unwrap();
+        assert_eq!(remotes.first(0), None);
+        remotes.look_up_all(Instant::ZERO);
+        let mut ready = Vec::new();
+        let late = sys::clock::now() + Duration::from_secs(30);
+        poller.wait(sys::clock::now(), Some(late), &mut ready).unwrap();
+        assert_eq!(remotes.take_answers(), [0]);
+        assert_eq!(remotes.first(0), Some(([127, 0, 0, 1], 14_700).into()));
+    }
+}
