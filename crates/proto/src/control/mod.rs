@@ -4,6 +4,7 @@
 //! sockets: the session polls the one when a path has room and hands the other what was opened.
 //! Packets that are sent once on one path are `datagram/`. The rules are specs/delivery.md.
 
+mod carried;
 #[cfg(test)]
 mod delivery_tests;
 mod floors;

@@ -72,10 +72,10 @@ pub(crate) struct OutboxCounters {
 /// Keeps control messages until they are delivered, superseded or expired.
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    messages: BTreeMap<u64, Message>,
+    pub(super) messages: BTreeMap<u64, Message>,
     pending: Pending,
-    lanes: SenderLanes,
-    floors: FloorNotices,
+    pub(super) lanes: SenderLanes,
+    pub(super) floors: FloorNotices,
     /// The newest live message of each stream.
     newest: BTreeMap<LaneKey, u64>,
     /// Expired messages whose acknowledgement may still be under way, and until when.
@@ -85,7 +85,7 @@ pub(crate) struct Outbox {
     /// An unreliable message that was just sent for the last time, kept while its frame is read.
     spent: Option<Message>,
     probe: Duration,
-    next_seq: u64,
+    pub(super) next_seq: u64,
     others: usize,
     counters: [OutboxCounters; Class::ALL.len()],
 }

@@ -13,5 +13,6 @@ mod messages;
 mod movement;
 mod radio;
 mod restart;
+mod signed;
 mod thin;
 mod transactional;
