@@ -7,7 +7,7 @@ use units::{Duration, Rate};
 use crate::event::PathState;
 use crate::ids::{InterfaceId, PathId, PeerId};
 use crate::message::MessageOrder;
-use crate::select::Class;
+use crate::select::{Class, NotForwarded};
 
 /// Shows a session at one moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +32,9 @@ pub struct SessionStatus {
     pub queue_free_percent: u8,
     /// Datagrams that failed authentication, were replayed or could not be parsed.
     pub rejected_datagrams: u64,
+    /// What of our applications' MAVLink was not forwarded: by which channel (0 is the tunnel), why,
+    /// and how much of it.
+    pub not_forwarded: Vec<(u8, NotForwarded, u64)>,
 }
 
 /// Shows a path at one moment.

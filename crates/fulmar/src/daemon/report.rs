@@ -137,6 +137,7 @@ impl Daemon {
             let stream = |stream: &MessageStreamStatus| self.stream_report(peer, stream);
             report.message_streams = status.message_streams.iter().map(stream).collect();
         }
+        report.not_forwarded = self.not_forwarded_report(peer);
         report.trouble = peer_trouble(&report, role);
         report
     }
@@ -185,6 +186,7 @@ impl Daemon {
                 && config.takes(Some(status.stream))
         });
         let name = match (status.channel, user) {
+            (0, _) if status.stream == u16::MAX => "signed MAVLink",
             (0, _) => "tunnel",
             (_, user) => user.map_or("", |config| &config.name),
         };

@@ -64,6 +64,8 @@ pub(crate) struct Counts {
     pub(crate) given: u64,
     /// Not given, since no application was there to take it or it did not keep up.
     pub(crate) dropped: u64,
+    /// Of streams: frames that were broken, and bytes that belonged to no frame.
+    pub(crate) lost: (u64, u64),
 }
 
 enum Port {
@@ -156,6 +158,12 @@ impl LocalEndpoint {
             Port::Serial(port) => port.handle_ready(now, ready, &mut |bytes| _ = take(bytes)),
             Port::Seqpacket(port) => port.handle_ready(part, ready, poller, &mut take),
         }
+        let (frames, bytes) = match port {
+            Port::Tcp(port) => port.take_lost(),
+            Port::Serial(port) => port.take_lost(),
+            Port::Udp(_) | Port::Seqpacket(_) => (0, 0),
+        };
+        counts.lost = (counts.lost.0 + frames, counts.lost.1 + bytes);
         if self.held.is_some() {
             self.set_paused(true, poller);
         }

@@ -25,6 +25,8 @@ pub(super) struct TcpPort {
     listener: TcpListener,
     clients: Vec<Option<TcpClient>>,
     tokens: Tokens,
+    /// Broken frames and bytes of no frame that were not asked for yet.
+    lost: (u64, u64),
 }
 
 struct TcpClient {
@@ -40,7 +42,7 @@ impl TcpPort {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         poller.add(&listener, tokens.token(CLIENTS), Interest::Read)?;
-        Ok(Self { listener, clients: (0..CLIENTS).map(|_| None).collect(), tokens })
+        Ok(Self { listener, clients: (0..CLIENTS).map(|_| None).collect(), tokens, lost: (0, 0) })
     }
 
     pub(super) fn clients(&self) -> usize {
@@ -64,6 +66,8 @@ impl TcpPort {
         if ready.readable {
             client.heard = now;
             alive = client.read(take);
+            let (frames, bytes) = client.frames.take_lost();
+            self.lost = (self.lost.0 + frames, self.lost.1 + bytes);
         }
         if alive && ready.writable {
             alive = client.flush(self.tokens.token(part), poller);
@@ -71,6 +75,11 @@ impl TcpPort {
         if !alive {
             self.clients[part] = None;
         }
+    }
+
+    /// Returns the broken frames, and the bytes of no frame, that came in since this was asked last.
+    pub(super) fn take_lost(&mut self) -> (u64, u64) {
+        std::mem::take(&mut self.lost)
     }
 
     /// Returns whether anybody was given the frame.

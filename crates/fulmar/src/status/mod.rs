@@ -53,6 +53,8 @@ pub(crate) struct PeerReport {
     pub(crate) trouble: String,
     pub(crate) paths: Vec<PathReport>,
     pub(crate) classes: Vec<ClassReport>,
+    /// What of our applications' MAVLink was not forwarded.
+    pub(crate) not_forwarded: Vec<NotForwardedReport>,
     /// Message delivery, with the five parts of its delay.
     pub(crate) messages: MessageReport,
     /// The same by stream.
@@ -110,6 +112,16 @@ pub(crate) struct ClassReport {
     pub(crate) delay_max_ms: f64,
 }
 
+/// Counts what of MAVLink was not forwarded by one rule.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct NotForwardedReport {
+    /// Where it came in: 0 is the tunnel.
+    pub(crate) channel: u8,
+    /// The name of a message, `unknown ids`, `broken frames` or `bytes of no frame`.
+    pub(crate) what: String,
+    pub(crate) count: u64,
+}
+
 /// Shows message delivery since the session began.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MessageReport {
@@ -140,7 +152,7 @@ pub(crate) struct MessageReport {
 /// Shows one stream of messages since the session began.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MessageStreamReport {
-    /// The local endpoint that uses it, or `tunnel`; empty when none does.
+    /// The local endpoint that uses it, `tunnel`, or `signed MAVLink`; empty when none does.
     pub(crate) name: String,
     pub(crate) channel: u8,
     pub(crate) stream: u16,

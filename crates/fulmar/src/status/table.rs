@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use super::{
-    ClassReport, DelayReport, MessageReport, MessageStreamReport, PathReport, PeerReport, Report,
+    ClassReport, DelayReport, MessageReport, MessageStreamReport, NotForwardedReport, PathReport,
+    PeerReport, Report,
 };
 
 /// Streams of messages that a table shows of each peer; JSON has them all.
@@ -136,7 +137,22 @@ fn peer_text(peer: &PeerReport) -> String {
         rows.extend(used.into_iter().map(class_row));
         text += &columns(&rows);
     }
+    text += &not_forwarded_text(&peer.not_forwarded);
     text + &messages_text(&peer.messages) + &streams_text(&peer.message_streams)
+}
+
+/// Tells in a line for each channel what of MAVLink was kept back.
+fn not_forwarded_text(rows: &[NotForwardedReport]) -> String {
+    let mut text = String::new();
+    for rows in rows.chunk_by(|one, next| one.channel == next.channel) {
+        let from = match rows[0].channel {
+            0 => "the tunnel".to_owned(),
+            channel => format!("channel {channel}"),
+        };
+        let counts: Vec<_> = rows.iter().map(|row| format!("{} {}", row.count, row.what)).collect();
+        let _ = writeln!(text, "  not forwarded from {from}: {}", counts.join(", "));
+    }
+    text
 }
 
 /// Tells in two lines what message delivery has sent and received; nothing while it is not used.
@@ -331,6 +347,10 @@ mod tests {
             session_s: Some(192.0),
             trouble: "only one path works: nothing is left if it fails".into(),
             paths: vec![wifi, lte],
+            not_forwarded: vec![
+                NotForwardedReport { channel: 1, what: "SETUP_SIGNING".into(), count: 2 },
+                NotForwardedReport { channel: 1, what: "broken frames".into(), count: 3 },
+            ],
             classes: vec![ClassReport {
                 class: "control".into(),
                 submitted: 3,
@@ -358,6 +378,8 @@ mod tests {
         assert!(line("wifi").ends_with("silent for 4.2 s: dead or out of range"));
         assert!(line("lte").contains("71 ms") && line("lte").ends_with("ok"));
         assert!(line("control").contains('3'));
+        let kept = "not forwarded from channel 1: 2 SETUP_SIGNING, 3 broken frames";
+        assert_eq!(line("not forwarded").trim(), kept);
         assert!(line("messages out").ends_with("20 symbols, 4 repair and 1 again (+25 %)"));
         assert!(line("messages in").ends_with("9 delivered, 0 skipped; 2 of 20 symbols decoded"));
     }

@@ -37,6 +37,7 @@ pub(crate) struct Rig {
 pub(crate) struct Daemon {
     child: Child,
     socket: PathBuf,
+    log: PathBuf,
 }
 
 impl Rig {
@@ -119,8 +120,10 @@ impl Rig {
         let mut command = fulmar();
         command.arg("run").arg(&file).env("NOTIFY_SOCKET", &manager);
         host.place(&mut command);
+        let log = directory.join(format!("{name}.log"));
+        command.stderr(std::fs::File::create(&log).unwrap());
         let child = command.spawn().unwrap();
-        let daemon = Daemon { child, socket: directory.join(format!("{name}.sock")) };
+        let daemon = Daemon { child, socket: directory.join(format!("{name}.sock")), log };
         let mut buffer = [0; 64];
         let length = listener.recv(&mut buffer).expect("the daemon says that it is ready");
         assert_eq!(&buffer[..length], b"READY=1");
@@ -196,6 +199,11 @@ impl Daemon {
         self.child.id()
     }
 
+    /// Returns what it has logged.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+
     pub(crate) fn socket(&self) -> &Path {
         &self.socket
     }
@@ -205,6 +213,9 @@ impl Drop for Daemon {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("{}: {}", self.log.display(), self.log());
+        }
     }
 }
 

@@ -19,7 +19,7 @@ mod sender_lanes;
 mod simulation;
 
 pub(crate) use inbox::{Inbox, Reception};
-pub(crate) use outbox::{Outbox, Rejected};
+pub(crate) use outbox::{Ended, Outbox, Rejected};
 pub(crate) use seen_window::{SeenWindow, extend};
 
 use units::Duration;
