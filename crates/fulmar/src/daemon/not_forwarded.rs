@@ -2,14 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use proto::select::{NotForwarded, message_definition};
+use proto::select::{NotForwarded, SETUP_SIGNING, message_definition};
 use tracing::warn;
 
 use super::Daemon;
 use crate::status::NotForwardedReport;
-
-/// Carries the key that frames are signed with.
-const SETUP_SIGNING: u32 = 256;
 
 impl Daemon {
     /// Lists what the session of a peer and the endpoints that read streams have kept back, by channel

@@ -226,6 +226,7 @@ impl Daemon {
             refused: local.counts.refused,
             given: local.counts.given,
             dropped: local.counts.dropped,
+            filtered: local.counts.filtered,
         }
     }
 

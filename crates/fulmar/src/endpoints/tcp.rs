@@ -7,7 +7,7 @@ use proto::select::StreamFramer;
 use proto::{Duration, Instant};
 use sys::poller::{Interest, Poller, Ready};
 
-use super::Tokens;
+use super::{Origin, Tokens};
 
 /// Clients of one server. One more takes the place of the one that was silent for longest, or is
 /// turned away where none was silent for [`SILENCE`].
@@ -82,11 +82,13 @@ impl TcpPort {
         std::mem::take(&mut self.lost)
     }
 
-    /// Returns whether anybody was given the frame.
-    pub(super) fn deliver(&mut self, frame: &[u8], poller: &Poller) -> bool {
+    /// Returns whether anybody was given the frame; `but` is not.
+    pub(super) fn deliver(&mut self, frame: &[u8], but: Option<Origin>, poller: &Poller) -> bool {
         let mut given = false;
         for (part, place) in self.clients.iter_mut().enumerate() {
-            let Some(client) = place else { continue };
+            let Some(client) = place.as_mut().filter(|_| but != Some(Origin::Client(part))) else {
+                continue;
+            };
             if client.waiting.len() + frame.len() > WAITING {
                 continue;
             }
@@ -216,13 +218,13 @@ mod tests {
         server.run_until(|server| server.taken.len() == 2);
         assert_eq!(server.taken, [&frame[..], &frame]);
 
-        assert!(server.port.deliver(&frame, &server.poller));
+        assert!(server.port.deliver(&frame, None, &server.poller));
         let mut buffer = vec![0; frame.len()];
         client.read_exact(&mut buffer).unwrap();
         assert_eq!(buffer, frame);
         drop(client);
         server.run_until(|server| server.port.clients() == 0);
-        assert!(!server.port.deliver(&frame, &server.poller));
+        assert!(!server.port.deliver(&frame, None, &server.poller));
     }
 
     #[test]
@@ -256,7 +258,7 @@ mod tests {
         // Nobody reads: frames are dropped in the end, and none is cut.
         let frame = heartbeat(1);
         for _ in 0..600_000 {
-            if !server.port.deliver(&frame, &server.poller) {
+            if !server.port.deliver(&frame, None, &server.poller) {
                 break;
             }
         }

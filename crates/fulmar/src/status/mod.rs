@@ -200,6 +200,8 @@ pub(crate) struct EndpointReport {
     /// Messages given to applications, and those that nobody was there to take.
     pub(crate) given: u64,
     pub(crate) dropped: u64,
+    /// Frames that the endpoint's own filters kept back, coming in or going out.
+    pub(crate) filtered: u64,
 }
 
 /// Shows the tunnel.

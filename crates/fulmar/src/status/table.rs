@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::{
-    ClassReport, DelayReport, MessageReport, MessageStreamReport, NotForwardedReport, PathReport,
-    PeerReport, Report,
+    ClassReport, DelayReport, EndpointReport, MessageReport, MessageStreamReport,
+    NotForwardedReport, PathReport, PeerReport, Report,
 };
 
 /// Streams of messages that a table shows of each peer; JSON has them all.
@@ -293,10 +293,11 @@ fn class_row(class: &ClassReport) -> Vec<String> {
 
 fn endpoints_text(report: &Report) -> String {
     let mut rows = vec![words(&[
-        "endpoint", "peer", "channel", "taken", "refused", "given", "dropped", "what",
+        "endpoint", "peer", "channel", "taken", "refused", "given", "dropped", "filtered", "what",
     ])];
     for endpoint in &report.endpoints {
-        let counts = [endpoint.taken, endpoint.refused, endpoint.given, endpoint.dropped];
+        let EndpointReport { taken, refused, given, dropped, filtered, .. } = endpoint;
+        let counts = [taken, refused, given, dropped, filtered];
         let stream = endpoint.stream.map_or(String::new(), |stream| format!("/{stream}"));
         let channel = format!("{}{stream}", endpoint.channel);
         let mut row = vec![endpoint.name.clone(), endpoint.peer.clone(), channel];

@@ -27,3 +27,4 @@ pub use policy::{Class, Copies, Order, Policy, Tier};
 pub use rtp::RtpFrame;
 pub use selector::{Selected, Selection, Selector, SelectorCounters};
 pub use stream::StreamFramer;
+pub use table::SETUP_SIGNING;
