@@ -62,6 +62,9 @@ pub struct PathStatus {
     pub burst: f64,
     /// Rate at which the peer receives what we send.
     pub delivery_rate: Rate,
+    /// What the path can carry: the rate of its narrowest hop, as seen when something last filled it; none
+    /// where nothing has lately.
+    pub capacity: Option<Rate>,
     /// Congestion window, bytes.
     pub cwnd: u64,
     /// Bytes sent and not yet acknowledged or lost.
@@ -85,8 +88,10 @@ pub struct ClassStatus {
     pub class: Class,
     /// Handed in by our applications.
     pub submitted: u64,
-    /// Handed in and dropped here: too old, superseded, or the queue was full.
+    /// Handed in and dropped here: too old, replaced before it could leave, or the queue was full.
     pub dropped: u64,
+    /// Sent, and replaced by a newer one before the peer said whether it had arrived.
+    pub superseded: u64,
     /// Copies sent, first copies included.
     pub copies_sent: u64,
     /// Delivered to our applications.

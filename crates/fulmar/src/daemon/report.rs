@@ -159,6 +159,7 @@ impl Daemon {
             loss_percent: path.loss * 100.0,
             burst: path.burst,
             delivery_rate_mbps: path.delivery_rate.as_mbps(),
+            can_carry_mbps: path.capacity.map(Rate::as_mbps),
             out_mbps: meter.out.as_mbps(),
             in_mbps: meter.back.as_mbps(),
             cwnd_bytes: path.cwnd,
@@ -266,11 +267,12 @@ pub(super) fn state_word(state: PathState) -> &'static str {
 }
 
 fn class_report(class: &ClassStatus) -> ClassReport {
-    let millis = |time: proto::Duration| time.as_secs_f64() * 1e3;
+    let millis = |time: proto::Duration| (class.delivered > 0).then_some(time.as_secs_f64() * 1e3);
     ClassReport {
         class: format!("{:?}", class.class).to_lowercase(),
         submitted: class.submitted,
         dropped: class.dropped,
+        superseded: class.superseded,
         copies_sent: class.copies_sent,
         delivered: class.delivered,
         duplicates: class.duplicates,

@@ -80,6 +80,8 @@ pub(crate) struct PathReport {
     pub(crate) burst: f64,
     /// Rate at which the peer receives what we send.
     pub(crate) delivery_rate_mbps: f64,
+    /// Rate of the narrowest hop; none where nothing has filled it lately.
+    pub(crate) can_carry_mbps: Option<f64>,
     /// What went out and came in during the last second.
     pub(crate) out_mbps: f64,
     pub(crate) in_mbps: f64,
@@ -101,15 +103,19 @@ pub(crate) struct ClassReport {
     /// `liveness`, `live`, `control`, `telemetry`, `message` or `bulk`.
     pub(crate) class: String,
     pub(crate) submitted: u64,
+    /// Dropped here: too old, replaced before it could leave, or there was no room.
     pub(crate) dropped: u64,
+    /// Sent, and replaced by a newer one before the peer said whether it had arrived.
+    pub(crate) superseded: u64,
     pub(crate) copies_sent: u64,
     pub(crate) delivered: u64,
     pub(crate) duplicates: u64,
     pub(crate) late: u64,
-    pub(crate) delay_p50_ms: f64,
-    pub(crate) delay_p95_ms: f64,
-    pub(crate) delay_p99_ms: f64,
-    pub(crate) delay_max_ms: f64,
+    /// The delay of what came in; none where nothing did.
+    pub(crate) delay_p50_ms: Option<f64>,
+    pub(crate) delay_p95_ms: Option<f64>,
+    pub(crate) delay_p99_ms: Option<f64>,
+    pub(crate) delay_max_ms: Option<f64>,
 }
 
 /// Counts what of MAVLink was not forwarded by one rule.

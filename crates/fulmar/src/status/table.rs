@@ -126,6 +126,7 @@ fn peer_text(peer: &PeerReport) -> String {
             "sent",
             "copies",
             "dropped",
+            "replaced",
             "received",
             "duplicates",
             "late",
@@ -260,7 +261,7 @@ fn path_row(path: &PathReport) -> Vec<String> {
         format!("{:.1}", path.burst),
         rate(path.out_mbps),
         rate(path.in_mbps),
-        rate(path.delivery_rate_mbps),
+        path.can_carry_mbps.map_or("–".into(), rate),
         path.mtu.to_string(),
     ];
     if path.state == "absent" {
@@ -278,6 +279,7 @@ fn class_row(class: &ClassReport) -> Vec<String> {
             class.submitted,
             class.copies_sent,
             class.dropped,
+            class.superseded,
             class.delivered,
             class.duplicates,
             class.late,
@@ -286,7 +288,7 @@ fn class_row(class: &ClassReport) -> Vec<String> {
     );
     row.extend(
         [class.delay_p50_ms, class.delay_p95_ms, class.delay_p99_ms, class.delay_max_ms]
-            .map(milliseconds),
+            .map(|value| value.map_or("–".into(), milliseconds)),
     );
     row
 }
@@ -355,6 +357,7 @@ mod tests {
             classes: vec![ClassReport {
                 class: "control".into(),
                 submitted: 3,
+                superseded: 2,
                 ..Default::default()
             }],
             messages: MessageReport {
@@ -378,7 +381,9 @@ mod tests {
         assert!(line("!").contains("only one path works"));
         assert!(line("wifi").ends_with("silent for 4.2 s: dead or out of range"));
         assert!(line("lte").contains("71 ms") && line("lte").ends_with("ok"));
-        assert!(line("control").contains('3'));
+        let control = line("control");
+        let cells: Vec<_> = control.split_whitespace().collect();
+        assert_eq!(cells, ["control", "3", "0", "0", "2", "0", "0", "0", "–", "–", "–", "–"]);
         let kept = "not forwarded from channel 1: 2 SETUP_SIGNING, 3 broken frames";
         assert_eq!(line("not forwarded").trim(), kept);
         assert!(line("messages out").ends_with("20 symbols, 4 repair and 1 again (+25 %)"));

@@ -65,6 +65,8 @@ pub(crate) struct OutboxCounters {
     pub(crate) expired: u64,
     /// Replaced by a newer one before they were acknowledged.
     pub(crate) superseded: u64,
+    /// Of those, such of which no copy had left.
+    pub(crate) superseded_unsent: u64,
     /// Acknowledged too late to know, or under way when the session ended.
     pub(crate) indeterminate: u64,
 }
@@ -411,6 +413,8 @@ impl Outbox {
         let Some(older) = self.newest.insert(stream, seq) else { return };
         let Some(message) = self.remove(older, false) else { return };
         let policy = message.policy();
+        let unsent = &mut self.counters[policy.class.index()].superseded_unsent;
+        *unsent += u64::from(!message.is_copied);
         if policy.reliable {
             self.report(older, message.kind(), Outcome::Superseded);
         } else {

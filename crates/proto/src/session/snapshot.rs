@@ -60,6 +60,7 @@ fn path_status(now: Instant, path: &PathSnapshot) -> PathStatus {
         loss_in: path.loss_in,
         burst: path.burst,
         delivery_rate: path.delivery_rate,
+        capacity: path.capacity,
         cwnd: path.cwnd,
         in_flight: path.in_flight,
         mtu: path.mtu,

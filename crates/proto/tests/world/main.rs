@@ -14,5 +14,6 @@ mod movement;
 mod radio;
 mod restart;
 mod signed;
+mod status;
 mod thin;
 mod transactional;
