@@ -6,7 +6,7 @@
 //! ```
 //! Both ways give a message the same number of the same lane, and the receiver puts them in one
 //! order. So a gap in the lane lasts as long as message delivery takes to recover one message,
-//! whatever was lost; and a command that overtook bulk has to wait no longer than its probe timeout.
+//! whatever was lost; and a command that overtook bulk waits for it a moment, and no longer than `inbox.rs` says.
 
 use units::{Duration, Instant};
 

@@ -34,13 +34,10 @@ const INITIAL_WAIT: Duration = Duration::from_millis(100);
 /// Beyond this age message delivery brings nothing of a lane any more.
 pub(super) const CARRIED_LIFE: Duration = Policy::TRANSACTIONAL.ttl;
 
-/// Probe timeouts that a command or a set-point waits for what message delivery carries: over two
-/// links that lose a fifth it recovers nine of ten losses within one, and all but one in a thousand
-/// within three.
-const CARRIED_PATIENCE: u32 = 3;
-/// But no longer than 200 ms unless a probe timeout is: the first deadline of a ground station for an
-/// answer is 250 ms, and where a queue makes probe timeouts long, what is behind it is given up.
-const LONGEST_PATIENCE: Duration = Duration::from_millis(200);
+/// How long a command or a set-point waits for what message delivery carries: 200 ms, unless a probe timeout
+/// is longer. The first deadline of a ground station for an answer is 250 ms; and where a queue makes probe
+/// timeouts long, what is behind it is given up.
+const CARRIED_PATIENCE: Duration = Duration::from_millis(200);
 
 /// Says what became of a copy, for counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,7 +245,7 @@ impl Inbox {
         let is_carried = self.lanes.get(&frame.lane).is_some_and(|lane| lane.is_carried);
         match (is_carried, frame.class) {
             (true, Class::Liveness) => ttl(frame),
-            (true, _) => (self.wait * CARRIED_PATIENCE).min(LONGEST_PATIENCE).max(self.wait),
+            (true, _) => self.wait.max(CARRIED_PATIENCE),
             (false, _) => self.wait,
         }
     }
