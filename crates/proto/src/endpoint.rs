@@ -32,6 +32,7 @@ use crate::crypto::{Entropy, PublicKey, StaticSecret};
 use crate::event::{Delivery, Event, MessageId};
 use crate::ids::{InterfaceId, PathId, PeerId, Received, SessionId};
 use crate::limits;
+use crate::select::NotForwarded;
 use crate::session::{PathError, Role, SendError, Session, SessionConfig, Source};
 use crate::status::SessionStatus;
 use initiator::Initiator;
@@ -288,6 +289,14 @@ impl Endpoint {
     pub fn is_refused(&self, session: SessionId) -> bool {
         let initiator = self.sessions.get(session).and_then(|slot| slot.initiator.as_ref());
         initiator.is_some_and(Initiator::is_refused)
+    }
+
+    /// Lists what of MAVLink a session has not forwarded: by which channel, why, and how much of it.
+    pub fn not_forwarded(
+        &self,
+        session: SessionId,
+    ) -> impl Iterator<Item = (u8, NotForwarded, u64)> + '_ {
+        self.sessions.get(session).into_iter().flat_map(|slot| slot.session.not_forwarded())
     }
 
     /// Ends a session and tells the peer; its last datagrams still have to be polled.

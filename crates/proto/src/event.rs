@@ -112,6 +112,8 @@ pub enum Event {
         message: MessageId,
         /// What became of it.
         outcome: Outcome,
+        /// Its MAVLink message id, where the packet selector found a frame in it.
+        mavlink: Option<u32>,
     },
     /// Message delivery refused a message for want of room, and has room again.
     RoomForMessages,

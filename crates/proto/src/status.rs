@@ -7,7 +7,7 @@ use units::{Duration, Rate};
 use crate::event::PathState;
 use crate::ids::{InterfaceId, PathId, PeerId};
 use crate::message::MessageOrder;
-use crate::select::Class;
+use crate::select::{Class, NotForwarded};
 
 /// Shows a session at one moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +32,9 @@ pub struct SessionStatus {
     pub queue_free_percent: u8,
     /// Datagrams that failed authentication, were replayed or could not be parsed.
     pub rejected_datagrams: u64,
+    /// What of our applications' MAVLink was not forwarded: by which channel (0 is the tunnel), why,
+    /// and how much of it.
+    pub not_forwarded: Vec<(u8, NotForwarded, u64)>,
 }
 
 /// Shows a path at one moment.
@@ -59,6 +62,9 @@ pub struct PathStatus {
     pub burst: f64,
     /// Rate at which the peer receives what we send.
     pub delivery_rate: Rate,
+    /// What the path can carry: the rate of its narrowest hop, as seen when something last filled it; none
+    /// where nothing has lately.
+    pub capacity: Option<Rate>,
     /// Congestion window, bytes.
     pub cwnd: u64,
     /// Bytes sent and not yet acknowledged or lost.
@@ -82,8 +88,10 @@ pub struct ClassStatus {
     pub class: Class,
     /// Handed in by our applications.
     pub submitted: u64,
-    /// Handed in and dropped here: too old, superseded, or the queue was full.
+    /// Handed in and dropped here: too old, replaced before it could leave, or the queue was full.
     pub dropped: u64,
+    /// Sent, and replaced by a newer one before the peer said whether it had arrived.
+    pub superseded: u64,
     /// Copies sent, first copies included.
     pub copies_sent: u64,
     /// Delivered to our applications.

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use proto::Duration;
 use proto::select::{Copies, Order, Policy};
 
+use super::filter::filters;
 use super::message::message;
 use super::peers::{ReadPeer, peer};
 use super::reader::Section;
-use super::{Content, EndpointConfig, EndpointKind, Role};
+use super::{Content, EndpointConfig, EndpointKind, MavlinkContent, Role};
 
 const ADDRESS: &str = "an address and port such as 127.0.0.1:14550";
 
@@ -113,7 +114,9 @@ fn mavlink(
     let hertz = section.fraction("radio_status_hz", 0.0..=10.0).unwrap_or(usual);
     let radio_status = (hertz > 0.0).then(|| Duration::from_secs_f64(1.0 / hertz.max(0.01)));
     let peer = peer(section, peers);
-    let content = Content::Mavlink { radio_status };
+    let share = section.flag("share").unwrap_or(false);
+    let content =
+        Content::Mavlink(MavlinkContent { radio_status, share, filters: filters(section) });
     Some(EndpointConfig { name, channel, peer: peer?, kind: kind?, content })
 }
 
@@ -156,7 +159,7 @@ fn add(
         }
         match (&other.content, &endpoint.content) {
             // Several MAVLink endpoints may share a channel: each is given every frame.
-            (Content::Mavlink { .. }, Content::Mavlink { .. }) => {}
+            (Content::Mavlink(_), Content::Mavlink(_)) => {}
             (Content::Message(theirs), Content::Message(ours)) => {
                 if theirs.stream.id == ours.stream.id {
                     let (stream, channel) = (ours.stream.id, endpoint.channel);

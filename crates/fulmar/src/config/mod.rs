@@ -4,6 +4,7 @@
 //! any mistake is not used at all: a daemon that runs on half of its configuration surprises.
 
 mod endpoints;
+mod filter;
 mod local;
 mod message;
 mod peers;
@@ -23,6 +24,7 @@ use proto::select::Policy;
 use proto::{Duration, MessageStream, PublicKey, Source, StaticSecret};
 use zeroize::Zeroizing;
 
+pub(crate) use filter::{Filter, Filters};
 pub(crate) use local::RUN_DIRECTORY;
 use reader::{Document, Problem};
 pub(crate) use session::Transport;
@@ -210,14 +212,21 @@ impl Config {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     /// MAVLink frames, told apart by the packet selector.
-    Mavlink {
-        /// How often the autopilot is told the state of the link; zero for never.
-        radio_status: Option<Duration>,
-    },
+    Mavlink(MavlinkContent),
     /// Datagrams that are all control.
     Told(Policy),
     /// Messages of one stream.
     Message(MessageContent),
+}
+
+/// What a MAVLink endpoint does with frames.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MavlinkContent {
+    /// How often the autopilot is told the state of the link; none for never.
+    pub(crate) radio_status: Option<Duration>,
+    /// Whether applications of the channel hear each other here.
+    pub(crate) share: bool,
+    pub(crate) filters: Filters,
 }
 
 /// How the messages of an endpoint are delivered.
@@ -234,7 +243,7 @@ impl EndpointConfig {
     pub(crate) fn source(&self) -> Source {
         let channel = self.channel;
         match self.content {
-            Content::Mavlink { .. } => Source::Mavlink { channel },
+            Content::Mavlink(_) => Source::Mavlink { channel },
             Content::Told(policy) => Source::Told { channel, policy },
             Content::Message(content) => Source::Message { channel, stream: content.stream },
         }
@@ -244,7 +253,7 @@ impl EndpointConfig {
     pub(crate) fn stream(&self) -> Option<u16> {
         match &self.content {
             Content::Message(content) => Some(content.stream.id),
-            Content::Mavlink { .. } | Content::Told(_) => None,
+            Content::Mavlink(_) | Content::Told(_) => None,
         }
     }
 

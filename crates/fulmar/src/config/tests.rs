@@ -83,7 +83,8 @@ format = "json"
     assert_eq!((tunnel.mtu, tunnel.addresses.len()), (1_280, 2));
     assert_eq!(config.endpoints.len(), 3);
     let second = Duration::from_millis(500);
-    assert_eq!(config.endpoints[0].content, Content::Mavlink { radio_status: Some(second) });
+    let content = MavlinkContent { radio_status: Some(second), ..MavlinkContent::default() };
+    assert_eq!(config.endpoints[0].content, Content::Mavlink(content));
     let Content::Told(policy) = &config.endpoints[2].content else { panic!("not control") };
     assert_eq!(policy.ttl, Duration::from_millis(300));
     assert_eq!(policy.copies, proto::select::Copies::Best);

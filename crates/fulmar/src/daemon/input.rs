@@ -2,12 +2,13 @@
 
 use std::io::ErrorKind;
 
+use proto::select::Class;
 use proto::{Duration, Endpoint, Instant, Received, SendError, SessionId, Source};
 use sys::poller::Ready;
 
 use super::{Daemon, PeerState};
 use crate::config::EndpointConfig;
-use crate::endpoints::Taken;
+use crate::endpoints::{Shared, Taken};
 
 /// Segments that one turn takes from the tunnel, each of up to 64 kB.
 const SEGMENTS: usize = 4;
@@ -101,8 +102,28 @@ impl Daemon {
     pub(super) fn handle_local(&mut self, now: Instant, place: usize, part: usize, event: Ready) {
         let Self { locals, endpoint, peers, poller, .. } = self;
         let Some(local) = locals.get_mut(&place) else { return };
-        let mut take = taker(&local.config, peers, endpoint, now);
-        local.handle_ready(now, part, event, poller, &mut take);
+        {
+            let mut take = taker(&local.config, peers, endpoint, now);
+            local.handle_ready(now, part, event, poller, &mut take);
+        }
+        self.share(now, place);
+    }
+
+    /// Lets the other applications of a channel hear what one of them has sent.
+    fn share(&mut self, now: Instant, place: usize) {
+        let Self { locals, poller, .. } = self;
+        let Some(local) = locals.get_mut(&place) else { return };
+        let shared = local.take_shared();
+        let (peer, channel) = (local.config.peer, local.config.channel);
+        for Shared { origin, frame } in shared {
+            for (other, local) in locals.iter_mut() {
+                let is_heard = (local.config.peer, local.config.channel) == (peer, channel);
+                if is_heard && local.shares() {
+                    let but = (*other == place).then_some(origin);
+                    local.deliver(now, Class::Telemetry, &frame, but, poller);
+                }
+            }
+        }
     }
 
     pub(super) fn handle_local_timers(&mut self, now: Instant) {

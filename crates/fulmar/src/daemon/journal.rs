@@ -2,10 +2,14 @@
 //!
 //! What can happen a thousand times a second is counted and said once in a while.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use proto::select::NotForwarded;
 use proto::{Duration, EndpointCounters, Event, Instant, Outcome, PathId, PathRef, SessionId};
 use tracing::{debug, info, trace, warn};
 
 use super::Daemon;
+use super::not_forwarded::message_name;
 use super::report::state_word;
 use crate::config::Role;
 
@@ -14,12 +18,18 @@ const UNANSWERED: Duration = Duration::from_secs(5);
 /// … and again after this; so are strangers.
 const AGAIN: Duration = Duration::from_secs(60);
 
+/// Messages that ended, by MAVLink message id where they are frames.
+type Ended = BTreeMap<Option<u32>, u64>;
+
+/// Kinds of messages that are told apart between two lines; more are counted as one.
+const KINDS: usize = 16;
+
 /// What the log has to say of a peer, and when it last said it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct PeerNews {
     /// Messages that ended without having arrived, since it was last said.
-    expired: u64,
-    unknown: u64,
+    expired: Ended,
+    unknown: Ended,
     /// Since when there is no session.
     absent_since: Option<Instant>,
     warned: Option<Instant>,
@@ -31,17 +41,19 @@ pub(super) struct Journal {
     peers: Vec<PeerNews>,
     strangers: EndpointCounters,
     strangers_warned: Option<Instant>,
+    /// What was said to be not forwarded: no more than is counted.
+    not_forwarded: BTreeSet<(usize, u8, NotForwarded)>,
 }
 
 impl Daemon {
     /// Writes what an event has to say.
     pub(super) fn log_event(&mut self, now: Instant, session: SessionId, event: &Event) {
         let place = self.peer_of(session);
-        if let (Event::MessageEnded { message, outcome }, Some(place)) = (event, place) {
+        if let (Event::MessageEnded { message, outcome, mavlink }, Some(place)) = (event, place) {
             let news = self.journal.of(place);
             match outcome {
-                Outcome::Expired => news.expired += 1,
-                Outcome::Indeterminate => news.unknown += 1,
+                Outcome::Expired => count(&mut news.expired, *mavlink),
+                Outcome::Indeterminate => count(&mut news.unknown, *mavlink),
                 Outcome::Delivered | Outcome::Superseded => {
                     trace!(number = message.0, ?outcome, "control message ended");
                 }
@@ -79,9 +91,9 @@ impl Daemon {
     pub(super) fn log_silence(&mut self, now: Instant) {
         for place in 0..self.peers.len() {
             let peer = self.config.peers[place].name.clone();
-            let news = *self.journal.of(place);
-            if news.expired + news.unknown > 0 {
-                let (expired, unknown) = (news.expired, news.unknown);
+            let news = std::mem::take(self.journal.of(place));
+            if news.expired.len() + news.unknown.len() > 0 {
+                let (expired, unknown) = (listed(&news.expired), listed(&news.unknown));
                 warn!(peer, expired, unknown, "control messages ended undelivered, or perhaps so");
             }
             let is_connected = self.peers[place].connected_at.is_some();
@@ -92,6 +104,7 @@ impl Daemon {
             if due {
                 self.log_absence(place);
             }
+            self.log_not_forwarded(place);
             let warned = if due { Some(now) } else { news.warned.filter(|_| !is_connected) };
             *self.journal.of(place) =
                 PeerNews { absent_since: since, warned, ..PeerNews::default() };
@@ -135,10 +148,34 @@ impl Daemon {
     }
 }
 
+/// Counts one more.
+fn count(ended: &mut Ended, mavlink: Option<u32>) {
+    let is_told = ended.len() < KINDS || ended.contains_key(&mavlink);
+    *ended.entry(mavlink.filter(|_| is_told)).or_default() += 1;
+}
+
+/// Says how many of what, the most first.
+fn listed(ended: &Ended) -> String {
+    let mut kinds: Vec<_> = ended.iter().collect();
+    kinds.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let kind = |(mavlink, count): (&Option<u32>, &u64)| match mavlink {
+        Some(id) => format!("{count} {}", message_name(*id)),
+        None => format!("{count} others"),
+    };
+    let kinds: Vec<_> = kinds.into_iter().map(kind).collect();
+    if kinds.is_empty() { "none".into() } else { kinds.join(", ") }
+}
+
 impl Journal {
     /// Forgets the peers, which have other places now.
     pub(super) fn forget_peers(&mut self) {
         self.peers.clear();
+        self.not_forwarded.clear();
+    }
+
+    /// Notes that something is not forwarded; true for the first time.
+    pub(super) fn is_news(&mut self, what: (usize, u8, NotForwarded)) -> bool {
+        self.not_forwarded.insert(what)
     }
 
     fn of(&mut self, place: usize) -> &mut PeerNews {
@@ -146,5 +183,20 @@ impl Journal {
             self.peers.resize(place + 1, PeerNews::default());
         }
         &mut self.peers[place]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ended_is_named_and_counted_in_one_line() {
+        let mut ended = Ended::new();
+        assert_eq!(listed(&ended), "none");
+        [Some(76), None, Some(76), Some(73)].into_iter().for_each(|id| count(&mut ended, id));
+        assert_eq!(listed(&ended), "2 COMMAND_LONG, 1 others, 1 MISSION_ITEM_INT");
+        (100..10_000).for_each(|id| count(&mut ended, Some(id)));
+        assert_eq!((ended.len(), ended.values().sum::<u64>()), (KINDS, 9_904));
     }
 }

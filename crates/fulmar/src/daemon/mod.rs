@@ -11,6 +11,7 @@ mod batches;
 mod input;
 mod journal;
 mod links;
+mod not_forwarded;
 mod open;
 mod outlets;
 mod output;

@@ -27,7 +27,7 @@ impl Daemon {
                 let config = &local.config;
                 let is_addressed = config.peer == peer && config.channel == delivery.channel;
                 if is_addressed && config.takes(delivery.stream) {
-                    local.deliver(now, delivery.class, &delivery.bytes, &self.poller);
+                    local.deliver(now, delivery.class, &delivery.bytes, None, &self.poller);
                 }
             }
         }

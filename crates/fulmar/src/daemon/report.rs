@@ -142,6 +142,7 @@ impl Daemon {
             let stream = |stream: &MessageStreamStatus| self.stream_report(peer, stream);
             report.message_streams = status.message_streams.iter().map(stream).collect();
         }
+        report.not_forwarded = self.not_forwarded_report(peer);
         report.trouble = peer_trouble(&report, role);
         report
     }
@@ -179,6 +180,7 @@ impl Daemon {
             loss_percent: path.loss * 100.0,
             burst: path.burst,
             delivery_rate_mbps: path.delivery_rate.as_mbps(),
+            can_carry_mbps: path.capacity.map(Rate::as_mbps),
             out_mbps: meter.out.as_mbps(),
             in_mbps: meter.back.as_mbps(),
             cwnd_bytes: path.cwnd,
@@ -206,6 +208,7 @@ impl Daemon {
                 && config.takes(Some(status.stream))
         });
         let name = match (status.channel, user) {
+            (0, _) if status.stream == u16::MAX => "signed MAVLink",
             (0, _) => "tunnel",
             (_, user) => user.map_or("", |config| &config.name),
         };
@@ -245,6 +248,7 @@ impl Daemon {
             refused: local.counts.refused,
             given: local.counts.given,
             dropped: local.counts.dropped,
+            filtered: local.counts.filtered,
         }
     }
 
@@ -284,11 +288,12 @@ pub(super) fn state_word(state: PathState) -> &'static str {
 }
 
 fn class_report(class: &ClassStatus) -> ClassReport {
-    let millis = |time: proto::Duration| time.as_secs_f64() * 1e3;
+    let millis = |time: proto::Duration| (class.delivered > 0).then_some(time.as_secs_f64() * 1e3);
     ClassReport {
         class: format!("{:?}", class.class).to_lowercase(),
         submitted: class.submitted,
         dropped: class.dropped,
+        superseded: class.superseded,
         copies_sent: class.copies_sent,
         delivered: class.delivered,
         duplicates: class.duplicates,

@@ -1,22 +1,25 @@
 //! Local endpoints: the sockets and serial ports that applications use.
 //!
 //! Bytes that come in go to the session of the endpoint's peer, deliveries of its channel come
-//! out. Nothing here passes traffic from one local endpoint to another: that is a router's job.
+//! out. From one application to another of the same channel frames pass where they are shared.
 
 mod radio_status;
 mod seqpacket;
 mod serial;
+mod share;
 mod tcp;
 mod udp;
 
 use std::io;
 
-use proto::select::Class;
+use proto::select::{Class, SETUP_SIGNING};
 use proto::{Duration, Instant};
 use sys::poller::{Poller, Ready};
 
 use crate::config::{Content, EndpointConfig, EndpointKind};
 use radio_status::RadioStatus;
+use share::filtered;
+pub(crate) use share::{Origin, Shared};
 
 /// A device or address that was lost, or is not there yet, is tried again after this time.
 const RETRY: Duration = Duration::from_secs(1);
@@ -32,6 +35,8 @@ pub(crate) struct LocalEndpoint {
     port: Port,
     radio_status: Option<RadioStatus>,
     held: Option<Held>,
+    /// What others of the channel are to hear: of one turn.
+    shared: Vec<Shared>,
 }
 
 /// A message that waits for room in the session; nothing is read meanwhile.
@@ -64,6 +69,10 @@ pub(crate) struct Counts {
     pub(crate) given: u64,
     /// Not given, since no application was there to take it or it did not keep up.
     pub(crate) dropped: u64,
+    /// Of streams: frames that were broken, and bytes that belonged to no frame.
+    pub(crate) lost: (u64, u64),
+    /// Frames that the endpoint's filters kept back, coming in and going out.
+    pub(crate) filtered: u64,
 }
 
 enum Port {
@@ -111,13 +120,13 @@ impl LocalEndpoint {
                 Port::Seqpacket(seqpacket::SeqpacketPort::open(path, *mode, tokens, poller)?)
             }
         };
-        let radio_status = match config.content {
-            Content::Mavlink { radio_status } => {
-                radio_status.map(|every| RadioStatus::new(every, now))
-            }
+        let every = match &config.content {
+            Content::Mavlink(content) => content.radio_status,
             Content::Told(_) | Content::Message(_) => None,
         };
-        Ok(Self { config, counts: Counts::default(), port, radio_status, held: None })
+        let radio_status = every.map(|every| RadioStatus::new(every, now));
+        let (counts, shared) = (Counts::default(), Vec::new());
+        Ok(Self { config, counts, port, radio_status, held: None, shared })
     }
 
     /// Reads what came in and gives each piece to `take`, which says what the session did with it.
@@ -129,11 +138,24 @@ impl LocalEndpoint {
         poller: &Poller,
         take: &mut dyn FnMut(&[u8]) -> Taken,
     ) {
-        let Self { config, counts, port, radio_status, held } = self;
-        let mut take = |bytes: &[u8]| {
+        let Self { config, counts, port, radio_status, held, shared } = self;
+        let mut take = |origin: Origin, bytes: &[u8]| {
             counts.taken += 1;
             if let Some(radio_status) = radio_status {
                 radio_status.on_input(bytes);
+            }
+            if let Content::Mavlink(content) = &config.content
+                && (content.share || !content.filters.incoming.is_open())
+            {
+                let (kept_back, lost) = filtered(&content.filters.incoming, bytes, |frame| {
+                    counts.refused += u64::from(take(frame.bytes) != Taken::Yes);
+                    if content.share && frame.message != SETUP_SIGNING {
+                        shared.push(Shared { origin, frame: frame.bytes.to_vec() });
+                    }
+                });
+                counts.filtered += kept_back;
+                counts.lost = (counts.lost.0 + lost.0, counts.lost.1 + lost.1);
+                return true;
             }
             if is_foreign(&config.content, bytes) {
                 counts.refused += 1;
@@ -149,13 +171,26 @@ impl LocalEndpoint {
             !waits
         };
         match port {
-            Port::Udp(port) => port.handle_ready(now, &mut take),
-            Port::Tcp(port) => {
-                port.handle_ready(now, part, ready, poller, &mut |bytes| _ = take(bytes));
+            Port::Udp(port) => {
+                port.handle_ready(now, &mut |from, bytes| take(Origin::Address(from), bytes));
             }
-            Port::Serial(port) => port.handle_ready(now, ready, &mut |bytes| _ = take(bytes)),
-            Port::Seqpacket(port) => port.handle_ready(part, ready, poller, &mut take),
+            Port::Tcp(port) => {
+                let take = &mut |bytes: &[u8]| _ = take(Origin::Client(part), bytes);
+                port.handle_ready(now, part, ready, poller, take);
+            }
+            Port::Serial(port) => {
+                port.handle_ready(now, ready, &mut |bytes| _ = take(Origin::Only, bytes));
+            }
+            Port::Seqpacket(port) => {
+                port.handle_ready(part, ready, poller, &mut |bytes| take(Origin::Only, bytes));
+            }
         }
+        let (frames, bytes) = match port {
+            Port::Tcp(port) => port.take_lost(),
+            Port::Serial(port) => port.take_lost(),
+            Port::Udp(_) | Port::Seqpacket(_) => (0, 0),
+        };
+        counts.lost = (counts.lost.0 + frames, counts.lost.1 + bytes);
         if self.held.is_some() {
             self.set_paused(true, poller);
         }
@@ -181,15 +216,47 @@ impl LocalEndpoint {
         self.set_paused(false, poller);
     }
 
-    /// Gives a message to the applications.
-    pub(crate) fn deliver(&mut self, now: Instant, class: Class, bytes: &[u8], poller: &Poller) {
+    /// Gives a message to the applications, as far as the endpoint's filter lets it pass; of those but
+    /// one where one of them has sent it.
+    pub(crate) fn deliver(
+        &mut self,
+        now: Instant,
+        class: Class,
+        bytes: &[u8],
+        but: Option<Origin>,
+        poller: &Poller,
+    ) {
+        let filter = self.mavlink().map(|content| &content.filters.outgoing);
+        if let Some(filter) = filter.filter(|filter| !filter.is_open()) {
+            let (kept_back, _) = filtered(filter, bytes, |_| {});
+            if kept_back > 0 {
+                self.counts.filtered += kept_back;
+                return;
+            }
+        }
+        self.give(now, class, bytes, but, poller);
+    }
+
+    fn give(
+        &mut self,
+        now: Instant,
+        class: Class,
+        bytes: &[u8],
+        but: Option<Origin>,
+        poller: &Poller,
+    ) {
         let given = match &mut self.port {
-            Port::Udp(port) => port.deliver(now, bytes),
-            Port::Tcp(port) => port.deliver(bytes, poller),
-            Port::Serial(port) => port.deliver(now, class, bytes),
+            Port::Udp(port) => port.deliver(now, bytes, but),
+            Port::Tcp(port) => port.deliver(bytes, but, poller),
+            Port::Serial(port) => but.is_some() || port.deliver(now, class, bytes),
             Port::Seqpacket(port) => port.deliver(bytes, poller),
         };
-        if given { self.counts.given += 1 } else { self.counts.dropped += 1 }
+        // Nobody else has to be there to hear what one application says to the others.
+        match (given, but) {
+            (true, _) => self.counts.given += 1,
+            (false, None) => self.counts.dropped += 1,
+            (false, Some(_)) => {}
+        }
     }
 
     /// Tells when [`LocalEndpoint::handle_timeout`] is due.
@@ -220,7 +287,7 @@ impl LocalEndpoint {
         }
         let due = self.radio_status.as_mut().filter(|status| status.timeout() <= Some(now));
         if let Some(frame) = due.and_then(|status| status.frame(now, queue_free_percent)) {
-            self.deliver(now, Class::Liveness, &frame, poller);
+            self.give(now, Class::Liveness, &frame, None, poller);
         }
     }
 

@@ -91,6 +91,11 @@ impl SerialPort {
         }
     }
 
+    /// Returns the broken frames, and the bytes of no frame, that came in since this was asked last.
+    pub(super) fn take_lost(&mut self) -> (u64, u64) {
+        self.frames.take_lost()
+    }
+
     /// Returns whether the frame was written or queued.
     pub(super) fn deliver(&mut self, now: Instant, class: Class, frame: &[u8]) -> bool {
         if self.port.is_none() {

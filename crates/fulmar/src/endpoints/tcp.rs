@@ -7,7 +7,7 @@ use proto::select::StreamFramer;
 use proto::{Duration, Instant};
 use sys::poller::{Interest, Poller, Ready};
 
-use super::Tokens;
+use super::{Origin, Tokens};
 
 /// Clients of one server. One more takes the place of the one that was silent for longest, or is
 /// turned away where none was silent for [`SILENCE`].
@@ -25,6 +25,8 @@ pub(super) struct TcpPort {
     listener: TcpListener,
     clients: Vec<Option<TcpClient>>,
     tokens: Tokens,
+    /// Broken frames and bytes of no frame that were not asked for yet.
+    lost: (u64, u64),
 }
 
 struct TcpClient {
@@ -40,7 +42,7 @@ impl TcpPort {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         poller.add(&listener, tokens.token(CLIENTS), Interest::Read)?;
-        Ok(Self { listener, clients: (0..CLIENTS).map(|_| None).collect(), tokens })
+        Ok(Self { listener, clients: (0..CLIENTS).map(|_| None).collect(), tokens, lost: (0, 0) })
     }
 
     pub(super) fn clients(&self) -> usize {
@@ -64,6 +66,8 @@ impl TcpPort {
         if ready.readable {
             client.heard = now;
             alive = client.read(take);
+            let (frames, bytes) = client.frames.take_lost();
+            self.lost = (self.lost.0 + frames, self.lost.1 + bytes);
         }
         if alive && ready.writable {
             alive = client.flush(self.tokens.token(part), poller);
@@ -73,11 +77,18 @@ impl TcpPort {
         }
     }
 
-    /// Returns whether anybody was given the frame.
-    pub(super) fn deliver(&mut self, frame: &[u8], poller: &Poller) -> bool {
+    /// Returns the broken frames, and the bytes of no frame, that came in since this was asked last.
+    pub(super) fn take_lost(&mut self) -> (u64, u64) {
+        std::mem::take(&mut self.lost)
+    }
+
+    /// Returns whether anybody was given the frame; `but` is not.
+    pub(super) fn deliver(&mut self, frame: &[u8], but: Option<Origin>, poller: &Poller) -> bool {
         let mut given = false;
         for (part, place) in self.clients.iter_mut().enumerate() {
-            let Some(client) = place else { continue };
+            let Some(client) = place.as_mut().filter(|_| but != Some(Origin::Client(part))) else {
+                continue;
+            };
             if client.waiting.len() + frame.len() > WAITING {
                 continue;
             }
@@ -207,13 +218,13 @@ mod tests {
         server.run_until(|server| server.taken.len() == 2);
         assert_eq!(server.taken, [&frame[..], &frame]);
 
-        assert!(server.port.deliver(&frame, &server.poller));
+        assert!(server.port.deliver(&frame, None, &server.poller));
         let mut buffer = vec![0; frame.len()];
         client.read_exact(&mut buffer).unwrap();
         assert_eq!(buffer, frame);
         drop(client);
         server.run_until(|server| server.port.clients() == 0);
-        assert!(!server.port.deliver(&frame, &server.poller));
+        assert!(!server.port.deliver(&frame, None, &server.poller));
     }
 
     #[test]
@@ -247,7 +258,7 @@ mod tests {
         // Nobody reads: frames are dropped in the end, and none is cut.
         let frame = heartbeat(1);
         for _ in 0..600_000 {
-            if !server.port.deliver(&frame, &server.poller) {
+            if !server.port.deliver(&frame, None, &server.poller) {
                 break;
             }
         }

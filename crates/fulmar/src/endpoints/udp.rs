@@ -6,7 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use proto::{Duration, Instant};
 use sys::poller::{Interest, Poller};
 
-use super::{RETRY, Tokens};
+use super::{Origin, RETRY, Tokens};
 
 /// Clients of one server; the one that was silent for longest makes room, unless all are regular ones.
 const CLIENTS: usize = 8;
@@ -88,7 +88,11 @@ impl UdpPort {
     }
 
     /// Reads until `take` says that it has enough.
-    pub(super) fn handle_ready(&mut self, now: Instant, take: &mut dyn FnMut(&[u8]) -> bool) {
+    pub(super) fn handle_ready(
+        &mut self,
+        now: Instant,
+        take: &mut dyn FnMut(SocketAddr, &[u8]) -> bool,
+    ) {
         let Some(socket) = &self.socket else { return };
         for _ in 0..AT_A_TIME {
             match socket.recv_from(&mut self.buffer) {
@@ -96,7 +100,7 @@ impl UdpPort {
                     if self.remote.is_none() && !remember(&mut self.clients, source, now) {
                         continue;
                     }
-                    if !take(&self.buffer[..length]) {
+                    if !take(source, &self.buffer[..length]) {
                         return;
                     }
                 }
@@ -119,10 +123,13 @@ impl UdpPort {
         }
     }
 
-    /// Returns whether anybody was given the datagram.
-    pub(super) fn deliver(&mut self, now: Instant, bytes: &[u8]) -> bool {
+    /// Returns whether anybody was given the datagram; `but` is not.
+    pub(super) fn deliver(&mut self, now: Instant, bytes: &[u8], but: Option<Origin>) -> bool {
         let Some(socket) = &self.socket else { return false };
         if self.remote.is_some() {
+            if but.is_some() {
+                return false;
+            }
             // An error that an earlier datagram has caused is reported once: the second try sends.
             return (0..2).any(|_| socket.send(bytes).is_ok());
         }
@@ -132,7 +139,8 @@ impl UdpPort {
                 .retain(|client| Some(client.heard) == latest || now.since(client.heard) < SILENCE);
         }
         let mut given = false;
-        for client in &self.clients {
+        let others = |client: &&Client| but != Some(Origin::Address(client.address));
+        for client in self.clients.iter().filter(others) {
             given |= socket.send_to(bytes, client.address).is_ok();
         }
         given
@@ -188,7 +196,7 @@ mod tests {
     fn taken(port: &mut UdpPort, now: Instant, count: usize) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
         for _ in 0..1_000 {
-            port.handle_ready(now, &mut |bytes| {
+            port.handle_ready(now, &mut |_, bytes| {
                 all.push(bytes.to_vec());
                 true
             });
@@ -206,21 +214,21 @@ mod tests {
         let start = Instant::from_millis(0);
         let mut port = UdpPort::server("127.0.0.1:0".parse().unwrap(), Tokens(0), &poller).unwrap();
         let address = port.socket.as_ref().unwrap().local_addr().unwrap();
-        assert!(!port.deliver(start, b"nobody is there"));
+        assert!(!port.deliver(start, b"nobody is there", None));
 
         let (first, second) = (local(), local());
         first.send_to(b"one", address).unwrap();
         assert_eq!(taken(&mut port, start, 1), [b"one"]);
         second.send_to(b"two", address).unwrap();
         assert_eq!(taken(&mut port, start + Duration::from_secs(20), 1), [b"two"]);
-        assert!(port.deliver(start + Duration::from_secs(20), b"both"));
+        assert!(port.deliver(start + Duration::from_secs(20), b"both", None));
         let mut buffer = [0; 16];
         for socket in [&first, &second] {
             let length = socket.recv(&mut buffer).unwrap();
             assert_eq!(&buffer[..length], b"both");
         }
         // The first has been silent for too long, the second is the latest however long it is.
-        assert!(port.deliver(start + Duration::from_secs(90), b"late"));
+        assert!(port.deliver(start + Duration::from_secs(90), b"late", None));
         assert_eq!(port.clients(), 1);
         assert_eq!(second.recv(&mut buffer).unwrap(), 4);
     }
@@ -272,11 +280,11 @@ mod tests {
         let address = far.local_addr().unwrap();
         drop(far);
         for _ in 0..4 {
-            port.deliver(now, b"into the void");
+            port.deliver(now, b"into the void", None);
         }
         let far = UdpSocket::bind(address).unwrap();
         far.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
-        assert!(port.deliver(now, b"again"));
+        assert!(port.deliver(now, b"again", None));
         let mut buffer = [0; 16];
         let (length, source) = far.recv_from(&mut buffer).unwrap();
         assert_eq!(&buffer[..length], b"again");

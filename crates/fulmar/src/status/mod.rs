@@ -66,6 +66,8 @@ pub(crate) struct PeerReport {
     pub(crate) trouble: String,
     pub(crate) paths: Vec<PathReport>,
     pub(crate) classes: Vec<ClassReport>,
+    /// What of our applications' MAVLink was not forwarded.
+    pub(crate) not_forwarded: Vec<NotForwardedReport>,
     /// Message delivery, with the five parts of its delay.
     pub(crate) messages: MessageReport,
     /// The same by stream.
@@ -91,6 +93,8 @@ pub(crate) struct PathReport {
     pub(crate) burst: f64,
     /// Rate at which the peer receives what we send.
     pub(crate) delivery_rate_mbps: f64,
+    /// Rate of the narrowest hop; none where nothing has filled it lately.
+    pub(crate) can_carry_mbps: Option<f64>,
     /// What went out and came in during the last second.
     pub(crate) out_mbps: f64,
     pub(crate) in_mbps: f64,
@@ -112,15 +116,29 @@ pub(crate) struct ClassReport {
     /// `liveness`, `live`, `control`, `telemetry`, `message` or `bulk`.
     pub(crate) class: String,
     pub(crate) submitted: u64,
+    /// Dropped here: too old, replaced before it could leave, or there was no room.
     pub(crate) dropped: u64,
+    /// Sent, and replaced by a newer one before the peer said whether it had arrived.
+    pub(crate) superseded: u64,
     pub(crate) copies_sent: u64,
     pub(crate) delivered: u64,
     pub(crate) duplicates: u64,
     pub(crate) late: u64,
-    pub(crate) delay_p50_ms: f64,
-    pub(crate) delay_p95_ms: f64,
-    pub(crate) delay_p99_ms: f64,
-    pub(crate) delay_max_ms: f64,
+    /// The delay of what came in; none where nothing did.
+    pub(crate) delay_p50_ms: Option<f64>,
+    pub(crate) delay_p95_ms: Option<f64>,
+    pub(crate) delay_p99_ms: Option<f64>,
+    pub(crate) delay_max_ms: Option<f64>,
+}
+
+/// Counts what of MAVLink was not forwarded by one rule.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct NotForwardedReport {
+    /// Where it came in: 0 is the tunnel.
+    pub(crate) channel: u8,
+    /// The name of a message, `unknown ids`, `broken frames` or `bytes of no frame`.
+    pub(crate) what: String,
+    pub(crate) count: u64,
 }
 
 /// Shows message delivery since the session began.
@@ -153,7 +171,7 @@ pub(crate) struct MessageReport {
 /// Shows one stream of messages since the session began.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MessageStreamReport {
-    /// The local endpoint that uses it, or `tunnel`; empty when none does.
+    /// The local endpoint that uses it, `tunnel`, or `signed MAVLink`; empty when none does.
     pub(crate) name: String,
     pub(crate) channel: u8,
     pub(crate) stream: u16,
@@ -201,6 +219,8 @@ pub(crate) struct EndpointReport {
     /// Messages given to applications, and those that nobody was there to take.
     pub(crate) given: u64,
     pub(crate) dropped: u64,
+    /// Frames that the endpoint's own filters kept back, coming in or going out.
+    pub(crate) filtered: u64,
 }
 
 /// Shows the tunnel.

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use super::{
-    ClassReport, DelayReport, MessageReport, MessageStreamReport, PathReport, PeerReport, Report,
+    ClassReport, DelayReport, EndpointReport, MessageReport, MessageStreamReport,
+    NotForwardedReport, PathReport, PeerReport, Report,
 };
 
 /// Streams of messages that a table shows of each peer; JSON has them all.
@@ -125,6 +126,7 @@ fn peer_text(peer: &PeerReport) -> String {
             "sent",
             "copies",
             "dropped",
+            "replaced",
             "received",
             "duplicates",
             "late",
@@ -136,7 +138,22 @@ fn peer_text(peer: &PeerReport) -> String {
         rows.extend(used.into_iter().map(class_row));
         text += &columns(&rows);
     }
+    text += &not_forwarded_text(&peer.not_forwarded);
     text + &messages_text(&peer.messages) + &streams_text(&peer.message_streams)
+}
+
+/// Tells in a line for each channel what of MAVLink was kept back.
+fn not_forwarded_text(rows: &[NotForwardedReport]) -> String {
+    let mut text = String::new();
+    for rows in rows.chunk_by(|one, next| one.channel == next.channel) {
+        let from = match rows[0].channel {
+            0 => "the tunnel".to_owned(),
+            channel => format!("channel {channel}"),
+        };
+        let counts: Vec<_> = rows.iter().map(|row| format!("{} {}", row.count, row.what)).collect();
+        let _ = writeln!(text, "  not forwarded from {from}: {}", counts.join(", "));
+    }
+    text
 }
 
 /// Tells in two lines what message delivery has sent and received; nothing while it is not used.
@@ -244,7 +261,7 @@ fn path_row(path: &PathReport) -> Vec<String> {
         format!("{:.1}", path.burst),
         rate(path.out_mbps),
         rate(path.in_mbps),
-        rate(path.delivery_rate_mbps),
+        path.can_carry_mbps.map_or("–".into(), rate),
         path.mtu.to_string(),
     ];
     if path.state == "absent" {
@@ -262,6 +279,7 @@ fn class_row(class: &ClassReport) -> Vec<String> {
             class.submitted,
             class.copies_sent,
             class.dropped,
+            class.superseded,
             class.delivered,
             class.duplicates,
             class.late,
@@ -270,17 +288,18 @@ fn class_row(class: &ClassReport) -> Vec<String> {
     );
     row.extend(
         [class.delay_p50_ms, class.delay_p95_ms, class.delay_p99_ms, class.delay_max_ms]
-            .map(milliseconds),
+            .map(|value| value.map_or("–".into(), milliseconds)),
     );
     row
 }
 
 fn endpoints_text(report: &Report) -> String {
     let mut rows = vec![words(&[
-        "endpoint", "peer", "channel", "taken", "refused", "given", "dropped", "what",
+        "endpoint", "peer", "channel", "taken", "refused", "given", "dropped", "filtered", "what",
     ])];
     for endpoint in &report.endpoints {
-        let counts = [endpoint.taken, endpoint.refused, endpoint.given, endpoint.dropped];
+        let EndpointReport { taken, refused, given, dropped, filtered, .. } = endpoint;
+        let counts = [taken, refused, given, dropped, filtered];
         let stream = endpoint.stream.map_or(String::new(), |stream| format!("/{stream}"));
         let channel = format!("{}{stream}", endpoint.channel);
         let mut row = vec![endpoint.name.clone(), endpoint.peer.clone(), channel];
@@ -331,9 +350,14 @@ mod tests {
             session_s: Some(192.0),
             trouble: "only one path works: nothing is left if it fails".into(),
             paths: vec![wifi, lte],
+            not_forwarded: vec![
+                NotForwardedReport { channel: 1, what: "SETUP_SIGNING".into(), count: 2 },
+                NotForwardedReport { channel: 1, what: "broken frames".into(), count: 3 },
+            ],
             classes: vec![ClassReport {
                 class: "control".into(),
                 submitted: 3,
+                superseded: 2,
                 ..Default::default()
             }],
             messages: MessageReport {
@@ -357,7 +381,11 @@ mod tests {
         assert!(line("!").contains("only one path works"));
         assert!(line("wifi").ends_with("silent for 4.2 s: dead or out of range"));
         assert!(line("lte").contains("71 ms") && line("lte").ends_with("ok"));
-        assert!(line("control").contains('3'));
+        let control = line("control");
+        let cells: Vec<_> = control.split_whitespace().collect();
+        assert_eq!(cells, ["control", "3", "0", "0", "2", "0", "0", "0", "–", "–", "–", "–"]);
+        let kept = "not forwarded from channel 1: 2 SETUP_SIGNING, 3 broken frames";
+        assert_eq!(line("not forwarded").trim(), kept);
         assert!(line("messages out").ends_with("20 symbols, 4 repair and 1 again (+25 %)"));
         assert!(line("messages in").ends_with("9 delivered, 0 skipped; 2 of 20 symbols decoded"));
     }

@@ -10,6 +10,7 @@ mod flight;
 mod host;
 mod hostile;
 mod lossy;
+mod mavlink;
 mod messages;
 mod moves;
 mod neighbours;

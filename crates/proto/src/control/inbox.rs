@@ -20,7 +20,7 @@ use super::receiver_lane::{Held, ReceiverLane};
 use super::{ControlDelivery, LaneFloor, SeenWindow};
 use crate::limits;
 use crate::recovery::Age;
-use crate::select::{Class, Order};
+use crate::select::{Class, Order, Policy, Tier};
 use crate::wire::ControlFrame;
 
 /// How long before the end of its time to live a held message is passed on: above the lateness of
@@ -30,6 +30,14 @@ const RELEASE_AHEAD: Duration = Duration::from_millis(5);
 
 /// How long a sequenced lane waits before the session knows a round-trip time.
 const INITIAL_WAIT: Duration = Duration::from_millis(100);
+
+/// Beyond this age message delivery brings nothing of a lane any more.
+pub(super) const CARRIED_LIFE: Duration = Policy::TRANSACTIONAL.ttl;
+
+/// How long a command or a set-point waits for what message delivery carries: 200 ms, unless a probe timeout
+/// is longer. The first deadline of a ground station for an answer is 250 ms; and where a queue makes probe
+/// timeouts long, what is behind it is given up.
+const CARRIED_PATIENCE: Duration = Duration::from_millis(200);
 
 /// Says what became of a copy, for counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,22 +113,36 @@ impl Inbox {
         } else if !self.seen.insert(self.seen.extend(frame.seq)) {
             Reception::Duplicate
         } else if ordered {
-            self.handle_ordered(now, frame, age)
+            self.handle_ordered(now, frame, age, None)
         } else if is_stale(age, ttl(frame)) {
             Reception::Late
         } else {
             self.pass_on(frame.channel, frame.class, age.estimate, frame.payload.to_vec());
             Reception::Ready
         };
-        let counters = &mut self.counters[frame.class.index()];
-        match reception {
-            Reception::Ready => {}
-            Reception::Held => counters.held += 1,
-            Reception::Duplicate => counters.duplicates += 1,
-            Reception::Late => counters.late += 1,
-            Reception::Refused => counters.refused += 1,
+        self.count(frame.class, reception)
+    }
+
+    /// Takes in a message of a lane that message delivery has carried: the only one, or of control
+    /// one more copy. What has no copies waits as long as message delivery may bring an earlier one
+    /// [specs/delivery.md §4] (rule 6).
+    pub(crate) fn handle_carried(
+        &mut self,
+        now: Instant,
+        frame: &ControlFrame<'_>,
+        age: Age,
+    ) -> Reception {
+        if usize::from(frame.lane) >= limits::LANES {
+            return self.count(frame.class, Reception::Refused);
         }
-        reception
+        self.lanes.entry(frame.lane).or_default().is_carried = true;
+        if frame.class.tier() == Tier::Control {
+            return self.handle_control(now, frame, age);
+        }
+        self.handle_timeout(now);
+        let wait = Some(left(CARRIED_LIFE, age));
+        let reception = self.handle_ordered(now, frame, age, wait);
+        self.count(frame.class, reception)
     }
 
     /// Hears that messages of a lane below a number will not come any more.
@@ -170,7 +192,26 @@ impl Inbox {
         self.lanes.len()
     }
 
-    fn handle_ordered(&mut self, now: Instant, frame: &ControlFrame<'_>, age: Age) -> Reception {
+    fn count(&mut self, class: Class, reception: Reception) -> Reception {
+        let counters = &mut self.counters[class.index()];
+        match reception {
+            Reception::Ready => {}
+            Reception::Held => counters.held += 1,
+            Reception::Duplicate => counters.duplicates += 1,
+            Reception::Late => counters.late += 1,
+            Reception::Refused => counters.refused += 1,
+        }
+        reception
+    }
+
+    /// `wait` is how long it waits for an earlier one where message delivery has carried it.
+    fn handle_ordered(
+        &mut self,
+        now: Instant,
+        frame: &ControlFrame<'_>,
+        age: Age,
+        wait: Option<Duration>,
+    ) -> Reception {
         self.make_room(now);
         let lane = self.lanes.entry(frame.lane).or_default();
         let number = lane.extend(frame.lane_seq);
@@ -189,11 +230,23 @@ impl Inbox {
             }
             Order::Latest => {
                 self.raise(now, frame.lane, number);
-                self.enter(now, frame, number, age, false)
+                self.enter(now, frame, number, age, wait)
             }
             Order::None | Order::InOrder | Order::Sequenced => {
-                self.enter(now, frame, number, age, stale)
+                self.enter(now, frame, number, age, wait)
             }
+        }
+    }
+
+    /// Returns how long a copy waits for earlier messages of its sequenced lane. Where message
+    /// delivery brings those, it is given time for more than one attempt, and all the time there is
+    /// before what nobody acts upon.
+    fn patience(&self, frame: &ControlFrame<'_>) -> Duration {
+        let is_carried = self.lanes.get(&frame.lane).is_some_and(|lane| lane.is_carried);
+        match (is_carried, frame.class) {
+            (true, Class::Liveness) => ttl(frame),
+            (true, _) => self.wait.max(CARRIED_PATIENCE),
+            (false, _) => self.wait,
         }
     }
 
@@ -204,19 +257,22 @@ impl Inbox {
         frame: &ControlFrame<'_>,
         number: u64,
         age: Age,
-        stale: bool,
+        wait: Option<Duration>,
     ) -> Reception {
-        let left = ttl(frame).saturating_sub(age.estimate.saturating_add(age.error));
-        let patience = left.saturating_sub(RELEASE_AHEAD);
-        let patience =
-            if frame.order == Order::Sequenced { patience.min(self.wait) } else { patience };
+        let stale = is_stale(age, ttl(frame));
+        let wait = match (wait, frame.order) {
+            (Some(wait), _) => wait,
+            (None, _) if stale => self.wait,
+            (None, Order::Sequenced) => left(ttl(frame), age).min(self.patience(frame)),
+            (None, _) => left(ttl(frame), age),
+        };
         let held = Held {
             channel: frame.channel,
             class: frame.class,
             ttl: ttl(frame),
             age,
             arrived: now,
-            release: now + if stale { self.wait } else { patience },
+            release: now + wait,
             payload: (!stale).then(|| frame.payload.to_vec()),
         };
         self.releases.insert((held.release, frame.lane, number));
@@ -272,6 +328,11 @@ impl Inbox {
 
 fn ttl(frame: &ControlFrame<'_>) -> Duration {
     Duration::from_millis(u64::from(frame.ttl_ms))
+}
+
+/// Returns how long a message may be held that is of use for `life`.
+fn left(life: Duration, age: Age) -> Duration {
+    life.saturating_sub(age.estimate.saturating_add(age.error)).saturating_sub(RELEASE_AHEAD)
 }
 
 /// Nothing is delivered beyond its time to live, so the benefit of the doubt goes to dropping.

@@ -59,6 +59,14 @@ pub(super) struct Message {
     pub(super) timer: Option<Instant>,
 }
 
+/// What a message is, for counting.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kind {
+    pub(super) class: Class,
+    /// Its MAVLink message id, where it is a frame.
+    pub(super) mavlink: Option<u32>,
+}
+
 /// A message's place in the order of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
@@ -105,6 +113,11 @@ impl Message {
 
     pub(super) fn policy(&self) -> &Policy {
         &self.submission.policy
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        let mavlink = self.submission.lane.stream.map(|stream| stream.message);
+        Kind { class: self.policy().class, mavlink }
     }
 
     pub(super) fn is_replicated(&self) -> bool {

@@ -4,6 +4,7 @@
 //! sockets: the session polls the one when a path has room and hands the other what was opened.
 //! Packets that are sent once on one path are `datagram/`. The rules are specs/delivery.md.
 
+mod carried;
 #[cfg(test)]
 mod delivery_tests;
 mod floors;
@@ -18,7 +19,7 @@ mod sender_lanes;
 mod simulation;
 
 pub(crate) use inbox::{Inbox, Reception};
-pub(crate) use outbox::{Outbox, Rejected};
+pub(crate) use outbox::{Ended, Outbox, Rejected};
 pub(crate) use seen_window::{SeenWindow, extend};
 
 use units::Duration;

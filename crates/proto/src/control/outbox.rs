@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::{Duration, Instant};
 
 use super::floors::FloorNotices;
-use super::message::{MIN_ROUND, Message, SecondCopy};
+use super::message::{Kind, MIN_ROUND, Message, SecondCopy};
 use super::pending::Pending;
 use super::sender_lanes::{NoLane, SenderLanes};
 use super::{ControlPath, CopyRoom, LaneFloor, Submission};
@@ -65,6 +65,8 @@ pub(crate) struct OutboxCounters {
     pub(crate) expired: u64,
     /// Replaced by a newer one before they were acknowledged.
     pub(crate) superseded: u64,
+    /// Of those, such of which no copy had left.
+    pub(crate) superseded_unsent: u64,
     /// Acknowledged too late to know, or under way when the session ended.
     pub(crate) indeterminate: u64,
 }
@@ -72,27 +74,36 @@ pub(crate) struct OutboxCounters {
 /// Keeps control messages until they are delivered, superseded or expired.
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    messages: BTreeMap<u64, Message>,
+    pub(super) messages: BTreeMap<u64, Message>,
     pending: Pending,
-    lanes: SenderLanes,
-    floors: FloorNotices,
+    pub(super) lanes: SenderLanes,
+    pub(super) floors: FloorNotices,
     /// The newest live message of each stream.
     newest: BTreeMap<LaneKey, u64>,
     /// Expired messages whose acknowledgement may still be under way, and until when.
     closing: BTreeMap<u64, Closing>,
     timers: BTreeSet<(Instant, u64)>,
-    outcomes: VecDeque<(MessageId, Outcome)>,
+    outcomes: VecDeque<Ended>,
     /// An unreliable message that was just sent for the last time, kept while its frame is read.
     spent: Option<Message>,
     probe: Duration,
-    next_seq: u64,
+    pub(super) next_seq: u64,
     others: usize,
     counters: [OutboxCounters; Class::ALL.len()],
 }
 
+/// The end of a reliable message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub(crate) message: MessageId,
+    pub(crate) outcome: Outcome,
+    /// Its MAVLink message id, where it is a frame.
+    pub(crate) mavlink: Option<u32>,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Closing {
-    class: Class,
+    kind: Kind,
     until: Instant,
 }
 
@@ -204,11 +215,11 @@ impl Outbox {
         if let Some(closing) = self.closing.remove(&seq) {
             // The copy may have come in time or been dropped as stale: only the peer knows.
             self.timers.remove(&(closing.until, seq));
-            self.report(seq, closing.class, Outcome::Indeterminate);
+            self.report(seq, closing.kind, Outcome::Indeterminate);
             return;
         }
         let Some(message) = self.remove(seq, true) else { return };
-        let policy = message.policy();
+        let (policy, kind) = (message.policy(), message.kind());
         if !policy.reliable {
             self.counters[policy.class.index()].delivered += 1;
             return;
@@ -219,7 +230,7 @@ impl Outbox {
         let awaited = message.awaited_until.is_none_or(|until| now <= until);
         let is_sure = in_time && awaited;
         let outcome = if is_sure { Outcome::Delivered } else { Outcome::Indeterminate };
-        self.report(seq, policy.class, outcome);
+        self.report(seq, kind, outcome);
     }
 
     /// Notes that a packet with a copy of message `seq` was declared lost.
@@ -241,7 +252,7 @@ impl Outbox {
     }
 
     /// Returns the next outcome of a message that [`Outbox::submit`] gave an id.
-    pub(crate) fn poll_outcome(&mut self) -> Option<(MessageId, Outcome)> {
+    pub(crate) fn poll_outcome(&mut self) -> Option<Ended> {
         self.outcomes.pop_front()
     }
 
@@ -259,7 +270,7 @@ impl Outbox {
             }
             self.timers.pop_first();
             if let Some(closing) = self.closing.remove(&seq) {
-                self.report(seq, closing.class, Outcome::Expired);
+                self.report(seq, closing.kind, Outcome::Expired);
             } else {
                 self.handle_message_timeout(now, seq);
             }
@@ -271,14 +282,14 @@ impl Outbox {
     /// no path ever took expires.
     pub(crate) fn end(&mut self) {
         for (seq, closing) in std::mem::take(&mut self.closing) {
-            self.report(seq, closing.class, Outcome::Indeterminate);
+            self.report(seq, closing.kind, Outcome::Indeterminate);
         }
         while let Some((&seq, _)) = self.messages.first_key_value() {
             let Some(message) = self.remove(seq, false) else { break };
             if message.policy().reliable {
                 let sent = message.is_copied;
                 let outcome = if sent { Outcome::Indeterminate } else { Outcome::Expired };
-                self.report(seq, message.policy().class, outcome);
+                self.report(seq, message.kind(), outcome);
             }
         }
         self.timers.clear();
@@ -402,8 +413,10 @@ impl Outbox {
         let Some(older) = self.newest.insert(stream, seq) else { return };
         let Some(message) = self.remove(older, false) else { return };
         let policy = message.policy();
+        let unsent = &mut self.counters[policy.class.index()].superseded_unsent;
+        *unsent += u64::from(!message.is_copied);
         if policy.reliable {
-            self.report(older, policy.class, Outcome::Superseded);
+            self.report(older, message.kind(), Outcome::Superseded);
         } else {
             self.counters[policy.class.index()].superseded += 1;
         }
@@ -438,14 +451,14 @@ impl Outbox {
     /// Gives a message up. Copies that are under way may still be acknowledged for a round trip.
     fn expire(&mut self, now: Instant, seq: u64) {
         let Some(message) = self.remove(seq, false) else { return };
-        let class = message.policy().class;
+        let kind = message.kind();
         if !message.policy().reliable {
-            self.counters[class.index()].expired += u64::from(!message.is_copied);
+            self.counters[kind.class.index()].expired += u64::from(!message.is_copied);
         } else if message.flights.is_empty() {
-            self.report(seq, class, Outcome::Expired);
+            self.report(seq, kind, Outcome::Expired);
         } else {
             let until = now + self.probe.max(MIN_ROUND);
-            self.closing.insert(seq, Closing { class, until });
+            self.closing.insert(seq, Closing { kind, until });
             self.timers.insert((until, seq));
         }
     }
@@ -538,14 +551,14 @@ impl Outbox {
         Some(message)
     }
 
-    fn report(&mut self, seq: u64, class: Class, outcome: Outcome) {
-        let counters = &mut self.counters[class.index()];
+    fn report(&mut self, seq: u64, kind: Kind, outcome: Outcome) {
+        let counters = &mut self.counters[kind.class.index()];
         match outcome {
             Outcome::Delivered => counters.delivered += 1,
             Outcome::Expired => counters.expired += 1,
             Outcome::Superseded => counters.superseded += 1,
             Outcome::Indeterminate => counters.indeterminate += 1,
         }
-        self.outcomes.push_back((MessageId(seq), outcome));
+        self.outcomes.push_back(Ended { message: MessageId(seq), outcome, mavlink: kind.mavlink });
     }
 }

@@ -16,6 +16,8 @@ pub(super) struct ReceiverLane {
     /// The lowest number that may still be passed on.
     next: u64,
     held: BTreeMap<u64, Held>,
+    /// Whether message delivery carries the lane too.
+    pub(super) is_carried: bool,
 }
 
 /// A message that waits for an earlier one.

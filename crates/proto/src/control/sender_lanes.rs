@@ -6,7 +6,7 @@
 //! Messages of an in-order lane share one time to live: they expire in the order of the lane, and
 //! the receiver may take the end of one for the end of all before it [specs/delivery.md §4] (rule 5).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use units::{Duration, Instant};
 
@@ -17,6 +17,10 @@ use crate::select::{LaneKey, Order, Policy};
 /// The name of a lane: the order that it keeps, the time to live of an in-order lane (zero in
 /// others), and the domain of the order.
 type Domain = (Order, Duration, LaneKey);
+
+/// How finely the ends of carried messages are remembered: a floor may lag so far behind, and a lane
+/// keeps so few entries.
+const CARRIED_STEP: Duration = Duration::from_millis(20);
 
 /// All lanes of one direction of a session.
 #[derive(Debug, Default)]
@@ -34,6 +38,10 @@ struct SenderLane {
     alive: BTreeMap<u64, u64>,
     last_expiry: Instant,
     last_used: u64,
+    /// Whether message delivery carries its messages too.
+    is_carried: bool,
+    /// The lowest number that message delivery may carry until a time, for the ends of steps.
+    carried: VecDeque<(u64, Instant)>,
 }
 
 /// What a message leaves behind in its lane.
@@ -75,6 +83,21 @@ impl SenderLanes {
         Ok(Some(Place { lane, number }))
     }
 
+    /// Notes that message delivery carries a message too, until a time that grows along the lane.
+    pub(super) fn carry(&mut self, now: Instant, place: Place, until: Instant) {
+        let lane = &mut self.lanes[usize::from(place.lane)];
+        if !lane.is_carried {
+            self.span -= if lane.waits() { lane.next - lane.floor() } else { 0 };
+            lane.is_carried = true;
+        }
+        while lane.carried.front().is_some_and(|(_, until)| *until <= now) {
+            lane.carried.pop_front();
+        }
+        if lane.carried.back().is_none_or(|(_, last)| *last < until) {
+            lane.carried.push_back((place.number, until + CARRIED_STEP));
+        }
+    }
+
     /// Takes a message out of its lane.
     pub(super) fn leave(&mut self, place: Place) -> Left {
         let lane = &mut self.lanes[usize::from(place.lane)];
@@ -90,7 +113,8 @@ impl SenderLanes {
 
     /// Returns the lowest number of a lane that is still alive.
     pub(super) fn floor(&self, lane: u16) -> u64 {
-        self.lanes[usize::from(lane)].floor()
+        let lane = &self.lanes[usize::from(lane)];
+        lane.carried.front().map_or(u64::MAX, |(number, _)| *number).min(lane.floor())
     }
 
     /// Lists the messages of a lane that are in flight, oldest first.
@@ -99,7 +123,8 @@ impl SenderLanes {
     }
 
     /// Returns how many messages the receiver may have to hold at most: those from each lane's
-    /// floor on, in the lanes whose messages wait for each other.
+    /// floor on, in the lanes whose messages wait for each other. Where message delivery carries
+    /// them too a gap closes so soon that few wait.
     pub(super) fn span(&self) -> u64 {
         self.span
     }
@@ -129,7 +154,15 @@ pub(super) struct NoLane;
 
 impl SenderLane {
     fn new(domain: Domain) -> Self {
-        Self { domain, next: 0, alive: BTreeMap::new(), last_expiry: Instant::ZERO, last_used: 0 }
+        Self {
+            domain,
+            next: 0,
+            alive: BTreeMap::new(),
+            last_expiry: Instant::ZERO,
+            last_used: 0,
+            is_carried: false,
+            carried: VecDeque::new(),
+        }
     }
 
     fn floor(&self) -> u64 {
@@ -137,7 +170,7 @@ impl SenderLane {
     }
 
     fn waits(&self) -> bool {
-        matches!(self.domain.0, Order::InOrder | Order::Sequenced)
+        matches!(self.domain.0, Order::InOrder | Order::Sequenced) && !self.is_carried
     }
 }
 

@@ -278,7 +278,8 @@ impl Sim {
             let number = u64::from_le_bytes(delivery.payload[..].try_into().expect("eight bytes"));
             self.delivered.push((number, self.now.since(self.submitted[number as usize])));
         }
-        while let Some((id, outcome)) = self.outbox.poll_outcome() {
+        while let Some(ended) = self.outbox.poll_outcome() {
+            let (id, outcome) = (ended.message, ended.outcome);
             assert_eq!(self.outcomes.insert(id, outcome), None, "{id:?} ended twice");
         }
     }

@@ -90,10 +90,9 @@ impl Divider {
             return Err(Refused::TooLarge);
         }
         let key = (channel, stream.id, stream.order == MessageOrder::InOrder);
-        let full = self.bytes + bytes.len() > limits::QUEUED_MESSAGE_BYTES
-            || self.messages >= limits::QUEUED_MESSAGES
-            || (self.streams.len() >= limits::MESSAGE_STREAMS && !self.streams.contains_key(&key));
-        if full {
+        let no_stream =
+            self.streams.len() >= limits::MESSAGE_STREAMS && !self.streams.contains_key(&key);
+        if no_stream || !self.has_room(bytes.len()) {
             self.refused = true;
             return Err(Refused::Busy);
         }
@@ -113,6 +112,12 @@ impl Divider {
             deadline: stream.deadline,
         });
         Ok(())
+    }
+
+    /// Tells whether as many bytes more may wait.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        self.bytes + bytes <= limits::QUEUED_MESSAGE_BYTES
+            && self.messages < limits::QUEUED_MESSAGES
     }
 
     /// Tells whether nothing waits.

@@ -111,6 +111,9 @@ pub(crate) struct Outgoing {
     pub(crate) frames: SentFrames,
 }
 
+/// What a path can carry is told for so long after it was busy: links of vehicles change.
+const KNOWN_FOR: Duration = Duration::from_secs(30);
+
 /// One path of a session.
 #[derive(Debug)]
 pub(crate) struct Path {
@@ -288,6 +291,7 @@ impl Path {
             in_flight: self.sent.in_flight(),
             send_rate: Rate::from_bytes_in(self.congestion.cwnd(), view.srtt),
             delivery_rate: self.delivery_rate,
+            capacity: self.bottleneck.calm_rate(now, KNOWN_FOR),
             repeat_after: self.repeat_after(),
             drain: self.drain(now),
             budget: self.bulk_budget(now),

@@ -40,6 +40,8 @@ pub(crate) struct PathSnapshot {
     pub(crate) send_rate: Rate,
     /// Rate at which the peer receives, as last measured.
     pub(crate) delivery_rate: Rate,
+    /// Rate of its narrowest hop; none where nothing has filled it lately.
+    pub(crate) capacity: Option<Rate>,
     /// Age at which a copy of control that is under way may be repeated on this path.
     pub(crate) repeat_after: Duration,
     /// What is known of how what is under way drains.

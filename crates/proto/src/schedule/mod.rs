@@ -129,6 +129,7 @@ mod tests {
             in_flight: 0,
             send_rate: Rate::from_mbps(10.0),
             delivery_rate: Rate::ZERO,
+            capacity: None,
             repeat_after: Duration::ZERO,
             drain: Drain::default(),
             budget,

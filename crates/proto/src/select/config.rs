@@ -77,6 +77,11 @@ impl PolicyTable {
         Ok(())
     }
 
+    /// Tells whether the configuration says something about this message.
+    pub(super) fn names(&self, message: u32) -> bool {
+        self.overrides.contains_key(&message)
+    }
+
     /// Returns the policy of a message; none: it is not forwarded.
     pub(super) fn policy(&self, message: u32, is_known: bool) -> Option<Policy> {
         match self.overrides.get(&message) {

@@ -8,6 +8,7 @@ mod ip;
 mod lane;
 mod mavlink;
 mod messages;
+mod not_forwarded;
 mod policy;
 mod rtp;
 mod selector;
@@ -21,7 +22,9 @@ pub use mavlink::{
     MavlinkFrame, MavlinkFrames, Version, encode_frame, message_definition, message_id,
 };
 pub use messages::MessageDefinition;
+pub use not_forwarded::NotForwarded;
 pub use policy::{Class, Copies, Order, Policy, Tier};
 pub use rtp::RtpFrame;
 pub use selector::{Selected, Selection, Selector, SelectorCounters};
 pub use stream::StreamFramer;
+pub use table::SETUP_SIGNING;

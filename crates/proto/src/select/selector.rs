@@ -8,6 +8,7 @@ use units::Duration;
 use super::config::{Direction, InspectedPorts, PolicyTable, SelectorConfig};
 use super::ip::{Segment, segment};
 use super::mavlink::{MavlinkFrame, MavlinkFrames};
+use super::not_forwarded::{NotForwarded, NotForwardedCounts};
 use super::rtp::{RtpFlows, RtpFrame};
 use super::signing::SigningSources;
 use super::{Class, LaneKey, Order, Policy, StreamKey};
@@ -47,12 +48,6 @@ pub struct SelectorCounters {
     pub frames: u64,
     /// Those whose id the public definitions do not know.
     pub unknown: u64,
-    /// Broken frames in datagrams of local endpoints.
-    pub broken: u64,
-    /// Bytes of such datagrams that belonged to no frame.
-    pub skipped_bytes: u64,
-    /// Frames and packets that are not forwarded because of their policy.
-    pub withheld: u64,
 }
 
 /// Sorts packets into delivery policies.
@@ -63,6 +58,7 @@ pub struct Selector {
     signing: SigningSources,
     rtp: RtpFlows,
     counters: SelectorCounters,
+    not_forwarded: NotForwardedCounts,
 }
 
 impl Selector {
@@ -74,6 +70,7 @@ impl Selector {
             signing: SigningSources::default(),
             rtp: RtpFlows::default(),
             counters: SelectorCounters::default(),
+            not_forwarded: NotForwardedCounts::default(),
         }
     }
 
@@ -91,8 +88,10 @@ impl Selector {
             loop {
                 let (skipped, broken) = (frames.skipped(), frames.broken());
                 let frame = frames.next();
-                self.counters.skipped_bytes += (frames.skipped() - skipped) as u64;
-                self.counters.broken += u64::from(frames.broken() - broken);
+                let skipped = (frames.skipped() - skipped) as u64;
+                let broken = u64::from(frames.broken() - broken);
+                self.not_forwarded.add(channel, NotForwarded::Bytes, skipped);
+                self.not_forwarded.add(channel, NotForwarded::Broken, broken);
                 let frame = frame?;
                 if let Some((policy, lane)) = self.select(channel, 0, &frame) {
                     return Some(Selected { frame: frame.bytes, policy, lane });
@@ -125,6 +124,11 @@ impl Selector {
         self.counters
     }
 
+    /// Lists what was not forwarded: by which channel, why, and how much of it.
+    pub fn not_forwarded(&self) -> impl Iterator<Item = (u8, NotForwarded, u64)> + '_ {
+        self.not_forwarded.iter()
+    }
+
     /// Finds the strictest selection among the frames of a segment. None within: there are no
     /// frames; none without: one of them must not be forwarded.
     fn select_segment(&mut self, segment: &Segment<'_>) -> Option<Option<Selection>> {
@@ -152,7 +156,12 @@ impl Selector {
         self.counters.frames += 1;
         self.counters.unknown += u64::from(frame.definition.is_none());
         let Some(mut policy) = self.table.policy(frame.message, frame.definition.is_some()) else {
-            self.counters.withheld += 1;
+            let rule = if self.table.names(frame.message) || frame.definition.is_some() {
+                NotForwarded::Message(frame.message)
+            } else {
+                NotForwarded::Unknown
+            };
+            self.not_forwarded.add(channel, rule, 1);
             return None;
         };
         let stream = StreamKey { message: frame.message, target: frame.target() };
@@ -256,9 +265,10 @@ mod tests {
             [b"noise".to_vec(), frame(COMMAND), broken.clone(), frame(ATTITUDE)].concat();
         let mut selector = selector();
         assert_eq!(policies(&mut selector, &datagram), [Policy::TRANSACTIONAL, Policy::TELEMETRY]);
-        let counters = selector.counters();
-        assert_eq!((counters.frames, counters.broken), (2, 1));
-        assert_eq!(counters.skipped_bytes, 5 + broken.len() as u64);
+        assert_eq!(selector.counters().frames, 2);
+        let bytes = 5 + broken.len() as u64;
+        let expected = [(1, NotForwarded::Broken, 1), (1, NotForwarded::Bytes, bytes)];
+        assert!(selector.not_forwarded().eq(expected));
     }
 
     #[test]
@@ -274,7 +284,8 @@ mod tests {
         let mut selector = selector();
         let setup = encode_frame(Version::V2, 0, (255, 190), 256, &[1; 42]).expect("known");
         assert_eq!(policies(&mut selector, &setup), []);
-        assert_eq!(selector.counters().withheld, 1);
+        let expected = [(1, NotForwarded::Message(256), 1)];
+        assert!(selector.not_forwarded().eq(expected));
         assert_eq!(selector.select_packet(&udp4((14_550, 9), &setup)), None);
     }
 

@@ -60,6 +60,12 @@ impl StreamFramer {
         self.broken
     }
 
+    /// Returns how many frames were broken and how many bytes belonged to none since this was
+    /// asked last.
+    pub fn take_lost(&mut self) -> (u64, u64) {
+        (std::mem::take(&mut self.broken), std::mem::take(&mut self.skipped))
+    }
+
     /// Cuts frames off the front of what waits; returns how many bytes are done with.
     fn cut(&mut self, each: &mut impl FnMut(&[u8])) -> usize {
         let mut at = 0;

@@ -5,7 +5,7 @@
 use super::Policy;
 
 /// SETUP_SIGNING carries the secret that frames are signed with.
-pub(super) const SETUP_SIGNING: u32 = 256;
+pub const SETUP_SIGNING: u32 = 256;
 
 /// Returns the policy of a message id that the public definitions know; none: not forwarded.
 pub(super) fn default_policy(message: u32) -> Option<Policy> {

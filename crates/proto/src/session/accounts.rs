@@ -74,7 +74,8 @@ impl Accounts {
             ClassStatus {
                 class,
                 submitted: account.submitted,
-                dropped: account.dropped + sent.expired + sent.superseded,
+                dropped: account.dropped + sent.expired + sent.superseded_unsent,
+                superseded: sent.superseded - sent.superseded_unsent,
                 copies_sent: account.copies_sent + sent.copies_sent,
                 delivered: account.delivered,
                 duplicates: received.duplicates,

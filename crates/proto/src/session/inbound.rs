@@ -5,6 +5,7 @@
 
 use units::{Duration, Instant};
 
+use super::messages::{LANES_CHANNEL, LANES_STREAM};
 use super::{Role, Session};
 use crate::control::{LaneFloor, Reception};
 use crate::event::Delivery;
@@ -229,24 +230,28 @@ impl Session {
     ///
     /// Before the first clock sample all that is known is that it is younger than the session,
     /// because nothing survives from one session to the next.
-    fn message_age(&self, now: Instant, submitted_us: u32) -> Age {
+    pub(super) fn message_age(&self, now: Instant, submitted_us: u32) -> Age {
         let unknown = Age { estimate: Duration::ZERO, error: now.since(self.started) };
         self.clock.age(now, submitted_us).unwrap_or(unknown)
     }
 
     /// Passes on what has become deliverable, from either delivery.
     pub(super) fn collect_deliveries(&mut self) {
+        while let Some(ready) = self.messages.poll_delivery() {
+            if (ready.channel, ready.stream) == (LANES_CHANNEL, LANES_STREAM.id) {
+                self.handle_carried(self.now, &ready.payload);
+                continue;
+            }
+            let (session, class, stream) = (self.id, Class::Message, Some(ready.stream));
+            let (channel, age, bytes) = (ready.channel, ready.age, ready.payload);
+            self.accounts.of(class).on_delivered(age);
+            self.deliveries.push_back(Delivery { session, channel, class, stream, age, bytes });
+        }
         while let Some(ready) = self.inbox.poll_delivery() {
             self.deliver(ready.channel, ready.class, ready.age, ready.payload);
         }
         while let Some(ready) = self.resequencer.poll_delivery() {
             self.deliver(ready.channel, ready.class, ready.age, ready.payload);
-        }
-        while let Some(ready) = self.messages.poll_delivery() {
-            let (session, class, stream) = (self.id, Class::Message, Some(ready.stream));
-            let (channel, age, bytes) = (ready.channel, ready.age, ready.payload);
-            self.accounts.of(class).on_delivered(age);
-            self.deliveries.push_back(Delivery { session, channel, class, stream, age, bytes });
         }
     }
 

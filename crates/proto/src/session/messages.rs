@@ -7,15 +7,18 @@
 use units::{Duration, Instant};
 
 use super::build::Builder;
+use super::outbound::FRAME_OVERHEAD;
 use super::{SendError, Session};
+use crate::control::{Outbox, Reception, Rejected, Submission};
 use crate::event::{MessageId, PathState};
 use crate::ids::PathId;
 use crate::limits;
-use crate::message::{MessageStream, Offer, Refused};
+use crate::message::{MessageOrder, MessageStream, Offer, Refused};
 use crate::path::{Path, PathSnapshot};
 use crate::recovery::SentFrame;
 use crate::schedule::{Decision, ScheduleView};
-use crate::select::Class;
+use crate::select::{Class, Order, Tier};
+use crate::wire::{Frame, Frames};
 
 /// How long feedback is waited for while no path is known to work.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -24,6 +27,14 @@ const AT_ONCE: usize = 4 * limits::SYMBOL_BYTES;
 /// Bytes of messages that wait, beyond which they are a transfer: what 2 Mbit/s pile up in 200 ms without a
 /// link.
 const LONG: usize = 48 << 10;
+/// By which stream the messages of sequenced lanes go: one of the tunnel's channel, where no application has
+/// streams, so that they leave in the order in which they came.
+pub(super) const LANES_CHANNEL: u8 = 0;
+pub(super) const LANES_STREAM: MessageStream = MessageStream {
+    id: u16::MAX,
+    order: MessageOrder::Unordered,
+    deadline: Some(Outbox::CARRIED_LIFE),
+};
 
 impl Session {
     pub(super) fn send_message(
@@ -42,6 +53,42 @@ impl Session {
             }
         })?;
         Ok(None)
+    }
+
+    /// Sends a message of a sequenced lane: by message delivery, and what is control also as ever.
+    pub(super) fn send_carried(
+        &mut self,
+        now: Instant,
+        submission: Submission,
+    ) -> Result<Option<MessageId>, SendError> {
+        let class = submission.policy.class;
+        self.accounts.of(class).submitted += 1;
+        let has_room = self.messages.divider.has_room(submission.payload.len() + FRAME_OVERHEAD);
+        let mut carried = Vec::with_capacity(submission.payload.len() + FRAME_OVERHEAD);
+        let sent = if has_room || class.tier() == Tier::Control {
+            self.outbox.submit_carried(now, submission, &mut carried)
+        } else {
+            Err(Rejected::Busy)
+        };
+        if sent.is_err() {
+            self.accounts.of(class).dropped += 1;
+        } else if has_room {
+            // Whatever is refused all the same is a loss like others: the lane gives it up.
+            let _ = self.messages.divider.submit(now, LANES_CHANNEL, LANES_STREAM, &carried);
+        }
+        sent.map_err(|Rejected::Busy| SendError::Busy)
+    }
+
+    /// Takes in what [`Session::send_carried`] handed to message delivery at the other end.
+    pub(super) fn handle_carried(&mut self, now: Instant, bytes: &[u8]) {
+        let taken = match Frames::new(bytes).next() {
+            Some(Ok(Frame::Control(control))) if control.order == Order::Sequenced => {
+                let age = self.message_age(now, control.submitted_us);
+                self.inbox.handle_carried(now, &control, age) != Reception::Refused
+            }
+            _ => false,
+        };
+        self.rejected += u64::from(!taken);
     }
 
     /// Tells whether message delivery may have something for the path.

@@ -24,7 +24,7 @@ use units::{Duration, Instant, Rng};
 pub use config::SessionConfig;
 pub use paths::PathError;
 
-use crate::control::{Inbox, Outbox};
+use crate::control::{Ended, Inbox, Outbox};
 use crate::crypto::{EpochKeys, KeyRing};
 use crate::datagram::{DatagramQueue, Resequencer};
 use crate::event::{Delivery, Event, PathState};
@@ -365,8 +365,8 @@ impl Session {
         if self.messages.divider.poll_room() {
             self.events.push_back(Event::RoomForMessages);
         }
-        while let Some((message, outcome)) = self.outbox.poll_outcome() {
-            self.events.push_back(Event::MessageEnded { message, outcome });
+        while let Some(Ended { message, outcome, mavlink }) = self.outbox.poll_outcome() {
+            self.events.push_back(Event::MessageEnded { message, outcome, mavlink });
         }
     }
 

@@ -17,11 +17,11 @@ use crate::message::{MessageOrder, MessageStream};
 use crate::path::{Outgoing, Path, Route};
 use crate::recovery::SentFrame;
 use crate::schedule::{Decision, ScheduleView};
-use crate::select::{Class, LaneKey, Policy, RtpFrame, Tier};
+use crate::select::{Class, LaneKey, Order, Policy, RtpFrame, Tier};
 use crate::wire::{self, AckFrame, AckRanges, DATA_OVERHEAD, Frame};
 
 /// Bytes of a frame around its payload, at most: a control frame with every field at its longest.
-const FRAME_OVERHEAD: usize = 15 + 3 + 5 + 3 + 3;
+pub(super) const FRAME_OVERHEAD: usize = 15 + 3 + 5 + 3 + 3;
 /// A message that has waited for so long is late for every autopilot.
 const LATE: Duration = Duration::from_millis(200);
 /// Loss of a path whose answers to single packets are waited for: where less is lost, a later packet
@@ -127,6 +127,9 @@ impl Session {
             return self.send_message(now, channel, stream, bytes);
         }
         let payload = bytes.to_vec();
+        if self.coded_bulk && policy.order == Order::Sequenced {
+            return self.send_carried(now, Submission { channel, policy, lane, payload });
+        }
         self.accounts.of(policy.class).submitted += 1;
         if policy.is_plain() {
             let packet = Plain { channel, class: policy.class, resequence, rtp: None, payload };

@@ -4,7 +4,7 @@ use units::Instant;
 
 use super::Session;
 use crate::path::PathSnapshot;
-use crate::select::Class;
+use crate::select::{Class, NotForwarded};
 use crate::status::{ClassStatus, PathStatus, SessionStatus};
 
 impl Session {
@@ -21,7 +21,13 @@ impl Session {
             message_streams: self.messages.stream_status(),
             queue_free_percent: self.bulk.free_percent(now).min(self.telemetry.free_percent(now)),
             rejected_datagrams: self.rejected,
+            not_forwarded: self.not_forwarded().collect(),
         }
+    }
+
+    /// Lists what of MAVLink was not forwarded: by which channel, why, and how much of it.
+    pub(crate) fn not_forwarded(&self) -> impl Iterator<Item = (u8, NotForwarded, u64)> + '_ {
+        self.selector.not_forwarded()
     }
 
     fn classes(&self) -> Vec<ClassStatus> {
@@ -54,6 +60,7 @@ fn path_status(now: Instant, path: &PathSnapshot) -> PathStatus {
         loss_in: path.loss_in,
         burst: path.burst,
         delivery_rate: path.delivery_rate,
+        capacity: path.capacity,
         cwnd: path.cwnd,
         in_flight: path.in_flight,
         mtu: path.mtu,

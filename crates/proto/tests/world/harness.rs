@@ -195,7 +195,7 @@ impl Pair {
     /// Returns what became of every message of `host` so far.
     pub(crate) fn outcomes(&self, host: usize) -> Vec<(MessageId, Outcome)> {
         let ended = |(_, event): &(Instant, Event)| match event {
-            Event::MessageEnded { message, outcome } => Some((*message, *outcome)),
+            Event::MessageEnded { message, outcome, .. } => Some((*message, *outcome)),
             _ => None,
         };
         self.events[host].iter().filter_map(ended).collect()

@@ -13,5 +13,7 @@ mod messages;
 mod movement;
 mod radio;
 mod restart;
+mod signed;
+mod status;
 mod thin;
 mod transactional;

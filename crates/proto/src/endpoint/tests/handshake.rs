@@ -222,7 +222,7 @@ fn a_restarted_station_is_found_within_seconds_and_what_was_in_flight_is_indeter
     let message = wire.hosts[0].endpoint.send(wire.now, session, told, b"in flight");
     let message = message.expect("there is a session").expect("it is reliable");
     wire.run_for(limits::SILENCE + SECOND);
-    let ended = Event::MessageEnded { message, outcome: Outcome::Indeterminate };
+    let ended = Event::MessageEnded { message, outcome: Outcome::Indeterminate, mavlink: None };
     assert!(wire.hosts[0].events.contains(&(session, ended)));
     assert_eq!(wire.hosts[0].count(|event| matches!(event, Event::Disconnected { .. })), 1);
     assert_eq!((wire.hosts[0].connections(), wire.hosts[1].connections()), (2, 1));
@@ -251,7 +251,7 @@ fn a_restarted_drone_replaces_its_session_once_its_keys_are_confirmed() {
     wire.run_for(SECOND);
     let new = station_session(&wire);
     assert_ne!(new, old);
-    let ended = Event::MessageEnded { message, outcome: Outcome::Indeterminate };
+    let ended = Event::MessageEnded { message, outcome: Outcome::Indeterminate, mavlink: None };
     let events = &wire.hosts[1].events;
     let position = |event: &Event| events.iter().position(|(id, e)| *id == old && e == event);
     let reason = "the peer began another session";

@@ -1,0 +1,160 @@
+//! MAVLink endpoints: what is kept back is counted and said; sharing and filters.
+
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+
+use crate::rig::Rig;
+use proto::select::{Version, encode_frame};
+use serde_json::Value;
+use sys::netns::Namespace;
+use sys::sandbox;
+
+const COMMAND_LONG: u32 = 76;
+const SETUP_SIGNING: u32 = 256;
+
+fn endpoint(name: &str, kind: &str, port: u16, more: &str) -> String {
+    format!(
+        "[[mavlink]]\nname = \"{name}\"\nkind = \"{kind}\"\naddress = \"127.0.0.1:{port}\"\n\
+         radio_status_hz = 0\n{more}\n"
+    )
+}
+
+fn frame(source: (u8, u8), message: u32) -> Vec<u8> {
+    encode_frame(Version::V2, 0, source, message, &[7; 33]).unwrap()
+}
+
+fn socket(host: &Namespace, address: &str, remote: Option<&str>) -> UdpSocket {
+    let socket = host.run(|| UdpSocket::bind(address).unwrap()).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    remote.map_or(Ok(()), |remote| socket.connect(remote)).unwrap();
+    socket
+}
+
+/// Returns how much of something was kept back from channel 1, by the first peer's report.
+fn kept_back(status: &Value, what: &str) -> u64 {
+    let rows = status["peers"][0]["not_forwarded"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["what"] == what && row["channel"] == 1);
+    row.map_or(0, |row| row["count"].as_u64().unwrap())
+}
+
+#[test]
+fn what_is_not_forwarded_is_counted_by_rule_and_said_once() {
+    let name = "mavlink::what_is_not_forwarded_is_counted_by_rule_and_said_once";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    let tcp = endpoint("stream", "tcp-server", 5_760, "");
+    let more = endpoint("ground", "udp-server", 14_550, "") + &tcp + "[log]\nformat = \"json\"\n";
+    let station = rig.start_station(&more);
+    let drone = rig.start_drone(&[0], &endpoint("autopilot", "udp-server", 14_555, ""));
+    drone.wait_for_paths(1);
+    station.wait_for_paths(1);
+    let ground = socket(&rig.station, "127.0.0.1:0", Some("127.0.0.1:14550"));
+    let mut broken = frame((255, 190), COMMAND_LONG);
+    broken[15] ^= 1;
+    for _ in 0..3 {
+        ground.send(&frame((255, 190), SETUP_SIGNING)).unwrap();
+        ground.send(&broken).unwrap();
+        ground.send(b"no MAVLink").unwrap();
+    }
+    // Streams are cut by the endpoint, datagrams by the session: both count.
+    rig.station
+        .run(|| {
+            use std::io::Write;
+            let mut stream = std::net::TcpStream::connect("127.0.0.1:5760").unwrap();
+            stream.write_all(&[&broken[..], &frame((255, 190), 0), b"noise"].concat()).unwrap();
+        })
+        .unwrap();
+    let bytes = 3 * (broken.len() + 10) + broken.len() + 5;
+    let status = station.wait_for("all that is kept back", |status| {
+        kept_back(status, "bytes of no frame") == bytes as u64
+    });
+    assert_eq!(kept_back(&status, "SETUP_SIGNING"), 3);
+    assert_eq!(kept_back(&status, "broken frames"), 4);
+    let lines = |what: &str| {
+        let log = station.log();
+        log.lines().filter(|line| line.contains("not forwarded") && line.contains(what)).count()
+    };
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while lines("broken frames") == 0 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    std::thread::sleep(Duration::from_millis(2_500));
+    // Two fields of one name would hide each other from whoever reads the lines.
+    let is_clear = |line: &str| line.matches("\"message\":").count() == 1;
+    assert!(station.log().lines().all(is_clear), "{}", station.log());
+    assert_eq!((lines("SETUP_SIGNING"), lines("broken frames")), (1, 1), "{}", station.log());
+}
+
+/// Returns the message ids of what comes in, up to and with a HEARTBEAT.
+fn until_heartbeat(socket: &UdpSocket) -> Vec<u8> {
+    let (mut ids, mut buffer) = (Vec::new(), [0; 512]);
+    while ids.last() != Some(&0) {
+        socket.recv(&mut buffer).expect("something comes");
+        ids.push(buffer[7]);
+    }
+    ids
+}
+
+#[test]
+fn ground_stations_of_one_channel_hear_each_other_where_they_share() {
+    let name = "mavlink::ground_stations_of_one_channel_hear_each_other_where_they_share";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    let more = endpoint("first", "udp-server", 14_550, "share = true")
+        + &endpoint("second", "udp-client", 14_551, "share = true")
+        + &endpoint("apart", "udp-client", 14_552, "");
+    let station = rig.start_station(&more);
+    let drone = rig.start_drone(&[0], &endpoint("autopilot", "udp-server", 14_555, ""));
+    drone.wait_for_paths(1);
+    station.wait_for_paths(1);
+    let at = |remote| socket(&rig.station, "127.0.0.1:0", Some(remote));
+    let clients = [at("127.0.0.1:14550"), at("127.0.0.1:14550")];
+    let second = socket(&rig.station, "127.0.0.1:14551", None);
+    let apart = socket(&rig.station, "127.0.0.1:14552", None);
+    let autopilot = socket(&rig.drone, "127.0.0.1:0", Some("127.0.0.1:14555"));
+    // The server learns of its clients by what they send.
+    clients[1].send(&frame((254, 190), 0)).unwrap();
+    assert_eq!(until_heartbeat(&second), [0]);
+    clients[0].send(&frame((255, 190), SETUP_SIGNING)).unwrap();
+    clients[0].send(&[frame((255, 190), COMMAND_LONG), frame((255, 190), 0)].concat()).unwrap();
+    for other in [&clients[1], &second] {
+        assert_eq!(until_heartbeat(other), [76, 0]);
+    }
+    // What comes from the vehicle is for everybody; nobody heard itself, and who does not share heard nothing.
+    autopilot.send(&frame((1, 1), 0)).unwrap();
+    for own in [&clients[0], &clients[1], &second, &apart] {
+        assert_eq!(until_heartbeat(own), [0]);
+    }
+}
+
+#[test]
+fn filters_hold_in_both_directions() {
+    let name = "mavlink::filters_hold_in_both_directions";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    let filters = "allow_messages_out = [\"HEARTBEAT\", \"30\"]\nblock_systems_out = [9]\n\
+                   block_messages_in = \"COMMAND_LONG\"\nallow_systems_in = [255]";
+    let station = rig.start_station(&endpoint("ground", "udp-server", 14_550, filters));
+    let drone = rig.start_drone(&[0], &endpoint("autopilot", "udp-server", 14_555, ""));
+    drone.wait_for_paths(1);
+    station.wait_for_paths(1);
+    let ground = socket(&rig.station, "127.0.0.1:0", Some("127.0.0.1:14550"));
+    let autopilot = socket(&rig.drone, "127.0.0.1:0", Some("127.0.0.1:14555"));
+    autopilot.send(&frame((1, 1), 1)).unwrap();
+    station.wait_for("the drone's first frame", |status| status["endpoints"][0]["filtered"] == 1);
+    // All of these go by copies, in their order.
+    let command = frame((255, 190), COMMAND_LONG);
+    ground.send(&[frame((250, 1), 0), command, frame((255, 190), 0)].concat()).unwrap();
+    assert_eq!(until_heartbeat(&autopilot), [0]);
+    for (source, message) in [((9, 1), 0), ((1, 1), COMMAND_LONG), ((1, 1), 0)] {
+        autopilot.send(&frame(source, message)).unwrap();
+    }
+    assert_eq!(until_heartbeat(&ground), [0]);
+    station.wait_for("all of it", |status| status["endpoints"][0]["filtered"] == 5);
+}

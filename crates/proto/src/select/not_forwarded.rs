@@ -1,0 +1,37 @@
+//! What of MAVLink is not forwarded, counted by the rule that keeps it back.
+//!
+//! Counts alone: the rules are specs/delivery.md §2, and `selector.rs` applies them.
+
+use std::collections::BTreeMap;
+
+/// Says why something is not forwarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NotForwarded {
+    /// Frames of this message id: it carries a secret, or the configuration says so.
+    Message(u32),
+    /// Frames of ids that the public definitions do not know: the configuration says so.
+    Unknown,
+    /// Frames with a wrong checksum, or cut short.
+    Broken,
+    /// Bytes that belong to no frame, those of broken ones among them.
+    Bytes,
+}
+
+/// Counts by channel and rule. There are no more entries than channels times messages that the
+/// configuration names.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NotForwardedCounts(BTreeMap<(u8, NotForwarded), u64>);
+
+impl NotForwardedCounts {
+    /// Counts some more.
+    pub(super) fn add(&mut self, channel: u8, rule: NotForwarded, count: u64) {
+        if count > 0 {
+            *self.0.entry((channel, rule)).or_default() += count;
+        }
+    }
+
+    /// Lists channel, rule and count.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u8, NotForwarded, u64)> + '_ {
+        self.0.iter().map(|(&(channel, rule), &count)| (channel, rule, count))
+    }
+}

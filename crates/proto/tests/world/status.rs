@@ -1,0 +1,52 @@
+//! What status says is what was: nothing that arrived is called dropped, and no idle link thin.
+
+use fulmar_proto::select::Policy;
+use fulmar_proto::{Duration, Rate, Source};
+
+use crate::harness::{DRONE, Pair, STATION, one_link, two_links};
+
+const LIVE: Source = Source::Told { channel: 1, policy: Policy::LIVE };
+
+#[test]
+fn set_points_that_are_replaced_after_they_left_are_not_called_dropped() {
+    for seed in 1..6 {
+        // At 50 Hz the next one comes before the answer to the last.
+        let link = "delay_ms = 40\nrate_mbps = 10";
+        let mut pair = Pair::connected(&two_links(link, link, None), seed);
+        for number in 0..500_u32 {
+            pair.send(STATION, LIVE, &number.to_be_bytes()).expect("there is room");
+            pair.run_for(Duration::from_millis(20));
+        }
+        pair.run_for(Duration::from_secs(1));
+        assert_eq!(pair.seen[DRONE].len(), 500, "seed {seed}");
+        let status = pair.status(STATION).expect("a session");
+        let live = status.classes.iter().find(|class| class.submitted == 500).expect("the class");
+        assert_eq!(live.dropped, 0, "seed {seed}");
+        assert!(live.superseded > 400, "seed {seed}: {}", live.superseded);
+    }
+}
+
+#[test]
+fn what_a_link_can_carry_is_told_when_something_has_filled_it() {
+    for seed in 1..6 {
+        let mut pair = Pair::connected(&one_link("delay_ms = 20\nrate_mbps = 20"), seed);
+        let capacity = |pair: &Pair| pair.status(DRONE).expect("a session").paths[0].capacity;
+        for number in 0..500_u32 {
+            pair.send(DRONE, LIVE, &number.to_be_bytes()).expect("there is room");
+            pair.run_for(Duration::from_millis(20));
+        }
+        let idle = capacity(&pair);
+        assert!(idle.is_none_or(|rate| rate > Rate::from_mbps(10.0)), "seed {seed}: {idle:?}");
+        // 40 Mbit/s for two seconds.
+        let packet = [&[0x45, 0, 0x04, 0xb0][..], &[0; 1_196]].concat();
+        for _ in 0..8_000 {
+            let _ = pair.send(DRONE, Source::Tunnel, &packet);
+            pair.run_for(Duration::from_micros(250));
+        }
+        let full = capacity(&pair).expect("it was filled").as_mbps();
+        assert!((15.0..=21.0).contains(&full), "seed {seed}: {full} Mbit/s");
+        pair.run_for(Duration::from_secs(31));
+        let later = capacity(&pair);
+        assert!(later.is_none(), "seed {seed}: {later:?}, long after");
+    }
+}
