@@ -11,6 +11,7 @@ mod host;
 mod hostile;
 mod lossy;
 mod messages;
+mod middle;
 mod neighbours;
 mod outage;
 mod restart;
