@@ -16,4 +16,5 @@ mod neighbours;
 mod outage;
 mod restart;
 mod rig;
+mod strangers;
 mod stream;

@@ -148,6 +148,21 @@ impl Attacker {
     }
 }
 
+/// Replaces the last bytes by a code that the public key of a party keys.
+pub(crate) fn sign(bytes: &mut [u8], label: &str, key: &PublicKey) {
+    let Some((before, code)) = bytes.split_last_chunk_mut::<16>() else { return };
+    let key = Blake2s256::new().chain_update(label).chain_update(key.0).finalize();
+    let mut mac = <Blake2sMac<U16> as KeyInit>::new_from_slice(&key).unwrap();
+    mac.update(before);
+    *code = mac.finalize().into_bytes().into();
+}
+
+/// Reads the public key of an end.
+pub(crate) fn public_key(rig: &Rig, end: &str) -> PublicKey {
+    let text = std::fs::read_to_string(rig.directory.path().join(format!("{end}.pub"))).unwrap();
+    text.trim().parse().unwrap()
+}
+
 /// Copies with one bit changed at each of `places`, as they are and with a code at `end` that a public key keys.
 fn altered(genuine: &[u8], places: &[usize], end: usize, key: &PublicKey) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
@@ -160,20 +175,6 @@ fn altered(genuine: &[u8], places: &[usize], end: usize, key: &PublicKey) -> Vec
         all.push(copy);
     }
     all
-}
-
-/// Replaces the last bytes by a code that the public key of a party keys.
-fn sign(bytes: &mut [u8], label: &str, key: &PublicKey) {
-    let Some((before, code)) = bytes.split_last_chunk_mut::<16>() else { return };
-    let key = Blake2s256::new().chain_update(label).chain_update(key.0).finalize();
-    let mut mac = <Blake2sMac<U16> as KeyInit>::new_from_slice(&key).unwrap();
-    mac.update(before);
-    *code = mac.finalize().into_bytes().into();
-}
-
-fn public_key(rig: &Rig, end: &str) -> PublicKey {
-    let text = std::fs::read_to_string(rig.directory.path().join(format!("{end}.pub"))).unwrap();
-    text.trim().parse().unwrap()
 }
 
 #[test]
