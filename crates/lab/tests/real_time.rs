@@ -34,6 +34,22 @@ fn lacking() -> Option<&'static str> {
     (!works("-np") && !works("-Urnp")).then_some("network namespaces are not available")
 }
 
+/// Emulated runs that may be invalid before a test gives up.
+const TRIES: usize = 3;
+
+/// Runs an experiment on the emulator until `judge` finds nothing wrong. What it finds counts in a run that the
+/// audit calls valid: in others the machine was too busy to say whose fault it is.
+fn run_and_judge(name: &str, arguments: &[&str], judge: impl Fn(&Value) -> Result<(), String>) {
+    let mut found = String::new();
+    for _ in 0..TRIES {
+        let report = run("--emu", arguments);
+        let Err(wrong) = judge(&report) else { return };
+        assert!(report["valid"] != true, "{wrong}\n{report}");
+        found = format!("{wrong}; {}", report["audit"][0]["reasons"]);
+    }
+    skip(name, &format!("the machine was too busy {TRIES} times: {found}"));
+}
+
 /// Runs an experiment; a busy machine may make an emulated one invalid, not wrong.
 fn run(mode: &str, arguments: &[&str]) -> Value {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,16 +98,19 @@ fn tcp_through_the_tunnel_uses_both_links() {
     if iperf.is_err() {
         return skip(name, "iperf3 is not installed");
     }
-    let report = run("--emu", &["throughput", "--seconds", "4", "--schemes", "min_rtt,redundant"]);
-    let ratio = |scheme: &str, links: &str| {
-        let results = report["results"].as_array().unwrap().iter();
-        let mut found =
-            results.filter(|result| result["scheme"] == scheme && result["links"] == links);
-        found.next().and_then(|result| result["ratio_to_single"].as_f64()).unwrap()
-    };
-    assert!(ratio("min_rtt", "equal") >= 1.7, "{report}");
-    assert!(ratio("min_rtt", "unequal") >= 1.4, "{report}");
-    assert!(ratio("redundant", "equal") <= 1.2, "{report}");
+    let arguments = ["throughput", "--seconds", "4", "--schemes", "min_rtt,redundant"];
+    run_and_judge(name, &arguments, |report| {
+        let ratio = |scheme: &str, links: &str| {
+            let results = report["results"].as_array().unwrap().iter();
+            let mut found =
+                results.filter(|result| result["scheme"] == scheme && result["links"] == links);
+            found.next().and_then(|result| result["ratio_to_single"].as_f64()).unwrap()
+        };
+        let (equal, unequal) = (ratio("min_rtt", "equal"), ratio("min_rtt", "unequal"));
+        let redundant = ratio("redundant", "equal");
+        let is_met = equal >= 1.7 && unequal >= 1.4 && redundant <= 1.2;
+        is_met.then_some(()).ok_or_else(|| format!("{equal} and {unequal} of one, {redundant}"))
+    });
 }
 
 /// The scene of mixed-blackout in ten seconds.
@@ -123,33 +142,39 @@ mode = "hold"
 
 #[test]
 fn the_world_and_the_emulator_agree() {
+    let name = "the_world_and_the_emulator_agree";
     if let Some(reason) = lacking() {
-        return skip("the_world_and_the_emulator_agree", reason);
+        return skip(name, reason);
     }
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), SHORT_BLACKOUT).unwrap();
     let path = file.path().to_str().unwrap();
     let arguments = ["mixed-blackout", "--schemes", "fulmar,redundant,udp", "--scenario", path];
-    let (world, emulator) = (run("--sim", &arguments), run("--emu", &arguments));
-    for (sim, emu) in
-        world["results"].as_array().unwrap().iter().zip(emulator["results"].as_array().unwrap())
-    {
-        let both = |key: &str| (sim[key].as_f64().unwrap(), emu[key].as_f64().unwrap());
-        // Losses fall on other packets, as times differ by microseconds; the amounts are the same.
-        let bounds = [
-            ("control_miss_share", 0.03),
-            ("control_p50_ms", 3.0),
-            ("video_share_250ms_wifi_up", 0.03),
-            ("data_goodput_mbps", 0.2),
-        ];
-        for (key, bound) in bounds {
-            let (sim_figure, emu_figure) = both(key);
-            let difference = (sim_figure - emu_figure).abs();
-            assert!(difference <= bound, "{key}: {sim_figure}, {emu_figure}\n{sim}\n{emu}");
+    let world = run("--sim", &arguments);
+    run_and_judge(name, &arguments, |emulator| {
+        let [sims, emus] = [&world, emulator].map(|report| report["results"].as_array().unwrap());
+        sims.iter().zip(emus).try_for_each(|(sim, emu)| agree(sim, emu))
+    });
+}
+
+/// Losses fall on other packets, as times differ by microseconds; the amounts are the same.
+fn agree(sim: &Value, emu: &Value) -> Result<(), String> {
+    let bounds = [
+        ("control_miss_share", 0.03),
+        ("control_p50_ms", 3.0),
+        ("video_share_250ms_wifi_up", 0.03),
+        ("data_goodput_mbps", 0.2),
+    ];
+    let both = |key: &str| (sim[key].as_f64().unwrap(), emu[key].as_f64().unwrap());
+    for (key, bound) in bounds {
+        let (sim_figure, emu_figure) = both(key);
+        if (sim_figure - emu_figure).abs() > bound {
+            return Err(format!("{key}: {sim_figure}, {emu_figure}\n{sim}\n{emu}"));
         }
-        let (sim_bytes, emu_bytes) = both("wire_bytes");
-        assert!((emu_bytes / sim_bytes - 1.0).abs() <= 0.05, "{sim_bytes}, {emu_bytes}");
     }
+    let (sim_bytes, emu_bytes) = both("wire_bytes");
+    let is_met = (emu_bytes / sim_bytes - 1.0).abs() <= 0.05;
+    is_met.then_some(()).ok_or_else(|| format!("bytes: {sim_bytes}, {emu_bytes}\n{sim}\n{emu}"))
 }
 
 #[test]

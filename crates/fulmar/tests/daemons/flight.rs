@@ -1,7 +1,7 @@
 //! Two daemons, two links, real sockets: what goes in at one end comes out at the other.
 
 use std::net::UdpSocket;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::rig::{Rig, inside_with_tunnels};
 use proto::select::{Version, encode_frame};
@@ -53,6 +53,20 @@ fn receive(socket: &UdpSocket) -> Vec<u8> {
     buffer[..length].to_vec()
 }
 
+/// Sends until what arrives is as wanted: a packet of the tunnel goes once, and grows too old where the machine
+/// stands still for a moment.
+fn send_until(receiver: &UdpSocket, send: impl Fn(), is_wanted: impl Fn(&[u8]) -> bool) {
+    receiver.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let (began, mut buffer) = (Instant::now(), [0; 2_048]);
+    loop {
+        send();
+        if receiver.recv(&mut buffer).is_ok_and(|length| is_wanted(&buffer[..length])) {
+            return;
+        }
+        assert!(began.elapsed() < Duration::from_secs(10), "nothing arrives");
+    }
+}
+
 /// Receives until something other than RADIO_STATUS (message 109) comes.
 fn receive_frame(socket: &UdpSocket) -> Vec<u8> {
     loop {
@@ -100,10 +114,13 @@ fn everything_passes_both_ways_and_survives_the_loss_of_a_link() {
         // Packets of the tunnel are sent once: not before both ends know which paths are left.
         drone.wait_for_paths(paths);
         station.wait_for_paths(paths);
-        near.send_to(&[round; 900], "10.77.0.1:5600").unwrap();
-        assert_eq!(receive(&far), [round; 900]);
-        far.send_to(&[round; 1_000], "10.77.0.2:5600").unwrap();
-        assert_eq!(receive(&near), [round; 1_000]);
+        for (from, to, there, length) in
+            [(&near, &far, "10.77.0.1:5600", 900), (&far, &near, "10.77.0.2:5600", 1_000)]
+        {
+            let packet = vec![round; length];
+            let send = || assert_eq!(from.send_to(&packet, there).unwrap(), length);
+            send_until(to, send, |bytes| bytes == packet);
+        }
     };
     all_pass(1, 2);
 
@@ -163,10 +180,16 @@ fn spoofed_and_unrouted_packets_stay_out() {
     drone.wait_for_paths(1);
     station.wait_for_paths(1);
     let far = socket(&rig.station, "10.77.0.1:5600");
-    socket(&rig.drone, "10.77.0.66:5600").send_to(b"spoofed", "10.77.0.1:5600").unwrap();
-    socket(&rig.drone, "10.77.0.2:5600").send_to(b"honest", "10.77.0.1:5600").unwrap();
-    assert_eq!(receive(&far), b"honest");
-    assert_eq!(station.status()["tunnel"]["spoofed"], 1);
+    let liar = socket(&rig.drone, "10.77.0.66:5600");
+    let honest = socket(&rig.drone, "10.77.0.2:5600");
+    let send = || {
+        liar.send_to(b"spoofed", "10.77.0.1:5600").unwrap();
+        honest.send_to(b"honest", "10.77.0.1:5600").unwrap();
+    };
+    send_until(&far, send, |bytes| {
+        assert_eq!(bytes, b"honest");
+        station.status()["tunnel"]["spoofed"].as_u64() > Some(0)
+    });
     far.send_to(b"to nobody", "10.77.0.99:5600").unwrap();
     station.wait_for("it is counted", |status| status["tunnel"]["unrouted"].as_u64() > Some(0));
 }
@@ -178,14 +201,15 @@ fn a_full_socket_holds_up_no_other_path() {
         return;
     }
     let rig = Rig::new(2);
-    // The first link carries 2 Mbit/s, and its queue is longer than the socket's buffer.
-    let shape = "qdisc add dev l0 root tbf rate 2mbit burst 3000 limit 10000000";
+    // The first link is so slow, and its queue so long, that the socket is full most of the time.
+    let shape = "qdisc add dev l0 root tbf rate 200kbit burst 3000 limit 10000000";
     let mut tc = std::process::Command::new("tc");
     rig.drone.place(tc.args(shape.split(' ')));
     if !tc.status().is_ok_and(|status| status.success()) {
         return sandbox::skip(name, "tc cannot make a token bucket filter");
     }
-    let transport = "[transport]\ncongestion = \"none\"\nscheduler = \"round_robin\"\n";
+    let transport = "[transport]\ncongestion = \"none\"\nscheduler = \"round_robin\"\n\
+                     send_buffer_bytes = 4096\n";
     let station = rig.start_station(STATION);
     let drone = rig.start_drone(&[0, 1], &format!("{DRONE}{transport}"));
     drone.wait_for_paths(2);
@@ -204,19 +228,22 @@ fn a_full_socket_holds_up_no_other_path() {
             std::thread::sleep(Duration::from_millis(2));
         }
     });
-    let mut worst = Duration::ZERO;
+    let mut waits = Vec::new();
     while !flood.is_finished() {
-        let sent = std::time::Instant::now();
+        let sent = Instant::now();
         companion.send(b"control").unwrap();
         assert_eq!(receive(&sticks), b"control");
-        worst = worst.max(sent.elapsed());
+        waits.push(sent.elapsed());
         std::thread::sleep(Duration::from_millis(10));
     }
     drop(far);
     let status = drone.status();
     let path = &status["peers"][0]["paths"][0];
     assert_eq!(path["send_errors"], 0, "{status:#}");
-    assert!(worst < Duration::from_millis(200), "control waited {worst:?}: {status:#}");
+    // Not the worst: the machine may stand still. What waits for the full socket waits again and again.
+    waits.sort();
+    let most = waits[waits.len() * 9 / 10];
+    assert!(most < Duration::from_millis(200), "control waited {most:?}: {status:#}");
 }
 
 #[test]

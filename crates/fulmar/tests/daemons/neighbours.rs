@@ -18,8 +18,9 @@ use crate::stream::Stream;
 
 /// How long each fault lasts: twice as long as the kernel asks for a neighbour.
 const FAULT: Duration = Duration::from_secs(6);
-/// What control may wait for meanwhile; behind such a neighbour it is three seconds.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// What control may wait for meanwhile, on a machine that does much else; behind such a neighbour it is three
+/// seconds.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Between two datagrams of the attacker.
 const PACE: Duration = Duration::from_millis(5);
 /// Addresses of the network that nobody has.
