@@ -1,6 +1,6 @@
 //! One run of a plan in the world: applications hand in, faults come and go, the judge looks on.
 
-use netem::{CLOCK_ORIGIN, Nat, StepKind, World, WorldOptions};
+use netem::{HostClock, Nat, StepKind, World, WorldOptions};
 use proto::{InterfaceId, PathId};
 use std::net::Ipv4Addr;
 use units::{Duration, Instant, Rng};
@@ -48,7 +48,8 @@ impl<'a> Run<'a> {
             scenario.interfaces(host).iter().map(|interface| interface.address).collect()
         });
         let hosts = [DRONE, STATION].map(|host| {
-            let (driver, session) = driver(plan, &addresses, host, 0, CLOCK_ORIGIN);
+            let start = HostClock::new(&scenario.hosts[host].clock).local(Instant::ZERO);
+            let (driver, session) = driver(plan, &addresses, host, 0, start);
             Peer::new(driver, session, attackers(plan, host))
         });
         let options = WorldOptions { seed: Some(plan.seed), ..WorldOptions::default() };

@@ -12,7 +12,7 @@ use crate::ids::{PathId, Received};
 use crate::limits;
 use crate::message::{Feedback, PeerClock};
 use crate::path::{Path, Route};
-use crate::recovery::{AckInfo, Age, Arrival, SentFrame, SentPacket};
+use crate::recovery::{AckInfo, Age, Arrival, ClockSample, SentFrame, SentPacket};
 use crate::select::Class;
 use crate::wire::{self, AckFrame, ControlFrame, DataHeader, DatagramFrame, Frame, Frames};
 
@@ -117,6 +117,7 @@ impl Session {
             Frame::Source(_) | Frame::Repair(_) | Frame::Feedback(_) | Frame::Rank(_) => {
                 self.handle_message_frame(now, frame);
             }
+            Frame::Clock { clock_us } => self.handle_clock(now, *clock_us),
             Frame::Close { reason: wire::KEY_IN_USE } => {
                 self.turned_away = true;
                 self.end(now, "another one uses our key: two daemons must not have the same");
@@ -201,6 +202,15 @@ impl Session {
                 SentFrame::PathClose { path } => self.closed_paths.push(path),
                 SentFrame::Ack { .. } | SentFrame::MtuProbe { .. } => {}
             }
+        }
+    }
+
+    /// Takes the clock of an initiator that cannot know yet whether we know it: it was read after our
+    /// Response had come, as an acknowledgement of that would have been.
+    fn handle_clock(&mut self, now: Instant, clock_us: u64) {
+        if let Some(sent_at) = self.responded_at {
+            self.clock
+                .on_sample(now, ClockSample { sent_at, received_at_us: clock_us, acked_at: now });
         }
     }
 

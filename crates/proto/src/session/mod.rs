@@ -116,6 +116,8 @@ pub(crate) struct Session {
     turned_away: bool,
     /// When it was last said that another one came with the peer's key.
     contested_at: Option<Instant>,
+    /// When the Response was made by which the peer began the session; its responder knows.
+    responded_at: Option<Instant>,
     /// When the newest packet that was acknowledged had been sent.
     answered: Option<Instant>,
     clock: ClockOffset,
@@ -179,6 +181,7 @@ impl Session {
             close_reason: wire::CLOSED,
             turned_away: false,
             contested_at: None,
+            responded_at: None,
             answered: None,
             clock: ClockOffset::default(),
             selector: Selector::new(&config.selector, direction),
@@ -285,6 +288,11 @@ impl Session {
     /// Takes the peer's reading of its clock from the handshake.
     pub(crate) fn on_clock_sample(&mut self, now: Instant, sample: crate::recovery::ClockSample) {
         self.clock.on_sample(now, sample);
+    }
+
+    /// Notes when the Response was made after which the peer used its keys.
+    pub(crate) fn on_used(&mut self, responded_at: Instant) {
+        self.responded_at.get_or_insert(responded_at);
     }
 
     /// Tells the peer that the session is over, and ends it.

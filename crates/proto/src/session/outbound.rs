@@ -7,7 +7,7 @@
 use units::{Duration, Instant};
 
 use super::build::Builder;
-use super::{SendError, Session, Source};
+use super::{Role, SendError, Session, Source};
 use crate::control::{CopyRoom, Rejected, Submission};
 use crate::datagram::{Expected, Plain, RtpPiece};
 use crate::event::{MessageId, PathState};
@@ -323,15 +323,27 @@ impl Session {
         room: CopyRoom,
         datagram: &mut Builder<'_>,
     ) -> Option<Duration> {
-        let room = room.within(datagram.room().saturating_sub(FRAME_OVERHEAD));
+        let owes_clock = self.owes_clock() && !datagram.urgent;
+        let clock = owes_clock.then_some(Frame::Clock { clock_us: now.as_micros() });
+        let overhead = FRAME_OVERHEAD + clock.as_ref().map_or(0, Frame::encoded_len);
+        let room = room.within(datagram.room().saturating_sub(overhead));
         if room.fresh.max(room.repeat) == 0 || !self.outbox.wants(id, tier) {
             return None;
         }
         let (seq, frame) = self.outbox.poll(now, id, tier, room)?;
         let age = (now.as_micros() as u32).wrapping_sub(frame.submitted_us);
+        if let Some(clock) = clock {
+            datagram.push(&clock);
+        }
         datagram.push(&Frame::Control(frame));
         datagram.note(SentFrame::Control { seq });
         Some(Duration::from_micros(age.into()))
+    }
+
+    /// Tells whether the peer needs our clock with control: a responder knows nothing of it, and not how
+    /// old what it gets is, until it has sent something itself and had an answer.
+    fn owes_clock(&self) -> bool {
+        self.role == Role::Initiator && self.answered.is_none()
     }
 
     fn add_probe(&mut self, index: usize, datagram: &mut Builder<'_>) {

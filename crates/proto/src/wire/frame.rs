@@ -40,6 +40,8 @@ pub(crate) enum Frame<'a> {
     Feedback(FeedbackFrame),
     /// Says how many symbols the decoder of a coder has seen.
     Rank(RankFrame),
+    /// Says what the sender's clock shows, in microseconds.
+    Clock { clock_us: u64 },
     /// Ends the session.
     Close { reason: u8 },
 }
@@ -116,6 +118,9 @@ const PATH_RESPONSE: u8 = 0x05;
 const PATH_CLOSE: u8 = 0x06;
 const LANE_FLOOR: u8 = 0x07;
 const CLOSE: u8 = 0x08;
+const CLOCK: u8 = 0x09;
+/// Bytes of a CLOCK frame.
+const CLOCK_BYTES: usize = 9;
 const CONTROL: u8 = 0x10;
 const SOURCE: u8 = 0x18;
 const REPAIR: u8 = 0x19;
@@ -148,6 +153,7 @@ impl Frame<'_> {
             Self::Ping => 1,
             Self::Ack(ack) => ack.encoded_len(),
             Self::PathChallenge { .. } | Self::PathResponse { .. } => 9,
+            Self::Clock { .. } => CLOCK_BYTES,
             Self::PathClose { .. } | Self::Close { .. } => 2,
             Self::Control(control) => control.encoded_len(),
             Self::LaneFloor { lane, .. } => 5 + varint_len(u64::from(*lane)),
@@ -197,6 +203,10 @@ impl Frame<'_> {
                 out.push(RANK);
                 rank.encode(out);
             }
+            Self::Clock { clock_us } => {
+                out.push(CLOCK);
+                out.extend_from_slice(&clock_us.to_le_bytes());
+            }
             Self::Close { reason } => out.extend_from_slice(&[CLOSE, *reason]),
         }
     }
@@ -213,6 +223,7 @@ impl<'a> Frame<'a> {
             PATH_CLOSE => Self::PathClose { path: PathId(reader.u8()?) },
             LANE_FLOOR => Self::LaneFloor { lane: reader.varint_as("lane")?, floor: reader.u32()? },
             CLOSE => Self::Close { reason: reader.u8()? },
+            CLOCK => Self::Clock { clock_us: reader.u64()? },
             CONTROL => Self::Control(ControlFrame::decode(reader)?),
             SOURCE => Self::Source(SourceFrame::decode(reader)?),
             REPAIR => Self::Repair(RepairFrame::decode(reader)?),

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use fulmar_proto::select::Policy;
-use fulmar_proto::{Duration, Event, Outcome, Source};
+use fulmar_proto::{Duration, Event, Instant, Outcome, SessionConfig, Source};
 
-use crate::harness::{DRONE, Pair, STATION, two_links};
+use crate::harness::{DRONE, Pair, STATION, one_link, two_links};
 
 const COMMAND: Source = Source::Told { channel: 1, policy: Policy::TRANSACTIONAL };
 
@@ -70,4 +70,30 @@ fn restart_of_the_sending_drone() {
 #[test]
 fn restart_of_the_sending_station() {
     (1..=3).for_each(|seed| at_most_once_across_a_restart_of(STATION, STATION, seed));
+}
+
+/// The station's session is younger than what the drone has had to say before: a link that holds the
+/// drone's first datagram must not bring old commands to a station that knows no clock yet.
+#[test]
+fn a_session_s_first_datagram_does_not_bring_commands_that_have_outlived_their_time() {
+    let hold = "[[link.outage]]\nstart_s = 0.035\nseconds = 5\nmode = \"hold\"\n";
+    let link = format!("delay_ms = 10\nrate_mbps = 10\n{hold}direction = \"from_drone\"");
+    let mut pair = Pair::new(&one_link(&link), 1, SessionConfig::default());
+    let live_for = Policy::TRANSACTIONAL.ttl;
+    let mut sent_at = Vec::new();
+    for message in 0..500_u32 {
+        pair.run_until(Instant::ZERO + Duration::from_millis(20) * message);
+        sent_at.push(pair.world.now());
+        pair.send(DRONE, COMMAND, &message.to_be_bytes()).expect("there is room");
+    }
+    pair.run_for(Duration::from_secs(5));
+    let connected = |e: &(Instant, Event)| matches!(e.1, Event::Connected { .. });
+    let at = pair.events[STATION].iter().find(|e| connected(e)).expect("connected").0;
+    assert!(at > Instant::from_millis(5_000), "the first datagram was held: {at:?}");
+    assert!(pair.seen[STATION].len() > 200, "what came later arrives");
+    for seen in &pair.seen[STATION] {
+        let message = u32::from_be_bytes(seen.delivery.bytes[..].try_into().expect("four bytes"));
+        let age = seen.at.since(sent_at[message as usize]);
+        assert!(age <= live_for, "message {message} is {age:?} old");
+    }
 }
