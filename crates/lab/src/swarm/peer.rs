@@ -33,6 +33,8 @@ pub(super) struct Peer {
     pub(super) said: Vec<Said>,
     /// Datagrams and bytes handed to the links so far.
     pub(super) sent: (u64, u64),
+    /// Bytes that came in.
+    pub(super) received: u64,
     /// Bytes that came from addresses that nobody has, and bytes that went to them.
     pub(super) strangers: (u64, u64),
 }
@@ -52,6 +54,7 @@ impl Peer {
             forged: 0,
             said: Vec::new(),
             sent: (0, 0),
+            received: 0,
             strangers: (0, 0),
         }
     }
@@ -94,6 +97,7 @@ impl Peer {
 
     fn receive(&mut self, now: Instant, interface: usize, to: SocketAddr, mut it: Forged) {
         let Some(driver) = &mut self.driver else { return };
+        self.received += it.bytes.len() as u64;
         if is_stranger(it.source) {
             self.strangers.0 += it.bytes.len() as u64;
         }

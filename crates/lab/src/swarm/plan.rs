@@ -156,6 +156,11 @@ impl Plan {
         scenario
     }
 
+    /// Tells whether a socket is full for a while: what cannot be sent is not missed.
+    pub(super) fn has_full_sockets(&self) -> bool {
+        self.faults.iter().any(|(_, fault)| matches!(fault.kind, FaultKind::FullSocket))
+    }
+
     /// Tells whether anybody's clock jumps.
     pub(super) fn has_clock_steps(&self) -> bool {
         self.faults.iter().any(|(_, fault)| matches!(fault.kind, FaultKind::ClockStep(_)))

@@ -7,7 +7,7 @@
 use units::{Duration, Instant};
 
 use super::build::Builder;
-use super::{Role, SendError, Session, Source};
+use super::{SendError, Session, Source};
 use crate::control::{CopyRoom, Rejected, Submission};
 use crate::datagram::{Expected, Plain, RtpPiece};
 use crate::event::{MessageId, PathState};
@@ -166,7 +166,7 @@ impl Session {
         }
         let allowance = usize::try_from(self.paths[index].allowance()).unwrap_or(usize::MAX);
         let limit = self.paths[index].max_datagram().min(budget).min(allowance);
-        let mut datagram = Builder::new(buf, limit);
+        let mut datagram = self.begin(now, buf, limit);
         self.add_own_ack(now, index, self.paths[index].ack_is_due(now), &mut datagram);
         self.add_control(now, index, &mut datagram);
         if !datagram.urgent {
@@ -176,7 +176,7 @@ impl Session {
             if let Some(size) = self.mtu_probe(now, index).filter(|size| *size <= budget) {
                 return self.send_mtu_probe(now, index, size, buf);
             }
-            datagram = Builder::new(buf, limit);
+            datagram = self.begin(now, buf, limit);
         }
         if !datagram.urgent {
             self.add_best_path_traffic(now, index, &mut datagram);
@@ -190,6 +190,15 @@ impl Session {
         let news = self.paths[index].ack_has_news();
         self.add_own_ack(now, index, news, &mut datagram);
         self.finish(now, index, None, datagram)
+    }
+
+    /// Starts a datagram, with our clock as long as the peer may not know how old our messages are.
+    fn begin<'a>(&self, now: Instant, buf: &'a mut Vec<u8>, limit: usize) -> Builder<'a> {
+        let mut datagram = Builder::new(buf, limit);
+        if self.owes_clock {
+            datagram.preface(&Frame::Clock { clock_us: now.as_micros() });
+        }
+        datagram
     }
 
     /// Seals frames that no session would build: the peer's bugs, for tests.
@@ -323,27 +332,15 @@ impl Session {
         room: CopyRoom,
         datagram: &mut Builder<'_>,
     ) -> Option<Duration> {
-        let owes_clock = self.owes_clock() && !datagram.urgent;
-        let clock = owes_clock.then_some(Frame::Clock { clock_us: now.as_micros() });
-        let overhead = FRAME_OVERHEAD + clock.as_ref().map_or(0, Frame::encoded_len);
-        let room = room.within(datagram.room().saturating_sub(overhead));
+        let room = room.within(datagram.room().saturating_sub(FRAME_OVERHEAD));
         if room.fresh.max(room.repeat) == 0 || !self.outbox.wants(id, tier) {
             return None;
         }
         let (seq, frame) = self.outbox.poll(now, id, tier, room)?;
         let age = (now.as_micros() as u32).wrapping_sub(frame.submitted_us);
-        if let Some(clock) = clock {
-            datagram.push(&clock);
-        }
         datagram.push(&Frame::Control(frame));
         datagram.note(SentFrame::Control { seq });
         Some(Duration::from_micros(age.into()))
-    }
-
-    /// Tells whether the peer needs our clock with control: a responder knows nothing of it, and not how
-    /// old what it gets is, until it has sent something itself and had an answer.
-    fn owes_clock(&self) -> bool {
-        self.role == Role::Initiator && self.answered.is_none()
     }
 
     fn add_probe(&mut self, index: usize, datagram: &mut Builder<'_>) {
