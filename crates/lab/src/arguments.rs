@@ -87,7 +87,7 @@ pub(crate) fn positive(text: &str) -> Result<f64, String> {
 }
 
 /// Reads `A-B` with A ≤ B.
-fn parse_seeds(text: &str) -> Result<(u64, u64), String> {
+pub(crate) fn parse_seeds(text: &str) -> Result<(u64, u64), String> {
     let range = text.split_once('-').and_then(|(first, last)| {
         let range = (first.parse::<u64>().ok()?, last.parse::<u64>().ok()?);
         (range.0 <= range.1).then_some(range)

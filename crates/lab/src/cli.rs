@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::emulate::{AccuracyArgs, EmulateArgs};
 use crate::experiment::Experiment;
 use crate::model::asran::Stretch;
+use crate::swarm::SwarmArgs;
 use crate::traces::TraceCommand;
 
 const AFTER_HELP: &str = "\
@@ -68,6 +69,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: TraceCommand,
     },
+    /// Look for what must not be: random links, faults, attackers and traffic, in virtual time.
+    ///
+    /// Each seed draws a run; both ends are judged all the time. What fails is made small and printed as a
+    /// command that runs it again. Exit code 1 when something is found. docs/swarm.md says more.
+    Swarm(SwarmArgs),
     /// Play the scene that breaks what people use today: a table and a picture at the end.
     ///
     /// Two bad links, a recorded flight, 50 control messages a second each way and a video stream;

@@ -29,6 +29,7 @@ mod scenario_file;
 mod scheme;
 mod sim;
 mod statistics;
+mod swarm;
 mod traces;
 mod workload;
 
@@ -70,6 +71,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
             Ok(if met { ExitCode::SUCCESS } else { ExitCode::from(1) })
         }
         Command::Demo(args) => demo::run(&args),
+        Command::Swarm(args) => swarm::run_command(&args),
         Command::Trace { command } => traces::run_command(&command),
         Command::Model { paper: Paper::Conclone { json } } => {
             let checks = model::conclone_checks();

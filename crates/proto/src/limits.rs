@@ -74,6 +74,9 @@ pub(crate) const REFUSALS_BURST: u32 = 20;
 pub(crate) const WAITING_HANDSHAKES: usize = 1_024;
 /// The same, of one peer: its tries overlap by at most two, a restart adds one.
 pub(crate) const WAITING_HANDSHAKES_PEER: usize = 4;
+/// Age at which the message of a handshake is made anew: beyond any round trip, and half as long as the
+/// responder lets its keys wait.
+pub(crate) const HANDSHAKE_AGE: Duration = Duration::from_secs(15);
 /// How long a handshake waits for the initiator's first datagram.
 pub(crate) const WAITING_HANDSHAKE_AGE: Duration = Duration::from_secs(30);
 /// Initiations of one peer that are remembered against replay.

@@ -1,8 +1,7 @@
-//! One end of a Fulmar session in the world: a driver around `proto::Endpoint`.
+//! One end of a Fulmar session in the world, under a scheme.
 //!
-//! The drone initiates and opens a path on each of its interfaces; the station answers. What the
-//! daemon does with sockets, this does with the world's datagrams; which packet goes to which
-//! source of the endpoint is the scheme's.
+//! The drone initiates and opens a path on each of its interfaces; the station answers. Which packet
+//! goes to which source of the endpoint is the scheme's; `driver.rs` moves the datagrams.
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -10,19 +9,17 @@ use std::net::{Ipv4Addr, SocketAddr};
 use netem::HostTransmit;
 use proto::select::{Copies, Order, Policy};
 use proto::{
-    CongestionKind, Endpoint, EndpointConfig, Event, InterfaceId, MessageForm, MessageStream,
-    PathState, ProtectControl, Received, SchedulerKind, SessionConfig, SessionId, Source,
-    StaticSecret,
+    CongestionKind, Event, MessageForm, MessageStream, PathState, ProtectControl, SchedulerKind,
+    SessionConfig, SessionId, Source,
 };
-use units::{Instant, Rng};
+use units::Instant;
 
+use super::driver::{Driver, Identity};
 use super::tunnel_packet;
 use crate::lrt::LrtParameters;
 use crate::scheme::Scheme;
 use crate::workload::Stream;
 
-/// Port of the daemon at both ends.
-const PORT: u16 = 4_600;
 /// Addresses of the tunnel, station first.
 const TUNNEL: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 99, 0, 1), Ipv4Addr::new(10, 99, 0, 2)];
 /// Port of the measured streams inside the tunnel: none that the selector looks into.
@@ -36,11 +33,9 @@ const LIVE: u8 = 3;
 
 /// Drives one endpoint.
 pub(super) struct SessionEnd {
-    endpoint: Endpoint,
+    driver: Driver,
     session: Option<SessionId>,
     scheme: Scheme,
-    /// Addresses of the interfaces, in the order of the scenario's links.
-    interfaces: Vec<Ipv4Addr>,
     /// Tunnel addresses: own, peer's.
     tunnel: [Ipv4Addr; 2],
     delivered: VecDeque<Vec<u8>>,
@@ -77,7 +72,7 @@ impl SessionEnd {
 
     /// Tells whether the session is up and every path has proved itself.
     pub(super) fn ready(&self, now: Instant) -> bool {
-        let status = self.session.and_then(|session| self.endpoint.status(now, session));
+        let status = self.session.and_then(|session| self.driver.endpoint.status(now, session));
         status.is_some_and(|status| {
             let open = |path: &&proto::PathStatus| path.state == PathState::Active;
             status.connected && status.paths.iter().filter(open).count() >= self.paths
@@ -92,9 +87,9 @@ impl SessionEnd {
             Source::Tunnel => {
                 let [own, peer] = self.tunnel;
                 let packet = tunnel_packet::wrap(bytes, own, peer, TUNNEL_PORT);
-                self.endpoint.send(now, session, source, &packet)
+                self.driver.endpoint.send(now, session, source, &packet)
             }
-            _ => self.endpoint.send(now, session, source, bytes),
+            _ => self.driver.endpoint.send(now, session, source, bytes),
         };
         self.take_output();
         sent.is_ok()
@@ -104,7 +99,7 @@ impl SessionEnd {
     pub(super) fn send_message(&mut self, now: Instant, bytes: &[u8]) -> bool {
         let Some(session) = self.session else { return false };
         let source = Source::Message { channel: TOLD, stream: MessageStream::default() };
-        let sent = self.endpoint.send(now, session, source, bytes);
+        let sent = self.driver.endpoint.send(now, session, source, bytes);
         self.take_output();
         sent.is_ok()
     }
@@ -117,38 +112,20 @@ impl SessionEnd {
         drone: &[Ipv4Addr],
         seed: u64,
     ) -> [Self; 2] {
-        let secret = |stream| StaticSecret::generate(entropy(seed, stream));
-        let (station_secret, drone_secret) = (secret("station key"), secret("drone key"));
-        let (station_key, drone_key) = (station_secret.public(), drone_secret.public());
+        let identity = Identity { seed, ..Identity::default() };
         // The world's virtual time begins at the origin of the hosts' clocks.
         let start = netem::CLOCK_ORIGIN;
-        let endpoint = |secret, entropy, accept| {
-            let session = session.clone();
-            Endpoint::new(EndpointConfig { secret, entropy, accept, session }, start)
-        };
-        let mut at_station = endpoint(station_secret, entropy(seed, "station"), true);
-        at_station.add_peer(drone_key, None);
-        let mut at_drone = endpoint(drone_secret, entropy(seed, "drone"), false);
-        let peer = at_drone.add_peer(station_key, None);
-        let session = at_drone.connect(start, peer);
-        for (interface, address) in (0..).map(InterfaceId).zip(station) {
-            // A fresh session has room for every path of a scenario.
-            let added = at_drone.add_path(start, session, interface, (*address, PORT).into());
-            assert!(added.is_ok(), "the session refuses path {interface:?}");
-        }
-        let end = |endpoint, session, interfaces: &[Ipv4Addr], tunnel| Self {
-            endpoint,
+        let at_station = Driver::station(identity, session.clone(), station, start);
+        let (at_drone, begun) = Driver::drone(identity, session, drone, station, start);
+        let end = |driver, session, tunnel| Self {
+            driver,
             session,
             scheme,
-            interfaces: interfaces.to_vec(),
             tunnel,
             delivered: VecDeque::new(),
             paths: station.len(),
         };
-        [
-            end(at_station, None, station, TUNNEL),
-            end(at_drone, Some(session), drone, [TUNNEL[1], TUNNEL[0]]),
-        ]
+        [end(at_station, None, TUNNEL), end(at_drone, Some(begun), [TUNNEL[1], TUNNEL[0]])]
     }
 
     /// Returns where a stream enters the session under the scheme.
@@ -193,21 +170,19 @@ impl SessionEnd {
         ecn: u8,
         bytes: &mut [u8],
     ) {
-        let interface = InterfaceId(interface as u32);
-        let received = Received { interface, local: Some(destination.ip()), source, ecn };
-        self.endpoint.handle_datagram(now, &received, bytes);
+        self.driver.handle_datagram(now, interface, [source, destination], ecn, bytes);
         self.take_output();
     }
 
     /// Does what is due.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
-        self.endpoint.handle_timeout(now);
+        self.driver.endpoint.handle_timeout(now);
         self.take_output();
     }
 
     /// Returns when something is due.
     pub(super) fn timeout(&self) -> Option<Instant> {
-        self.endpoint.timeout()
+        self.driver.endpoint.timeout()
     }
 
     /// Writes the next datagram for a link.
@@ -216,22 +191,19 @@ impl SessionEnd {
         now: Instant,
         bytes: &mut Vec<u8>,
     ) -> Option<HostTransmit> {
-        let transmit = self.endpoint.poll_transmit(now, bytes)?;
-        let interface = transmit.interface.0 as usize;
-        let source = (*self.interfaces.get(interface)?, PORT).into();
-        Some(HostTransmit { interface, source, destination: transmit.destination })
+        self.driver.poll_transmit(now, bytes)
     }
 
     /// Takes deliveries and events out of the endpoint.
     fn take_output(&mut self) {
-        while let Some(delivery) = self.endpoint.poll_delivery() {
+        while let Some(delivery) = self.driver.endpoint.poll_delivery() {
             let payload = match delivery.channel {
                 0 => tunnel_packet::unwrap(&delivery.bytes).map(<[u8]>::to_vec),
                 _ => Some(delivery.bytes),
             };
             self.delivered.extend(payload);
         }
-        while let Some((session, event)) = self.endpoint.poll_event() {
+        while let Some((session, event)) = self.driver.endpoint.poll_event() {
             if let Event::Connected { .. } = event {
                 self.session = Some(session);
             }
@@ -266,11 +238,4 @@ fn session_config(scheme: Scheme) -> SessionConfig {
 /// Returns the policy of control in a session without copies.
 fn uncopied() -> Policy {
     Policy { copies: Copies::Best, order: Order::None, ..Policy::TRANSACTIONAL }
-}
-
-/// Draws 32 bytes that belong to a seed; fit for the world alone, never for keys in use.
-fn entropy(seed: u64, stream: &str) -> [u8; 32] {
-    let mut bytes = [0; 32];
-    Rng::stream(seed, stream).fill(&mut bytes);
-    bytes
 }

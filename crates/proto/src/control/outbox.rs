@@ -87,6 +87,8 @@ pub(crate) struct Outbox {
     /// An unreliable message that was just sent for the last time, kept while its frame is read.
     spent: Option<Message>,
     probe: Duration,
+    /// Since when the receiver may overestimate ages, where that is not by a round trip alone.
+    doubt: Option<Instant>,
     pub(super) next_seq: u64,
     others: usize,
     counters: [OutboxCounters; Class::ALL.len()],
@@ -121,6 +123,7 @@ impl Outbox {
             outcomes: VecDeque::new(),
             spent: None,
             probe: INITIAL_PROBE,
+            doubt: None,
             next_seq: 0,
             others: 0,
             counters: Default::default(),
@@ -210,6 +213,11 @@ impl Outbox {
         self.floors.poll(now, path, self.probe)
     }
 
+    /// Sets since when the receiver may overestimate ages: by no more than has passed, until it is over.
+    pub(crate) fn set_doubt(&mut self, doubt: Option<Instant>) {
+        self.doubt = doubt;
+    }
+
     /// Notes that a packet with a copy of message `seq` was acknowledged.
     pub(crate) fn on_acked(&mut self, now: Instant, seq: u64, _path: PathId) {
         if let Some(closing) = self.closing.remove(&seq) {
@@ -226,7 +234,8 @@ impl Outbox {
         }
         // The receiver judges by an age that it overestimates by up to a round trip: closer to the
         // end of the time to live than that, it may have dropped what it acknowledged.
-        let in_time = now + self.probe.max(MIN_ROUND) <= message.expires;
+        let doubt = self.doubt.map(|since| now.since(since)).unwrap_or_default();
+        let in_time = now + self.probe.max(MIN_ROUND).max(doubt) <= message.expires;
         let awaited = message.awaited_until.is_none_or(|until| now <= until);
         let is_sure = in_time && awaited;
         let outcome = if is_sure { Outcome::Delivered } else { Outcome::Indeterminate };

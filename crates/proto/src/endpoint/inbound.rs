@@ -98,7 +98,7 @@ impl Endpoint {
             return None;
         }
         let waiting = self.responder.confirm(header, bytes)?;
-        let Waiting { peer, session_nonce, continues, keys, source } = waiting;
+        let Waiting { peer, session_nonce, continues, keys, responded_at, source } = waiting;
         let id = match self.continued(peer, session_nonce) {
             _ if lives == Some(Rival::Lives) => self.begin_to_end(now, peer, nonce, source)?,
             Some(id) => id,
@@ -107,6 +107,9 @@ impl Endpoint {
             None => self.replace_session(now, peer, session_nonce)?,
         };
         self.sessions.install(now, id, keys);
+        if let Some(slot) = self.sessions.get_mut(id) {
+            slot.session.on_used(responded_at);
+        }
         self.counters.handshakes += 1;
         Some((id, source))
     }
@@ -180,7 +183,9 @@ impl Endpoint {
         let index = fresh_index(&mut self.entropy, &self.sessions, &self.responder);
         let shared = (&peer.shared, &*peer.psk);
         let (response, keys) = admitted.respond(shared, index, now.as_micros(), continues);
-        let waiting = Waiting { peer: id, session_nonce: nonce, continues, keys, source };
+        let responded_at = now;
+        let session_nonce = nonce;
+        let waiting = Waiting { peer: id, session_nonce, continues, keys, responded_at, source };
         self.responder.keep(now, asked.ephemeral, waiting, response);
         self.counters.responses_made += 1;
         self.answer(received, response.to_vec());
@@ -220,6 +225,7 @@ impl Endpoint {
         };
         if let Some(slot) = self.sessions.get_mut(id) {
             slot.session.on_clock_sample(now, sample);
+            slot.session.on_handshake(finished.since);
             slot.session.confirm_address(now, received.interface, received.source);
             slot.follow_paths(now);
         }

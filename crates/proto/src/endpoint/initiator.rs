@@ -18,15 +18,16 @@ use crate::crypto::{
     Agreed, Code, CookieAnswer, HandshakeError, Initiation, PeerKey, PublicKey, RefusalAnswer,
 };
 use crate::ids::{InterfaceId, PathId, is_same_address};
+use crate::limits;
 use crate::path::Route;
 
 /// The first wait for an answer on a path.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 /// The longest one: a link that comes back is found within a second.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
-/// Age at which a handshake is made anew: beyond any round trip, and half as long as the responder
-/// lets its keys wait.
-const HANDSHAKE_AGE: Duration = Duration::from_secs(15);
+/// Age at which it is made anew when a new cookie comes: the responder has not answered it on that path, and
+/// how well both ends know each other's clocks at first is how long the handshake took.
+const AGE_AT_COOKIE: Duration = Duration::from_secs(1);
 /// Age at which a cookie is not used any more: shorter than the life of the secret behind it.
 const COOKIE_AGE: Duration = Duration::from_secs(110);
 /// Cookies that are acted upon at once between two tries of a path; one is the rule.
@@ -47,6 +48,8 @@ pub(super) struct Initiator {
 struct Handshake {
     initiation: Initiation,
     since: Instant,
+    /// A new one is to take its place at the next try.
+    is_stale: bool,
 }
 
 /// Where and when an Initiation goes next.
@@ -134,8 +137,8 @@ impl Initiator {
         if self.rests_until > now {
             return None;
         }
-        let begun = self.handshake.as_ref().map(|handshake| handshake.since);
-        let stale = begun.is_none_or(|since| now.since(since) >= HANDSHAKE_AGE);
+        let is_old = |it: &Handshake| it.is_stale || now.since(it.since) >= limits::HANDSHAKE_AGE;
+        let stale = self.handshake.as_ref().is_none_or(is_old);
         let forgotten = if stale { self.renew(now, make()) } else { None };
         let initiation = &self.handshake.as_ref()?.initiation;
 
@@ -167,6 +170,10 @@ impl Initiator {
         for try_ in &mut self.tries {
             if try_.interface != interface || !is_same_address(try_.remote, source) {
                 continue;
+            }
+            let is_new = try_.cookie.is_none_or(|(before, _)| before != answer.cookie);
+            if let (true, Some(handshake)) = (is_new, &mut self.handshake) {
+                handshake.is_stale |= now.since(handshake.since) >= AGE_AT_COOKIE;
             }
             try_.cookie = Some((answer.cookie, now));
             if try_.prompted < PROMPT_TRIES {
@@ -241,7 +248,7 @@ impl Initiator {
     }
 
     fn renew(&mut self, now: Instant, initiation: Initiation) -> Option<u32> {
-        let fresh = Handshake { initiation, since: now };
+        let fresh = Handshake { initiation, since: now, is_stale: false };
         let forgotten = self.earlier.take().map(|(index, _)| index);
         self.earlier = self
             .handshake

@@ -52,6 +52,8 @@ pub(super) struct Waiting {
     pub(super) continues: bool,
     /// The keys.
     pub(super) keys: EpochKeys,
+    /// When the Response was made, which the peer had before it used them.
+    pub(super) responded_at: Instant,
     /// Where the Initiation came from, with a cookie that was bound to it.
     pub(super) source: SocketAddr,
 }
@@ -60,7 +62,6 @@ pub(super) struct Waiting {
 struct Kept {
     waiting: Waiting,
     response: [u8; RESPONSE],
-    since: Instant,
 }
 
 /// What is to be done with an Initiation before any Diffie–Hellman.
@@ -155,7 +156,7 @@ impl Responder {
             self.waiting.remove(&index);
         }
         self.order.push_back(index);
-        self.waiting.insert(index, Kept { waiting, response, since: now });
+        self.waiting.insert(index, Kept { waiting, response });
     }
 
     /// Returns whose keys of this index wait here, and for which session.
@@ -205,7 +206,7 @@ impl Responder {
     /// Returns when the oldest waiting keys are to be forgotten.
     pub(super) fn timeout(&self) -> Option<Instant> {
         let oldest = self.waiting.get(self.order.front()?)?;
-        Some(oldest.since + limits::WAITING_HANDSHAKE_AGE)
+        Some(oldest.waiting.responded_at + limits::WAITING_HANDSHAKE_AGE)
     }
 
     /// Forgets what nobody has come back for.

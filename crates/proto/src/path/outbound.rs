@@ -123,7 +123,7 @@ impl Path {
         matches!(self.state, PathState::Active | PathState::Suspected)
             && !self.sent.is_full()
             && !self.has_queue()
-            && self.sent.in_flight() < EXCESS * self.congestion.cwnd()
+            && self.sent.in_flight() < self.congestion.cwnd().saturating_mul(EXCESS)
     }
 
     /// Tells whether the path has fallen silent and has fewer bytes than `limit` under way.

@@ -9,6 +9,8 @@ pub(super) struct Builder<'a> {
     /// The datagram so far.
     pub(super) buf: &'a mut Vec<u8>,
     limit: usize,
+    /// Bytes of what goes along, and nowhere alone.
+    preface: usize,
     /// What it carries, as far as its fate matters to anyone.
     pub(super) frames: SentFrames,
     /// Whether the peer must acknowledge it.
@@ -27,6 +29,7 @@ impl<'a> Builder<'a> {
         Self {
             buf,
             limit: datagram.saturating_sub(DATA_OVERHEAD) + DATA_HEADER,
+            preface: 0,
             frames: SentFrames::new(),
             ack_eliciting: false,
             bulk: false,
@@ -46,7 +49,15 @@ impl<'a> Builder<'a> {
 
     /// Tells whether it holds nothing.
     pub(super) fn is_empty(&self) -> bool {
-        self.buf.len() == DATA_HEADER
+        self.buf.len() == DATA_HEADER + self.preface
+    }
+
+    /// Begins with a frame for which no datagram leaves.
+    pub(super) fn preface(&mut self, frame: &Frame<'_>) {
+        if frame.encoded_len() <= self.room() {
+            frame.encode(self.buf);
+            self.preface = frame.encoded_len();
+        }
     }
 
     /// Appends a frame if it fits, and tells whether it did.

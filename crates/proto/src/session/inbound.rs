@@ -13,7 +13,7 @@ use crate::ids::{PathId, Received};
 use crate::limits;
 use crate::message::{Feedback, PeerClock};
 use crate::path::{Path, Route};
-use crate::recovery::{AckInfo, Age, Arrival, SentFrame, SentPacket};
+use crate::recovery::{AckInfo, Age, Arrival, ClockSample, SentFrame, SentPacket};
 use crate::select::Class;
 use crate::wire::{self, AckFrame, ControlFrame, DataHeader, DatagramFrame, Frame, Frames};
 
@@ -121,6 +121,7 @@ impl Session {
             Frame::Source(_) | Frame::Repair(_) | Frame::Feedback(_) | Frame::Rank(_) => {
                 self.handle_message_frame(now, frame);
             }
+            Frame::Clock { clock_us } => self.handle_clock(now, path, *clock_us),
             Frame::Close { reason: wire::KEY_IN_USE } => {
                 self.refused = true;
                 self.end(now, "another one uses our key: two daemons must not have the same");
@@ -183,6 +184,7 @@ impl Session {
                     self.outbox.on_floor_acked(LaneFloor { lane, floor });
                 }
                 SentFrame::Ack { path, largest } => {
+                    self.end_doubt();
                     if let Some(path) = self.path_mut(path) {
                         path.on_ack_of_ack(largest);
                     }
@@ -193,6 +195,12 @@ impl Session {
                 SentFrame::PathClose { .. } | SentFrame::MtuProbe { .. } => {}
             }
         }
+    }
+
+    /// Notes that the peer has an answer of ours, and with it our clock.
+    fn end_doubt(&mut self) {
+        self.owes_clock = false;
+        self.outbox.set_doubt(None);
     }
 
     pub(super) fn on_packet_lost(&mut self, now: Instant, path: PathId, packet: &SentPacket) {
@@ -211,6 +219,18 @@ impl Session {
                 SentFrame::PathAddress { path } => self.on_address_told(path, false),
                 SentFrame::Ack { .. } | SentFrame::MtuProbe { .. } => {}
             }
+        }
+    }
+
+    /// Takes the clock of an initiator that cannot know yet whether we know it: it was read after our
+    /// Response had come, as an acknowledgement of that would have been. The answer to a probe says more.
+    fn handle_clock(&mut self, now: Instant, path: PathId, clock_us: u64) {
+        if let (None, Some(path)) = (self.clock.estimate_us(now), self.path_mut(path)) {
+            path.want_probe();
+        }
+        if let Some(sent_at) = self.responded_at {
+            self.clock
+                .on_sample(now, ClockSample { sent_at, received_at_us: clock_us, acked_at: now });
         }
     }
 

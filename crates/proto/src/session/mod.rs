@@ -122,6 +122,10 @@ pub(crate) struct Session {
     refused: bool,
     /// When it was last said that another one came with the peer's key.
     contested_at: Option<Instant>,
+    /// When the Response was made by which the peer began the session; its responder knows.
+    responded_at: Option<Instant>,
+    /// Whether the peer may not know our clock, since it may not have had an answer to anything yet.
+    owes_clock: bool,
     /// When the newest packet that was acknowledged had been sent.
     answered: Option<Instant>,
     clock: ClockOffset,
@@ -187,6 +191,8 @@ impl Session {
             close_reason: wire::CLOSED,
             refused: false,
             contested_at: None,
+            responded_at: None,
+            owes_clock: role == Role::Initiator,
             answered: None,
             clock: ClockOffset::default(),
             selector: Selector::new(&config.selector, direction),
@@ -300,6 +306,22 @@ impl Session {
     /// Takes the peer's reading of its clock from the handshake.
     pub(crate) fn on_clock_sample(&mut self, now: Instant, sample: crate::recovery::ClockSample) {
         self.clock.on_sample(now, sample);
+    }
+
+    /// Notes when the Response was made after which the peer used its keys.
+    pub(crate) fn on_used(&mut self, responded_at: Instant) {
+        if self.responded_at.is_none() {
+            self.responded_at = Some(responded_at);
+            // How old the Initiation was is the initiator's to know.
+            self.outbox.set_doubt(Some(responded_at - limits::HANDSHAKE_AGE));
+        }
+    }
+
+    /// Notes when the handshake began by which the session has its first keys.
+    pub(crate) fn on_handshake(&mut self, since: Instant) {
+        if self.owes_clock && self.answered.is_none() {
+            self.outbox.set_doubt(Some(since));
+        }
     }
 
     /// Tells the peer that the session is over, and ends it.

@@ -169,7 +169,7 @@ impl Session {
         }
         let allowance = usize::try_from(self.paths[index].allowance()).unwrap_or(usize::MAX);
         let limit = self.paths[index].max_datagram().min(budget).min(allowance);
-        let mut datagram = Builder::new(buf, limit);
+        let mut datagram = self.begin(now, buf, limit);
         self.add_own_ack(now, index, self.paths[index].ack_is_due(now), &mut datagram);
         self.add_control(now, index, &mut datagram);
         if !datagram.urgent {
@@ -179,7 +179,7 @@ impl Session {
             if let Some(size) = self.mtu_probe(now, index).filter(|size| *size <= budget) {
                 return self.send_mtu_probe(now, index, size, buf);
             }
-            datagram = Builder::new(buf, limit);
+            datagram = self.begin(now, buf, limit);
         }
         if !datagram.urgent {
             self.add_best_path_traffic(now, index, &mut datagram);
@@ -193,6 +193,15 @@ impl Session {
         let news = self.paths[index].ack_has_news();
         self.add_own_ack(now, index, news, &mut datagram);
         self.finish(now, index, None, datagram)
+    }
+
+    /// Starts a datagram, with our clock as long as the peer may not know how old our messages are.
+    fn begin<'a>(&self, now: Instant, buf: &'a mut Vec<u8>, limit: usize) -> Builder<'a> {
+        let mut datagram = Builder::new(buf, limit);
+        if self.owes_clock {
+            datagram.preface(&Frame::Clock { clock_us: now.as_micros() });
+        }
+        datagram
     }
 
     /// Seals frames that no session would build: the peer's bugs, for tests.

@@ -44,6 +44,8 @@ pub(crate) enum Frame<'a> {
     Feedback(FeedbackFrame),
     /// Says how many symbols the decoder of a coder has seen.
     Rank(RankFrame),
+    /// Says what the sender's clock shows, in microseconds.
+    Clock { clock_us: u64 },
     /// Ends the session.
     Close { reason: u8 },
 }
@@ -123,6 +125,9 @@ const PATH_CLOSE: u8 = 0x06;
 const LANE_FLOOR: u8 = 0x07;
 const CLOSE: u8 = 0x08;
 const PATH_ADDRESS: u8 = 0x09;
+const CLOCK: u8 = 0x0a;
+/// Bytes of a CLOCK frame.
+const CLOCK_BYTES: usize = 9;
 const CONTROL: u8 = 0x10;
 const SOURCE: u8 = 0x18;
 const REPAIR: u8 = 0x19;
@@ -155,6 +160,7 @@ impl Frame<'_> {
             Self::Ping => 1,
             Self::Ack(ack) => ack.encoded_len(),
             Self::PathChallenge { .. } | Self::PathResponse { .. } => 9,
+            Self::Clock { .. } => CLOCK_BYTES,
             Self::PathClose { .. } | Self::Close { .. } => 2,
             Self::PathAddress { .. } => 20,
             Self::Control(control) => control.encoded_len(),
@@ -210,6 +216,10 @@ impl Frame<'_> {
                 out.push(RANK);
                 rank.encode(out);
             }
+            Self::Clock { clock_us } => {
+                out.push(CLOCK);
+                out.extend_from_slice(&clock_us.to_le_bytes());
+            }
             Self::Close { reason } => out.extend_from_slice(&[CLOSE, *reason]),
         }
     }
@@ -234,6 +244,7 @@ impl<'a> Frame<'a> {
                 )
                     .into(),
             },
+            CLOCK => Self::Clock { clock_us: reader.u64()? },
             CONTROL => Self::Control(ControlFrame::decode(reader)?),
             SOURCE => Self::Source(SourceFrame::decode(reader)?),
             REPAIR => Self::Repair(RepairFrame::decode(reader)?),

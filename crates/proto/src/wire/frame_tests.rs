@@ -141,6 +141,7 @@ fn frame() -> impl Strategy<Value = Owned> {
             Frame::Rank(RankFrame { coder, rank, filter })
         }),
         any::<u8>().prop_map(|reason| Frame::Close { reason }),
+        any::<u64>().prop_map(|clock_us| Frame::Clock { clock_us }),
     ];
     let payload = prop::collection::vec(any::<u8>(), 0..300);
     (frame, payload).prop_map(|(frame, payload)| Owned { frame, payload })

@@ -1,6 +1,8 @@
 //! Message delivery: every message once and in order, and when.
 
-use fulmar_proto::{Duration, MessageOrder, MessageStream, SendError, Source};
+use fulmar_proto::{
+    CongestionKind, Duration, MessageOrder, MessageStream, SendError, SessionConfig, Source,
+};
 
 use crate::harness::{DRONE, Pair, STATION, Seen, one_link, two_links};
 
@@ -129,4 +131,17 @@ fn the_five_parts_of_the_delay_add_up() {
         // Only where there is an order does a message wait for others.
         assert_eq!(delay.reconstruction > Duration::ZERO, row.order == MessageOrder::InOrder);
     }
+}
+
+#[test]
+fn messages_arrive_without_congestion_control() {
+    let config = SessionConfig { congestion: CongestionKind::None, ..SessionConfig::default() };
+    let mut pair = Pair::new(&one_link("delay_ms = 10\nrate_mbps = 2"), 1, config);
+    pair.run_for(Duration::from_secs(1));
+    for message in 0..100_u32 {
+        pair.send(DRONE, source(IN_ORDER), &message.to_be_bytes()).expect("there is room");
+        pair.run_for(Duration::from_millis(10));
+    }
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(pair.seen[STATION].len(), 100);
 }

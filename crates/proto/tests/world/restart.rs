@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use fulmar_proto::select::Policy;
-use fulmar_proto::{Duration, Event, Outcome, Source};
+use fulmar_proto::{Duration, Event, Instant, MessageId, Outcome, SessionConfig, Source};
 
-use crate::harness::{DRONE, Pair, STATION, two_links};
+use crate::harness::{DRONE, Pair, STATION, one_link, two_links};
 
 const COMMAND: Source = Source::Told { channel: 1, policy: Policy::TRANSACTIONAL };
+const TOLD: Source = Source::Told { channel: 2, policy: Policy::TOLD };
 
 fn links() -> String {
     let first = "delay_ms = 10\nrate_mbps = 10\nloss = 0.1";
@@ -70,4 +71,84 @@ fn restart_of_the_sending_drone() {
 #[test]
 fn restart_of_the_sending_station() {
     (1..=3).for_each(|seed| at_most_once_across_a_restart_of(STATION, STATION, seed));
+}
+
+/// The station's session is younger than what the drone has had to say before: a link that holds the
+/// drone's first datagram must not bring old commands to a station that knows no clock yet.
+#[test]
+fn a_session_s_first_datagram_does_not_bring_commands_that_have_outlived_their_time() {
+    let hold = "[[link.outage]]\nstart_s = 0.035\nseconds = 5\nmode = \"hold\"\n";
+    let link = format!("delay_ms = 10\nrate_mbps = 10\n{hold}direction = \"from_drone\"");
+    let mut pair = Pair::new(&one_link(&link), 1, SessionConfig::default());
+    let live_for = Policy::TRANSACTIONAL.ttl;
+    let mut sent_at = Vec::new();
+    for message in 0..500_u32 {
+        pair.run_until(Instant::ZERO + Duration::from_millis(20) * message);
+        sent_at.push(pair.world.now());
+        pair.send(DRONE, COMMAND, &message.to_be_bytes()).expect("there is room");
+    }
+    pair.run_for(Duration::from_secs(5));
+    let connected = |e: &(Instant, Event)| matches!(e.1, Event::Connected { .. });
+    let at = pair.events[STATION].iter().find(|e| connected(e)).expect("connected").0;
+    assert!(at > Instant::from_millis(5_000), "the first datagram was held: {at:?}");
+    assert!(pair.seen[STATION].len() > 200, "what came later arrives");
+    for seen in &pair.seen[STATION] {
+        let message = u32::from_be_bytes(seen.delivery.bytes[..].try_into().expect("four bytes"));
+        let age = seen.at.since(sent_at[message as usize]);
+        assert!(age <= live_for, "message {message} is {age:?} old");
+    }
+}
+
+/// Returns the messages that were told to be delivered and never came, and how many of the others did.
+fn untrue_deliveries(pair: &Pair, from: usize, sent: &[(MessageId, u32)]) -> (Vec<u32>, usize) {
+    let got: BTreeSet<&[u8]> =
+        pair.seen[1 - from].iter().map(|seen| &seen.delivery.bytes[..]).collect();
+    let came = |message: &u32| got.contains(&message.to_be_bytes()[..]);
+    let outcomes = pair.outcomes(from);
+    let told = |id: &MessageId| outcomes.contains(&(*id, Outcome::Delivered));
+    let untrue = sent.iter().filter(|(id, message)| told(id) && !came(message));
+    (untrue.map(|(_, message)| *message).collect(), sent.iter().filter(|(_, m)| came(m)).count())
+}
+
+#[test]
+fn after_a_long_handshake_nothing_is_told_to_be_delivered_that_was_dropped() {
+    let hold = "[[link.outage]]\nstart_s = 0.025\nseconds = 1.6\nmode = \"hold\"\n";
+    let link = format!("delay_ms = 10\nrate_mbps = 10\n{hold}direction = \"from_station\"");
+    let mut pair = Pair::new(&one_link(&link), 1, SessionConfig::default());
+    let mut sent = Vec::new();
+    for message in 0..200_u32 {
+        pair.run_until(Instant::ZERO + Duration::from_millis(20) * message);
+        let id = pair.send(DRONE, TOLD, &message.to_be_bytes()).expect("there is room");
+        sent.push((id.expect("a reliable message"), message));
+    }
+    pair.run_for(Duration::from_secs(5));
+    let (untrue, came) = untrue_deliveries(&pair, DRONE, &sent);
+    assert!(untrue.is_empty(), "told to be delivered, and were not: {untrue:?}");
+    assert!(came > 110, "what came after the handshake arrives: {came}");
+}
+
+/// The drone's handshake is as old as the outage when it is answered.
+#[test]
+fn a_station_that_restarted_is_told_what_became_of_its_messages() {
+    let (mut accepted, mut arrived) = (0, 0);
+    for seed in 1..=20 {
+        let outage = "[[link.outage]]\nstart_s = 3\nseconds = 7\nmode = \"drop\"";
+        let links = one_link(&format!("delay_ms = 50\nrate_mbps = 10\nloss = 0.3\n{outage}"));
+        let mut pair = Pair::connected(&links, seed);
+        pair.run_until(Instant::from_millis(4_000));
+        pair.restart(STATION);
+        let mut sent = Vec::new();
+        for message in 0..700_u32 {
+            pair.run_until(Instant::from_millis(4_000) + Duration::from_millis(20) * message);
+            if let Ok(id) = pair.send(STATION, TOLD, &message.to_be_bytes()) {
+                sent.push((id.expect("a reliable message"), message));
+            }
+        }
+        pair.run_for(Duration::from_secs(5));
+        let (untrue, came) = untrue_deliveries(&pair, STATION, &sent);
+        assert!(untrue.is_empty(), "seed {seed}: told to be delivered, and were not: {untrue:?}");
+        (accepted, arrived) = (accepted + sent.len(), arrived + came);
+    }
+    assert!(accepted > 2_000, "connected again: {accepted}");
+    assert!(arrived + 20 >= accepted, "{arrived} of {accepted} arrive");
 }

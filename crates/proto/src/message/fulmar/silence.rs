@@ -103,7 +103,7 @@ impl Silence {
 
 /// Tells whether a round has room on the path.
 pub(super) fn has_room(path: &PathSnapshot) -> bool {
-    path.in_flight < FILL * path.cwnd
+    path.in_flight < path.cwnd.saturating_mul(FILL)
 }
 
 /// Returns how long after a symbol its answer is overdue.

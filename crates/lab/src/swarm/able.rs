@@ -1,0 +1,101 @@
+//! Which links are able to carry something, and when: what a run may be expected to deliver follows.
+//!
+//! The rules are cautious: a link that is not able may still carry everything.
+
+use proto::CongestionKind;
+use units::{Duration, Instant, Rate};
+
+use super::fault::{Fault, FaultKind, Span};
+use super::plan::{Link, Plan};
+
+/// A link of less, for all that may be sent, is not relied upon.
+const LEAST_RATE: Rate = Rate::from_bps(1_000_000);
+/// A link of a greater one-way delay is not relied upon.
+const MOST_DELAY: Duration = Duration::from_millis(150);
+/// A link that loses more is not relied upon: two seconds have room for many tries.
+const MOST_LOSS: f64 = 0.1;
+/// Variation of the delay beyond this is not relied upon.
+const MOST_JITTER: Duration = Duration::from_millis(50);
+/// Packets that are overtaken by more are not relied upon.
+const MOST_LAG: Duration = Duration::from_millis(200);
+/// The queue of a link whose sender fills it must be empty within this time.
+const MOST_QUEUE: Duration = Duration::from_millis(300);
+/// A queue of less has no room for bursts.
+const LEAST_QUEUE: u64 = 15_000;
+/// How long after a hindrance a link counts as hindered: handshakes are tried every second at least,
+/// and an initiator that was turned away asks again after two.
+const SETTLED_AFTER: Duration = Duration::from_secs(6);
+
+/// When each link is hindered; links that never are able are not in it.
+pub(super) struct Abilities {
+    links: Vec<Vec<Span>>,
+}
+
+impl Abilities {
+    /// Finds them.
+    pub(super) fn of(plan: &Plan) -> Self {
+        let able = plan
+            .links
+            .iter()
+            .filter_map(|(number, link)| is_good(plan, link).then(|| hindrances(plan, *number))?);
+        Self { links: able.collect() }
+    }
+
+    /// Tells whether one link was able to carry everything all the time from `from` to `to`.
+    pub(super) fn is_able(&self, from: Instant, to: Instant) -> bool {
+        let apart = |(begin, end): &Span| *begin > to || *end + SETTLED_AFTER < from;
+        self.links.iter().any(|hindrances| hindrances.iter().all(apart))
+    }
+}
+
+fn is_good(plan: &Plan, link: &Link) -> bool {
+    let congestion = |kind| plan.sessions.iter().any(|session| session.congestion == kind);
+    let all_bounded =
+        plan.sessions.iter().all(|session| session.congestion == CongestionKind::DelayBounded);
+    let drains = link
+        .rate
+        .is_none_or(|rate| rate.transmission_time(link.queue_bytes as usize) <= MOST_QUEUE);
+    link.rate.is_none_or(|rate| rate >= LEAST_RATE)
+        && link.delay <= MOST_DELAY
+        && link.queue_bytes >= LEAST_QUEUE
+        && !congestion(CongestionKind::None)
+        && (all_bounded || drains)
+}
+
+/// Returns when the link is hindered; none if it always is.
+fn hindrances(plan: &Plan, link: usize) -> Option<Vec<Span>> {
+    let mut spans = vec![(Instant::ZERO, Instant::ZERO)];
+    let touching = |fault: &&Fault| fault.link.is_none_or(|its| its == link);
+    for fault in plan.faults.iter().map(|(_, fault)| fault).filter(touching) {
+        match hindrance(fault) {
+            Hindrance::None => {}
+            Hindrance::During(span) => spans.push(span),
+            Hindrance::Always => return None,
+        }
+    }
+    Some(spans)
+}
+
+enum Hindrance {
+    None,
+    During(Span),
+    Always,
+}
+
+fn hindrance(fault: &Fault) -> Hindrance {
+    let unless = |is_mild: bool| if is_mild { Hindrance::None } else { Hindrance::Always };
+    match &fault.kind {
+        FaultKind::Loss(share) | FaultKind::Corruption(share) => unless(*share <= MOST_LOSS),
+        FaultKind::Jitter(size, _) => unless(*size <= MOST_JITTER),
+        FaultKind::Overtaking(_, lag) => unless(*lag <= MOST_LAG),
+        FaultKind::Duplicates(..) | FaultKind::Clock(..) => Hindrance::None,
+        FaultKind::Bursts(..) | FaultKind::Steps(_) => Hindrance::Always,
+        FaultKind::Outage { .. }
+        | FaultKind::Restart
+        | FaultKind::Move(_)
+        | FaultKind::FullSocket
+        | FaultKind::Absent
+        | FaultKind::ClockStep(_)
+        | FaultKind::Attack(_) => Hindrance::During(fault.span),
+    }
+}

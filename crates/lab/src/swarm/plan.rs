@@ -1,0 +1,274 @@
+//! The plan of a run: everything that its seed decides, in parts that can be left out one at a time.
+//!
+//! Each part draws from a stream of random numbers of its own, and links, faults and flows keep their
+//! numbers whatever is left out: what remains is what it was.
+
+use core::fmt;
+use core::str::FromStr;
+
+use netem::{Delay, LinkModel, LinkRate, QueueLimit, Scenario};
+use proto::{CongestionKind, ProtectControl, SchedulerKind, SessionConfig};
+use units::{Duration, Rate, Rng};
+
+use super::HOSTS;
+use super::draw::{log_uniform, pick};
+use super::fault::{Fault, FaultKind};
+use super::flow::Flow;
+
+/// The most links of a run.
+const LINKS_MAX: u64 = 4;
+/// The most faults of a run.
+const FAULTS_MAX: u64 = 9;
+/// The most flows of a run beside the commands of each direction.
+const FLOWS_MAX: u64 = 5;
+/// The share of runs that last beyond the change of keys, which comes after two minutes.
+const LONG_SHARE: f64 = 0.06;
+/// How long applications send in those.
+const LONG: Duration = Duration::from_secs(150);
+/// How long a scenario lasts at most: outages end, time does not.
+const SCENARIO_SECONDS: f64 = 600.0;
+
+/// One link as it is where nothing goes wrong.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    /// Its rate; none is no limit.
+    pub(super) rate: Option<Rate>,
+    /// Its one-way delay.
+    pub(super) delay: Duration,
+    /// What may wait for its transmitter.
+    pub(super) queue_bytes: u64,
+}
+
+/// Everything that a run does.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    /// Decides what is left to chance.
+    pub(super) seed: u64,
+    /// How long the applications send.
+    pub(super) traffic: Duration,
+    /// The links, with their numbers.
+    pub(super) links: Vec<(usize, Link)>,
+    /// What goes wrong.
+    pub(super) faults: Vec<(usize, Fault)>,
+    /// What the applications send.
+    pub(super) flows: Vec<(usize, Flow)>,
+    /// How the drone and the station are configured.
+    pub(super) sessions: [SessionConfig; HOSTS],
+    /// Whether they are configured in any way.
+    pub(super) is_configured: bool,
+    /// The pre-shared key of both, if they have one.
+    pub(super) psk: Option<[u8; 32]>,
+}
+
+/// A part that can be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Part {
+    /// What goes wrong.
+    Fault(usize),
+    /// What is sent.
+    Flow(usize),
+    /// A link, and what goes wrong there.
+    Link(usize),
+    /// The configuration of both ends: without it they have the defaults.
+    Config,
+}
+
+impl Plan {
+    /// Draws the plan of a seed.
+    pub(super) fn draw(seed: u64) -> Self {
+        let mut rng = Rng::stream(seed, "plan");
+        let traffic = match rng.chance(LONG_SHARE) {
+            true => LONG,
+            false => Duration::from_millis(log_uniform(&mut rng, 2_000.0, 25_000.0) as u64),
+        };
+        let links = 1 + rng.below(LINKS_MAX) as usize;
+        let faults = rng.below(FAULTS_MAX + 1) as usize;
+        let flows = HOSTS + rng.below(FLOWS_MAX + 1) as usize;
+        let stream = |what: &str, number| Rng::stream(seed, &format!("{what} {number}"));
+        let fault = |number| Fault::draw(links, traffic, &mut stream("fault", number));
+        let flow = |number| Flow::draw(number, traffic, &mut stream("flow", number));
+        let is_configured = rng.chance(0.5);
+        let session = |host| match is_configured {
+            true => draw_session(&mut stream("session", host)),
+            false => SessionConfig::default(),
+        };
+        Self {
+            seed,
+            traffic,
+            links: (0..links)
+                .map(|number| (number, Link::draw(&mut stream("link", number))))
+                .collect(),
+            faults: (0..faults).map(|number| (number, fault(number))).collect(),
+            flows: (0..flows).map(|number| (number, flow(number))).collect(),
+            sessions: [session(0), session(1)],
+            is_configured,
+            psk: rng.chance(0.2).then_some([7; 32]),
+        }
+    }
+
+    /// Returns the plan without some parts.
+    pub(super) fn without(&self, left_out: &[Part]) -> Self {
+        let mut plan = self.clone();
+        plan.links.retain(|(number, _)| !left_out.contains(&Part::Link(*number)));
+        plan.flows.retain(|(number, _)| !left_out.contains(&Part::Flow(*number)));
+        plan.faults.retain(|(number, fault)| {
+            let link_is_there =
+                fault.link.is_none_or(|link| plan.links.iter().any(|(number, _)| *number == link));
+            link_is_there && !left_out.contains(&Part::Fault(*number))
+        });
+        if left_out.contains(&Part::Config) {
+            plan.sessions = [SessionConfig::default(), SessionConfig::default()];
+            plan.is_configured = false;
+            plan.psk = None;
+        }
+        plan
+    }
+
+    /// Returns the parts that can be left out, those that explain most first.
+    pub(super) fn parts(&self) -> Vec<Part> {
+        let links = self.links.iter().map(|(number, _)| Part::Link(*number));
+        let faults = self.faults.iter().map(|(number, _)| Part::Fault(*number));
+        let flows = self.flows.iter().map(|(number, _)| Part::Flow(*number));
+        let config = (self.is_configured || self.psk.is_some()).then_some(Part::Config);
+        // There is no run without a link.
+        let links = links.filter(|_| self.links.len() > 1);
+        links.chain(faults).chain(config).chain(flows).collect()
+    }
+
+    /// Returns the place of a link among those that are there.
+    pub(super) fn place(&self, link: usize) -> Option<usize> {
+        self.links.iter().position(|(number, _)| *number == link)
+    }
+
+    /// Writes the links down, and what goes wrong with them and with clocks.
+    pub(super) fn scenario(&self) -> Scenario {
+        let mut scenario = Scenario::new(&format!("swarm-{}", self.seed), SCENARIO_SECONDS);
+        scenario.seed = self.seed;
+        for (number, link) in &self.links {
+            scenario = scenario.link(&format!("link{number}"), "drone", "station", &link.model());
+        }
+        for (_, fault) in &self.faults {
+            fault.put_into(&mut scenario, fault.link.and_then(|link| self.place(link)));
+        }
+        for host in &mut scenario.hosts {
+            host.clock.steps.sort_by_key(|step| step.at);
+        }
+        scenario
+    }
+
+    /// Tells whether a socket is full for a while: what cannot be sent is not missed.
+    pub(super) fn has_full_sockets(&self) -> bool {
+        self.faults.iter().any(|(_, fault)| matches!(fault.kind, FaultKind::FullSocket))
+    }
+
+    /// Tells whether anybody's clock jumps.
+    pub(super) fn has_clock_steps(&self) -> bool {
+        self.faults.iter().any(|(_, fault)| matches!(fault.kind, FaultKind::ClockStep(_)))
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "seed {}, applications send for {:?}", self.seed, self.traffic)?;
+        for (number, link) in &self.links {
+            writeln!(
+                f,
+                "link{number}: {:?}, {:?}, queue {} bytes",
+                link.rate, link.delay, link.queue_bytes
+            )?;
+        }
+        for (number, fault) in &self.faults {
+            writeln!(f, "fault{number}: {fault}")?;
+        }
+        for (number, flow) in &self.flows {
+            writeln!(f, "flow{number}: {flow}")?;
+        }
+        if self.is_configured {
+            writeln!(
+                f,
+                "config: drone {:?}\n        station {:?}",
+                self.sessions[0], self.sessions[1]
+            )?;
+        }
+        if self.psk.is_some() {
+            writeln!(f, "config: a pre-shared key")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fault(number) => write!(f, "fault{number}"),
+            Self::Flow(number) => write!(f, "flow{number}"),
+            Self::Link(number) => write!(f, "link{number}"),
+            Self::Config => f.write_str("config"),
+        }
+    }
+}
+
+impl FromStr for Part {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |prefix| text.strip_prefix(prefix).and_then(|rest| rest.parse().ok());
+        let part = number("fault").map(Self::Fault);
+        let part = part.or_else(|| number("flow").map(Self::Flow));
+        let part = part.or_else(|| number("link").map(Self::Link));
+        let part = part.or_else(|| (text == "config").then_some(Self::Config));
+        part.ok_or_else(|| format!("`{text}` is no part like fault3, flow1, link0 or config"))
+    }
+}
+
+impl Link {
+    fn draw(rng: &mut Rng) -> Self {
+        let rate = Rate::from_mbps(log_uniform(rng, 0.05, 50.0));
+        let wait = Duration::from_secs_f64(log_uniform(rng, 0.01, 3.0));
+        Self {
+            rate: (!rng.chance(0.1)).then_some(rate),
+            delay: Duration::from_micros(log_uniform(rng, 200.0, 400_000.0) as u64),
+            queue_bytes: rate.bytes_in(wait).max(3_000),
+        }
+    }
+
+    fn model(self) -> LinkModel {
+        LinkModel {
+            delay: Delay::Fixed(self.delay),
+            rate: self.rate.map_or(LinkRate::Unlimited, LinkRate::Constant),
+            queue: QueueLimit { packets: None, bytes: Some(self.queue_bytes) },
+            ..LinkModel::default()
+        }
+    }
+}
+
+fn draw_session(rng: &mut Rng) -> SessionConfig {
+    let congestion = [
+        CongestionKind::DelayBounded,
+        CongestionKind::DelayBounded,
+        CongestionKind::NewReno,
+        CongestionKind::Cubic,
+        CongestionKind::Asran,
+        CongestionKind::AsranCubic,
+        CongestionKind::AsranDelay,
+        CongestionKind::None,
+    ];
+    let schedulers = [SchedulerKind::MinRtt, SchedulerKind::RoundRobin, SchedulerKind::Redundant];
+    let protections = [ProtectControl::Balanced, ProtectControl::Strict, ProtectControl::Off];
+    let millis = |rng: &mut Rng, most| Duration::from_millis(rng.below(most));
+    SessionConfig {
+        scheduler: pick(rng, &schedulers),
+        congestion: pick(rng, &congestion),
+        coded_bulk: rng.chance(0.7),
+        bulk_max_age: Duration::from_millis(5) + millis(rng, 1_000),
+        rtp_deadline: millis(rng, 500),
+        resequence_max: millis(rng, 200),
+        idle_probe: if rng.chance(0.1) {
+            Duration::ZERO
+        } else {
+            Duration::from_millis(100) + millis(rng, 2_000)
+        },
+        protect_control: pick(rng, &protections),
+        ..SessionConfig::default()
+    }
+}

@@ -1,0 +1,226 @@
+//! One run of a plan in the world: applications hand in, faults come and go, the judge looks on.
+
+use netem::{HostClock, Nat, StepKind, World, WorldOptions};
+use proto::{InterfaceId, PathId};
+use std::net::Ipv4Addr;
+use units::{Duration, Instant, Rng};
+
+use super::attack::Attacker;
+use super::fault::{Fault, FaultKind};
+use super::judge::{Finding, Judge};
+use super::peer::Peer;
+use super::plan::Plan;
+use super::{DRONE, HOSTS, STATION};
+use crate::sim::{Driver, Identity};
+
+/// How often the judge looks at what the ends show.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How long a run goes on at least when the applications are silent: every outcome is told by then.
+const QUIET: Duration = Duration::from_secs(8);
+/// How long messages that must arrive are waited for.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Marks of the world: below it the numbers of flows, from it on those of faults, begin and end.
+const FAULTS: u64 = 1_000;
+/// The mark of the judge.
+const LOOK: u64 = u64::MAX;
+
+/// Runs a plan and returns the first thing that is wrong.
+pub(super) fn run(plan: &Plan) -> Option<Finding> {
+    let mut run = Run::new(plan);
+    let found = run.play();
+    found.err()
+}
+
+struct Run<'a> {
+    plan: &'a Plan,
+    world: World<Peer>,
+    judge: Judge<'a>,
+    addresses: [Vec<Ipv4Addr>; HOSTS],
+    /// The numbers of the next packets, and the rhythm of their flows.
+    rhythms: Vec<(u32, Rng)>,
+    lives: [u32; HOSTS],
+}
+
+impl<'a> Run<'a> {
+    fn new(plan: &'a Plan) -> Self {
+        let scenario = plan.scenario();
+        let addresses = [DRONE, STATION].map(|host| -> Vec<_> {
+            scenario.interfaces(host).iter().map(|interface| interface.address).collect()
+        });
+        let hosts = [DRONE, STATION].map(|host| {
+            let start = HostClock::new(&scenario.hosts[host].clock).local(Instant::ZERO);
+            let (driver, session) = driver(plan, &addresses, host, 0, start);
+            Peer::new(driver, session, attackers(plan, host))
+        });
+        let options = WorldOptions { seed: Some(plan.seed), ..WorldOptions::default() };
+        let mut world = World::new(&scenario, hosts.into(), &options);
+        for (index, (_, flow)) in plan.flows.iter().enumerate() {
+            world.schedule(flow.span.0, index as u64);
+        }
+        for (index, (_, fault)) in plan.faults.iter().enumerate() {
+            world.schedule(fault.span.0, FAULTS + 2 * index as u64);
+            world.schedule(fault.span.1, FAULTS + 2 * index as u64 + 1);
+        }
+        world.schedule(Instant::ZERO + LOOK_EVERY, LOOK);
+        let rhythm = |number: usize| Rng::stream(plan.seed, &format!("rhythm {number}"));
+        let rhythms = plan.flows.iter().map(|(number, _)| (0, rhythm(*number))).collect();
+        Self { plan, world, judge: Judge::new(plan), addresses, rhythms, lives: [0; HOSTS] }
+    }
+
+    fn play(&mut self) -> Result<(), Finding> {
+        let end = Instant::ZERO + self.plan.traffic;
+        self.play_until(end + QUIET)?;
+        while self.judge.waits_for_messages(self.world.now()) && self.world.now() < end + PATIENCE {
+            self.play_until(self.world.now() + Duration::from_secs(1))?;
+        }
+        self.judge.end(self.world.now())
+    }
+
+    fn play_until(&mut self, limit: Instant) -> Result<(), Finding> {
+        while let Some(step) = self.world.step_until(limit) {
+            if let StepKind::Mark(mark) = step.kind {
+                self.handle_mark(mark)?;
+            }
+            for host in [DRONE, STATION] {
+                self.judge_host(host)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn judge_host(&mut self, host: usize) -> Result<(), Finding> {
+        if self.world.host(host).said.is_empty() {
+            return Ok(());
+        }
+        let said = std::mem::take(&mut self.world.host_mut(host).said);
+        said.into_iter().try_for_each(|said| self.judge.on_said(self.world.now(), host, said))
+    }
+
+    fn handle_mark(&mut self, mark: u64) -> Result<(), Finding> {
+        match mark {
+            LOOK => {
+                self.world.schedule(self.world.now() + LOOK_EVERY, LOOK);
+                [DRONE, STATION].into_iter().try_for_each(|host| self.look(host))
+            }
+            flow if flow < FAULTS => self.hand_in(flow as usize),
+            fault => {
+                let (index, ends) = ((fault - FAULTS) / 2, (fault - FAULTS) % 2 == 1);
+                let (_, fault) = &self.plan.faults[index as usize];
+                self.apply(fault, index as usize, ends);
+                Ok(())
+            }
+        }
+    }
+
+    fn look(&mut self, host: usize) -> Result<(), Finding> {
+        let local = self.world.host_now(host);
+        let peer = self.world.host(host);
+        let status = peer.status(local);
+        self.judge.on_look(self.world.now(), host, status, peer)
+    }
+
+    fn hand_in(&mut self, index: usize) -> Result<(), Finding> {
+        let (number, flow) = &self.plan.flows[index];
+        let now = self.world.now();
+        let (sequence, rng) = &mut self.rhythms[index];
+        let next = now + flow.pause(rng).max(Duration::from_micros(100));
+        if next < flow.span.1.min(Instant::ZERO + self.plan.traffic) {
+            self.world.schedule(next, index as u64);
+        }
+        let local = self.world.host_now(flow.from);
+        let peer = self.world.host_mut(flow.from);
+        let Some(driver) = &mut peer.driver else { return Ok(()) };
+        let packet = flow.packet(self.plan.seed, *number, *sequence);
+        *sequence += 1;
+        let source = flow.source(*number);
+        let wrapped = flow.wrapped(&packet);
+        let bytes = wrapped.as_deref().unwrap_or(&packet);
+        let sent = peer
+            .session
+            .map(|session| (session, driver.endpoint.send(local, session, source, bytes)));
+        peer.collect();
+        self.judge.on_handed_in(now, index, packet, sent)?;
+        self.judge_host(flow.from)
+    }
+
+    /// Lets a fault begin or end, as far as it is not the links' and the clocks'.
+    fn apply(&mut self, fault: &Fault, index: usize, ends: bool) {
+        let place = fault.link.and_then(|link| self.plan.place(link));
+        let host = fault.host.unwrap_or(DRONE);
+        let now = self.world.host_now(host);
+        match (&fault.kind, place) {
+            (FaultKind::Restart, _) if ends => self.start(host),
+            (FaultKind::Restart, _) => self.kill(host),
+            (FaultKind::Move(shift), Some(place)) => {
+                let address = Ipv4Addr::new(100, 64, place as u8, 1 + (shift % 200) as u8);
+                let nat = Nat { address, port_shift: *shift };
+                self.world.set_nat(DRONE, place, (!ends).then_some(nat));
+            }
+            (FaultKind::FullSocket, Some(place)) => {
+                if let Some(driver) = &mut self.world.host_mut(host).driver {
+                    driver.endpoint.set_blocked(InterfaceId(place as u32), None, !ends);
+                }
+            }
+            (FaultKind::Absent, Some(place)) => self.set_present(place, ends),
+            (FaultKind::Attack(_), _) => {
+                let attackers = &mut self.world.host_mut(host).attackers;
+                if let Some(attacker) = attackers.iter_mut().find(|one| one.fault == index) {
+                    attacker.set_at_work(now, !ends);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn set_present(&mut self, place: usize, present: bool) {
+        let now = self.world.host_now(DRONE);
+        let peer = self.world.host_mut(DRONE);
+        if let (Some(driver), Some(session)) = (&mut peer.driver, peer.session) {
+            // The drone's paths are numbered as its interfaces are.
+            driver.endpoint.set_path_present(now, session, PathId(place as u8), present);
+        }
+    }
+
+    fn kill(&mut self, host: usize) {
+        let peer = self.world.host_mut(host);
+        peer.driver = None;
+        peer.session = None;
+        self.judge.on_restart(self.world.now(), host);
+    }
+
+    fn start(&mut self, host: usize) {
+        let now = self.world.host_now(host);
+        self.lives[host] += 1;
+        let (driver, session) = driver(self.plan, &self.addresses, host, self.lives[host], now);
+        let peer = self.world.host_mut(host);
+        (peer.driver, peer.session) = (Some(driver), session);
+        self.judge.on_restart(self.world.now(), host);
+    }
+}
+
+fn driver(
+    plan: &Plan,
+    addresses: &[Vec<Ipv4Addr>; HOSTS],
+    host: usize,
+    life: u32,
+    now: Instant,
+) -> (Driver, Option<proto::SessionId>) {
+    let identity = Identity { seed: plan.seed, psk: plan.psk, life };
+    let config = plan.sessions[host].clone();
+    if host == STATION {
+        return (Driver::station(identity, config, &addresses[STATION], now), None);
+    }
+    let [drone, station] = addresses;
+    let (driver, session) = Driver::drone(identity, config, drone, station, now);
+    (driver, Some(session))
+}
+
+fn attackers(plan: &Plan, host: usize) -> Vec<Attacker> {
+    let attacker = |(index, (number, fault)): (usize, &(usize, Fault))| {
+        let FaultKind::Attack(attack) = fault.kind else { return None };
+        let place = plan.place(fault.link?)?;
+        let rng = Rng::stream(plan.seed, &format!("attacker {number}"));
+        (fault.host == Some(host)).then(|| Attacker::new(attack, index, place, rng))
+    };
+    plan.faults.iter().enumerate().filter_map(attacker).collect()
+}

@@ -1,0 +1,49 @@
+//! The swarm looks for what must not be: the runs that have found something, and five hundred others.
+#![allow(clippy::unwrap_used, reason = "the panic of a test is its message")]
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// Runs that are played each time.
+const SEEDS: &str = "1-500";
+/// Runs that have found something.
+const CORPUS: &str = include_str!("swarm-corpus.txt");
+
+fn swarm(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fulmar-lab"));
+    command.arg("swarm").args(arguments).output().unwrap()
+}
+
+#[test]
+fn nothing_is_found_in_five_hundred_seeds() {
+    let output = swarm(&["--seeds", SEEDS, "--jobs", "2", "--json"]);
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["findings"].as_array().map(Vec::len), Some(0), "{found:#}");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn what_was_found_is_not_found_again() {
+    let mut runs = 0;
+    for line in CORPUS.lines().filter(|line| !line.starts_with('#')) {
+        let mut words = line.split_whitespace();
+        let (seed, parts) = (words.next().unwrap(), words.next().unwrap());
+        let output = swarm(&["--seed", seed, "--without", parts, "--no-shrink"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{line}\n{said}");
+        runs += 1;
+    }
+    assert!(runs > 0, "the corpus holds runs");
+}
+
+#[test]
+fn a_seed_shows_what_it_draws_and_its_parts_can_be_left_out() {
+    let shown = swarm(&["--seed", "97", "--show"]);
+    let text = String::from_utf8(shown.stdout).unwrap();
+    assert!(text.contains("flow0: commands from the drone") && text.contains("[[link]]"), "{text}");
+    let without = swarm(&["--seed", "97", "--show", "--without", "flow0"]);
+    assert!(!String::from_utf8(without.stdout).unwrap().contains("flow0:"));
+    let unknown = swarm(&["--seed", "97", "--without", "fault99"]);
+    assert_eq!(unknown.status.code(), Some(2));
+}
