@@ -337,6 +337,23 @@ fn path_that_comes_back_gets_what_is_unacknowledged_unless_it_waits_in_a_queue()
 }
 
 #[test]
+fn a_lost_message_goes_again_although_a_copy_waits_for_a_path_that_leaves_it_to_others() {
+    let mut outbox = Outbox::new();
+    let now = Instant::from_millis(1);
+    let path = |id| ControlPath { id: PathId(id), usable: true, repeat_after: Duration::ZERO };
+    outbox.set_paths(now, &[path(0), path(1)], 20 * MS);
+    let policy = Policy::TRANSACTIONAL;
+    let submission = Submission { channel: 1, policy, lane: lane(1), payload: vec![0; 10] };
+    outbox.submit(now, submission).expect("room");
+    let none_fresh = CopyRoom { fresh: 0, ..CopyRoom::both(100) };
+    assert!(outbox.poll(now, PathId(1), Tier::Control, none_fresh).is_none());
+    let (seq, _) = outbox.poll(now, PathId(0), Tier::Control, CopyRoom::both(100)).expect("sent");
+    outbox.on_lost(now + 5 * MS, seq, PathId(0));
+    assert!(outbox.poll(now + 5 * MS, PathId(1), Tier::Control, none_fresh).is_none());
+    assert!(outbox.poll(now + 5 * MS, PathId(0), Tier::Control, CopyRoom::both(100)).is_some());
+}
+
+#[test]
 fn hostile_frames_neither_grow_nor_hang_the_inbox() {
     let mut inbox = Inbox::new();
     let mut rng = Rng::new(9);

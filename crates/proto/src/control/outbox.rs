@@ -472,14 +472,17 @@ impl Outbox {
         }
     }
 
-    /// Starts the next round at once when no copy is under way and none waits for a working path.
+    /// Starts the next round at once when no copy is under way, unless one waits for every working path:
+    /// a path where one waits may leave it to another that takes it sooner.
     fn follow_up_loss(&mut self, now: Instant, seq: u64) {
         let Some(message) = self.messages.get(&seq) else { return };
-        if !message.flights.is_empty() || self.pending.contains_usable((message.rank, seq)) {
+        let entry = (message.rank, seq);
+        if !message.flights.is_empty() || self.pending.waits_everywhere(entry) {
             return;
         }
         if !message.policy().reliable {
-            if self.is_spent(seq)
+            if !self.pending.contains_usable(entry)
+                && self.is_spent(seq)
                 && let Some(message) = self.remove(seq, false)
             {
                 self.counters[message.policy().class.index()].expired += 1;

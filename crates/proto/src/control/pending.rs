@@ -178,6 +178,13 @@ impl Pending {
             || self.paths.iter().any(|queue| queue.usable && queue.copies.contains(&entry))
     }
 
+    /// Returns true when a copy waits for every path that is believed to work.
+    pub(super) fn waits_everywhere(&self, entry: Entry) -> bool {
+        let mut usable = self.paths.iter().filter(|queue| queue.usable);
+        self.best.contains(&entry)
+            || self.any_usable() && usable.all(|queue| queue.copies.contains(&entry))
+    }
+
     /// Moves every waiting copy of a message to a more urgent rank.
     pub(super) fn promote(&mut self, from: Entry, to: Entry) {
         if self.best.remove(&from) {

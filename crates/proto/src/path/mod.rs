@@ -285,6 +285,7 @@ impl Path {
             min_rtt: self.rtt.min_rtt(),
             probe_timeout: self.rtt.probe_timeout(),
             loss: self.sent.loss().loss(),
+            loss_deviation: self.sent.loss().deviation(),
             loss_in: self.received.loss().loss(),
             burst: self.sent.loss().burst(),
             cwnd: self.congestion.cwnd(),

@@ -28,6 +28,8 @@ pub(crate) struct PathSnapshot {
     pub(crate) probe_timeout: Duration,
     /// Share of our packets that are lost, 0 to 1.
     pub(crate) loss: f64,
+    /// Standard deviation of that estimate.
+    pub(crate) loss_deviation: f64,
     /// Share of the peer's packets that are lost, 0 to 1.
     pub(crate) loss_in: f64,
     /// Mean number of packets lost in a row.

@@ -50,6 +50,12 @@ impl LossEstimator {
         self.loss
     }
 
+    /// Returns the standard deviation of that share, for as many packets as it rests on.
+    pub(crate) fn deviation(&self) -> f64 {
+        let packets = (self.packets.max(1) as f64).min(MEMORY);
+        (self.loss * (1.0 - self.loss).max(0.0) / packets).sqrt()
+    }
+
     /// Returns the mean number of packets lost in a row, at least 1 once anything was lost.
     pub(crate) fn burst(&self) -> f64 {
         self.burst
@@ -71,6 +77,17 @@ mod tests {
         }
         assert!((sum / 20_000.0 - 0.05).abs() < 0.005, "{}", sum / 20_000.0);
         assert!((estimator.burst() - 1.05).abs() < 0.4, "{}", estimator.burst());
+    }
+
+    #[test]
+    fn the_deviation_is_that_of_the_packets_seen_and_remembered() {
+        let mut estimator = LossEstimator::default();
+        let mut after = |packets: u64| {
+            (0..packets).for_each(|n| estimator.on_outcome(n % 5 == 4));
+            estimator.deviation()
+        };
+        assert!((after(25) - 0.08).abs() < 1e-9);
+        assert!((after(10_000) - 0.025).abs() < 0.001);
     }
 
     #[test]

@@ -13,7 +13,7 @@
 //! Loss outweighs delay, because what is lost does not arrive at all: a path L that loses much less
 //! than P counts as the better one, and is waited for as long as that costs little:
 //! ```text
-//! loss_P > loss_L + 5 % + 2 √(loss_P (1 − loss_P) / 256)
+//! loss_P > loss_L + 5 % + 2 deviations of the estimate of loss_P
 //!     →  wait  ⇔  backlog / rate_L + srtt_L/2 < srtt_P/2 + 50 ms
 //! ```
 //! with a backlog of nothing where L has room; and nobody waits for P on the way to L.
@@ -40,9 +40,8 @@ use crate::path::PathSnapshot;
 /// What a path must lose more than another, besides chance, to count as the worse one whatever their
 /// delays: less is repaired, or hardly seen.
 const MUCH_LOSS: f64 = 0.05;
-/// Packets over which the estimate forgets (`recovery/loss_estimator.rs`): two of its deviations are
-/// chance.
-const LOSS_MEMORY: f64 = 256.0;
+/// Deviations of an estimate that are chance.
+const CHANCE: f64 = 2.0;
 /// Delay that less loss is worth: a frame of video and a half, which every player buffers.
 const WORTH: Duration = Duration::from_millis(50);
 
@@ -102,8 +101,7 @@ fn is_worth_waiting_for(
 }
 
 fn loses_much_less(better: &PathSnapshot, worse: &PathSnapshot) -> bool {
-    let chance = 2.0 * (worse.loss * (1.0 - worse.loss).max(0.0) / LOSS_MEMORY).sqrt();
-    worse.loss > better.loss + MUCH_LOSS + chance
+    worse.loss > better.loss + MUCH_LOSS + CHANCE * worse.loss_deviation
 }
 
 /// Tells whether a packet that waits for `better` arrives before it would over `offered`, or no

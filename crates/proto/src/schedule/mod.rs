@@ -123,6 +123,7 @@ mod tests {
             min_rtt: rtt,
             probe_timeout: Duration::ZERO,
             loss: 0.0,
+            loss_deviation: 0.02,
             loss_in: 0.0,
             burst: 0.0,
             cwnd: 0,
