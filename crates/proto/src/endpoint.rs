@@ -324,7 +324,7 @@ impl Endpoint {
     }
 
     /// Seals frames that no session would build; see `fuzzing`.
-    #[cfg(any(test, fuzzing))]
+    #[cfg(any(test, fuzzing, feature = "doors"))]
     pub(crate) fn seal_frames(
         &mut self,
         session: SessionId,

@@ -1,4 +1,4 @@
-//! Doors for the fuzz targets in `fuzz/`; not part of the crate otherwise.
+//! Doors for the fuzz targets in `fuzz/` and for benches; not part of the crate otherwise.
 
 use std::net::SocketAddr;
 

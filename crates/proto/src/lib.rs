@@ -16,7 +16,7 @@ mod crypto;
 mod datagram;
 mod endpoint;
 mod event;
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, feature = "doors"))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod ids;

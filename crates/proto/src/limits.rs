@@ -97,6 +97,8 @@ pub(crate) const MESSAGE_STREAMS: usize = 1_024;
 /// A receiver keeps twice as many. Fuzz targets have a shorter window, and shorter symbols: they begin
 /// many sessions.
 pub(crate) const WINDOW_SYMBOLS: usize = if cfg!(fuzzing) { 64 } else { 2_048 };
+/// Symbols that a repair symbol combines at most: bounds the work for it at both ends.
+pub(crate) const COMBINED_SYMBOLS: usize = 512;
 /// Bytes of messages that a receiver holds: what an honest peer is dividing, what it divided within
 /// the last window, and that window.
 pub(crate) const HELD_MESSAGE_BYTES: usize =

@@ -19,7 +19,8 @@
 //! Columns are used in a ring by the window decoder: the owner says where the order starts.
 //!
 //! Bounds: a call handles at most `slots` rows of `slots + columns` bytes each, and a payload is
-//! touched once for each symbol that is decoded, given up or leaves the ring.
+//! touched once for each symbol that is decoded, given up or leaves the ring. What giving up and leaving
+//! may cost between two calls of [`Elimination::rest`] is [`EFFORT`]: beyond it all equations are dropped.
 
 mod terms;
 
@@ -27,6 +28,11 @@ use crate::gf256::{self, Kernel, Lines};
 use crate::outcome::Outcome;
 use crate::slab::{LINE, Slab};
 use terms::{FUSED, Terms, WORD};
+
+/// Bytes that giving symbols up, and their leaving the ring, may touch in one call: 0.2 ms or so. Equations
+/// over 512 symbols, as many as are given up, cost no more up to 28 of them; what is dropped beyond is
+/// sent again.
+pub(crate) const EFFORT: usize = 2 << 20;
 
 /// What is known about a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +86,8 @@ pub(crate) struct Elimination {
     ready: Vec<usize>,
     /// Columns that became known by elimination since the owner last looked.
     recovered: Vec<usize>,
+    /// Bytes touched for columns that were given up or left since the last rest.
+    spent: usize,
 }
 
 impl Elimination {
@@ -112,6 +120,7 @@ impl Elimination {
             terms: Terms::new(columns + slots),
             ready: Vec::with_capacity(slots),
             recovered: Vec::with_capacity(columns),
+            spent: 0,
         }
     }
 
@@ -123,6 +132,22 @@ impl Elimination {
         self.free[columns].fill(0xff);
         self.release_all();
         self.recovered.clear();
+    }
+
+    /// Begins a call: what was spent before does not count.
+    pub(crate) fn rest(&mut self) {
+        self.spent = 0;
+    }
+
+    /// Returns the bytes touched for columns given up or forgotten since the last rest.
+    #[cfg(test)]
+    pub(crate) fn spent(&self) -> usize {
+        self.spent
+    }
+
+    /// Returns how many equations are held.
+    pub(crate) fn count(&self) -> usize {
+        self.count
     }
 
     /// Says what is known about a column.
@@ -198,29 +223,22 @@ impl Elimination {
     /// that one of them takes it along.
     pub(crate) fn give_up(&mut self, column: usize, origin: usize) {
         let at = self.first + column;
-        let order = |pivot: usize| (pivot - self.first + self.columns - origin) % self.columns;
-        let count = if self.lines.contain(at) { self.count } else { 0 };
-        let holders = (0..count).filter(|&row| self.rows.row(row)[at] != 0);
-        if let Some(row) = holders.max_by_key(|&row| order(self.pivots[row])) {
-            self.free[self.pivots[row]] = self.unknown[self.pivots[row]];
-            self.subtract(row, at, 0);
-            let slot = self.eliminate_raw(column);
-            (0..self.count).for_each(|other| self.rows.row_mut(other)[slot] = 0);
-            self.release(row, slot);
-        }
+        let is_held = self.may_look_at(at) && self.take_along(column, origin);
         self.column[column] = Column::GivenUp;
         self.unknown[at] = 0;
         self.free[at] = 0;
-        self.ready.clear();
-        self.look_for_ready();
-        self.decode_ready();
+        if is_held {
+            self.ready.clear();
+            self.look_for_ready();
+            self.decode_ready();
+        }
     }
 
     /// Makes a column that is known or given up ready for another symbol.
     #[inline]
     pub(crate) fn forget(&mut self, column: usize) {
         let at = self.first + column;
-        if self.lines.contain(at) {
+        if self.may_look_at(at) {
             self.take_out(column);
         }
         self.column[column] = Column::Unknown;
@@ -234,10 +252,45 @@ impl Elimination {
         self.free[self.first + column] = 0;
     }
 
+    /// Says whether equations may speak of the column at byte `at`; drops them all where too much has been
+    /// spent on them.
+    #[inline]
+    fn may_look_at(&mut self, at: usize) -> bool {
+        if !self.lines.contain(at) {
+            return false;
+        }
+        if self.spent > EFFORT {
+            for &pivot in &self.pivots[..self.count] {
+                self.free[pivot] = self.unknown[pivot];
+            }
+            self.release_all();
+            return false;
+        }
+        self.spent += self.count * LINE;
+        true
+    }
+
+    /// Has one equation take an unknown column along, where any holds it.
+    fn take_along(&mut self, column: usize, origin: usize) -> bool {
+        let at = self.first + column;
+        let order = |pivot: usize| (pivot - self.first + self.columns - origin) % self.columns;
+        let holders = (0..self.count).filter(|&row| self.rows.row(row)[at] != 0);
+        let Some(row) = holders.max_by_key(|&row| order(self.pivots[row])) else { return false };
+        let bytes = self.lines.each().count() * LINE;
+        self.spent += self.count * (2 * bytes + self.payloads.stride());
+        self.free[self.pivots[row]] = self.unknown[self.pivots[row]];
+        self.subtract(row, at, 0);
+        let slot = self.eliminate_raw(column);
+        (0..self.count).for_each(|other| self.rows.row_mut(other)[slot] = 0);
+        self.release(row, slot);
+        true
+    }
+
     /// Takes what equations say of a known symbol out of them, while the symbol is still there.
     fn take_out(&mut self, column: usize) {
         let at = self.first + column;
         if self.is_spoken_of(at..at + 1) {
+            self.spent += self.count * self.payloads.stride();
             for &place in &self.place[..self.count] {
                 let c = core::mem::take(&mut self.raw_coefficients.row_mut(place)[at]);
                 if c != 0 {

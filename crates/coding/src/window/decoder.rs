@@ -95,6 +95,7 @@ impl Decoder {
         if symbol.len() > self.symbol_bytes {
             return Outcome::Malformed;
         }
+        self.elimination.rest();
         if id < self.floor {
             return if id < self.given_up_below { Outcome::Stale } else { Outcome::Redundant };
         }
@@ -121,6 +122,7 @@ impl Decoder {
         if payload.len() > self.symbol_bytes || span == 0 || span > self.capacity {
             return Outcome::Malformed;
         }
+        self.elimination.rest();
         if range.start < self.floor || self.speaks_of_given_up(&range) {
             return Outcome::Stale;
         }
@@ -180,12 +182,14 @@ impl Decoder {
     /// Gives up what is missing below `id`: the sender has done so, or its time is over.
     ///
     /// Decoded symbols below stay until they are released, unless `id` is so far ahead that they
-    /// have no room.
+    /// have no room. Where untangling what repair symbols say of the others would take too long, all that
+    /// they said is lost.
     pub fn skip_to(&mut self, id: u64) {
         let id = id.min(LAST_ID);
         if id <= self.next_in_order {
             return;
         }
+        self.elimination.rest();
         let end = self.floor + self.capacity;
         let origin = self.column(self.floor);
         for missing in self.next_in_order..id.min(end) {
@@ -220,6 +224,11 @@ impl Decoder {
     /// Returns how many innovative symbols have arrived since the start.
     pub fn rank(&self) -> u64 {
         self.rank
+    }
+
+    /// Returns how many repair symbols are held that have not led to a symbol yet.
+    pub fn held(&self) -> usize {
+        self.elimination.count()
     }
 
     /// Lists the ids of a range that are neither decoded nor given up, as far as the window reaches.
@@ -304,5 +313,91 @@ impl Iterator for Missing<'_> {
     fn next(&mut self) -> Option<u64> {
         let decoder = self.decoder;
         self.ids.find(|&id| decoder.elimination.column(decoder.column(id)) == Column::Unknown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elimination::EFFORT;
+    use crate::window::Encoder;
+
+    const BYTES: usize = 64;
+    const CAPACITY: u64 = MAX_CAPACITY as u64;
+    /// One column goes on when there is a little left.
+    const BOUND: usize = 3 * EFFORT;
+
+    /// Of the largest size, with the first `known` symbols, and with as many repair symbols as it holds
+    /// over everything that it has room for.
+    fn laden(known: u64) -> Decoder {
+        let mut decoder = Decoder::new(BYTES, MAX_CAPACITY, CoefficientKey::new(1)).expect("sizes");
+        (0..known).for_each(|id| _ = decoder.push_source(id, &[id as u8; BYTES]));
+        for repair in 0..MAX_REPAIRS as u64 {
+            let outcome = decoder.push_repair(repair, 0..CAPACITY, &[repair as u8; BYTES]);
+            assert_eq!(outcome, Outcome::Innovative);
+        }
+        assert_eq!(decoder.held(), MAX_REPAIRS);
+        decoder
+    }
+
+    /// Recovers what is lost of a stream that begins at `first`.
+    fn assert_recovers(decoder: &mut Decoder, first: u64) {
+        let mut encoder = Encoder::new(BYTES, 32, CoefficientKey::new(1)).expect("sizes");
+        for id in 0..first + 32 {
+            encoder.trim((id + 1).saturating_sub(32));
+            encoder.push(&[id as u8; BYTES]).expect("room");
+            if id >= first && id % 4 != 0 {
+                assert_eq!(decoder.push_source(id, &[id as u8; BYTES]), Outcome::Innovative);
+            }
+        }
+        for repair in 1_000..1_008 {
+            let (range, mut payload) = (first..first + 32, Vec::new());
+            encoder.repair(repair, range.clone(), &mut payload).expect("symbols");
+            assert_eq!(decoder.push_repair(repair, range, &payload), Outcome::Innovative);
+        }
+        assert_eq!(decoder.next_in_order(), first + 32);
+        for id in first..first + 32 {
+            assert_eq!(decoder.get(id), Some(&[id as u8; BYTES][..]));
+        }
+    }
+
+    #[test]
+    fn a_jump_over_repair_symbols_takes_a_bounded_effort() {
+        for first in [CAPACITY - 64, CAPACITY + 9] {
+            let mut decoder = laden(0);
+            decoder.skip_to(first);
+            assert!(decoder.elimination.spent() <= BOUND, "{}", decoder.elimination.spent());
+            assert_eq!(decoder.held(), 0);
+            decoder.release(first);
+            assert_recovers(&mut decoder, first);
+        }
+    }
+
+    #[test]
+    fn driving_symbols_out_that_repair_speaks_of_takes_a_bounded_effort() {
+        let known = CAPACITY / 2;
+        let mut decoder = laden(known);
+        decoder.release(known);
+        let newest = known + CAPACITY - 1;
+        assert_eq!(decoder.push_source(newest, &[1; BYTES]), Outcome::Innovative);
+        assert!(decoder.elimination.spent() <= BOUND, "{}", decoder.elimination.spent());
+        decoder.skip_to(newest);
+        decoder.release(newest + 1);
+        assert_recovers(&mut decoder, newest + 1);
+    }
+
+    #[test]
+    fn what_few_repair_symbols_say_outlives_what_is_given_up() {
+        let mut encoder = Encoder::new(BYTES, 512, CoefficientKey::new(1)).expect("sizes");
+        let mut decoder = Decoder::new(BYTES, MAX_CAPACITY, CoefficientKey::new(1)).expect("sizes");
+        (0..512).for_each(|id| _ = encoder.push(&[id as u8; BYTES]).expect("room"));
+        (20..512).for_each(|id| _ = decoder.push_source(id, &[id as u8; BYTES]));
+        for repair in 0..19 {
+            let mut payload = Vec::new();
+            encoder.repair(repair, 0..512, &mut payload).expect("symbols");
+            decoder.push_repair(repair, 0..512, &payload);
+        }
+        decoder.skip_to(10);
+        assert_eq!(decoder.held(), 9);
     }
 }

@@ -36,7 +36,7 @@ impl SeenWindow {
             if skipped >= size {
                 self.words.fill(0);
             } else {
-                (self.next..number).for_each(|missing| self.set(missing, false));
+                self.clear(self.next, number);
             }
             self.next = number.saturating_add(1);
         } else if self.next - number > size || self.get(number) {
@@ -44,6 +44,18 @@ impl SeenWindow {
         }
         self.set(number, true);
         true
+    }
+
+    /// Forgets the numbers from `first` to below `end`, a word at a time.
+    fn clear(&mut self, first: u64, end: u64) {
+        let mut first = first;
+        while first < end {
+            let next = end.min((first / 64 + 1) * 64);
+            let (word, _) = self.position(first);
+            let ones = u64::MAX >> (64 - (next - first));
+            self.words[word] &= !(ones << (first % 64));
+            first = next;
+        }
     }
 
     fn get(&self, number: u64) -> bool {

@@ -262,7 +262,7 @@ impl Messages {
     }
 
     /// Takes a decoded symbol of any bytes.
-    #[cfg(any(test, fuzzing))]
+    #[cfg(any(test, fuzzing, feature = "doors"))]
     pub(crate) fn reconstruct_symbol(
         &mut self,
         now: Instant,
@@ -273,7 +273,7 @@ impl Messages {
     }
 
     /// Returns the bytes and messages that wait for pieces or for earlier messages.
-    #[cfg(any(test, fuzzing))]
+    #[cfg(any(test, fuzzing, feature = "doors"))]
     pub(crate) fn held(&self) -> (usize, usize) {
         self.reconstruction.held()
     }

@@ -147,7 +147,7 @@ impl Reconstruction {
     }
 
     /// Returns the bytes and messages that wait.
-    #[cfg(any(test, fuzzing))]
+    #[cfg(any(test, fuzzing, feature = "doors"))]
     pub(crate) fn held(&self) -> (usize, usize) {
         (self.held_bytes, self.held)
     }

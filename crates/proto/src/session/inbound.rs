@@ -78,7 +78,8 @@ impl Session {
         self.paths.iter().position(|path| path.id() == header.path)
     }
 
-    /// Takes the frames of an opened datagram, up to the first that makes no sense.
+    /// Takes the frames of an opened datagram, up to the first that makes no sense. The second symbol or
+    /// feedback makes none: no sender adds one, and a full datagram of them would cost milliseconds.
     fn handle_frames(
         &mut self,
         now: Instant,
@@ -87,8 +88,11 @@ impl Session {
         frames: &[u8],
     ) -> Arrival {
         let mut arrival = Arrival { ecn_ce: received.ecn & 3 == 3, ..Arrival::default() };
+        let (mut symbols, mut feedback) = (0, 0);
         for frame in Frames::new(frames) {
-            let Ok(frame) = frame else {
+            symbols += u32::from(matches!(frame, Ok(Frame::Source(_) | Frame::Repair(_))));
+            feedback += u32::from(matches!(frame, Ok(Frame::Feedback(_))));
+            let Some(frame) = frame.ok().filter(|_| symbols.max(feedback) <= 1) else {
                 self.rejected += 1;
                 break;
             };

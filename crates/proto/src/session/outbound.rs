@@ -205,7 +205,7 @@ impl Session {
     }
 
     /// Seals frames that no session would build: the peer's bugs, for tests.
-    #[cfg(any(test, fuzzing))]
+    #[cfg(any(test, fuzzing, feature = "doors"))]
     pub(crate) fn seal_frames(&mut self, id: PathId, frames: &[u8]) -> Option<Vec<u8>> {
         let packet_number = self.path_mut(id)?.next_packet_number();
         let mut datagram = vec![0; wire::DATA_HEADER];

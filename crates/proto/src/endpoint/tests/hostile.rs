@@ -5,7 +5,10 @@ use super::*;
 use crate::crypto::mac1_key;
 use crate::limits;
 use crate::select::{Class, Order};
-use crate::wire::{AckFrame, AckRanges, ControlFrame, DatagramFrame, Frame, PACKET_NUMBER_MAX};
+use crate::wire::{
+    AckFrame, AckRanges, ControlFrame, DatagramFrame, Frame, PACKET_NUMBER_MAX, RepairFrame,
+    SourceFrame,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 const ATTACKER: &str = "203.0.113.66:666";
@@ -392,4 +395,36 @@ fn a_peer_without_sense_is_borne() {
         wire.run_for(SECOND);
         wire.assert_carries(0, session, 1, SECOND);
     }
+}
+
+/// Gives the station frames that the drone seals; returns its state after that.
+fn station_after(wire: &mut Wire, session: SessionId, frames: &[Frame<'_>]) -> (u64, u64) {
+    let mut bytes = Vec::new();
+    frames.iter().for_each(|frame| frame.encode(&mut bytes));
+    let drone = &mut wire.hosts[0];
+    let datagram = drone.endpoint.seal_frames(session, PathId(0), &bytes).expect("a session");
+    let source = drone.addresses[0];
+    inject(wire, 1, source, &datagram);
+    let station = &wire.hosts[1].endpoint;
+    let id = station.sessions().next().expect("a session").0;
+    let status = station.status(wire.now, id).expect("a session");
+    (status.messages.received_symbols, status.rejected_datagrams)
+}
+
+#[test]
+fn a_datagram_brings_one_symbol_and_no_longer_a_combination_than_a_sender_makes() {
+    let (mut wire, session) = Wire::pair(1);
+    wire.run_for(SECOND);
+    let source = |id| Frame::Source(SourceFrame { coder: 0, id, back: 0, payload: &[] });
+    let (_, before) = station_after(&mut wire, session, &[Frame::Ping]);
+    // However far it jumps, the station does the work of one.
+    let jumps = [source(4_000), Frame::Ping, source(8_000), source(12_000)];
+    assert_eq!(station_after(&mut wire, session, &jumps), (1, before + 1));
+    assert_eq!(station_after(&mut wire, session, &[source(4_001)]), (2, before + 1));
+    let combination = |count| {
+        let (coder, repair, first) = (0, 1, 4_002);
+        Frame::Repair(RepairFrame { coder, repair, first, count, payload: &[] })
+    };
+    assert_eq!(station_after(&mut wire, session, &[combination(512)]), (2, before + 1));
+    assert_eq!(station_after(&mut wire, session, &[combination(513)]), (2, before + 2));
 }

@@ -95,7 +95,8 @@ impl Receiver {
 
     pub(super) fn handle_repair(&mut self, now: Instant, frame: &RepairFrame<'_>) -> bool {
         let (first, repair) = (frame.first, frame.repair);
-        if first >= LAST_ID || repair >= LAST_ID {
+        let is_long = usize::from(frame.count) > limits::COMBINED_SYMBOLS;
+        if first >= LAST_ID || repair >= LAST_ID || is_long {
             return false;
         }
         let end = first + u64::from(frame.count);
@@ -209,6 +210,8 @@ impl Receiver {
                 self.decoded.push_back((symbol.to_vec(), decoded));
             }
         }
+        // What is given up may take combinations along.
+        self.rank = self.rank.min(decoder.held() as u64);
         let next = decoder.next_in_order();
         decoder.release(next);
         // What was known before the newest symbol came shows whether a gap opened.

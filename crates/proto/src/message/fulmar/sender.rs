@@ -29,8 +29,6 @@ use crate::message::{Divider, FormCounters, Offer, SentSymbol, SymbolFrame};
 use crate::path::PathSnapshot;
 use crate::wire::{FeedbackFrame, RepairFrame, SYMBOL_OVERHEAD, SourceFrame};
 
-/// Symbols that a repair symbol combines at most, the newest ones: bounds the work for it.
-const LONGEST_REPAIR: u64 = 512;
 /// What an answer may be later than the smoothed round-trip time and still be on time.
 const GRACE: Duration = Duration::from_millis(2);
 /// The least pause of the application after which its last symbol is protected by one of its own.
@@ -394,7 +392,8 @@ impl Sender {
         }
         let encoder = self.encoder.as_ref()?;
         let range =
-            encoder.first().max(encoder.next().saturating_sub(LONGEST_REPAIR))..encoder.next();
+            encoder.first().max(encoder.next().saturating_sub(limits::COMBINED_SYMBOLS as u64))
+                ..encoder.next();
         let count = u16::try_from(range.end - range.start).ok().filter(|count| *count > 0)?;
         let (repair, first) = (self.repairs, range.start);
         self.buffer.clear();
