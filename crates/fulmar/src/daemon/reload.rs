@@ -184,11 +184,16 @@ impl Loader {
         }
         self.busy = true;
         let (file, sender, bell) = (file.to_owned(), self.sender.clone(), Arc::clone(&self.bell));
-        std::thread::spawn(move || {
+        let answer = move |read: Result<Config, String>| {
             // Nobody listens when the daemon ends.
-            let _ = sender.send(config::load(&file).map_err(|error| error.to_string()));
+            let _ = sender.send(read);
             bell.ring();
-        });
+        };
+        let refused = answer.clone();
+        let reader = move || answer(config::load(&file).map_err(|error| error.to_string()));
+        if let Err(error) = std::thread::Builder::new().name("reload".into()).spawn(reader) {
+            refused(Err(format!("start a thread that reads the file: {error}")));
+        }
     }
 
     fn take(&mut self) -> Option<Result<Config, String>> {

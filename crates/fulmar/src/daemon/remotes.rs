@@ -143,12 +143,16 @@ impl Remotes {
             let (host, port, sender) = (host.clone(), *port, self.sender.clone());
             let bell = Arc::clone(&self.bell);
             slot.asking += 1;
-            std::thread::spawn(move || {
+            let asker = move || {
                 let addresses = (host.as_str(), port).to_socket_addrs().map(Iterator::collect);
                 // Nobody listens when the daemon ends.
                 let _ = sender.send(Answer { slot: place, name: host, addresses });
                 bell.ring();
-            });
+            };
+            if let Err(error) = std::thread::Builder::new().name("names".into()).spawn(asker) {
+                slot.asking -= 1;
+                slot.trouble = format!("no thread that looks {remote} up: {error}");
+            }
         }
     }
 
