@@ -10,6 +10,8 @@ pub(crate) fn start(config: &LogConfig) {
     let lines = fmt()
         .with_max_level(LevelFilter::from_level(config.level))
         .with_writer(std::io::stderr)
+        // A full disk costs lines, not the flight: an error about an error would end the daemon.
+        .log_internal_errors(false)
         .with_target(false)
         .with_ansi(false);
     // The journal adds the time itself.
