@@ -1,5 +1,7 @@
 //! A daemon on its own host: it starts, follows its interfaces, and leaves nothing behind.
 
+use std::process::Command;
+
 use crate::rig::{Rig, inside_with_tunnels};
 use sys::{interfaces, link, sandbox};
 
@@ -35,6 +37,24 @@ fn daemon_leaves_nothing_behind_however_it_ends() {
     assert!(!has_interface(&rig, "fulmar0"));
     let daemon = rig.start_drone(&[0], TUNNEL);
     assert_eq!(daemon.status()["role"], "drone");
+}
+
+#[test]
+fn a_daemon_whose_log_has_no_room_flies_on() {
+    let name = "host::a_daemon_whose_log_has_no_room_flies_on";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    let mut command = Command::new("sh");
+    let full = "exec \"$0\" \"$@\" 2>/dev/full";
+    command.args(["-c", full, env!("CARGO_BIN_EXE_fulmar")]);
+    let head = rig.head("station", "drone", "10.77.0.2/32");
+    let text = format!("{head}[[listen]]\naddress = \"0.0.0.0:14700\"\n");
+    let station = rig.start_by(command, "station", &rig.station, &text);
+    let drone = rig.start_drone(&[0], "");
+    drone.wait_for_paths(1);
+    station.wait_for_paths(1);
 }
 
 #[test]

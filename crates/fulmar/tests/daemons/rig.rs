@@ -141,7 +141,7 @@ impl Rig {
     }
 
     /// The part of a file that every daemon needs.
-    fn head(&self, role: &str, peer: &str, allowed: &str) -> String {
+    pub(crate) fn head(&self, role: &str, peer: &str, allowed: &str) -> String {
         let directory = self.directory.path();
         let public = std::fs::read_to_string(directory.join(format!("{peer}.pub"))).unwrap();
         format!(
