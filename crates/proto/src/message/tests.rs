@@ -35,7 +35,11 @@ fn path() -> PathSnapshot {
 
 /// Writes everything that a sender wants to send now.
 fn datagrams(messages: &mut Messages, now: Instant) -> Vec<Vec<u8>> {
-    let paths = [path()];
+    datagrams_on(messages, now, path())
+}
+
+fn datagrams_on(messages: &mut Messages, now: Instant, path: PathSnapshot) -> Vec<Vec<u8>> {
+    let paths = [path];
     let offer = Offer { path: PathId(0), is_best: true, has_budget: true, paths: &paths };
     let mut datagrams = Vec::new();
     while let Some(symbol) =
@@ -158,6 +162,29 @@ fn feedback_that_makes_no_sense_is_refused() {
     refuses(&mut sender, FeedbackFrame { end: 2, ..FeedbackFrame::default() });
     refuses(&mut sender, FeedbackFrame { next: 9, end: 9, ..FeedbackFrame::default() });
     refuses(&mut sender, FeedbackFrame { end: 1, repairs: 9, ..FeedbackFrame::default() });
+}
+
+#[test]
+fn nothing_is_sent_again_before_a_short_round_trip_could_answer_it() {
+    let path = || PathSnapshot { srtt: Some(Duration::from_micros(1_400)), ..path() };
+    let mut sender = Messages::new(MessageForm::Fulmar, 1);
+    for message in [b"lost", b"came"] {
+        sender.divider.submit(at(0), 1, ORDERED, message).expect("room");
+        datagrams_on(&mut sender, at(0), path());
+    }
+    let missing = FeedbackFrame {
+        end: 2,
+        missing: [(0, 1)].into_iter().collect(),
+        ..FeedbackFrame::default()
+    };
+    let mut sent_at = |micros: u64| {
+        let now = at(0) + Duration::from_micros(micros);
+        sender.handle_feedback(now, Feedback::Window(&missing), &[path()]);
+        let before = sender.status().resent_symbols;
+        datagrams_on(&mut sender, now, path());
+        sender.status().resent_symbols - before
+    };
+    assert_eq!([200, 800, 1_400, 1_600, 2_800].map(&mut sent_at), [0, 0, 1, 0, 1]);
 }
 
 proptest! {

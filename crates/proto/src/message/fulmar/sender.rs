@@ -29,8 +29,11 @@ use crate::message::{Divider, FormCounters, Offer, SentSymbol, SymbolFrame};
 use crate::path::PathSnapshot;
 use crate::wire::{FeedbackFrame, RepairFrame, SYMBOL_OVERHEAD, SourceFrame};
 
-/// What an answer may be later than the smoothed round-trip time and still be on time.
+/// How much earlier than the smoothed round-trip time an answer may come …
 const GRACE: Duration = Duration::from_millis(2);
+/// … and the share of that time that it is at most: each answer on a link of one millisecond would
+/// otherwise have everything sent again that left a moment ago.
+const GRACE_SHARE: u32 = 4;
 /// The least pause of the application after which its last symbol is protected by one of its own.
 const LEAST_PAUSE: Duration = Duration::from_millis(10);
 /// Repair symbols per source symbol from which on losses are worth that.
@@ -451,7 +454,8 @@ impl Sender {
         for &(from, count) in &feedback.missing {
             for id in from.max(first)..(from + count).min(encoder.next()) {
                 let Some(kept) = self.kept.get((id - first) as usize) else { break };
-                let answered = now.since(kept.sent_at) + GRACE >= kept.answer;
+                let grace = GRACE.min(kept.answer / GRACE_SHARE);
+                let answered = now.since(kept.sent_at) + grace >= kept.answer;
                 let early = !answered && self.detours.may_hasten();
                 let detour = early.then(|| self.detours.around(now, &kept.place)).flatten();
                 if (answered || detour.is_some()) && !self.again.contains_key(&id) {
