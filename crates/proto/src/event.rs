@@ -33,11 +33,13 @@ pub struct Delivery {
 pub enum Outcome {
     /// The peer's session has received it within its time to live.
     Delivered,
-    /// Its time to live ended without an acknowledgement; from now on it will not be delivered.
+    /// It was not delivered and will not be: its time to live ended without an acknowledgement, or the
+    /// receiver dropped it, as too old or as overtaken in its lane.
     Expired,
     /// A newer one of its lane took its place before it was acknowledged.
     Superseded,
-    /// The session ended or the peer restarted while it was in flight: delivered at most once.
+    /// The session ended or the peer restarted while it was in flight: delivered at most once. Or so
+    /// many messages were dropped at once that the receiver could not name them all.
     Indeterminate,
 }
 

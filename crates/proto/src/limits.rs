@@ -18,6 +18,8 @@ pub(crate) const CONTROL_MESSAGES: usize = 4_096;
 pub(crate) const LANES: usize = 1_024;
 /// Control messages that wait at the receiver for an earlier one, over all lanes.
 pub(crate) const HELD_MESSAGES: usize = 1_024;
+/// Control messages that the receiver lists as not passed on until the sender knows.
+pub(crate) const DROPPED_MESSAGES: usize = 1_024;
 /// Session-wide control numbers that the receiver remembers for removing duplicates.
 pub(crate) const CONTROL_WINDOW: u64 = 16_384;
 /// Bytes of bulk that wait for a path.

@@ -141,12 +141,6 @@ impl Flow {
             if policy.reliable && !policy.is_coded() && !policy.is_plain())
     }
 
-    /// Tells whether "delivered" may be wrong: a sequenced lane's receiver waits as long as it thinks right,
-    /// which its sender can only guess.
-    pub(super) fn is_told_by_guess(&self) -> bool {
-        self.kind == Kind::Told("sequenced commands", SEQUENCED)
-    }
-
     /// Returns the age beyond which a packet must not be delivered.
     pub(super) fn life(&self) -> Option<Duration> {
         match self.kind {

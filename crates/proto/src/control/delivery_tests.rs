@@ -14,7 +14,7 @@ use crate::ids::PathId;
 use crate::limits;
 use crate::recovery::Age;
 use crate::select::{Class, Copies, LaneKey, Order, Policy, StreamKey, Tier};
-use crate::wire::ControlFrame;
+use crate::wire::{AckRanges, ControlFrame, DroppedFrame};
 
 fn line(delay: u64, jitter: u64, loss: f64) -> Line {
     let [delay, jitter] = [delay, jitter].map(Duration::from_millis);
@@ -240,6 +240,32 @@ fn restart_leaves_what_was_in_flight_indeterminate() {
     assert_eq!(sim.outcomes[&first], Outcome::Delivered);
     assert_eq!(sim.outcomes[&second], Outcome::Indeterminate);
     assert_eq!((sim.outbox.len(), sim.outbox.timeout()), (0, None));
+}
+
+#[test]
+fn what_the_receiver_drops_is_not_told_to_be_delivered() {
+    // An idea of ages that may be off by 750 ms: more than a set-point lives.
+    for (policy, delivered) in [(Policy::TRANSACTIONAL, true), (Policy::LIVE, false)] {
+        let mut sim = Sim::new(3, vec![line(20, 0, 0.0), line(30, 0, 0.0)]);
+        sim.age_error = 750 * MS;
+        let id = sim.submit(policy, lane(1)).expect("room").expect("reliable");
+        sim.run_for(3_000 * MS);
+        let expected = if delivered { Outcome::Delivered } else { Outcome::Expired };
+        assert_eq!((sim.outcomes[&id], sim.delivered.len()), (expected, usize::from(delivered)));
+    }
+}
+
+#[test]
+fn what_may_be_missing_in_the_list_is_not_told_to_be_delivered() {
+    let mut sim = Sim::new(3, vec![line(20, 0, 0.0)]);
+    let ids: Vec<_> = (0..3)
+        .map(|_| sim.submit(Policy::TRANSACTIONAL, lane(1)).expect("room").expect("reliable"))
+        .collect();
+    let numbers = AckRanges::new(1..=1);
+    sim.outbox.on_dropped(&DroppedFrame { unlisted: 1, numbers });
+    sim.run_for(200 * MS);
+    let outcomes = [Outcome::Indeterminate, Outcome::Expired, Outcome::Delivered];
+    assert_eq!(ids.iter().map(|id| sim.outcomes[id]).collect::<Vec<_>>(), outcomes);
 }
 
 #[test]

@@ -16,12 +16,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use units::{Duration, Instant};
 
+use super::dropped::Dropped;
 use super::receiver_lane::{Held, ReceiverLane};
 use super::{ControlDelivery, LaneFloor, SeenWindow};
 use crate::limits;
 use crate::recovery::Age;
 use crate::select::{Class, Order, Policy, Tier};
-use crate::wire::ControlFrame;
+use crate::wire::{ControlFrame, DroppedFrame};
 
 /// How long before the end of its time to live a held message is passed on: above the lateness of
 /// the driver's timer, so that it is not stale by then. In an in-order lane everything before it
@@ -77,6 +78,7 @@ pub(crate) struct Inbox {
     /// When held messages stop waiting: time, lane, number in the lane.
     releases: BTreeSet<(Instant, u16, u64)>,
     ready: VecDeque<ControlDelivery>,
+    dropped: Dropped,
     wait: Duration,
     counters: [InboxCounters; Class::ALL.len()],
 }
@@ -89,6 +91,7 @@ impl Inbox {
             lanes: BTreeMap::new(),
             releases: BTreeSet::new(),
             ready: VecDeque::new(),
+            dropped: Dropped::default(),
             wait: INITIAL_WAIT,
             counters: Default::default(),
         }
@@ -108,9 +111,10 @@ impl Inbox {
     ) -> Reception {
         self.handle_timeout(now);
         let ordered = frame.order != Order::None;
+        let number = self.seen.extend(frame.seq);
         let reception = if ordered && usize::from(frame.lane) >= limits::LANES {
             Reception::Refused
-        } else if !self.seen.insert(self.seen.extend(frame.seq)) {
+        } else if !self.seen.insert(number) {
             Reception::Duplicate
         } else if ordered {
             self.handle_ordered(now, frame, age, None)
@@ -120,6 +124,9 @@ impl Inbox {
             self.pass_on(frame.channel, frame.class, age.estimate, frame.payload.to_vec());
             Reception::Ready
         };
+        if matches!(reception, Reception::Late | Reception::Refused) {
+            self.dropped.note(number);
+        }
         self.count(frame.class, reception)
     }
 
@@ -152,6 +159,17 @@ impl Inbox {
             let number = lane.extend(floor.floor);
             self.raise(now, floor.lane, number);
         }
+    }
+
+    /// Returns the list of what was not passed on, in at most `room` bytes, and what to tell
+    /// [`Inbox::on_dropped_told`] when the sender has it; none where there is nothing to tell.
+    pub(crate) fn dropped(&self, room: usize) -> Option<(DroppedFrame, u64)> {
+        self.dropped.frame(room)
+    }
+
+    /// Notes that the sender has the list as it was after so many changes.
+    pub(crate) fn on_dropped_told(&mut self, changes: u64) {
+        self.dropped.on_told(changes);
     }
 
     /// Returns the next message for the application.

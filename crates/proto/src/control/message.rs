@@ -48,9 +48,6 @@ pub(super) struct Message {
     pub(super) flights: SmallVec<[Flight; 4]>,
     /// When the first copy of the present round was sent.
     pub(super) round_started: Option<Instant>,
-    /// In a sequenced lane: an acknowledgement after this may be of a copy that the receiver had
-    /// stopped waiting for, because a later message was under way.
-    pub(super) awaited_until: Option<Instant>,
     /// True once any path has taken a copy.
     pub(super) is_copied: bool,
     /// The second copy of the present round.
@@ -103,7 +100,6 @@ impl Message {
             rank: submission.policy.class,
             flights: SmallVec::new(),
             round_started: None,
-            awaited_until: None,
             is_copied: false,
             second: SecondCopy::None,
             timer: None,

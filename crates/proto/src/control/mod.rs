@@ -7,6 +7,7 @@
 mod carried;
 #[cfg(test)]
 mod delivery_tests;
+mod dropped;
 mod floors;
 mod inbox;
 mod message;

@@ -20,6 +20,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use smallvec::SmallVec;
 use units::{Duration, Instant};
 
 use super::floors::FloorNotices;
@@ -31,7 +32,7 @@ use crate::event::{MessageId, Outcome};
 use crate::ids::PathId;
 use crate::limits;
 use crate::select::{Class, LaneKey, Order, Tier};
-use crate::wire::ControlFrame;
+use crate::wire::{ControlFrame, DroppedFrame};
 
 /// Until the session knows a round-trip time: the initial one of [RFC 9002 §6.2.2] as a timeout.
 const INITIAL_PROBE: Duration = Duration::from_millis(333);
@@ -59,15 +60,16 @@ pub(crate) struct OutboxCounters {
     pub(crate) refused: u64,
     /// Copies taken by paths, first copies included.
     pub(crate) copies_sent: u64,
-    /// Acknowledged in time.
+    /// Acknowledged, and not said to have been dropped.
     pub(crate) delivered: u64,
-    /// Not acknowledged within their time to live; for unreliable ones: not sent, or lost.
+    /// Not acknowledged within their time to live, or dropped there; for unreliable ones also: not sent,
+    /// or lost.
     pub(crate) expired: u64,
     /// Replaced by a newer one before they were acknowledged.
     pub(crate) superseded: u64,
     /// Of those, such of which no copy had left.
     pub(crate) superseded_unsent: u64,
-    /// Acknowledged too late to know, or under way when the session ended.
+    /// Under way when the session ended, or dropped for all that is known: the list was too long.
     pub(crate) indeterminate: u64,
 }
 
@@ -87,8 +89,8 @@ pub(crate) struct Outbox {
     /// An unreliable message that was just sent for the last time, kept while its frame is read.
     spent: Option<Message>,
     probe: Duration,
-    /// Since when the receiver may overestimate ages, where that is not by a round trip alone.
-    doubt: Option<Instant>,
+    /// Of messages below it the receiver may not have said that it did not pass them on.
+    unlisted: u64,
     pub(super) next_seq: u64,
     others: usize,
     counters: [OutboxCounters; Class::ALL.len()],
@@ -123,7 +125,7 @@ impl Outbox {
             outcomes: VecDeque::new(),
             spent: None,
             probe: INITIAL_PROBE,
-            doubt: None,
+            unlisted: 0,
             next_seq: 0,
             others: 0,
             counters: Default::default(),
@@ -194,7 +196,6 @@ impl Outbox {
         let repeat = || self.pending.take(path, tier, |seq| fits(seq, false, room.repeat));
         let seq = fresh.or_else(repeat)?;
         let is_lone = self.pending.lone_usable() == Some(path);
-        self.note_overtaking(now, seq);
         let message = self.messages.get_mut(&seq)?;
         message.on_sent(now, path, is_lone);
         self.counters[message.policy().class.index()].copies_sent += 1;
@@ -213,33 +214,23 @@ impl Outbox {
         self.floors.poll(now, path, self.probe)
     }
 
-    /// Sets since when the receiver may overestimate ages: by no more than has passed, until it is over.
-    pub(crate) fn set_doubt(&mut self, doubt: Option<Instant>) {
-        self.doubt = doubt;
+    /// Notes that a packet with a copy of message `seq` was acknowledged: what the receiver did not pass on
+    /// it has said before.
+    pub(crate) fn on_acked(&mut self, seq: u64) {
+        let is_listed = seq >= self.unlisted;
+        let outcome = if is_listed { Outcome::Delivered } else { Outcome::Indeterminate };
+        self.conclude(seq, outcome);
     }
 
-    /// Notes that a packet with a copy of message `seq` was acknowledged.
-    pub(crate) fn on_acked(&mut self, now: Instant, seq: u64, _path: PathId) {
-        if let Some(closing) = self.closing.remove(&seq) {
-            // The copy may have come in time or been dropped as stale: only the peer knows.
-            self.timers.remove(&(closing.until, seq));
-            self.report(seq, closing.kind, Outcome::Indeterminate);
-            return;
+    /// Takes the receiver's list of what came in and was not passed on.
+    pub(crate) fn on_dropped(&mut self, dropped: &DroppedFrame) {
+        self.unlisted = self.unlisted.max(dropped.unlisted);
+        for range in dropped.numbers.iter() {
+            let closing = self.closing.range(range.clone()).map(|(&seq, _)| seq);
+            let messages = self.messages.range(range).map(|(&seq, _)| seq);
+            let ended: SmallVec<[u64; 8]> = closing.chain(messages).collect();
+            ended.into_iter().for_each(|seq| self.conclude(seq, Outcome::Expired));
         }
-        let Some(message) = self.remove(seq, true) else { return };
-        let (policy, kind) = (message.policy(), message.kind());
-        if !policy.reliable {
-            self.counters[policy.class.index()].delivered += 1;
-            return;
-        }
-        // The receiver judges by an age that it overestimates by up to a round trip: closer to the
-        // end of the time to live than that, it may have dropped what it acknowledged.
-        let doubt = self.doubt.map(|since| now.since(since)).unwrap_or_default();
-        let in_time = now + self.probe.max(MIN_ROUND).max(doubt) <= message.expires;
-        let awaited = message.awaited_until.is_none_or(|until| now <= until);
-        let is_sure = in_time && awaited;
-        let outcome = if is_sure { Outcome::Delivered } else { Outcome::Indeterminate };
-        self.report(seq, kind, outcome);
     }
 
     /// Notes that a packet with a copy of message `seq` was declared lost.
@@ -314,6 +305,22 @@ impl Outbox {
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.messages.len()
+    }
+
+    /// Ends a message of which a copy came in.
+    fn conclude(&mut self, seq: u64, outcome: Outcome) {
+        if let Some(closing) = self.closing.remove(&seq) {
+            self.timers.remove(&(closing.until, seq));
+            self.report(seq, closing.kind, outcome);
+            return;
+        }
+        let Some(message) = self.remove(seq, true) else { return };
+        let counters = &mut self.counters[message.policy().class.index()];
+        match outcome {
+            _ if message.policy().reliable => self.report(seq, message.kind(), outcome),
+            Outcome::Expired => counters.expired += 1,
+            _ => counters.delivered += 1,
+        }
     }
 
     fn accept(
@@ -396,24 +403,6 @@ impl Outbox {
             }
             self.pending.promote((message.rank, earlier), (rank, earlier));
             message.rank = rank;
-        }
-    }
-
-    /// Notes for the earlier messages of a sequenced lane that the first copy of a later one leaves:
-    /// the receiver waits a probe timeout for them from its arrival on, or until it has to pass it
-    /// on. It takes its own probe timeout, which is about ours.
-    fn note_overtaking(&mut self, now: Instant, seq: u64) {
-        let Some(message) = self.messages.get(&seq) else { return };
-        let Some(place) = message.place else { return };
-        if message.policy().order != Order::Sequenced || message.is_copied {
-            return;
-        }
-        let until = (now + self.probe).min(message.expires - self.probe);
-        for earlier in self.lanes.alive(place.lane).take_while(|other| *other < seq) {
-            if let Some(message) = self.messages.get_mut(&earlier) {
-                let known = message.awaited_until.unwrap_or(until);
-                message.awaited_until = Some(known.min(until));
-            }
         }
     }
 

@@ -14,7 +14,7 @@ use crate::event::{MessageId, Outcome};
 use crate::ids::PathId;
 use crate::recovery::Age;
 use crate::select::{Class, LaneKey, Order, Policy, Tier};
-use crate::wire::ControlFrame;
+use crate::wire::{ControlFrame, DroppedFrame};
 
 pub(super) const MS: Duration = Duration::from_millis(1);
 
@@ -45,6 +45,8 @@ enum Event {
     Acknowledgement {
         path: usize,
         packet: u64,
+        /// What the receiver had dropped when it left, and how to say that the sender has it.
+        dropped: Option<(DroppedFrame, u64)>,
     },
     /// An outage begins, is noticed, or ends.
     PathChange,
@@ -218,17 +220,19 @@ impl Sim {
                     self.receive(carried);
                 }
                 if let Some(at) = self.crossing(path) {
-                    self.schedule(at, Event::Acknowledgement { path, packet });
+                    let dropped = self.inbox.dropped(1_000);
+                    self.schedule(at, Event::Acknowledgement { path, packet, dropped });
                 }
             }
-            Event::Acknowledgement { path, packet } => {
-                let id = PathId(path as u8);
+            Event::Acknowledgement { path, packet, dropped } => {
+                if let Some((frame, changes)) = dropped {
+                    self.outbox.on_dropped(&frame);
+                    self.inbox.on_dropped_told(changes);
+                }
                 if let Some((_, carried)) = self.flying[path].remove(&packet) {
                     for carried in &carried {
                         match carried {
-                            Carried::Control { seq, .. } => {
-                                self.outbox.on_acked(self.now, *seq, id)
-                            }
+                            Carried::Control { seq, .. } => self.outbox.on_acked(*seq),
                             Carried::Floor(floor) => self.outbox.on_floor_acked(*floor),
                         }
                     }

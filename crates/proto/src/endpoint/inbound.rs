@@ -225,7 +225,6 @@ impl Endpoint {
         };
         if let Some(slot) = self.sessions.get_mut(id) {
             slot.session.on_clock_sample(now, sample);
-            slot.session.on_handshake(finished.since);
             slot.session.confirm_address(now, received.interface, received.source);
             slot.follow_paths(now);
         }

@@ -57,6 +57,8 @@ pub(crate) enum SentFrame {
     Plain { number: u32 },
     /// A symbol of message delivery.
     Symbol(SentSymbol),
+    /// The list of messages that were not passed on, as it was after so many changes.
+    Dropped { changes: u64 },
     /// An acknowledgement of packets received on `path` up to `largest`.
     Ack { path: PathId, largest: u64 },
 }

@@ -125,6 +125,7 @@ impl Session {
             Frame::Source(_) | Frame::Repair(_) | Frame::Feedback(_) | Frame::Rank(_) => {
                 self.handle_message_frame(now, frame);
             }
+            Frame::Dropped(dropped) => self.outbox.on_dropped(dropped),
             Frame::Clock { clock_us } => self.handle_clock(now, path, *clock_us),
             Frame::Close { reason: wire::KEY_IN_USE } => {
                 self.refused = true;
@@ -183,12 +184,13 @@ impl Session {
     pub(super) fn on_packet_acked(&mut self, now: Instant, path: PathId, packet: &SentPacket) {
         for frame in &packet.frames {
             match *frame {
-                SentFrame::Control { seq } => self.outbox.on_acked(now, seq, path),
+                SentFrame::Control { seq } => self.outbox.on_acked(seq),
+                SentFrame::Dropped { changes } => self.inbox.on_dropped_told(changes),
                 SentFrame::LaneFloor { lane, floor } => {
                     self.outbox.on_floor_acked(LaneFloor { lane, floor });
                 }
                 SentFrame::Ack { path, largest } => {
-                    self.end_doubt();
+                    self.owes_clock = false;
                     if let Some(path) = self.path_mut(path) {
                         path.on_ack_of_ack(largest);
                     }
@@ -199,12 +201,6 @@ impl Session {
                 SentFrame::PathClose { .. } | SentFrame::MtuProbe { .. } => {}
             }
         }
-    }
-
-    /// Notes that the peer has an answer of ours, and with it our clock.
-    fn end_doubt(&mut self) {
-        self.owes_clock = false;
-        self.outbox.set_doubt(None);
     }
 
     pub(super) fn on_packet_lost(&mut self, now: Instant, path: PathId, packet: &SentPacket) {
@@ -221,7 +217,7 @@ impl Session {
                 }
                 SentFrame::PathClose { path } => self.closed_paths.push(path),
                 SentFrame::PathAddress { path } => self.on_address_told(path, false),
-                SentFrame::Ack { .. } | SentFrame::MtuProbe { .. } => {}
+                SentFrame::Ack { .. } | SentFrame::Dropped { .. } | SentFrame::MtuProbe { .. } => {}
             }
         }
     }

@@ -312,15 +312,6 @@ impl Session {
     pub(crate) fn on_used(&mut self, responded_at: Instant) {
         if self.responded_at.is_none() {
             self.responded_at = Some(responded_at);
-            // How old the Initiation was is the initiator's to know.
-            self.outbox.set_doubt(Some(responded_at - limits::HANDSHAKE_AGE));
-        }
-    }
-
-    /// Notes when the handshake began by which the session has its first keys.
-    pub(crate) fn on_handshake(&mut self, since: Instant) {
-        if self.owes_clock && self.answered.is_none() {
-            self.outbox.set_doubt(Some(since));
         }
     }
 

@@ -255,7 +255,7 @@ impl Session {
         wanted: bool,
         datagram: &mut Builder<'_>,
     ) {
-        if !wanted || datagram.room() < wire::ACK_LEAST {
+        if !wanted || !self.add_dropped(datagram) || datagram.room() < wire::ACK_LEAST {
             return;
         }
         let path = &mut self.paths[index];
@@ -275,6 +275,22 @@ impl Session {
             datagram.note(SentFrame::Ack { path: id, largest });
         }
         datagram.push(&Frame::Ack(frame));
+    }
+
+    /// Adds which messages were not passed on, and tells whether an acknowledgement may follow: none
+    /// leaves without.
+    fn add_dropped(&mut self, datagram: &mut Builder<'_>) -> bool {
+        let is_added = |frame: &SentFrame| matches!(frame, SentFrame::Dropped { .. });
+        if datagram.frames.iter().any(is_added) {
+            return true;
+        }
+        let Some(room) = datagram.room().checked_sub(wire::ACK_LEAST) else { return false };
+        let Some((frame, changes)) = self.inbox.dropped(room) else { return true };
+        let fits = room >= wire::DROPPED_LEAST && datagram.push(&Frame::Dropped(frame));
+        if fits {
+            datagram.note(SentFrame::Dropped { changes });
+        }
+        fits
     }
 
     /// Adds what goes before everything: copies of control, floors of lanes, the end of paths.

@@ -1,4 +1,4 @@
-//! The packet numbers that an ACK frame acknowledges.
+//! The packet numbers that an ACK frame acknowledges, and the messages that a DROPPED frame lists.
 
 use core::ops::RangeInclusive;
 
@@ -7,10 +7,10 @@ use smallvec::SmallVec;
 use super::{PACKET_NUMBER_MAX, Reader, WireError, put_varint, varint_len};
 use crate::limits::ACK_RANGES;
 
-/// Holds disjoint, non-adjacent ranges of packet numbers from the highest to the lowest.
+/// Holds disjoint, non-adjacent ranges of numbers from the highest to the lowest.
 ///
 /// There is at least one and there are at most [`ACK_RANGES`]: what does not fit is the oldest,
-/// which earlier ACK frames have reported already.
+/// which earlier frames have reported already.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct AckRanges(SmallVec<[(u64, u64); 4]>);
 

@@ -46,6 +46,8 @@ pub(crate) enum Frame<'a> {
     Rank(RankFrame),
     /// Says what the sender's clock shows, in microseconds.
     Clock { clock_us: u64 },
+    /// Lists messages that came in and were not passed on.
+    Dropped(DroppedFrame),
     /// Ends the session.
     Close { reason: u8 },
 }
@@ -90,6 +92,15 @@ pub(crate) struct ControlFrame<'a> {
     pub(crate) payload: &'a [u8],
 }
 
+/// Lists messages of the control delivery that came in and were not passed on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DroppedFrame {
+    /// Numbers below may be missing in the list.
+    pub(crate) unlisted: u64,
+    /// Their session-wide numbers, from the largest down.
+    pub(crate) numbers: AckRanges,
+}
+
 /// Carries a packet of the plain datagram delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DatagramFrame<'a> {
@@ -113,6 +124,8 @@ pub(crate) const KEY_IN_USE: u8 = 1;
 pub(crate) const REVOKED: u8 = 2;
 /// Bytes of an ACK frame with its newest range alone, at most.
 pub(crate) const ACK_LEAST: usize = 10 + 5 + 5 + 8 + 16;
+/// Bytes of a DROPPED frame with one range, at most.
+pub(crate) const DROPPED_LEAST: usize = 1 + 8 + 8 + 1 + 8;
 /// Bytes of a datagram frame around its payload, at most.
 pub(crate) const DATAGRAM_OVERHEAD: usize = 5 + 1 + 4 + 4;
 
@@ -126,6 +139,7 @@ const LANE_FLOOR: u8 = 0x07;
 const CLOSE: u8 = 0x08;
 const PATH_ADDRESS: u8 = 0x09;
 const CLOCK: u8 = 0x0a;
+const DROPPED: u8 = 0x0b;
 /// Bytes of a CLOCK frame.
 const CLOCK_BYTES: usize = 9;
 const CONTROL: u8 = 0x10;
@@ -164,6 +178,7 @@ impl Frame<'_> {
             Self::PathClose { .. } | Self::Close { .. } => 2,
             Self::PathAddress { .. } => 20,
             Self::Control(control) => control.encoded_len(),
+            Self::Dropped(dropped) => dropped.encoded_len(),
             Self::LaneFloor { lane, .. } => 5 + varint_len(u64::from(*lane)),
             Self::Datagram(datagram) => datagram.encoded_len(),
             Self::Source(source) => source.encoded_len(),
@@ -194,6 +209,11 @@ impl Frame<'_> {
                 out.extend_from_slice(&address.port().to_le_bytes());
             }
             Self::Control(control) => control.encode(out),
+            Self::Dropped(dropped) => {
+                out.push(DROPPED);
+                put_varint(dropped.unlisted, out);
+                dropped.numbers.encode(out);
+            }
             Self::LaneFloor { lane, floor } => {
                 out.push(LANE_FLOOR);
                 put_varint(u64::from(*lane), out);
@@ -245,6 +265,10 @@ impl<'a> Frame<'a> {
                     .into(),
             },
             CLOCK => Self::Clock { clock_us: reader.u64()? },
+            DROPPED => Self::Dropped(DroppedFrame {
+                unlisted: reader.varint()?,
+                numbers: AckRanges::decode(reader)?,
+            }),
             CONTROL => Self::Control(ControlFrame::decode(reader)?),
             SOURCE => Self::Source(SourceFrame::decode(reader)?),
             REPAIR => Self::Repair(RepairFrame::decode(reader)?),
@@ -289,6 +313,20 @@ impl AckFrame {
             ecn_ce: reader.varint_as("ecn count")?,
             ranges: AckRanges::decode(reader)?,
         })
+    }
+}
+
+impl DroppedFrame {
+    /// Leaves the lowest numbers out until the frame fits into `room` bytes, of which there are
+    /// [`DROPPED_LEAST`], and says so.
+    pub(crate) fn fit(&mut self, room: usize) {
+        while self.encoded_len() > room && self.numbers.pop_lowest() {
+            self.unlisted = self.unlisted.max(self.numbers.smallest());
+        }
+    }
+
+    fn encoded_len(&self) -> usize {
+        1 + varint_len(self.unlisted) + self.numbers.encoded_len()
     }
 }
 

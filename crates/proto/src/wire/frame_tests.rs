@@ -57,6 +57,11 @@ fn ack() -> impl Strategy<Value = Frame<'static>> {
     )
 }
 
+fn dropped() -> impl Strategy<Value = Frame<'static>> {
+    (0_u64..1 << 60, ack_ranges())
+        .prop_map(|(unlisted, numbers)| Frame::Dropped(DroppedFrame { unlisted, numbers }))
+}
+
 fn control() -> impl Strategy<Value = Frame<'static>> {
     let places = (any::<u32>(), any::<u16>(), any::<u32>(), any::<u32>());
     let kinds = (any::<u8>(), 0..6_usize, 0..4_usize, any::<u16>(), any::<u32>());
@@ -120,6 +125,7 @@ fn frame() -> impl Strategy<Value = Owned> {
         (1..2_000_usize).prop_map(Frame::Padding),
         Just(Frame::Ping),
         ack(),
+        dropped(),
         any::<u64>().prop_map(|token| Frame::PathChallenge { token }),
         any::<u64>().prop_map(|token| Frame::PathResponse { token }),
         any::<u8>().prop_map(|path| Frame::PathClose { path: PathId(path) }),
