@@ -44,6 +44,10 @@ const OTHER_MESSAGES: usize = limits::CONTROL_MESSAGES / 2;
 /// Outcomes that wait for the session to fetch them before submissions are refused.
 const UNREAD_OUTCOMES: usize = 2 * limits::CONTROL_MESSAGES;
 
+/// The longest that the answer to a message is waited for which has expired, whatever the round-trip time is
+/// said to be: an application that asks again does not wait either.
+const LAST_ANSWER: Duration = Duration::from_secs(2);
+
 /// Says why a message was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rejected {
@@ -455,7 +459,7 @@ impl Outbox {
         } else if message.flights.is_empty() {
             self.report(seq, kind, Outcome::Expired);
         } else {
-            let until = now + self.probe.max(MIN_ROUND);
+            let until = now + self.probe.clamp(MIN_ROUND, LAST_ANSWER);
             self.closing.insert(seq, Closing { kind, until });
             self.timers.insert((until, seq));
         }

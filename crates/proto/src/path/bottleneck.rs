@@ -48,6 +48,8 @@ const FALL_LAG: Duration = Duration::from_millis(10);
 const FALLING: Duration = Duration::from_millis(20);
 /// A guess at the rate of a hop takes so long a time of being busy.
 const FIRST_BUSY: Duration = Duration::from_millis(150);
+/// … and is the best rate of this time.
+const FIRST_MEMORY: Duration = Duration::from_secs(2);
 /// A hop that was busy for so long of [`SATURATED_WITHIN`] is saturated …
 const SATURATED: Duration = Duration::from_millis(600);
 const SATURATED_WITHIN: Duration = Duration::from_secs(1);
@@ -109,7 +111,11 @@ pub(super) struct Bottleneck {
     rate_at: Instant,
     best_ever: Rate,
     history: RateHistory,
-    /// The same, but it survives silence: the links that fall deepest fall silent as well.
+    /// Whether what made the hop look busy of late was jitter.
+    is_jittery: bool,
+    /// The best rate of late, if it was busy enough to tell.
+    first: Option<Rate>,
+    /// The same history, but it survives silence: the links that fall deepest fall silent as well.
     falls: RateHistory,
     busy_at: Instant,
     saturated: Option<Saturated>,
@@ -147,6 +153,8 @@ impl Default for Bottleneck {
             best_ever: Rate::ZERO,
             rate_at: Instant::ZERO,
             history: RateHistory::default(),
+            is_jittery: false,
+            first: None,
             falls: RateHistory::default(),
             busy_at: Instant::ZERO,
             saturated: None,
@@ -176,6 +184,7 @@ impl Bottleneck {
         let without = sample.rtt.saturating_sub(beyond);
         self.round_trip = Some(self.round_trip.map_or(without, |old| (old * 7 + without) / 8));
         self.measure_rate(now, sample, base);
+        self.look_back();
     }
 
     /// Returns how long the newest packet acknowledged stood before the hop.
@@ -216,7 +225,7 @@ impl Bottleneck {
 
     /// Returns that rate unless what made the hop look busy was jitter.
     pub(super) fn calm_rate(&self, now: Instant, memory: Duration) -> Option<Rate> {
-        self.rate_within(now, memory).filter(|_| !is_jitter(&self.history.sum(CALM)))
+        self.rate_within(now, memory).filter(|_| !self.is_jittery)
     }
 
     /// Returns the rate of a hop that was busy nearly all the time a short while ago.
@@ -240,13 +249,10 @@ impl Bottleneck {
         self.best_ever
     }
 
-    /// Returns the best rate of the hop in the last `memory`, if it was busy for a good part of the
-    /// last second.
-    pub(super) fn first_rate(&self, now: Instant, memory: Duration) -> Option<Rate> {
-        let recent = self.history.sum(SATURATED_WITHIN);
-        let tells = recent.busy >= FIRST_BUSY && !is_jitter(&recent);
-        let is_new = now.since(self.rate_at) < memory;
-        if tells && is_new { self.history.low(memory, 1.0) } else { None }
+    /// Returns the best rate of the hop in the last two seconds, if it was busy for a good part of the
+    /// last one.
+    pub(super) fn first_rate(&self, now: Instant) -> Option<Rate> {
+        self.first.filter(|_| now.since(self.rate_at) < FIRST_MEMORY)
     }
 
     /// Forgets rates: the path fell silent. What it takes when it is empty stays, and that it was
@@ -321,6 +327,14 @@ impl Bottleneck {
             self.rate_at = now;
             self.stretch = Some(Stretch { from_us: received, bytes: 0 });
         }
+    }
+
+    /// Sees what the history says, which is asked far more often than it changes.
+    fn look_back(&mut self) {
+        self.is_jittery = is_jitter(&self.history.sum(CALM));
+        let recent = self.history.sum(SATURATED_WITHIN);
+        let tells = recent.busy >= FIRST_BUSY && !is_jitter(&recent);
+        self.first = if tells { self.history.low(FIRST_MEMORY, 1.0) } else { None };
     }
 
     /// Datagrams that take less than half of the time that the rate says: the hop has become faster.

@@ -33,10 +33,8 @@ const GROWTH: f64 = 2.0;
 const SLOW_MEMORY: Duration = Duration::from_secs(10);
 /// Queue of its own that control may keep.
 const SLACK: Duration = Duration::from_millis(30);
-/// The same before the hop is known to be saturated: it may have stalled for a moment …
+/// The same before the hop is known to be saturated: it may have stalled for a moment.
 const FIRST_SLACK: Duration = Duration::from_millis(80);
-/// … and its rate then is the best of this time.
-const FIRST_MEMORY: Duration = Duration::from_secs(2);
 /// Behind a queue of this length nothing but the least goes on a path whose rate is not known.
 const UNKNOWN_QUEUE: Duration = Duration::from_millis(100);
 /// Control that may be under way on any path: two messages of 100 bytes. On a silent one more would keep
@@ -107,7 +105,7 @@ impl Path {
         if let Some(rate) = self.bottleneck.saturated_rate(now) {
             return Some((grown(rate), SLACK));
         }
-        let first = self.bottleneck.first_rate(now, FIRST_MEMORY);
+        let first = self.bottleneck.first_rate(now);
         let rate = first.or(self.never_faster(now));
         let careful = self.was_thin || self.is_congested();
         rate.or(careful.then_some(Rate::ZERO)).zip(Some(FIRST_SLACK))

@@ -31,6 +31,8 @@ pub(crate) struct RttEstimator {
     minimum: WindowedMinimum,
     recent: [Duration; STANDING],
     samples: usize,
+    /// By how much the least of these exceeds the minimum.
+    standing_queue: Duration,
 }
 
 impl RttEstimator {
@@ -41,6 +43,7 @@ impl RttEstimator {
             minimum: WindowedMinimum::new(),
             recent: [Duration::MAX; STANDING],
             samples: 0,
+            standing_queue: Duration::ZERO,
         }
     }
 
@@ -58,6 +61,8 @@ impl RttEstimator {
         self.recent[self.samples % STANDING] = rtt;
         self.samples = self.samples.wrapping_add(1);
         self.minimum.on_sample(now, rtt);
+        let standing = self.recent.iter().copied().min().unwrap_or(rtt);
+        self.standing_queue = standing.saturating_sub(self.minimum.least);
         self.smoothed = Some(match self.smoothed {
             None => (rtt, rtt / 2),
             Some((srtt, rttvar)) => {
@@ -97,15 +102,12 @@ impl RttEstimator {
     /// Returns how long packets stand in a queue on the way, as far as the latest samples tell: by
     /// how much the least of them exceeds that of the last ten seconds.
     pub(crate) fn standing_queue(&self) -> Duration {
-        let standing = self.recent.iter().copied().min().filter(|rtt| *rtt < Duration::MAX);
-        standing
-            .zip(self.min_rtt())
-            .map_or(Duration::ZERO, |(rtt, least)| rtt.saturating_sub(least))
+        self.standing_queue
     }
 
     /// Returns the least sample of the last ten seconds in which there were samples.
     pub(crate) fn min_rtt(&self) -> Option<Duration> {
-        self.minimum.get()
+        Some(self.minimum.least).filter(|least| *least < Duration::MAX)
     }
 
     /// Returns the age at which an unanswered packet is overdue: srtt + 4·rttvar [RFC 9002 §6.2.1].
@@ -125,11 +127,14 @@ struct WindowedMinimum {
     buckets: [Duration; BUCKETS],
     current: usize,
     bucket_began: Option<Instant>,
+    /// The least of all buckets.
+    least: Duration,
 }
 
 impl WindowedMinimum {
     fn new() -> Self {
-        Self { buckets: [Duration::MAX; BUCKETS], current: 0, bucket_began: None }
+        let none = Duration::MAX;
+        Self { buckets: [none; BUCKETS], current: 0, bucket_began: None, least: none }
     }
 
     fn on_sample(&mut self, now: Instant, value: Duration) {
@@ -141,10 +146,7 @@ impl WindowedMinimum {
         }
         let bucket = &mut self.buckets[self.current];
         *bucket = (*bucket).min(value);
-    }
-
-    fn get(&self) -> Option<Duration> {
-        self.buckets.iter().copied().min().filter(|&least| least != Duration::MAX)
+        self.least = self.buckets.iter().copied().min().unwrap_or(value);
     }
 }
 
