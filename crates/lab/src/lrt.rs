@@ -151,6 +151,8 @@ impl LrtParameters {
 pub(crate) struct MessageLog {
     submitted: Vec<Option<Duration>>,
     fetched: Vec<Option<Duration>>,
+    /// Messages that were fetched.
+    count: usize,
     /// Fetches of what had been fetched before.
     pub(crate) duplicates: u64,
     /// Fetches of a message after one with a higher number.
@@ -172,6 +174,7 @@ impl MessageLog {
         Self {
             submitted: none.clone(),
             fetched: none,
+            count: 0,
             duplicates: 0,
             out_of_order: 0,
             sent: 0,
@@ -195,18 +198,19 @@ impl MessageLog {
             Some(slot @ None) => *slot = Some(at),
             _ => return self.duplicates += 1,
         }
+        self.count += 1;
         self.out_of_order += u64::from(number < self.next);
         self.next = self.next.max(number + 1);
     }
 
     /// Tells whether every message was fetched.
     pub(crate) fn is_complete(&self) -> bool {
-        self.fetched.iter().all(Option::is_some)
+        self.count == self.fetched.len()
     }
 
     /// Returns how many messages were fetched.
     pub(crate) fn fetched_count(&self) -> usize {
-        self.fetched.iter().flatten().count()
+        self.count
     }
 
     /// Returns the delays of what was fetched, in milliseconds.
