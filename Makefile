@@ -34,11 +34,11 @@ test:
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --document-private-items
 	$(CARGO) run --quiet --locked -p tidy
 
 docs:
-	$(CARGO) doc --workspace --no-deps --locked
+	$(CARGO) doc --workspace --no-deps --locked --document-private-items
 	@echo 'open $(TARGET)/doc/fulmar_proto/index.html'
 
 fuzz:

@@ -43,7 +43,7 @@ pub(crate) enum Command {
     ///
     /// The files are in experiments/. Exit code 1 when a figure does not reach what it must.
     Report {
-        /// Files such as experiments/conclone/fig10-table2.toml.
+        /// Files such as experiments/conclone/fig9-11-table2.toml.
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
         /// Print one JSON object on stdout.

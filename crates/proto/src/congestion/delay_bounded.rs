@@ -20,13 +20,13 @@
 //!           s ← 0.7 s, cwnd ← bandwidth / (1 − usual loss) · (base + queue), a cut of 15 to 50 %;
 //!           s recovers by 0.03 per second
 //! ```
-//! The law is that of FAST [FAST] with its number of queued packets α written as a delay, as
+//! The law is that of FAST \[FAST\] with its number of queued packets α written as a delay, as
 //! LEDBAT's target is [RFC 6817]. Every flow at a bottleneck sees the same queue, and T falls with
 //! the rate, so flows settle where their rates are equal; the logarithm makes the time that this
 //! takes the same at all rates. It stays as steep where s has cut T, so that flows of different s
 //! settle too, and s grows by the same amount for all. A late comer takes the queue that it finds
 //! for part of the base. Running dry shows it the empty path, and flows that see that at the same
-//! moment run dry together from then on [BBR]. A flow that stays squeezed although it ran dry three
+//! moment run dry together from then on \[BBR\]. A flow that stays squeezed although it ran dry three
 //! times believes that the route has become longer.
 //!
 //! Random loss changes nothing: lost bytes leave the flight and are replaced. A window on a long path

@@ -91,7 +91,7 @@ pub(crate) struct FormCounters {
     pub(crate) given_up: u64,
 }
 
-/// Carries symbols: [LRT] as published, or the elastic window.
+/// Carries symbols: \[LRT\] as published, or the elastic window.
 ///
 /// ```text
 /// sender    if form.wants(…)  { form.poll_symbol(…) until none }    on every path that has room

@@ -1,4 +1,4 @@
-//! Message delivery: reliable messages in order that do not wait for a retransmission [LRT].
+//! Message delivery: reliable messages in order that do not wait for a retransmission \[LRT\].
 //!
 //! ```text
 //! submit → Divider ─(when a path has room)→ Form → frames ⇢ frames → Form → Reconstruction → delivery

@@ -49,8 +49,7 @@ impl Path {
         }
     }
 
-    /// Lets time pass: finds what is lost, due, silent. What is to be sent shows in
-    /// [`Path::wants_transmit`].
+    /// Lets time pass: finds what is lost, due, silent. What is to be sent the session asks for itself.
     pub(crate) fn on_timeout(&mut self, now: Instant) -> Outcome {
         let mut outcome = Outcome::default();
         if matches!(self.state, PathState::Active | PathState::Suspected) {

@@ -8,7 +8,7 @@
 //! Samples of all paths intersect; the narrowest, those of the lowest round-trip time, rule by
 //! themselves. Between samples the interval widens by the skew that two crystals may have. An
 //! interval that contradicts the one held means that a clock stepped: the new one is taken
-//! [Marzullo] [RFC 5905 §11.2.1].
+//! \[Marzullo\] [RFC 5905 §11.2.1].
 //!
 //! The estimate is the middle, which is right where the best path is symmetric; the error bound is
 //! half the width and holds even where it is not.

@@ -25,7 +25,7 @@
 //! the acknowledgements show and what is under way (`path/drain.rs`): the round-trip time tells of a
 //! queue when it is too late, and of the other direction's as well.
 //!
-//! Source: the idea of [ECF] and [BLEST], which compare whole round trips of a TCP that cannot take
+//! Source: the idea of \[ECF\] and \[BLEST\], which compare whole round trips of a TCP that cannot take
 //! a packet back. *Deviations*: 1. one-way times, because a packet here is not bound to a path
 //! before it leaves; 2. the whole backlog counts against waiting, because every packet of it would
 //! wait behind this one; 3. no hysteresis: nothing is lost by asking again; 4. loss counts.

@@ -15,7 +15,7 @@
 //! What comes back by the other path is no sign of life of this one: each symbol is judged by the path
 //! that it was put on.
 //!
-//! Source: the idea of opportunistic retransmission in [MPTCP] and of reinjection in [XLINK], which send
+//! Source: the idea of opportunistic retransmission in \[MPTCP\] and of reinjection in \[XLINK\], which send
 //! again on a fast path what a slow one holds back. *Deviations*: 1. judged by the one-way delay of each
 //! symbol, not by a window that is full or by what a player has left; 2. not what repair symbols under
 //! way by other paths will recover; 3. bounded by what source symbols have saved.

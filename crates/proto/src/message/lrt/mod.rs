@@ -1,4 +1,4 @@
-//! The published protocol: coders of bounded size, rank-update ACKs, repair at a constant rate [LRT].
+//! The published protocol: coders of bounded size, rank-update ACKs, repair at a constant rate \[LRT\].
 //!
 //! ```text
 //! coder c           symbols c·K … c·K + K − 1 of the session; ids rise, the next begins when c is full
@@ -26,7 +26,7 @@
 //!    bucket takes to be 25 ms at most, so that the last message before a pause is repaired too.
 //! 3. The paper takes Bw as given, and has no congestion control. Here Bw shows where the path has a
 //!    queue: then repair leaves only while what is in flight is below β of the congestion window.
-//!    Without a queue the session lets symbols leave up to twice the window.
+//!    Without a queue the session lets symbols leave up to six times the window.
 //! 4. Coders in flight are bounded by what a receiver may be made to hold: a sender whose oldest
 //!    coder is so far behind takes no more messages.
 //! 5. LRT knows one path. Where a session has several, everything goes by the one that the
