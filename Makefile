@@ -38,7 +38,7 @@ lint:
 	$(CARGO) run --quiet --locked -p tidy
 
 docs:
-	$(CARGO) doc --workspace --no-deps --locked --document-private-items
+	$(CARGO) doc --workspace --no-deps --locked
 	@echo 'open $(TARGET)/doc/fulmar_proto/index.html'
 
 fuzz:
