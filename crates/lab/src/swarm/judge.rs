@@ -18,8 +18,10 @@ use crate::sim::unwrap;
 
 /// What clocks that run wrong, and timers, may add to the age of what is delivered.
 const AGE_TOLERANCE: Duration = Duration::from_millis(5);
-/// A path that was silent for longer is not active where it is probed every second or more often.
+/// A path that was silent for longer is not active where it is probed every second or more often …
 const SILENT_BEYOND: Duration = Duration::from_secs(8);
+/// … unless that is less than so many of its round-trip times: at a kilobit per second they are seconds.
+const SILENT_ROUNDS: u32 = 4;
 /// Nor may all paths be suspected for longer while a link is able: a queue that grows by more than the
 /// usual round-trip time cannot be told from silence until it answers.
 const SUSPECTED_BEYOND: Duration = Duration::from_millis(500);
@@ -219,7 +221,10 @@ impl<'a> Judge<'a> {
         }
         let silent = status.iter().flat_map(|status| &status.paths).find(|path| {
             path.state == PathState::Active
-                && path.silent_for.is_some_and(|silent| silent > SILENT_BEYOND)
+                && path.silent_for.is_some_and(|silent| {
+                    let rounds = path.srtt.unwrap_or_default() * SILENT_ROUNDS;
+                    silent > SILENT_BEYOND.max(rounds)
+                })
         });
         match silent {
             Some(path) => {
