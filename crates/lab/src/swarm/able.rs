@@ -7,6 +7,7 @@ use units::{Duration, Instant, Rate};
 
 use super::fault::{Fault, FaultKind, Span};
 use super::plan::{Link, Plan};
+use super::{DRONE, STATION};
 
 /// A link of less, for all that may be sent, is not relied upon.
 const LEAST_RATE: Rate = Rate::from_bps(1_000_000);
@@ -66,7 +67,14 @@ fn is_good(plan: &Plan, link: &Link) -> bool {
 fn hindrances(plan: &Plan, link: usize) -> Option<Vec<Span>> {
     let mut spans = vec![(Instant::ZERO, Instant::ZERO)];
     let touching = |fault: &&Fault| fault.link.is_none_or(|its| its == link);
+    // A drone that neither says anything nor asks cannot know that the station has forgotten it.
+    let is_mute = plan.sessions[DRONE].idle_probe.is_zero();
+    let forgets =
+        |fault: &Fault| matches!(fault.kind, FaultKind::Restart) && fault.host == Some(STATION);
     for fault in plan.faults.iter().map(|(_, fault)| fault).filter(touching) {
+        if is_mute && forgets(fault) {
+            return None;
+        }
         match hindrance(fault) {
             Hindrance::None => {}
             Hindrance::During(span) => spans.push(span),
