@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::report::Mode;
 use crate::scheme::{Known, Scheme};
 
-/// Is what every experiment takes.
+/// The arguments of every experiment.
 #[derive(Clone, Debug, Args)]
 #[command(group(ArgGroup::new("mode").required(true).args(["sim", "emu"])))]
 pub(crate) struct RunArgs {

@@ -24,7 +24,7 @@ const SCENARIO: &str = include_str!("../../../scenarios/mixed-blackout.toml");
 /// gaps of 100 ms; the emulator's audit judges by it.
 const RESOLUTION: Duration = Duration::from_millis(10);
 
-/// Is the scene with what its figures need to know of it.
+/// The scene with what its figures need to know of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Blackout {
     /// The links; times count from the start of the workload.

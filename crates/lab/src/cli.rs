@@ -30,7 +30,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// Is what the lab can do.
+/// What the lab can do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run an experiment and report its figures.
@@ -101,7 +101,7 @@ pub(crate) enum Paper {
     AsranGain(AsranGainArgs),
 }
 
-/// Is what the model of ASRAN takes; the paper's example unasked.
+/// What the model of ASRAN takes; the paper's example unasked.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AsranGainArgs {
     /// Window just after a loss.
@@ -124,7 +124,7 @@ pub(crate) struct AsranGainArgs {
     pub(crate) json: bool,
 }
 
-/// Is what the demo takes.
+/// What the demo takes.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DemoArgs {
     /// Seed of the links.

@@ -141,7 +141,7 @@ impl Ledger {
     }
 }
 
-/// Is what came out of one scheme's run.
+/// What came out of one scheme's run.
 #[derive(Debug)]
 pub(crate) struct StreamRun {
     /// What became of the packets, in the order of [`Direction::BOTH`].

@@ -146,7 +146,7 @@ impl LrtParameters {
     }
 }
 
-/// Is the diary of one run of one scheme: what was submitted, fetched and sent.
+/// The diary of one run of one scheme: what was submitted, fetched and sent.
 #[derive(Clone, Debug)]
 pub(crate) struct MessageLog {
     submitted: Vec<Option<Duration>>,
@@ -220,7 +220,7 @@ impl MessageLog {
     }
 }
 
-/// Is what came of one scheme at one loss, pooled over the seeds.
+/// What came of one scheme at one loss, pooled over the seeds.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct LrtRow {
     pub(crate) scheme: Scheme,

@@ -60,7 +60,7 @@ pub(crate) struct TransferPlan {
     pub(crate) pace: Duration,
 }
 
-/// Is what one step took.
+/// What one step took.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Taken {
     /// None when it was not finished.

@@ -17,7 +17,7 @@ pub(crate) enum Mode {
     Emu,
 }
 
-/// Is the outcome of one run of one experiment.
+/// The outcome of one run of one experiment.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Report {
     /// The experiment's name.

@@ -14,7 +14,7 @@ const BYTES: usize = 256;
 /// `ssthresh` of a connection that has not lost anything yet.
 const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
-/// Is the kernel's account of one connection at one time.
+/// The kernel's account of one connection at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TcpInfo {
     /// Congestion window, segments.

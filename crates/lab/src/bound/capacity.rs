@@ -26,7 +26,7 @@ pub(crate) struct Slot {
     pub(crate) delay_ms: f64,
 }
 
-/// Is what a link carries, millisecond by millisecond.
+/// What a link carries, millisecond by millisecond.
 #[derive(Clone, Debug)]
 pub(crate) struct Capacity(Vec<Slot>);
 

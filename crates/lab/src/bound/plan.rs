@@ -25,7 +25,7 @@ pub(crate) struct Demand {
     pub(crate) bits: u64,
 }
 
-/// Is what is left of the links.
+/// What is left of the links.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     /// (bits left, arrival in milliseconds) by millisecond, then link.

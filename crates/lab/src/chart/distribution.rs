@@ -24,7 +24,7 @@ const FOOT: f64 = 52.0;
 /// From one line of the legend to the next.
 const LEGEND_LINE: f64 = 38.0;
 
-/// Is the picture of one run.
+/// The picture of one run.
 #[derive(Clone, Debug)]
 pub(crate) struct DistributionChart<'a> {
     /// What the picture shows.
@@ -80,7 +80,7 @@ impl DistributionChart<'_> {
     }
 }
 
-/// Is the place of one panel and the scale of its axes.
+/// The place of one panel and the scale of its axes.
 struct Frame {
     top: f64,
     bottom: f64,

@@ -58,7 +58,7 @@ impl Panels {
     }
 }
 
-/// Is the place of one panel and the scale of its axes.
+/// The place of one panel and the scale of its axes.
 pub(super) struct Frame {
     pub(super) left: f64,
     pub(super) right: f64,

@@ -34,7 +34,7 @@ const BIN_S: f64 = 0.2;
 pub(crate) const CHART_NOTE: &str = "Each point is the slowest message of 0.2 s; a tick below \
 is a lost message.";
 
-/// Is the picture of one run.
+/// The picture of one run.
 #[derive(Clone, Debug)]
 pub(crate) struct Chart {
     /// What the picture shows.

@@ -31,7 +31,7 @@ const FEW_MARKS: [f64; 3] = [1.0, 2.0, 5.0];
 /// An axis that spans more than this factor has few marks.
 const LONG_AXIS: f64 = 50.0;
 
-/// Is the picture of one sweep.
+/// The picture of one sweep.
 #[derive(Clone, Debug)]
 pub(crate) struct SweepChart {
     /// What the picture shows.
@@ -68,7 +68,7 @@ pub(crate) struct SweepCurve {
     pub(crate) points: Vec<(f64, f64, Option<f64>)>,
 }
 
-/// Is the place of one panel.
+/// The place of one panel.
 struct Frame {
     left: f64,
     top: f64,

@@ -33,7 +33,7 @@ const LINKS: [&str; 4] = ["#0a4fd1", "#d97706", "#1b8a3a", "#a21d75"];
 /// Shades of the seconds in which no link, and one link, is alive.
 const SHADES: [&str; 2] = ["#f3c4bb", "#fbf0d3"];
 
-/// Is the picture of one window.
+/// The picture of one window.
 #[derive(Clone, Debug)]
 pub(crate) struct WindowChart {
     /// What it shows.
@@ -61,7 +61,7 @@ pub(crate) struct WayChart {
     pub(crate) lanes: Vec<Lane>,
 }
 
-/// Is where one run missed control.
+/// Where one run missed control.
 #[derive(Clone, Debug)]
 pub(crate) struct Lane {
     /// Which run.

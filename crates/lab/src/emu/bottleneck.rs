@@ -39,7 +39,7 @@ pub(crate) struct Cell {
     pub(crate) flows: Vec<Scheme>,
 }
 
-/// Is what came of a cell.
+/// What came of a cell.
 #[derive(Clone, Debug)]
 pub(crate) struct CellRun {
     /// In the order of the cell's flows.

@@ -35,7 +35,7 @@ pub(crate) struct BulkPlan {
     pub(crate) congestion: String,
 }
 
-/// Is what came of one scheme's flow.
+/// What came of one scheme's flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BulkRun {
     /// Payload that the receiving application got per second, Mbit/s.

@@ -63,7 +63,7 @@ pub(crate) struct MavlinkCell {
     pub(crate) moves: bool,
 }
 
-/// Is what came of a cell.
+/// What came of a cell.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MavlinkRun {
     /// What parameters, burst and reads took; none where nothing was moved.
@@ -74,7 +74,7 @@ pub(crate) struct MavlinkRun {
     pub(crate) lost: [usize; 2],
 }
 
-/// Is the diary of the commands in one direction.
+/// The diary of the commands in one direction.
 #[derive(Debug, Default)]
 struct Commands {
     sent: Vec<Instant>,

@@ -38,7 +38,7 @@ pub(crate) struct Meeting {
     pub(crate) senders: Vec<Sender>,
 }
 
-/// Is what one UAV sends.
+/// What one UAV sends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sender {
     /// The congestion control, or a flow of constant rate.
@@ -47,7 +47,7 @@ pub(crate) struct Sender {
     pub(crate) offered: Option<Offer>,
 }
 
-/// Is what came of one meeting.
+/// What came of one meeting.
 #[derive(Clone, Debug)]
 pub(crate) struct MeetingRun {
     /// Each sender's flow.

@@ -37,7 +37,7 @@ const QUIET: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Below the emulator and the daemons, which do the work.
 const PRIORITY: i32 = 5;
-/// How often it is looked whether everything has arrived.
+/// How often to check whether everything has arrived.
 const LOOK: Duration = Duration::from_millis(100);
 
 type SharedLog = Arc<Mutex<MessageLog>>;

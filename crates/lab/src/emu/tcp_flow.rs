@@ -76,7 +76,7 @@ pub(crate) struct Offer {
     pub(crate) patience: Option<Duration>,
 }
 
-/// Is what the sender's kernel said at one time.
+/// What the sender's kernel said at one time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowSample {
     /// Seconds since the flow began.
@@ -85,7 +85,7 @@ pub(crate) struct FlowSample {
     pub(crate) info: TcpInfo,
 }
 
-/// Is what came of one flow.
+/// What came of one flow.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FlowRun {
     /// Payload that the receiving application got in each whole second of the flow, Mbit/s.

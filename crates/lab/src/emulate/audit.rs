@@ -223,7 +223,7 @@ impl Audit {
         };
         compare("p99 of frames' lateness", self.lateness.p99_us, percentile_us);
         compare("largest lateness of a frame", self.lateness.max_us, extreme_us);
-        // Who may not run the emulator in real time may not run the programs so either.
+        // Without the right to run the emulator in real time there is none to run the programs so.
         if claim.ordinary || self.scheduling != "fifo" {
             let ordinary = self.ordinary_wakeups;
             compare("p99 of ordinary wake-ups' lateness", ordinary.p99_us, percentile_us);

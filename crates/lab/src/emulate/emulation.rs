@@ -26,7 +26,7 @@ use super::network::{self, Host, Network};
 use super::verdict_log::VerdictLog;
 use super::witness::Witness;
 
-/// How long the engine may take to answer before it is looked at whether it lives.
+/// How long the engine may take to answer before we check that it is alive.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Says how an emulation is to run.

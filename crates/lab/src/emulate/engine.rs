@@ -76,7 +76,7 @@ pub(super) struct View {
     pub(super) lateness: Lateness,
 }
 
-/// The engine's letter box and show-case.
+/// Where others leave orders for the engine, and where it leaves what it shows.
 #[derive(Debug)]
 pub(super) struct Desk {
     wakeup: Wakeup,
@@ -280,7 +280,7 @@ impl Engine {
         (self.parts.origin, self.parts.net) = (origin, net);
         let dropped = self.parts.ring.statistics().map_or(0, |counts| counts.dropped);
         self.tally = Tally::new(origin, dropped);
-        // Nobody waits any more: then nobody need know.
+        // Fails when nobody is waiting, and then it does not matter.
         let _ = began.try_send(origin);
     }
 

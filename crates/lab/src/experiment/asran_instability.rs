@@ -24,7 +24,7 @@ pub(super) const DESCRIPTION: Description = Description {
     figures: &FIGURES,
 };
 
-/// Is what the experiment takes.
+/// The arguments of the experiment.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AsranInstabilityArgs {
     #[command(flatten)]

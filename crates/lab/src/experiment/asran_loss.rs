@@ -70,7 +70,7 @@ const START_UP: Duration = Duration::from_secs(5);
 const CLAIM: Claim =
     Claim { extremes: Duration::from_secs(10), ..Claim::to(Duration::from_millis(50)) };
 
-/// Is what the experiment takes.
+/// The arguments of the experiment.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AsranLossArgs {
     #[command(flatten)]
@@ -118,7 +118,7 @@ struct Point {
     queue_packets: u32,
 }
 
-/// Is what one cell showed in one repetition: figures by key.
+/// What one cell showed in one repetition: figures by key.
 type Figures = Vec<(&'static str, f64)>;
 
 /// Runs the experiment.

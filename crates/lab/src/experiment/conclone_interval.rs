@@ -66,7 +66,7 @@ const LINK_MBPS: f64 = 10.0;
 /// What the emulated run claims to tell apart: means that differ by a round trip's half.
 const RESOLUTION: Duration = Duration::from_millis(10);
 
-/// Is what the experiment takes.
+/// The arguments of the experiment.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ConcloneIntervalArgs {
     #[command(flatten)]

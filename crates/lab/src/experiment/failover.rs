@@ -58,7 +58,7 @@ const DATA_MBPS: f64 = 0.96;
 /// What an emulated run claims to tell apart.
 const RESOLUTION: Duration = Duration::from_millis(10);
 
-/// Is what the experiment takes.
+/// The arguments of the experiment.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FailoverArgs {
     #[command(flatten)]

@@ -44,7 +44,7 @@ const DELAY_MS: f64 = 10.0;
 /// encryption take less, a probe timeout more.
 const MARGIN: Duration = Duration::from_millis(3);
 
-/// Is what the experiment takes.
+/// The arguments of the experiment.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LifetimeArgs {
     #[command(flatten)]

@@ -88,7 +88,7 @@ const TOLERANCE_SIM: Duration = Duration::from_micros(100);
 /// The same on the emulator, where processes must be woken and packets copied.
 const TOLERANCE_EMU: Duration = Duration::from_millis(1);
 
-/// Is what the experiments take. Lists, separated by commas, run every combination.
+/// The arguments of the experiments. Lists, separated by commas, run every combination.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LrtArgs {
     #[command(flatten)]

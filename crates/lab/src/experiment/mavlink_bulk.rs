@@ -55,7 +55,7 @@ const CELLS: &[(Scheme, BulkForm, bool)] = &[
     (Scheme::Udp, BulkForm::Plain, true),
 ];
 
-/// Is what the experiment takes.
+/// The arguments of the experiment.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct MavlinkBulkArgs {
     #[command(flatten)]

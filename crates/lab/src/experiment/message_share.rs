@@ -51,7 +51,7 @@ const SETTINGS: &[(&str, &[Flow])] = &[
 /// Times that a repetition is attempted, on average.
 const ATTEMPTS: u64 = 2;
 
-/// Is what the experiment takes.
+/// The arguments of the experiment.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct MessageShareArgs {
     #[command(flatten)]
@@ -172,7 +172,7 @@ fn scenario(args: &MessageShareArgs, queue_ms: f64) -> Scenario {
     Scenario::new(DESCRIPTION.experiment, 0.0).link("net", "drone", "station", &model)
 }
 
-/// Is what one flow got in one repetition.
+/// What one flow got in one repetition.
 #[derive(Clone, Copy, Debug)]
 struct Share {
     goodput_mbps: f64,

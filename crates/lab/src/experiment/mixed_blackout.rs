@@ -62,7 +62,7 @@ pub(super) const DESCRIPTION: Description = Description {
     ],
 };
 
-/// Is what the experiment takes.
+/// The arguments of the experiment.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct MixedBlackoutArgs {
     #[command(flatten)]

@@ -53,7 +53,7 @@ pub(super) const DESCRIPTION: Description = Description {
     ],
 };
 
-/// Is what the experiment takes.
+/// The arguments of the experiment.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RecordedArgs {
     #[command(flatten)]

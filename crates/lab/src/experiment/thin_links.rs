@@ -60,7 +60,7 @@ const LIVE_HZ: f64 = 50.0;
 /// Where the axis of delays begins.
 const LEAST_MS: f64 = 30.0;
 
-/// Is what the experiment takes.
+/// The arguments of the experiment.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ThinLinksArgs {
     #[command(flatten)]

@@ -53,7 +53,7 @@ const UNLIMITED_MBPS: f64 = 100.0;
 /// What an emulated run claims to tell apart.
 const RESOLUTION: Duration = Duration::from_millis(10);
 
-/// Is what the experiment takes.
+/// The arguments of the experiment.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ThroughputArgs {
     #[command(flatten)]

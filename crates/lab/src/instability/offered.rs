@@ -23,7 +23,7 @@ const HEADERS: usize = 28;
 /// A second counts as full from this share of the offered rate on: half a datagram of rounding.
 const FULL: f64 = 0.993;
 
-/// Is the distribution of the throughput of single seconds.
+/// The distribution of the throughput of single seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OfferedCdf {
     /// Share of the seconds in which nothing arrived.

@@ -79,7 +79,7 @@ pub(crate) enum OutageKind {
     Hold,
 }
 
-/// Is what both experiments take. Lists give a result for each combination.
+/// The arguments of both experiments. Lists give a result for each combination.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct MeetingArgs {
     #[command(flatten)]
@@ -156,7 +156,7 @@ pub(crate) struct Point {
     hop: Instability,
 }
 
-/// Is what came of one network: a flow of the scheme and the CUBIC flow beside it, which the flow
+/// What came of one network: a flow of the scheme and the CUBIC flow beside it, which the flow
 /// of constant rate does not have.
 #[derive(Clone, Debug)]
 pub(crate) struct Encounter {

@@ -19,7 +19,7 @@ const BEYOND_S: f64 = 2.5;
 /// The bounds of control, in the order of their strictness; `bound` says what each means.
 const NAMES: [&str; 4] = ["single", "any_time", "edf", "edf_copies"];
 
-/// Is what could have been reached over a window's links.
+/// What could have been reached over a window's links.
 #[derive(Clone, Debug)]
 pub(crate) struct Bounds {
     seconds: f64,

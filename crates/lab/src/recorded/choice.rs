@@ -17,7 +17,7 @@ const CONTROL_BYTES: usize = 100;
 /// The most windows of one kind that are asked for of a combination.
 const WINDOWS_MAX: usize = 100;
 
-/// Is what the command line says about the windows.
+/// What the command line says about the windows.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct WindowArgs {
     /// A scenario with hosts called drone and station, the better link first; once for each.

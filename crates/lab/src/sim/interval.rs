@@ -39,7 +39,7 @@ pub(crate) struct IntervalPlan {
     pub(crate) bulk_mbps: f64,
 }
 
-/// Is what came of a run.
+/// What came of a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IntervalRun {
     /// Times between one delivery and the next, seconds; the first counts from one interval before

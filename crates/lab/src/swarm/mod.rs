@@ -41,7 +41,7 @@ const HOSTS: usize = 2;
 /// So many runs are one line of progress.
 const PROGRESS_EVERY: u64 = 100;
 
-/// Is what the swarm takes.
+/// The arguments of the swarm.
 #[derive(Clone, Debug, Args)]
 #[command(group(ArgGroup::new("which").required(true).args(["seed", "seeds"])))]
 pub(crate) struct SwarmArgs {

@@ -39,7 +39,7 @@ The recordings beside the checkout (../shared/traces, or where FULMAR_SHARED say
 
 Gaps in time are gaps: a link carries nothing in them, no window contains one, and they are named.";
 
-/// Is what `trace` can do.
+/// What `trace` can do.
 #[derive(Debug, Subcommand)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) enum TraceCommand {
@@ -101,7 +101,7 @@ pub(crate) struct LinkArgs {
     to_station: Option<f64>,
 }
 
-/// Is what `trace info` takes.
+/// The arguments of `trace info`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct InfoArgs {
     /// Files.
@@ -111,7 +111,7 @@ pub(crate) struct InfoArgs {
     read: ReadArgs,
 }
 
-/// Is what `trace convert` takes.
+/// The arguments of `trace convert`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ConvertArgs {
     /// A link's name and its file; behind a comma that of the direction from drone to station.
@@ -126,7 +126,7 @@ pub(crate) struct ConvertArgs {
     link: LinkArgs,
 }
 
-/// Is what `trace window` takes.
+/// The arguments of `trace window`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct WindowArgs {
     /// SET or SET:LINK+LINK of the recordings beside the checkout, or NAME=FILE or NAME=FILE,FILE of your own.

@@ -33,7 +33,7 @@ pub(crate) struct Sample {
     pub(crate) loss: Option<f64>,
 }
 
-/// Is what a file says.
+/// What a file says.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reading {
     /// What kind of file it is.

@@ -125,7 +125,7 @@ pub(crate) fn combinations(
     subsets.into_iter().map(combination).collect()
 }
 
-/// Is where a window may be.
+/// Where a window may be.
 #[derive(Clone, Debug, PartialEq)]
 struct Candidate {
     take: usize,

@@ -38,7 +38,7 @@ const CERTAIN: f64 = 3_600.0;
 const MOST_VARIANCE: f64 = 1_000.0 / CERTAIN;
 /// What loss may exceed the usual by, besides chance.
 const MARGIN: f64 = 0.05;
-/// What is usual may be this much more: it follows downwards faster than upwards.
+/// The usual loss may be underestimated by this much: it follows downwards faster than upwards.
 const DOUBT: f64 = 0.01;
 /// How fast the usual loss follows downwards …
 const DOWN: f64 = 1.0 / 3.0;
@@ -50,18 +50,18 @@ const HELPED: f64 = 0.9;
 const CHUNK: f64 = 100.0;
 /// How fast their variance follows.
 const SPREAD: f64 = 1.0 / 8.0;
-/// Losses are no independent ones whose variance is so many times theirs.
+/// Losses are not independent when their variance is this many times that of independent ones.
 const BURSTY: f64 = 2.0;
-/// Lost packets of a block, and their share, that are heavy loss before the block is complete.
+/// So many lost packets, and such a share, are heavy loss even before the block is complete.
 const HEAVY: (f64, f64) = (10.0, 0.3);
 
 /// Packets of a fine block.
 const FINE_BLOCK: f64 = 400.0;
-/// What its loss may exceed that at short queues by, besides chance.
+/// How far its loss may lie above that at short queues before it is more than chance.
 const FINE_MARGIN: f64 = 0.005;
-/// That may be this much more, to it.
+/// The loss at short queues may be underestimated by this much.
 const FINE_DOUBT: f64 = 0.003;
-/// Deviations that are chance, to it.
+/// Standard deviations of a fine block that are still chance.
 const FINE_CHANCE: f64 = 2.5;
 /// Packets over which the loss at short queues forgets.
 const MEMORY: f64 = 1_000.0;
@@ -72,7 +72,7 @@ const TELLING: Duration = Duration::from_millis(4);
 /// How long the longest queue is remembered, at least.
 const LONGEST_MEMORY: Duration = Duration::from_secs(5);
 
-/// Is the loss of packets that met a short queue.
+/// The loss of packets that met a short queue.
 #[derive(Clone, Debug)]
 struct ShortQueue {
     /// The longest queue since then, and in as much time before.
@@ -185,7 +185,7 @@ impl LossGuard {
         }
     }
 
-    /// Notes the queue that the packets met of which one hears now.
+    /// Notes the queue met by the packets that were just acknowledged or lost.
     pub(super) fn on_queue(&mut self, now: Instant, queue: Duration) {
         self.short.on_queue(now, queue);
     }

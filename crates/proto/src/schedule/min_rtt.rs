@@ -1,5 +1,5 @@
 //! `min_rtt`: the active path with the lowest smoothed round-trip time that has room
-//! [ConClone §3.3.2], with the question that late binding allows: is it worth to wait?
+//! [ConClone §3.3.2], and a question that late binding allows: is it worth waiting?
 //!
 //! A path F that is faster than the one offered, P, but has no room is waited for when the packet
 //! would arrive earlier that way:

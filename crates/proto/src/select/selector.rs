@@ -129,8 +129,8 @@ impl Selector {
         self.not_forwarded.iter()
     }
 
-    /// Finds the strictest selection among the frames of a segment. None within: there are no
-    /// frames; none without: one of them must not be forwarded.
+    /// Finds the strictest selection among the frames of a segment: `None` if one of them must not be
+    /// forwarded, `Some(None)` if there are no frames.
     fn select_segment(&mut self, segment: &Segment<'_>) -> Option<Option<Selection>> {
         let mut strictest: Option<Selection> = None;
         for frame in MavlinkFrames::new(segment.payload) {
