@@ -304,6 +304,9 @@ impl Session {
             self.closed_paths.pop();
         }
         self.add_addresses(index, datagram);
+        if !self.outbox.wants(id, Tier::Control) {
+            return;
+        }
         let mut room = self.control_room(now, index);
         let one_repeat = self.paths[index].may_be_slow(now);
         let most = |path: &Path, age| path.control_datagram(now, age > LATE);
@@ -416,9 +419,12 @@ impl Session {
         let messages =
             self.outbox.wants(id, Tier::Message) || self.outbox.wants(id, Tier::Telemetry);
         let symbols = self.wants_symbol(id);
+        if !(symbols || telemetry || bulk || messages) {
+            return;
+        }
         let has_budget =
             self.paths[index].bulk_budget(now) > 0 || self.may_trickle(now, &self.paths[index]);
-        if !(symbols || (has_budget && (telemetry || bulk || messages))) {
+        if !(symbols || has_budget) {
             return;
         }
         let snapshots = self.snapshots(now);
