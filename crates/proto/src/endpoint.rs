@@ -8,6 +8,9 @@
 //! add_peer → connect → add_path → poll_transmit … handle_datagram → poll_event: Connected → send
 //! after every input: poll_transmit until None, poll_delivery, poll_event, then sleep until timeout
 //! ```
+//!
+//! A driver whose time is short splits `handle_datagram`: it admits all that has come, and serves it in turns,
+//! in which whoever has cost the least is first (`turns`).
 
 mod counters;
 mod inbound;
@@ -17,6 +20,7 @@ mod outbound;
 mod peers;
 mod responder;
 mod sessions;
+mod turns;
 
 #[cfg(test)]
 mod tests;
@@ -27,6 +31,7 @@ use std::net::{IpAddr, SocketAddr};
 use units::Instant;
 
 pub use counters::EndpointCounters;
+pub use turns::{Share, Work};
 
 use crate::crypto::{Entropy, PublicKey, StaticSecret};
 use crate::event::{Delivery, Event, MessageId};
@@ -35,11 +40,13 @@ use crate::limits;
 use crate::select::NotForwarded;
 use crate::session::{PathError, Role, SendError, Session, SessionConfig, Source};
 use crate::status::SessionStatus;
+use inbound::Job;
 use initiator::Initiator;
 use outbound::Answer;
 use peers::Peers;
 use responder::Responder;
 use sessions::{Sessions, Slot};
+use turns::Turns;
 
 /// Configures an endpoint.
 #[derive(Clone, Debug)]
@@ -66,6 +73,8 @@ pub struct Endpoint {
     sessions: Sessions,
     responder: Responder,
     answers: VecDeque<Answer>,
+    /// What came in and waits for its turn.
+    turns: Turns<Job>,
     /// Datagrams of sessions that are to take the place of others, and until when those may show that
     /// they live.
     held: VecDeque<(Instant, Received, Vec<u8>)>,
@@ -95,6 +104,7 @@ impl Endpoint {
             sessions: Sessions::default(),
             responder,
             answers: VecDeque::new(),
+            turns: Turns::default(),
             held: VecDeque::new(),
             answered_last: false,
             events: VecDeque::new(),
@@ -258,6 +268,11 @@ impl Endpoint {
         kept.or_else(|| self.sessions.iter_mut().find_map(|(_, slot)| slot.session.poll_delivery()))
     }
 
+    /// Returns the next packet or message that one session has for the application.
+    pub fn poll_delivery_of(&mut self, session: SessionId) -> Option<Delivery> {
+        self.sessions.get_mut(session)?.session.poll_delivery()
+    }
+
     /// Returns what happened next, and to which session.
     pub fn poll_event(&mut self) -> Option<(SessionId, Event)> {
         let of = |(id, slot): (SessionId, &mut Slot)| slot.session.poll_event().map(|e| (id, e));
@@ -318,6 +333,11 @@ impl Endpoint {
         self.sessions.get(session).map(|slot| slot.session.status(now))
     }
 
+    /// Returns what a session's datagrams have cost so far.
+    pub fn work(&self, session: SessionId) -> Work {
+        self.turns.work(Share::Session(session))
+    }
+
     /// Returns what was done with datagrams so far.
     pub fn counters(&self) -> EndpointCounters {
         self.counters
@@ -374,8 +394,9 @@ impl Endpoint {
         }
     }
 
-    /// Keeps what a session has still to say when it goes.
+    /// Keeps what a session has still to say when it goes; what it has not heard yet is forgotten.
     fn bequeath(&mut self, id: SessionId) {
+        self.turns.remove(Share::Session(id));
         if let Some(slot) = self.sessions.get_mut(id) {
             self.events.extend(core::iter::from_fn(|| slot.session.poll_event()).map(|e| (id, e)));
             self.deliveries.extend(core::iter::from_fn(|| slot.session.poll_delivery()));

@@ -85,6 +85,16 @@ pub fn message_frames(plaintext: &[u8]) {
     }
 }
 
+/// Seals frames that no session would build, as a peer that has its key and means harm does.
+pub fn seal(
+    endpoint: &mut Endpoint,
+    session: SessionId,
+    path: PathId,
+    frames: &[u8],
+) -> Option<Vec<u8>> {
+    endpoint.seal_frames(session, path, frames)
+}
+
 /// A drone and a station with a session over two paths, joined by a wire without faults.
 pub struct Pair {
     /// The time on both clocks.

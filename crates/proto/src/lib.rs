@@ -32,7 +32,7 @@ mod wire;
 
 pub use congestion::CongestionKind;
 pub use crypto::{KeyError, PublicKey, StaticSecret};
-pub use endpoint::{Endpoint, EndpointConfig, EndpointCounters};
+pub use endpoint::{Endpoint, EndpointConfig, EndpointCounters, Share, Work};
 pub use event::{Delivery, Event, MessageId, Outcome, PathState};
 pub use ids::{InterfaceId, PathId, PathRef, PeerId, Received, SessionId, Transmit};
 pub use message::{MessageForm, MessageOrder, MessageStream};

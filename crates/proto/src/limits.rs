@@ -85,6 +85,14 @@ pub(crate) const WAITING_HANDSHAKE_AGE: Duration = Duration::from_secs(30);
 pub(crate) const SEEN_HANDSHAKES_PEER: usize = 64;
 /// Answers of the endpoint itself that wait for the driver; more are dropped.
 pub(crate) const ANSWERS: usize = 256;
+/// Bytes of one session's datagrams that wait for their turn at the processor: what a socket may hold.
+pub(crate) const WAITING_BYTES: usize = 1 << 20;
+/// Initiations that wait for theirs: 20 ms of strangers.
+pub(crate) const WAITING_INITIATIONS: usize = 256;
+/// What waited longer for its turn was served late: a fifth of what is lost to control as a miss.
+pub(crate) const SERVED_LATE: Duration = Duration::from_millis(20);
+/// No datagram costs more, on slow machines either: the rest is other programs' time.
+pub(crate) const DEAREST: Duration = Duration::from_millis(5);
 /// Bytes of a symbol of message delivery: with its frame it fits into [`MIN_DATAGRAM`].
 pub(crate) const SYMBOL_BYTES: usize = if cfg!(fuzzing) { 144 } else { 1_144 };
 /// Bytes of the largest message of message delivery.

@@ -97,6 +97,11 @@ impl Default for ReceiveBuffers {
 }
 
 impl ReceiveBuffers {
+    /// Tells whether the last call had room for no more: there may be something left.
+    pub fn is_full(&self) -> bool {
+        self.filled == BUFFERS
+    }
+
     /// Gives every received datagram to `handle`, in the order in which they came.
     pub fn for_each(&mut self, mut handle: impl FnMut(&Incoming, &mut [u8])) {
         let buffers = self.bytes.chunks_exact_mut(BUFFER_BYTES);

@@ -3,13 +3,20 @@
 use std::io::ErrorKind;
 
 use proto::select::Class;
-use proto::{Duration, Endpoint, Instant, Received, SendError, SessionId, Source};
+use proto::{Duration, Endpoint, Instant, Received, SendError, SessionId, Share, Source};
+use sys::clock;
 use sys::poller::Ready;
 
 use super::{Daemon, PeerState};
 use crate::config::EndpointConfig;
 use crate::endpoints::{Shared, Taken};
 
+/// Times that one turn asks a socket for more: it empties what a socket holds by default, and stays behind
+/// whoever fills it faster than it can be emptied.
+const RECEIVES: usize = 32;
+/// What has come in is handled for so long, or for one datagram, before the sockets are looked at again: whoever
+/// costs little waits for no more.
+const TURN: Duration = Duration::from_micros(500);
 /// Segments that one turn takes from the tunnel, each of up to 64 kB.
 const SEGMENTS: usize = 4;
 /// So long after the start of a session its paths are still being probed for larger datagrams. Who
@@ -21,19 +28,33 @@ impl Daemon {
         if event.writable {
             self.handle_room(slot, 0);
         }
-        let Some(link) = self.links.list.get(slot) else { return };
-        let Some(socket) = &link.socket else { return };
         if !event.readable {
             return;
         }
-        if let Err(error) = socket.receive(&mut self.received) {
-            tracing::debug!(link = %link.name, %error, "receive");
-            return;
+        for _ in 0..RECEIVES {
+            if !self.receive(now, slot) {
+                return;
+            }
+        }
+    }
+
+    /// Takes in what one call of the kernel gives; returns whether there may be more.
+    fn receive(&mut self, now: Instant, slot: usize) -> bool {
+        let Self { received, links, endpoint, .. } = self;
+        let Some(link) = links.list.get(slot) else { return false };
+        let Some(socket) = &link.socket else { return false };
+        match socket.receive(received) {
+            Ok(true) => {}
+            Ok(false) => return false,
+            Err(error) => {
+                tracing::debug!(link = %link.name, %error, "receive");
+                return false;
+            }
         }
         // The moment of the turn may lie before what came in during it: offsets of clocks would
         // be estimated from packets that arrive before they were sent.
-        let now = sys::clock::now().max(now);
-        let Self { received, links, endpoint, .. } = self;
+        let now = clock::now().max(now);
+        let more = received.is_full();
         received.for_each(|incoming, bytes| {
             let received = Received {
                 interface: links.interface_id(slot, incoming.interface),
@@ -41,8 +62,28 @@ impl Daemon {
                 source: incoming.source,
                 ecn: incoming.ecn,
             };
-            endpoint.handle_datagram(now, &received, bytes);
+            endpoint.admit_datagram(now, &received, bytes);
         });
+        more
+    }
+
+    /// Handles what has come in, of whoever has cost the least first, until a turn's time is over; what
+    /// it brings for applications is part of its cost.
+    pub(super) fn serve(&mut self) {
+        let began = clock::now();
+        let mut before = began;
+        while let Some(share) = self.endpoint.serve(before) {
+            if let Share::Session(session) = share {
+                self.deliver_of(before, session);
+            }
+            let after = clock::now();
+            self.endpoint.charge(share, after.since(before));
+            before = after;
+            if after.since(began) >= TURN {
+                self.more = true;
+                break;
+            }
+        }
     }
 
     /// Notes that a socket takes datagrams again.

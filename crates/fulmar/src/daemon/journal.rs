@@ -33,6 +33,8 @@ struct PeerNews {
     /// Since when there is no session.
     absent_since: Option<Instant>,
     warned: Option<Instant>,
+    /// Datagrams dropped for want of processor time when that was last said, and when.
+    crowded: Option<(u64, Instant)>,
 }
 
 /// Keeps what is said once in a while.
@@ -105,11 +107,34 @@ impl Daemon {
                 self.log_absence(place);
             }
             self.log_not_forwarded(place);
+            let crowded = self.log_crowding(now, place, news.crowded);
             let warned = if due { Some(now) } else { news.warned.filter(|_| !is_connected) };
             *self.journal.of(place) =
-                PeerNews { absent_since: since, warned, ..PeerNews::default() };
+                PeerNews { absent_since: since, warned, crowded, ..PeerNews::default() };
         }
         self.log_strangers(now);
+    }
+
+    /// Says that a peer wants more of the processor than its share.
+    fn log_crowding(
+        &self,
+        now: Instant,
+        place: usize,
+        said: Option<(u64, Instant)>,
+    ) -> Option<(u64, Instant)> {
+        let session = self.peers[place].session?;
+        let dropped = self.endpoint.work(session).dropped;
+        let before = said.map_or(0, |(before, _)| before.min(dropped));
+        if dropped == before || said.is_some_and(|(_, at)| now.since(at) < AGAIN) {
+            return said;
+        }
+        let (peer, dropped_now) = (&self.config.peers[place].name, dropped - before);
+        warn!(
+            peer,
+            dropped = dropped_now,
+            "its datagrams cost more than its share of the processor: some were dropped"
+        );
+        Some((dropped, now))
     }
 
     /// Says why a drone's peer is not connected, as far as one can know.

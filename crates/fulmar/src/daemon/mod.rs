@@ -1,7 +1,7 @@
 //! The daemon: one thread, one loop, both directions.
 //!
 //! ```text
-//! wait → input (links, tunnel, local endpoints) → timers → report → deliver → transmit → wait …
+//! wait → input (links, tunnel, local endpoints) → serve → timers → report → deliver → transmit → wait …
 //! ```
 //!
 //! Wake-ups dominate latency, so nothing is handed to another thread; every handler takes a bounded
@@ -78,7 +78,7 @@ pub(crate) struct Daemon {
     next_tick: Instant,
     next_look: Instant,
     next_sign_of_life: Option<Instant>,
-    /// There is more to send than one turn may take.
+    /// There is more to handle or to send than one turn may take.
     more: bool,
     running: bool,
 }
@@ -113,6 +113,9 @@ impl Daemon {
             for event in ready.drain(..) {
                 self.handle_ready(now, event);
             }
+            self.more = false;
+            self.serve();
+            let now = clock::now();
             self.handle_timers(now);
             self.report_events(now);
             self.deliver(now);

@@ -1,6 +1,6 @@
 //! What goes out: deliveries to local applications and the tunnel, datagrams to the links.
 
-use proto::{Instant, SessionId, Transmit};
+use proto::{Delivery, Instant, SessionId, Transmit};
 
 use super::Daemon;
 use super::batches::Way;
@@ -11,34 +11,27 @@ const AT_A_TIME: usize = 256;
 impl Daemon {
     /// Gives applications what the sessions have for them.
     pub(super) fn deliver(&mut self, now: Instant) {
-        while let Some(mut delivery) = self.endpoint.poll_delivery() {
-            let Some(peer) = self.peer_of(delivery.session) else { continue };
-            if delivery.channel == 0 {
-                let Some(tunnel) = &mut self.tunnel else { continue };
-                if !tunnel.rules.incoming(peer, &mut delivery.bytes) {
-                    tunnel.counts.spoofed += 1;
-                    continue;
-                }
-                tunnel.counts.in_packets += 1;
-                tunnel.send(&delivery.bytes);
-                continue;
-            }
-            for local in self.locals.values_mut() {
-                let config = &local.config;
-                let is_addressed = config.peer == peer && config.channel == delivery.channel;
-                if is_addressed && config.takes(delivery.stream) {
-                    local.deliver(now, delivery.class, &delivery.bytes, None, &self.poller);
-                }
-            }
+        while let Some(delivery) = self.endpoint.poll_delivery() {
+            self.hand_over(now, delivery);
         }
         if let Some(tunnel) = &mut self.tunnel {
             tunnel.flush();
         }
     }
 
+    /// Gives applications what one session has for them; packets of the tunnel may wait to be joined.
+    pub(super) fn deliver_of(&mut self, now: Instant, session: SessionId) {
+        // Whose it is an event will tell.
+        if self.peer_of(session).is_none() {
+            return;
+        }
+        while let Some(delivery) = self.endpoint.poll_delivery_of(session) {
+            self.hand_over(now, delivery);
+        }
+    }
+
     /// Sends what the sessions have to say, in batches, up to the bound of a turn.
     pub(super) fn transmit(&mut self, now: Instant) {
-        self.more = false;
         for sent in 0.. {
             if sent == AT_A_TIME {
                 self.more = true;
@@ -66,6 +59,27 @@ impl Daemon {
     /// Returns the place of a session's peer in the configuration.
     pub(super) fn peer_of(&self, session: SessionId) -> Option<usize> {
         self.peers.iter().position(|peer| peer.session == Some(session))
+    }
+
+    fn hand_over(&mut self, now: Instant, mut delivery: Delivery) {
+        let Some(peer) = self.peer_of(delivery.session) else { return };
+        if delivery.channel == 0 {
+            let Some(tunnel) = &mut self.tunnel else { return };
+            if !tunnel.rules.incoming(peer, &mut delivery.bytes) {
+                tunnel.counts.spoofed += 1;
+                return;
+            }
+            tunnel.counts.in_packets += 1;
+            tunnel.send(&delivery.bytes);
+            return;
+        }
+        for local in self.locals.values_mut() {
+            let config = &local.config;
+            let is_addressed = config.peer == peer && config.channel == delivery.channel;
+            if is_addressed && config.takes(delivery.stream) {
+                local.deliver(now, delivery.class, &delivery.bytes, None, &self.poller);
+            }
+        }
     }
 
     fn way(&mut self, now: Instant, transmit: &Transmit) -> Option<Way> {

@@ -134,6 +134,9 @@ impl Daemon {
             report.clock_error_ms = status.clock_offset_us.map(|(_, error)| error as f64 / 1e3);
             report.queue_free_percent = status.queue_free_percent;
             report.rejected_datagrams = status.rejected_datagrams;
+            let work = self.endpoint.work(session);
+            report.processor_s = work.processor.as_secs_f64();
+            (report.late_datagrams, report.dropped_datagrams) = (work.late, work.dropped);
             let path = |path: &PathStatus| self.path_report(now, session, path);
             report.paths = status.paths.iter().map(path).collect();
             report.paths.extend(self.paths_without_address(peer));

@@ -62,6 +62,14 @@ pub(crate) struct PeerReport {
     pub(crate) queue_free_percent: u8,
     /// Datagrams that failed authentication, were replayed or could not be parsed.
     pub(crate) rejected_datagrams: u64,
+    /// Processor time that its datagrams took, and those of them that waited for others' turns, or were
+    /// dropped because too many waited.
+    #[serde(default)]
+    pub(crate) processor_s: f64,
+    #[serde(default)]
+    pub(crate) late_datagrams: u64,
+    #[serde(default)]
+    pub(crate) dropped_datagrams: u64,
     /// What is wrong, in words; empty when nothing is.
     pub(crate) trouble: String,
     pub(crate) paths: Vec<PathReport>,

@@ -99,6 +99,13 @@ fn peer_text(peer: &PeerReport) -> String {
     if peer.rejected_datagrams > 0 {
         let _ = write!(text, ", {} datagrams rejected", peer.rejected_datagrams);
     }
+    if peer.late_datagrams + peer.dropped_datagrams > 0 {
+        let _ = write!(
+            text,
+            ", {:.1} s of the processor: {} datagrams served late, {} dropped",
+            peer.processor_s, peer.late_datagrams, peer.dropped_datagrams
+        );
+    }
     text.push('\n');
     if !peer.trouble.is_empty() {
         let _ = writeln!(text, "  ! {}", peer.trouble);
@@ -350,6 +357,9 @@ mod tests {
             session_s: Some(192.0),
             trouble: "only one path works: nothing is left if it fails".into(),
             paths: vec![wifi, lte],
+            processor_s: 2.54,
+            late_datagrams: 7,
+            dropped_datagrams: 1,
             not_forwarded: vec![
                 NotForwardedReport { channel: 1, what: "SETUP_SIGNING".into(), count: 2 },
                 NotForwardedReport { channel: 1, what: "broken frames".into(), count: 3 },
@@ -377,7 +387,9 @@ mod tests {
         let line = |word: &str| {
             text.lines().find(|line| line.trim_start().starts_with(word)).unwrap().to_owned()
         };
-        assert_eq!(line("ground"), "ground: connected for 3 min 12 s");
+        let heading = "ground: connected for 3 min 12 s, 2.5 s of the processor: 7 datagrams served late, \
+                       1 dropped";
+        assert_eq!(line("ground"), heading);
         assert!(line("!").contains("only one path works"));
         assert!(line("wifi").ends_with("silent for 4.2 s: dead or out of range"));
         assert!(line("lte").contains("71 ms") && line("lte").ends_with("ok"));

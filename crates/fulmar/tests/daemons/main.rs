@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "the panic of a test is its message")]
 
 mod attacker;
+mod compromised;
 mod double;
 mod flight;
 mod host;

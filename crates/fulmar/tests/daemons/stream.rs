@@ -62,7 +62,12 @@ address = \"127.0.0.1:14902\"
     /// Runs while `go_on` says so; every message must arrive, once and in turn. Returns the longest
     /// delay.
     pub(crate) fn run_while(&self, go_on: impl Fn() -> bool) -> Duration {
-        let mut worst = Duration::ZERO;
+        self.delays_while(go_on).last().copied().unwrap_or_default()
+    }
+
+    /// Does the same, and returns all delays, the shortest first.
+    pub(crate) fn delays_while(&self, go_on: impl Fn() -> bool) -> Vec<Duration> {
+        let mut delays = Vec::new();
         for number in 0_u64.. {
             if !go_on() {
                 break;
@@ -73,9 +78,10 @@ address = \"127.0.0.1:14902\"
             let mut buffer = [0; 64];
             let length = receiver.recv(&mut buffer).expect("control arrives");
             assert_eq!(buffer[..length], message);
-            worst = worst.max(sent.elapsed());
+            delays.push(sent.elapsed());
             std::thread::sleep(TURN.saturating_sub(sent.elapsed()));
         }
-        worst
+        delays.sort();
+        delays
     }
 }

@@ -2,29 +2,55 @@
 
 use std::net::SocketAddr;
 
-use units::Instant;
+use units::{Duration, Instant};
 
 use super::outbound::Answer;
 use super::responder::{Screened, Waiting};
 use super::sessions::{Rival, Slot};
+use super::turns::Share;
 use super::{Endpoint, fresh_index};
-use crate::crypto::{CookieAnswer, HandshakeError, RefusalAnswer, response_receiver};
+use crate::crypto::{CookieAnswer, HandshakeError, INITIATION, RefusalAnswer, response_receiver};
 use crate::ids::{PeerId, Received, SessionId};
 use crate::limits;
 use crate::recovery::ClockSample;
 use crate::session::Role;
 use crate::wire::{DataHeader, DatagramType};
 
+/// What waits for its turn.
+pub(super) enum Job {
+    /// A handshake begins.
+    Initiation(Received, Vec<u8>),
+    /// A session's datagram.
+    Data(Data),
+}
+
+/// A datagram that has been opened.
+pub(super) struct Data {
+    received: Received,
+    header: DataHeader,
+    frames: Vec<u8>,
+    /// The address that the handshake's cookie has proved, where this is the first one under its keys.
+    confirmed: Option<SocketAddr>,
+}
+
 impl Endpoint {
-    /// Takes in a UDP datagram, in place; what it brought is to be polled afterwards.
+    /// Takes in a UDP datagram, in place, and all that waits; what it brought is to be polled
+    /// afterwards.
     ///
     /// Never fails: nonsense is counted and forgotten.
     pub fn handle_datagram(&mut self, now: Instant, received: &Received, bytes: &mut [u8]) {
+        self.admit_datagram(now, received, bytes);
+        while self.serve(now).is_some() {}
+    }
+
+    /// Takes in a UDP datagram, in place, as far as that is cheap; the rest waits for
+    /// [`Endpoint::serve`].
+    pub fn admit_datagram(&mut self, now: Instant, received: &Received, bytes: &mut [u8]) {
         self.now = now;
         self.counters.received += 1;
         match DatagramType::of(bytes) {
-            Ok(DatagramType::Data) => self.handle_data(now, received, bytes),
-            Ok(DatagramType::Initiation) => self.handle_initiation(now, received, bytes),
+            Ok(DatagramType::Data) => self.admit_data(now, received, bytes),
+            Ok(DatagramType::Initiation) => self.admit_initiation(now, received, bytes),
             Ok(DatagramType::Response) => self.handle_response(now, received, bytes),
             Ok(DatagramType::Cookie) => self.handle_cookie(now, received, bytes),
             Ok(DatagramType::Refusal) => self.handle_refusal(bytes),
@@ -32,31 +58,89 @@ impl Endpoint {
         }
     }
 
-    fn handle_data(&mut self, now: Instant, received: &Received, bytes: &mut [u8]) {
+    /// Handles what waits longest of whoever has cost the least, and tells who that is; none when
+    /// nothing waits.
+    ///
+    /// What it took is to be charged afterwards ([`Endpoint::charge`]).
+    pub fn serve(&mut self, now: Instant) -> Option<Share> {
+        self.now = now;
+        let (share, job) = self.turns.pop(now)?;
+        match (share, job) {
+            (_, Job::Initiation(received, bytes)) => {
+                self.handle_initiation(now, &received, &bytes);
+            }
+            (Share::Session(id), Job::Data(data)) => self.handle_data(now, id, &data),
+            (Share::Handshakes, Job::Data(_)) => {}
+        }
+        Some(share)
+    }
+
+    /// Notes how much processor time a turn has taken, with all that came of it.
+    pub fn charge(&mut self, share: Share, cost: Duration) {
+        self.turns.charge(share, cost);
+    }
+
+    fn admit_data(&mut self, now: Instant, received: &Received, bytes: &mut [u8]) {
         let Ok(header) = DataHeader::decode(bytes) else {
             self.counters.garbage += 1;
             return;
         };
+        // A queue is full of what was authentic: nobody else makes this drop anything.
+        if let Some(id) = self.sessions.owner(header.receiver)
+            && !self.turns.admits(Share::Session(id), bytes.len())
+        {
+            return;
+        }
+        if let Some((id, data)) = self.open_data(now, received, header, bytes) {
+            self.turns.push(now, Share::Session(id), bytes.len(), Job::Data(data));
+        }
+    }
+
+    fn admit_initiation(&mut self, now: Instant, received: &Received, bytes: &[u8]) {
+        if !self.accept || bytes.len() != INITIATION {
+            self.counters.garbage += 1;
+        } else if self.turns.admits(Share::Handshakes, bytes.len()) {
+            let job = Job::Initiation(*received, bytes.to_vec());
+            self.turns.push(now, Share::Handshakes, bytes.len(), job);
+        } else {
+            self.counters.rate_limited += 1;
+        }
+    }
+
+    fn open_data(
+        &mut self,
+        now: Instant,
+        received: &Received,
+        header: DataHeader,
+        bytes: &mut [u8],
+    ) -> Option<(SessionId, Data)> {
         let mut confirmed = None;
         let owner = self.sessions.owner(header.receiver).or_else(|| {
             let (id, source) = self.confirm(now, received, &header, bytes)?;
             confirmed = Some(source);
             Some(id)
         });
-        let Some(slot) = owner.and_then(|id| self.sessions.get_mut(id)) else {
+        let Some((id, slot)) = owner.and_then(|id| Some((id, self.sessions.get_mut(id)?))) else {
             self.counters.unknown_index += 1;
-            return;
+            return None;
         };
-        slot.session.handle_datagram(now, received, header, bytes);
-        if confirmed == Some(received.source) {
+        let frames = slot.session.open(now, received, &header, bytes)?.to_vec();
+        Some((id, Data { received: *received, header, frames, confirmed }))
+    }
+
+    fn handle_data(&mut self, now: Instant, id: SessionId, data: &Data) {
+        let Data { received, header, frames, confirmed } = data;
+        let Some(slot) = self.sessions.get_mut(id) else { return };
+        slot.session.handle_opened(now, received, header, frames);
+        if *confirmed == Some(received.source) {
             slot.session.confirm_address(now, received.interface, received.source);
         }
         if slot.session.take_routes_changed() {
             slot.follow_paths(now);
         }
-        let (peer, id) = (slot.peer, owner);
-        if confirmed.is_some() && self.sessions.begun_by(peer) != id {
-            self.turn_away(now, id);
+        let peer = slot.peer;
+        if confirmed.is_some() && self.sessions.begun_by(peer) != Some(id) {
+            self.turn_away(now, Some(id));
         }
     }
 
@@ -65,7 +149,11 @@ impl Endpoint {
         while self.held.front().is_some_and(|(until, ..)| *until <= now)
             && let Some((_, received, mut bytes)) = self.held.pop_front()
         {
-            self.handle_data(now, &received, &mut bytes);
+            let header = DataHeader::decode(&bytes);
+            let data = header.ok().and_then(|it| self.open_data(now, &received, it, &mut bytes));
+            if let Some((id, data)) = data {
+                self.handle_data(now, id, &data);
+            }
         }
     }
 
@@ -158,10 +246,6 @@ impl Endpoint {
     }
 
     fn handle_initiation(&mut self, now: Instant, received: &Received, bytes: &[u8]) {
-        if !self.accept {
-            self.counters.garbage += 1;
-            return;
-        }
         let (entropy, counters) = (&mut self.entropy, &mut self.counters);
         let source = received.source;
         let screened = self.responder.screen(now, source, bytes, &self.peers, entropy, counters);

@@ -5,6 +5,7 @@ mod hostile;
 mod moves;
 mod one_link;
 mod revoked;
+mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -36,6 +37,7 @@ impl Endpoint {
         let mut sizes = vec![self.answers.len(), self.events.len(), self.deliveries.len()];
         sizes.extend(self.sessions.table_sizes());
         sizes.extend(self.responder.table_sizes());
+        sizes.extend(self.turns.table_sizes());
         sizes
     }
 }

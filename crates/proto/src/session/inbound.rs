@@ -18,35 +18,46 @@ use crate::select::Class;
 use crate::wire::{self, AckFrame, ControlFrame, DataHeader, DatagramFrame, Frame, Frames};
 
 impl Session {
-    /// Takes a data datagram whose header names this session.
-    pub(crate) fn handle_datagram(
+    /// Opens a data datagram whose header names this session, and returns its frames: the cheap part.
+    pub(crate) fn open<'a>(
         &mut self,
         now: Instant,
         received: &Received,
-        header: DataHeader,
-        bytes: &mut [u8],
-    ) {
-        if self.ended || !self.is_welcome(&header) {
+        header: &DataHeader,
+        bytes: &'a mut [u8],
+    ) -> Option<&'a [u8]> {
+        if self.ended || !self.is_welcome(header) {
             self.rejected += 1;
-            return;
+            return None;
         }
-        let opened = match self.keys.open(now, &header, bytes) {
-            Ok(opened) => opened,
-            Err(_) => {
-                self.rejected += 1;
-                return;
-            }
+        let Ok(opened) = self.keys.open(now, header, bytes) else {
+            self.rejected += 1;
+            return None;
         };
         if opened.newly_confirmed {
             self.on_connected();
         }
-        let Some(path) = self.path_for(now, &header, received) else {
+        let Some(path) = self.path_for(now, header, received) else {
             self.rejected += 1;
-            return;
+            return None;
         };
         let len = bytes.len();
         self.paths[path].on_datagram(now, header.packet_number, route(received), len);
-        let arrival = self.handle_frames(now, header.path, received, &bytes[opened.plaintext]);
+        Some(&bytes[opened.plaintext])
+    }
+
+    /// Takes what an opened datagram says: the part that may cost much.
+    pub(crate) fn handle_opened(
+        &mut self,
+        now: Instant,
+        received: &Received,
+        header: &DataHeader,
+        frames: &[u8],
+    ) {
+        if self.ended {
+            return;
+        }
+        let arrival = self.handle_frames(now, header.path, received, frames);
         if let Some(path) = self.path_mut(header.path) {
             path.on_packet_received(now, header.packet_number, arrival);
         }
