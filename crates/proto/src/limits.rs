@@ -68,6 +68,8 @@ pub(crate) const HELD_DATAGRAMS: usize = 256;
 pub(crate) const HANDSHAKES_PER_SECOND_PEER: u32 = 20;
 /// The same, at once.
 pub(crate) const HANDSHAKES_BURST_PEER: u32 = 40;
+/// Peers whose codes are tried one after the other: they cost what a Diffie–Hellman does.
+pub(crate) const CODES_TRIED: usize = 200;
 /// Strangers that are told that they are, per second: for people who look for a mistake.
 pub(crate) const REFUSALS_PER_SECOND: u32 = 20;
 /// The same, at once.

@@ -15,6 +15,7 @@
 
 use snow::{Builder, HandshakeState};
 
+use super::claimed_key::claimed_key;
 use super::mac::{Code, MacKey};
 use super::{Entropy, EpochKeys, PeerKey, PublicKey, StaticSecret};
 use crate::wire::{DatagramType, Reader};
@@ -204,6 +205,13 @@ impl<'a> Asked<'a> {
     /// Tells whether the peer of this key made it, at whatever time.
     pub(crate) fn is_of(&self, key: &PeerKey) -> bool {
         key.verify(&[&self.before_mac3[..INITIATION_MAC2]], &self.mac2)
+    }
+
+    /// Returns the key of whoever says to have made it, for one Diffie–Hellman with our own key;
+    /// [`Asked::is_of`] tells whether that is so.
+    pub(crate) fn claimed_key(&self, own: (&StaticSecret, &PublicKey)) -> Option<PublicKey> {
+        let message = &self.before_mac3[5..INITIATION_MAC1];
+        claimed_key(NOISE, &prologue(self.sender), own, message)
     }
 
     /// Tells whether the peer of this key made it knowing `cookie`.
@@ -406,6 +414,27 @@ mod tests {
         }
         assert!(initiation.finish(&response[1..]).is_err());
         assert!(initiation.finish(&response).is_ok());
+    }
+
+    #[test]
+    fn the_claimed_key_is_the_one_that_the_noise_message_carries() {
+        let mut pair = pair();
+        let datagram = initiation(&mut pair, [7; 32]).datagram(None);
+        let mac1 = mac1_key(&pair.responder.public());
+        let claimed = |datagram: &[u8], secret: &StaticSecret| {
+            let asked = Asked::decode(datagram, &mac1).expect("sound");
+            asked.claimed_key((secret, &secret.public()))
+        };
+        assert_eq!(claimed(&datagram, &pair.responder), Some(pair.initiator.public()));
+        assert_eq!(claimed(&datagram, &pair.initiator), None, "it is sealed for the responder");
+        // The sender, the ephemeral key, the static one and its tag are bound together.
+        for byte in [1, 5, 37, 84] {
+            let mut altered = datagram;
+            altered[byte] ^= 1;
+            let code = mac1.code(&[&altered[..INITIATION_MAC1]]);
+            altered[INITIATION_MAC1..INITIATION_MAC2].copy_from_slice(&code);
+            assert_eq!(claimed(&altered, &pair.responder), None, "byte {byte}");
+        }
     }
 
     #[test]

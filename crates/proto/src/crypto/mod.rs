@@ -4,6 +4,7 @@
 //! when to talk to whom: that is the endpoint's. Randomness comes from a generator that the
 //! driver seeds, never from the operating system.
 
+mod claimed_key;
 mod cookie;
 mod entropy;
 mod handshake;

@@ -248,7 +248,8 @@ impl Endpoint {
     fn handle_initiation(&mut self, now: Instant, received: &Received, bytes: &[u8]) {
         let (entropy, counters) = (&mut self.entropy, &mut self.counters);
         let source = received.source;
-        let screened = self.responder.screen(now, source, bytes, &self.peers, entropy, counters);
+        let known = (&self.secret, &self.peers);
+        let screened = self.responder.screen(now, source, bytes, known, entropy, counters);
         let (asked, id, peer) = match screened {
             Screened::Drop => return,
             Screened::Answer(answer) => return self.answer(received, answer),

@@ -6,6 +6,7 @@ use zeroize::Zeroizing;
 
 use crate::crypto::{Asked, PeerKey, PublicKey, StaticSecret};
 use crate::ids::PeerId;
+use crate::limits;
 
 /// Holds what identifies a peer.
 pub(super) struct Peer {
@@ -58,9 +59,21 @@ impl Peers {
         self.peers.get(&peer)
     }
 
-    /// Returns who made an Initiation: the codes of all are tried, at 0.3 µs each.
-    pub(super) fn find(&self, asked: &Asked<'_>) -> Option<(PeerId, &Peer)> {
+    /// Returns who made an Initiation; `own` is our own key.
+    ///
+    /// The codes of all are tried, at 0.3 µs each. Where there are so many that this costs more than a
+    /// Diffie–Hellman, one of those says whose code it must be.
+    pub(super) fn find(
+        &self,
+        asked: &Asked<'_>,
+        own: (&StaticSecret, &PublicKey),
+    ) -> Option<(PeerId, &Peer)> {
         let mut named = self.peers.iter().map(|(name, peer)| (*name, peer));
-        named.find(|(_, peer)| asked.is_of(&peer.shared))
+        let is_of = |(_, peer): &(PeerId, &Peer)| asked.is_of(&peer.shared);
+        if self.peers.len() <= limits::CODES_TRIED {
+            return named.find(is_of);
+        }
+        let name = self.names.get(&asked.claimed_key(own)?)?;
+        Some((*name, self.peers.get(name)?)).filter(is_of)
     }
 }

@@ -5,7 +5,8 @@
 //!        same Response) → the peer's limit → Diffie–Hellman → Response, keys wait
 //! ```
 //!
-//! Only a peer gets as far as a Diffie–Hellman, so the limit is the peer's own: nobody else spends it.
+//! Only a peer gets as far as a Response, so the limit is the peer's own: nobody else spends it. A station
+//! with hundreds of peers spends one Diffie–Hellman to find out which one it is.
 //!
 //! The keys of a Response wait here until the first datagram under them authenticates: only that
 //! shows that somebody who holds the initiator's keys is there *now*. A replayed Initiation never
@@ -21,7 +22,7 @@ use super::limiter::TokenBucket;
 use super::peers::{Peer, Peers};
 use crate::crypto::{
     Asked, CookieJar, Entropy, EpochKeys, HandshakeError, MacKey, PublicKey, RESPONSE,
-    RefusalAnswer, mac1_key,
+    RefusalAnswer, StaticSecret, mac1_key,
 };
 use crate::ids::PeerId;
 use crate::limits;
@@ -95,7 +96,7 @@ impl Responder {
         now: Instant,
         source: SocketAddr,
         datagram: &'a [u8],
-        peers: &'a Peers,
+        (secret, peers): (&StaticSecret, &'a Peers),
         entropy: &mut Entropy,
         counters: &mut EndpointCounters,
     ) -> Screened<'a> {
@@ -106,7 +107,7 @@ impl Responder {
                 return Screened::Drop;
             }
         };
-        let Some((id, peer)) = peers.find(&asked) else {
+        let Some((id, peer)) = peers.find(&asked, (secret, &self.public)) else {
             counters.unknown_peer += 1;
             return self.refuse(now, &asked);
         };

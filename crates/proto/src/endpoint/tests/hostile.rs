@@ -156,6 +156,37 @@ fn strangers_cost_no_diffie_hellman_and_spend_nobody_elses_share() {
 }
 
 #[test]
+fn among_a_thousand_peers_a_drone_is_found_by_its_key_and_nobody_by_anothers() {
+    let mut wire = Wire::new(7);
+    wire.add_drone(1, 0);
+    wire.add_station(0);
+    let mut rng = Rng::new(7);
+    for _ in 1..1_024 {
+        let mut other = [0; 32];
+        rng.fill(&mut other);
+        wire.hosts[1].endpoint.add_peer(PublicKey(other), None);
+    }
+    let session = wire.introduce();
+    wire.assert_carries(0, session, 1, SECOND);
+    // It claims the drone's key, and knows what both public keys tell.
+    let mut forged = wire.sent(INITIATION)[0].bytes.clone();
+    let end = forged.len() - 1;
+    forged[end - 16] ^= 1;
+    let before = wire.hosts[1].endpoint.counters();
+    let answers = inject(&mut wire, 1, attacker(), &forged);
+    assert!(answers.len() == 1 && answers[0][0] == REFUSAL, "{answers:?}");
+    // Nor does one whose key cannot even be read.
+    forged[40] ^= 1;
+    let mac1 = mac1_key(&wire.hosts[1].key).code(&[&forged[..109]]);
+    forged[109..125].copy_from_slice(&mac1);
+    inject(&mut wire, 1, attacker(), &forged);
+    let after = wire.hosts[1].endpoint.counters();
+    assert_eq!(after.unknown_peer - before.unknown_peer, 2);
+    assert_eq!(after.cookies_sent, before.cookies_sent);
+    wire.assert_carries(0, session, 1, SECOND);
+}
+
+#[test]
 fn forged_responses_of_an_eavesdropper_do_not_use_up_the_limit_of_the_real_one() {
     let (mut wire, session) = Wire::pair(3);
     wire.drain();
