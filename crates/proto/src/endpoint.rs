@@ -333,9 +333,9 @@ impl Endpoint {
         self.sessions.get(session).map(|slot| slot.session.status(now))
     }
 
-    /// Returns what a session's datagrams have cost so far.
-    pub fn work(&self, session: SessionId) -> Work {
-        self.turns.work(Share::Session(session))
+    /// Returns what a session's datagrams, or handshakes, have cost so far.
+    pub fn work(&self, share: Share) -> Work {
+        self.turns.work(share)
     }
 
     /// Returns what was done with datagrams so far.

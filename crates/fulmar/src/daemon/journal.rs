@@ -5,7 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proto::select::NotForwarded;
-use proto::{Duration, EndpointCounters, Event, Instant, Outcome, PathId, PathRef, SessionId};
+use proto::{
+    Duration, EndpointCounters, Event, Instant, Outcome, PathId, PathRef, SessionId, Share,
+};
 use tracing::{debug, info, trace, warn};
 
 use super::Daemon;
@@ -123,7 +125,7 @@ impl Daemon {
         said: Option<(u64, Instant)>,
     ) -> Option<(u64, Instant)> {
         let session = self.peers[place].session?;
-        let dropped = self.endpoint.work(session).dropped;
+        let dropped = self.endpoint.work(Share::Session(session)).dropped;
         let before = said.map_or(0, |(before, _)| before.min(dropped));
         if dropped == before || said.is_some_and(|(_, at)| now.since(at) < AGAIN) {
             return said;

@@ -2,7 +2,7 @@
 
 use proto::{
     ClassStatus, Event, Instant, MessageDelay, MessageOrder, MessageStatus, MessageStreamStatus,
-    PathRef, PathState, PathStatus, Rate, SessionId,
+    PathRef, PathState, PathStatus, Rate, SessionId, Share,
 };
 
 use super::Daemon;
@@ -112,6 +112,7 @@ impl Daemon {
                 handshakes: counters.handshakes,
                 cookies: counters.cookies_sent,
                 limited: counters.rate_limited,
+                processor_s: self.endpoint.work(Share::Handshakes).processor.as_secs_f64(),
             },
             reload: self.reload.clone(),
         }
@@ -134,7 +135,7 @@ impl Daemon {
             report.clock_error_ms = status.clock_offset_us.map(|(_, error)| error as f64 / 1e3);
             report.queue_free_percent = status.queue_free_percent;
             report.rejected_datagrams = status.rejected_datagrams;
-            let work = self.endpoint.work(session);
+            let work = self.endpoint.work(Share::Session(session));
             report.processor_s = work.processor.as_secs_f64();
             (report.late_datagrams, report.dropped_datagrams) = (work.late, work.dropped);
             let path = |path: &PathStatus| self.path_report(now, session, path);

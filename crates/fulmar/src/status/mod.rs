@@ -259,4 +259,7 @@ pub(crate) struct StrangersReport {
     pub(crate) cookies: u64,
     /// Datagrams dropped by the limits on handshakes.
     pub(crate) limited: u64,
+    /// Processor time that handshakes took, those of strangers included.
+    #[serde(default)]
+    pub(crate) processor_s: f64,
 }

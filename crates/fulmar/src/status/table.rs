@@ -46,8 +46,9 @@ pub(crate) fn table(report: &Report) -> String {
     if strangers.garbage + strangers.limited > 0 {
         let _ = writeln!(
             text,
-            "\nstrangers: {} datagrams were not ours, {} over the limits on handshakes",
-            strangers.garbage, strangers.limited
+            "\nstrangers: {} datagrams were not ours, {} over the limits on handshakes, which took \
+             {:.1} s of the processor",
+            strangers.garbage, strangers.limited, strangers.processor_s
         );
     }
     text

@@ -13,7 +13,7 @@ use sys::{clock, sandbox};
 
 use crate::lossy::LossyLink;
 use crate::rig::Rig;
-use crate::stream::Stream;
+use crate::stream::{Stream, percentile};
 
 /// The honest drone's link delays by this in each direction.
 const DELAY: Duration = Duration::from_millis(10);
@@ -175,11 +175,6 @@ impl Drop for Over<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
-}
-
-/// Below which so many of a hundred delays are.
-fn percentile(delays: &[Duration], percent: usize) -> Duration {
-    delays[(delays.len() - 1) * percent / 100]
 }
 
 /// A peer's report at the station.

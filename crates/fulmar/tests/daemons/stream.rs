@@ -85,3 +85,8 @@ address = \"127.0.0.1:14902\"
         delays
     }
 }
+
+/// Below which so many of a hundred delays are.
+pub(crate) fn percentile(delays: &[Duration], percent: usize) -> Duration {
+    delays[(delays.len() - 1) * percent / 100]
+}

@@ -58,7 +58,7 @@ impl Three {
     }
 
     fn work(&self, drone: usize) -> Work {
-        self.wire.hosts[STATION].endpoint.work(self.theirs[drone])
+        self.wire.hosts[STATION].endpoint.work(Share::Session(self.theirs[drone]))
     }
 }
 
