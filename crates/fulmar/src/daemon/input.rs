@@ -16,7 +16,7 @@ use crate::endpoints::{Shared, Taken};
 const RECEIVES: usize = 32;
 /// What has come in is handled for so long, or for one datagram, before the sockets are looked at again: whoever
 /// costs little waits for no more.
-const TURN: Duration = Duration::from_micros(500);
+const TURN: Duration = Duration::from_micros(250);
 /// Segments that one turn takes from the tunnel, each of up to 64 kB.
 const SEGMENTS: usize = 4;
 /// So long after the start of a session its paths are still being probed for larger datagrams. Who

@@ -113,7 +113,10 @@ impl Daemon {
             for event in ready.drain(..) {
                 self.handle_ready(now, event);
             }
-            self.more = false;
+            // Where much waits, what is said here leaves before more of it is heard.
+            if std::mem::take(&mut self.more) {
+                self.transmit(now);
+            }
             self.serve();
             let now = clock::now();
             self.handle_timers(now);

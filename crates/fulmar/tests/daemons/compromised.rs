@@ -35,7 +35,7 @@ const HELD: u64 = 256;
 /// Bytes of a symbol.
 const SYMBOL: usize = 1_144;
 /// Datagrams of control messages in a round, and lanes that a receiver knows.
-const MESSAGES: u32 = 1_000;
+const MESSAGES: u32 = 500;
 const LANES: u32 = 1_024;
 
 /// The drone that means harm.
@@ -136,35 +136,41 @@ impl Costly {
 
     fn repair(&mut self, first: u64) -> Vec<u8> {
         self.repair += 1;
-        let symbol = [self.repair as u8; SYMBOL];
-        let numbers = [0, self.repair, first, COMBINED, SYMBOL as u64].map(varint).concat();
-        [&[0x19], &numbers[..], &symbol].concat()
+        let mut frame = vec![0x19];
+        let numbers = [0, self.repair, first, COMBINED, SYMBOL as u64];
+        numbers.into_iter().for_each(|number| varint(&mut frame, number));
+        frame.extend([self.repair as u8; SYMBOL]);
+        frame
     }
 
     fn messages(&mut self) -> Vec<u8> {
-        let mut all = Vec::new();
+        let mut all = Vec::with_capacity(2 * ROOM);
         while all.len() < ROOM {
             self.message += 1;
-            let message = self.message;
-            let numbers = [message, message, 0].map(u32::to_le_bytes).concat();
-            let rest = [u64::from(message % LANES), 1 << 20, 10_000, 0].map(varint).concat();
             // Sequenced, of class control, 10 s to live.
-            all.extend([&[0x10, 1, 3 | 2 << 2], &numbers[..], &rest].concat());
+            all.extend([0x10, 1, 3 | 2 << 2]);
+            let numbers = [self.message, self.message, 0];
+            numbers.into_iter().for_each(|number| all.extend(number.to_le_bytes()));
+            let rest = [u64::from(self.message % LANES), 1 << 20, 10_000, 0];
+            rest.into_iter().for_each(|number| varint(&mut all, number));
         }
         all
     }
 }
 
 fn source(id: u64, back: u64, symbol: &[u8]) -> Vec<u8> {
-    let numbers = [0, id, back, symbol.len() as u64].map(varint).concat();
-    [&[0x18], &numbers[..], symbol].concat()
+    let mut frame = vec![0x18];
+    let numbers = [0, id, back, symbol.len() as u64];
+    numbers.into_iter().for_each(|number| varint(&mut frame, number));
+    frame.extend(symbol);
+    frame
 }
 
-fn varint(value: u64) -> Vec<u8> {
+fn varint(all: &mut Vec<u8>, value: u64) {
     match value {
-        0..=0x3f => vec![value as u8],
-        0x40..=0x3fff => (value as u16 | 1 << 14).to_be_bytes().into(),
-        _ => (value as u32 | 2 << 30).to_be_bytes().into(),
+        0..=0x3f => all.push(value as u8),
+        0x40..=0x3fff => all.extend((value as u16 | 1 << 14).to_be_bytes()),
+        _ => all.extend((value as u32 | 2 << 30).to_be_bytes()),
     }
 }
 

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Whoever knows both public keys alone can neither make nor alter a handshake datagram, and so
-//! costs a station no Diffie–Hellman. The key encrypts nothing: secrecy is the Noise handshake's.
+//! costs a station no Diffie–Hellman, or one where it has hundreds of peers. The key encrypts nothing: secrecy is the Noise handshake's.
 
 use snow::params::DHChoice;
 use snow::resolvers::{CryptoResolver, DefaultResolver};
