@@ -44,6 +44,12 @@ fn a_seed_shows_what_it_draws_and_its_parts_can_be_left_out() {
     assert!(text.contains("flow0: commands from the drone") && text.contains("[[link]]"), "{text}");
     let without = swarm(&["--seed", "97", "--show", "--without", "flow0"]);
     assert!(!String::from_utf8(without.stdout).unwrap().contains("flow0:"));
+    let added = ["link9:", "fault10: Attack(Cookies", "fault12: Twin"];
+    let besieged = String::from_utf8(swarm(&["--seed", "1839", "--show"]).stdout).unwrap();
+    assert!(added.iter().all(|part| besieged.contains(part)), "{besieged}");
+    let plain = swarm(&["--seed", "1839", "--show", "--without", "siege,twin"]);
+    let plain = String::from_utf8(plain.stdout).unwrap();
+    assert!(added.iter().all(|part| !plain.contains(part)), "{plain}");
     let unknown = swarm(&["--seed", "97", "--without", "fault99"]);
     assert_eq!(unknown.status.code(), Some(2));
 }

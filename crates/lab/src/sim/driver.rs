@@ -7,7 +7,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use netem::HostTransmit;
 use proto::{
-    Endpoint, EndpointConfig, InterfaceId, Received, SessionConfig, SessionId, StaticSecret,
+    Endpoint, EndpointConfig, InterfaceId, PublicKey, Received, SessionConfig, SessionId,
+    StaticSecret,
 };
 use units::{Instant, Rng};
 
@@ -93,6 +94,11 @@ impl Driver {
 }
 
 impl Identity {
+    /// Returns the public key of `drone` or `station`.
+    pub(crate) fn public(self, name: &str) -> PublicKey {
+        self.secret(name).public()
+    }
+
     fn endpoint(self, [own, peer]: [&str; 2], session: SessionConfig, now: Instant) -> Endpoint {
         let stream = match self.life {
             0 => own.to_owned(),

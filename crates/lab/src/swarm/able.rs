@@ -27,9 +27,21 @@ const LEAST_QUEUE: u64 = 15_000;
 /// and an initiator that was turned away asks again after two.
 const SETTLED_AFTER: Duration = Duration::from_secs(6);
 
+/// Of a link that loses more it is not asked that a handshake comes through in two seconds.
+const MOST_LOSS_OF_GREETING: f64 = 0.02;
+
 /// When each link is hindered; links that never are able are not in it.
 pub(super) struct Abilities {
-    links: Vec<Vec<Span>>,
+    links: Vec<Able>,
+    /// When there is a second daemon with the drone's key.
+    twin: Option<Span>,
+}
+
+/// A link that is able when it is not hindered.
+struct Able {
+    hindrances: Vec<Span>,
+    /// Whether it loses next to nothing.
+    is_sound: bool,
 }
 
 impl Abilities {
@@ -38,14 +50,30 @@ impl Abilities {
         let able = plan
             .links
             .iter()
-            .filter_map(|(number, link)| is_good(plan, link).then(|| hindrances(plan, *number))?);
-        Self { links: able.collect() }
+            .filter_map(|(number, link)| is_good(plan, link).then(|| able(plan, *number))?);
+        Self { links: able.collect(), twin: plan.twin().map(|(_, span, _)| span) }
     }
 
     /// Tells whether one link was able to carry everything all the time from `from` to `to`.
+    ///
+    /// Of two daemons with one key the older stays for as long as it is not silent: while there are two, and
+    /// shortly after, a link must have been able since before the second came.
     pub(super) fn is_able(&self, from: Instant, to: Instant) -> bool {
+        let is_near = |(begin, end): &Span| *begin <= to && from <= *end + SETTLED_AFTER;
+        let from = self.twin.filter(is_near).map_or(from, |(begin, _)| from.min(begin));
         let apart = |(begin, end): &Span| *begin > to || *end + SETTLED_AFTER < from;
-        self.links.iter().any(|hindrances| hindrances.iter().all(apart))
+        self.links.iter().any(|link| link.hindrances.iter().all(apart))
+    }
+
+    /// Tells whether a drone that started at `from` must have got an answer until `to`: over a link that
+    /// nothing but the start itself has touched lately.
+    pub(super) fn greets(&self, from: Instant, to: Instant) -> bool {
+        let apart = |(begin, end): &Span| {
+            *begin > to || *end + SETTLED_AFTER < from || *end == from || *end == Instant::ZERO
+        };
+        let is_alone = self.twin.is_none_or(|twin| apart(&twin));
+        let mut sound = self.links.iter().filter(|link| link.is_sound);
+        is_alone && sound.any(|link| link.hindrances.iter().all(apart))
     }
 }
 
@@ -64,8 +92,9 @@ fn is_good(plan: &Plan, link: &Link) -> bool {
 }
 
 /// Returns when the link is hindered; none if it always is.
-fn hindrances(plan: &Plan, link: usize) -> Option<Vec<Span>> {
+fn able(plan: &Plan, link: usize) -> Option<Able> {
     let mut spans = vec![(Instant::ZERO, Instant::ZERO)];
+    let mut is_sound = true;
     let touching = |fault: &&Fault| fault.link.is_none_or(|its| its == link);
     // A drone that neither says anything nor asks cannot know that the station has forgotten it.
     let is_mute = plan.sessions[DRONE].idle_probe.is_zero();
@@ -75,13 +104,16 @@ fn hindrances(plan: &Plan, link: usize) -> Option<Vec<Span>> {
         if is_mute && forgets(fault) {
             return None;
         }
+        if let FaultKind::Loss(share) | FaultKind::Corruption(share) = fault.kind {
+            is_sound &= share <= MOST_LOSS_OF_GREETING;
+        }
         match hindrance(fault) {
             Hindrance::None => {}
             Hindrance::During(span) => spans.push(span),
             Hindrance::Always => return None,
         }
     }
-    Some(spans)
+    Some(Able { hindrances: spans, is_sound })
 }
 
 enum Hindrance {
@@ -98,6 +130,8 @@ fn hindrance(fault: &Fault) -> Hindrance {
         FaultKind::Overtaking(_, lag) => unless(*lag <= MOST_LAG),
         FaultKind::Duplicates(..) | FaultKind::Clock(..) => Hindrance::None,
         FaultKind::Bursts(..) | FaultKind::Steps(_) => Hindrance::Always,
+        FaultKind::Twin(_) => Hindrance::None,
+        FaultKind::Attack(attack) if attack.only_adds() => Hindrance::None,
         FaultKind::Outage { .. }
         | FaultKind::Restart
         | FaultKind::Move(_)

@@ -10,7 +10,19 @@ use units::{Duration, Instant, Rng};
 
 use super::attack::Attack;
 use super::draw::{log_uniform, moment, pick, span};
+use super::plan::Link;
 use super::{DRONE, STATION};
+
+/// The longest flood of handshakes: each of its datagrams is work.
+const LONGEST_FLOOD_S: f64 = 10.0;
+/// An attack on handshakes lasts longer than a drone may have to wait for its session.
+const SHORTEST_SIEGE_S: f64 = 2.5;
+/// How long a daemon is down at most that restarts while somebody attacks.
+const LONGEST_RESTART_S: f64 = 1.0;
+/// When a second daemon with the drone's key starts at the earliest: the first has a session by then.
+const TWIN_NOT_BEFORE: Duration = Duration::from_millis(6_500);
+/// How long it lives at least: it asks again after two seconds.
+const TWIN_LIVES: Duration = Duration::from_secs(6);
 
 /// From when to when; [`ALWAYS`] is the whole run.
 pub(super) type Span = (Instant, Instant);
@@ -68,6 +80,9 @@ pub(super) enum FaultKind {
     ClockStep(Duration),
     /// Somebody on the link attacks what a host receives.
     Attack(Attack),
+    /// A second daemon with the drone's key starts at the beginning, over a link of its own, and is
+    /// killed at the end.
+    Twin(Link),
 }
 
 impl Fault {
@@ -110,6 +125,40 @@ impl Fault {
             16 => draw_clock(host, traffic, rng),
             _ => Self { host: Some(host), ..within(FaultKind::Attack(Attack::draw(rng))) },
         }
+    }
+
+    /// Draws what somebody does who knows both public keys, and often a restart meanwhile; the attacker's
+    /// link is not drawn here.
+    pub(super) fn draw_siege(traffic: Duration, rng: &mut Rng) -> Vec<Self> {
+        let (attack, host) = Attack::draw_with_keys(rng);
+        let begin = if rng.chance(0.6) { Instant::ZERO } else { moment(rng, traffic) };
+        let all = traffic.as_secs_f64();
+        let least = SHORTEST_SIEGE_S.min(all);
+        let (least, most) = match (attack.only_adds(), rng.chance(0.5)) {
+            (true, _) => (least, all.min(LONGEST_FLOOD_S)),
+            (false, true) => (all, all),
+            (false, false) => (least, all),
+        };
+        let lasts = Duration::from_secs_f64(log_uniform(rng, least, most));
+        let siege = (begin, begin + lasts);
+        let kind = FaultKind::Attack(attack);
+        let mut faults = vec![Self { link: None, host: Some(host), span: siege, kind }];
+        if attack.only_adds() || rng.chance(0.5) {
+            let at = begin + lasts.mul_f64(rng.unit() / 2.0);
+            let down = Duration::from_secs_f64(log_uniform(rng, 0.001, LONGEST_RESTART_S));
+            let host = Some(if attack.only_adds() { DRONE } else { pick(rng, &[DRONE, STATION]) });
+            let kind = FaultKind::Restart;
+            faults.push(Self { link: None, host, span: (at, at + down), kind });
+        }
+        faults
+    }
+
+    /// Draws a second daemon with the drone's key.
+    pub(super) fn draw_twin(traffic: Duration, rng: &mut Rng) -> Self {
+        let begin = moment(rng, traffic) + TWIN_NOT_BEFORE;
+        let lives = TWIN_LIVES.mul_f64(1.0 + rng.unit());
+        let kind = FaultKind::Twin(Link::draw_good(rng));
+        Self { link: None, host: None, span: (begin, begin + lives), kind }
     }
 
     /// Writes into the scenario what belongs to its links and clocks; `place` is that of the link.

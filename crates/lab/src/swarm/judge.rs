@@ -9,11 +9,11 @@ use proto::{
 };
 use units::{Duration, Instant};
 
-use super::HOSTS;
 use super::able::Abilities;
 use super::flow::{Flow, name_of};
 use super::peer::{Peer, Said};
 use super::plan::Plan;
+use super::{DRONE, HOSTS, STATION, TWIN};
 use crate::sim::unwrap;
 
 /// What clocks that run wrong, and timers, may add to the age of what is delivered.
@@ -39,6 +39,13 @@ const COPIES: u64 = 40;
 const ANSWERS: u64 = 2;
 /// How long what was handed in counts: messages wait for as long as it takes.
 const LATELY: Duration = Duration::from_secs(60);
+/// A drone that starts with a link that works is connected within this time.
+const GREETED_WITHIN: Duration = Duration::from_secs(2);
+/// A second daemon with the drone's key is turned away, and both ends say so, within this time.
+const TURNED_AWAY_WITHIN: Duration = Duration::from_secs(5);
+
+/// What a daemon says of itself that was turned away has this in it.
+const KEY_IN_USE: &str = "another one uses our key";
 
 /// What must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +64,10 @@ pub(super) enum Rule {
     Starved,
     /// While a link is able, both ends are connected; an active path is one that is heard of.
     Connected,
+    /// A drone that starts with a link that works is connected soon.
+    Greeted,
+    /// A second daemon with the drone's key is turned away: both ends say so, the first does not feel it.
+    Contested,
     /// While a link is able, messages without a deadline arrive.
     Lost,
     /// Bounds are kept.
@@ -93,6 +104,8 @@ struct Packet {
     /// The session that took it; none if it was refused.
     epoch: Option<Epoch>,
     delivered: Option<Instant>,
+    /// Whether a second daemon with the drone's key got it.
+    is_twins: bool,
     outcome: Option<Outcome>,
 }
 
@@ -113,6 +126,12 @@ pub(super) struct Judge<'a> {
     killed_at: [Option<Instant>; HOSTS],
     /// Commands whose time is not up yet: when it is, and which.
     awaited: VecDeque<(Instant, usize, u32)>,
+    /// Whether each host showed an active path when it was looked at last.
+    is_active: [bool; HOSTS],
+    /// When the drone was started, until it is known to have been greeted.
+    started: Option<Instant>,
+    /// Whether the station, and the second daemon with the drone's key, have said that there are two.
+    said_contested: [bool; 2],
     handed_in: [VecDeque<(Instant, u64)>; HOSTS],
     sent: [VecDeque<(Instant, u64)>; HOSTS],
     /// When a host last showed an active path, or no link was able.
@@ -134,6 +153,9 @@ impl<'a> Judge<'a> {
             broken_at: Instant::ZERO,
             killed_at: [None; HOSTS],
             awaited: VecDeque::new(),
+            is_active: [false; HOSTS],
+            started: Some(Instant::ZERO),
+            said_contested: [false; 2],
             handed_in: Default::default(),
             sent: Default::default(),
             fine_at: [Instant::ZERO; HOSTS],
@@ -156,7 +178,8 @@ impl<'a> Judge<'a> {
         if let (Some((_, Some(name))), Some(epoch)) = (taken, epoch) {
             self.names.insert((its.from, epoch, name), (flow, sequence));
         }
-        let packet = Packet { at: now, bytes, epoch, delivered: None, outcome: None };
+        let packet =
+            Packet { at: now, bytes, epoch, delivered: None, is_twins: false, outcome: None };
         self.packets[flow].push(packet);
         if !its.is_command() {
             return Ok(());
@@ -175,6 +198,16 @@ impl<'a> Judge<'a> {
     /// Takes what an endpoint said.
     pub(super) fn on_said(&mut self, now: Instant, host: usize, said: Said) -> Result<(), Finding> {
         match said {
+            Said::Happened(_, Event::Disconnected { reason }) if host == TWIN => {
+                self.said_contested[1] |= reason.contains(KEY_IN_USE);
+                Ok(())
+            }
+            Said::Delivered(delivery) if host == TWIN => {
+                self.on_delivery_to_twin(&delivery);
+                Ok(())
+            }
+            _ if host == TWIN => Ok(()),
+            Said::Happened(_, Event::Contested { .. }) => self.on_contested(now),
             Said::Delivered(delivery) => self.on_delivery(now, host, &delivery),
             Said::Happened(session, Event::MessageEnded { message, outcome, .. }) => {
                 self.on_outcome(now, host, session, message, outcome)
@@ -189,10 +222,13 @@ impl<'a> Judge<'a> {
     }
 
     /// Notes that the daemon of a host was killed or started.
-    pub(super) fn on_restart(&mut self, now: Instant, host: usize) {
+    pub(super) fn on_restart(&mut self, now: Instant, host: usize, is_up: bool) {
         self.lives[host] += 1;
         self.broken_at = now;
         self.killed_at[host] = Some(now);
+        if host == DRONE {
+            self.started = is_up.then_some(now);
+        }
     }
 
     /// Looks at what a host shows.
@@ -208,7 +244,13 @@ impl<'a> Judge<'a> {
         let active = |status: &SessionStatus| {
             status.connected && status.paths.iter().any(|path| path.state == PathState::Active)
         };
-        if !self.abilities.is_able(now, now) || status.as_ref().is_some_and(active) {
+        let is_active = status.as_ref().is_some_and(active);
+        self.is_active[host] = is_active;
+        if host == STATION {
+            self.check_greeting(now)?;
+            self.check_twin(now)?;
+        }
+        if !self.abilities.is_able(now, now) || is_active {
             self.fine_at[host] = now;
         } else if now.since(self.fine_at[host]) > SUSPECTED_BEYOND {
             let shown = status.map(|status| (status.connected, status.paths));
@@ -275,7 +317,7 @@ impl<'a> Judge<'a> {
         let killed = |host: usize| self.killed_at[host].is_some_and(|at| at >= packet.at);
         match packet.outcome {
             None => (life == self.lives[flow.from]).then_some("its end was never told"),
-            Some(Outcome::Delivered) if packet.delivered.is_none() => {
+            Some(Outcome::Delivered) if packet.delivered.is_none() && !packet.is_twins => {
                 let excused = killed(1 - flow.from) || self.plan.has_clock_steps();
                 (!excused).then_some("told to be delivered, and was not")
             }
@@ -397,6 +439,17 @@ impl<'a> Judge<'a> {
         }
     }
 
+    /// Notes what a second daemon got, which has taken the place of a first that was silent.
+    fn on_delivery_to_twin(&mut self, delivery: &Delivery) {
+        let named = name_of(&delivery.bytes).and_then(|(number, sequence)| {
+            let place = self.plan.flows.iter().position(|(known, _)| *known == number)?;
+            self.packets[place].get_mut(sequence as usize)
+        });
+        if let Some(packet) = named {
+            packet.is_twins = true;
+        }
+    }
+
     /// Looks at the commands whose time is up.
     fn check_awaited(&mut self, now: Instant) -> Result<(), Finding> {
         self.awaited.make_contiguous().sort_unstable();
@@ -413,6 +466,52 @@ impl<'a> Judge<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Looks at whether a drone that has started is connected, and the station with it.
+    fn check_greeting(&mut self, now: Instant) -> Result<(), Finding> {
+        let is_active = self.is_active == [true; HOSTS];
+        let Some(started) = self.started.filter(|at| is_active || now > *at + GREETED_WITHIN)
+        else {
+            return Ok(());
+        };
+        self.started = None;
+        match is_active || !self.abilities.greets(started, now) {
+            true => Ok(()),
+            false => {
+                let at = started.as_secs_f64();
+                found(
+                    Rule::Greeted,
+                    now,
+                    format!("the drone, started at {at:.3} s, is alone: {:?}", self.is_active),
+                )
+            }
+        }
+    }
+
+    /// Takes what the station says of a second daemon.
+    fn on_contested(&mut self, now: Instant) -> Result<(), Finding> {
+        self.said_contested[0] = true;
+        match self.plan.twin() {
+            Some(_) => Ok(()),
+            None => found(Rule::Contested, now, "there is one daemon with the key".to_owned()),
+        }
+    }
+
+    /// Looks at whether both ends have said that there is a second daemon.
+    fn check_twin(&self, now: Instant) -> Result<(), Finding> {
+        let Some((_, (begin, end), _)) = self.plan.twin() else { return Ok(()) };
+        let due = begin + TURNED_AWAY_WITHIN;
+        if now < due || now > end || !self.abilities.is_able(begin, now) {
+            return Ok(());
+        }
+        match self.said_contested {
+            [true, true] => Ok(()),
+            [station, second] => {
+                let what = format!("told of two daemons: station {station}, second {second}");
+                found(Rule::Contested, now, what)
+            }
+        }
     }
 
     fn check_bounds(

@@ -12,6 +12,7 @@ mod attack;
 mod draw;
 mod fault;
 mod flow;
+mod forge;
 mod judge;
 mod peer;
 mod plan;
@@ -36,8 +37,10 @@ use plan::{Part, Plan};
 /// The drone's place among the hosts, and the station's.
 const DRONE: usize = 0;
 const STATION: usize = 1;
-/// How many hosts there are.
+/// How many hosts are judged.
 const HOSTS: usize = 2;
+/// The place of the second daemon with the drone's key, where there is one.
+const TWIN: usize = 2;
 /// So many runs are one line of progress.
 const PROGRESS_EVERY: u64 = 100;
 
@@ -51,7 +54,7 @@ pub(crate) struct SwarmArgs {
     /// Run one seed.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Leave parts of the run out, as a finding says: fault3,flow1,link0,config.
+    /// Leave parts of the run out, as a finding says: fault3,flow1,link0,config,siege,twin.
     #[arg(long, value_delimiter = ',', value_name = "PART", requires = "seed")]
     without: Vec<Part>,
     /// Print what a seed draws, and do not run it.
@@ -98,7 +101,12 @@ pub(crate) fn run_command(args: &SwarmArgs) -> Result<ExitCode, Failure> {
 }
 
 fn unknown_part(seed: u64, parts: &[Part]) -> Option<Part> {
-    let known = Plan::draw(seed).parts();
+    let plan = Plan::draw(seed);
+    let mut known = plan.parts();
+    // A siege of one address has left links out, which are there without it.
+    if parts.contains(&Part::Siege) {
+        known.extend(plan.without(&[Part::Siege]).parts());
+    }
     // The last link cannot be left out, but one may well say so of a plan of one.
     parts.iter().copied().find(|part| !known.contains(part))
 }

@@ -40,15 +40,11 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// Makes a host.
-    pub(super) fn new(
-        driver: Driver,
-        session: Option<SessionId>,
-        attackers: Vec<Attacker>,
-    ) -> Self {
+    /// Makes a host whose daemon is down.
+    pub(super) fn new(attackers: Vec<Attacker>) -> Self {
         Self {
-            driver: Some(driver),
-            session,
+            driver: None,
+            session: None,
             attackers,
             pending: BTreeMap::new(),
             forged: 0,
@@ -89,10 +85,26 @@ impl Peer {
             if forged.after.is_zero() {
                 self.pass(now, interface, to, index + 1, forged);
             } else {
-                self.forged += 1;
-                self.pending.insert((now + forged.after, self.forged), (interface, to, forged));
+                self.wait(now, interface, to, forged);
             }
         }
+    }
+
+    /// Lets the attackers see what goes out, and keeps what comes of it.
+    fn show(&mut self, now: Instant, transmit: &HostTransmit, bytes: &[u8]) {
+        for index in 0..self.attackers.len() {
+            if self.attackers[index].interface == transmit.interface {
+                let added = self.attackers[index].overhear(transmit.destination, bytes);
+                for it in added {
+                    self.wait(now, transmit.interface, transmit.source, it);
+                }
+            }
+        }
+    }
+
+    fn wait(&mut self, now: Instant, interface: usize, to: SocketAddr, it: Forged) {
+        self.forged += 1;
+        self.pending.insert((now + it.after, self.forged), (interface, to, it));
     }
 
     fn receive(&mut self, now: Instant, interface: usize, to: SocketAddr, mut it: Forged) {
@@ -152,6 +164,7 @@ impl Host for Peer {
         if is_stranger(transmit.destination) {
             self.strangers.1 += bytes.len() as u64;
         }
+        self.show(now, &transmit, bytes);
         self.collect();
         Some(transmit)
     }

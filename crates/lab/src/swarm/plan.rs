@@ -8,11 +8,11 @@ use core::str::FromStr;
 
 use netem::{Delay, LinkModel, LinkRate, QueueLimit, Scenario};
 use proto::{CongestionKind, ProtectControl, SchedulerKind, SessionConfig};
-use units::{Duration, Rate, Rng};
+use units::{Duration, Instant, Rate, Rng};
 
 use super::HOSTS;
 use super::draw::{log_uniform, pick};
-use super::fault::{Fault, FaultKind};
+use super::fault::{Fault, FaultKind, Span};
 use super::flow::Flow;
 
 /// The most links of a run.
@@ -25,6 +25,18 @@ const FLOWS_MAX: u64 = 5;
 const LONG_SHARE: f64 = 0.06;
 /// How long applications send in those.
 const LONG: Duration = Duration::from_secs(150);
+/// The share of runs in which somebody knows both public keys.
+const SIEGE_SHARE: f64 = 0.4;
+/// The share of those that last beyond the change of keys.
+const LONG_SIEGE_SHARE: f64 = 0.1;
+/// The number of the first fault of a siege, beyond those of every run.
+const SIEGE: usize = 10;
+/// The number of the link that is added then, which nobody hinders.
+const HAVEN: usize = 9;
+/// The share of runs with a second daemon that has the drone's key.
+const TWIN_SHARE: f64 = 0.1;
+/// The number of the fault that it is.
+const TWIN: usize = 12;
 /// How long a scenario lasts at most: outages end, time does not.
 const SCENARIO_SECONDS: f64 = 600.0;
 
@@ -71,16 +83,22 @@ pub(crate) enum Part {
     Link(usize),
     /// The configuration of both ends: without it they have the defaults.
     Config,
+    /// Somebody who knows both public keys, and what the run has for that.
+    Siege,
+    /// A second daemon with the drone's key, and what the run has for that.
+    Twin,
 }
 
 impl Plan {
     /// Draws the plan of a seed.
     pub(super) fn draw(seed: u64) -> Self {
+        Self::draw_plain(seed).with_siege().with_twin()
+    }
+
+    /// Draws a plan without what some runs have on top.
+    fn draw_plain(seed: u64) -> Self {
         let mut rng = Rng::stream(seed, "plan");
-        let traffic = match rng.chance(LONG_SHARE) {
-            true => LONG,
-            false => Duration::from_millis(log_uniform(&mut rng, 2_000.0, 25_000.0) as u64),
-        };
+        let traffic = draw_traffic(&mut rng);
         let links = 1 + rng.below(LINKS_MAX) as usize;
         let faults = rng.below(FAULTS_MAX + 1) as usize;
         let flows = HOSTS + rng.below(FLOWS_MAX + 1) as usize;
@@ -106,22 +124,85 @@ impl Plan {
         }
     }
 
-    /// Returns the plan without some parts.
-    pub(super) fn without(&self, left_out: &[Part]) -> Self {
-        let mut plan = self.clone();
-        plan.links.retain(|(number, _)| !left_out.contains(&Part::Link(*number)));
-        plan.flows.retain(|(number, _)| !left_out.contains(&Part::Flow(*number)));
-        plan.faults.retain(|(number, fault)| {
-            let link_is_there =
-                fault.link.is_none_or(|link| plan.links.iter().any(|(number, _)| *number == link));
-            link_is_there && !left_out.contains(&Part::Fault(*number))
-        });
-        if left_out.contains(&Part::Config) {
-            plan.sessions = [SessionConfig::default(), SessionConfig::default()];
-            plan.is_configured = false;
-            plan.psk = None;
+    /// Lets somebody who knows both public keys attack, perhaps.
+    fn with_siege(mut self) -> Self {
+        let mut rng = Rng::stream(self.seed, "siege");
+        if !rng.chance(SIEGE_SHARE) {
+            return self;
         }
+        if rng.chance(LONG_SIEGE_SHARE) {
+            self.lengthen(LONG);
+        }
+        let mut faults = Fault::draw_siege(self.traffic, &mut rng);
+        let is_spoofed = matches!(faults[0].kind, FaultKind::Attack(attack) if attack.is_spoofed());
+        let haven = Link::draw_good(&mut rng);
+        faults[0].link = Some(if is_spoofed { HAVEN } else { self.attackers_link(&mut rng) });
+        if is_spoofed {
+            // What belongs to one address is missed where there is no other.
+            let links: Vec<Part> = self.links.iter().map(|(link, _)| Part::Link(*link)).collect();
+            self.leave_out(&links);
+        }
+        self.links.push((HAVEN, haven));
+        self.faults.extend((SIEGE..).zip(faults));
+        self
+    }
+
+    /// Draws the link of an attacker who wants to come first: the fastest as a rule.
+    fn attackers_link(&self, rng: &mut Rng) -> usize {
+        let fastest = self.links.iter().min_by_key(|(_, link)| link.delay);
+        match fastest.filter(|_| rng.chance(0.7)) {
+            Some((link, _)) => *link,
+            None => rng.below(self.links.len() as u64) as usize,
+        }
+    }
+
+    /// Lets a second daemon have the drone's key, perhaps.
+    fn with_twin(mut self) -> Self {
+        let mut rng = Rng::stream(self.seed, "twin");
+        if rng.chance(TWIN_SHARE) {
+            // Whether there is a siege as well must not matter.
+            let traffic = draw_traffic(&mut Rng::stream(self.seed, "plan"));
+            let fault = Fault::draw_twin(traffic, &mut rng);
+            self.lengthen(fault.span.1.since(Instant::ZERO));
+            self.faults.push((TWIN, fault));
+        }
+        self
+    }
+
+    /// Lets the commands of each direction go on for so long at least.
+    fn lengthen(&mut self, traffic: Duration) {
+        self.traffic = self.traffic.max(traffic);
+        for (_, flow) in &mut self.flows[..HOSTS] {
+            flow.span.1 = Instant::ZERO + self.traffic;
+        }
+    }
+
+    /// Returns the plan of the same seed without some parts.
+    pub(super) fn without(&self, left_out: &[Part]) -> Self {
+        let mut plan = Self::draw_plain(self.seed);
+        if !left_out.contains(&Part::Siege) {
+            plan = plan.with_siege();
+        }
+        if !left_out.contains(&Part::Twin) {
+            plan = plan.with_twin();
+        }
+        plan.leave_out(left_out);
         plan
+    }
+
+    fn leave_out(&mut self, parts: &[Part]) {
+        self.links.retain(|(number, _)| !parts.contains(&Part::Link(*number)));
+        self.flows.retain(|(number, _)| !parts.contains(&Part::Flow(*number)));
+        self.faults.retain(|(number, fault)| {
+            let link_is_there =
+                fault.link.is_none_or(|link| self.links.iter().any(|(number, _)| *number == link));
+            link_is_there && !parts.contains(&Part::Fault(*number))
+        });
+        if parts.contains(&Part::Config) {
+            self.sessions = [SessionConfig::default(), SessionConfig::default()];
+            self.is_configured = false;
+            self.psk = None;
+        }
     }
 
     /// Returns the parts that can be left out, those that explain most first.
@@ -132,12 +213,24 @@ impl Plan {
         let config = (self.is_configured || self.psk.is_some()).then_some(Part::Config);
         // There is no run without a link.
         let links = links.filter(|_| self.links.len() > 1);
-        links.chain(faults).chain(config).chain(flows).collect()
+        let is_besieged = self.links.iter().any(|(number, _)| *number == HAVEN);
+        let siege = is_besieged.then_some(Part::Siege);
+        let twin = self.twin().map(|_| Part::Twin);
+        let added = siege.into_iter().chain(twin);
+        added.chain(links).chain(faults).chain(config).chain(flows).collect()
     }
 
     /// Returns the place of a link among those that are there.
     pub(super) fn place(&self, link: usize) -> Option<usize> {
         self.links.iter().position(|(number, _)| *number == link)
+    }
+
+    /// Returns the second daemon with the drone's key: the place of its fault, when it lives, its link.
+    pub(super) fn twin(&self) -> Option<(usize, Span, Link)> {
+        self.faults.iter().enumerate().find_map(|(place, (_, fault))| match fault.kind {
+            FaultKind::Twin(link) => Some((place, fault.span, link)),
+            _ => None,
+        })
     }
 
     /// Writes the links down, and what goes wrong with them and with clocks.
@@ -146,6 +239,9 @@ impl Plan {
         scenario.seed = self.seed;
         for (number, link) in &self.links {
             scenario = scenario.link(&format!("link{number}"), "drone", "station", &link.model());
+        }
+        if let Some((.., link)) = self.twin() {
+            scenario = scenario.link("twin", "twin", "station", &link.model());
         }
         for (_, fault) in &self.faults {
             fault.put_into(&mut scenario, fault.link.and_then(|link| self.place(link)));
@@ -204,6 +300,8 @@ impl fmt::Display for Part {
             Self::Flow(number) => write!(f, "flow{number}"),
             Self::Link(number) => write!(f, "link{number}"),
             Self::Config => f.write_str("config"),
+            Self::Siege => f.write_str("siege"),
+            Self::Twin => f.write_str("twin"),
         }
     }
 }
@@ -216,12 +314,28 @@ impl FromStr for Part {
         let part = number("fault").map(Self::Fault);
         let part = part.or_else(|| number("flow").map(Self::Flow));
         let part = part.or_else(|| number("link").map(Self::Link));
-        let part = part.or_else(|| (text == "config").then_some(Self::Config));
-        part.ok_or_else(|| format!("`{text}` is no part like fault3, flow1, link0 or config"))
+        let part = part.or(match text {
+            "config" => Some(Self::Config),
+            "siege" => Some(Self::Siege),
+            "twin" => Some(Self::Twin),
+            _ => None,
+        });
+        part.ok_or_else(|| {
+            format!("`{text}` is no part like fault3, flow1, link0, config, siege or twin")
+        })
     }
 }
 
 impl Link {
+    /// Draws one on which nothing is to be missed, and which is seldom the fastest.
+    pub(super) fn draw_good(rng: &mut Rng) -> Self {
+        Self {
+            rate: Some(Rate::from_mbps(log_uniform(rng, 2.0, 50.0))),
+            delay: Duration::from_micros(log_uniform(rng, 20_000.0, 120_000.0) as u64),
+            queue_bytes: 50_000,
+        }
+    }
+
     fn draw(rng: &mut Rng) -> Self {
         let rate = Rate::from_mbps(log_uniform(rng, 0.05, 50.0));
         let wait = Duration::from_secs_f64(log_uniform(rng, 0.01, 3.0));
@@ -239,6 +353,13 @@ impl Link {
             queue: QueueLimit { packets: None, bytes: Some(self.queue_bytes) },
             ..LinkModel::default()
         }
+    }
+}
+
+fn draw_traffic(rng: &mut Rng) -> Duration {
+    match rng.chance(LONG_SHARE) {
+        true => LONG,
+        false => Duration::from_millis(log_uniform(rng, 2_000.0, 25_000.0) as u64),
     }
 }
 

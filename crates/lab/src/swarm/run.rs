@@ -7,10 +7,11 @@ use units::{Duration, Instant, Rng};
 
 use super::attack::Attacker;
 use super::fault::{Fault, FaultKind};
+use super::forge::Forger;
 use super::judge::{Finding, Judge};
 use super::peer::Peer;
 use super::plan::Plan;
-use super::{DRONE, HOSTS, STATION};
+use super::{DRONE, HOSTS, STATION, TWIN};
 use crate::sim::{Driver, Identity};
 
 /// How often the judge looks at what the ends show.
@@ -21,6 +22,8 @@ const QUIET: Duration = Duration::from_secs(8);
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Marks of the world: below it the numbers of flows, from it on those of faults, begin and end.
 const FAULTS: u64 = 1_000;
+/// Which life of the drone's the twin's randomness is: one that nobody gets to.
+const TWINS_LIFE: u32 = u32::MAX;
 /// The mark of the judge.
 const LOOK: u64 = u64::MAX;
 
@@ -35,7 +38,8 @@ struct Run<'a> {
     plan: &'a Plan,
     world: World<Peer>,
     judge: Judge<'a>,
-    addresses: [Vec<Ipv4Addr>; HOSTS],
+    /// Of each host's interfaces.
+    addresses: Vec<Vec<Ipv4Addr>>,
     /// The numbers of the next packets, and the rhythm of their flows.
     rhythms: Vec<(u32, Rng)>,
     lives: [u32; HOSTS],
@@ -44,16 +48,19 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(plan: &'a Plan) -> Self {
         let scenario = plan.scenario();
-        let addresses = [DRONE, STATION].map(|host| -> Vec<_> {
-            scenario.interfaces(host).iter().map(|interface| interface.address).collect()
-        });
-        let hosts = [DRONE, STATION].map(|host| {
-            let start = HostClock::new(&scenario.hosts[host].clock).local(Instant::ZERO);
-            let (driver, session) = driver(plan, &addresses, host, 0, start);
-            Peer::new(driver, session, attackers(plan, host))
-        });
+        let addresses: Vec<Vec<Ipv4Addr>> = (0..scenario.hosts.len())
+            .map(|host| scenario.interfaces(host).iter().map(|at| at.address).collect())
+            .collect();
+        let start = |host: usize| HostClock::new(&scenario.hosts[host].clock).local(Instant::ZERO);
+        let mut hosts: Vec<Peer> = (0..scenario.hosts.len())
+            .map(|host| Peer::new(attackers(plan, host, start(host))))
+            .collect();
+        for (host, peer) in hosts.iter_mut().enumerate().take(HOSTS) {
+            let (driver, session) = driver(plan, &addresses, host, 0, start(host));
+            (peer.driver, peer.session) = (Some(driver), session);
+        }
         let options = WorldOptions { seed: Some(plan.seed), ..WorldOptions::default() };
-        let mut world = World::new(&scenario, hosts.into(), &options);
+        let mut world = World::new(&scenario, hosts, &options);
         for (index, (_, flow)) in plan.flows.iter().enumerate() {
             world.schedule(flow.span.0, index as u64);
         }
@@ -81,7 +88,7 @@ impl<'a> Run<'a> {
             if let StepKind::Mark(mark) = step.kind {
                 self.handle_mark(mark)?;
             }
-            for host in [DRONE, STATION] {
+            for host in 0..self.addresses.len() {
                 self.judge_host(host)?;
             }
         }
@@ -147,7 +154,6 @@ impl<'a> Run<'a> {
     fn apply(&mut self, fault: &Fault, index: usize, ends: bool) {
         let place = fault.link.and_then(|link| self.plan.place(link));
         let host = fault.host.unwrap_or(DRONE);
-        let now = self.world.host_now(host);
         match (&fault.kind, place) {
             (FaultKind::Restart, _) if ends => self.start(host),
             (FaultKind::Restart, _) => self.kill(host),
@@ -161,14 +167,18 @@ impl<'a> Run<'a> {
                     driver.endpoint.set_blocked(InterfaceId(place as u32), None, !ends);
                 }
             }
+            (FaultKind::Twin(_), _) => self.set_twin(!ends),
             (FaultKind::Absent, Some(place)) => self.set_present(place, ends),
-            (FaultKind::Attack(_), _) => {
-                let attackers = &mut self.world.host_mut(host).attackers;
-                if let Some(attacker) = attackers.iter_mut().find(|one| one.fault == index) {
-                    attacker.set_at_work(now, !ends);
-                }
-            }
+            (FaultKind::Attack(_), _) => self.set_at_work(host, index, !ends),
             _ => {}
+        }
+    }
+
+    fn set_at_work(&mut self, host: usize, fault: usize, is_at_work: bool) {
+        let now = self.world.host_now(host);
+        let attackers = &mut self.world.host_mut(host).attackers;
+        if let Some(attacker) = attackers.iter_mut().find(|one| one.fault == fault) {
+            attacker.set_at_work(now, is_at_work);
         }
     }
 
@@ -185,7 +195,18 @@ impl<'a> Run<'a> {
         let peer = self.world.host_mut(host);
         peer.driver = None;
         peer.session = None;
-        self.judge.on_restart(self.world.now(), host);
+        self.judge.on_restart(self.world.now(), host, false);
+    }
+
+    /// Starts or kills the second daemon with the drone's key.
+    fn set_twin(&mut self, lives: bool) {
+        let now = self.world.host_now(TWIN);
+        let one = lives.then(|| driver(self.plan, &self.addresses, TWIN, 0, now));
+        let peer = self.world.host_mut(TWIN);
+        (peer.driver, peer.session) = match one {
+            Some((driver, session)) => (Some(driver), session),
+            None => (None, None),
+        };
     }
 
     fn start(&mut self, host: usize) {
@@ -194,33 +215,47 @@ impl<'a> Run<'a> {
         let (driver, session) = driver(self.plan, &self.addresses, host, self.lives[host], now);
         let peer = self.world.host_mut(host);
         (peer.driver, peer.session) = (Some(driver), session);
-        self.judge.on_restart(self.world.now(), host);
+        self.judge.on_restart(self.world.now(), host, true);
     }
 }
 
 fn driver(
     plan: &Plan,
-    addresses: &[Vec<Ipv4Addr>; HOSTS],
+    addresses: &[Vec<Ipv4Addr>],
     host: usize,
     life: u32,
     now: Instant,
 ) -> (Driver, Option<proto::SessionId>) {
     let identity = Identity { seed: plan.seed, psk: plan.psk, life };
-    let config = plan.sessions[host].clone();
+    let station = &addresses[STATION];
     if host == STATION {
-        return (Driver::station(identity, config, &addresses[STATION], now), None);
+        let config = plan.sessions[STATION].clone();
+        return (Driver::station(identity, config, station, now), None);
     }
-    let [drone, station] = addresses;
-    let (driver, session) = Driver::drone(identity, config, drone, station, now);
+    // The twin's link is the station's last one. Its randomness is nobody else's.
+    let (identity, theirs) = match host {
+        TWIN => (Identity { life: TWINS_LIFE, ..identity }, &station[plan.links.len()..]),
+        _ => (identity, &station[..plan.links.len()]),
+    };
+    let config = plan.sessions[DRONE].clone();
+    let (driver, session) = Driver::drone(identity, config, &addresses[host], theirs, now);
     (driver, Some(session))
 }
 
-fn attackers(plan: &Plan, host: usize) -> Vec<Attacker> {
+/// Makes the attackers before a host; those that are there from the beginning see the first datagram.
+fn attackers(plan: &Plan, host: usize, start: Instant) -> Vec<Attacker> {
+    let identity = Identity { seed: plan.seed, ..Identity::default() };
+    let keys = ["drone", "station"].map(|name| identity.public(name));
+    let forgers = keys.map(|key| Forger::new(&keys[STATION], &key));
     let attacker = |(index, (number, fault)): (usize, &(usize, Fault))| {
         let FaultKind::Attack(attack) = fault.kind else { return None };
         let place = plan.place(fault.link?)?;
         let rng = Rng::stream(plan.seed, &format!("attacker {number}"));
-        (fault.host == Some(host)).then(|| Attacker::new(attack, index, place, rng))
+        (fault.host == Some(host)).then(|| {
+            let mut attacker = Attacker::new(attack, index, place, forgers, rng);
+            attacker.set_at_work(start, fault.span.0 == Instant::ZERO);
+            attacker
+        })
     };
     plan.faults.iter().enumerate().filter_map(attacker).collect()
 }
