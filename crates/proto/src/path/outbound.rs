@@ -111,6 +111,11 @@ impl Path {
         self.paced(now, self.window_room(self.message_bound(now)))
     }
 
+    /// Tells whether a question asked here is nearly always answered at once.
+    pub(crate) fn loses_little(&self) -> bool {
+        self.loss().max(self.received.loss().loss()) < MUCH_LOSS
+    }
+
     /// Tells whether packets stand in a queue on the way: what is lost then is lost to congestion.
     pub(crate) fn has_queue(&self) -> bool {
         self.rtt.standing_queue() > QUEUE

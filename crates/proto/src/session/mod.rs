@@ -265,9 +265,12 @@ impl Session {
         (now.since(asked_at) >= self.patience()).then_some(false)
     }
 
-    /// Returns how long a sign of life is waited for.
+    /// Returns how long a sign of life is waited for: by the fastest path that brings it for certain, or
+    /// by the slowest where none does.
     pub(crate) fn patience(&self) -> Duration {
-        let srtt = self.paths.iter().filter_map(Path::srtt).min().unwrap_or_default();
+        let sure = self.paths.iter().filter(|path| path.loses_little()).filter_map(Path::srtt);
+        let any = self.paths.iter().filter_map(Path::srtt);
+        let srtt = sure.min().or(any.max()).unwrap_or_default();
         (limits::SIGN_OF_LIFE + srtt * 2).min(limits::LONGEST_SIGN_OF_LIFE)
     }
 
