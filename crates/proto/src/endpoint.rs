@@ -42,6 +42,7 @@ use crate::session::{PathError, Role, SendError, Session, SessionConfig, Source}
 use crate::status::SessionStatus;
 use inbound::Job;
 use initiator::Initiator;
+use limiter::TokenBucket;
 use outbound::Answer;
 use peers::Peers;
 use responder::Responder;
@@ -75,6 +76,8 @@ pub struct Endpoint {
     answers: VecDeque<Answer>,
     /// What came in and waits for its turn.
     turns: Turns<Job>,
+    /// How often senders of data that we have no keys for are told.
+    unknowns: TokenBucket,
     /// Datagrams of sessions that are to take the place of others, and until when those may show that
     /// they live.
     held: VecDeque<(Instant, Received, Vec<u8>)>,
@@ -105,6 +108,7 @@ impl Endpoint {
             responder,
             answers: VecDeque::new(),
             turns: Turns::default(),
+            unknowns: TokenBucket::new(limits::UNKNOWNS_PER_SECOND, limits::UNKNOWNS_BURST),
             held: VecDeque::new(),
             answered_last: false,
             events: VecDeque::new(),

@@ -74,6 +74,13 @@ pub(crate) const CODES_TRIED: usize = 200;
 pub(crate) const REFUSALS_PER_SECOND: u32 = 20;
 /// The same, at once.
 pub(crate) const REFUSALS_BURST: u32 = 20;
+/// Data datagrams of indices that nobody has which are answered, per second: after a restart each
+/// drone needs one answer, and a fleet is told within a second.
+pub(crate) const UNKNOWNS_PER_SECOND: u32 = 200;
+/// The same, at once.
+pub(crate) const UNKNOWNS_BURST: u32 = 64;
+/// A session listens to such an answer once in this time: anybody who sees its datagrams can make one.
+pub(crate) const UNKNOWN_AGAIN: Duration = Duration::from_secs(3);
 /// Handshakes that wait for the initiator's first datagram.
 pub(crate) const WAITING_HANDSHAKES: usize = 1_024;
 /// The same, of one peer: its tries overlap by at most two, a restart adds one.

@@ -204,6 +204,11 @@ impl KeyRing {
         epochs.into_iter().flatten().map(|epoch| epoch.keys.local_index)
     }
 
+    /// Returns the peer's name for the keys that seal.
+    pub(crate) fn remote_index(&self) -> Option<u32> {
+        self.current.as_ref().map(|epoch| epoch.keys.remote_index)
+    }
+
     /// Seals a datagram: `DATA_HEADER` reserved bytes and frames in, header, ciphertext, tag out.
     ///
     /// The packet numbers of a path ascend. On an error `datagram` is untouched.

@@ -14,7 +14,7 @@ use crate::ids::{PeerId, Received, SessionId};
 use crate::limits;
 use crate::recovery::ClockSample;
 use crate::session::Role;
-use crate::wire::{DataHeader, DatagramType};
+use crate::wire::{DataHeader, DatagramType, unknown_index};
 
 /// What waits for its turn.
 pub(super) enum Job {
@@ -54,6 +54,7 @@ impl Endpoint {
             Ok(DatagramType::Response) => self.handle_response(now, received, bytes),
             Ok(DatagramType::Cookie) => self.handle_cookie(now, received, bytes),
             Ok(DatagramType::Refusal) => self.handle_refusal(bytes),
+            Ok(DatagramType::Unknown) => self.handle_unknown(now, bytes),
             Err(_) => self.counters.garbage += 1,
         }
     }
@@ -122,6 +123,7 @@ impl Endpoint {
         });
         let Some((id, slot)) = owner.and_then(|id| Some((id, self.sessions.get_mut(id)?))) else {
             self.counters.unknown_index += 1;
+            self.disown(now, received, &header);
             return None;
         };
         let frames = slot.session.open(now, received, &header, bytes)?.to_vec();
@@ -360,6 +362,25 @@ impl Endpoint {
             .is_some_and(|(peer, initiator)| initiator.handle_refusal(&peer.key, &answer));
         if !heard {
             self.counters.bad_mac += 1;
+        }
+    }
+
+    /// Tells whoever sends under keys that we do not have that we do not have them: after a restart of
+    /// ours that saves the peer the wait for silence.
+    fn disown(&mut self, now: Instant, received: &Received, header: &DataHeader) {
+        if self.accept && !self.responder.holds(header.receiver) && self.unknowns.take(now) {
+            self.answer(received, header.unknown().to_vec());
+        }
+    }
+
+    fn handle_unknown(&mut self, now: Instant, bytes: &[u8]) {
+        // A station begins no session, and may have many.
+        let index = unknown_index(bytes).ok().filter(|_| !self.accept);
+        let heard = index.is_some_and(|index| {
+            self.sessions.iter_mut().any(|(_, slot)| slot.session.on_unknown(now, index))
+        });
+        if !heard {
+            self.counters.garbage += 1;
         }
     }
 

@@ -4,6 +4,7 @@ mod handshake;
 mod hostile;
 mod moves;
 mod one_link;
+mod restart;
 mod revoked;
 mod turns;
 
@@ -22,6 +23,7 @@ const RESPONSE: u8 = 2;
 const COOKIE: u8 = 3;
 const DATA: u8 = 4;
 const REFUSAL: u8 = 5;
+const UNKNOWN: u8 = 6;
 
 fn seconds(seconds: u64) -> Instant {
     Instant::from_millis(seconds * 1_000)

@@ -145,6 +145,10 @@ pub(crate) struct Session {
     events: VecDeque<Event>,
     accounts: Accounts,
     rejected: u64,
+    /// Somebody said that the peer does not know our keys, and no new ones have come since.
+    asks_anew: bool,
+    /// When that was said last.
+    unknown_at: Option<Instant>,
     /// The largest datagram that a path has carried: what holds while none is active.
     largest_datagram: usize,
     rng: Rng,
@@ -209,6 +213,8 @@ impl Session {
             events: VecDeque::new(),
             accounts: Accounts::new(),
             rejected: 0,
+            asks_anew: false,
+            unknown_at: None,
             largest_datagram: limits::MIN_DATAGRAM,
             rng: Rng::new(seed),
         }
@@ -218,6 +224,7 @@ impl Session {
     pub(crate) fn install_keys(&mut self, now: Instant, keys: EpochKeys) {
         self.now = now;
         let rekeyed = self.keys.has_keys();
+        self.asks_anew = false;
         self.keys.install(now, keys);
         if rekeyed {
             self.events.push_back(Event::Rekeyed);
@@ -229,13 +236,27 @@ impl Session {
 
     /// Tells whether the initiator has to begin a handshake for new keys.
     ///
-    /// True also when nothing came in for a while although every path is probed: a peer that has
-    /// lost its keys cannot say so. New keys are given the same while.
+    /// True also when nothing came in for a while although every path is probed, or when it is said that
+    /// the peer has lost its keys. New keys are given the same while.
     pub(crate) fn rekey_due(&self, now: Instant) -> bool {
         self.role == Role::Initiator
             && !self.ended
             && self.keys.has_keys()
-            && (self.keys.rekey_due(now) || self.is_silent(now))
+            && (self.keys.rekey_due(now) || self.asks_anew || self.is_silent(now))
+    }
+
+    /// Takes note that somebody says that the peer has no keys of this index: nobody has signed that, so
+    /// the peer is asked, and what it says counts.
+    pub(crate) fn on_unknown(&mut self, now: Instant, index: u32) -> bool {
+        if self.role != Role::Initiator || self.keys.remote_index() != Some(index) {
+            return false;
+        }
+        let recent = |at: Instant| now.since(at) < limits::UNKNOWN_AGAIN;
+        if !self.unknown_at.is_some_and(recent) {
+            self.unknown_at = Some(now);
+            self.asks_anew = true;
+        }
+        true
     }
 
     fn is_silent(&self, now: Instant) -> bool {

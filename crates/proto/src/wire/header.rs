@@ -10,6 +10,8 @@ use crate::ids::PathId;
 pub(crate) const DATA_HEADER: usize = 12;
 /// Bytes that a data datagram adds to its frames: header and authentication tag.
 pub(crate) const DATA_OVERHEAD: usize = DATA_HEADER + 16;
+/// Bytes of an Unknown datagram: type and index.
+pub(crate) const UNKNOWN: usize = 1 + 4;
 /// The largest packet number: 48 bits on the wire.
 pub(crate) const PACKET_NUMBER_MAX: u64 = (1 << 48) - 1;
 
@@ -26,6 +28,8 @@ pub(crate) enum DatagramType {
     Data = 4,
     /// A responder does not know who asks.
     Refusal = 5,
+    /// A responder has no keys of the index that a data datagram names.
+    Unknown = 6,
 }
 
 impl DatagramType {
@@ -37,6 +41,7 @@ impl DatagramType {
             3 => Ok(Self::Cookie),
             4 => Ok(Self::Data),
             5 => Ok(Self::Refusal),
+            6 => Ok(Self::Unknown),
             other => Err(WireError::UnknownType(other)),
         }
     }
@@ -71,6 +76,12 @@ impl DataHeader {
         Ok(Self { receiver, path, packet_number: u64::from_le_bytes(packet_number) })
     }
 
+    /// Returns the datagram that tells its sender that nobody here has keys of its index.
+    pub(crate) fn unknown(&self) -> [u8; UNKNOWN] {
+        let [a, b, c, d] = self.receiver.to_le_bytes();
+        [DatagramType::Unknown as u8, a, b, c, d]
+    }
+
     /// Returns the header's bytes.
     pub(crate) fn encode(&self) -> [u8; DATA_HEADER] {
         assert!(self.packet_number <= PACKET_NUMBER_MAX, "packet numbers have 48 bits");
@@ -81,6 +92,13 @@ impl DataHeader {
         bytes[6..12].copy_from_slice(&self.packet_number.to_le_bytes()[..6]);
         bytes
     }
+}
+
+/// Returns the index that an Unknown datagram names.
+pub(crate) fn unknown_index(datagram: &[u8]) -> Result<u32, WireError> {
+    let bytes: &[u8; UNKNOWN] = datagram.try_into().map_err(|_| WireError::Truncated)?;
+    let [_, a, b, c, d] = *bytes;
+    Ok(u32::from_le_bytes([a, b, c, d]))
 }
 
 #[cfg(test)]

@@ -15,7 +15,9 @@ pub(crate) use frame::{
     ACK_LEAST, AckFrame, CLOSED, ControlFrame, DATAGRAM_OVERHEAD, DROPPED_LEAST, DatagramFrame,
     DroppedFrame, Frame, Frames, KEY_IN_USE, REVOKED,
 };
-pub(crate) use header::{DATA_HEADER, DATA_OVERHEAD, DataHeader, DatagramType, PACKET_NUMBER_MAX};
+pub(crate) use header::{
+    DATA_HEADER, DATA_OVERHEAD, DataHeader, DatagramType, PACKET_NUMBER_MAX, unknown_index,
+};
 pub(crate) use message::{
     FEEDBACK_MAX, FeedbackFrame, RankFrame, RepairFrame, SYMBOL_OVERHEAD, SourceFrame,
 };

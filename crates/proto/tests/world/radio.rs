@@ -110,12 +110,13 @@ fn video_over_bursts_of_loss_arrives_all_the_same() {
 
 #[test]
 fn video_over_long_paths_and_bursts_of_loss_finds_its_window() {
-    for (share, seeds, least) in [(0.4, 1..4, 0.6), (0.56, 1..3, 0.35)] {
-        for seed in seeds {
-            let links = [bursts(100, share), bursts(120, share)];
-            let video = run([&links[0], &links[1]], seed, true);
-            assert!(video.timely > least, "{share}, seed {seed}: {}", video.timely);
-        }
+    for (share, least) in [(0.4, 0.65), (0.56, 0.4)] {
+        let links = [bursts(100, share), bursts(120, share)];
+        // One seed is a matter of luck: from 0.2 to 0.6 at the larger share.
+        let timely = (1..9).map(|seed| run([&links[0], &links[1]], seed, true).timely);
+        let mean = timely.sum::<f64>() / 8.0;
+        println!("{share}: {mean}");
+        assert!(mean > least, "{share}: {mean}");
     }
 }
 
