@@ -133,6 +133,11 @@ def verdicts(seen, links=None):
     claims = [(claim.__name__, claim, seen) for claim in CLAIMS]
     if links is not None:
         claims.append((links_lose_a_fifth.__name__, links_lose_a_fifth, links))
+    yield from judged(claims)
+
+
+def judged(claims):
+    """Judges claims: name, function, what it looks at."""
     for name, claim, subject in claims:
         try:
             yield name, True, claim(subject)
@@ -140,17 +145,23 @@ def verdicts(seen, links=None):
             yield name, False, str(error)
 
 
+def say(name, found):
+    """Prints a line for each claim; gives the exit status."""
+    holds = True
+    for claim, passed, text in found:
+        print(f"{'PASSED' if passed else 'FAILED'}: {name}::{claim}: {text}", flush=True)
+        holds = holds and passed
+    return 0 if holds else 1
+
+
 def main():
     if len(sys.argv) not in (4, 5):
         sys.exit(__doc__)
-    name, holds, links = sys.argv[1], True, None
+    name, links = sys.argv[1], None
     if len(sys.argv) == 5:
         with open(sys.argv[4], encoding="utf-8") as report:
             links = json.load(report)["links"]
-    for claim, passed, text in verdicts(Flight(*sys.argv[2:4]), links):
-        print(f"{'PASSED' if passed else 'FAILED'}: {name}::{claim}: {text}", flush=True)
-        holds = holds and passed
-    sys.exit(0 if holds else 1)
+    sys.exit(say(name, verdicts(Flight(*sys.argv[2:4]), links)))
 
 
 if __name__ == "__main__":

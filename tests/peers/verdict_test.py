@@ -4,6 +4,7 @@ import copy
 import unittest
 
 import flight
+import signing_verdict
 import verdict
 
 ARM, TAKEOFF, LAND = flight.MAV_CMD_COMPONENT_ARM_DISARM, flight.MAV_CMD_NAV_TAKEOFF, flight.MAV_CMD_NAV_LAND
@@ -91,6 +92,35 @@ class VerdictTest(unittest.TestCase):
         self.assertEqual(failures(good(), [link]), ["links_lose_a_fifth"])
         link["packets_in"] = 10
         self.assertEqual(failures(good(), [link]), ["links_lose_a_fifth"])
+
+
+def good_lists():
+    """Gives what the station writes where signing costs nothing."""
+    entry = {"took_s": 0.9, "missing": 0, "wrong": 0, "commands": 7, "answers": 7, "unanswered": 0, "rejected": 0}
+    return [{**entry, "list": number, "mode": mode} for mode in ("plain", "signed") for number in range(5)]
+
+
+class SigningVerdictTest(unittest.TestCase):
+    def failures(self, lists):
+        link = {"link": "net1", "from": "drone", "packets_in": 1000, "dropped": {"loss": 205}}
+        return [claim for claim, passed, _text in signing_verdict.verdicts(lists, [link]) if not passed]
+
+    def test_signing_that_costs_nothing_passes(self):
+        self.assertEqual(self.failures(good_lists()), [])
+
+    def test_each_thing_that_may_go_wrong_is_found(self):
+        for key, value, claim in [
+            ("missing", 1, "no_parameter_is_lost"),
+            ("wrong", 1, "no_parameter_is_lost"),
+            ("unanswered", 1, "every_command_is_answered_once"),
+            ("answers", 8, "every_command_is_answered_once"),
+            ("rejected", 1, "no_signature_is_rejected"),
+            ("took_s", 2.0, "signed_takes_a_fifth_longer_at_most"),
+        ]:
+            lists = good_lists()
+            lists[-1][key] = value
+            self.assertEqual(self.failures(lists), [claim])
+        self.assertEqual(self.failures(good_lists()[1:]), ["reads_every_list"])
 
 
 if __name__ == "__main__":

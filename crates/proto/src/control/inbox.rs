@@ -117,6 +117,8 @@ impl Inbox {
         } else if !self.seen.insert(number) {
             Reception::Duplicate
         } else if ordered {
+            let lane = self.lanes.entry(frame.lane).or_default();
+            lane.is_plain |= frame.class.tier() != Tier::Control;
             self.handle_ordered(now, frame, age, None)
         } else if is_stale(age, ttl(frame)) {
             Reception::Late
@@ -142,7 +144,6 @@ impl Inbox {
         if usize::from(frame.lane) >= limits::LANES {
             return self.count(frame.class, Reception::Refused);
         }
-        self.lanes.entry(frame.lane).or_default().is_carried = true;
         if frame.class.tier() == Tier::Control {
             return self.handle_control(now, frame, age);
         }
@@ -257,14 +258,14 @@ impl Inbox {
     }
 
     /// Returns how long a copy waits for earlier messages of its sequenced lane. Where message
-    /// delivery brings those, it is given time for more than one attempt, and all the time there is
-    /// before what nobody acts upon.
+    /// delivery may bring those, it is given time for more than one attempt, and all the time there is
+    /// before what nobody acts upon. A copy may come before the first message of its lane that is so brought.
     fn patience(&self, frame: &ControlFrame<'_>) -> Duration {
-        let is_carried = self.lanes.get(&frame.lane).is_some_and(|lane| lane.is_carried);
-        match (is_carried, frame.class) {
-            (true, Class::Liveness) => ttl(frame),
-            (true, _) => self.wait.max(CARRIED_PATIENCE),
-            (false, _) => self.wait,
+        let is_plain = self.lanes.get(&frame.lane).is_some_and(|lane| lane.is_plain);
+        match (is_plain, frame.class) {
+            (true, _) => self.wait,
+            (false, Class::Liveness) => ttl(frame),
+            (false, _) => self.wait.max(CARRIED_PATIENCE),
         }
     }
 

@@ -16,8 +16,8 @@ pub(super) struct ReceiverLane {
     /// The lowest number that may still be passed on.
     next: u64,
     held: BTreeMap<u64, Held>,
-    /// Whether message delivery carries the lane too.
-    pub(super) is_carried: bool,
+    /// Bulk of the lane has come as control: message delivery does not carry it.
+    pub(super) is_plain: bool,
 }
 
 /// A message that waits for an earlier one.
