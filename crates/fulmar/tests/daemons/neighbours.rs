@@ -28,8 +28,17 @@ const UNUSED: std::ops::Range<u8> = 100..250;
 const DRONE: u8 = 1;
 const STATION: u8 = 2;
 
+/// Tells a thread to stop, also when the test panics: the scope would wait for it.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Hears the drone's Initiations at the station's end of the first link, until it is told to stop.
-fn overhear(host: &Namespace, ready: &mpsc::Sender<()>, stop: &AtomicBool) -> Vec<Heard> {
+fn overhear(host: &Namespace, ready: mpsc::Sender<()>, stop: &AtomicBool) -> Vec<Heard> {
     host.enter().unwrap();
     let mut ring = PacketRing::open(1_024, 1_500).unwrap();
     ready.send(()).unwrap();
@@ -69,15 +78,16 @@ fn answers_to_addresses_that_nobody_has_hold_nothing_up() {
     }
     let rig = Rig::new(2);
     let (ready, listening) = mpsc::channel();
-    let stop = AtomicBool::new(false);
+    let (host, stopped) = (&rig.station, AtomicBool::new(false));
     std::thread::scope(|scope| {
-        let ears = scope.spawn(|| overhear(&rig.station, &ready, &stop));
+        let stop = Stop(&stopped);
+        let ears = scope.spawn(|| overhear(host, ready, &stopped));
         listening.recv().unwrap();
         let station = rig.start_station(Stream::STATION);
         let drone = rig.start_drone(&[0, 1], Stream::DRONE);
         drone.wait_for_paths(2);
         station.wait_for_paths(2);
-        stop.store(true, Ordering::Relaxed);
+        drop(stop);
         let initiation = ears.join().unwrap().pop().expect("an Initiation was heard");
         let stream = Stream::new(&rig);
         let attacker = &rig.drone;
