@@ -502,6 +502,39 @@ mod tests {
         assert_eq!(UdpSocket::bind(&second).unwrap_err().kind(), io::ErrorKind::AddrInUse);
     }
 
+    /// Lets the loopback of this namespace pass a byte a second.
+    fn choke_loopback() -> bool {
+        let shape = "qdisc add dev lo root tbf rate 8bit burst 2000 limit 1000000";
+        let status = std::process::Command::new("tc").args(shape.split(' ')).status();
+        status.is_ok_and(|status| status.success())
+    }
+
+    #[test]
+    fn a_full_socket_says_so_and_waits_for_nothing() {
+        let name = "udp::tests::a_full_socket_says_so_and_waits_for_nothing";
+        if !crate::sandbox::inside(name) {
+            return;
+        }
+        if !choke_loopback() {
+            return crate::sandbox::skip(name, "tc cannot make a token bucket filter");
+        }
+        let (mut near, far) = (loopback(true), loopback(true));
+        // The flag of the call has to do, whatever the socket's own is.
+        near.socket.set_nonblocking(false).unwrap();
+        let destination = far.local_address().unwrap();
+        let (refused, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let bytes = &[0; 1_000];
+            let (local, interface, dscp, ecn, segment) = (None, None, 0, 0, 1_000);
+            let outgoing = Outgoing { destination, local, interface, dscp, ecn, bytes, segment };
+            while near.send(&outgoing).unwrap() > 0 {}
+            refused.send(()).unwrap();
+        });
+        // A send that waits would wait for a quarter of an hour.
+        let patience = std::time::Duration::from_secs(60);
+        told.recv_timeout(patience).expect("a full socket refuses");
+    }
+
     #[test]
     fn missing_interface_is_named_as_such() {
         let options = UdpOptions {

@@ -201,19 +201,20 @@ fn a_full_socket_holds_up_no_other_path() {
         return;
     }
     let rig = Rig::new(2);
-    // The first link is so slow, and its queue so long, that the socket is full most of the time.
-    let shape = "qdisc add dev l0 root tbf rate 200kbit burst 3000 limit 10000000";
-    let mut tc = std::process::Command::new("tc");
-    rig.drone.place(tc.args(shape.split(' ')));
-    if !tc.status().is_ok_and(|status| status.success()) {
-        return sandbox::skip(name, "tc cannot make a token bucket filter");
-    }
     let transport = "[transport]\ncongestion = \"none\"\nscheduler = \"round_robin\"\n\
                      send_buffer_bytes = 4096\n";
     let station = rig.start_station(STATION);
     let drone = rig.start_drone(&[0, 1], &format!("{DRONE}{transport}"));
     drone.wait_for_paths(2);
     station.wait_for_paths(2);
+    // The first link becomes so slow, and its queue so long, that the socket is full from then on: whoever
+    // waits for room waits for eight seconds.
+    let shape = "qdisc add dev l0 root tbf rate 1kbit burst 2000 limit 10000000";
+    let mut tc = std::process::Command::new("tc");
+    rig.drone.place(tc.args(shape.split(' ')));
+    if !tc.status().is_ok_and(|status| status.success()) {
+        return sandbox::skip(name, "tc cannot make a token bucket filter");
+    }
     let (near, far) =
         (socket(&rig.drone, "10.77.0.2:5600"), socket(&rig.station, "10.77.0.1:5600"));
     let (companion, sticks) =
@@ -240,10 +241,8 @@ fn a_full_socket_holds_up_no_other_path() {
     let status = drone.status();
     let path = &status["peers"][0]["paths"][0];
     assert_eq!(path["send_errors"], 0, "{status:#}");
-    // Not the worst: the machine may stand still. What waits for the full socket waits again and again.
-    waits.sort();
-    let most = waits[waits.len() * 9 / 10];
-    assert!(most < Duration::from_millis(200), "control waited {most:?}: {status:#}");
+    let worst = waits.into_iter().max().unwrap();
+    assert!(worst < Duration::from_secs(4), "control waited {worst:?}: {status:#}");
 }
 
 #[test]
