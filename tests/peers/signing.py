@@ -3,9 +3,9 @@
 The vehicle has as many parameters as ArduCopter and sends them at the pace of its simulator, its attitude beside them, and
 answers commands. The station asks for the list again and again, never for a single parameter, and gives commands meanwhile;
 it writes one JSON object a line for each list. A receiver that checks signatures throws away what is older than what it
-has seen, as an autopilot does.
+has seen, as an autopilot does. A station that is given seconds in the place of lists gives commands alone for so long.
 
-    signing.py vehicle|station signed|plain CONNECTION_URL [LISTS]
+    signing.py vehicle|station signed|plain CONNECTION_URL [LISTS|SECONDSs]
 """
 
 import json
@@ -82,7 +82,7 @@ class Station:
         self.begin()
 
     def begin(self):
-        self.came, self.wrong, self.asked, self.answers = set(), 0, {}, []
+        self.came, self.wrong, self.asked, self.answers, self.slowest_s = set(), 0, {}, [], 0.0
         self.last_news = time.monotonic()
 
     def step(self):
@@ -100,6 +100,7 @@ class Station:
             self.last_news = time.monotonic()
         elif message.get_type() == "COMMAND_ACK":
             self.answers.append(message.result_param2)
+            self.slowest_s = max(self.slowest_s, time.monotonic() - self.asked[message.result_param2])
         return message
 
     def connect(self):
@@ -110,6 +111,31 @@ class Station:
                 return
         sys.exit("no heartbeat of the vehicle")
 
+    def command(self):
+        self.number += 1
+        self.asked[self.number] = time.monotonic()
+        self.link.mav.command_long_send(*VEHICLE, COMMAND, 0, self.number, 0, 0, 0, 0, 0, 0)
+
+    def wait_for_answers(self):
+        end = time.monotonic() + ANSWER_LIMIT_S
+        while set(self.answers) != set(self.asked) and time.monotonic() < end:
+            self.step()
+
+    def commands(self):
+        unanswered = len(set(self.asked) - set(self.answers))
+        return {"commands": len(self.asked), "answers": len(self.answers), "unanswered": unanswered}
+
+    def fly(self, seconds):
+        """Gives commands for a time; returns what became of them."""
+        self.begin()
+        end, command = time.monotonic() + seconds, Every(COMMAND_EVERY_S)
+        while time.monotonic() < end:
+            if command.due():
+                self.command()
+            self.step()
+        self.wait_for_answers()
+        return {**self.commands(), "slowest_s": round(self.slowest_s, 3)}
+
     def read(self):
         """Asks for the list once; returns what became of it and of the commands beside it."""
         self.begin()
@@ -117,21 +143,15 @@ class Station:
         self.link.mav.param_request_list_send(*VEHICLE)
         while len(self.came) < PARAMETERS and time.monotonic() - self.last_news < LIST_SILENCE_S:
             if command.due():
-                self.number += 1
-                self.asked[self.number] = time.monotonic()
-                self.link.mav.command_long_send(*VEHICLE, COMMAND, 0, self.number, 0, 0, 0, 0, 0, 0)
+                self.command()
             self.step()
         took_s = self.last_news - began
-        end = time.monotonic() + ANSWER_LIMIT_S
-        while set(self.answers) != set(self.asked) and time.monotonic() < end:
-            self.step()
+        self.wait_for_answers()
         return {
             "took_s": round(took_s, 4),
             "missing": PARAMETERS - len(self.came),
             "wrong": self.wrong,
-            "commands": len(self.asked),
-            "answers": len(self.answers),
-            "unanswered": len(set(self.asked) - set(self.answers)),
+            **self.commands(),
             "rejected": self.link.mav.signing.badsig_count if self.link.mav.signing.secret_key else 0,
         }
 
@@ -144,6 +164,10 @@ def main():
         return vehicle(connect(url, VEHICLE, mode == "signed"))
     station = Station(connect(url, GROUND, mode == "signed"))
     station.connect()
+    if sys.argv[4].endswith("s"):
+        print(json.dumps({"event": "connected"}), flush=True)
+        print(json.dumps({"flight": sys.argv[4], **station.fly(int(sys.argv[4][:-1]))}), flush=True)
+        return None
     for number in range(int(sys.argv[4])):
         print(json.dumps({"list": number, "mode": mode, **station.read()}), flush=True)
     return None

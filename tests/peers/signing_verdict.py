@@ -1,5 +1,7 @@
 """Compares lists of parameters that were read with and without signatures, and says PASSED or FAILED for each claim.
 
+Where the log tells of a flight instead, the claim is that every command of it was answered.
+
     signing_verdict.py NAME STATION_LOG EMULATION_JSON
 """
 
@@ -56,6 +58,21 @@ CLAIMS = [
 ]
 
 
+def every_command_is_answered_once(flight):
+    assert flight["commands"] > 50, flight
+    assert flight["unanswered"] == 0 and flight["answers"] == flight["commands"], flight
+    return f"{flight['commands']} commands, the slowest in {flight['slowest_s']} s"
+
+
+def verdicts_of_flight(flights, links):
+    """Gives the same for a flight."""
+    if len(flights) != 1:
+        yield "flies", False, f"{len(flights)} flights"
+        return
+    yield from verdict.judged([(every_command_is_answered_once.__name__, every_command_is_answered_once, flights[0])])
+    yield from verdict.judged([(verdict.links_lose_a_fifth.__name__, verdict.links_lose_a_fifth, links)])
+
+
 def verdicts(entries, links):
     """Gives for each claim its name, whether it holds, and the figures or the reason."""
     try:
@@ -73,6 +90,8 @@ def main():
     name, log, report = sys.argv[1:]
     with open(report, encoding="utf-8") as file:
         links = json.load(file)["links"]
+    if name.endswith("moves"):
+        sys.exit(verdict.say(name, verdicts_of_flight(verdict.read(log, "flight"), links)))
     sys.exit(verdict.say(name, verdicts(verdict.read(log, "list"), links)))
 
 

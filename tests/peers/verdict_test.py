@@ -122,6 +122,17 @@ class SigningVerdictTest(unittest.TestCase):
             self.assertEqual(self.failures(lists), [claim])
         self.assertEqual(self.failures(good_lists()[1:]), ["reads_every_list"])
 
+    def test_a_flight_with_an_answer_too_few_or_too_many_is_found(self):
+        link = {"link": "net1", "from": "drone", "packets_in": 1000, "dropped": {"loss": 205}}
+        good = {"commands": 100, "answers": 100, "unanswered": 0, "slowest_s": 0.3}
+        flights = [[good], [{**good, "unanswered": 1}], [{**good, "answers": 101}], [{**good, "commands": 3}], []]
+        failed = [
+            [claim for claim, passed, _text in signing_verdict.verdicts_of_flight(flight, [link]) if not passed]
+            for flight in flights
+        ]
+        answered = "every_command_is_answered_once"
+        self.assertEqual(failed, [[], [answered], [answered], [answered], ["flies"]])
+
 
 if __name__ == "__main__":
     unittest.main()
