@@ -170,7 +170,7 @@ fn what_nobody_has_keys_for_is_answered_by_a_station_alone_and_not_without_end()
     let (now, interface) = (flown.wire.now, InterfaceId(0));
     let received = Received { interface, local: None, source: stranger, ecn: 0 };
     let mut answers = [0, 0];
-    for host in 0..2 {
+    for (host, answers) in answers.iter_mut().enumerate() {
         flown.wire.drain();
         for count in 0..1_000_u32 {
             let index = count.to_le_bytes();
@@ -180,7 +180,7 @@ fn what_nobody_has_keys_for_is_answered_by_a_station_alone_and_not_without_end()
             let mut buf = Vec::new();
             while endpoint.poll_transmit(now, &mut buf).is_some() {
                 assert!(buf.len() < bytes.len() && buf == [&[UNKNOWN], &index[..]].concat());
-                answers[host] += 1;
+                *answers += 1;
             }
         }
     }
