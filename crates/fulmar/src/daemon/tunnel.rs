@@ -195,6 +195,59 @@ mod tests {
         packet
     }
 
+    /// The definition: of all prefixes that hold the address, the one with the most bits.
+    fn longest(owned: &[(IpNet, usize)], address: IpAddr) -> Option<usize> {
+        let mut best: Option<&(IpNet, usize)> = None;
+        for candidate in owned.iter().filter(|(net, _)| net.contains(&address)) {
+            if best.is_none_or(|(net, _)| candidate.0.prefix_len() > net.prefix_len()) {
+                best = Some(candidate);
+            }
+        }
+        best.map(|&(_, peer)| peer)
+    }
+
+    fn eight(base: IpAddr) -> impl Iterator<Item = IpAddr> {
+        (0..8).map(move |last| match base {
+            IpAddr::V4(base) => IpAddr::V4((u32::from(base) + last).into()),
+            IpAddr::V6(base) => IpAddr::V6((u128::from(base) + u128::from(last)).into()),
+        })
+    }
+
+    /// All prefixes of eight addresses, from the addresses themselves to everything.
+    fn prefixes(base: IpAddr) -> Vec<IpNet> {
+        let bits = IpNet::from(base).prefix_len();
+        let lengths = [0, 8].into_iter().chain(bits - 3..=bits);
+        let net = |length, address| IpNet::new(address, length).unwrap().trunc();
+        let nets = lengths.flat_map(|length| eight(base).map(move |at| net(length, at)));
+        nets.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    #[test]
+    fn owner_of_an_address_has_the_longest_prefix() {
+        let config =
+            TunnelConfig { interface: "t".into(), addresses: vec![], mtu: 1_280, mss_clamp: false };
+        // Outside the eight, outside everything, and of the other family.
+        let others = ["10.77.0.16", "9.9.9.9", "fd00::", "::ffff:10.77.0.9"];
+        for base in ["10.77.0.8", "fd00::8"].map(|base| base.parse::<IpAddr>().unwrap()) {
+            let asked = eight(base).chain(others.map(|other| other.parse().unwrap()));
+            let (asked, nets) = (asked.collect::<Vec<_>>(), prefixes(base));
+            for choice in 0..nets.len().pow(3) {
+                let [a, b, c] =
+                    [0, 1, 2].map(|place| nets[choice / nets.len().pow(place) % nets.len()]);
+                if a == c || b == c {
+                    continue; // a prefix of two peers is refused when the file is read
+                }
+                let [first, second] =
+                    [vec![a, b], vec![c]].map(|allowed| Peer { allowed, ..peer(&[]) });
+                let rules = Rules::new(&config, &[first, second]);
+                for &address in &asked {
+                    let expected = longest(&[(a, 0), (b, 0), (c, 1)], address);
+                    assert_eq!(rules.owner(address), expected, "{address} in {a}, {b} and {c}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn best_prefix_wins_and_spoofed_sources_stay_out() {
         let config = TunnelConfig {

@@ -114,7 +114,56 @@ mod tests {
         }
     }
 
+    /// Every three numbers of a window of one word, which wraps after 64.
+    #[test]
+    fn any_three_numbers_are_told_as_a_set_tells_them() {
+        const NUMBERS: u64 = 140;
+        for script in 0..NUMBERS.pow(3) {
+            let mut window = SeenWindow::new(64);
+            let mut seen = Vec::new();
+            let mut next = 0;
+            for number in [0, 1, 2].map(|step| script / NUMBERS.pow(step) % NUMBERS) {
+                let fresh = next <= number + 64 && !seen.contains(&number);
+                assert_eq!(window.insert(number), fresh, "{number} after {seen:?}");
+                seen.push(number);
+                next = next.max(number + 1);
+                assert_eq!(window.next(), next);
+            }
+        }
+    }
+
+    /// Of all numbers with these low bits the nearest, and of two as near the lower one.
+    fn nearest(low: u32, near: u64) -> u64 {
+        let here = near >> 32;
+        let rounds = here.saturating_sub(1)..=here + 1;
+        let candidates = rounds.map(|round| round << 32 | u64::from(low));
+        candidates.min_by_key(|number| number.abs_diff(near)).expect("there are two at least")
+    }
+
+    #[test]
+    fn extended_number_is_the_nearest_at_every_edge() {
+        let around = |edge: u64| edge.saturating_sub(2)..=edge + 2;
+        let edges = [0, 1 << 31, 1 << 32, 3 << 31, 1 << 33, 1 << 47, (1 << 47) + (1 << 31)];
+        for near in edges.into_iter().flat_map(around) {
+            for low in edges.into_iter().flat_map(around).map(|edge| edge as u32) {
+                assert_eq!(extend(low, near), nearest(low, near), "{low} near {near}");
+                assert_eq!(extend(low, near) as u32, low);
+            }
+        }
+    }
+
     proptest! {
+        #[test]
+        fn extended_number_is_the_nearest(low: u32, near in 0_u64..1 << 62) {
+            prop_assert_eq!(extend(low, near), nearest(low, near));
+        }
+
+        #[test]
+        fn number_is_read_back_from_its_low_bits(number in 0_u64..1 << 62, apart in 0_u64..1 << 31) {
+            prop_assert_eq!(extend(number as u32, number + apart), number);
+            prop_assert_eq!(extend(number as u32, number.saturating_sub(apart)), number);
+        }
+
         #[test]
         fn window_agrees_with_a_set(numbers in prop::collection::vec(0_u64..600, 0..400)) {
             let mut window = SeenWindow::new(256);

@@ -72,6 +72,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::wire::PACKET_NUMBER_MAX;
 
     #[test]
     fn a_number_passes_once_and_an_old_one_never() {
@@ -85,6 +86,44 @@ mod tests {
         window.mark(1 << 47);
         assert!(!window.check(REPLAY_WINDOW + 1));
         assert!(window.check((1 << 47) - 1));
+    }
+
+    /// Numbers around every place where a word, the window or the ring of words ends.
+    fn edges() -> Vec<u64> {
+        let ring = WORDS as u64 * WORD_BITS;
+        let words = [0, WORD_BITS, 2 * WORD_BITS];
+        let round = [REPLAY_WINDOW, ring, 2 * REPLAY_WINDOW, 2 * ring, 3 * ring];
+        let near = |edge: u64| edge.saturating_sub(1)..edge + 2;
+        let far = PACKET_NUMBER_MAX - ring..PACKET_NUMBER_MAX - ring + 2;
+        let edges = words.into_iter().chain(round).flat_map(near).chain(far);
+        edges.chain([PACKET_NUMBER_MAX]).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    #[test]
+    fn any_three_numbers_at_the_edges_are_told_as_a_set_tells_them() {
+        let edges = edges();
+        for [a, b, c] in triples(&edges) {
+            let mut window = ReplayWindow::new();
+            let mut received = BTreeSet::new();
+            for number in [a, b, c] {
+                let next = received.last().map_or(0, |highest| highest + 1);
+                let old = next > number + REPLAY_WINDOW;
+                let fresh = !old && !received.contains(&number);
+                assert_eq!(window.check(number), fresh, "{number} of {a}, {b}, {c}");
+                window.mark(number);
+                received.insert(number);
+            }
+            let next = received.last().map_or(0, |highest| highest + 1);
+            for &number in &edges {
+                let fresh = next <= number + REPLAY_WINDOW && !received.contains(&number);
+                assert_eq!(window.check(number), fresh, "{number} after {a}, {b}, {c}");
+            }
+        }
+    }
+
+    fn triples(numbers: &[u64]) -> impl Iterator<Item = [u64; 3]> {
+        let pairs = numbers.iter().flat_map(|&a| numbers.iter().map(move |&b| (a, b)));
+        pairs.flat_map(|(a, b)| numbers.iter().map(move |&c| [a, b, c]))
     }
 
     proptest! {

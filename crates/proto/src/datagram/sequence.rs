@@ -50,6 +50,21 @@ mod tests {
     }
 
     #[test]
+    fn number_is_read_back_from_its_31_bits_at_every_edge() {
+        let around = |edge: u64| edge.saturating_sub(2)..=edge + 2;
+        let half = u64::from(ORDERED) / 2;
+        let edges = [0, half, 2 * half, 3 * half, 4 * half, 1 << 40, (1 << 40) + half];
+        for number in edges.into_iter().flat_map(around) {
+            let low = number as u32 & !ORDERED;
+            // As far as the count can be ahead or behind: a quarter of what the field holds, and more.
+            for apart in [0, 1, 2, half / 2, half - 1] {
+                assert_eq!(extend31(low, number + apart), number, "{apart} ahead");
+                assert_eq!(extend31(low, number.saturating_sub(apart)), number, "{apart} behind");
+            }
+        }
+    }
+
+    #[test]
     fn numbers_go_on_past_31_bits() {
         assert_eq!(extend31(1, u64::from(ORDERED) - 1), u64::from(ORDERED) + 1);
         assert_eq!(extend31(ORDERED - 1, u64::from(ORDERED)), u64::from(ORDERED) - 1);

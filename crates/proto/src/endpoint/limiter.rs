@@ -32,6 +32,41 @@ impl TokenBucket {
 mod tests {
     use super::*;
 
+    /// The definition: a bucket that holds so many tokens and fills at the rate, in sixteenths of a token.
+    struct Bucket {
+        sixteenths: u64,
+        burst: u64,
+    }
+
+    impl Bucket {
+        fn take(&mut self, gap: u64) -> bool {
+            self.sixteenths = (self.sixteenths + gap).min(16 * self.burst);
+            let allowed = self.sixteenths >= 16;
+            self.sixteenths -= if allowed { 16 } else { 0 };
+            allowed
+        }
+    }
+
+    /// Every seven requests, apart by nothing to two tokens and more, for every small burst.
+    #[test]
+    fn limiter_is_its_definition() {
+        const GAPS: [u64; 7] = [0, 1, 7, 15, 16, 17, 40];
+        // A token each 16 ns.
+        const RATE: u32 = 1_000_000_000 / 16;
+        for (burst, script) in (0..4).flat_map(|burst| (0..7_usize.pow(7)).map(move |s| (burst, s)))
+        {
+            let mut limiter = TokenBucket::new(RATE, burst);
+            let burst = u64::from(burst);
+            let mut bucket = Bucket { sixteenths: 16 * burst, burst };
+            let mut now = Instant::from_millis(1);
+            for request in 0..7 {
+                let gap = GAPS[script / 7_usize.pow(request) % 7];
+                now += Duration::from_nanos(gap);
+                assert_eq!(limiter.take(now), bucket.take(gap), "{request} of {script}, {burst}");
+            }
+        }
+    }
+
     #[test]
     fn a_bucket_lets_its_burst_through_and_then_its_rate() {
         let mut bucket = TokenBucket::new(10, 5);

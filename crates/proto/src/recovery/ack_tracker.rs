@@ -219,6 +219,35 @@ mod tests {
         assert_eq!(ranges_of(&mut tracker), [9..=9, 6..=6]);
     }
 
+    /// Six steps, each of them one of five packets or the news that the acknowledgement of one arrived.
+    #[test]
+    fn any_six_steps_leave_what_a_set_holds() {
+        const KINDS: u64 = 10;
+        for script in 0..KINDS.pow(6) {
+            let mut tracker = AckTracker::default();
+            let (mut received, mut floor) = (BTreeSet::new(), 0);
+            for step in 0..6 {
+                let kind = script / KINDS.pow(step) % KINDS;
+                let pn = kind / 2;
+                if kind.is_multiple_of(2) {
+                    tracker.on_received(Instant::ZERO, pn, BULK);
+                    received.insert(pn);
+                } else if received.contains(&pn) {
+                    tracker.on_ack_of_ack(pn);
+                    floor = floor.max(pn);
+                }
+            }
+            let Some(ack) = tracker.take(Instant::ZERO) else {
+                assert!(received.is_empty());
+                continue;
+            };
+            let listed: Vec<u64> =
+                ack.ranges.iter().flat_map(|range| range.clone().rev()).collect();
+            let expected: Vec<u64> = received.into_iter().rev().filter(|pn| *pn >= floor).collect();
+            assert_eq!((Some(&ack.largest), &listed), (expected.first(), &expected), "{script}");
+        }
+    }
+
     proptest! {
         #[test]
         fn ranges_are_exactly_what_was_received(

@@ -137,6 +137,46 @@ mod tests {
         assert_eq!(AckRanges::from_descending([]), None);
     }
 
+    /// Every set of numbers below twelve, near zero and at the upper end.
+    #[test]
+    fn every_small_set_round_trips() {
+        const WIDTH: u64 = 12;
+        for base in [0, 1, 60, PACKET_NUMBER_MAX - WIDTH + 1] {
+            for set in 1_u64..1 << WIDTH {
+                let numbers = (0..WIDTH).filter(|bit| set >> bit & 1 == 1).map(|bit| base + bit);
+                let numbers: Vec<u64> = numbers.rev().collect();
+                let runs = numbers.chunk_by(|above, below| above - below == 1);
+                let runs = runs.map(|run| run[run.len() - 1]..=run[0]);
+                let ranges = AckRanges::from_descending(runs).expect("not empty");
+                let listed = ranges.iter().flat_map(|range| range.rev());
+                assert_eq!(listed.collect::<Vec<_>>(), numbers);
+                let mut bytes = Vec::new();
+                ranges.encode(&mut bytes);
+                assert_eq!(bytes.len(), ranges.encoded_len());
+                let mut reader = Reader::new(&bytes);
+                assert_eq!((AckRanges::decode(&mut reader), reader.len()), (Ok(ranges), 0));
+            }
+        }
+    }
+
+    /// Every five small fields: refused, or ranges that descend with gaps and mean the same again.
+    #[test]
+    fn every_short_string_is_refused_or_encodes_again() {
+        for number in 0..1_u32 << 20 {
+            let fields = [0, 1, 2, 3, 4].map(|field| (number >> (4 * field)) as u8 & 0xf);
+            let mut reader = Reader::new(&fields);
+            let Ok(ranges) = AckRanges::decode(&mut reader) else { continue };
+            let mut above = ranges.largest() + 2;
+            for range in ranges.iter() {
+                assert!(range.start() <= range.end() && range.end() + 1 < above, "{fields:?}");
+                above = *range.start();
+            }
+            let mut again = Vec::new();
+            ranges.encode(&mut again);
+            assert_eq!(again, fields[..5 - reader.len()]);
+        }
+    }
+
     #[test]
     fn ranges_below_zero_and_too_many_are_refused() {
         let decode = |bytes: &[u8]| AckRanges::decode(&mut Reader::new(bytes));

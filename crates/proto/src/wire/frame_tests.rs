@@ -226,6 +226,20 @@ fn decoded_frames_encode_again(bytes: &[u8]) {
     }
 }
 
+/// Every string of up to three bytes, alone and before zeros that complete it.
+#[test]
+fn every_short_string_is_frames_or_an_error() {
+    for number in 0..1_u32 << 24 {
+        let [_, a, b, c] = number.to_be_bytes();
+        decoded_frames_encode_again(&[a, b, c]);
+        if c == 0 {
+            let mut long = [0; 48];
+            long[..2].copy_from_slice(&[a, b]);
+            decoded_frames_encode_again(&long);
+        }
+    }
+}
+
 #[test]
 fn a_bulk_packet_of_the_tunnel_costs_seven_bytes() {
     let datagram = DatagramFrame {

@@ -121,4 +121,17 @@ mod tests {
         datagram[0] = 3;
         assert_eq!(DataHeader::decode(&datagram), Err(WireError::UnknownType(3)));
     }
+
+    #[test]
+    fn data_header_round_trips_in_every_bit() {
+        for bit in 0..88 {
+            for fill in [0, u128::MAX] {
+                let mut datagram = (fill ^ 1 << bit).to_le_bytes().to_vec();
+                datagram.insert(0, 4);
+                datagram.resize(DATA_OVERHEAD, 0);
+                let header = DataHeader::decode(&datagram).expect("long enough");
+                assert_eq!(header.encode(), datagram[..DATA_HEADER]);
+            }
+        }
+    }
 }

@@ -128,6 +128,41 @@ mod tests {
     }
 
     #[test]
+    fn varints_round_trip_around_every_power_of_two() {
+        for bit in 0..62 {
+            for value in (1_u64 << bit).saturating_sub(300)..=((1 << bit) + 300).min(VARINT_MAX) {
+                let mut bytes = vec![0xaa];
+                put_varint(value, &mut bytes);
+                assert_eq!(bytes.len(), 1 + varint_len(value));
+                bytes.push(0xaa);
+                let mut reader = Reader::new(&bytes[1..]);
+                assert_eq!((reader.varint(), reader.len()), (Ok(value), 1));
+            }
+        }
+    }
+
+    /// Every string of up to three bytes: the definition, written out.
+    #[test]
+    fn every_short_string_is_a_varint_or_cut_off() {
+        for len in 0..=3_usize {
+            for number in 0..1_u32 << (8 * len) {
+                let bytes = &number.to_be_bytes()[4 - len..];
+                let (first, second) = (bytes.first().copied(), bytes.get(1).copied());
+                let expected = match (first.map(|first| first >> 6), first, second) {
+                    (Some(0), Some(first), _) => Ok((u64::from(first), 1)),
+                    (Some(1), Some(first), Some(second)) => {
+                        Ok((256 * u64::from(first & 0x3f) + u64::from(second), 2))
+                    }
+                    _ => Err(WireError::Truncated),
+                };
+                let mut reader = Reader::new(bytes);
+                let read = reader.varint().map(|value| (value, len - reader.len()));
+                assert_eq!(read, expected, "{bytes:?}");
+            }
+        }
+    }
+
+    #[test]
     fn the_examples_of_rfc_9000_decode() {
         let decode = |bytes: &[u8]| Reader::new(bytes).varint();
         assert_eq!(
