@@ -8,12 +8,14 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 20
 NS3_SEEDS ?= 1-20
 
-.PHONY: list demo test test-aarch64 lint docs fuzz experiments ns3 setup install clean
+.PHONY: list demo test test-aarch64 lint deny miri docs fuzz experiments ns3 setup install clean
 
 list:
 	@echo 'make demo         set up, build and fly the demonstration: two daemons, two bad links, a table and a picture'
 	@echo 'make test         set up and run every test; ends with "N passed, N failed, N skipped"'
-	@echo 'make lint         rustfmt, clippy, rustdoc and tidy, all without a warning'
+	@echo 'make lint         rustfmt, clippy, rustdoc and tidy, all without a warning, and make deny'
+	@echo 'make deny         licences, duplicates, sources and known weaknesses of the dependencies (cargo-deny)'
+	@echo 'make miri         the scalar codes and the parsers of the wire in Miri (nightly toolchain)'
 	@echo 'make docs         the documentation of the crates, below $(TARGET)/doc'
 	@echo 'make fuzz         every fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS) s) each'
 	@echo 'make test-aarch64 the codes on 64-bit Arm, under qemu'
@@ -36,6 +38,14 @@ lint:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --document-private-items
 	$(CARGO) run --quiet --locked -p tidy
+	@$(MAKE) --no-print-directory deny
+
+deny:
+	@scripts/setup lint
+	@scripts/deny
+
+miri:
+	@scripts/miri
 
 docs:
 	$(CARGO) doc --workspace --no-deps --locked

@@ -1,5 +1,7 @@
 //! Doors for the fuzz targets in `fuzz/` and for benches; not part of the crate otherwise.
 
+mod mad_peer;
+
 use std::net::SocketAddr;
 
 use units::{Duration, Instant};
@@ -11,8 +13,10 @@ use crate::recovery::ClockOffset;
 use crate::wire::{Frame, Frames};
 use crate::{
     CongestionKind, Endpoint, EndpointConfig, InterfaceId, PathId, PathState, Received,
-    SessionConfig, SessionId, StaticSecret,
+    SessionConfig, SessionId, Source, StaticSecret,
 };
+
+pub use mad_peer::mad_peer;
 
 /// Decodes frames; what is accepted must mean the same when it is written anew.
 pub fn decode_frames(plaintext: &[u8]) {
@@ -101,9 +105,16 @@ pub struct Pair {
     pub now: Instant,
     ends: [Endpoint; 2],
     drone_session: SessionId,
+    /// Datagrams to neither end: from which, and their bytes.
+    elsewhere: Vec<(usize, Vec<u8>)>,
+    /// Packets that the station was given by the drone.
+    delivered: usize,
 }
 
+const DRONE: usize = 0;
 const STATION: usize = 1;
+/// Datagrams to neither end that are kept.
+const ELSEWHERE: usize = 64;
 
 impl Default for Pair {
     fn default() -> Self {
@@ -132,7 +143,8 @@ impl Pair {
             let added = ends[0].add_path(now, drone_session, InterfaceId(interface), address(9));
             assert!(added.is_ok(), "two paths are not too many");
         }
-        let mut pair = Self { now, ends, drone_session };
+        let (elsewhere, delivered) = (Vec::new(), 0);
+        let mut pair = Self { now, ends, drone_session, elsewhere, delivered };
         pair.run(Duration::from_millis(50));
         assert!(pair.is_connected());
         pair
@@ -178,7 +190,23 @@ impl Pair {
         self.exchange();
     }
 
+    /// Tells whether a session of the station is the drone's; it has been given that peer first.
+    fn is_drones(&self, session: SessionId) -> bool {
+        let mut sessions = self.ends[STATION].sessions();
+        sessions.any(|(id, peer)| id == session && peer == crate::PeerId(0))
+    }
+
+    /// Tells whether a packet of the drone still gets to the station.
+    fn carries(&mut self) -> bool {
+        let before = self.delivered;
+        let sent = self.ends[DRONE].send(self.now, self.drone_session, Source::Tunnel, &[0x45; 40]);
+        self.run(Duration::from_millis(200));
+        sent.is_ok() && self.delivered > before
+    }
+
     fn exchange(&mut self) {
+        let forgotten = self.elsewhere.len().saturating_sub(ELSEWHERE);
+        self.elsewhere.drain(..forgotten);
         let mut buf = Vec::new();
         for _ in 0..100 {
             let mut quiet = true;
@@ -187,14 +215,20 @@ impl Pair {
                     quiet = false;
                     let (interface, source) = match (from, transmit.destination.port()) {
                         (STATION, port @ 1..=2) => (InterfaceId(u32::from(port) - 1), 9),
-                        (STATION, _) => continue,
-                        _ => (InterfaceId(0), transmit.interface.0 as u8 + 1),
+                        (DRONE, 9) => (InterfaceId(0), transmit.interface.0 as u8 + 1),
+                        _ => {
+                            self.elsewhere.push((from, buf.clone()));
+                            continue;
+                        }
                     };
                     let received = received(interface, address(source));
                     self.ends[1 - from].handle_datagram(self.now, &received, &mut buf);
                 }
                 while self.ends[from].poll_event().is_some() {}
-                while self.ends[from].poll_delivery().is_some() {}
+                while let Some(delivery) = self.ends[from].poll_delivery() {
+                    let is_drones = from == STATION && self.is_drones(delivery.session);
+                    self.delivered += usize::from(is_drones);
+                }
             }
             if quiet {
                 return;

@@ -76,7 +76,7 @@ pub fn list() -> io::Result<Vec<Interface>> {
     Ok(interfaces)
 }
 
-fn link(body: &[u8]) -> Option<Interface> {
+pub(crate) fn link(body: &[u8]) -> Option<Interface> {
     let index = u32_at(body, 4)?;
     let flags = u32_at(body, 8)?;
     let wanted = (libc::IFF_UP | libc::IFF_RUNNING) as u32;
@@ -91,7 +91,7 @@ fn link(body: &[u8]) -> Option<Interface> {
     })
 }
 
-fn address(body: &[u8]) -> Option<(u32, IpAddr)> {
+pub(crate) fn address(body: &[u8]) -> Option<(u32, IpAddr)> {
     let index = u32_at(body, 4)?;
     let (mut local, mut other) = (None, None);
     for (kind, value) in attributes(body.get(ADDRESS_HEADER..)?) {

@@ -10,6 +10,9 @@ pub mod clock;
 mod control_messages;
 pub mod dumps;
 pub mod entropy;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod interfaces;
 pub mod isolate;
 pub mod link;

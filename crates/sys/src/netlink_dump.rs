@@ -135,7 +135,7 @@ pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 /// Splits a datagram into its messages, each with its sequence number.
-fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u32, Message<'_>)> {
+pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u32, Message<'_>)> {
     std::iter::from_fn(move || {
         let length = u32_at(bytes, 0)? as usize;
         let sequence = u32_at(bytes, 8)?;
@@ -146,10 +146,10 @@ fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u32, Message<'_>)> {
     })
 }
 
-fn error_of(body: &[u8]) -> io::Result<()> {
+pub(crate) fn error_of(body: &[u8]) -> io::Result<()> {
     match u32_at(body, 0).map(|code| code as i32) {
         Some(0) => Ok(()),
-        Some(code) => Err(io::Error::from_raw_os_error(-code)),
+        Some(code) => Err(io::Error::from_raw_os_error(code.wrapping_neg())),
         None => Err(io::ErrorKind::InvalidData.into()),
     }
 }
@@ -171,5 +171,13 @@ mod tests {
             assert!(attributes(&body[..cut]).count() <= 1);
             assert_eq!(messages(&body[..cut]).count(), 0);
         }
+    }
+
+    #[test]
+    fn every_number_of_an_error_is_taken() {
+        assert!(error_of(&[0; 4]).is_ok() && error_of(&[]).is_err());
+        let denied = error_of(&(-libc::EPERM).to_ne_bytes()).unwrap_err();
+        assert_eq!(denied.kind(), io::ErrorKind::PermissionDenied);
+        assert!(error_of(&i32::MIN.to_ne_bytes()).is_err());
     }
 }

@@ -85,20 +85,20 @@ pub(crate) fn call(request: Request) -> io::Result<()> {
     acknowledgement(&answer[..length])
 }
 
-fn open() -> io::Result<OwnedFd> {
-    let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
-    // Protocol 0, the default, is NETLINK_ROUTE.
-    Ok(rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None)?)
-}
-
-fn acknowledgement(answer: &[u8]) -> io::Result<()> {
+pub(crate) fn acknowledgement(answer: &[u8]) -> io::Result<()> {
     let field = |at: usize| answer.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
     let kind = field(4).map(|bytes: [u8; 4]| u16::from_ne_bytes([bytes[0], bytes[1]]));
     match (kind, field(HEADER).map(i32::from_ne_bytes)) {
         (Some(ERROR), Some(0)) => Ok(()),
-        (Some(ERROR), Some(error)) => Err(io::Error::from_raw_os_error(-error)),
+        (Some(ERROR), Some(error)) => Err(io::Error::from_raw_os_error(error.wrapping_neg())),
         _ => Err(io::Error::other("the kernel's answer is no acknowledgement")),
     }
+}
+
+fn open() -> io::Result<OwnedFd> {
+    let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
+    // Protocol 0, the default, is NETLINK_ROUTE.
+    Ok(rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None)?)
 }
 
 #[cfg(test)]
@@ -127,5 +127,7 @@ mod tests {
         let error = acknowledgement(&answer).expect_err("the answer says EPERM");
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
         assert!(acknowledgement(&answer[..10]).is_err());
+        answer[16..20].copy_from_slice(&i32::MIN.to_ne_bytes());
+        assert!(acknowledgement(&answer).is_err());
     }
 }

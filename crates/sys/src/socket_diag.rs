@@ -60,32 +60,7 @@ pub fn tcp_sockets(maps: &[BorrowedFd<'_>]) -> io::Result<Vec<TcpSocket>> {
     Ok(sockets)
 }
 
-fn is_missing(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(libc::ENOENT)
-}
-
-/// Encodes `inet_diag_req_v2`, and which maps' values are wanted.
-fn request(family: u8, maps: &[BorrowedFd<'_>]) -> Vec<u8> {
-    let wanted = 1 << (INFO - 1) | 1 << (CONGESTION - 1);
-    let mut body = vec![family, libc::IPPROTO_TCP as u8, wanted, 0];
-    body.extend_from_slice(&STATES.to_ne_bytes());
-    body.resize(56, 0); // no socket in particular
-    if maps.is_empty() {
-        return body;
-    }
-    // INET_DIAG_REQ_SK_BPF_STORAGES, nested, with one SK_DIAG_BPF_STORAGE_REQ_MAP_FD for each
-    let length = 4 + 8 * maps.len() as u16;
-    body.extend_from_slice(&length.to_ne_bytes());
-    body.extend_from_slice(&(2 | libc::NLA_F_NESTED as u16).to_ne_bytes());
-    for map in maps {
-        body.extend_from_slice(&8_u16.to_ne_bytes());
-        body.extend_from_slice(&1_u16.to_ne_bytes());
-        body.extend_from_slice(&map.as_raw_fd().to_ne_bytes());
-    }
-    body
-}
-
-fn parse(body: &[u8]) -> Option<TcpSocket> {
+pub(crate) fn parse(body: &[u8]) -> Option<TcpSocket> {
     let family = i32::from(*body.first()?);
     let mut socket = TcpSocket {
         local: address(family, body.get(4..6)?, body.get(8..24)?)?,
@@ -109,6 +84,31 @@ fn parse(body: &[u8]) -> Option<TcpSocket> {
         }
     }
     Some(socket)
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ENOENT)
+}
+
+/// Encodes `inet_diag_req_v2`, and which maps' values are wanted.
+fn request(family: u8, maps: &[BorrowedFd<'_>]) -> Vec<u8> {
+    let wanted = 1 << (INFO - 1) | 1 << (CONGESTION - 1);
+    let mut body = vec![family, libc::IPPROTO_TCP as u8, wanted, 0];
+    body.extend_from_slice(&STATES.to_ne_bytes());
+    body.resize(56, 0); // no socket in particular
+    if maps.is_empty() {
+        return body;
+    }
+    // INET_DIAG_REQ_SK_BPF_STORAGES, nested, with one SK_DIAG_BPF_STORAGE_REQ_MAP_FD for each
+    let length = 4 + 8 * maps.len() as u16;
+    body.extend_from_slice(&length.to_ne_bytes());
+    body.extend_from_slice(&(2 | libc::NLA_F_NESTED as u16).to_ne_bytes());
+    for map in maps {
+        body.extend_from_slice(&8_u16.to_ne_bytes());
+        body.extend_from_slice(&1_u16.to_ne_bytes());
+        body.extend_from_slice(&map.as_raw_fd().to_ne_bytes());
+    }
+    body
 }
 
 /// SK_DIAG_BPF_STORAGE = 1 holds SK_DIAG_BPF_STORAGE_MAP_VALUE = 3.

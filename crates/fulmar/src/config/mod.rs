@@ -301,6 +301,17 @@ pub(crate) fn load(file: &Path) -> Result<Config, ConfigError> {
     parse(&text, file).map_err(failed)
 }
 
+/// Reads and checks the text of a file.
+pub(crate) fn parse(text: &str, file: &Path) -> Result<Config, Vec<Problem>> {
+    let document = Document::new(text);
+    let tree = document.parse().map_err(|problem| vec![problem])?;
+    let config = read(&document, &tree, file);
+    match (config, document.into_problems()) {
+        (Some(config), problems) if problems.is_empty() => Ok(config),
+        (_, problems) => Err(problems),
+    }
+}
+
 /// Reads no more than a configuration can be, whatever the file is.
 fn read_text(file: &Path) -> io::Result<Zeroizing<String>> {
     // A private key may be in it: no piece of it is left behind by a buffer that grew.
@@ -312,16 +323,6 @@ fn read_text(file: &Path) -> io::Result<Zeroizing<String>> {
     }
     let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "not text in UTF-8");
     String::from_utf8(std::mem::take(&mut *text)).map(Zeroizing::new).map_err(no_text)
-}
-
-fn parse(text: &str, file: &Path) -> Result<Config, Vec<Problem>> {
-    let document = Document::new(text);
-    let tree = document.parse().map_err(|problem| vec![problem])?;
-    let config = read(&document, &tree, file);
-    match (config, document.into_problems()) {
-        (Some(config), problems) if problems.is_empty() => Ok(config),
-        (_, problems) => Err(problems),
-    }
 }
 
 /// Returns none only after a problem was reported.

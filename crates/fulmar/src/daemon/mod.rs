@@ -8,6 +8,8 @@
 //! batch, so that no input starves the others. What a packet means is decided in `proto`.
 
 mod batches;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod input;
 mod journal;
 mod links;

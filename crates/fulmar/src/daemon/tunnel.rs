@@ -143,7 +143,7 @@ impl Rules {
         packet::too_big(packet, fits as u16)
     }
 
-    fn new(config: &TunnelConfig, peers: &[Peer]) -> Self {
+    pub(super) fn new(config: &TunnelConfig, peers: &[Peer]) -> Self {
         let of_peer = |(at, peer): (usize, &Peer)| {
             peer.allowed.iter().map(move |&net| (net, at)).collect::<Vec<_>>()
         };

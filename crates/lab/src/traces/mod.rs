@@ -18,6 +18,10 @@ mod window;
 mod write;
 
 pub(crate) use command::{TraceCommand, run as run_command};
+#[cfg(fuzzing)]
+pub(crate) use formats::{HowToRead, read};
+#[cfg(fuzzing)]
+pub(crate) use reading::{Assumed, link};
 pub(crate) use shared::{folder, link_sets};
 pub(crate) use window::{Choice, Combination, Window, WindowOptions, combinations};
 

@@ -1,0 +1,49 @@
+//! Doors for the fuzz targets in `fuzz/`; not part of the program otherwise.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+pub use crate::daemon::fuzzing::tunnel_packet;
+use crate::{config, status};
+
+/// Reads a configuration: it is refused with lines that say where and why, or all of it makes sense.
+pub fn configuration(text: &str) {
+    match config::parse(text, Path::new("fuzz/fuzz.toml")) {
+        Ok(config) => check(&config),
+        Err(problems) => {
+            assert!(!problems.is_empty(), "refused without a reason");
+            let lines = text.lines().count().max(1);
+            for problem in problems {
+                assert!((1..=lines + 1).contains(&problem.line), "{problem}");
+            }
+        }
+    }
+}
+
+/// Takes the answer of a status socket, as `fulmar status` does, and shows it.
+pub fn status_answer(bytes: &[u8]) {
+    let Ok(report) = serde_json::from_slice::<status::Report>(bytes) else { return };
+    let table = status::table(&report);
+    assert!(table.lines().count() <= 64 + bytes.len(), "no more lines than were told");
+    let again = serde_json::to_string(&report).expect("what was read can be written");
+    let again: status::Report = serde_json::from_str(&again).expect("and read again");
+    assert_eq!(again.peers.len(), report.peers.len());
+}
+
+fn check(config: &config::Config) {
+    let peers = config.peers.len();
+    assert!(peers <= proto::MAX_SESSIONS && config.paths.len() <= proto::MAX_PATHS * peers.max(1));
+    assert!(config.paths.iter().all(|path| path.peer < peers && !path.remotes.is_empty()));
+    assert!(config.endpoints.iter().all(|endpoint| endpoint.peer < peers && endpoint.channel > 0));
+    let keys: BTreeSet<_> = config.peers.iter().map(|peer| peer.key).collect();
+    assert_eq!(keys.len(), peers, "each peer has a key of its own");
+    let nets: Vec<_> = config.peers.iter().flat_map(|peer| &peer.allowed).collect();
+    assert_eq!(
+        nets.iter().collect::<BTreeSet<_>>().len(),
+        nets.len(),
+        "each prefix is of one peer"
+    );
+    let at = |a: usize, b: usize| (&config.endpoints[a].kind, &config.endpoints[b].kind);
+    let pairs = (0..config.endpoints.len()).flat_map(|a| (0..a).map(move |b| at(a, b)));
+    assert!(pairs.into_iter().all(|(one, other)| !one.collides_with(other)));
+}

@@ -1,0 +1,166 @@
+//! `fulmar`: the daemon on the drone and at the ground station, and the commands around it.
+//!
+//! ```text
+//! config → sockets, tunnel, local endpoints → one loop (daemon/) over proto::Endpoint → status
+//! ```
+
+mod cc;
+mod cli;
+mod config;
+mod daemon;
+mod endpoints;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing;
+mod keys;
+mod log;
+mod machine;
+mod socket_file;
+mod status;
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+use proto::{Duration, StaticSecret};
+use serde_json::json;
+
+use cli::{Arguments, Command};
+
+/// Does what the command line says.
+pub fn main() -> ExitCode {
+    // Wrong usage ends here with code 2.
+    let done = match Arguments::parse().command {
+        Command::Run { file, config } => run(&file.or(config).unwrap_or_default()),
+        Command::Check { file, json } => check(&file, json),
+        Command::Reload { socket } => reload(socket),
+        Command::Keygen { out } => keygen(out.as_deref()),
+        Command::Pubkey { file } => pubkey(file.as_deref()),
+        Command::Cc { command } => cc::run(command),
+        Command::Status { socket, json, watch } => show_status(socket, json, watch),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("fulmar: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(file: &Path) -> Result<(), String> {
+    // Before any key is read.
+    let undumped = sys::dumps::forbid();
+    let config = config::load(file).map_err(|error| format!("the configuration:\n{error}"))?;
+    log::start(&config.log);
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+    if let Err(error) = undumped {
+        tracing::warn!(%error, "a crash may write the keys to disk");
+    }
+    let daemon = daemon::Daemon::open(config)?;
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "running");
+    daemon.run().map_err(|error| format!("the event loop: {error}"))
+}
+
+fn check(file: &Path, json: bool) -> Result<(), String> {
+    let loaded = config::load(file);
+    if json {
+        let (problems, warnings) = match &loaded {
+            Ok(config) => (Vec::new(), all_warnings(config)),
+            Err(error) => (error.lines(), Vec::new()),
+        };
+        let valid = loaded.is_ok();
+        print(&json!({"valid": valid, "problems": problems, "warnings": warnings}).to_string())?;
+        return if valid { Ok(()) } else { Err(format!("{} is not valid", file.display())) };
+    }
+    let config = loaded.map_err(|error| format!("the configuration:\n{error}"))?;
+    for warning in all_warnings(&config) {
+        eprintln!("warning: {warning}");
+    }
+    print(&format!("{} is valid; our public key is {}", file.display(), config.secret.public()))
+}
+
+/// Returns what is odd about a file, and what of it does not fit this computer.
+fn all_warnings(config: &config::Config) -> Vec<String> {
+    let mut warnings = config.warnings.clone();
+    warnings.extend(machine::warnings(config));
+    warnings
+}
+
+fn reload(socket: Option<PathBuf>) -> Result<(), String> {
+    let socket = socket.map_or_else(status::find_socket, Ok)?;
+    let hint = "is the daemon running, and may you signal it (root)?";
+    let outcome = status::reload(&socket)
+        .map_err(|error| format!("{}: {error}; {hint}", socket.display()))?;
+    if outcome.problem.is_empty() {
+        return print(&outcome.changes);
+    }
+    Err(format!("nothing was changed:\n{}", outcome.problem))
+}
+
+fn keygen(out: Option<&Path>) -> Result<(), String> {
+    let secret = keys::generate().map_err(|error| format!("draw random numbers: {error}"))?;
+    let Some(path) = out else { return print(&keys::encode(&secret)) };
+    keys::write_new(path, &secret).map_err(|error| {
+        let hint = match error.kind() {
+            std::io::ErrorKind::AlreadyExists => "; a key is not overwritten, remove it first",
+            _ => "",
+        };
+        format!("write {}: {error}{hint}", path.display())
+    })?;
+    print(&secret.public().to_string())
+}
+
+fn pubkey(file: Option<&Path>) -> Result<(), String> {
+    let bytes = match file.filter(|path| *path != Path::new("-")) {
+        Some(path) => {
+            keys::read_key(path).map_err(|error| format!("{}: {error}", path.display()))?
+        }
+        None => {
+            let mut text = String::new();
+            let read = std::io::stdin().take(4_096).read_to_string(&mut text);
+            read.and_then(|_| keys::decode(&text)).map_err(|error| format!("stdin: {error}"))?
+        }
+    };
+    print(&StaticSecret::from_bytes(*bytes).public().to_string())
+}
+
+fn show_status(socket: Option<PathBuf>, json: bool, watch: bool) -> Result<(), String> {
+    let fetched = socket.map_or_else(status::find_socket, Ok).and_then(|socket| {
+        let fetch = status::fetch(&socket);
+        let hint = "is the daemon running, and may you look (group or root)?";
+        let report = fetch.map_err(|error| format!("{}: {error}; {hint}", socket.display()))?;
+        Ok((socket, report))
+    });
+    if json {
+        return match fetched {
+            Ok((_, report)) => {
+                print(&serde_json::to_string(&report).map_err(|error| error.to_string())?)
+            }
+            Err(error) => {
+                print(&json!({"error": error}).to_string())?;
+                Err(error)
+            }
+        };
+    }
+    let (socket, report) = fetched?;
+    if watch { watch_status(&socket, report) } else { print(status::table(&report).trim_end()) }
+}
+
+fn watch_status(socket: &Path, mut report: status::Report) -> Result<(), String> {
+    loop {
+        // Home, the table, clear to the end of each line and of the screen: no flicker.
+        let table = status::table(&report).replace('\n', "\x1b[K\n");
+        print(&format!("\x1b[H{table}\x1b[J"))?;
+        std::thread::sleep(Duration::from_secs(1));
+        report = status::fetch(socket).map_err(|error| format!("the daemon is gone: {error}"))?;
+    }
+}
+
+/// Prints a line; a reader that has gone away is no reason to panic.
+fn print(text: &str) -> Result<(), String> {
+    writeln!(std::io::stdout(), "{text}").map_err(|error| format!("write: {error}"))
+}

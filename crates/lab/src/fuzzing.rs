@@ -1,0 +1,38 @@
+//! The door for the fuzz target of measurements; not part of the program otherwise.
+
+use netem::{Instant, Link};
+use units::{Duration, Rate};
+
+use crate::traces::{Assumed, HowToRead, link, read};
+
+/// Packets that are sent over a link which was made of a measurement.
+const PACKETS: u64 = 50;
+
+/// Reads a measurement of whatever form, and uses the link that it makes. The first byte says how the
+/// columns of a table are told.
+pub fn measurement(input: &[u8]) {
+    let Some((&choice, text)) = input.split_first() else { return };
+    let Ok(text) = std::str::from_utf8(text) else { return };
+    let told = |bit: u8, name: &str| (choice >> bit & 1 == 1).then(|| name.to_owned());
+    let how = HowToRead {
+        time: told(0, "a"),
+        rate: told(1, "b:kbps"),
+        delay: told(2, "c:ms"),
+        loss: told(3, "d:percent"),
+        only: told(4, "e").map(|column| (column, "1".to_owned())),
+        gap_s: (choice >> 5 & 1 == 1).then_some(0.5),
+        ..HowToRead::default()
+    };
+    let Ok(reading) = read(text, "fuzz.csv", &how) else { return };
+    assert!(reading.length_s.is_finite() && reading.length_s >= 0.0, "{}", reading.length_s);
+    assert!(reading.samples.is_sorted_by(|a, b| a.at_s <= b.at_s));
+    let assumed = Assumed { rate: Rate::from_mbps(10.0), delay: Duration::from_millis(20) };
+    let Ok(recorded) = link("fuzz", &reading, None, assumed) else { return };
+    let mut link = Link::new(&recorded.to_drone, 1, "fuzz");
+    for packet in 0..PACKETS {
+        let at = Instant::from_micros(packet * packet * 700);
+        let verdict = link.handle_packet(at, 1 + packet as usize * 30);
+        assert_eq!(verdict.dropped.is_some(), verdict.deliveries.is_empty());
+        assert!(verdict.deliveries.iter().all(|delivery| delivery.at >= at));
+    }
+}

@@ -1,0 +1,170 @@
+//! The lab: emulates links, runs Fulmar and its opponents over them, and reports.
+//!
+//! Not the product: nothing here runs on a drone. `cli` says what can be asked for, `experiment`
+//! what is measured, `sim` and `emu` how it is run, `figures` and `report` what comes out. `emulate` is
+//! the real-time emulator.
+
+mod arguments;
+mod blackout;
+mod bound;
+mod chart;
+mod cli;
+mod demo;
+mod emu;
+mod emulate;
+mod experiment;
+mod failure;
+mod figures;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing;
+mod instability;
+mod ledger;
+mod lrt;
+mod mavlink_transfer;
+mod meeting;
+mod model;
+mod pool;
+mod record;
+mod recorded;
+mod report;
+mod scenario_file;
+mod scheme;
+mod sim;
+mod statistics;
+mod swarm;
+mod traces;
+mod workload;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use serde::Serialize;
+use serde_json::json;
+
+use cli::{Cli, Command, Paper};
+use experiment::Experiment;
+use failure::Failure;
+use model::asran::{self, Stretch};
+use report::Mode;
+
+/// Does what the command line says.
+pub fn main() -> ExitCode {
+    // A wrong command line ends here with exit code 2 and clap's explanation.
+    let cli = Cli::parse();
+    match run(cli.command) {
+        Ok(code) => code,
+        Err(failure) => {
+            eprintln!("fulmar-lab: {failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+fn run(command: Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Run { experiment } => run_experiment(&experiment),
+        Command::List { json } => {
+            list(json);
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Emulate(args) => emulate::run_command(&args),
+        Command::Accuracy(args) => emulate::run_accuracy(&args),
+        Command::Report { files, json } => {
+            let met = record::report(&files, json)?;
+            Ok(if met { ExitCode::SUCCESS } else { ExitCode::from(1) })
+        }
+        Command::Demo(args) => demo::run(&args),
+        Command::Swarm(args) => swarm::run_command(&args),
+        Command::Trace { command } => traces::run_command(&command),
+        Command::Model { paper: Paper::Conclone { json } } => {
+            let checks = model::conclone_checks();
+            if json {
+                print_json(&json!({"model": "conclone", "checks": checks}));
+            } else {
+                model::print_table(&checks);
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Model { paper: Paper::AsranGain(args) } => {
+            let stretch = Stretch { i: args.i, last_max: args.last_max, t: args.t, rtt: 1.0 };
+            let gain = asran::gain(stretch, args.step, &args.subflow).map_err(Failure::Usage)?;
+            if args.json {
+                print_json(&gain);
+            } else {
+                asran::print(&gain);
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// Runs an experiment, prints and writes its report; an invalid run is a failure unless allowed.
+fn run_experiment(experiment: &Experiment) -> Result<ExitCode, Failure> {
+    let args = experiment.run_args();
+    if args.mode() == Mode::Emu {
+        // Forks: must come before the first thread.
+        emu::prepare()?;
+    }
+    let report = experiment.run()?;
+    if let Some(directory) = &args.out {
+        eprintln!("report: {}", report.write(directory)?.display());
+    }
+    if args.json {
+        print_json(&report);
+    } else {
+        report.print_table(experiment.description().figures);
+    }
+    if report.mode == Mode::Emu {
+        eprintln!("{}", report.audit_summary);
+    }
+    if !report.valid {
+        eprintln!("INVALID: the emulator's audit does not vouch for these figures");
+    }
+    let failed = !report.valid && !args.allow_invalid;
+    Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// Prints what can be run.
+fn list(json: bool) {
+    if json {
+        let experiments: Vec<_> = Experiment::ALL
+            .iter()
+            .map(|known| {
+                let figures: Vec<&str> =
+                    known.figures.iter().skip(1).map(|(key, _)| *key).collect();
+                json!({
+                    "experiment": known.experiment,
+                    "about": known.about,
+                    "sim": known.sim,
+                    "emu": known.emu,
+                    "figures": figures,
+                })
+            })
+            .collect();
+        print_json(&json!({"experiments": experiments}));
+        return;
+    }
+    for known in Experiment::ALL {
+        let names = |known: scheme::Known| {
+            let unasked = known.unasked.iter().map(|scheme| scheme.name().to_owned());
+            let asked = known.asked.iter().map(|scheme| format!("({scheme})"));
+            let names: Vec<String> = unasked.chain(asked).collect();
+            if names.is_empty() { "-".to_owned() } else { names.join(" ") }
+        };
+        println!("{}\n    {}", known.experiment, known.about);
+        println!("    --sim: {}\n    --emu: {}", names(known.sim), names(known.emu));
+    }
+    println!("\nschemes; those in parentheses run only when --schemes names them");
+    for scheme in <scheme::Scheme as clap::ValueEnum>::value_variants() {
+        println!("    {scheme:<18} {}", scheme.meaning());
+    }
+}
+
+/// Prints the one object that `--json` promises.
+fn print_json(value: &impl Serialize) {
+    match serde_json::to_string(value) {
+        Ok(text) => println!("{text}"),
+        Err(error) => eprintln!("fulmar-lab: write JSON: {error}"),
+    }
+}

@@ -1,0 +1,23 @@
+//! Doors for the fuzz targets in `fuzz/`; not part of the crate otherwise.
+
+use crate::netlink_dump::{error_of, messages};
+use crate::{interfaces, rtnetlink, socket_diag};
+
+/// Takes a datagram of netlink for an answer to everything that is ever asked.
+pub fn netlink_answer(bytes: &[u8]) {
+    let mut total = 0;
+    for (_, message) in messages(bytes) {
+        total += message.body.len();
+        assert!(total < bytes.len(), "messages do not overlap, and each has a header");
+        let _ = error_of(message.body);
+        if let Some(link) = interfaces::link(message.body) {
+            assert!(link.name.len() <= 3 * message.body.len());
+        }
+        let _ = interfaces::address(message.body);
+        if let Some(socket) = socket_diag::parse(message.body) {
+            let storage = socket.storage.map_or(0, |storage| storage.len());
+            assert!(storage <= message.body.len());
+        }
+    }
+    let _ = rtnetlink::acknowledgement(bytes);
+}
