@@ -15,7 +15,7 @@ list:
 	@echo 'make test         set up and run every test; ends with "N passed, N failed, N skipped"'
 	@echo 'make lint         rustfmt, clippy, rustdoc and tidy, all without a warning, and make deny'
 	@echo 'make deny         licences, duplicates, sources and known weaknesses of the dependencies (cargo-deny)'
-	@echo 'make miri         the scalar codes and the parsers of the wire in Miri (nightly toolchain)'
+	@echo 'make miri         coefficients and slabs of the codes and the parsers of the wire in Miri (nightly toolchain)'
 	@echo 'make docs         the documentation of the crates, below $(TARGET)/doc'
 	@echo 'make fuzz         every fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS) s) each'
 	@echo 'make test-aarch64 the codes on 64-bit Arm, under qemu'
