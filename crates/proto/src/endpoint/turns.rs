@@ -1,4 +1,4 @@
-//! Whose datagram is handled next, where several wait: that of whoever has cost the least [SFQ].
+//! Whose datagram is handled next, where several wait: that of whoever has cost the least \[SFQ\].
 //!
 //! ```text
 //! start = max(start of whoever was served last, own finish)    when something begins to wait
