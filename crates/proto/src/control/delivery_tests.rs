@@ -269,6 +269,20 @@ fn what_may_be_missing_in_the_list_is_not_told_to_be_delivered() {
 }
 
 #[test]
+fn what_waits_for_an_earlier_one_is_passed_on_when_the_session_ends() {
+    let mut sim = Sim::new(2, vec![line(50, 0, 0.0)]);
+    sim.doomed = Some(0);
+    for _ in 0..3 {
+        sim.submit(Policy::TRANSACTIONAL, lane(1)).expect("room");
+    }
+    sim.run_for(200 * MS);
+    assert_eq!((sim.numbers(), sim.inbox.held()), (vec![], 2), "acknowledged, and waiting");
+    sim.inbox.end(sim.now);
+    sim.run_for(MS);
+    assert_eq!(sim.numbers(), [1, 2]);
+}
+
+#[test]
 fn downloads_leave_room_for_control_and_bounds_hold() {
     let mut outbox = Outbox::new();
     let now = Instant::from_millis(1);

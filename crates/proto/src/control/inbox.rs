@@ -194,6 +194,14 @@ impl Inbox {
         }
     }
 
+    /// Passes on what waits: the session is over, and nothing will come that it waits for.
+    pub(crate) fn end(&mut self, now: Instant) {
+        while let Some(&(_, lane, number)) = self.releases.first() {
+            self.releases.pop_first();
+            self.raise(now, lane, number);
+        }
+    }
+
     /// Returns counters by [`Class::index`].
     pub(crate) fn counters(&self) -> &[InboxCounters; Class::ALL.len()] {
         &self.counters

@@ -351,7 +351,9 @@ impl Session {
             return;
         }
         self.outbox.end();
+        self.inbox.end(now);
         self.collect_outcomes();
+        self.collect_deliveries();
         self.events.push_back(Event::Disconnected { reason });
     }
 
