@@ -287,11 +287,11 @@ impl Session {
     }
 
     /// Returns how long a sign of life is waited for: by the fastest path that brings it for certain, or
-    /// by the slowest where none does.
+    /// where none does by the fastest of all.
     pub(crate) fn patience(&self) -> Duration {
         let sure = self.paths.iter().filter(|path| path.loses_little()).filter_map(Path::srtt);
         let any = self.paths.iter().filter_map(Path::srtt);
-        let srtt = sure.min().or(any.max()).unwrap_or_default();
+        let srtt = sure.min().or(any.min()).unwrap_or_default();
         (limits::SIGN_OF_LIFE + srtt * 2).min(limits::LONGEST_SIGN_OF_LIFE)
     }
 
