@@ -18,6 +18,9 @@ pub(crate) const CONTROL_MESSAGES: usize = 4_096;
 pub(crate) const LANES: usize = 1_024;
 /// Control messages that wait at the receiver for an earlier one, over all lanes.
 pub(crate) const HELD_MESSAGES: usize = 1_024;
+/// The largest number of a control message: what a list of such numbers can hold. At a million a second
+/// a session gets there after nine years.
+pub(crate) const LAST_CONTROL_NUMBER: u64 = (1 << 48) - 1;
 /// Control messages that the receiver lists as not passed on until the sender knows.
 pub(crate) const DROPPED_MESSAGES: usize = 1_024;
 /// Session-wide control numbers that the receiver remembers for removing duplicates.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use proptest::prelude::*;
 use units::{Duration, Instant, Rng};
 
-use super::inbox::Inbox;
+use super::inbox::{Inbox, Reception};
 use super::outbox::Outbox;
 use super::simulation::{Line, MS, Sim};
 use super::{ControlPath, CopyRoom, LaneFloor, Submission};
@@ -391,6 +391,38 @@ fn a_lost_message_goes_again_although_a_copy_waits_for_a_path_that_leaves_it_to_
     outbox.on_lost(now + 5 * MS, seq, PathId(0));
     assert!(outbox.poll(now + 5 * MS, PathId(1), Tier::Control, none_fresh).is_none());
     assert!(outbox.poll(now + 5 * MS, PathId(0), Tier::Control, CopyRoom::both(100)).is_some());
+}
+
+#[test]
+fn numbers_that_run_away_are_refused_and_not_listed() {
+    let mut inbox = Inbox::new();
+    let age = Age { estimate: 2_000 * MS, error: MS };
+    let mut seq = 0_u32;
+    // Each is as far ahead of the one before as can be told: 2⁴⁸ after 131,072 of them.
+    for count in 0..140_000_u64 {
+        seq = seq.wrapping_add(0x7fff_ffff);
+        let frame = ControlFrame {
+            channel: 0,
+            class: Class::Control,
+            order: Order::None,
+            seq,
+            lane: 0,
+            lane_seq: 0,
+            floor: 0,
+            ttl_ms: 0,
+            submitted_us: 0,
+            payload: &[1],
+        };
+        let reception = inbox.handle_control(Instant::from_millis(1), &frame, age);
+        let (frame, _) = inbox.dropped(1_000).expect("something was dropped");
+        if (count + 1) * 0x7fff_ffff > limits::LAST_CONTROL_NUMBER {
+            assert_eq!(reception, Reception::Refused);
+            return;
+        }
+        assert_eq!(reception, Reception::Late);
+        assert_eq!(frame.numbers.largest(), (count + 1) * 0x7fff_ffff);
+    }
+    panic!("none was too large");
 }
 
 #[test]

@@ -112,6 +112,9 @@ impl Inbox {
         self.handle_timeout(now);
         let ordered = frame.order != Order::None;
         let number = self.seen.extend(frame.seq);
+        if number > limits::LAST_CONTROL_NUMBER {
+            return self.count(frame.class, Reception::Refused);
+        }
         let reception = if ordered && usize::from(frame.lane) >= limits::LANES {
             Reception::Refused
         } else if !self.seen.insert(number) {
