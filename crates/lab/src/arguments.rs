@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 
-use crate::failure::Failure;
 use crate::report::Mode;
 use crate::scheme::{Known, Scheme};
+use emulator::Failure;
 
 /// The arguments of every experiment.
 #[derive(Clone, Debug, Args)]

@@ -7,7 +7,6 @@ use units::Duration;
 
 use crate::chart::{Chart, Curve};
 use crate::emu::{Progress, run_streams};
-use crate::emulate::Audit;
 use crate::figures::{
     ControlFigures, LATE_S, Span, VIDEO_LIMIT_S, flight_figures, goodput_mbps, timely_frames,
     timely_share,
@@ -16,6 +15,7 @@ use crate::ledger::{Ledger, StreamRun};
 use crate::report::{merged, rounded, rounded_option};
 use crate::scheme::Scheme;
 use crate::workload::{Direction, Stream, Workload};
+use emulator::Audit;
 
 /// The scene that comes with the program.
 const SCENARIO: &str = include_str!("../../../scenarios/mixed-blackout.toml");

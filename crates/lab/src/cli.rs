@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::emulate::{AccuracyArgs, EmulateArgs};
 use crate::experiment::Experiment;
 use crate::model::asran::Stretch;
 use crate::swarm::SwarmArgs;
 use crate::traces::TraceCommand;
+use emulator::{AccuracyArgs, EmulateArgs};
 
 const AFTER_HELP: &str = "\
 Start here:

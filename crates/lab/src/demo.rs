@@ -13,12 +13,12 @@ use crate::blackout::{Blackout, relate_wire_bytes};
 use crate::chart::CHART_NOTE;
 use crate::cli::DemoArgs;
 use crate::emu;
-use crate::emulate::Audit;
-use crate::failure::Failure;
 use crate::figures::{Span, Tally};
 use crate::ledger::StreamRun;
 use crate::report::{Report, tall_table};
 use crate::scheme::Scheme;
+use emulator::Audit;
+use emulator::Failure;
 
 /// What plays: ours, the kernel's best, what people run to be safe, what people run.
 const SCHEMES: [Scheme; 4] = [Scheme::Fulmar, Scheme::KernelMptcp, Scheme::Redundant, Scheme::Udp];

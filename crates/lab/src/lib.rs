@@ -1,8 +1,8 @@
 //! The lab: emulates links, runs Fulmar and its opponents over them, and reports.
 //!
 //! Not the product: nothing here runs on a drone. `cli` says what can be asked for, `experiment`
-//! what is measured, `sim` and `emu` how it is run, `figures` and `report` what comes out. `emulate` is
-//! the real-time emulator.
+//! what is measured, `sim` and `emu` how it is run, `figures` and `report` what comes out. The real-time
+//! emulator is a crate of its own.
 
 mod arguments;
 mod blackout;
@@ -11,9 +11,7 @@ mod chart;
 mod cli;
 mod demo;
 mod emu;
-mod emulate;
 mod experiment;
-mod failure;
 mod figures;
 #[cfg(fuzzing)]
 #[doc(hidden)]
@@ -43,8 +41,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use cli::{Cli, Command, Paper};
+use emulator::Failure;
 use experiment::Experiment;
-use failure::Failure;
 use model::asran::{self, Stretch};
 use report::Mode;
 
@@ -68,8 +66,8 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
             list(json);
             Ok(ExitCode::SUCCESS)
         }
-        Command::Emulate(args) => emulate::run_command(&args),
-        Command::Accuracy(args) => emulate::run_accuracy(&args),
+        Command::Emulate(args) => emulator::run_emulate(&args),
+        Command::Accuracy(args) => emulator::run_accuracy(&args),
         Command::Report { files, json } => {
             let met = record::report(&files, json)?;
             Ok(if met { ExitCode::SUCCESS } else { ExitCode::from(1) })

@@ -14,8 +14,8 @@ use serde_json::{Map, Value, json};
 use crate::cli::{Cli, Command};
 use crate::emu;
 use crate::experiment::Experiment;
-use crate::failure::Failure;
 use crate::report::{Mode, Report, field, table};
+use emulator::Failure;
 
 /// Is a recorded experiment: what to run, and what came of it.
 #[derive(Clone, Debug, Deserialize)]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::emulate::Audit;
+use emulator::Audit;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 

@@ -1,14 +1,12 @@
-//! Reads a scenario file together with the trace files that it names.
-//!
-//! What the file says is understood in `netem`, which opens no files itself.
+//! Takes links from a scenario file in place of those that an experiment makes itself.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-
+use emulator::read_scenario;
 use netem::Scenario;
 
-use crate::failure::Failure;
+use emulator::Failure;
 
 /// Takes a scenario in place of the links that an experiment makes itself.
 #[derive(Clone, Debug, Default, Args)]
@@ -29,21 +27,8 @@ impl ScenarioArgs {
     }
 }
 
-/// Reads the scenario at `path`; paths of traces in it are relative to its directory.
-pub(crate) fn read(path: &Path) -> Result<Scenario, String> {
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| format!("read the scenario {name}: {error}"))?;
-    let directory = path.parent().unwrap_or(Path::new(""));
-    let mut trace = |trace: &str| {
-        let file = directory.join(trace);
-        std::fs::read_to_string(&file).map_err(|error| format!("read {}: {error}", file.display()))
-    };
-    Scenario::from_toml_with(&text, &name, &mut trace).map_err(|error| error.to_string())
-}
-
 fn between_drone_and_station(path: &Path) -> Result<Scenario, String> {
-    let scenario = read(path)?;
+    let scenario = read_scenario(path)?;
     let ends = ["drone", "station"].map(|name| scenario.host(name));
     let is_plain = ends.iter().all(Option::is_some)
         && !scenario.links.is_empty()
@@ -76,18 +61,5 @@ mod tests {
             }
         }
         assert!(count >= 25, "{count} scenarios");
-    }
-
-    #[test]
-    fn traces_are_read_from_beside_the_scenario() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("s.toml");
-        let text =
-            "[[link]]\nname = \"lte\"\nbetween = [\"a\", \"b\"]\ndelivery_file = \"lte.up\"\n";
-        std::fs::write(&path, text).unwrap();
-        let missing = read(&path).unwrap_err();
-        assert!(missing.contains("s.toml:4: link.lte.delivery_file: read "), "{missing}");
-        std::fs::write(directory.path().join("lte.up"), "1\n2\n").unwrap();
-        assert_eq!(read(&path).unwrap().links.len(), 1);
     }
 }

@@ -13,9 +13,9 @@ use units::{Duration, Rate};
 
 use super::congestion::Congestion;
 use super::tcp_flow::{FlowPlan, FlowRun, run_flows};
-use crate::emulate::{Audit, Claim, Emulation, LinkReport, Options};
 use crate::scheme::Scheme;
 use crate::statistics::{mean, percentile};
+use emulator::{Audit, Claim, Emulation, LinkReport, Options};
 
 /// Port of the first flow of a link; the others follow.
 const PORT: u16 = 5_001;

@@ -19,9 +19,9 @@ use super::daemon::tunnel_address;
 use super::greeting::greet;
 use super::interruption::sleep_until;
 use super::testbed::{Copy, Side, Testbed};
-use crate::emulate::Audit;
 use crate::scheme::Scheme;
 use crate::workload::{Recording, Stream};
+use emulator::Audit;
 
 /// Time at the beginning that does not count: TCP's start-up and what the session learns.
 const START_UP: Duration = Duration::from_secs(3);

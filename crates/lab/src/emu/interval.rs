@@ -14,10 +14,10 @@ use super::channel::{Inlet, Outlet};
 use super::greeting::greet;
 use super::interruption;
 use super::testbed::{Side, Testbed};
-use crate::emulate::Audit;
 use crate::scheme::Scheme;
 use crate::sim::{IntervalPlan, IntervalRun};
 use crate::workload::{Recording, Stamp, Stream};
+use emulator::Audit;
 
 /// How long duplicates are awaited after the last message.
 const DRAIN: Duration = Duration::from_secs(2);

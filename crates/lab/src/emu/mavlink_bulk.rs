@@ -22,8 +22,8 @@ use units::{Duration, Instant};
 use super::daemon::{DaemonPlan, Daemons, MAVLINK_PORT};
 use super::interruption::{self, sleep_until};
 use super::testbed::{Copy, Side, Testbed};
-use crate::emulate::{Audit, Claim};
 use crate::mavlink_transfer::{Ground, Taken, TransferPlan, Vehicle, read_frame};
+use emulator::{Audit, Claim};
 
 /// The audit passes where the emulator's error stays below a tenth of this.
 const RESOLUTION: Duration = Duration::from_millis(10);

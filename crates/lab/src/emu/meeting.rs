@@ -15,9 +15,9 @@ use units::{Duration, Instant};
 use super::congestion::Congestion;
 use super::interruption::{self, sleep_until};
 use super::tcp_flow::{FlowPlan, FlowRun, Offer, RunningFlow, TcpFlow};
-use crate::emulate::{Audit, Claim, Emulation, LinkReport, Options};
 use crate::instability::{OFFERED_GAP, OFFERED_PAYLOAD, UavNetwork, ground, hop, station, uav};
 use crate::scheme::Scheme;
+use emulator::{Audit, Claim, Emulation, LinkReport, Options};
 
 /// From the start of the links to that of the flows: all threads stand ready by then.
 const LEAD: Duration = Duration::from_millis(100);

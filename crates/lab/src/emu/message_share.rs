@@ -20,8 +20,8 @@ use super::interruption::{self, sleep_until};
 use super::message_carrier::MessageCarrier;
 use super::tcp_flow::{FlowPlan, RunningFlow, TcpFlow};
 use super::testbed::{Copy, Side, Testbed};
-use crate::emulate::{Audit, Claim};
 use crate::scheme::Scheme;
+use emulator::{Audit, Claim};
 
 /// Port of the TCP flows' receivers.
 const PORT: u16 = 5_800;

@@ -20,11 +20,11 @@ use super::channel::{Inlet, Outlet};
 use super::interruption::{self, sleep_until};
 use super::message_carrier::MessageCarrier;
 use super::testbed::{Side, Testbed};
-use crate::emulate::{Audit, Claim};
-use crate::failure::Failure;
 use crate::lrt::{LrtParameters, LrtRow, MessageLog};
 use crate::scheme::Scheme;
 use crate::workload::{Stamp, Stream};
+use emulator::Failure;
+use emulator::{Audit, Claim};
 
 /// The audit passes where the emulator's error stays below a tenth of this.
 const RESOLUTION: Duration = Duration::from_millis(10);

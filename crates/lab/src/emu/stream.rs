@@ -16,11 +16,11 @@ use super::greeting::greet;
 use super::interruption::sleep_until;
 use super::player::{Receiver, Sender, SharedLedgers, locked};
 use super::testbed::{Side, Testbed};
-use crate::emulate::Audit;
 use crate::figures::Tally;
 use crate::ledger::{Ledger, StreamRun, WireBytes};
 use crate::scheme::Scheme;
 use crate::workload::{Direction, Recording, Stream, Workload};
+use emulator::Audit;
 
 /// Until the scenario and the workload begin: time for round trips on the idle links.
 const LEAD_IN: Duration = Duration::from_secs(1);

@@ -20,8 +20,8 @@ use sys::tcp_info::{TcpInfo, tcp_info};
 use units::{Duration, Instant, Rate};
 
 use super::interruption::{self, sleep_until};
-use crate::emulate::Emulation;
 use crate::statistics::mean;
+use emulator::Emulation;
 
 /// How long a connection may take: several SYN retransmissions.
 const CONNECT: Duration = Duration::from_secs(20);
@@ -305,7 +305,7 @@ mod tests {
     use netem::Scenario;
 
     use super::*;
-    use crate::emulate::Options;
+    use emulator::Options;
 
     #[test]
     fn flows_share_an_emulated_link() {

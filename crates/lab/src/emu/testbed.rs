@@ -9,9 +9,9 @@ use std::net::Ipv4Addr;
 use netem::{HostModel, LinkPair, LinkStats, Scenario};
 use units::{Duration, Instant};
 
-use crate::emulate::{Audit, Claim, Emulation, LinkReport, Options};
 use crate::ledger::WireBytes;
 use crate::workload::Direction;
+use emulator::{Audit, Claim, Emulation, LinkReport, Options};
 
 /// Which end of the links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

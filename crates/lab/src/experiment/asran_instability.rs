@@ -10,10 +10,10 @@
 use clap::Args;
 
 use super::Description;
-use crate::failure::Failure;
 use crate::meeting::{FIGURES, MeetingArgs, SCHEMES, run as run_meetings};
 use crate::report::Report;
 use crate::scheme::{Known, Scheme};
+use emulator::Failure;
 
 /// Describes the experiment.
 pub(super) const DESCRIPTION: Description = Description {

@@ -20,11 +20,11 @@ use super::Description;
 use crate::arguments::{RunArgs, loss};
 use crate::chart::{Plane, TradeOff};
 use crate::emu::{Cell, CellRun, Congestion, FlowRun, FlowSample, run_cells};
-use crate::emulate::{Audit, Claim};
-use crate::failure::Failure;
 use crate::report::{Mode, Report, rounded_option};
 use crate::scheme::{Known, Scheme};
 use crate::statistics::{jain_index, mean, median, standard_deviation};
+use emulator::Failure;
+use emulator::{Audit, Claim};
 
 /// Describes the experiment.
 pub(super) const DESCRIPTION: Description = Description {

@@ -15,12 +15,12 @@ use units::{Duration, Rate};
 use super::Description;
 use crate::arguments::{RunArgs, loss, positive};
 use crate::emu::run_intervals;
-use crate::failure::Failure;
 use crate::report::{Mode, Report, merged, rounded, rounded_option};
 use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
 use crate::sim::{IntervalPlan, IntervalRun, run_interval};
 use crate::statistics::{maximum, mean, standard_deviation};
+use emulator::Failure;
 
 /// Describes the experiment.
 pub(super) const DESCRIPTION: Description = Description {

@@ -14,7 +14,6 @@ use units::{Duration, Instant, Rate, Rng};
 use super::Description;
 use crate::arguments::RunArgs;
 use crate::emu::run_streams;
-use crate::failure::Failure;
 use crate::figures::{ControlFigures, Span};
 use crate::ledger::{StreamLedger, StreamRun};
 use crate::report::{Mode, Report, merged, rounded, rounded_option};
@@ -23,6 +22,7 @@ use crate::scheme::{Known, Scheme};
 use crate::sim::run_stream;
 use crate::statistics::{maximum, percentile};
 use crate::workload::{Direction, Recording, Stream, VideoShape, Workload};
+use emulator::Failure;
 
 /// Describes the experiment.
 pub(super) const DESCRIPTION: Description = Description {

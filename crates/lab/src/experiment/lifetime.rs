@@ -14,12 +14,12 @@ use units::Duration;
 
 use super::{Description, conclone_interval};
 use crate::arguments::{RunArgs, loss};
-use crate::failure::Failure;
 use crate::report::{Mode, Report, merged, rounded, rounded_option};
 use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
 use crate::sim::{IntervalPlan, IntervalRun, run_interval};
 use crate::statistics::{exponential_distance, exponential_rate, maximum, mean};
+use emulator::Failure;
 
 /// Describes the experiment.
 pub(super) const DESCRIPTION: Description = Description {

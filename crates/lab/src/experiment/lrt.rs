@@ -16,12 +16,12 @@ use super::Description;
 use super::lrt_pictures::draw;
 use crate::arguments::{RunArgs, loss, positive};
 use crate::emu;
-use crate::failure::Failure;
 use crate::lrt::{LrtParameters, LrtRow};
 use crate::report::{Mode, Report};
 use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
 use crate::sim::run_messages;
+use emulator::Failure;
 
 /// The schemes of the world.
 const SIM: Known = Known::all(&[

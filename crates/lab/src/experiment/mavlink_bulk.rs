@@ -17,12 +17,12 @@ use units::{Duration, Rate};
 use super::Description;
 use crate::arguments::{RunArgs, loss, positive};
 use crate::emu::{BulkForm, MavlinkCell, MavlinkRun, run_mavlink};
-use crate::failure::Failure;
 use crate::mavlink_transfer::{Taken, TransferPlan};
 use crate::report::{Mode, Report, rounded_option};
 use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
 use crate::statistics::{maximum, median, percentile};
+use emulator::Failure;
 
 /// Describes the experiment.
 pub(super) const DESCRIPTION: Description = Description {

@@ -16,11 +16,11 @@ use units::{Duration, Rate};
 use super::Description;
 use crate::arguments::{RunArgs, loss, positive};
 use crate::emu::{Flow, Goodput, ShareCell, run_share};
-use crate::failure::Failure;
 use crate::report::{Mode, Report, rounded_option};
 use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
 use crate::statistics::{mean, median};
+use emulator::Failure;
 
 /// Describes the experiment.
 pub(super) const DESCRIPTION: Description = Description {

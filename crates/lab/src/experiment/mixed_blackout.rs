@@ -10,7 +10,6 @@ use super::Description;
 use crate::arguments::RunArgs;
 use crate::blackout::{Blackout, relate_wire_bytes};
 use crate::chart::CHART_NOTE;
-use crate::failure::Failure;
 use crate::ledger::StreamRun;
 use crate::pool::pooled;
 use crate::report::{Mode, Report};
@@ -18,6 +17,7 @@ use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
 use crate::sim::run_stream;
 use crate::workload::Recording;
+use emulator::Failure;
 
 /// Describes the experiment.
 pub(super) const DESCRIPTION: Description = Description {

@@ -22,9 +22,9 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use crate::arguments::RunArgs;
-use crate::failure::Failure;
 use crate::report::Report;
 use crate::scheme::Known;
+use emulator::Failure;
 
 /// Names an experiment and holds its parameters.
 #[derive(Debug, Subcommand)]

@@ -11,14 +11,14 @@ use units::Duration;
 use super::{Description, mixed_blackout};
 use crate::arguments::RunArgs;
 use crate::emu::run_streams;
-use crate::emulate::Audit;
-use crate::failure::Failure;
 use crate::pool::{pooled, pooled_object};
 use crate::recorded::{Bounds, Played, Window, WindowArgs, write_messages};
 use crate::report::{Mode, Report, merged};
 use crate::scheme::Scheme;
 use crate::sim::run_stream;
 use crate::workload::{Direction, Recording, Workload};
+use emulator::Audit;
+use emulator::Failure;
 
 /// What an emulated run claims to tell apart: a message that is late from one that is not.
 const RESOLUTION: Duration = Duration::from_millis(10);

@@ -18,7 +18,6 @@ use units::{Duration, Rate};
 use super::Description;
 use crate::arguments::{RunArgs, positive};
 use crate::chart::{SweepCase, SweepChart, SweepCurve};
-use crate::failure::Failure;
 use crate::figures::{ControlFigures, LiveFigures};
 use crate::ledger::StreamRun;
 use crate::pool::pooled;
@@ -26,6 +25,7 @@ use crate::report::{Mode, Report, merged, rounded};
 use crate::scheme::{Known, Scheme};
 use crate::sim::run_stream;
 use crate::workload::{Direction, Recording, Stream, Workload};
+use emulator::Failure;
 
 /// Describes the experiment.
 pub(super) const DESCRIPTION: Description = Description {

@@ -12,13 +12,13 @@ use units::Duration;
 use super::Description;
 use crate::arguments::RunArgs;
 use crate::emu::{BulkPlan, run_bulk};
-use crate::failure::Failure;
 use crate::figures::goodput_mbps;
 use crate::report::{Mode, Report, rounded};
 use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
 use crate::sim::run_stream;
 use crate::workload::{Direction, Recording, Stream, VideoShape, Workload};
+use emulator::Failure;
 
 /// Describes the experiment.
 pub(super) const DESCRIPTION: Description = Description {

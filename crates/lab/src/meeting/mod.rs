@@ -21,11 +21,11 @@ use units::{Duration, Rate};
 
 use crate::arguments::{RunArgs, positive};
 use crate::emu::{Congestion, FlowRun, Meeting, Offer, Sender, run_meetings};
-use crate::emulate::{Audit, Claim};
-use crate::failure::Failure;
 use crate::instability::{Instability, OfferedCdf, Target, UavNetwork, offered_in_the_world};
 use crate::report::{Mode, Report, merged};
 use crate::scheme::{Known, Scheme};
+use emulator::Failure;
+use emulator::{Audit, Claim};
 
 /// Schemes of the emulator: the flow of constant rate shows what the hop is like.
 pub(crate) const SCHEMES: [Scheme; 8] = [

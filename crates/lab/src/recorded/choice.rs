@@ -8,9 +8,9 @@ use netem::Scenario;
 use super::Window;
 use crate::bound::{Idle, capacities, wire_bits};
 use crate::figures::LATE_S;
-use crate::scenario_file;
 use crate::traces::{self, Choice, Combination, LinkSet, WindowOptions};
 use crate::workload::{Direction, Workload};
+use emulator::read_scenario;
 
 /// Bytes of the messages that tell which links are alive.
 const CONTROL_BYTES: usize = 100;
@@ -63,7 +63,7 @@ impl WindowArgs {
         };
         if self.set.is_empty() {
             let read = |path: &PathBuf| {
-                let mut scenario = scenario_file::read(path)?;
+                let mut scenario = read_scenario(path)?;
                 scenario.seconds = self.seconds.unwrap_or(scenario.seconds);
                 Ok(window(scenario, Vec::new(), None))
             };

@@ -1,6 +1,6 @@
 //! A window of recorded links: what is sent over them, and how each scheme fares against the bounds.
 //!
-//! Not where the links come from (`scenario_file`), and not how they are run (`sim`, `emu`): this
+//! Not where the links come from (`emulator::read_scenario`), and not how they are run (`sim`, `emu`): this
 //! turns ledgers into figures, files and a picture.
 
 mod bounds;

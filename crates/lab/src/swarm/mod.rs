@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 use units::Instant;
 
 use crate::arguments::parse_seeds;
-use crate::failure::Failure;
+use emulator::Failure;
 use judge::{Finding, Rule};
 use plan::{Part, Plan};
 

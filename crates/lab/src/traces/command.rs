@@ -13,8 +13,8 @@ use super::write::{folder_name, write};
 use super::{Choice, LinkSet, RecordedLink, Take, Window, WindowOptions};
 use super::{combinations, folder, link_sets, shared};
 use crate::arguments::positive;
-use crate::failure::Failure;
 use crate::statistics::percentile;
+use emulator::Failure;
 
 const AFTER_HELP: &str = "\
 What a file may be, which is found out by looking at it (files may end in .gz):

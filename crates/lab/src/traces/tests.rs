@@ -129,7 +129,7 @@ fn a_window_that_is_written_reads_back() {
     let window = Window::whole("own", &take, &options);
     let folder = tempfile::tempdir().expect("a folder");
     let path = write(&window, folder.path()).expect("it is written and reads back");
-    let again = crate::scenario_file::read(&path).expect("it reads");
+    let again = emulator::read_scenario(&path).expect("it reads");
     assert_eq!((again.seconds, again.links.len()), (14.0, 1));
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn write(window: &Window, folder: &Path) -> Result<PathBuf, String> {
     }
     text.push_str(&scenario.to_toml());
     let path = put("scenario.toml", text)?;
-    let again = crate::scenario_file::read(&path)?;
+    let again = emulator::read_scenario(&path)?;
     check(&scenario, &again).map(|()| path)
 }
 

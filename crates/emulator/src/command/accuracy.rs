@@ -1,4 +1,4 @@
-//! `fulmar-lab accuracy`: how well the emulator keeps a delay on this machine.
+//! `accuracy`: how well the emulator keeps a delay on this machine.
 //!
 //! Not the audit: that is the emulator's opinion of itself, this measures it from outside. Probe
 //! datagrams cross emulated links of fixed delay; taps in both hosts read the kernel's stamps of
@@ -20,9 +20,9 @@ use sys::isolate::{Privileges, isolate, isolate_as_user};
 use sys::packet_ring::PacketRing;
 use sys::realtime;
 
-use super::audit::{Lateness, lateness_histogram, record};
-use super::{Claim, Emulation, Options};
-use crate::failure::Failure;
+use crate::Failure;
+use crate::audit::{Lateness, lateness_histogram, record};
+use crate::{Claim, Emulation, Options};
 
 /// UDP port of the probes.
 const PORT: u16 = 9;
@@ -38,7 +38,7 @@ const HOSTS: [&str; 2] = ["a", "b"];
 
 /// Says what to measure.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct AccuracyArgs {
+pub struct AccuracyArgs {
     /// Delay of the links, one way, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 20)]
     delay_ms: u64,
@@ -83,7 +83,7 @@ type Stamps = BTreeMap<(u32, u64), u64>;
 ///
 /// # Errors
 /// When the machine does not allow it.
-pub(crate) fn run_accuracy(args: &AccuracyArgs) -> Result<ExitCode, Failure> {
+pub fn run_accuracy(args: &AccuracyArgs) -> Result<ExitCode, Failure> {
     let isolated = if args.as_user { isolate_as_user() } else { isolate() };
     let privileges = isolated.map_err(|error| error.to_string())?;
     let report = measure(args, privileges).map_err(|error| error.to_string())?;

@@ -19,7 +19,7 @@ const CHUNKS_WAITING: usize = 1_024;
 
 /// Collects verdicts and passes them to a writer.
 #[derive(Debug)]
-pub(super) struct VerdictLog {
+pub(crate) struct VerdictLog {
     text: String,
     dropped: u64,
     chunks: Option<SyncSender<String>>,
@@ -28,7 +28,7 @@ pub(super) struct VerdictLog {
 
 impl VerdictLog {
     /// Creates the file and starts its writer.
-    pub(super) fn create(path: &Path) -> io::Result<Self> {
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("create the log {}: {error}", path.display()))
         };
@@ -46,7 +46,7 @@ impl VerdictLog {
     }
 
     /// Records one verdict.
-    pub(super) fn record(&mut self, record: &VerdictRecord<'_>) {
+    pub(crate) fn record(&mut self, record: &VerdictRecord<'_>) {
         // Writing to a string cannot fail.
         let _ = writeln!(self.text, "{record}");
         if self.text.len() >= CHUNK {
@@ -55,7 +55,7 @@ impl VerdictLog {
     }
 
     /// Passes what was recorded to the writer.
-    pub(super) fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         if self.text.is_empty() {
             return;
         }
@@ -90,11 +90,11 @@ fn write_chunks(file: File, chunks: &Receiver<String>) {
     let mut file = BufWriter::new(file);
     for chunk in chunks {
         if let Err(error) = file.write_all(chunk.as_bytes()) {
-            eprintln!("fulmar-lab: write the verdict log: {error}; it ends here");
+            eprintln!("emulate: write the verdict log: {error}; it ends here");
             return;
         }
     }
     if let Err(error) = file.flush() {
-        eprintln!("fulmar-lab: write the verdict log: {error}; it is not complete");
+        eprintln!("emulate: write the verdict log: {error}; it is not complete");
     }
 }

@@ -4,7 +4,7 @@
 //! the packet ring and is told apart here before the model sees its length.
 
 /// Bytes of an Ethernet header: two addresses and the type.
-pub(super) const ETHERNET_HEADER: usize = 14;
+pub(crate) const ETHERNET_HEADER: usize = 14;
 
 const TYPE_IPV4: u16 = 0x0800;
 const TYPE_IPV6: u16 = 0x86dd;
@@ -17,7 +17,7 @@ const NEXT_ICMPV6: u8 = 58;
 /// Address resolution (ARP, IPv6 neighbour discovery) and multicast listener reports are the
 /// kernel's own noise: they pass at once, cost no random numbers, and so leave the verdicts on the
 /// traffic under test as the seed has them.
-pub(super) fn is_modelled(frame: &[u8]) -> bool {
+pub(crate) fn is_modelled(frame: &[u8]) -> bool {
     let Some(kind) = frame.get(12..14) else { return false };
     match u16::from_be_bytes([kind[0], kind[1]]) {
         TYPE_IPV4 => true,

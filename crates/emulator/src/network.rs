@@ -21,7 +21,7 @@ use sys::interfaces;
 use sys::link::{self, MacAddress, VethEnd};
 use sys::netns::{Namespace, set_parameter};
 
-use super::routes;
+use crate::routes;
 
 /// How long an interface may take to come up; the kernel looks once a second at the latest.
 const RUNNING_PATIENCE: Duration = Duration::from_secs(10);
@@ -30,43 +30,43 @@ const PREFIX: u8 = 24;
 
 /// An emulated host.
 #[derive(Debug)]
-pub(super) struct Host {
-    pub(super) name: String,
-    pub(super) namespace: Namespace,
+pub(crate) struct Host {
+    pub(crate) name: String,
+    pub(crate) namespace: Namespace,
     /// What its programs' clocks show beyond the machine's, in nanoseconds.
-    pub(super) clock_offset_ns: i64,
+    pub(crate) clock_offset_ns: i64,
 }
 
 /// The emulator's end of a host's cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Port {
+pub(crate) struct Port {
     /// The number of the interface in the emulator's namespace.
-    pub(super) interface: u32,
+    pub(crate) interface: u32,
     /// The link's place in the scenario.
-    pub(super) link: usize,
+    pub(crate) link: usize,
     /// The host's place in the scenario.
-    pub(super) host: usize,
+    pub(crate) host: usize,
     /// The direction of what the host sends on it.
-    pub(super) sends: Direction,
+    pub(crate) sends: Direction,
 }
 
 impl Port {
     /// Returns where the host's packets enter the link.
-    pub(super) fn entry(&self) -> LinkEnd {
+    pub(crate) fn entry(&self) -> LinkEnd {
         LinkEnd { link: self.link, direction: self.sends }
     }
 }
 
 /// Everything that `build` made; it vanishes when this is dropped and the programs in it have ended.
 #[derive(Debug)]
-pub(super) struct Network {
-    pub(super) hosts: Vec<Host>,
-    pub(super) emulator: Namespace,
-    pub(super) ports: Vec<Port>,
+pub(crate) struct Network {
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) emulator: Namespace,
+    pub(crate) ports: Vec<Port>,
 }
 
 /// Makes the namespaces and cables of `scenario`; links carry IP packets of up to `mtu` bytes.
-pub(super) fn build(scenario: &Scenario, mtu: u32) -> io::Result<Network> {
+pub(crate) fn build(scenario: &Scenario, mtu: u32) -> io::Result<Network> {
     let emulator = Namespace::create()?;
     // The emulator is a cable: it must not speak for itself.
     emulator.run(|| set_ipv6("default/disable_ipv6", "1"))??;

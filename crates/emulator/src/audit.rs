@@ -18,24 +18,24 @@ const TOLERATED_PART: u32 = 10;
 
 /// Says what a run wants to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Claim {
+pub struct Claim {
     /// The shortest time that its percentiles of delay are to tell apart.
-    pub(crate) resolution: Duration,
+    pub resolution: Duration,
     /// The shortest time that its extremes are to tell apart: of gaps, of the latest message.
-    pub(crate) extremes: Duration,
+    pub extremes: Duration,
     /// Whether threads of ordinary priority take part. Where all of them run in real time, as the
     /// emulator does, what ordinary ones suffer says nothing about the figures.
-    pub(crate) ordinary: bool,
+    pub ordinary: bool,
 }
 
 impl Claim {
     /// Claims percentiles to `resolution` and extremes to ten times that.
-    pub(crate) const fn to(resolution: Duration) -> Self {
+    pub const fn to(resolution: Duration) -> Self {
         Self { resolution, extremes: resolution.saturating_mul(10), ordinary: true }
     }
 
     /// Claims the same for programs that run in real time where the emulator may.
-    pub(crate) const fn of_realtime_programs(resolution: Duration) -> Self {
+    pub const fn of_realtime_programs(resolution: Duration) -> Self {
         Self { ordinary: false, ..Self::to(resolution) }
     }
 }
@@ -49,15 +49,15 @@ impl Default for Claim {
 
 /// How late something was, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Lateness {
+pub struct Lateness {
     /// How many times it was measured.
-    pub(crate) count: u64,
+    pub count: u64,
     /// The median.
-    pub(crate) p50_us: f64,
+    pub p50_us: f64,
     /// The 99th percentile.
-    pub(crate) p99_us: f64,
+    pub p99_us: f64,
     /// The largest.
-    pub(crate) max_us: f64,
+    pub max_us: f64,
 }
 
 impl Lateness {
@@ -75,72 +75,72 @@ impl Lateness {
 
 /// What happened to frames outside the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Losses {
+pub struct Losses {
     /// Frames that found the receive ring full.
-    pub(crate) ring_full: u64,
+    pub ring_full: u64,
     /// Frames longer than the emulated links carry.
-    pub(crate) too_long: u64,
+    pub too_long: u64,
     /// Frames that found no memory while they waited for their time.
-    pub(crate) no_memory: u64,
+    pub no_memory: u64,
     /// Frames that the kernel refused to deliver: too many at once.
-    pub(crate) refused: u64,
+    pub refused: u64,
     /// Frames to a host that had switched its interface off; no fault of the emulator.
-    pub(crate) interface_down: u64,
+    pub interface_down: u64,
 }
 
 impl Losses {
     /// Counts the frames whose loss is the emulator's fault.
-    pub(crate) fn total(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         self.ring_full + self.too_long + self.no_memory + self.refused
     }
 }
 
 /// What the processors did meanwhile; shares of the elapsed time, `None` where unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct ProcessorUse {
+pub struct ProcessorUse {
     /// Share of one processor that the emulator used.
-    pub(crate) emulator: Option<f64>,
+    pub emulator: Option<f64>,
     /// Share of the time in which the emulator was ready and had no processor.
-    pub(crate) emulator_waiting: Option<f64>,
+    pub emulator_waiting: Option<f64>,
     /// Share of the time in which some task of the machine waited for a processor.
-    pub(crate) pressure: Option<f64>,
+    pub pressure: Option<f64>,
     /// Processors' worth of time that the hypervisor gave to others.
-    pub(crate) stolen: Option<f64>,
+    pub stolen: Option<f64>,
 }
 
 /// The emulator's account of one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Audit {
+pub struct Audit {
     /// False when the error reached a tenth of what the run claims to measure.
-    pub(crate) valid: bool,
+    pub valid: bool,
     /// Why it is not valid; empty when it is.
-    pub(crate) reasons: Vec<String>,
+    pub reasons: Vec<String>,
     /// How long the run was, in seconds.
-    pub(crate) seconds: f64,
+    pub seconds: f64,
     /// The claim for percentiles, in milliseconds.
-    pub(crate) claims_ms: f64,
+    pub claims_ms: f64,
     /// The claim for extremes, in milliseconds.
-    pub(crate) claims_extremes_ms: f64,
+    pub claims_extremes_ms: f64,
     /// How the kernel scheduled the emulator: `fifo`, `short_slice` or `fair`.
-    pub(crate) scheduling: &'static str,
+    pub scheduling: &'static str,
     /// Send time against due time, over all delivered frames.
-    pub(crate) lateness: Lateness,
+    pub lateness: Lateness,
     /// Frames that left later than a tenth of the claim.
-    pub(crate) late_frames: u64,
+    pub late_frames: u64,
     /// Return from sleep against the time asked for, of the emulator.
-    pub(crate) wakeups: Lateness,
+    pub wakeups: Lateness,
     /// Wake-ups so late that spinning could not make up for it.
-    pub(crate) late_wakeups: u64,
+    pub late_wakeups: u64,
     /// Wake-ups of an ordinary thread that sleeps most of the time: what programs under test suffer.
-    pub(crate) ordinary_wakeups: Lateness,
+    pub ordinary_wakeups: Lateness,
     /// Frames lost outside the model.
-    pub(crate) losses: Losses,
+    pub losses: Losses,
     /// Frames that passed around the model: address resolution and the like.
-    pub(crate) passed: u64,
+    pub passed: u64,
     /// Steps of the wall clock, which disturb the kernel's timestamps.
-    pub(crate) clock_steps: u64,
+    pub clock_steps: u64,
     /// Use of processors.
-    pub(crate) processor: ProcessorUse,
+    pub processor: ProcessorUse,
 }
 
 /// What the engine and the witness measured, before judgement.
@@ -187,7 +187,7 @@ impl Audit {
     }
 
     /// Says in one line what the audit found, for people.
-    pub(crate) fn summary(&self) -> String {
+    pub fn summary(&self) -> String {
         let verdict = match self.valid {
             true => "valid".to_owned(),
             false => format!("INVALID: {}", self.reasons.join("; ")),

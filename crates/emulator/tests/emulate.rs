@@ -1,4 +1,4 @@
-//! `fulmar-lab emulate` with real programs: delays, the audit, and what stays behind.
+//! `emulate` with real programs: delays, the audit, and what stays behind.
 //!
 //! A test that needs a program inside an emulated host runs itself there: the variable `INSIDE`
 //! names the part it plays.
@@ -31,8 +31,8 @@ up = { delay_ms = 15 }
 down = { delay_ms = 5 }
 "#;
 
-fn lab() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_fulmar-lab"))
+fn emulator() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_fulmar-emulator"))
 }
 
 /// Every random process of the model at once.
@@ -107,7 +107,7 @@ fn scenario(name: &str) -> PathBuf {
 /// Says whether hosts can be emulated here, and in plain sight when they cannot.
 fn can_emulate(test: &str, options: &[&str]) -> bool {
     let path = scenario(test);
-    let output = lab().arg("emulate").arg(path).args(options).args(["--", "true"]).output();
+    let output = emulator().arg("emulate").arg(path).args(options).args(["--", "true"]).output();
     let output = output.expect("the lab starts");
     if output.status.success() {
         return true;
@@ -121,7 +121,7 @@ fn can_emulate(test: &str, options: &[&str]) -> bool {
 /// Runs the test `name` inside the first host; returns the audit's JSON and what was printed.
 fn run_inside(name: &str, options: &[&str]) -> (Value, String) {
     let binary = env::current_exe().expect("the test has a file");
-    let output: Output = lab()
+    let output: Output = emulator()
         .arg("emulate")
         .arg(scenario(name))
         .arg("--json")
@@ -329,7 +329,7 @@ fn hosts_have_clocks_of_their_own() {
         first.parse::<f64>().expect("seconds")
     };
     let inside = |host| {
-        let mut lab = lab();
+        let mut lab = emulator();
         lab.arg("emulate").arg(scenario(name));
         lab.args(["--host", host, "--", "cat", "/proc/uptime"]);
         uptime(&String::from_utf8_lossy(&lab.output().expect("the lab starts").stdout))
@@ -369,7 +369,7 @@ fn a_broadcast_reaches_whom_the_model_lets_hear_it() {
 
 /// Starts `emulate` with a shell script that prints `ready` and stays; returns when it did.
 fn start_script(test: &str, script: &str) -> (Child, mpsc::Receiver<String>) {
-    let mut child = lab()
+    let mut child = emulator()
         .arg("emulate")
         .arg(scenario(test))
         .args(["--", "sh", "-c", script])
@@ -452,7 +452,7 @@ fn a_command_that_fails_is_a_failure() {
         return;
     }
     let code = |arguments: &[&str]| {
-        let output = lab().arg("emulate").arg(scenario(name)).args(arguments).output();
+        let output = emulator().arg("emulate").arg(scenario(name)).args(arguments).output();
         output.expect("the lab starts").status.code()
     };
     assert_eq!(code(&["--", "false"]), Some(1));

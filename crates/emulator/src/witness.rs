@@ -13,7 +13,7 @@ use hdrhistogram::Histogram;
 use sys::clock::now;
 use sys::realtime;
 
-use super::audit::{lateness_histogram, record};
+use crate::audit::{lateness_histogram, record};
 
 /// How long the witness sleeps each time: 250 samples a second, so that the 99th percentile of a
 /// short run means something, for under 1 % of a processor.
@@ -21,7 +21,7 @@ const NAP: Duration = Duration::from_millis(4);
 
 /// The thread and its notes.
 #[derive(Debug)]
-pub(super) struct Witness {
+pub(crate) struct Witness {
     stop: Arc<AtomicBool>,
     notes: Arc<Mutex<Histogram<u64>>>,
     thread: Option<JoinHandle<()>>,
@@ -29,7 +29,7 @@ pub(super) struct Witness {
 
 impl Witness {
     /// Starts the thread.
-    pub(super) fn start() -> std::io::Result<Self> {
+    pub(crate) fn start() -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let notes = Arc::new(Mutex::new(lateness_histogram()));
         let (stopped, notebook) = (Arc::clone(&stop), Arc::clone(&notes));
@@ -46,12 +46,12 @@ impl Witness {
     }
 
     /// Forgets what was noted.
-    pub(super) fn reset(&self) {
+    pub(crate) fn reset(&self) {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).reset();
     }
 
     /// Returns the lateness of its wake-ups in nanoseconds.
-    pub(super) fn notes(&self) -> Histogram<u64> {
+    pub(crate) fn notes(&self) -> Histogram<u64> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -11,19 +11,19 @@ use netem::{Interface, Scenario};
 
 /// A route that a host needs to reach a link it is not on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Route {
+pub(crate) struct Route {
     /// The network of the link: 10.77.n.0.
-    pub(super) network: Ipv4Addr,
+    pub(crate) network: Ipv4Addr,
     /// The link over which the host sends.
-    pub(super) over: usize,
+    pub(crate) over: usize,
     /// The neighbour's address on that link.
-    pub(super) gateway: Ipv4Addr,
+    pub(crate) gateway: Ipv4Addr,
 }
 
 /// Says whether a host lies between others, and so forwards.
 ///
 /// Two links to the same neighbour do not make a relay: whoever has those picks a link himself.
-pub(super) fn forwards(scenario: &Scenario, host: usize) -> bool {
+pub(crate) fn forwards(scenario: &Scenario, host: usize) -> bool {
     let mut others = neighbours(scenario, host).map(|(_, other)| other);
     let first = others.next();
     others.any(|other| Some(other) != first)
@@ -34,7 +34,7 @@ pub(super) fn forwards(scenario: &Scenario, host: usize) -> bool {
 ///
 /// What is sent to an address arrives over that address's own link, for the way leads to the nearer
 /// end of it. Broadcasts have no way back and take no part.
-pub(super) fn routes(scenario: &Scenario, host: usize) -> Vec<Route> {
+pub(crate) fn routes(scenario: &Scenario, host: usize) -> Vec<Route> {
     let ways = ways(scenario, host);
     let mut routes = Vec::new();
     for (number, pair) in scenario.links.iter().enumerate() {

@@ -27,11 +27,11 @@ use sys::wakeup::Wakeup;
 use sys::wall_clock::WallClock;
 use units::Instant;
 
-use super::audit::{Lateness, Losses, Measurements, ProcessorUse, lateness_histogram, record};
-use super::frame::{ETHERNET_HEADER, is_modelled};
-use super::network::Port;
-use super::pending::Pending;
-use super::verdict_log::VerdictLog;
+use crate::audit::{Lateness, Losses, Measurements, ProcessorUse, lateness_histogram, record};
+use crate::frame::{ETHERNET_HEADER, is_modelled};
+use crate::network::Port;
+use crate::pending::Pending;
+use crate::verdict_log::VerdictLog;
 
 /// A real-time thread wakes this long before a frame is due and spins for the rest: about twice what
 /// a timer's wake-up takes on a virtual machine (median 25–31 µs, 99th percentile 50–70).
@@ -60,7 +60,7 @@ const SHOW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What other threads tell the engine.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(crate) enum Order {
     /// The scenario starts anew now, with these idle links; the sender is told when that was.
     Begin(Box<Net>, SyncSender<Instant>),
     /// The run is over.
@@ -69,16 +69,16 @@ pub(super) enum Order {
 
 /// What the engine has done so far in this run.
 #[derive(Clone, Debug, Default)]
-pub(super) struct View {
+pub(crate) struct View {
     /// Counts for each receiver of each end of each link.
-    pub(super) links: Vec<(LinkEnd, usize, LinkStats)>,
+    pub(crate) links: Vec<(LinkEnd, usize, LinkStats)>,
     /// Send time against due time.
-    pub(super) lateness: Lateness,
+    pub(crate) lateness: Lateness,
 }
 
 /// Where others leave orders for the engine, and where it leaves what it shows.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(crate) struct Desk {
     wakeup: Wakeup,
     ordered: AtomicBool,
     orders: Mutex<Vec<Order>>,
@@ -86,7 +86,7 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    pub(super) fn new() -> std::io::Result<Self> {
+    pub(crate) fn new() -> std::io::Result<Self> {
         Ok(Self {
             wakeup: Wakeup::new()?,
             ordered: AtomicBool::new(false),
@@ -95,31 +95,31 @@ impl Desk {
         })
     }
 
-    pub(super) fn order(&self, order: Order) {
+    pub(crate) fn order(&self, order: Order) {
         self.orders.lock().unwrap_or_else(PoisonError::into_inner).push(order);
         self.ordered.store(true, Ordering::Release);
         self.wakeup.ring();
     }
 
-    pub(super) fn view(&self) -> View {
+    pub(crate) fn view(&self) -> View {
         self.view.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 /// What the engine needs to begin.
-pub(super) struct Parts {
-    pub(super) net: Box<Net>,
-    pub(super) origin: Instant,
-    pub(super) ports: Vec<Port>,
-    pub(super) ring: PacketRing,
-    pub(super) sender: PacketSender,
-    pub(super) log: Option<VerdictLog>,
+pub(crate) struct Parts {
+    pub(crate) net: Box<Net>,
+    pub(crate) origin: Instant,
+    pub(crate) ports: Vec<Port>,
+    pub(crate) ring: PacketRing,
+    pub(crate) sender: PacketSender,
+    pub(crate) log: Option<VerdictLog>,
     /// Tests make the engine late by this much to see whether the audit notices.
-    pub(super) sabotage: Duration,
+    pub(crate) sabotage: Duration,
 }
 
 /// The thread's state.
-pub(super) struct Engine {
+pub(crate) struct Engine {
     parts: Parts,
     desk: Arc<Desk>,
     pending: Pending,
@@ -149,7 +149,7 @@ struct Tally {
 impl Engine {
     /// Prepares the calling thread, which is in the emulator's namespace, and runs until it is told to stop; returns what it measured,
     /// without the witness's part.
-    pub(super) fn run(parts: Parts, desk: Arc<Desk>) -> Measurements {
+    pub(crate) fn run(parts: Parts, desk: Arc<Desk>) -> Measurements {
         let scheduling = realtime::prefer_realtime(PRIORITY);
         // Without it a sleep is 86 µs late instead of 31; a real-time thread has none anyway.
         let _ = realtime::set_timer_slack(Duration::from_nanos(1));

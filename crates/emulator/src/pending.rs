@@ -14,15 +14,15 @@ const MAX_BYTES: usize = 256 << 20;
 
 /// A frame and where it goes.
 #[derive(Debug)]
-pub(super) struct Waiting {
-    pub(super) due: Instant,
-    pub(super) interface: u32,
-    pub(super) frame: Vec<u8>,
+pub(crate) struct Waiting {
+    pub(crate) due: Instant,
+    pub(crate) interface: u32,
+    pub(crate) frame: Vec<u8>,
 }
 
 /// Waiting frames in the order of their time; those of equal time in the order of their coming.
 #[derive(Debug, Default)]
-pub(super) struct Pending {
+pub(crate) struct Pending {
     order: BinaryHeap<Reverse<(Instant, u64, usize)>>,
     slots: Vec<Waiting>,
     free: Vec<usize>,
@@ -33,7 +33,7 @@ pub(super) struct Pending {
 impl Pending {
     /// Keeps a copy of `frame` until `due`; false when there is no room for it.
     #[must_use]
-    pub(super) fn insert(&mut self, due: Instant, interface: u32, frame: &[u8]) -> bool {
+    pub(crate) fn insert(&mut self, due: Instant, interface: u32, frame: &[u8]) -> bool {
         if self.bytes + frame.len() > MAX_BYTES {
             return false;
         }
@@ -56,12 +56,12 @@ impl Pending {
     }
 
     /// Returns when the next frame leaves.
-    pub(super) fn next_due(&self) -> Option<Instant> {
+    pub(crate) fn next_due(&self) -> Option<Instant> {
         self.order.peek().map(|Reverse((due, _, _))| *due)
     }
 
     /// Shows the next frame that is due at `now` to `work` and forgets it.
-    pub(super) fn with_due<T>(
+    pub(crate) fn with_due<T>(
         &mut self,
         now: Instant,
         work: impl FnOnce(&mut Waiting) -> T,
@@ -77,7 +77,7 @@ impl Pending {
     }
 
     /// Forgets all frames.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 }

@@ -1,4 +1,4 @@
-//! `fulmar-lab emulate`: any command, or a shell, between emulated hosts.
+//! `emulate`: any command, or a shell, between emulated hosts.
 //!
 //! Not an experiment: it measures nothing but the emulator itself. It reads a scenario, starts an
 //! [`Emulation`], runs one command in one host and reports the audit when that ends.
@@ -16,9 +16,9 @@ use sys::isolate::{Privileges, isolate, isolate_as_user};
 use sys::signals::{Signals, terminate};
 use sys::timens;
 
-use crate::failure::Failure;
+use crate::Failure;
 
-use super::{Audit, Claim, Emulation, LinkReport, Options};
+use crate::{Audit, Claim, Emulation, LinkReport, Options};
 
 /// How often the command and the signals are looked at.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
@@ -29,7 +29,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Says what to emulate and what to run in it.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct EmulateArgs {
+pub struct EmulateArgs {
     /// The scenario, a TOML file.
     scenario: PathBuf,
     /// The host that the command runs in; the scenario's first unless said.
@@ -66,7 +66,7 @@ pub(crate) struct EmulateArgs {
 ///
 /// # Errors
 /// When the scenario or the machine does not allow it.
-pub(crate) fn run_command(args: &EmulateArgs) -> Result<ExitCode, Failure> {
+pub fn run_emulate(args: &EmulateArgs) -> Result<ExitCode, Failure> {
     let scenario = read_scenario(&args.scenario)?;
     let host = choose_host(args, &scenario)?;
     let isolated = if args.as_user { isolate_as_user() } else { isolate() };
@@ -98,7 +98,7 @@ pub(crate) fn run_command(args: &EmulateArgs) -> Result<ExitCode, Failure> {
 }
 
 fn read_scenario(path: &Path) -> Result<Scenario, String> {
-    let scenario = crate::scenario_file::read(path)?;
+    let scenario = crate::read_scenario(path)?;
     if scenario.links.is_empty() && scenario.broadcasts.is_empty() {
         return Err(format!("{}: a scenario without links emulates nothing", path.display()));
     }
@@ -190,7 +190,7 @@ fn run_in(
             end(&child);
         }
         if deadline.is_some_and(|deadline| Instant::now() > deadline) {
-            eprintln!("fulmar-lab: the command does not end; killing it");
+            eprintln!("emulate: the command does not end; killing it");
             child.kill().map_err(|error| format!("kill the command: {error}"))?;
         }
         thread::sleep(LOOK_INTERVAL);
@@ -199,7 +199,7 @@ fn run_in(
 
 fn end(child: &Child) {
     if let Err(error) = terminate(child) {
-        eprintln!("fulmar-lab: ask the command to end: {error}");
+        eprintln!("emulate: ask the command to end: {error}");
     }
 }
 

@@ -20,28 +20,28 @@ use sys::packet_ring::{PacketRing, PacketSender};
 use sys::timens;
 use units::Instant;
 
-use super::audit::{Audit, Claim, Lateness, Measurements};
-use super::engine::{Desk, Engine, Order, Parts};
-use super::network::{self, Host, Network};
-use super::verdict_log::VerdictLog;
-use super::witness::Witness;
+use crate::audit::{Audit, Claim, Lateness, Measurements};
+use crate::engine::{Desk, Engine, Order, Parts};
+use crate::network::{self, Host, Network};
+use crate::verdict_log::VerdictLog;
+use crate::witness::Witness;
 
 /// How long the engine may take to answer before we check that it is alive.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Says how an emulation is to run.
 #[derive(Clone, Debug)]
-pub(crate) struct Options {
+pub struct Options {
     /// What the run wants to measure; the audit judges by it.
-    pub(crate) claim: Claim,
+    pub claim: Claim,
     /// The longest IP packet of the links, in bytes.
-    pub(crate) mtu: u32,
+    pub mtu: u32,
     /// Frames that may wait for the emulator; 8,192 overflowed in trials, 32,768 did not.
-    pub(crate) ring_frames: usize,
+    pub ring_frames: usize,
     /// A CSV file for every verdict.
-    pub(crate) log: Option<PathBuf>,
+    pub log: Option<PathBuf>,
     /// Makes the emulator late on purpose, to test its audit.
-    pub(crate) sabotage: Duration,
+    pub sabotage: Duration,
 }
 
 impl Default for Options {
@@ -58,31 +58,31 @@ impl Default for Options {
 
 /// Counts of one direction of one link, for one receiver.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct LinkReport {
+pub struct LinkReport {
     /// The link's name.
-    pub(crate) link: String,
+    pub link: String,
     /// Where packets enter it.
     #[serde(skip)]
-    pub(crate) entry: LinkEnd,
+    pub entry: LinkEnd,
     /// The sending host.
-    pub(crate) from: String,
+    pub from: String,
     /// The receiving host; a broadcast has one report for each.
-    pub(crate) to: String,
+    pub to: String,
     /// Packets that entered.
-    pub(crate) packets_in: u64,
+    pub packets_in: u64,
     /// Their bytes, IP headers included.
-    pub(crate) bytes_in: u64,
+    pub bytes_in: u64,
     /// Everything that the link counted.
     #[serde(skip)]
-    pub(crate) stats: LinkStats,
+    pub stats: LinkStats,
     /// Packets that came or will come out, copies of the link's own excluded.
-    pub(crate) packets_out: u64,
+    pub packets_out: u64,
     /// Their bytes, IP headers included.
-    pub(crate) bytes_out: u64,
+    pub bytes_out: u64,
     /// Packets dropped, by cause.
-    pub(crate) dropped: Map<String, Value>,
+    pub dropped: Map<String, Value>,
     /// The most bytes that ever waited in the queue.
-    pub(crate) queue_bytes_max: u64,
+    pub queue_bytes_max: u64,
 }
 
 /// Hosts and links in real time.
@@ -90,7 +90,7 @@ pub(crate) struct LinkReport {
 /// Dropping it takes the links away; programs that still run in a host stay alive until they end
 /// or, under [`sys::isolate`], until this process does.
 #[derive(Debug)]
-pub(crate) struct Emulation {
+pub struct Emulation {
     scenario: Scenario,
     seed: u64,
     claim: Claim,
@@ -111,7 +111,7 @@ impl Emulation {
     ///
     /// Needs the right to make network namespaces: call [`sys::isolate::isolate`] first thing in
     /// `main`, which gets it for ordinary users too.
-    pub(crate) fn start(scenario: &Scenario, seed: u64, options: &Options) -> io::Result<Self> {
+    pub fn start(scenario: &Scenario, seed: u64, options: &Options) -> io::Result<Self> {
         check_clocks(scenario)?;
         let network = network::build(scenario, options.mtu)?;
         let (frames, mtu) = (options.ring_frames, options.mtu as usize);
@@ -154,7 +154,7 @@ impl Emulation {
     /// their way are forgotten.
     ///
     /// For experiments whose programs take a while to start.
-    pub(crate) fn begin(&mut self, lead: Duration) -> Instant {
+    pub fn begin(&mut self, lead: Duration) -> Instant {
         let mut net = Box::new(Net::calm(&self.scenario, self.seed));
         net.begin(Instant::ZERO + lead);
         let (began, beginning) = sync_channel(1);
@@ -173,7 +173,7 @@ impl Emulation {
     }
 
     /// Returns the time since the links were started anew.
-    pub(crate) fn elapsed(&self) -> Duration {
+    pub fn elapsed(&self) -> Duration {
         now().since(self.origin)
     }
 
@@ -185,7 +185,7 @@ impl Emulation {
     /// # Errors
     ///
     /// When the scenario has no such host, or the command does not start.
-    pub(crate) fn spawn(&self, host: &str, mut command: Command) -> io::Result<Child> {
+    pub fn spawn(&self, host: &str, mut command: Command) -> io::Result<Child> {
         let place = self.host(host)?;
         place.namespace.place(&mut command);
         if place.clock_offset_ns != 0 && timens::is_available() {
@@ -208,11 +208,7 @@ impl Emulation {
     /// # Panics
     ///
     /// Passes on a panic of `work`.
-    pub(crate) fn enter<T: Send>(
-        &self,
-        host: &str,
-        work: impl FnOnce() -> T + Send,
-    ) -> io::Result<T> {
+    pub fn enter<T: Send>(&self, host: &str, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         self.host(host)?.namespace.run(work)
     }
 
@@ -220,7 +216,7 @@ impl Emulation {
     ///
     /// Link number n (from 0, in the order of the scenario) has 10.77.n.0/24; the host that the link
     /// names first is .1, the other .2.
-    pub(crate) fn address(&self, host: &str, link: &str) -> Option<Ipv4Addr> {
+    pub fn address(&self, host: &str, link: &str) -> Option<Ipv4Addr> {
         let host = self.scenario.host(host)?;
         let interfaces = self.scenario.interfaces(host);
         let on_link = |link_number| self.scenario.link_name(link_number) == Some(link);
@@ -231,7 +227,7 @@ impl Emulation {
     /// of every host on every link, and `FULMAR_NETNS_<HOST>`, a path for `nsenter --net=`.
     ///
     /// Names are in capitals, with `_` for what is neither letter nor digit.
-    pub(crate) fn environment(&self, host: &str) -> Vec<(String, String)> {
+    pub fn environment(&self, host: &str) -> Vec<(String, String)> {
         let mut variables = vec![("FULMAR_HOST".to_owned(), host.to_owned())];
         for (index, other) in self.network.hosts.iter().enumerate() {
             let name = variable(&other.name);
@@ -252,18 +248,18 @@ impl Emulation {
     /// # Panics
     ///
     /// When the scenario has no such host.
-    pub(crate) fn outer_namespace_path(&self, host: &str) -> PathBuf {
+    pub fn outer_namespace_path(&self, host: &str) -> PathBuf {
         let host = self.host(host).expect("the caller takes the name from the scenario");
         host.namespace.outer_path()
     }
 
     /// Returns the names of the hosts, in the order of the scenario.
-    pub(crate) fn hosts(&self) -> impl Iterator<Item = &str> {
+    pub fn hosts(&self) -> impl Iterator<Item = &str> {
         self.network.hosts.iter().map(|host| host.name.as_str())
     }
 
     /// Returns the counts of all links, at most a tenth of a second old.
-    pub(crate) fn links(&self) -> Vec<LinkReport> {
+    pub fn links(&self) -> Vec<LinkReport> {
         let view = self.desk.view();
         let report = |(entry, to, stats): &(LinkEnd, usize, LinkStats)| {
             LinkReport::of(&self.scenario, *entry, *to, stats)
@@ -272,12 +268,12 @@ impl Emulation {
     }
 
     /// Returns how late frames have been so far, at most a tenth of a second old.
-    pub(crate) fn lateness(&self) -> Lateness {
+    pub fn lateness(&self) -> Lateness {
         self.desk.view().lateness
     }
 
     /// Ends the run: takes the links away, judges, and returns the audit and the links' counts.
-    pub(crate) fn finish(mut self) -> (Audit, Vec<LinkReport>) {
+    pub fn finish(mut self) -> (Audit, Vec<LinkReport>) {
         let measurements = self.stop();
         let links = self.links();
         let mut measurements = measurements.expect("a running emulation has its engine");

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 /// Says why a command did not succeed.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// It was asked for something that does not exist.
     Usage(String),
     /// It was tried and failed.
@@ -14,7 +14,7 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// Returns the exit code: 1 it failed, 2 wrong usage.
-    pub(crate) fn exit_code(&self) -> ExitCode {
+    pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Failed(_) => ExitCode::from(1),
             Self::Usage(_) => ExitCode::from(2),

@@ -1,0 +1,24 @@
+//! The real-time emulator: runs real programs over emulated links, between network namespaces.
+//!
+//! Not the deterministic world (`netem::World`), which runs the same scenarios in virtual time. Whoever measures
+//! starts an [`Emulation`], runs programs inside its hosts, and asks for its [`Audit`] at the end; the
+//! command `emulate` does the same for any program, and `accuracy` measures the emulator itself.
+
+mod audit;
+mod command;
+mod emulation;
+mod engine;
+mod frame;
+mod network;
+mod pending;
+mod routes;
+mod scenario_file;
+mod verdict_log;
+mod witness;
+
+pub use audit::{Audit, Claim, Lateness, Losses, ProcessorUse};
+pub use command::accuracy::{AccuracyArgs, run_accuracy};
+pub use command::emulate::{EmulateArgs, run_emulate};
+pub use command::failure::Failure;
+pub use emulation::{Emulation, LinkReport, Options};
+pub use scenario_file::read_scenario;
