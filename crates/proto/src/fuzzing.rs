@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 
 use units::{Duration, Instant};
 
+use crate::delivery::message::{Feedback, MessageForm, Messages, Offer, PeerClock};
 use crate::limits;
-use crate::message::{Feedback, MessageForm, Messages, Offer, PeerClock};
 use crate::path::{Path, PathConfig, PathSnapshot, Route};
 use crate::recovery::ClockOffset;
 use crate::wire::{Frame, Frames};
@@ -33,7 +33,7 @@ pub fn decode_frames(plaintext: &[u8]) {
 pub fn reconstruct_messages(mut symbols: &[u8]) {
     let offset = ClockOffset::default();
     let clock = PeerClock { clock: &offset };
-    let mut messages = Messages::new(MessageForm::Fulmar, 0);
+    let mut messages = Messages::new(MessageForm::Elastic, 0);
     let mut now = Instant::from_millis(1_000);
     while let Some((&[high, low], rest)) = symbols.split_first_chunk::<2>() {
         let len = usize::from(u16::from_be_bytes([high, low])) % (limits::SYMBOL_BYTES + 1);
@@ -57,7 +57,7 @@ pub fn message_frames(plaintext: &[u8]) {
     let clock = PeerClock { clock: &offset };
     let form = match plaintext.last() {
         Some(last) if last % 2 == 1 => MessageForm::Lrt { k: 8, redundancy: 0.5, beta: 0.9 },
-        _ => MessageForm::Fulmar,
+        _ => MessageForm::Elastic,
     };
     let mut messages = Messages::new(form, 0);
     let mut now = Instant::from_millis(1_000);

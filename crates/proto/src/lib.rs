@@ -11,9 +11,8 @@
 //! ```
 
 mod congestion;
-mod control;
 mod crypto;
-mod datagram;
+mod delivery;
 mod endpoint;
 mod event;
 #[cfg(any(fuzzing, feature = "doors"))]
@@ -21,7 +20,6 @@ mod event;
 pub mod fuzzing;
 mod ids;
 mod limits;
-mod message;
 mod path;
 mod recovery;
 mod schedule;
@@ -32,10 +30,10 @@ mod wire;
 
 pub use congestion::CongestionKind;
 pub use crypto::{KeyError, PublicKey, StaticSecret};
+pub use delivery::message::{MessageForm, MessageOrder, MessageStream};
 pub use endpoint::{Endpoint, EndpointConfig, EndpointCounters, Share, Work};
 pub use event::{Delivery, Event, MessageId, Outcome, PathState};
 pub use ids::{InterfaceId, PathId, PathRef, PeerId, Received, SessionId, Transmit};
-pub use message::{MessageForm, MessageOrder, MessageStream};
 pub use path::ProtectControl;
 pub use schedule::SchedulerKind;
 pub use session::{PathError, SendError, SessionConfig, Source};

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 
 use units::{Duration, Rate};
 
+use crate::delivery::message::MessageOrder;
 use crate::event::PathState;
 use crate::ids::{InterfaceId, PathId, PeerId};
-use crate::message::MessageOrder;
 use crate::select::{Class, NotForwarded};
 
 /// Shows a session at one moment.

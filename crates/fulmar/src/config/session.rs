@@ -87,10 +87,10 @@ fn message_form(section: &Section<'_, '_>, form: &mut MessageForm) {
     let redundancy = section.fraction("lrt_redundancy", 0.0..=4.0).unwrap_or(0.5);
     let beta = section.fraction("lrt_share", 0.01..=1.0).unwrap_or(1.0);
     let published = MessageForm::Lrt { k, redundancy, beta };
-    let forms = [("fulmar", MessageForm::Fulmar), ("lrt", published)];
+    let forms = [("fulmar", MessageForm::Elastic), ("lrt", published)];
     set(form, section.choice("message_form", &forms));
     for key in ["lrt_symbols", "lrt_redundancy", "lrt_share"] {
-        if section.has(key) && *form == MessageForm::Fulmar {
+        if section.has(key) && *form == MessageForm::Elastic {
             section.wrong(key, "belongs to message_form = \"lrt\"");
         }
     }

@@ -160,7 +160,7 @@ fn socket(folder: &Path, side: Side) -> PathBuf {
 /// Returns the lines of a daemon's file that choose the published protocol [LRT §III].
 fn published_form(parameters: &LrtParameters) -> String {
     match parameters.faithful_form() {
-        MessageForm::Fulmar => String::new(),
+        MessageForm::Elastic => String::new(),
         MessageForm::Lrt { k, redundancy, beta } => format!(
             "message_form = \"lrt\"\nlrt_symbols = {k}\nlrt_redundancy = {redundancy:?}\n\
              lrt_share = {beta:?}\n"

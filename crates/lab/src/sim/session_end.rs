@@ -64,7 +64,7 @@ impl SessionEnd {
     ) -> [Self; 2] {
         let message = match scheme {
             Scheme::Lrt => parameters.faithful_form(),
-            _ => MessageForm::Fulmar,
+            _ => MessageForm::Elastic,
         };
         let config = SessionConfig { message, ..session_config(scheme) };
         Self::pair_with(config, scheme, station, drone, seed)

@@ -12,7 +12,7 @@
 //! ```
 //! Source: [ASRAN §3.2], [ASRAN alg. 1]. The first loss finds last_max_cwnd = 0, and a queue that
 //! overflows at a window grown well past the last loss finds original_ssthresh ≥ last_max_cwnd: both
-//! behave as the base. The same algorithm for the host's TCP is `crates/tcp-asran`; `asran_twin.rs`
+//! behave as the base. The same algorithm for the host's TCP is `crates/tcp-asran`; `tests/asran_twin.rs`
 //! compares the two.
 //!
 //! *Deviations from the paper*: 1. the recalculated value is installed after the recovery, not
@@ -22,7 +22,7 @@
 //! without a loss is the base's, for nothing was lost; last_max_cwnd is noted.
 //!
 //! Known limit: what it gives back after a loss that *was* a full queue it takes from others. Beside it on
-//! a clean link CUBIC is left with 7 % (over NewReno) or 1 % (over CUBIC): `snapshots/beside.txt`. So it is
+//! a clean link CUBIC is left with 7 % (over NewReno) or 1 % (over CUBIC): `tests/snapshots/beside.txt`. So it is
 //! for links that are one's own; `asran_delay.rs` yields.
 
 use units::{Instant, Rate};

@@ -23,7 +23,7 @@
 //!
 //! Source: our own; of the paper it keeps last_max_cwnd and the order of events [ASRAN alg. 1]. This is
 //! the algorithm of `crates/tcp-asran/bpf/asran_delay.h`, whose head says the whole of it, and why;
-//! `asran_twin.rs` compares the two. *Deviations from it*: 1. only an ACK at which the window limits the
+//! `tests/asran_twin.rs` compares the two. *Deviations from it*: 1. only an ACK at which the window limits the
 //! sender moves the window, for a session's sender often has nothing to send; 2. a path that falls silent
 //! takes the place of a timeout.
 

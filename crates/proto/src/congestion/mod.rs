@@ -8,8 +8,6 @@
 
 mod asran;
 mod asran_delay;
-#[cfg(test)]
-mod asran_twin;
 mod cubic;
 mod delay_bounded;
 mod delay_judge;
@@ -19,7 +17,7 @@ mod none;
 mod reno;
 mod standing_queue;
 #[cfg(test)]
-mod tables;
+mod tests;
 
 use core::fmt::Debug;
 

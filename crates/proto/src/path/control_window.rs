@@ -21,7 +21,7 @@
 use units::{Duration, Instant, Rate};
 
 use super::Path;
-use crate::control::CopyRoom;
+use crate::delivery::control::CopyRoom;
 use crate::event::PathState;
 use crate::recovery::SentPacket;
 

@@ -12,8 +12,6 @@ mod address;
 mod bottleneck;
 mod bulk_bound;
 mod bursts;
-#[cfg(test)]
-mod claims;
 mod control_window;
 mod drain;
 mod health;
@@ -26,7 +24,7 @@ mod rate_history;
 mod skipped;
 mod snapshot;
 #[cfg(test)]
-pub(crate) mod testbed;
+pub(crate) mod tests;
 mod timers;
 
 use units::{Duration, Instant, Rate};

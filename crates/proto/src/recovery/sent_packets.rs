@@ -19,9 +19,9 @@ use units::{Duration, Instant};
 
 use super::delivery_rate::DeliveryState;
 use super::loss_estimator::LossEstimator;
+use crate::delivery::message::SentSymbol;
 use crate::ids::PathId;
 use crate::limits;
-use crate::message::SentSymbol;
 
 /// Later packets that must be acknowledged before one is lost [RFC 9002 §6.1.1].
 const PACKET_THRESHOLD: u64 = 3;

@@ -1,6 +1,6 @@
 //! Names of lanes: the domains within which packets keep an order.
 //!
-//! The selector names lanes by what it sees in a packet; `control/` gives each name a number for
+//! The selector names lanes by what it sees in a packet; `delivery/control/` gives each name a number for
 //! the wire. Not a queue: queues are by class.
 
 /// Names the domain within which a packet keeps its order.

@@ -1,7 +1,7 @@
 //! The packet selector: which packet gets which delivery policy.
 //!
 //! First station of a packet on its way out. It looks, it does not change: frames leave as they
-//! came. Carrying a policy out is `control/` and `datagram/`. Its rules are specs/delivery.md §2.
+//! came. Carrying a policy out is `delivery/control/` and `delivery/datagram/`. Its rules are specs/delivery.md §2.
 
 mod config;
 mod ip;

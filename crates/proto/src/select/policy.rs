@@ -1,7 +1,7 @@
 //! Delivery policies: what a packet of a class may cost and what it may expect.
 //!
 //! The six policies of MAVLink are constants here; which message gets which is `table.rs`, who
-//! carries them out is `control/` and `datagram/` [specs/delivery.md §1].
+//! carries them out is `delivery/control/` and `delivery/datagram/` [specs/delivery.md §1].
 
 use units::Duration;
 

@@ -5,7 +5,7 @@
 use hdrhistogram::Histogram;
 use units::Duration;
 
-use crate::control::{Inbox, Outbox};
+use crate::delivery::control::{Inbox, Outbox};
 use crate::select::Class;
 use crate::status::{ClassStatus, DelayPercentiles};
 

@@ -3,7 +3,7 @@
 use units::Duration;
 
 use crate::congestion::CongestionKind;
-use crate::message::MessageForm;
+use crate::delivery::message::MessageForm;
 use crate::path::ProtectControl;
 use crate::schedule::SchedulerKind;
 use crate::select::SelectorConfig;

@@ -7,11 +7,11 @@ use units::{Duration, Instant};
 
 use super::messages::{LANES_CHANNEL, LANES_STREAM};
 use super::{Role, Session};
-use crate::control::{LaneFloor, Reception};
+use crate::delivery::control::{LaneFloor, Reception};
+use crate::delivery::message::{Feedback, PeerClock};
 use crate::event::Delivery;
 use crate::ids::{PathId, Received};
 use crate::limits;
-use crate::message::{Feedback, PeerClock};
 use crate::path::{Path, Route};
 use crate::recovery::{AckInfo, Age, Arrival, ClockSample, SentFrame, SentPacket};
 use crate::select::Class;

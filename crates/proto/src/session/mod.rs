@@ -24,13 +24,13 @@ use units::{Duration, Instant, Rng};
 pub use config::SessionConfig;
 pub use paths::PathError;
 
-use crate::control::{Ended, Inbox, Outbox};
 use crate::crypto::{EpochKeys, KeyRing};
-use crate::datagram::{DatagramQueue, Resequencer};
+use crate::delivery::control::{Ended, Inbox, Outbox};
+use crate::delivery::datagram::{DatagramQueue, Resequencer};
+use crate::delivery::message::{MessageStream, Messages};
 use crate::event::{Delivery, Event, PathState};
 use crate::ids::{InterfaceId, PathId, PeerId, SessionId};
 use crate::limits;
-use crate::message::{MessageStream, Messages};
 use crate::path::{Path, PathConfig};
 use crate::recovery::ClockOffset;
 use crate::schedule::Scheduler;

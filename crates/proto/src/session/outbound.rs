@@ -8,12 +8,12 @@ use units::{Duration, Instant};
 
 use super::build::Builder;
 use super::{SendError, Session, Source};
-use crate::control::{CopyRoom, Rejected, Submission};
-use crate::datagram::{Expected, Plain, RtpPiece};
+use crate::delivery::control::{CopyRoom, Rejected, Submission};
+use crate::delivery::datagram::{Expected, Plain, RtpPiece};
+use crate::delivery::message::{MessageOrder, MessageStream};
 use crate::event::{MessageId, PathState};
 use crate::ids::{PathId, PathRef, Transmit};
 use crate::limits;
-use crate::message::{MessageOrder, MessageStream};
 use crate::path::{Outgoing, Path, Route};
 use crate::recovery::SentFrame;
 use crate::schedule::{Decision, ScheduleView};

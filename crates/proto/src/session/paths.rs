@@ -7,7 +7,7 @@ use units::{Duration, Instant};
 
 use super::outbound::MUCH_LOSS;
 use super::{Role, Session, SessionConfig};
-use crate::control::ControlPath;
+use crate::delivery::control::ControlPath;
 use crate::event::{Event, PathState};
 use crate::ids::{InterfaceId, PathId, is_same_address};
 use crate::limits;

@@ -505,5 +505,4 @@ impl<'a> Iterator for Frames<'a> {
 }
 
 #[cfg(test)]
-#[path = "frame_tests.rs"]
 mod tests;

@@ -11,11 +11,11 @@ use proptest::test_runner::{Config, TestRunner};
 use tcp_asran::{Error, Event, Flavour, Snapshot, replay};
 use units::{Duration, Instant, Rate};
 
-use super::asran::{Asran, LossBased};
-use super::asran_delay::AsranDelay;
-use super::delay_judge::{RATE_SHIFT, Sample};
-use super::reno::NewReno;
-use super::{Acked, Controller, LinkView, Lost};
+use super::super::asran::{Asran, LossBased};
+use super::super::asran_delay::AsranDelay;
+use super::super::delay_judge::{RATE_SHIFT, Sample};
+use super::super::reno::NewReno;
+use super::super::{Acked, Controller, LinkView, Lost};
 
 /// Random sequences of each comparison.
 const CASES: u32 = 64;

@@ -18,7 +18,7 @@ use units::{Duration, Instant};
 
 use super::sequence::extend31;
 use super::{DatagramDelivery, Sequence};
-use crate::control::SeenWindow;
+use crate::delivery::control::SeenWindow;
 use crate::ids::PathId;
 use crate::limits;
 use crate::wire::DatagramFrame;

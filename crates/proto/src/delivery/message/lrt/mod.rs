@@ -13,7 +13,7 @@
 //!                   repair, in turn                                           [LRT §III-E, eq. 2]
 //! ```
 //! Source: [LRT §III]. [`Sender`] and [`Receiver`] know nothing of each other's place; division,
-//! reconstruction and order are `super`'s. It is here to be compared with `super::fulmar`, not to be
+//! reconstruction and order are `super`'s. It is here to be compared with `super::elastic`, not to be
 //! flown.
 //!
 //! *Deviations from the paper*:

@@ -2,11 +2,9 @@
 //!
 //! [`Outbox`] is the sender's half, [`Inbox`] the receiver's. Neither sees datagrams, keys or
 //! sockets: the session polls the one when a path has room and hands the other what was opened.
-//! Packets that are sent once on one path are `datagram/`. The rules are specs/delivery.md.
+//! Packets that are sent once on one path are `delivery/datagram/`. The rules are specs/delivery.md.
 
 mod carried;
-#[cfg(test)]
-mod delivery_tests;
 mod dropped;
 mod floors;
 mod inbox;
@@ -17,7 +15,7 @@ mod receiver_lane;
 mod seen_window;
 mod sender_lanes;
 #[cfg(test)]
-mod simulation;
+mod tests;
 
 pub(crate) use inbox::{Inbox, Reception};
 pub(crate) use outbox::{Ended, Outbox, Rejected};

@@ -5,9 +5,9 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use units::{Duration, Instant};
 
+use crate::delivery::message::FormCounters;
 use crate::ids::PathId;
 use crate::limits;
-use crate::message::FormCounters;
 use crate::wire::{FEEDBACK_MAX, FeedbackFrame, Frame, RepairFrame, SourceFrame};
 
 /// The longest that feedback is held back while nothing is missing: as an acknowledgement is.

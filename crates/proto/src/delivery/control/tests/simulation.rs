@@ -1,4 +1,4 @@
-//! Outbox and inbox joined by simulated paths in virtual time, for `delivery_tests.rs`.
+//! Outbox and inbox joined by simulated paths in virtual time, for the claims about them.
 //!
 //! No datagrams and no keys here, those are the world's tests; what a session does with packets
 //! (acknowledge, detect loss, suspect a path) is imitated in its simplest form.
@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use units::{Duration, Instant, Rng};
 
-use super::inbox::Inbox;
-use super::outbox::{Outbox, Rejected};
-use super::{ControlPath, CopyRoom, LaneFloor, Submission};
+use super::super::inbox::Inbox;
+use super::super::outbox::{Outbox, Rejected};
+use super::super::{ControlPath, CopyRoom, LaneFloor, Submission};
 use crate::event::{MessageId, Outcome};
 use crate::ids::PathId;
 use crate::recovery::Age;

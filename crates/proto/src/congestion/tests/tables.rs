@@ -9,8 +9,8 @@ use netem::{
     Series,
 };
 
-use super::*;
-use crate::path::testbed::{End, Source, Testbed};
+use super::super::*;
+use crate::path::tests::testbed::{End, Source, Testbed};
 
 const KINDS: [CongestionKind; 6] = [
     CongestionKind::DelayBounded,
@@ -48,7 +48,7 @@ fn deep(mbps: f64) -> u64 {
 }
 
 fn compare(table: &str, checked_in: &str, file: &str) {
-    assert!(table == checked_in, "congestion/snapshots/{file} would be:\n{table}");
+    assert!(table == checked_in, "congestion/tests/snapshots/{file} would be:\n{table}");
 }
 
 /// What a greedy flow got between two moments.

@@ -7,8 +7,8 @@ use units::{Duration, Instant};
 
 use super::bucket::Bucket;
 use super::coders_alive;
+use crate::delivery::message::{Divider, FormCounters, Offer, SymbolFrame};
 use crate::limits;
-use crate::message::{Divider, FormCounters, Offer, SymbolFrame};
 use crate::path::PathSnapshot;
 use crate::wire::{RankFrame, RepairFrame, SYMBOL_OVERHEAD, SourceFrame};
 

@@ -23,9 +23,9 @@ use units::{Duration, Instant};
 use super::detour::{Detours, Place};
 use super::redundancy::{Redundancy, is_usable};
 use super::silence::{self, Silence, overdue_after};
+use crate::delivery::message::{Divider, FormCounters, Offer, SentSymbol, SymbolFrame};
 use crate::ids::PathId;
 use crate::limits;
-use crate::message::{Divider, FormCounters, Offer, SentSymbol, SymbolFrame};
 use crate::path::PathSnapshot;
 use crate::wire::{FeedbackFrame, RepairFrame, SYMBOL_OVERHEAD, SourceFrame};
 

@@ -114,7 +114,7 @@ fn a_message_that_expires_unsent_leaves_no_gap() {
 #[test]
 fn an_unordered_message_is_dropped_when_it_is_not_whole_in_time() {
     let (mut sender, mut receiver) =
-        (Messages::new(MessageForm::Fulmar, 1), Messages::new(MessageForm::Fulmar, 1));
+        (Messages::new(MessageForm::Elastic, 1), Messages::new(MessageForm::Elastic, 1));
     let stream = MessageStream { deadline: Some(Duration::from_millis(100)), ..UNORDERED };
     sender.divider.submit(at(0), 1, stream, &[1; 2_000]).expect("room");
     let sent = datagrams(&mut sender, at(0));
@@ -137,7 +137,7 @@ fn an_ordered_gap_is_given_up_before_what_waits_behind_it_is_too_old() {
     let stream = MessageStream { deadline: Some(Duration::from_millis(100)), ..ORDERED };
     let offset = ClockOffset::default();
     let clock = PeerClock { clock: &offset };
-    let mut receiver = Messages::new(MessageForm::Fulmar, 1);
+    let mut receiver = Messages::new(MessageForm::Elastic, 1);
     divider.submit(at(0), 1, stream, b"lost").expect("room");
     divide(&mut divider, at(0));
     divider.submit(at(0), 1, stream, b"kept").expect("room");
@@ -152,7 +152,7 @@ fn an_ordered_gap_is_given_up_before_what_waits_behind_it_is_too_old() {
 
 #[test]
 fn feedback_that_makes_no_sense_is_refused() {
-    let mut sender = Messages::new(MessageForm::Fulmar, 1);
+    let mut sender = Messages::new(MessageForm::Elastic, 1);
     let refuses = |sender: &mut Messages, feedback: FeedbackFrame| {
         assert!(!sender.handle_feedback(at(1), Feedback::Window(&feedback), &[path()]));
     };
@@ -167,7 +167,7 @@ fn feedback_that_makes_no_sense_is_refused() {
 #[test]
 fn nothing_is_sent_again_before_a_short_round_trip_could_answer_it() {
     let path = || PathSnapshot { srtt: Some(Duration::from_micros(1_400)), ..path() };
-    let mut sender = Messages::new(MessageForm::Fulmar, 1);
+    let mut sender = Messages::new(MessageForm::Elastic, 1);
     for message in [b"lost", b"came"] {
         sender.divider.submit(at(0), 1, ORDERED, message).expect("room");
         datagrams_on(&mut sender, at(0), path());
@@ -197,7 +197,7 @@ proptest! {
         sizes in prop::collection::vec(0_usize..4_000, 1..40),
     ) {
         let (mut sender, mut receiver) =
-            (Messages::new(MessageForm::Fulmar, 9), Messages::new(MessageForm::Fulmar, 9));
+            (Messages::new(MessageForm::Elastic, 9), Messages::new(MessageForm::Elastic, 9));
         let (mut rng, mut flying) = (Rng::new(seed), Vec::new());
         let message = |index: usize| vec![index as u8; sizes[index]];
         let mut arrived: Vec<Vec<u8>> = Vec::new();
@@ -233,7 +233,7 @@ proptest! {
     ) {
         let offset = ClockOffset::default();
         let clock = PeerClock { clock: &offset };
-        let mut receiver = Messages::new(MessageForm::Fulmar, 1);
+        let mut receiver = Messages::new(MessageForm::Elastic, 1);
         for mut symbol in symbols {
             if let Some(first) = symbol.first_mut() {
                 *first = 0x80 | *first & 3;

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use coding::{CoefficientKey, Outcome, window};
 
 use super::coders_alive;
+use crate::delivery::message::FormCounters;
 use crate::limits;
-use crate::message::FormCounters;
 use crate::wire::{RankFrame, RepairFrame, SourceFrame};
 
 /// Bytes of a rank-update ACK, at most: its type and three numbers.

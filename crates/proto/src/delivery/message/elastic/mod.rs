@@ -19,21 +19,21 @@ use crate::wire::{Frame, RepairFrame, SourceFrame};
 use receiver::Receiver;
 use sender::Sender;
 
-/// Our form of message delivery.
+/// The elastic window as a form of message delivery.
 #[derive(Debug)]
-pub(super) struct Fulmar {
+pub(super) struct Elastic {
     sender: Sender,
     receiver: Receiver,
 }
 
-impl Fulmar {
+impl Elastic {
     /// Starts with empty windows.
     pub(super) fn new(key: u64) -> Self {
         Self { sender: Sender::new(key), receiver: Receiver::new(key) }
     }
 }
 
-impl Form for Fulmar {
+impl Form for Elastic {
     fn wants(&self, _path: PathId, divider: &Divider) -> bool {
         self.sender.wants(divider)
     }

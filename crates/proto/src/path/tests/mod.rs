@@ -1,6 +1,8 @@
 //! What a path's health promises, held against emulated links: silence is noticed in time, chance
 //! condemns nobody, and what comes back is believed only when it is fresh [specs/paths.md §3].
 
+pub(crate) mod testbed;
+
 use netem::{
     Delay, GilbertElliott, LinkModel, LinkRate, LossModel, Outage, OutageMode, QueueLimit,
     StateChange,
@@ -8,7 +10,7 @@ use netem::{
 
 use proptest::prelude::*;
 
-use super::testbed::{Source, Testbed};
+use self::testbed::{Source, Testbed};
 use super::*;
 use crate::ids::InterfaceId;
 use crate::recovery::{AckInfo, Arrival};

@@ -3,7 +3,7 @@
 use units::{Duration, Instant, Rng};
 
 use super::*;
-use crate::message::{MessageStream, SymbolFrame};
+use crate::delivery::message::{MessageStream, SymbolFrame};
 use crate::wire::RankFrame;
 
 const KEY: u64 = 7;

@@ -1,13 +1,15 @@
 //! The promises of control delivery as claims about an outbox and an inbox over bad paths.
 
+mod simulation;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
 use units::{Duration, Instant, Rng};
 
+use self::simulation::{Line, MS, Sim};
 use super::inbox::{Inbox, Reception};
 use super::outbox::Outbox;
-use super::simulation::{Line, MS, Sim};
 use super::{ControlPath, CopyRoom, LaneFloor, Submission};
 use crate::event::{MessageId, Outcome};
 use crate::ids::PathId;

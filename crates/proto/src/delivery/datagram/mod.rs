@@ -2,7 +2,7 @@
 //! while it is of use.
 //!
 //! [`DatagramQueue`] is the sender's half (one for telemetry, one for bulk), [`Resequencer`] the
-//! receiver's. What is replicated, sent again or ordered by the sender is `control/`.
+//! receiver's. What is replicated, sent again or ordered by the sender is `delivery/control/`.
 
 mod again;
 mod frames;

@@ -4,14 +4,14 @@
 //! submit → Divider ─(when a path has room)→ Form → frames ⇢ frames → Form → Reconstruction → delivery
 //!          messages → symbols                code                decode     symbols → messages
 //! ```
-//! Two forms of the same service stand behind one trait: the elastic window (`fulmar/`), and the
+//! Two forms of the same service stand behind one trait: the elastic window (`elastic/`), and the
 //! published protocol (`lrt/`). Division, reconstruction, streams, order, deadlines and
 //! back-pressure are common to both. Which path is served, and when, is the session's affair; what
 //! control is never comes by here [specs/message.md].
 
 mod divider;
+mod elastic;
 mod form;
-mod fulmar;
 mod lrt;
 mod pieces;
 mod reconstruction;
@@ -38,7 +38,7 @@ use reconstruction::Reconstruction;
 pub enum MessageForm {
     /// One elastic window, redundancy that follows what the paths lose.
     #[default]
-    Fulmar,
+    Elastic,
     /// Coders of bounded size at a constant redundancy, as published [LRT §III].
     Lrt {
         /// K: symbols that a coder holds at most.
@@ -54,7 +54,7 @@ impl MessageForm {
     /// Makes a form in its initial state; `key` is the same at both ends.
     pub(crate) fn form(self, key: u64) -> Box<dyn Form> {
         match self {
-            Self::Fulmar => Box::new(fulmar::Fulmar::new(key)),
+            Self::Elastic => Box::new(elastic::Elastic::new(key)),
             Self::Lrt { k, redundancy, beta } => Box::new(lrt::Lrt::new(key, k, redundancy, beta)),
         }
     }

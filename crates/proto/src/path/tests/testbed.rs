@@ -7,7 +7,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use netem::{Link, LinkModel};
 
-use super::*;
+use super::super::*;
 use crate::ids::InterfaceId;
 use crate::recovery::{AckInfo, AckToSend, Arrival, SentFrame};
 
