@@ -13,6 +13,8 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
+use crate::queue_delay::QueueDelays;
+
 /// The error may reach this part of what is claimed.
 const TOLERATED_PART: u32 = 10;
 
@@ -156,6 +158,7 @@ pub(crate) struct Measurements {
     pub(crate) passed: u64,
     pub(crate) clock_steps: u64,
     pub(crate) processor: ProcessorUse,
+    pub(crate) queue_delays: QueueDelays,
 }
 
 impl Audit {
@@ -278,6 +281,7 @@ mod tests {
             passed: 0,
             clock_steps: 0,
             processor: ProcessorUse::default(),
+            queue_delays: QueueDelays::new(None),
         }
     }
 

@@ -23,6 +23,7 @@ use units::Instant;
 use crate::audit::{Audit, Claim, Lateness, Measurements};
 use crate::engine::{Desk, Engine, Order, Parts};
 use crate::network::{self, Host, Network};
+use crate::queue_delay::{QueueDelay, QueueDelays, QueueWatch};
 use crate::verdict_log::VerdictLog;
 use crate::witness::Witness;
 
@@ -40,6 +41,8 @@ pub struct Options {
     pub ring_frames: usize,
     /// A CSV file for every verdict.
     pub log: Option<PathBuf>,
+    /// The packets whose time in queues the links' counts tell at the end.
+    pub queue_watch: Option<QueueWatch>,
     /// Makes the emulator late on purpose, to test its audit.
     pub sabotage: Duration,
 }
@@ -51,6 +54,7 @@ impl Default for Options {
             mtu: 1_500,
             ring_frames: 32_768,
             log: None,
+            queue_watch: None,
             sabotage: Duration::ZERO,
         }
     }
@@ -68,6 +72,9 @@ pub struct LinkReport {
     pub from: String,
     /// The receiving host; a broadcast has one report for each.
     pub to: String,
+    /// Its place in the scenario.
+    #[serde(skip)]
+    pub receiver: usize,
     /// Packets that entered.
     pub packets_in: u64,
     /// Their bytes, IP headers included.
@@ -83,6 +90,9 @@ pub struct LinkReport {
     pub dropped: Map<String, Value>,
     /// The most bytes that ever waited in the queue.
     pub queue_bytes_max: u64,
+    /// How long packets waited in it; where [`Options::queue_watch`] asked, at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_delay: Option<QueueDelay>,
 }
 
 /// Hosts and links in real time.
@@ -127,6 +137,7 @@ impl Emulation {
             ring,
             sender,
             log: log.transpose()?,
+            queue_delays: QueueDelays::new(options.queue_watch),
             sabotage: options.sabotage,
         };
         let witness = Witness::start()?;
@@ -275,8 +286,11 @@ impl Emulation {
     /// Ends the run: takes the links away, judges, and returns the audit and the links' counts.
     pub fn finish(mut self) -> (Audit, Vec<LinkReport>) {
         let measurements = self.stop();
-        let links = self.links();
+        let mut links = self.links();
         let mut measurements = measurements.expect("a running emulation has its engine");
+        for link in &mut links {
+            link.queue_delay = measurements.queue_delays.of(link.entry, link.receiver);
+        }
         measurements.ordinary_wakeups = self.witness.notes();
         (Audit::judge(&measurements, self.claim), links)
     }
@@ -316,6 +330,7 @@ impl LinkReport {
             entry,
             from: scenario.sender(entry).to_owned(),
             to: scenario.hosts[to].name.clone(),
+            receiver: to,
             packets_in: stats.packets_in,
             bytes_in: stats.bytes_in,
             stats: stats.clone(),
@@ -323,6 +338,7 @@ impl LinkReport {
             bytes_out: stats.bytes_out,
             dropped: dropped.collect(),
             queue_bytes_max: stats.queue_bytes_max,
+            queue_delay: None,
         }
     }
 }

@@ -31,6 +31,7 @@ use crate::audit::{Lateness, Losses, Measurements, ProcessorUse, lateness_histog
 use crate::frame::{ETHERNET_HEADER, is_modelled};
 use crate::network::Port;
 use crate::pending::Pending;
+use crate::queue_delay::QueueDelays;
 use crate::verdict_log::VerdictLog;
 
 /// A real-time thread wakes this long before a frame is due and spins for the rest: about twice what
@@ -114,6 +115,7 @@ pub(crate) struct Parts {
     pub(crate) ring: PacketRing,
     pub(crate) sender: PacketSender,
     pub(crate) log: Option<VerdictLog>,
+    pub(crate) queue_delays: QueueDelays,
     /// Tests make the engine late by this much to see whether the audit notices.
     pub(crate) sabotage: Duration,
 }
@@ -186,11 +188,13 @@ impl Engine {
         }
         self.check_wall_clock();
         let (origin, wall) = (self.parts.origin, self.wall.1);
-        let Self { parts: Parts { net, ports, ring, log, .. }, pending, tally, .. } = self;
+        let Self { parts, pending, tally, .. } = self;
+        let Parts { net, ports, ring, log, queue_delays, .. } = parts;
         for _ in 0..BATCH {
             let taken = ring.with_next(|frame| {
                 let at = wall.to_monotonic(frame.received_at_wall_nanos).min(now());
-                let mut intake = Intake { net, ports, pending, tally, log: log.as_mut(), origin };
+                let log = log.as_mut();
+                let mut intake = Intake { net, ports, pending, tally, log, queue_delays, origin };
                 intake.handle_frame(at, frame);
             });
             if taken.is_none() {
@@ -278,6 +282,7 @@ impl Engine {
         // What still travels belongs to the time before.
         self.pending.clear();
         (self.parts.origin, self.parts.net) = (origin, net);
+        self.parts.queue_delays.clear();
         let dropped = self.parts.ring.statistics().map_or(0, |counts| counts.dropped);
         self.tally = Tally::new(origin, dropped);
         // Fails when nobody is waiting, and then it does not matter.
@@ -354,6 +359,7 @@ impl Engine {
             losses,
             passed: self.tally.passed,
             clock_steps: self.tally.clock_steps,
+            queue_delays: self.parts.queue_delays,
         }
     }
 }
@@ -398,6 +404,7 @@ struct Intake<'a> {
     pending: &'a mut Pending,
     tally: &'a mut Tally,
     log: Option<&'a mut VerdictLog>,
+    queue_delays: &'a mut QueueDelays,
     origin: Instant,
 }
 
@@ -423,6 +430,7 @@ impl Intake<'_> {
             if let Some(log) = &mut self.log {
                 log.record(&self.net.record(scenario_time, entry, length, &arrival));
             }
+            self.queue_delays.record(scenario_time, entry, length, &arrival);
             let Some(receiver) = receiver(self.ports, port.link, arrival.host) else { continue };
             for delivery in &arrival.verdict.deliveries {
                 let due = self.origin + delivery.at.since(Instant::ZERO);

@@ -14,7 +14,7 @@ use crate::medium::Medium;
 use crate::scenario::{Direction, Scenario};
 use crate::verdict_log::VerdictRecord;
 use smallvec::SmallVec;
-use units::{Instant, Rng};
+use units::{Duration, Instant, Rng};
 
 /// Names the end at which a packet enters a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +30,8 @@ pub struct LinkEnd {
 pub struct Arrival {
     /// The receiving host's place in [`Scenario::hosts`].
     pub host: usize,
+    /// How long the packet waits for the transmitter; zero where that never takes it.
+    pub waited: Duration,
     /// What the link decided for it.
     pub verdict: Verdict,
 }
@@ -145,16 +147,17 @@ impl Net {
         let Some(index) = self.way(entry) else { return SmallVec::new() };
         let way = &mut self.ways[index];
         let medium = way.medium.map(|medium| &mut self.media[medium]);
-        let departure = way.sender.admit(at, len, medium);
+        let admitted = way.sender.admit(at, len, medium);
+        let waited = admitted.map_or(Duration::ZERO, |transmission| transmission.start.since(at));
         let mut arrivals = SmallVec::with_capacity(way.ears.len());
         for ear in &mut way.ears {
-            let verdict = match departure {
-                Ok(departure) => ear.air.carry(departure, len),
+            let verdict = match admitted {
+                Ok(transmission) => ear.air.carry(transmission.end, len),
                 Err(cause) => Verdict::dropped(cause),
             };
             ear.stats.count(len, &verdict);
             way.sender.report(&mut ear.stats);
-            arrivals.push(Arrival { host: ear.host, verdict });
+            arrivals.push(Arrival { host: ear.host, waited, verdict });
         }
         arrivals
     }

@@ -52,7 +52,7 @@ impl Link {
     /// taken to have entered together with it.
     pub fn handle_packet(&mut self, at: Instant, len: usize) -> Verdict {
         let verdict = match self.sender.admit(at, len, None) {
-            Ok(departure) => self.air.carry(departure, len),
+            Ok(transmission) => self.air.carry(transmission.end, len),
             Err(cause) => Verdict::dropped(cause),
         };
         self.stats.count(len, &verdict);

@@ -5,7 +5,7 @@
 
 use super::model::{LinkModel, QueueLimit};
 use super::outage::Calendar;
-use super::transmitter::Transmitter;
+use super::transmitter::{Transmission, Transmitter};
 use super::verdict::{DropCause, LinkStats};
 use crate::medium::Medium;
 use std::collections::VecDeque;
@@ -54,7 +54,7 @@ impl Sender {
         self.holds = self.scheduled.later(origin.since(Instant::ZERO));
     }
 
-    /// Lets a packet in at `at` and returns when its last bit leaves the transmitter.
+    /// Lets a packet in at `at` and returns when it is transmitted.
     ///
     /// A packet that is older than its predecessor is taken to have entered together with it.
     pub(crate) fn admit(
@@ -62,7 +62,7 @@ impl Sender {
         at: Instant,
         len: usize,
         medium: Option<&mut Medium>,
-    ) -> Result<Instant, DropCause> {
+    ) -> Result<Transmission, DropCause> {
         let at = at.max(self.latest);
         self.latest = at;
         self.forget_started(at);
@@ -80,7 +80,7 @@ impl Sender {
             self.bytes_max = self.bytes_max.max(self.waiting_bytes);
         }
         self.transmitter.commit(at, &transmission, medium);
-        Ok(transmission.end)
+        Ok(transmission)
     }
 
     /// Writes the most that ever waited into `stats`.
