@@ -7,11 +7,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::Parser;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::cli::{Cli, Command};
 use crate::emu;
 use crate::experiment::Experiment;
 use crate::report::{Mode, Report, field, table};
@@ -80,12 +78,7 @@ impl Record {
     /// # Errors
     /// What the command line says to its arguments.
     pub(crate) fn experiment(&self) -> Result<Experiment, String> {
-        let words = ["fulmar-lab", "run"].into_iter().map(str::to_owned);
-        let cli = Cli::try_parse_from(words.chain(self.run.iter().cloned()));
-        match cli.map_err(|error| error.to_string())?.command {
-            Command::Run { experiment } => Ok(experiment),
-            _ => Err("does not run an experiment".to_owned()),
-        }
+        Experiment::parse(&self.run)
     }
 
     /// Sets the figures of a report beside the recorded ones.

@@ -18,7 +18,7 @@ mod recorded;
 mod thin_links;
 mod throughput;
 
-use clap::Subcommand;
+use clap::{FromArgMatches, Subcommand};
 use serde::Serialize;
 
 use crate::arguments::RunArgs;
@@ -139,6 +139,18 @@ impl Experiment {
         message_share::DESCRIPTION,
         mavlink_bulk::DESCRIPTION,
     ];
+
+    /// Reads an experiment from its name and its options, as `fulmar-lab run` is given them.
+    ///
+    /// # Errors
+    /// Says which word is wrong, and why.
+    pub(crate) fn parse(words: &[String]) -> Result<Self, String> {
+        let name = clap::Command::new("fulmar-lab run").no_binary_name(true);
+        let command = Self::augment_subcommands(name.subcommand_required(true));
+        let matches = command.try_get_matches_from(words);
+        let experiment = matches.and_then(|matches| Self::from_arg_matches(&matches));
+        experiment.map_err(|error| error.to_string())
+    }
 
     /// Returns what every experiment takes.
     pub(crate) fn run_args(&self) -> &RunArgs {
