@@ -38,7 +38,7 @@ use crate::event::{Delivery, Event, MessageId};
 use crate::ids::{InterfaceId, PathId, PeerId, Received, SessionId};
 use crate::limits;
 use crate::select::NotForwarded;
-use crate::session::{PathError, Role, SendError, Session, SessionConfig, Source};
+use crate::session::{Drawn, PathError, Role, SendError, Session, SessionConfig, Source};
 use crate::status::SessionStatus;
 use inbound::Job;
 use initiator::Initiator;
@@ -365,7 +365,7 @@ impl Endpoint {
         (peer, nonce): (PeerId, u64),
         role: Role,
     ) -> Session {
-        Session::new(id, peer, role, &self.config, (self.entropy.u64(), nonce), now)
+        Session::new(id, peer, role, &self.config, Drawn { seed: self.entropy.u64(), nonce }, now)
     }
 
     /// Buries sessions that are over; those that we began start again unless we closed them.
@@ -393,7 +393,7 @@ impl Endpoint {
                 initiator.pause(now + limits::TURNED_AWAY);
             }
             slot.nonce = nonce;
-            slot.session = slot.session.successor(&self.config, (seed, nonce), now);
+            slot.session = slot.session.successor(&self.config, Drawn { seed, nonce }, now);
             slot.follow_paths(now);
         }
     }

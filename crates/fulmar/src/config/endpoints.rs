@@ -129,14 +129,14 @@ fn control(section: &Section<'_, '_>, peers: &[ReadPeer]) -> Option<EndpointConf
     let kind = if section.has("kind") { kind } else { Some(Kind::UdpServer) };
     let kind = kind.and_then(|kind| endpoint_kind(section, kind));
     let orders = [("none", Order::None), ("in-order", Order::InOrder), ("latest", Order::Latest)];
-    let order = section.choice("order", &orders).unwrap_or(Policy::TOLD.order);
-    let usual = Policy::TOLD.ttl;
+    let order = section.choice("order", &orders).unwrap_or(Policy::DECLARED.order);
+    let usual = Policy::DECLARED.ttl;
     let ttl = section.number("ttl_ms", 10..=60_000).map_or(usual, Duration::from_millis);
     let peer = peer(section, peers);
     // One path at a time is for experiments and for links paid by the byte.
     let copies = [("all", Copies::All), ("best", Copies::Best)];
-    let copies = section.choice("copies", &copies).unwrap_or(Policy::TOLD.copies);
-    let content = Content::Told(Policy { order, ttl, copies, ..Policy::TOLD });
+    let copies = section.choice("copies", &copies).unwrap_or(Policy::DECLARED.copies);
+    let content = Content::Declared(Policy { order, ttl, copies, ..Policy::DECLARED });
     Some(EndpointConfig { name, channel: channel? as u8, peer: peer?, kind: kind?, content })
 }
 

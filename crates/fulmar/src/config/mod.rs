@@ -214,7 +214,7 @@ pub(crate) enum Content {
     /// MAVLink frames, told apart by the packet selector.
     Mavlink(MavlinkContent),
     /// Datagrams that are all control.
-    Told(Policy),
+    Declared(Policy),
     /// Messages of one stream.
     Message(MessageContent),
 }
@@ -244,7 +244,7 @@ impl EndpointConfig {
         let channel = self.channel;
         match self.content {
             Content::Mavlink(_) => Source::Mavlink { channel },
-            Content::Told(policy) => Source::Told { channel, policy },
+            Content::Declared(policy) => Source::Declared { channel, policy },
             Content::Message(content) => Source::Message { channel, stream: content.stream },
         }
     }
@@ -253,7 +253,7 @@ impl EndpointConfig {
     pub(crate) fn stream(&self) -> Option<u16> {
         match &self.content {
             Content::Message(content) => Some(content.stream.id),
-            Content::Mavlink(_) | Content::Told(_) => None,
+            Content::Mavlink(_) | Content::Declared(_) => None,
         }
     }
 

@@ -69,7 +69,7 @@ fn read_transport(section: &Section<'_, '_>, transport: &mut Transport) {
     ];
     set(&mut session.protect_control, section.choice("protect_control", &protections));
     message_form(section, &mut session.message);
-    set(&mut session.coded_bulk, section.flag("coded_bulk"));
+    set(&mut session.coded_transfers, section.flag("coded_bulk"));
     let millis = |key, range| section.number(key, range).map(Duration::from_millis);
     set(&mut session.bulk_max_age, millis("bulk_max_age_ms", 10..=10_000));
     set(&mut session.rtp_deadline, millis("rtp_deadline_ms", 0..=2_000));

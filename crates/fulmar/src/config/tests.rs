@@ -85,14 +85,14 @@ format = "json"
     let second = Duration::from_millis(500);
     let content = MavlinkContent { radio_status: Some(second), ..MavlinkContent::default() };
     assert_eq!(config.endpoints[0].content, Content::Mavlink(content));
-    let Content::Told(policy) = &config.endpoints[2].content else { panic!("not control") };
+    let Content::Declared(policy) = &config.endpoints[2].content else { panic!("not control") };
     assert_eq!(policy.ttl, Duration::from_millis(300));
     assert_eq!(policy.copies, proto::select::Copies::Best);
     assert_eq!(config.transport.session.protect_control, proto::ProtectControl::Strict);
     let selector = &config.transport.session.selector;
     assert_eq!(selector.to_vehicle.overrides[&76], None);
     assert_eq!(selector.to_vehicle.overrides[&420], Some(Policy::LIVE));
-    assert_eq!(selector.to_vehicle.unknown, Some(Policy::BULK));
+    assert_eq!(selector.to_vehicle.unknown, Some(Policy::TRANSFER));
     assert_eq!(config.log, LogConfig { level: tracing::Level::DEBUG, json: true });
 }
 

@@ -122,7 +122,7 @@ impl LocalEndpoint {
         };
         let every = match &config.content {
             Content::Mavlink(content) => content.radio_status,
-            Content::Told(_) | Content::Message(_) => None,
+            Content::Declared(_) | Content::Message(_) => None,
         };
         let radio_status = every.map(|every| RadioStatus::new(every, now));
         let (counts, shared) = (Counts::default(), Vec::new());

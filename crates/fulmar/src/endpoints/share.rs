@@ -53,7 +53,7 @@ impl LocalEndpoint {
     pub(super) fn mavlink(&self) -> Option<&MavlinkContent> {
         match &self.config.content {
             Content::Mavlink(content) => Some(content),
-            Content::Told(_) | Content::Message(_) => None,
+            Content::Declared(_) | Content::Message(_) => None,
         }
     }
 }

@@ -121,7 +121,7 @@ fn daemon_addresses(scheme: Scheme, side: Side, stream: Stream) -> (SocketAddr, 
         (Scheme::Redundant, _) | (_, Stream::Video) => {
             (through_tunnel(side), through_tunnel(side.other()))
         }
-        (_, Stream::Control) => (local(application), local(super::daemon::TOLD_PORT)),
+        (_, Stream::Control) => (local(application), local(super::daemon::DECLARED_PORT)),
         (_, Stream::Live) => (local(application), local(super::daemon::LIVE_PORT)),
         (_, Stream::Mavlink) => (local(application), local(super::daemon::MAVLINK_PORT)),
     }

@@ -15,7 +15,7 @@ use super::testbed::{Copy, Side};
 use crate::scheme::Scheme;
 
 /// Port of the local endpoint whose every datagram is control.
-pub(super) const TOLD_PORT: u16 = 14_800;
+pub(super) const DECLARED_PORT: u16 = 14_800;
 /// Port of the local MAVLink endpoint.
 pub(super) const MAVLINK_PORT: u16 = 14_550;
 /// Port of the local endpoint of which the newest datagram wins.
@@ -240,10 +240,10 @@ fn local_endpoints(scheme: Scheme) -> String {
             "\n[[mavlink]]\nname = \"mavlink\"\nkind = \"udp-server\"\n\
              address = \"127.0.0.1:{MAVLINK_PORT}\"\nradio_status_hz = 0\n"
         );
-        return control("told", 10, TOLD_PORT, "all") + &live("all") + &mavlink;
+        return control("declared", 10, DECLARED_PORT, "all") + &live("all") + &mavlink;
     }
     // A session without copies: MAVLink too is reliable, on one path at a time.
-    control("told", 10, TOLD_PORT, "best")
+    control("declared", 10, DECLARED_PORT, "best")
         + &live("best")
         + &control("mavlink", 11, MAVLINK_PORT, "best")
 }

@@ -25,7 +25,7 @@ const TUNNEL: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 99, 0, 1), Ipv4Addr::new(10, 99
 /// Port of the measured streams inside the tunnel: none that the selector looks into.
 const TUNNEL_PORT: u16 = 5_600;
 /// The local endpoint whose every datagram is control.
-const TOLD: u8 = 1;
+const DECLARED: u8 = 1;
 /// The local endpoint that speaks MAVLink.
 const MAVLINK: u8 = 2;
 /// The local endpoint of which the newest datagram wins.
@@ -98,7 +98,7 @@ impl SessionEnd {
     /// Takes a message that must arrive, in order; false when the session pushes back.
     pub(super) fn send_message(&mut self, now: Instant, bytes: &[u8]) -> bool {
         let Some(session) = self.session else { return false };
-        let source = Source::Message { channel: TOLD, stream: MessageStream::default() };
+        let source = Source::Message { channel: DECLARED, stream: MessageStream::default() };
         let sent = self.driver.endpoint.send(now, session, source, bytes);
         self.take_output();
         sent.is_ok()
@@ -135,18 +135,18 @@ impl SessionEnd {
             (Scheme::Redundant, _) | (_, Stream::Video) => Source::Tunnel,
             (scheme, Stream::Mavlink) if scheme.is_fulmar() => Source::Mavlink { channel: MAVLINK },
             (scheme, Stream::Control) if scheme.is_fulmar() => {
-                Source::Told { channel: TOLD, policy: Policy::TOLD }
+                Source::Declared { channel: DECLARED, policy: Policy::DECLARED }
             }
             (scheme, Stream::Live) if scheme.is_fulmar() => {
-                Source::Told { channel: LIVE, policy: Policy::LIVE }
+                Source::Declared { channel: LIVE, policy: Policy::LIVE }
             }
             // A session without copies: as reliable, on one path at a time.
-            (_, Stream::Live) => Source::Told {
+            (_, Stream::Live) => Source::Declared {
                 channel: LIVE,
                 policy: Policy { copies: Copies::Best, ..Policy::LIVE },
             },
-            (_, Stream::Control) => Source::Told { channel: TOLD, policy: uncopied() },
-            (_, Stream::Mavlink) => Source::Told { channel: MAVLINK, policy: uncopied() },
+            (_, Stream::Control) => Source::Declared { channel: DECLARED, policy: uncopied() },
+            (_, Stream::Mavlink) => Source::Declared { channel: MAVLINK, policy: uncopied() },
         }
     }
 

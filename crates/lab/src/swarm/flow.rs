@@ -44,14 +44,14 @@ pub(super) struct Flow {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
     /// Packets of a policy that the application tells.
-    Told(&'static str, Policy),
+    Declared(&'static str, Policy),
     /// Messages.
     Message(MessageOrder, Option<Duration>),
     /// UDP in the tunnel.
     Tunnel,
 }
 
-/// Told packets that keep an order and wait for nothing long.
+/// Declared packets that keep an order and wait for nothing long.
 const SEQUENCED: Policy = Policy { order: Order::Sequenced, ..Policy::TRANSACTIONAL };
 /// The newest wins, sent once over the best path.
 const FRESH: Policy =
@@ -62,19 +62,22 @@ impl Flow {
     ///
     /// The first two are commands, one flow each way: what starvation is judged by.
     pub(super) fn draw(number: usize, traffic: Duration, rng: &mut Rng) -> Self {
-        let kind =
-            if number < HOSTS { Kind::Told("commands", Policy::TOLD) } else { draw_kind(rng) };
+        let kind = if number < HOSTS {
+            Kind::Declared("commands", Policy::DECLARED)
+        } else {
+            draw_kind(rng)
+        };
         let from = if number < HOSTS { number } else { pick(rng, &[DRONE, STATION]) };
         let (every_ms, bytes) = match kind {
             Kind::Tunnel => (log_uniform(rng, 2.0, 200.0), DATAGRAM_MAX),
             Kind::Message(..) => (log_uniform(rng, 10.0, 1_000.0), MESSAGE_MAX),
-            Kind::Told(_, policy) if policy.is_coded() => {
+            Kind::Declared(_, policy) if policy.is_coded() => {
                 (log_uniform(rng, 10.0, 500.0), DATAGRAM_MAX)
             }
-            Kind::Told(_, policy) if policy.is_plain() => {
+            Kind::Declared(_, policy) if policy.is_plain() => {
                 (log_uniform(rng, 5.0, 500.0), DATAGRAM_MAX)
             }
-            Kind::Told(..) => (log_uniform(rng, 20.0, 1_000.0), 200),
+            Kind::Declared(..) => (log_uniform(rng, 20.0, 1_000.0), 200),
         };
         // Long runs are there for what happens after minutes: they carry less per second.
         let slower = (traffic.as_secs_f64() / 30.0).max(1.0);
@@ -97,7 +100,7 @@ impl Flow {
     pub(super) fn source(&self, number: usize) -> Source {
         let channel = Self::channel_of(number);
         match self.kind {
-            Kind::Told(_, policy) => Source::Told { channel, policy },
+            Kind::Declared(_, policy) => Source::Declared { channel, policy },
             Kind::Message(order, deadline) => {
                 let stream = MessageStream { id: u16::from(channel) * 3, order, deadline };
                 Source::Message { channel, stream }
@@ -137,14 +140,16 @@ impl Flow {
 
     /// Tells whether the end of each packet is told.
     pub(super) fn is_accounted_for(&self) -> bool {
-        matches!(self.kind, Kind::Told(_, policy)
+        matches!(self.kind, Kind::Declared(_, policy)
             if policy.reliable && !policy.is_coded() && !policy.is_plain())
     }
 
     /// Returns the age beyond which a packet must not be delivered.
     pub(super) fn life(&self) -> Option<Duration> {
         match self.kind {
-            Kind::Told(_, policy) if !policy.is_plain() && !policy.is_coded() => Some(policy.ttl),
+            Kind::Declared(_, policy) if !policy.is_plain() && !policy.is_coded() => {
+                Some(policy.ttl)
+            }
             _ => None,
         }
     }
@@ -152,7 +157,7 @@ impl Flow {
     /// Tells whether a packet that comes behind a later one is wrong.
     pub(super) fn keeps_order(&self) -> bool {
         match self.kind {
-            Kind::Told(_, policy) => policy.order != Order::None,
+            Kind::Declared(_, policy) => policy.order != Order::None,
             Kind::Message(order, _) => order == MessageOrder::InOrder,
             Kind::Tunnel => false,
         }
@@ -165,7 +170,7 @@ impl Flow {
 
     /// Tells whether its packets are commands: none may be lost while a link is able to carry them.
     pub(super) fn is_command(&self) -> bool {
-        matches!(self.kind, Kind::Told(_, Policy::TOLD | Policy::TRANSACTIONAL))
+        matches!(self.kind, Kind::Declared(_, Policy::DECLARED | Policy::TRANSACTIONAL))
     }
 
     fn channel_of(number: usize) -> u8 {
@@ -178,7 +183,7 @@ impl fmt::Display for Flow {
         let (least, most) = self.bytes;
         let from = if self.from == DRONE { "drone" } else { "station" };
         match self.kind {
-            Kind::Told(name, _) => f.write_str(name)?,
+            Kind::Declared(name, _) => f.write_str(name)?,
             Kind::Message(order, deadline) => write!(f, "messages {order:?} {deadline:?}")?,
             Kind::Tunnel => f.write_str("tunnel")?,
         }
@@ -200,14 +205,14 @@ fn draw_kind(rng: &mut Rng) -> Kind {
     let deadline = rng.chance(0.4).then_some(deadline);
     let order = pick(rng, &[MessageOrder::InOrder, MessageOrder::Unordered]);
     let kinds = [
-        Kind::Told("commands", Policy::TOLD),
-        Kind::Told("commands in order", Policy::TRANSACTIONAL),
-        Kind::Told("sequenced commands", SEQUENCED),
-        Kind::Told("live set-points", Policy::LIVE),
-        Kind::Told("live, once", FRESH),
-        Kind::Told("heartbeats", Policy::LIVENESS),
-        Kind::Told("telemetry", Policy::TELEMETRY),
-        Kind::Told("parameters", Policy::BULK),
+        Kind::Declared("commands", Policy::DECLARED),
+        Kind::Declared("commands in order", Policy::TRANSACTIONAL),
+        Kind::Declared("sequenced commands", SEQUENCED),
+        Kind::Declared("live set-points", Policy::LIVE),
+        Kind::Declared("live, once", FRESH),
+        Kind::Declared("heartbeats", Policy::LIVENESS),
+        Kind::Declared("telemetry", Policy::TELEMETRY),
+        Kind::Declared("parameters", Policy::TRANSFER),
         Kind::Message(order, deadline),
         Kind::Message(order, deadline),
         Kind::Tunnel,

@@ -380,7 +380,7 @@ fn draw_session(rng: &mut Rng) -> SessionConfig {
     SessionConfig {
         scheduler: pick(rng, &schedulers),
         congestion: pick(rng, &congestion),
-        coded_bulk: rng.chance(0.7),
+        coded_transfers: rng.chance(0.7),
         bulk_max_age: Duration::from_millis(5) + millis(rng, 1_000),
         rtp_deadline: millis(rng, 500),
         resequence_max: millis(rng, 200),

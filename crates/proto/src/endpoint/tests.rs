@@ -280,8 +280,8 @@ impl Wire {
     /// Sends a control message and asserts that it arrives within `time`.
     fn assert_carries(&mut self, host: usize, session: SessionId, other: usize, time: Duration) {
         let text = format!("message {}", self.log.len()).into_bytes();
-        let told = Source::Told { channel: 1, policy: Policy::TOLD };
-        let sent = self.hosts[host].endpoint.send(self.now, session, told, &text);
+        let declared = Source::Declared { channel: 1, policy: Policy::DECLARED };
+        let sent = self.hosts[host].endpoint.send(self.now, session, declared, &text);
         assert!(matches!(sent, Ok(Some(_))), "{sent:?}");
         self.run_for(time);
         let copies = self.hosts[other].delivered.iter().filter(|bytes| **bytes == text).count();

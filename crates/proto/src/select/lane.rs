@@ -30,8 +30,8 @@ pub struct StreamKey {
 }
 
 impl LaneKey {
-    /// Names the one lane of an endpoint whose datagrams are told to be control.
-    pub const fn told(channel: u8) -> Self {
+    /// Names the one lane of an endpoint whose datagrams are declared to be control.
+    pub const fn declared(channel: u8) -> Self {
         Self { channel, flow: 0, source: (0, 0), stream: None }
     }
 }

@@ -119,7 +119,7 @@ impl Policy {
         ttl: Duration::from_secs(1),
     };
     /// Parameters, files and logs: reliable on the best path.
-    pub const BULK: Self = Self {
+    pub const TRANSFER: Self = Self {
         class: Class::Message,
         copies: Copies::Best,
         reliable: true,
@@ -143,7 +143,7 @@ impl Policy {
         ttl: Duration::from_secs(1),
     };
     /// What the tunnel carries beside MAVLink: once, on the best path; the session bounds its age.
-    pub const PLAIN: Self = Self {
+    pub const BULK: Self = Self {
         class: Class::Bulk,
         copies: Copies::Best,
         reliable: false,
@@ -151,7 +151,7 @@ impl Policy {
         ttl: Duration::from_millis(150),
     };
     /// What an application declares to be control: replicated, exactly once, as it comes.
-    pub const TOLD: Self = Self { order: Order::None, ..Self::TRANSACTIONAL };
+    pub const DECLARED: Self = Self { order: Order::None, ..Self::TRANSACTIONAL };
 
     /// Returns the policy that a configuration calls `name`: `transactional`, `live`, `liveness`,
     /// `bulk`, `expiring` or `telemetry`.
@@ -160,7 +160,7 @@ impl Policy {
             "transactional" => Self::TRANSACTIONAL,
             "live" => Self::LIVE,
             "liveness" => Self::LIVENESS,
-            "bulk" => Self::BULK,
+            "bulk" => Self::TRANSFER,
             "expiring" => Self::EXPIRING,
             "telemetry" => Self::TELEMETRY,
             _ => return None,
@@ -198,13 +198,13 @@ mod tests {
 
     #[test]
     fn only_telemetry_and_bulk_are_plain() {
-        assert!(Policy::TELEMETRY.is_plain() && Policy::PLAIN.is_plain());
-        assert!(!Policy::LIVENESS.is_plain() && !Policy::BULK.is_plain());
+        assert!(Policy::TELEMETRY.is_plain() && Policy::BULK.is_plain());
+        assert!(!Policy::LIVENESS.is_plain() && !Policy::TRANSFER.is_plain());
         let signed = Policy { order: Order::Sequenced, ..Policy::TELEMETRY };
         assert!(!signed.is_plain());
-        assert!(Policy::BULK.is_coded() && Policy::EXPIRING.is_coded());
+        assert!(Policy::TRANSFER.is_coded() && Policy::EXPIRING.is_coded());
         assert!(!Policy::TRANSACTIONAL.is_coded() && !Policy::TELEMETRY.is_coded());
-        let signed = Policy { order: Order::Sequenced, ..Policy::BULK };
+        let signed = Policy { order: Order::Sequenced, ..Policy::TRANSFER };
         assert!(!signed.is_coded(), "its receiver rejects what is older than what it has seen");
     }
 }

@@ -1,6 +1,6 @@
 //! Sorts what applications hand in: datagrams of MAVLink endpoints, packets of the tunnel.
 //!
-//! The rules are specs/delivery.md §2. Keeps no packet; remembers only which sources sign. A told endpoint, whose every datagram is
+//! The rules are specs/delivery.md §2. Keeps no packet; remembers only which sources sign. A declared endpoint, whose every datagram is
 //! control, does not come by here [ConClone §3.3.1].
 
 use units::Duration;
@@ -103,7 +103,7 @@ impl Selector {
     /// Inspects an IP packet of the tunnel; none: it is not to be forwarded.
     ///
     /// The strictest policy among the packet's MAVLink frames counts; without any it is
-    /// [`Policy::PLAIN`]. TCP restores its own order, so its packets have none to keep.
+    /// [`Policy::BULK`]. TCP restores its own order, so its packets have none to keep.
     pub fn select_packet(&mut self, packet: &[u8]) -> Option<Selection> {
         let Some(segment) = segment(packet) else { return Some(plain(0, false, None)) };
         let inspected = self.ports.contains(segment.source_port, segment.destination_port);
@@ -177,7 +177,7 @@ impl Selector {
 
 fn plain(flow: u32, is_tcp: bool, rtp: Option<RtpFrame>) -> Selection {
     let lane = LaneKey { channel: 0, flow, source: (0, 0), stream: None };
-    Selection { policy: Policy::PLAIN, lane, resequence: is_tcp, rtp }
+    Selection { policy: Policy::BULK, lane, resequence: is_tcp, rtp }
 }
 
 /// Ranks policies for a packet that holds frames of several: what must not be lost first, then what
@@ -310,10 +310,10 @@ mod tests {
         let mut policy = |packet: &[u8]| selector.select_packet(packet).map(|found| found.policy);
         assert_eq!(policy(&udp4((40_000, 14_550), &payload)), Some(Policy::TRANSACTIONAL));
         assert_eq!(policy(&udp4((14_540, 3), &frame(OVERRIDE))), Some(Policy::LIVE));
-        assert_eq!(policy(&udp4((40_000, 40_001), &payload)), Some(Policy::PLAIN));
-        assert_eq!(policy(&udp4((40_000, 14_550), b"no MAVLink")), Some(Policy::PLAIN));
-        assert_eq!(policy(b"no packet"), Some(Policy::PLAIN));
-        assert_eq!(policy(b""), Some(Policy::PLAIN));
+        assert_eq!(policy(&udp4((40_000, 40_001), &payload)), Some(Policy::BULK));
+        assert_eq!(policy(&udp4((40_000, 14_550), b"no MAVLink")), Some(Policy::BULK));
+        assert_eq!(policy(b"no packet"), Some(Policy::BULK));
+        assert_eq!(policy(b""), Some(Policy::BULK));
     }
 
     #[test]
@@ -322,7 +322,7 @@ mod tests {
         let config = SelectorConfig { ports, ..SelectorConfig::default() };
         let mut selector = Selector::new(&config, Direction::ToVehicle);
         let mut policy = |packet: &[u8]| selector.select_packet(packet).map(|found| found.policy);
-        assert_eq!(policy(&udp4((1, 2), &raw(59_999, false))), Some(Policy::PLAIN));
+        assert_eq!(policy(&udp4((1, 2), &raw(59_999, false))), Some(Policy::BULK));
         assert_eq!(policy(&udp4((1, 2), &frame(HEARTBEAT))), Some(Policy::LIVENESS));
     }
 
@@ -333,7 +333,7 @@ mod tests {
         assert_eq!(control.policy, Policy { order: Order::None, ..Policy::TRANSACTIONAL });
         let bulk = selector.select_packet(&tcp4((443, 9), b"data")).expect("passes");
         assert!(control.resequence && bulk.resequence);
-        assert_eq!(bulk.policy, Policy::PLAIN);
+        assert_eq!(bulk.policy, Policy::BULK);
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub(super) fn default_policy(message: u32) -> Option<Policy> {
         // Heartbeat, system time, ping, time synchronisation: failsafes and clocks watch them.
         0 | 2 | 4 | 111 => Policy::LIVENESS,
         // Parameter values, files, logs, encapsulated data, terrain.
-        22 | 110 | 117..=122 | 134 | 266..=268 | 385 => Policy::BULK,
+        22 | 110 | 117..=122 | 134 | 266..=268 | 385 => Policy::TRANSFER,
         // Corrections for satellite navigation.
         233 => Policy::EXPIRING,
         SETUP_SIGNING => return None,
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(ids(Policy::TRANSACTIONAL), transactional);
         assert_eq!(ids(Policy::LIVE), live);
         assert_eq!(ids(Policy::LIVENESS), [0, 2, 4, 111]);
-        assert_eq!(ids(Policy::BULK), bulk);
+        assert_eq!(ids(Policy::TRANSFER), bulk);
         assert_eq!(ids(Policy::EXPIRING), [233]);
         assert_eq!(default_policy(SETUP_SIGNING), None);
         assert_eq!(default_policy(30), Some(Policy::TELEMETRY));
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn every_id_of_the_table_is_a_known_message() {
-        for policy in [Policy::TRANSACTIONAL, Policy::LIVE, Policy::LIVENESS, Policy::BULK] {
+        for policy in [Policy::TRANSACTIONAL, Policy::LIVE, Policy::LIVENESS, Policy::TRANSFER] {
             for id in ids(policy) {
                 assert!(MESSAGES.iter().any(|known| known.id == id), "{id}");
             }

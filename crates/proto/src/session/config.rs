@@ -17,9 +17,9 @@ pub struct SessionConfig {
     pub congestion: CongestionKind,
     /// How messages travel; both ends must agree.
     pub message: MessageForm,
-    /// Whether what the selector finds to be MAVLink's bulk travels coded, as messages
+    /// Whether what the selector finds to be MAVLink's transfers travels coded, as messages
     /// (specs/message.md); otherwise it is sent again when its packet was lost.
-    pub coded_bulk: bool,
+    pub coded_transfers: bool,
     /// Which packets get which delivery policy.
     pub selector: SelectorConfig,
     /// Bulk that has waited longer for a path is dropped, the oldest first.
@@ -42,7 +42,7 @@ impl Default for SessionConfig {
             scheduler: SchedulerKind::default(),
             congestion: CongestionKind::default(),
             message: MessageForm::default(),
-            coded_bulk: true,
+            coded_transfers: true,
             selector: SelectorConfig::default(),
             bulk_max_age: Duration::from_millis(150),
             rtp_deadline: Duration::from_millis(250),

@@ -58,8 +58,8 @@ pub enum Source {
         /// The endpoint's channel; the peer delivers to the endpoint of the same channel.
         channel: u8,
     },
-    /// A datagram whose policy the application has told.
-    Told {
+    /// A datagram whose policy the application has declared.
+    Declared {
         /// The endpoint's channel.
         channel: u8,
         /// The policy of every datagram.
@@ -86,6 +86,15 @@ pub enum SendError {
     },
     /// There is no such session (any more).
     NoSession,
+}
+
+/// Numbers drawn for one session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Drawn {
+    /// Makes the tokens of challenges: the peer must not be able to guess it.
+    pub(crate) seed: u64,
+    /// Names the session to both ends.
+    pub(crate) nonce: u64,
 }
 
 /// Keeps one session.
@@ -135,8 +144,8 @@ pub(crate) struct Session {
     telemetry: DatagramQueue,
     bulk: DatagramQueue,
     messages: Messages,
-    /// Whether MAVLink's bulk is among them.
-    coded_bulk: bool,
+    /// Whether MAVLink's transfers are among them.
+    coded_transfers: bool,
     /// How long RTP may be sent again; zero: never.
     rtp_life: Duration,
     resequencer: Resequencer,
@@ -155,14 +164,13 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Starts a session without keys and paths. `seed` makes the tokens of challenges: the peer
-    /// must not be able to guess it. `nonce` names the session to both ends.
+    /// Starts a session without keys and paths.
     pub(crate) fn new(
         id: SessionId,
         peer: PeerId,
         role: Role,
         config: &SessionConfig,
-        (seed, nonce): (u64, u64),
+        drawn: Drawn,
         now: Instant,
     ) -> Self {
         let direction = match role {
@@ -204,8 +212,8 @@ impl Session {
             inbox: Inbox::new(),
             telemetry: DatagramQueue::new(Policy::TELEMETRY.ttl, limits::TELEMETRY_BYTES),
             bulk: DatagramQueue::new(config.bulk_max_age, limits::BULK_BYTES),
-            messages: Messages::new(config.message, nonce),
-            coded_bulk: config.coded_bulk,
+            messages: Messages::new(config.message, drawn.nonce),
+            coded_transfers: config.coded_transfers,
             rtp_life: config.rtp_deadline,
             resequencer: Resequencer::new(config.resequence_max),
             scheduler: config.scheduler.scheduler(),
@@ -216,7 +224,7 @@ impl Session {
             asks_anew: false,
             unknown_at: None,
             largest_datagram: limits::MIN_DATAGRAM,
-            rng: Rng::new(seed),
+            rng: Rng::new(drawn.seed),
         }
     }
 

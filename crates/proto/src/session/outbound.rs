@@ -51,8 +51,8 @@ impl Session {
         match source {
             Source::Tunnel => self.send_packet(now, bytes),
             Source::Mavlink { channel } => self.send_frames(now, channel, bytes),
-            Source::Told { channel, policy } => {
-                self.enqueue(now, channel, policy, LaneKey::told(channel), false, bytes)
+            Source::Declared { channel, policy } => {
+                self.enqueue(now, channel, policy, LaneKey::declared(channel), false, bytes)
             }
             Source::Message { channel, stream } => self.send_message(now, channel, stream, bytes),
         }
@@ -119,7 +119,7 @@ impl Session {
         resequence: bool,
         bytes: &[u8],
     ) -> Result<Option<MessageId>, SendError> {
-        if self.coded_bulk && policy.is_coded() {
+        if self.coded_transfers && policy.is_coded() {
             // Frames of one time to live expire in the order in which they came.
             let id = u16::try_from(policy.ttl.as_secs()).unwrap_or(u16::MAX);
             let order = MessageOrder::Unordered;
@@ -127,7 +127,7 @@ impl Session {
             return self.send_message(now, channel, stream, bytes);
         }
         let payload = bytes.to_vec();
-        if self.coded_bulk && policy.order == Order::Sequenced {
+        if self.coded_transfers && policy.order == Order::Sequenced {
             return self.send_carried(now, Submission { channel, policy, lane, payload });
         }
         self.accounts.of(policy.class).submitted += 1;

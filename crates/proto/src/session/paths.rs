@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use units::{Duration, Instant};
 
 use super::outbound::MUCH_LOSS;
-use super::{Role, Session, SessionConfig};
+use super::{Drawn, Role, Session, SessionConfig};
 use crate::delivery::control::ControlPath;
 use crate::event::{Event, PathState};
 use crate::ids::{InterfaceId, PathId, is_same_address};
@@ -167,13 +167,8 @@ impl Session {
     }
 
     /// Makes a session without keys and memory in the place of this one, over the same paths.
-    pub(crate) fn successor(
-        &self,
-        config: &SessionConfig,
-        seed_and_nonce: (u64, u64),
-        now: Instant,
-    ) -> Self {
-        let mut successor = Self::new(self.id, self.peer, self.role, config, seed_and_nonce, now);
+    pub(crate) fn successor(&self, config: &SessionConfig, drawn: Drawn, now: Instant) -> Self {
+        let mut successor = Self::new(self.id, self.peer, self.role, config, drawn, now);
         successor.next_path = self.next_path;
         for path in &self.paths {
             successor.insert_path(now, path.id(), path.route());

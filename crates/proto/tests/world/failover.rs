@@ -5,7 +5,7 @@ use fulmar_proto::{Duration, Instant, PathId, PathState, Source};
 
 use crate::harness::{DRONE, Pair, STATION, two_links};
 
-const CONTROL: Source = Source::Told { channel: 1, policy: Policy::TOLD };
+const CONTROL: Source = Source::Declared { channel: 1, policy: Policy::DECLARED };
 
 /// An IPv4 header for UDP, addresses and ports of no meaning, and a number behind it.
 fn video(number: u32) -> Vec<u8> {
@@ -88,7 +88,7 @@ fn data_moves_over_within_the_bound_of_the_dead_path() {
 
 #[test]
 fn a_silent_path_is_suspected_within_100_ms_at_telemetry_rates() {
-    let telemetry = Source::Told { channel: 2, policy: Policy::TELEMETRY };
+    let telemetry = Source::Declared { channel: 2, policy: Policy::TELEMETRY };
     for seed in 1..=10 {
         let died = Instant::from_millis(10_000 + 2 * seed);
         let scenario = two_links(

@@ -8,7 +8,7 @@ use crate::harness::{DRONE, Pair, STATION, two_links};
 #[test]
 fn never_an_older_one_after_a_newer_one_and_never_one_beyond_its_maximum_age() {
     const MESSAGES: u32 = 100_000;
-    let live = Source::Told { channel: 1, policy: Policy::LIVE };
+    let live = Source::Declared { channel: 1, policy: Policy::LIVE };
     let scenario = two_links(
         "delay_ms = 20\njitter_ms = 15\njitter_shape = \"normal\"\nkeep_order = false\nloss = 0.1",
         "delay_ms = 400\njitter_ms = 100\nkeep_order = false\nloss = 0.1\nduplicate = 0.05",

@@ -45,7 +45,7 @@ fn goodputs(link: &str, seed: u64, applications: &[Application]) -> Vec<f64> {
                     }
                 }
                 Application::Packets => {
-                    let source = Source::Told { channel: 3, policy: Policy::PLAIN };
+                    let source = Source::Declared { channel: 3, policy: Policy::BULK };
                     for _ in 0..14 {
                         let _ = endpoint.send(now, session, source, &[7; MESSAGE]);
                     }

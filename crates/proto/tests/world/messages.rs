@@ -65,7 +65,7 @@ fn video_is_repaired_or_skipped_and_control_does_not_wait_for_it() {
     let mut pair = Pair::connected(&scenario, 1);
     let order = MessageOrder::Unordered;
     let video = source(MessageStream { id: 2, order, deadline: Some(DEADLINE) });
-    let control = Source::Told { channel: 1, policy: fulmar_proto::select::Policy::TOLD };
+    let control = Source::Declared { channel: 1, policy: fulmar_proto::select::Policy::DECLARED };
     let start = pair.world.now();
     let (mut sent, mut controls) = (0_u32, Vec::new());
     // 30 frames of 12 packets a second: 3 Mbit/s; control 50 times a second.

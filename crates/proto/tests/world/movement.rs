@@ -8,7 +8,7 @@ use netem::Nat;
 
 use crate::harness::{DRONE, Pair, STATION, two_links};
 
-const CONTROL: Source = Source::Told { channel: 1, policy: Policy::TOLD };
+const CONTROL: Source = Source::Declared { channel: 1, policy: Policy::DECLARED };
 
 fn links() -> String {
     two_links("delay_ms = 10\nrate_mbps = 20", "delay_ms = 35\nrate_mbps = 4", None)
@@ -65,7 +65,7 @@ fn a_clock_that_steps_neither_loses_nor_stales_control() {
 
 #[test]
 fn what_was_overheard_on_a_path_that_was_given_up_does_nothing() {
-    let bulk = Source::Told { channel: 1, policy: Policy::PLAIN };
+    let bulk = Source::Declared { channel: 1, policy: Policy::BULK };
     let mut pair = Pair::connected(&links(), 1);
     pair.world.host_mut(STATION).overheard = Some(Vec::new());
     for message in 0..100_u32 {

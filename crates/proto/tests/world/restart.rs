@@ -7,8 +7,8 @@ use fulmar_proto::{Duration, Event, Instant, MessageId, Outcome, SessionConfig, 
 
 use crate::harness::{DRONE, Pair, STATION, one_link, two_links};
 
-const COMMAND: Source = Source::Told { channel: 1, policy: Policy::TRANSACTIONAL };
-const TOLD: Source = Source::Told { channel: 2, policy: Policy::TOLD };
+const COMMAND: Source = Source::Declared { channel: 1, policy: Policy::TRANSACTIONAL };
+const DECLARED: Source = Source::Declared { channel: 2, policy: Policy::DECLARED };
 
 fn links() -> String {
     let first = "delay_ms = 10\nrate_mbps = 10\nloss = 0.1";
@@ -118,7 +118,7 @@ fn after_a_long_handshake_nothing_is_told_to_be_delivered_that_was_dropped() {
     let mut sent = Vec::new();
     for message in 0..200_u32 {
         pair.run_until(Instant::ZERO + Duration::from_millis(20) * message);
-        let id = pair.send(DRONE, TOLD, &message.to_be_bytes()).expect("there is room");
+        let id = pair.send(DRONE, DECLARED, &message.to_be_bytes()).expect("there is room");
         sent.push((id.expect("a reliable message"), message));
     }
     pair.run_for(Duration::from_secs(5));
@@ -140,7 +140,7 @@ fn a_station_that_restarted_is_told_what_became_of_its_messages() {
         let mut sent = Vec::new();
         for message in 0..700_u32 {
             pair.run_until(Instant::from_millis(4_000) + Duration::from_millis(20) * message);
-            if let Ok(id) = pair.send(STATION, TOLD, &message.to_be_bytes()) {
+            if let Ok(id) = pair.send(STATION, DECLARED, &message.to_be_bytes()) {
                 sent.push((id.expect("a reliable message"), message));
             }
         }

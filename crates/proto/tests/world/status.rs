@@ -5,7 +5,7 @@ use fulmar_proto::{Duration, Rate, Source};
 
 use crate::harness::{DRONE, Pair, STATION, one_link, two_links};
 
-const LIVE: Source = Source::Told { channel: 1, policy: Policy::LIVE };
+const LIVE: Source = Source::Declared { channel: 1, policy: Policy::LIVE };
 
 #[test]
 fn set_points_that_are_replaced_after_they_left_are_not_called_dropped() {

@@ -5,8 +5,8 @@ use fulmar_proto::{Duration, Instant, Source};
 
 use crate::harness::{DRONE, Pair, STATION, one_link, two_links};
 
-const COMMAND: Source = Source::Told { channel: 1, policy: Policy::TRANSACTIONAL };
-const SET_POINT: Source = Source::Told { channel: 2, policy: Policy::LIVE };
+const COMMAND: Source = Source::Declared { channel: 1, policy: Policy::TRANSACTIONAL };
+const SET_POINT: Source = Source::Declared { channel: 2, policy: Policy::LIVE };
 /// Time in which a session that has just found its paths looks at them …
 const SHORT_LEAD: Duration = Duration::from_secs(2);
 /// … and for all that it finds out about them.

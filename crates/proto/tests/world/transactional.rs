@@ -7,7 +7,7 @@ use fulmar_proto::{Duration, MessageId, Outcome, Source};
 
 use crate::harness::{DRONE, Pair, STATION, two_links};
 
-const COMMAND: Source = Source::Told { channel: 1, policy: Policy::TRANSACTIONAL };
+const COMMAND: Source = Source::Declared { channel: 1, policy: Policy::TRANSACTIONAL };
 
 fn index(bytes: &[u8]) -> u32 {
     u32::from_be_bytes(bytes.try_into().expect("4 bytes"))

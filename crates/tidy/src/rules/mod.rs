@@ -7,6 +7,7 @@ mod manifests;
 mod names;
 mod order;
 mod size;
+mod test_files;
 mod unfinished;
 mod words;
 
@@ -27,7 +28,7 @@ pub(crate) struct Finding {
 
 /// Asks every rule; the answers come in the order of path and line.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
-    let rules: [fn(&Tree) -> Vec<Finding>; 9] = [
+    let rules: [fn(&Tree) -> Vec<Finding>; 10] = [
         allowances::check,
         citations::check,
         kernel::check,
@@ -35,6 +36,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         names::check,
         order::check,
         size::check,
+        test_files::check,
         unfinished::check,
         words::check,
     ];

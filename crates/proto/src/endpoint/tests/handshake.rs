@@ -218,8 +218,9 @@ fn a_restarted_station_is_found_within_seconds_and_what_was_in_flight_is_indeter
     wire.hosts.pop();
     wire.add_station(1);
     wire.hosts[1].endpoint.add_peer(drone, None);
-    let told = Source::Told { channel: 1, policy: Policy { ttl: 60 * SECOND, ..Policy::TOLD } };
-    let message = wire.hosts[0].endpoint.send(wire.now, session, told, b"in flight");
+    let declared =
+        Source::Declared { channel: 1, policy: Policy { ttl: 60 * SECOND, ..Policy::DECLARED } };
+    let message = wire.hosts[0].endpoint.send(wire.now, session, declared, b"in flight");
     let message = message.expect("there is a session").expect("it is reliable");
     wire.run_for(limits::SILENCE + SECOND);
     let ended = Event::MessageEnded { message, outcome: Outcome::Indeterminate, mavlink: None };
@@ -242,8 +243,9 @@ fn a_restarted_drone_replaces_its_session_once_its_keys_are_confirmed() {
     wire.hosts.insert(0, Host::new(1, 1, false, &["10.0.1.1:1000", "10.1.1.1:1000"], wire.now));
     assert_eq!(wire.hosts[0].key, keyed);
     let session = wire.connect(0, station);
-    let told = Source::Told { channel: 1, policy: Policy { ttl: 60 * SECOND, ..Policy::TOLD } };
-    let message = wire.hosts[1].endpoint.send(wire.now, old, told, b"in flight");
+    let declared =
+        Source::Declared { channel: 1, policy: Policy { ttl: 60 * SECOND, ..Policy::DECLARED } };
+    let message = wire.hosts[1].endpoint.send(wire.now, old, declared, b"in flight");
     let message = message.expect("there is a session").expect("it is reliable");
 
     wire.run_for(Duration::from_millis(99));

@@ -23,13 +23,13 @@ fn worn_in(seed: u64) -> (Wire, SessionId) {
     wire.loss = 0.2;
     wire.duplication = 0.2;
     wire.jitter = Duration::from_millis(30);
-    let told = Source::Told { channel: 1, policy: Policy::TOLD };
+    let declared = Source::Declared { channel: 1, policy: Policy::DECLARED };
     for count in 0..200_u32 {
         let now = wire.now;
-        let _ = wire.hosts[0].endpoint.send(now, session, told, &count.to_le_bytes());
+        let _ = wire.hosts[0].endpoint.send(now, session, declared, &count.to_le_bytes());
         let theirs = wire.hosts[1].endpoint.sessions().next();
         if let Some((theirs, _)) = theirs {
-            let _ = wire.hosts[1].endpoint.send(now, theirs, told, &[count as u8; 300]);
+            let _ = wire.hosts[1].endpoint.send(now, theirs, declared, &[count as u8; 300]);
         }
         wire.run_for(Duration::from_millis(20));
     }
@@ -213,8 +213,8 @@ fn a_path_that_was_given_up_does_not_come_back_by_replay() {
     wire.run_for(SECOND);
     let best = Policy { class: Class::Telemetry, reliable: false, ..Policy::TELEMETRY };
     for count in 0..50_u8 {
-        let told = Source::Told { channel: 1, policy: best };
-        wire.hosts[0].endpoint.send(wire.now, session, told, &[count; 9]).expect("room");
+        let declared = Source::Declared { channel: 1, policy: best };
+        wire.hosts[0].endpoint.send(wire.now, session, declared, &[count; 9]).expect("room");
         wire.run_for(Duration::from_millis(5));
     }
     wire.run_for(SECOND);

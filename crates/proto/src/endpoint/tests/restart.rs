@@ -8,7 +8,7 @@ const KILLS: u8 = 50;
 const SEEDS: u64 = 3;
 /// From a kill until the process runs again, at least.
 const AWAY: Duration = Duration::from_millis(20);
-const TOLD: Source = Source::Told { channel: 1, policy: Policy::TOLD };
+const DECLARED: Source = Source::Declared { channel: 1, policy: Policy::DECLARED };
 const DRONE: [&str; 2] = ["10.0.1.1:1000", "10.1.1.1:1000"];
 
 /// A drone and a station over links of 40 and 80 ms there and back, and the drone's session.
@@ -31,7 +31,7 @@ impl Flown {
         let end = self.wire.now + time;
         while self.wire.now < end {
             let now = self.wire.now;
-            let _ = self.wire.hosts[0].endpoint.send(now, self.session, TOLD, b"before");
+            let _ = self.wire.hosts[0].endpoint.send(now, self.session, DECLARED, b"before");
             self.wire.run_until(end.min(now + Duration::from_millis(20)));
         }
     }
@@ -58,7 +58,7 @@ impl Flown {
         let since = b"since".to_vec();
         while !self.wire.hosts[1].delivered.contains(&since) {
             let now = self.wire.now;
-            let _ = self.wire.hosts[0].endpoint.send(now, self.session, TOLD, &since);
+            let _ = self.wire.hosts[0].endpoint.send(now, self.session, DECLARED, &since);
             self.wire.run_for(Duration::from_millis(5));
             assert!(now.since(began) < 10 * SECOND, "nothing comes any more");
         }

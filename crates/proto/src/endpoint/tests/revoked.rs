@@ -78,7 +78,7 @@ fn other_peers_do_not_notice() {
 fn a_peer_that_acknowledges_what_was_never_sent_loses_its_session() {
     let (mut wire, session) = Wire::pair(4);
     wire.run_for(Duration::from_secs(1));
-    let bulk = Source::Told { channel: 1, policy: Policy::PLAIN };
+    let bulk = Source::Declared { channel: 1, policy: Policy::BULK };
     let theirs = wire.hosts[1].endpoint.sessions().next().expect("a session").0;
     for _ in 0..2_500 {
         let now = wire.now;

@@ -81,7 +81,7 @@ proptest! {
         let lines = lines.into_iter().map(|line| Line { outage: None, ..line }).collect();
         let mut sim = Sim::new(seed, lines);
         let all = [
-            Policy::TRANSACTIONAL, Policy::LIVE, Policy::LIVENESS, Policy::TELEMETRY, Policy::BULK,
+            Policy::TRANSACTIONAL, Policy::LIVE, Policy::LIVENESS, Policy::TELEMETRY, Policy::TRANSFER,
         ];
         let mut ids = BTreeMap::new();
         for number in 0..400_u64 {
@@ -93,7 +93,7 @@ proptest! {
             sim.run_for(Duration::from_millis(7));
         }
         sim.run_for(Duration::from_secs(12));
-        sim.assert_kept_promises(&ids, Policy::BULK.ttl);
+        sim.assert_kept_promises(&ids, Policy::TRANSFER.ttl);
         prop_assert!(is_increasing(&sim.numbers()));
         prop_assert_eq!(sim.outbox.len(), 0);
     }
@@ -105,11 +105,11 @@ proptest! {
         let mut sim = Sim::new(seed, vec![line(delay, 5, loss), line(10, 5, loss)]);
         let mut ids = BTreeMap::new();
         for number in 0..200 {
-            ids.insert(number, sim.submit(Policy::BULK, lane(1)).expect("room").expect("reliable"));
+            ids.insert(number, sim.submit(Policy::TRANSFER, lane(1)).expect("room").expect("reliable"));
             sim.run_for(5 * MS);
         }
         sim.run_for(Duration::from_secs(12));
-        sim.assert_kept_promises(&ids, Policy::BULK.ttl);
+        sim.assert_kept_promises(&ids, Policy::TRANSFER.ttl);
         prop_assert_eq!(sim.delivered.len(), 200);
         // What is lost is sent again, and little else.
         let needed = 200.0 / ((1.0 - loss) * (1.0 - loss));
@@ -291,14 +291,14 @@ fn downloads_leave_room_for_control_and_bounds_hold() {
     let mut submit = |policy: Policy, lane: LaneKey| {
         outbox.submit(now, Submission { channel: 1, policy, lane, payload: vec![0; 200] }).is_ok()
     };
-    let bulk = (0..limits::CONTROL_MESSAGES).filter(|_| submit(Policy::BULK, lane(1))).count();
+    let bulk = (0..limits::CONTROL_MESSAGES).filter(|_| submit(Policy::TRANSFER, lane(1))).count();
     assert_eq!(bulk, limits::CONTROL_MESSAGES / 2);
     let ordered = (0..limits::CONTROL_MESSAGES)
         .filter(|number| submit(Policy::TRANSACTIONAL, lane((number % 7) as u8)))
         .count();
     assert_eq!(ordered, limits::HELD_MESSAGES);
-    let told = Policy { order: Order::None, ..Policy::TRANSACTIONAL };
-    let rest = (0..limits::CONTROL_MESSAGES).filter(|_| submit(told, lane(1))).count();
+    let declared = Policy { order: Order::None, ..Policy::TRANSACTIONAL };
+    let rest = (0..limits::CONTROL_MESSAGES).filter(|_| submit(declared, lane(1))).count();
     assert_eq!(bulk + ordered + rest, limits::CONTROL_MESSAGES);
 }
 
@@ -322,10 +322,10 @@ fn signed_command_does_not_overtake_the_download_before_it() {
         let submission = Submission { channel: 1, policy, lane: lane(1), payload: Vec::new() };
         outbox.submit(now, submission).expect("room");
     };
-    submit(Policy::BULK);
+    submit(Policy::TRANSFER);
     submit(Policy::TELEMETRY);
     submit(Policy::TRANSACTIONAL);
-    submit(Policy::BULK);
+    submit(Policy::TRANSFER);
     let path = PathId(0);
     outbox.set_paths(
         now,
@@ -351,7 +351,7 @@ fn unreplicated_message_moves_when_its_path_falls_silent() {
         ]
     };
     outbox.set_paths(now, &paths(true), 20 * MS);
-    let policy = Policy { copies: Copies::Best, ..Policy::BULK };
+    let policy = Policy { copies: Copies::Best, ..Policy::TRANSFER };
     let submission = Submission { channel: 1, policy, lane: lane(1), payload: Vec::new() };
     outbox.submit(now, submission).expect("room");
     assert!(outbox.poll(now, PathId(0), Tier::Message, CopyRoom::both(100)).is_some());
