@@ -8,14 +8,14 @@ use std::net::{IpAddr, SocketAddr};
 use sys::poller::Poller;
 use sys::udp::{MAX_BATCH, Outgoing, UdpSocket};
 
-use super::links::Links;
+use super::sockets::Sockets;
 
 /// Says by which way a datagram leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Way {
-    /// The link's slot.
+    /// The slot of the socket at the interface.
     pub(super) slot: usize,
-    /// The kernel's number of the interface, where the link serves several.
+    /// The kernel's number of the interface, where the socket serves several.
     pub(super) interface: Option<u32>,
     pub(super) local: Option<IpAddr>,
     pub(super) destination: SocketAddr,
@@ -44,17 +44,23 @@ pub(super) struct Batches {
 
 impl Batches {
     /// Adds a datagram; a batch that it does not fit into is sent first.
-    pub(super) fn push(&mut self, way: Way, datagram: &[u8], links: &mut Links, poller: &Poller) {
-        let link = &mut links.list[way.slot];
-        let outlet = link.outlets.get(way.outlet).filter(|outlet| !outlet.blocked.is_empty());
+    pub(super) fn push(
+        &mut self,
+        way: Way,
+        datagram: &[u8],
+        sockets: &mut Sockets,
+        poller: &Poller,
+    ) {
+        let socket = &mut sockets.list[way.slot];
+        let outlet = socket.outlets.get(way.outlet).filter(|outlet| !outlet.blocked.is_empty());
         if let Some(for_strangers) = outlet.map(|outlet| outlet.for_strangers) {
-            links.block(way.slot, way.outlet, way.interface, poller);
+            sockets.block(way.slot, way.outlet, way.interface, poller);
             if for_strangers || self.waiting(&way) + datagram.len() > MAX_BATCH {
-                links.list[way.slot].errors += u64::from(!for_strangers);
+                sockets.list[way.slot].errors += u64::from(!for_strangers);
                 return;
             }
         }
-        let most = links.list[way.slot].socket.as_ref().map_or(1, UdpSocket::max_segments);
+        let most = sockets.list[way.slot].udp.as_ref().map_or(1, UdpSocket::max_segments);
         let found = self.open.iter().position(|batch| batch.way == way);
         if let Some(at) = found {
             let batch = &mut self.open[at];
@@ -66,7 +72,7 @@ impl Batches {
                 return;
             }
             let batch = self.open.remove(at);
-            self.send(batch, links, poller);
+            self.send(batch, sockets, poller);
         }
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
@@ -75,13 +81,13 @@ impl Batches {
     }
 
     /// Sends everything that can be sent; what a full socket does not take stays.
-    pub(super) fn flush(&mut self, links: &mut Links, poller: &Poller) {
+    pub(super) fn flush(&mut self, sockets: &mut Sockets, poller: &Poller) {
         for batch in std::mem::take(&mut self.open) {
-            self.send(batch, links, poller);
+            self.send(batch, sockets, poller);
         }
     }
 
-    /// Drops what waits for a link that is gone.
+    /// Drops what waits for a socket that is gone.
     pub(super) fn forget(&mut self, slot: usize) {
         self.open.retain(|batch| batch.way.slot != slot);
     }
@@ -93,11 +99,11 @@ impl Batches {
         batches.map(|batch| batch.bytes.len()).sum()
     }
 
-    fn send(&mut self, mut batch: Batch, links: &mut Links, poller: &Poller) {
-        let link = &mut links.list[batch.way.slot];
-        let Some(outlet) = link.outlets.get(batch.way.outlet) else { return };
+    fn send(&mut self, mut batch: Batch, sockets: &mut Sockets, poller: &Poller) {
+        let socket = &mut sockets.list[batch.way.slot];
+        let Some(outlet) = socket.outlets.get(batch.way.outlet) else { return };
         let for_strangers = outlet.for_strangers;
-        let Some(socket) = outlet.socket.as_mut().or(link.socket.as_mut()) else { return };
+        let Some(udp) = outlet.socket.as_mut().or(socket.udp.as_mut()) else { return };
         if !outlet.blocked.is_empty() {
             self.open.push(batch);
             return;
@@ -111,15 +117,15 @@ impl Batches {
             bytes: &batch.bytes,
             segment: batch.segment,
         };
-        let mut sent = socket.send(&outgoing);
+        let mut sent = udp.send(&outgoing);
         // The interface that we were asked by is gone, perhaps for another one of the same name:
         // the routes know better.
         if outgoing.interface.is_some() && is_gone(&sent) {
-            sent = socket.send(&Outgoing { interface: None, ..outgoing });
+            sent = udp.send(&Outgoing { interface: None, ..outgoing });
         }
         match sent {
             Ok(sent) if sent < batch.bytes.len() => {
-                links.block(batch.way.slot, batch.way.outlet, batch.way.interface, poller);
+                sockets.block(batch.way.slot, batch.way.outlet, batch.way.interface, poller);
                 if for_strangers {
                     return;
                 }
@@ -128,18 +134,18 @@ impl Batches {
                 self.open.push(batch);
                 return;
             }
-            Ok(_) => link.last_error = None,
-            // Whoever has no session may be nobody: no fault of the link.
+            Ok(_) => socket.last_error = None,
+            // Whoever has no session may be nobody: no fault of this socket.
             Err(error) if for_strangers => {
-                tracing::debug!(link = %link.name, to = %batch.way.destination, %error, "answer");
+                tracing::debug!(link = %socket.name, to = %batch.way.destination, %error, "answer");
             }
             Err(error) => {
                 let error = error.to_string();
-                if link.is_news(&error) {
-                    tracing::warn!(link = %link.name, to = %batch.way.destination, error, "send");
+                if socket.is_news(&error) {
+                    tracing::warn!(link = %socket.name, to = %batch.way.destination, error, "send");
                 }
-                link.errors += batch.count as u64;
-                link.last_error = Some(error);
+                socket.errors += batch.count as u64;
+                socket.last_error = Some(error);
             }
         }
         self.spare.push(batch.bytes);

@@ -24,7 +24,7 @@ const SEGMENTS: usize = 4;
 const SETTLING: Duration = Duration::from_secs(3);
 
 impl Daemon {
-    pub(super) fn handle_link(&mut self, now: Instant, slot: usize, event: Ready) {
+    pub(super) fn handle_socket(&mut self, now: Instant, slot: usize, event: Ready) {
         if event.writable {
             self.handle_room(slot, 0);
         }
@@ -40,14 +40,14 @@ impl Daemon {
 
     /// Takes in what one call of the kernel gives; returns whether there may be more.
     fn receive(&mut self, now: Instant, slot: usize) -> bool {
-        let Self { received, links, endpoint, .. } = self;
-        let Some(link) = links.list.get(slot) else { return false };
-        let Some(socket) = &link.socket else { return false };
-        match socket.receive(received) {
+        let Self { received, sockets, endpoint, .. } = self;
+        let Some(socket) = sockets.list.get(slot) else { return false };
+        let Some(udp) = &socket.udp else { return false };
+        match udp.receive(received) {
             Ok(true) => {}
             Ok(false) => return false,
             Err(error) => {
-                tracing::debug!(link = %link.name, %error, "receive");
+                tracing::debug!(link = %socket.name, %error, "receive");
                 return false;
             }
         }
@@ -57,7 +57,7 @@ impl Daemon {
         let more = received.is_full();
         received.for_each(|incoming, bytes| {
             let received = Received {
-                interface: links.interface_id(slot, incoming.interface),
+                interface: sockets.interface_id(slot, incoming.interface),
                 local: incoming.local,
                 source: incoming.source,
                 ecn: incoming.ecn,
@@ -88,7 +88,7 @@ impl Daemon {
 
     /// Notes that a socket takes datagrams again.
     pub(super) fn handle_room(&mut self, slot: usize, outlet: usize) {
-        self.links.unblock(slot, outlet, &self.poller);
+        self.sockets.unblock(slot, outlet, &self.poller);
         self.follow_blocked();
     }
 

@@ -12,7 +12,6 @@ mod batches;
 pub(crate) mod fuzzing;
 mod input;
 mod journal;
-mod links;
 mod not_forwarded;
 mod open;
 mod outlets;
@@ -21,6 +20,7 @@ mod packet;
 mod reload;
 mod remotes;
 mod report;
+mod sockets;
 mod tokens;
 mod tunnel;
 
@@ -39,10 +39,10 @@ use crate::endpoints::LocalEndpoint;
 use crate::status::{ReloadReport, StatusServer};
 use batches::Batches;
 use journal::Journal;
-use links::{LOOK_EVERY, LinkChange, Links};
 use reload::Loader;
 use remotes::Remotes;
 use report::Meter;
+use sockets::{LOOK_EVERY, SocketChange, Sockets};
 use tokens::Token;
 use tunnel::Tunnel;
 
@@ -62,7 +62,7 @@ pub(crate) struct Daemon {
     endpoint: Endpoint,
     /// The sessions with the peers of the configuration, in its order.
     peers: Vec<PeerState>,
-    links: Links,
+    sockets: Sockets,
     /// A drone's paths, by the slot of their link.
     paths: Vec<Option<PathRef>>,
     remotes: Remotes,
@@ -138,21 +138,21 @@ impl Daemon {
 
     /// What is due and cannot be sent, since a socket is full, must not keep the loop spinning.
     fn session_deadline(&self, now: Instant) -> Option<Instant> {
-        let blocked = self.links.list.iter().any(|link| link.outlets.is_any_blocked());
+        let blocked = self.sockets.list.iter().any(|socket| socket.outlets.is_any_blocked());
         let timeout = self.endpoint.timeout()?;
         Some(if blocked { timeout.max(now + BLOCKED_TURN) } else { timeout })
     }
 
     fn handle_ready(&mut self, now: Instant, event: Ready) {
         match Token::decode(event.token) {
-            Token::Link(slot) => self.handle_link(now, slot, event),
+            Token::Socket(slot) => self.handle_socket(now, slot, event),
             Token::Outlet(slot, place) => self.handle_room(slot, place),
             Token::Tunnel => self.handle_tunnel(now),
             Token::Endpoint(place, part) => self.handle_local(now, place, part, event),
             Token::Status(part) => self.answer_status(now, part),
             Token::Interfaces => {
                 if !matches!(self.watch.changed(), Ok(false)) {
-                    self.refresh_links(now);
+                    self.refresh_sockets(now);
                 }
             }
             Token::Names => self.take_names(now),
@@ -180,7 +180,7 @@ impl Daemon {
         if self.next_tick <= now {
             self.next_tick = now + TICK;
             self.measure(now);
-            self.links.tidy(now);
+            self.sockets.tidy(now);
             self.look_elsewhere(now);
             self.log_silence(now);
             self.notifier.status(&self.summary());
@@ -189,23 +189,23 @@ impl Daemon {
             }
         }
         if self.next_look <= now {
-            self.refresh_links(now);
+            self.refresh_sockets(now);
         }
     }
 
     /// Follows the interfaces: paths leave and join with them.
-    fn refresh_links(&mut self, now: Instant) {
+    fn refresh_sockets(&mut self, now: Instant) {
         self.next_look = now + LOOK_EVERY;
-        for change in self.links.refresh(&self.poller) {
+        for change in self.sockets.refresh(&self.poller) {
             let (slot, states): (usize, &[bool]) = match change {
-                LinkChange::Up(slot) => (slot, &[true]),
-                LinkChange::Down(slot) => (slot, &[false]),
+                SocketChange::Up(slot) => (slot, &[true]),
+                SocketChange::Down(slot) => (slot, &[false]),
                 // Another address, or another device of the same name: the path begins anew.
-                LinkChange::Anew(slot) => (slot, &[false, true]),
+                SocketChange::Anew(slot) => (slot, &[false, true]),
             };
             self.batches.forget(slot);
             self.follow_blocked();
-            let name = &self.links.list[slot].name;
+            let name = &self.sockets.list[slot].name;
             tracing::info!(link = %name, present = states.last(), "link changed");
             for &present in states {
                 if let Some(path) = self.paths.get(slot).copied().flatten() {
@@ -218,9 +218,9 @@ impl Daemon {
 
     /// Follows this host's addresses: what is sent from one that is gone does not leave.
     fn follow_addresses(&mut self, now: Instant) {
-        let Self { endpoint, links, .. } = self;
+        let Self { endpoint, sockets, .. } = self;
         endpoint.move_local(now, |interface, local| {
-            let successor = links.successor(interface, local)?;
+            let successor = sockets.successor(interface, local)?;
             tracing::info!(%local, %successor, "an address of this host is another one now");
             Some(successor)
         });

@@ -15,9 +15,9 @@ use sys::udp::ReceiveBuffers;
 use sys::{clock, entropy};
 
 use super::batches::Batches;
-use super::links::{LOOK_EVERY, Links};
 use super::reload::Loader;
 use super::remotes::Remotes;
+use super::sockets::{LOOK_EVERY, Sockets};
 use super::tokens::Token;
 use super::tunnel::Tunnel;
 use super::{Daemon, PeerState, TICK};
@@ -40,14 +40,14 @@ impl Daemon {
         let poller = Poller::new().map_err(|error| format!("open the poller: {error}"))?;
         let watch = InterfaceWatch::open().map_err(|error| format!("watch interfaces: {error}"))?;
         let status = open_status(&config.status)?;
-        let links = open_links(&config, &poller)?;
+        let sockets = open_sockets(&config, &poller)?;
         let tunnel = open_tunnel(&config, &poller)?;
         let locals = open_locals(&config, &poller)?;
         let mut endpoint = open_endpoint(&config)?;
         let peers = open_sessions(&config, &mut endpoint);
         let mut remotes = Remotes::open(&config.paths, &poller)
             .map_err(|error| format!("wait for names of hosts: {error}"))?;
-        let paths = open_paths(&config, &mut endpoint, &peers, &links);
+        let paths = open_paths(&config, &mut endpoint, &peers, &sockets);
         remotes.look_up_all(now);
         let loader = Loader::open(&poller)
             .map_err(|error| format!("wait for the file to be read again: {error}"))?;
@@ -68,7 +68,7 @@ impl Daemon {
             status,
             endpoint,
             peers,
-            links,
+            sockets,
             paths,
             remotes,
             tunnel,
@@ -127,18 +127,18 @@ pub(super) fn open_path(
     remote: SocketAddr,
     session: SessionId,
     endpoint: &mut Endpoint,
-    links: &Links,
+    sockets: &Sockets,
 ) -> Option<PathRef> {
-    let interface = links.interface_id(slot, 0);
+    let interface = sockets.interface_id(slot, 0);
     match endpoint.add_path(now, session, interface, remote) {
         Ok(id) => {
-            if links.list[slot].socket.is_none() {
+            if sockets.list[slot].udp.is_none() {
                 endpoint.set_path_present(now, session, id, false);
             }
             Some(PathRef { session, path: id })
         }
         Err(error) => {
-            tracing::error!(path = %links.list[slot].name, ?error, "path not opened");
+            tracing::error!(path = %sockets.list[slot].name, ?error, "path not opened");
             None
         }
     }
@@ -169,17 +169,18 @@ fn open_status(path: &Path) -> Result<StatusServer, String> {
     })
 }
 
-fn open_links(config: &Config, poller: &Poller) -> Result<Links, String> {
-    let mut links = Links::new(config);
-    links.refresh(poller);
+fn open_sockets(config: &Config, poller: &Poller) -> Result<Sockets, String> {
+    let mut sockets = Sockets::new(config);
+    sockets.refresh(poller);
     // An address of no interface in particular will not appear later.
-    let failed = links.list.iter().find(|link| link.interface.is_none() && link.socket.is_none());
+    let failed =
+        sockets.list.iter().find(|socket| socket.interface.is_none() && socket.udp.is_none());
     match failed {
-        Some(link) => {
-            let trouble = link.trouble.as_deref().unwrap_or("cannot be opened");
-            Err(format!("listen at {}: {trouble}; ss -ulpn shows who listens where", link.name))
+        Some(socket) => {
+            let trouble = socket.trouble.as_deref().unwrap_or("cannot be opened");
+            Err(format!("listen at {}: {trouble}; ss -ulpn shows who listens where", socket.name))
         }
-        None => Ok(links),
+        None => Ok(sockets),
     }
 }
 
@@ -220,12 +221,12 @@ fn open_paths(
     config: &Config,
     endpoint: &mut Endpoint,
     peers: &[PeerState],
-    links: &Links,
+    sockets: &Sockets,
 ) -> Vec<Option<PathRef>> {
     let now = clock::now();
     let mut open = |(slot, path): (usize, &PathConfig)| {
         let remote = path.remotes.iter().find_map(Remote::address)?;
-        open_path(now, slot, remote, peers[path.peer].session?, endpoint, links)
+        open_path(now, slot, remote, peers[path.peer].session?, endpoint, sockets)
     };
     config.paths.iter().enumerate().map(&mut open).collect()
 }

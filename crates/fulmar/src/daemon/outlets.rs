@@ -1,9 +1,9 @@
-//! What a link sends through: for a station a socket for each address that it speaks to, and one for
+//! What sends beside the socket at an interface: for a station a socket for each address that it speaks to, and one for
 //! strangers.
 //!
 //! The kernel keeps a datagram for three seconds while it looks for a neighbour that does not answer,
 //! and counts it against its socket. With one socket for all, whoever asks from addresses that nobody
-//! has, or a drone that has left one network, would hold up everybody. A drone's link has one remote
+//! has, or a drone that has left one network, would hold up everybody. A drone's path has one remote
 //! address, and sends through the socket that it receives by.
 
 use std::net::SocketAddr;
@@ -19,12 +19,12 @@ const IDLE: Duration = Duration::from_secs(60);
 /// system allows less, it is less.
 const STRANGERS_BUFFER: usize = 4 << 20;
 
-/// One way out of a link.
+/// One way out.
 #[derive(Debug, Default)]
 pub(super) struct Outlet {
     /// The address that it is for; none serves all others.
     pub(super) destination: Option<SocketAddr>,
-    /// Its socket; none sends through the link's own.
+    /// Its socket; none sends through the one at the interface.
     pub(super) socket: Option<UdpSocket>,
     /// Interfaces, as the session knows them, that wait until the socket's buffer has room again;
     /// empty while it has.
@@ -34,11 +34,11 @@ pub(super) struct Outlet {
     used: Instant,
 }
 
-/// The outlets of a link; the first is for whatever has none of its own.
+/// The outlets at an interface; the first is for whatever has none of its own.
 #[derive(Debug)]
 pub(super) struct Outlets {
     list: Vec<Option<Outlet>>,
-    /// How sockets are opened beside the link's own; none for a link that has one remote address.
+    /// How sockets are opened beside the one at the interface; none where there is only one remote address.
     options: Option<UdpOptions>,
 }
 
@@ -57,7 +57,7 @@ impl Outlets {
         Self { list: vec![Some(first)], options: Some(options) }
     }
 
-    /// Returns the outlet for a destination; a path gets one of its own, `own` being the link's socket.
+    /// Returns the outlet for a destination; a path gets one of its own, `own` being the one at the interface.
     pub(super) fn find(
         &mut self,
         now: Instant,
@@ -123,7 +123,7 @@ impl Outlets {
     }
 }
 
-/// Opens a socket beside the link's own; without it the link still works, as one for all.
+/// Opens a socket beside the one at the interface; without it that one serves all.
 fn opened(own: &UdpSocket, options: &UdpOptions) -> Option<UdpSocket> {
     let socket = own.beside(options);
     socket.inspect_err(|error| tracing::debug!(%error, "open a socket to send through")).ok()
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_with_one_remote_address_sends_through_its_own() {
+    fn with_one_remote_address_all_goes_through_the_socket_at_the_interface() {
         let mut outlets = Outlets::default();
         assert_eq!(outlets.find(Instant::ZERO, address(1), true, None), 0);
         assert!(outlets.get(0).is_some_and(|own| own.socket.is_none() && !own.for_strangers));

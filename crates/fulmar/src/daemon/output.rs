@@ -41,17 +41,17 @@ impl Daemon {
                 break;
             };
             if let Some(way) = self.way(now, &transmit) {
-                self.batches.push(way, &self.datagram, &mut self.links, &self.poller);
+                self.batches.push(way, &self.datagram, &mut self.sockets, &self.poller);
                 self.follow_blocked();
             }
         }
-        self.batches.flush(&mut self.links, &self.poller);
+        self.batches.flush(&mut self.sockets, &self.poller);
         self.follow_blocked();
     }
 
     /// Tells the sessions which sockets are full: their paths wait, the others carry on.
     pub(super) fn follow_blocked(&mut self) {
-        for (id, remote, blocked) in self.links.news.drain(..) {
+        for (id, remote, blocked) in self.sockets.news.drain(..) {
             self.endpoint.set_blocked(id, remote, blocked);
         }
     }
@@ -83,12 +83,12 @@ impl Daemon {
     }
 
     fn way(&mut self, now: Instant, transmit: &Transmit) -> Option<Way> {
-        let (slot, interface) = self.links.place(transmit.interface)?;
+        let (slot, interface) = self.sockets.place(transmit.interface)?;
         let dscp = if transmit.urgent { self.config.transport.control_dscp } else { 0 };
         let (local, destination) = (transmit.local, transmit.destination);
-        let link = &mut self.links.list[slot];
+        let socket = &mut self.sockets.list[slot];
         let of_path = transmit.path.is_some();
-        let outlet = link.outlets.find(now, destination, of_path, link.socket.as_ref());
+        let outlet = socket.outlets.find(now, destination, of_path, socket.udp.as_ref());
         Some(Way { slot, interface, local, destination, dscp, outlet })
     }
 }

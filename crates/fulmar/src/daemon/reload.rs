@@ -153,7 +153,7 @@ impl Daemon {
                 && self.paths[slot].is_none_or(|known| known.session != session)
             {
                 self.paths[slot] =
-                    open_path(now, slot, remote, session, &mut self.endpoint, &self.links);
+                    open_path(now, slot, remote, session, &mut self.endpoint, &self.sockets);
             }
         }
     }

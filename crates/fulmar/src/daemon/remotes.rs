@@ -90,7 +90,7 @@ impl Daemon {
             let session = self.config.paths.get(slot).and_then(|at| self.peers[at.peer].session);
             if let (None, Some(session)) = (self.paths[slot], session) {
                 self.paths[slot] =
-                    open_path(now, slot, remote, session, &mut self.endpoint, &self.links);
+                    open_path(now, slot, remote, session, &mut self.endpoint, &self.sockets);
             }
         }
         self.look_elsewhere(now);

@@ -75,15 +75,15 @@ impl Daemon {
     /// Says in one line how the daemon is.
     pub(super) fn summary(&self) -> String {
         let connected = self.peers.iter().filter(|peer| peer.connected_at.is_some()).count();
-        let links = self.links.list.iter().filter(|link| link.socket.is_some()).count();
-        let (peers, all) = (self.peers.len(), self.links.list.len());
+        let links = self.sockets.list.iter().filter(|socket| socket.udp.is_some()).count();
+        let (peers, all) = (self.peers.len(), self.sockets.list.len());
         format!("{connected} of {peers} peers connected, {links} of {all} links there")
     }
 
     /// Names a path: a drone's as its file does, a station's by where it comes from.
     pub(super) fn path_name(&self, now: Instant, path: PathRef) -> String {
         if let Some(slot) = self.paths.iter().position(|known| *known == Some(path)) {
-            return self.links.list[slot].name.clone();
+            return self.sockets.list[slot].name.clone();
         }
         let status = self.endpoint.status(now, path.session);
         let found = status.and_then(|status| {
@@ -170,11 +170,11 @@ impl Daemon {
     fn path_report(&self, now: Instant, session: SessionId, path: &PathStatus) -> PathReport {
         let key = PathRef { session, path: path.id };
         let meter = self.meters.get(&key).copied().unwrap_or_default();
-        let link = self.links.place(path.interface).map(|(slot, _)| &self.links.list[slot]);
+        let socket = self.sockets.place(path.interface).map(|(slot, _)| &self.sockets.list[slot]);
         let millis = |time: Option<proto::Duration>| time.map(|time| time.as_secs_f64() * 1e3);
         let mut report = PathReport {
             name: self.path_name(now, key),
-            interface: self.links.interface_name(path.interface),
+            interface: self.sockets.interface_name(path.interface),
             remote: path.remote.to_string(),
             state: state_word(path.state).into(),
             trouble: String::new(),
@@ -194,13 +194,13 @@ impl Daemon {
             sent_bytes: path.sent.1,
             received_datagrams: path.received.0,
             received_bytes: path.received.1,
-            send_errors: link.map_or(0, |link| link.errors),
+            send_errors: socket.map_or(0, |socket| socket.errors),
             silent_ms: millis(path.silent_for),
         };
-        let refused = link
-            .and_then(|link| link.last_error.as_ref())
+        let refused = socket
+            .and_then(|socket| socket.last_error.as_ref())
             .map(|error| format!("cannot send: {error}; is there a route to {}?", report.remote));
-        let lacks = link.and_then(|link| link.trouble.clone()).or(refused);
+        let lacks = socket.and_then(|socket| socket.trouble.clone()).or(refused);
         report.trouble = path_trouble(&report, lacks.as_deref());
         report
     }

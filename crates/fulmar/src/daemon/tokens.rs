@@ -11,9 +11,9 @@ pub(super) enum Token {
     Tunnel,
     /// The status socket, or a client of it that reads slowly.
     Status(usize),
-    /// A link, by its slot.
-    Link(usize),
-    /// A socket that a link sends through, by the link's slot and its place.
+    /// A socket at an interface, by its slot.
+    Socket(usize),
+    /// An outlet beside it, by the slot and its place.
     Outlet(usize, usize),
     /// The configuration, read again.
     File,
@@ -31,7 +31,7 @@ impl Token {
             Self::Interfaces => (1, 0, 0),
             Self::Tunnel => (2, 0, 0),
             Self::Status(part) => (3, 0, part),
-            Self::Link(slot) => (4, slot, 0),
+            Self::Socket(slot) => (4, slot, 0),
             Self::Endpoint(place, part) => (5, place, part),
             Self::Outlet(slot, place) => (6, slot, place),
             Self::Names => (7, 0, 0),
@@ -48,7 +48,7 @@ impl Token {
             1 => Self::Interfaces,
             2 => Self::Tunnel,
             3 => Self::Status(part),
-            4 => Self::Link(place),
+            4 => Self::Socket(place),
             6 => Self::Outlet(place, part),
             7 => Self::Names,
             8 => Self::File,
@@ -71,7 +71,7 @@ mod tests {
             Token::Status(3),
             Token::Names,
             Token::File,
-            Token::Link(7),
+            Token::Socket(7),
             Token::Outlet(3, 256),
             Token::Endpoint(300, 8),
         ] {

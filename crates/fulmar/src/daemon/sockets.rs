@@ -1,6 +1,6 @@
-//! The links: a UDP socket for each path of a drone, or for each address that a station waits at.
+//! The sockets: a UDP socket for each path of a drone, or for each address that a station waits at.
 //!
-//! A link is bound to its interface, and there is only while the interface is: a missing one is no
+//! It is bound to its interface, and there is only while the interface is: a missing one is no
 //! error. The kernel announces changes; in case an announcement is missed, they are looked for now
 //! and then. An interface that has changed its number or its addresses gets a new socket.
 
@@ -18,12 +18,12 @@ use crate::config::{Config, Listen, PathConfig, Remote, Transport};
 /// Interfaces are listed at least this often.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// A link: where it is bound, and its socket while it is there.
-pub(super) struct Link {
+/// A UDP socket at an interface: where it is bound, and the socket while it is there.
+pub(super) struct InterfaceSocket {
     pub(super) name: String,
     /// The interface that it is bound to; none serves all interfaces.
     pub(super) interface: Option<String>,
-    pub(super) socket: Option<UdpSocket>,
+    pub(super) udp: Option<UdpSocket>,
     /// What it lacks, in words, while it is not there.
     pub(super) trouble: Option<String>,
     pub(super) outlets: Outlets,
@@ -39,20 +39,20 @@ pub(super) struct Link {
     seen: Option<(u32, Vec<IpAddr>)>,
 }
 
-/// Says that a link came, went or was opened anew.
+/// Says that a socket came, went or was opened anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LinkChange {
+pub(super) enum SocketChange {
     /// It is there now.
     Up(usize),
     /// It was there and is gone.
     Down(usize),
-    /// It is there with a new socket.
+    /// It is there, opened again.
     Anew(usize),
 }
 
-/// All links of a daemon; their place in the list is their slot.
-pub(super) struct Links {
-    pub(super) list: Vec<Link>,
+/// All sockets of a daemon; their place in the list is their slot.
+pub(super) struct Sockets {
+    pub(super) list: Vec<InterfaceSocket>,
     options: UdpOptions,
     /// What was blocked or freed since the sessions were told: of an interface all paths, or those to
     /// an address.
@@ -61,8 +61,8 @@ pub(super) struct Links {
     interfaces: Vec<Interface>,
 }
 
-impl Links {
-    /// Knows the links of a configuration; none is open yet.
+impl Sockets {
+    /// Knows the sockets of a configuration; none is open yet.
     pub(super) fn new(config: &Config) -> Self {
         let paths = config.paths.iter().map(of_path);
         let listens = config.listens.iter().map(of_listen);
@@ -80,9 +80,9 @@ impl Links {
         Self { list, options, news: Vec::new(), interfaces: Vec::new() }
     }
 
-    /// Compares the links with the host's interfaces, opens and closes sockets; returns what
+    /// Compares the sockets with the host's interfaces, opens and closes sockets; returns what
     /// changed.
-    pub(super) fn refresh(&mut self, poller: &Poller) -> Vec<LinkChange> {
+    pub(super) fn refresh(&mut self, poller: &Poller) -> Vec<SocketChange> {
         let interfaces = match interfaces::list() {
             Ok(interfaces) => interfaces,
             Err(error) => {
@@ -92,12 +92,12 @@ impl Links {
         };
         self.interfaces = interfaces;
         let Self { list, options, news, interfaces } = self;
-        let refresh = |(slot, link): (usize, &mut Link)| {
-            let token = Token::Link(slot).encode();
-            let mut outlets = std::mem::take(&mut link.outlets);
-            let change = link.refresh(interfaces, options, token, poller);
+        let refresh = |(slot, socket): (usize, &mut InterfaceSocket)| {
+            let token = Token::Socket(slot).encode();
+            let mut outlets = std::mem::take(&mut socket.outlets);
+            let change = socket.refresh(interfaces, options, token, poller);
             if change.is_none() {
-                link.outlets = outlets;
+                socket.outlets = outlets;
                 return None;
             }
             outlets.iter_mut().for_each(|(_, outlet)| free(outlet, news));
@@ -115,15 +115,15 @@ impl Links {
         poller: &Poller,
     ) {
         let id = self.interface_id(slot, interface.unwrap_or(0));
-        let Link { outlets, socket, .. } = &mut self.list[slot];
+        let InterfaceSocket { outlets, udp, .. } = &mut self.list[slot];
         let Some(outlet) = outlets.get(place) else { return };
         if outlet.blocked.is_empty() {
-            let waits = match (&outlet.socket, socket) {
+            let waits = match (&outlet.socket, udp) {
                 (Some(own), _) => {
                     poller.add(own, Token::Outlet(slot, place).encode(), Interest::Write)
                 }
-                (None, Some(link)) => {
-                    poller.modify(link, Token::Link(slot).encode(), Interest::ReadWrite)
+                (None, Some(udp)) => {
+                    poller.modify(udp, Token::Socket(slot).encode(), Interest::ReadWrite)
                 }
                 (None, None) => Ok(()),
             };
@@ -141,12 +141,12 @@ impl Links {
 
     /// Notes that the socket of an outlet has room again.
     pub(super) fn unblock(&mut self, slot: usize, place: usize, poller: &Poller) {
-        let Some(link) = self.list.get_mut(slot) else { return };
-        let Some(outlet) = link.outlets.get(place) else { return };
-        let _ = match (&outlet.socket, &link.socket) {
+        let Some(socket) = self.list.get_mut(slot) else { return };
+        let Some(outlet) = socket.outlets.get(place) else { return };
+        let _ = match (&outlet.socket, &socket.udp) {
             (Some(own), _) => poller.remove(own),
             (None, Some(socket)) => {
-                poller.modify(socket, Token::Link(slot).encode(), Interest::Read)
+                poller.modify(socket, Token::Socket(slot).encode(), Interest::Read)
             }
             (None, None) => Ok(()),
         };
@@ -155,17 +155,17 @@ impl Links {
 
     /// Closes sockets that nobody uses any more.
     pub(super) fn tidy(&mut self, now: Instant) {
-        self.list.iter_mut().for_each(|link| link.outlets.tidy(now));
+        self.list.iter_mut().for_each(|socket| socket.outlets.tidy(now));
     }
 
-    /// Names an interface as the session knows it: the link's slot, and the kernel's number where
-    /// the link serves all interfaces, so that answers leave by the one that was asked.
+    /// Names an interface as the session knows it: the socket's slot, and the kernel's number where
+    /// it serves all interfaces, so that answers leave by the one that was asked.
     pub(super) fn interface_id(&self, slot: usize, index: u32) -> InterfaceId {
         let wildcard = self.list[slot].interface.is_none();
         InterfaceId(slot as u32 | if wildcard { index << 8 } else { 0 })
     }
 
-    /// Returns the slot and, where the link serves all interfaces, the kernel's number.
+    /// Returns the slot and, where it serves all interfaces, the kernel's number.
     pub(super) fn place(&self, id: InterfaceId) -> Option<(usize, Option<u32>)> {
         let (slot, index) = ((id.0 & 0xFF) as usize, id.0 >> 8);
         (slot < self.list.len()).then_some((slot, (index != 0).then_some(index)))
@@ -175,38 +175,38 @@ impl Links {
     /// listen at; nothing while this host has the address, or has no other there.
     pub(super) fn successor(&self, id: InterfaceId, local: IpAddr) -> Option<SocketAddr> {
         let (slot, index) = self.place(id)?;
-        let link = &self.list[slot];
+        let socket = &self.list[slot];
         // The list leaves link-local addresses out.
         let is_listed = !matches!(local, IpAddr::V6(local) if local.is_unicast_link_local());
         let is_here = self.interfaces.iter().any(|at| at.addresses.contains(&local));
-        if !is_listed || is_here || !link.listens || !link.local.ip().is_unspecified() {
+        if !is_listed || is_here || !socket.listens || !socket.local.ip().is_unspecified() {
             return None;
         }
         let interface = self.interfaces.iter().find(|at| match index {
             Some(index) => at.index == index,
-            None => link.interface.as_ref() == Some(&at.name),
+            None => socket.interface.as_ref() == Some(&at.name),
         })?;
         let other = interface.addresses.iter().find(|at| at.is_ipv4() == local.is_ipv4())?;
-        Some((*other, link.local.port()).into())
+        Some((*other, socket.local.port()).into())
     }
 
     /// Returns the name of the interface that an id stands for.
     pub(super) fn interface_name(&self, id: InterfaceId) -> String {
         let Some((slot, index)) = self.place(id) else { return String::new() };
-        let link = &self.list[slot];
-        match (index, &link.interface) {
+        let socket = &self.list[slot];
+        match (index, &socket.interface) {
             (Some(index), _) => {
                 let found = self.interfaces.iter().find(|at| at.index == index);
                 found.map_or_else(|| format!("#{index}"), |at| at.name.clone())
             }
             (None, Some(interface)) => interface.clone(),
-            (None, None) => link.name.clone(),
+            (None, None) => socket.name.clone(),
         }
     }
 }
 
-impl Link {
-    /// Tells whether an error is one that was not said since the link was opened.
+impl InterfaceSocket {
+    /// Tells whether an error is one that was not said since the socket was opened.
     pub(super) fn is_news(&mut self, error: &str) -> bool {
         let is_news = !self.said.iter().any(|said| said == error);
         if is_news {
@@ -221,9 +221,9 @@ impl Link {
         options: &UdpOptions,
         token: u64,
         poller: &Poller,
-    ) -> Option<fn(usize) -> LinkChange> {
+    ) -> Option<fn(usize) -> SocketChange> {
         let usable = self.usable(interfaces);
-        let was_open = self.socket.is_some();
+        let was_open = self.udp.is_some();
         match usable {
             Ok(seen) if was_open && self.stands(&seen) => {
                 self.seen = Some(seen);
@@ -233,7 +233,7 @@ impl Link {
                 Ok(()) => {
                     self.seen = Some(seen);
                     self.trouble = None;
-                    Some(if was_open { LinkChange::Anew } else { LinkChange::Up })
+                    Some(if was_open { SocketChange::Anew } else { SocketChange::Up })
                 }
                 Err(error) => self.lose(error.to_string()),
             },
@@ -271,7 +271,7 @@ impl Link {
 
     fn open(&mut self, options: &UdpOptions, token: u64, poller: &Poller) -> std::io::Result<()> {
         // The old socket goes first: a fixed port can be bound once.
-        self.socket = None;
+        self.udp = None;
         self.said.clear();
         let interface = self.interface.clone();
         let shared = self.listens;
@@ -284,12 +284,12 @@ impl Link {
         if shared {
             self.outlets = Outlets::shared(&socket, options);
         }
-        self.socket = Some(socket);
+        self.udp = Some(socket);
         Ok(())
     }
 
-    fn lose(&mut self, trouble: String) -> Option<fn(usize) -> LinkChange> {
-        let was_open = self.socket.take().is_some();
+    fn lose(&mut self, trouble: String) -> Option<fn(usize) -> SocketChange> {
+        let was_open = self.udp.take().is_some();
         // The list of other interfaces behind the semicolon changes without news about this one.
         let gist = |text: &str| text.split(';').next().map(str::to_owned);
         let news = self.trouble.as_deref().and_then(gist) != gist(&trouble);
@@ -297,31 +297,36 @@ impl Link {
             tracing::warn!(link = %self.name, %trouble, "link absent; it joins when it can");
         }
         (self.trouble, self.seen) = (Some(trouble), None);
-        was_open.then_some(LinkChange::Down)
+        was_open.then_some(SocketChange::Down)
     }
 }
 
-fn of_path(path: &PathConfig) -> Link {
+fn of_path(path: &PathConfig) -> InterfaceSocket {
     // Names are looked up for the family of the addresses beside them, or for IPv4.
     let any: IpAddr = match path.remotes.iter().find_map(Remote::address) {
         Some(SocketAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.into(),
         _ => Ipv4Addr::UNSPECIFIED.into(),
     };
-    link(path.name.clone(), Some(path.interface.clone()), (any, 0).into(), false)
+    closed(path.name.clone(), Some(path.interface.clone()), (any, 0).into(), false)
 }
 
-fn of_listen(listen: &Listen) -> Link {
-    link(listen.name.clone(), listen.interface.clone(), listen.address, true)
+fn of_listen(listen: &Listen) -> InterfaceSocket {
+    closed(listen.name.clone(), listen.interface.clone(), listen.address, true)
 }
 
-fn link(name: String, interface: Option<String>, local: SocketAddr, listens: bool) -> Link {
-    let (socket, trouble, seen, last_error) = (None, None, None, None);
+fn closed(
+    name: String,
+    interface: Option<String>,
+    local: SocketAddr,
+    listens: bool,
+) -> InterfaceSocket {
+    let (udp, trouble, seen, last_error) = (None, None, None, None);
     let (outlets, said) = (Outlets::default(), Vec::new());
     let errors = 0;
-    Link {
+    InterfaceSocket {
         name,
         interface,
-        socket,
+        udp,
         trouble,
         outlets,
         errors,
