@@ -32,6 +32,10 @@ pub(crate) use session::Transport;
 /// Larger files are no configurations: a station of a thousand drones fits several times.
 const LARGEST_FILE: u64 = 1 << 20;
 
+/// Sockets that a daemon opens at its interfaces: paths of a drone, addresses that a station listens at. Eight bits
+/// name them.
+pub(crate) const MAX_SOCKETS: usize = 256;
+
 /// The longest name that the domain name system knows.
 const LONGEST_NAME: usize = 253;
 

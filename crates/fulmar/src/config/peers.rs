@@ -11,7 +11,7 @@ use proto::{MAX_PATHS, MAX_SESSIONS, PublicKey, StaticSecret};
 use zeroize::Zeroizing;
 
 use super::reader::Section;
-use super::{Listen, PathConfig, Peer, Remote, Role};
+use super::{Listen, MAX_SOCKETS, PathConfig, Peer, Remote, Role};
 use crate::keys;
 
 /// A peer, and where its paths go unless they say otherwise.
@@ -116,6 +116,7 @@ pub(super) fn paths(
         }
         _ => {}
     }
+    check_count(root, "path", sections.len());
     let mut paths: Vec<PathConfig> = Vec::new();
     for section in sections {
         let interface = section.required_text("interface").unwrap_or_default().to_owned();
@@ -156,6 +157,7 @@ pub(super) fn listens(root: &Section<'_, '_>, role: Option<Role>) -> Vec<Listen>
         }
         _ => {}
     }
+    check_count(root, "listen", sections.len());
     let mut listens: Vec<Listen> = Vec::new();
     for section in sections {
         let address: Option<SocketAddr> = section.required("address", ADDRESS);
@@ -183,6 +185,13 @@ pub(super) fn listens(root: &Section<'_, '_>, role: Option<Role>) -> Vec<Listen>
         }
     }
     listens
+}
+
+/// Each of these sections opens a socket.
+fn check_count(root: &Section<'_, '_>, key: &str, count: usize) {
+    if count > MAX_SOCKETS {
+        root.wrong(key, format!("{count} are more than the {MAX_SOCKETS} that one daemon opens"));
+    }
 }
 
 /// Reads which peer a section is about: by name, or the only one there is.

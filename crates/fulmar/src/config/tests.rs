@@ -409,6 +409,16 @@ fn more_peers_than_a_daemon_serves_are_refused() {
 }
 
 #[test]
+fn more_sockets_than_a_daemon_can_name_are_refused() {
+    let address = |number| format!("[[listen]]\naddress = \"192.0.2.2:{}\"\n", 10_000 + number);
+    let listens = |count| (1..count).map(address).collect::<String>() + &numbered_peer(1);
+    assert_eq!(problems(&station(&listens(256))), [""; 0]);
+    let found = problems(&station(&listens(257)));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("listen: 257 are more than the 256"), "{found:?}");
+}
+
+#[test]
 fn a_file_of_many_peers_is_read_in_linear_time() {
     let time = |count| {
         let text = station(&(0..count).map(numbered_peer).collect::<String>());

@@ -13,10 +13,13 @@ use sys::udp::{UdpOptions, UdpSocket};
 
 use super::outlets::{Outlet, Outlets};
 use super::tokens::Token;
-use crate::config::{Config, Listen, PathConfig, Remote, Transport};
+use crate::config::{Config, Listen, MAX_SOCKETS, PathConfig, Remote, Transport};
 
 /// Interfaces are listed at least this often.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// Bits of an [`InterfaceId`] that hold the slot; the kernel's number of the interface is in the others.
+const SLOT_BITS: u32 = MAX_SOCKETS.ilog2();
 
 /// A UDP socket at an interface: where it is bound, and the socket while it is there.
 pub(super) struct InterfaceSocket {
@@ -162,12 +165,12 @@ impl Sockets {
     /// it serves all interfaces, so that answers leave by the one that was asked.
     pub(super) fn interface_id(&self, slot: usize, index: u32) -> InterfaceId {
         let wildcard = self.list[slot].interface.is_none();
-        InterfaceId(slot as u32 | if wildcard { index << 8 } else { 0 })
+        InterfaceId(slot as u32 | if wildcard { index << SLOT_BITS } else { 0 })
     }
 
     /// Returns the slot and, where it serves all interfaces, the kernel's number.
     pub(super) fn place(&self, id: InterfaceId) -> Option<(usize, Option<u32>)> {
-        let (slot, index) = ((id.0 & 0xFF) as usize, id.0 >> 8);
+        let (slot, index) = (id.0 as usize % MAX_SOCKETS, id.0 >> SLOT_BITS);
         (slot < self.list.len()).then_some((slot, (index != 0).then_some(index)))
     }
 
