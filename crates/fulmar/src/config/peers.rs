@@ -187,13 +187,6 @@ pub(super) fn listens(root: &Section<'_, '_>, role: Option<Role>) -> Vec<Listen>
     listens
 }
 
-/// Each of these sections opens a socket.
-fn check_count(root: &Section<'_, '_>, key: &str, count: usize) {
-    if count > MAX_SOCKETS {
-        root.wrong(key, format!("{count} are more than the {MAX_SOCKETS} that one daemon opens"));
-    }
-}
-
 /// Reads which peer a section is about: by name, or the only one there is.
 pub(super) fn peer(section: &Section<'_, '_>, peers: &[ReadPeer]) -> Option<usize> {
     match section.text("peer") {
@@ -319,5 +312,12 @@ fn warn_of_readers(path: &Path, holds: &str, warnings: &mut Vec<String>) {
     if open {
         let path = path.display();
         warnings.push(format!("{path} {holds} and others may read it: chmod 600 {path}"));
+    }
+}
+
+/// Each of these sections opens a socket.
+fn check_count(root: &Section<'_, '_>, key: &str, count: usize) {
+    if count > MAX_SOCKETS {
+        root.wrong(key, format!("{count} are more than the {MAX_SOCKETS} that one daemon opens"));
     }
 }
