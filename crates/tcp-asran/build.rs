@@ -33,7 +33,8 @@ fn main() {
     let _ = Command::new("llvm-strip").arg("-g").arg(&object).status();
 }
 
-/// Stops the build when the source does not compile: a product that silently lacks ASRAN helps nobody.
+/// Compiles the object. A source that does not compile stops the build: a product that silently
+/// lacks ASRAN helps nobody.
 fn compile(clang: &str, object: &Path) {
     // The byte order of the machine that the object is for, which need not be this one.
     let target = match env::var("CARGO_CFG_TARGET_ENDIAN").as_deref() {

@@ -7,8 +7,8 @@
 //!
 //! `mix` is the finaliser of splitmix64. A counter in place of a chain of states gives any
 //! coefficient in constant time: a repair symbol over ids 1,000,000 to 1,000,064 costs eight words.
-//! It is no cipher and need not be: whoever can make symbols up can make coefficients up as well,
-//! and symbols are authenticated below this layer.
+//! It is no cipher and need not be: an attacker who can make up symbols can make up coefficients as
+//! well, and symbols are authenticated below this layer.
 
 /// Step between words: 2⁶⁴ divided by the golden ratio, as in splitmix64.
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;

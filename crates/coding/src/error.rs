@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// Says which argument of a coder makes no sense, and what would.
+/// Says which argument of a coder makes no sense, and which would.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// The size of a symbol is zero or above [`crate::MAX_SYMBOL_BYTES`].
@@ -64,7 +64,7 @@ impl fmt::Display for Error {
 impl core::error::Error for Error {}
 
 impl Error {
-    /// Refuses sizes that a coder cannot be made for.
+    /// Refuses sizes that no coder can have.
     pub(crate) fn check_sizes(
         symbol_bytes: usize,
         symbols: usize,

@@ -1,8 +1,8 @@
 //! Rows of equal length in one allocation, each on a cache line of its own.
 //!
 //! A row that starts in the middle of a line costs a kernel a third of its speed, so rows start at
-//! multiples of 64 bytes and the stride is rounded up to that. What lies between the end of a row
-//! and the next one is never read.
+//! multiples of 64 bytes and the stride is rounded up to that. The gap between one row and the next
+//! is never read.
 
 use core::ops::Range;
 
@@ -44,8 +44,8 @@ impl Slab {
         &mut self.bytes[start..start + self.row_bytes]
     }
 
-    /// Appends to `out` the combination of the rows of two ranges, `bytes` bytes of it; `draw(at, to)`
-    /// writes the coefficients of the rows from the `at`th on.
+    /// Appends to `out` the first `bytes` bytes of a combination of the rows of two ranges;
+    /// `draw(at, to)` writes the coefficients of the rows from the `at`th on.
     pub(crate) fn combine(
         &self,
         kernel: Kernel,
@@ -88,12 +88,12 @@ impl Slab {
         (usize::from(lines) * LINE).min(self.row_bytes)
     }
 
-    /// Returns how many bytes each row begins behind the one before.
+    /// Returns how many bytes lie between the beginnings of two rows.
     pub(crate) fn stride(&self) -> usize {
         self.stride
     }
 
-    /// Lends all rows, and says how many bytes each begins behind the one before.
+    /// Lends all rows, with the stride between them.
     pub(crate) fn matrix(&self) -> (&[u8], usize) {
         (&self.bytes[self.offset..], self.stride)
     }
@@ -115,7 +115,7 @@ impl Slab {
 
 impl Clone for Slab {
     fn clone(&self) -> Self {
-        // The copy lies elsewhere: its rows must find a line of their own.
+        // The copy lies elsewhere in memory: its rows must be aligned anew.
         let mut copy = Self::new(self.rows, self.row_bytes);
         for row in 0..self.rows {
             copy.row_mut(row).copy_from_slice(self.row(row));

@@ -1,4 +1,4 @@
-//! The online decoders against plain Gauss: after every symbol they know the same, and nothing else.
+//! The online decoders against plain Gauss: after every symbol both know exactly the same.
 
 mod gauss;
 

@@ -7,8 +7,8 @@
 use fulmar_coding::block::{Decoder, Recoder};
 use fulmar_coding::{CoefficientKey, Outcome};
 
-/// Feeds receivers from a relay of full rank; counts symbols sent when one was missing, and those of
-/// them that were redundant.
+/// Feeds receivers from a relay of full rank; counts the symbols sent while one was missing, and
+/// how many of these were redundant.
 fn last_symbols(k: usize, receivers: u32, relay: &mut Recoder) -> (u32, u32) {
     let (mut sent, mut redundant) = (0, 0);
     let mut receiver = Decoder::new(k, 1, CoefficientKey::new(0)).expect("sizes that make sense");

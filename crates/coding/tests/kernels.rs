@@ -14,8 +14,8 @@ fn bytes(seed: u64, count: usize) -> Vec<u8> {
 /// What stands around the destinations, and must stay.
 const MARGIN: usize = 65;
 
-/// Runs a kernel on rows cut out of larger buffers at `offset` and compares every byte, those around
-/// the destinations too.
+/// Runs a kernel on rows cut out of larger buffers at `offset` and compares every byte, including
+/// those around the destinations.
 fn compare(kernel: Kernel, length: usize, offset: usize, dsts: usize, sources: usize, add: bool) {
     let seed = (length * 7 + offset * 5 + dsts * 3 + sources) as u64;
     let offsets = |row: usize| (offset + row * 13) % 64;

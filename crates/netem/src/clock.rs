@@ -8,7 +8,8 @@ use units::Instant;
 
 /// What a clock without offset shows when virtual time begins: 1,000 s.
 ///
-/// No host may take its clock's origin for the beginning of the run, and offsets may be negative.
+/// Not zero, so that no host can take its clock's origin for the beginning of the run, and offsets
+/// may be negative.
 pub const CLOCK_ORIGIN: Instant = Instant::from_millis(1_000_000);
 
 /// Describes the clock of one host against virtual time.
@@ -46,7 +47,7 @@ impl HostClock {
         Self::beginning(model, Some(Instant::ZERO))
     }
 
-    /// Makes the clock whose steps count from `origin`; without one there are none yet.
+    /// Makes the clock whose steps count from `origin`; without an origin there are no steps yet.
     pub(crate) fn beginning(model: &ClockModel, origin: Option<Instant>) -> Self {
         let steps = origin.map(|origin| {
             let later = |step: &ClockStep| ClockStep {
@@ -75,7 +76,7 @@ impl HostClock {
 
     /// Returns the first virtual time, `from` or later, at which the clock shows `local` or more.
     ///
-    /// A clock that never does gives the end of time.
+    /// For a clock that never gets there, this is the end of time.
     pub fn reaches(&self, local: Instant, from: Instant) -> Instant {
         let first = self.stretches.partition_point(|&(start, _)| start <= from).saturating_sub(1);
         for index in first..self.stretches.len() {

@@ -1,10 +1,10 @@
 //! Emulated links and worlds of Fulmar: pure functions of scenario, trace, seed and time.
 //!
-//! Nothing here opens a file or a socket, reads a clock or starts a thread. A [`Scenario`] says what
-//! the hosts, their clocks and the links between them are like. A [`Net`] decides for each packet
-//! that enters a link, at once, when and how often it comes out. Two drivers stand on it: the
-//! [`World`] of this crate, which runs hosts in virtual time, and the real-time emulator between
-//! network namespaces, which lives in the lab.
+//! Nothing here opens a file or a socket, reads a clock or starts a thread. A [`Scenario`] says
+//! what the hosts, their clocks and the links between them are like. A [`Net`] decides for each
+//! packet that enters a link, at once, when and how often it comes out. Two drivers stand on it:
+//! the [`World`] of this crate, which runs hosts in virtual time, and the real-time emulator
+//! between network namespaces, a crate of its own.
 //!
 //! ```text
 //! Scenario::from_toml → Net::new ─┬─ World (virtual time, hosts with clocks of their own)

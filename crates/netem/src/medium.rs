@@ -1,8 +1,8 @@
 //! A half-duplex medium: a radio channel on which only one transmitter works at a time.
 //!
-//! Whoever asks first is served first: a packet takes the first free stretch of the medium that is
-//! long enough and begins when its own transmitter is ready. Not a model of collisions or of
-//! random back-off: their mean cost is the gap that each transmission leaves free behind it.
+//! First come, first served: a packet takes the first free stretch of the medium that is long
+//! enough and begins no earlier than its own transmitter is ready. Collisions and random back-off
+//! are not modelled: their mean cost is the gap that each transmission leaves free behind it.
 
 use std::collections::VecDeque;
 use units::{Duration, Instant};

@@ -30,7 +30,7 @@ pub struct LinkEnd {
 pub struct Arrival {
     /// The receiving host's place in [`Scenario::hosts`].
     pub host: usize,
-    /// How long the packet waits for the transmitter; zero where that never takes it.
+    /// How long the packet waits for the transmitter; zero where it is never transmitted.
     pub waited: Duration,
     /// What the link decided for it.
     pub verdict: Verdict,
@@ -80,13 +80,14 @@ impl Net {
 
     /// Makes the idle links of `scenario` before its time zero, which [`begin`](Self::begin) sets.
     ///
-    /// Until then nothing is out and no recording loses anything; where a recording says the rate,
-    /// a link has its mean, and where one says the delay, the first that it has. What does not
-    /// change with time is as it is, and chance takes its course.
+    /// Until then there are no outages and no recorded losses. A link with a recorded rate has its
+    /// mean, one with recorded delays has the first of them. Everything that does not change with
+    /// time is in force, random loss included.
     ///
     /// # Panics
-    /// When a link names a group or medium that the scenario has not, a link with a medium has no
-    /// constant rate, or a group's channel changes per packet. Scenarios from TOML have none of it.
+    /// When a link names a group or medium that the scenario does not have, when a link with a
+    /// medium has no constant rate, or when a group's channel changes per packet. Scenarios read
+    /// from TOML never do.
     pub fn calm(scenario: &Scenario, seed: u64) -> Self {
         let builder = Builder { scenario, seed };
         let mut ways = Vec::new();
@@ -118,7 +119,7 @@ impl Net {
         }
     }
 
-    /// Lets the scenario's time zero be at `origin`: outages, rates, delays and losses that change
+    /// Sets the scenario's time zero to `origin`: outages, rates, delays and losses that change
     /// with time count from there.
     pub fn begin(&mut self, origin: Instant) {
         for way in &mut self.ways {
@@ -132,8 +133,8 @@ impl Net {
     /// Decides the fate of a packet of `len` bytes (IP header included) that enters at `at`, for
     /// each host that may receive it.
     ///
-    /// Packets are to come in the order of their entry. Nobody receives what enters a broadcast at
-    /// a receiver's end.
+    /// Packets must come in the order of their entry. What enters a broadcast at a receiver's end
+    /// reaches nobody.
     ///
     /// # Panics
     /// When the scenario has no such link.
@@ -162,8 +163,8 @@ impl Net {
         arrivals
     }
 
-    /// Returns what one direction of a link has done so far; of a broadcast, for its first
-    /// receiver.
+    /// Returns what one direction of a link has done so far; for a broadcast, what it has done for
+    /// its first receiver.
     ///
     /// # Panics
     /// When the scenario has no such link.

@@ -202,7 +202,8 @@ proptest! {
         for (i, out) in originals(&verdicts) {
             bytes += packets[i].1 as u64;
             let round = out.at.as_nanos() / trace.period().as_nanos() as u64;
-            // At most all opportunities of the rounds begun, and one round more for its seam.
+            // At most all opportunities of the rounds that have begun, and one round more for the
+            // seam.
             let most = (round + 1) * trace.opportunities() as u64 * OPPORTUNITY_BYTES;
             prop_assert!(bytes <= most);
             prop_assert_eq!(out.at.as_nanos() % 1_000_000, 0);

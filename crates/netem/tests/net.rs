@@ -63,7 +63,7 @@ fn a_medium_never_carries_two_transmissions_at_once_and_is_used_fully() {
     }
     busy.sort_unstable();
     for pair in busy.windows(2) {
-        // Microseconds were cut off: a start may seem up to one early.
+        // Microseconds are rounded down: a start may seem up to one early.
         assert!(pair[1].0 + 1_000 >= pair[0].1 + 100_000, "{pair:?}");
         assert!(pair[1].0 <= pair[0].1 + 102_000, "idle while packets wait: {pair:?}");
     }

@@ -1,4 +1,4 @@
-//! Readers of traces on whatever text: they never panic, and what they read is fit for use.
+//! Readers of traces on arbitrary text: they never panic, and what they read is fit for use.
 
 use fulmar_netem::{
     Delay, DeliveryTrace, Duration, Instant, Link, LinkModel, LinkRate, LossModel, Series,

@@ -1,4 +1,4 @@
-//! Scenario files: the ones that are shipped, the ones in the documentation, and whatever text.
+//! Scenario files: those that are shipped, those in the documentation, and arbitrary text.
 
 use fulmar_netem::{
     Delay, Direction, Duration, Instant, LinkRate, OutageMode, QueueLimit, Rate, Scenario,

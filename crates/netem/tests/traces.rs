@@ -16,7 +16,7 @@ fn traces() -> PathBuf {
         .join("traces")
 }
 
-/// Returns the text of a trace; `None`, with a word about it, when it is absent.
+/// Returns the text of a trace; `None`, with a line that says so, when it is absent.
 fn trace(path: &str) -> Option<String> {
     let file = traces().join(path);
     match std::fs::read_to_string(&file) {

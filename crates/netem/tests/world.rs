@@ -379,7 +379,7 @@ fn everything_counts_from_when_the_scenario_begins() {
     let scenario = Scenario::from_toml_with(text, "s.toml", &mut read).expect("it reads");
     let at_once = travels(&scenario, false, 0);
     let later = travels(&scenario, true, 100);
-    // Before it begins nothing is lost and the delay is the first.
+    // Before the scenario begins nothing is lost, and the delay is the first one recorded.
     assert!((0..100).step_by(10).all(|sent| later.contains(&(sent, 5))), "{later:?}");
     let moved: Vec<_> = at_once.iter().map(|&(sent, took)| (sent + 100, took)).collect();
     let from_100: Vec<_> = later.into_iter().filter(|&(sent, _)| sent >= 100).collect();

@@ -33,22 +33,22 @@
  *    over. `asran_jump` is that simple hook, kept as an ablation: by its own words ([ASRAN §5.1.1], "returns a larger
  *    value") it is what the paper measured.
  *  - ssthresh() is asked for timeouts and for explicit congestion (ECN, CWR) as well, and is not told which. The state
- *    that follows says it, and only TCP_CA_Recovery arms the recalculated value. A timeout in the middle of a recovery
+ *    that follows tells, and only TCP_CA_Recovery arms the recalculated value. A timeout in the middle of a recovery
  *    does not ask ssthresh() again: set_state(TCP_CA_Loss) drops what was pending.
  *
  * Deviations from the paper:
  *  1. The recalculated value is installed after recovery and not during it (above); `asran_jump` does it the paper's way.
  *  2. A recovery that turns out to be needless (Eifel, DSACK, F-RTO) is undone by the kernel; then last_max_cwnd, too,
- *     becomes again what it was, and nothing is restored. The paper does not mention undoing.
- *  3. A reduction asked for by ECN is the base algorithm's, for there nothing was lost; last_max_cwnd is kept up to date.
- *     So is the one for a loss that a tail loss probe has mended: Linux tells of both alike (TCP_CA_CWR).
+ *     goes back to what it was, and nothing is restored. The paper does not mention undoing.
+ *  3. A reduction asked for by ECN is the base algorithm's, because nothing was lost; last_max_cwnd is kept up to date.
+ *     So is the one for a loss that a tail loss probe has mended: Linux reports both alike (TCP_CA_CWR).
  *  4. `asran_cubic` does not let HyStart end the slow start *of a restoration*: HyStart looks for an unknown capacity by a
  *     rise of the round-trip time, and on a radio link that rises for other reasons, while this slow start ends at a
  *     window that the path has carried. The first slow start of a connection, and the one after a timeout, keep HyStart.
  *     `asran_jump` leaves HyStart alone, which may then take the higher threshold for a slow start and lower it.
  *  5. Algorithm 1 halves the window; over CUBIC original_ssthresh is CUBIC's, as the paper's Tables 1 and 2 imply.
  *
- * On a kernel that leaves out hooks, what none of them has returned is put right at the next ACK: mend(), below.
+ * On a kernel that skips hooks, a value that no hook has returned is put right at the next ACK: mend(), below.
  *
  * A socket for which the kernel has no memory for the state (net.core.optmem_max) behaves as the base algorithm.
  */
@@ -74,7 +74,7 @@ INLINE u32 recalculated_ssthresh(u32 original_ssthresh, u32 last_max_cwnd)
 	return max_u32(original_ssthresh, last_max_cwnd);
 }
 
-/* A loss, a timeout or an explicit congestion signal: which of them, the next call of on_state() tells. */
+/* A loss, a timeout or an explicit congestion signal: the next call of on_state() tells which. */
 INLINE void on_reduction(struct asran *a, u32 cwnd, u32 original_ssthresh)
 {
 	a->recalculated_ssthresh = recalculated_ssthresh(original_ssthresh, a->last_max_cwnd);
@@ -131,7 +131,7 @@ struct {
 /* Set by the loader before the object is loaded; while it is false the verifier removes all tracing. */
 const volatile bool traced = 0;
 
-/* 1 MiB: 18,000 records, what 90 flows at 100 ACKs a second write in two seconds. Records that do not fit are dropped. */
+/* 1 MiB: 18,000 records, as many as 90 flows at 100 ACKs a second write in two seconds. What does not fit is dropped. */
 struct {
 	MAP_NUMBER(type, BPF_MAP_TYPE_RINGBUF);
 	MAP_NUMBER(max_entries, 1024 * 1024);
@@ -172,7 +172,7 @@ INLINE void trace(struct sock *sk, const struct asran *a, u32 kind, u32 detail)
 	bpf_ringbuf_output(&asran_trace, &record, sizeof(record), 0);
 }
 
-/* ---- What the flavours do alike ---- */
+/* ---- What the flavours have in common ---- */
 
 INLINE void start(struct sock *sk)
 {
@@ -240,12 +240,12 @@ INLINE bool is_absurd(struct sock *sk)
 	return is_absurd_ssthresh(tcp_sk(sk)->snd_ssthresh) || tcp_sk(sk)->snd_cwnd >= ABSURD;
 }
 
-/* Puts a ssthresh or a window right that no hook has returned.
+/* Puts right a ssthresh or a window that no hook has returned.
  *
  * Linux runs every hook. A kernel that was changed to keep BPF away from a protected process does not: one was met (6.18)
- * whose __bpf_prog_enter() lets the trampoline skip the program while process 1 is the current one. When an interrupt
- * brings an ACK in such a moment, none of the hooks runs, and what the kernel takes for the result of ssthresh() or
- * undo_cwnd() is what happened to be on its stack, the half of an address: once in half an hour of a flow on a bad link.
+ * whose __bpf_prog_enter() makes the trampoline skip the program while process 1 is the current one. When an interrupt
+ * brings an ACK at such a moment, none of the hooks runs, and the kernel takes for the result of ssthresh() or
+ * undo_cwnd() whatever is on its stack, half an address: once in half an hour of a flow on a bad link.
  * The window would then be millions of packets. What ssthresh() would have said follows from the window before the loss.
  * A missed call of another hook costs at most what a loss costs the base algorithm.
  */
@@ -520,7 +520,7 @@ void asran_jump_cwnd_event(u64 *ctx)
 	cubictcp_cwnd_event(sk, event);
 	if (event == CA_EVENT_LOSS)
 		take_back(sk);
-	/* Nothing is installed at the end of a recovery: the hook has said all that it says. */
+	/* Nothing is installed at the end of a recovery: the hook has returned it already. */
 	if (event == CA_EVENT_COMPLETE_CWR)
 		settle(sk);
 	else

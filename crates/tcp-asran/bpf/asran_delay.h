@@ -2,7 +2,7 @@
 /* asran_delay: ASRAN that looks at the delay, to tell a full queue from a bad link
  *
  * ASRAN judges a loss by the window alone, and gives back after every loss the window that the connection had before the
- * one before it. So the window ratchets up from loss to loss until the buffer of the bottleneck is full: the throughput is
+ * previous one. So the window ratchets up from loss to loss until the buffer of the bottleneck is full: the throughput is
  * kept, and everything that shares the link waits behind a standing queue. The round-trip time says how long that queue
  * is, and the rate of delivery says which window the path carries without one:
  *
@@ -32,7 +32,7 @@
  *	backlog > limit, and not crowded:	it ends, cwnd = min(cwnd, bdp + limit / 2)
  * every 5 s, or after 1 s when cwnd was lowered 4 times in a row (a probe):
  *	cwnd = bdp - 1 for one round trip, then slow start to what it was
- *	what is left of q without our backlog is to q as the others' rate is to the link's:
+ *	what is left of q without our backlog, over q, is the others' share of the link:
  *	shared  = more than an eighth is left
  *	crowded = more than half is left
  *
@@ -65,9 +65,9 @@
 
 /* Rates are in packets per 2^24 µs, as in tcp_bbr.c: one packet in 16 s is 1, and 2^16 packets per µs still fit. */
 #define RATE_SHIFT 24
-/* µs; what the delay was at its extremes is forgotten after one to two of these. BBR keeps min_rtt for 10 s. */
+/* µs; the extremes of the delay are forgotten after one to two of these. BBR keeps min_rtt for 10 s. */
 #define SPAN_US 5000000
-/* round trips; a highest rate is forgotten after one to two of these. BBR keeps it for 10. */
+/* round trips; the highest rate is forgotten after one to two of these. BBR keeps it for 10. */
 #define RATE_SPAN 5
 /* packets that may always wait: enough that a loss, which drains the queue, does not leave the link idle */
 #define LEAST_LIMIT 8
@@ -75,10 +75,11 @@
 #define SAFE_ROUNDS 4
 /* µs between probes: as often as a min_rtt may be forgotten */
 #define PROBE_EVERY_US 5000000
-/* round trips in a row in which the window was lowered and the queue did not go: then a probe is due so much earlier, µs */
+/* round trips in a row in which the window was lowered but the queue stayed: a probe is then due early */
 #define PROBE_AFTER_SHRINKS 4
+/* µs; how much earlier */
 #define PROBE_EARLIER_US 4000000
-/* packets; what this algorithm itself leaves at least, as BBR does */
+/* packets; the least window that this algorithm itself sets, as BBR does */
 #define LEAST_WINDOW 4
 
 enum growth { GROW, HOLD, SHRINK };
@@ -94,7 +95,7 @@ struct asran_delay {
 	u32 earlier_safe_us;
 	u64 span_until_us;       /* end of this span */
 	u32 run_us;              /* shortest q of the round trips without a loss that are being counted */
-	u32 run_rounds;          /* how many they are */
+	u32 run_rounds;          /* how many these are */
 	u64 rate;                /* packets per 2^24 µs; of this span */
 	u64 earlier_rate;        /* of the span before */
 	u32 rate_rounds;         /* round trips of this span */
@@ -128,7 +129,7 @@ struct delay_window {
 	bool grows;
 };
 
-/* Returns the lesser of two times, of which 0 is none. */
+/* Returns the lesser of two times; 0 stands for none. */
 INLINE u32 lesser_us(u32 a, u32 b)
 {
 	return a && (!b || a < b) ? a : b;
@@ -210,7 +211,7 @@ INLINE void record_queue(struct asran_delay *d)
 INLINE void end_half_round(struct asran_delay *d, const struct delay_sample *s)
 {
 	if (d->second_half) {
-		/* A probe is neither queue to be remembered nor room to grow into. */
+		/* What a probe sees is neither a queue to remember nor room to grow into. */
 		if (d->probe == PROBE_NONE) {
 			record_queue(d);
 			decide(d, s->cwnd);
@@ -288,7 +289,7 @@ INLINE void begin_probe(struct asran_delay *d, struct delay_window *w, u64 now_u
 	w->cwnd = max_u32(min_u32(w->cwnd, max_u32(bdp(d), 1) - 1), LEAST_WINDOW);
 }
 
-/* What was sent at the low window is acknowledged a round trip later: only then the delay without our backlog is known. */
+/* What was sent at the low window is acknowledged a round trip later; only then is the delay without our backlog known. */
 INLINE void judge_probe(struct asran_delay *d)
 {
 	u32 least = delay_min_rtt_us(d);
@@ -439,7 +440,7 @@ void asran_delay_set_state(u64 *ctx)
 
 	if (!d)
 		return;
-	/* ssthresh() was not told that this is no loss of a single packet. */
+	/* ssthresh() was not told that this is not the loss of a single packet. */
 	if ((new_state == TCP_CA_CWR || new_state == TCP_CA_Loss) && d->asran.original_ssthresh)
 		tcp_sk(sk)->snd_ssthresh = min_u32(tcp_sk(sk)->snd_ssthresh, d->asran.original_ssthresh);
 	on_state(&d->asran, new_state);

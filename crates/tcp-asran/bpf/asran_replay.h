@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
 /* The algorithm without a socket: one event of a connection per run
  *
- * So that another implementation can be compared step by step. What is ASRAN's goes through the functions that the hooks
- * call. The base is modelled, for the kernel's functions want a real socket: a recovery sets cwnd = ssthresh at once, where
- * the kernel takes a round trip for it, and above ssthresh every flavour grows as NewReno does, over CUBIC too.
+ * With it another implementation can be compared step by step. ASRAN's own part is the functions that the hooks call. The
+ * base is modelled, because the kernel's functions want a real socket: a recovery sets cwnd = ssthresh at once, where the
+ * kernel takes a round trip for it, and above ssthresh every flavour grows as NewReno does, over CUBIC too.
  *
- * The ACKs of asran_delay also say when they came and what they tell of the path; the other flavours do not look at that.
+ * The ACKs of asran_delay also say when they came and what they tell of the path; the other flavours ignore that.
  */
 #ifndef FULMAR_ASRAN_REPLAY_H
 #define FULMAR_ASRAN_REPLAY_H
@@ -24,8 +24,8 @@ struct replay {
 	u32 prior_cwnd;
 	u32 prior_ssthresh;
 	u32 in_recovery;
-	struct delay_sample sample; /* ACK: what it says, but for cwnd */
-	struct asran_delay delay;   /* of asran_delay, whose part that is ASRAN's is shown as `state` */
+	struct delay_sample sample; /* ACK: what it says, except for cwnd */
+	struct asran_delay delay;   /* asran_delay only; its part that is ASRAN's is copied to `state` */
 };
 
 /* NewReno halves, CUBIC multiplies by 717 / 1024; never below two packets. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
 /* The few definitions of the kernel that the congestion controls touch, in place of a generated header of 100,000 lines.
  *
- * Structures marked __core name their fields, not their layout: the loader finds where each field lies in the kernel that
- * runs (CO-RE). Order and completeness do not matter, names and types do. Nothing here is specific to ASRAN.
+ * Structures marked __core name their fields, not their layout: the loader finds where each field lies in the running
+ * kernel (CO-RE). Order and completeness do not matter, names and types do. Nothing here is specific to ASRAN.
  */
 #ifndef FULMAR_KERNEL_H
 #define FULMAR_KERNEL_H

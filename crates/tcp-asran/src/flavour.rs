@@ -1,4 +1,4 @@
-//! Which algorithms the object holds.
+//! The algorithms in the BPF object.
 
 use std::fmt;
 use std::str::FromStr;

@@ -8,9 +8,9 @@ use sys::socket_diag::{self, TcpSocket};
 
 use crate::words::word;
 
-/// What the names of the object's maps of sockets begin with.
+/// How the names of the object's maps of sockets begin.
 const MAPS_BEGIN: &str = "asran_";
-/// Size of `struct asran`, with which every flavour's memory begins.
+/// Size of `struct asran`, with which the memory of every flavour begins.
 const MEMORY_BYTES: u32 = 20;
 /// More objects than anybody runs at once.
 const MAPS: usize = 64;
@@ -20,7 +20,8 @@ const MAPS: usize = 64;
 pub struct Flow {
     /// What the kernel says.
     pub socket: TcpSocket,
-    /// What an installed flavour remembers; none for other algorithms, and for whoever may not look.
+    /// What an installed flavour remembers; none for other algorithms, and for users who may not
+    /// look.
     pub memory: Option<Memory>,
 }
 
@@ -42,7 +43,7 @@ pub struct Memory {
 pub enum Phase {
     /// Nothing: the base algorithm alone is at work.
     Steady,
-    /// A loss was met, and it is not yet known how the kernel takes it.
+    /// A loss was met; the kernel has not yet said how it takes it.
     Decided,
     /// Fast recovery: the window is reduced, the recalculated threshold waits for its end.
     Pending,
@@ -90,8 +91,8 @@ impl Memory {
 
 /// Lists the TCP connections of the calling thread's network namespace, of every algorithm.
 ///
-/// Sub-flows of multipath TCP are connections of their own here. As root, with what ASRAN remembers of each; for
-/// anybody else without.
+/// Sub-flows of multipath TCP are connections of their own here. Only root sees what ASRAN
+/// remembers of each.
 ///
 /// # Errors
 ///
@@ -112,8 +113,9 @@ pub fn flows() -> std::io::Result<Vec<Flow>> {
     Ok(sockets?.into_iter().map(flow).collect())
 }
 
-/// Finds the maps of all objects, installed or of experiments. By their names, for a map needs no file to be found: the
-/// programs that use it keep it. None for whoever may not look.
+/// Finds the maps of all objects, whether installed or of an experiment. It finds them by name,
+/// since not every map has a file: the programs that use it keep it alive. None for users who may
+/// not look.
 fn memories() -> Vec<MapHandle> {
     let is_one = |info: &MapInfo| {
         info.ty == MapType::SkStorage

@@ -1,4 +1,4 @@
-//! Algorithms that stay registered after the program has ended: install, remove, look.
+//! Installs, removes and lists algorithms that stay registered after the program has ended.
 
 use std::fs;
 use std::path::Path;
@@ -19,8 +19,8 @@ pub struct Installed {
     pub added: Vec<Flavour>,
     /// Registered before, in this version.
     pub kept: Vec<Flavour>,
-    /// Registered before in another version, now in this one. New sockets use the new one; those that were open go
-    /// on with the old one.
+    /// Registered before in another version, now in this one. New sockets use the new version; open
+    /// ones keep the old.
     pub replaced: Vec<Flavour>,
 }
 
@@ -63,12 +63,13 @@ pub enum State {
 
 /// Registers flavours for good: until [`remove`], or until the machine starts again.
 ///
-/// What is installed already stays; what another version has installed is replaced, even if it was not asked for; what
-/// an install that was killed has left is repaired. The BPF file system is mounted where it is missing.
+/// What is installed already stays. What another version has installed is replaced, even if it was
+/// not asked for. What a killed install has left behind is repaired. The BPF file system is mounted
+/// where it is missing.
 ///
 /// # Errors
 ///
-/// Every kind of [`Error`]. What this call had registered by then is taken back.
+/// Every kind of [`Error`]. What this call has registered by then is removed again.
 pub fn install(flavours: &[Flavour]) -> Result<Installed, Error> {
     object::check_kernel()?;
     let pins = Pins::create()?;
@@ -99,10 +100,11 @@ pub fn install(flavours: &[Flavour]) -> Result<Installed, Error> {
     Ok(outcome)
 }
 
-/// Takes every installed flavour back, of whatever version, and leaves nothing behind.
+/// Removes every installed flavour, of whatever version, and leaves nothing behind.
 ///
-/// Where this network namespace begins its sockets with one of them, it goes back to what it had before
-/// [`set_default`], or else to CUBIC. Other namespaces are not looked at: one whose default is a removed algorithm keeps it alive.
+/// Where one of them is this network namespace's default, the default goes back to what it was
+/// before [`set_default`], or else to CUBIC. Other namespaces are left as they are: one whose
+/// default is a removed algorithm keeps it alive.
 ///
 /// # Errors
 ///
@@ -186,7 +188,7 @@ fn state_in(generation: &Generation, flavour: Flavour) -> State {
     }
 }
 
-/// Registers what is missing and keeps it. The object is loaded before anything old is given up.
+/// Registers what is missing and keeps it. The object is loaded before anything old is removed.
 fn add(
     current: &Generation,
     others: &[Generation],

@@ -1,7 +1,7 @@
 //! Algorithms that are registered for as long as a value lives: for tests and experiments.
 //!
-//! Nothing is pinned. When the process dies, of whatever reason, the kernel takes the names back; sockets that use
-//! an algorithm keep it until they close.
+//! Nothing is pinned. When the process dies, for whatever reason, the kernel frees the names;
+//! sockets that use an algorithm keep it until they close.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -30,7 +30,7 @@ impl Loaded {
         Self::with(flavours, suffix, Extras::default())
     }
 
-    /// Does [`Loaded::load`], and writes down every event for [`Loaded::take_trace`].
+    /// Does what [`Loaded::load`] does, and records every event for [`Loaded::take_trace`].
     ///
     /// # Errors
     ///
@@ -40,8 +40,8 @@ impl Loaded {
         apart(|suffix| Self::with(flavours, suffix, extras))
     }
 
-    /// Takes what has happened since the last call to all connections that use these algorithms. About 18,000 records
-    /// are kept; what happens while there is no room is not written down.
+    /// Takes what has happened since the last call to all connections that use these algorithms.
+    /// The buffer has room for about 18,000 records; what happens while it is full is not recorded.
     ///
     /// # Errors
     ///
@@ -50,7 +50,8 @@ impl Loaded {
         trace::take(&self.object)
     }
 
-    /// Does [`Loaded::load`] with a suffix that no other process of this machine uses, nor this one a second time.
+    /// Does what [`Loaded::load`] does, with a suffix that no other process of this machine uses,
+    /// nor this one a second time.
     ///
     /// # Errors
     ///
@@ -94,7 +95,8 @@ fn apart(load: impl Fn(&str) -> Result<Loaded, Error>) -> Result<Loaded, Error> 
     outcome
 }
 
-/// Makes a suffix of four characters: names are the machine's, while numbers of processes repeat in namespaces.
+/// Makes a random suffix of four characters: names hold for the whole machine, while process
+/// numbers repeat from namespace to namespace.
 fn random_suffix() -> String {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
     let mut value = RandomState::new().build_hasher().finish();

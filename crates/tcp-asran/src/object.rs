@@ -1,6 +1,7 @@
 //! Opens the embedded object, prepares it and hands it to the kernel.
 //!
-//! Nothing is registered here: that is a link, made from what this returns, and its owner decides how long it lives.
+//! A loaded object is not registered yet: a registration is a link made from it, and the link's
+//! owner decides how long it lives.
 
 use std::fs;
 use std::path::Path;
@@ -19,8 +20,8 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/asran.bpf.o"));
 /// Length of the kernel's field for a name (`TCP_CA_NAME_MAX`), with the zero at its end.
 const NAME_BYTES: usize = 16;
 
-/// How much of what the loader says is kept for an error: a verifier's log can be megabytes, its end says why. Of the
-/// beginning so much is kept too: it names the program.
+/// How much of the loader's messages an error keeps, of the beginning and of the end each: a
+/// verifier's log can be megabytes; its beginning names the program, its end says why.
 const SAID_BYTES: usize = 2500;
 const SAID_FIRST_BYTES: usize = 500;
 
@@ -45,7 +46,7 @@ pub(crate) struct Extras {
     pub(crate) replay: bool,
 }
 
-/// Finds out before the loader does what it would say in riddles.
+/// Finds out first what the loader would only say in riddles.
 pub(crate) fn check_kernel() -> Result<(), Error> {
     if !is_built() {
         return Err(Error::NotBuilt);
@@ -90,7 +91,7 @@ pub(crate) fn keep(mut link: Link, path: &Path) -> Result<(), Error> {
     link.pin(path).map_err(|error| explain(&format!("keep {}", path.display()), &error))
 }
 
-/// Lists the names of all algorithms that the kernel knows.
+/// Lists all algorithms that the kernel knows, by name.
 pub(crate) fn registered() -> Vec<String> {
     let listed = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
     listed.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
@@ -127,7 +128,7 @@ pub(crate) fn full_name(flavour: Flavour, suffix: &str) -> Result<String, Error>
 
 /// Identifies the embedded object: two programs with the same value would register the same algorithms.
 pub(crate) fn version() -> String {
-    // FNV-1a, 64 bits: tells builds apart, and need not withstand anybody.
+    // FNV-1a, 64 bits: tells builds apart; it need not withstand an attacker.
     let hash = OBJECT.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });

@@ -5,8 +5,9 @@
 //!                   /default-<network namespace> -> <name>      what its sockets began with before `set_default`
 //! ```
 //!
-//! A registration lives as long as its file, and is made before its file is: a process that is killed in between
-//! leaves files that are each whole, and nothing else. What other versions have left is replaced as a whole.
+//! A registration lives as long as its file, and is made before the file: a process that is killed
+//! in between leaves only files that are whole. What other versions have left is replaced as a
+//! whole.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -19,17 +20,18 @@ use sys::bpf_filesystem;
 
 use crate::{Error, Flavour, object};
 
-/// Begins the name of a generation's folder.
+/// How the name of a generation's folder begins.
 const GENERATION: &str = "tcp-";
-/// Begins the name of a link that remembers a default.
+/// How the name of a link that remembers a default begins.
 const DEFAULT: &str = "default-";
-/// The kernel frees a name a moment after the last file of its registration has gone.
+/// How long to wait for a name: the kernel frees it a moment after the last file of its
+/// registration has gone.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Another `fulmar cc` is done within this time.
+/// How long to wait for another `fulmar cc` to finish.
 const HELD: Duration = Duration::from_secs(10);
 
-/// Holds the folder of all generations; no other process changes it meanwhile.
+/// Holds the folder of all generations locked: no other process changes it meanwhile.
 #[derive(Debug)]
 pub(crate) struct Pins {
     folder: PathBuf,
@@ -43,15 +45,16 @@ pub(crate) struct Generation {
 }
 
 impl Pins {
-    /// Opens the folder, and makes it and mounts its file system where they are missing.
+    /// Opens the folder; makes it, and mounts its file system, where they are missing.
     pub(crate) fn create() -> Result<Pins, Error> {
         let root = Path::new(bpf_filesystem::USUAL);
         bpf_filesystem::mount_on(root)
             .map_err(|error| Error::pins("mount a BPF file system on", root, error))?;
         let folder = folder();
-        // Somebody who removes the folder while we wait for it makes us start again.
+        // If the folder is removed while we wait for it, we start again.
         for _ in 0..100 {
-            // Whoever can open it could hold it for ever; by name everybody may look.
+            // Not readable: a user who can open the folder could lock it for ever. Files in it can
+            // still be reached by name.
             match DirBuilder::new().mode(0o711).create(&folder) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                     return Err(Error::pins("make", &folder, error));
@@ -88,7 +91,8 @@ impl Pins {
         generations(&self.folder).into_iter().filter(|found| *found != current).collect()
     }
 
-    /// Remembers what the sockets of this network namespace begin with. What is remembered already is older, and stays.
+    /// Remembers the default of this network namespace. One that is remembered already is older,
+    /// and stays.
     pub(crate) fn remember_default(&self, name: &str) -> Result<(), Error> {
         let path = self.folder.join(default_name());
         match symlink(name, &path) {
@@ -147,7 +151,7 @@ impl Generation {
         current(&folder()) == *self
     }
 
-    /// Takes a flavour back and waits until its name is free.
+    /// Removes a flavour and waits until its name is free.
     pub(crate) fn unregister(&self, flavour: Flavour) -> Result<(), Error> {
         let path = self.path(flavour);
         object::listen();
@@ -163,13 +167,13 @@ impl Generation {
         Ok(())
     }
 
-    /// Takes all of it back and returns which flavours there were.
+    /// Removes the generation and returns which flavours it had.
     pub(crate) fn remove(&self) -> Result<Vec<Flavour>, Error> {
         let flavours = self.flavours();
         for &flavour in &flavours {
             self.unregister(flavour)?;
         }
-        // What a later version has put there and this one does not know goes as well.
+        // Flavours of a later version, which this one does not know, go as well.
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let path = entry.path();
             fs::remove_file(&path).map_err(|error| Error::pins("remove", &path, error))?;
@@ -183,7 +187,7 @@ impl Generation {
     }
 }
 
-/// Lists the generations, for whoever only looks.
+/// Lists the generations, without a lock.
 pub(crate) fn installed() -> Vec<Generation> {
     generations(&folder())
 }
@@ -200,7 +204,7 @@ fn generations(folder: &Path) -> Vec<Generation> {
     named(folder, GENERATION).map(|folder| Generation { folder }).collect()
 }
 
-/// Lists the entries whose names begin with something.
+/// Lists the entries whose names begin with `begin`.
 fn named(folder: &Path, begin: &'static str) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let is_one = move |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(begin);

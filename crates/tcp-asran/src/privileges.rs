@@ -1,7 +1,7 @@
-//! Whether this process may hand BPF programs to the kernel, so that a refusal is not about privileges.
+//! Whether this process may hand BPF programs to the kernel.
 //!
-//! The kernel says EACCES both to a process that may not load a program and of a program that its verifier does not
-//! take. The loader asks here which of them it was.
+//! The kernel answers EACCES both when a process may not load programs and when its verifier
+//! rejects one. The loader asks here which of the two it was.
 
 use std::fs;
 
@@ -11,7 +11,8 @@ const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
 
-/// Says whether the process has what `tcp_congestion_ops` of BPF take. Without procfs it says no.
+/// Says whether the process has the capabilities that `tcp_congestion_ops` in BPF need. Without
+/// procfs it says no.
 pub(crate) fn suffice() -> bool {
     let read = |name: &str| fs::read_to_string(format!("/proc/self/{name}")).unwrap_or_default();
     has_capabilities(&read("status")) && is_of_the_machine(&read("uid_map"))

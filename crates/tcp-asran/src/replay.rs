@@ -1,8 +1,9 @@
 //! Feeds a connection's events to the algorithm inside the kernel, without a connection.
 //!
-//! What is ASRAN's runs through the functions that the hooks of the live algorithm call; the base algorithm is
-//! modelled in packets: NewReno's growth for every flavour, CUBIC's factor for those over CUBIC, and a recovery that
-//! reaches its window at once. For comparing another implementation with this one, step by step.
+//! ASRAN's own part is the very functions that the hooks of the live algorithm call. The base
+//! algorithm is modelled in packets: NewReno's growth for every flavour, CUBIC's factor for those
+//! over CUBIC, and a recovery that reaches its window at once. It serves to compare another
+//! implementation with this one, step by step.
 
 use libbpf_rs::ProgramInput;
 
@@ -13,7 +14,8 @@ use crate::{Error, Flavour};
 /// Something that happens to a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A new connection with this window, in packets. The first event need not be one: the window is 10 then.
+    /// A new connection with this window, in packets. Without it as the first event, the window
+    /// starts at 10.
     Start {
         /// The first congestion window.
         cwnd: u32,
@@ -23,7 +25,8 @@ pub enum Event {
         /// How many.
         packets: u32,
     },
-    /// The same with what [`Flavour::AsranDelay`] looks at, in a recovery too; nothing more to the others.
+    /// The same with what [`Flavour::AsranDelay`] looks at, during a recovery too. To the others it
+    /// is a plain ACK.
     TimedAck {
         /// How many packets it acknowledges.
         packets: u32,
@@ -36,13 +39,13 @@ pub enum Event {
         /// ... in so many µs; 0 for none.
         rate_interval_us: u32,
     },
-    /// Duplicate ACKs tell of a loss: a recovery begins, unless one is on.
+    /// Duplicate ACKs tell of a loss: a recovery begins, unless one is under way.
     Loss,
     /// The recovery is over: everything that was outstanding at its beginning is acknowledged.
     Recovered,
     /// The retransmission timer fires. Ends a recovery.
     Timeout,
-    /// The last loss or timeout turns out to be none.
+    /// The last loss or timeout turns out to have been none.
     Undo,
 }
 
@@ -65,7 +68,7 @@ impl Snapshot {
 /// The initial window of Linux, in packets (`TCP_INIT_CWND`).
 const INITIAL_WINDOW: u32 = 10;
 
-/// Replays events from a new connection on, and returns where each of them leaves it.
+/// Replays events on a new connection, and returns where each of them leaves it.
 ///
 /// # Errors
 ///
@@ -94,8 +97,8 @@ fn refused(reason: &str) -> Error {
     Error::Refused { operation: "replay".to_owned(), reason: reason.to_owned() }
 }
 
-/// `struct replay` of the program: words in the machine's order, the five of `struct asran` first. The state of
-/// `asran_delay` is at its end, and nobody's business here.
+/// `struct replay` of the program: words in the machine's order, the five of `struct asran` first.
+/// The state of `asran_delay` stands at its end and is opaque here.
 struct Context([u8; 4 * Context::WORDS]);
 
 impl Context {
@@ -131,7 +134,7 @@ impl Context {
         self.set_sample(event);
     }
 
-    /// An event that says nothing of the path keeps the time of the one before.
+    /// An event without a sample of the path keeps the time of the one before.
     fn set_sample(&mut self, event: &Event) {
         let (mut rtt, mut delivered, mut interval) = (0, 0, 0);
         if let Event::TimedAck { now_us, rtt_us, rate_delivered, rate_interval_us, .. } = *event {

@@ -1,7 +1,7 @@
-//! What a traced algorithm has done, event by event, in the order in which the kernel ran its hooks.
+//! What a traced algorithm did, event by event, in the order in which the kernel ran its hooks.
 //!
-//! Not sampling: every reduction, every end of a recovery and every ACK that may change the window is there, however
-//! busy the machine is, as long as the buffer is emptied in time.
+//! Nothing is sampled: every reduction, every end of a recovery and every ACK that may change the
+//! window is there, however busy the machine, as long as the buffer is emptied in time.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub struct Record {
 pub enum Step {
     /// A connection began to use the algorithm.
     Init,
-    /// The kernel asked how far to reduce; what the base algorithm said.
+    /// The kernel asked how far to reduce the window; what the base algorithm said.
     Reduction(u32),
     /// The kernel went into a state (`TCP_CA_*`: 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss).
     State(u32),
@@ -49,7 +49,7 @@ pub enum Step {
     Ack(u32),
 }
 
-/// Takes what the buffer of a traced object holds.
+/// Empties the buffer of a traced object.
 pub(crate) fn take(object: &Object) -> Result<Vec<Record>, Error> {
     let refused = |error: libbpf_rs::Error| object::explain("read the trace", &error);
     let Some(map) = object.maps().find(|map| map.name() == "asran_trace") else {

@@ -1,6 +1,7 @@
-//! Algorithms that outlive their installer: put there, used by others, mended, taken away.
+//! Algorithms that outlive their installer: installed, used by others, repaired, removed.
 //!
-//! One test, for the machine has one set of names; where it has them in use already, nothing is touched.
+//! One test only, because the machine has one set of names; where these are in use already, nothing
+//! is touched.
 
 #![allow(clippy::unwrap_used, reason = "the panic of a test is its message")]
 
@@ -32,7 +33,7 @@ fn states() -> Vec<State> {
     status().expect("status needs nothing").flavours.into_iter().map(|(_, state)| state).collect()
 }
 
-/// Holds other runs of this test off.
+/// Keeps other runs of this test waiting.
 fn hold() -> File {
     let folder = std::env::temp_dir().join("fulmar-cc-test");
     fs::create_dir_all(&folder).expect("a folder for temporary files");
@@ -82,7 +83,7 @@ fn installed_algorithms_outlive_their_installer_until_removed() {
 /// Runs [`program_that_uses_an_algorithm`] as nobody, in a network namespace of its own.
 fn an_ordinary_user_in_another_namespace_may_use_them() {
     let elsewhere = Namespace::create().unwrap();
-    // A copy where everybody may run it: the build folder may be closed to others.
+    // A copy that everybody may run: the build folder may be closed to others.
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("program");
     fs::copy(env::current_exe().unwrap(), &program).unwrap();
@@ -92,7 +93,8 @@ fn an_ordinary_user_in_another_namespace_may_use_them() {
         command.args(["--exact", "program_that_uses_an_algorithm", "--nocapture"]);
         command.env(ALGORITHM, flavour.name()).current_dir("/").uid(NOBODY).gid(NOBODY);
         elsewhere.run(|| sys::link::set_up("lo")).unwrap().unwrap();
-        // Entering a namespace takes root, which the program has given up by then: the thread enters.
+        // Entering a namespace takes root, which the program has given up by then: so the thread
+        // enters before it.
         let output = elsewhere.run(|| command.output()).unwrap().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success() && said.contains("used as nobody"), "{output:?}");
@@ -122,7 +124,7 @@ fn a_taken_name_is_told_and_nothing_is_left(somebody_elses: Loaded) {
     assert!(states().iter().all(|state| *state == State::Absent));
 }
 
-/// In a namespace of its own: the machine's default is not a test's to change.
+/// In a namespace of its own: a test must not change the machine's default.
 fn a_default_is_set_and_set_back() {
     let default = || fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap();
     let elsewhere = Namespace::create().unwrap();
@@ -152,7 +154,7 @@ fn a_half_done_install_is_mended() {
     assert!(states().iter().all(|state| *state == State::Installed));
 }
 
-/// Another version's generation is one with another name.
+/// A generation of another version is one with another name.
 fn another_version_is_replaced() {
     let generation = fs::read_dir(PINS).unwrap().next().unwrap().unwrap().path();
     fs::rename(&generation, Path::new(PINS).join("tcp-0123456789abcdef")).unwrap();

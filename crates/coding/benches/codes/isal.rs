@@ -24,7 +24,7 @@ pub(crate) struct Job<'a> {
 }
 
 impl IsaL {
-    /// Opens the library, if it is here.
+    /// Opens the library, if it is installed.
     pub(crate) fn open() -> Option<Self> {
         // SAFETY: a library of C functions without initialisers; each symbol has the type of isa-l.h.
         unsafe {
@@ -81,7 +81,7 @@ impl IsaL {
 }
 
 impl Job<'_> {
-    /// Takes other coefficients.
+    /// Replaces the coefficients.
     pub(crate) fn set(&mut self, coefficients: &[u8]) {
         let (count, rows) = (self.sources.len() as c_int, self.dsts.len() as c_int);
         assert!(coefficients.len() == self.sources.len() * self.dsts.len());
@@ -91,7 +91,7 @@ impl Job<'_> {
         }
     }
 
-    /// Computes the combinations. The rows that the job was made of must still be there.
+    /// Computes the combinations. The rows that the job was made from must still be there.
     pub(crate) fn run(&self) {
         let (count, rows) = (self.sources.len() as c_int, self.dsts.len() as c_int);
         let (tables, sources, dsts) =

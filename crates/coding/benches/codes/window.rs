@@ -98,7 +98,7 @@ fn receive(decoder: &mut Decoder, arrivals: &[Arrival], sources: &[&[u8]]) {
                 decoder.push_source(*id, sources[*id as usize % WINDOW]);
             }
             Arrival::Repair(id, range, payload) => {
-                // What has left the sender's window will not be repaired any more.
+                // What has left the sender's window is never repaired.
                 decoder.skip_to(range.start);
                 decoder.push_repair(*id, range.clone(), payload);
             }

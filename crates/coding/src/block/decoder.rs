@@ -75,7 +75,7 @@ impl Decoder {
         self.insert(payload)
     }
 
-    /// Takes a combination with an explicit coefficient vector; what it is short of is zero.
+    /// Takes a combination with an explicit coefficient vector; missing coefficients are zero.
     pub fn push_coded(&mut self, coefficients: &[u8], payload: &[u8]) -> Outcome {
         if coefficients.len() > self.symbols || payload.len() > self.symbol_bytes {
             return Outcome::Malformed;
@@ -100,7 +100,7 @@ impl Decoder {
         (index < self.symbols).then(|| self.elimination.symbol(index)).flatten()
     }
 
-    /// Returns an index that became known, received or decoded, and was not returned before.
+    /// Returns an index that became known, received or decoded, each index once.
     pub fn poll_decoded(&mut self) -> Option<usize> {
         self.decoded.pop()
     }
@@ -130,7 +130,8 @@ impl Decoder {
 
     fn insert(&mut self, payload: &[u8]) -> Outcome {
         let outcome = match self.elimination.insert(payload, 0) {
-            // As many slots as symbols: with all of them in use there is nothing left to learn.
+            // There are as many slots as symbols: with all of them in use there is nothing left to
+            // learn.
             Outcome::Full => Outcome::Redundant,
             outcome => outcome,
         };

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::gf256::Kernel;
 use crate::slab::Slab;
 
-/// Holds the source symbols of a block and makes repair symbols over those that are there so far.
+/// Holds the source symbols of a block and makes repair symbols over those that it has so far.
 ///
 /// ```
 /// use fulmar_coding::{CoefficientKey, block::Encoder};
@@ -100,8 +100,8 @@ impl Encoder {
     ///
     /// # Errors
     ///
-    /// [`Error::Coefficients`] if there is not one for each symbol; [`Error::OutsideWindow`] if there
-    /// is no symbol yet.
+    /// [`Error::Coefficients`] if there is not exactly one for each symbol;
+    /// [`Error::OutsideWindow`] if there is no symbol yet.
     pub fn combine(&self, coefficients: &[u8], out: &mut Vec<u8>) -> Result<usize, Error> {
         let symbols = self.rank();
         if coefficients.len() != symbols {

@@ -1,11 +1,11 @@
-//! Block code: up to k source symbols, repair symbols over those that are there so far, relays that
-//! combine what they heard.
+//! Block code: up to k source symbols, repair symbols over those that have been added so far,
+//! relays that combine what they have heard.
 //!
-//! The code is systematic and online: source symbols are added one by one and may be sent as they
-//! are at once, repair symbols can be made at any moment, and the decoder yields every symbol that
-//! is determined without waiting for the rest ([LRT §III-B], [FlowCode §III-A]). Repair symbols
-//! of the encoder have coefficients that follow from their id and the key; a [`Recoder`] sends
-//! explicit coefficient vectors.
+//! The code is systematic and online: source symbols are added one by one and may be sent at once
+//! as they are, repair symbols can be made at any moment, and the decoder yields every symbol as
+//! soon as it is determined, without waiting for the rest ([LRT §III-B], [FlowCode §III-A]). The
+//! coefficients of the encoder's repair symbols follow from their id and the key; a [`Recoder`]
+//! sends explicit coefficient vectors.
 //!
 //! ```
 //! use fulmar_coding::{CoefficientKey, Outcome, block};
@@ -42,6 +42,6 @@ pub use decoder::Decoder;
 pub use encoder::Encoder;
 pub use recoder::Recoder;
 
-/// Largest block, symbols: beyond this a window serves better, since a block's cost for one symbol
-/// and the delay until it is full grow with its size.
+/// Largest block, symbols: beyond this a window serves better, since a block's cost per symbol and
+/// the delay until it is full grow with its size.
 pub const MAX_SYMBOLS: usize = 256;

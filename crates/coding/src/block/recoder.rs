@@ -7,7 +7,7 @@ use crate::gf256::{self, Kernel};
 use crate::outcome::Outcome;
 use crate::slab::Slab;
 
-/// Keeps the innovative symbols of a block that it heard, and makes fresh combinations of them.
+/// Keeps the innovative symbols that it has heard of a block, and makes fresh combinations of them.
 ///
 /// At most k symbols are kept, as they came; only their coefficients are eliminated, to tell whether
 /// a symbol is innovative. Combinations carry explicit coefficient vectors of k coefficients.
@@ -44,7 +44,7 @@ pub struct Recoder {
 impl Recoder {
     /// Makes a recoder for blocks of at most `k` symbols of at most `symbol_bytes`.
     ///
-    /// `key` draws the relay's own coefficients: give each relay another one.
+    /// The relay draws its own coefficients from `key`: give each relay a different one.
     ///
     /// # Errors
     ///
@@ -77,7 +77,7 @@ impl Recoder {
         self.push_coded(&unit[..self.symbols], symbol)
     }
 
-    /// Takes a combination with an explicit coefficient vector; what it is short of is zero.
+    /// Takes a combination with an explicit coefficient vector; missing coefficients are zero.
     pub fn push_coded(&mut self, coefficients: &[u8], payload: &[u8]) -> Outcome {
         if coefficients.len() > self.symbols || payload.len() > self.symbol_bytes {
             return Outcome::Malformed;
@@ -100,8 +100,8 @@ impl Recoder {
         self.rank
     }
 
-    /// Appends the coefficients (k of them) and the payload of a fresh combination of all that it
-    /// holds. Returns false, with nothing appended, as long as it holds nothing.
+    /// Appends the coefficients (k of them) and the payload of a fresh combination of everything
+    /// held. Returns false, and appends nothing, as long as nothing is held.
     pub fn recode(&mut self, coefficients: &mut Vec<u8>, payload: &mut Vec<u8>) -> bool {
         if self.rank == 0 {
             return false;
@@ -126,8 +126,8 @@ impl Recoder {
         self.leads.fill(false);
     }
 
-    /// Subtracts the echelon rows from the incoming coefficients; returns the column that is left to
-    /// lead.
+    /// Subtracts the echelon rows from the incoming coefficients; returns the leading column of
+    /// what is left.
     fn reduce_incoming(&mut self) -> Option<usize> {
         let mut lead = None;
         for column in 0..self.symbols {

@@ -1,4 +1,4 @@
-//! The linear algebra below both decoders: what a repair symbol tells, and when it tells enough.
+//! The linear algebra of both decoders: what repair symbols say, and when they say enough.
 //!
 //! ```text
 //! raw[j]  = Σ_c C[j, c] · x[c]              repair symbol j as it came, over columns c (symbols)
@@ -6,21 +6,22 @@
 //! ```
 //!
 //! `R` is kept in reduced row-echelon form over the columns that are still unknown, pivots leftmost
-//! in the order of the source. `T` stands beside it and remembers how each row came about. What a row
-//! says about columns that are known already goes along in `R`. Payloads are left alone until a row
-//! has a single unknown: then its symbol is the sum over `T` less the known part of `R`, one fused pass
-//! over the bytes for up to four such rows at a time. A repair symbol that turns out to be
-//! redundant never costs more than its coefficients.
+//! in the order of the source. `T` stands beside it and remembers which repair symbols each row is
+//! made of. The coefficients of columns that are already known stay in `R`. Payloads are left alone
+//! until a row has a single unknown: then its symbol is the sum over `T` less the known part of
+//! `R`, one fused pass over the bytes for up to four such rows at a time. A repair symbol that
+//! turns out to be redundant never costs more than its coefficients.
 //!
-//! An equation that comes in costs two operations on the matrix `T R`: one subtracts all rows from it,
-//! each as often as it has that row's pivot; the other subtracts it from all rows, as often as they
-//! have its own. Both leave out lines that no row has anything in.
+//! An equation that comes in costs two operations on the matrix `T R`: one subtracts all rows from
+//! it, each as often as it has that row's pivot; the other subtracts it from all rows, as often as
+//! they have its own. Both skip the cache lines in which every row is zero.
 //!
-//! Columns are used in a ring by the window decoder: the owner says where the order starts.
+//! The window decoder uses the columns as a ring: the owner says where the order starts.
 //!
 //! Bounds: a call handles at most `slots` rows of `slots + columns` bytes each, and a payload is
-//! touched once for each symbol that is decoded, given up or leaves the ring. What giving up and leaving
-//! may cost between two calls of [`Elimination::rest`] is [`EFFORT`]: beyond it all equations are dropped.
+//! touched once for each symbol that is decoded, is given up or leaves the ring. Giving up and
+//! leaving may cost at most [`EFFORT`] between two calls of [`Elimination::rest`]: beyond that all
+//! equations are dropped.
 
 mod terms;
 
@@ -29,9 +30,9 @@ use crate::outcome::Outcome;
 use crate::slab::{LINE, Slab};
 use terms::{FUSED, Terms, WORD};
 
-/// Bytes that giving symbols up, and their leaving the ring, may touch in one call: 0.2 ms or so. Equations
-/// over 512 symbols, as many as are given up, cost no more up to 28 of them; what is dropped beyond is
-/// sent again.
+/// How many bytes one call may touch for symbols that are given up or leave the ring: about 0.2 ms
+/// of work. That covers 28 equations over 512 symbols of which as many are given up; what is
+/// dropped beyond that is sent again.
 pub(crate) const EFFORT: usize = 2 << 20;
 
 /// What is known about a column.
@@ -47,8 +48,8 @@ pub(crate) enum Column {
 
 /// Solves for symbols as equations arrive.
 ///
-/// Rows and slots are dense: the first `count` of each are in use, and what is given back is
-/// replaced by the last.
+/// Rows and slots are dense: the first `count` of each are in use, and the last one takes the place
+/// of one that is freed.
 #[derive(Clone, Debug)]
 pub(crate) struct Elimination {
     kernel: Kernel,
@@ -66,7 +67,7 @@ pub(crate) struct Elimination {
     payloads: Slab,
     /// Rows, and slots, in use.
     count: usize,
-    /// Which of the raw equations each slot has.
+    /// Which raw equation each slot holds.
     place: Vec<usize>,
     /// The same of each raw equation.
     raw_lines: Vec<u16>,
@@ -74,17 +75,17 @@ pub(crate) struct Elimination {
     raw_coefficients: Slab,
     /// T and R side by side; behind the rows in use, the equation that comes in.
     rows: Slab,
-    /// Lines in which coefficients of raw equations or rows stand: all others are nowhere read.
+    /// The cache lines that hold coefficients of raw equations or rows; all others are never read.
     lines: Lines,
     /// The pivot of each row, as a byte of the row.
     pivots: Vec<usize>,
-    /// For each row a byte that keeps it from being ready, as far as was known when last looked.
+    /// For each row a byte that kept it from being ready when it was last examined.
     witness: Vec<usize>,
     factors: Vec<u8>,
     terms: Terms,
     /// Rows with a single unknown.
     ready: Vec<usize>,
-    /// Columns that became known by elimination since the owner last looked.
+    /// Columns that became known by elimination and that the owner has not fetched yet.
     recovered: Vec<usize>,
     /// Bytes touched for columns that were given up or left since the last rest.
     spent: usize,
@@ -94,7 +95,7 @@ impl Elimination {
     /// Makes room for `columns` symbols and `slots` repair symbols.
     pub(crate) fn new(columns: usize, slots: usize, symbol_bytes: usize) -> Self {
         let first = slots.next_multiple_of(WORD);
-        // Whole lines, so that no operation on coefficients has a rest.
+        // Whole lines, so that no operation on coefficients has a remainder.
         let lines = Lines::none(first + columns);
         let row_bytes = (first + columns).next_multiple_of(lines.bytes());
         let mut unknown = vec![0; row_bytes];
@@ -134,7 +135,7 @@ impl Elimination {
         self.recovered.clear();
     }
 
-    /// Begins a call: what was spent before does not count.
+    /// Begins a call: what was spent before no longer counts.
     pub(crate) fn rest(&mut self) {
         self.spent = 0;
     }
@@ -219,8 +220,8 @@ impl Elimination {
         Outcome::Innovative
     }
 
-    /// Declares that an unknown column will never be known: equations that hold it are combined so
-    /// that one of them takes it along.
+    /// Declares that an unknown column will never be known: of the equations that hold it one is
+    /// sacrificed to eliminate it from the others.
     pub(crate) fn give_up(&mut self, column: usize, origin: usize) {
         let at = self.first + column;
         let is_held = self.may_look_at(at) && self.take_along(column, origin);
@@ -252,8 +253,8 @@ impl Elimination {
         self.free[self.first + column] = 0;
     }
 
-    /// Says whether equations may speak of the column at byte `at`; drops them all where too much has been
-    /// spent on them.
+    /// Says whether any equation may contain the column at byte `at`; drops them all if too much
+    /// has been spent on them.
     #[inline]
     fn may_look_at(&mut self, at: usize) -> bool {
         if !self.lines.contain(at) {
@@ -270,7 +271,7 @@ impl Elimination {
         true
     }
 
-    /// Has one equation take an unknown column along, where any holds it.
+    /// Sacrifices one of the equations that hold an unknown column, if any does.
     fn take_along(&mut self, column: usize, origin: usize) -> bool {
         let at = self.first + column;
         let order = |pivot: usize| (pivot - self.first + self.columns - origin) % self.columns;
@@ -286,7 +287,8 @@ impl Elimination {
         true
     }
 
-    /// Takes what equations say of a known symbol out of them, while the symbol is still there.
+    /// Subtracts a known symbol from the equations that contain it, while the symbol is still
+    /// there.
     fn take_out(&mut self, column: usize) {
         let at = self.first + column;
         if self.is_spoken_of(at..at + 1) {
@@ -310,7 +312,7 @@ impl Elimination {
         }
     }
 
-    /// Says whether any row has anything in these bytes.
+    /// Says whether any row has a coefficient in these bytes.
     fn is_spoken_of(&self, bytes: core::ops::Range<usize>) -> bool {
         let (rows, stride) = self.rows.matrix();
         let mut starts = (0..self.count).map(|row| row * stride);
@@ -337,7 +339,7 @@ impl Elimination {
         }
     }
 
-    /// Leaves of the equation that comes in what it says beyond the rows held.
+    /// Reduces the incoming equation to what it says beyond the rows held.
     fn reduce_incoming(&mut self) {
         let (rows, stride) = self.rows.matrix_mut();
         let (rows, incoming) = rows.split_at_mut(self.count * stride);
@@ -380,7 +382,7 @@ impl Elimination {
         self.look_for_ready();
     }
 
-    /// Finds out which rows have a single unknown, where anything has changed.
+    /// Finds the rows that have a single unknown; looks only at those that have lost their witness.
     fn look_for_ready(&mut self) {
         let (rows, stride) = self.rows.matrix();
         for (row, witness) in self.witness[..self.count].iter_mut().enumerate() {
@@ -388,7 +390,7 @@ impl Elimination {
             if rows[row_at + *witness] & self.free[*witness] != 0 {
                 continue;
             }
-            // The last one: pivots come from the left, so that it stays the longest.
+            // The last one: pivots are taken from the left, so that it lasts longest.
             let row_bytes = &rows[row_at..row_at + stride];
             *witness = NONE;
             for line in self.lines.each() {
@@ -451,10 +453,11 @@ impl Elimination {
             self.unknown[pivot] = 0;
         }
         if self.ready.len() == self.count {
-            // Nothing is left to be untangled: the usual end of a burst of losses, and of a block.
+            // All rows are spent: the usual end of a burst of losses, and of a block.
             self.release_all();
         } else {
-            // From the last on: what is released is replaced by the last row, which is not ready.
+            // Backwards: the last row takes the place of one that is released, and it must not be a
+            // ready one.
             (0..self.ready.len()).rev().for_each(|at| self.spend(self.ready[at]));
         }
     }
@@ -495,7 +498,8 @@ impl Elimination {
             let any = rows.iter().fold(0, |any, row| any | self.kernel.common(row, row, line));
             let known = !self.kernel.common(&self.unknown, &self.unknown, line);
             let mut bits = any & known & u64::MAX << self.first.saturating_sub(line);
-            // Most of a window is not spoken of, and what is, wholly: eight columns at a time.
+            // Coefficients come in long runs, with nothing in between: look at eight columns at a
+            // time.
             while bits != 0 {
                 let at = bits.trailing_zeros() as usize / WORD * WORD;
                 let mut spoken_of = bits >> at & 0xff;
@@ -521,8 +525,8 @@ impl Elimination {
         longest.into_iter().fold(0, u16::max)
     }
 
-    /// Gives back a row that has no unknown left, and one slot that it is made of: with this row's
-    /// help the others do without that slot.
+    /// Frees a row that has no unknown left, and one slot that it is made of; this row first
+    /// eliminates that slot from the others.
     fn spend(&mut self, row: usize) {
         let made_of = &self.rows.row(row)[..self.count];
         let slot = made_of.iter().position(|&c| c != 0).expect("T has full rank");
@@ -552,7 +556,7 @@ impl Elimination {
         slot
     }
 
-    /// Gives back a row, and a slot that no other row is made of.
+    /// Frees a row, and a slot that no other row is made of.
     fn release(&mut self, row: usize, slot: usize) {
         let last = self.count - 1;
         if row != last {
@@ -579,7 +583,7 @@ impl Elimination {
     }
 }
 
-/// No witness: a byte before the columns, which are unknown nowhere.
+/// No witness: a byte before the columns, where nothing is unknown.
 const NONE: usize = 0;
 
 /// Returns how many cache lines a payload takes.

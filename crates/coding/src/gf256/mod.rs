@@ -8,8 +8,8 @@
 //! row[d] ← (row[d]) + Σ_s coefficient[s, d] · row[s]
 //! ```
 //!
-//! Not here: matrices, and who holds which row. A [`Kernel`] is an instruction set's way of doing
-//! it; all of them give the same bytes.
+//! Nothing here knows of matrices or of who holds which row. A [`Kernel`] is one instruction set's
+//! way of doing this operation; all of them give the same bytes.
 
 mod scalar;
 #[allow(unsafe_code, reason = "vector instructions")]
@@ -31,7 +31,7 @@ pub fn mul(a: u8, b: u8) -> u8 {
     tables::PRODUCTS[usize::from(a)][usize::from(b)]
 }
 
-/// Returns the inverse of an element; that of zero, which has none, comes out as zero.
+/// Returns the inverse of an element; zero, which has none, gives zero.
 pub fn inv(a: u8) -> u8 {
     tables::INVERSES[usize::from(a)]
 }

@@ -44,7 +44,7 @@ pub(super) fn gather(to: &mut [u8], from: &[u8], stride: usize, factors: &[u8], 
 
 /// Adds row `row` of a matrix to all its rows, times the factor of each.
 pub(super) fn scatter(matrix: &mut [u8], stride: usize, row: usize, factors: &[u8], lines: Lines) {
-    // First the others, which have nothing to do with each other, then the row itself.
+    // First the other rows, in any order, then the row itself.
     let (before, rest) = matrix.split_at_mut(row * stride);
     let (from, after) = rest.split_at_mut(rest.len().min(stride));
     for (to, &c) in before.chunks_mut(stride).zip(factors) {

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Symbols below `released` are kept as long as nothing newer needs their place: the sender learns
-//! late what has arrived, and its repair symbols still speak of it.
+//! late what has arrived, and until then its repair symbols still contain it.
 
 use core::ops::Range;
 use std::collections::VecDeque;
@@ -57,7 +57,7 @@ pub struct Decoder {
     floor: u64,
     released: u64,
     next_in_order: u64,
-    /// Below this there may be symbols that were given up.
+    /// Only below this id can there be symbols that were given up.
     given_up_below: u64,
     rank: u64,
     decoded: VecDeque<u64>,
@@ -67,8 +67,8 @@ impl Decoder {
     /// Makes a decoder that holds `capacity` symbols, rounded up to a power of two, of at most
     /// `symbol_bytes`, and as many repair symbols, but at most [`MAX_REPAIRS`].
     ///
-    /// Give it twice the sender's capacity or more: what has been decoded is still spoken of for a
-    /// round trip.
+    /// Give it twice the sender's capacity or more: repair symbols still contain what was decoded
+    /// up to a round trip ago.
     ///
     /// # Errors
     ///
@@ -164,7 +164,7 @@ impl Decoder {
 
     /// Returns the next id that became known, received or decoded, in the order in which they did.
     ///
-    /// Whoever does not ask loses the oldest ones, not memory.
+    /// An owner who does not ask loses the oldest ids, not memory.
     pub fn poll_decoded(&mut self) -> Option<u64> {
         loop {
             let id = self.decoded.pop_front()?;
@@ -174,16 +174,16 @@ impl Decoder {
         }
     }
 
-    /// Declares that the symbols below `below` are not needed any more, as far as they are in order.
+    /// Declares that the symbols below `below` are no longer needed, as far as they are in order.
     pub fn release(&mut self, below: u64) {
         self.released = below.clamp(self.released, self.next_in_order.max(self.released));
     }
 
-    /// Gives up what is missing below `id`: the sender has done so, or its time is over.
+    /// Gives up what is missing below `id`: the sender has given it up, or its time is over.
     ///
     /// Decoded symbols below stay until they are released, unless `id` is so far ahead that they
-    /// have no room. Where untangling what repair symbols say of the others would take too long, all that
-    /// they said is lost.
+    /// have no room. If it would take too long to eliminate the missing symbols from the equations,
+    /// all equations are dropped.
     pub fn skip_to(&mut self, id: u64) {
         let id = id.min(LAST_ID);
         if id <= self.next_in_order {
@@ -210,8 +210,8 @@ impl Decoder {
         self.advance();
     }
 
-    /// Returns the lowest id that is not *seen* in the sense of [LRT §III-C]: all below are decoded,
-    /// given up, or lead an equation of their own.
+    /// Returns the lowest id that is not *seen* in the sense of [LRT §III-C]: all ids below it are
+    /// decoded, given up, or lead an equation of their own.
     pub fn seen(&self) -> u64 {
         let seen = |&id: &u64| {
             let column = self.column(id);
@@ -324,11 +324,11 @@ mod tests {
 
     const BYTES: usize = 64;
     const CAPACITY: u64 = MAX_CAPACITY as u64;
-    /// One column goes on when there is a little left.
+    /// A column that is begun with little left is still finished.
     const BOUND: usize = 3 * EFFORT;
 
-    /// Of the largest size, with the first `known` symbols, and with as many repair symbols as it holds
-    /// over everything that it has room for.
+    /// A decoder of the largest size, with the first `known` symbols and with as many repair
+    /// symbols as it can hold, each over the whole window.
     fn laden(known: u64) -> Decoder {
         let mut decoder = Decoder::new(BYTES, MAX_CAPACITY, CoefficientKey::new(1)).expect("sizes");
         (0..known).for_each(|id| _ = decoder.push_source(id, &[id as u8; BYTES]));

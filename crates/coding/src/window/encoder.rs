@@ -97,7 +97,7 @@ impl Encoder {
         })
     }
 
-    /// Drops the symbols below `first`: they have arrived, or nobody wants them any more.
+    /// Drops the symbols below `first`: they have arrived, or are no longer wanted.
     pub fn trim(&mut self, first: u64) {
         self.first = first.clamp(self.first, self.next);
     }

@@ -2,9 +2,9 @@
 //! part of it that is not acknowledged yet.
 //!
 //! The sender pushes source symbols and trims the window from below as acknowledgements come, so
-//! that the window is elastic: as long as the round trip makes it, and never longer than the
-//! capacity. A repair symbol is named by an id and the range of source ids that it combines; its
-//! coefficients follow from these and the key of the session.
+//! that the window is elastic: it grows with the round trip, and never beyond the capacity. A
+//! repair symbol is named by an id and the range of source ids that it combines; its coefficients
+//! follow from these and the key of the session.
 //!
 //! ```
 //! use fulmar_coding::{CoefficientKey, Outcome, window};
@@ -36,16 +36,16 @@ mod encoder;
 pub use decoder::{Decoder, Missing};
 pub use encoder::Encoder;
 
-/// Largest capacity of a window, symbols: the memory of a decoder and the work for one symbol grow
-/// with it, and 4,096 symbols are 40 Mbit/s of full datagrams over a round trip of a second.
+/// Largest capacity of a window, symbols: a decoder's memory and its work per symbol grow with it,
+/// and 4,096 symbols are 40 Mbit/s of full datagrams over a round trip of a second.
 pub const MAX_CAPACITY: usize = 4_096;
 
-/// Most repair symbols that a decoder keeps unsolved: bounds the work for one symbol. A loss of more
-/// than this at once is repaired by source symbols sent again.
+/// Most repair symbols that a decoder keeps unsolved: bounds the work per symbol. Of a greater loss
+/// at once the rest is repaired by source symbols sent again.
 pub const MAX_REPAIRS: usize = 256;
 
-/// Splits a range of ids into the one or two ranges of a ring that it occupies. The ring's size is a
-/// power of two, and not less than the range.
+/// Splits a range of ids into the one or two ranges of a ring that it occupies. The ring's size is
+/// a power of two, and at least as long as the range.
 fn ring(ids: &core::ops::Range<u64>, size: usize) -> [core::ops::Range<usize>; 2] {
     let start = ids.start as usize & (size - 1);
     let end = start + (ids.end - ids.start) as usize;

@@ -1,4 +1,4 @@
-//! Plain Gauss–Jordan elimination over payloads and all: slow, obvious, and sharing nothing with the
+//! Plain Gauss–Jordan elimination, payloads and all: slow, obvious, and sharing nothing with the
 //! decoders but the multiplication table.
 
 use fulmar_coding::gf256::{inv, mul};

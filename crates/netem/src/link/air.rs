@@ -29,7 +29,7 @@ pub(crate) struct Air {
     delay: Delay,
     jitter: Jitter,
     keep_order: bool,
-    /// When the latest packet arrives of those that keep their order.
+    /// The latest arrival among the packets that keep their order.
     latest: Instant,
     duplication: Duplication,
     reordering: Reordering,
@@ -42,7 +42,7 @@ pub(crate) struct Air {
 
 impl Air {
     /// Makes the way that `model` describes, with the channels and the dropping outages that it
-    /// shares with other ways.
+    /// shares with others.
     pub(crate) fn new(
         model: &LinkModel,
         drops: Calendar,
@@ -71,7 +71,7 @@ impl Air {
         }
     }
 
-    /// Lets the scenario's time zero be at `origin`; until this is called it never comes.
+    /// Sets the scenario's time zero to `origin`; until this is called it never comes.
     pub(crate) fn begin(&mut self, origin: Instant) {
         self.origin = origin;
         self.drops = self.scheduled.later(origin.since(Instant::ZERO));

@@ -24,7 +24,7 @@ pub(crate) struct Losses {
     burst: Option<Channel>,
     slots: Option<Slots>,
     csv: Option<(CsvLoss, Rng)>,
-    /// When the recordings begin; nothing is lost by them before.
+    /// When the recordings begin; they lose nothing before.
     origin: Instant,
 }
 
@@ -41,7 +41,7 @@ impl Losses {
         }
     }
 
-    /// Lets the recordings begin at `origin`.
+    /// Sets the beginning of the recordings to `origin`.
     pub(crate) fn begin(&mut self, origin: Instant) {
         self.origin = origin;
     }
@@ -71,20 +71,20 @@ impl Losses {
 pub(crate) struct Channel {
     model: GilbertElliott,
     bad: bool,
-    /// When the state ends, where time ends it.
+    /// When the state ends, if time ends it.
     until: Instant,
     state_rng: Rng,
     loss_rng: Rng,
 }
 
-/// The shortest time in a state, so that a channel cannot change without end at one instant.
+/// The shortest time in a state, so that a channel cannot change endlessly at one instant.
 const STATE_MIN: Duration = Duration::from_micros(10);
 
 impl Channel {
-    /// Starts in either state, as often as the state lasts in the long run.
+    /// Starts in either state, with the probability of that state in the long run.
     ///
-    /// Channels with the same `state_rng` are in the same state at every instant, if time changes
-    /// it.
+    /// Channels with the same `state_rng` are in the same state at every instant, if it changes
+    /// over time.
     pub(crate) fn new(model: &GilbertElliott, mut state_rng: Rng, loss_rng: Rng) -> Self {
         let bad = state_rng.chance(model.bad_share());
         let mut channel = Self { model: *model, bad, until: Instant::ZERO, state_rng, loss_rng };

@@ -48,8 +48,8 @@ impl Link {
 
     /// Decides the fate of a packet of `len` bytes (IP header included) that enters at `at`.
     ///
-    /// Packets are to come in the order of their entry; one that is older than its predecessor is
-    /// taken to have entered together with it.
+    /// Packets must come in the order of their entry; one that is older than its predecessor counts
+    /// as having entered together with it.
     pub fn handle_packet(&mut self, at: Instant, len: usize) -> Verdict {
         let verdict = match self.sender.admit(at, len, None) {
             Ok(transmission) => self.air.carry(transmission.end, len),

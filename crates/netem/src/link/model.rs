@@ -136,7 +136,7 @@ pub enum LinkRate {
     },
     /// As in a CSV table of times and rates, over and over.
     Csv {
-        /// Where the file is; empty where the scenario has the rates in itself.
+        /// Where the file is; empty where the rates stand in the scenario itself.
         path: String,
         /// What it says.
         series: Arc<Series<Rate>>,
@@ -198,8 +198,8 @@ pub enum StateChange {
         /// The probability that the state goes from bad to good before a packet.
         to_good: f64,
     },
-    /// Time: bursts are as long as they are, whatever is sent. Both states last for exponentially
-    /// distributed times, never less than 10 µs.
+    /// Time: how long a burst lasts does not depend on what is sent. Both states last for
+    /// exponentially distributed times, never less than 10 µs.
     OverTime {
         /// The mean length of the good state.
         good: Duration,
@@ -234,8 +234,8 @@ pub struct SlotLoss {
     pub trace: Arc<SlotTrace>,
     /// How long a slot lasts: the packet time of the recording.
     pub slot: Duration,
-    /// Packets of at most so many bytes are not lost slot by slot: they pass where the link is
-    /// connected at all [FlowCode §IV]. Zero is none.
+    /// Packets of at most this many bytes are not lost slot by slot: they pass wherever the link is
+    /// connected at all [FlowCode §IV]. Zero means that there are none.
     pub small_bytes: u64,
     /// How far from a received slot the link counts as connected.
     pub region: Duration,

@@ -53,7 +53,7 @@ impl Calendar {
         Self { windows }
     }
 
-    /// Returns the calendar whose outages come so much later.
+    /// Returns the same calendar with every outage later by `by`.
     pub(crate) fn later(&self, by: Duration) -> Self {
         let later = |window: &Window| Window {
             start: window.start + by,

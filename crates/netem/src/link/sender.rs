@@ -1,7 +1,7 @@
 //! The first half of a link: the drop-tail queue in front of the transmitter.
 //!
-//! Decides at entry whether a packet is let in. When it is transmitted is the business of
-//! `transmitter.rs`, what happens to it afterwards that of `air.rs`.
+//! Decides at entry whether a packet is let in. `transmitter.rs` decides when it is transmitted,
+//! `air.rs` what happens to it afterwards.
 
 use super::model::{LinkModel, QueueLimit};
 use super::outage::Calendar;
@@ -11,8 +11,8 @@ use crate::medium::Medium;
 use std::collections::VecDeque;
 use units::{Duration, Instant};
 
-/// A packet that would wait for longer than a day is never served: no run waits for it, and nothing
-/// that happens over time has to be followed to a far future.
+/// A packet that would wait for longer than a day is never served: no run waits that long for a
+/// packet, and recordings need not be followed into the far future.
 const SERVED_WITHIN: Duration = Duration::from_secs(86_400);
 
 /// The queue and the transmitter of one direction of a link.
@@ -48,7 +48,7 @@ impl Sender {
         }
     }
 
-    /// Lets the scenario's time zero be at `origin`; until this is called it never comes.
+    /// Sets the scenario's time zero to `origin`; until this is called it never comes.
     pub(crate) fn begin(&mut self, origin: Instant) {
         self.transmitter.begin(origin);
         self.holds = self.scheduled.later(origin.since(Instant::ZERO));
@@ -56,7 +56,7 @@ impl Sender {
 
     /// Lets a packet in at `at` and returns when it is transmitted.
     ///
-    /// A packet that is older than its predecessor is taken to have entered together with it.
+    /// A packet that is older than its predecessor counts as having entered together with it.
     pub(crate) fn admit(
         &mut self,
         at: Instant,

@@ -5,7 +5,7 @@
 //! CSV         end: ∫ rate dt = 8·len, resting during holds
 //! deliveries  each opportunity takes up to 1,500 bytes of what waits; none during holds
 //! ```
-//! Recorded rates count from the scenario's time zero. Before it the link has their mean.
+//! Recorded rates count from the scenario's time zero. Before that the link has their mean.
 //!
 //! Knows nothing of queues: `sender.rs` decides who is let in.
 
@@ -45,7 +45,7 @@ pub(crate) struct Transmitter {
     rest: Rest,
     /// When the recording begins.
     origin: Instant,
-    /// The mean of what changes with time, which the link has before.
+    /// The mean of the recorded rates, which the link has until then.
     mean: Rate,
 }
 
@@ -60,12 +60,12 @@ impl Transmitter {
         Self { rate: rate.clone(), free_at: Instant::ZERO, rest, origin: NEVER, mean }
     }
 
-    /// Lets the recording begin at `origin`; until this is called it never does.
+    /// Sets the beginning of the recording to `origin`; until this is called it never begins.
     pub(crate) fn begin(&mut self, origin: Instant) {
         self.origin = origin;
     }
 
-    /// Finds out when a packet would be transmitted that is let in at `at`.
+    /// Finds out when a packet that is let in at `at` would be transmitted.
     pub(crate) fn plan(
         &self,
         at: Instant,
@@ -154,7 +154,7 @@ fn turn(from: Instant, time: Duration, holds: &Calendar, medium: &Medium) -> Ins
     }
 }
 
-/// Recorded rates, from when they count on.
+/// Recorded rates, and the instant from which they count.
 struct Rates<'a> {
     series: &'a Series<Rate>,
     origin: Instant,
@@ -173,7 +173,7 @@ impl Rates<'_> {
 
     /// Returns the first instant, `from` or later, with a rate above zero and no hold.
     fn first_served(&self, from: Instant, holds: &Calendar) -> Instant {
-        // A link without any rate is asked once, not round after round.
+        // A link whose rate is always zero is asked once, not round after round.
         if self.mean == Rate::ZERO {
             return NEVER;
         }
@@ -193,7 +193,7 @@ impl Rates<'_> {
         NEVER
     }
 
-    /// Returns when `len` bytes are out that start at `start`.
+    /// Returns when `len` bytes that start at `start` are out.
     fn finish(&self, start: Instant, len: usize, holds: &Calendar) -> Instant {
         let mut left = len as u128 * BITS_NANOS;
         let mut at = start;
@@ -214,7 +214,7 @@ impl Rates<'_> {
     }
 }
 
-/// A delivery trace, from when it counts on.
+/// A delivery trace, and the instant from which it counts.
 struct Slots<'a> {
     trace: &'a DeliveryTrace,
     origin: Instant,
@@ -260,7 +260,7 @@ impl Slots<'_> {
     }
 }
 
-/// A byte at one bit per second takes so many nanoseconds.
+/// How many nanoseconds a byte takes at one bit per second.
 const BITS_NANOS: u128 = 8 * 1_000_000_000;
 
 #[cfg(test)]

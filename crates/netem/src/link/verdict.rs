@@ -74,7 +74,7 @@ impl DropCause {
     }
 }
 
-/// Lengths of packets are told apart in steps of so many bytes.
+/// The steps, in bytes, in which lengths of packets are counted.
 const LENGTH_STEP: usize = 64;
 
 /// Counts what went into a link and what became of it.
@@ -94,8 +94,8 @@ pub struct LinkStats {
     pub corrupted: u64,
     /// Packets dropped, by cause in the order of [`DropCause::ALL`].
     pub dropped: [u64; DropCause::ALL.len()],
-    /// Packets that entered, by length: those of up to 63 bytes, of up to 127, … the last all longer
-    /// ones.
+    /// Packets that entered, by length: up to 63 bytes, up to 127, …, and in the last place all
+    /// longer ones.
     pub packets_in_by_length: [u64; 32],
     /// Bytes of the packets that found the queue full.
     pub queue_dropped_bytes: u64,

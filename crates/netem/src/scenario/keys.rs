@@ -15,21 +15,21 @@ use units::{Duration, Instant, Rate};
 
 pub(super) type Read<T> = Result<T, ScenarioError>;
 
-/// The most outages that one table may stand for.
+/// The most outages that one table may make.
 const OUTAGES_MAX: usize = 100_000;
 
-/// The most steps of a rate that stand in a scenario file; more belong into a file of their own.
+/// The most steps of a rate in a scenario file; longer series belong in a file of their own.
 const STEPS_MAX: usize = 10_000;
 
-/// The shortest mean of a good and a bad state together: shorter ones are independent loss.
+/// The shortest sum of the mean lengths of both states: anything shorter is independent loss.
 const STATES_MIN: Duration = Duration::from_micros(100);
 
-/// Reads the keys of links: knows how to read trace files and which names there are.
+/// Reads the keys of links; knows which names there are, and how to read trace files.
 pub(super) struct Keys<'r> {
     pub(super) read: &'r mut dyn FnMut(&str) -> Result<String, String>,
     pub(super) groups: Vec<String>,
     pub(super) media: Vec<String>,
-    /// How long the run lasts: outages that come again do so until then.
+    /// How long the run lasts: outages that repeat do so until then.
     pub(super) seconds: f64,
 }
 
@@ -247,7 +247,7 @@ pub(super) fn required<T>(value: Option<T>, section: &Section<'_>, key: &str) ->
     value.ok_or_else(|| section.error(key, "is missing"))
 }
 
-/// Reads a queue limit; a limit that is given replaces the one before as a whole.
+/// Reads a queue limit; a limit that is given replaces the earlier one as a whole.
 fn queue(section: &mut Section<'_>) -> Read<Option<QueueLimit>> {
     let limit = QueueLimit {
         packets: section.count("queue_packets")?,

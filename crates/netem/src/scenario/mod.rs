@@ -1,6 +1,6 @@
 //! A scenario: the hosts, their clocks, and the links between them, as plain data.
 //!
-//! `parse.rs` reads it from TOML; a test may as well write it down in Rust. The addresses of the
+//! `parse.rs` reads it from TOML; a test can just as well write it in Rust. The addresses of the
 //! hosts follow from the order of the links, so that world and emulator agree on them.
 
 mod keys;
@@ -98,21 +98,21 @@ pub struct Broadcast {
 pub struct Receiver {
     /// Its place in [`Scenario::hosts`].
     pub host: usize,
-    /// What happens between the transmitter and it: delay, loss and the outages that drop. What
-    /// belongs to the transmitter is not looked at.
+    /// What happens on the way to it: delay, loss and the outages that drop. Whatever in it belongs
+    /// to the transmitter is ignored.
     pub model: LinkModel,
 }
 
-/// Links that fail together: all that name the group have these outages, and lose packets at the
-/// same times.
+/// Links that fail together: all links that name the group have these outages, and lose packets at
+/// the same times.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GroupModel {
     /// What links call it.
     pub name: String,
-    /// A channel whose state, changing over time, is the same for all links of the group; which
-    /// packets it loses in a state is each link's own luck.
+    /// A channel that changes over time and whose state is the same for all links of the group;
+    /// which packets a state loses is each link's own luck.
     pub burst: Option<GilbertElliott>,
-    /// When none of them works.
+    /// When none of the links works.
     pub outages: Vec<Outage>,
 }
 
@@ -129,7 +129,7 @@ impl Direction {
     /// Both directions.
     pub const BOTH: [Self; 2] = [Self::Up, Self::Down];
 
-    /// Returns the word of scenario files of old, which names random processes.
+    /// Returns the word that older scenario files used; it still names the random processes.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Up => "up",
@@ -182,8 +182,8 @@ impl Scenario {
         Self::from_toml_with(text, file, &mut no_files)
     }
 
-    /// Reads a scenario; `read` returns the text of the trace file at a path as the scenario has
-    /// it, or what went wrong. Paths are meant relative to the scenario's own directory.
+    /// Reads a scenario; `read` returns the text of the trace file at a path, or what went wrong.
+    /// It is given the path as the scenario writes it: relative to the scenario's own directory.
     ///
     /// # Errors
     /// What is wrong with the text or with a trace file, with file, line and key.
@@ -234,7 +234,7 @@ impl Scenario {
         interfaces
     }
 
-    /// Returns the name of the host whose packets enter a link there.
+    /// Returns the name of the host whose packets enter a link at this end.
     ///
     /// # Panics
     /// When the scenario has no such link.

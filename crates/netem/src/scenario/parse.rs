@@ -1,6 +1,6 @@
 //! Reads a scenario from TOML: which tables there are, and what makes a scenario consistent.
 //!
-//! `docs/scenarios.md` is the same for people. The keys of one direction of a link are in
+//! `docs/scenarios.md` says the same for people. The keys of one direction of a link are in
 //! `keys.rs`; how keys are found and errors get their line is in `section.rs`.
 
 use super::keys::{Keys, Read, gilbert_elliott, required};
@@ -157,7 +157,7 @@ fn group(mut section: Section<'_>, scenario: &Scenario, keys: &mut Keys<'_>) -> 
     Ok(GroupModel { name, burst: burst.transpose()?, outages })
 }
 
-/// Reads the links into a scenario whose other parts are there.
+/// Reads the links into a scenario that already has its other parts.
 struct Links<'a, 'r> {
     /// True when the file declares its hosts: links may then name no others.
     declared: bool,

@@ -97,8 +97,8 @@ impl DeliveryTrace {
         Self { times, period }
     }
 
-    /// Returns the trace with `share` of its opportunities, each time the last of so many that one
-    /// is full; from 0 to 1. The last stays, for it is the length.
+    /// Returns the trace with `share` (0 to 1) of its opportunities, spread evenly. The last one
+    /// always stays, for it marks the length.
     pub fn thinned(&self, share: f64) -> Self {
         let mut credit = 0.0;
         let mut times = Vec::new();

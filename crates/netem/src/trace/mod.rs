@@ -40,7 +40,7 @@ impl fmt::Display for TraceError {
 
 impl std::error::Error for TraceError {}
 
-/// Yields the lines that say something, with their numbers: neither empty nor a `#` comment.
+/// Yields the lines that are neither empty nor a `#` comment, with their numbers.
 fn telling_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
     lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))

@@ -82,7 +82,7 @@ impl<T: Copy> Series<T> {
     /// Returns what the series says from `start` for `length`, beginning again after that.
     ///
     /// Steps that come within 0.1 ms of the one before them take its place. A `length` under 0.1 ms
-    /// counts as that.
+    /// counts as 0.1 ms.
     pub fn window(&self, start: Instant, length: Duration) -> Self {
         let length = nanos(length).clamp(STEP_MIN, (LENGTH_MAX_S * 1e9) as u64);
         let end = Instant::from_nanos(start.as_nanos().saturating_add(length));
@@ -190,8 +190,9 @@ impl Series<Duration> {
 }
 
 impl Series<Rate> {
-    /// Returns the mean rate over one round; of a series that ends, over the time before its last
-    /// value, unless that is nothing. It is zero where every rate is, and nowhere else.
+    /// Returns the mean rate over one round. For a series that does not repeat it is the mean
+    /// before the last value, or that value where all before it are zero. It is zero only if every
+    /// rate is zero.
     pub fn mean_rate(&self) -> Rate {
         let (last, last_start) = (self.values[self.len() - 1], self.starts[self.len() - 1]);
         let has_any = self.values[..self.len() - 1].iter().any(|&rate| rate > Rate::ZERO);
@@ -264,7 +265,7 @@ fn duration(seconds: f64) -> Option<Duration> {
 /// The shortest step: a packet's transmission is followed step by step.
 const STEP_MIN: u64 = 100_000;
 
-/// What is said of times that are closer.
+/// The error for times that are closer.
 const TOO_CLOSE: &str = "time is not at least 0.1 ms after the one before it";
 
 /// The lowest rate that is not zero, for the same reason.

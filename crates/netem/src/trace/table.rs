@@ -1,6 +1,6 @@
 //! A table read from text: CSV with a header line, or columns between white space.
 //!
-//! Only as much of CSV as measurements use: fields in double quotes may hold commas and doubled
+//! Only as much of CSV as recordings use: fields in double quotes may hold commas and doubled
 //! quotes, but no line breaks.
 
 use super::{TraceError, telling_lines};

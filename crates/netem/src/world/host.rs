@@ -36,14 +36,14 @@ pub struct HostTransmit {
     /// The host's interface, in the order of
     /// [`Scenario::interfaces`](crate::Scenario::interfaces).
     pub interface: usize,
-    /// The sending address and port; the address is the interface's own unless the host lies.
+    /// The sending address and port; the address is the interface's own unless the host forges it.
     pub source: SocketAddr,
     /// Where it goes.
     pub destination: SocketAddr,
 }
 
-/// Describes a network address translation between an interface and its link, as mobile carriers
-/// have it.
+/// Describes a network address translation between an interface and its link, as at mobile
+/// carriers.
 ///
 /// What the interface sends from its own address appears to come from `address`, with ports moved
 /// by `port_shift`; what comes for `address` reaches the interface with ports moved back. What
@@ -63,7 +63,8 @@ pub(super) struct Slot<H> {
     pub(super) clock_model: ClockModel,
     pub(super) lateness: Lateness,
     pub(super) ends: Vec<End>,
-    /// What the host last asked for on its own clock, and when it is due in virtual time.
+    /// The wake-up that the host last asked for on its own clock, and when it is due in virtual
+    /// time.
     pub(super) wake: Option<(Instant, Instant)>,
     /// True when the harness may have changed the host.
     pub(super) touched: bool,

@@ -2,7 +2,7 @@
 
 use units::{Duration, Rng};
 
-/// Describes how much later than asked a host is woken. The default is not at all.
+/// Describes how much later than asked a host is woken. By default it is woken on time.
 ///
 /// ```text
 /// lateness = Exp(mean) + spike with probability spike_probability
@@ -11,9 +11,9 @@ use units::{Duration, Rng};
 pub struct TimerJitter {
     /// The mean of the exponentially distributed part. A quiet Linux machine: about 60 µs.
     pub mean: Duration,
-    /// How often something else has the processor.
+    /// The probability that something else has the processor.
     pub spike_probability: f64,
-    /// How long that takes then.
+    /// How long it keeps the processor then.
     pub spike: Duration,
 }
 

@@ -31,13 +31,13 @@ use units::Instant;
 /// The bytes of an IPv4 and a UDP header, which links carry beside the datagram.
 pub const UDP_IP_OVERHEAD: usize = 28;
 
-/// The most datagrams that a host may transmit at one instant; more is a loop without end.
+/// The most datagrams that a host may transmit at one instant; more is an endless loop.
 const TRANSMITS_MAX: u32 = 1_000_000;
 
 /// How often hosts may be woken at one instant; more is a time-out that is never served.
 const WAKES_MAX: u32 = 10_000;
 
-/// The end of time: a limit that is none.
+/// The end of time, for runs without a limit.
 const END_OF_TIME: Instant = Instant::from_nanos(u64::MAX);
 
 /// What a run depends on beside its scenario and its hosts.
@@ -48,7 +48,7 @@ pub struct WorldOptions {
     /// How late the operating system wakes the hosts.
     pub timer_jitter: TimerJitter,
     /// True when the scenario's time zero is still to come: [`World::begin`] says when. Until then
-    /// the links are calm, as [`Net::calm`] has it.
+    /// the links are those of [`Net::calm`].
     pub calm: bool,
 }
 
@@ -85,8 +85,8 @@ pub struct WorldStats {
     pub transmitted: u64,
     /// Datagrams that hosts were handed, copies included.
     pub delivered: u64,
-    /// Datagrams that reached the end of a link and were for nobody there, or that left by an
-    /// interface that the host has not or that only receives.
+    /// Datagrams that reached the end of a link and were for nobody there, or that were sent on an
+    /// interface that the host does not have or that only receives.
     pub unroutable: u64,
     /// Times that hosts were woken.
     pub timeouts: u64,
@@ -101,7 +101,7 @@ pub struct World<H> {
     net: Net,
     hosts: Vec<Slot<H>>,
     events: EventQueue,
-    /// Buffers to use again.
+    /// Buffers for reuse.
     spare: Vec<Vec<u8>>,
     stats: WorldStats,
     /// Wakes since virtual time last moved.
@@ -142,8 +142,8 @@ impl<H: Host> World<H> {
         }
     }
 
-    /// Lets the scenario's time zero be at `origin`, now or in the future: from there on outages,
-    /// recordings and the steps of clocks are counted.
+    /// Sets the scenario's time zero to `origin`, now or in the future: outages, recordings and the
+    /// steps of clocks count from there.
     ///
     /// # Panics
     /// When `origin` is past.
@@ -153,7 +153,7 @@ impl<H: Host> World<H> {
         for slot in &mut self.hosts {
             if !slot.clock_model.steps.is_empty() {
                 slot.clock = HostClock::beginning(&slot.clock_model, Some(origin));
-                // What was asked for on the old clock is due by the new one.
+                // The wake-up that was asked for on the old clock is due by the new one.
                 slot.wake = None;
                 slot.touched = true;
             }
@@ -200,8 +200,8 @@ impl<H: Host> World<H> {
         &mut slot.host
     }
 
-    /// Puts another host in the place of one, as a restart does, and returns the old one. What is
-    /// on its way to the place reaches the new host.
+    /// Replaces a host by another, as a restart does, and returns the old one. What is on its way
+    /// reaches the new host.
     ///
     /// # Panics
     /// When there is no such host.
@@ -228,7 +228,8 @@ impl<H: Host> World<H> {
         self.hosts[host].ends[interface].nat = nat;
     }
 
-    /// Hands each verdict to `sink`, as [`VERDICT_LOG_HEADER`](crate::VERDICT_LOG_HEADER) has it.
+    /// Hands each verdict to `sink`; [`VERDICT_LOG_HEADER`](crate::VERDICT_LOG_HEADER) names its
+    /// columns.
     pub fn set_verdict_log(&mut self, sink: impl FnMut(&VerdictRecord<'_>) + 'static) {
         self.verdict_log = Some(Box::new(sink));
     }
@@ -264,7 +265,7 @@ impl<H: Host> World<H> {
     /// Lets the next thing happen and returns what it was; `None` when nothing ever will.
     ///
     /// # Panics
-    /// When a host transmits without end, or leaves a time-out that is due as it is.
+    /// When a host transmits without end, or does not handle a time-out that is due.
     pub fn step(&mut self) -> Option<Step> {
         self.step_until(END_OF_TIME)
     }
@@ -295,7 +296,8 @@ impl<H: Host> World<H> {
             };
             return Some(Step { at: self.now, kind });
         }
-        // A limit without end means "as long as something happens": time stays where it is.
+        // The end of time as a limit means "as long as something happens": time then stays where it
+        // is.
         if limit != END_OF_TIME {
             self.now = self.now.max(limit);
         }
@@ -312,7 +314,8 @@ impl<H: Host> World<H> {
         while self.step_until(limit).is_some() {}
     }
 
-    /// Hands a datagram to its host, if it is for it, and returns which host that is.
+    /// Hands a datagram to the host that it has reached, if it is for that host, and returns which
+    /// one it is.
     fn arrive(&mut self, mut passenger: Passenger) -> Option<usize> {
         let slot = &mut self.hosts[passenger.host];
         let Some(destination) = slot.ends[passenger.interface].inside(passenger.destination) else {

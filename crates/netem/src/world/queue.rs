@@ -1,7 +1,7 @@
-//! What will happen in the world, in order: by time, and at one instant in the order of creation.
+//! What will happen in the world, ordered by time, and at one instant by creation.
 //!
-//! The heap holds small keys only; what they stand for lies still in slots that are used again, so
-//! that sorting moves 24 bytes and not a datagram's addresses.
+//! The heap holds small keys only; the events themselves stay in slots, which are reused, so that
+//! sorting moves 24 bytes and not a datagram's addresses.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

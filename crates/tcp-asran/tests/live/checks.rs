@@ -9,20 +9,20 @@ const LOSS: u32 = 4;
 /// How often each case was met.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// Recoveries that ended as the base algorithm's do.
+    /// Recoveries that ended as those of the base algorithm do.
     pub(crate) as_the_base: u32,
     /// Recoveries after which slow start was back at the recalculated threshold.
     pub(crate) restored: u32,
     /// Recoveries that left a window above the base algorithm's.
     pub(crate) jumped: u32,
-    /// Timeouts, each as the base algorithm's.
+    /// Timeouts, each handled as the base algorithm does.
     pub(crate) timeouts: u32,
     /// Reductions that the kernel took back.
     pub(crate) undone: u32,
 }
 
-/// Checks a connection's records from its beginning on. One that `is_busy` always has something to send: the kernel
-/// does not shrink its window for having been idle.
+/// Checks a connection's records from its beginning on. A connection that `is_busy` always has
+/// something to send, so that the kernel never shrinks its window for idleness.
 pub(crate) fn check(flavour: Flavour, records: &[Record], is_busy: bool) -> Seen {
     let mut seen = Seen::default();
     let mut last_max = 0;
@@ -84,7 +84,8 @@ impl Loss {
                     seen.timeouts += u32::from(record.step == Step::Timeout);
                     return self.follow_timeout(&after[at..]);
                 }
-                // ECN, or a loss that a tail loss probe has mended: the base algorithm's alone.
+                // ECN, or a loss that a tail loss probe has mended: the base algorithm handles it
+                // alone.
                 Step::State(CWR) => {
                     assert_eq!(record.memory.phase, Phase::Steady, "{record:?}");
                     seen.as_the_base += 1;

@@ -46,7 +46,8 @@ impl Link {
         };
         let near = end(&sender, &[1, 3])?;
         let far = end(&receiver, &[2])?;
-        // A few hundred packets in flight: the trace of more than that does not fit into its buffer on a busy machine.
+        // At most a few hundred packets in flight: on a busy machine the trace of more would not
+        // fit into its buffer.
         receiver.run(|| sys::netns::set_parameter("net/ipv4/tcp_rmem", "4096 800000 800000"))??;
         let orders = Arc::<Orders>::default();
         let told = Arc::clone(&orders);
@@ -59,7 +60,7 @@ impl Link {
         self.orders.lose.store(1, Ordering::Release);
     }
 
-    /// Loses everything that the sender sends, or no longer does.
+    /// Turns an outage on or off, in which everything that the sender sends is lost.
     pub(crate) fn outage(&self, on: bool) {
         self.orders.outage.store(on, Ordering::Release);
     }
@@ -115,7 +116,7 @@ fn is_lost(packet: &[u8], orders: &Orders) -> bool {
     if orders.outage.load(Ordering::Acquire) {
         return true;
     }
-    // An ACK alone is no packet that anybody would miss.
+    // A bare ACK would not be missed.
     let one_less = |count: u32| count.checked_sub(1);
     packet.len() > 200
         && orders.lose.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_less).is_ok()

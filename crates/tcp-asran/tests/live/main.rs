@@ -1,5 +1,6 @@
-//! Real connections of the kernel over a link that loses what it is told to: every hook's run is written down by the
-//! algorithm itself, and checked event by event. No times: a busy machine is no reason to fail.
+//! Real connections of the kernel over a link that loses what it is told to: every hook's run is
+//! written down by the algorithm itself, and checked event by event. No times are checked: a busy
+//! machine is no reason to fail.
 
 #![allow(clippy::unwrap_used, reason = "the panic of a test is its message")]
 
@@ -176,11 +177,11 @@ fn add_a_sub_flow(link: &Link) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Takes a connection through every case of the algorithm, whatever its base is.
+/// Takes a connection through every case of the algorithm, over any base.
 fn fly(test: &str, flavour: Flavour) -> Option<Seen> {
     let mut run = Run::start(test, flavour, Transport::Tcp)?;
     run.until_acked(1, |record| record.cwnd >= WINDOW);
-    // The first loss; then one before the window is back, which is restored from twice.
+    // Three losses: after the second and the third the window is restored.
     for _ in 0..3 {
         let end = run.lose_and_recover();
         run.until_acked(5, |record| record.cwnd >= end.ssthresh);
@@ -238,7 +239,7 @@ fn sub_flows_of_mptcp_use_it() {
     }
     let sub_flows = ours(&run);
     assert!(sub_flows.iter().all(|flow| flow.memory.is_some()), "{sub_flows:?}");
-    // Whichever sub-flow loses a packet recovers as a connection alone does.
+    // A sub-flow that loses a packet recovers as a single connection does.
     for _ in 0..4 {
         run.lose_and_recover();
         run.until_acked(20, |_| true);

@@ -93,7 +93,7 @@ impl Affine for __m512i {
 impl Lookup for __m512i {
     #[inline(always)]
     unsafe fn repeat(table: *const u8) -> Self {
-        // A broadcast from memory is done by the load port, which has nothing else to do.
+        // A broadcast from memory runs on the load port, which has nothing else to do.
         unsafe { _mm512_broadcast_i32x4(_mm_load_si128(table.cast())) }
     }
 

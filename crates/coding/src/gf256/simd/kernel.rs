@@ -1,4 +1,4 @@
-//! Which instructions do the work: found out at run time, or chosen by name.
+//! Which instructions do the work: detected at run time, or chosen by name.
 
 use core::fmt;
 
@@ -24,7 +24,8 @@ pub struct Kernel(&'static Instructions);
 /// Rows that are written to.
 type Destinations<'a, 'b> = &'a mut [&'b mut [u8]];
 
-/// The loops, made of one set of instructions. Each is unsafe where the processor lacks them.
+/// The loops, compiled for one set of instructions. Calling them is unsafe where the processor
+/// lacks these.
 pub(super) struct Instructions {
     pub(super) name: &'static str,
     pub(super) is_here: fn() -> bool,
@@ -37,8 +38,9 @@ pub(super) struct Instructions {
     pub(super) scatter: unsafe fn(&mut [u8], usize, usize, &[u8], Lines),
 }
 
-/// Makes [`Instructions`] of the loops: the name of the static and of the kernel, the features of the
-/// target, the product, the vectors of a block for one row and for more, and whether they are here.
+/// Makes [`Instructions`] of the loops. Arguments: the names of the static and of the kernel, the
+/// features of the target, the product, how many vectors make a block for one row and for several,
+/// and the test that the processor has them.
 macro_rules! instructions {
     ($it:ident, $name:literal, $features:literal, $product:ty, ($wide:literal, $block:literal), $here:expr) => {
         pub(super) static $it: super::kernel::Instructions = {
@@ -244,8 +246,8 @@ impl Kernel {
         unsafe { (self.0.combine_within)(slab, within) }
     }
 
-    /// Returns a bit for each byte of the cache line that begins at byte `line` of two rows, set where it
-    /// is zero in neither.
+    /// Compares the cache lines that begin at byte `line` of two rows; returns a bit for each byte,
+    /// set where neither row is zero.
     #[inline]
     pub(crate) fn common(self, a: &[u8], b: &[u8], line: usize) -> u64 {
         let (a, b) = (&a[line..line + LINE], &b[line..line + LINE]);
@@ -268,7 +270,7 @@ impl Kernel {
         unsafe { (self.0.gather)(to, from, stride, factors, lines) }
     }
 
-    /// Adds row `row` of a matrix to the rows that have a factor, times that, in the lines given. Rows
+    /// Adds row `row` of a matrix to its rows, times the factor of each, in the lines given. Rows
     /// begin every `stride` bytes of `matrix`.
     pub(crate) fn scatter(
         self,

@@ -5,15 +5,15 @@
 //! scatter:  matrix[i]  ← matrix[i] + factor[i] · matrix[row]   a pivot leaves all equations
 //! ```
 //!
-//! The loop over lines stands outside: a line of the one row is loaded, split or stored once for all rows of
-//! the matrix.
+//! The loop over lines is the outer one: a line of the single row is loaded, split or stored once
+//! for all rows of the matrix.
 
 use super::product::{Product, Vector};
 use crate::slab::LINE;
 
-/// Says which lines of a row are to be looked at; iterates over where they begin.
+/// The lines of a row that are to be looked at; iterates over where they begin.
 ///
-/// In rows of more than 64 lines it speaks of several lines at a time.
+/// In rows of more than 64 lines each bit stands for several lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lines {
     bits: u64,
@@ -48,13 +48,13 @@ impl Lines {
         self.bits >> (byte >> self.shift) & 1 != 0
     }
 
-    /// Returns the bytes that it counts as one line: a multiple of a cache line.
+    /// Returns how many bytes count as one line: a multiple of a cache line.
     #[inline(always)]
     pub(crate) fn bytes(self) -> usize {
         1 << self.shift
     }
 
-    /// Iterates over where each cache line begins that is part of one.
+    /// Iterates over where the cache lines within these lines begin.
     #[inline]
     pub(crate) fn each(self) -> impl Iterator<Item = usize> {
         let mut lines = self;
@@ -99,7 +99,7 @@ impl Iterator for Lines {
     }
 }
 
-/// Returns a bit for each byte of a cache line, set where it is zero in neither of two rows.
+/// Returns a bit for each byte of a cache line, set where neither of two rows is zero.
 ///
 /// # Safety
 ///
@@ -133,7 +133,7 @@ pub(super) unsafe fn gather<P: Product>(
     lines: Lines,
 ) {
     let (to, from) = (to.as_mut_ptr(), from.as_ptr());
-    // No `for` over the iterator: a function of its own has not got the instructions.
+    // No `for` over the iterator: its function would be compiled without the instructions.
     let mut lines = lines;
     // SAFETY: lines and rows are where the caller says.
     unsafe {
@@ -240,7 +240,7 @@ mod tests {
         for round in 0..50 {
             key.fill_uniform(round, 0, &mut a);
             key.fill_uniform(round, 1_000, &mut b);
-            // A row of nothing but zeros, some, none.
+            // A row of nothing but zeros, one with some, one with none.
             a.iter_mut().skip(round as usize % 3).step_by(3).for_each(|byte| *byte = 0);
             b.iter_mut().for_each(|byte| *byte = if round % 5 == 0 { 0 } else { *byte % 2 });
             for (kernel, line) in Kernel::available().flat_map(|it| [(it, 0), (it, LINE)]) {

@@ -8,19 +8,20 @@
 //! ```
 //!
 //! So a destination is written once however many sources there are, and a source is read once for
-//! four destinations. The rest of a row that fills no vector is done by a masked vector, or by the last
-//! whole vector of the row with the bytes that are done already masked out: no length is slow.
+//! four destinations. The remainder of a row that fills no vector is done by a masked vector, or by
+//! the last whole vector of the row with the finished bytes masked out: no length is slow.
 //!
 //! Coefficients stand in matrices whose rows are whole lines, many of them empty: [`matrix`] has two
 //! loops of its own for those.
 //!
-//! A file for each width of a register says how to load, store and combine it; [`Product`] builds the
-//! multiplication from that in one of two ways; [`instructions`] makes functions of all loops for a
-//! set of instructions.
+//! One file for each width of register says how to load, store and combine vectors; [`Product`]
+//! builds the multiplication from that in one of two ways; [`instructions`] compiles all loops for
+//! a set of instructions.
 //!
-//! All functions are unsafe because the processor must have their instructions: a [`Kernel`] exists
-//! only after it has looked. Everything else that they rely on it checks for each call: equal
-//! destinations, sources that are as long, all coefficients. This folder holds all `unsafe` of the crate.
+//! All functions are unsafe because the processor must have their instructions: a [`Kernel`] can
+//! only be made after a test for them. It checks everything else that they rely on at each call:
+//! destinations of equal length, sources at least as long, all coefficients. This folder holds all
+//! `unsafe` of the crate.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -65,7 +66,8 @@ pub(crate) struct Within<'a> {
 }
 
 impl Within<'_> {
-    /// Holds the caller to what the kernels rely on. Inlined into them: it costs less with vectors.
+    /// Holds the caller to what the kernels rely on. Inlined into them, because it is cheaper with
+    /// vectors.
     #[inline(always)]
     pub(super) fn check(&self, slab_bytes: usize) {
         let (count, dsts) = (self.rows.len(), self.dsts.len());
@@ -92,9 +94,9 @@ pub(crate) trait Starts: Copy {
 
 /// Source rows that nobody writes meanwhile.
 pub(crate) trait Sources: Starts {
-    /// Lends the first `bytes` bytes of one; panics if it has not got them.
+    /// Lends the first `bytes` bytes of one; panics if it is shorter.
     fn row(&self, at: usize, bytes: usize) -> &[u8];
-    /// Says whether each of them has so many bytes.
+    /// Says whether each of them has this many bytes.
     fn have(self, bytes: usize) -> bool;
 }
 
@@ -154,7 +156,7 @@ impl Sources for Strided<'_> {
     }
 }
 
-/// Rows of a slab that is written to in other rows: by their addresses, no reference is held.
+/// Rows of a slab whose other rows are written to: held by address, not by reference.
 #[derive(Clone, Copy)]
 struct Beside<'a> {
     slab: *const u8,
@@ -383,7 +385,7 @@ unsafe fn last<P: Product, S: Starts, const R: usize>(
         }
         for (sum, dst) in sums.into_iter().zip(dsts) {
             let to = dst.add(at);
-            // Where nothing is added, what is done already comes out the same again.
+            // Where nothing is added, the finished bytes come out the same again.
             let sum = if rows.add { P::Vector::load(to).xor(sum.after(done)) } else { sum };
             sum.store(to);
         }
