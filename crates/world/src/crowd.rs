@@ -3,17 +3,15 @@
 
 use std::net::SocketAddr;
 
-use fulmar_proto::{Endpoint, SessionConfig, SessionId};
 use netem::{CLOCK_ORIGIN, Host, HostTransmit, Scenario, World, WorldOptions};
+use proto::{Endpoint, SessionConfig, SessionId};
 use units::{Duration, Instant};
 
-use crate::harness::{DRONE, Identity, Peer, STATION, make};
-
-/// The port of the first endpoint; the others follow.
-const PORT: u16 = 4_600;
+use crate::driver::{Identity, PORT};
+use crate::pair::{DRONE, Peer, STATION};
 
 /// The endpoints of one host.
-pub(crate) struct Members {
+pub struct Members {
     members: Vec<Peer>,
     /// What each has delivered.
     delivered_bytes: Vec<u64>,
@@ -62,55 +60,62 @@ impl Host for Members {
 }
 
 /// Both hosts.
-pub(crate) struct Crowd {
-    pub(crate) world: World<Members>,
+pub struct Crowd {
+    /// Where they are.
+    pub world: World<Members>,
 }
 
 impl Crowd {
     /// Puts one drone and station for each configuration at the ends of a scenario's one link and
     /// lets them connect.
-    pub(crate) fn connected(scenario: &str, seed: u64, configs: &[SessionConfig]) -> Self {
+    ///
+    /// # Panics
+    /// When it is no scenario, or they are not connected after three seconds.
+    pub fn connected(scenario: &str, seed: u64, configs: &[SessionConfig]) -> Self {
         let scenario = Scenario::from_toml(scenario, "test.toml").expect("a valid scenario");
         let addresses = [DRONE, STATION].map(|host| vec![scenario.interfaces(host)[0].address]);
-        let identity = |index| Identity {
-            seed,
-            port: PORT + index as u16,
-            key: format!(" {index}"),
-            life: index,
-        };
+        let identity = |member| Identity { seed, member, ..Identity::default() };
         let hosts = [DRONE, STATION].map(|host| {
-            let member =
-                |(index, config)| make(host, &addresses, config, &identity(index), CLOCK_ORIGIN);
-            let members = configs.iter().enumerate().map(member).collect();
+            let member = |(index, config)| {
+                Peer::new(host, &addresses, config, identity(index), CLOCK_ORIGIN)
+            };
+            let members = (0..).zip(configs).map(member).collect();
             Members { members, delivered_bytes: vec![0; configs.len()] }
         });
         let options = WorldOptions { seed: Some(seed), ..WorldOptions::default() };
         let mut crowd = Self { world: World::new(&scenario, hosts.into(), &options) };
         crowd.run_for(Duration::from_secs(3));
         let all = [DRONE, STATION].map(|host| &crowd.world.host(host).members);
-        assert!(all.into_iter().flatten().all(|member| member.session.is_some()), "connected");
+        assert!(
+            all.into_iter().flatten().all(|member| member.driver.session.is_some()),
+            "connected"
+        );
         crowd
     }
 
-    pub(crate) fn run_for(&mut self, duration: Duration) {
+    /// Lets everything happen within `duration`.
+    pub fn run_for(&mut self, duration: Duration) {
         let limit = self.world.now() + duration;
         while self.world.step_until(limit).is_some() {}
     }
 
     /// Lets the application of a drone act on its session.
-    pub(crate) fn with_drone<T>(
+    ///
+    /// # Panics
+    /// When there is no such drone.
+    pub fn with_drone<T>(
         &mut self,
         index: usize,
         act: impl FnOnce(&mut Endpoint, SessionId, Instant) -> T,
     ) -> T {
         let now = self.world.host_now(DRONE);
         let member = &mut self.world.host_mut(DRONE).members[index];
-        let session = member.session.expect("connected");
-        act(&mut member.endpoint, session, now)
+        let session = member.driver.session.expect("connected");
+        act(&mut member.driver.endpoint, session, now)
     }
 
     /// Returns the bytes that a station has delivered so far.
-    pub(crate) fn delivered(&self, index: usize) -> u64 {
+    pub fn delivered(&self, index: usize) -> u64 {
         self.world.host(STATION).delivered_bytes[index]
     }
 }

@@ -1,5 +1,5 @@
-//! The driver of an endpoint in the world: what the daemon does with sockets, this does with the world's
-//! datagrams.
+//! The driver of an endpoint in the world: what the daemon does with sockets, this does with the
+//! world's datagrams.
 //!
 //! Which packets are handed in, and what becomes of deliveries and events, is its owner's affair.
 
@@ -7,67 +7,76 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use netem::HostTransmit;
 use proto::{
-    Endpoint, EndpointConfig, InterfaceId, PublicKey, Received, SessionConfig, SessionId,
+    Endpoint, EndpointConfig, Event, InterfaceId, PublicKey, Received, SessionConfig, SessionId,
     StaticSecret,
 };
 use units::{Instant, Rng};
 
-/// Port of the daemon at both ends.
-const PORT: u16 = 4_600;
+/// Port of the first daemon at both ends; those of other members of a crowd follow.
+pub(crate) const PORT: u16 = 4_600;
 
-/// Says whose keys and whose randomness an endpoint has: those that belong to a seed, for the world alone.
+/// Says whose keys and whose randomness an endpoint has: those that belong to a seed, for the world
+/// alone.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Identity {
+pub struct Identity {
     /// The run's seed.
-    pub(crate) seed: u64,
+    pub seed: u64,
     /// The pre-shared key, if both ends have one.
-    pub(crate) psk: Option<[u8; 32]>,
+    pub psk: Option<[u8; 32]>,
     /// How often the daemon was started before.
-    pub(crate) life: u32,
+    pub life: u32,
+    /// Which of several daemons on its host it is.
+    pub member: u16,
 }
 
 /// Drives one endpoint.
-pub(crate) struct Driver {
+pub struct Driver {
     /// What it drives.
-    pub(crate) endpoint: Endpoint,
+    pub endpoint: Endpoint,
+    /// The session in use: the drone's from the beginning, the station's when it is connected.
+    pub session: Option<SessionId>,
     /// Addresses of the interfaces, in the order of the scenario's links.
-    interfaces: Vec<Ipv4Addr>,
+    sockets: Vec<SocketAddr>,
 }
 
 impl Driver {
     /// Makes the station's end, which waits for the drone.
-    pub(crate) fn station(
+    pub fn station(
         identity: Identity,
         session: SessionConfig,
         interfaces: &[Ipv4Addr],
         now: Instant,
     ) -> Self {
         let mut endpoint = identity.endpoint(["station", "drone"], session, now);
-        endpoint.add_peer(identity.secret("drone").public(), identity.psk.as_ref());
-        Self { endpoint, interfaces: interfaces.to_vec() }
+        endpoint.add_peer(identity.public("drone"), identity.psk.as_ref());
+        Self { endpoint, session: None, sockets: identity.sockets(interfaces).collect() }
     }
 
     /// Makes the drone's end, which begins a session over every interface.
-    pub(crate) fn drone(
+    ///
+    /// # Panics
+    /// When there are more interfaces than a session has paths.
+    pub fn drone(
         identity: Identity,
         session: SessionConfig,
         interfaces: &[Ipv4Addr],
         station: &[Ipv4Addr],
         now: Instant,
-    ) -> (Self, SessionId) {
+    ) -> Self {
         let mut endpoint = identity.endpoint(["drone", "station"], session, now);
-        let peer = endpoint.add_peer(identity.secret("station").public(), identity.psk.as_ref());
+        let peer = endpoint.add_peer(identity.public("station"), identity.psk.as_ref());
         let session = endpoint.connect(now, peer);
-        for (interface, address) in (0..).map(InterfaceId).zip(station) {
+        for (interface, remote) in (0..).map(InterfaceId).zip(identity.sockets(station)) {
             // A fresh session has room for every path of a scenario.
-            let added = endpoint.add_path(now, session, interface, (*address, PORT).into());
+            let added = endpoint.add_path(now, session, interface, remote);
             assert!(added.is_ok(), "the session refuses path {interface:?}");
         }
-        (Self { endpoint, interfaces: interfaces.to_vec() }, session)
+        let sockets = identity.sockets(interfaces).collect();
+        Self { endpoint, session: Some(session), sockets }
     }
 
     /// Takes a datagram from a link.
-    pub(crate) fn handle_datagram(
+    pub fn handle_datagram(
         &mut self,
         now: Instant,
         interface: usize,
@@ -81,28 +90,33 @@ impl Driver {
     }
 
     /// Writes the next datagram for a link.
-    pub(crate) fn poll_transmit(
-        &mut self,
-        now: Instant,
-        bytes: &mut Vec<u8>,
-    ) -> Option<HostTransmit> {
+    pub fn poll_transmit(&mut self, now: Instant, bytes: &mut Vec<u8>) -> Option<HostTransmit> {
         let transmit = self.endpoint.poll_transmit(now, bytes)?;
         let interface = transmit.interface.0 as usize;
-        let source = (*self.interfaces.get(interface)?, PORT).into();
+        let source = *self.sockets.get(interface)?;
         Some(HostTransmit { interface, source, destination: transmit.destination })
+    }
+
+    /// Returns the next event; one that connects says which session is in use from now on.
+    pub fn poll_event(&mut self) -> Option<(SessionId, Event)> {
+        let (session, event) = self.endpoint.poll_event()?;
+        if let Event::Connected { .. } = event {
+            self.session = Some(session);
+        }
+        Some((session, event))
     }
 }
 
 impl Identity {
     /// Returns the public key of `drone` or `station`.
-    pub(crate) fn public(self, name: &str) -> PublicKey {
+    pub fn public(self, name: &str) -> PublicKey {
         self.secret(name).public()
     }
 
     fn endpoint(self, [own, peer]: [&str; 2], session: SessionConfig, now: Instant) -> Endpoint {
         let stream = match self.life {
-            0 => own.to_owned(),
-            life => format!("{own} {life}"),
+            0 => self.named(own),
+            life => format!("{} {life}", self.named(own)),
         };
         let entropy = entropy(self.seed, &stream);
         let accept = peer == "drone";
@@ -110,7 +124,18 @@ impl Identity {
     }
 
     fn secret(self, name: &str) -> StaticSecret {
-        StaticSecret::generate(entropy(self.seed, &format!("{name} key")))
+        StaticSecret::generate(entropy(self.seed, &format!("{} key", self.named(name))))
+    }
+
+    fn named(self, name: &str) -> String {
+        match self.member {
+            0 => name.to_owned(),
+            member => format!("{name} of pair {member}"),
+        }
+    }
+
+    fn sockets(self, interfaces: &[Ipv4Addr]) -> impl Iterator<Item = SocketAddr> {
+        interfaces.iter().map(move |address| (*address, PORT + self.member).into())
     }
 }
 

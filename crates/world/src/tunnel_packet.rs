@@ -11,8 +11,8 @@ const UDP: u8 = 17;
 
 /// Wraps a payload into a UDP packet between two addresses of the tunnel.
 ///
-/// Payloads are those of the lab's workloads: far below 65,507 bytes.
-pub(crate) fn wrap(payload: &[u8], source: Ipv4Addr, destination: Ipv4Addr, port: u16) -> Vec<u8> {
+/// The payload is at most 65,507 bytes long.
+pub fn wrap(payload: &[u8], source: Ipv4Addr, destination: Ipv4Addr, port: u16) -> Vec<u8> {
     let total = (payload.len() + HEADERS) as u16;
     let mut packet = Vec::with_capacity(usize::from(total));
     packet.extend_from_slice(&[0x45, 0]);
@@ -31,7 +31,7 @@ pub(crate) fn wrap(payload: &[u8], source: Ipv4Addr, destination: Ipv4Addr, port
 }
 
 /// Returns the payload of a packet that [`wrap`] made; none for anything else.
-pub(crate) fn unwrap(packet: &[u8]) -> Option<&[u8]> {
+pub fn unwrap(packet: &[u8]) -> Option<&[u8]> {
     let udp = packet.first() == Some(&0x45) && packet.get(9) == Some(&UDP);
     if udp { packet.get(HEADERS..) } else { None }
 }

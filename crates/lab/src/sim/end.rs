@@ -1,23 +1,24 @@
 //! One end of a scheme in the world: what the applications see, and what the links see.
 
-use netem::{Host, HostTransmit, Scenario};
 use std::net::{Ipv4Addr, SocketAddr};
+
+use netem::{Host, HostTransmit, Scenario};
+use proto::{MessageStream, SessionConfig, Source};
 use units::Instant;
+use world::{DatagramHost, SessionHost};
 
 use super::Places;
 use super::block_end::BlockEnd;
-use super::plain_end::PlainEnd;
-use super::session_end::SessionEnd;
 use crate::lrt::LrtParameters;
-use crate::scheme::Scheme;
+use crate::scheme::{DECLARED, Scheme, SessionScheme};
 use crate::workload::Stream;
 
 /// Is one end of a scheme.
 pub(super) enum End {
-    /// A session of Fulmar under one of its schedulers.
-    Session(Box<SessionEnd>),
+    /// A session of Fulmar, and where the streams enter it.
+    Session(Box<SessionHost>, SessionScheme),
     /// Plain datagrams.
-    Plain(PlainEnd),
+    Plain(DatagramHost),
     /// Messages in blocks.
     Block(Box<BlockEnd>),
 }
@@ -33,21 +34,16 @@ impl End {
         seed: u64,
     ) -> Result<Vec<Self>, String> {
         let (places, [station, drone]) = addresses(scenario)?;
-        let [at_station, at_drone] = match scheme {
-            Scheme::Fulmar
-            | Scheme::FulmarStrict
-            | Scheme::FulmarOff
-            | Scheme::MinRtt
-            | Scheme::RoundRobin
-            | Scheme::Redundant => {
-                let ends = SessionEnd::pair(scheme, &station, &drone, seed);
-                ends.map(|end| Self::Session(Box::new(end)))
-            }
-            Scheme::Udp => [
-                Self::Plain(PlainEnd::new(station[0], drone[0])),
-                Self::Plain(PlainEnd::new(drone[0], station[0])),
+        let [at_station, at_drone] = match (scheme, scheme.session()) {
+            (Scheme::Udp, _) => [
+                Self::Plain(DatagramHost::new(station[0], drone[0])),
+                Self::Plain(DatagramHost::new(drone[0], station[0])),
             ],
-            other => return Err(format!("{other} needs a real kernel: run it with --emu")),
+            // Coders of the paper's size carry messages alone.
+            (_, Some(scheme)) if scheme != SessionScheme::Lrt => {
+                Self::sessions(scheme, &scheme.config(), [&station, &drone], seed)
+            }
+            _ => return Err(format!("{scheme} needs a real kernel: run it with --emu")),
         };
         Ok(places.ordered(at_station, at_drone))
     }
@@ -64,9 +60,15 @@ impl End {
     ) -> Result<Vec<Self>, String> {
         let (places, [station, drone]) = addresses(scenario)?;
         let [at_station, at_drone] = match scheme {
-            Scheme::Fulmar | Scheme::Lrt => {
-                let ends = SessionEnd::message_pair(scheme, parameters, &station, &drone, seed);
-                ends.map(|end| Self::Session(Box::new(end)))
+            Scheme::Fulmar => {
+                let scheme = SessionScheme::Fulmar;
+                Self::sessions(scheme, &scheme.config(), [&station, &drone], seed)
+            }
+            Scheme::Lrt => {
+                let scheme = SessionScheme::Lrt;
+                let message = parameters.faithful_form();
+                let config = SessionConfig { message, ..scheme.config() };
+                Self::sessions(scheme, &config, [&station, &drone], seed)
             }
             Scheme::BlockRlnc => {
                 let end = |local, remote| {
@@ -80,10 +82,21 @@ impl End {
         Ok(places.ordered(at_station, at_drone))
     }
 
+    /// Makes both ends of a session.
+    fn sessions(
+        scheme: SessionScheme,
+        config: &SessionConfig,
+        [station, drone]: [&[Ipv4Addr]; 2],
+        seed: u64,
+    ) -> [Self; 2] {
+        let hosts = SessionHost::pair(config, station, drone, seed);
+        hosts.map(|host| Self::Session(Box::new(host), scheme))
+    }
+
     /// Tells whether packets may be handed in.
     pub(super) fn ready(&self, now: Instant) -> bool {
         match self {
-            Self::Session(end) => end.ready(now),
+            Self::Session(end, _) => end.ready(now),
             Self::Plain(_) | Self::Block(_) => true,
         }
     }
@@ -91,7 +104,7 @@ impl End {
     /// Takes a packet of an application; false when it is refused.
     pub(super) fn send(&mut self, now: Instant, stream: Stream, bytes: &[u8]) -> bool {
         match self {
-            Self::Session(end) => end.send(now, stream, bytes),
+            Self::Session(end, scheme) => end.send(now, scheme.source(stream), bytes),
             Self::Plain(end) => {
                 end.send(bytes);
                 true
@@ -103,7 +116,10 @@ impl End {
     /// Takes a message of an application; false when the transport pushes back.
     pub(super) fn send_message(&mut self, now: Instant, bytes: &[u8]) -> bool {
         match self {
-            Self::Session(end) => end.send_message(now, bytes),
+            Self::Session(end, _) => {
+                let stream = MessageStream::default();
+                end.send(now, Source::Message { channel: DECLARED, stream }, bytes)
+            }
             Self::Plain(_) | Self::Block(_) => self.send(now, Stream::Control, bytes),
         }
     }
@@ -111,7 +127,7 @@ impl End {
     /// Tells whether packets for an application wait.
     pub(super) fn has_delivered(&self) -> bool {
         match self {
-            Self::Session(end) => end.has_delivered(),
+            Self::Session(end, _) => end.has_delivered(),
             Self::Plain(end) => end.has_delivered(),
             Self::Block(end) => end.has_delivered(),
         }
@@ -120,7 +136,7 @@ impl End {
     /// Returns the next packet for an application.
     pub(super) fn poll_delivered(&mut self) -> Option<Vec<u8>> {
         match self {
-            Self::Session(end) => end.poll_delivered(),
+            Self::Session(end, _) => end.poll_delivered(),
             Self::Plain(end) => end.poll_delivered(),
             Self::Block(end) => end.poll_delivered(),
         }
@@ -138,17 +154,19 @@ impl Host for End {
         bytes: &mut [u8],
     ) {
         match self {
-            Self::Session(end) => {
+            Self::Session(end, _) => {
                 end.handle_datagram(now, interface, source, destination, ecn, bytes);
             }
-            Self::Plain(end) => end.handle_datagram(bytes),
+            Self::Plain(end) => {
+                end.handle_datagram(now, interface, source, destination, ecn, bytes);
+            }
             Self::Block(end) => end.handle_datagram(now, bytes),
         }
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         match self {
-            Self::Session(end) => end.handle_timeout(now),
+            Self::Session(end, _) => end.handle_timeout(now),
             Self::Plain(_) => {}
             Self::Block(end) => end.handle_timeout(now),
         }
@@ -156,7 +174,7 @@ impl Host for End {
 
     fn timeout(&self) -> Option<Instant> {
         match self {
-            Self::Session(end) => end.timeout(),
+            Self::Session(end, _) => end.timeout(),
             Self::Plain(_) => None,
             Self::Block(end) => end.timeout(),
         }
@@ -164,8 +182,8 @@ impl Host for End {
 
     fn poll_transmit(&mut self, now: Instant, bytes: &mut Vec<u8>) -> Option<HostTransmit> {
         match self {
-            Self::Session(end) => end.poll_transmit(now, bytes),
-            Self::Plain(end) => end.poll_transmit(bytes),
+            Self::Session(end, _) => end.poll_transmit(now, bytes),
+            Self::Plain(end) => end.poll_transmit(now, bytes),
             Self::Block(end) => end.poll_transmit(bytes),
         }
     }

@@ -9,21 +9,15 @@
 
 mod block_end;
 mod bound;
-mod driver;
 mod end;
 mod ideal_arq;
 mod interval;
 mod messages;
-mod plain_end;
-mod session_end;
 mod stream;
-mod tunnel_packet;
 
-pub(crate) use driver::{Driver, Identity};
 pub(crate) use interval::{IntervalPlan, IntervalRun, run_interval};
 pub(crate) use messages::run_messages;
 pub(crate) use stream::run_stream;
-pub(crate) use tunnel_packet::{unwrap, wrap};
 
 use netem::{LinkEnd, Scenario, World, WorldOptions};
 use units::Instant;

@@ -6,10 +6,10 @@ use std::net::Ipv4Addr;
 use proto::select::{Order, Policy};
 use proto::{MessageOrder, MessageStream, Source};
 use units::{Duration, Instant, Rng};
+use world::wrap;
 
 use super::draw::{log_uniform, pick, span};
 use super::{DRONE, HOSTS, STATION};
-use crate::sim::wrap;
 
 /// Bytes that name a packet: its flow and its number.
 const NAME_BYTES: usize = 5;

@@ -8,13 +8,13 @@ use proto::{
     Delivery, Event, MAX_PATHS, MessageId, Outcome, PathState, SendError, SessionId, SessionStatus,
 };
 use units::{Duration, Instant};
+use world::unwrap;
 
 use super::able::Abilities;
 use super::flow::{Flow, name_of};
 use super::peer::{Peer, Said};
 use super::plan::Plan;
 use super::{DRONE, HOSTS, STATION, TWIN};
-use crate::sim::unwrap;
 
 /// What clocks that run wrong, and timers, may add to the age of what is delivered.
 const AGE_TOLERANCE: Duration = Duration::from_millis(5);

@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use netem::{Host, HostTransmit};
 use proto::{Delivery, Event, SessionId, SessionStatus};
 use units::Instant;
+use world::Driver;
 
 use super::attack::{Attacker, Forged, is_stranger};
-use crate::sim::Driver;
 
 /// What an endpoint said.
 pub(super) enum Said {
@@ -22,8 +22,6 @@ pub(super) enum Said {
 pub(super) struct Peer {
     /// None while the daemon is down.
     pub(super) driver: Option<Driver>,
-    /// The session in use.
-    pub(super) session: Option<SessionId>,
     /// Those that sit before its interfaces.
     pub(super) attackers: Vec<Attacker>,
     /// What attackers hand over later, by the time on this host's clock.
@@ -44,7 +42,6 @@ impl Peer {
     pub(super) fn new(attackers: Vec<Attacker>) -> Self {
         Self {
             driver: None,
-            session: None,
             attackers,
             pending: BTreeMap::new(),
             forged: 0,
@@ -57,7 +54,8 @@ impl Peer {
 
     /// Shows its session.
     pub(super) fn status(&self, now: Instant) -> Option<SessionStatus> {
-        self.driver.as_ref()?.endpoint.status(now, self.session?)
+        let driver = self.driver.as_ref()?;
+        driver.endpoint.status(now, driver.session?)
     }
 
     /// Takes what the endpoint has to say.
@@ -66,10 +64,7 @@ impl Peer {
         while let Some(delivery) = driver.endpoint.poll_delivery() {
             self.said.push(Said::Delivered(delivery));
         }
-        while let Some((session, event)) = driver.endpoint.poll_event() {
-            if matches!(event, Event::Connected { .. }) {
-                self.session = Some(session);
-            }
+        while let Some((session, event)) = driver.poll_event() {
             self.said.push(Said::Happened(session, event));
         }
     }

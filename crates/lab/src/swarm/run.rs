@@ -4,6 +4,7 @@ use netem::{HostClock, Nat, StepKind, World, WorldOptions};
 use proto::{InterfaceId, PathId};
 use std::net::Ipv4Addr;
 use units::{Duration, Instant, Rng};
+use world::{Driver, Identity};
 
 use super::attack::Attacker;
 use super::fault::{Fault, FaultKind};
@@ -12,7 +13,6 @@ use super::judge::{Finding, Judge};
 use super::peer::Peer;
 use super::plan::Plan;
 use super::{DRONE, HOSTS, STATION, TWIN};
-use crate::sim::{Driver, Identity};
 
 /// How often the judge looks at what the ends show.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -56,8 +56,7 @@ impl<'a> Run<'a> {
             .map(|host| Peer::new(attackers(plan, host, start(host))))
             .collect();
         for (host, peer) in hosts.iter_mut().enumerate().take(HOSTS) {
-            let (driver, session) = driver(plan, &addresses, host, 0, start(host));
-            (peer.driver, peer.session) = (Some(driver), session);
+            peer.driver = Some(driver(plan, &addresses, host, 0, start(host)));
         }
         let options = WorldOptions { seed: Some(plan.seed), ..WorldOptions::default() };
         let mut world = World::new(&scenario, hosts, &options);
@@ -142,7 +141,7 @@ impl<'a> Run<'a> {
         let source = flow.source(*number);
         let wrapped = flow.wrapped(&packet);
         let bytes = wrapped.as_deref().unwrap_or(&packet);
-        let sent = peer
+        let sent = driver
             .session
             .map(|session| (session, driver.endpoint.send(local, session, source, bytes)));
         peer.collect();
@@ -185,16 +184,16 @@ impl<'a> Run<'a> {
     fn set_present(&mut self, place: usize, present: bool) {
         let now = self.world.host_now(DRONE);
         let peer = self.world.host_mut(DRONE);
-        if let (Some(driver), Some(session)) = (&mut peer.driver, peer.session) {
+        if let Some(driver) = &mut peer.driver
+            && let Some(session) = driver.session
+        {
             // The drone's paths are numbered as its interfaces are.
             driver.endpoint.set_path_present(now, session, PathId(place as u8), present);
         }
     }
 
     fn kill(&mut self, host: usize) {
-        let peer = self.world.host_mut(host);
-        peer.driver = None;
-        peer.session = None;
+        self.world.host_mut(host).driver = None;
         self.judge.on_restart(self.world.now(), host, false);
     }
 
@@ -202,19 +201,14 @@ impl<'a> Run<'a> {
     fn set_twin(&mut self, lives: bool) {
         let now = self.world.host_now(TWIN);
         let one = lives.then(|| driver(self.plan, &self.addresses, TWIN, 0, now));
-        let peer = self.world.host_mut(TWIN);
-        (peer.driver, peer.session) = match one {
-            Some((driver, session)) => (Some(driver), session),
-            None => (None, None),
-        };
+        self.world.host_mut(TWIN).driver = one;
     }
 
     fn start(&mut self, host: usize) {
         let now = self.world.host_now(host);
         self.lives[host] += 1;
-        let (driver, session) = driver(self.plan, &self.addresses, host, self.lives[host], now);
-        let peer = self.world.host_mut(host);
-        (peer.driver, peer.session) = (Some(driver), session);
+        let driver = driver(self.plan, &self.addresses, host, self.lives[host], now);
+        self.world.host_mut(host).driver = Some(driver);
         self.judge.on_restart(self.world.now(), host, true);
     }
 }
@@ -225,12 +219,12 @@ fn driver(
     host: usize,
     life: u32,
     now: Instant,
-) -> (Driver, Option<proto::SessionId>) {
-    let identity = Identity { seed: plan.seed, psk: plan.psk, life };
+) -> Driver {
+    let identity = Identity { seed: plan.seed, psk: plan.psk, life, member: 0 };
     let station = &addresses[STATION];
     if host == STATION {
         let config = plan.sessions[STATION].clone();
-        return (Driver::station(identity, config, station, now), None);
+        return Driver::station(identity, config, station, now);
     }
     // The twin's link is the station's last one. Its randomness is nobody else's.
     let (identity, theirs) = match host {
@@ -238,8 +232,7 @@ fn driver(
         _ => (identity, &station[..plan.links.len()]),
     };
     let config = plan.sessions[DRONE].clone();
-    let (driver, session) = Driver::drone(identity, config, &addresses[host], theirs, now);
-    (driver, Some(session))
+    Driver::drone(identity, config, &addresses[host], theirs, now)
 }
 
 /// Makes the attackers before a host; those that are there from the beginning see the first datagram.

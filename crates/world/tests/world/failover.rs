@@ -1,9 +1,9 @@
 //! A link dies without a word: what control and data notice of it.
 
-use fulmar_proto::select::Policy;
-use fulmar_proto::{Duration, Instant, PathId, PathState, Source};
+use proto::select::Policy;
+use proto::{Duration, Instant, PathId, PathState, Source};
 
-use crate::harness::{DRONE, Pair, STATION, two_links};
+use fulmar_world::{DRONE, Pair, STATION, two_links};
 
 const CONTROL: Source = Source::Declared { channel: 1, policy: Policy::DECLARED };
 
@@ -102,9 +102,9 @@ fn a_silent_path_is_suspected_within_100_ms_at_telemetry_rates() {
             pair.send(DRONE, telemetry, &[0; 40]).expect("there is room");
         }
         let suspected = pair.events[DRONE].iter().find_map(|(at, event)| match event {
-            fulmar_proto::Event::PathChanged {
-                path: PathId(0), to: PathState::Suspected, ..
-            } => Some(*at),
+            proto::Event::PathChanged { path: PathId(0), to: PathState::Suspected, .. } => {
+                Some(*at)
+            }
             _ => None,
         });
         let after = suspected.expect("it is suspected").since(died);

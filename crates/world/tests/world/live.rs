@@ -1,9 +1,9 @@
 //! Set-points and stick input: the newest wins, and nothing stale is ever delivered.
 
-use fulmar_proto::select::Policy;
-use fulmar_proto::{Duration, Source};
+use proto::select::Policy;
+use proto::{Duration, Source};
 
-use crate::harness::{DRONE, Pair, STATION, two_links};
+use fulmar_world::{DRONE, Pair, STATION, two_links};
 
 #[test]
 fn never_an_older_one_after_a_newer_one_and_never_one_beyond_its_maximum_age() {

@@ -2,9 +2,7 @@
 //!
 //! Every test says its seed where it fails. Both hosts have clocks of their own.
 
-mod crowd;
 mod failover;
-mod harness;
 mod live;
 mod message_detour;
 mod message_fairness;

@@ -1,13 +1,13 @@
 //! Messages over two paths of 30 ms whose rate falls to a twentieth for 2 s in every 10: nothing waits in
 //! the queue of the path that fell. 1,000 bytes every 5 ms, 12 Mbit/s otherwise.
 
-use fulmar_proto::{Duration, MessageStream, Source};
+use proto::{Duration, MessageStream, Source};
 
-use crate::harness::{DRONE, Pair, STATION, two_links};
+use fulmar_world::{DRONE, Pair, STATION, two_links};
 
 const SOURCE: Source = Source::Message {
     channel: 3,
-    stream: MessageStream { id: 1, order: fulmar_proto::MessageOrder::InOrder, deadline: None },
+    stream: MessageStream { id: 1, order: proto::MessageOrder::InOrder, deadline: None },
 };
 const MESSAGES: u32 = 12_000;
 const EVERY: Duration = Duration::from_millis(5);

@@ -2,9 +2,9 @@
 //! ways. What a full experiment pools over 20 seeds of 50,000 messages is pooled over fewer here;
 //! thresholds are looser by the error of that alone.
 
-use fulmar_proto::{Duration, Instant, MessageOrder, MessageStream, Source};
+use proto::{Duration, Instant, MessageOrder, MessageStream, Source};
 
-use crate::harness::{DRONE, Pair, STATION, one_link, two_links};
+use fulmar_world::{DRONE, Pair, STATION, one_link, two_links};
 
 /// Bytes of a message: with its heads a datagram takes 0.09 ms at 100 Mbit/s.
 const BYTES: usize = 1_024;
@@ -63,7 +63,7 @@ fn run(pair: &mut Pair, messages: u32) -> Vec<f64> {
     }
     pair.run_for(Duration::from_secs(3));
     let seed = pair.seed;
-    let delay = |(index, seen): (usize, &crate::harness::Seen)| {
+    let delay = |(index, seen): (usize, &fulmar_world::Seen)| {
         let number = u32::from_be_bytes(seen.delivery.bytes[..4].try_into().expect("4 bytes"));
         assert_eq!(number, index as u32, "seed {seed}: in order");
         assert_eq!(seen.delivery.bytes.len(), BYTES);

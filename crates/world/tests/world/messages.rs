@@ -1,10 +1,10 @@
 //! Message delivery: every message once and in order, and when.
 
-use fulmar_proto::{
+use proto::{
     CongestionKind, Duration, MessageOrder, MessageStream, SendError, SessionConfig, Source,
 };
 
-use crate::harness::{DRONE, Pair, STATION, Seen, one_link, two_links};
+use fulmar_world::{DRONE, Pair, STATION, Seen, one_link, two_links};
 
 const IN_ORDER: MessageStream =
     MessageStream { id: 1, order: MessageOrder::InOrder, deadline: None };
@@ -52,8 +52,7 @@ fn what_is_refused_for_want_of_room_is_told_when_there_is_room() {
     let too_long = vec![0; limit + 1];
     assert_eq!(pair.send(DRONE, source(IN_ORDER), &too_long), Err(SendError::TooLarge { limit }));
     pair.run_for(Duration::from_secs(5));
-    let told =
-        pair.events[DRONE].iter().filter(|(_, e)| *e == fulmar_proto::Event::RoomForMessages);
+    let told = pair.events[DRONE].iter().filter(|(_, e)| *e == proto::Event::RoomForMessages);
     assert_eq!(told.count(), 1);
     assert_eq!(pair.seen[STATION].len(), 4);
 }
@@ -65,7 +64,7 @@ fn video_is_repaired_or_skipped_and_control_does_not_wait_for_it() {
     let mut pair = Pair::connected(&scenario, 1);
     let order = MessageOrder::Unordered;
     let video = source(MessageStream { id: 2, order, deadline: Some(DEADLINE) });
-    let control = Source::Declared { channel: 1, policy: fulmar_proto::select::Policy::DECLARED };
+    let control = Source::Declared { channel: 1, policy: proto::select::Policy::DECLARED };
     let start = pair.world.now();
     let (mut sent, mut controls) = (0_u32, Vec::new());
     // 30 frames of 12 packets a second: 3 Mbit/s; control 50 times a second.

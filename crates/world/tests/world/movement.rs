@@ -2,11 +2,11 @@
 
 use std::net::Ipv4Addr;
 
-use fulmar_proto::select::Policy;
-use fulmar_proto::{Duration, Event, Instant, InterfaceId, PathError, PathId, Source};
 use netem::Nat;
+use proto::select::Policy;
+use proto::{Duration, Event, Instant, InterfaceId, PathError, PathId, Source};
 
-use crate::harness::{DRONE, Pair, STATION, two_links};
+use fulmar_world::{DRONE, Pair, STATION, two_links};
 
 const CONTROL: Source = Source::Declared { channel: 1, policy: Policy::DECLARED };
 
@@ -54,7 +54,7 @@ fn a_clock_that_steps_neither_loses_nor_stales_control() {
         }
         pair.run_for(Duration::from_secs(5));
         for host in [DRONE, STATION] {
-            let late = |entry: &&crate::harness::Seen| entry.at > Instant::from_millis(14_000);
+            let late = |entry: &&fulmar_world::Seen| entry.at > Instant::from_millis(14_000);
             let seen = pair.seen[host].iter().filter(late).count();
             assert!(seen >= 690, "step {by_ms} ms, host {host}: {seen} of 700 after 4 s");
             let all = pair.seen[host].len();
@@ -75,15 +75,15 @@ fn what_was_overheard_on_a_path_that_was_given_up_does_nothing() {
     let overheard = pair.world.host_mut(STATION).overheard.take().expect("it was listening");
     let now = pair.world.host_now(DRONE);
     let drone = pair.world.host_mut(DRONE);
-    let session = drone.session.expect("connected");
-    drone.endpoint.remove_path(now, session, PathId(0));
+    let session = drone.driver.session.expect("connected");
+    drone.driver.endpoint.remove_path(now, session, PathId(0));
     pair.run_for(Duration::from_secs(1));
     assert_eq!(pair.path_state(STATION, PathId(0)), None, "the station was told");
 
     let delivered = pair.seen[STATION].len();
     let now = pair.world.host_now(STATION);
     for (received, mut bytes) in overheard {
-        pair.world.host_mut(STATION).endpoint.handle_datagram(now, &received, &mut bytes);
+        pair.world.host_mut(STATION).driver.endpoint.handle_datagram(now, &received, &mut bytes);
     }
     pair.run_for(Duration::from_secs(1));
     assert_eq!(pair.seen[STATION].len(), delivered, "nothing is delivered again");
@@ -96,11 +96,11 @@ fn numbers_of_paths_are_used_once() {
     let mut pair = Pair::connected(&links(), 1);
     let now = pair.world.host_now(DRONE);
     let drone = pair.world.host_mut(DRONE);
-    let session = drone.session.expect("connected");
+    let session = drone.driver.session.expect("connected");
     let mut add = || {
         let added =
-            drone.endpoint.add_path(now, session, InterfaceId(0), ([10, 0, 0, 1], 1).into());
-        added.inspect(|path| drone.endpoint.remove_path(now, session, *path))
+            drone.driver.endpoint.add_path(now, session, InterfaceId(0), ([10, 0, 0, 1], 1).into());
+        added.inspect(|path| drone.driver.endpoint.remove_path(now, session, *path))
     };
     let numbers: Vec<_> = std::iter::from_fn(|| add().ok()).collect();
     assert_eq!(numbers, (2..=255).map(PathId).collect::<Vec<_>>());

@@ -1,8 +1,8 @@
 //! Radios that lose much and have no queue: what bulk, and video in particular, get through.
 
-use fulmar_proto::{Duration, Instant, Source};
+use proto::{Duration, Instant, Source};
 
-use crate::harness::{DRONE, Pair, STATION, two_links};
+use fulmar_world::{DRONE, Pair, STATION, two_links};
 
 /// A video packet that takes longer is of no use to a pilot.
 const LIMIT: Duration = Duration::from_millis(250);

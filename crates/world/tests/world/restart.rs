@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use fulmar_proto::select::Policy;
-use fulmar_proto::{Duration, Event, Instant, MessageId, Outcome, SessionConfig, Source};
+use proto::select::Policy;
+use proto::{Duration, Event, Instant, MessageId, Outcome, SessionConfig, Source};
 
-use crate::harness::{DRONE, Pair, STATION, one_link, two_links};
+use fulmar_world::{DRONE, Pair, STATION, one_link, two_links};
 
 const COMMAND: Source = Source::Declared { channel: 1, policy: Policy::TRANSACTIONAL };
 const DECLARED: Source = Source::Declared { channel: 2, policy: Policy::DECLARED };

@@ -3,12 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use fulmar_proto::select::{
-    MavlinkFrame, MavlinkFrames, Version, encode_frame, message_definition,
-};
-use fulmar_proto::{Duration, Instant, Source};
+use proto::select::{MavlinkFrame, MavlinkFrames, Version, encode_frame, message_definition};
+use proto::{Duration, Instant, Source};
 
-use crate::harness::{DRONE, Pair, STATION, two_links};
+use fulmar_world::{DRONE, Pair, STATION, two_links};
 
 const HEARTBEAT: u32 = 0;
 const PARAM_VALUE: u32 = 22;

@@ -1,9 +1,9 @@
 //! What status says is what was: nothing that arrived is called dropped, and no idle link thin.
 
-use fulmar_proto::select::Policy;
-use fulmar_proto::{Duration, Rate, Source};
+use proto::select::Policy;
+use proto::{Duration, Rate, Source};
 
-use crate::harness::{DRONE, Pair, STATION, one_link, two_links};
+use fulmar_world::{DRONE, Pair, STATION, one_link, two_links};
 
 const LIVE: Source = Source::Declared { channel: 1, policy: Policy::LIVE };
 

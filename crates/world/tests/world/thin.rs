@@ -1,9 +1,9 @@
 //! Links thinner than what is to be said: control is thinned, not piled up [specs/paths.md §6] (rules 9, 10).
 
-use fulmar_proto::select::Policy;
-use fulmar_proto::{Duration, Instant, Source};
+use proto::select::Policy;
+use proto::{Duration, Instant, Source};
 
-use crate::harness::{DRONE, Pair, STATION, one_link, two_links};
+use fulmar_world::{DRONE, Pair, STATION, one_link, two_links};
 
 const COMMAND: Source = Source::Declared { channel: 1, policy: Policy::TRANSACTIONAL };
 const SET_POINT: Source = Source::Declared { channel: 2, policy: Policy::LIVE };

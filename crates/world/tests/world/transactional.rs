@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use fulmar_proto::select::Policy;
-use fulmar_proto::{Duration, MessageId, Outcome, Source};
+use proto::select::Policy;
+use proto::{Duration, MessageId, Outcome, Source};
 
-use crate::harness::{DRONE, Pair, STATION, two_links};
+use fulmar_world::{DRONE, Pair, STATION, two_links};
 
 const COMMAND: Source = Source::Declared { channel: 1, policy: Policy::TRANSACTIONAL };
 

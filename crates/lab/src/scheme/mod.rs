@@ -1,9 +1,13 @@
 //! The names of what is compared, spelled the same in every figure, table and file.
 
+mod session;
+
 use core::fmt;
 
 use clap::ValueEnum;
 use serde::{Serialize, Serializer};
+
+pub(crate) use session::{DECLARED, SessionScheme};
 
 /// Names a way to carry traffic over the links under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ValueEnum)]
