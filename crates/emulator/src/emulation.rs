@@ -24,6 +24,7 @@ use crate::audit::{Audit, Claim, Lateness, Measurements};
 use crate::engine::{Desk, Engine, Order, Parts};
 use crate::network::{self, Host, Network};
 use crate::queue_delay::{QueueDelay, QueueDelays, QueueWatch};
+use crate::stalls::{StallLog, Stalled};
 use crate::verdict_log::VerdictLog;
 use crate::witness::Witness;
 
@@ -107,7 +108,9 @@ pub struct Emulation {
     network: Network,
     desk: Arc<Desk>,
     origin: Instant,
-    witness: Witness,
+    /// When the scenario's time is zero.
+    zero: Instant,
+    witnesses: Vec<Witness>,
     engine: Option<JoinHandle<Measurements>>,
 }
 
@@ -130,6 +133,7 @@ impl Emulation {
         let log = options.log.as_deref().map(VerdictLog::create);
         let desk = Arc::new(Desk::new()?);
         let origin = now();
+        let shortest = options.claim.tolerance();
         let parts = Parts {
             net: Box::new(Net::calm(scenario, seed)),
             origin,
@@ -138,9 +142,10 @@ impl Emulation {
             sender,
             log: log.transpose()?,
             queue_delays: QueueDelays::new(options.queue_watch),
+            stalls: StallLog::new(Stalled::Emulator, shortest),
             sabotage: options.sabotage,
         };
-        let witness = Witness::start()?;
+        let witnesses = Witness::start_all(shortest)?;
         let engine_desk = Arc::clone(&desk);
         let namespace = network.emulator.try_clone()?;
         let engine = thread::Builder::new().name("emulator".to_owned()).spawn(move || {
@@ -155,7 +160,8 @@ impl Emulation {
             network,
             desk,
             origin,
-            witness,
+            zero: origin,
+            witnesses,
             engine: Some(engine),
         })
     }
@@ -179,8 +185,9 @@ impl Emulation {
                 Err(_) => {}
             }
         };
-        self.witness.reset();
-        self.origin + lead
+        self.witnesses.iter().for_each(Witness::reset);
+        self.zero = self.origin + lead;
+        self.zero
     }
 
     /// Returns the time since the links were started anew.
@@ -291,8 +298,12 @@ impl Emulation {
         for link in &mut links {
             link.queue_delay = measurements.queue_delays.of(link.entry, link.receiver);
         }
-        measurements.ordinary_wakeups = self.witness.notes();
-        (Audit::judge(&measurements, self.claim), links)
+        for witness in &self.witnesses {
+            let (wakeups, stalls) = witness.notes();
+            measurements.ordinary_wakeups += wakeups;
+            measurements.stalls.push(stalls);
+        }
+        (Audit::judge(&measurements, self.claim, self.zero), links)
     }
 
     fn stop(&mut self) -> Option<Measurements> {

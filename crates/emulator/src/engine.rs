@@ -32,6 +32,7 @@ use crate::frame::{ETHERNET_HEADER, is_modelled};
 use crate::network::Port;
 use crate::pending::Pending;
 use crate::queue_delay::QueueDelays;
+use crate::stalls::StallLog;
 use crate::verdict_log::VerdictLog;
 
 /// A real-time thread wakes this long before a frame is due and spins for the rest: about twice what
@@ -116,6 +117,7 @@ pub(crate) struct Parts {
     pub(crate) sender: PacketSender,
     pub(crate) log: Option<VerdictLog>,
     pub(crate) queue_delays: QueueDelays,
+    pub(crate) stalls: StallLog,
     /// Tests make the engine late by this much to see whether the audit notices.
     pub(crate) sabotage: Duration,
 }
@@ -150,7 +152,7 @@ struct Tally {
 
 impl Engine {
     /// Prepares the calling thread, which is in the emulator's namespace, and runs until it is told to stop; returns what it measured,
-    /// without the witness's part.
+    /// without the witnesses' part.
     pub(crate) fn run(parts: Parts, desk: Arc<Desk>) -> Measurements {
         let scheduling = realtime::prefer_realtime(PRIORITY);
         // Without it a sleep is 86 µs late instead of 31; a real-time thread has none anyway.
@@ -205,7 +207,7 @@ impl Engine {
 
     /// Sends what is due.
     fn send_due(&mut self) {
-        let Self { parts: Parts { sender, sabotage, .. }, pending, tally, .. } = self;
+        let Self { parts: Parts { sender, sabotage, stalls, .. }, pending, tally, .. } = self;
         let mut time = now();
         loop {
             let sent = pending.with_due(time - *sabotage, |waiting| {
@@ -216,7 +218,10 @@ impl Engine {
             // After the call: by then the receiver has the frame.
             time = now();
             match result {
-                Ok(()) => record(&mut tally.lateness, time.since(due)),
+                Ok(()) => {
+                    record(&mut tally.lateness, time.since(due));
+                    stalls.note(due, time);
+                }
                 // Who switches his interface off wants to receive nothing.
                 Err(_) if has_carrier(interface).is_ok_and(|carrier| !carrier) => {
                     tally.losses.interface_down += 1;
@@ -283,6 +288,7 @@ impl Engine {
         self.pending.clear();
         (self.parts.origin, self.parts.net) = (origin, net);
         self.parts.queue_delays.clear();
+        self.parts.stalls.clear();
         let dropped = self.parts.ring.statistics().map_or(0, |counts| counts.dropped);
         self.tally = Tally::new(origin, dropped);
         // Fails when nobody is waiting, and then it does not matter.
@@ -360,6 +366,7 @@ impl Engine {
             passed: self.tally.passed,
             clock_steps: self.tally.clock_steps,
             queue_delays: self.parts.queue_delays,
+            stalls: vec![self.parts.stalls],
         }
     }
 }

@@ -14,6 +14,7 @@ mod pending;
 mod queue_delay;
 mod routes;
 mod scenario_file;
+mod stalls;
 mod verdict_log;
 mod witness;
 
@@ -24,3 +25,4 @@ pub use command::failure::Failure;
 pub use emulation::{Emulation, LinkReport, Options};
 pub use queue_delay::{QueueDelay, QueueWatch};
 pub use scenario_file::read_scenario;
+pub use stalls::{Stall, Stalled, Stalls};

@@ -268,6 +268,9 @@ fn audit_declares_a_late_emulator_invalid() {
     assert!(reasons.contains("p99 of frames' lateness"), "{reasons}");
     let p50 = report["audit"]["lateness"]["p50_us"].as_f64().expect("a number");
     assert!(p50 >= 3_000.0, "the audit knows how late: {p50}");
+    let stalls = report["audit"]["stalls"].as_array().expect("a list");
+    let by_emulator = |stall: &&Value| stall["who"] == "emulator";
+    assert!(stalls.iter().any(|stall| by_emulator(&stall)), "and when: {stalls:?}");
 }
 
 #[test]

@@ -8,6 +8,8 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
 /// Slice asked for where real-time priority is not to be had: the kernel's shortest. The fair
 /// scheduler lets a waking thread of short slices go before running ones of long slices.
 const SHORT_SLICE: Duration = Duration::from_micros(100);
@@ -58,6 +60,24 @@ pub fn set_timer_slack(slack: Duration) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Returns the processors that the calling thread may run on; none where the kernel does not tell.
+pub fn processors() -> Vec<usize> {
+    let allowed = sched_getaffinity(None);
+    allowed.map_or(Vec::new(), |set| (0..CpuSet::MAX_CPU).filter(|one| set.is_set(*one)).collect())
+}
+
+/// Keeps the calling thread on one processor.
+///
+/// # Errors
+/// When there is no such processor for it.
+pub fn stay_on(processor: usize) -> io::Result<()> {
+    let mut only = CpuSet::new();
+    if processor < CpuSet::MAX_CPU {
+        only.set(processor);
+    }
+    Ok(sched_setaffinity(None, &only)?)
 }
 
 /// What a thread got of the processors since it started.
@@ -154,5 +174,15 @@ mod tests {
         std::hint::black_box(sum);
         let after = ThreadAccount::read().expect("was readable before");
         assert!(after.ran > before.ran);
+    }
+
+    #[test]
+    fn a_thread_stays_on_a_processor_that_it_may_use() {
+        let allowed = processors();
+        let last = *allowed.last().expect("a thread runs somewhere");
+        let stayed = std::thread::spawn(move || stay_on(last).map(|()| processors()));
+        assert_eq!(stayed.join().expect("no panic").expect("allowed"), [last]);
+        assert!(stay_on(CpuSet::MAX_CPU).is_err());
+        assert_eq!(processors(), allowed, "and no other thread");
     }
 }
