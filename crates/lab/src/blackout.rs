@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use units::Duration;
 
 use crate::chart::{Chart, Curve};
+use crate::doubt::with_errors;
 use crate::emu::{Progress, run_streams};
 use crate::figures::{
     ControlFigures, LATE_S, Span, VIDEO_LIMIT_S, flight_figures, goodput_mbps, timely_frames,
@@ -77,22 +78,10 @@ impl Blackout {
         run_streams(&self.scenario, schemes, &self.workload, seed, RESOLUTION, progress)
     }
 
-    /// Computes the figures of one scheme.
+    /// Computes the figures of one scheme, with their errors where the run was a real one.
     pub(crate) fn figures(&self, scheme: Scheme, run: &StreamRun) -> Value {
-        let [up, down] = Direction::BOTH.map(|direction| run.ledger(direction));
-        let (control_up, control_down) = (self.control(up), self.control(down));
-        let worse = control_up.worse(control_down);
-        merged([
-            json!({"scheme": scheme}),
-            json!(worse),
-            json!({"control_miss_share": rounded(worse.miss_share(), 6)}),
-            self.video_figures(down),
-            json!({
-                "wire_bytes": run.wire_bytes(),
-                "up": direction_figures(up, control_up),
-                "down": direction_figures(down, control_down),
-            }),
-        ])
+        let span = (self.workload.seconds, self.stall);
+        with_errors(run, span, |run| self.seen(scheme, run))
     }
 
     /// Says what was run, for the report.
@@ -133,6 +122,23 @@ impl Blackout {
                 panel(Direction::Down, "down: drone to station, beside the video"),
             ],
         }
+    }
+
+    fn seen(&self, scheme: Scheme, run: &StreamRun) -> Value {
+        let [up, down] = Direction::BOTH.map(|direction| run.ledger(direction));
+        let (control_up, control_down) = (self.control(up), self.control(down));
+        let worse = control_up.worse(control_down);
+        merged([
+            json!({"scheme": scheme}),
+            json!(worse),
+            json!({"control_miss_share": rounded(worse.miss_share(), 6)}),
+            self.video_figures(down),
+            json!({
+                "wire_bytes": run.wire_bytes(),
+                "up": direction_figures(up, control_up),
+                "down": direction_figures(down, control_down),
+            }),
+        ])
     }
 
     fn control(&self, ledger: &Ledger) -> ControlFigures {

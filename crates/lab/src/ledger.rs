@@ -4,7 +4,9 @@
 //! the workload; deliveries are what the receiving application sees.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use emulator::Stalls;
 use units::Duration;
 
 use crate::workload::{Direction, PlannedPacket, Recording, Stamp, Stream};
@@ -62,6 +64,23 @@ impl StreamLedger {
     /// Counts what was delivered at least once.
     pub(crate) fn delivered_count(&self) -> usize {
         self.delivered.iter().flatten().count()
+    }
+
+    /// Returns what would have been seen at best had nothing stood still.
+    fn at_best(&self, stalls: &Stalls) -> Self {
+        let mut best = self.clone();
+        for (sent, delivered) in best.sent.iter_mut().zip(&mut best.delivered) {
+            let Some(from) = *sent else { continue };
+            match delivered {
+                Some(at) => {
+                    let error_s = stalls.error_s(from.as_secs_f64(), at.as_secs_f64());
+                    *at = at.saturating_sub(Duration::from_secs_f64(error_s));
+                }
+                None if stalls.reaches(from.as_secs_f64()) => *sent = None,
+                None => {}
+            }
+        }
+        best
     }
 
     /// Returns the times of first deliveries in ascending order, in seconds.
@@ -148,6 +167,8 @@ pub(crate) struct StreamRun {
     pub(crate) ledgers: [Ledger; 2],
     /// What each direction handed to the links while the workload ran, in the same order.
     pub(crate) wire: [WireBytes; 2],
+    /// When the emulator or the programs stood still; none in the world, where nothing does.
+    pub(crate) stalls: Option<Arc<Stalls>>,
 }
 
 /// Counts bytes that one end handed to its links, IP and UDP headers included.
@@ -181,6 +202,15 @@ impl WireBytes {
 }
 
 impl StreamRun {
+    /// Returns what would have been seen at best had nothing stood still.
+    pub(crate) fn at_best(&self, stalls: &Stalls) -> Self {
+        let ledgers = self.ledgers.clone().map(|mut ledger| {
+            ledger.streams = ledger.streams.map(|stream| stream.at_best(stalls));
+            ledger
+        });
+        Self { ledgers, wire: self.wire, stalls: None }
+    }
+
     /// Returns what became of the packets of a direction.
     pub(crate) fn ledger(&self, direction: Direction) -> &Ledger {
         &self.ledgers[direction as usize]

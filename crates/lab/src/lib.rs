@@ -10,6 +10,7 @@ mod bound;
 mod chart;
 mod cli;
 mod demo;
+mod doubt;
 mod emu;
 mod experiment;
 mod figures;
@@ -117,7 +118,7 @@ fn run_experiment(experiment: &Experiment) -> Result<ExitCode, Failure> {
         eprintln!("{}", report.audit_summary);
     }
     if !report.valid {
-        eprintln!("INVALID: the emulator's audit does not vouch for these figures");
+        eprintln!("INVALID: {}", report.why_invalid());
     }
     let failed = !report.valid && !args.allow_invalid;
     Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })

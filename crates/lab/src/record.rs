@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::doubt::Doubtful;
 use crate::emu;
 use crate::experiment::Experiment;
-use crate::report::{Mode, Report, field, table};
+use crate::report::{Mode, Report, table};
 use emulator::Failure;
 
 /// Is a recorded experiment: what to run, and what came of it.
@@ -58,8 +59,12 @@ struct Row {
     paper: Option<f64>,
     recorded: Option<f64>,
     now: Option<f64>,
+    /// By how much that may be wrong.
+    error: f64,
     must: String,
     met: bool,
+    /// Whether it would be otherwise within the error.
+    in_doubt: bool,
 }
 
 impl Record {
@@ -93,7 +98,9 @@ impl Figure {
             result["scheme"] == json!(self.scheme)
                 && self.point.iter().all(|(key, value)| result[key] == *value)
         };
-        let now = results.iter().find(matches).and_then(|result| field(result, &self.key).as_f64());
+        let figure =
+            results.iter().find(matches).and_then(|result| Doubtful::of(result, &self.key));
+        let (now, error) = figure.map_or((None, 0.0), |f| (Some(f.value), f.error));
         let within = |now: f64| {
             self.at_most.is_none_or(|limit| now <= limit)
                 && self.at_least.is_none_or(|limit| now >= limit)
@@ -112,7 +119,9 @@ impl Figure {
             recorded: self.ours,
             now,
             must: must.collect::<Vec<_>>().join(", "),
+            error,
             met: now.is_some_and(within),
+            in_doubt: now.is_some_and(|now| within(now - error) != within(now + error)),
         }
     }
 }
@@ -137,9 +146,10 @@ pub(crate) fn report(files: &[PathBuf], as_json: bool) -> Result<bool, Failure> 
     for ((file, record), experiment) in records.iter().zip(&experiments) {
         let outcome = experiment.run()?;
         let rows = record.rows(&outcome);
-        met &= outcome.valid && rows.iter().all(|row| row.met);
+        let valid = outcome.faults.is_empty() && !rows.iter().any(|row| row.in_doubt);
+        met &= valid && rows.iter().all(|row| row.met);
         if as_json {
-            let (file, valid) = (file.display().to_string(), outcome.valid);
+            let file = file.display().to_string();
             reports.push(json!({"file": file, "valid": valid, "figures": rows}));
         } else {
             print_rows(record, &outcome, &rows);
@@ -153,8 +163,11 @@ pub(crate) fn report(files: &[PathBuf], as_json: bool) -> Result<bool, Failure> 
 
 fn print_rows(record: &Record, outcome: &Report, rows: &[Row]) {
     println!("{} ({})\n  fulmar-lab run {}", record.title, record.source, record.run.join(" "));
-    if !outcome.valid {
+    if !outcome.faults.is_empty() {
         println!("  INVALID: {}", outcome.audit_summary);
+    }
+    for row in rows.iter().filter(|row| row.in_doubt) {
+        println!("  INVALID: {} {} may be met or not within its error", row.scheme, row.key);
     }
     let columns = [
         ("scheme", "scheme"),
@@ -165,7 +178,12 @@ fn print_rows(record: &Record, outcome: &Report, rows: &[Row]) {
         ("must", "must be"),
         ("met", "met"),
     ];
-    let values: Vec<Value> = rows.iter().map(|row| json!(row)).collect();
+    let value = |row: &Row| {
+        let mut value = json!(row);
+        value["error"] = json!({"now": row.error});
+        value
+    };
+    let values: Vec<Value> = rows.iter().map(value).collect();
     println!("{}\n", table(&values, &columns));
 }
 
@@ -211,6 +229,13 @@ mod tests {
         assert_eq!((row.now, row.met, row.must.as_str()), (Some(2.0), true, "≤ 3"));
         assert!(!figure.row(&[result("two", 4)]).met);
         assert!(!figure.row(&[]).met, "a figure that is missing is not met");
+        let mut stalled = result("two", 4);
+        stalled["up"]["error"] = json!({"lost": 2});
+        let row = figure.row(&[stalled]);
+        assert!(!row.met && row.in_doubt && row.error == 2.0, "{row:?}");
+        let mut stalled = result("two", 3);
+        stalled["up"]["error"] = json!({"lost": 1});
+        assert!(figure.row(&[stalled]).in_doubt, "met as seen, and not within the error");
         let text = "scheme = \"udp\"\nkey = \"lost\"\npoint = { rtt_ms = 60.0 }";
         let figure: Figure = toml::from_str(text).expect("a sound figure");
         assert_eq!(figure.row(&[]).key, "rtt_ms=60.0 lost");

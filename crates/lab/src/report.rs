@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::doubt::beside;
 use emulator::Audit;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -29,8 +30,15 @@ pub(crate) struct Report {
     /// First and last seed, where several were run and pooled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) seeds: Option<(u64, u64)>,
-    /// False where the emulator's audit does not vouch for the figures.
+    /// False where the emulator's audit does not vouch for the figures; where these have errors of their
+    /// own, where a ranking would turn over within them.
     pub(crate) valid: bool,
+    /// Those rankings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) doubts: Vec<String>,
+    /// What no error of a figure accounts for.
+    #[serde(skip)]
+    pub(crate) faults: Vec<String>,
     /// What produced the figures.
     pub(crate) versions: Value,
     /// What was asked for.
@@ -59,6 +67,8 @@ impl Report {
             seed: seeds.0,
             seeds: (seeds.0 != seeds.1).then_some(seeds),
             valid: true,
+            doubts: Vec::new(),
+            faults: Vec::new(),
             versions: versions(),
             parameters,
             audit: Value::Null,
@@ -83,6 +93,8 @@ impl Report {
             seed,
             seeds: None,
             valid: audits.iter().all(|audit| audit.valid),
+            doubts: Vec::new(),
+            faults: audits.iter().flat_map(|audit| audit.reasons.clone()).collect(),
             versions: merged([
                 versions(),
                 json!({
@@ -95,6 +107,23 @@ impl Report {
             results,
             audit_summary: summaries.join("\n"),
         }
+    }
+
+    /// Judges by the figures, which carry errors of their own, and not by the time that the emulator or
+    /// the programs stood still: `doubts` are the rankings that may turn over.
+    pub(crate) fn judged_by_figures(mut self, audits: &[Audit], doubts: Vec<String>) -> Self {
+        self.faults = audits.iter().flat_map(|audit| audit.faults.clone()).collect();
+        self.valid = self.faults.is_empty() && doubts.is_empty();
+        self.doubts = doubts;
+        let accounts = audits.iter().map(|audit| format!("emulator audit: {}", audit.account()));
+        self.audit_summary = accounts.collect::<Vec<_>>().join("\n");
+        self
+    }
+
+    /// Returns why the report is not valid; empty where it is.
+    pub(crate) fn why_invalid(&self) -> String {
+        let turns = self.doubts.iter().map(|doubt| format!("may turn over: {doubt}"));
+        self.faults.iter().cloned().chain(turns).collect::<Vec<_>>().join("; ")
     }
 
     /// Writes the report into a directory, which is made, and returns its path.
@@ -187,20 +216,32 @@ fn aligned(rows: &[Vec<String>]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Writes one figure of a result for people.
+/// Writes one figure of a result for people: `46.00 (+11.00)` with its error, and a share as
+/// `0.975 (0.979)`, with what it is without what is in doubt.
 fn cell(result: &Value, key: &str) -> String {
-    match field(result, key) {
-        Value::Null => "-".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Number(number) => number.as_f64().filter(|_| number.is_f64()).map_or_else(
-            || number.to_string(),
-            |value| match value.abs() {
-                size if size >= 100.0 => format!("{value:.1}"),
-                size if size >= 10.0 => format!("{value:.2}"),
-                _ => format!("{value:.4}"),
-            },
-        ),
-        other => other.to_string(),
+    let figure = field(result, key);
+    let Value::Number(number) = figure else {
+        return match figure {
+            Value::Null => "-".to_owned(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+    };
+    let digits = number.as_f64().filter(|_| number.is_f64()).map_or(0, |value| match value.abs() {
+        size if size >= 100.0 => 1,
+        size if size >= 10.0 => 2,
+        _ => 4,
+    });
+    let shown = |value: f64| format!("{value:.digits$}");
+    let own =
+        if number.is_f64() { shown(number.as_f64().unwrap_or(0.0)) } else { number.to_string() };
+    let error = beside(result, "error", key).as_f64().map(shown);
+    if error.is_none_or(|error| error == shown(0.0)) {
+        return own;
+    }
+    match beside(result, "without_stalls", key).as_f64() {
+        Some(share) => format!("{own} ({})", shown(share)),
+        None => format!("{own} (+{})", shown(beside(result, "error", key).as_f64().unwrap_or(0.0))),
     }
 }
 

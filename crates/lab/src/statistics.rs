@@ -104,6 +104,14 @@ pub(crate) fn longest_gap(times: &[f64], from: f64, to: f64, excluded: Option<(f
     gaps.fold(0.0, f64::max)
 }
 
+/// Returns the longest piece of `from..to` outside `excluded`.
+pub(crate) fn outside(from: f64, to: f64, excluded: Option<(f64, f64)>) -> f64 {
+    let Some((start, end)) = excluded.filter(|(start, end)| from < *end && *start < to) else {
+        return to - from;
+    };
+    (start - from).max(to - end).max(0.0)
+}
+
 /// Returns the rate λ of the exponential distribution that fits best (maximum likelihood).
 pub(crate) fn exponential_rate(sample: &[f64]) -> Option<f64> {
     mean(sample).filter(|mean| *mean > 0.0).map(f64::recip)
@@ -121,14 +129,6 @@ pub(crate) fn exponential_distance(sorted: &[f64], rate: f64) -> f64 {
         (empirical - (1.0 - (-rate * (x + 0.5)).exp())).abs()
     };
     step_ends.map(distance).fold(0.0, f64::max)
-}
-
-/// Returns the longest piece of `from..to` outside `excluded`.
-fn outside(from: f64, to: f64, excluded: Option<(f64, f64)>) -> f64 {
-    let Some((start, end)) = excluded.filter(|(start, end)| from < *end && *start < to) else {
-        return to - from;
-    };
-    (start - from).max(to - end).max(0.0)
 }
 
 #[cfg(test)]

@@ -168,7 +168,8 @@ fn agree(sim: &Value, emu: &Value) -> Result<(), String> {
     let both = |key: &str| (sim[key].as_f64().unwrap(), emu[key].as_f64().unwrap());
     for (key, bound) in bounds {
         let (sim_figure, emu_figure) = both(key);
-        if (sim_figure - emu_figure).abs() > bound {
+        let error = emu["error"][key].as_f64().unwrap();
+        if (sim_figure - emu_figure).abs() > bound + error {
             return Err(format!("{key}: {sim_figure}, {emu_figure}\n{sim}\n{emu}"));
         }
     }

@@ -20,7 +20,7 @@ use crate::figures::Tally;
 use crate::ledger::{Ledger, StreamRun, WireBytes};
 use crate::scheme::Scheme;
 use crate::workload::{Direction, Recording, Stream, Workload};
-use emulator::Audit;
+use emulator::{Audit, Stalls};
 
 /// Until the scenario and the workload begin: time for round trips on the idle links.
 const LEAD_IN: Duration = Duration::from_secs(1);
@@ -79,10 +79,12 @@ pub(crate) fn run_streams(
     sleep_until(end + DRAIN)?;
     stop.store(true, Ordering::Relaxed);
     let audit = testbed.finish();
+    let stalls = Arc::new(audit.stalls.clone());
     let wires = after.iter().zip(before).map(|(after, before)| {
         core::array::from_fn(|direction| after[direction].since(before[direction]))
     });
-    let runs = plays.into_iter().zip(wires).map(|(play, wire)| play.finish(wire));
+    let runs =
+        plays.into_iter().zip(wires).map(|(play, wire)| play.finish(wire, Arc::clone(&stalls)));
     Ok((runs.collect(), audit))
 }
 
@@ -150,7 +152,7 @@ impl Play {
     }
 
     /// Ends the applications and hands the ledgers over.
-    fn finish(self, wire: [WireBytes; 2]) -> (Scheme, StreamRun) {
+    fn finish(self, wire: [WireBytes; 2], stalls: Arc<Stalls>) -> (Scheme, StreamRun) {
         drop(self.daemons);
         for thread in self.threads {
             if let Err(panic) = thread.join() {
@@ -160,7 +162,7 @@ impl Play {
         let ledgers = Direction::BOTH.map(|direction| {
             self.ledgers[direction as usize].lock().unwrap_or_else(PoisonError::into_inner).clone()
         });
-        (self.scheme, StreamRun { ledgers, wire })
+        (self.scheme, StreamRun { ledgers, wire, stalls: Some(stalls) })
     }
 }
 

@@ -13,6 +13,7 @@ use units::{Duration, Instant, Rate, Rng};
 
 use super::Description;
 use crate::arguments::RunArgs;
+use crate::doubt::{rankings_in_doubt, with_errors};
 use crate::emu::run_streams;
 use crate::figures::{ControlFigures, Span};
 use crate::ledger::{StreamLedger, StreamRun};
@@ -124,12 +125,17 @@ pub(super) fn run(args: &FailoverArgs) -> Result<Report, Failure> {
             let (runs, audit) =
                 run_streams(&scene.links, &schemes, &workload, seed, RESOLUTION, &mut |_, _| {})?;
             let result = |(scheme, run): &(Scheme, StreamRun)| {
-                let mut figures = Figures::default();
-                figures.add(run, &scene, workload.seconds);
-                figures.result(*scheme)
+                with_errors(run, (workload.seconds, None), |run| {
+                    let mut figures = Figures::default();
+                    figures.add(run, &scene, workload.seconds);
+                    figures.result(*scheme)
+                })
             };
-            let results = runs.iter().map(result).collect();
-            Ok(Report::emu(DESCRIPTION.experiment, seed, parameters, &[audit], results))
+            let results: Vec<Value> = runs.iter().map(result).collect();
+            let doubts = rankings_in_doubt(&results, DESCRIPTION.figures, &[]);
+            let audits = [audit];
+            Ok(Report::emu(DESCRIPTION.experiment, seed, parameters, &audits, results)
+                .judged_by_figures(&audits, doubts))
         }
     }
 }

@@ -10,6 +10,7 @@ use super::Description;
 use crate::arguments::RunArgs;
 use crate::blackout::{Blackout, relate_wire_bytes};
 use crate::chart::CHART_NOTE;
+use crate::doubt::rankings_in_doubt;
 use crate::ledger::StreamRun;
 use crate::pool::pooled;
 use crate::report::{Mode, Report};
@@ -104,7 +105,10 @@ fn run_emu(args: &MixedBlackoutArgs) -> Result<Report, Failure> {
     let figures = |(scheme, run): &(Scheme, StreamRun)| scene.figures(*scheme, run);
     let mut results: Vec<Value> = runs.iter().map(figures).collect();
     relate_wire_bytes(&mut results);
-    Ok(Report::emu(DESCRIPTION.experiment, seed, scene.parameters(), &[audit], results))
+    let doubts = rankings_in_doubt(&results, DESCRIPTION.figures, &[]);
+    let audits = [audit];
+    Ok(Report::emu(DESCRIPTION.experiment, seed, scene.parameters(), &audits, results)
+        .judged_by_figures(&audits, doubts))
 }
 
 fn run_sim(args: &MixedBlackoutArgs) -> Result<Report, Failure> {

@@ -10,6 +10,7 @@ use units::Duration;
 
 use super::{Description, mixed_blackout};
 use crate::arguments::RunArgs;
+use crate::doubt::rankings_in_doubt;
 use crate::emu::run_streams;
 use crate::pool::{pooled, pooled_object};
 use crate::recorded::{Bounds, Played, Window, WindowArgs, write_messages};
@@ -110,7 +111,11 @@ pub(super) fn run(args: &RecordedArgs) -> Result<Report, Failure> {
     let name = DESCRIPTION.experiment;
     Ok(match args.run.mode() {
         Mode::Sim => Report::sim(name, args.run.seeds(), parameters, results),
-        Mode::Emu => Report::emu(name, args.run.seed, parameters, &audits, results),
+        Mode::Emu => {
+            let doubts = rankings_in_doubt(&results, DESCRIPTION.figures, &["window", "case"]);
+            Report::emu(name, args.run.seed, parameters, &audits, results)
+                .judged_by_figures(&audits, doubts)
+        }
     })
 }
 

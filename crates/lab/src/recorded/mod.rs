@@ -12,6 +12,7 @@ use netem::Scenario;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::doubt::with_errors;
 use crate::figures::{
     ControlFigures, LiveFigures, VIDEO_LIMIT_S, flight_figures, timely_frames, timely_share,
 };
@@ -119,14 +120,18 @@ impl Window {
         Bounds::new(&self.scenario, &self.traffic(), recording)
     }
 
-    /// Computes the figures of one run.
+    /// Computes the figures of one run, with their errors where it was a real one.
     pub(crate) fn figures(&self, played: &Played) -> Value {
+        with_errors(&played.run, (self.seconds, None), |run| self.seen(played, run))
+    }
+
+    fn seen(&self, played: &Played, run: &StreamRun) -> Value {
         let direction = |direction| {
-            let ledger = played.run.ledger(direction);
-            let wire = played.run.wire[direction as usize];
+            let ledger = run.ledger(direction);
+            let wire = run.wire[direction as usize];
             merged([self.direction_figures(ledger, wire), video_figures(ledger)])
         };
-        let wire = |of: fn(WireBytes) -> u64| -> u64 { played.run.wire.into_iter().map(of).sum() };
+        let wire = |of: fn(WireBytes) -> u64| -> u64 { run.wire.into_iter().map(of).sum() };
         json!({
             "scheme": played.scheme,
             "case": played.case,

@@ -45,7 +45,7 @@ pub(crate) fn run_stream(
     let after = wire_bytes(&world, scenario, places);
     player.run(&mut world, recording, end + DRAIN);
     let wire = core::array::from_fn(|direction| after[direction].since(before[direction]));
-    Ok(StreamRun { ledgers: player.ledgers, wire })
+    Ok(StreamRun { ledgers: player.ledgers, wire, stalls: None })
 }
 
 /// Hands planned packets in at their times and writes deliveries down.
