@@ -6,10 +6,11 @@ use std::net::SocketAddr;
 
 use units::{Duration, Instant};
 
-use crate::delivery::message::{Feedback, MessageForm, Messages, Offer, PeerClock};
+use crate::delivery::Delivery as _;
+use crate::delivery::message::{Feedback, MessageForm, Messages, Offer};
 use crate::limits;
 use crate::path::{Path, PathConfig, PathSnapshot, Route};
-use crate::recovery::ClockOffset;
+use crate::recovery::{ClockOffset, PeerClock};
 use crate::wire::{Frame, Frames};
 use crate::{
     CongestionKind, Endpoint, EndpointConfig, InterfaceId, PathId, PathState, Received,
@@ -32,7 +33,7 @@ pub fn decode_frames(plaintext: &[u8]) {
 /// within the bounds.
 pub fn reconstruct_messages(mut symbols: &[u8]) {
     let offset = ClockOffset::default();
-    let clock = PeerClock { clock: &offset };
+    let clock = PeerClock { clock: &offset, started: Instant::ZERO };
     let mut messages = Messages::new(MessageForm::Elastic, 0);
     let mut now = Instant::from_millis(1_000);
     while let Some((&[high, low], rest)) = symbols.split_first_chunk::<2>() {
@@ -54,7 +55,7 @@ pub fn reconstruct_messages(mut symbols: &[u8]) {
 /// two paths: in our form, or with an odd last byte in the published one.
 pub fn message_frames(plaintext: &[u8]) {
     let offset = ClockOffset::default();
-    let clock = PeerClock { clock: &offset };
+    let clock = PeerClock { clock: &offset, started: Instant::ZERO };
     let form = match plaintext.last() {
         Some(last) if last % 2 == 1 => MessageForm::Lrt { k: 8, redundancy: 0.5, beta: 0.9 },
         _ => MessageForm::Elastic,

@@ -1,5 +1,463 @@
-//! Deliveries: the ways in which what was handed in gets to the other end, a folder each.
+//! Deliveries: ways in which what was handed in gets to the other end, a folder each behind one trait.
+//!
+//! The session offers room on a path, hands over what came in, and says what became of what was sent;
+//! what to make of it is the delivery's. So the session names none of them, and none of them knows a
+//! key, a packet number or a socket. [`Deliveries`] is the list; `submit.rs` says which one carries what.
+//!
+//! ```text
+//! out   poll_before_ack → poll_urgent → poll_alone | poll_tier, by tier → poll_along     one datagram
+//! in    handle_frame → poll_delivery, poll_event;   of what was sent: on_acked | on_lost
+//! ```
 
+mod accounts;
+mod builder;
 pub(crate) mod control;
 pub(crate) mod datagram;
 pub(crate) mod message;
+mod submit;
+
+use core::fmt::Debug;
+
+use units::{Duration, Instant};
+
+pub(crate) use accounts::Accounts;
+pub(crate) use builder::Builder;
+pub(crate) use submit::{Packet, Refused};
+
+use crate::event::Event;
+use crate::ids::PathId;
+use crate::path::{Path, PathSnapshot, Paths};
+use crate::recovery::{Mark, PeerClock};
+use crate::schedule::{Decision, ScheduleView, Scheduler};
+use crate::select::{Class, Tier};
+use crate::status::SessionStatus;
+use crate::wire::Frame;
+use control::Control;
+use datagram::Datagrams;
+use message::{MessageForm, Messages};
+
+/// What an operator can set about deliveries.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DeliveryConfig {
+    /// How messages travel.
+    pub(crate) form: MessageForm,
+    /// The same at both ends.
+    pub(crate) nonce: u64,
+    /// Whether MAVLink's transfers travel coded.
+    pub(crate) coded_transfers: bool,
+    /// Bulk that has waited longer is dropped.
+    pub(crate) bulk_max_age: Duration,
+    /// How long RTP may be sent again; zero: never.
+    pub(crate) rtp_life: Duration,
+    /// How long TCP's packets wait for an earlier one.
+    pub(crate) resequence_max: Duration,
+}
+
+/// A frame's surroundings as it comes in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Incoming<'a> {
+    /// The moment.
+    pub(crate) now: Instant,
+    /// The path that it came by.
+    pub(crate) path: PathId,
+    /// The peer's clock.
+    pub(crate) clock: PeerClock<'a>,
+    /// Every path.
+    pub(crate) paths: Paths<'a>,
+}
+
+/// Says what a delivery did with a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// Nothing: it is another delivery's.
+    NotMine,
+    /// What it asks for.
+    Done,
+    /// Nothing, as it makes no sense.
+    Nonsense,
+}
+
+impl From<bool> for Taken {
+    fn from(makes_sense: bool) -> Self {
+        if makes_sense { Self::Done } else { Self::Nonsense }
+    }
+}
+
+/// What waits for a path, of what goes once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    /// What takes a datagram of its own.
+    pub(crate) alone: bool,
+    /// Of the tier of telemetry.
+    pub(crate) telemetry: bool,
+    /// Of the tier of messages.
+    pub(crate) message: bool,
+    /// Of the tier of bulk.
+    pub(crate) bulk: bool,
+}
+
+impl Waiting {
+    /// Tells whether anything waits.
+    pub(crate) fn is_any(self) -> bool {
+        self.alone || self.telemetry || self.message || self.bulk
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            alone: self.alone || other.alone,
+            telemetry: self.telemetry || other.telemetry,
+            message: self.message || other.message,
+            bulk: self.bulk || other.bulk,
+        }
+    }
+}
+
+/// A path that is being served.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn<'a> {
+    /// The moment.
+    pub(crate) now: Instant,
+    /// The path that the datagram will go by.
+    pub(crate) path: &'a Path,
+    /// Every path.
+    pub(crate) paths: Paths<'a>,
+}
+
+/// Offers room on a path to what goes once.
+#[derive(Debug)]
+pub(crate) struct Offer<'a> {
+    /// Which path, and when.
+    pub(crate) turn: Turn<'a>,
+    /// Every path, as schedulers see it.
+    pub(crate) snapshots: &'a [PathSnapshot],
+    /// What waits in all deliveries.
+    pub(crate) waiting: Waiting,
+    /// Bytes of it that schedulers are told of.
+    pub(crate) backlog: usize,
+    /// Says which path is the best.
+    pub(crate) scheduler: &'a mut dyn Scheduler,
+    /// Counts what leaves.
+    pub(crate) accounts: &'a mut Accounts,
+}
+
+impl Offer<'_> {
+    /// Tells whether the scheduler gives the path a packet of so many bytes.
+    pub(crate) fn is_for(&self, packet: usize) -> bool {
+        let view = self.view(self.backlog, packet);
+        self.scheduler.offer(&view, self.turn.path.id()) == Decision::Send
+    }
+
+    /// Returns what schedulers are shown.
+    pub(crate) fn view(&self, backlog: usize, packet: usize) -> ScheduleView<'_> {
+        let (paths, now) = (self.snapshots, self.turn.now);
+        ScheduleView { paths, now, backlog: backlog as u64, packet }
+    }
+}
+
+/// Says how a packet was lost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loss<'a> {
+    /// When that was found.
+    pub(crate) now: Instant,
+    /// The path that it went by.
+    pub(crate) path: PathId,
+    /// Whether that had a queue: sending more would not have helped.
+    pub(crate) congested: bool,
+    /// Every path.
+    pub(crate) paths: Paths<'a>,
+}
+
+/// What became of the paths.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outlook<'a> {
+    /// The moment.
+    pub(crate) now: Instant,
+    /// Every path.
+    pub(crate) paths: &'a [PathSnapshot],
+    /// The paths that each packet of bulk goes by; with none it goes once.
+    pub(crate) replicas: &'a [PathId],
+    /// How long a packet that leaves now takes to arrive.
+    pub(crate) reach: Duration,
+    /// Whether paths lose much.
+    pub(crate) loses_much: bool,
+}
+
+/// What an application is to get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Delivered {
+    /// The consumer: 0 is the tunnel.
+    pub(crate) channel: u8,
+    /// The class that the sender's selector gave it.
+    pub(crate) class: Class,
+    /// The stream of messages that it came by.
+    pub(crate) stream: Option<u16>,
+    /// Estimated time since it was handed in.
+    pub(crate) age: Duration,
+    /// The packet or message.
+    pub(crate) payload: Vec<u8>,
+}
+
+/// One way of delivering: both its halves.
+///
+/// What a delivery notes of a datagram that it adds to ([`Builder::note`]) comes back as the mark of
+/// [`Delivery::on_acked`] or [`Delivery::on_lost`].
+pub(crate) trait Delivery: Debug {
+    /// Takes a frame that came in, if it is one of its own.
+    fn handle_frame(&mut self, incoming: &Incoming<'_>, frame: &Frame<'_>) -> Taken;
+
+    /// Says what of it waits for a path: cheap, asked for each datagram.
+    fn waiting(&self, _path: PathId) -> Waiting {
+        Waiting::default()
+    }
+
+    /// Returns the bytes that schedulers are told of.
+    fn backlog(&self) -> usize {
+        0
+    }
+
+    /// Adds what the peer must know before any acknowledgement, and tells whether one may follow.
+    fn poll_before_ack(&mut self, _datagram: &mut Builder<'_>) -> bool {
+        true
+    }
+
+    /// Adds what no congestion window holds back.
+    fn poll_urgent(&mut self, _turn: &Turn<'_>, _datagram: &mut Builder<'_>) {}
+
+    /// Adds what has a datagram to itself, which is empty so far.
+    fn poll_alone(&mut self, _offer: &mut Offer<'_>, _datagram: &mut Builder<'_>) {}
+
+    /// Adds what goes once, of one tier.
+    fn poll_tier(&mut self, _tier: Tier, _offer: &mut Offer<'_>, _datagram: &mut Builder<'_>) {}
+
+    /// Tells whether [`Delivery::poll_along`] has something for which a datagram leaves.
+    fn wants_along(&self, _now: Instant, _path: &Path) -> bool {
+        false
+    }
+
+    /// Adds what costs little and goes along with anything.
+    fn poll_along(&mut self, _now: Instant, _path: PathId, _datagram: &mut Builder<'_>) {}
+
+    /// Learns that a packet arrived that it had added to.
+    fn on_acked(&mut self, _now: Instant, _mark: Mark, _path: PathId) {}
+
+    /// Learns that such a packet was lost.
+    fn on_lost(&mut self, _mark: Mark, _loss: &Loss<'_>) {}
+
+    /// Learns what became of the paths, after anything that changes them.
+    fn set_paths(&mut self, _outlook: &Outlook<'_>) {}
+
+    /// Returns when [`Delivery::handle_timeout`] wants to be called.
+    fn timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Lets time pass; `probe` is the time after which the peer's answer is overdue.
+    fn handle_timeout(&mut self, _now: Instant, _probe: Duration) {}
+
+    /// Returns the next packet or message for an application.
+    fn poll_delivery(&mut self) -> Option<Delivered> {
+        None
+    }
+
+    /// Returns what an application should know.
+    fn poll_event(&mut self) -> Option<Event> {
+        None
+    }
+
+    /// Learns that the session is over.
+    fn end(&mut self, _now: Instant) {}
+
+    /// Adds what people and scripts may see.
+    fn show(&self, _now: Instant, _status: &mut SessionStatus) {}
+}
+
+/// Every delivery of a session, and what became of the traffic.
+#[derive(Debug)]
+pub(crate) struct Deliveries {
+    message: Messages,
+    control: Control,
+    datagram: Datagrams,
+    coded_transfers: bool,
+    rtp_life: Duration,
+    accounts: Accounts,
+    rejected: u64,
+}
+
+/// Does something with each delivery and its place in the list. Message delivery comes before control,
+/// whose lanes it carries.
+macro_rules! each {
+    ([$($all:tt)+], $place:pat, $delivery:ident => $do:expr) => {{
+        let ($place, $delivery) = (0_u8, $($all)+.message);
+        $do;
+        let ($place, $delivery) = (1_u8, $($all)+.control);
+        $do;
+        let ($place, $delivery) = (2_u8, $($all)+.datagram);
+        $do;
+    }};
+}
+
+impl Deliveries {
+    /// Starts with nothing sent and nothing received.
+    pub(crate) fn new(config: &DeliveryConfig) -> Self {
+        Self {
+            message: Messages::new(config.form, config.nonce),
+            control: Control::new(),
+            datagram: Datagrams::new(config.bulk_max_age, config.resequence_max),
+            coded_transfers: config.coded_transfers,
+            rtp_life: config.rtp_life,
+            accounts: Accounts::new(),
+            rejected: 0,
+        }
+    }
+
+    /// Takes a frame that came in.
+    pub(crate) fn handle_frame(&mut self, incoming: &Incoming<'_>, frame: &Frame<'_>) {
+        let mut taken = Taken::NotMine;
+        each!([&mut self], _, delivery => if taken == Taken::NotMine {
+            taken = delivery.handle_frame(incoming, frame);
+        });
+        self.rejected += u64::from(taken == Taken::Nonsense);
+    }
+
+    /// Says what waits for a path, of what goes once.
+    pub(crate) fn waiting(&self, path: PathId) -> Waiting {
+        let mut waiting = Waiting::default();
+        each!([&self], _, delivery => waiting = waiting.and(delivery.waiting(path)));
+        waiting
+    }
+
+    /// Adds what the peer must know before any acknowledgement, and tells whether one may follow.
+    pub(crate) fn poll_before_ack(&mut self, datagram: &mut Builder<'_>) -> bool {
+        let mut may_follow = true;
+        each!([&mut self], place, delivery => {
+            datagram.set_owner(place);
+            may_follow &= delivery.poll_before_ack(datagram);
+        });
+        may_follow
+    }
+
+    /// Adds what no congestion window holds back.
+    pub(crate) fn poll_urgent(&mut self, turn: &Turn<'_>, datagram: &mut Builder<'_>) {
+        each!([&mut self], place, delivery => {
+            datagram.set_owner(place);
+            delivery.poll_urgent(turn, datagram);
+        });
+    }
+
+    /// Adds what goes once, in the order of priority, while the scheduler and the path's window let it.
+    /// `waiting` is what [`Deliveries::waiting`] says.
+    pub(crate) fn poll_once(
+        &mut self,
+        turn: Turn<'_>,
+        waiting: Waiting,
+        has_budget: bool,
+        scheduler: &mut dyn Scheduler,
+        datagram: &mut Builder<'_>,
+    ) {
+        let snapshots = turn.paths.snapshots(turn.now);
+        let mut backlog = 0;
+        each!([&self], _, delivery => backlog += delivery.backlog());
+        let accounts = &mut self.accounts;
+        let snapshots = &snapshots[..];
+        let mut offer = Offer { turn, snapshots, waiting, backlog, scheduler, accounts };
+        if waiting.alone && !datagram.is_noted() {
+            each!([&mut self], place, delivery => if !datagram.bulk {
+                datagram.set_owner(place);
+                delivery.poll_alone(&mut offer, datagram);
+            });
+        }
+        if !has_budget || datagram.bulk {
+            return;
+        }
+        for tier in [Tier::Telemetry, Tier::Message, Tier::Bulk] {
+            each!([&mut self], place, delivery => {
+                datagram.set_owner(place);
+                delivery.poll_tier(tier, &mut offer, datagram);
+            });
+        }
+    }
+
+    /// Adds what costs little and goes along with anything; where nothing else leaves, only what is due.
+    pub(crate) fn poll_along(&mut self, now: Instant, path: &Path, datagram: &mut Builder<'_>) {
+        each!([&mut self], place, delivery => {
+            if !datagram.is_empty() || delivery.wants_along(now, path) {
+                datagram.set_owner(place);
+                delivery.poll_along(now, path.id(), datagram);
+            }
+        });
+    }
+
+    /// Learns that a packet arrived to which the delivery at this place of the list had added.
+    pub(crate) fn on_acked(&mut self, now: Instant, owner: u8, mark: Mark, path: PathId) {
+        each!([&mut self], place, delivery => if place == owner {
+            delivery.on_acked(now, mark, path);
+        });
+    }
+
+    /// Learns that such a packet was lost.
+    pub(crate) fn on_lost(&mut self, owner: u8, mark: Mark, loss: &Loss<'_>) {
+        each!([&mut self], place, delivery => if place == owner {
+            delivery.on_lost(mark, loss);
+        });
+    }
+
+    /// Learns what became of the paths.
+    pub(crate) fn set_paths(&mut self, outlook: &Outlook<'_>) {
+        each!([&mut self], _, delivery => delivery.set_paths(outlook));
+    }
+
+    /// Returns when [`Deliveries::handle_timeout`] wants to be called.
+    pub(crate) fn timeout(&self) -> Option<Instant> {
+        let mut first = None;
+        each!([&self], _, delivery => first = delivery.timeout().into_iter().chain(first).min());
+        first
+    }
+
+    /// Lets time pass; `probe` is the time after which the peer's answer is overdue.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, probe: Duration) {
+        each!([&mut self], _, delivery => delivery.handle_timeout(now, probe));
+    }
+
+    /// Returns what an application is to get next.
+    pub(crate) fn poll_delivery(
+        &mut self,
+        now: Instant,
+        clock: PeerClock<'_>,
+    ) -> Option<Delivered> {
+        loop {
+            let ready = self.next_delivery()?;
+            if !submit::is_carried(&ready) {
+                self.accounts.of(ready.class).on_delivered(ready.age);
+                return Some(ready);
+            }
+            self.handle_carried(now, clock, &ready.payload);
+        }
+    }
+
+    /// Returns what an application should know next.
+    pub(crate) fn poll_event(&mut self) -> Option<Event> {
+        each!([&mut self], _, delivery => if let Some(event) = delivery.poll_event() {
+            return Some(event);
+        });
+        None
+    }
+
+    /// Learns that the session is over.
+    pub(crate) fn end(&mut self, now: Instant) {
+        each!([&mut self], _, delivery => delivery.end(now));
+    }
+
+    /// Adds what people and scripts may see.
+    pub(crate) fn show(&self, now: Instant, status: &mut SessionStatus) {
+        status.classes = self.accounts.rows();
+        each!([&self], _, delivery => delivery.show(now, status));
+        status.rejected_datagrams += self.rejected;
+    }
+
+    fn next_delivery(&mut self) -> Option<Delivered> {
+        each!([&mut self], _, delivery => if let Some(ready) = delivery.poll_delivery() {
+            return Some(ready);
+        });
+        None
+    }
+}

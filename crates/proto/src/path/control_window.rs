@@ -21,7 +21,6 @@
 use units::{Duration, Instant, Rate};
 
 use super::Path;
-use crate::delivery::control::CopyRoom;
 use crate::event::PathState;
 use crate::recovery::SentPacket;
 
@@ -59,6 +58,30 @@ const DRIP: Duration = Duration::from_millis(200);
 const OWN: usize = 55;
 /// Bytes of a datagram with a PING.
 const PING: usize = 64;
+
+/// Says how many bytes of payload a path takes now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CopyRoom {
+    /// Of messages of which no copy is under way anywhere.
+    pub(crate) fresh: usize,
+    /// Of other copies.
+    pub(crate) repeat: usize,
+    /// How long a copy takes at least: what has less time to live is not worth sending.
+    pub(crate) transit: Duration,
+}
+
+impl CopyRoom {
+    /// The same room for all copies.
+    pub(crate) fn both(bytes: usize) -> Self {
+        Self { fresh: bytes, repeat: bytes, transit: Duration::ZERO }
+    }
+
+    /// No more than `bytes` of either; what is not nothing may be used whole.
+    pub(crate) fn within(self, bytes: usize) -> Self {
+        let within = |room: usize| if room == 0 { 0 } else { bytes };
+        Self { fresh: within(self.fresh), repeat: within(self.repeat), ..self }
+    }
+}
 
 impl Path {
     /// Returns how many bytes of control may leave now.

@@ -20,6 +20,7 @@ mod mtu;
 mod outbound;
 mod pacer;
 mod passage;
+mod paths;
 mod rate_history;
 mod skipped;
 mod snapshot;
@@ -32,7 +33,9 @@ use units::{Duration, Instant, Rate};
 pub(crate) use address::{Route, Token};
 pub(crate) use bulk_bound::BulkRole;
 pub use bulk_bound::ProtectControl;
+pub(crate) use control_window::CopyRoom;
 pub(crate) use drain::Drain;
+pub(crate) use paths::{Blocked, MUCH_LOSS, PATIENCE_WITHOUT_PATH, Paths, lies_at};
 pub(crate) use snapshot::{Counters, PathSnapshot};
 
 use address::Address;

@@ -20,6 +20,26 @@ const SKEW_PPM: u64 = 100;
 /// Contradictions smaller than that are rounding and timestamps taken late: no step is reported.
 const STEP_US: i64 = 1_000;
 
+/// Tells the ages of what the peer handed in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeerClock<'a> {
+    /// The offset, as far as it is known.
+    pub(crate) clock: &'a ClockOffset,
+    /// When the session began.
+    pub(crate) started: Instant,
+}
+
+impl PeerClock<'_> {
+    /// Returns the age of what the peer handed in when its clock showed the low 32 bits `submitted_us`.
+    ///
+    /// Before the first clock sample all that is known is that it is younger than the session,
+    /// because nothing survives from one session to the next.
+    pub(crate) fn age(&self, now: Instant, submitted_us: u32) -> Age {
+        let unknown = Age { estimate: Duration::ZERO, error: now.since(self.started) };
+        self.clock.age(now, submitted_us).unwrap_or(unknown)
+    }
+}
+
 /// Bounds the offset of the peer's clock once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClockSample {

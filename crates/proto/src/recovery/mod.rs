@@ -11,7 +11,7 @@ mod rtt;
 mod sent_packets;
 
 pub(crate) use ack_tracker::{AckToSend, AckTracker, Arrival, MAX_ACK_DELAY, PACKETS_PER_ACK};
-pub(crate) use clock_offset::{Age, ClockOffset, ClockSample};
+pub(crate) use clock_offset::{Age, ClockOffset, ClockSample, PeerClock};
 pub(crate) use delivery_rate::{DeliveryRate, RateSample};
 pub(crate) use rtt::RttEstimator;
-pub(crate) use sent_packets::{AckInfo, SentFrame, SentFrames, SentPacket, SentPackets};
+pub(crate) use sent_packets::{AckInfo, Mark, SentFrame, SentFrames, SentPacket, SentPackets};

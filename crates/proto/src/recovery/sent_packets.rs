@@ -19,7 +19,6 @@ use units::{Duration, Instant};
 
 use super::delivery_rate::DeliveryState;
 use super::loss_estimator::LossEstimator;
-use crate::delivery::message::SentSymbol;
 use crate::ids::PathId;
 use crate::limits;
 
@@ -40,25 +39,26 @@ const LOST_PACKETS: usize = 4_096;
 /// The least time threshold: timers of the operating system.
 const GRANULARITY: Duration = Duration::from_millis(1);
 
+/// Names something that a delivery added to a packet, in that delivery's own terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// What kind of thing it was.
+    pub(crate) kind: u8,
+    /// Which one.
+    pub(crate) numbers: [u64; 2],
+}
+
 /// Says what a sent packet carried, as far as its fate matters to anyone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SentFrame {
-    /// A copy of the control message with this session-wide number.
-    Control { seq: u64 },
-    /// The floor of a lane.
-    LaneFloor { lane: u16, floor: u32 },
+    /// What a delivery added: the place of the delivery, and its own mark of what that was.
+    Delivery { owner: u8, mark: Mark },
     /// The end of another path.
     PathClose { path: PathId },
     /// That our end of another path has another address.
     PathAddress { path: PathId },
     /// A probe for the path's MTU: nothing but padding up to this size.
     MtuProbe { size: u16 },
-    /// A packet of plain delivery that may be sent again, by its number.
-    Plain { number: u32 },
-    /// A symbol of message delivery.
-    Symbol(SentSymbol),
-    /// The list of messages that were not passed on, as it was after so many changes.
-    Dropped { changes: u64 },
     /// An acknowledgement of packets received on `path` up to `largest`.
     Ack { path: PathId, largest: u64 },
 }
@@ -417,7 +417,7 @@ mod tests {
             ack_eliciting: true,
             bulk: true,
             delivery: DeliveryState::default(),
-            frames: smallvec![SentFrame::Control { seq: pn }],
+            frames: smallvec![SentFrame::Ack { path: PathId(0), largest: pn }],
         }
     }
 

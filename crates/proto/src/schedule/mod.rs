@@ -81,9 +81,9 @@ pub(crate) trait Scheduler: Debug + Send {
     /// Learns that a packet of bulk was sent on `path`.
     fn on_sent(&mut self, _path: PathId) {}
 
-    /// Tells whether every path carries a copy of every packet.
-    fn replicates(&self) -> bool {
-        false
+    /// Returns the paths that each packet of bulk goes by; with none it goes once.
+    fn replicas(&self, _paths: &[PathSnapshot]) -> SmallVec<[PathId; 4]> {
+        SmallVec::new()
     }
 }
 
@@ -231,6 +231,9 @@ mod tests {
     fn redundant_never_waits() {
         let paths = [path(0, 20, ROOM), path(1, 80, ROOM)];
         assert_eq!(offers(SchedulerKind::Redundant, &paths, 1_200), [Decision::Send; 2]);
-        assert!(SchedulerKind::Redundant.scheduler().replicates());
+        assert_eq!(
+            SchedulerKind::Redundant.scheduler().replicas(&paths)[..],
+            [PathId(0), PathId(1)]
+        );
     }
 }

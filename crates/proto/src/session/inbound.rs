@@ -5,17 +5,14 @@
 
 use units::{Duration, Instant};
 
-use super::messages::{LANES_CHANNEL, LANES_STREAM};
 use super::{Role, Session};
-use crate::delivery::control::{LaneFloor, Reception};
-use crate::delivery::message::{Feedback, PeerClock};
+use crate::delivery::{Delivered, Incoming, Loss};
 use crate::event::Delivery;
 use crate::ids::{PathId, Received};
 use crate::limits;
-use crate::path::{Path, Route};
-use crate::recovery::{AckInfo, Age, Arrival, ClockSample, SentFrame, SentPacket};
-use crate::select::Class;
-use crate::wire::{self, AckFrame, ControlFrame, DataHeader, DatagramFrame, Frame, Frames};
+use crate::path::{Path, Paths, Route};
+use crate::recovery::{AckInfo, Arrival, ClockSample, PeerClock, SentFrame, SentPacket};
+use crate::wire::{self, AckFrame, DataHeader, Frame, Frames};
 
 impl Session {
     /// Opens a data datagram whose header names this session, and returns its frames: the cheap part.
@@ -89,8 +86,8 @@ impl Session {
         self.paths.iter().position(|path| path.id() == header.path)
     }
 
-    /// Takes the frames of an opened datagram, up to the first that makes no sense. The second symbol or
-    /// feedback makes none: no sender adds one, and a full datagram of them would cost milliseconds.
+    /// Takes the frames of an opened datagram, up to the first that makes no sense, as the second does of
+    /// what a datagram holds one of ([`Frame::single`]).
     fn handle_frames(
         &mut self,
         now: Instant,
@@ -99,16 +96,15 @@ impl Session {
         frames: &[u8],
     ) -> Arrival {
         let mut arrival = Arrival { ecn_ce: received.ecn & 3 == 3, ..Arrival::default() };
-        let (mut symbols, mut feedback) = (0, 0);
+        let mut singles = 0;
         for frame in Frames::new(frames) {
-            symbols += u32::from(matches!(frame, Ok(Frame::Source(_) | Frame::Repair(_))));
-            feedback += u32::from(matches!(frame, Ok(Frame::Feedback(_))));
-            let Some(frame) = frame.ok().filter(|_| symbols.max(feedback) <= 1) else {
+            let Some(frame) = frame.ok().filter(|frame| frame.single() & singles == 0) else {
                 self.rejected += 1;
                 break;
             };
+            singles |= frame.single();
             arrival.ack_eliciting |= frame.is_ack_eliciting();
-            arrival.urgent |= is_urgent(&frame);
+            arrival.urgent |= frame.is_urgent();
             self.handle_frame(now, path, received, &frame);
         }
         arrival
@@ -128,15 +124,6 @@ impl Session {
             Frame::PathAddress { path, address } => {
                 self.handle_path_address(now, *path, *address);
             }
-            Frame::Control(control) => self.handle_control(now, control),
-            Frame::LaneFloor { lane, floor } => {
-                self.inbox.handle_floor(now, LaneFloor { lane: *lane, floor: *floor });
-            }
-            Frame::Datagram(datagram) => self.handle_plain(now, path, datagram),
-            Frame::Source(_) | Frame::Repair(_) | Frame::Feedback(_) | Frame::Rank(_) => {
-                self.handle_message_frame(now, frame);
-            }
-            Frame::Dropped(dropped) => self.outbox.on_dropped(dropped),
             Frame::Clock { clock_us } => self.handle_clock(now, path, *clock_us),
             Frame::Close { reason: wire::KEY_IN_USE } => {
                 self.refused = true;
@@ -147,24 +134,12 @@ impl Session {
                 self.end(now, "the peer does not know our key any more: it was removed there");
             }
             Frame::Close { .. } => self.end(now, "the peer closed it"),
+            _ => {
+                let clock = PeerClock { clock: &self.clock, started: self.started };
+                let paths = Paths { all: &self.paths, blocked: &self.blocked };
+                self.deliveries.handle_frame(&Incoming { now, path, clock, paths }, frame);
+            }
         }
-    }
-
-    fn handle_message_frame(&mut self, now: Instant, frame: &Frame<'_>) {
-        let snapshots = self.snapshots(now);
-        let clock = PeerClock { clock: &self.clock };
-        let taken = match frame {
-            Frame::Source(source) => self.messages.handle_source(now, source, &clock),
-            Frame::Repair(repair) => self.messages.handle_repair(now, repair, &clock),
-            Frame::Feedback(feedback) => {
-                self.messages.handle_feedback(now, Feedback::Window(feedback), &snapshots)
-            }
-            Frame::Rank(rank) => {
-                self.messages.handle_feedback(now, Feedback::Rank(*rank), &snapshots)
-            }
-            _ => true,
-        };
-        self.rejected += u64::from(!taken);
     }
 
     fn handle_ack(&mut self, now: Instant, ack: &AckFrame) {
@@ -195,10 +170,8 @@ impl Session {
     pub(super) fn on_packet_acked(&mut self, now: Instant, path: PathId, packet: &SentPacket) {
         for frame in &packet.frames {
             match *frame {
-                SentFrame::Control { seq } => self.outbox.on_acked(seq),
-                SentFrame::Dropped { changes } => self.inbox.on_dropped_told(changes),
-                SentFrame::LaneFloor { lane, floor } => {
-                    self.outbox.on_floor_acked(LaneFloor { lane, floor });
+                SentFrame::Delivery { owner, mark } => {
+                    self.deliveries.on_acked(now, owner, mark, path);
                 }
                 SentFrame::Ack { path, largest } => {
                     self.owes_clock = false;
@@ -206,8 +179,6 @@ impl Session {
                         path.on_ack_of_ack(largest);
                     }
                 }
-                SentFrame::Plain { number } => self.bulk.on_acked(number),
-                SentFrame::Symbol(symbol) => self.messages.form.on_acked(now, symbol, path),
                 SentFrame::PathAddress { path } => self.on_address_told(path, true),
                 SentFrame::PathClose { .. } | SentFrame::MtuProbe { .. } => {}
             }
@@ -218,17 +189,13 @@ impl Session {
         let congested = self.path(path).is_some_and(Path::has_queue);
         for frame in &packet.frames {
             match *frame {
-                SentFrame::Control { seq } => self.outbox.on_lost(now, seq, path),
-                SentFrame::LaneFloor { lane, floor } => {
-                    self.outbox.on_floor_lost(LaneFloor { lane, floor }, path);
-                }
-                SentFrame::Plain { number } => self.bulk.on_lost(now, number, self.reach()),
-                SentFrame::Symbol(symbol) => {
-                    self.messages.form.on_lost(now, symbol, path, congested);
+                SentFrame::Delivery { owner, mark } => {
+                    let paths = Paths { all: &self.paths, blocked: &self.blocked };
+                    self.deliveries.on_lost(owner, mark, &Loss { now, path, congested, paths });
                 }
                 SentFrame::PathClose { path } => self.closed_paths.push(path),
                 SentFrame::PathAddress { path } => self.on_address_told(path, false),
-                SentFrame::Ack { .. } | SentFrame::Dropped { .. } | SentFrame::MtuProbe { .. } => {}
+                SentFrame::Ack { .. } | SentFrame::MtuProbe { .. } => {}
             }
         }
     }
@@ -245,60 +212,15 @@ impl Session {
         }
     }
 
-    fn handle_control(&mut self, now: Instant, control: &ControlFrame<'_>) {
-        let age = self.message_age(now, control.submitted_us);
-        if self.inbox.handle_control(now, control, age) == Reception::Refused {
-            self.rejected += 1;
-        }
-    }
-
-    fn handle_plain(&mut self, now: Instant, path: PathId, datagram: &DatagramFrame<'_>) {
-        let age = self.message_age(now, datagram.submitted_us);
-        self.resequencer.handle_datagram(now, path, datagram, age.estimate);
-    }
-
-    /// Returns the age of a message of the peer.
-    ///
-    /// Before the first clock sample all that is known is that it is younger than the session,
-    /// because nothing survives from one session to the next.
-    pub(super) fn message_age(&self, now: Instant, submitted_us: u32) -> Age {
-        let unknown = Age { estimate: Duration::ZERO, error: now.since(self.started) };
-        self.clock.age(now, submitted_us).unwrap_or(unknown)
-    }
-
-    /// Passes on what has become deliverable, from either delivery.
+    /// Passes on what has become deliverable.
     pub(super) fn collect_deliveries(&mut self) {
-        while let Some(ready) = self.messages.poll_delivery() {
-            if (ready.channel, ready.stream) == (LANES_CHANNEL, LANES_STREAM.id) {
-                self.handle_carried(self.now, &ready.payload);
-                continue;
-            }
-            let (session, class, stream) = (self.id, Class::Message, Some(ready.stream));
-            let (channel, age, bytes) = (ready.channel, ready.age, ready.payload);
-            self.accounts.of(class).on_delivered(age);
-            self.deliveries.push_back(Delivery { session, channel, class, stream, age, bytes });
-        }
-        while let Some(ready) = self.inbox.poll_delivery() {
-            self.deliver(ready.channel, ready.class, ready.age, ready.payload);
-        }
-        while let Some(ready) = self.resequencer.poll_delivery() {
-            self.deliver(ready.channel, ready.class, ready.age, ready.payload);
+        let clock = PeerClock { clock: &self.clock, started: self.started };
+        while let Some(ready) = self.deliveries.poll_delivery(self.now, clock) {
+            let Delivered { channel, class, stream, age, payload: bytes } = ready;
+            let session = self.id;
+            self.delivered.push_back(Delivery { session, channel, class, stream, age, bytes });
         }
     }
-
-    fn deliver(&mut self, channel: u8, class: Class, age: Duration, bytes: Vec<u8>) {
-        self.accounts.of(class).on_delivered(age);
-        let (session, stream) = (self.id, None);
-        self.deliveries.push_back(Delivery { session, channel, class, stream, age, bytes });
-    }
-}
-
-/// Tells whether the peer waits for the acknowledgement: it learns of silence by it.
-fn is_urgent(frame: &Frame<'_>) -> bool {
-    matches!(
-        frame,
-        Frame::Control(_) | Frame::LaneFloor { .. } | Frame::Ping | Frame::PathChallenge { .. }
-    )
 }
 
 fn route(received: &Received) -> Route {

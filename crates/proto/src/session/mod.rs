@@ -6,11 +6,8 @@
 //! written here. Keys are agreed on by the endpoint's handshake, which also finds out whose
 //! datagram it is.
 
-mod accounts;
-mod build;
 mod config;
 mod inbound;
-mod messages;
 mod outbound;
 mod paths;
 mod snapshot;
@@ -25,18 +22,16 @@ pub use config::SessionConfig;
 pub use paths::PathError;
 
 use crate::crypto::{EpochKeys, KeyRing};
-use crate::delivery::control::{Ended, Inbox, Outbox};
-use crate::delivery::datagram::{DatagramQueue, Resequencer};
-use crate::delivery::message::{MessageStream, Messages};
+use crate::delivery::message::MessageStream;
+use crate::delivery::{Deliveries, DeliveryConfig};
 use crate::event::{Delivery, Event, PathState};
-use crate::ids::{InterfaceId, PathId, PeerId, SessionId};
+use crate::ids::{PathId, PeerId, SessionId};
 use crate::limits;
-use crate::path::{Path, PathConfig};
+use crate::path::{Blocked, Path, PathConfig, Paths};
 use crate::recovery::ClockOffset;
 use crate::schedule::Scheduler;
 use crate::select::{Direction, Policy, Selector};
 use crate::wire;
-use accounts::Accounts;
 use paths::Readdressed;
 
 /// Says which end of the session this is.
@@ -112,7 +107,7 @@ pub(crate) struct Session {
     path_config: PathConfig,
     paths: Vec<Path>,
     /// Interfaces, or addresses behind them, whose sockets are full; at most one for each path.
-    blocked: Vec<(InterfaceId, Option<SocketAddr>)>,
+    blocked: Vec<Blocked>,
     /// The number of the next path to be opened here; numbers are never used again.
     next_path: u16,
     /// Numbers of paths that were given up: never used again, since another path of that number
@@ -139,20 +134,10 @@ pub(crate) struct Session {
     answered: Option<Instant>,
     clock: ClockOffset,
     selector: Selector,
-    outbox: Outbox,
-    inbox: Inbox,
-    telemetry: DatagramQueue,
-    bulk: DatagramQueue,
-    messages: Messages,
-    /// Whether MAVLink's transfers are among them.
-    coded_transfers: bool,
-    /// How long RTP may be sent again; zero: never.
-    rtp_life: Duration,
-    resequencer: Resequencer,
+    deliveries: Deliveries,
     scheduler: Box<dyn Scheduler>,
-    deliveries: VecDeque<Delivery>,
+    delivered: VecDeque<Delivery>,
     events: VecDeque<Event>,
-    accounts: Accounts,
     rejected: u64,
     /// Somebody said that the peer does not know our keys, and no new ones have come since.
     asks_anew: bool,
@@ -208,18 +193,17 @@ impl Session {
             answered: None,
             clock: ClockOffset::default(),
             selector: Selector::new(&config.selector, direction),
-            outbox: Outbox::new(),
-            inbox: Inbox::new(),
-            telemetry: DatagramQueue::new(Policy::TELEMETRY.ttl, limits::TELEMETRY_BYTES),
-            bulk: DatagramQueue::new(config.bulk_max_age, limits::BULK_BYTES),
-            messages: Messages::new(config.message, drawn.nonce),
-            coded_transfers: config.coded_transfers,
-            rtp_life: config.rtp_deadline,
-            resequencer: Resequencer::new(config.resequence_max),
+            deliveries: Deliveries::new(&DeliveryConfig {
+                form: config.message,
+                nonce: drawn.nonce,
+                coded_transfers: config.coded_transfers,
+                bulk_max_age: config.bulk_max_age,
+                rtp_life: config.rtp_deadline,
+                resequence_max: config.resequence_max,
+            }),
             scheduler: config.scheduler.scheduler(),
-            deliveries: VecDeque::new(),
+            delivered: VecDeque::new(),
             events: VecDeque::new(),
-            accounts: Accounts::new(),
             rejected: 0,
             asks_anew: false,
             unknown_at: None,
@@ -358,9 +342,8 @@ impl Session {
         if std::mem::replace(&mut self.ended, true) {
             return;
         }
-        self.outbox.end();
-        self.inbox.end(now);
-        self.collect_outcomes();
+        self.deliveries.end(now);
+        self.collect_events();
         self.collect_deliveries();
         self.events.push_back(Event::Disconnected { reason });
     }
@@ -387,7 +370,7 @@ impl Session {
 
     /// Returns what the application is to get next.
     pub(crate) fn poll_delivery(&mut self) -> Option<Delivery> {
-        self.deliveries.pop_front()
+        self.delivered.pop_front()
     }
 
     /// Returns what happened next.
@@ -408,13 +391,14 @@ impl Session {
         }
     }
 
-    fn collect_outcomes(&mut self) {
-        if self.messages.divider.poll_room() {
-            self.events.push_back(Event::RoomForMessages);
+    fn collect_events(&mut self) {
+        while let Some(event) = self.deliveries.poll_event() {
+            self.events.push_back(event);
         }
-        while let Some(Ended { message, outcome, mavlink }) = self.outbox.poll_outcome() {
-            self.events.push_back(Event::MessageEnded { message, outcome, mavlink });
-        }
+    }
+
+    fn view(&self) -> Paths<'_> {
+        Paths { all: &self.paths, blocked: &self.blocked }
     }
 
     fn path(&self, id: PathId) -> Option<&Path> {

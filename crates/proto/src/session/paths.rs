@@ -3,16 +3,14 @@
 use std::net::{IpAddr, SocketAddr};
 
 use smallvec::SmallVec;
-use units::{Duration, Instant};
+use units::Instant;
 
-use super::outbound::MUCH_LOSS;
 use super::{Drawn, Role, Session, SessionConfig};
-use crate::delivery::control::ControlPath;
+use crate::delivery::Outlook;
 use crate::event::{Event, PathState};
 use crate::ids::{InterfaceId, PathId, is_same_address};
 use crate::limits;
-use crate::path::{BulkRole, Outcome, Path, PathSnapshot, Route};
-use crate::schedule::control_order;
+use crate::path::{BulkRole, Outcome, Path, Route, lies_at};
 
 /// Says why a path was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,9 +20,6 @@ pub enum PathError {
     /// There is no such session (any more).
     NoSession,
 }
-
-/// How long control waits for an acknowledgement while no path is believed to work.
-const PATIENCE_WITHOUT_PATH: Duration = Duration::from_millis(200);
 
 /// A path whose end here has another address: the peer is to be told by another path.
 #[derive(Clone, Copy, Debug)]
@@ -195,10 +190,6 @@ impl Session {
         }
     }
 
-    pub(super) fn is_blocked(&self, path: &Path) -> bool {
-        self.blocked.iter().any(|place| lies_at(path, *place))
-    }
-
     pub(super) fn insert_path(&mut self, now: Instant, id: PathId, route: Route) {
         let seed = self.rng.next_u64();
         self.paths.push(Path::new(now, id, route, self.path_config, seed));
@@ -252,32 +243,12 @@ impl Session {
         self.largest_datagram =
             active.map(Path::max_datagram).max().unwrap_or(self.largest_datagram);
         self.choose_free_path(now);
-        let snapshots = self.snapshots(now);
-        let order = control_order(&snapshots);
-        let find = |id: &PathId| snapshots.iter().find(|path| path.id == *id);
-        let paths: SmallVec<[ControlPath; 4]> = order
-            .iter()
-            .filter_map(find)
-            .map(|path| ControlPath {
-                id: path.id,
-                usable: is_usable(path),
-                repeat_after: path.repeat_after,
-            })
-            .collect();
-        let probe = snapshots.iter().filter(|path| is_usable(path)).map(|path| path.probe_timeout);
-        let probe = probe.min().unwrap_or(PATIENCE_WITHOUT_PATH);
-        self.outbox.set_paths(now, &paths, probe);
-        self.inbox.set_wait(probe);
-        if self.scheduler.replicates() {
-            let active = snapshots.iter().filter(|path| path.state == PathState::Active);
-            let replicas: SmallVec<[PathId; 4]> = active.map(|path| path.id).collect();
-            self.bulk.set_replicas(&replicas);
-        }
-        let outage = snapshots.iter().all(|path| path.state != PathState::Active);
-        self.bulk.set_outage(now, outage);
-        self.bulk.set_outlook(self.reach(), self.loses_much());
-        self.messages.form.follow_paths(now, &snapshots);
-        self.collect_outcomes();
+        let paths = self.view();
+        let (snapshots, reach) = (paths.snapshots(now), paths.reach());
+        let (replicas, loses_much) = (self.scheduler.replicas(&snapshots), paths.loses_much());
+        let (paths, replicas) = (&snapshots[..], &replicas[..]);
+        self.deliveries.set_paths(&Outlook { now, paths, replicas, reach, loses_much });
+        self.collect_events();
         self.collect_deliveries();
     }
 
@@ -292,38 +263,4 @@ impl Session {
             path.set_bulk_role(if is_free { BulkRole::Free } else { BulkRole::Sanctuary });
         }
     }
-
-    /// Returns how long a packet that leaves now takes to arrive, on the fastest path that works.
-    pub(super) fn reach(&self) -> Duration {
-        let active = self.paths.iter().filter(|path| path.state() == PathState::Active);
-        active.map(Path::one_way).min().unwrap_or_default()
-    }
-
-    /// Tells whether a path that works loses much.
-    fn loses_much(&self) -> bool {
-        let mut active = self.paths.iter().filter(|path| path.state() == PathState::Active);
-        active.any(|path| path.loss() >= MUCH_LOSS)
-    }
-
-    pub(super) fn snapshots(&self, now: Instant) -> SmallVec<[PathSnapshot; 4]> {
-        let snapshot = |path: &Path| {
-            let mut snapshot = path.snapshot(now);
-            if self.is_blocked(path) {
-                snapshot.budget = 0;
-            }
-            snapshot
-        };
-        self.paths.iter().map(snapshot).collect()
-    }
-}
-
-/// Tells whether a copy of control that is sent on the path now may be expected to arrive.
-fn is_usable(path: &PathSnapshot) -> bool {
-    path.state == PathState::Active && !path.doubtful
-}
-
-/// Tells whether a path leaves by an interface, to an address where one is given.
-fn lies_at(path: &Path, (interface, remote): (InterfaceId, Option<SocketAddr>)) -> bool {
-    let route = path.route();
-    route.interface == interface && remote.is_none_or(|remote| route.remote == remote)
 }

@@ -4,45 +4,32 @@ use units::Instant;
 
 use super::Session;
 use crate::path::PathSnapshot;
-use crate::select::{Class, NotForwarded};
-use crate::status::{ClassStatus, PathStatus, SessionStatus};
+use crate::select::NotForwarded;
+use crate::status::{MessageStatus, PathStatus, SessionStatus};
 
 impl Session {
     /// Returns a snapshot for people and scripts.
     pub(crate) fn status(&self, now: Instant) -> SessionStatus {
-        SessionStatus {
+        let mut status = SessionStatus {
             peer: self.peer,
             connected: self.is_connected(),
             age: now.since(self.started),
             clock_offset_us: self.clock.estimate_us(now),
-            paths: self.snapshots(now).iter().map(|path| path_status(now, path)).collect(),
-            classes: self.classes(),
-            messages: self.messages.status(),
-            message_streams: self.messages.stream_status(),
-            queue_free_percent: self.bulk.free_percent(now).min(self.telemetry.free_percent(now)),
+            paths: self.view().snapshots(now).iter().map(|path| path_status(now, path)).collect(),
+            classes: Vec::new(),
+            messages: MessageStatus::default(),
+            message_streams: Vec::new(),
+            queue_free_percent: 100,
             rejected_datagrams: self.rejected,
             not_forwarded: self.not_forwarded().collect(),
-        }
+        };
+        self.deliveries.show(now, &mut status);
+        status
     }
 
     /// Lists what of MAVLink was not forwarded: by which channel, why, and how much of it.
     pub(crate) fn not_forwarded(&self) -> impl Iterator<Item = (u8, NotForwarded, u64)> + '_ {
         self.selector.not_forwarded()
-    }
-
-    fn classes(&self) -> Vec<ClassStatus> {
-        let mut rows = self.accounts.status(&self.outbox, &self.inbox);
-        for row in &mut rows {
-            match row.class {
-                Class::Telemetry => row.dropped += self.telemetry.dropped(),
-                Class::Bulk => {
-                    row.dropped += self.bulk.dropped();
-                    row.duplicates += self.resequencer.duplicates();
-                }
-                _ => {}
-            }
-        }
-        rows
     }
 }
 

@@ -3,7 +3,6 @@
 use units::Instant;
 
 use super::Session;
-use crate::event::PathState;
 use crate::path::Path;
 
 impl Session {
@@ -14,16 +13,7 @@ impl Session {
         if self.ended {
             return None;
         }
-        let own = [
-            self.keys.timeout(self.now),
-            self.outbox.timeout(),
-            self.inbox.timeout(),
-            self.resequencer.timeout(),
-            self.telemetry.timeout(),
-            self.bulk.timeout(),
-            self.messages.timeout(),
-            self.pacing_deadline(),
-        ];
+        let own = [self.keys.timeout(self.now), self.deliveries.timeout(), self.pacing_deadline()];
         let paths = self.paths.iter().filter_map(Path::timeout);
         own.into_iter().flatten().chain(paths).min()
     }
@@ -40,24 +30,19 @@ impl Session {
             let id = self.paths[index].id();
             self.apply(now, id, outcome);
         }
-        self.outbox.handle_timeout(now);
-        self.inbox.handle_timeout(now);
-        self.resequencer.handle_timeout(now);
-        self.telemetry.handle_timeout(now);
-        self.bulk.handle_timeout(now);
-        let probe = self.probe_timeout();
-        self.messages.handle_timeout(now, probe);
+        let probe = self.view().probe_timeout();
+        self.deliveries.handle_timeout(now, probe);
         self.after_change(now);
     }
 
     /// Returns when pacing lets a path take more of what waits for one.
     fn pacing_deadline(&self) -> Option<Instant> {
-        let active = self
-            .paths
-            .iter()
-            .filter(|path| path.state() == PathState::Active && !self.is_blocked(path));
-        let plain = !self.bulk.is_empty() || !self.telemetry.is_empty();
-        let wanting = active.filter(|path| plain || self.wants_symbol(path.id()));
+        let view = self.view();
+        let wants = |path: &Path| {
+            let waiting = self.deliveries.waiting(path.id());
+            !view.is_blocked(path) && (waiting.alone || waiting.telemetry || waiting.bulk)
+        };
+        let wanting = view.active().filter(|path| wants(path));
         wanting.filter_map(|path| path.pacing_deadline(self.now)).min()
     }
 }

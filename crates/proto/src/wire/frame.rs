@@ -126,6 +126,8 @@ pub(crate) const REVOKED: u8 = 2;
 pub(crate) const ACK_LEAST: usize = 10 + 5 + 5 + 8 + 16;
 /// Bytes of a DROPPED frame with one range, at most.
 pub(crate) const DROPPED_LEAST: usize = 1 + 8 + 8 + 1 + 8;
+/// Bytes of a control frame around its payload, at most: with every field at its longest.
+pub(crate) const CONTROL_OVERHEAD: usize = 15 + 3 + 5 + 3 + 3;
 /// Bytes of a datagram frame around its payload, at most.
 pub(crate) const DATAGRAM_OVERHEAD: usize = 5 + 1 + 4 + 4;
 
@@ -165,6 +167,24 @@ impl Frame<'_> {
                 | Self::Rank(_)
                 | Self::Close { .. }
         )
+    }
+
+    /// Tells whether the peer waits for the acknowledgement: it learns of silence by it.
+    pub(crate) fn is_urgent(&self) -> bool {
+        matches!(
+            self,
+            Self::Control(_) | Self::LaneFloor { .. } | Self::Ping | Self::PathChallenge { .. }
+        )
+    }
+
+    /// Returns the group of frames that it belongs to of which a datagram holds one, as a bit: no sender
+    /// adds another, and a full datagram of them would cost milliseconds.
+    pub(crate) fn single(&self) -> u8 {
+        match self {
+            Self::Source(_) | Self::Repair(_) => 1,
+            Self::Feedback(_) => 2,
+            _ => 0,
+        }
     }
 
     /// Returns how many bytes [`Frame::encode`] appends.

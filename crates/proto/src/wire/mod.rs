@@ -12,8 +12,8 @@ mod reader;
 
 pub(crate) use ack_ranges::AckRanges;
 pub(crate) use frame::{
-    ACK_LEAST, AckFrame, CLOSED, ControlFrame, DATAGRAM_OVERHEAD, DROPPED_LEAST, DatagramFrame,
-    DroppedFrame, Frame, Frames, KEY_IN_USE, REVOKED,
+    ACK_LEAST, AckFrame, CLOSED, CONTROL_OVERHEAD, ControlFrame, DATAGRAM_OVERHEAD, DROPPED_LEAST,
+    DatagramFrame, DroppedFrame, Frame, Frames, KEY_IN_USE, REVOKED,
 };
 pub(crate) use header::{
     DATA_HEADER, DATA_OVERHEAD, DataHeader, DatagramType, PACKET_NUMBER_MAX, unknown_index,

@@ -8,7 +8,7 @@
 //! order. So a gap in the lane lasts as long as message delivery takes to recover one message,
 //! whatever was lost; and a command that overtook bulk waits for it a moment, and no longer than `inbox.rs` says.
 
-use units::{Duration, Instant};
+use units::Instant;
 
 use super::Submission;
 use super::inbox::CARRIED_LIFE;
@@ -20,9 +20,6 @@ use crate::select::Tier;
 use crate::wire::Frame;
 
 impl Outbox {
-    /// How long message delivery may take over a message of a lane.
-    pub(crate) const CARRIED_LIFE: Duration = CARRIED_LIFE;
-
     /// Takes a message of a sequenced lane in, and writes what message delivery is to carry of it to
     /// `carried`. Only what is control is kept here, and gets an id and an outcome if it is reliable.
     ///

@@ -5,6 +5,7 @@
 //! Packets that are sent once on one path are `delivery/datagram/`. The rules are specs/delivery.md.
 
 mod carried;
+mod delivery;
 mod dropped;
 mod floors;
 mod inbox;
@@ -17,6 +18,7 @@ mod sender_lanes;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use delivery::Control;
 pub(crate) use inbox::{Inbox, Reception};
 pub(crate) use outbox::{Ended, Outbox, Rejected};
 pub(crate) use seen_window::{SeenWindow, extend};
@@ -57,30 +59,6 @@ pub(crate) struct ControlPath {
     pub(crate) usable: bool,
     /// Age at which a copy that is under way there may be repeated there.
     pub(crate) repeat_after: Duration,
-}
-
-/// Says how many bytes of payload a path takes now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CopyRoom {
-    /// Of messages of which no copy is under way anywhere.
-    pub(crate) fresh: usize,
-    /// Of other copies.
-    pub(crate) repeat: usize,
-    /// How long a copy takes at least: what has less time to live is not worth sending.
-    pub(crate) transit: Duration,
-}
-
-impl CopyRoom {
-    /// The same room for all copies.
-    pub(crate) fn both(bytes: usize) -> Self {
-        Self { fresh: bytes, repeat: bytes, transit: Duration::ZERO }
-    }
-
-    /// No more than `bytes` of either; what is not nothing may be used whole.
-    pub(crate) fn within(self, bytes: usize) -> Self {
-        let within = |room: usize| if room == 0 { 0 } else { bytes };
-        Self { fresh: within(self.fresh), repeat: within(self.repeat), ..self }
-    }
 }
 
 /// A message that the receiver passes on.

@@ -27,10 +27,11 @@ use super::floors::FloorNotices;
 use super::message::{Kind, MIN_ROUND, Message, SecondCopy};
 use super::pending::Pending;
 use super::sender_lanes::{NoLane, SenderLanes};
-use super::{ControlPath, CopyRoom, LaneFloor, Submission};
+use super::{ControlPath, LaneFloor, Submission};
 use crate::event::{MessageId, Outcome};
 use crate::ids::PathId;
 use crate::limits;
+use crate::path::CopyRoom;
 use crate::select::{Class, LaneKey, Order, Tier};
 use crate::wire::{ControlFrame, DroppedFrame};
 
@@ -171,6 +172,11 @@ impl Outbox {
     /// Returns true when a copy or a floor of the tier waits for the path.
     pub(crate) fn wants(&self, path: PathId, tier: Tier) -> bool {
         self.pending.waits_for(path, tier) || tier == Tier::Control && self.floors.waits_for(path)
+    }
+
+    /// Returns true when a message that is not control waits for the path.
+    pub(crate) fn wants_others(&self, path: PathId) -> bool {
+        self.others > 0 && (self.wants(path, Tier::Message) || self.wants(path, Tier::Telemetry))
     }
 
     /// Takes the next copy of a tier for a path, with its full session-wide number.

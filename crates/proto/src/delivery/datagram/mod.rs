@@ -5,15 +5,18 @@
 //! receiver's. What is replicated, sent again or ordered by the sender is `delivery/control/`.
 
 mod again;
+mod delivery;
 mod frames;
 mod kept;
 mod queue;
 mod resequencer;
 mod sequence;
 
-pub(crate) use again::Expected;
-pub(crate) use queue::{DatagramQueue, Plain, RtpPiece};
-pub(crate) use resequencer::Resequencer;
+use again::Expected;
+pub(crate) use delivery::Datagrams;
+use queue::DatagramQueue;
+pub(crate) use queue::{Plain, RtpPiece};
+use resequencer::Resequencer;
 use sequence::Sequence;
 
 use units::Duration;

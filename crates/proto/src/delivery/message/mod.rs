@@ -9,6 +9,7 @@
 //! back-pressure are common to both. Which path is served, and when, is the session's affair; what
 //! control is never comes by here [specs/message.md].
 
+mod delivery;
 mod divider;
 mod elastic;
 mod form;
@@ -27,7 +28,7 @@ pub(crate) use divider::{Divider, Refused};
 pub(crate) use form::{Feedback, Form, FormCounters, Offer, SentSymbol, SymbolFrame};
 
 use crate::path::PathSnapshot;
-use crate::recovery::ClockOffset;
+use crate::recovery::PeerClock;
 use crate::status::{MessageDelay, MessageStatus, MessageStreamStatus};
 use crate::wire::{RepairFrame, SourceFrame};
 use divider::StreamKey;
@@ -138,20 +139,6 @@ impl DelayParts {
     }
 }
 
-/// Tells the ages of the peer's messages.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PeerClock<'a> {
-    /// The offset, as far as it is known.
-    pub(crate) clock: &'a ClockOffset,
-}
-
-impl PeerClock<'_> {
-    /// Returns the likely age; zero before anything is known of the peer's clock.
-    pub(crate) fn age(&self, now: Instant, submitted_us: u32) -> Duration {
-        self.clock.age(now, submitted_us).map_or(Duration::ZERO, |age| age.estimate)
-    }
-}
-
 /// Both halves of message delivery in one session.
 #[derive(Debug)]
 pub(crate) struct Messages {
@@ -204,24 +191,8 @@ impl Messages {
         self.form.handle_feedback(now, feedback, paths)
     }
 
-    /// Returns the next message for the application.
-    pub(crate) fn poll_delivery(&mut self) -> Option<MessageDelivery> {
-        self.reconstruction.poll_delivery()
-    }
-
-    /// Returns when [`Messages::handle_timeout`] wants to be called.
-    pub(crate) fn timeout(&self) -> Option<Instant> {
-        self.form.timeout().into_iter().chain(self.reconstruction.timeout()).min()
-    }
-
-    /// Lets time pass; `probe` is the time after which the peer's answer is overdue.
-    pub(crate) fn handle_timeout(&mut self, now: Instant, probe: Duration) {
-        self.form.handle_timeout(now, probe);
-        self.reconstruction.handle_timeout(now);
-    }
-
     /// Shows what was sent and received.
-    pub(crate) fn status(&self) -> MessageStatus {
+    fn status(&self) -> MessageStatus {
         let (sent, form) = (self.divider.counters(), self.form.counters());
         let received = self.reconstruction.counters();
         MessageStatus {
@@ -243,7 +214,7 @@ impl Messages {
     }
 
     /// Shows each stream: what it has sent from here, and what it has delivered here.
-    pub(crate) fn stream_status(&self) -> Vec<MessageStreamStatus> {
+    fn stream_status(&self) -> Vec<MessageStreamStatus> {
         let mut rows: BTreeMap<StreamKey, MessageStreamStatus> = BTreeMap::new();
         for (key, sent) in self.divider.counters_by_stream() {
             let row = rows.entry(key).or_insert_with(|| stream_row(key));

@@ -18,8 +18,9 @@ use units::{Duration, Instant};
 use super::divider::StreamKey;
 use super::pieces::Pieces;
 use super::record::{Record, Records};
-use super::{DelayParts, MessageDelivery, PeerClock};
+use super::{DelayParts, MessageDelivery};
 use crate::limits;
+use crate::recovery::PeerClock;
 
 /// How long before its deadline a held message is passed on: above the lateness of timers.
 const RELEASE_AHEAD: Duration = Duration::from_millis(5);
@@ -87,7 +88,7 @@ impl Reconstruction {
         self.handle_timeout(now);
         for record in Records::new(symbol) {
             let taken = record.is_ok_and(|(record, piece)| {
-                let age = clock.age(now, record.submitted_us);
+                let age = clock.age(now, record.submitted_us).estimate;
                 self.handle_piece(now, &record, piece, decoded, age)
             });
             self.refused += u64::from(!taken);

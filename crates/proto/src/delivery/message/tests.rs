@@ -6,10 +6,12 @@ use units::Rng;
 use super::record::Records;
 use super::*;
 use crate::congestion::CongestionKind;
+use crate::delivery::Delivery as _;
 use crate::event::PathState;
 use crate::ids::{InterfaceId, PathId};
 use crate::limits;
 use crate::path::{Path, PathConfig, Route};
+use crate::recovery::ClockOffset;
 use crate::wire::{FeedbackFrame, Frame, Frames};
 
 const ORDERED: MessageStream =
@@ -54,7 +56,7 @@ fn datagrams_on(messages: &mut Messages, now: Instant, path: PathSnapshot) -> Ve
 
 fn take(messages: &mut Messages, now: Instant, datagram: &[u8]) -> bool {
     let offset = ClockOffset::default();
-    let clock = PeerClock { clock: &offset };
+    let clock = PeerClock { clock: &offset, started: Instant::ZERO };
     Frames::new(datagram).all(|frame| match frame {
         Ok(Frame::Source(source)) => messages.handle_source(now, &source, &clock),
         Ok(Frame::Repair(repair)) => messages.handle_repair(now, &repair, &clock),
@@ -136,7 +138,7 @@ fn an_ordered_gap_is_given_up_before_what_waits_behind_it_is_too_old() {
     let mut divider = Divider::default();
     let stream = MessageStream { deadline: Some(Duration::from_millis(100)), ..ORDERED };
     let offset = ClockOffset::default();
-    let clock = PeerClock { clock: &offset };
+    let clock = PeerClock { clock: &offset, started: Instant::ZERO };
     let mut receiver = Messages::new(MessageForm::Elastic, 1);
     divider.submit(at(0), 1, stream, b"lost").expect("room");
     divide(&mut divider, at(0));
@@ -232,7 +234,7 @@ proptest! {
         symbols in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..60),
     ) {
         let offset = ClockOffset::default();
-        let clock = PeerClock { clock: &offset };
+        let clock = PeerClock { clock: &offset, started: Instant::ZERO };
         let mut receiver = Messages::new(MessageForm::Elastic, 1);
         for mut symbol in symbols {
             if let Some(first) = symbol.first_mut() {

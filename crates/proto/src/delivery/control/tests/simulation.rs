@@ -9,9 +9,10 @@ use units::{Duration, Instant, Rng};
 
 use super::super::inbox::Inbox;
 use super::super::outbox::{Outbox, Rejected};
-use super::super::{ControlPath, CopyRoom, LaneFloor, Submission};
+use super::super::{ControlPath, LaneFloor, Submission};
 use crate::event::{MessageId, Outcome};
 use crate::ids::PathId;
+use crate::path::CopyRoom;
 use crate::recovery::Age;
 use crate::select::{Class, LaneKey, Order, Policy, Tier};
 use crate::wire::{ControlFrame, DroppedFrame};

@@ -1,35 +1,38 @@
 //! Builds one datagram: frames until it is full, and the record of what it carries.
 
-use crate::recovery::{SentFrame, SentFrames};
+use crate::recovery::{Mark, SentFrame, SentFrames};
 use crate::wire::{DATA_HEADER, DATA_OVERHEAD, Frame};
 
 /// Collects frames behind the bytes that are reserved for the header.
 #[derive(Debug)]
-pub(super) struct Builder<'a> {
+pub(crate) struct Builder<'a> {
     /// The datagram so far.
-    pub(super) buf: &'a mut Vec<u8>,
+    pub(crate) buf: &'a mut Vec<u8>,
     limit: usize,
     /// Bytes of what goes along, and nowhere alone.
     preface: usize,
+    /// The place of the delivery that adds to it now.
+    owner: u8,
     /// What it carries, as far as its fate matters to anyone.
-    pub(super) frames: SentFrames,
+    pub(crate) frames: SentFrames,
     /// Whether the peer must acknowledge it.
-    pub(super) ack_eliciting: bool,
+    pub(crate) ack_eliciting: bool,
     /// Whether it carries what obeys the congestion window.
-    pub(super) bulk: bool,
+    pub(crate) bulk: bool,
     /// Whether it carries control.
-    pub(super) urgent: bool,
+    pub(crate) urgent: bool,
 }
 
 impl<'a> Builder<'a> {
     /// Starts a datagram of at most `datagram` bytes of UDP payload.
-    pub(super) fn new(buf: &'a mut Vec<u8>, datagram: usize) -> Self {
+    pub(crate) fn new(buf: &'a mut Vec<u8>, datagram: usize) -> Self {
         buf.clear();
         buf.resize(DATA_HEADER, 0);
         Self {
             buf,
             limit: datagram.saturating_sub(DATA_OVERHEAD) + DATA_HEADER,
             preface: 0,
+            owner: 0,
             frames: SentFrames::new(),
             ack_eliciting: false,
             bulk: false,
@@ -38,22 +41,22 @@ impl<'a> Builder<'a> {
     }
 
     /// Returns how many bytes of frames still fit.
-    pub(super) fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         self.limit.saturating_sub(self.buf.len())
     }
 
     /// Returns the bytes of header and frames so far.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.buf.len()
     }
 
     /// Tells whether it holds nothing.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.buf.len() == DATA_HEADER + self.preface
     }
 
     /// Begins with a frame for which no datagram leaves.
-    pub(super) fn preface(&mut self, frame: &Frame<'_>) {
+    pub(crate) fn preface(&mut self, frame: &Frame<'_>) {
         if frame.encoded_len() <= self.room() {
             frame.encode(self.buf);
             self.preface = frame.encoded_len();
@@ -61,7 +64,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Appends a frame if it fits, and tells whether it did.
-    pub(super) fn push(&mut self, frame: &Frame<'_>) -> bool {
+    pub(crate) fn push(&mut self, frame: &Frame<'_>) -> bool {
         if frame.encoded_len() > self.room() {
             return false;
         }
@@ -70,8 +73,32 @@ impl<'a> Builder<'a> {
         true
     }
 
-    /// Notes what a frame carried that was appended.
-    pub(super) fn note(&mut self, sent: SentFrame) {
+    /// Notes what the session added.
+    pub(crate) fn note_own(&mut self, sent: SentFrame) {
         self.frames.push(sent);
+    }
+
+    /// Notes what the delivery added whose turn it is.
+    pub(crate) fn note(&mut self, mark: Mark) {
+        self.frames.push(SentFrame::Delivery { owner: self.owner, mark });
+    }
+
+    /// Tells whether that delivery has noted something of this kind.
+    pub(crate) fn has_note(&self, kind: u8) -> bool {
+        let is_it = |sent: &SentFrame| {
+            matches!(sent, SentFrame::Delivery { owner, mark }
+                if *owner == self.owner && mark.kind == kind)
+        };
+        self.frames.iter().any(is_it)
+    }
+
+    /// Tells whether anything was noted.
+    pub(crate) fn is_noted(&self) -> bool {
+        !self.frames.is_empty()
+    }
+
+    /// Gives the delivery at this place its turn.
+    pub(super) fn set_owner(&mut self, place: u8) {
+        self.owner = place;
     }
 }

@@ -1,0 +1,257 @@
+//! Control as a delivery: both halves, and when they have a path's turn.
+
+use smallvec::SmallVec;
+use units::{Duration, Instant};
+
+use super::{
+    ControlPath, Inbox, LaneFloor, Outbox, Reception, Rejected, Submission, inbox::CARRIED_LIFE,
+};
+use crate::delivery::{
+    Builder, Delivered, Delivery, Incoming, Loss, Offer, Outlook, Taken, Turn, Waiting,
+};
+use crate::event::{Event, MessageId, PathState};
+use crate::ids::PathId;
+use crate::path::{CopyRoom, PATIENCE_WITHOUT_PATH, Path, PathSnapshot};
+use crate::recovery::{Age, Mark};
+use crate::schedule::control_order;
+use crate::select::Tier;
+use crate::status::SessionStatus;
+use crate::wire::{self, CONTROL_OVERHEAD, ControlFrame, Frame};
+
+/// A message that has waited for so long is late for every autopilot.
+const LATE: Duration = Duration::from_millis(200);
+/// Bytes that a message may have for the schedulers' question whether a path has room for it.
+const MESSAGE_GUESS: usize = 300;
+/// Marks a copy of the message with a session-wide number.
+const COPY: u8 = 0;
+/// Marks the floor of a lane: lane, number.
+const FLOOR: u8 = 1;
+/// Marks the list of messages that were not passed on, as it was after so many changes.
+const DROPPED: u8 = 2;
+
+/// Both halves of control delivery in one session.
+#[derive(Debug)]
+pub(crate) struct Control {
+    outbox: Outbox,
+    inbox: Inbox,
+}
+
+impl Control {
+    /// How long message delivery may take over a message of a lane.
+    pub(crate) const CARRIED_LIFE: Duration = CARRIED_LIFE;
+
+    /// Starts with nothing sent and nothing received.
+    pub(crate) fn new() -> Self {
+        Self { outbox: Outbox::new(), inbox: Inbox::new() }
+    }
+
+    /// Takes a message in; see [`Outbox::submit`].
+    pub(crate) fn submit(
+        &mut self,
+        now: Instant,
+        submission: Submission,
+    ) -> Result<Option<MessageId>, Rejected> {
+        self.outbox.submit(now, submission)
+    }
+
+    /// Takes a message in that message delivery carries too; see [`Outbox::submit_carried`].
+    pub(crate) fn submit_carried(
+        &mut self,
+        now: Instant,
+        submission: Submission,
+        carried: &mut Vec<u8>,
+    ) -> Result<Option<MessageId>, Rejected> {
+        self.outbox.submit_carried(now, submission, carried)
+    }
+
+    /// Takes in what message delivery carried; false when it makes no sense.
+    pub(crate) fn handle_carried(
+        &mut self,
+        now: Instant,
+        frame: &ControlFrame<'_>,
+        age: Age,
+    ) -> bool {
+        self.inbox.handle_carried(now, frame, age) != Reception::Refused
+    }
+
+    /// Adds one copy of a message of `tier` if one waits for the path and fits; returns its age.
+    fn add_copy(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        tier: Tier,
+        room: CopyRoom,
+        datagram: &mut Builder<'_>,
+    ) -> Option<Duration> {
+        let room = room.within(datagram.room().saturating_sub(CONTROL_OVERHEAD));
+        if room.fresh.max(room.repeat) == 0 || !self.outbox.wants(id, tier) {
+            return None;
+        }
+        let (seq, frame) = self.outbox.poll(now, id, tier, room)?;
+        let age = (now.as_micros() as u32).wrapping_sub(frame.submitted_us);
+        datagram.push(&Frame::Control(frame));
+        datagram.note(Mark { kind: COPY, numbers: [seq, 0] });
+        Some(Duration::from_micros(age.into()))
+    }
+}
+
+impl Delivery for Control {
+    fn handle_frame(&mut self, incoming: &Incoming<'_>, frame: &Frame<'_>) -> Taken {
+        let now = incoming.now;
+        match frame {
+            Frame::Control(control) => {
+                let age = incoming.clock.age(now, control.submitted_us);
+                let reception = self.inbox.handle_control(now, control, age);
+                return Taken::from(reception != Reception::Refused);
+            }
+            Frame::LaneFloor { lane, floor } => {
+                self.inbox.handle_floor(now, LaneFloor { lane: *lane, floor: *floor });
+            }
+            Frame::Dropped(dropped) => self.outbox.on_dropped(dropped),
+            _ => return Taken::NotMine,
+        }
+        Taken::Done
+    }
+
+    fn waiting(&self, path: PathId) -> Waiting {
+        Waiting { message: self.outbox.wants_others(path), ..Waiting::default() }
+    }
+
+    /// Adds which messages were not passed on: no acknowledgement leaves without.
+    fn poll_before_ack(&mut self, datagram: &mut Builder<'_>) -> bool {
+        if datagram.has_note(DROPPED) {
+            return true;
+        }
+        let Some(room) = datagram.room().checked_sub(wire::ACK_LEAST) else { return false };
+        let Some((frame, changes)) = self.inbox.dropped(room) else { return true };
+        let fits = room >= wire::DROPPED_LEAST && datagram.push(&Frame::Dropped(frame));
+        if fits {
+            datagram.note(Mark { kind: DROPPED, numbers: [changes, 0] });
+        }
+        fits
+    }
+
+    /// Adds copies of control and floors of lanes.
+    fn poll_urgent(&mut self, turn: &Turn<'_>, datagram: &mut Builder<'_>) {
+        let (now, path, id) = (turn.now, turn.path, turn.path.id());
+        if !self.outbox.wants(id, Tier::Control) {
+            return;
+        }
+        let mut room = turn.paths.control_room(now, path);
+        let one_repeat = path.may_be_slow(now);
+        let most = |path: &Path, age| path.control_datagram(now, age > LATE);
+        let mut age = Duration::ZERO;
+        while datagram.len() < most(path, age)
+            && let Some(added) = self.add_copy(now, id, Tier::Control, room, datagram)
+        {
+            age = added;
+            datagram.urgent = true;
+            room.repeat = if one_repeat { 0 } else { room.repeat };
+        }
+        // Copies carry their lane's floor: a floor alone may wait for one.
+        while (room.fresh > 0 || datagram.urgent)
+            && datagram.room() >= CONTROL_OVERHEAD
+            && let Some(LaneFloor { lane, floor }) = self.outbox.poll_floor(now, id)
+        {
+            datagram.push(&Frame::LaneFloor { lane, floor });
+            datagram.note(Mark { kind: FLOOR, numbers: [lane.into(), floor.into()] });
+            datagram.urgent = true;
+        }
+    }
+
+    /// Adds what is not control: telemetry that is sent again as well, behind that which is not.
+    fn poll_tier(&mut self, tier: Tier, offer: &mut Offer<'_>, datagram: &mut Builder<'_>) {
+        let (now, id, room) = (offer.turn.now, offer.turn.path.id(), CopyRoom::both(usize::MAX));
+        if tier != Tier::Message || !offer.waiting.message {
+            return;
+        }
+        for tier in [Tier::Telemetry, Tier::Message] {
+            while self.outbox.wants(id, tier)
+                && offer.is_for(MESSAGE_GUESS)
+                && self.add_copy(now, id, tier, room, datagram).is_some()
+            {
+                datagram.bulk = true;
+            }
+        }
+    }
+
+    fn on_acked(&mut self, _now: Instant, mark: Mark, _path: PathId) {
+        match (mark.kind, mark.numbers) {
+            (COPY, [seq, _]) => self.outbox.on_acked(seq),
+            (FLOOR, floor) => self.outbox.on_floor_acked(lane_floor(floor)),
+            (_, [changes, _]) => self.inbox.on_dropped_told(changes),
+        }
+    }
+
+    fn on_lost(&mut self, mark: Mark, loss: &Loss<'_>) {
+        match (mark.kind, mark.numbers) {
+            (COPY, [seq, _]) => self.outbox.on_lost(loss.now, seq, loss.path),
+            (FLOOR, floor) => self.outbox.on_floor_lost(lane_floor(floor), loss.path),
+            _ => {}
+        }
+    }
+
+    fn set_paths(&mut self, outlook: &Outlook<'_>) {
+        let order = control_order(outlook.paths);
+        let find = |id: &PathId| outlook.paths.iter().find(|path| path.id == *id);
+        let paths: SmallVec<[ControlPath; 4]> = order
+            .iter()
+            .filter_map(find)
+            .map(|path| ControlPath {
+                id: path.id,
+                usable: is_usable(path),
+                repeat_after: path.repeat_after,
+            })
+            .collect();
+        let usable = outlook.paths.iter().filter(|path| is_usable(path));
+        let probe = usable.map(|path| path.probe_timeout).min().unwrap_or(PATIENCE_WITHOUT_PATH);
+        self.outbox.set_paths(outlook.now, &paths, probe);
+        self.inbox.set_wait(probe);
+    }
+
+    fn timeout(&self) -> Option<Instant> {
+        self.outbox.timeout().into_iter().chain(self.inbox.timeout()).min()
+    }
+
+    fn handle_timeout(&mut self, now: Instant, _probe: Duration) {
+        self.outbox.handle_timeout(now);
+        self.inbox.handle_timeout(now);
+    }
+
+    fn poll_delivery(&mut self) -> Option<Delivered> {
+        let ready = self.inbox.poll_delivery()?;
+        let (channel, class, age, payload) = (ready.channel, ready.class, ready.age, ready.payload);
+        Some(Delivered { channel, class, stream: None, age, payload })
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        let super::Ended { message, outcome, mavlink } = self.outbox.poll_outcome()?;
+        Some(Event::MessageEnded { message, outcome, mavlink })
+    }
+
+    fn end(&mut self, now: Instant) {
+        self.outbox.end();
+        self.inbox.end(now);
+    }
+
+    fn show(&self, _now: Instant, status: &mut SessionStatus) {
+        for row in &mut status.classes {
+            let sent = &self.outbox.counters()[row.class.index()];
+            let received = &self.inbox.counters()[row.class.index()];
+            row.dropped += sent.expired + sent.superseded_unsent;
+            row.superseded += sent.superseded - sent.superseded_unsent;
+            row.copies_sent += sent.copies_sent;
+            row.duplicates += received.duplicates;
+            row.late += received.late;
+        }
+    }
+}
+
+fn lane_floor([lane, floor]: [u64; 2]) -> LaneFloor {
+    LaneFloor { lane: lane as u16, floor: floor as u32 }
+}
+
+/// Tells whether a copy of control that is sent on the path now may be expected to arrive.
+fn is_usable(path: &PathSnapshot) -> bool {
+    path.state == PathState::Active && !path.doubtful
+}

@@ -1,0 +1,146 @@
+//! Messages as a delivery: symbols and feedback, and when they have a path's turn.
+//!
+//! A symbol leaves in a datagram of its own: what follows it, its repair first, has the next one.
+//! The scheduler says which path is the best for new symbols, the path's congestion controller how
+//! many may leave; which symbol goes is the form's decision.
+
+use units::{Duration, Instant};
+
+use super::{Feedback, Messages, Offer, SentSymbol};
+use crate::delivery::{
+    self, Builder, Delivered, Delivery, Incoming, Loss, Outlook, Taken, Waiting,
+};
+use crate::event::Event;
+use crate::ids::PathId;
+use crate::limits;
+use crate::path::Path;
+use crate::recovery::Mark;
+use crate::schedule::Decision;
+use crate::select::Class;
+use crate::status::SessionStatus;
+use crate::wire::Frame;
+
+/// Bytes of messages that may leave at once on a path without a queue, whatever its window is.
+const AT_ONCE: usize = 4 * limits::SYMBOL_BYTES;
+/// Bytes of messages that wait, beyond which they are a transfer: what 2 Mbit/s pile up in 200 ms without a
+/// link.
+const LONG: usize = 48 << 10;
+/// Marks a symbol as it was divided: coder, symbol.
+const SOURCE: u8 = 0;
+/// Marks a combination of a coder's symbols: coder, combination.
+const REPAIR: u8 = 1;
+
+impl Delivery for Messages {
+    fn handle_frame(&mut self, incoming: &Incoming<'_>, frame: &Frame<'_>) -> Taken {
+        let (now, clock) = (incoming.now, &incoming.clock);
+        let makes_sense = match frame {
+            Frame::Source(source) => self.handle_source(now, source, clock),
+            Frame::Repair(repair) => self.handle_repair(now, repair, clock),
+            Frame::Feedback(feedback) => {
+                let paths = incoming.paths.snapshots(now);
+                self.handle_feedback(now, Feedback::Window(feedback), &paths)
+            }
+            Frame::Rank(rank) => {
+                let paths = incoming.paths.snapshots(now);
+                self.handle_feedback(now, Feedback::Rank(*rank), &paths)
+            }
+            _ => return Taken::NotMine,
+        };
+        Taken::from(makes_sense)
+    }
+
+    fn waiting(&self, path: PathId) -> Waiting {
+        Waiting { alone: self.form.wants(path, &self.divider), ..Waiting::default() }
+    }
+
+    /// Adds one symbol if the form has one for the path.
+    fn poll_alone(&mut self, offer: &mut delivery::Offer<'_>, datagram: &mut Builder<'_>) {
+        let (now, path) = (offer.turn.now, offer.turn.path);
+        // A long transfer is bulk to control, and where bulk waits there is enough on the way.
+        let as_bulk = self.divider.bytes() > LONG || offer.waiting.bulk;
+        let budget = if as_bulk { path.bulk_budget(now) } else { path.message_budget(now) };
+        let has_budget = budget > 0;
+        // What an application hands in now and then is never paced on an idle path; a backlog is, and
+        // drips into silence: what gets through first ends it, and a stalled radio keeps it all.
+        let now_and_then = self.divider.bytes() <= AT_ONCE;
+        let may_exceed = path.may_exceed() && (now_and_then || path.may_drip(AT_ONCE as u64));
+        if !has_budget && !may_exceed {
+            return;
+        }
+        let view = offer.view(self.divider.bytes(), limits::SYMBOL_BYTES);
+        let is_best = offer.scheduler.offer_symbol(&view, path.id()) == Decision::Send;
+        let form_offer = Offer { path: path.id(), is_best, has_budget, paths: offer.snapshots };
+        let (room, divider) = (datagram.room(), &mut self.divider);
+        let Some(symbol) = self.form.poll_symbol(now, &form_offer, room, divider) else { return };
+        let mark = mark(symbol.name());
+        if datagram.push(&symbol.frame()) {
+            datagram.note(mark);
+            datagram.bulk = true;
+            offer.accounts.of(Class::Message).copies_sent += 1;
+        }
+    }
+
+    /// Feedback leaves alone where it is due; a path that has been silent for long gets it with its probes
+    /// alone.
+    fn wants_along(&self, now: Instant, path: &Path) -> bool {
+        let heard = path.last_received_at().is_some_and(|at| now.since(at) < limits::LONGEST_BURST);
+        heard && self.form.feedback_is_due(now, path.id())
+    }
+
+    /// Adds what the peer's sender is to be told.
+    fn poll_along(&mut self, now: Instant, path: PathId, datagram: &mut Builder<'_>) {
+        while let Some(frame) = self.form.poll_feedback(now, path, datagram.room()) {
+            datagram.push(&frame);
+        }
+    }
+
+    fn on_acked(&mut self, now: Instant, mark: Mark, path: PathId) {
+        self.form.on_acked(now, symbol(mark), path);
+    }
+
+    fn on_lost(&mut self, mark: Mark, loss: &Loss<'_>) {
+        self.form.on_lost(loss.now, symbol(mark), loss.path, loss.congested);
+    }
+
+    fn set_paths(&mut self, outlook: &Outlook<'_>) {
+        self.form.follow_paths(outlook.now, outlook.paths);
+    }
+
+    fn timeout(&self) -> Option<Instant> {
+        self.form.timeout().into_iter().chain(self.reconstruction.timeout()).min()
+    }
+
+    fn handle_timeout(&mut self, now: Instant, probe: Duration) {
+        self.form.handle_timeout(now, probe);
+        self.reconstruction.handle_timeout(now);
+    }
+
+    fn poll_delivery(&mut self) -> Option<Delivered> {
+        let ready = self.reconstruction.poll_delivery()?;
+        let (channel, age, payload) = (ready.channel, ready.age, ready.payload);
+        Some(Delivered { channel, class: Class::Message, stream: Some(ready.stream), age, payload })
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.divider.poll_room().then_some(Event::RoomForMessages)
+    }
+
+    fn show(&self, _now: Instant, status: &mut SessionStatus) {
+        status.messages = self.status();
+        status.message_streams = self.stream_status();
+    }
+}
+
+fn mark(symbol: SentSymbol) -> Mark {
+    match symbol {
+        SentSymbol::Source { coder, id } => Mark { kind: SOURCE, numbers: [coder, id] },
+        SentSymbol::Repair { coder, repair } => Mark { kind: REPAIR, numbers: [coder, repair] },
+    }
+}
+
+fn symbol(mark: Mark) -> SentSymbol {
+    match (mark.kind, mark.numbers) {
+        (SOURCE, [coder, id]) => SentSymbol::Source { coder, id },
+        (_, [coder, repair]) => SentSymbol::Repair { coder, repair },
+    }
+}

@@ -1,0 +1,161 @@
+//! Which delivery carries what is handed in, and the lanes that two of them carry.
+//!
+//! ```text
+//! coded transfers                        → message delivery
+//! lanes of sources that sign             → message delivery; what is control also as control
+//! once, on the best path, in no order    → plain datagrams
+//! the rest                               → control delivery
+//! ```
+
+use units::{Duration, Instant};
+
+use super::control::{Control, Rejected, Submission};
+use super::datagram::{Plain, RtpPiece};
+use super::message::{self, MessageOrder, MessageStream};
+use super::{Delivered, Deliveries};
+use crate::event::MessageId;
+use crate::recovery::PeerClock;
+use crate::select::{Class, LaneKey, Order, Policy, RtpFrame, Tier};
+use crate::wire::{CONTROL_OVERHEAD, Frame, Frames};
+
+/// By which stream the messages of sequenced lanes go: one of the tunnel's channel, where no application has
+/// streams, so that they leave in the order in which they came.
+const LANES_CHANNEL: u8 = 0;
+const LANES_STREAM: MessageStream = MessageStream {
+    id: u16::MAX,
+    order: MessageOrder::Unordered,
+    deadline: Some(Control::CARRIED_LIFE),
+};
+
+/// A packet or message that is handed in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packet<'a> {
+    /// The consumer at the other end.
+    pub(crate) channel: u8,
+    /// How it is to be delivered.
+    pub(crate) policy: Policy,
+    /// Whose order it keeps.
+    pub(crate) lane: LaneKey,
+    /// Whether the receiver restores its order (TCP).
+    pub(crate) resequence: bool,
+    /// The frame of RTP that it is a piece of.
+    pub(crate) rtp: Option<RtpFrame>,
+    /// The packet.
+    pub(crate) payload: &'a [u8],
+}
+
+/// Says why something was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// Too much is in flight or queued.
+    Busy,
+    /// It is longer than a message may be.
+    TooLarge,
+}
+
+impl From<Rejected> for Refused {
+    fn from(Rejected::Busy: Rejected) -> Self {
+        Self::Busy
+    }
+}
+
+impl Deliveries {
+    /// Takes a packet in.
+    pub(crate) fn submit(
+        &mut self,
+        now: Instant,
+        packet: Packet<'_>,
+    ) -> Result<Option<MessageId>, Refused> {
+        let Packet { channel, policy, lane, resequence, .. } = packet;
+        let class = policy.class;
+        // Its receiver waits a while for what was lost.
+        let rtp = packet.rtp.filter(|_| !self.rtp_life.is_zero());
+        if rtp.is_none() && self.coded_transfers && policy.is_coded() {
+            return self.submit_message(now, channel, transfer(policy.ttl), packet.payload);
+        }
+        let payload = packet.payload.to_vec();
+        if rtp.is_none() && self.coded_transfers && policy.order == Order::Sequenced {
+            return self.submit_carried(now, Submission { channel, policy, lane, payload });
+        }
+        self.accounts.of(class).submitted += 1;
+        if rtp.is_some() || policy.is_plain() {
+            let rtp = rtp.map(|frame| RtpPiece { frame, life: self.rtp_life });
+            self.datagram.submit(now, Plain { channel, class, resequence, rtp, payload });
+            return Ok(None);
+        }
+        let taken = self.control.submit(now, Submission { channel, policy, lane, payload });
+        self.accounts.of(class).dropped += u64::from(taken.is_err());
+        Ok(taken?)
+    }
+
+    /// Takes a message of message delivery in.
+    pub(crate) fn submit_message(
+        &mut self,
+        now: Instant,
+        channel: u8,
+        stream: MessageStream,
+        bytes: &[u8],
+    ) -> Result<Option<MessageId>, Refused> {
+        let account = self.accounts.of(Class::Message);
+        account.submitted += 1;
+        let taken = self.message.divider.submit(now, channel, stream, bytes);
+        account.dropped += u64::from(taken.is_err());
+        taken.map(|()| None).map_err(|refused| match refused {
+            message::Refused::Busy => Refused::Busy,
+            message::Refused::TooLarge => Refused::TooLarge,
+        })
+    }
+
+    /// Counts a packet that no delivery is to carry.
+    pub(crate) fn on_withheld(&mut self, class: Class) {
+        self.accounts.of(class).dropped += 1;
+    }
+
+    /// Takes a message of a sequenced lane in: by message delivery, and what is control also as ever.
+    fn submit_carried(
+        &mut self,
+        now: Instant,
+        submission: Submission,
+    ) -> Result<Option<MessageId>, Refused> {
+        let class = submission.policy.class;
+        self.accounts.of(class).submitted += 1;
+        let longest = submission.payload.len() + CONTROL_OVERHEAD;
+        let has_room = self.message.divider.has_room(longest);
+        let mut carried = Vec::with_capacity(longest);
+        let taken = if has_room || class.tier() == Tier::Control {
+            self.control.submit_carried(now, submission, &mut carried)
+        } else {
+            Err(Rejected::Busy)
+        };
+        if taken.is_err() {
+            self.accounts.of(class).dropped += 1;
+        } else if has_room {
+            // Whatever is refused all the same is a loss like others: the lane gives it up.
+            let _ = self.message.divider.submit(now, LANES_CHANNEL, LANES_STREAM, &carried);
+        }
+        Ok(taken?)
+    }
+
+    /// Takes in what [`Deliveries::submit_carried`] handed to message delivery at the other end.
+    pub(super) fn handle_carried(&mut self, now: Instant, clock: PeerClock<'_>, bytes: &[u8]) {
+        let taken = match Frames::new(bytes).next() {
+            Some(Ok(Frame::Control(control))) if control.order == Order::Sequenced => {
+                let age = clock.age(now, control.submitted_us);
+                self.control.handle_carried(now, &control, age)
+            }
+            _ => false,
+        };
+        self.rejected += u64::from(!taken);
+    }
+}
+
+/// Tells whether a message is one of a lane that message delivery carries.
+pub(super) fn is_carried(delivered: &Delivered) -> bool {
+    (delivered.channel, delivered.stream) == (LANES_CHANNEL, Some(LANES_STREAM.id))
+}
+
+/// Returns the stream of a transfer: frames of one time to live expire in the order in which they came.
+fn transfer(ttl: Duration) -> MessageStream {
+    let id = u16::try_from(ttl.as_secs()).unwrap_or(u16::MAX);
+    MessageStream { id, order: MessageOrder::Unordered, deadline: Some(ttl) }
+}
