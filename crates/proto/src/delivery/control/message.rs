@@ -3,33 +3,12 @@
 //! State and its arithmetic only; `outbox.rs` decides.
 
 use smallvec::SmallVec;
-use units::{Duration, Instant};
+use units::Instant;
 
 use super::Submission;
 use crate::ids::PathId;
 use crate::select::{Class, Copies, Policy};
 use crate::wire::ControlFrame;
-
-/// The pause before a second copy where one usable path is left: 5 ms. Long enough for most loss
-/// bursts of a radio's own queue to pass, short against the deadlines of autopilots and ground stations,
-/// of which the first is 250 ms [specs/delivery.md §3] (rule 4).
-pub(super) const SECOND_COPY_AFTER: Duration = Duration::from_millis(5);
-
-/// The least time between two rounds of copies: twice the pause before the second copy, so that the
-/// second copy belongs to its round [specs/delivery.md §3] (rule 3).
-pub(super) const MIN_ROUND: Duration = Duration::from_millis(10);
-
-/// The least time between two rounds while no path is usable: 200 ms. It stays constant, so nothing
-/// is backed off exponentially. It keeps a link that stalls from being handed a hundred rounds that
-/// it releases all at once: 50 messages a second of 150 bytes that live for two seconds then cost
-/// 75 kB/s instead of 600. The first sign of life of a path starts a round at once.
-pub(super) const SILENT_ROUND: Duration = Duration::from_millis(200);
-
-/// The least time between two rounds of a message that is not replicated. The detection of losses
-/// and of silent paths starts a round much sooner; this is the net below it, and long because the
-/// path that carries the message need not be the one that the probe timeout is of
-/// [specs/delivery.md §3] (rule 6).
-pub(super) const BEST_ROUND: Duration = Duration::from_millis(500);
 
 /// A message of the outbox.
 #[derive(Debug)]
@@ -120,16 +99,16 @@ impl Message {
         self.policy().copies == Copies::All
     }
 
-    /// Notes a copy that leaves on `path`.
-    pub(super) fn on_sent(&mut self, now: Instant, path: PathId, is_lone: bool) {
+    /// Notes a copy that leaves on `path`, and when one more is to follow it within the round.
+    pub(super) fn on_sent(&mut self, now: Instant, path: PathId, second: Option<Instant>) {
         match self.flights.iter_mut().find(|flight| flight.path == path) {
             Some(flight) => (flight.copies, flight.sent_at) = (flight.copies + 1, now),
             None => self.flights.push(Flight { path, copies: 1, sent_at: now }),
         }
         self.is_copied = true;
         self.round_started.get_or_insert(now);
-        if is_lone && self.is_replicated() && self.second == SecondCopy::None {
-            self.second = SecondCopy::Due(now + SECOND_COPY_AFTER);
+        if let (Some(at), SecondCopy::None) = (second, self.second) {
+            self.second = SecondCopy::Due(at);
         }
     }
 
@@ -145,10 +124,10 @@ impl Message {
         true
     }
 
-    /// Tells whether a copy sent on `path` now would not run behind one that may still arrive.
-    pub(super) fn wants_copy(&self, now: Instant, path: PathId, repeat_after: Duration) -> bool {
+    /// Returns when the last copy was sent that is under way on `path`.
+    pub(super) fn sent_on(&self, path: PathId) -> Option<Instant> {
         let flight = self.flights.iter().find(|flight| flight.path == path);
-        flight.is_none_or(|flight| now.since(flight.sent_at) >= repeat_after)
+        flight.map(|flight| flight.sent_at)
     }
 
     /// Forgets all copies on `path`; true when there were any.
@@ -164,26 +143,13 @@ impl Message {
         self.second = SecondCopy::None;
     }
 
-    /// Returns when the next round is due: a constant time after the present one, never backed off
-    /// [specs/delivery.md §3] (rule 3).
-    pub(super) fn next_round(&self, probe: Duration, any_usable: bool) -> Option<Instant> {
-        let started = self.round_started.filter(|_| self.policy().reliable)?;
-        let least = match (self.is_replicated(), any_usable) {
-            (false, _) => BEST_ROUND,
-            (true, true) => MIN_ROUND,
-            (true, false) => SILENT_ROUND,
-        };
-        Some(started + probe.max(least))
-    }
-
-    /// Returns when the message wants attention next.
-    pub(super) fn next_timer(&self, probe: Duration, any_usable: bool) -> Instant {
+    /// Returns when the message wants attention next, given when its next round is due.
+    pub(super) fn next_timer(&self, round: Option<Instant>) -> Instant {
         let second = match self.second {
             SecondCopy::Due(at) => at,
             SecondCopy::None | SecondCopy::Done => self.expires,
         };
-        let round = self.next_round(probe, any_usable).unwrap_or(self.expires);
-        self.expires.min(second).min(round)
+        self.expires.min(second).min(round.unwrap_or(self.expires))
     }
 
     /// Writes the copy that goes on the wire; `floor` is its lane's, at the moment of sending.

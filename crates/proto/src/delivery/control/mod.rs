@@ -1,4 +1,4 @@
-//! ConClone delivery: control messages copied to every path, the first copy wins [ConClone §3.3].
+//! Control delivery: control messages copied to every path, the first copy wins [ConClone §3.3].
 //!
 //! [`Outbox`] is the sender's half, [`Inbox`] the receiver's. Neither sees datagrams, keys or
 //! sockets: the session polls the one when a path has room and hands the other what was opened.
@@ -12,6 +12,7 @@ mod inbox;
 mod message;
 mod outbox;
 mod pending;
+mod plan;
 mod receiver_lane;
 mod seen_window;
 mod sender_lanes;
@@ -50,7 +51,7 @@ pub(crate) struct LaneFloor {
     pub(crate) floor: u32,
 }
 
-/// What the outbox has to know of a path.
+/// What the outbox, and the plan of its copies, have to know of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ControlPath {
     /// Which path.

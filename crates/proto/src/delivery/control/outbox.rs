@@ -3,20 +3,8 @@
 //! A message waits once for every path and is copied when a path has room; what is left of its
 //! fate is acknowledgement, supersession, or the end of its time to live. Reliable messages get
 //! exactly one outcome each [specs/delivery.md §3] (rule 9). Not here: which path is asked first
-//! (`schedule/`), datagrams (`session/`), the queues themselves (`pending.rs`).
-//!
-//! ```text
-//! round r:   a copy on every path as each has room             [ConClone §3.3.2]
-//! round r+1: when every copy under way was declared lost, or
-//!            probe timeout after the first copy of round r
-//! one usable path left: a second copy 5 ms after the first, within the round
-//! ```
-//!
-//! Deviations from the paper:
-//! 1. Sub-flows of MPTCP send a lost copy again after TCP's timeout, which doubles; rounds here
-//!    follow each other at a constant probe timeout.
-//! 2. The paper has one class of control; policies here differ in order, life and persistence.
-//! 3. The second copy on a lone path, and copies on paths that have fallen silent, are additions.
+//! (`schedule/`), datagrams (`session/`), the queues themselves (`pending.rs`), and
+//! which copies leave when (`plan/`).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -24,8 +12,9 @@ use smallvec::SmallVec;
 use units::{Duration, Instant};
 
 use super::floors::FloorNotices;
-use super::message::{Kind, MIN_ROUND, Message, SecondCopy};
+use super::message::{Kind, Message, SecondCopy};
 use super::pending::Pending;
+use super::plan::{ConClone, Plan, Round, View};
 use super::sender_lanes::{NoLane, SenderLanes};
 use super::{ControlPath, LaneFloor, Submission};
 use crate::event::{MessageId, Outcome};
@@ -44,6 +33,9 @@ const OTHER_MESSAGES: usize = limits::CONTROL_MESSAGES / 2;
 
 /// Outcomes that wait for the session to fetch them before submissions are refused.
 const UNREAD_OUTCOMES: usize = 2 * limits::CONTROL_MESSAGES;
+
+/// The shortest that the answer to a message is waited for which has expired.
+const FIRST_ANSWER: Duration = Duration::from_millis(10);
 
 /// The longest that the answer to a message is waited for which has expired, whatever the round-trip time is
 /// said to be: an application that asks again does not wait either.
@@ -83,6 +75,7 @@ pub(crate) struct OutboxCounters {
 pub(crate) struct Outbox {
     pub(super) messages: BTreeMap<u64, Message>,
     pending: Pending,
+    plan: Box<dyn Plan>,
     pub(super) lanes: SenderLanes,
     pub(super) floors: FloorNotices,
     /// The newest live message of each stream.
@@ -122,6 +115,7 @@ impl Outbox {
         Self {
             messages: BTreeMap::new(),
             pending: Pending::default(),
+            plan: Box::new(ConClone),
             lanes: SenderLanes::default(),
             floors: FloorNotices::default(),
             newest: BTreeMap::new(),
@@ -205,16 +199,17 @@ impl Outbox {
         let fresh = self.pending.take(path, tier, |seq| fits(seq, true, room.fresh));
         let repeat = || self.pending.take(path, tier, |seq| fits(seq, false, room.repeat));
         let seq = fresh.or_else(repeat)?;
-        let is_lone = self.pending.lone_usable() == Some(path);
+        let view = View { now, probe: self.probe, pending: &self.pending };
         let message = self.messages.get_mut(&seq)?;
-        message.on_sent(now, path, is_lone);
+        let second = self.plan.second_after(view, message, path);
+        message.on_sent(now, path, second.map(|after| now + after));
         self.counters[message.policy().class.index()].copies_sent += 1;
         let floor = message.place.map_or(0, |place| self.lanes.floor(place.lane));
         if self.is_spent(seq) {
             self.spent = self.remove(seq, false);
             return self.spent.as_ref().map(|message| (seq, message.frame(seq, floor)));
         }
-        self.arm(seq);
+        self.arm(now, seq);
         self.messages.get(&seq).map(|message| (seq, message.frame(seq, floor)))
     }
 
@@ -353,7 +348,7 @@ impl Outbox {
         self.others += usize::from(policy.class.tier() != Tier::Control);
         self.messages.insert(seq, Message::new(now, submission, place));
         self.begin_round(now, seq);
-        self.arm(seq);
+        self.arm(now, seq);
         if policy.order == Order::Sequenced {
             self.promote_earlier(seq);
         }
@@ -376,25 +371,24 @@ impl Outbox {
             && (!waits || self.lanes.span() < limits::HELD_MESSAGES as u64)
     }
 
-    /// Queues one copy for every path, but those where one may still arrive, or for the best.
+    /// Queues the copies of a round.
     fn begin_round(&mut self, now: Instant, seq: u64) {
+        let view = View { now, probe: self.probe, pending: &self.pending };
         let Some(message) = self.messages.get_mut(&seq) else { return };
         message.begin_round();
-        if message.is_replicated() {
-            let wants = |path, repeat_after| message.wants_copy(now, path, repeat_after);
-            if !self.pending.add_where((message.rank, seq), wants) {
-                message.round_started = Some(now);
-            }
-        } else {
-            self.pending.add_best((message.rank, seq));
+        let entry = (message.rank, seq);
+        match self.plan.round(view, message) {
+            Round::Best => self.pending.add_best(entry),
+            Round::On(paths) if paths.is_empty() => message.round_started = Some(now),
+            Round::On(paths) => paths.iter().for_each(|path| self.pending.add_on(*path, entry)),
         }
     }
 
     /// Sets the timer of a message to what it waits for next.
-    fn arm(&mut self, seq: u64) {
-        let any_usable = self.pending.any_usable();
+    fn arm(&mut self, now: Instant, seq: u64) {
+        let view = View { now, probe: self.probe, pending: &self.pending };
         let Some(message) = self.messages.get_mut(&seq) else { return };
-        let at = message.next_timer(self.probe, any_usable);
+        let at = message.next_timer(self.plan.next_round(view, message));
         if let Some(old) = message.timer.replace(at) {
             self.timers.remove(&(old, seq));
         }
@@ -431,8 +425,10 @@ impl Outbox {
     }
 
     fn handle_message_timeout(&mut self, now: Instant, seq: u64) {
+        let view = View { now, probe: self.probe, pending: &self.pending };
         let Some(message) = self.messages.get_mut(&seq) else { return };
         message.timer = None;
+        let mut second = None;
         if now >= message.expires {
             self.expire(now, seq);
             return;
@@ -441,18 +437,19 @@ impl Outbox {
             && at <= now
         {
             message.second = SecondCopy::Done;
-            if let Some(path) = self.pending.lone_usable() {
-                self.pending.add_on(path, (message.rank, seq));
-            }
+            second = self.plan.second_on(view, message);
         }
-        let round = message.next_round(self.probe, self.pending.any_usable());
+        let round = self.plan.next_round(view, message);
+        if let Some(path) = second {
+            self.pending.add_on(path, (message.rank, seq));
+        }
         if round.is_some_and(|at| at <= now) {
             self.begin_round(now, seq);
         }
         if self.is_spent(seq) {
             self.remove(seq, false);
         } else {
-            self.arm(seq);
+            self.arm(now, seq);
         }
     }
 
@@ -465,7 +462,7 @@ impl Outbox {
         } else if message.flights.is_empty() {
             self.report(seq, kind, Outcome::Expired);
         } else {
-            let until = now + self.probe.clamp(MIN_ROUND, LAST_ANSWER);
+            let until = now + self.probe.clamp(FIRST_ANSWER, LAST_ANSWER);
             self.closing.insert(seq, Closing { kind, until });
             self.timers.insert((until, seq));
         }
@@ -488,7 +485,7 @@ impl Outbox {
             }
         } else if self.pending.any_usable() {
             self.begin_round(now, seq);
-            self.arm(seq);
+            self.arm(now, seq);
         }
     }
 
@@ -508,23 +505,23 @@ impl Outbox {
     /// Sends what is not acknowledged yet on a path that is new or works again, but where a copy
     /// merely waits in its queue: a moment's doubt loses none.
     fn on_gained(&mut self, now: Instant, path: PathId) {
-        let mut waiting = Vec::new();
-        let repeat_after = self.pending.repeat_after(path);
+        let (mut waiting, mut wanting) = (Vec::new(), Vec::new());
+        let view = View { now, probe: self.probe, pending: &self.pending };
+        let Some(gained) = view.paths().find(|known| known.id == path) else { return };
         for (&seq, message) in &self.messages {
-            let entry = (message.rank, seq);
-            if !message.is_replicated() {
-                if message.flights.is_empty() && message.policy().reliable {
-                    waiting.push(seq);
-                }
-            } else if (message.policy().reliable || !message.is_copied)
-                && message.wants_copy(now, path, repeat_after)
+            if self.plan.wants_on_gained(view, message, gained) {
+                wanting.push((message.rank, seq));
+            } else if !message.is_replicated()
+                && message.flights.is_empty()
+                && message.policy().reliable
             {
-                self.pending.add_on(path, entry);
+                waiting.push(seq);
             }
         }
+        wanting.into_iter().for_each(|entry| self.pending.add_on(path, entry));
         for seq in waiting {
             self.begin_round(now, seq);
-            self.arm(seq);
+            self.arm(now, seq);
         }
     }
 

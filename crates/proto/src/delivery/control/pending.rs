@@ -8,7 +8,6 @@
 use std::collections::BTreeSet;
 
 use smallvec::SmallVec;
-use units::Duration;
 
 use super::ControlPath;
 use crate::ids::PathId;
@@ -33,9 +32,7 @@ pub(super) struct Pending {
 
 #[derive(Debug)]
 struct PathQueue {
-    id: PathId,
-    usable: bool,
-    repeat_after: Duration,
+    path: ControlPath,
     copies: BTreeSet<Entry>,
 }
 
@@ -58,32 +55,26 @@ impl Pending {
         let mut changes = PathChanges::default();
         self.best_path = paths.iter().find(|path| path.usable).map(|path| path.id);
         self.paths.retain(|queue| {
-            let kept = paths.iter().any(|path| path.id == queue.id);
+            let kept = paths.iter().any(|path| path.id == queue.path.id);
             if !kept {
-                changes.removed.push(queue.id);
-                changes.silent.push(queue.id);
+                changes.removed.push(queue.path.id);
+                changes.silent.push(queue.path.id);
             }
             kept
         });
         for path in paths {
-            match self.paths.iter_mut().find(|queue| queue.id == path.id) {
+            match self.paths.iter_mut().find(|queue| queue.path.id == path.id) {
                 None => {
                     changes.gained.push(path.id);
-                    self.paths.push(PathQueue {
-                        id: path.id,
-                        usable: path.usable,
-                        repeat_after: path.repeat_after,
-                        copies: BTreeSet::new(),
-                    });
+                    self.paths.push(PathQueue { path: *path, copies: BTreeSet::new() });
                 }
                 Some(queue) => {
-                    if path.usable && !queue.usable {
+                    if path.usable && !queue.path.usable {
                         changes.gained.push(path.id);
-                    } else if queue.usable && !path.usable {
+                    } else if queue.path.usable && !path.usable {
                         changes.silent.push(path.id);
                     }
-                    queue.usable = path.usable;
-                    queue.repeat_after = path.repeat_after;
+                    queue.path = *path;
                 }
             }
         }
@@ -92,44 +83,28 @@ impl Pending {
 
     /// Returns the path that alone is usable.
     pub(super) fn lone_usable(&self) -> Option<PathId> {
-        let mut usable = self.paths.iter().filter(|queue| queue.usable);
+        let mut usable = self.paths.iter().filter(|queue| queue.path.usable);
         let first = usable.next()?;
-        usable.next().is_none().then_some(first.id)
+        usable.next().is_none().then_some(first.path.id)
     }
 
-    /// Returns the age at which a copy that is under way on the path may be repeated there.
-    pub(super) fn repeat_after(&self, path: PathId) -> Duration {
-        let queue = self.paths.iter().find(|queue| queue.id == path);
-        queue.map_or(Duration::ZERO, |queue| queue.repeat_after)
+    /// Lists the paths.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &ControlPath> {
+        self.paths.iter().map(|queue| &queue.path)
     }
 
     /// Returns the paths that are usable.
     pub(super) fn usable(&self) -> SmallVec<[PathId; 4]> {
-        self.paths.iter().filter(|queue| queue.usable).map(|queue| queue.id).collect()
+        self.paths.iter().filter(|queue| queue.path.usable).map(|queue| queue.path.id).collect()
     }
 
     pub(super) fn any_usable(&self) -> bool {
-        self.paths.iter().any(|queue| queue.usable)
-    }
-
-    /// Queues a copy for every path that `wants` one, given the path and the age at which a copy may
-    /// be repeated there; tells whether any did.
-    pub(super) fn add_where(
-        &mut self,
-        entry: Entry,
-        wants: impl Fn(PathId, Duration) -> bool,
-    ) -> bool {
-        let mut any = false;
-        for queue in self.paths.iter_mut().filter(|queue| wants(queue.id, queue.repeat_after)) {
-            queue.copies.insert(entry);
-            any = true;
-        }
-        any
+        self.paths.iter().any(|queue| queue.path.usable)
     }
 
     /// Queues a copy for one path.
     pub(super) fn add_on(&mut self, path: PathId, entry: Entry) {
-        if let Some(queue) = self.paths.iter_mut().find(|queue| queue.id == path) {
+        if let Some(queue) = self.paths.iter_mut().find(|queue| queue.path.id == path) {
             queue.copies.insert(entry);
         }
     }
@@ -146,7 +121,7 @@ impl Pending {
         tier: Tier,
         mut fits: impl FnMut(u64) -> bool,
     ) -> Option<u64> {
-        let queue = self.paths.iter_mut().find(|queue| queue.id == path)?;
+        let queue = self.paths.iter_mut().find(|queue| queue.path.id == path)?;
         let own = first_fitting(&queue.copies, tier, &mut fits);
         let serves = shares(queue, self.best_path, tier);
         let shared = if serves { first_fitting(&self.best, tier, &mut fits) } else { None };
@@ -161,7 +136,7 @@ impl Pending {
 
     /// Returns true when something of the tier waits for the path.
     pub(super) fn waits_for(&self, path: PathId, tier: Tier) -> bool {
-        self.paths.iter().find(|queue| queue.id == path).is_some_and(|queue| {
+        self.paths.iter().find(|queue| queue.path.id == path).is_some_and(|queue| {
             in_tier(&queue.copies, tier).next().is_some()
                 || shares(queue, self.best_path, tier) && in_tier(&self.best, tier).next().is_some()
         })
@@ -175,12 +150,12 @@ impl Pending {
     /// Returns true when a copy waits for a path that is believed to work.
     pub(super) fn contains_usable(&self, entry: Entry) -> bool {
         self.best.contains(&entry)
-            || self.paths.iter().any(|queue| queue.usable && queue.copies.contains(&entry))
+            || self.paths.iter().any(|queue| queue.path.usable && queue.copies.contains(&entry))
     }
 
     /// Returns true when a copy waits for every path that is believed to work.
     pub(super) fn waits_everywhere(&self, entry: Entry) -> bool {
-        let mut usable = self.paths.iter().filter(|queue| queue.usable);
+        let mut usable = self.paths.iter().filter(|queue| queue.path.usable);
         self.best.contains(&entry)
             || self.any_usable() && usable.all(|queue| queue.copies.contains(&entry))
     }
@@ -208,7 +183,7 @@ impl Pending {
 
 /// Tells whether a path is served from the shared queue.
 fn shares(queue: &PathQueue, best: Option<PathId>, tier: Tier) -> bool {
-    queue.usable && (tier != Tier::Control || best == Some(queue.id))
+    queue.path.usable && (tier != Tier::Control || best == Some(queue.path.id))
 }
 
 fn in_tier(queue: &BTreeSet<Entry>, tier: Tier) -> impl Iterator<Item = &Entry> {
@@ -232,6 +207,8 @@ fn first_fitting(
 
 #[cfg(test)]
 mod tests {
+    use units::Duration;
+
     use super::*;
 
     fn pending(paths: &[(u8, bool)]) -> Pending {
@@ -251,11 +228,16 @@ mod tests {
             .collect()
     }
 
+    fn add_on_all(pending: &mut Pending, entry: Entry) {
+        let paths: Vec<PathId> = pending.paths().map(|path| path.id).collect();
+        paths.into_iter().for_each(|path| pending.add_on(path, entry));
+    }
+
     #[test]
     fn classes_go_in_order_within_a_tier_and_tiers_do_not_mix() {
         let mut pending = pending(&[(0, true)]);
-        pending.add_where((Class::Control, 1), |_, _| true);
-        pending.add_where((Class::Liveness, 2), |_, _| true);
+        add_on_all(&mut pending, (Class::Control, 1));
+        add_on_all(&mut pending, (Class::Liveness, 2));
         pending.add_best((Class::Message, 0));
         let path = PathId(0);
         assert_eq!(pending.take(path, Tier::Control, |_| true), Some(2));
@@ -268,7 +250,7 @@ mod tests {
     #[test]
     fn suspected_path_gets_replicas_but_nothing_of_the_shared_queue() {
         let mut pending = pending(&[(0, false), (1, true)]);
-        pending.add_where((Class::Control, 1), |_, _| true);
+        add_on_all(&mut pending, (Class::Control, 1));
         pending.add_best((Class::Control, 0));
         assert_eq!(pending.lone_usable(), Some(PathId(1)));
         assert_eq!(pending.take(PathId(0), Tier::Control, |_| true), Some(1));
@@ -280,8 +262,8 @@ mod tests {
     #[test]
     fn small_ones_pass_one_that_does_not_fit() {
         let mut pending = pending(&[(0, true)]);
-        pending.add_where((Class::Control, 1), |_, _| true);
-        pending.add_where((Class::Control, 2), |_, _| true);
+        add_on_all(&mut pending, (Class::Control, 1));
+        add_on_all(&mut pending, (Class::Control, 2));
         assert_eq!(pending.take(PathId(0), Tier::Control, |seq| seq == 2), Some(2));
         assert!(pending.waits_for(PathId(0), Tier::Control));
     }
