@@ -54,11 +54,6 @@ impl File {
         let rust = path.ends_with(".rs").then(|| Masked::new(&text));
         File { path: path.to_owned(), text, rust }
     }
-
-    /// Says which crate the file is part of: the folder's name below `crates/`.
-    pub(crate) fn krate(&self) -> Option<&str> {
-        self.path.strip_prefix("crates/")?.split('/').next()
-    }
 }
 
 /// Finds the root of the checkout that the current folder is in.

@@ -1,6 +1,11 @@
 //! AVX2 in two forms: with GFNI one instruction multiplies 32 bytes; without it two table look-ups by
 //! nibble do.
 
+#![expect(
+    clippy::undocumented_unsafe_blocks,
+    reason = "each is one instruction or two, and its caller has promised what the trait asks for"
+)]
+
 use core::arch::x86_64::*;
 
 use super::product::{Affine, ByMatrix, ByNibbles, Lookup, Vector};

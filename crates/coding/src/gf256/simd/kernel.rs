@@ -46,29 +46,33 @@ macro_rules! instructions {
         pub(super) static $it: super::kernel::Instructions = {
             use super::{Lines, Rows, Strided, Within, drive, drive_within, matrix, scale};
 
-            // SAFETY, of all seven: the caller's promise is that of the function called.
             #[target_feature(enable = $features)]
             unsafe fn combine(dsts: &mut [&mut [u8]], rows: Rows<'_, &[&[u8]]>) {
+                // SAFETY: as the caller promises.
                 unsafe { drive::<$product, _, $wide, $block>(dsts, rows) }
             }
 
             #[target_feature(enable = $features)]
             unsafe fn combine_strided(dsts: &mut [&mut [u8]], rows: Rows<'_, Strided<'_>>) {
+                // SAFETY: as the caller promises.
                 unsafe { drive::<$product, _, $wide, $block>(dsts, rows) }
             }
 
             #[target_feature(enable = $features)]
             unsafe fn combine_within(slab: &mut [u8], within: Within<'_>) {
+                // SAFETY: as the caller promises.
                 unsafe { drive_within::<$product, $wide, $block>(slab, within) }
             }
 
             #[target_feature(enable = $features)]
             unsafe fn one(to: *mut u8, from: *const u8, bytes: usize, c: u8, add: bool) {
+                // SAFETY: as the caller promises.
                 unsafe { scale::<$product>(to, from, bytes, c, add) }
             }
 
             #[target_feature(enable = $features)]
             unsafe fn common(a: *const u8, b: *const u8) -> u64 {
+                // SAFETY: as the caller promises.
                 unsafe { matrix::common::<$product>(a, b) }
             }
 
@@ -80,6 +84,7 @@ macro_rules! instructions {
                 factors: &[u8],
                 lines: Lines,
             ) {
+                // SAFETY: as the caller promises.
                 unsafe { matrix::gather::<$product>(to, from, stride, factors, lines) }
             }
 
@@ -91,6 +96,7 @@ macro_rules! instructions {
                 factors: &[u8],
                 lines: Lines,
             ) {
+                // SAFETY: as the caller promises.
                 unsafe { matrix::scatter::<$product>(matrix, stride, row, factors, lines) }
             }
 

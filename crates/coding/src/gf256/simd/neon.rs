@@ -1,5 +1,10 @@
 //! NEON: sixteen bytes at a time by two table look-ups; every 64-bit Arm processor.
 
+#![expect(
+    clippy::undocumented_unsafe_blocks,
+    reason = "each is one instruction or two, and its caller has promised what the trait asks for"
+)]
+
 use core::arch::aarch64::*;
 
 use super::product::{ByNibbles, Lookup, Vector};

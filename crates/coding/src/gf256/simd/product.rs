@@ -9,6 +9,11 @@ use super::super::tables::MATRICES;
 use super::super::tables::NIBBLES;
 
 /// A register full of bytes.
+///
+/// # Safety
+///
+/// Whoever calls a function of this trait or of the others here promises that the processor has the vector's
+/// instructions, and that as many bytes as the function names, or a vector has, lie where a pointer points.
 pub(super) trait Vector: Copy {
     /// Bytes of a vector: a divisor of a line.
     const BYTES: usize;
@@ -39,6 +44,7 @@ pub(super) trait Vector: Copy {
     /// Adds two vectors.
     #[inline(always)]
     unsafe fn xor_both(self, a: Self, b: Self) -> Self {
+        // SAFETY: as the caller promises.
         unsafe { self.xor(a.xor(b)) }
     }
 
@@ -46,7 +52,7 @@ pub(super) trait Vector: Copy {
     #[inline(always)]
     unsafe fn load_part(from: *const u8, count: usize) -> Self {
         let mut bytes = [0_u8; MOST_BYTES];
-        // SAFETY: a vector without masks fits; the rest is the caller's promise, here and below.
+        // SAFETY: a vector without masks fits; the rest is as the caller promises.
         unsafe {
             core::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), count);
             Self::load(bytes.as_ptr())
@@ -57,6 +63,7 @@ pub(super) trait Vector: Copy {
     #[inline(always)]
     unsafe fn store_part(self, to: *mut u8, count: usize) {
         let mut bytes = [0_u8; MOST_BYTES];
+        // SAFETY: a vector without masks fits; the rest is as the caller promises.
         unsafe {
             self.store(bytes.as_mut_ptr());
             core::ptr::copy_nonoverlapping(bytes.as_ptr(), to, count);
@@ -66,6 +73,7 @@ pub(super) trait Vector: Copy {
     /// Returns zero in the first `count` < `BYTES` bytes and the vector in the rest.
     #[inline(always)]
     unsafe fn after(self, count: usize) -> Self {
+        // SAFETY: `AFTER` has twice the bytes of a vector without masks.
         unsafe { self.and(Self::load(AFTER.as_ptr().add(MOST_BYTES - count))) }
     }
 }
@@ -115,17 +123,20 @@ impl<V: Lookup> Product for ByNibbles<V> {
 
     #[inline(always)]
     unsafe fn split(source: V) -> [V; 2] {
+        // SAFETY: as the caller promises.
         unsafe { source.nibbles() }
     }
 
     #[inline(always)]
     unsafe fn factor(c: u8) -> [V; 2] {
         let table = NIBBLES.0[usize::from(c)].as_ptr();
+        // SAFETY: each table has 32 bytes at a multiple of 16.
         unsafe { [V::repeat(table), V::repeat(table.add(16))] }
     }
 
     #[inline(always)]
     unsafe fn mul_add(sum: V, [low, high]: [V; 2], factor: [V; 2]) -> V {
+        // SAFETY: as the caller promises.
         unsafe { sum.xor_both(factor[0].lookup(low), factor[1].lookup(high)) }
     }
 }
@@ -147,11 +158,13 @@ impl<V: Affine> Product for ByMatrix<V> {
 
     #[inline(always)]
     unsafe fn factor(c: u8) -> V {
+        // SAFETY: as the caller promises.
         unsafe { V::matrix(MATRICES[usize::from(c)]) }
     }
 
     #[inline(always)]
     unsafe fn mul_add(sum: V, source: V, factor: V) -> V {
+        // SAFETY: as the caller promises.
         unsafe { sum.xor(source.affine(factor)) }
     }
 }

@@ -1,5 +1,10 @@
 //! SSSE3: sixteen bytes at a time by two table look-ups; every x86-64 processor since 2006.
 
+#![expect(
+    clippy::undocumented_unsafe_blocks,
+    reason = "each is one instruction or two, and its caller has promised what the trait asks for"
+)]
+
 use core::arch::x86_64::*;
 
 use super::product::{ByNibbles, Lookup, Vector};
