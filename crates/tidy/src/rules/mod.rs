@@ -104,10 +104,8 @@ mod tests {
 
     #[test]
     fn findings_come_sorted() {
-        let tree = tree(&[
-            ("crates/b/src/lib.rs", "fn f() {}\n"),
-            ("crates/a/src/lib.rs", "fn f() {}\n"),
-        ]);
+        let tree =
+            tree(&[("crates/b/src/lib.rs", "fn f() {}\n"), ("crates/a/src/lib.rs", "fn f() {}\n")]);
         let paths: Vec<_> = check(&tree).into_iter().map(|f| (f.path, f.line)).collect();
         assert!(paths.is_sorted() && paths.len() == 2, "{paths:?}");
     }
