@@ -10,11 +10,11 @@ use crate::{config, status};
 pub fn configuration(text: &str) {
     match config::parse(text, Path::new("fuzz/fuzz.toml")) {
         Ok(config) => check(&config),
-        Err(problems) => {
-            assert!(!problems.is_empty(), "refused without a reason");
+        Err(error) => {
+            assert!(!error.mistakes.is_empty(), "refused without a reason");
             let lines = text.lines().count().max(1);
-            for problem in problems {
-                assert!((1..=lines + 1).contains(&problem.line), "{problem}");
+            for mistake in error.mistakes {
+                assert!((1..=lines + 1).contains(&mistake.line), "{mistake}");
             }
         }
     }

@@ -61,7 +61,7 @@ fn neighbours_are_known_or_looked_for() {
         assert_reads_back(&scenario);
     }
     let error = Scenario::from_toml("neighbours = \"ask\"\n", "scenario.toml").unwrap_err();
-    assert!(error.to_string().contains("\"known\" or \"resolve\""), "{error}");
+    assert!(error.to_string().contains("not one of \"known\", \"resolve\""), "{error}");
 }
 
 #[test]
@@ -157,10 +157,10 @@ fn directions_are_named_after_the_host_they_come_from() {
     let both = error(&text("from_drone", "up", "both"));
     assert!(both.contains("link.l.up: not together with from_drone"), "{both}");
     let nobody = error(&text("from_drone", "from_station", "from_mast"));
-    let what = "must be \"from_drone\", \"from_station\" or \"both\", is \"from_mast\"";
+    let what = "\"from_mast\" is not one of \"from_drone\", \"from_station\", \"both\"";
     assert!(nobody.ends_with(what), "{nobody}");
     let nobody = error(&text("from_drone", "from_mast", "both"));
-    assert!(nobody.contains("link.l.from_mast: unknown key; known here are"), "{nobody}");
+    assert!(nobody.contains("link.l.from_mast: unknown key; the keys here are"), "{nobody}");
 }
 
 #[test]
@@ -175,7 +175,8 @@ fn rates_in_steps_read_and_are_written_back() {
     let wrong = |body: &str| error(&format!("{link}{body}"));
     let what = "s.toml:4: link.l.rate_steps: ";
     assert!(
-        wrong("rate_steps = [[0, -1]]").starts_with(&format!("{what}must be an array of pairs"))
+        wrong("rate_steps = [[0, -1]]")
+            .starts_with(&format!("{what}a value of type array is not a list of pairs"))
     );
     assert!(wrong("rate_steps = [[0, 1, 2]]").starts_with(what));
     assert_eq!(wrong("rate_steps = [[1, 1]]"), format!("{what}step 1: the first time must be 0"));
@@ -186,8 +187,8 @@ fn rates_in_steps_read_and_are_written_back() {
 
 /// Each is a link's body and what its error says behind `s.toml:`.
 const WRONG: [(&str, &str); 20] = [
-    ("delay_ms = -1", "4: link.l.delay_ms: must not be negative, is -1"),
-    ("delay_ms = \"10\"", "4: link.l.delay_ms: must be a number, is \"10\""),
+    ("delay_ms = -1", "4: link.l.delay_ms: -1 is not a number, 0 or more"),
+    ("delay_ms = \"10\"", "4: link.l.delay_ms: \"10\" is not a number, 0 or more"),
     ("delay_ms = 1\ndelay_csv = \"x\"", "5: link.l.delay_csv: not together with delay_ms"),
     ("delay_file = \"traces/delay.txt\"", "1: link.l.delay_interval_ms: is missing"),
     (
@@ -204,14 +205,14 @@ const WRONG: [(&str, &str); 20] = [
     ),
     (
         "jitter_shape = \"odd\"",
-        "4: link.l.jitter_shape: must be \"uniform\", \"normal\" or \"exponential\", is \"odd\"",
+        "4: link.l.jitter_shape: \"odd\" is not one of \"uniform\", \"normal\", \"exponential\"",
     ),
-    ("queue_packets = -5", "4: link.l.queue_packets: must be a whole number, zero or more, is -5"),
-    ("queue = \"none\"", "4: link.l.queue: can only be \"unlimited\", is \"none\""),
+    ("queue_packets = -5", "4: link.l.queue_packets: -5 is not a whole number from 0"),
+    ("queue = \"none\"", "4: link.l.queue: \"none\" is not \"unlimited\""),
     ("reorder = 0.1", "4: link.l.reorder: needs a reorder_lag_ms above 0"),
     ("medium = \"ch1\"", "4: link.l.medium: no \"ch1\" in this scenario; there are none"),
     ("groups = [\"g\"]", "4: link.l.groups: no \"g\" in this scenario; there are none"),
-    ("groups = \"g\"", "4: link.l.groups: must be an array of strings, is \"g\""),
+    ("groups = 5", "4: link.l.groups: 5 is not a list of texts: the name of a [[group]]"),
     (
         "[link.burst_loss]\ngood_ms = 1",
         "4: link.l.burst_loss: needs either good_ms and bad_ms or to_bad and to_good",
@@ -219,16 +220,16 @@ const WRONG: [(&str, &str); 20] = [
     ("[link.slot_loss]\nfile = \"traces/flight.01\"", "4: link.l.slot_loss.slot_ms: is missing"),
     (
         "[[link.outage]]\nstart_s = 1\nseconds = 1\nmode = \"off\"",
-        "7: link.l.outage.mode: must be \"drop\" or \"hold\", is \"off\"",
+        "7: link.l.outage[0].mode: \"off\" is not one of \"drop\", \"hold\"",
     ),
     (
         "[[link.outage]]\nstart_s = 1\nseconds = 2\nevery_s = 2\nmode = \"drop\"",
-        "7: link.l.outage.every_s: must be longer than the outage",
+        "7: link.l.outage[0].every_s: must be longer than the outage",
     ),
-    ("[link.up]\nbetween = 1", "5: link.l.up.between: unknown key; known here are"),
+    ("[link.up]\nbetween = 1", "5: link.l.up.between: unknown key; the keys here are"),
     (
         "[link.outage]\nstart_s = 1",
-        "4: link.l.outage: must be an array of tables ([[outage]]), is a value of type table",
+        "4: link.l.outage: a value of type table is not sections, each headed [[outage]]",
     ),
 ];
 
@@ -244,9 +245,13 @@ fn errors_name_line_and_key_and_what_would_be_right() {
 #[test]
 fn errors_of_other_tables_name_them_too() {
     let twice = "[[host]]\nname = \"a\"\n[[host]]\nname = \"a\"\n";
-    assert_eq!(error(twice), "s.toml:4: host.name: there is another \"a\"");
+    assert_eq!(error(twice), "s.toml:4: host[1].name: there is another \"a\"");
     let long = "[[link]]\nname = \"a-name-too-long-for-linux\"\n";
-    assert!(error(long).contains("s.toml:2: link.name: must be 1 to 15 letters"));
+    assert!(
+        error(long).contains(
+            "s.toml:2: link[0].name: \"a-name-too-long-for-linux\" is not 1 to 15 letters"
+        )
+    );
     let same = "[[link]]\nname = \"l\"\nbetween = [\"a\", \"a\"]\n";
     assert_eq!(error(same), "s.toml:3: link.l.between: names the same host twice");
     let medium = "[[medium]]\nname = \"m\"\n[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n\
@@ -256,11 +261,26 @@ fn errors_of_other_tables_name_them_too() {
     assert_eq!(error(group), "s.toml:3: group.g.burst_loss: needs good_ms and bad_ms");
     let receiver = "[[broadcast]]\nname = \"r\"\nfrom = \"a\"\nto = [\"b\"]\n\
         [[broadcast.receiver]]\nhost = \"c\"\n";
-    assert_eq!(error(receiver), "s.toml:6: broadcast.r.receiver.host: \"c\" is not in \"to\"");
-    assert_eq!(error("seconds = inf"), "s.toml:1: seconds: must be a number, is inf");
+    assert_eq!(error(receiver), "s.toml:6: broadcast.r.receiver[0].host: \"c\" is not in \"to\"");
+    assert_eq!(error("seconds = inf"), "s.toml:1: seconds: inf is not a number from 0 to 31536000");
     assert!(error("\n\nseconds = 60 seconds").starts_with("s.toml:3: "));
     let step = "[[host]]\nname = \"a\"\n[[host.clock_step]]\nat_s = 1\n";
-    assert_eq!(error(step), "s.toml:3: host.a.clock_step.by_ms: is missing");
+    assert_eq!(error(step), "s.toml:3: host.a.clock_step[0].by_ms: is missing");
+}
+
+#[test]
+fn all_mistakes_of_a_scenario_are_told_at_once() {
+    let text = "sed = 3\n[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\nloss = 2\n\
+        [link.from_a]\ndelay = 5\nrate_csv = \"x.csv\"\n";
+    let keys = "jitter_ms, jitter_shape, keep_order, loss, ";
+    let error = error(text);
+    let lines: Vec<&str> = error.lines().collect();
+    assert_eq!(lines.len(), 4, "{error}");
+    assert!(lines[0].starts_with("s.toml:1: sed: unknown key; the keys here are name, seconds"));
+    assert_eq!(lines[1], "s.toml:5: link.l.loss: 2 is not a probability from 0 to 1");
+    assert!(lines[2].starts_with("s.toml:7: link.l.from_a.delay: unknown key"), "{error}");
+    assert!(lines[2].contains(keys), "{error}");
+    assert_eq!(lines[3], "s.toml:8: link.l.from_a.rate_csv: cannot read x.csv: no such file");
 }
 
 /// Pieces of scenario files, right and wrong ones.

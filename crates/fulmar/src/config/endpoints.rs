@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use proto::Duration;
 use proto::select::{Copies, Order, Policy};
+use toml_keys::Section;
 
 use super::filter::filters;
 use super::message::message;
 use super::peers::{ReadPeer, peer};
-use super::reader::Section;
 use super::{Content, EndpointConfig, EndpointKind, MavlinkContent, Role};
 
 const ADDRESS: &str = "an address and port such as 127.0.0.1:14550";
@@ -25,7 +25,7 @@ pub(super) enum Kind {
 
 /// Reads every endpoint, in the order of the file within each of the lists.
 pub(super) fn read(
-    root: &Section<'_, '_>,
+    root: &Section<'_>,
     role: Option<Role>,
     peers: &[ReadPeer],
 ) -> Vec<EndpointConfig> {
@@ -67,7 +67,7 @@ pub(super) fn warn_of_strangers(endpoints: &[EndpointConfig], warnings: &mut Vec
 }
 
 /// Reads the keys of a kind.
-pub(super) fn endpoint_kind(section: &Section<'_, '_>, kind: Kind) -> Option<EndpointKind> {
+pub(super) fn endpoint_kind(section: &Section<'_>, kind: Kind) -> Option<EndpointKind> {
     if kind == Kind::Serial {
         let device = section.required_text("device");
         let baud = section.number("baud", 1_200..=12_000_000).unwrap_or(57_600) as u32;
@@ -93,7 +93,7 @@ pub(super) fn endpoint_kind(section: &Section<'_, '_>, kind: Kind) -> Option<End
 }
 
 fn mavlink(
-    section: &Section<'_, '_>,
+    section: &Section<'_>,
     role: Option<Role>,
     peers: &[ReadPeer],
 ) -> Option<EndpointConfig> {
@@ -120,7 +120,7 @@ fn mavlink(
     Some(EndpointConfig { name, channel, peer: peer?, kind: kind?, content })
 }
 
-fn control(section: &Section<'_, '_>, peers: &[ReadPeer]) -> Option<EndpointConfig> {
+fn control(section: &Section<'_>, peers: &[ReadPeer]) -> Option<EndpointConfig> {
     let name = section.required_text("name").unwrap_or_default().to_owned();
     section.require("channel");
     let channel = section.number("channel", 1..=255);
@@ -140,11 +140,7 @@ fn control(section: &Section<'_, '_>, peers: &[ReadPeer]) -> Option<EndpointConf
     Some(EndpointConfig { name, channel: channel? as u8, peer: peer?, kind: kind?, content })
 }
 
-fn add(
-    section: &Section<'_, '_>,
-    read: Option<EndpointConfig>,
-    endpoints: &mut Vec<EndpointConfig>,
-) {
+fn add(section: &Section<'_>, read: Option<EndpointConfig>, endpoints: &mut Vec<EndpointConfig>) {
     let Some(endpoint) = read else { return };
     for other in endpoints.iter() {
         if other.name == endpoint.name {

@@ -3,8 +3,7 @@
 use std::str::FromStr;
 
 use proto::select::{MavlinkFrame, message_id};
-
-use super::reader::Section;
+use toml_keys::Section;
 
 /// Says what passes an endpoint in one direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,7 +43,7 @@ impl Filter {
 }
 
 /// Reads the filters of a `[[mavlink]]` section.
-pub(super) fn filters(section: &Section<'_, '_>) -> Filters {
+pub(super) fn filters(section: &Section<'_>) -> Filters {
     Filters {
         incoming: Filter {
             allow_messages: messages(section, "allow_messages_in"),
@@ -72,12 +71,12 @@ impl FromStr for Named {
     }
 }
 
-fn messages(section: &Section<'_, '_>, key: &'static str) -> Vec<u32> {
+fn messages(section: &Section<'_>, key: &'static str) -> Vec<u32> {
     let named = section.list::<Named>(key, "a MAVLink message such as \"HEARTBEAT\" or \"30\"");
     named.into_iter().map(|Named(id)| id).collect()
 }
 
-fn systems(section: &Section<'_, '_>, key: &'static str) -> Vec<u8> {
+fn systems(section: &Section<'_>, key: &'static str) -> Vec<u8> {
     if !section.has(key) {
         return Vec::new();
     }

@@ -4,9 +4,9 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
+use toml_keys::Section;
 
 use super::peers::check_interface;
-use super::reader::Section;
 use super::{LogConfig, TunnelConfig};
 
 /// Where the sockets of `fulmar status` are looked for.
@@ -15,7 +15,7 @@ pub(crate) const RUN_DIRECTORY: &str = "/run/fulmar";
 const LARGEST_MTU: u64 = 1_400;
 
 /// Reads `[tunnel]`.
-pub(super) fn tunnel(root: &Section<'_, '_>) -> Option<TunnelConfig> {
+pub(super) fn tunnel(root: &Section<'_>) -> Option<TunnelConfig> {
     let section = root.section("tunnel")?;
     let interface = section.text("interface").unwrap_or("fulmar0").to_owned();
     check_interface(&section, &interface);
@@ -31,7 +31,7 @@ pub(super) fn tunnel(root: &Section<'_, '_>) -> Option<TunnelConfig> {
 }
 
 /// Reads `[status]`; the socket is named after the file, so that daemons do not collide.
-pub(super) fn status(root: &Section<'_, '_>, file: &Path) -> PathBuf {
+pub(super) fn status(root: &Section<'_>, file: &Path) -> PathBuf {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     let usual = Path::new(RUN_DIRECTORY).join(format!("{stem}.sock"));
     let Some(section) = root.section("status") else { return usual };
@@ -45,7 +45,7 @@ pub(super) fn status(root: &Section<'_, '_>, file: &Path) -> PathBuf {
 }
 
 /// Reads `[log]`.
-pub(super) fn log(root: &Section<'_, '_>) -> LogConfig {
+pub(super) fn log(root: &Section<'_>) -> LogConfig {
     let usual = LogConfig { level: tracing::Level::INFO, json: false };
     let Some(section) = root.section("log") else { return usual };
     let levels = [

@@ -8,10 +8,10 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 
 use proto::{Duration, MessageOrder, MessageStream};
+use toml_keys::Section;
 
 use super::endpoints::{Kind, endpoint_kind};
 use super::peers::{ReadPeer, peer};
-use super::reader::Section;
 use super::{Content, EndpointConfig, EndpointKind, MessageContent};
 
 /// Beyond this age a video packet is of no use: three frames at 25 a second, and a round trip of
@@ -30,7 +30,7 @@ enum Shape {
 }
 
 /// Reads one `[[message]]`.
-pub(super) fn message(section: &Section<'_, '_>, peers: &[ReadPeer]) -> Option<EndpointConfig> {
+pub(super) fn message(section: &Section<'_>, peers: &[ReadPeer]) -> Option<EndpointConfig> {
     let name = section.required_text("name").unwrap_or_default().to_owned();
     section.require("channel");
     let channel = section.number("channel", 1..=255);
@@ -68,7 +68,7 @@ pub(super) fn message(section: &Section<'_, '_>, peers: &[ReadPeer]) -> Option<E
     Some(EndpointConfig { name, channel: channel? as u8, peer: peer?, kind: kind?, content })
 }
 
-fn datagrams(section: &Section<'_, '_>, kind: Kind) -> Option<EndpointKind> {
+fn datagrams(section: &Section<'_>, kind: Kind) -> Option<EndpointKind> {
     for key in ["path", "mode"] {
         if section.has(key) {
             section.wrong(key, "belongs to kind = \"seqpacket\"");
@@ -77,7 +77,7 @@ fn datagrams(section: &Section<'_, '_>, kind: Kind) -> Option<EndpointKind> {
     endpoint_kind(section, kind)
 }
 
-fn seqpacket(section: &Section<'_, '_>) -> Option<EndpointKind> {
+fn seqpacket(section: &Section<'_>) -> Option<EndpointKind> {
     if section.has("address") {
         section.wrong("address", "belongs to UDP; a SEQPACKET socket has a path");
     }

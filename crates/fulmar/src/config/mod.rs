@@ -1,6 +1,6 @@
 //! The one file that configures a daemon: what it means, checked before anything is opened.
 //!
-//! Reading keys is `reader`; each other file here reads the sections of one concern. A file with
+//! Reading keys is `toml-keys`; each other file here reads the sections of one concern. A file with
 //! any mistake is not used at all: a daemon that runs on half of its configuration surprises.
 
 mod endpoints;
@@ -8,7 +8,6 @@ mod filter;
 mod local;
 mod message;
 mod peers;
-mod reader;
 mod session;
 #[cfg(test)]
 mod tests;
@@ -22,11 +21,11 @@ use std::str::FromStr;
 use ipnet::IpNet;
 use proto::select::Policy;
 use proto::{Duration, MessageStream, PublicKey, Source, StaticSecret};
+use toml_keys::{FileError, Mistake, Section};
 use zeroize::Zeroizing;
 
 pub(crate) use filter::{Filter, Filters};
 pub(crate) use local::RUN_DIRECTORY;
-use reader::{Document, Problem};
 pub(crate) use session::Transport;
 
 /// Larger files are no configurations: a station of a thousand drones fits several times.
@@ -275,45 +274,18 @@ pub(crate) struct LogConfig {
     pub(crate) json: bool,
 }
 
-/// Says why a file cannot be used: every problem on a line of its own.
-#[derive(Debug)]
-pub(crate) struct ConfigError {
-    file: PathBuf,
-    problems: Vec<Problem>,
-}
-
-impl ConfigError {
-    /// Returns the problems as text, one line each.
-    pub(crate) fn lines(&self) -> Vec<String> {
-        let file = self.file.display();
-        self.problems.iter().map(|problem| format!("{file}:{problem}")).collect()
-    }
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.lines().join("\n"))
-    }
-}
-
 /// Reads and checks a file; files that it names are looked for beside it.
-pub(crate) fn load(file: &Path) -> Result<Config, ConfigError> {
-    let failed = |problems| ConfigError { file: file.to_owned(), problems };
+pub(crate) fn load(file: &Path) -> Result<Config, FileError> {
     let text = read_text(file).map_err(|error| {
-        failed(vec![Problem { line: 1, key: String::new(), what: format!("cannot read: {error}") }])
+        let mistakes = vec![Mistake::of_file(format!("cannot read: {error}"))];
+        FileError { file: file.display().to_string(), mistakes }
     })?;
-    parse(&text, file).map_err(failed)
+    parse(&text, file)
 }
 
 /// Reads and checks the text of a file.
-pub(crate) fn parse(text: &str, file: &Path) -> Result<Config, Vec<Problem>> {
-    let document = Document::new(text);
-    let tree = document.parse().map_err(|problem| vec![problem])?;
-    let config = read(&document, &tree, file);
-    match (config, document.into_problems()) {
-        (Some(config), problems) if problems.is_empty() => Ok(config),
-        (_, problems) => Err(problems),
-    }
+pub(crate) fn parse(text: &str, file: &Path) -> Result<Config, FileError> {
+    toml_keys::read(text, &file.display().to_string(), |root| read(root, file))
 }
 
 /// Reads no more than a configuration can be, whatever the file is.
@@ -330,28 +302,22 @@ fn read_text(file: &Path) -> io::Result<Zeroizing<String>> {
 }
 
 /// Returns none only after a problem was reported.
-fn read<'t>(
-    document: &Document<'t>,
-    tree: &toml::Spanned<toml::de::DeTable<'t>>,
-    file: &Path,
-) -> Option<Config> {
-    let root = document.root(tree);
+fn read(root: &Section<'_>, file: &Path) -> Option<Config> {
     let mut warnings = Vec::new();
     let role = root
         .require("role")
         .then(|| root.choice("role", &[("drone", Role::Drone), ("station", Role::Station)]))
         .flatten();
     let realtime = root.flag("realtime").unwrap_or(false);
-    let secret = peers::secret(&root, file, &mut warnings);
-    let peers = peers::peers(&root, secret.as_ref(), file, &mut warnings);
-    let paths = peers::paths(&root, role, &peers);
-    let listens = peers::listens(&root, role);
-    let tunnel = local::tunnel(&root);
-    let endpoints = endpoints::read(&root, role, &peers);
-    let transport = session::read(&root);
-    let status = local::status(&root, file);
-    let log = local::log(&root);
-    root.finish();
+    let secret = peers::secret(root, file, &mut warnings);
+    let peers = peers::peers(root, secret.as_ref(), file, &mut warnings);
+    let paths = peers::paths(root, role, &peers);
+    let listens = peers::listens(root, role);
+    let tunnel = local::tunnel(root);
+    let endpoints = endpoints::read(root, role, &peers);
+    let transport = session::read(root);
+    let status = local::status(root, file);
+    let log = local::log(root);
     if role == Some(Role::Station) {
         let listens = listens.iter().map(|listen| listen.address.ip());
         let inside = tunnel.iter().flat_map(|tunnel| &tunnel.addresses).map(IpNet::addr);

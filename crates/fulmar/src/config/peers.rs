@@ -7,10 +7,10 @@ use std::path::Path;
 
 use ipnet::IpNet;
 use proto::{MAX_PATHS, MAX_SESSIONS, PublicKey, StaticSecret};
+use toml_keys::Section;
 
 use zeroize::Zeroizing;
 
-use super::reader::Section;
 use super::{Listen, MAX_SOCKETS, PathConfig, Peer, Remote, Role};
 use crate::keys;
 
@@ -27,7 +27,7 @@ const ADDRESS: &str = "an address and port such as 203.0.113.5:14700 or [2001:db
 
 /// Reads `private_key` or `private_key_file`.
 pub(super) fn secret(
-    root: &Section<'_, '_>,
+    root: &Section<'_>,
     file: &Path,
     warnings: &mut Vec<String>,
 ) -> Option<StaticSecret> {
@@ -54,7 +54,7 @@ pub(super) fn secret(
 
 /// Reads every `[[peer]]`.
 pub(super) fn peers(
-    root: &Section<'_, '_>,
+    root: &Section<'_>,
     secret: Option<&StaticSecret>,
     file: &Path,
     warnings: &mut Vec<String>,
@@ -98,11 +98,7 @@ pub(super) fn peers(
 }
 
 /// Reads every `[[path]]` of a drone.
-pub(super) fn paths(
-    root: &Section<'_, '_>,
-    role: Option<Role>,
-    peers: &[ReadPeer],
-) -> Vec<PathConfig> {
+pub(super) fn paths(root: &Section<'_>, role: Option<Role>, peers: &[ReadPeer]) -> Vec<PathConfig> {
     let sections = root.sections("path");
     match role {
         Some(Role::Station) if !sections.is_empty() => {
@@ -146,7 +142,7 @@ pub(super) fn paths(
 }
 
 /// Reads every `[[listen]]` of a station.
-pub(super) fn listens(root: &Section<'_, '_>, role: Option<Role>) -> Vec<Listen> {
+pub(super) fn listens(root: &Section<'_>, role: Option<Role>) -> Vec<Listen> {
     let sections = root.sections("listen");
     match role {
         Some(Role::Drone) if !sections.is_empty() => {
@@ -188,7 +184,7 @@ pub(super) fn listens(root: &Section<'_, '_>, role: Option<Role>) -> Vec<Listen>
 }
 
 /// Reads which peer a section is about: by name, or the only one there is.
-pub(super) fn peer(section: &Section<'_, '_>, peers: &[ReadPeer]) -> Option<usize> {
+pub(super) fn peer(section: &Section<'_>, peers: &[ReadPeer]) -> Option<usize> {
     match section.text("peer") {
         Some(name) => {
             let found = peers.iter().position(|(peer, _)| peer.name == name);
@@ -228,7 +224,7 @@ pub(super) fn warnings_of_own<'p>(
 }
 
 /// Interface names that the kernel would not take.
-pub(super) fn check_interface(section: &Section<'_, '_>, name: &str) {
+pub(super) fn check_interface(section: &Section<'_>, name: &str) {
     let is_odd =
         |letter: char| "/:".contains(letter) || letter.is_whitespace() || letter.is_control();
     let fits =
@@ -242,7 +238,7 @@ pub(super) fn check_interface(section: &Section<'_, '_>, name: &str) {
 }
 
 /// Reads where a station may be found.
-fn remotes(section: &Section<'_, '_>, key: &'static str) -> Vec<Remote> {
+fn remotes(section: &Section<'_>, key: &'static str) -> Vec<Remote> {
     let remotes: Vec<Remote> = section.list(key, REMOTE);
     let addresses = || remotes.iter().filter_map(Remote::address);
     if remotes.iter().any(|remote| remote.port() == 0)
@@ -272,7 +268,7 @@ struct Known {
     nets: BTreeMap<IpNet, String>,
 }
 
-fn allowed_addresses(section: &Section<'_, '_>, name: &str, known: &mut Known) -> Vec<IpNet> {
+fn allowed_addresses(section: &Section<'_>, name: &str, known: &mut Known) -> Vec<IpNet> {
     let expected = "an address with its prefix such as 10.77.0.2/32";
     let allowed: Vec<IpNet> = section.list("allowed_addresses", expected);
     let mut allowed: Vec<IpNet> = allowed.iter().map(IpNet::trunc).collect();
@@ -288,7 +284,7 @@ fn allowed_addresses(section: &Section<'_, '_>, name: &str, known: &mut Known) -
 }
 
 fn key_file(
-    section: &Section<'_, '_>,
+    section: &Section<'_>,
     key: &'static str,
     file: &Path,
     warnings: &mut Vec<String>,
@@ -316,7 +312,7 @@ fn warn_of_readers(path: &Path, holds: &str, warnings: &mut Vec<String>) {
 }
 
 /// Each of these sections opens a socket.
-fn check_count(root: &Section<'_, '_>, key: &str, count: usize) {
+fn check_count(root: &Section<'_>, key: &str, count: usize) {
     if count > MAX_SOCKETS {
         root.wrong(key, format!("{count} are more than the {MAX_SOCKETS} that one daemon opens"));
     }

@@ -3,8 +3,7 @@
 use proto::Duration;
 use proto::select::{InspectedPorts, Policy, PolicyTable, SelectorConfig};
 use proto::{CongestionKind, MessageForm, ProtectControl, SchedulerKind, SessionConfig};
-
-use super::reader::Section;
+use toml_keys::Section;
 
 /// The code point of expedited forwarding: Wi-Fi puts it into its voice queue.
 const EXPEDITED_FORWARDING: u8 = 46;
@@ -24,7 +23,7 @@ pub(crate) struct Transport {
 }
 
 /// Reads `[transport]` and `[selector]`.
-pub(super) fn read(root: &Section<'_, '_>) -> Transport {
+pub(super) fn read(root: &Section<'_>) -> Transport {
     let mut session = SessionConfig::default();
     if let Some(section) = root.section("selector") {
         selector(&section, &mut session.selector);
@@ -44,7 +43,7 @@ pub(super) fn read(root: &Section<'_, '_>) -> Transport {
     transport
 }
 
-fn read_transport(section: &Section<'_, '_>, transport: &mut Transport) {
+fn read_transport(section: &Section<'_>, transport: &mut Transport) {
     let session = &mut transport.session;
     let schedulers = [
         ("min_rtt", SchedulerKind::MinRtt),
@@ -82,7 +81,7 @@ fn read_transport(section: &Section<'_, '_>, transport: &mut Transport) {
 }
 
 /// Reads which form of message delivery is used, and the published one's parameters.
-fn message_form(section: &Section<'_, '_>, form: &mut MessageForm) {
+fn message_form(section: &Section<'_>, form: &mut MessageForm) {
     let k = section.number("lrt_symbols", 1..=1_024).unwrap_or(64) as u16;
     let redundancy = section.fraction("lrt_redundancy", 0.0..=4.0).unwrap_or(0.5);
     let beta = section.fraction("lrt_share", 0.01..=1.0).unwrap_or(1.0);
@@ -96,7 +95,7 @@ fn message_form(section: &Section<'_, '_>, form: &mut MessageForm) {
     }
 }
 
-fn selector(section: &Section<'_, '_>, selector: &mut SelectorConfig) {
+fn selector(section: &Section<'_>, selector: &mut SelectorConfig) {
     if section.has("inspected_ports") {
         let any = section.is_text("inspected_ports", "any");
         if any {
@@ -117,7 +116,7 @@ fn selector(section: &Section<'_, '_>, selector: &mut SelectorConfig) {
 }
 
 /// Reads lines such as `COMMAND_LONG = "transactional"`, `420 = "drop"`, `unknown = "telemetry"`.
-fn policies(section: &Section<'_, '_>, table: &mut PolicyTable) {
+fn policies(section: &Section<'_>, table: &mut PolicyTable) {
     const POLICIES: &str = "transactional, live, liveness, bulk, expiring, telemetry, or drop";
     for (key, value) in section.entries() {
         let policy = match value {

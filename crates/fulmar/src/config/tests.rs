@@ -20,7 +20,7 @@ fn problems(text: &str) -> Vec<String> {
     let file = tempfile::NamedTempFile::new().unwrap();
     match parse(text, file.path()) {
         Ok(_) => Vec::new(),
-        Err(problems) => problems.iter().map(Problem::to_string).collect(),
+        Err(error) => error.mistakes.iter().map(Mistake::to_string).collect(),
     }
 }
 

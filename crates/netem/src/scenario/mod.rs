@@ -3,12 +3,12 @@
 //! `parse.rs` reads it from TOML; a test can just as well write it in Rust. The addresses of the
 //! hosts follow from the order of the links, so that world and emulator agree on them.
 
+mod fields;
 mod keys;
 mod parse;
-mod section;
 mod write;
 
-pub use section::ScenarioError;
+pub use toml_keys::FileError as ScenarioError;
 
 use crate::clock::ClockModel;
 use crate::link::{GilbertElliott, LinkModel, Outage};
@@ -21,6 +21,9 @@ pub const MAX_LINKS: usize = 256;
 
 /// The most hosts of a scenario: as many as a /24 network has addresses.
 pub const MAX_HOSTS: usize = 254;
+
+/// The words for whether kernels look for their neighbours.
+const NEIGHBOURS: [(&str, bool); 2] = [("known", false), ("resolve", true)];
 
 /// Hosts, clocks and links: everything that world and emulator need to know.
 #[derive(Clone, Debug, PartialEq)]
@@ -176,7 +179,7 @@ impl Scenario {
     /// Reads a scenario that refers to no trace files; `file` is its name for error messages.
     ///
     /// # Errors
-    /// What is wrong with the text, with file, line and key.
+    /// Everything that is wrong with the text, with file, line and key.
     pub fn from_toml(text: &str, file: &str) -> Result<Self, ScenarioError> {
         let mut no_files = |path: &str| Err(format!("no way to read {path} was given"));
         Self::from_toml_with(text, file, &mut no_files)
@@ -186,7 +189,7 @@ impl Scenario {
     /// It is given the path as the scenario writes it: relative to the scenario's own directory.
     ///
     /// # Errors
-    /// What is wrong with the text or with a trace file, with file, line and key.
+    /// Everything that is wrong with the text or with trace files, with file, line and key.
     pub fn from_toml_with(
         text: &str,
         file: &str,

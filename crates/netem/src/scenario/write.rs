@@ -1,12 +1,13 @@
 //! Writes a scenario as TOML, so that a run records what it ran.
 //!
 //! Everything is written out in full per direction, so that the text does not depend on defaults,
-//! and reads back as the same scenario. Trace files are named, not included.
+//! and reads back as the same scenario. Keys that stand for one field come from the reader's tables. Trace files are named, not included.
 
-use super::{Broadcast, HostModel, LinkPair, Scenario};
+use super::fields::{self, AIR, BURST, Field, MEDIUM, QUEUE, SLOTS, millis};
+use super::{Broadcast, HostModel, LinkPair, NEIGHBOURS, Scenario};
 use crate::link::{
-    Delay, GilbertElliott, JitterShape, LinkModel, LinkRate, LossModel, Outage, OutageMode,
-    QueueLimit, StateChange,
+    Delay, GilbertElliott, LinkModel, LinkRate, LossModel, Outage, OutageMode, QueueLimit,
+    StateChange,
 };
 use core::fmt::Display;
 use std::fmt::Write as _;
@@ -18,7 +19,7 @@ pub(super) fn scenario(scenario: &Scenario) -> String {
     out.pair("seconds", scenario.seconds);
     out.pair("seed", scenario.seed);
     if scenario.resolve_neighbours {
-        out.text("neighbours", "resolve");
+        out.text("neighbours", fields::word(&NEIGHBOURS, true));
     }
     for host in &scenario.hosts {
         out.host(host);
@@ -26,7 +27,7 @@ pub(super) fn scenario(scenario: &Scenario) -> String {
     for medium in &scenario.media {
         out.head("[[medium]]");
         out.text("name", &medium.name);
-        out.pair("gap_ms", millis(medium.gap));
+        out.fields(&MEDIUM, medium);
     }
     for group in &scenario.groups {
         out.head("[[group]]");
@@ -58,6 +59,13 @@ impl Writer {
 
     fn text(&mut self, key: &str, value: &str) {
         self.pair(key, quoted(value));
+    }
+
+    /// Writes the keys of a table.
+    fn fields<M: Clone>(&mut self, fields: &[Field<M>], model: &M) {
+        for (key, value) in fields::written(fields, model) {
+            self.pair(key, value);
+        }
     }
 
     fn line(&mut self, line: core::fmt::Arguments<'_>) {
@@ -141,12 +149,7 @@ impl Writer {
         if *limit == QueueLimit::UNLIMITED {
             self.text("queue", "unlimited");
         }
-        if let Some(packets) = limit.packets {
-            self.pair("queue_packets", packets);
-        }
-        if let Some(bytes) = limit.bytes {
-            self.pair("queue_bytes", bytes);
-        }
+        self.fields(&QUEUE, limit);
     }
 
     /// Writes the keys of the air that are no tables; tables have to come after them.
@@ -159,23 +162,10 @@ impl Writer {
             }
             Delay::Csv { path, .. } => self.text("delay_csv", path),
         }
-        self.pair("jitter_ms", millis(model.jitter.size));
-        let shape = match model.jitter.shape {
-            JitterShape::Uniform => "uniform",
-            JitterShape::Normal => "normal",
-            JitterShape::Exponential => "exponential",
-        };
-        self.text("jitter_shape", shape);
-        self.pair("keep_order", model.keep_order);
-        self.pair("loss", model.loss.independent);
+        self.fields(&AIR, model);
         if let Some(csv) = &model.loss.csv {
             self.text("loss_csv", &csv.path);
         }
-        self.pair("duplicate", model.duplication.probability);
-        self.pair("duplicate_lag_ms", millis(model.duplication.lag));
-        self.pair("reorder", model.reordering.probability);
-        self.pair("reorder_lag_ms", millis(model.reordering.lag));
-        self.pair("corrupt", model.corruption);
         self.pair("groups", list(&model.groups.iter().collect::<Vec<_>>()));
     }
 
@@ -186,9 +176,7 @@ impl Writer {
         if let Some(slots) = &loss.slots {
             self.head(&format!("[{table}.slot_loss]"));
             self.text("file", &slots.path);
-            self.pair("slot_ms", millis(slots.slot));
-            self.pair("small_bytes", slots.small_bytes);
-            self.pair("region_ms", millis(slots.region));
+            self.fields(&SLOTS, slots);
         }
     }
 
@@ -204,8 +192,7 @@ impl Writer {
                 self.pair("bad_ms", millis(bad));
             }
         }
-        self.pair("loss_good", burst.loss_good);
-        self.pair("loss_bad", burst.loss_bad);
+        self.fields(&BURST, burst);
     }
 
     fn outages(&mut self, table: &str, outages: &[Outage]) {
@@ -224,10 +211,6 @@ impl Writer {
             }
         }
     }
-}
-
-fn millis(duration: Duration) -> f64 {
-    duration.as_nanos() as f64 / 1e6
 }
 
 fn seconds(duration: Duration) -> f64 {

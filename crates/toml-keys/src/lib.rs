@@ -1,0 +1,130 @@
+//! Reads a TOML file key by key, and tells every mistake in it at once, each with its line and key.
+//!
+//! Not serde: whoever writes a file by hand gets all its mistakes in one go, and a key that nobody
+//! asked for is a mistake too. What the keys mean is the business of whoever asks for them.
+
+mod section;
+mod values;
+
+use core::fmt;
+use std::cell::RefCell;
+
+use toml::de::DeTable;
+
+pub use section::Section;
+
+/// A mistake in a file, and where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// Line of the file, counted from 1.
+    pub line: usize,
+    /// The key with the sections that it is in, such as `path[0].remote`; empty when the mistake is
+    /// in no key.
+    pub key: String,
+    /// What is wrong with it, and what would be right.
+    pub what: String,
+}
+
+impl Mistake {
+    /// Makes a mistake of a whole file, such as that it cannot be read.
+    pub fn of_file(what: impl Into<String>) -> Self {
+        Self { line: 1, key: String::new(), what: what.into() }
+    }
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.key.is_empty() {
+            return write!(f, "{}: {}", self.line, self.what);
+        }
+        write!(f, "{}: {}: {}", self.line, self.key, self.what)
+    }
+}
+
+/// Why a file cannot be used: its name and every mistake in it, in the order of their lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileError {
+    /// The file's name as the caller gave it.
+    pub file: String,
+    /// What is wrong; at least one.
+    pub mistakes: Vec<Mistake>,
+}
+
+impl FileError {
+    /// Returns the mistakes as text, one line each, with the file's name.
+    pub fn lines(&self) -> Vec<String> {
+        self.mistakes.iter().map(|mistake| format!("{}:{mistake}", self.file)).collect()
+    }
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.lines().join("\n"))
+    }
+}
+
+impl std::error::Error for FileError {}
+
+/// Reads the text of a file: `keys` asks for every key there may be, and returns none only after
+/// it has reported a mistake.
+///
+/// # Errors
+/// Every mistake in the text: what `keys` reported, what is not of the type that it asked for, and
+/// the keys that it did not ask for.
+///
+/// # Panics
+/// When `keys` returns none without a mistake.
+pub fn read<T>(
+    text: &str,
+    file: &str,
+    keys: impl FnOnce(&Section<'_>) -> Option<T>,
+) -> Result<T, FileError> {
+    let failed = |mistakes| FileError { file: file.to_owned(), mistakes };
+    let document = Document::new(text);
+    let tree = DeTable::parse(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        let what = format!("not TOML: {}", error.message());
+        failed(vec![Mistake { line: document.line(at), key: String::new(), what }])
+    })?;
+    let root = Section::root(&document, tree.get_ref());
+    let value = keys(&root);
+    root.finish();
+    let mistakes = document.into_mistakes();
+    if !mistakes.is_empty() {
+        return Err(failed(mistakes));
+    }
+    Ok(value.expect("a file that cannot be used has a mistake"))
+}
+
+/// What the sections of a file have in common: where its lines are, and what is wrong so far.
+struct Document {
+    /// Where each line but the first begins.
+    lines: Vec<usize>,
+    mistakes: RefCell<Vec<Mistake>>,
+}
+
+impl Document {
+    fn new(text: &str) -> Self {
+        let lines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        Self { lines: lines.map(|(at, _)| at + 1).collect(), mistakes: RefCell::default() }
+    }
+
+    fn line(&self, at: usize) -> usize {
+        1 + self.lines.partition_point(|line| *line <= at)
+    }
+
+    fn report(&self, mistake: Mistake) {
+        self.mistakes.borrow_mut().push(mistake);
+    }
+
+    fn into_mistakes(self) -> Vec<Mistake> {
+        let mut mistakes = self.mistakes.into_inner();
+        mistakes.sort_by_key(|mistake| mistake.line);
+        // What two directions of a link have in common is checked for each, and told once.
+        mistakes.dedup();
+        mistakes
+    }
+}
+
+#[cfg(test)]
+mod tests;

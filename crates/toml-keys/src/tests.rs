@@ -1,0 +1,81 @@
+//! One text with every kind of mistake, and what is said about it.
+
+use super::*;
+use units::Duration;
+
+/// Reads keys of every type, all of them optional.
+fn keys(root: &Section<'_>) -> Option<()> {
+    root.exclusive(&["rate", "trace"]);
+    root.required_text("name");
+    root.text("trace");
+    root.number("count", 1..=9);
+    root.probability("loss");
+    root.millis("delay_ms");
+    root.mbps("rate", "say off");
+    root.choice("mode", &[("drop", 1), ("hold", 2)]);
+    root.pairs("steps", 2);
+    root.list::<u8>("ports", "a port such as \"14\"");
+    for mut link in root.sections("link") {
+        if let Some(name) = link.text("name") {
+            link.call(name);
+        }
+        link.flag("up");
+        if let Some(air) = link.section("air") {
+            air.fraction("noise", f64::NEG_INFINITY..=f64::INFINITY);
+            air.finish();
+        }
+        link.finish();
+    }
+    Some(())
+}
+
+fn mistakes(text: &str) -> Vec<String> {
+    match read(text, "f.toml", keys) {
+        Ok(()) => Vec::new(),
+        Err(error) => error.lines(),
+    }
+}
+
+#[test]
+fn every_mistake_is_told_at_once_with_its_line_and_key() {
+    let text = "count = 10\nloss = 2\ndelay_ms = -1 # negative\nrate = 0\ntrace = 5\n\
+                mode = \"d\\u001bp\"\nsteps = [[1]]\nports = [\"80\", \"x\", 3]\n\n\
+                [[link]]\nup = 1\n[[link]]\nname = \"wifi\"\nuq = true\n[link.air]\nnoise = inf\n";
+    assert_eq!(
+        mistakes(text),
+        [
+            "f.toml:1: name: is missing",
+            "f.toml:1: count: 10 is not a whole number from 1 to 9",
+            "f.toml:2: loss: 2 is not a probability from 0 to 1",
+            "f.toml:3: delay_ms: -1 is not a number, 0 or more",
+            "f.toml:4: rate: must be more than 0; say off",
+            "f.toml:5: trace: not together with rate",
+            "f.toml:5: trace: 5 is not a text in quotes",
+            "f.toml:6: mode: \"d\\u{1b}p\" is not one of \"drop\", \"hold\"",
+            "f.toml:7: steps: a value of type array is not a list of pairs such as [[0, 12], [8, 0.5]], none negative",
+            "f.toml:8: ports: \"x\" is not a port such as \"14\"",
+            "f.toml:8: ports: a value of type array is not a list of texts: a port such as \"14\"",
+            "f.toml:11: link[0].up: 1 is not true or false",
+            "f.toml:14: link.wifi.uq: unknown key; the keys here are name, up, air",
+            "f.toml:16: link.wifi.air.noise: inf is not a number",
+        ]
+    );
+}
+
+#[test]
+fn a_text_that_is_not_toml_says_where() {
+    assert!(mistakes("\n\nname = = 3")[0].starts_with("f.toml:3: not TOML: "));
+}
+
+#[test]
+fn a_file_without_a_mistake_is_read() {
+    let read = read("delay_ms = 1.5\nports = \"80\"", "f", |root| {
+        Some((root.millis("delay_ms")?, root.list::<u8>("ports", "a port")))
+    });
+    assert_eq!(read, Ok((Duration::from_micros(1_500), vec![80])));
+}
+
+#[test]
+fn times_beyond_a_century_are_mistakes() {
+    assert!(mistakes("name = \"x\"\ndelay_ms = 1e300")[0].ends_with("is longer than a century"));
+}
