@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! at the loss that begins a recovery, with cwnd as it was just before:
-//!     original_ssthresh     = what the base makes of it (NewReno: cwnd/2; CUBIC: β · cwnd)
+//!     original_ssthresh     = what the base asks for (NewReno: cwnd/2; CUBIC: β · cwnd)
 //!     recalculated_ssthresh = max(original_ssthresh, last_max_cwnd)
 //!     last_max_cwnd         = cwnd
 //! during the recovery:         cwnd = ssthresh = original_ssthresh
@@ -16,14 +16,14 @@
 //! compares the two.
 //!
 //! *Deviations from the paper*: 1. the recalculated value is installed after the recovery, not
-//! during it, so that the window falls first (the kernel's recovery asks for the same order); 2. a
-//! path that had fallen silent takes the place of a retransmission timeout: it behaves as the base,
-//! and last_max_cwnd is noted (unless a recovery was on: it has noted it); 3. a mark of congestion
-//! without a loss is the base's, for nothing was lost; last_max_cwnd is noted.
+//! during it, so that the window falls first (the kernel's recovery asks for the same order); 2.
+//! silence of the path takes the place of a retransmission timeout: ASRAN behaves as the base, and
+//! notes last_max_cwnd (unless a recovery was under way, which has noted it already); 3. a mark of
+//! congestion without a loss is left to the base, because nothing was lost; last_max_cwnd is noted.
 //!
-//! Known limit: what it gives back after a loss that *was* a full queue it takes from others. Beside it on
-//! a clean link CUBIC is left with 7 % (over NewReno) or 1 % (over CUBIC): `tests/snapshots/beside.txt`. So it is
-//! for links that are one's own; `asran_delay.rs` yields.
+//! Known limit: after a loss that *was* a full queue it takes from others what it gives back. On a
+//! clean link it leaves CUBIC 7 % (over NewReno) or 1 % (over CUBIC): `tests/snapshots/beside.txt`.
+//! So it is for links that one has to oneself; `asran_delay.rs` yields.
 
 use units::{Instant, Rate};
 
@@ -37,7 +37,7 @@ pub(super) trait LossBased: Controller {
     /// Sets it; the window stays.
     fn set_ssthresh(&mut self, ssthresh: u64);
 
-    /// Returns when the last recovery began: what was sent until then is part of that loss.
+    /// Returns when the last recovery began: what was sent before is part of that loss.
     fn recovery_began(&self) -> Option<Instant>;
 }
 
@@ -97,7 +97,8 @@ impl<B: LossBased> Controller for Asran<B> {
     }
 
     fn on_revival(&mut self, view: &LinkView) {
-        // In the middle of a recovery the window before its loss is the one that the path carried.
+        // In the middle of a recovery the path has carried the window before the loss, not the
+        // present one.
         if self.pending.take().is_none() {
             self.last_max_cwnd = self.base.cwnd();
         }

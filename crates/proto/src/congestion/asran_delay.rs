@@ -1,9 +1,9 @@
 //! ASRAN that looks at the delay, to tell a full queue from a bad link.
 //!
-//! ASRAN gives back after every loss the window that the path had carried before the one before it, so its
-//! window ratchets up until the buffer of the bottleneck is full: the throughput is kept, and everything
-//! on the link waits. The round-trip time says how long the queue is, the rate of delivery which window
-//! the path carries without one:
+//! After every loss ASRAN gives back the window that the path carried before the previous one, so
+//! its window ratchets up until the buffer of the bottleneck is full: the throughput is kept, and
+//! everything on the link waits. The round-trip time says how long the queue is, the rate of
+//! delivery which window the path carries without one:
 //!
 //! ```text
 //! q       = standing − min_rtt                  standing: least RTT of the last half to whole round trip
@@ -21,11 +21,11 @@
 //! ```
 //! Beside senders that fill a queue until it overflows (crowded) it is NewReno.
 //!
-//! Source: our own; of the paper it keeps last_max_cwnd and the order of events [ASRAN alg. 1]. This is
-//! the algorithm of `crates/tcp-asran/bpf/asran_delay.h`, whose head says the whole of it, and why;
-//! `tests/asran_twin.rs` compares the two. *Deviations from it*: 1. only an ACK at which the window limits the
-//! sender moves the window, for a session's sender often has nothing to send; 2. a path that falls silent
-//! takes the place of a timeout.
+//! Source: our own; of the paper it keeps last_max_cwnd and the order of events [ASRAN alg. 1].
+//! This is the algorithm of `crates/tcp-asran/bpf/asran_delay.h`, whose head gives all of it, with
+//! reasons; `tests/asran_twin.rs` compares the two. *Deviations from it*: 1. the window moves
+//! only with an ACK at which it limits the sender, because a session often has nothing to send; 2.
+//! silence of the path takes the place of a timeout.
 
 use units::{Instant, Rate};
 
@@ -34,12 +34,12 @@ use super::delay_judge::{Judge, RATE_SHIFT, Sample};
 use super::reno::NewReno;
 use super::{Acked, Controller, LinkView, Lost};
 
-/// Keeps the link busy after a loss that was the link's, with a short queue of its own.
+/// Keeps the link busy after a loss on the radio, and its own queue short.
 #[derive(Clone, Debug)]
 pub(super) struct AsranDelay {
     base: NewReno,
     judge: Judge,
-    /// When the recovery that is on began, and the threshold that holds after it, bytes.
+    /// When the present recovery began, and the threshold that holds after it, bytes.
     pending: Option<(Instant, u64)>,
 }
 

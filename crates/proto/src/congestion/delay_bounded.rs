@@ -23,20 +23,20 @@
 //! The law is that of FAST \[FAST\] with its number of queued packets α written as a delay, as
 //! LEDBAT's target is [RFC 6817]. Every flow at a bottleneck sees the same queue, and T falls with
 //! the rate, so flows settle where their rates are equal; the logarithm makes the time that this
-//! takes the same at all rates. It stays as steep where s has cut T, so that flows of different s
-//! settle too, and s grows by the same amount for all. A late comer takes the queue that it finds
-//! for part of the base. Running dry shows it the empty path, and flows that see that at the same
-//! moment run dry together from then on \[BBR\]. A flow that stays squeezed although it ran dry three
-//! times believes that the route has become longer.
+//! takes the same at all rates. The slope stays the same where s has cut T, so that flows of
+//! different s settle too, and s grows by the same amount for all. A latecomer takes the queue that
+//! it finds for part of the base. Running dry shows it the empty path, and flows that see it at the
+//! same moment run dry together from then on \[BBR\]. A flow that stays squeezed although it ran
+//! dry three times concludes that the route has become longer.
 //!
-//! Random loss changes nothing: lost bytes leave the flight and are replaced. A window on a long path
-//! that loses half in bursts would need half a minute for what start-up, which the first burst ends,
-//! did not reach; where no queue was seen for seconds there is room to overshoot into. Loss beyond what the
-//! path always has (`loss_guard.rs`) shows a bottleneck whose buffer is shorter than T: T shrinks.
-//! Nothing grows while the application, not the window, limits the sender.
+//! Random loss changes nothing: lost bytes leave the flight and are replaced. On a long path that
+//! loses half in bursts the first burst ends start-up, and the window would need half a minute to
+//! make up for that; where no queue was seen for seconds there is room to grow faster. Loss beyond
+//! what the path always has (`loss_guard.rs`) shows a bottleneck whose buffer is shorter than T: T
+//! shrinks. Nothing grows while the application, not the window, limits the sender.
 //!
-//! *Deviations from FAST*: 1. per acknowledgement, not every other round trip; 2. T depends on the
-//! rate; 3. start-up by half per round trip, so that the overshoot stays below half a round trip;
+//! *Deviations from FAST*: 1. the window moves with each acknowledgement, not every other round trip; 2. T
+//! depends on the rate; 3. start-up by half per round trip, so that the overshoot stays below half a round trip;
 //! 4. bounds, dry periods, loss guard; 5. a step of the route moves the base at once.
 
 use units::{Duration, Instant, Rate};
@@ -48,15 +48,15 @@ use super::{Acked, Controller, LinkView, Lost, initial_window, window_rate};
 
 /// Standing queue that a flow of [`TARGET_RATE_BPS`] aims at, seconds.
 const TARGET: f64 = 0.020;
-/// Its rate.
+/// The rate at which a flow aims at [`TARGET`].
 const TARGET_RATE_BPS: f64 = 5e6;
-/// What doubling the rate takes off the target, seconds: makes rates equal.
+/// What doubling the rate takes off the target, seconds: this makes rates equal.
 const TARGET_SLOPE: f64 = 0.003;
 /// Bounds of the target, seconds.
 const TARGET_RANGE: (f64, f64) = (0.010, 0.030);
-/// What the noise of the standing round-trip time adds to the target …
+/// Weight with which the noise of the standing round-trip time adds to the target.
 const NOISE: f64 = 2.0;
-/// … at most, seconds.
+/// The most that noise adds to the target, seconds.
 const MOST_NOISE: f64 = 0.030;
 /// κ: the share of the error that a round trip corrects.
 const STEP: f64 = 0.5;
@@ -74,19 +74,19 @@ const START_STALLED: u32 = 3;
 const START_PACING: f64 = 1.5;
 /// Pacing rate otherwise: more would ripple the queue, less would not fill the window.
 const PACING: f64 = 1.1;
-/// The empty path is looked for when it was not seen for this long.
+/// If the empty path was not seen for this long, the path runs dry to show it.
 const DRY_EVERY: Duration = Duration::from_millis(7_500);
-/// A queue of no more than this is none, seconds.
+/// A queue of no more than this counts as empty, seconds.
 const EMPTY: f64 = 0.002;
-/// What leaves the flight then, in queues: more than our own, for another flow's sake.
+/// How much the flight shrinks to run dry, in queues: by more than our own, for other flows' sake.
 const DRY_QUEUES: f64 = 3.0;
-/// The least that stays, as a share of what the empty path holds.
+/// The least window while running dry, as a share of what the empty path holds.
 const DRY_SHARE: f64 = 0.25;
-/// What an excess of loss leaves of the target …
+/// What an excess of loss leaves of the target.
 const EXCESS_TARGET: f64 = 0.7;
-/// … and of the window.
+/// What an excess of loss leaves of the window at most.
 const EXCESS_WINDOW: f64 = 0.85;
-/// What a mark leaves of the window at least, where the empty path holds as much.
+/// What a mark leaves of the window at least, if the empty path holds that much.
 const MARKED_WINDOW: f64 = 0.95;
 /// The least that excesses leave of the target.
 const LEAST_SCALE: f64 = 0.1;
@@ -104,11 +104,11 @@ const LEAST_DATAGRAMS: f64 = 4.0;
 const FLOOR: f64 = 0.75;
 /// Round trips for which the largest delivery rate is remembered.
 const BANDWIDTH_ROUNDS: u64 = 10;
-/// At the floor with a queue for this many round trips: somebody has a wrong base.
+/// After this many round trips at the floor behind a queue, some flow has a wrong base.
 const SQUEEZED_ROUNDS: u32 = 6;
-/// The path runs dry for that at most this often.
+/// Least time between running dry for that reason.
 const DRY_AGAIN: Duration = Duration::from_secs(1);
-/// Times that this is in vain before the base is given up.
+/// How often this may be in vain before the base is given up.
 const VAIN: u32 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -141,10 +141,10 @@ pub(super) struct DelayBounded {
     /// Growth per round trip while the queue is empty; 0 outside fast growth.
     fast: f64,
     squeezed: u32,
-    /// Times that running dry did not end the squeeze.
+    /// How often running dry did not end the squeeze.
     vain: u32,
     dried_at: Instant,
-    /// When the queue that was let run dry can be seen again.
+    /// When the queue shows again after running dry.
     refilled_at: Instant,
     /// The queue at the end of the last round trip, seconds.
     last_queue: f64,
@@ -187,12 +187,12 @@ impl DelayBounded {
         target.clamp(self.scale * TARGET_RANGE.0, TARGET_RANGE.1) + self.scale * noise
     }
 
-    /// Bytes per second that sending makes sense at: what arrives, and what the path always loses.
+    /// Bytes per second that are worth sending: what arrives, and what the path always loses.
     fn useful_rate(&self) -> f64 {
         self.bandwidth.max().as_bps() as f64 / 8.0 / (1.0 - self.made_up())
     }
 
-    /// What the path always loses, as far as it is made up for.
+    /// The share that the path always loses, as far as we make up for it.
     fn made_up(&self) -> f64 {
         self.loss.usual().min(MOST_USUAL_LOSS)
     }
@@ -283,8 +283,9 @@ impl DelayBounded {
         self.fast = (self.fast * 2.0).max(first).min(most.min(MOST_CHANGE));
     }
 
-    /// At the floor and still a queue: others keep it, or the base is wrong. Running dry shows the
-    /// base to all; where that does not help time and again, this is how the path is now.
+    /// Handles a queue that stays although the window is at its floor: others keep it, or the base
+    /// is wrong. Running dry shows the base to all flows; where that fails repeatedly, the path has
+    /// become longer.
     fn unsqueeze(&mut self, view: &LinkView, queued: bool) {
         let squeezed = queued && self.cwnd <= FLOOR * self.path_holds() * 1.05;
         self.squeezed = if squeezed { self.squeezed + 1 } else { 0 };
@@ -376,8 +377,8 @@ impl Controller for DelayBounded {
                 self.queue.looked_for_base(view.now);
                 self.phase = Phase::Steady;
                 if self.scale < 1.0 {
-                    // The window is what it was: the queue comes back, a round trip later. Who grows
-                    // until then overruns a short buffer.
+                    // The window is what it was, so the queue comes back a round trip later. Growth
+                    // before that would overrun a short buffer.
                     self.refilled_at = view.now + view.srtt;
                 }
             }

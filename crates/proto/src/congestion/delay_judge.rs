@@ -1,25 +1,28 @@
 //! What the delay of a path says: how long its queue is, whose it is, and which window the path carries.
 //!
-//! The integers of `crates/tcp-asran/bpf/asran_delay.h`, function by function, in datagrams and µs, so that
-//! both give the same. Pure: no window of its own, no clock. `asran_delay.rs` is what uses it.
+//! The integer arithmetic of `crates/tcp-asran/bpf/asran_delay.h`, function by function, in
+//! datagrams and µs, so that both give the same results. Pure: no window of its own, no clock.
+//! `asran_delay.rs` uses it.
 
 /// Rates are in datagrams per 2^24 µs: one datagram in 16 s is 1.
 pub(super) const RATE_SHIFT: u32 = 24;
-/// µs; what the delay was at its extremes is forgotten after one to two of these.
+/// µs; the extremes of the delay are forgotten after one to two of these.
 const SPAN_US: u64 = 5_000_000;
-/// Round trips; a highest rate is forgotten after one to two of these.
+/// Round trips; the highest rate is forgotten after one to two of these.
 const RATE_SPAN: u64 = 5;
-/// Datagrams that may always wait: a loss, which drains the queue, shall not leave the link idle.
+/// Datagrams that may always wait: enough that a loss, which drains the queue, does not leave the
+/// link idle.
 const LEAST_LIMIT: u64 = 8;
 /// Round trips without a loss after which a queue is safe, at least.
 const SAFE_ROUNDS: u64 = 4;
 /// µs between probes: as often as a min_rtt may be forgotten.
 const PROBE_EVERY_US: u64 = 5_000_000;
-/// Round trips in a row in which the window was lowered and the queue did not go …
+/// Round trips in a row in which the window was lowered but the queue stayed: a probe is then due
+/// early.
 const PROBE_AFTER_SHRINKS: u64 = 4;
-/// … make a probe due so much earlier, µs.
+/// µs; how much earlier.
 const PROBE_EARLIER_US: u64 = 4_000_000;
-/// Datagrams; what is left of a window at least.
+/// Datagrams; the least window.
 const LEAST_WINDOW: u64 = 4;
 
 /// What congestion avoidance does in a round trip.
@@ -31,7 +34,7 @@ enum Growth {
     Shrink,
 }
 
-/// How far a probe is.
+/// The stage of a probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Probe {
     #[default]
@@ -46,7 +49,7 @@ enum Probe {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     pub(super) now_us: u64,
-    /// Of the newest datagram acknowledged; 0 for none.
+    /// Round-trip time of the newest datagram acknowledged; 0 for none.
     pub(super) rtt_us: u64,
     /// Rate of delivery, datagrams per 2^24 µs; 0 for none.
     pub(super) rate: u64,
@@ -61,8 +64,8 @@ pub(super) struct Window {
     pub(super) grows: bool,
 }
 
-/// Remembers delays and rates. Of every pair the second is that of the span, or of the half of a round
-/// trip, before; 0 stands for none.
+/// Remembers delays and rates. The second of every pair belongs to the previous span, or the
+/// previous half of a round trip; 0 stands for none.
 #[derive(Clone, Debug)]
 pub(super) struct Judge {
     last_max_cwnd: u64,
@@ -72,7 +75,7 @@ pub(super) struct Judge {
     /// Longest q that stood without a loss.
     safe_us: [u64; 2],
     span_until_us: u64,
-    /// Shortest q of the round trips without a loss that are being counted, and how many they are.
+    /// Shortest q of the round trips without a loss that are being counted, and how many these are.
     run_us: u64,
     run_rounds: u64,
     rate: [u64; 2],
@@ -251,7 +254,7 @@ impl Judge {
 
     fn end_half_round(&mut self, sample: &Sample) {
         if self.second_half {
-            // A probe is neither queue to be remembered nor room to grow into.
+            // What a probe sees is neither a queue to remember nor room to grow into.
             if self.probe == Probe::None {
                 self.record_queue();
                 self.decide(sample.cwnd);
@@ -278,7 +281,8 @@ impl Judge {
         match self.probe {
             Probe::None => {
                 let early = self.shrinks >= PROBE_AFTER_SHRINKS;
-                // Added here, not taken off there: a loss can end a probe in the first seconds.
+                // Added to the time now, not taken off the time due, which in the first seconds
+                // could fall below zero.
                 let until_us = now_us + if early { PROBE_EARLIER_US } else { 0 };
                 if until_us >= self.probe_us && window.cwnd >= window.ssthresh && self.bdp() > 0 {
                     self.begin_probe(window, now_us);
@@ -308,8 +312,8 @@ impl Judge {
         window.cwnd = window.cwnd.min(self.bdp().max(1) - 1).max(LEAST_WINDOW);
     }
 
-    /// What was sent at the low window is acknowledged a round trip later: only then the delay without
-    /// our own backlog is known.
+    /// What was sent at the low window is acknowledged a round trip later; only then is the delay
+    /// without our own backlog known.
     fn judge_probe(&mut self) {
         let least = self.min_rtt_us();
         let left = self.probe_min_us.saturating_sub(least);
@@ -318,7 +322,7 @@ impl Judge {
     }
 }
 
-/// Returns the lesser of two, of which 0 is none.
+/// Returns the lesser of two times; 0 stands for none.
 fn lesser(a: u64, b: u64) -> u64 {
     if a > 0 && (b == 0 || a < b) { a } else { b }
 }

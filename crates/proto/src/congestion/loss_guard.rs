@@ -15,18 +15,19 @@
 //! excess   ⇔ loss of 400 packets > always + 0.5 % + 2.5 √(u (1 − u) (1/400 + 1/packets)),
 //!            u = always + 0.3 %
 //! ```
-//! Radio loss is there at any rate; congestion loss goes when the rate falls. So what is usual may
-//! only rise where that was tried: whoever asks sends less upon an excess, and the next whole block
-//! tells. A block that straddles the cut tells nothing.
+//! Radio loss is there at any rate; congestion loss goes when the rate falls. So the usual loss may
+//! only rise after that was tried: upon an excess the caller sends less, and the next whole block
+//! shows whether it helped. A block that straddles the cut shows nothing.
 //!
-//! A radio loses in bursts, so that its blocks differ by more than those of independent losses: v says
-//! how much, blocks are longer for it, and one lucky block after a cut does not prove that the cut
-//! helped. Where there was no queue (less than 4 ms in 5 to 10 s), a cut in vain is taken back.
+//! A radio loses in bursts, so that its blocks differ by more than independent losses would make
+//! them: v says how much, blocks grow longer with it, and one lucky block after a cut does not
+//! prove that the cut helped. Where there was no queue (less than 4 ms in 5 to 10 s), a cut in vain
+//! is taken back.
 //!
-//! Where others fill what one flow leaves, that trial tells nothing either, and 5 % is more than
-//! they bear. But a buffer loses packets only when it is full, a radio at any time: so the loss
-//! of packets that met a short queue is what the path always has, and little above it is told from
-//! chance.
+//! Where other flows fill what one flow leaves, that trial shows nothing either, and 5 % is more
+//! than they bear. But a buffer loses packets only when it is full, a radio at any time: so the
+//! loss of packets that met a short queue is what the path always has, and even a small excess over
+//! it can be told from chance.
 
 use units::{Duration, Instant};
 
@@ -34,25 +35,25 @@ use units::{Duration, Instant};
 const BLOCK: f64 = 100.0;
 /// Packets of a block per variance of the usual loss: two deviations are then 3.3 %.
 const CERTAIN: f64 = 3_600.0;
-/// A block is not made longer for more than this variance: 1,000 packets are two seconds of video.
+/// Beyond this variance blocks grow no longer: 1,000 packets are two seconds of video.
 const MOST_VARIANCE: f64 = 1_000.0 / CERTAIN;
 /// What loss may exceed the usual by, besides chance.
 const MARGIN: f64 = 0.05;
-/// The usual loss may be underestimated by this much: it follows downwards faster than upwards.
+/// The usual loss may be underestimated by this much, because it falls faster than it rises.
 const DOUBT: f64 = 0.01;
-/// How fast the usual loss follows downwards …
+/// How fast the usual loss follows downwards.
 const DOWN: f64 = 1.0 / 3.0;
-/// … and upwards, where sending less did not help.
+/// How fast it follows upwards, where sending less did not help.
 const UP: f64 = 1.0 / 2.0;
 /// Sending less helped when it left less than this share of the loss.
 const HELPED: f64 = 0.9;
-/// Packets of which one deviation is taken: more than a burst has.
+/// Packets that give one deviation: more than a burst has.
 const CHUNK: f64 = 100.0;
 /// How fast their variance follows.
 const SPREAD: f64 = 1.0 / 8.0;
 /// Losses are not independent when their variance is this many times that of independent ones.
 const BURSTY: f64 = 2.0;
-/// So many lost packets, and such a share, are heavy loss even before the block is complete.
+/// This many lost packets, at this share of all, are heavy loss even before the block is complete.
 const HEAVY: (f64, f64) = (10.0, 0.3);
 
 /// Packets of a fine block.
@@ -63,9 +64,9 @@ const FINE_MARGIN: f64 = 0.005;
 const FINE_DOUBT: f64 = 0.003;
 /// Standard deviations of a fine block that are still chance.
 const FINE_CHANCE: f64 = 2.5;
-/// Packets over which the loss at short queues forgets.
+/// Packets over which the loss at short queues is averaged.
 const MEMORY: f64 = 1_000.0;
-/// Packets after which it is believed.
+/// Packets after which that average is believed.
 const KNOWN: f64 = 100.0;
 /// The longest queue must be this long for a short one to be told from it.
 const TELLING: Duration = Duration::from_millis(4);
@@ -75,14 +76,14 @@ const LONGEST_MEMORY: Duration = Duration::from_secs(5);
 /// The loss of packets that met a short queue.
 #[derive(Clone, Debug)]
 struct ShortQueue {
-    /// The longest queue since then, and in as much time before.
+    /// The longest queue since `since`, and in the period before.
     since: Instant,
     longest: [Duration; 2],
     /// Whether the queue is short at the moment.
     is_short: bool,
     lost: f64,
     all: f64,
-    /// Lost packets and all of the last few.
+    /// Lost packets, and all packets, of the chunk under way.
     chunk: (f64, f64),
     /// v.
     spread: f64,
@@ -155,7 +156,7 @@ struct Excess {
 #[derive(Clone, Debug)]
 pub(super) struct LossGuard {
     short: ShortQueue,
-    /// The fine block: lost and delivered packets, counted from then on.
+    /// The fine block: lost and delivered packets since `fine_from`.
     fine: (f64, f64),
     fine_from: Instant,
     lost: f64,
@@ -164,7 +165,7 @@ pub(super) struct LossGuard {
     usual: Option<f64>,
     last: f64,
     excess: Option<Excess>,
-    /// The last excess was one although less was sent, and there is no queue.
+    /// The last excess remained although less was sent, and there is no queue.
     in_vain: bool,
 }
 
@@ -278,7 +279,7 @@ impl LossGuard {
         let variance = variance * (1.0 / all + 1.0 / self.short.all);
         let excess = loss > always + FINE_MARGIN + FINE_CHANCE * variance.sqrt();
         if excess {
-            // Until then one hears of what was sent before the cut.
+            // Until then the news is of packets sent before the cut.
             self.fine_from = now + rtt;
         }
         excess

@@ -1,14 +1,14 @@
-//! The largest rate of the last so many round trips.
+//! The largest rate of a given number of past round trips.
 
 use std::collections::VecDeque;
 
 use units::Rate;
 
-/// Remembers the largest rate of a number of round trips.
+/// Remembers the largest rate of the last round trips.
 #[derive(Clone, Debug)]
 pub(super) struct MaxFilter {
     rounds: u64,
-    /// Falling rates at rising rounds: the first is the largest.
+    /// Rates fall and rounds rise from front to back: the first is the largest.
     samples: VecDeque<(u64, Rate)>,
 }
 

@@ -79,7 +79,7 @@ pub(crate) struct LinkView {
 pub(crate) struct Acked {
     /// Bytes newly acknowledged.
     pub(crate) bytes: u64,
-    /// Bytes acknowledged that had been declared lost, besides.
+    /// Further bytes acknowledged, of packets that had been declared lost.
     pub(crate) late_bytes: u64,
     /// When the newest of them was sent.
     pub(crate) newest_sent_at: Instant,

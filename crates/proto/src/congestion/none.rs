@@ -1,5 +1,5 @@
-//! No congestion control: everything may leave at once. For experiments, and for links whose rate
-//! is shaped by somebody else.
+//! No congestion control: everything may leave at once. For experiments, and for links that are
+//! shaped elsewhere.
 
 use units::Rate;
 

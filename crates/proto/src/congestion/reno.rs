@@ -5,9 +5,9 @@
 //! congestion avoidance:  cwnd ← cwnd + mtu for each cwnd of bytes acked
 //! loss or mark, once per round trip:  ssthresh ← cwnd ← max(cwnd/2, 2 mtu)
 //! ```
-//! Source: [RFC 9002 §7]. Whole datagrams at a time, as Linux's NewReno, so that the two can be
-//! compared step by step. *Deviations*: 1. no persistent congestion, because silence is the business of
-//! the path's health; 2. growth only while the window limits the sender [RFC 9002 §7.8].
+//! Source: [RFC 9002 §7]. The window grows by whole datagrams, as Linux's NewReno does, so that the
+//! two can be compared step by step. *Deviations*: 1. no persistent congestion, because the path's
+//! health deals with silence; 2. growth only while the window limits the sender [RFC 9002 §7.8].
 
 use units::{Instant, Rate};
 
@@ -32,7 +32,7 @@ impl NewReno {
         Self { cwnd: initial_window(mtu), ssthresh: u64::MAX, counted: 0, recovery_began: None }
     }
 
-    /// Begins a recovery with what `remains` of the window, two datagrams at least.
+    /// Begins a recovery with a window of `remains`, at least two datagrams.
     pub(super) fn reduce(&mut self, view: &LinkView, remains: u64) {
         self.recovery_began = Some(view.now);
         self.cwnd = remains.max(2 * view.mtu);
@@ -44,7 +44,7 @@ impl NewReno {
         (self.cwnd, self.counted) = (cwnd, 0);
     }
 
-    /// Sets the window, for an algorithm that stands on this one.
+    /// Sets the window, for an algorithm built on this one.
     pub(super) fn set_cwnd(&mut self, cwnd: u64) {
         self.cwnd = cwnd;
     }
@@ -61,7 +61,7 @@ impl NewReno {
         if acked == 0 {
             return;
         }
-        // The window has become less than what was counted: one step, not several at once.
+        // The window has shrunk below what was counted: one step, not several at once.
         if self.counted >= self.cwnd {
             self.counted = 0;
             self.cwnd += mtu;

@@ -5,12 +5,12 @@
 //! standing = least rtt of the last half srtt (in start-up: of the last three samples)
 //! queue    = standing − base
 //! ```
-//! The least of several samples passes over jitter and delayed acknowledgements
-//! [Copa §2]; what is left of jitter, the change of the standing
-//! round-trip time from one half round trip to the next, is [`StandingQueue::noise`].
+//! The least of several samples filters out jitter and delayed acknowledgements [Copa §2]. What is
+//! left of jitter, the change of the standing round-trip time from one half round trip to the next,
+//! is [`StandingQueue::noise`].
 //!
-//! The base can only be seen when the queue is empty, so whoever keeps a queue must let it run dry
-//! now and then; [`StandingQueue::base_seen_at`] says when that last happened. A route that
+//! The base can only be seen when the queue is empty, so a sender that keeps a queue must let it
+//! run dry now and then; [`StandingQueue::base_seen_at`] says when that last happened. A route that
 //! becomes longer shows as a gap in the acknowledgements that is as long as the step of the
 //! round-trip time after it: no queue grows while nothing arrives, so the base moves with it.
 
@@ -18,22 +18,23 @@ use std::collections::VecDeque;
 
 use units::{Duration, Instant};
 
-/// The base forgets after this long: a vehicle's route changes in flight.
+/// How long the base is remembered: a vehicle's route changes in flight.
 const BASE_MEMORY: Duration = Duration::from_secs(15);
 /// Slots of the base's memory.
 const SLOTS: usize = 10;
 /// A sample this close to the base shows that the queue is empty.
 const NEAR_BASE: Duration = Duration::from_millis(2);
-/// Changes of the standing round-trip time that control itself makes are no noise.
+/// Changes of the standing round-trip time up to this are not noise: the controller itself makes
+/// them.
 const QUIET: Duration = Duration::from_millis(4);
 /// Samples that are kept; the filter needs those of half a round trip.
 const SAMPLES: usize = 256;
 
-/// Samples that the standing round-trip time is the least of, at least.
+/// The standing round-trip time is the least of at least this many samples.
 const LEAST_SAMPLES: usize = 3;
 /// Smaller steps are jitter.
 const LEAST_STEP: Duration = Duration::from_millis(20);
-/// A gap is that many times as long as acknowledgements are usually apart.
+/// A gap is at least this many times the usual time between acknowledgements.
 const GAP: u32 = 3;
 
 /// A gap in the acknowledgements that may turn out to be a step of the route.
@@ -130,21 +131,20 @@ impl StandingQueue {
         self.noted = (now, standing);
     }
 
-    /// Takes another round-trip time as the base: the route has changed, or others keep the queue
-    /// full.
+    /// Replaces the base: the route has changed, or others keep the queue full.
     pub(super) fn rebase(&mut self, now: Instant, base: Duration) {
         self.slots = [Duration::MAX; SLOTS];
         self.slots[self.slot] = base;
         self.base_seen_at = now;
     }
 
-    /// Puts off the next look at the base although it was not seen.
+    /// Postpones the next attempt to see the base, although this one failed.
     pub(super) fn looked_for_base(&mut self, now: Instant) {
         self.base_seen_at = now;
     }
 
-    /// Notes that the path was silent until now and has this least round-trip time, if it is known
-    /// anew.
+    /// Notes that the path was silent until now; `least` is its new least round-trip time, if
+    /// known.
     pub(super) fn on_silence(&mut self, now: Instant, least: Duration) {
         if least > self.base() + LEAST_STEP {
             self.rebase(now, least);
@@ -168,7 +168,7 @@ impl StandingQueue {
         self.noise
     }
 
-    /// Returns the least of the samples taken since `since`, and of the last three anyway.
+    /// Returns the least of the samples taken since `since`, and of the last three in any case.
     pub(super) fn standing_since(&self, since: Instant) -> Duration {
         let recent = self.samples.iter().rev().enumerate();
         let recent = recent.take_while(|&(index, &(at, _))| index < LEAST_SAMPLES || at >= since);
@@ -180,7 +180,7 @@ impl StandingQueue {
         self.standing_since(now - srtt / 2).saturating_sub(self.base())
     }
 
-    /// Returns the queue by the last three samples: quicker, and easier to mislead.
+    /// Returns the queue by the last three samples: quicker, but easier to mislead.
     pub(super) fn queue_soon(&self) -> Duration {
         let least = self.samples.iter().rev().take(3).map(|&(_, rtt)| rtt).min();
         least.unwrap_or_default().saturating_sub(self.base())

@@ -1,12 +1,13 @@
-//! Whose static key an Initiation carries, for one Diffie–Hellman: what a station with many peers asks first.
+//! Whose static key an Initiation carries, at the cost of one Diffie–Hellman: a station with many
+//! peers asks that first.
 //!
 //! ```text
 //! h = HASH(name), ck = h; mix into h: prologue, responder's key, e; ck, _ = HKDF(ck, e)     [Noise §7.1, §9.3]
 //! ck, k = HKDF(ck, X25519(responder's secret, e)); s = DECRYPT(k, 0, h, the 48 bytes after e)
 //! ```
 //!
-//! The beginning of what the Noise library does with the message, which would go on to a second
-//! Diffie–Hellman. It proves nothing: whoever knows the responder's key may write any key here.
+//! These are the first steps of what the Noise library does with the message before a second
+//! Diffie–Hellman. They prove nothing: anyone who knows the responder's key can write any key here.
 
 use snow::params::{CipherChoice, DHChoice, HashChoice};
 use snow::resolvers::{CryptoResolver, DefaultResolver};
@@ -18,8 +19,8 @@ use super::{PublicKey, StaticSecret};
 /// An encrypted key and its tag.
 const SEALED: usize = 32 + 16;
 
-/// Reads the static key out of the first message of a handshake called `name`; our own key is given in
-/// both halves, for the public one would cost as much again.
+/// Reads the static key out of the first message of a handshake called `name`; our own key is given
+/// in both halves, because computing the public one would cost as much again.
 pub(super) fn claimed_key(
     name: &str,
     prologue: &[u8],
@@ -41,7 +42,7 @@ pub(super) fn claimed_key(
         transcript = digest(&mut *hash, &[&transcript, part]);
     }
     let mut key = Zeroizing::new([0; 32]);
-    // The ephemeral key is a key too where there is a pre-shared one.
+    // With a pre-shared key, Noise mixes in the ephemeral key too.
     for input in [ephemeral, &*shared] {
         let mut next = Zeroizing::new([0; 32]);
         hash.hkdf(&*chaining, input, 2, &mut *next, &mut *key, &mut []);

@@ -6,10 +6,11 @@
 //! Refusal datagram = 5 ‖ receiver ‖ MAC(key of the responder's public key, all that ‖ mac2)
 //! ```
 //!
-//! The secret is drawn at start and every two minutes; the one before still counts. mac3 shows that
-//! the peer itself made the Initiation within that time and receives at its source address: nobody's
-//! clock takes part. A Cookie counts for the Initiation that it answers, and only the responder can
-//! make it. A Refusal tells a stranger that it is one; anybody can make it, and nothing depends on it.
+//! The secret is drawn at start and every two minutes; the previous one still counts. mac3 shows
+//! that the peer itself made the Initiation within that time and receives at its source address,
+//! without comparing clocks. A Cookie counts only for the Initiation that it answers, and only the
+//! responder can make it. A Refusal tells a stranger that it is one; anybody can make it, and
+//! nothing depends on it.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -40,7 +41,7 @@ impl CookieJar {
         Self { current: MacKey::from_random(entropy.array()), previous: None, rotated: now }
     }
 
-    /// Changes the secret when it is time.
+    /// Changes the secret when it is due.
     pub(crate) fn refresh(&mut self, now: Instant, entropy: &mut Entropy) {
         let age = now.since(self.rotated);
         if age < limits::COOKIE_SECRET_AGE {
@@ -89,7 +90,7 @@ pub(crate) struct CookieAnswer {
 }
 
 impl CookieAnswer {
-    /// Reads a Cookie datagram; whether it is authentic is for [`CookieAnswer::answers`] to say.
+    /// Reads a Cookie datagram; [`CookieAnswer::answers`] tells whether it is authentic.
     pub(crate) fn decode(datagram: &[u8]) -> Result<Self, WireError> {
         if datagram.len() != COOKIE {
             return Err(WireError::Truncated);
@@ -105,7 +106,7 @@ impl CookieAnswer {
     }
 }
 
-/// Holds what a Refusal datagram says: the responder does not know whoever asks.
+/// Holds what a Refusal datagram says: the responder does not know the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RefusalAnswer {
     /// The initiator's name for its handshake.

@@ -1,9 +1,8 @@
 //! Randomness for keys: a generator that the driver seeds once from the operating system.
 //!
-//! ChaCha20 with its key erased after every draw: whoever reads the memory later learns nothing of
-//! the ephemeral keys that were drawn before. `snow` would ask the operating system by itself; it
-//! gets a generator of its own from here instead, so that this crate does no I/O and a test's run
-//! repeats.
+//! ChaCha20 with its key erased after every draw: reading the memory later reveals nothing of the
+//! ephemeral keys that were drawn before. `snow` would ask the operating system by itself; it gets
+//! a generator from here instead, so that this crate does no I/O and tests repeat exactly.
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};

@@ -9,9 +9,10 @@
 //! mac3 = MAC(key that both share, "fulmar mac3" ‖ cookie of the source address ‖ what is before it)
 //! ```
 //!
-//! The sender of an Initiation stands in the prologue of its Noise messages, that of a Response inside
-//! one: nobody alters them. This file turns keys and payloads into datagrams and back, and ends in
-//! [`EpochKeys`]. When to send which, and what may be answered at all, is the endpoint's.
+//! The sender index of an Initiation stands in the prologue of its Noise messages, that of a
+//! Response inside one: nobody can alter them. This file turns keys and payloads into datagrams and
+//! back, and ends in [`EpochKeys`]. The endpoint decides when to send which, and what to answer at
+//! all.
 
 use snow::{Builder, HandshakeState};
 
@@ -24,7 +25,7 @@ const NOISE: &str = "Noise_IKpsk2_25519_AESGCM_BLAKE2s";
 /// Bound into every handshake: two versions of this protocol never agree on keys.
 const VERSION: &[u8; 8] = b"fulmar 2";
 
-/// Sets mac3 apart from the codes that are over a datagram alone.
+/// Sets mac3 apart from the codes that cover only a datagram.
 const MAC3: &[u8] = b"fulmar mac3";
 
 const INITIATION_PAYLOAD: usize = 8;
@@ -51,9 +52,9 @@ const _: () = assert!(
 /// Says why a handshake datagram was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum HandshakeError {
-    /// It has not the length of its type.
+    /// It does not have the length of its type.
     Malformed,
-    /// Its code does not show that its sender knows whom it talks to, or is who it should be.
+    /// Its code does not show that the sender knows whom it talks to, or is the right one.
     BadMac,
     /// It was made with another version, or by a peer that does not keep to it.
     Unauthentic,
@@ -172,12 +173,12 @@ pub(crate) fn response_receiver(response: &[u8]) -> Result<u32, HandshakeError> 
     Reader::new(&response[1..]).u32().map_err(|_| HandshakeError::Malformed)
 }
 
-/// Shows an Initiation at the responder before any Diffie–Hellman.
+/// An Initiation as the responder sees it before any Diffie–Hellman.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
     /// The initiator's name for the keys to come.
     pub(crate) sender: u32,
-    /// Names the handshake: no honest initiator uses an ephemeral key twice.
+    /// Identifies the handshake: no honest initiator uses an ephemeral key twice.
     pub(crate) ephemeral: [u8; 32],
     /// Shows which peer asks.
     pub(crate) mac2: Code,
@@ -187,7 +188,7 @@ pub(crate) struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// Reads an Initiation and checks its mac1; `key` is of our own public key.
+    /// Reads an Initiation and checks its mac1; `key` derives from our own public key.
     pub(crate) fn decode(datagram: &'a [u8], key: &MacKey) -> Result<Self, HandshakeError> {
         let (before_mac3, mac3) = split_code(datagram, INITIATION)?;
         let (before_mac2, mac2) = split_code(before_mac3, INITIATION_MAC3)?;
@@ -202,13 +203,13 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Tells whether the peer of this key made it, at whatever time.
+    /// Tells whether the peer of this key made it, no matter when.
     pub(crate) fn is_of(&self, key: &PeerKey) -> bool {
         key.verify(&[&self.before_mac3[..INITIATION_MAC2]], &self.mac2)
     }
 
-    /// Returns the key of whoever says to have made it, for one Diffie–Hellman with our own key;
-    /// [`Asked::is_of`] tells whether that is so.
+    /// Returns the key that its sender claims, at the cost of one Diffie–Hellman with our own key;
+    /// [`Asked::is_of`] tells whether the claim is true.
     pub(crate) fn claimed_key(&self, own: (&StaticSecret, &PublicKey)) -> Option<PublicKey> {
         let message = &self.before_mac3[5..INITIATION_MAC1];
         claimed_key(NOISE, &prologue(self.sender), own, message)
@@ -439,7 +440,7 @@ mod tests {
 
     #[test]
     fn what_stands_outside_the_noise_messages_is_bound_into_them() {
-        // Whoever could make every code would still not alter an index.
+        // Even an attacker who could make every code could not alter an index.
         let mut pair = pair();
         let mac1 = mac1_key(&pair.responder.public());
         let mut datagram = initiation(&mut pair, [0; 32]).datagram(None);

@@ -1,10 +1,11 @@
 //! The key ring of a session: seals what goes out, opens what comes in, over epochs of keys.
 //!
 //! Handshakes make [`EpochKeys`] elsewhere; the replay window belongs to the path. New keys seal
-//! from the moment they are installed; the keys before them still open what was on its way, long
+//! from the moment they are installed; the previous keys still open what was on its way, long
 //! enough for the slow path. A responder installs keys only when a datagram under them has
-//! authenticated [specs/wire.md §5], so installed keys are always shared keys. An initiator to whom
-//! nothing comes under the new ones, while the old ones still open, seals with the old ones again.
+//! authenticated [specs/wire.md §5], so installed keys are always shared keys. An initiator that
+//! receives nothing under the new keys, while datagrams under the old ones still come, seals with
+//! the old ones again.
 //!
 //! ```text
 //! nonce = path id (4 bytes) ‖ packet number (8 bytes), big endian    as in multipath QUIC
@@ -24,7 +25,7 @@ use crate::wire::{DATA_HEADER, DataHeader};
 
 const TAG: usize = 16;
 
-/// Holds the keys that one handshake made: one per direction, and both ends' names for them.
+/// The keys that one handshake made, one per direction, and both ends' names for them.
 pub(crate) struct EpochKeys {
     /// Our name: what the peer writes into the header.
     pub(crate) local_index: u32,
@@ -48,7 +49,7 @@ impl EpochKeys {
         (Self::new(index, !index, one, two), Self::new(!index, index, two, one))
     }
 
-    /// Opens a datagram in place; what was in it is lost when it does not authenticate.
+    /// Opens a datagram in place; its contents are lost when it does not authenticate.
     pub(crate) fn open(
         &self,
         header: &DataHeader,
@@ -143,8 +144,8 @@ struct Epoch {
     installed: Instant,
     sealed: u64,
     opened: u64,
-    /// The lowest packet number that each path may seal. One nonce used twice would reveal the
-    /// authentication key, so this does not rest on the callers' care alone.
+    /// The lowest packet number that each path may seal. A nonce used twice would reveal the
+    /// authentication key, so this does not depend on the callers' care alone.
     next_numbers: Box<[u64; 256]>,
 }
 
@@ -154,7 +155,7 @@ impl KeyRing {
         Self::default()
     }
 
-    /// Makes `keys` the ones that seal; the ones before them open for a while yet.
+    /// Seals with `keys` from now on; the previous ones still open for a while.
     pub(crate) fn install(&mut self, now: Instant, keys: EpochKeys) {
         let next_numbers = Box::new([0; 256]);
         let epoch = Epoch { keys, installed: now, sealed: 0, opened: 0, next_numbers };
@@ -242,7 +243,8 @@ impl KeyRing {
             })
     }
 
-    /// Returns when [`KeyRing::handle_timeout`] or [`KeyRing::rekey_due`] has news at the latest.
+    /// Returns when to call [`KeyRing::handle_timeout`] or [`KeyRing::rekey_due`] again at the
+    /// latest.
     pub(crate) fn timeout(&self, now: Instant) -> Option<Instant> {
         let rekey = self.current.as_ref().map(|epoch| epoch.installed + limits::REKEY_AFTER);
         let rekey = rekey.filter(|rekey| *rekey > now);
@@ -257,8 +259,8 @@ impl KeyRing {
         }
     }
 
-    /// Goes back to the keys before the current ones where the peer uses those and not these, and
-    /// forward again when it does.
+    /// Goes back to the previous keys where the peer uses those and not the current ones, and
+    /// forward again when it uses these.
     fn follow_peer(&mut self, now: Instant, opened: u32) {
         let (Some(current), Some(previous)) = (&self.current, &self.previous) else { return };
         if previous.keys.local_index != opened {
@@ -270,7 +272,7 @@ impl KeyRing {
         }
     }
 
-    /// Tells whether the keys that seal are older than those that do not.
+    /// Tells whether the keys that seal are the older ones.
     fn went_back(&self) -> bool {
         let installed = |epoch: &Option<Epoch>| epoch.as_ref().map(|epoch| epoch.installed);
         installed(&self.previous) > installed(&self.current)

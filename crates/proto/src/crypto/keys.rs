@@ -9,7 +9,8 @@ use snow::params::DHChoice;
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 use zeroize::{Zeroize, Zeroizing};
 
-/// Holds the X25519 secret key of an endpoint: 32 bytes that never leave it, and are wiped with it.
+/// The X25519 secret key of an endpoint: 32 bytes that never leave it, and are wiped when it is
+/// dropped.
 #[derive(Clone)]
 pub struct StaticSecret([u8; 32]);
 
@@ -34,15 +35,15 @@ impl StaticSecret {
     /// Makes a secret key from 32 bytes of the operating system's random numbers.
     pub fn generate(entropy: [u8; 32]) -> Self {
         let mut bytes = entropy;
-        // [RFC 7748 §5]: every implementation clamps when it multiplies; done here as well, the
-        // stored form is the form that is used.
+        // [RFC 7748 §5]: every implementation clamps when it multiplies; clamping here as well
+        // makes the stored form the one that is used.
         bytes[0] &= 0xf8;
         bytes[31] &= 0x7f;
         bytes[31] |= 0x40;
         Self(bytes)
     }
 
-    /// Takes a secret key as it was stored.
+    /// Takes a stored secret key.
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
@@ -79,8 +80,8 @@ impl fmt::Debug for StaticSecret {
 pub struct PublicKey(pub [u8; 32]);
 
 impl PublicKey {
-    /// Tells whether it is one of the few points with which every secret agrees on zeros: whoever
-    /// is known by such a key is anybody, since no secret belongs to it [RFC 7748 §6.1].
+    /// Tells whether it is one of the few points with which every secret agrees on zeros. No secret
+    /// belongs to such a key, so anybody could pose as its owner [RFC 7748 §6.1].
     pub fn is_weak(&self) -> bool {
         let mut dh = DefaultResolver
             .resolve_dh(&DHChoice::Curve25519)

@@ -8,7 +8,7 @@ use zeroize::Zeroize;
 /// A code, or a cookie: a code over an address.
 pub(crate) type Code = [u8; 16];
 
-/// Keys codes.
+/// The key of such codes.
 #[derive(Clone)]
 pub(crate) struct MacKey([u8; 32]);
 
@@ -24,7 +24,8 @@ impl MacKey {
         Self(bytes)
     }
 
-    /// Derives a key from what only some know: the code then proves that its sender is one of them.
+    /// Derives a key from something known to few: a code then proves that its sender is one of
+    /// them.
     pub(crate) fn derive(label: &str, known: &[u8]) -> Self {
         Self(Blake2s256::new().chain_update(label).chain_update(known).finalize().into())
     }

@@ -1,8 +1,8 @@
 //! Keys and what is done with them: the handshake's, the data datagrams', the cookies'.
 //!
-//! Primitives come from `snow` (Noise), `ring` (AES-256-GCM) and `blake2`; nothing here decides
-//! when to talk to whom: that is the endpoint's. Randomness comes from a generator that the
-//! driver seeds, never from the operating system.
+//! Primitives come from `snow` (Noise), `ring` (AES-256-GCM) and `blake2`; the endpoint, not this
+//! module, decides when to talk to whom. Randomness comes from a generator that the driver seeds,
+//! never from the operating system.
 
 mod claimed_key;
 mod cookie;

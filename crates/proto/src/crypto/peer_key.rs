@@ -4,8 +4,9 @@
 //! key = BLAKE2s("fulmar peer" ‖ X25519(own secret, public key of the other) ‖ pre-shared key)
 //! ```
 //!
-//! Whoever knows both public keys alone can neither make nor alter a handshake datagram, and so
-//! costs a station no Diffie–Hellman, or one where it has hundreds of peers. The key encrypts nothing: secrecy is the Noise handshake's.
+//! Someone who knows only the two public keys can neither make nor alter a handshake datagram, and
+//! so costs a station no Diffie–Hellman, or a single one if it has hundreds of peers. The key
+//! encrypts nothing: secrecy comes from the Noise handshake.
 
 use snow::params::DHChoice;
 use snow::resolvers::{CryptoResolver, DefaultResolver};
@@ -21,7 +22,7 @@ pub(crate) struct PeerKey(MacKey);
 impl PeerKey {
     /// Agrees with a peer; costs one Diffie–Hellman.
     ///
-    /// A weak public key agrees on nothing secret; configurations refuse those.
+    /// A weak public key agrees on nothing secret; configurations refuse such keys.
     pub(crate) fn agree(secret: &StaticSecret, peer: &PublicKey, psk: &[u8; 32]) -> Self {
         let mut dh = DefaultResolver
             .resolve_dh(&DHChoice::Curve25519)
@@ -35,7 +36,7 @@ impl PeerKey {
         Self(MacKey::derive("fulmar peer", &*agreed))
     }
 
-    /// Computes the code over `parts`, of which the first begins with the type of a datagram.
+    /// Computes the code over `parts`; the first begins with the type of a datagram.
     pub(crate) fn code(&self, parts: &[&[u8]]) -> Code {
         self.0.code(parts)
     }

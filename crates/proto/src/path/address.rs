@@ -1,14 +1,14 @@
 //! Whether a path's address has proved itself, and what to do when packets come from another one
 //! [specs/paths.md §2].
 //!
-//! An address proves itself by answering a challenge sent to it [RFC 9000 §8.2]; until then no
-//! more than three times what came from it is sent to it [RFC 9000 §8.1]. When an authenticated
-//! packet newer than all before comes from elsewhere (a carrier's NAT has changed its mind, the
-//! vehicle got a new address), the new address becomes a candidate and is challenged; the path
-//! moves when the answer comes. One candidate at a time, the newest; a newer packet from the old
-//! address withdraws it. An address that the peer has told, or that was configured, is a candidate as
-//! well; what comes from the old one does not withdraw it. The old address is asked as well
-//! [RFC 9000 §9.3.3]: where somebody repeats datagrams from elsewhere, its answer brings the path back.
+//! An address proves itself by answering a challenge sent to it [RFC 9000 §8.2]; until then no more
+//! than three times what came from it is sent to it [RFC 9000 §8.1]. When an authenticated packet
+//! newer than all before comes from elsewhere (a carrier's NAT has changed its mind, the vehicle
+//! got a new address), the new address becomes a candidate and is challenged; the path moves when
+//! the answer comes. One candidate at a time, the newest; a newer packet from the old address
+//! withdraws it. An address that the peer has named, or that was configured, is a candidate too;
+//! packets from the old one do not withdraw it. The old address is challenged as well [RFC 9000
+//! §9.3.3]: if an attacker repeats datagrams from elsewhere, its answer brings the path back.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -19,7 +19,7 @@ use crate::ids::InterfaceId;
 
 /// What may be sent per byte received to an address that has not proved itself [RFC 9000 §8.1].
 const AMPLIFICATION: u64 = 3;
-/// First challenges are this far apart; each interval doubles the last.
+/// Time between the first two challenges; each further interval is twice the last.
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 /// The longest time between challenges.
 const LAST_RETRY: Duration = Duration::from_secs(1);
@@ -27,7 +27,7 @@ const LAST_RETRY: Duration = Duration::from_secs(1);
 const CANDIDATE_CHALLENGES: u32 = 5;
 /// Challenges that the address before the present one gets.
 const FORMER_CHALLENGES: u32 = 3;
-/// The tokens that are still good answers: as many challenges may be under way.
+/// How many of the latest tokens still count as answers: as many challenges may be under way.
 const TOKENS: usize = 4;
 /// Answers to the peer's challenges that wait to be sent.
 const RESPONSES: usize = 4;
@@ -45,7 +45,7 @@ pub(crate) struct Route {
 
 impl Route {
     /// Tells whether datagrams of `other` are of this route. Where no local address was named, as
-    /// on paths that were opened here, the kernel's choice is as good as any.
+    /// on paths that were opened here, any that the kernel chooses will do.
     fn covers(&self, other: &Self) -> bool {
         let free = self.local.is_none() || self.local == other.local;
         free && (self.interface, self.remote) == (other.interface, other.remote)
@@ -98,7 +98,7 @@ impl Challenge {
 struct Candidate {
     route: Route,
     challenge: Challenge,
-    /// The peer or a person has named it, nothing has come from there.
+    /// The peer or the configuration has named it; nothing has come from there.
     named: bool,
 }
 
@@ -123,16 +123,15 @@ pub(super) enum Proof {
 #[derive(Clone, Debug)]
 pub(super) struct Address {
     route: Route,
-    /// The initiator's interface is part of what the path is: it never moves.
+    /// The initiator's interface defines the path: it never moves.
     fixed_interface: bool,
-    /// The amplification limit holds for addresses that a peer brought up, not for those that we
-    /// were configured with.
+    /// The amplification limit holds for addresses that a peer brought up, not for configured ones.
     limited: bool,
     own: Option<Challenge>,
     candidate: Option<Candidate>,
     /// Something has come from the path's address.
     heard: bool,
-    /// The address before this one: if it answers, that is a packet from there.
+    /// The address before this one: if it answers, the answer is a packet from there.
     former: Option<(Route, Challenge)>,
     responses: SmallVec<[Token; RESPONSES]>,
     rng: Rng,
@@ -188,7 +187,8 @@ impl Address {
     pub(super) fn move_on(&mut self, now: Instant) {
         if let Some(candidate) = self.candidate.take() {
             let former = std::mem::replace(&mut self.route, candidate.route);
-            // What has not proved itself, or never spoke, is nobody's home.
+            // An address that has not proved itself, or has never sent anything, is not worth going
+            // back to.
             let was_home = self.own.is_none() && self.heard;
             self.former = was_home.then(|| (former, Challenge::new(now)));
         }
@@ -384,7 +384,7 @@ mod tests {
     fn after_a_move_the_old_address_is_asked_and_what_comes_from_there_brings_the_path_back() {
         let mut address = proved();
         address.on_received(at(1), route(0, 1), 100, true);
-        // Somebody repeats a packet from elsewhere, sooner than it comes itself.
+        // An attacker repeats a packet from elsewhere, and its copy comes first.
         address.on_received(at(5), route(0, 2), 100, true);
         let token = address.take_challenge(at(5), SIZE).expect("the candidate is challenged");
         assert_eq!(address.on_response(at(6), token.token), Proof::Moved);

@@ -1,4 +1,5 @@
-//! The narrowest hop of one direction: how long packets stand in front of it, and how fast it sends.
+//! The narrowest hop of one direction: how long packets queue in front of it, and how fast it
+//! sends.
 //!
 //! ```text
 //! delay  = received (peer's clock) − sent (our clock)                  the clocks' offset is in it
@@ -9,16 +10,16 @@
 //! rate   = bytes / time between receptions, over stretches of busy ACKs of at least 8 ms, smoothed
 //!          over 40 ms; over 10 ms where it falls and the queue exceeds 20 ms
 //! ```
-//! The round-trip time is two queues; what stands in the other direction is none of ours. A delivery
-//! rate is the link's only while the link, not the sender, is what limits it: a rate that is measured
-//! below a bound measures the bound, and whoever lets it set the bound ratchets downwards.
+//! A round-trip time holds two queues, and that of the other direction is not ours. A delivery rate
+//! is the link's only while the link, not the sender, limits it: a rate measured under a bound
+//! measures the bound, and a bound that follows it ratchets downwards.
 //!
-//! Delay that jumps by itself looks like a queue, and then the rate is what we send, which a bound that
-//! rests on it lowers for ever: `passage.rs` tells the two apart for those who bound by it.
+//! Delay that jumps by itself looks like a queue. The measured rate is then what we send, and a
+//! bound that rests on it would lower it for ever: `passage.rs` tells the two cases apart.
 //!
-//! The second difference guards against the clocks: one that drifts or steps changes the delay and not
-//! the round-trip time. Nothing of a path that fell silent is used: a link that stalled and releases
-//! what it held looks like a thin one.
+//! The second difference, that of round-trip times, guards against the clocks: one that drifts or
+//! steps changes the delay and not the round-trip time. Nothing from a path that fell silent is
+//! used: a link that stalled and releases what it held looks like a thin one.
 
 use units::{Duration, Instant, Rate};
 
@@ -28,58 +29,64 @@ use super::rate_history::{RateHistory, Slot};
 use crate::limits;
 use crate::recovery::SentPacket;
 
-/// No clock shows more microseconds, 285 years; a peer may say what it likes.
+/// The latest time that is believed, in microseconds: 285 years. A peer may claim anything.
 pub(super) const LATEST_US: u64 = 1 << 53;
-/// Seconds that the least delay is remembered for.
+/// Seconds for which the least delay is remembered.
 const BASE_SECONDS: usize = 10;
 /// A queue of no more than this may be jitter.
 const JITTER: Duration = Duration::from_millis(2);
-/// A queue below this is none.
+/// A shorter queue counts as empty.
 const EMPTY: Duration = Duration::from_millis(5);
-/// A packet that would have been at the hop so much before its predecessor left it stood behind it.
+/// A packet queued behind its predecessor if it would have reached the hop this long before that
+/// one left.
 const BEHIND_US: i64 = 1_000;
-/// The shortest stretch that a rate is taken of: receptions are noted some hundred microseconds late.
+/// The shortest stretch that gives a rate: receptions are noted some hundred microseconds late.
 const STRETCH_US: u64 = 8_000;
-/// How long a stretch must be to count half in the rate …
+/// How long a stretch must be to count half in the rate.
 const LAG: Duration = Duration::from_millis(40);
-/// … and where the rate falls while the queue is longer than [`FALLING`].
+/// The same where the rate falls while the queue is longer than [`FALLING`].
 const FALL_LAG: Duration = Duration::from_millis(10);
 /// Beyond this queue a lower rate is believed at once.
 const FALLING: Duration = Duration::from_millis(20);
-/// A guess at the rate of a hop takes so long a time of being busy.
+/// How long a hop must have been busy within [`SATURATED_WITHIN`] for a first guess at its rate.
 const FIRST_BUSY: Duration = Duration::from_millis(150);
-/// … and is the best rate of this time.
+/// The first guess is the best rate of this time.
 const FIRST_MEMORY: Duration = Duration::from_secs(2);
-/// A hop that was busy for so long of [`SATURATED_WITHIN`] is saturated …
+/// A hop that was busy for this much of [`SATURATED_WITHIN`], behind a queue that was [`DEEP`], is
+/// saturated.
 const SATURATED: Duration = Duration::from_millis(600);
 const SATURATED_WITHIN: Duration = Duration::from_secs(1);
-/// … once it had a queue as long as this: whoever sends more than a hop carries soon has one, and delays
-/// that change by less are not told from it …
+/// A queue of this length shows that more is sent than the hop carries; changes of delay by less
+/// could be jitter.
 const DEEP: Duration = Duration::from_millis(40);
-/// … unless more than one in so many receptions came too early for its rate …
+/// If more than one in this many receptions came too early for the rate, what looks like a queue is
+/// jitter.
 const EARLY_SHARE: u32 = 5;
-/// … in this time, where it was not busy for so long …
+/// Time over which early receptions are counted where the hop was not saturated.
 const CALM: Duration = Duration::from_secs(10);
-/// … and counts as such for this long.
+/// How long a hop counts as saturated after it was.
 const SATURATED_MEMORY: Duration = Duration::from_secs(60);
-/// … or until so many datagrams in a row take less than half of what they should, …
+/// This many datagrams in a row that take less than half of the time that the rate says end that
+/// sooner.
 const FASTER: u32 = 3;
-/// … where that is long enough to tell.
+/// Only datagrams whose time at the rate is at least this long are compared.
 const TELLING: Duration = Duration::from_millis(8);
-/// A datagram so much longer than the one that had the least delay tells what the hop can do at least.
+/// A datagram this many bytes longer than the one with the least delay shows how fast the hop is at
+/// least.
 const LARGE: usize = 1_000;
-/// Bytes under way that are next to nothing: a PING or two.
+/// A packet with no more bytes than this under way before it was alone: a PING or two.
 const ALONE: u64 = 100;
-/// Meanwhile its rate is measured anew where it was busy for so long.
+/// The rate of a saturated hop is updated whenever it was busy for this much of
+/// [`SATURATED_WITHIN`].
 const STILL_TELLING: Duration = Duration::from_millis(100);
 /// A longer gap between two packets of a busy hop is a stall: 600 bytes at 16 kbit/s.
 const LONGEST_GAP: Duration = Duration::from_millis(300);
-/// A stretch at less than one part in so many of the rate may hold a stall.
+/// A stretch at less than one third of the rate may hold a stall.
 const STALL: u64 = 3;
-/// A rate older than this may be that of another place.
+/// An older rate may have been measured in another place.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// What an ACK frame tells of the packets that it acknowledges first.
+/// What an ACK frame says about the packets that it is the first to acknowledge.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample<'a> {
     /// Packets newly acknowledged, the one with the largest number of the frame among them.
@@ -95,7 +102,7 @@ pub(super) struct Sample<'a> {
 /// Estimates queue and rate of the narrowest hop of one direction.
 #[derive(Clone, Debug)]
 pub(super) struct Bottleneck {
-    /// Delay, and bytes of the datagram that had it.
+    /// The delay, and the bytes of the datagram that had it.
     delay: LeastOf<(i64, usize)>,
     rtt: LeastOf<Duration>,
     queue: Duration,
@@ -111,11 +118,11 @@ pub(super) struct Bottleneck {
     rate_at: Instant,
     best_ever: Rate,
     history: RateHistory,
-    /// Whether what made the hop look busy of late was jitter.
+    /// Whether the hop looked busy of late because of jitter alone.
     is_jittery: bool,
-    /// The best rate of late, if it was busy enough to tell.
+    /// The best recent rate, if the hop was busy enough to tell.
     first: Option<Rate>,
-    /// The same history, but it survives silence: the links that fall deepest fall silent as well.
+    /// The same history, but kept through silence: the links that fall deepest also fall silent.
     falls: RateHistory,
     busy_at: Instant,
     saturated: Option<Saturated>,
@@ -130,7 +137,7 @@ struct Saturated {
     until: Instant,
 }
 
-/// ACKs between whose packets the hop did not rest.
+/// Successive ACKs between whose packets the hop was never idle.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     from_us: u64,
@@ -164,7 +171,7 @@ impl Default for Bottleneck {
 }
 
 impl Bottleneck {
-    /// Takes what an ACK frame tells whose largest number is acknowledged for the first time.
+    /// Takes an ACK frame whose largest number is acknowledged for the first time.
     pub(super) fn on_ack(&mut self, now: Instant, sample: &Sample<'_>) {
         let newest = sample.newest;
         let size = usize::from(newest.bytes);
@@ -192,8 +199,8 @@ impl Bottleneck {
         self.queue
     }
 
-    /// Tells whether there is no queue worth the name: none that is long, or what looks like one is
-    /// delay that does not depend on what we send.
+    /// Tells whether there is no queue to speak of: it is short, or what looks like one is delay
+    /// that does not depend on what we send.
     pub(super) fn is_empty(&self) -> bool {
         self.queue < EMPTY || self.passage.passes()
     }
@@ -223,7 +230,7 @@ impl Bottleneck {
         self.rate.filter(|_| now.since(self.rate_at) < memory)
     }
 
-    /// Returns that rate unless what made the hop look busy was jitter.
+    /// Returns that rate, unless the hop only looked busy because of jitter.
     pub(super) fn calm_rate(&self, now: Instant, memory: Duration) -> Option<Rate> {
         self.rate_within(now, memory).filter(|_| !self.is_jittery)
     }
@@ -255,8 +262,8 @@ impl Bottleneck {
         self.first.filter(|_| now.since(self.rate_at) < FIRST_MEMORY)
     }
 
-    /// Forgets rates: the path fell silent. What it takes when it is empty stays, and that it was
-    /// saturated: control that fills a thin path makes it silent.
+    /// Forgets the rates: the path fell silent. The delay of the empty path stays, and so does
+    /// saturation: control that fills a thin path makes it silent.
     pub(super) fn forget_rates(&mut self) {
         let (delay, rtt) = (self.delay.clone(), self.rtt.clone());
         let (round_trip, saturated, best_ever) = (self.round_trip, self.saturated, self.best_ever);
@@ -280,8 +287,9 @@ impl Bottleneck {
         packet.delivery.in_flight() <= rate.bytes_in(rtt) / 2
     }
 
-    /// Takes what a large datagram tells: whatever else has delayed it, the hop sends no slower than
-    /// this; and where it was alone, little faster. That is a guess, until the hop is busy.
+    /// Takes the rate that a large datagram shows: whatever else delayed it, the hop sends at least
+    /// this fast, and little faster if the datagram was alone. That is a guess, until the hop is
+    /// busy.
     fn on_large(&mut self, now: Instant, at_least: Rate, packet: &SentPacket) {
         self.best_ever = self.best_ever.max(at_least);
         let is_guess = self.rate.is_none() && packet.delivery.in_flight() <= ALONE;
@@ -295,7 +303,7 @@ impl Bottleneck {
         let Some(last) = self.last_received_us.replace(received) else { return };
         let oldest = sample.acked.iter().map(|packet| packet.sent_at).min();
         let oldest_us = signed(oldest.unwrap_or(sample.newest.sent_at).as_micros());
-        // A packet that was alone stood behind none of ours, however long it took.
+        // A packet that was alone did not queue behind one of ours, however long it took.
         let behind =
             oldest_us + base + BEHIND_US <= signed(last) && sample.newest.delivery.in_flight() > 0;
         let bytes: u64 =
@@ -329,7 +337,7 @@ impl Bottleneck {
         }
     }
 
-    /// Sees what the history says, which is asked far more often than it changes.
+    /// Keeps what follows from the history, which is asked for far more often than it changes.
     fn look_back(&mut self) {
         self.is_jittery = is_jitter(&self.history.sum(CALM));
         let recent = self.history.sum(SATURATED_WITHIN);
@@ -337,7 +345,8 @@ impl Bottleneck {
         self.first = if tells { self.history.low(FIRST_MEMORY, 1.0) } else { None };
     }
 
-    /// Datagrams that take less than half of the time that the rate says: the hop has become faster.
+    /// Ends saturation where datagrams take less than half of the time that the rate says: the hop
+    /// has become faster.
     fn look_whether_faster(&mut self, beyond: Duration, own: Duration) {
         if own < TELLING {
             return;
@@ -349,9 +358,10 @@ impl Bottleneck {
         }
     }
 
-    /// A link that stalls is busy while it does, and looks as thin as what is offered; a thin one is
-    /// busy nearly all the time. One that delays packets by chance looks so too, but brings some of
-    /// them sooner after each other than a thin one could.
+    /// Finds out whether the hop is saturated. A link that stalls is busy only while it stalls, and
+    /// looks as thin as what is offered; a thin link is busy nearly all the time. So does one look
+    /// that delays packets at random, but it brings some of them closer together than a thin one
+    /// could.
     fn look_whether_saturated(&mut self, now: Instant) {
         let recent = self.history.sum(SATURATED_WITHIN);
         let known = self.saturated.filter(|known| now < known.until);
@@ -380,8 +390,8 @@ impl Bottleneck {
     }
 }
 
-/// The least value of the last seconds in which the path was shown empty; other seconds do not count,
-/// so that a queue that stands for ever does not become the base.
+/// The least value of the last seconds in which the path was shown to be empty; other seconds do
+/// not count, so that a queue that never empties does not become the base.
 #[derive(Clone, Debug)]
 struct LeastOf<T> {
     slots: [Option<T>; BASE_SECONDS],
@@ -396,7 +406,7 @@ impl<T> Default for LeastOf<T> {
 }
 
 impl<T: Copy + Ord> LeastOf<T> {
-    /// Takes a value and returns the least; `was_empty` lets a second pass.
+    /// Takes a value and returns the least; time passes only where `was_empty`.
     fn on_sample(&mut self, now: Instant, value: T, was_empty: bool) -> T {
         let began = *self.began.get_or_insert(now);
         if was_empty && now.since(began) >= Duration::from_secs(1) {
@@ -419,7 +429,7 @@ fn is_jitter(recent: &Slot) -> bool {
     recent.early * EARLY_SHARE > recent.receptions
 }
 
-/// Microseconds fit: 2⁶³ of them are 292,000 years.
+/// No time is out of range: 2⁶³ µs are 292,000 years.
 fn signed(us: u64) -> i64 {
     i64::try_from(us).unwrap_or(i64::MAX)
 }
@@ -431,7 +441,7 @@ mod tests {
 
     const BASE: Duration = Duration::from_millis(30);
 
-    /// A hop of a rate, and what is measured of it.
+    /// A hop with a given rate, and what is measured of it.
     struct Hop {
         rate: Rate,
         free_at: Instant,
@@ -500,7 +510,7 @@ mod tests {
 
     #[test]
     fn delay_that_grows_by_less_than_a_deep_queue_does_not_make_a_hop_thin() {
-        // Each message still arrives after the next one has left: as behind each other at a slow hop.
+        // Each message still arrives after the next one has left, as if they queued at a slow hop.
         let thin = |grows_ms| {
             let mut hop = Hop::new(5_000);
             hop.is_long = true;

@@ -8,27 +8,28 @@
 //! falls  = least rate of the hop in 20 s · rtt                 `strict` alone
 //! bound  = min(needs, drains, falls) / (1 − usual loss)        and a few datagrams at least
 //! ```
-//! When the rate of a hop falls from R to r, what stands before it must drain at r before anything
-//! that comes behind it, control included. What was sent within one round trip before the fall cannot
-//! be called back; all that a sender can do is to have little under way. A window that aims at a queue
-//! of 20 ms in the round-trip time, over the largest rate of ten round trips, has more under way than
-//! that, by the other direction's queue and by every rate that the link no longer has.
+//! When the rate of a hop falls from R to r, what waits before it must drain at r before anything
+//! behind it, control included. What was sent within one round trip before the fall cannot be
+//! called back; all that a sender can do is to have little under way. A window that aims at a queue
+//! of 20 ms in the round-trip time, over the largest rate of ten round trips, has more under way
+//! than that, by the other direction's queue and by every rate that the link no longer has.
 //!
-//! So the bound follows what is delivered, not what the link carries: a stream of 6 Mbit/s over 30 has
-//! no use for a window of 30, and loses with it what is under way when the link falls to 1. The growth
-//! lets a burst, such as a key frame, have its way within some round trips. It holds behind a short
-//! queue as well: a bound that jumps to the hop's rate with the first 5 ms of a key frame is none.
+//! So the bound follows what is delivered, not what the link could carry: a stream of 6 Mbit/s on a
+//! link of 30 has no use for a window of 30, and pays for it with what is under way when the link
+//! falls to 1. The growth lets a burst, such as a key frame, through within a few round trips. It
+//! holds behind a short queue as well: a bound that jumped to the hop's rate with the first 5 ms of
+//! a key frame would bound nothing.
 //!
-//! Where several paths live, one of them is free, the others are sanctuaries, with less slack: on
-//! those a fall costs control least. The free one is chosen by its present rate, because links that
-//! fall in turn would otherwise be kept free in vain.
+//! Where several paths live, one of them is free and the others are sanctuaries, with less slack:
+//! there a fall costs control least. The free one is chosen by its present rate; chosen otherwise,
+//! it would be the wrong one whenever links fall in turn.
 //!
-//! The growth is larger on a path that loses much without a queue, because its losses come in bursts as
-//! a rule: after each of them the delivery rate has to come back.
+//! The growth is larger on a path that loses much without a queue, because such losses mostly come
+//! in bursts, and after each burst the delivery rate has to recover.
 //!
-//! Not here: a share of the hop's own rate at once, and faster growth where much less than that is
-//! delivered. Both move bulk sooner onto a path that it had left, and both put as much in front of
-//! control when that path falls too.
+//! Two alternatives were rejected: allowing a share of the hop's rate at once, and growing faster
+//! where much less than that is delivered. Both bring bulk back sooner to a path that it had left,
+//! and both put just as much in front of control when that path falls too.
 
 use units::{Duration, Instant, Rate};
 
@@ -36,11 +37,11 @@ use super::Path;
 
 /// Loss beyond this is not made up for by sending more.
 const MOST_LOSS: f64 = 0.5;
-/// Growth for each unit of loss, so that bulk is back soon after a burst.
+/// Added growth per unit of loss, so that bulk recovers soon after a burst.
 const LOSS_GROWTH: f64 = 3.0;
-/// What a path is worth is its median rate over this time of being busy …
+/// A path is worth its median rate over this time of being busy.
 const WORTH_MEMORY: Duration = Duration::from_secs(2);
-/// … and its present rate behind a queue of this length.
+/// Behind a queue of this length it is worth only its present rate.
 const LONG_QUEUE: Duration = Duration::from_millis(40);
 /// A path that is not the free one must be better by this factor to become it.
 const HYSTERESIS: f64 = 1.3;
@@ -50,17 +51,17 @@ const FALL_MEMORY: Duration = Duration::from_secs(20);
 /// Says how much room bulk leaves to control on links whose rate falls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ProtectControl {
-    /// As much as control gains from, at the price of most of the video on links that change.
+    /// As much as helps control, at the price of most of the video on links that change.
     Strict,
-    /// As much as costs no video in the mean.
+    /// As much as can be had without losing video on average.
     #[default]
     Balanced,
-    /// None: the congestion window alone says what is under way.
+    /// No bound: the congestion window alone limits what is under way.
     Off,
 }
 
 impl ProtectControl {
-    /// Tells whether control is protected as far as that costs nothing else.
+    /// Tells whether control is protected as far as that costs no video.
     pub(super) fn is_balanced(self) -> bool {
         self == Self::Balanced
     }
@@ -75,20 +76,20 @@ pub(crate) enum BulkRole {
     Sanctuary,
 }
 
-/// The numbers of one degree of protection. Found by trying, over steps and recorded links.
+/// The numbers of one degree of protection, found by trial on steps and recorded links.
 #[derive(Clone, Copy, Debug)]
 struct Degree {
-    /// How much more than what is delivered may be under way, for bulk to grow …
+    /// Factor by which more than is delivered may be under way, so that bulk can grow.
     growth: f64,
-    /// … besides what acknowledgements that are held back, and jitter, keep in flight.
+    /// Time by which held-back acknowledgements and jitter prolong the flight.
     jitter: Duration,
     /// Queue that bulk may keep on the free path.
     slack: Duration,
-    /// Queue that it may keep on a sanctuary.
+    /// Queue that bulk may keep on a sanctuary.
     sanctuary_slack: Duration,
-    /// Datagrams that it may always have under way where there is no queue.
+    /// Datagrams that bulk may always have under way where there is no queue.
     least: u64,
-    /// Whether no more may be under way than what the worst rate of late carries.
+    /// Whether no more may be under way than the worst recent rate carries.
     minds_falls: bool,
 }
 
@@ -110,14 +111,14 @@ const STRICT: Degree = Degree {
     minds_falls: true,
 };
 
-/// What is known of a path that the bound depends on.
+/// What the bound depends on.
 #[derive(Clone, Copy, Debug)]
 struct View {
-    /// What the peer receives.
+    /// The rate at which the peer receives.
     delivered: Rate,
-    /// The rate of the hop when it was last busy …
+    /// The rate of the hop when it was last busy.
     hop: Rate,
-    /// … and how low it was of late, where that counts.
+    /// How low that rate fell lately, where that counts.
     low: Option<Rate>,
     /// Without a queue.
     rtt: Duration,
@@ -136,7 +137,7 @@ impl Path {
         self.bulk_role = role;
     }
 
-    /// Returns how good a free path it would make: the rate that it has now.
+    /// Returns how good a free path this would be: the rate that it has now.
     pub(crate) fn fitness(&self, now: Instant) -> f64 {
         let unlimited = Rate::from_bps(u64::MAX);
         let usual = self.bottleneck.usual_rate(WORTH_MEMORY).unwrap_or(unlimited);
@@ -146,12 +147,12 @@ impl Path {
         rate.as_bps() as f64 * kept
     }
 
-    /// Returns how long a packet sent now would stand before the narrowest hop: as long as the newest
-    /// one that was acknowledged, or as long as the oldest one without an answer is overdue.
+    /// Returns how long a packet sent now would queue at the narrowest hop: as long as the newest
+    /// acknowledged one did, or as long as the oldest unanswered one is overdue.
     pub(crate) fn queue(&self, now: Instant) -> Duration {
         let overdue = self.sent.unanswered().next().map_or(Duration::ZERO, |oldest| {
             let view = self.health_view(now);
-            // A burst of losses, such as the path comes back from, is silence and no queue.
+            // A burst of losses that the path usually comes back from is silence, not a queue.
             let usual = view.late_after(oldest.bulk).saturating_add(view.burst_patience());
             now.since(oldest.sent_at).saturating_sub(usual)
         });
@@ -167,9 +168,9 @@ impl Path {
         };
         let Some(hop) = self.bottleneck.rate() else { return u64::MAX };
         let has_queue = !self.bottleneck.is_empty();
-        // A way that has become longer holds more.
+        // A path that has become longer holds more.
         let rtt = if self.bottleneck.passes() { self.rtt.srtt() } else { self.rtt.min_rtt() };
-        // What is lost where there is no queue is not lost to one.
+        // Only what is lost without a queue is the path's own loss.
         let lost = if has_queue { 0.0 } else { self.loss() };
         bound(
             degree,

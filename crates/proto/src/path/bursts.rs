@@ -1,4 +1,4 @@
-//! The silent runs that a path came back from: how long a burst of losses lasts on it.
+//! The silent runs that a path has come back from: how long its bursts of losses last.
 //!
 //! ```text
 //! run    = how long the oldest unanswered packet was overdue, and two more were, when a newer one
@@ -10,13 +10,14 @@
 //! fate; what tells the end of the path from one more burst is that the silence lasts longer than
 //! they do. One run alone is an event, not a habit, so the second longest counts; and what lasts
 //! longer than 250 ms is an outage, during which bulk is better off elsewhere, however often it
-//! comes. An answer that is overdue itself ends no burst: the path stood still, or has become slower. This file only remembers. What follows from it is decided in `health.rs`.
+//! comes. An answer that is overdue itself ends no burst: the path stood still, or has become
+//! slower. This file only remembers; `health.rs` decides what follows.
 
 use units::{Duration, Instant};
 
 /// A shorter silence asks for no more patience than every path has (`health.rs`).
 const SHORTEST_RUN: Duration = Duration::from_millis(25);
-/// A longer silence is an outage: a frame of video that waits for its end is of no use any more.
+/// A longer silence is an outage: a frame of video that waits for its end has become useless.
 const LONGEST_RUN: Duration = Duration::from_millis(250);
 /// Half of the memory: with bursts of 100 ms and 20 % loss there are twenty in it.
 const HALF_MEMORY: Duration = Duration::from_secs(10);
@@ -25,12 +26,12 @@ const HALF_MEMORY: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bursts {
     since: Instant,
-    /// Of the half that began then, and of the one before; the longest first.
+    /// The runs of the present half, which began at `began`, and of the one before; the longest
+    /// first.
     halves: [[Duration; 2]; 2],
 }
 
 impl Bursts {
-    /// Starts without any.
     pub(super) fn new(now: Instant) -> Self {
         Self { since: now, halves: [[Duration::ZERO; 2]; 2] }
     }
@@ -49,7 +50,7 @@ impl Bursts {
         }
     }
 
-    /// Returns how long a silence lasts that the path has come back from more than once.
+    /// Returns the length of a silence that the path has come back from more than once.
     pub(super) fn usual(&self, now: Instant) -> Duration {
         let mut recent = *self;
         recent.forget(now);

@@ -9,14 +9,14 @@
 //! repeat   = fresh, or nothing where the hop may be slow                   another copy is under way
 //! datagram ≤ 40 ms of the hop's time, 480 bytes at least; 250 ms of it where messages are late
 //! ```
-//! On all but the thinnest links control never fills a window. What waits waits here, where the newest
-//! set-point replaces the older one and a command goes before a repeat, and not in the queue of a
-//! modem. A path without anything under way always takes a datagram.
+//! On all but the thinnest links control never fills a window. What must wait waits here, where the
+//! newest set-point replaces the older one and a command goes before a repeat, and not in the queue
+//! of a modem. A path with nothing under way always takes a datagram.
 //!
-//! What a path is taken for before its hop was ever saturated matters as much: a session begins with
-//! more than a thin link carries, and a queue of its making looks like silence. So a path starts small,
-//! as congestion control does, until it has shown that it is not slow; one large datagram, an MTU probe
-//! or bulk, does that.
+//! How a path is treated before its hop was ever saturated matters as much: a session begins with
+//! more than a thin link carries, and the queue that it makes looks like silence. So a path starts
+//! small, as congestion control does, until it has shown that it is not slow; a single large
+//! datagram, an MTU probe or bulk, shows it.
 
 use units::{Duration, Instant, Rate};
 
@@ -24,24 +24,24 @@ use super::Path;
 use crate::event::PathState;
 use crate::recovery::SentPacket;
 
-/// A rate that was not measured for so long may have grown …
+/// A rate that was last measured this long ago may have grown by [`GROWTH`].
 const OLD: Duration = Duration::from_secs(2);
-/// … by this, where there is no queue.
+/// Factor by which an old rate may have grown, where there is no queue.
 const GROWTH: f64 = 2.0;
-/// A hop that was not busy for so long may be that of another place.
+/// A rate that was measured this long ago may belong to another place.
 const SLOW_MEMORY: Duration = Duration::from_secs(10);
 /// Queue of its own that control may keep.
 const SLACK: Duration = Duration::from_millis(30);
 /// The same before the hop is known to be saturated: it may have stalled for a moment.
 const FIRST_SLACK: Duration = Duration::from_millis(80);
-/// Behind a queue of this length nothing but the least goes on a path whose rate is not known.
+/// Behind a queue of this length a path of unknown rate takes only [`LEAST_WINDOW`].
 const UNKNOWN_QUEUE: Duration = Duration::from_millis(100);
-/// Control that may be under way on any path: two messages of 100 bytes. On a silent one more would keep
-/// its queue full, and it would never be heard again.
+/// Control that may be under way on any path: two messages of 100 bytes. On a silent path more
+/// would keep its queue full, and it would never be heard again.
 const LEAST_WINDOW: u64 = 400;
-/// How long a datagram of control may take at the hop …
+/// How long a datagram of control may take at the hop.
 const DATAGRAM: Duration = Duration::from_millis(40);
-/// … and what it may hold nonetheless: four messages of 100 bytes.
+/// Bytes that it may always hold, however slow the hop: four messages of 100 bytes.
 const LEAST_DATAGRAM: usize = 480;
 /// The same where messages wait for so long that they are late: fewer headers bring more of them.
 const LATE_DATAGRAM: Duration = Duration::from_millis(250);
@@ -50,11 +50,12 @@ pub(super) const THIN: Rate = Rate::from_bps(300_000);
 /// What 50 messages of 100 bytes a second take with their headers and acknowledgements: below it there
 /// is no room for copies.
 const FULL: Rate = Rate::from_bps(100_000);
-/// For so long copies are not tried again: there is no queue where there are none, and so no rate.
+/// For this long copies are not tried again: without copies there is no queue, and so no newer
+/// rate.
 const FULL_MEMORY: Duration = Duration::from_secs(300);
 /// On a thin path that fell silent probes go this far apart.
 const DRIP: Duration = Duration::from_millis(200);
-/// Bytes that a datagram with a message has beyond those of a PING, which has the least round trip.
+/// Bytes by which a datagram with a message exceeds a PING, which has the least round trip.
 const OWN: usize = 55;
 /// Bytes of a datagram with a PING.
 const PING: usize = 64;
@@ -105,12 +106,13 @@ impl Path {
         CopyRoom { fresh: room(slack), repeat, transit: self.control_arrival(now) }
     }
 
-    /// Tells whether so much stands before the hop that its rate must be found out first.
+    /// Tells whether so much waits at the hop that its rate must be found out first.
     pub(super) fn is_congested(&self) -> bool {
         self.bottleneck.queue() > UNKNOWN_QUEUE
     }
 
-    /// Notes what the path has carried at a time: twice as much is tried next, unless it was too much.
+    /// Notes how much the path has carried at once: twice as much is tried next, unless that made a
+    /// queue.
     pub(super) fn prove(&mut self, packet: &SentPacket) {
         let carried = packet.delivery.in_flight() + u64::from(packet.bytes);
         if self.is_congested() {
@@ -120,7 +122,7 @@ impl Path {
         }
     }
 
-    /// Returns the rate that control obeys and the queue that it may keep.
+    /// Returns the rate to which control keeps, and the queue that it may keep.
     fn control_rate(&self, now: Instant) -> Option<(Rate, Duration)> {
         let is_old = self.bottleneck.rate_within(now, OLD).is_none();
         let grows = is_old && self.bottleneck.is_empty();
@@ -140,7 +142,7 @@ impl Path {
         saturated.or(self.never_faster(now))
     }
 
-    /// Tells whether the hop is slow, or nothing is known yet that says it is not.
+    /// Tells whether the hop is slow, or may be for all that is known.
     pub(crate) fn may_be_slow(&self, now: Instant) -> bool {
         let is_unknown = self.was_thin && self.proved == 0 && self.bottleneck.rate().is_none();
         let rate = self.bottleneck.calm_rate(now, FULL_MEMORY);
@@ -148,7 +150,7 @@ impl Path {
         self.is_thin(now) || is_slow && self.bottleneck.best_ever() < THIN
     }
 
-    /// Returns the rate of a hop that never had one which control cannot fill.
+    /// Returns the rate of a hop that has never been too fast for control to fill.
     pub(super) fn never_faster(&self, now: Instant) -> Option<Rate> {
         let rate = self.bottleneck.calm_rate(now, SLOW_MEMORY);
         rate.filter(|_| self.bottleneck.best_ever() < THIN)
@@ -162,7 +164,8 @@ impl Path {
         self.rtt.min_rtt().unwrap_or_default() / 2 + waits.unwrap_or_default()
     }
 
-    /// Returns how large a datagram with control may be; what is late anyway does not ask for small ones.
+    /// Returns how large a datagram with control may be; messages that are late anyway need no
+    /// small ones.
     pub(crate) fn control_datagram(&self, now: Instant, is_late: bool) -> usize {
         if self.state == PathState::Suspected && self.was_thin {
             return 100;
@@ -192,7 +195,7 @@ impl Path {
         self.bottleneck.saturated_rate(now).is_some_and(|rate| rate < THIN)
     }
 
-    /// Returns the least time between probes: on a thin path they must not be what fills it.
+    /// Returns the least time between probes: they must not fill a thin path.
     pub(super) fn least_probe_interval(&self, now: Instant) -> Duration {
         match self.bottleneck.saturated_rate(now) {
             Some(rate) if self.state == PathState::Suspected && rate < THIN => DRIP,
@@ -255,7 +258,7 @@ mod tests {
         path.on_ack(left + RTT, &ack);
     }
 
-    /// Sends a message every 20 ms over a hop of 64 kbit/s for so long, as far as there is room;
+    /// Sends a message every 20 ms over a hop of 64 kbit/s for `seconds`, as far as there is room;
     /// returns the time after which nothing happens.
     fn fill(path: &mut Path, seconds: u64) -> Instant {
         let takes = Rate::from_bps(KBPS * 1_000).transmission_time(MESSAGE + 28);

@@ -7,15 +7,15 @@
 //! arrival   = s + least rtt / 2 + q + (bytes sent since) / rate, and no sooner than an empty path brings it
 //! overdue   = age of the oldest unanswered packet − min(late age, least rtt + q + 20 ms)
 //! ```
-//! Not the queue that a bound on bulk is judged by (`bulk_bound.rs`): this one looks ahead, at what the
-//! hop has not sent yet, because a message that is put behind it cannot be called back.
+//! This is not the queue by which bulk is bounded (`bulk_bound.rs`): it looks ahead, at what the
+//! hop has yet to send, because a message that is put behind that cannot be called back.
 
 use units::{Duration, Instant, Rate};
 
 use super::Path;
 use crate::recovery::MAX_ACK_DELAY;
 
-/// An answer that comes so much later than the queue tells may be late by chance.
+/// An answer may be this much later than the queue explains by chance.
 const JITTER: Duration = Duration::from_millis(10);
 /// A queue of no more than this may be jitter.
 const EMPTY: Duration = Duration::from_millis(5);
@@ -23,7 +23,7 @@ const EMPTY: Duration = Duration::from_millis(5);
 /// Says how what is under way on a path drains.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Drain {
-    /// When the newest packet was sent that is known to have arrived, and how long it stood before the
+    /// When the newest packet that is known to have arrived was sent, and how long it queued at the
     /// narrowest hop.
     pub(crate) sent_at: Instant,
     pub(crate) queue: Duration,
@@ -31,13 +31,13 @@ pub(crate) struct Drain {
     pub(crate) rate: Option<Rate>,
     /// Bytes that were sent up to that packet.
     pub(crate) position: u64,
-    /// How long the answer to the oldest packet is overdue of which nothing was heard.
+    /// How long the answer to the oldest unanswered packet has been overdue.
     pub(crate) overdue: Duration,
 }
 
 impl Drain {
-    /// Returns when a packet is likely to arrive that was sent at `sent_at` behind `position` bytes of
-    /// a path that takes `one_way` when it is empty.
+    /// Returns the likely arrival of a packet sent at `sent_at`, behind `position` bytes, on a path
+    /// that takes `one_way` when it is empty.
     pub(super) fn arrival(&self, one_way: Duration, sent_at: Instant, position: u64) -> Instant {
         let Some(rate) = self.rate else { return sent_at + one_way + self.queue };
         let between = position.saturating_sub(self.position);

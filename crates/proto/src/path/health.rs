@@ -47,16 +47,17 @@ const SILENCE: Duration = Duration::from_millis(25);
 const FASTEST_PROBE: Duration = Duration::from_micros(2_500);
 /// … and this far at most.
 const SLOWEST_PROBE: Duration = Duration::from_millis(20);
-/// The same in silent runs that the path has come back from: a little more is no news.
+/// The same where the path has come back from silent runs, as a multiple (3/2) of such a run: one
+/// that is a little longer is still usual.
 const BURST_PATIENCE: (u32, u32) = (3, 2);
-/// In a burst that the path is likely to come back from they are this far apart at least.
+/// In a burst that the path is likely to come back from, probes are this far apart at least.
 const FASTEST_BURST_PROBE: Duration = Duration::from_millis(5);
 /// All probes that a decision needs leave within this time.
 const PROBES_WITHIN: Duration = Duration::from_millis(20);
-/// Acknowledgements of old packets that get no younger for this long: the path is slow, not silent.
+/// If the answers that come get no younger for this long, the path is slow, not silent.
 const STEADY: Duration = Duration::from_millis(200);
 
-/// Shows what health depends on.
+/// What health depends on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HealthView {
     pub(super) srtt: Duration,
@@ -65,9 +66,9 @@ pub(super) struct HealthView {
     pub(super) loss: f64,
     /// Loss of the peer's packets, 0 to 1: acknowledgements among them.
     pub(super) loss_in: f64,
-    /// The longest that the peer holds an acknowledgement of bulk back.
+    /// The longest that the peer holds back an acknowledgement of bulk.
     pub(super) ack_delay: Duration,
-    /// The same of control, which a peer acknowledges at once where datagrams are not dear.
+    /// The same for control, which a peer acknowledges at once unless datagrams are dear.
     pub(super) control_ack_delay: Duration,
     /// The silent run that the path has come back from lately.
     pub(super) burst: Duration,
@@ -100,23 +101,23 @@ impl HealthView {
         (limit as u32).clamp(LEAST_UNANSWERED, MOST_UNANSWERED) as usize
     }
 
-    /// Returns how much longer than overdue an answer must be before the path is given up.
+    /// Returns how long an answer must be overdue before the path is given up.
     pub(super) fn patience(&self) -> Duration {
         (self.burst * BURST_PATIENCE.0 / BURST_PATIENCE.1).max(SILENCE)
     }
 
-    /// Returns how much longer than late an answer may be because of bursts of losses alone.
+    /// Returns how much later than late an answer may be because of bursts of losses alone.
     pub(super) fn burst_patience(&self) -> Duration {
         if self.is_patient() { self.patience() } else { Duration::ZERO }
     }
 
-    /// Tells whether the path has come back from runs that ask for more than the usual patience.
+    /// Tells whether the path has come back from runs that call for more than the usual patience.
     pub(super) fn is_patient(&self) -> bool {
         self.patience() > SILENCE
     }
 
     /// Returns the time between probes of a path that is likely to come back: as soon as it does,
-    /// everything that its burst cost can go again.
+    /// everything that the burst cost can be sent again.
     pub(super) fn burst_probe_interval(&self) -> Duration {
         (self.srtt / 8).clamp(FASTEST_BURST_PROBE, SLOWEST_PROBE)
     }
@@ -135,8 +136,8 @@ pub(super) enum Verdict {
     Healthy { look_at: Option<Instant> },
     /// An answer is late: probe unless enough answers are under way, and look again at this time.
     Late { look_at: Instant, enough: bool },
-    /// It is overdue: the same, and let bulk go elsewhere. With enough answers under way there is
-    /// a time to look again.
+    /// An answer is overdue: probe unless enough answers are under way, and let bulk go elsewhere.
+    /// With enough under way there is a time to look again.
     Doubtful { look_at: Option<Instant> },
     /// The path is silent.
     Silent,
@@ -154,8 +155,8 @@ pub(super) fn overdue_for<'a>(
     })
 }
 
-/// Tells whether so many of the unanswered packets are overdue that it is no chance: one packet
-/// lost on a path that carries little is overdue for a round trip, until a probe is answered.
+/// Tells whether too many unanswered packets are overdue to be chance: a single packet lost on a
+/// path that carries little is overdue for a round trip, until a probe is answered.
 pub(super) fn is_run<'a>(
     now: Instant,
     view: &HealthView,
@@ -231,19 +232,19 @@ pub(super) enum Answer {
 #[derive(Clone, Debug)]
 pub(super) struct Suspicion {
     began: Instant,
-    /// For how long the answer had been overdue then.
+    /// How long the answer had been overdue when the suspicion began.
     overdue_for: Duration,
     /// Acknowledgements of packets older than this prove nothing.
     fresh_within: Duration,
     /// A fresh answer of this age is believed to be the path's round-trip time now.
     slow_from: Duration,
-    /// The youngest answer so far and when it came.
+    /// The age of the youngest answer so far, and when it came.
     youngest: Option<(Duration, Instant)>,
 }
 
 impl Suspicion {
-    /// Begins; `again` when the path was revived a moment ago: what answers late this time is
-    /// believed to be slow.
+    /// Begins a suspicion; `again` when the path was revived a moment ago: if it answers late this
+    /// time, it is believed to be slow.
     pub(super) fn new(now: Instant, view: &HealthView, overdue_for: Duration, again: bool) -> Self {
         let overdue_after = view.overdue_after(false);
         let slow_from = if again { overdue_after } else { Duration::MAX };

@@ -1,8 +1,7 @@
 //! What a path learns from what comes in: datagrams, the answers to its challenges, ACK frames.
 //!
-//! Not the frames themselves, which the session takes apart; what the acknowledgements do to the
-//! congestion controller, the estimators and the path's health starts here, in the order in which
-//! [`Path::on_ack`] says it.
+//! The session takes the frames apart. What acknowledgements do to the congestion controller, the
+//! estimators and the path's health starts here, in the order that [`Path::on_ack`] gives.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -38,7 +37,7 @@ impl Path {
         self.counters.bytes_received += bytes as u64;
     }
 
-    /// Notes its packet, after its frames.
+    /// Notes the packet of that datagram, after its frames.
     pub(crate) fn on_packet_received(&mut self, now: Instant, pn: u64, arrival: Arrival) {
         self.received.on_received(now, pn, arrival);
     }
@@ -82,7 +81,7 @@ impl Path {
         outcome
     }
 
-    /// Tries an address that the peer or a person has named; returns whether it is news.
+    /// Tries an address that the peer or the configuration has named; returns whether it is news.
     pub(crate) fn suggest(&mut self, now: Instant, remote: SocketAddr) -> bool {
         self.address.suggest(now, remote)
     }
@@ -126,7 +125,7 @@ impl Path {
                 acked_at: now - ack.delay,
             })
         });
-        // What comes late was not lost: then the path is slow, or stood still.
+        // A late answer shows no loss: the path is slow, or stood still.
         let on_time = now.since(newest_sent_at) <= view.overdue_after(true);
         let is_over = silent > health::overdue_for(now, &view, self.sent.unanswered());
         if is_run && on_time && is_over && self.suspicion.is_none() {
@@ -215,7 +214,7 @@ impl Path {
         }
     }
 
-    /// Declares lost what is lost, and tells the controller, of a mark at `marked` as well.
+    /// Declares packets lost, and tells the controller of them and of a mark at `marked`.
     pub(super) fn detect_lost(
         &mut self,
         now: Instant,

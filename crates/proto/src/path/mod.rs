@@ -56,11 +56,12 @@ use crate::recovery::{
     SentPackets,
 };
 
-/// How much longer an answer may take on a thin path: each datagram before it takes tens of
+/// How much longer an answer may take on a thin path: each datagram in front of it takes tens of
 /// milliseconds, in both directions.
 const THIN_PATIENCE: Duration = Duration::from_millis(200);
 
-/// The same while an MTU probe is under way on a path of which nothing is known: its time at 16 kbit/s.
+/// The same while an MTU probe is under way on an unknown path: the time that it takes at 16
+/// kbit/s.
 const PROBE_PATIENCE: Duration = Duration::from_millis(750);
 
 /// Configures a path.
@@ -77,7 +78,7 @@ pub(crate) struct PathConfig {
     pub(crate) protect_control: ProtectControl,
 }
 
-/// Collects what an input or a timeout has brought to its end.
+/// Collects what an input or a timeout has settled.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
     /// Packets that the peer has received, those among them that had been declared lost included.
@@ -112,7 +113,7 @@ pub(crate) struct Outgoing {
     pub(crate) frames: SentFrames,
 }
 
-/// What a path can carry is told for so long after it was busy: links of vehicles change.
+/// How long after it was busy a path's capacity is reported: links of vehicles change.
 const KNOWN_FOR: Duration = Duration::from_secs(30);
 
 /// One path of a session.
@@ -135,23 +136,23 @@ pub(crate) struct Path {
     bulk_role: BulkRole,
     /// The longest that the peer holds acknowledgements of control back.
     peer_holds: Duration,
-    /// When the newest packet was sent whose queue is known, and the bytes in flight then.
+    /// When the newest packet whose queue is known was sent, and the bytes in flight then.
     known: (Instant, u64),
     congestion: Box<dyn Controller>,
     pacer: Pacer,
     mtu: MtuDiscovery,
     suspicion: Option<Suspicion>,
-    /// When it fell silent it was thin, or it was not known how fast it is.
+    /// Whether it was thin, or of unknown rate, when it fell silent.
     was_thin: bool,
     /// Twice the bytes that it has had under way without a queue since it was new or revived.
     proved: u64,
-    /// Silences that it came back from.
+    /// The silences that it came back from.
     bursts: Bursts,
     /// An answer is late: the path is being probed.
     late: bool,
     doubtful: bool,
     revived_at: Option<Instant>,
-    /// Samples of packets sent earlier are not believed.
+    /// Samples of packets sent before this are not believed.
     trusted_since: Instant,
     probe_wanted: bool,
     probe_at: Instant,
@@ -327,7 +328,7 @@ impl Path {
         }
     }
 
-    /// Returns how much longer an answer may take because what is before it takes time at the hop.
+    /// Returns how much longer an answer may take because of what the hop has to send before it.
     fn thin_patience(&self) -> Duration {
         if self.bottleneck.best_ever() == Rate::ZERO
             && self.mtu.is_probing()

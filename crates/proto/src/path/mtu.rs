@@ -13,18 +13,18 @@ use crate::limits::{MAX_DATAGRAM, MIN_DATAGRAM};
 /// UDP payloads that common links and tunnels leave, after the base; the last is plain IPv4
 /// Ethernet, the one before plain IPv6.
 const SIZES: [usize; 6] = [1_280, 1_352, 1_392, 1_420, 1_452, MAX_DATAGRAM];
-/// A path is probed when it has been alive for so long: a probe takes 370 ms at 32 kbit/s.
+/// A path is probed once it has been alive for this long: a probe takes 370 ms at 32 kbit/s.
 const SETTLE: Duration = Duration::from_secs(1);
 /// Probes of one size before it is given up: at 10 % loss one size in a thousand is missed.
 const PROBES: u32 = 3;
-/// After a search that ended below the largest size, and after a black hole.
+/// Time to the next search after one that ended below the largest size.
 const SEARCH_AGAIN: Duration = Duration::from_secs(300);
-/// After a black hole was suspected: it may have been chance.
+/// Time to the next search after a black hole was suspected: it may have been chance.
 const BLACK_HOLE_PAUSE: Duration = Duration::from_secs(20);
 /// Large packets lost in a row, with none arriving, that make a black hole.
 const BLACK_HOLE: u32 = 12;
-/// How long that must go on: a full queue counted in bytes also refuses the large and takes the
-/// small, but not for as long.
+/// How long that must go on: a full queue that counts bytes also refuses large packets and takes
+/// small ones, but not for as long.
 const BLACK_HOLE_TIME: Duration = Duration::from_secs(1);
 
 /// Finds and watches the MTU of one path.
@@ -57,8 +57,8 @@ impl MtuDiscovery {
         }
     }
 
-    /// Notes that the path is new or has come back: it has more urgent things to say, and shows
-    /// meanwhile whether it is too thin for probes.
+    /// Notes that the path is new or has come back: it has more urgent things to carry, and
+    /// meanwhile shows whether it is too thin for probes.
     pub(super) fn on_alive(&mut self, now: Instant) {
         self.settled_at = now + SETTLE;
     }
@@ -81,7 +81,7 @@ impl MtuDiscovery {
         SIZES.into_iter().rev().find(|&size| size > self.current && size < self.too_large)
     }
 
-    /// Returns when a search begins that is not under way.
+    /// Returns when the next search begins, if none is under way.
     pub(super) fn timeout(&self) -> Option<Instant> {
         let at = self.search_at.max(self.settled_at);
         (!self.in_flight && self.current < MAX_DATAGRAM).then_some(at)
@@ -141,7 +141,7 @@ impl MtuDiscovery {
         }
     }
 
-    /// Forgets a probe whose fate will not be heard of.
+    /// Forgets a probe whose fate will never be known.
     pub(super) fn on_silence(&mut self) {
         self.in_flight = false;
         self.large_lost = 0;

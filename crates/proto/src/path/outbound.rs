@@ -1,5 +1,5 @@
-//! What a path has to say for itself, how much the application may say on it, and the account of
-//! what was sent.
+//! What a path itself has to send, how much the application may send on it, and the record of what
+//! was sent.
 
 use units::{Duration, Instant, Rate};
 
@@ -10,24 +10,25 @@ use crate::recovery::{AckToSend, SentFrame, SentPacket};
 /// Bytes of a datagram that carries a challenge and nothing else, at most.
 const CHALLENGE_BYTES: u64 = 64;
 
-/// The longest that an acknowledgement waits for something to ride with on a slow path: what the peer
-/// takes off its round-trip times.
+/// The longest that an acknowledgement waits for a datagram to ride in on a slow path: the most
+/// that the peer takes off its round-trip times.
 pub(super) const ACK_PATIENCE: Duration = Duration::from_millis(150);
-/// A path that loses so much is not taken for slow before that is certain: it needs every answer.
+/// A path that loses this much is not treated as slow until that is certain: it needs every answer.
 const MUCH_LOSS: f64 = 0.05;
 /// Bytes of a datagram with an acknowledgement alone, headers and all.
 const ACK_ALONE: usize = 75;
-/// Times that such a datagram takes at the hop which are left to others before it.
+/// How many times its own time at the hop such a datagram leaves to others.
 const ACK_REST: u32 = 3;
 
-/// A standing round-trip time that is this much longer than the least means a queue: where the
-/// default congestion controller ends its start.
+/// A standing round-trip time that is this much longer than the least means a queue: at the same
+/// length the default congestion controller ends its start.
 const QUEUE: Duration = Duration::from_millis(8);
-/// Windows that symbols which may not wait can fill on such a path: what an application hands in now
-/// and then, at the start of a session and through a burst of losses.
+/// How many windows urgent symbols may fill on a path without a queue: enough for what an
+/// application hands in now and then, at the start of a session and through a burst of losses.
 const EXCESS: u64 = 6;
-/// Queue that messages may keep on a path: without it they find links idle that fall and rise every
-/// tenth of a second; with less the latest messages came later, with more they did no sooner.
+/// Queue that messages may keep on a path: without one, links that fall and rise every tenth of a
+/// second would run idle; with a shorter one the latest messages came later, with a longer one no
+/// sooner.
 const MESSAGE_QUEUE: Duration = Duration::from_millis(40);
 
 impl Path {
@@ -37,8 +38,8 @@ impl Path {
         self.ack_timeout(now).is_some_and(|at| at <= now)
     }
 
-    /// Returns how long an acknowledgement waits for something to ride with: so long that those alone
-    /// take no more than a quarter of the hop's time.
+    /// Returns how long an acknowledgement waits for a datagram to ride in: so long that datagrams
+    /// with nothing else take no more than a quarter of the hop's time.
     fn ack_patience(&self, now: Instant) -> Duration {
         let takes = |rate: Rate| rate.transmission_time(ACK_ALONE) * ACK_REST;
         let rate = self.slow_rate(now).filter(|_| self.is_thin(now) || self.loss() < MUCH_LOSS);
@@ -50,8 +51,8 @@ impl Path {
         self.received.due_at().map(|at| at + self.ack_patience(now))
     }
 
-    /// Tells whether an acknowledgement would tell the peer anything new: cheap to add to whatever
-    /// leaves, on any path.
+    /// Tells whether an acknowledgement would tell the peer anything new: it is cheap to add to
+    /// whatever leaves, on any path.
     pub(crate) fn ack_has_news(&self) -> bool {
         self.received.has_news()
     }
@@ -78,8 +79,8 @@ impl Path {
         self.probe_wanted
     }
 
-    /// Tells whether an MTU probe would not be in the way of what the first messages say: the path has
-    /// shown for a while whether it is thin, or carries bulk.
+    /// Tells whether an MTU probe would no longer be in the way of the first messages: the path has
+    /// had time to show whether it is thin, or carries bulk.
     pub(crate) fn is_settled(&self, now: Instant) -> bool {
         self.mtu.is_settled(now) || self.has_bulk()
     }
@@ -111,19 +112,19 @@ impl Path {
         self.paced(now, self.window_room(self.message_bound(now)))
     }
 
-    /// Tells whether a question asked here is nearly always answered at once.
+    /// Tells whether a packet sent here is nearly always answered at once.
     pub(crate) fn loses_little(&self) -> bool {
         self.loss().max(self.received.loss().loss()) < MUCH_LOSS
     }
 
-    /// Tells whether packets stand in a queue on the way: what is lost then is lost to congestion.
+    /// Tells whether packets queue on the way: what is lost then is lost to congestion.
     pub(crate) fn has_queue(&self) -> bool {
         self.rtt.standing_queue() > QUEUE
     }
 
     /// Tells whether a symbol of message delivery may leave although window or pacing say no: the
-    /// path has no queue, so what limits the window is how little was sent so far. A path that has
-    /// fallen silent may carry them as it may carry copies of control.
+    /// path has no queue, so the window is small only because little was sent so far. A path that
+    /// has fallen silent may carry them as it carries copies of control.
     pub(crate) fn may_exceed(&self) -> bool {
         matches!(self.state, PathState::Active | PathState::Suspected)
             && !self.sent.is_full()
@@ -167,7 +168,7 @@ impl Path {
         self.congestion.pacing_rate(&self.link_view(now))
     }
 
-    /// Leaves a packet number out now and then.
+    /// Leaves the next packet number out now and then.
     pub(crate) fn skip_number(&mut self) {
         if self.skipped.leaves_out(self.next_pn) {
             self.next_pn += 1;

@@ -3,7 +3,7 @@
 
 use units::{Duration, Instant, Rate};
 
-/// Depth of the bucket: as long as a busy event loop may be late without losing rate.
+/// Depth of the bucket: a busy event loop may be this late without losing rate.
 const BURST: Duration = Duration::from_millis(2);
 /// The least depth, datagrams.
 const BURST_DATAGRAMS: u64 = 2;

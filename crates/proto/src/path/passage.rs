@@ -1,5 +1,5 @@
-//! Tells a queue from a way that has become longer: what stands before a hop leaves at the hop's pace,
-//! what merely takes longer comes as it was sent.
+//! Tells a queue from a path that has become longer: packets that queue at a hop leave at the hop's
+//! pace; packets that merely travel longer arrive spaced as they were sent.
 //!
 //! ```text
 //! as sent    = Σ |time between receptions − time between sendings|
@@ -7,24 +7,24 @@
 //! passes     ⇔ as sent ≤ as served / 2, the latter 1 ms in the mean at least,
 //!              and the last reception came as it was sent within 2 ms
 //! ```
-//! Behind a queue the first sum is what the queue changes by. On a path whose delay has jumped it is
-//! next to nothing, while the rate follows what we send, and so do the sums that rest on it. The sums
-//! forget within 16 receptions; one that comes otherwise than it was sent may be the first behind a hop
-//! that has slowed down, and is believed at once.
+//! Behind a queue the first sum is what the queue changes by. On a path whose delay has jumped it
+//! is next to nothing, while the measured rate follows what we send. The sums forget within 16
+//! receptions. A packet that arrives otherwise than it was sent may be the first behind a hop that
+//! has slowed down, and is believed at once.
 
 use units::Duration;
 
 /// Receptions that the sums remember.
 const MEMORY: f64 = 16.0;
-/// Fewer receptions tell nothing.
+/// Fewer receptions prove nothing.
 const ENOUGH: f64 = 6.0;
-/// How much better the one explanation must be than the other.
+/// How much better one explanation must fit than the other.
 const CLEARLY: f64 = 2.0;
-/// Receptions are noted some hundred microseconds late, seconds.
+/// Least mean of the second sum, seconds: receptions are noted some hundred microseconds late.
 const TELLING: f64 = 0.001;
-/// One that differs by more than this did not come as it was sent, seconds.
+/// A reception that differs by more than this did not come as it was sent, seconds.
 const OTHERWISE: f64 = 0.002;
-/// After a longer time without any, packets tell nothing of each other.
+/// Packets further apart than this say nothing about each other.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Compares how packets came with how they were sent.
@@ -35,12 +35,13 @@ pub(super) struct Passage {
     seconds: f64,
     as_sent: f64,
     as_served: f64,
-    /// By how much the last one came otherwise than it was sent, seconds.
+    /// How far the last reception was from coming as it was sent, seconds.
     last: f64,
 }
 
 impl Passage {
-    /// Takes what came `received` after the reception before it and was sent `sent` after that one.
+    /// Takes a packet that was received `received` after the one before it, and sent `sent` after
+    /// that one.
     pub(super) fn on_reception(&mut self, received: Duration, sent: Duration, bytes: u64) {
         if received > PAUSE || sent > PAUSE {
             return;

@@ -1,7 +1,7 @@
 //! The rates that the narrowest hop of a path had in the last twenty seconds, in slots of 250 ms.
 //!
-//! Only seconds in which the hop was busy are in it: see `bottleneck.rs`. Time is the receiver's: when
-//! packets left the hop, not when we hear of it.
+//! It holds only times in which the hop was busy: see `bottleneck.rs`. The clock is the receiver's:
+//! it shows when packets left the hop, not when we hear of it.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use units::{Duration, Instant, Rate};
 
 /// Length of a slot: links of a moving vehicle change from one second to the next.
 const SLOT: Duration = Duration::from_millis(250);
-/// Memory: twenty seconds, of which bulk bounded by what a fall drains remembers all.
+/// Memory: twenty seconds, as long as `strict` protection of control looks back (`bulk_bound.rs`).
 const SLOTS: usize = 80;
 
 /// Remembers rates.
@@ -18,13 +18,13 @@ pub(crate) struct RateHistory {
     slots: VecDeque<Slot>,
 }
 
-/// What the hop sent while it was busy, in 250 ms or more of them.
+/// What the hop sent while it was busy, in one slot or several.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Slot {
     began: Instant,
-    /// Bytes that it sent …
+    /// Bytes that it sent.
     pub(super) bytes: u64,
-    /// … in this time.
+    /// How long it was busy.
     pub(super) busy: Duration,
     /// Receptions, and those among them that came too early for the rate.
     pub(super) receptions: u32,
@@ -39,15 +39,15 @@ impl Slot {
 }
 
 impl RateHistory {
-    /// Takes what the hop sent in some time of being busy.
+    /// Notes what the hop sent while it was busy.
     pub(super) fn on_busy(&mut self, at: Instant, bytes: u64, busy: Duration) {
         let slot = self.slot(at);
         slot.bytes += bytes;
         slot.busy += busy;
     }
 
-    /// Takes a reception in a slot in which the hop was busy, and whether it came so early after the
-    /// one before that the hop must be faster than its rate.
+    /// Notes a reception in a slot in which the hop was busy; `is_early` when it came so soon after
+    /// the one before that the hop must be faster than its rate.
     pub(super) fn on_reception(&mut self, at: Instant, is_early: bool) {
         let Some(slot) = self.slots.back_mut() else { return };
         if at.since(slot.began) < SLOT {
@@ -56,8 +56,8 @@ impl RateHistory {
         }
     }
 
-    /// Returns the rate that the hop fell below in the share `quantile` of the busy slots of the last
-    /// `memory`; none when it was never busy.
+    /// Returns the `quantile` of the rates of the busy slots in the last `memory`; none when the
+    /// hop was never busy.
     pub(super) fn low(&self, memory: Duration, quantile: f64) -> Option<Rate> {
         let mut rates = [Rate::ZERO; SLOTS];
         let mut count = 0;

@@ -1,16 +1,17 @@
-//! Packet numbers that are left out on purpose: whoever acknowledges one has not waited for our packets.
+//! Packet numbers that are left out on purpose: a peer that acknowledges one has not waited for our
+//! packets.
 //!
-//! A peer that acknowledges what it did not receive makes us send faster than the network carries, at
-//! the cost of everybody else there [RFC 9000 §21.4].
+//! A peer that acknowledges what it did not receive makes us send faster than the network carries,
+//! at everybody else's cost [RFC 9000 §21.4].
 
 use std::ops::RangeInclusive;
 
 use units::Rng;
 
-/// Between two numbers that are left out lie so many at least, and at most twice as many: the gaps are
-/// no loss worth mentioning (0.07 %), and nobody acknowledges ahead of them for long.
+/// Left-out numbers are this far apart at least, and at most twice as far: the gaps are a
+/// negligible loss (0.07 %), and nobody can acknowledge ahead of them for long.
 const APART: u64 = 1_000;
-/// Numbers that are remembered: an acknowledgement of older ones gains nothing.
+/// Numbers that are remembered: acknowledging older ones gains a cheat nothing.
 const REMEMBERED: usize = 8;
 
 /// Chooses the numbers that a path leaves out.
@@ -42,7 +43,7 @@ impl Skipped {
         true
     }
 
-    /// Tells whether a number that was left out is among those.
+    /// Tells whether any of these ranges holds a number that was left out.
     pub(super) fn is_any_in(&self, ranges: &[RangeInclusive<u64>]) -> bool {
         let known = &self.numbers[..self.count.min(REMEMBERED)];
         known.iter().any(|number| ranges.iter().any(|range| range.contains(number)))

@@ -46,7 +46,7 @@ pub(crate) struct PathSnapshot {
     pub(crate) capacity: Option<Rate>,
     /// Age at which a copy of control that is under way may be repeated on this path.
     pub(crate) repeat_after: Duration,
-    /// What is known of how what is under way drains.
+    /// How what is under way drains, as far as is known.
     pub(crate) drain: Drain,
     /// Bytes of bulk that may leave now.
     pub(crate) budget: usize,
@@ -64,14 +64,14 @@ impl PathSnapshot {
         self.budget >= bytes
     }
 
-    /// Returns how long a packet that leaves now is likely to be under way.
+    /// Returns how long a packet that leaves now will probably be under way.
     pub(crate) fn expected_delay(&self, now: Instant) -> Duration {
         let delay = self.arrival(now, self.counters.bytes_sent).since(now);
         delay.max(self.least_rtt() / 2 + self.drain.overdue)
     }
 
-    /// Returns when a packet is likely to arrive that was sent at `sent_at` behind `position` bytes of
-    /// the path.
+    /// Returns the likely arrival of a packet sent at `sent_at`, behind `position` bytes of the
+    /// path.
     pub(crate) fn arrival(&self, sent_at: Instant, position: u64) -> Instant {
         self.drain.arrival(self.least_rtt() / 2, sent_at, position)
     }

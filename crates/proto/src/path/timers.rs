@@ -8,7 +8,7 @@ use super::{Outcome, Path};
 use crate::event::PathState;
 use crate::recovery::SentPacket;
 
-/// A path that is suspected so soon after its revival may have become slower, not silent.
+/// A path that is suspected again this soon after its revival may have become slower, not silent.
 const SUSPECTED_AGAIN: Duration = Duration::from_secs(2);
 
 impl Path {
@@ -49,7 +49,7 @@ impl Path {
         }
     }
 
-    /// Lets time pass: finds what is lost, due, silent. What is to be sent the session asks for itself.
+    /// Lets time pass: finds what is lost, due or silent. The session asks for what is to be sent.
     pub(crate) fn on_timeout(&mut self, now: Instant) -> Outcome {
         let mut outcome = Outcome::default();
         if matches!(self.state, PathState::Active | PathState::Suspected) {
@@ -81,7 +81,8 @@ impl Path {
             Verdict::Late { enough: false, .. } | Verdict::Doubtful { look_at: None } => {
                 !was_late || self.probe_at <= now
             }
-            // A long patience is to end with the first answer, not with what others happen to send.
+            // Long patience should end with the first answer, not with whatever happens to be sent
+            // next.
             Verdict::Doubtful { .. } if view.is_patient() => {
                 now.since(self.last_eliciting_at) >= view.burst_probe_interval()
             }
@@ -146,8 +147,8 @@ impl Path {
         self.change_state(PathState::Active, outcome);
     }
 
-    /// Notes that the path's interface is there or not. A path whose interface came back proves
-    /// its address again.
+    /// Notes whether the path's interface is there. A path whose interface has come back proves its
+    /// address again.
     pub(crate) fn set_present(&mut self, now: Instant, present: bool) -> Outcome {
         let mut outcome = Outcome::default();
         let absent = self.state == PathState::Absent;

@@ -2,8 +2,8 @@
 //!
 //! Keeps the ranges of packet numbers received for the next ACK frame. Control, probes and
 //! challenges are acknowledged at once, so that silence is noticed within a round trip; other
-//! packets after the eighth or 10 ms, whichever is first, and at once where a gap opens. Removing
-//! duplicates is not done here but by the replay window.
+//! packets after the eighth or 10 ms, whichever is first, and at once where a gap opens. The replay
+//! window, not this file, removes duplicates.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -18,7 +18,7 @@ use crate::limits;
 pub(crate) const MAX_ACK_DELAY: Duration = Duration::from_millis(10);
 /// Packets after which an acknowledgement is due: at 1 % of the bytes of a 5 Mbit/s stream.
 pub(crate) const PACKETS_PER_ACK: u32 = 8;
-/// Ranges older than this are no longer repeated: the peer has long made up its mind.
+/// Ranges older than this are no longer repeated: the peer has long decided what was lost.
 const RANGE_MEMORY: Duration = Duration::from_secs(1);
 /// A gap of more packets is an outage, which says nothing about loss outside it.
 const LONGEST_GAP: u64 = 16;
@@ -154,7 +154,8 @@ impl AckTracker {
         })
     }
 
-    /// Notes that the peer has received our acknowledgement up to `largest`: no need to repeat it.
+    /// Notes that the peer has received our acknowledgement up to `largest`: it need not be
+    /// repeated.
     pub(crate) fn on_ack_of_ack(&mut self, largest: u64) {
         self.floor = self.floor.max(largest);
         while self.ranges.front().is_some_and(|range| range.last < self.floor) {

@@ -5,9 +5,9 @@
 //! ```text
 //! R − (a − d)  ≤  offset  ≤  R − s
 //! ```
-//! Samples of all paths intersect; the narrowest, those of the lowest round-trip time, rule by
-//! themselves. Between samples the interval widens by the skew that two crystals may have. An
-//! interval that contradicts the one held means that a clock stepped: the new one is taken
+//! The intervals of all paths are intersected, so that the narrowest, those of the lowest
+//! round-trip time, prevail. Between samples the interval widens by the skew that two crystals may
+//! have. An interval that contradicts the one held means that a clock stepped: the new one is taken
 //! \[Marzullo\] [RFC 5905 §11.2.1].
 //!
 //! The estimate is the middle, which is right where the best path is symmetric; the error bound is
@@ -17,7 +17,7 @@ use units::{Duration, Instant};
 
 /// How fast two clocks may drift apart: twice what cheap crystals are specified for.
 const SKEW_PPM: u64 = 100;
-/// Contradictions smaller than that are rounding and timestamps taken late: no step is reported.
+/// Smaller contradictions are rounding and late timestamps: no step is reported.
 const STEP_US: i64 = 1_000;
 
 /// Tells the ages of what the peer handed in.
@@ -40,19 +40,19 @@ impl PeerClock<'_> {
     }
 }
 
-/// Bounds the offset of the peer's clock once.
+/// One bound on the offset of the peer's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClockSample {
     /// When the packet was sent, our clock.
     pub(crate) sent_at: Instant,
     /// When the peer received it, microseconds of the peer's clock.
     pub(crate) received_at_us: u64,
-    /// When its acknowledgement left the peer at the latest, our clock: arrival less the delay at
-    /// the peer.
+    /// The latest time, on our clock, at which its acknowledgement can have left the peer: arrival
+    /// less the delay at the peer.
     pub(crate) acked_at: Instant,
 }
 
-/// Tells how old something is, and how wrong that may be.
+/// An age, and how wrong it may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Age {
     /// The likely age.

@@ -3,9 +3,8 @@
 //! ```text
 //! rate = Δdelivered / max(Δsent, Δacked)
 //! ```
-//! between the sending of the newest packet that is acknowledged now and the moment at which the
-//! delivery count it carries was current [BBRv3 §4.1]. A sample taken while the
-//! application had nothing to send is a lower bound and says so.
+//! where each Δ counts from the state that travelled with the newest packet acknowledged [BBRv3
+//! §4.1]. A sample taken while the application had nothing to send is a lower bound and says so.
 
 use units::{Duration, Instant, Rate};
 
@@ -88,7 +87,7 @@ impl DeliveryRate {
     }
 
     /// Makes the sample of one acknowledgement, after its packets; `min_rtt` guards against
-    /// intervals that are too short to be true.
+    /// intervals that are implausibly short.
     pub(crate) fn take_sample(&mut self, now: Instant, min_rtt: Duration) -> Option<RateSample> {
         let (state, sent_at) = self.newest.take()?;
         self.first_sent_at = sent_at;

@@ -7,9 +7,9 @@
 //! Fed in packet-number order as far as outcomes come in that order; used on what we sent (from
 //! acknowledgements) and on what we received (from gaps in packet numbers).
 
-/// Packets over which the mean forgets; 256 gives ± 0.9 points at 2 % loss.
+/// Packets over which loss is averaged; 256 give ± 0.9 points at 2 % loss.
 const MEMORY: f64 = 256.0;
-/// Runs over which the mean burst length forgets.
+/// Runs over which the burst length is averaged.
 const BURST_MEMORY: f64 = 16.0;
 
 /// Estimates the share of packets lost and the mean length of runs of lost packets.
@@ -50,7 +50,7 @@ impl LossEstimator {
         self.loss
     }
 
-    /// Returns the standard deviation of that share, for as many packets as it rests on.
+    /// Returns the standard deviation of that share, given the number of packets that it rests on.
     pub(crate) fn deviation(&self) -> f64 {
         let packets = (self.packets.max(1) as f64).min(MEMORY);
         (self.loss * (1.0 - self.loss).max(0.0) / packets).sqrt()

@@ -6,21 +6,22 @@
 //! ```
 //!
 //! *Deviations*: min_rtt forgets after ten seconds, because a drone's route changes in flight; the
-//! acknowledgement delay is taken off min_rtt too, because our peer reports it exactly. Which
-//! samples are fit to be used is the caller's business: see [`crate::path`] on stalls.
+//! acknowledgement delay is taken off min_rtt too, because our peer reports it exactly. The caller
+//! decides which samples are fit for use: see [`crate::path`] on stalls.
 
 use units::{Duration, Instant};
 
-/// Until the first sample: as RFC 9002 §6.2.2 advises for the first probe, shortened because a
-/// path that is known to be a drone's link is not the whole Internet.
+/// Assumed until the first sample, as RFC 9002 §6.2.2 advises, but shorter: a drone's link is not
+/// the whole Internet.
 pub(crate) const INITIAL_RTT: Duration = Duration::from_millis(200);
-/// The least variation that a timeout allows for: timers of the operating system.
+/// The least variation that a timeout allows for: the precision of the operating system's timers.
 const GRANULARITY: Duration = Duration::from_millis(1);
 /// Buckets of one second that min_rtt remembers.
 const BUCKETS: usize = 10;
-/// Samples of which the least is the standing round-trip time: jitter alone seldom delays them all.
+/// The standing round-trip time is the least of this many samples: jitter alone seldom delays them
+/// all.
 const STANDING: usize = 8;
-/// Larger delays than that are not believed to be the peer's waiting for more packets.
+/// No more than this is believed to be the peer's waiting for more packets.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(150);
 
 /// Estimates the round-trip time of one path [RFC 9002 §5].
@@ -31,7 +32,7 @@ pub(crate) struct RttEstimator {
     minimum: WindowedMinimum,
     recent: [Duration; STANDING],
     samples: usize,
-    /// By how much the least of these exceeds the minimum.
+    /// By how much the least of the latest samples exceeds the minimum.
     standing_queue: Duration,
 }
 
@@ -99,8 +100,8 @@ impl RttEstimator {
         self.latest
     }
 
-    /// Returns how long packets stand in a queue on the way, as far as the latest samples tell: by
-    /// how much the least of them exceeds that of the last ten seconds.
+    /// Returns how long packets queue on the way, judging by the latest samples: by how much the
+    /// least of them exceeds that of the last ten seconds.
     pub(crate) fn standing_queue(&self) -> Duration {
         self.standing_queue
     }

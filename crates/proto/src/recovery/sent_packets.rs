@@ -1,15 +1,15 @@
-//! Packets that one path sent and has not heard the last of, and which of them are lost
+//! Packets that one path has sent and whose fate is still open, and which of them are lost
 //! [specs/paths.md §4].
 //!
 //! A packet is outstanding until it is acknowledged or declared lost: by a packet threshold, by a
 //! time threshold [RFC 9002 §6.1], or all at once when the path falls silent. A lost packet is
-//! remembered for a few seconds more: its acknowledgement may still come, which proves delivery of
-//! what it carried and teaches how much reordering the path does. Outcomes leave in packet-number
+//! remembered for a few seconds more: its acknowledgement may still come, which proves that what it
+//! carried was delivered, and shows how much the path reorders. Outcomes leave in packet-number
 //! order, so that runs of losses can be measured.
 //!
 //! *Deviations from RFC 9002*: both thresholds grow when a loss turns out to have been reordering
-//! (as RACK's window does [RFC 8985 §6.2]) and shrink again after ten seconds without one; there
-//! is no persistent congestion, because silence is the business of the path's health.
+//! (as RACK's window does [RFC 8985 §6.2]) and shrink again after ten seconds without one; there is
+//! no persistent congestion, because the path's health deals with silence.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
@@ -24,19 +24,20 @@ use crate::limits;
 
 /// Later packets that must be acknowledged before one is lost [RFC 9002 §6.1.1].
 const PACKET_THRESHOLD: u64 = 3;
-/// The largest that reordering may make it.
+/// The largest value to which reordering raises [`PACKET_THRESHOLD`].
 const MAX_PACKET_THRESHOLD: u64 = 512;
 /// Age in eighths of the round-trip time at which a packet is lost [RFC 9002 §6.1.2].
 const TIME_EIGHTHS: u32 = 9;
-/// The largest that reordering may make it: a whole round trip more, as in RACK.
+/// The largest value to which reordering raises [`TIME_EIGHTHS`]: a whole round trip more, as in
+/// RACK.
 const MAX_TIME_EIGHTHS: u32 = 16;
-/// The thresholds return to their least values after this long without a spurious loss.
+/// Without a spurious loss for this long the thresholds return to their least values.
 const REORDERING_MEMORY: Duration = Duration::from_secs(10);
 /// A lost packet may be acknowledged for this long: longer than the stalls of a cellular link.
 const LOST_MEMORY: Duration = Duration::from_secs(5);
-/// Lost packets that are remembered; beyond it the oldest is forgotten.
+/// Lost packets that are remembered; beyond that the oldest is forgotten.
 const LOST_PACKETS: usize = 4_096;
-/// The least time threshold: timers of the operating system.
+/// The least time threshold: the precision of the operating system's timers.
 const GRANULARITY: Duration = Duration::from_millis(1);
 
 /// Names something that a delivery added to a packet, in that delivery's own terms.
@@ -48,7 +49,7 @@ pub(crate) struct Mark {
     pub(crate) numbers: [u64; 2],
 }
 
-/// Says what a sent packet carried, as far as its fate matters to anyone.
+/// What a sent packet carried, as far as its fate matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SentFrame {
     /// What a delivery added: the place of the delivery, and its own mark of what that was.
@@ -63,7 +64,7 @@ pub(crate) enum SentFrame {
     Ack { path: PathId, largest: u64 },
 }
 
-/// Lists what a packet carried; two frames are the common most.
+/// Lists what a packet carried; more than two frames are rare.
 pub(crate) type SentFrames = SmallVec<[SentFrame; 2]>;
 
 /// Describes a packet that was sent.
@@ -139,7 +140,7 @@ impl Entry {
     }
 }
 
-/// Keeps the packets of one path from sending to their end.
+/// Keeps the packets of one path until their fate is known.
 #[derive(Clone, Debug)]
 pub(crate) struct SentPackets {
     entries: VecDeque<Entry>,
@@ -171,7 +172,7 @@ impl SentPackets {
     }
 
     /// Remembers a packet that is being sent; numbers must rise. At the bound the oldest is
-    /// forgotten, which only a peer that stops acknowledging can bring about.
+    /// forgotten; only a peer that stops acknowledging brings that about.
     pub(crate) fn on_sent(&mut self, packet: SentPacket) {
         debug_assert!(self.entries.back().is_none_or(|last| last.pn() < packet.pn));
         if self.entries.len() >= limits::SENT_PACKETS
@@ -210,7 +211,7 @@ impl SentPackets {
                 break;
             }
             if let Entry::Outstanding(packet) = entry {
-                // Of those that elicit nothing nobody says that they were lost.
+                // Nobody reports the loss of a packet that elicits no acknowledgement.
                 let counts = packet.ack_eliciting;
                 let end =
                     if counts { Entry::Ended { pn, lost: false } } else { Entry::Ignored { pn } };
@@ -253,7 +254,7 @@ impl SentPackets {
     }
 
     /// Declares lost what the thresholds say is lost; `rtt` is the larger of the smoothed and the
-    /// latest round-trip time. Sets [`SentPackets::loss_time`] anew.
+    /// latest round-trip time. Updates [`SentPackets::loss_time`].
     pub(crate) fn detect_lost(&mut self, now: Instant, rtt: Duration) -> Vec<SentPacket> {
         self.forget(now);
         self.loss_time = None;
@@ -276,8 +277,8 @@ impl SentPackets {
         lost
     }
 
-    /// Declares every outstanding packet sent before `before` lost because the path is silent; the
-    /// loss estimate does not hear of it.
+    /// Declares every outstanding packet sent before `before` lost because the path is silent; this
+    /// does not enter the loss estimate.
     pub(crate) fn give_up_before(&mut self, before: Instant) -> Vec<SentPacket> {
         let mut lost = Vec::new();
         for index in 0..self.entries.len() {
@@ -292,8 +293,8 @@ impl SentPackets {
         lost
     }
 
-    /// Moves an outstanding packet to the lost ones; packets that elicit no acknowledgement just
-    /// end.
+    /// Moves an outstanding packet to the lost ones; one that elicits no acknowledgement is just
+    /// forgotten.
     fn end_as_lost(&mut self, index: usize, counts: bool) -> Option<SentPacket> {
         let pn = self.entries[index].pn();
         if !matches!(self.entries[index], Entry::Outstanding(_)) {
@@ -315,7 +316,7 @@ impl SentPackets {
         Some(packet)
     }
 
-    /// Lets outcomes leave at the front, in packet-number order.
+    /// Releases the outcomes at the front, in packet-number order.
     fn retire(&mut self) {
         while let Some(entry) = self.entries.front() {
             match entry {
@@ -383,13 +384,14 @@ impl SentPackets {
     }
 }
 
-/// Returns what a packet counts for among control in flight: small datagrams are a fifth headers.
+/// Returns how many bytes a packet counts as control in flight, headers included: they are a fifth
+/// of a small datagram.
 fn control_bytes(packet: &SentPacket) -> u64 {
     let counts = packet.ack_eliciting && !packet.bulk;
     if counts { u64::from(packet.bytes) + limits::IP_AND_UDP } else { 0 }
 }
 
-/// Returns what a packet counts for in flight: acknowledgements alone are not counted.
+/// Returns how many bytes a packet counts in flight: mere acknowledgements count nothing.
 fn flight_bytes(packet: &SentPacket) -> u64 {
     if packet.ack_eliciting { u64::from(packet.bytes) } else { 0 }
 }

@@ -1,5 +1,5 @@
-//! `min_rtt`: the active path with the lowest smoothed round-trip time that has room
-//! [ConClone §3.3.2], and a question that late binding allows: is it worth waiting?
+//! `min_rtt`: the active path with the lowest smoothed round-trip time that has room [ConClone
+//! §3.3.2], and a question that late binding lets us ask: is it worth waiting?
 //!
 //! A path F that is faster than the one offered, P, but has no room is waited for when the packet
 //! would arrive earlier that way:
@@ -16,14 +16,14 @@
 //! loss_P > loss_L + 5 % + 2 deviations of the estimate of loss_P
 //!     →  wait  ⇔  backlog / rate_L + srtt_L/2 < srtt_P/2 + 50 ms
 //! ```
-//! with a backlog of nothing where L has room; and nobody waits for P on the way to L.
+//! where the backlog counts as zero if L has room; and no packet that L could take waits for P.
 //!
 //! A path on which an answer is overdue counts as the slowest of all: it is offered bulk again when
 //! the answer comes, or suspected within a few tens of milliseconds.
 //!
-//! A new symbol of message delivery goes where it arrives first, by the one-way delay with the queue that
-//! the acknowledgements show and what is under way (`path/drain.rs`): the round-trip time tells of a
-//! queue when it is too late, and of the other direction's as well.
+//! A new symbol of message delivery goes where it arrives first, judging by the one-way delay, the
+//! queue that acknowledgements show and what is under way (`path/drain.rs`): the round-trip time
+//! shows a queue too late, and that of the other direction as well.
 //!
 //! Source: the idea of \[ECF\] and \[BLEST\], which compare whole round trips of a TCP that cannot take
 //! a packet back. *Deviations*: 1. one-way times, because a packet here is not bound to a path
@@ -37,12 +37,13 @@ use crate::event::PathState;
 use crate::ids::PathId;
 use crate::path::PathSnapshot;
 
-/// What a path must lose more than another, besides chance, to count as the worse one whatever their
-/// delays: less is repaired, or hardly seen.
+/// How much more than another a path must lose, besides chance, to count as worse whatever their
+/// delays: less is repaired, or hardly noticed.
 const MUCH_LOSS: f64 = 0.05;
-/// Deviations of an estimate that are chance.
+/// An estimate may be off by this many deviations by chance.
 const CHANCE: f64 = 2.0;
-/// Delay that less loss is worth: a frame of video and a half, which every player buffers.
+/// How much delay a path with less loss is worth: a frame and a half of video, which every player
+/// buffers.
 const WORTH: Duration = Duration::from_millis(50);
 
 /// Prefers the path of the lowest smoothed round-trip time.
@@ -104,8 +105,8 @@ fn loses_much_less(better: &PathSnapshot, worse: &PathSnapshot) -> bool {
     worse.loss > better.loss + MUCH_LOSS + CHANCE * worse.loss_deviation
 }
 
-/// Tells whether a packet that waits for `better` arrives before it would over `offered`, or no
-/// more than `worth` after that.
+/// Tells whether a packet that waits for `better` arrives at most `worth` later than it would over
+/// `offered`.
 fn arrives_within(
     view: &ScheduleView<'_>,
     better: &PathSnapshot,

@@ -1,8 +1,8 @@
 //! Which path carries the next packet of bulk [specs/paths.md §7]. Nothing here touches a queue or
-//! a path: a policy is a trait, read-only snapshots and one file per algorithm.
+//! a path: there is a trait, read-only snapshots and one file per algorithm.
 //!
 //! Binding is late: the session asks when a path has room, not when a packet arrives. Control does
-//! not come by here at all; its copies go on every path in [`control_order`].
+//! not pass through here at all; its copies go on every path in [`control_order`].
 
 mod min_rtt;
 mod redundant;

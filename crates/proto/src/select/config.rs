@@ -1,6 +1,6 @@
-//! What a user may say about the packet selector.
+//! The packet selector's configuration.
 //!
-//! Types for the daemon's configuration to fill in; files and their errors are the daemon's.
+//! These types are filled in by the daemon, which reads the file and reports its errors.
 
 use std::collections::BTreeMap;
 
@@ -26,12 +26,14 @@ pub enum InspectedPorts {
     Any,
 }
 
-/// Says what a direction deviates in from the default table.
+/// How a direction deviates from the default table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyTable {
-    /// Policies by message id that differ from the default; none: the message is not forwarded.
+    /// Policies that differ from the default, by message id; with `None` the message is not
+    /// forwarded.
     pub overrides: BTreeMap<u32, Option<Policy>>,
-    /// The policy of ids that the public definitions do not know; none: they are not forwarded.
+    /// The policy of ids that the public definitions do not know; with `None` they are not
+    /// forwarded.
     pub unknown: Option<Policy>,
 }
 
@@ -67,7 +69,7 @@ impl Default for PolicyTable {
 }
 
 impl PolicyTable {
-    /// Gives a message, by id or name, another policy; none: it is not forwarded.
+    /// Gives a message, by id or name, another policy; with `None` it is not forwarded.
     ///
     /// # Errors
     /// [`UnknownMessage`] when it is neither a number of at most 24 bits nor a known name.
@@ -77,12 +79,12 @@ impl PolicyTable {
         Ok(())
     }
 
-    /// Tells whether the configuration says something about this message.
+    /// Tells whether the configuration names this message.
     pub(super) fn names(&self, message: u32) -> bool {
         self.overrides.contains_key(&message)
     }
 
-    /// Returns the policy of a message; none: it is not forwarded.
+    /// Returns the policy of a message; `None` when it is not forwarded.
     pub(super) fn policy(&self, message: u32, is_known: bool) -> Option<Policy> {
         match self.overrides.get(&message) {
             Some(policy) => *policy,
@@ -106,7 +108,7 @@ impl Default for SelectorConfig {
 }
 
 impl SelectorConfig {
-    /// Returns the table of a direction, with SETUP_SIGNING settled.
+    /// Returns the table of a direction, with the rule for SETUP_SIGNING applied.
     pub(super) fn table(&self, direction: Direction) -> PolicyTable {
         let mut table = match direction {
             Direction::ToVehicle => self.to_vehicle.clone(),

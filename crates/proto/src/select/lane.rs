@@ -1,7 +1,7 @@
 //! Names of lanes: the domains within which packets keep an order.
 //!
-//! The selector names lanes by what it sees in a packet; `delivery/control/` gives each name a number for
-//! the wire. Not a queue: queues are by class.
+//! The selector names lanes by what it sees in a packet; `delivery/control/` gives each name a
+//! number for the wire. A lane is not a queue: there is a queue per class.
 
 /// Names the domain within which a packet keeps its order.
 ///
@@ -20,7 +20,7 @@ pub struct LaneKey {
     pub stream: Option<StreamKey>,
 }
 
-/// Names messages of a source of which each replaces the one before.
+/// Names messages of a source that each replace the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamKey {
     /// MAVLink message id.

@@ -2,7 +2,7 @@
 //!
 //! Framing only; what a message means to delivery is `table.rs`. Frames are never altered. Ids that
 //! no public definition knows are framed by their length alone, so that private dialects pass; the
-//! checksum of known ids is verified, which is also what finds the way back after corruption.
+//! checksum of known ids is verified, which also finds the next frame after corruption.
 
 use super::messages::{MESSAGES, MessageDefinition};
 
@@ -21,7 +21,7 @@ const SIGNED: u8 = 1;
 /// The longest frame: version 2, 255 bytes of payload, signed.
 pub(super) const MAX_FRAME: usize = OVERHEAD_V2 + 255 + SIGNATURE;
 /// False starts after which the rest of a datagram is given up: bounds the checksums that a hostile
-/// datagram can ask for, far above what corruption leaves in one.
+/// datagram can cost, and is far above what corruption leaves in one.
 const FALSE_STARTS: u32 = 32;
 
 /// Says which MAVLink framing a frame has.
@@ -54,7 +54,7 @@ pub struct MavlinkFrame<'a> {
     pub definition: Option<&'static MessageDefinition>,
 }
 
-/// What stands at a position of the input.
+/// What the input holds at a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parsed<'a> {
     /// A frame: its checksum is right, or its id is unknown and its length fits.
@@ -87,7 +87,7 @@ pub fn message_definition(id: u32) -> Option<&'static MessageDefinition> {
 
 /// Returns the message id for a name such as `COMMAND_LONG`, or for a number such as `76`.
 ///
-/// Numbers need not be known, but have to fit into 24 bits.
+/// Numbers need not be known, but must fit into 24 bits.
 pub fn message_id(name_or_id: &str) -> Option<u32> {
     match name_or_id.parse::<u32>() {
         Ok(id) => (id < 1 << 24).then_some(id),
@@ -117,7 +117,7 @@ pub fn encode_frame(
             frame.extend_from_slice(payload);
         }
         Version::V2 => {
-            // All but the first byte are cut off while they are zero.
+            // Trailing zeros are cut off, but never the first byte.
             let zeros = payload.iter().skip(1).rev().take_while(|byte| **byte == 0).count();
             let payload = &payload[..payload.len() - zeros];
             let len = u8::try_from(payload.len()).ok()?;
@@ -132,7 +132,7 @@ pub fn encode_frame(
     Some(frame)
 }
 
-/// Looks at the first bytes of `input`.
+/// Parses what `input` begins with.
 pub(super) fn parse(input: &[u8]) -> Parsed<'_> {
     match input.first() {
         Some(&MAGIC_V1) => parse_v1(input),
@@ -183,7 +183,7 @@ fn parse_v2(input: &[u8]) -> Parsed<'_> {
         is_signed,
         definition: message_definition(message),
     };
-    // A flag that is not known may change the framing: then only a checksum proves the length.
+    // An unknown flag may change the framing: then only a checksum proves the length.
     check(frame, crc_at, incompatible & !SIGNED == 0)
 }
 
@@ -209,7 +209,7 @@ fn checksum(bytes: &[u8], crc_extra: u8) -> u16 {
     step(bytes.iter().fold(0xffff, |crc, &byte| step(crc, byte)), crc_extra)
 }
 
-/// Walks the frames of a whole datagram, and finds its way back behind what is no frame.
+/// Walks the frames of a whole datagram, and finds the next one after bytes that are none.
 #[derive(Clone, Debug)]
 pub struct MavlinkFrames<'a> {
     input: &'a [u8],
@@ -242,8 +242,8 @@ impl<'a> MavlinkFrames<'a> {
         self.in_step = false;
     }
 
-    /// Whether an id that nothing is known of is believed: out of step, only when another frame or
-    /// the end follows.
+    /// Tells whether a frame of an unknown id is believed: when out of step, only if another frame
+    /// or the end follows.
     fn is_credible(&self, frame: &MavlinkFrame<'_>) -> bool {
         let next = self.input.get(self.at + frame.bytes.len());
         frame.definition.is_some() || self.in_step || next.is_none_or(|byte| is_magic(*byte))
@@ -332,7 +332,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes in, frames lie one after the other inside it and nothing is lost track of.
+        /// Whatever comes in, frames lie one after the other inside it and every byte is accounted
+        /// for.
         #[test]
         fn nonsense_is_survived(bytes in prop::collection::vec(
             prop_oneof![Just(MAGIC_V1), Just(MAGIC_V2), 0_u8..12, any::<u8>()], 0..600)) {

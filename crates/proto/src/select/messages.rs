@@ -1,6 +1,6 @@
 //! Every message of the public MAVLink definitions: what the packet selector has to know of it.
 //!
-//! A generated table, no decoder: written by scripts/mavlink-messages, and not edited by hand.
+//! A generated table, not a decoder: scripts/mavlink-messages writes it; do not edit it by hand.
 
 /// Tells what is known of a MAVLink message id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The packet selector: which packet gets which delivery policy.
 //!
-//! First station of a packet on its way out. It looks, it does not change: frames leave as they
-//! came. Carrying a policy out is `delivery/control/` and `delivery/datagram/`. Its rules are specs/delivery.md §2.
+//! First station of a packet on its way out. It looks but changes nothing: frames leave as they
+//! came. `delivery/` carries the policies out. The rules are those of specs/delivery.md §2.
 
 mod config;
 mod ip;

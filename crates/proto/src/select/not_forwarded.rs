@@ -1,6 +1,6 @@
-//! What of MAVLink is not forwarded, counted by the rule that keeps it back.
+//! The MAVLink traffic that is not forwarded, counted by the rule that holds it back.
 //!
-//! Counts alone: the rules are specs/delivery.md §2, and `selector.rs` applies them.
+//! It only counts: the rules are in specs/delivery.md §2, and `selector.rs` applies them.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub enum NotForwarded {
     Unknown,
     /// Frames with a wrong checksum, or cut short.
     Broken,
-    /// Bytes that belong to no frame, those of broken ones among them.
+    /// Bytes that belong to no frame, including those of broken ones.
     Bytes,
 }
 
@@ -23,7 +23,7 @@ pub enum NotForwarded {
 pub(super) struct NotForwardedCounts(BTreeMap<(u8, NotForwarded), u64>);
 
 impl NotForwardedCounts {
-    /// Counts some more.
+    /// Adds to a count.
     pub(super) fn add(&mut self, channel: u8, rule: NotForwarded, count: u64) {
         if count > 0 {
             *self.0.entry((channel, rule)).or_default() += count;

@@ -22,7 +22,7 @@ pub enum Class {
     Bulk,
 }
 
-/// Ranks classes for sending: a tier is served only when the tiers before it have nothing to send.
+/// Ranks classes for sending: a tier is served only when those before it have nothing to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tier {
     /// Liveness, live and transactional control, which do not overtake each other.
@@ -47,7 +47,7 @@ pub enum Copies {
 /// Says in which order the packets of a lane are delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Order {
-    /// As they come.
+    /// In the order of their arrival.
     None,
     /// An older one never follows a newer one; it is dropped.
     Latest,
@@ -94,7 +94,8 @@ impl Class {
 }
 
 impl Policy {
-    /// Commands and mission items: replicated, exactly once, in order, within two seconds.
+    /// Commands and mission items: replicated, delivered exactly once, in order, within two
+    /// seconds.
     pub const TRANSACTIONAL: Self = Self {
         class: Class::Control,
         copies: Copies::All,
@@ -102,7 +103,7 @@ impl Policy {
         order: Order::InOrder,
         ttl: Duration::from_secs(2),
     };
-    /// Stick input and set-points: replicated, sent again while newest, the newest wins.
+    /// Stick input and set-points: replicated, sent again while newest; the newest wins.
     pub const LIVE: Self = Self {
         class: Class::Live,
         copies: Copies::All,
@@ -150,7 +151,8 @@ impl Policy {
         order: Order::None,
         ttl: Duration::from_millis(150),
     };
-    /// What an application declares to be control: replicated, exactly once, as it comes.
+    /// What an application declares to be control: replicated, delivered exactly once, in any
+    /// order.
     pub const DECLARED: Self = Self { order: Order::None, ..Self::TRANSACTIONAL };
 
     /// Returns the policy that a configuration calls `name`: `transactional`, `live`, `liveness`,
@@ -169,7 +171,7 @@ impl Policy {
 
     /// Returns true when plain datagram delivery carries the packet: once, on one path, unordered.
     ///
-    /// What neither this nor message delivery carries goes through control delivery.
+    /// Control delivery carries what neither this nor message delivery does.
     pub const fn is_plain(&self) -> bool {
         matches!(self.copies, Copies::Best) && !self.reliable && matches!(self.order, Order::None)
     }

@@ -1,16 +1,17 @@
 //! Finds RTP among the UDP flows of the tunnel.
 //!
-//! RTP has no mark of its own: version 2 in the first two bits is what a fourth of all bytes look
-//! like [RFC 3550 §5.1]. What tells it is that a source's packets are numbered one by one, so a flow
-//! is believed when [`PROOF`] of its packets in a row carry the same source and numbers that go on.
-//! RTCP shares its first bits, and is told by its packet types: 200 to 204, and what is kept free for
-//! more [RFC 3550 §12.1].
+//! RTP has no mark of its own: a quarter of all bytes look like its version 2 in the first two bits
+//! [RFC 3550 §5.1]. But a source numbers its packets one by one, so a flow is believed when
+//! [`PROOF`] of its packets in a row carry the same source and successive numbers. RTCP shares
+//! RTP's first bits, and is told apart by its packet types: 200 to 204, and those reserved for more
+//! [RFC 3550 §12.1].
 
-/// Packets in a row that prove a flow: four bits of chance each, and 32 of the source.
+/// Packets in a row that prove a flow: four bits of evidence each, and 32 of the source.
 const PROOF: u8 = 4;
-/// Numbers that may be missing between two packets: what a queue before the tunnel drops at once.
+/// Numbers that may be missing between two packets: as many as a queue before the tunnel may drop
+/// at once.
 const LARGEST_STEP: u16 = 64;
-/// Flows that are remembered: a vehicle has some cameras, and what is no RTP comes and goes.
+/// Flows that are remembered: a vehicle has a few cameras, and flows that are not RTP come and go.
 const FLOWS: usize = 32;
 /// Bytes of a header without extensions.
 const HEADER: usize = 12;
@@ -35,7 +36,7 @@ pub struct RtpFrame {
     pub timestamp: u32,
 }
 
-/// Remembers the flows that may be RTP, the one heard of last at the end.
+/// Remembers the flows that may be RTP, the most recently seen one last.
 #[derive(Debug, Default)]
 pub(super) struct RtpFlows {
     flows: Vec<Flow>,
@@ -57,7 +58,8 @@ impl RtpFlows {
             entry.run = entry.run.saturating_add(1);
             entry.number = number;
         } else if step.wrapping_neg() > LARGEST_STEP {
-            // Neither the next ones nor one that was overtaken: the count began anew, or is none.
+            // Neither one of the next numbers nor an overtaken one: the count began anew, or this
+            // is no RTP.
             (entry.run, entry.number) = (0, number);
         }
         let proved = entry.run >= PROOF;
@@ -69,7 +71,7 @@ impl RtpFlows {
     }
 }
 
-/// Returns source, number and timestamp of what may be an RTP packet.
+/// Returns source, number and timestamp, if this may be an RTP packet.
 fn header(payload: &[u8]) -> Option<(u32, u16, u32)> {
     let header = payload.get(..HEADER)?;
     if header[0] >> 6 != 2 || RTCP.contains(&header[1]) {

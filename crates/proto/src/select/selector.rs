@@ -1,7 +1,7 @@
 //! Sorts what applications hand in: datagrams of MAVLink endpoints, packets of the tunnel.
 //!
-//! The rules are specs/delivery.md §2. Keeps no packet; remembers only which sources sign. A declared endpoint, whose every datagram is
-//! control, does not come by here [ConClone §3.3.1].
+//! The rules are those of specs/delivery.md §2. It keeps no packet; it remembers only which sources
+//! sign. Datagrams of a declared endpoint, all of which are control, bypass it [ConClone §3.3.1].
 
 use units::Duration;
 
@@ -37,7 +37,7 @@ pub struct Selection {
     pub lane: LaneKey,
     /// True for TCP: the receiver restores the order of what plain delivery carries.
     pub resequence: bool,
-    /// Which frame it is a piece of where it is RTP: of use for a while, in any order.
+    /// For RTP, the frame that it is a piece of: useful for a while, in any order.
     pub rtp: Option<RtpFrame>,
 }
 
@@ -100,7 +100,7 @@ impl Selector {
         })
     }
 
-    /// Inspects an IP packet of the tunnel; none: it is not to be forwarded.
+    /// Inspects an IP packet of the tunnel; `None` when it is not to be forwarded.
     ///
     /// The strictest policy among the packet's MAVLink frames counts; without any it is
     /// [`Policy::BULK`]. TCP restores its own order, so its packets have none to keep.
@@ -124,7 +124,7 @@ impl Selector {
         self.counters
     }
 
-    /// Lists what was not forwarded: by which channel, why, and how much of it.
+    /// Lists what was not forwarded: on which channel, why, and how much.
     pub fn not_forwarded(&self) -> impl Iterator<Item = (u8, NotForwarded, u64)> + '_ {
         self.not_forwarded.iter()
     }
@@ -134,7 +134,7 @@ impl Selector {
     fn select_segment(&mut self, segment: &Segment<'_>) -> Option<Option<Selection>> {
         let mut strictest: Option<Selection> = None;
         for frame in MavlinkFrames::new(segment.payload) {
-            // Anything may look like a frame of an unknown id where no port says that it is one.
+            // Where no port vouches for MAVLink, anything may look like a frame of an unknown id.
             if self.ports == InspectedPorts::Any && frame.definition.is_none() {
                 continue;
             }
@@ -180,8 +180,8 @@ fn plain(flow: u32, is_tcp: bool, rtp: Option<RtpFrame>) -> Selection {
     Selection { policy: Policy::BULK, lane, resequence: is_tcp, rtp }
 }
 
-/// Ranks policies for a packet that holds frames of several: what must not be lost first, then what
-/// must not be late.
+/// Ranks policies, for a packet that holds frames of several: first what must not be lost, then
+/// what must not be late.
 fn strictness(policy: &Policy) -> u8 {
     match policy.class {
         Class::Control => 0,

@@ -1,11 +1,12 @@
 //! Which sources sign their MAVLink frames.
 //!
-//! An autopilot rejects a signed frame that is older than the last one of its source, whatever the
-//! messages: all frames of such a source have to keep their order [specs/delivery.md §2] (rule 5).
+//! An autopilot rejects a signed frame that is older than the last one of its source, whatever
+//! messages they carry: all frames of such a source must keep their order [specs/delivery.md §2]
+//! (rule 5).
 
 use super::LaneKey;
 
-/// Sources that are remembered; a flood of invented ones pushes out those unheard for longest, which
+/// Sources that are remembered; a flood of invented ones pushes out those silent for longest, which
 /// come back with their next signed frame.
 const SIGNING_SOURCES: usize = 256;
 

@@ -1,11 +1,11 @@
-//! MAVLink frames out of a byte stream: TCP connections and serial ports of local endpoints.
+//! MAVLink frames from byte streams: TCP connections and serial ports of local endpoints.
 //!
-//! Datagrams go through `mavlink.rs` at once; a stream has no borders, so what is incomplete waits
-//! here for its rest. At most one frame's bytes wait.
+//! `mavlink.rs` handles a datagram at once; a stream has no boundaries, so an incomplete frame
+//! waits here for its rest. No more than one frame's bytes ever wait.
 
 use super::mavlink::{MAX_FRAME, Parsed, is_magic, parse};
 
-/// Cuts a byte stream into MAVLink frames and finds its way back behind corruption.
+/// Cuts a byte stream into MAVLink frames and finds the next one after corruption.
 ///
 /// ```
 /// use fulmar_proto::select::{StreamFramer, Version, encode_frame};
@@ -42,7 +42,7 @@ impl StreamFramer {
 
     /// Takes the next bytes of the stream and calls `each` with every frame that they complete.
     pub fn push(&mut self, bytes: &[u8], mut each: impl FnMut(&[u8])) {
-        // A frame's worth at a time keeps what waits bounded, however much is read at once.
+        // Taking one frame's worth at a time bounds what waits, however much is read at once.
         for piece in bytes.chunks(MAX_FRAME) {
             self.waiting.extend_from_slice(piece);
             let used = self.cut(&mut each);
@@ -60,13 +60,12 @@ impl StreamFramer {
         self.broken
     }
 
-    /// Returns how many frames were broken and how many bytes belonged to none since this was
-    /// asked last.
+    /// Returns how many frames were broken and how many bytes belonged to none since the last call.
     pub fn take_lost(&mut self) -> (u64, u64) {
         (std::mem::take(&mut self.broken), std::mem::take(&mut self.skipped))
     }
 
-    /// Cuts frames off the front of what waits; returns how many bytes are done with.
+    /// Cuts frames off the front of what waits; returns how many bytes are finished with.
     fn cut(&mut self, each: &mut impl FnMut(&[u8])) -> usize {
         let mut at = 0;
         while at < self.waiting.len() {
@@ -82,7 +81,8 @@ impl StreamFramer {
                         at += frame.bytes.len();
                         self.in_step = true;
                     } else if next.is_none() {
-                        // Out of step, an unknown id is believed once another frame follows.
+                        // When out of step, an unknown id is believed only once another frame
+                        // follows.
                         break;
                     } else {
                         at += 1;

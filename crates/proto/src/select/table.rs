@@ -7,7 +7,8 @@ use super::Policy;
 /// SETUP_SIGNING carries the secret that frames are signed with.
 pub const SETUP_SIGNING: u32 = 256;
 
-/// Returns the policy of a message id that the public definitions know; none: not forwarded.
+/// Returns the policy of a message id that the public definitions know; `None` when it is not
+/// forwarded.
 pub(super) fn default_policy(message: u32) -> Option<Policy> {
     Some(match message {
         // Commands, missions, parameter writes, mode changes: a copy executes twice, a duplicate

@@ -22,7 +22,7 @@ impl AckRanges {
         Self(SmallVec::from_slice(&[(low, high)]))
     }
 
-    /// Collects ranges that come from the highest to the lowest; none gives none.
+    /// Collects ranges that come from the highest to the lowest; `None` if there are none.
     pub(crate) fn from_descending(
         ranges: impl IntoIterator<Item = RangeInclusive<u64>>,
     ) -> Option<Self> {
@@ -36,7 +36,8 @@ impl AckRanges {
         Some(collected)
     }
 
-    /// Adds a range below all others, with a gap of at least one number; false when it is full.
+    /// Adds a range below all others, with a gap of at least one number; false when there is no
+    /// room.
     pub(crate) fn push_below(&mut self, range: RangeInclusive<u64>) -> bool {
         if self.0.len() >= ACK_RANGES {
             return false;
@@ -47,7 +48,7 @@ impl AckRanges {
         true
     }
 
-    /// Leaves the lowest range out, unless it is the only one; tells whether it did.
+    /// Drops the lowest range, unless it is the only one; tells whether it did.
     pub(crate) fn pop_lowest(&mut self) -> bool {
         self.0.len() > 1 && self.0.pop().is_some()
     }
@@ -81,8 +82,8 @@ impl AckRanges {
 
     /// Appends: largest, number of further ranges, first range, then gap and range of each.
     ///
-    /// As in [RFC 9000 §19.3.1]: a range counts numbers beyond its highest, a gap counts numbers
-    /// beyond the one that must be missing.
+    /// As in [RFC 9000 §19.3.1]: a range counts the numbers beyond its highest, a gap those beyond
+    /// the one that must be missing.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         put_varint(self.largest(), out);
         put_varint(self.0.len() as u64 - 1, out);
@@ -159,7 +160,8 @@ mod tests {
         }
     }
 
-    /// Every five small fields: refused, or ranges that descend with gaps and mean the same again.
+    /// All combinations of five small fields: each is refused, or gives ranges that descend with
+    /// gaps and survive another round trip.
     #[test]
     fn every_short_string_is_refused_or_encodes_again() {
         for number in 0..1_u32 << 20 {

@@ -2,7 +2,8 @@
 //!
 //! A datagram holds one frame after the other up to its end; every frame knows its own length. A
 //! receiver refuses the rest of a datagram at the first frame that it does not understand: both
-//! ends speak one version, which the handshake binds, so that is a bug of an authenticated peer.
+//! ends speak one version, which the handshake binds, so such a frame is a bug of an authenticated
+//! peer.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -16,7 +17,7 @@ use crate::select::{Class, Order};
 /// Carries one unit of meaning inside a data datagram [specs/wire.md §3].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
-    /// Fills a probe for the path's MTU; neighbours melt into one when decoded.
+    /// Fills a probe for the path's MTU; adjacent ones become one when decoded.
     Padding(usize),
     /// Asks for an acknowledgement.
     Ping,
@@ -30,13 +31,13 @@ pub(crate) enum Frame<'a> {
     PathClose { path: PathId },
     /// Says that the sender's end of a path has this address now; the receiver tries it.
     PathAddress { path: PathId, address: SocketAddr },
-    /// Carries a message with a policy of its own; the same frame on several paths is replicas.
+    /// Carries a message with a policy of its own; the same frame on several paths is a replica.
     Control(ControlFrame<'a>),
-    /// Tells that messages of a lane below `floor` will not come any more.
+    /// Says that no more messages of a lane below `floor` will come.
     LaneFloor { lane: u16, floor: u32 },
     /// Carries a packet of the plain datagram delivery.
     Datagram(DatagramFrame<'a>),
-    /// Carries a symbol of message delivery as it was divided.
+    /// Carries a symbol of message delivery, uncoded.
     Source(SourceFrame<'a>),
     /// Carries a combination of symbols of message delivery.
     Repair(RepairFrame<'a>),
@@ -116,11 +117,11 @@ pub(crate) struct DatagramFrame<'a> {
     pub(crate) payload: &'a [u8],
 }
 
-/// Why a session ends, in a CLOSE frame: it was closed …
+/// Reason of a CLOSE frame: the session was closed.
 pub(crate) const CLOSED: u8 = 0;
-/// … or another one holds the key of the peer that is told so …
+/// Reason of a CLOSE frame: another session holds the key of the peer that is told so.
 pub(crate) const KEY_IN_USE: u8 = 1;
-/// … or its key is not known any more.
+/// Reason of a CLOSE frame: the peer's key is no longer known.
 pub(crate) const REVOKED: u8 = 2;
 /// Bytes of an ACK frame with its newest range alone, at most.
 pub(crate) const ACK_LEAST: usize = 10 + 5 + 5 + 8 + 16;
@@ -149,7 +150,7 @@ const SOURCE: u8 = 0x18;
 const REPAIR: u8 = 0x19;
 const FEEDBACK: u8 = 0x1a;
 const RANK: u8 = 0x1b;
-/// The type of a datagram frame is this with class and presence of fields in the low bits.
+/// Type of a datagram frame; class and presence of fields stand in the low bits.
 const DATAGRAM: u8 = 0x40;
 const DATAGRAM_MASK: u8 = 0xe0;
 const WITH_SEQUENCE: u8 = 0x01;
@@ -303,8 +304,8 @@ impl<'a> Frame<'a> {
 }
 
 impl AckFrame {
-    /// Leaves the oldest ranges out until the frame fits into `room` bytes, of which there are
-    /// [`ACK_LEAST`]; tells whether all stayed.
+    /// Drops the oldest ranges until the frame fits into `room` bytes, at least [`ACK_LEAST`];
+    /// tells whether all stayed.
     pub(crate) fn fit(&mut self, room: usize) -> bool {
         let all = self.encoded_len() <= room;
         while self.encoded_len() > room && self.ranges.pop_lowest() {}
@@ -337,8 +338,8 @@ impl AckFrame {
 }
 
 impl DroppedFrame {
-    /// Leaves the lowest numbers out until the frame fits into `room` bytes, of which there are
-    /// [`DROPPED_LEAST`], and says so.
+    /// Drops the lowest numbers until the frame fits into `room` bytes, at least [`DROPPED_LEAST`],
+    /// and raises `unlisted` to say so.
     pub(crate) fn fit(&mut self, room: usize) {
         while self.encoded_len() > room && self.numbers.pop_lowest() {
             self.unlisted = self.unlisted.max(self.numbers.smallest());
@@ -445,7 +446,7 @@ impl<'a> DatagramFrame<'a> {
     }
 }
 
-/// Addresses on the wire: IPv4 as it is mapped into IPv6.
+/// Addresses on the wire: IPv4 is mapped into IPv6.
 fn as_ipv6(address: IpAddr) -> Ipv6Addr {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped(),

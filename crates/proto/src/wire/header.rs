@@ -26,9 +26,9 @@ pub(crate) enum DatagramType {
     Cookie = 3,
     /// Sealed frames of a session.
     Data = 4,
-    /// A responder does not know who asks.
+    /// A responder does not know the sender.
     Refusal = 5,
-    /// A responder has no keys of the index that a data datagram names.
+    /// A responder has no keys under the index that a data datagram names.
     Unknown = 6,
 }
 
@@ -76,7 +76,7 @@ impl DataHeader {
         Ok(Self { receiver, path, packet_number: u64::from_le_bytes(packet_number) })
     }
 
-    /// Returns the datagram that tells its sender that nobody here has keys of its index.
+    /// Returns the datagram that tells the sender that we have no keys under its index.
     pub(crate) fn unknown(&self) -> [u8; UNKNOWN] {
         let [a, b, c, d] = self.receiver.to_le_bytes();
         [DatagramType::Unknown as u8, a, b, c, d]

@@ -1,15 +1,15 @@
 //! The frames of message delivery: source and repair symbols, and what the receiver says of them
 //! [specs/message.md §3].
 //!
-//! Both forms of the delivery use them: the elastic window has the one coder 0, the faithful form
-//! numbers its coders. Numbers are whole, not cut to their low bits, so nothing has to be extended.
+//! Both forms of the delivery use them: the elastic window has the one coder 0, the LRT form
+//! numbers its coders. Numbers travel whole, not cut to their low bits, so nothing has to be extended.
 
 use smallvec::SmallVec;
 
 use super::{Reader, WireError, put_varint, varint_len};
 use crate::limits;
 
-/// Carries a symbol as it was divided.
+/// Carries a symbol of a message, uncoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SourceFrame<'a> {
     /// The coder that it belongs to.
@@ -19,7 +19,7 @@ pub(crate) struct SourceFrame<'a> {
     /// How far back the oldest symbol lies that the sender still keeps; those before it are
     /// decoded or given up. At most `id`.
     pub(crate) back: u64,
-    /// The symbol without what fills it up.
+    /// The symbol without its padding.
     pub(crate) payload: &'a [u8],
 }
 

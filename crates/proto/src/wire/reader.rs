@@ -1,7 +1,7 @@
 //! Fields in hostile bytes: fixed integers (little endian) and variable-length ones.
 //!
 //! The variable-length integer is that of [RFC 9000 §16]: the two top bits of the first byte say
-//! whether it takes 1, 2, 4 or 8 bytes (big endian). Not minimal encodings are accepted.
+//! whether it takes 1, 2, 4 or 8 bytes (big endian). Encodings need not be minimal.
 
 use super::WireError;
 

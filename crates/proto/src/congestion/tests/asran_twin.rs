@@ -1,10 +1,11 @@
 //! ASRAN here and ASRAN in the kernel, compared after every event of random sequences.
 //!
-//! The kernel's side is the bytecode of `crates/tcp-asran`: ASRAN's part runs through the functions that
-//! its hooks call, the base is modelled there in packets. Here a datagram is one byte, so that a window
-//! is a number of packets too. NewReno is the product's own. A retransmission timeout, which a session
-//! does not have, and CUBIC's factor in the kernel's arithmetic need a base like the kernel's: `Model`.
-//! `asran_delay` gets the same delays and rates as its twin, in the twin's unit of a rate.
+//! The kernel's side is the bytecode of `crates/tcp-asran`: ASRAN's part is the functions that its
+//! hooks call; the base is modelled there in packets. Here a datagram is one byte, so that a window
+//! is a number of packets too. NewReno is the product's own. A retransmission timeout, which a
+//! session does not have, and CUBIC's factor in the kernel's arithmetic need a base like the
+//! kernel's: `Model`. `asran_delay` gets the same delays and rates as its twin, in the twin's unit
+//! of a rate.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -17,7 +18,7 @@ use super::super::delay_judge::{RATE_SHIFT, Sample};
 use super::super::reno::NewReno;
 use super::super::{Acked, Controller, LinkView, Lost};
 
-/// Random sequences of each comparison.
+/// Random sequences per comparison.
 const CASES: u32 = 64;
 
 #[test]
@@ -49,7 +50,7 @@ fn asran_delay_is_the_kernels_step_by_step() {
     compare(name, Flavour::AsranDelay, timed_events(), || AsranDelay::new(1));
 }
 
-/// Runs both over random sequences; says so and returns where the kernel's cannot run.
+/// Runs both over random sequences; where the kernel's cannot run, says so and returns.
 fn compare<T: Twin>(
     name: &str,
     flavour: Flavour,
@@ -153,7 +154,7 @@ impl Twin for AsranDelay {
 struct Connection<T> {
     controller: T,
     now: Instant,
-    /// When the recovery that is on began.
+    /// When the present recovery began.
     recovery: Option<Instant>,
 }
 
@@ -218,7 +219,7 @@ fn acked(bytes: u64, newest_sent_at: Instant) -> Acked {
     Acked { bytes, late_bytes: 0, newest_sent_at, rtt: None, rate: None, window_limited: true }
 }
 
-/// NewReno, but for what remains after a loss, and with a retransmission timeout as its revival.
+/// NewReno, except for what remains after a loss, and with a retransmission timeout as its revival.
 #[derive(Debug)]
 struct Model {
     new_reno: NewReno,

@@ -1,5 +1,5 @@
-//! The controllers measured on the bench: tables that are checked in, so that a change shows as a
-//! difference of numbers, and what must hold whatever the tables say.
+//! The controllers measured on the bench: checked-in tables, so that a change shows as a difference
+//! of numbers, and what must hold whatever the tables say.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -160,7 +160,7 @@ fn short_buffers_and_heavy_loss() {
             run.queue[0]
         );
         assert!(run.share > 0.75, "{mbps} {rtt} {loss} {buffer}: {run:?}");
-        // A buffer of a few packets is no place to learn in: four milliseconds and more are.
+        // A buffer of a few packets teaches nothing; one of four milliseconds or more does.
         let excess = if buffer >= 20_000 { 0.03 } else { 0.30 };
         assert!(run.lost < loss + excess, "{mbps} {rtt} {loss} {buffer}: {run:?}");
     }

@@ -41,7 +41,7 @@ enum Traffic {
     Telemetry,
     /// The same, and 5.8 Mbit/s of video-like bursts from the first end.
     Video,
-    /// As much bulk as goes, from the first end.
+    /// As much bulk as the path takes, from the first end.
     Greedy,
 }
 
@@ -68,7 +68,7 @@ struct Silence {
     suspected: Duration,
     /// max(100 ms, srtt + 4·rttvar + probe interval).
     one_round_trip: Duration,
-    /// The same with a message interval, until anything is sent at all, and another round trip, for
+    /// The same, plus a message interval until anything is sent at all, plus another round trip for
     /// the probes that make sure.
     two_round_trips: Duration,
 }

@@ -1,6 +1,6 @@
 //! Pairs of paths over emulated links in virtual time: the bench on which controllers and health
-//! are measured. Not the world of `netem`: there are no sessions here, no keys and no bytes, only
-//! the packets that paths exchange, so that a minute of traffic takes milliseconds.
+//! are measured. Unlike the world of `netem` it has no sessions, keys or bytes, only the packets
+//! that paths exchange, so that a minute of traffic takes milliseconds.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -23,7 +23,7 @@ pub(crate) enum Source {
     Idle,
     /// As much as the path takes.
     Greedy,
-    /// So many full datagrams every so often.
+    /// This many full datagrams at this interval.
     Bursts { datagrams: usize, every: Duration },
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct End {
     control_due: u32,
     /// Arrival and delay since sending, of bulk received from the other end.
     pub(crate) bulk: Vec<(Instant, Duration)>,
-    /// Bytes of UDP payload of it.
+    /// Its bytes of UDP payload.
     pub(crate) bulk_bytes: u64,
     /// Arrival and delay since sending, of control received from the other end.
     pub(crate) control: Vec<(Instant, Duration)>,
@@ -251,7 +251,7 @@ struct Flight {
 }
 
 impl Ord for Flight {
-    /// The earliest is the greatest, as the heap wants it.
+    /// The earliest is the greatest, because the heap yields the greatest first.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.order).cmp(&(self.at, self.order))
     }
@@ -295,7 +295,7 @@ impl Testbed {
         }
     }
 
-    /// Marks what a link delays by more than this, propagation included.
+    /// Marks packets that a link delays by more than this, propagation included.
     pub(crate) fn mark_above(&mut self, delay: Duration) {
         self.mark_above = Some(delay);
     }

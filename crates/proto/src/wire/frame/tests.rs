@@ -1,4 +1,5 @@
-//! Properties of frames: they round-trip, and nonsense is an error or another frame, never more.
+//! Properties of frames: they round-trip, and nonsense gives an error or another frame, never
+//! anything worse.
 
 use proptest::prelude::*;
 
@@ -163,7 +164,7 @@ fn encode(frames: &[Owned]) -> Vec<u8> {
     bytes
 }
 
-/// Adds up neighbouring padding, as decoding does.
+/// Joins adjacent padding, as decoding does.
 fn melted(frames: &[Owned]) -> Vec<Frame<'_>> {
     let mut melted: Vec<Frame<'_>> = Vec::new();
     for owned in frames {
@@ -216,7 +217,7 @@ proptest! {
     }
 }
 
-/// What was accepted means the same when it is written anew.
+/// What was accepted means the same when it is encoded again.
 fn decoded_frames_encode_again(bytes: &[u8]) {
     for frame in Frames::new(bytes).map_while(Result::ok) {
         let mut again = Vec::new();
@@ -226,7 +227,7 @@ fn decoded_frames_encode_again(bytes: &[u8]) {
     }
 }
 
-/// Every string of up to three bytes, alone and before zeros that complete it.
+/// Every string of up to three bytes, alone and followed by zeros that complete it.
 #[test]
 fn every_short_string_is_frames_or_an_error() {
     for number in 0..1_u32 << 24 {
