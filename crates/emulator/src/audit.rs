@@ -64,7 +64,7 @@ impl Default for Claim {
     }
 }
 
-/// How late something was, in microseconds.
+/// A summary of how late something was, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Lateness {
     /// How many times it was measured.

@@ -1,7 +1,7 @@
 //! An emulation in progress: hosts to run programs in, links between them, an audit at the end.
 //!
-//! Not the emulator's loop (`engine`) and not a command line. Experiments and the `emulate` command
-//! hold one of these while their programs run.
+//! Experiments and the `emulate` command hold one of these while their programs run; the emulator's
+//! loop is `engine`.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -42,7 +42,7 @@ pub struct Options {
     pub ring_frames: usize,
     /// A CSV file for every verdict.
     pub log: Option<PathBuf>,
-    /// The packets whose time in queues the links' counts tell at the end.
+    /// The packets whose time in queues is reported with the links' counts at the end.
     pub queue_watch: Option<QueueWatch>,
     /// Makes the emulator late on purpose, to test its audit.
     pub sabotage: Duration,
@@ -166,9 +166,9 @@ impl Emulation {
         })
     }
 
-    /// Starts the links anew, idle and as the seed has them; the scenario's time will be zero
-    /// `lead` from now, which is returned, and until then they are calm. The audit begins. Packets on
-    /// their way are forgotten.
+    /// Starts the links anew, idle and as the seed has them, and begins the audit. The scenario's
+    /// time will be zero `lead` from now, at the instant returned; until then the links are calm.
+    /// Packets on their way are forgotten.
     ///
     /// For experiments whose programs take a while to start.
     pub fn begin(&mut self, lead: Duration) -> Instant {
@@ -180,7 +180,7 @@ impl Emulation {
         self.origin = loop {
             match beginning.recv_timeout(PATIENCE) {
                 Ok(origin) => break origin,
-                // The engine died; `finish` passes on why.
+                // The engine died; `finish` says why.
                 Err(_) if self.engine.as_ref().is_none_or(JoinHandle::is_finished) => break now(),
                 Err(_) => {}
             }
@@ -216,8 +216,8 @@ impl Emulation {
         })
     }
 
-    /// Runs `work` on a thread inside a host, to make sockets there: they stay in it, whoever uses
-    /// them later.
+    /// Runs `work` on a thread inside a host, to make sockets there: they stay in it, whichever
+    /// thread uses them later.
     ///
     /// # Errors
     ///
@@ -230,7 +230,7 @@ impl Emulation {
         self.host(host)?.namespace.run(work)
     }
 
-    /// Returns the address of a host on a link, `None` where it is not on it.
+    /// Returns the address of a host on a link, `None` where the host is not on it.
     ///
     /// Link number n (from 0, in the order of the scenario) has 10.77.n.0/24; the host that the link
     /// names first is .1, the other .2.
@@ -354,7 +354,7 @@ impl LinkReport {
     }
 }
 
-/// Refuses clocks that the kernel would refuse later, in words of its own.
+/// Refuses clocks that the kernel would refuse later in less helpful words.
 fn check_clocks(scenario: &Scenario) -> io::Result<()> {
     let up = i64::try_from(now().as_nanos()).unwrap_or(i64::MAX);
     let early = scenario.hosts.iter().find(|host| host.clock.offset_ns.saturating_add(up) < 0);

@@ -8,8 +8,8 @@
 //! sleep until shortly before the next due time, or until a frame arrives; then spin
 //! ```
 //!
-//! A frame is due at its *receive time* plus the model's verdict: when the thread notices it late,
-//! the delay is still right.
+//! A frame is due at its *receive time* plus the model's delay: even if the thread notices it late,
+//! the delay is right.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,22 +42,22 @@ const SPIN_REALTIME: Duration = Duration::from_micros(60);
 const SPIN_FAIR: Duration = Duration::from_micros(100);
 /// A thread of the fair scheduler spins only while the machine's CPU pressure is below this share.
 ///
-/// Spinning is use of a processor, and who has used his share waits: on a machine full of compilers
-/// the 99th percentile of the error at 3,000 packets/s was 100 to 200 µs without spinning and 3 to
-/// 4 ms with it. On a quiet one it was about 100 without and 65 with it.
+/// Spinning uses the processor, and a thread that has used its share must wait: on a machine full
+/// of compilers the 99th percentile of the error at 3,000 packets/s was 100 to 200 µs without
+/// spinning and 3 to 4 ms with it. On a quiet machine it was about 100 µs without and 65 with it.
 const SPIN_FAIR_PRESSURE: f64 = 0.25;
-/// How often the pressure is looked at.
+/// How often the pressure is read.
 const PRESSURE_INTERVAL: Duration = Duration::from_secs(1);
-/// Priority among real-time threads: low, for there should be no others.
+/// Priority among real-time threads: low, because there should be no others.
 const PRIORITY: i32 = 10;
-/// Frames taken from the ring before what became due is looked at.
+/// Frames taken from the ring before due ones are sent.
 const BATCH: usize = 32;
 /// The offset between wall clock and monotonic clock is measured again after this long: at the
 /// fastest slew (500 ppm) it has changed by half a microsecond.
 const WALL_CLOCK_AGE: Duration = Duration::from_millis(1);
 /// A change of that offset which no slew explains.
 const WALL_CLOCK_STEP: Duration = Duration::from_millis(1);
-/// How often the engine shows its state to who wants to see it, and the longest it sleeps.
+/// How often the engine shows its state to other threads, and the longest that it sleeps.
 const SHOW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What other threads tell the engine.
@@ -78,7 +78,7 @@ pub(crate) struct View {
     pub(crate) lateness: Lateness,
 }
 
-/// Where others leave orders for the engine, and where it leaves what it shows.
+/// Where other threads leave orders for the engine, and where it shows them its state.
 #[derive(Debug)]
 pub(crate) struct Desk {
     wakeup: Wakeup,
@@ -155,7 +155,8 @@ impl Engine {
     /// without the witnesses' part.
     pub(crate) fn run(parts: Parts, desk: Arc<Desk>) -> Measurements {
         let scheduling = realtime::prefer_realtime(PRIORITY);
-        // Without it a sleep is 86 µs late instead of 31; a real-time thread has none anyway.
+        // With the default slack a sleep is 86 µs late instead of 31; a real-time thread has no
+        // slack anyway.
         let _ = realtime::set_timer_slack(Duration::from_nanos(1));
         let start = now();
         let mut engine = Self {
@@ -222,7 +223,7 @@ impl Engine {
                     record(&mut tally.lateness, time.since(due));
                     stalls.note(due, time);
                 }
-                // Who switches his interface off wants to receive nothing.
+                // A host that has switched its interface off wants to receive nothing.
                 Err(_) if has_carrier(interface).is_ok_and(|carrier| !carrier) => {
                     tally.losses.interface_down += 1;
                 }
@@ -307,7 +308,7 @@ impl Engine {
         if let Some(log) = &mut self.parts.log {
             log.flush();
         }
-        // Who looks at it just now gets the older one.
+        // A thread that is reading it now gets the older one.
         if let Ok(mut view) = self.desk.view.try_lock() {
             *view = View { links: self.link_stats(), lateness: Lateness::of(&self.tally.lateness) };
         }
@@ -322,7 +323,7 @@ impl Engine {
         }
         let total = realtime::pressure();
         self.pressure = (time, total);
-        // A kernel that does not tell might be busy.
+        // A machine whose kernel does not say might be busy.
         let quiet = total.zip(total_before).is_some_and(|(total, before)| {
             total.saturating_sub(before) < elapsed.mul_f64(SPIN_FAIR_PRESSURE)
         });

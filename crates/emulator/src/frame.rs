@@ -1,7 +1,7 @@
 //! What the emulator looks at in an Ethernet frame: whether the model applies to it.
 //!
-//! Not a parser of traffic: `proto` and the lab's workloads look into packets. A frame comes from
-//! the packet ring and is told apart here before the model sees its length.
+//! A frame comes from the packet ring and is classified here before the model sees its length.
+//! Nothing here parses traffic: `proto` and the lab's workloads look into packets.
 
 /// Bytes of an Ethernet header: two addresses and the type.
 pub(crate) const ETHERNET_HEADER: usize = 14;

@@ -1,8 +1,9 @@
 //! The real-time emulator: runs real programs over emulated links, between network namespaces.
 //!
-//! Not the deterministic world (`netem::World`), which runs the same scenarios in virtual time. Whoever measures
-//! starts an [`Emulation`], runs programs inside its hosts, and asks for its [`Audit`] at the end; the
-//! command `emulate` does the same for any program, and `accuracy` measures the emulator itself.
+//! The deterministic world (`netem::World`) runs the same scenarios in virtual time. A measurement
+//! starts an [`Emulation`], runs programs inside its hosts, and asks for its [`Audit`] at the end;
+//! the command `emulate` does the same for any program, and `accuracy` measures the emulator
+//! itself.
 
 mod audit;
 mod command;

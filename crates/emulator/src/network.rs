@@ -23,7 +23,7 @@ use sys::netns::{Namespace, set_parameter};
 
 use crate::routes;
 
-/// How long an interface may take to come up; the kernel looks once a second at the latest.
+/// How long an interface may take to come up; the kernel checks at least once a second.
 const RUNNING_PATIENCE: Duration = Duration::from_secs(10);
 /// Prefix length of a link's network.
 const PREFIX: u8 = 24;
@@ -96,7 +96,7 @@ pub(crate) fn build(scenario: &Scenario, mtu: u32) -> io::Result<Network> {
     Ok(Network { hosts, emulator, ports })
 }
 
-/// Waits until all interfaces of a host say that they run: programs in it may go by that.
+/// Waits until all interfaces of a host are running: programs in it may rely on that.
 fn await_running(host: &str) -> io::Result<()> {
     let start = now();
     loop {
@@ -129,7 +129,7 @@ fn prepare_host() -> io::Result<()> {
     // Answers may leave by another link than the question came in on.
     set_parameter("net/ipv4/conf/all/rp_filter", "0")?;
     set_parameter("net/ipv4/conf/default/rp_filter", "0")?;
-    // Link-local addresses at once and nobody asked for routers.
+    // Link-local addresses are usable at once, and nobody is asked for routers.
     set_ipv6("default/accept_dad", "0")?;
     set_ipv6("default/router_solicitations", "0")
 }

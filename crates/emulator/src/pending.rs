@@ -1,7 +1,7 @@
 //! Frames that wait for their time.
 //!
-//! Not a model of a queue: `netem` decided already when each frame leaves; here it only waits. The
-//! engine puts frames in as verdicts fall and takes them out as they become due.
+//! Not a model of a queue: `netem` has already decided when each frame leaves; here it only waits.
+//! The engine puts frames in as verdicts fall and takes them out as they become due.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,6 +1,7 @@
 //! How long packets waited for their links, for runs that measure queues.
 //!
-//! The model knows it of each packet when it decides about it; here it is summed up.
+//! The model knows each packet's wait when it decides the packet's fate; here the waits are summed
+//! up.
 
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use crate::audit::{lateness_histogram, record};
 pub struct QueueWatch {
     /// Those that enter from this time of the scenario on.
     pub from: Duration,
-    /// Those of at least so many bytes, IP header included.
+    /// Those of at least this many bytes, IP header included.
     pub at_least_bytes: usize,
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Route {
 
 /// Says whether a host lies between others, and so forwards.
 ///
-/// Two links to the same neighbour do not make a relay: whoever has those picks a link himself.
+/// Two links to the same neighbour do not make a relay: such a host picks a link itself.
 pub(crate) fn forwards(scenario: &Scenario, host: usize) -> bool {
     let mut others = neighbours(scenario, host).map(|(_, other)| other);
     let first = others.next();
@@ -32,8 +32,8 @@ pub(crate) fn forwards(scenario: &Scenario, host: usize) -> bool {
 /// Returns the routes of a host: to every link that it is not on, by way of the fewest hosts; of
 /// equals, by the link that the scenario names first.
 ///
-/// What is sent to an address arrives over that address's own link, for the way leads to the nearer
-/// end of it. Broadcasts have no way back and take no part.
+/// What is sent to an address arrives over that address's own link, because the way leads to the
+/// nearer end of it. Broadcasts have no way back and take no part.
 pub(crate) fn routes(scenario: &Scenario, host: usize) -> Vec<Route> {
     let ways = ways(scenario, host);
     let mut routes = Vec::new();
@@ -82,7 +82,7 @@ fn ways(scenario: &Scenario, host: usize) -> Vec<Option<Way>> {
     ways
 }
 
-/// Returns the links of a host with who is at their other end, in the order of the scenario.
+/// Returns the links of a host and the hosts at their other ends, in the order of the scenario.
 fn neighbours(scenario: &Scenario, host: usize) -> impl Iterator<Item = (usize, usize)> {
     scenario.links.iter().enumerate().filter_map(move |(link, pair)| match host {
         _ if pair.a == host => Some((link, pair.b)),

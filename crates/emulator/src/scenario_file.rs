@@ -1,6 +1,6 @@
 //! Reads a scenario file together with the trace files that it names.
 //!
-//! What the file says is understood in `netem`, which opens no files itself.
+//! `netem`, which opens no files itself, parses it.
 
 use std::path::Path;
 

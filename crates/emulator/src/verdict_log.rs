@@ -1,7 +1,7 @@
 //! Every verdict of an emulation, as lines of a CSV file.
 //!
-//! Not the audit, which sums up, and not the format, which is `netem`'s for both drivers. The engine records while it works; a thread of ordinary priority
-//! writes, so that a slow disk makes nothing late.
+//! The format is `netem`'s, the same for both drivers. The engine records while it works; a thread
+//! of ordinary priority writes, so that a slow disk makes nothing late.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -78,7 +78,7 @@ impl Drop for VerdictLog {
             let _ =
                 chunks.send(format!("# {} lines dropped: the disk was too slow\n", self.dropped));
         }
-        // The writer ends when nobody can send to it any more.
+        // The writer ends when nobody can send to it.
         drop(self.chunks.take());
         if let Some(writer) = self.writer.take() {
             let _ = writer.join();

@@ -19,7 +19,7 @@ pub(crate) const LATE_S: f64 = 0.1;
 /// A video packet that takes longer is of no use to a pilot.
 pub(crate) const VIDEO_LIMIT_S: f64 = 0.25;
 
-/// Is a span of the workload's time, in seconds.
+/// A span of the workload's time, in seconds.
 pub(crate) type Span = (f64, f64);
 
 /// Gives the figures of the control stream of one direction.

@@ -16,7 +16,7 @@ use crate::experiment::Experiment;
 use crate::report::{Mode, Report, table};
 use emulator::Failure;
 
-/// Is a recorded experiment: what to run, and what came of it.
+/// A recorded experiment: what to run, and what came of it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Record {
@@ -30,7 +30,7 @@ pub(crate) struct Record {
     pub(crate) figure: Vec<Figure>,
 }
 
-/// Is one figure of a recorded experiment.
+/// One figure of a recorded experiment.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Figure {
@@ -51,7 +51,7 @@ pub(crate) struct Figure {
     at_least: Option<f64>,
 }
 
-/// Is a figure measured anew.
+/// A figure measured anew.
 #[derive(Clone, Debug, Serialize)]
 struct Row {
     scheme: String,

@@ -1,6 +1,6 @@
 //! The file system in which BPF objects outlive the process that made them.
 //!
-//! What a file in it stands for is not known here; that is the loader's, in `tcp-asran`.
+//! What the files in it stand for only the loader knows, in `tcp-asran`.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,7 +16,7 @@ use rustix::mount::{MountFlags, mount};
 /// Where distributions mount it.
 pub const USUAL: &str = "/sys/fs/bpf";
 
-/// How far apart a folder that another process holds is tried.
+/// Time between two attempts to hold a folder that another process holds.
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// `BPF_FS_MAGIC` of linux/magic.h; the field has another width on each architecture.
 const MAGIC: u32 = 0xcafe_4a11;
@@ -82,8 +82,8 @@ pub fn hold(folder: &Path, patience: Duration) -> io::Result<File> {
     }
 }
 
-/// The parent of a process that was started with mounts of its own sees others. Not compared with process 1: the
-/// whole session may live in a container.
+/// Compares with the parent, which sees other mounts if this process was started with its own.
+/// Process 1 would not do: the whole session may live in a container.
 fn sees_mounts_alone() -> bool {
     let mounts = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt"));
     let parent = parent_id().to_string();
@@ -104,7 +104,7 @@ mod tests {
         drop(held);
         hold(&folder, patience).unwrap();
         fs::remove_dir(&folder).unwrap();
-        // Of another user: of root, or where we are root, of whom nobody is.
+        // A folder of another user: of root, or where we are root, of an id that nobody has.
         let foreign = Path::new("/");
         if !rustix::process::geteuid().is_root() {
             let refused = hold(foreign, patience).unwrap_err();

@@ -43,7 +43,7 @@ pub fn listen(transport: Transport, congestion: &str, at: SocketAddr) -> io::Res
 /// Connects to an address, within a time.
 ///
 /// # Errors
-/// As of [`listen`], or when nobody answers in time.
+/// Those of [`listen`]; or nobody answers in time.
 pub fn connect(
     transport: Transport,
     congestion: &str,
@@ -75,7 +75,7 @@ pub fn send_now(stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
 /// Makes the kernel forget what is unsent, and reset the connection, when the stream is closed.
 ///
 /// # Errors
-/// When the socket is none of a connection.
+/// When the socket is not that of a connection.
 pub fn reset_on_close(stream: &TcpStream) -> io::Result<()> {
     SockRef::from(stream).set_linger(Some(Duration::ZERO))
 }

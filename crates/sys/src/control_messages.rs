@@ -22,7 +22,7 @@ impl Default for ControlMessages {
 }
 
 impl ControlMessages {
-    /// Says by which way datagrams leave, and how they are marked and cut.
+    /// Says by which interface and address datagrams leave, and how they are marked and cut.
     pub(crate) fn of(outgoing: &Outgoing<'_>) -> Self {
         let mut messages = Self::default();
         messages.fill(outgoing);

@@ -3,7 +3,7 @@
 use crate::netlink_dump::{error_of, messages};
 use crate::{interfaces, rtnetlink, socket_diag};
 
-/// Takes a datagram of netlink for an answer to everything that is ever asked.
+/// Reads a netlink datagram as the answer to every request that we make.
 pub fn netlink_answer(bytes: &[u8]) {
     let mut total = 0;
     for (_, message) in messages(bytes) {

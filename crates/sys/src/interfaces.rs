@@ -101,8 +101,8 @@ pub(crate) fn address(body: &[u8]) -> Option<(u32, IpAddr)> {
             _ => {}
         }
     }
-    // On a point-to-point link IFA_ADDRESS is the peer's and IFA_LOCAL ours; IPv6 has the former
-    // alone.
+    // On a point-to-point link IFA_ADDRESS is the peer's and IFA_LOCAL ours; IPv6 has only the
+    // former.
     let address = local.or(other)?;
     let link_local = matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
     (!link_local).then_some((index, address))

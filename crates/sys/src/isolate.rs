@@ -5,7 +5,7 @@
 //!
 //! The program forks. The first process stays outside and only passes signals in and the exit
 //! status out; the second becomes process 1 of a new process namespace and goes on with `main`.
-//! When the first dies of whatever reason the kernel kills the second, and with process 1 every
+//! When the first dies, for whatever reason, the kernel kills the second, and with process 1 every
 //! process below it, however it was started; with the last process go its network namespaces and
 //! their links.
 
@@ -26,7 +26,7 @@ const FORWARDED: [c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::
 /// Says under which privileges the program goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Privileges {
-    /// The machine's root: real-time scheduling is to be had.
+    /// The machine's root: real-time scheduling is available.
     Root,
     /// Root of a user namespace of its own: owns its network namespaces, nothing else.
     UserNamespace,
@@ -57,9 +57,9 @@ pub fn isolate() -> io::Result<Privileges> {
     isolate_as_user()
 }
 
-/// Does what [`isolate`] does for an ordinary user, whoever calls it.
+/// Does what [`isolate`] does for an ordinary user, even for root.
 ///
-/// Shows root what everybody else gets.
+/// It shows root what everybody else gets.
 ///
 /// # Errors
 ///

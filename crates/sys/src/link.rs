@@ -1,7 +1,7 @@
 //! Virtual Ethernet links between network namespaces, set up as an emulator needs them.
 //!
-//! Not routing and not the emulation itself. `lab` makes one link per end of an emulated hop: one
-//! end in a host's namespace, the other in the emulator's, where `packet_ring` picks the frames up.
+//! The emulator makes one link per end of an emulated hop: one end in a host's namespace, the other
+//! in its own, where `packet_ring` picks the frames up.
 
 use std::ffi::CString;
 use std::io;
@@ -118,8 +118,7 @@ pub fn remove_route(name: &str, address: IpAddr, prefix: u8) -> io::Result<()> {
     }
 }
 
-/// Routes an IPv4 prefix to a neighbour on the interface, who passes it on, in the calling thread's
-/// namespace.
+/// Routes an IPv4 prefix by way of a neighbour on the interface, in the calling thread's namespace.
 pub fn add_gateway_route(
     name: &str,
     network: Ipv4Addr,
@@ -153,8 +152,8 @@ pub fn add_neighbour(name: &str, address: Ipv4Addr, mac: MacAddress) -> io::Resu
 /// Switches segmentation, receive and checksum offloads of the interface off, in the calling
 /// thread's namespace.
 ///
-/// Frames then leave it as they would appear on a cable: one packet each, with a checksum that is
-/// right. What reads and re-sends frames, or flips bits in them, depends on both.
+/// Frames then leave it as they would appear on a cable: one packet each, with a correct checksum.
+/// A program that reads and re-sends frames, or flips bits in them, depends on both.
 pub fn disable_offloads(name: &str) -> io::Result<()> {
     // Segmentation before what it builds on; the kernel would drop it silently otherwise.
     for command in [SET_TSO, SET_GSO, SET_GRO, SET_SCATTER_GATHER, SET_TX_CHECKSUM] {

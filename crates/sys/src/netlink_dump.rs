@@ -1,4 +1,4 @@
-//! What netlink tells: lists of links, addresses and sockets, and announcements that they changed.
+//! Reads netlink: lists of links, addresses and sockets, and announcements that they have changed.
 //!
 //! Not requests that change something: those are `rtnetlink`'s. Formats: linux/netlink.h.
 
@@ -81,14 +81,14 @@ impl Listener {
         }
     }
 
-    /// Drops what the subscribed groups have said; returns whether they said anything.
+    /// Drops the announcements of the subscribed groups; returns whether there were any.
     pub(crate) fn drain(&self) -> io::Result<bool> {
         let mut buffer = [0_u8; 8_192];
         let mut heard = false;
         loop {
             let flags = RecvFlags::DONTWAIT | RecvFlags::TRUNC;
             match rustix::net::recv(&self.socket, &mut buffer[..], flags) {
-                // Overflow means that something was said, and that is all that counts.
+                // Overflow means that something was announced, and that is all that counts.
                 Ok(_) | Err(rustix::io::Errno::NOBUFS) => heard = true,
                 Err(rustix::io::Errno::INTR) => {}
                 Err(rustix::io::Errno::AGAIN) => return Ok(heard),

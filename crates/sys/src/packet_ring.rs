@@ -19,7 +19,7 @@ use rustix::net::sockopt::{set_socket_send_buffer_size, set_socket_send_buffer_s
 const BLOCK_BYTES: usize = 1 << 16;
 /// Bytes that the kernel puts before a frame: header, link-level address and alignment.
 const FRAME_OVERHEAD: usize = 128;
-/// Bytes of frames sent that the receiving side has not looked at yet: a burst of a few thousand.
+/// Bytes of sent frames that the receiving side has not read yet: a burst of a few thousand frames.
 const SEND_BUFFER: usize = 8 << 20;
 /// Bytes of an Ethernet header.
 const ETHERNET_HEADER: usize = 14;
@@ -243,7 +243,7 @@ impl PacketSender {
         // Protocol 0: this socket receives nothing.
         let socket = packet_socket(0)?;
         set_option(&socket, libc::PACKET_QDISC_BYPASS, 1)?;
-        // Only root gets more than the machine's limit; the rest is granted as far as it goes.
+        // Only root gets more than the machine's limit; others get as much as it allows.
         let _ = set_socket_send_buffer_size_force(&socket, SEND_BUFFER)
             .or_else(|_| set_socket_send_buffer_size(&socket, SEND_BUFFER));
         Ok(Self { socket })

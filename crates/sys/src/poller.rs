@@ -19,7 +19,7 @@ const TIMER: u64 = u64::MAX;
 /// Descriptors reported by one wait; more are reported by the next.
 const EVENTS: usize = 64;
 
-/// Says what a descriptor is waited for.
+/// What to wait for on a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
     /// Input.

@@ -1,9 +1,9 @@
 //! Unix sockets of the type SEQPACKET: connections that keep messages whole and in order, on which
 //! a writer waits while the reader is behind.
 //!
-//! A message lies in the kernel in one piece and must fit the writer's send buffer. Whoever may
-//! (CAP_NET_ADMIN) gets a buffer as large as asked for, others one of `net.core.wmem_max`; what
-//! does not fit is refused with `EMSGSIZE`.
+//! A message lies in the kernel in one piece and must fit the writer's send buffer. With
+//! CAP_NET_ADMIN a process gets a buffer as large as it asks for, otherwise at most
+//! `net.core.wmem_max`; a message that does not fit is refused with `EMSGSIZE`.
 
 use std::fs;
 use std::io;
@@ -31,17 +31,17 @@ pub struct SeqpacketListener {
     path: PathBuf,
 }
 
-/// Is one connection.
+/// One connection.
 pub struct Seqpacket {
     socket: OwnedFd,
 }
 
-/// Says what one reading has brought.
+/// The result of one read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incoming {
-    /// A message of so many bytes.
+    /// A message of this many bytes.
     Message(usize),
-    /// A message of so many bytes that the buffer was too small for; it is lost.
+    /// A message of this many bytes, more than the buffer holds; it is lost.
     TooLong(usize),
     /// The other end has closed.
     End,
@@ -86,7 +86,7 @@ impl AsFd for SeqpacketListener {
 }
 
 impl Seqpacket {
-    /// Connects to whoever listens at `path`; neither this nor what follows blocks.
+    /// Connects to the listener at `path`; neither this nor what follows blocks.
     ///
     /// # Errors
     /// `NotFound` and `ConnectionRefused` when nobody listens, `WouldBlock` when too many wait.

@@ -1,7 +1,7 @@
 //! Serial ports: raw bytes at a given speed, without waiting.
 //!
-//! What waits in the driver can no longer be overtaken, and at 57,600 baud its 4 kB are 0.7 s: so
-//! the writer asks how much waits there ([`Serial::queued`]) and keeps the rest to itself.
+//! Nothing can overtake what waits in the driver, and at 57,600 baud its 4 kB take 0.7 s: so the
+//! writer asks how much waits there ([`Serial::queued`]) and holds the rest back.
 
 use std::ffi::OsStr;
 use std::io;
@@ -36,7 +36,7 @@ impl Serial {
         settings.special_codes[SpecialCodeIndex::VTIME] = 0;
         settings.set_speed(baud)?;
         tcsetattr(&port, OptionalActions::Now, &settings)?;
-        // What a boot loader or the last owner left behind is not for us.
+        // Bytes that a boot loader or the last owner left behind are not for us.
         tcflush(&port, QueueSelector::IOFlush)?;
         Ok(Self(port))
     }

@@ -12,7 +12,7 @@ use rustix::process::Pid;
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// To end; by the signal of this name.
+    /// To end; the name of the signal.
     End(&'static str),
     /// To read the configuration again (SIGHUP).
     Reload,
@@ -96,7 +96,7 @@ pub fn terminate(child: &Child) -> io::Result<()> {
 /// Asks the process that listens at the other end of a socket to read its configuration again (SIGHUP).
 ///
 /// # Errors
-/// Those of `kill`: who may not signal the process may not do this.
+/// Those of `kill`: it takes the right to signal the process.
 pub fn ask_to_reload(listener: &UnixStream) -> io::Result<()> {
     let owner = rustix::net::sockopt::socket_peercred(listener)?;
     Ok(rustix::process::kill_process(owner.pid, rustix::process::Signal::HUP)?)

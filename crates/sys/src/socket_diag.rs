@@ -1,6 +1,6 @@
 //! What the kernel says about every TCP connection of a network namespace, whoever owns it.
 //!
-//! One connection of our own is asked by `tcp_info`. Formats: sock_diag(7), linux/inet_diag.h.
+//! `tcp_info` asks about one connection of our own. Formats: sock_diag(7), linux/inet_diag.h.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -32,16 +32,16 @@ pub struct TcpSocket {
     pub congestion: String,
     /// Window, round-trip time, retransmissions.
     pub info: TcpInfo,
-    /// Whether it is a sub-flow of multipath TCP; told to the privileged alone.
+    /// Whether it is a sub-flow of multipath TCP; the kernel tells only privileged processes.
     pub is_subflow: bool,
-    /// What the BPF map that was asked for keeps for it.
+    /// What the requested BPF map holds for it.
     pub storage: Option<Vec<u8>>,
 }
 
 /// Lists the connections of the calling thread's network namespace, IPv4 then IPv6.
 ///
-/// `maps` are BPF maps of socket-local storage; the value of the first one that has any for a socket
-/// is wanted too.
+/// `maps` are BPF maps of socket-local storage; for each socket the value of the first map that has
+/// one is returned too.
 ///
 /// # Errors
 /// Those of netlink; with `maps`, `PermissionDenied` without CAP_BPF.

@@ -1,7 +1,7 @@
 //! What the kernel says about a TCP connection: window, round-trip time, retransmissions.
 //!
-//! Not the packet path: whoever wants a curve asks again and again. Of multipath TCP connections
-//! the kernel answers for the first sub-flow.
+//! It is a snapshot: for a curve, ask again and again. For multipath TCP the kernel answers about
+//! the first sub-flow.
 
 use std::io;
 use std::net::TcpStream;

@@ -481,7 +481,7 @@ mod tests {
         let received = receive_all(&far, 7);
         assert_eq!(received.len(), 7);
         assert!(received.iter().all(|(from, _)| from.source == address));
-        // Whoever answers, from whatever port, reaches the first.
+        // Answers, from any port, reach the first.
         let answer = Outgoing {
             destination: address,
             local: None,

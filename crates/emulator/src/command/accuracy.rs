@@ -1,8 +1,9 @@
 //! `accuracy`: how well the emulator keeps a delay on this machine.
 //!
-//! Not the audit: that is the emulator's opinion of itself, this measures it from outside. Probe
-//! datagrams cross emulated links of fixed delay; taps in both hosts read the kernel's stamps of
-//! their leaving and of their arrival. The error is arrival − leaving − delay, whoever caused it.
+//! This is not the audit, which is the emulator's opinion of itself: it measures from outside.
+//! Probe datagrams cross emulated links of fixed delay; taps in both hosts read the kernel's stamps
+//! of their leaving and of their arrival. The error is arrival − leaving − delay, whatever caused
+//! it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -116,7 +117,7 @@ fn measure(args: &AccuracyArgs, privileges: Privileges) -> io::Result<Value> {
             .collect::<io::Result<_>>()?;
         emulation.begin(Duration::ZERO);
         let sent = send_all(args, &emulation, &flows);
-        // The last probes are on their way still.
+        // The last probes are still on their way.
         thread::sleep(delay + Duration::from_millis(200));
         stop.store(true, Ordering::Relaxed);
         let seen = taps.into_iter().map(|tap| tap.join().expect("a tap does not panic"));

@@ -20,7 +20,7 @@ use crate::Failure;
 
 use crate::{Audit, Claim, Emulation, LinkReport, Options};
 
-/// How often the command and the signals are looked at.
+/// How often the command and the signals are checked.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// How long a command may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(5);

@@ -15,7 +15,7 @@ use crate::workload::Direction;
 /// What a link without a limit carries in a millisecond: more than anything is sent.
 const UNLIMITED_BITS: u64 = 1 << 40;
 
-/// Is a millisecond of a link.
+/// A millisecond of a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Slot {
     /// What the transmitter sends within it.

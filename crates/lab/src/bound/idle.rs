@@ -12,7 +12,7 @@ use super::capacity::Capacity;
 /// How much of a second must be fit for control for the link to count as alive in it.
 const ALIVE_SHARE: f64 = 0.9;
 
-/// Is when a message of one length arrives over an otherwise empty link.
+/// When a message of one length arrives over an otherwise empty link.
 #[derive(Clone, Debug)]
 pub(crate) struct Idle {
     /// Arrival in milliseconds by the millisecond in which it is sent; infinite for never.

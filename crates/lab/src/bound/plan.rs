@@ -16,7 +16,7 @@
 
 use super::capacity::Capacity;
 
-/// Is a message that is to be carried.
+/// A message that is to be carried.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Demand {
     /// When it was sent.

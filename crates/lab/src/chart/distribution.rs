@@ -37,7 +37,7 @@ pub(crate) struct DistributionChart<'a> {
     pub(crate) panels: Vec<(String, Vec<Distribution<'a>>)>,
 }
 
-/// Is one scheme's curve.
+/// One scheme's curve.
 #[derive(Clone, Debug)]
 pub(crate) struct Distribution<'a> {
     /// The scheme.

@@ -49,7 +49,7 @@ pub(crate) struct Chart {
     pub(crate) panels: Vec<(String, Vec<Curve>)>,
 }
 
-/// Is one scheme's curve.
+/// One scheme's curve.
 #[derive(Clone, Debug)]
 pub(crate) struct Curve {
     /// The scheme.

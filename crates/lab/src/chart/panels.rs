@@ -18,7 +18,7 @@ const STEP: f64 = 188.0;
 /// Space below the last panel, for numbers.
 const FOOT: f64 = 26.0;
 
-/// Is a picture of curves over time.
+/// A picture of curves over time.
 #[derive(Clone, Debug)]
 pub(crate) struct TimeChart {
     /// What it shows.
@@ -33,7 +33,7 @@ pub(crate) struct TimeChart {
     pub(crate) panels: Vec<Panel>,
 }
 
-/// Is one panel.
+/// One panel.
 #[derive(Clone, Debug)]
 pub(crate) struct Panel {
     /// What it shows.
@@ -42,7 +42,7 @@ pub(crate) struct Panel {
     pub(crate) curves: Vec<TimeCurve>,
 }
 
-/// Is one curve.
+/// One curve.
 #[derive(Clone, Debug)]
 pub(crate) struct TimeCurve {
     /// Its name for the legend.

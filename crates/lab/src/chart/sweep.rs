@@ -48,7 +48,7 @@ pub(crate) struct SweepChart {
     pub(crate) cases: Vec<SweepCase>,
 }
 
-/// Is one row of panels.
+/// One row of panels.
 #[derive(Clone, Debug)]
 pub(crate) struct SweepCase {
     /// Which share the left panel shows, and of what.
@@ -59,7 +59,7 @@ pub(crate) struct SweepCase {
     pub(crate) curves: Vec<SweepCurve>,
 }
 
-/// Is one scheme in one case.
+/// One scheme in one case.
 #[derive(Clone, Debug)]
 pub(crate) struct SweepCurve {
     /// The scheme.

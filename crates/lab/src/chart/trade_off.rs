@@ -23,7 +23,7 @@ const COLUMNS: usize = 4;
 /// Radius of a dot.
 const DOT: f64 = 5.5;
 
-/// Is a picture of where schemes lie.
+/// A picture of where schemes lie.
 #[derive(Clone, Debug)]
 pub(crate) struct TradeOff {
     /// What it shows.
@@ -36,7 +36,7 @@ pub(crate) struct TradeOff {
     pub(crate) panels: Vec<Plane>,
 }
 
-/// Is one panel.
+/// One panel.
 #[derive(Clone, Debug)]
 pub(crate) struct Plane {
     /// Which links it is about.

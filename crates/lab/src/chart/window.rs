@@ -48,7 +48,7 @@ pub(crate) struct WindowChart {
     pub(crate) video: Vec<(Scheme, Vec<(f64, f64)>)>,
 }
 
-/// Is one direction of the picture.
+/// One direction of the picture.
 #[derive(Clone, Debug)]
 pub(crate) struct WayChart {
     /// Which one.

@@ -22,7 +22,7 @@ const SAMPLE_EVERY: Duration = Duration::from_millis(20);
 /// Shorter packets are no data: handshakes.
 const DATA_BYTES: usize = 200;
 
-/// Is a link and the flows on it, all from the same host to the same other.
+/// A link and the flows on it, all from the same host to the same other.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
     /// Probability that the link loses a packet, the same in both directions.

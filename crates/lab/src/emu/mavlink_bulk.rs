@@ -54,7 +54,7 @@ pub(crate) enum BulkForm {
     Plain,
 }
 
-/// Is a link and what goes over it.
+/// A link and what goes over it.
 #[derive(Clone, Debug)]
 pub(crate) struct MavlinkCell {
     pub(crate) scenario: Scenario,

@@ -27,7 +27,7 @@ const SAMPLE: Duration = Duration::from_millis(50);
 /// Port of a network's first sender at its station.
 const PORT: u16 = 5_001;
 
-/// Is one network with its senders.
+/// One network with its senders.
 #[derive(Clone, Debug)]
 pub(crate) struct Meeting {
     /// The network.
@@ -125,7 +125,7 @@ fn connect_all(
     })
 }
 
-/// Is a flow that waits to begin.
+/// A flow that waits to begin.
 enum Connected {
     Tcp(TcpFlow),
     Constant(UdpSocket, UdpSocket),
@@ -186,7 +186,7 @@ impl Connected {
     }
 }
 
-/// Is a flow under way.
+/// A flow under way.
 enum Running {
     Tcp(RunningFlow),
     Constant(JoinHandle<io::Result<Vec<u64>>>),

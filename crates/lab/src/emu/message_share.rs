@@ -49,7 +49,7 @@ pub(crate) enum Flow {
 /// Payload that a flow's receiving application got in each whole second, Mbit/s.
 pub(crate) type Goodput = Vec<f64>;
 
-/// Is a link and the flows on it, all from the station to the drone.
+/// A link and the flows on it, all from the station to the drone.
 #[derive(Clone, Debug)]
 pub(crate) struct ShareCell {
     /// One link between `station` and `drone`.

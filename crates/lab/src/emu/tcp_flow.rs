@@ -123,7 +123,7 @@ impl FlowRun {
     }
 }
 
-/// Is a connection that waits for its flow to begin.
+/// A connection that waits for its flow to begin.
 #[derive(Debug)]
 pub(crate) struct TcpFlow {
     plan: FlowPlan,
@@ -131,7 +131,7 @@ pub(crate) struct TcpFlow {
     receiving: TcpStream,
 }
 
-/// Is a flow under way.
+/// A flow under way.
 #[derive(Debug)]
 pub(crate) struct RunningFlow {
     congestion: String,

@@ -110,7 +110,7 @@ pub(crate) struct AsranLossArgs {
     windows: bool,
 }
 
-/// Is a combination of the link's parameters.
+/// A combination of the link's parameters.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     loss: f64,

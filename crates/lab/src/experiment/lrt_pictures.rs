@@ -10,7 +10,7 @@ use crate::report::Mode;
 /// How far the axis of a distribution goes beyond the one-way delay.
 const AXIS_MS: f64 = 150.0;
 
-/// Is something that a list of the command line varies.
+/// Something that a list of the command line varies.
 struct Parameter {
     /// What the axis says of it.
     axis: &'static str,

@@ -130,7 +130,7 @@ fn traffic(args: &RecordedArgs) -> Workload {
     }
 }
 
-/// Is one window while it is run.
+/// One window while it is run.
 struct Stage<'a> {
     args: &'a RecordedArgs,
     window: &'a Window,

@@ -153,7 +153,7 @@ fn short_per_s(short_s: f64, untouched: f64) -> f64 {
     1.0 / (high + short_s)
 }
 
-/// Is one kind of outages: how long, and from one to the next, on average.
+/// One kind of outages: how long, and from one to the next, on average.
 #[derive(Clone, Copy, Debug)]
 struct Kind {
     mean_s: f64,

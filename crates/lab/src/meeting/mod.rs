@@ -144,7 +144,7 @@ pub(crate) struct MeetingArgs {
     again: u8,
 }
 
-/// Is one combination of what is varied.
+/// One combination of what is varied.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Point {
     outage: OutageKind,

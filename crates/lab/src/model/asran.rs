@@ -102,7 +102,7 @@ pub(crate) struct Totals {
     gain: f64,
 }
 
-/// Is everything that the model says about one or several stretches.
+/// Everything that the model says about one or several stretches.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Gain {
     model: &'static str,

@@ -27,7 +27,7 @@ pub(crate) struct Bounds {
     ways: [Way; 2],
 }
 
-/// Is one direction.
+/// One direction.
 #[derive(Clone, Debug)]
 struct Way {
     /// How many links are alive in each second.

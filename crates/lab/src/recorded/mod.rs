@@ -45,7 +45,7 @@ impl Case {
     }
 }
 
-/// Is one run of a window.
+/// One run of a window.
 #[derive(Debug)]
 pub(crate) struct Played {
     pub(crate) scheme: Scheme,
@@ -53,7 +53,7 @@ pub(crate) struct Played {
     pub(crate) run: StreamRun,
 }
 
-/// Is a window of recorded links.
+/// A window of recorded links.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
     /// The links; times count from the start of the workload.

@@ -14,7 +14,7 @@ const MAVLINK: u8 = 2;
 /// The local endpoint of which the newest datagram wins.
 const LIVE: u8 = 3;
 
-/// Is a scheme that runs on a session; [`Scheme`] says what each is.
+/// A scheme that runs on a session; [`Scheme`] says what each is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SessionScheme {
     Fulmar,

@@ -58,7 +58,7 @@ pub(super) struct BlockEnd {
     delivered: VecDeque<Vec<u8>>,
 }
 
-/// Is one block at the sender.
+/// One block at the sender.
 struct Block {
     first: u64,
     count: u64,

@@ -13,7 +13,7 @@ use crate::lrt::LrtParameters;
 use crate::scheme::{DECLARED, Scheme, SessionScheme};
 use crate::workload::Stream;
 
-/// Is one end of a scheme.
+/// One end of a scheme.
 pub(super) enum End {
     /// A session of Fulmar, and where the streams enter it.
     Session(Box<SessionHost>, SessionScheme),

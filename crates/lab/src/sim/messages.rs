@@ -104,7 +104,7 @@ fn count_traffic(world: &mut World<End>, bytes: usize) -> Rc<RefCell<Traffic>> {
     traffic
 }
 
-/// Is a run in progress.
+/// A run in progress.
 struct Run {
     places: Places,
     log: MessageLog,

@@ -28,7 +28,7 @@ pub(crate) use window::{Choice, Combination, Window, WindowOptions, combinations
 use netem::LinkModel;
 use units::Duration;
 
-/// Is a recorded link: both directions as functions of time.
+/// A recorded link: both directions as functions of time.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordedLink {
     /// What scenarios and figures call it.
@@ -45,7 +45,7 @@ pub(crate) struct RecordedLink {
     pub(crate) notes: Vec<String>,
 }
 
-/// Is a stretch of time in which links were recorded, or recordings that are taken together.
+/// A stretch of time in which links were recorded, or recordings that are taken together.
 #[derive(Clone, Debug)]
 pub(crate) struct Take {
     /// What tells it from the other takes of its set; empty where there is only one.
@@ -54,7 +54,7 @@ pub(crate) struct Take {
     pub(crate) links: Vec<RecordedLink>,
 }
 
-/// Is a set of links of which any may be used together.
+/// A set of links of which any may be used together.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkSet {
     /// What the command line calls it.

@@ -20,7 +20,7 @@ const APART_MIN_S: f64 = 0.000_2;
 /// A rate below a packet in 10 s is nothing.
 const RATE_MIN_MBPS: f64 = 0.001_2;
 
-/// Is one sample; what was not measured is none.
+/// One sample; what was not measured is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Sample {
     /// When, in seconds from the first.

@@ -70,7 +70,7 @@ pub(crate) enum Choice {
     },
 }
 
-/// Is a combination of two to four links of a set.
+/// A combination of two to four links of a set.
 #[derive(Clone, Debug)]
 pub(crate) struct Combination {
     /// The set and its links, as in `lte-drives:att+verizon`.
@@ -79,7 +79,7 @@ pub(crate) struct Combination {
     takes: Vec<Take>,
 }
 
-/// Is a window of a combination: a scenario, and what is to be said about it.
+/// A window of a combination: a scenario, and what is to be said about it.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
     /// The combination and the window, as in `lte-drives:att+verizon/worst-1`.

@@ -103,7 +103,7 @@ impl Default for Workload {
     }
 }
 
-/// Is one packet of a plan.
+/// One packet of a plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PlannedPacket {
     /// When it is handed in, from the start of the workload.

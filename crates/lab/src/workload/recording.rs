@@ -13,7 +13,7 @@ const TIME_BYTES: usize = 8;
 /// First byte of a MAVLink 2 frame.
 const MAGIC_V2: u8 = 0xFD;
 
-/// Is one MAVLink frame of the recording.
+/// One MAVLink frame of the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordedFrame {
     /// When it was sent, from the start of the recording.

@@ -55,7 +55,7 @@ impl VideoShape {
     }
 }
 
-/// Is one packet of the stream: a piece of a frame.
+/// One packet of the stream: a piece of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     /// When its frame was taken.

@@ -29,7 +29,7 @@ pub(super) struct Receiver {
     counters: FormCounters,
 }
 
-/// Is one decoder.
+/// One decoder.
 #[derive(Debug)]
 struct Decoder {
     decoder: window::Decoder,

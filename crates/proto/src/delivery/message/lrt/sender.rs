@@ -39,7 +39,7 @@ pub(super) struct Sender {
     counters: FormCounters,
 }
 
-/// Is one encoder and what is known of its decoder.
+/// One encoder and what is known of its decoder.
 #[derive(Debug)]
 struct Coder {
     encoder: window::Encoder,

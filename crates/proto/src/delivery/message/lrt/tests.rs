@@ -10,7 +10,7 @@ const KEY: u64 = 7;
 const OFFER: Offer<'_> = Offer { path: PathId(0), is_best: true, has_budget: true, paths: &[] };
 const ROOM: usize = 1_400;
 
-/// Is a symbol on its way.
+/// A symbol on its way.
 #[derive(Clone, Debug)]
 enum Flying {
     Source { coder: u64, id: u64, payload: Vec<u8> },
