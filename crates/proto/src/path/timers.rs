@@ -10,6 +10,8 @@ use crate::recovery::SentPacket;
 
 /// A path that is suspected again this soon after its revival may have become slower, not silent.
 const SUSPECTED_AGAIN: Duration = Duration::from_secs(2);
+/// Added to the time now it lies after the sending of every outstanding packet: all are given up.
+const AFTER_ALL: Duration = Duration::from_secs(1);
 
 impl Path {
     /// Returns when [`Path::on_timeout`] must be called next.
@@ -109,7 +111,7 @@ impl Path {
         self.counters.suspicions += 1;
         self.was_thin = self.may_be_thin(now);
         self.bottleneck.forget_rates();
-        let lost = self.sent.give_up_before(now + Duration::from_secs(1));
+        let lost = self.sent.give_up_before(now + AFTER_ALL);
         self.on_given_up(lost, outcome);
         self.change_state(PathState::Suspected, outcome);
     }
@@ -172,7 +174,7 @@ impl Path {
     }
 
     fn give_up(&mut self, state: PathState, now: Instant, outcome: &mut Outcome) {
-        let lost = self.sent.give_up_before(now + Duration::from_secs(1));
+        let lost = self.sent.give_up_before(now + AFTER_ALL);
         self.on_given_up(lost, outcome);
         self.suspicion = None;
         self.doubtful = false;
