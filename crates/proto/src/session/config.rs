@@ -6,7 +6,16 @@ use crate::congestion::CongestionKind;
 use crate::delivery::message::MessageForm;
 use crate::path::ProtectControl;
 use crate::schedule::SchedulerKind;
-use crate::select::SelectorConfig;
+use crate::select::{Policy, SelectorConfig};
+
+/// How long bulk waits for a path: the life that its policy gives it [specs/delivery.md §1].
+const BULK_MAX_AGE: Duration = Policy::BULK.ttl;
+/// The age up to which lost RTP is sent again [specs/delivery.md §5] (rule 6).
+const RTP_DEADLINE: Duration = Duration::from_millis(250);
+/// How long TCP packets wait for an earlier one [specs/delivery.md §5] (rule 4).
+const RESEQUENCE_MAX: Duration = Duration::from_millis(60);
+/// How long a path may carry nothing before it is probed.
+const IDLE_PROBE: Duration = Duration::from_secs(1);
 
 /// Configures a session; both ends should agree on the scheduler, but need not.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,10 +53,10 @@ impl Default for SessionConfig {
             message: MessageForm::default(),
             coded_transfers: true,
             selector: SelectorConfig::default(),
-            bulk_max_age: Duration::from_millis(150),
-            rtp_deadline: Duration::from_millis(250),
-            resequence_max: Duration::from_millis(60),
-            idle_probe: Duration::from_secs(1),
+            bulk_max_age: BULK_MAX_AGE,
+            rtp_deadline: RTP_DEADLINE,
+            resequence_max: RESEQUENCE_MAX,
+            idle_probe: IDLE_PROBE,
             protect_control: ProtectControl::default(),
         }
     }
