@@ -98,6 +98,11 @@ impl Stalls {
         near.any(|window| at_s < window.reach_s())
     }
 
+    /// Returns for what part of `seconds` something stood still.
+    pub fn share(&self, seconds: f64) -> f64 {
+        self.windows.iter().map(Window::length_s).sum::<f64>() / seconds
+    }
+
     /// Returns the stretches in which something stood still: how many, and the longest in seconds.
     pub fn extent(&self) -> (usize, f64) {
         (self.windows.len(), self.windows.iter().map(Window::length_s).fold(0.0, f64::max))
@@ -210,6 +215,7 @@ mod tests {
         assert!(!stalls.reaches(0.099) && !stalls.reaches(0.1221) && !stalls.reaches(9.0));
         assert_eq!(stalls.extent().0, 2);
         assert!((stalls.extent().1 - 0.011).abs() < 1e-9);
+        assert!((stalls.share(0.5) - 0.03).abs() < 1e-9, "15 ms of 500");
         assert_eq!(Stalls::default().error_s(0.0, 9.0), 0.0);
         let usual = Stalls::new(Vec::new(), 0.0005);
         assert_eq!((usual.error_s(0.0, 9.0), usual.error_s(0.0, 0.0001)), (0.0005, 0.0001));
