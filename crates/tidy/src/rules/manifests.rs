@@ -1,10 +1,10 @@
-//! Every crate takes its licence, its edition and its lints from the workspace.
+//! Every crate takes its licence and its edition from the workspace, and has lints.
 
 use super::Finding;
 use crate::tree::{File, Tree};
 
-/// Lines that a crate's manifest must have.
-const LINES: [&str; 3] = ["edition.workspace = true", "license.workspace = true", "[lints]"];
+/// Beginnings of lines that a crate's manifest must have.
+const LINES: [&str; 3] = ["edition.workspace = true", "license.workspace = true", "[lints"];
 
 /// Finds manifests that go their own way.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -14,7 +14,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 fn missing(file: &File) -> impl Iterator<Item = Finding> {
-    let absent = |line: &&&str| !file.text.lines().any(|have| have.trim() == **line);
+    let absent = |line: &&&str| !file.text.lines().any(|have| have.trim().starts_with(**line));
     LINES.iter().filter(absent).map(|line| Finding {
         path: file.path.clone(),
         line: 1,
