@@ -21,8 +21,6 @@ use emulator::Failure;
 
 /// What plays: ours, the kernel's best, what people run to be safe, what people run.
 const SCHEMES: [Scheme; 4] = [Scheme::Fulmar, Scheme::KernelMptcp, Scheme::Redundant, Scheme::Udp];
-/// The rows by which one fares better than another; less is better in all.
-const JUDGED: [usize; 6] = [1, 2, 3, 4, 5, 6];
 
 /// The rows of the table.
 const ROWS: [(&str, &str); 14] = [
@@ -101,12 +99,9 @@ impl Belief {
         let name = |result: &Value| result["scheme"].as_str().unwrap_or_default().to_owned();
         let mut belief = Self { first: name(first), ..Self::default() };
         for other in others {
-            let figures: Vec<(&str, Doubtful, Doubtful)> = JUDGED
-                .iter()
-                .filter_map(|row| {
-                    let (key, title) = ROWS[*row];
-                    Some((title, Doubtful::of(first, key)?, Doubtful::of(other, key)?))
-                })
+            let figures: Vec<(String, Doubtful, Doubtful)> = judged(first)
+                .zip(judged(other))
+                .map(|((t, ours), (_, theirs))| (t, ours, theirs))
                 .collect();
             let ahead = |exact: bool| {
                 let seen = |figure: Doubtful| if exact { figure.exact() } else { figure };
@@ -151,6 +146,20 @@ impl Belief {
         clause(doubtful, "too close to tell:");
         format!("What may be believed ({machine}): {}.", clauses.join("; "))
     }
+}
+
+/// Returns by what one fares better than another, less being better: of each direction what was lost or came
+/// late, for a scheme that loses everything is late with nothing, and the longest gap.
+fn judged(result: &Value) -> impl Iterator<Item = (String, Doubtful)> {
+    ["up", "down"].into_iter().flat_map(move |way| {
+        let figure = |key: &str| Doubtful::of(result, &format!("{way}.{key}"));
+        let missed = figure("control_lost").zip(figure("control_late_100ms"));
+        let missed = missed.map(|(lost, late)| lost.and(late));
+        let gap = figure("control_gap_s");
+        let titled =
+            |title: &str, figure: Option<Doubtful>| Some((format!("{title}, {way}"), figure?));
+        [titled("lost or late", missed), titled("longest gap", gap)].into_iter().flatten()
+    })
 }
 
 /// Tells whether this kernel has what a scheme needs, and says so where it does not.
@@ -268,7 +277,17 @@ mod tests {
         assert_eq!((near.beaten.len(), &near.turns_over[..]), (0, &["redundant".to_owned()][..]));
         let sentence = near.sentence(&[], (120, 0.036));
         assert!(sentence.contains("NOT to be believed is that it fares better"), "{sentence}");
-        assert!(sentence.contains("longest gap, up, s (redundant)"), "{sentence}");
+        assert!(sentence.contains("longest gap, up (redundant)"), "{sentence}");
+
+        let mut late = ours();
+        late["up"]["control_late_100ms"] = json!(1);
+        let mut lost = result("udp", 10.0, 0.0);
+        lost["up"]["control_lost"] = json!(555);
+        assert_eq!(
+            Belief::of(&[late, lost]).beaten,
+            ["udp"],
+            "nothing of it came late, for it was lost"
+        );
 
         let worse = Belief::of(&[ours(), result("udp", 0.020, 0.0)]);
         assert_eq!(worse.unbeaten, ["udp"]);

@@ -50,6 +50,11 @@ impl Doubtful {
         self.value + self.error < other.value - other.error
     }
 
+    /// Returns the sum of two counts.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self { value: self.value + other.value, error: self.error + other.error }
+    }
+
     /// Returns what was seen, taken for exact.
     pub(crate) fn exact(self) -> Self {
         Self { error: 0.0, ..self }
