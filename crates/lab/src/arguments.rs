@@ -30,6 +30,9 @@ pub(crate) struct RunArgs {
     /// Print one JSON object on stdout and nothing else there.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print the table as CSV on stdout and nothing else there.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
     /// Also write report.json, and pictures where the experiment draws any, into this directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,

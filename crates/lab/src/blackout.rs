@@ -9,8 +9,8 @@ use crate::chart::{Chart, Curve};
 use crate::doubt::with_errors;
 use crate::emu::{Progress, run_streams};
 use crate::figures::{
-    ControlFigures, LATE_S, Span, VIDEO_LIMIT_S, flight_figures, goodput_mbps, timely_frames,
-    timely_share,
+    ControlFigures, LATE_S, LiveFigures, Span, VIDEO_LIMIT_S, flight_figures, goodput_mbps,
+    timely_frames, timely_share,
 };
 use crate::ledger::{Ledger, StreamRun};
 use crate::report::{merged, rounded, rounded_option};
@@ -132,6 +132,7 @@ impl Blackout {
             json!({"scheme": scheme}),
             json!(worse),
             json!({"control_miss_share": rounded(worse.miss_share(), 6)}),
+            self.live_figures(up, down),
             self.video_figures(down),
             json!({
                 "wire_bytes": run.wire_bytes(),
@@ -143,6 +144,13 @@ impl Blackout {
 
     fn control(&self, ledger: &Ledger) -> ControlFigures {
         ControlFigures::new(ledger.stream(Stream::Control), self.workload.seconds, self.stall)
+    }
+
+    /// Returns the figures of live messages, where there are any.
+    fn live_figures(&self, up: &Ledger, down: &Ledger) -> Value {
+        let [up, down] = [up, down]
+            .map(|ledger| LiveFigures::new(ledger.stream(Stream::Live), self.workload.seconds));
+        if self.workload.live_hz > 0.0 { json!(up.worse(down)) } else { Value::Null }
     }
 
     fn video_figures(&self, down: &Ledger) -> Value {

@@ -1,6 +1,7 @@
 //! The command line: what can be asked for, in the words that `--help` teaches.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
@@ -16,6 +17,7 @@ Start here:
   fulmar-lab list                                   what can be measured
   fulmar-lab run conclone-interval --sim            one experiment, in virtual time
   fulmar-lab run mixed-blackout --emu --json        one experiment, real daemons and kernel
+  fulmar-lab run FILE.toml --sim                    an experiment of your own: docs/experiments.md
   fulmar-lab trace window --list                    recordings that can be played as links
   fulmar-lab model conclone                         the paper's equations beside its figures
 
@@ -34,6 +36,8 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run an experiment and report its figures.
+    ///
+    /// One of those below, or one that a file describes: `fulmar-lab run FILE.toml --sim`.
     Run {
         /// Which one.
         #[command(subcommand)]
@@ -135,11 +139,30 @@ pub(crate) struct DemoArgs {
     pub(crate) out: PathBuf,
 }
 
+/// Lets `run FILE.toml` stand for `run file FILE.toml`.
+pub(crate) fn with_file(mut words: Vec<OsString>) -> Vec<OsString> {
+    let is_file = |word: &OsString| Path::new(word).extension().is_some_and(|end| end == "toml");
+    if words.get(1).is_some_and(|word| word == "run") && words.get(2).is_some_and(is_file) {
+        words.insert(2, "file".into());
+    }
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
 
     use super::*;
+
+    #[test]
+    fn a_file_is_an_experiment() {
+        let run = |words: &[&str]| {
+            Cli::try_parse_from(with_file(words.iter().map(OsString::from).collect()))
+        };
+        let cli = run(&["fulmar-lab", "run", "own.toml", "--sim"]);
+        assert!(matches!(cli.unwrap().command, Command::Run { experiment: Experiment::File(_) }));
+        assert!(run(&["fulmar-lab", "run", "own.tom", "--sim"]).is_err());
+    }
 
     #[test]
     fn command_line_is_consistent() {

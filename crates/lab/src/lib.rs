@@ -50,7 +50,7 @@ use report::Mode;
 /// Does what the command line says.
 pub fn main() -> ExitCode {
     // A wrong command line ends here with exit code 2 and clap's explanation.
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(cli::with_file(std::env::args_os().collect()));
     match run(cli.command) {
         Ok(code) => code,
         Err(failure) => {
@@ -109,10 +109,11 @@ fn run_experiment(experiment: &Experiment) -> Result<ExitCode, Failure> {
     if let Some(directory) = &args.out {
         eprintln!("report: {}", report.write(directory)?.display());
     }
-    if args.json {
-        print_json(&report);
-    } else {
-        report.print_table(experiment.description().figures);
+    let figures = experiment.description().figures;
+    match (args.json, args.csv) {
+        (true, _) => print_json(&report),
+        (_, true) => println!("{}", report.csv(figures)),
+        _ => println!("{}", report.table(figures)),
     }
     if report.mode == Mode::Emu {
         eprintln!("{}", report.audit_summary);

@@ -22,7 +22,7 @@ pub(crate) enum Mode {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Report {
     /// The experiment's name.
-    pub(crate) experiment: &'static str,
+    pub(crate) experiment: String,
     /// Where the links were.
     pub(crate) mode: Mode,
     /// The seed of the links, or the first of several.
@@ -51,18 +51,21 @@ pub(crate) struct Report {
     /// The audit in a line, for people.
     #[serde(skip)]
     pub(crate) audit_summary: String,
+    /// Keys and titles of the table, where they are not the experiment's.
+    #[serde(skip)]
+    pub(crate) columns: Option<Vec<(String, String)>>,
 }
 
 impl Report {
     /// Makes a report of a run in the world.
     pub(crate) fn sim(
-        experiment: &'static str,
+        experiment: impl Into<String>,
         seeds: (u64, u64),
         parameters: Value,
         results: Vec<Value>,
     ) -> Self {
         Self {
-            experiment,
+            experiment: experiment.into(),
             mode: Mode::Sim,
             seed: seeds.0,
             seeds: (seeds.0 != seeds.1).then_some(seeds),
@@ -74,13 +77,14 @@ impl Report {
             audit: Value::Null,
             results,
             audit_summary: String::new(),
+            columns: None,
         }
     }
 
     /// Makes a report of a run on the emulator, whose audits say whether it is valid; a run may
     /// consist of several emulations.
     pub(crate) fn emu(
-        experiment: &'static str,
+        experiment: impl Into<String>,
         seed: u64,
         parameters: Value,
         audits: &[Audit],
@@ -88,7 +92,7 @@ impl Report {
     ) -> Self {
         let summaries: Vec<String> = audits.iter().map(Audit::summary).collect();
         Self {
-            experiment,
+            experiment: experiment.into(),
             mode: Mode::Emu,
             seed,
             seeds: None,
@@ -106,6 +110,7 @@ impl Report {
             audit: if let [audit] = audits { json!(audit) } else { json!(audits) },
             results,
             audit_summary: summaries.join("\n"),
+            columns: None,
         }
     }
 
@@ -139,9 +144,28 @@ impl Report {
         Ok(path)
     }
 
-    /// Prints the results as a table of these columns: (key, title).
-    pub(crate) fn print_table(&self, columns: &[(&str, &str)]) {
-        println!("{}", table(&self.results, columns));
+    /// Returns the results as a table of the report's columns, or of these: (key, title).
+    pub(crate) fn table(&self, columns: &[(&str, &str)]) -> String {
+        table(&self.results, &self.columns(columns))
+    }
+
+    /// Returns the same as CSV, with keys for titles and figures as exact as JSON has them.
+    pub(crate) fn csv(&self, columns: &[(&str, &str)]) -> String {
+        let columns = self.columns(columns);
+        let of = |result: &Value| -> String {
+            let cells: Vec<String> =
+                columns.iter().map(|(key, _)| csv_cell(field(result, key))).collect();
+            cells.join(",")
+        };
+        let header: Vec<&str> = columns.iter().map(|(key, _)| *key).collect();
+        let rows = core::iter::once(header.join(",")).chain(self.results.iter().map(of));
+        rows.collect::<Vec<_>>().join("\n")
+    }
+
+    fn columns<'a>(&'a self, columns: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+        let own = self.columns.as_ref();
+        let own = own.map(|own| own.iter().map(|(key, title)| (&key[..], &title[..])).collect());
+        own.unwrap_or_else(|| columns.to_vec())
     }
 }
 
@@ -164,7 +188,7 @@ pub(crate) fn tall_table(results: &[Value], rows: &[(&str, &str)]) -> String {
 
 /// Returns a figure of a result; `up.control_lost` reaches into objects, missing ones are null.
 pub(crate) fn field<'a>(result: &'a Value, key: &str) -> &'a Value {
-    key.split('.').fold(result, |value, part| &value[part])
+    result.get(key).unwrap_or_else(|| key.split('.').fold(result, |value, part| &value[part]))
 }
 
 /// Rounds a figure to `digits` behind the point, so that JSON does not claim more than is known.
@@ -245,6 +269,15 @@ fn cell(result: &Value, key: &str) -> String {
     }
 }
 
+/// Writes one figure of a result for programs; what is missing is empty.
+fn csv_cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => format!("{other}").replace(',', ";"),
+    }
+}
+
 /// Returns the first line of what a program prints about its version; null where it is missing.
 fn program_version(program: &str, argument: &str) -> Value {
     let output = Command::new(program).arg(argument).output();
@@ -273,6 +306,16 @@ mod tests {
         assert_eq!(text, expected);
         let text = tall_table(&results, &[("scheme", "scheme"), ("lost", "lost")]);
         assert_eq!(text, "scheme  fulmar   udp\nlost         0  1200");
+    }
+
+    #[test]
+    fn csv_has_keys_and_exact_figures() {
+        let results = vec![json!({"scheme": "udp", "link.a.loss": 0.1, "up": {"p99": 12.3456}})];
+        let mut report = Report::sim("own", (1, 1), Value::Null, results);
+        assert_eq!(report.csv(&[("scheme", "s"), ("up.p99", "p")]), "scheme,up.p99\nudp,12.3456");
+        report.columns = Some(vec![("link.a.loss".to_owned(), "loss".to_owned())]);
+        assert_eq!(report.csv(&[]), "link.a.loss\n0.1");
+        assert_eq!(report.table(&[]), "loss\n0.1000");
     }
 
     #[test]

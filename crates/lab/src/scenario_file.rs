@@ -27,8 +27,11 @@ impl ScenarioArgs {
     }
 }
 
-fn between_drone_and_station(path: &Path) -> Result<Scenario, String> {
-    let scenario = read_scenario(path)?;
+/// Tells whether a scenario is one of links between drone and station.
+///
+/// # Errors
+/// Says what such a scenario is.
+pub(crate) fn check_hosts(scenario: &Scenario) -> Result<(), &'static str> {
     let ends = ["drone", "station"].map(|name| scenario.host(name));
     let is_plain = ends.iter().all(Option::is_some)
         && !scenario.links.is_empty()
@@ -38,7 +41,13 @@ fn between_drone_and_station(path: &Path) -> Result<Scenario, String> {
             .iter()
             .all(|pair| ends.contains(&Some(pair.a)) && ends.contains(&Some(pair.b)));
     let what = "experiments take links between hosts called drone and station, and nothing else";
-    if is_plain { Ok(scenario) } else { Err(format!("{}: {what}", path.display())) }
+    if is_plain { Ok(()) } else { Err(what) }
+}
+
+fn between_drone_and_station(path: &Path) -> Result<Scenario, String> {
+    let scenario = read_scenario(path)?;
+    check_hosts(&scenario).map_err(|what| format!("{}: {what}", path.display()))?;
+    Ok(scenario)
 }
 
 #[cfg(test)]

@@ -4,21 +4,16 @@
 //! and the LTE stalls for 2 s and releases what it held.
 
 use clap::Args;
-use serde_json::Value;
+use emulator::Failure;
 
 use super::Description;
+use super::play::{Played, play};
 use crate::arguments::RunArgs;
-use crate::blackout::{Blackout, relate_wire_bytes};
-use crate::chart::CHART_NOTE;
+use crate::blackout::Blackout;
 use crate::doubt::rankings_in_doubt;
-use crate::ledger::StreamRun;
-use crate::pool::pooled;
 use crate::report::{Mode, Report};
 use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
-use crate::sim::run_stream;
-use crate::workload::Recording;
-use emulator::Failure;
 
 /// Describes the experiment.
 pub(super) const DESCRIPTION: Description = Description {
@@ -80,61 +75,21 @@ pub(crate) struct MixedBlackoutArgs {
 
 /// Runs the experiment.
 pub(super) fn run(args: &MixedBlackoutArgs) -> Result<Report, Failure> {
-    match args.run.mode() {
-        Mode::Sim => run_sim(args),
-        Mode::Emu => run_emu(args),
-    }
-}
-
-fn run_emu(args: &MixedBlackoutArgs) -> Result<Report, Failure> {
-    let schemes = args.run.schemes(DESCRIPTION.emu)?;
-    let scene = scene(args)?;
-    let seed = args.run.seed;
-    let mut shown = 0;
-    let (runs, audit) = scene.run_emu(&schemes, seed, &mut |seconds, _| {
-        if seconds as u32 / 10 > shown {
-            shown = seconds as u32 / 10;
-            eprintln!("mixed-blackout --emu: {seconds:.0} of {} s", scene.workload.seconds);
-        }
+    let mode = args.run.mode();
+    let schemes = args.run.schemes(match mode {
+        Mode::Sim => DESCRIPTION.sim,
+        Mode::Emu => DESCRIPTION.emu,
     })?;
-    if let Some(directory) = &args.run.out {
-        let subtitle =
-            format!("Real daemons and kernel, emulated links, seed {seed}. {CHART_NOTE}");
-        scene.chart(&runs, subtitle).write(directory)?;
-    }
-    let figures = |(scheme, run): &(Scheme, StreamRun)| scene.figures(*scheme, run);
-    let mut results: Vec<Value> = runs.iter().map(figures).collect();
-    relate_wire_bytes(&mut results);
+    let (scene, seeds, name) = (scene(args)?, args.run.seeds(), DESCRIPTION.experiment);
+    let Played { results, audit } =
+        play(name, &scene, &schemes, (mode, seeds), args.run.out.as_deref())?;
+    let Some(audit) = audit else {
+        return Ok(Report::sim(name, seeds, scene.parameters(), results));
+    };
     let doubts = rankings_in_doubt(&results, DESCRIPTION.figures, &[]);
     let audits = [audit];
-    Ok(Report::emu(DESCRIPTION.experiment, seed, scene.parameters(), &audits, results)
+    Ok(Report::emu(name, seeds.0, scene.parameters(), &audits, results)
         .judged_by_figures(&audits, doubts))
-}
-
-fn run_sim(args: &MixedBlackoutArgs) -> Result<Report, Failure> {
-    let schemes = args.run.schemes(DESCRIPTION.sim)?;
-    let scene = scene(args)?;
-    let recording = Recording::load()?;
-    let (first, last) = args.run.seeds();
-    let (mut results, mut of_first_seed) = (Vec::new(), Vec::new());
-    for scheme in schemes {
-        eprintln!("mixed-blackout --sim: {scheme}, seeds {first}-{last}");
-        let mut by_seed = Vec::new();
-        for seed in first..=last {
-            let run = run_stream(&scene.scenario, scheme, &scene.workload, &recording, seed)?;
-            by_seed.push((seed, scene.figures(scheme, &run)));
-            if seed == first {
-                of_first_seed.push((scheme, run));
-            }
-        }
-        results.push(pooled(&by_seed));
-    }
-    if let Some(directory) = &args.run.out {
-        let subtitle = format!("In the deterministic world, seed {first}. {CHART_NOTE}");
-        scene.chart(&of_first_seed, subtitle).write(directory)?;
-    }
-    relate_wire_bytes(&mut results);
-    Ok(Report::sim(DESCRIPTION.experiment, (first, last), scene.parameters(), results))
 }
 
 fn scene(args: &MixedBlackoutArgs) -> Result<Blackout, Failure> {

@@ -8,12 +8,14 @@ mod asran_loss;
 mod asran_traffic;
 mod conclone_interval;
 mod failover;
+mod file;
 mod lifetime;
 mod lrt;
 mod lrt_pictures;
 mod mavlink_bulk;
 mod message_share;
 mod mixed_blackout;
+mod play;
 mod recorded;
 mod thin_links;
 mod throughput;
@@ -104,6 +106,11 @@ pub(crate) enum Experiment {
     /// Figures, one object per loss and form: parameters_s, burst_s, reads_s, requests, and of the
     /// commands beside: command_up_p99_ms, command_down_p99_ms, command_max_ms, commands_lost.
     MavlinkBulk(mavlink_bulk::MavlinkBulkArgs),
+    /// An experiment that a TOML file describes: `fulmar-lab run FILE.toml --sim`.
+    ///
+    /// Links, streams of traffic, schemes, seeds, sweeps and the figures wanted, without a line of
+    /// Rust: docs/experiments.md. experiments/mixed-blackout.toml is an example.
+    File(file::FileArgs),
 }
 
 /// Describes an experiment for `fulmar-lab list`.
@@ -123,6 +130,8 @@ pub(crate) struct Description {
 
 impl Experiment {
     /// Every experiment.
+    ///
+    /// What a file says is its own affair.
     pub(crate) const ALL: [Description; 14] = [
         conclone_interval::DESCRIPTION,
         mixed_blackout::DESCRIPTION,
@@ -168,6 +177,7 @@ impl Experiment {
             Self::LrtTcp(args) | Self::LrtBlock(args) => &args.run,
             Self::MessageShare(args) => &args.run,
             Self::MavlinkBulk(args) => &args.run,
+            Self::File(args) => &args.run,
         }
     }
 
@@ -188,6 +198,7 @@ impl Experiment {
             Self::LrtBlock(_) => lrt::BLOCK,
             Self::MessageShare(_) => message_share::DESCRIPTION,
             Self::MavlinkBulk(_) => mavlink_bulk::DESCRIPTION,
+            Self::File(_) => file::DESCRIPTION,
         }
     }
 
@@ -208,6 +219,7 @@ impl Experiment {
             Self::LrtBlock(args) => lrt::run_block(args),
             Self::MessageShare(args) => message_share::run(args),
             Self::MavlinkBulk(args) => mavlink_bulk::run(args),
+            Self::File(args) => file::run(args),
         }
     }
 }

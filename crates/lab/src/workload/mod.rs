@@ -103,6 +103,13 @@ impl Default for Workload {
     }
 }
 
+impl Workload {
+    /// Returns a workload that sends nothing.
+    pub(crate) fn silent() -> Self {
+        Self { control_hz: 0.0, recording: false, video_mbps: 0.0, ..Self::default() }
+    }
+}
+
 /// One packet of a plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PlannedPacket {
