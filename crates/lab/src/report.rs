@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(report.csv(&[("scheme", "s"), ("up.p99", "p")]), "scheme,up.p99\nudp,12.3456");
         report.columns = Some(vec![("link.a.loss".to_owned(), "loss".to_owned())]);
         assert_eq!(report.csv(&[]), "link.a.loss\n0.1");
-        assert_eq!(report.table(&[]), "loss\n0.1000");
+        assert_eq!(report.table(&[]), "loss  \n0.1000");
     }
 
     #[test]
