@@ -234,17 +234,17 @@ impl KeyRing {
         Ok(())
     }
 
-    /// Returns true when the initiator has to begin a handshake for new keys.
-    pub(crate) fn rekey_due(&self, now: Instant) -> bool {
-        self.went_back()
-            || self.current.as_ref().is_some_and(|epoch| {
-                now.since(epoch.installed) >= limits::REKEY_AFTER
-                    || epoch.sealed.max(epoch.opened) >= limits::REKEY_AFTER_DATAGRAMS
-            })
+    /// Returns from when on the initiator has to begin a handshake for new keys.
+    pub(crate) fn rekey_from(&self) -> Option<Instant> {
+        let epoch = self.current.as_ref()?;
+        let used = epoch.sealed.max(epoch.opened) >= limits::REKEY_AFTER_DATAGRAMS;
+        match used || self.went_back() {
+            true => Some(Instant::ZERO),
+            false => Some(epoch.installed + limits::REKEY_AFTER),
+        }
     }
 
-    /// Returns when to call [`KeyRing::handle_timeout`] or [`KeyRing::rekey_due`] again at the
-    /// latest.
+    /// Returns when [`KeyRing::handle_timeout`] or [`KeyRing::rekey_from`] has news at the latest.
     pub(crate) fn timeout(&self, now: Instant) -> Option<Instant> {
         let rekey = self.current.as_ref().map(|epoch| epoch.installed + limits::REKEY_AFTER);
         let rekey = rekey.filter(|rekey| *rekey > now);
@@ -304,6 +304,10 @@ mod tests {
         Ok(opened)
     }
 
+    fn rekey_due(ring: &KeyRing, now: Instant) -> bool {
+        ring.rekey_from().is_some_and(|from| from <= now)
+    }
+
     fn rings(index: u32) -> (KeyRing, KeyRing) {
         let (ours, theirs) = EpochKeys::pair(index);
         let (mut left, mut right) = (KeyRing::new(), KeyRing::new());
@@ -332,10 +336,10 @@ mod tests {
         let (mut left, mut right) = rings(3);
         let late = sealed(&mut left, 0);
         let now = Instant::ZERO + limits::REKEY_AFTER;
-        assert!(right.rekey_due(now) && !right.rekey_due(now - Duration::from_nanos(1)));
+        assert!(rekey_due(&right, now) && !rekey_due(&right, now - Duration::from_nanos(1)));
         let (_, theirs) = EpochKeys::pair(9);
         right.install(now, theirs);
-        assert!(!right.rekey_due(now) && right.installed_at() == Some(now));
+        assert!(!rekey_due(&right, now) && right.installed_at() == Some(now));
         assert!(!right.has_opened());
         assert!(open(&mut right, &late).is_ok());
         assert_eq!(right.timeout(now), Some(now + limits::OLD_KEYS_KEPT));
@@ -351,17 +355,19 @@ mod tests {
         let (ours, theirs) = EpochKeys::pair(9);
         right.install(now, theirs);
         let soon = now + limits::KEYS_UNHEARD / 2;
-        assert!(open_at(&mut right, soon, &late).is_ok() && !right.rekey_due(soon));
+        assert!(open_at(&mut right, soon, &late).is_ok() && !rekey_due(&right, soon));
 
         // Nothing came under the new keys: what is sealed now, the peer opens with the old ones.
         let then = now + limits::KEYS_UNHEARD;
-        assert!(open_at(&mut right, then, &sealed(&mut left, 1)).is_ok() && right.rekey_due(then));
+        assert!(
+            open_at(&mut right, then, &sealed(&mut left, 1)).is_ok() && rekey_due(&right, then)
+        );
         assert!(open_at(&mut left, then, &sealed(&mut right, 0)).is_ok());
 
         // It had them after all.
         left.install(then, ours);
         assert!(open_at(&mut right, then, &sealed(&mut left, 2)).expect("kept").newly_confirmed);
-        assert!(!right.rekey_due(then));
+        assert!(!rekey_due(&right, then));
         assert!(open_at(&mut left, then, &sealed(&mut right, 1)).expect("kept").newly_confirmed);
     }
 

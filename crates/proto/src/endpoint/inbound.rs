@@ -377,7 +377,13 @@ impl Endpoint {
         // A station begins no session, and may have many.
         let index = unknown_index(bytes).ok().filter(|_| !self.accept);
         let heard = index.is_some_and(|index| {
-            self.sessions.iter_mut().any(|(_, slot)| slot.session.on_unknown(now, index))
+            let mut heard = false;
+            self.sessions.give_all(|slot| {
+                let is_its = slot.session.on_unknown(now, index);
+                heard |= is_its;
+                is_its
+            });
+            heard
         });
         if !heard {
             self.counters.garbage += 1;

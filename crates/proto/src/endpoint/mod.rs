@@ -13,6 +13,7 @@
 //! in which whoever has cost the least is first (`turns`).
 
 mod counters;
+mod due;
 mod inbound;
 mod initiator;
 mod limiter;
@@ -87,8 +88,6 @@ pub struct Endpoint {
     events: VecDeque<(SessionId, Event)>,
     deliveries: VecDeque<Delivery>,
     counters: EndpointCounters,
-    /// The session that sent last; the others come first.
-    sent_last: SessionId,
     /// The latest moment that any input told.
     now: Instant,
 }
@@ -114,7 +113,6 @@ impl Endpoint {
             events: VecDeque::new(),
             deliveries: VecDeque::new(),
             counters: EndpointCounters::default(),
-            sent_last: SessionId(0),
             now,
         }
     }
@@ -132,9 +130,11 @@ impl Endpoint {
         self.now = now;
         self.peers.remove(peer);
         self.responder.forget_peer(peer);
-        for (_, slot) in self.sessions.iter_mut().filter(|(_, slot)| slot.peer == peer) {
-            slot.closed = true;
-            slot.session.revoke(now);
+        for id in self.sessions.with(peer) {
+            if let Some(slot) = self.sessions.get_mut(id) {
+                slot.closed = true;
+                slot.session.revoke(now);
+            }
         }
     }
 
@@ -213,9 +213,7 @@ impl Endpoint {
         moved: impl Fn(InterfaceId, IpAddr) -> Option<SocketAddr>,
     ) {
         self.now = now;
-        for (_, slot) in self.sessions.iter_mut() {
-            slot.session.move_local(now, &moved);
-        }
+        self.sessions.give_all(|slot| slot.session.move_local(now, &moved));
     }
 
     /// Notes that the interface of a path has vanished or is there again.
@@ -241,9 +239,7 @@ impl Endpoint {
         remote: Option<SocketAddr>,
         blocked: bool,
     ) {
-        for (_, slot) in self.sessions.iter_mut() {
-            slot.session.set_blocked(interface, remote, blocked);
-        }
+        self.sessions.give_all(|slot| slot.session.set_blocked(interface, remote, blocked));
     }
 
     /// Takes in a packet of the application.
@@ -269,25 +265,24 @@ impl Endpoint {
     /// Returns the next packet or message for the application.
     pub fn poll_delivery(&mut self) -> Option<Delivery> {
         let kept = self.deliveries.pop_front();
-        kept.or_else(|| self.sessions.iter_mut().find_map(|(_, slot)| slot.session.poll_delivery()))
+        kept.or_else(|| self.sessions.poll_delivery(self.now))
     }
 
     /// Returns the next packet or message that one session has for the application.
     pub fn poll_delivery_of(&mut self, session: SessionId) -> Option<Delivery> {
-        self.sessions.get_mut(session)?.session.poll_delivery()
+        self.sessions.poll_delivery_of(session)
     }
 
     /// Returns what happened next, and to which session.
     pub fn poll_event(&mut self) -> Option<(SessionId, Event)> {
-        let of = |(id, slot): (SessionId, &mut Slot)| slot.session.poll_event().map(|e| (id, e));
-        self.events.pop_front().or_else(|| self.sessions.iter_mut().find_map(of))
+        self.events.pop_front().or_else(|| self.sessions.poll_event(self.now))
     }
 
     /// Returns when [`Endpoint::handle_timeout`] must be called next, if nothing else happens.
     pub fn timeout(&self) -> Option<Instant> {
-        let sessions = self.sessions.iter().filter_map(|(_, slot)| slot.timeout(self.now));
         let held = self.held.front().map(|(until, ..)| *until);
-        sessions.chain(self.responder.timeout()).chain(held).min()
+        let own = self.responder.timeout().into_iter().chain(held);
+        own.chain(self.sessions.timeout(self.now)).min()
     }
 
     /// Lets time pass; [`Endpoint::poll_transmit`] is to be called afterwards.
@@ -295,11 +290,7 @@ impl Endpoint {
         self.now = now;
         self.responder.handle_timeout(now);
         self.release_held(now);
-        for (_, slot) in self.sessions.iter_mut() {
-            if slot.session.timeout().is_some_and(|timeout| timeout <= now) {
-                slot.session.handle_timeout(now);
-            }
-        }
+        self.sessions.handle_timeout(now);
         self.reap(now, Session::is_over);
     }
 
@@ -370,9 +361,7 @@ impl Endpoint {
 
     /// Buries sessions that are over; those that we began start again unless we closed them.
     fn reap(&mut self, now: Instant, is_over: fn(&Session) -> bool) {
-        let over = self.sessions.iter().filter(|(_, slot)| is_over(&slot.session));
-        let over: Vec<SessionId> = over.map(|(id, _)| id).collect();
-        for id in over {
+        for id in self.sessions.over(now, is_over) {
             let ours = self.sessions.get(id).is_some_and(|s| s.initiator.is_some() && !s.closed);
             if ours {
                 let nonce = self.entropy.u64();

@@ -7,7 +7,7 @@ use units::Instant;
 use super::peers::Peer;
 use super::{Endpoint, fresh_index};
 use crate::crypto::{Initiation, Parties};
-use crate::ids::{InterfaceId, PathRef, SessionId, Transmit};
+use crate::ids::{InterfaceId, SessionId, Transmit};
 use crate::session::Session;
 
 /// Holds an answer of the endpoint itself until the driver takes it.
@@ -35,24 +35,9 @@ impl Endpoint {
         };
         if transmit.is_none() {
             self.reap(now, Session::is_ended);
+            self.sessions.find_timers(now);
         }
         transmit
-    }
-
-    /// Writes the next datagram of one path into `buf`, which is cleared; none when it has nothing
-    /// to say or no room, or when `budget` bytes of UDP payload are too few.
-    ///
-    /// Handshakes and answers are not a path's: [`Endpoint::poll_transmit`] gives them.
-    pub fn poll_transmit_on(
-        &mut self,
-        now: Instant,
-        path: PathRef,
-        budget: usize,
-        buf: &mut Vec<u8>,
-    ) -> Option<Transmit> {
-        self.now = now;
-        let slot = self.sessions.get_mut(path.session)?;
-        slot.session.poll_transmit(now, path.path, budget, buf)
     }
 
     /// Ends the handshake of a session, or what is left of it.
@@ -64,15 +49,9 @@ impl Endpoint {
     }
 
     fn poll_sessions(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
-        for id in self.sessions.ids_after(self.sent_last) {
-            let slot = self.sessions.get_mut(id);
-            if let Some(transmit) = slot.and_then(|slot| slot.poll_transmit(now, buf)) {
-                self.sent_last = id;
-                self.answered_last = false;
-                return Some(transmit);
-            }
-        }
-        None
+        let transmit = self.sessions.poll_transmit(now, buf)?;
+        self.answered_last = false;
+        Some(transmit)
     }
 
     fn poll_handshakes(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
@@ -83,11 +62,10 @@ impl Endpoint {
     }
 
     fn poll_initiation(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
-        let idle = self.sessions.iter().filter(|(_, slot)| slot.is_done_asking(now));
-        let idle: Vec<SessionId> = idle.map(|(id, _)| id).collect();
-        idle.into_iter().for_each(|id| self.rest(now, id));
-
-        let (id, _) = self.sessions.iter().find(|(_, slot)| slot.is_asking_due(now))?;
+        while let Some(id) = self.sessions.done_asking(now) {
+            self.rest(now, id);
+        }
+        let id = self.sessions.next_asker(now)?;
         let index = fresh_index(&mut self.entropy, &self.sessions, &self.responder);
         let slot = self.sessions.get_mut(id)?;
         let peer = self.peers.get(slot.peer)?;

@@ -4,13 +4,16 @@
 //! in flight is reported and the session starts again under the same name, with the same paths. A
 //! responder's session ends when its peer comes back with another one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use smallvec::SmallVec;
 use units::Instant;
 
+use super::due::{Due, mark};
 use super::initiator::Initiator;
 use crate::crypto::EpochKeys;
+use crate::event::{Delivery, Event};
 use crate::ids::{PathId, PeerId, SessionId, Transmit};
 use crate::limits;
 use crate::session::Session;
@@ -73,9 +76,9 @@ impl Slot {
         }
     }
 
-    /// Returns true when an Initiation is to be sent now.
-    pub(super) fn is_asking_due(&self, now: Instant) -> bool {
-        self.asks_at(now).is_some_and(|at| at <= now)
+    /// Returns when an Initiation is to be sent, if nothing comes in until then.
+    fn asks_from(&self) -> Option<Instant> {
+        Some(self.initiator.as_ref()?.timeout()?.max(self.wants_keys_from()?))
     }
 
     /// Returns true when a handshake is under way that nobody needs any more.
@@ -94,7 +97,15 @@ impl Slot {
     }
 
     fn wants_keys(&self, now: Instant) -> bool {
-        !self.closed && (!self.session.is_connected() || self.session.rekey_due(now))
+        self.wants_keys_from().is_some_and(|from| from <= now)
+    }
+
+    fn wants_keys_from(&self) -> Option<Instant> {
+        match self.session.is_connected() {
+            _ if self.closed || self.initiator.is_none() => None,
+            true => self.session.rekey_from(),
+            false => Some(Instant::ZERO),
+        }
     }
 }
 
@@ -116,7 +127,14 @@ pub(super) struct Sessions {
     slots: BTreeMap<SessionId, Slot>,
     /// Indices of keys in use and of handshakes under way.
     indices: BTreeMap<u32, SessionId>,
+    of_peer: BTreeSet<(PeerId, SessionId)>,
+    due: Due,
+    /// The session that sent last; the others come first.
+    sent_last: Option<SessionId>,
     next: u32,
+    /// How often any session was looked at.
+    #[cfg(test)]
+    pub(super) looks: u64,
 }
 
 impl Sessions {
@@ -127,8 +145,8 @@ impl Sessions {
 
     /// Returns the sizes of the tables.
     #[cfg(test)]
-    pub(super) fn table_sizes(&self) -> [usize; 2] {
-        [self.slots.len(), self.indices.len()]
+    pub(super) fn table_sizes(&self) -> [usize; 3] {
+        [self.slots.len(), self.indices.len(), self.of_peer.len()]
     }
 
     /// Gives the name of the next session.
@@ -139,12 +157,16 @@ impl Sessions {
 
     /// Adds a session.
     pub(super) fn insert(&mut self, id: SessionId, slot: Slot) {
+        self.of_peer.insert((slot.peer, id));
         self.slots.insert(id, slot);
+        self.due.touch(id);
     }
 
     /// Removes a session and every index of it.
     pub(super) fn remove(&mut self, id: SessionId) {
-        self.slots.remove(&id);
+        let slot = self.slots.remove(&id);
+        slot.map(|slot| self.of_peer.remove(&(slot.peer, id)));
+        self.due.remove(id);
         self.indices.retain(|_, owner| *owner != id);
     }
 
@@ -153,9 +175,11 @@ impl Sessions {
         self.slots.get(&id)
     }
 
-    /// Returns a session.
+    /// Returns a session for an input.
     pub(super) fn get_mut(&mut self, id: SessionId) -> Option<&mut Slot> {
-        self.slots.get_mut(&id)
+        let slot = self.slots.get_mut(&id)?;
+        self.due.touch(id);
+        Some(slot)
     }
 
     /// Walks the sessions in the order in which they were made.
@@ -163,15 +187,121 @@ impl Sessions {
         self.slots.iter().map(|(id, slot)| (*id, slot))
     }
 
-    /// Walks the sessions in the order in which they were made.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (SessionId, &mut Slot)> {
-        self.slots.iter_mut().map(|(id, slot)| (*id, slot))
+    /// Gives an input to every session; `give` tells whether it changed anything.
+    pub(super) fn give_all(&mut self, mut give: impl FnMut(&mut Slot) -> bool) {
+        for (id, slot) in &mut self.slots {
+            if give(slot) {
+                self.due.touch(*id);
+            }
+        }
     }
 
-    /// Returns the names of the sessions, those after `last` first.
-    pub(super) fn ids_after(&self, last: SessionId) -> Vec<SessionId> {
-        let after = self.slots.range(SessionId(last.0.saturating_add(1))..);
-        after.chain(self.slots.range(..=last)).map(|(id, _)| *id).collect()
+    /// Writes the next datagram of any session: they take turns.
+    pub(super) fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        self.look(now);
+        let last = self.sent_last.map_or(Bound::Unbounded, Bound::Excluded);
+        let after = (last, Bound::Unbounded);
+        let mut place = self.due.senders.range(after).next().copied();
+        let mut turned = false;
+        loop {
+            let id = match place {
+                Some(id) => id,
+                None if turned => return None,
+                None => {
+                    turned = true;
+                    *self.due.senders.first()?
+                }
+            };
+            let transmit = self.slots.get_mut(&id).and_then(|slot| slot.poll_transmit(now, buf));
+            self.look_at(now, id);
+            if transmit.is_some() {
+                self.sent_last = Some(id);
+                return transmit;
+            }
+            self.due.senders.remove(&id);
+            place = self.due.senders.range(id..).next().copied();
+        }
+    }
+
+    /// Returns what happened next.
+    pub(super) fn poll_event(&mut self, now: Instant) -> Option<(SessionId, Event)> {
+        self.look(now);
+        let id = *self.due.talkers.first()?;
+        let session = &mut self.slots.get_mut(&id)?.session;
+        let event = session.poll_event();
+        mark(&mut self.due.talkers, id, session.has_events());
+        event.map(|event| (id, event))
+    }
+
+    /// Returns what the application is to get next.
+    pub(super) fn poll_delivery(&mut self, now: Instant) -> Option<Delivery> {
+        self.look(now);
+        let id = *self.due.givers.first()?;
+        self.poll_delivery_of(id)
+    }
+
+    /// Returns what the application is to get next of one session.
+    pub(super) fn poll_delivery_of(&mut self, id: SessionId) -> Option<Delivery> {
+        let session = &mut self.slots.get_mut(&id)?.session;
+        let delivery = session.poll_delivery();
+        mark(&mut self.due.givers, id, session.has_deliveries());
+        delivery
+    }
+
+    /// Returns when the first session or handshake has to be attended to.
+    pub(super) fn timeout(&self, now: Instant) -> Option<Instant> {
+        let unknown = self.due.unknown().chain(self.due.later.until(now));
+        let unknown = unknown.filter_map(|id| self.slots.get(&id)?.timeout(now));
+        unknown.chain(self.due.timers.first()).min()
+    }
+
+    /// Lets time pass for those that have waited for it.
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        self.find_timers(now);
+        let mut due: SmallVec<[SessionId; 8]> = self.due.timers.until(now).collect();
+        due.sort_unstable();
+        for id in due {
+            let Some(slot) = self.slots.get_mut(&id) else { continue };
+            if slot.session.timeout().is_some_and(|timeout| timeout <= now) {
+                slot.session.handle_timeout(now);
+                self.due.touch(id);
+            }
+        }
+    }
+
+    /// Looks up the timers of those that had an input.
+    pub(super) fn find_timers(&mut self, now: Instant) {
+        self.look(now);
+        while let Some(id) = self.due.untimed.pop_first() {
+            let Some(slot) = self.slots.get(&id) else { continue };
+            self.due.timers.set(id, slot.timeout(now));
+            let later = slot.wants_keys_from().filter(|from| *from > now);
+            self.due.later.set(id, later);
+        }
+    }
+
+    /// Returns the next session that has a handshake under way that it does not need any more.
+    pub(super) fn done_asking(&mut self, now: Instant) -> Option<SessionId> {
+        self.look(now);
+        loop {
+            let id = self.due.resting.pop_first()?;
+            if self.slots.get(&id).is_some_and(|slot| slot.is_done_asking(now)) {
+                return Some(id);
+            }
+        }
+    }
+
+    /// Returns the session that has waited longest for an Initiation to be sent.
+    pub(super) fn next_asker(&mut self, now: Instant) -> Option<SessionId> {
+        self.look(now);
+        self.due.askers.until(now).next()
+    }
+
+    /// Returns the sessions that are over and of which `is_over` holds.
+    pub(super) fn over(&mut self, now: Instant, is_over: fn(&Session) -> bool) -> Vec<SessionId> {
+        self.look(now);
+        let is_over = |id: &&SessionId| self.slots.get(id).is_some_and(|it| is_over(&it.session));
+        self.due.ended.iter().filter(is_over).copied().collect()
     }
 
     /// Returns the session that owns an index.
@@ -181,7 +311,7 @@ impl Sessions {
 
     /// Returns the session in which `peer` is the initiator.
     pub(super) fn begun_by(&self, peer: PeerId) -> Option<SessionId> {
-        self.find(|slot| slot.peer == peer && slot.initiator.is_none())
+        self.find(peer, |slot| slot.initiator.is_none())
     }
 
     /// Looks at the session that a peer has while it begins another one: a restarted peer leaves a dead
@@ -208,7 +338,7 @@ impl Sessions {
 
     /// Returns the session in which `peer` is the responder, unless it was closed.
     pub(super) fn begun_with(&self, peer: PeerId) -> Option<SessionId> {
-        self.find(|slot| slot.peer == peer && slot.initiator.is_some() && !slot.closed)
+        self.find(peer, |slot| slot.initiator.is_some() && !slot.closed)
     }
 
     /// Gives an index to a handshake of a session.
@@ -226,6 +356,7 @@ impl Sessions {
         let Some(slot) = self.slots.get_mut(&id) else {
             return;
         };
+        self.due.touch(id);
         let old: SmallVec<[u32; 2]> = slot.session.key_indices().collect();
         self.indices.insert(keys.local_index, id);
         slot.session.install_keys(now, keys);
@@ -235,7 +366,37 @@ impl Sessions {
         }
     }
 
-    fn find(&self, is_it: impl Fn(&Slot) -> bool) -> Option<SessionId> {
-        self.iter().find(|(_, slot)| is_it(slot)).map(|(id, _)| id)
+    /// Returns the sessions with a peer.
+    pub(super) fn with(&self, peer: PeerId) -> SmallVec<[SessionId; 2]> {
+        let all = (peer, SessionId(0))..=(peer, SessionId(u32::MAX));
+        self.of_peer.range(all).map(|(_, id)| *id).collect()
+    }
+
+    fn find(&self, peer: PeerId, is_it: impl Fn(&Slot) -> bool) -> Option<SessionId> {
+        self.with(peer).into_iter().find(|id| self.slots.get(id).is_some_and(&is_it))
+    }
+
+    /// Looks at those that had an input: each may have something to send.
+    fn look(&mut self, now: Instant) {
+        while let Some(id) = self.due.changed.pop_first() {
+            self.due.senders.insert(id);
+            self.look_at(now, id);
+        }
+    }
+
+    /// Finds out what there is to do for a session.
+    fn look_at(&mut self, now: Instant, id: SessionId) {
+        #[cfg(test)]
+        {
+            self.looks += 1;
+        }
+        let Some(slot) = self.slots.get(&id) else { return };
+        let due = &mut self.due;
+        mark(&mut due.talkers, id, slot.session.has_events());
+        mark(&mut due.givers, id, slot.session.has_deliveries());
+        mark(&mut due.ended, id, slot.session.is_ended());
+        mark(&mut due.resting, id, slot.is_done_asking(now));
+        due.askers.set(id, slot.asks_from());
+        due.forget_timer(id);
     }
 }

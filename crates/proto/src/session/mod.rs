@@ -226,15 +226,16 @@ impl Session {
         }
     }
 
-    /// Tells whether the initiator has to begin a handshake for new keys.
+    /// Returns from when on the initiator has to begin a handshake for new keys, if nothing comes in.
     ///
-    /// True also when nothing came in for a while although every path is probed, or when it is said that
-    /// the peer has lost its keys. New keys are given the same while.
-    pub(crate) fn rekey_due(&self, now: Instant) -> bool {
-        self.role == Role::Initiator
-            && !self.ended
-            && self.keys.has_keys()
-            && (self.keys.rekey_due(now) || self.asks_anew || self.is_silent(now))
+    /// That is also when nothing came in for a while although every path is probed, or when it is said
+    /// that the peer has lost its keys. New keys are given the same while.
+    pub(crate) fn rekey_from(&self) -> Option<Instant> {
+        if self.role != Role::Initiator || self.ended || !self.keys.has_keys() {
+            return None;
+        }
+        let asked = self.asks_anew.then_some(Instant::ZERO);
+        [asked, self.keys.rekey_from(), self.silent_from()].into_iter().flatten().min()
     }
 
     /// Takes note that somebody says that the peer has no keys of this index: nobody has signed that, so
@@ -251,17 +252,17 @@ impl Session {
         true
     }
 
-    fn is_silent(&self, now: Instant) -> bool {
+    fn silent_from(&self) -> Option<Instant> {
         let heard = self.paths.iter().filter_map(Path::last_received_at).max();
         let since = heard.max(self.keys.installed_at()).unwrap_or(self.started);
         // Where idle paths are not probed, silence says nothing unless a path is suspected.
         let idle_probe = self.path_config.idle_probe;
         let is_any = |state| self.paths.iter().any(|path| path.state() == state);
         if is_any(PathState::Suspected) && !is_any(PathState::Active) {
-            return now.since(since) >= limits::SILENCE_WITHOUT_PATH;
+            return Some(since + limits::SILENCE_WITHOUT_PATH);
         }
         let probed = !idle_probe.is_zero() || is_any(PathState::Suspected);
-        probed && now.since(since) >= limits::SILENCE.max(idle_probe * 3)
+        probed.then(|| since + limits::SILENCE.max(idle_probe * 3))
     }
 
     /// Sends a probe on every path; [`Session::lives`] tells what came of it.
@@ -371,6 +372,16 @@ impl Session {
     /// Returns what the application is to get next.
     pub(crate) fn poll_delivery(&mut self) -> Option<Delivery> {
         self.delivered.pop_front()
+    }
+
+    /// Tells whether there is something for the application.
+    pub(crate) fn has_deliveries(&self) -> bool {
+        !self.deliveries.is_empty()
+    }
+
+    /// Tells whether something has happened.
+    pub(crate) fn has_events(&self) -> bool {
+        !self.events.is_empty()
     }
 
     /// Returns what happened next.

@@ -110,12 +110,13 @@ impl Session {
     }
 
     /// Sends from another address of this host where the one used is gone: `moved` knows it. The peer
-    /// is told by another path as well, since what comes from there may be kept from it.
+    /// is told by another path as well, since what comes from there may be kept from it. Tells whether
+    /// there is any such path.
     pub(crate) fn move_local(
         &mut self,
         now: Instant,
         moved: impl Fn(InterfaceId, IpAddr) -> Option<SocketAddr>,
-    ) {
+    ) -> bool {
         let mut any = false;
         for path in &mut self.paths {
             let Route { interface, local, .. } = path.route();
@@ -130,6 +131,7 @@ impl Session {
         if any {
             self.after_change(now);
         }
+        any
     }
 
     /// Notes that the peer was told, or that what told it was lost.
@@ -176,18 +178,22 @@ impl Session {
 
     /// Notes that the socket of an interface, or the one for an address behind it, takes nothing for
     /// now, or takes datagrams again: its paths stay what they are, but nothing is bound to them
-    /// meanwhile.
+    /// meanwhile. Tells whether that is news.
     pub(crate) fn set_blocked(
         &mut self,
         interface: InterfaceId,
         remote: Option<SocketAddr>,
         blocked: bool,
-    ) {
+    ) -> bool {
         let place = (interface, remote);
+        let before = self.blocked.len();
         self.blocked.retain(|known| *known != place);
-        if blocked && self.paths.iter().any(|path| lies_at(path, place)) {
+        let was_blocked = self.blocked.len() < before;
+        let is_blocked = blocked && self.paths.iter().any(|path| lies_at(path, place));
+        if is_blocked {
             self.blocked.push(place);
         }
+        was_blocked != is_blocked
     }
 
     pub(super) fn insert_path(&mut self, now: Instant, id: PathId, route: Route) {

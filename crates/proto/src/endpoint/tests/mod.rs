@@ -1,5 +1,6 @@
 //! Two endpoints over a wire that loses, repeats and reorders, in virtual time.
 
+mod crowd;
 mod handshake;
 mod hostile;
 mod moves;
