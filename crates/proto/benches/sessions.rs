@@ -110,7 +110,7 @@ impl Fleet {
         (self.spent, self.datagrams, self.delivered) = (Time::ZERO, 0, 0);
         for _ in 0..PACKETS {
             let drone = &mut self.drones[0];
-            let source = Source::Told { channel: 1, policy: Policy::PLAIN };
+            let source = Source::Declared { channel: 1, policy: Policy::BULK };
             let _ = drone.endpoint.send(self.now, drone.session, source, &[9; PACKET]);
             self.poll_drone(0);
             self.settle();

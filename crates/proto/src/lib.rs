@@ -38,8 +38,8 @@ pub use path::ProtectControl;
 pub use schedule::SchedulerKind;
 pub use session::{PathError, SendError, SessionConfig, Source};
 pub use status::{
-    ClassStatus, DelayPercentiles, MessageDelay, MessageStatus, MessageStreamStatus, PathStatus,
-    SessionStatus,
+    ClassStatus, DelayPercentiles, MessageDelay, MessageStatus, MessageStreamStatus, PathGlance,
+    PathStatus, SessionStatus,
 };
 pub use units::{Duration, Instant, Rate};
 

@@ -37,6 +37,21 @@ pub struct SessionStatus {
     pub not_forwarded: Vec<(u8, NotForwarded, u64)>,
 }
 
+/// Shows what of a path is asked for often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathGlance {
+    /// Which path.
+    pub id: PathId,
+    /// Its remote address.
+    pub remote: SocketAddr,
+    /// What it is good for.
+    pub state: PathState,
+    /// Bytes of the datagrams that were sent on it.
+    pub sent_bytes: u64,
+    /// Bytes of the datagrams that came by it.
+    pub received_bytes: u64,
+}
+
 /// Shows a path at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathStatus {

@@ -51,7 +51,7 @@ pub(super) struct Journal {
 
 impl Daemon {
     /// Writes what an event has to say.
-    pub(super) fn log_event(&mut self, now: Instant, session: SessionId, event: &Event) {
+    pub(super) fn log_event(&mut self, session: SessionId, event: &Event) {
         let place = self.peer_of(session);
         if let (Event::MessageEnded { message, outcome, mavlink }, Some(place)) = (event, place) {
             let news = self.journal.of(place);
@@ -65,7 +65,7 @@ impl Daemon {
             return;
         }
         let peer = place.map_or("?", |peer| &self.config.peers[peer].name);
-        let name = |path: PathId| self.path_name(now, PathRef { session, path });
+        let name = |path: PathId| self.path_name(PathRef { session, path });
         match event {
             Event::Connected { .. } => info!(peer, "session connected"),
             Event::Disconnected { reason } => warn!(peer, reason, "session ended"),

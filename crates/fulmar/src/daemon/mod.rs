@@ -62,6 +62,8 @@ pub(crate) struct Daemon {
     endpoint: Endpoint,
     /// The sessions with the peers of the configuration, in its order.
     peers: Vec<PeerState>,
+    /// Their places, by session.
+    places: BTreeMap<SessionId, usize>,
     sockets: Sockets,
     /// A drone's paths, by the slot of their link.
     paths: Vec<Option<PathRef>>,
@@ -97,6 +99,12 @@ impl PeerState {
     fn connected(&self) -> Option<SessionId> {
         self.session.filter(|_| self.connected_at.is_some())
     }
+}
+
+/// Returns the places of peers by their sessions.
+fn places(peers: &[PeerState]) -> BTreeMap<SessionId, usize> {
+    let peers = peers.iter().enumerate();
+    peers.filter_map(|(place, peer)| Some((peer.session?, place))).collect()
 }
 
 impl Daemon {

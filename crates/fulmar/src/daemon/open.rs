@@ -20,7 +20,7 @@ use super::remotes::Remotes;
 use super::sockets::{LOOK_EVERY, Sockets};
 use super::tokens::Token;
 use super::tunnel::Tunnel;
-use super::{Daemon, PeerState, TICK};
+use super::{Daemon, PeerState, TICK, places};
 use crate::config::{Config, EndpointConfig as LocalConfig, PathConfig, Peer, Remote, Role};
 use crate::endpoints::{LocalEndpoint, Tokens};
 use crate::status::StatusServer;
@@ -67,6 +67,7 @@ impl Daemon {
             notifier,
             status,
             endpoint,
+            places: places(&peers),
             peers,
             sockets,
             paths,

@@ -58,7 +58,7 @@ impl Daemon {
 
     /// Returns the place of a session's peer in the configuration.
     pub(super) fn peer_of(&self, session: SessionId) -> Option<usize> {
-        self.peers.iter().position(|peer| peer.session == Some(session))
+        self.places.get(&session).copied()
     }
 
     fn hand_over(&mut self, now: Instant, mut delivery: Delivery) {

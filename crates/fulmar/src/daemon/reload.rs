@@ -15,7 +15,7 @@ use sys::wakeup::Wakeup;
 
 use super::open::{open_local, open_path, open_session};
 use super::tokens::Token;
-use super::{Daemon, PeerState};
+use super::{Daemon, PeerState, places};
 use crate::config::{self, Config, EndpointConfig, PathConfig, Peer};
 use crate::endpoints::LocalEndpoint;
 
@@ -141,6 +141,7 @@ impl Daemon {
             kept.remove(&place).unwrap_or_else(|| open_session(now, new.role, peer, endpoint))
         };
         self.peers = new.peers.iter().enumerate().map(state).collect();
+        self.places = places(&self.peers);
         self.journal.forget_peers();
     }
 

@@ -63,11 +63,8 @@ impl Daemon {
                 self.remotes.look_up(now, slot);
                 continue;
             };
-            let status = self.endpoint.status(now, path.session);
-            let state = status.and_then(|status| {
-                status.paths.iter().find(|at| at.id == path.path).map(|at| at.state)
-            });
-            match state {
+            let known = self.endpoint.paths(path.session).find(|known| known.id == path.path);
+            match known.map(|known| known.state) {
                 Some(PathState::Validating | PathState::Suspected) => {
                     self.remotes.look_up(now, slot);
                     if let Some(remote) = self.remotes.slots[slot].next(now) {

@@ -28,14 +28,19 @@ impl Daemon {
     pub(super) fn report_events(&mut self, now: Instant) {
         while let Some((session, event)) = self.endpoint.poll_event() {
             if let Event::Connected { peer } = event
-                && let Some(state) = self.peers.iter_mut().find(|state| state.id == peer)
+                && let Some(place) = self.peers.iter().position(|state| state.id == peer)
             {
+                let state = &mut self.peers[place];
+                if let Some(old) = state.session {
+                    self.places.remove(&old);
+                }
                 (state.session, state.connected_at) = (Some(session), Some(now));
+                self.places.insert(session, place);
             }
             if matches!(event, Event::RoomForMessages | Event::Connected { .. }) {
                 self.offer_held(now, session);
             }
-            self.log_event(now, session, &event);
+            self.log_event(session, &event);
             if let Event::PathTold { path, remote } = event {
                 self.remotes.learn(&self.paths, PathRef { session, path }, remote);
             }
@@ -63,11 +68,10 @@ impl Daemon {
         let sessions: Vec<SessionId> = self.endpoint.sessions().map(|(id, _)| id).collect();
         let old = std::mem::take(&mut self.meters);
         for session in sessions {
-            let Some(status) = self.endpoint.status(now, session) else { continue };
-            for path in status.paths {
+            for path in self.endpoint.paths(session) {
                 let key = PathRef { session, path: path.id };
                 let meter = old.get(&key).copied().unwrap_or_default();
-                self.meters.insert(key, meter.next(now, path.sent.1, path.received.1));
+                self.meters.insert(key, meter.next(now, path.sent_bytes, path.received_bytes));
             }
         }
     }
@@ -81,15 +85,12 @@ impl Daemon {
     }
 
     /// Names a path: a drone's as its file does, a station's by where it comes from.
-    pub(super) fn path_name(&self, now: Instant, path: PathRef) -> String {
+    pub(super) fn path_name(&self, path: PathRef) -> String {
         if let Some(slot) = self.paths.iter().position(|known| *known == Some(path)) {
             return self.sockets.list[slot].name.clone();
         }
-        let status = self.endpoint.status(now, path.session);
-        let found = status.and_then(|status| {
-            status.paths.into_iter().find(|known| known.id == path.path).map(|known| known.remote)
-        });
-        found.map_or_else(|| format!("#{}", path.path.0), |remote| remote.to_string())
+        let found = self.endpoint.paths(path.session).find(|known| known.id == path.path);
+        found.map_or_else(|| format!("#{}", path.path.0), |known| known.remote.to_string())
     }
 
     fn take_report(&self, now: Instant) -> Report {
@@ -138,7 +139,7 @@ impl Daemon {
             let work = self.endpoint.work(Share::Session(session));
             report.processor_s = work.processor.as_secs_f64();
             (report.late_datagrams, report.dropped_datagrams) = (work.late, work.dropped);
-            let path = |path: &PathStatus| self.path_report(now, session, path);
+            let path = |path: &PathStatus| self.path_report(session, path);
             report.paths = status.paths.iter().map(path).collect();
             report.paths.extend(self.paths_without_address(peer));
             report.classes = status.classes.iter().map(class_report).collect();
@@ -167,13 +168,13 @@ impl Daemon {
         })
     }
 
-    fn path_report(&self, now: Instant, session: SessionId, path: &PathStatus) -> PathReport {
+    fn path_report(&self, session: SessionId, path: &PathStatus) -> PathReport {
         let key = PathRef { session, path: path.id };
         let meter = self.meters.get(&key).copied().unwrap_or_default();
         let socket = self.sockets.place(path.interface).map(|(slot, _)| &self.sockets.list[slot]);
         let millis = |time: Option<proto::Duration>| time.map(|time| time.as_secs_f64() * 1e3);
         let mut report = PathReport {
-            name: self.path_name(now, key),
+            name: self.path_name(key),
             interface: self.sockets.interface_name(path.interface),
             remote: path.remote.to_string(),
             state: state_word(path.state).into(),

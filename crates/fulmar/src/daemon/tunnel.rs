@@ -3,7 +3,7 @@
 //! Allowed addresses are both: a packet goes to the peer whose prefix matches its destination
 //! best, and a peer's packet is let in when its source is the peer's own by the same rule.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
 
@@ -40,7 +40,7 @@ pub(super) struct Tunnel {
 
 /// The rules of a tunnel, apart from its device.
 pub(super) struct Rules {
-    allowed: Vec<(IpNet, usize)>,
+    allowed: Prefixes,
     mtu: u16,
     clamp: bool,
 }
@@ -147,23 +147,52 @@ impl Rules {
         let of_peer = |(at, peer): (usize, &Peer)| {
             peer.allowed.iter().map(move |&net| (net, at)).collect::<Vec<_>>()
         };
-        let mut allowed: Vec<_> = peers.iter().enumerate().flat_map(of_peer).collect();
-        // The longest prefix first: the first that matches is the best.
-        allowed.sort_by_key(|(net, _)| core::cmp::Reverse(net.prefix_len()));
+        let allowed = Prefixes::new(peers.iter().enumerate().flat_map(of_peer));
         Self { allowed, mtu: config.mtu, clamp: config.mss_clamp }
     }
 
     /// Returns the prefixes that need a route of their own.
     fn routes(&self, config: &TunnelConfig) -> BTreeSet<IpNet> {
         let covered = |net: &IpNet| config.addresses.iter().any(|own| own.contains(net));
-        let nets = self.allowed.iter().map(|(net, _)| *net);
+        let nets = self.allowed.owners.keys().copied();
         // A default route is the operator's own decision: it would carry off the links too.
         nets.filter(|net| !covered(net) && net.prefix_len() > 0).collect()
     }
 
     fn owner(&self, address: IpAddr) -> Option<usize> {
-        self.allowed.iter().find(|(net, _)| net.contains(&address)).map(|&(_, peer)| peer)
+        self.allowed.owner(address)
     }
+}
+
+/// Whose the prefixes are. Asked once for each length of prefix that is in use, the longest first.
+struct Prefixes {
+    owners: BTreeMap<IpNet, usize>,
+    /// Of IPv4 and of IPv6.
+    lengths: [BTreeSet<u8>; 2],
+}
+
+impl Prefixes {
+    fn new(nets: impl Iterator<Item = (IpNet, usize)>) -> Self {
+        let mut prefixes = Self { owners: BTreeMap::new(), lengths: Default::default() };
+        for (net, owner) in nets {
+            let net = net.trunc();
+            prefixes.owners.entry(net).or_insert(owner);
+            prefixes.lengths[family(net.addr())].insert(net.prefix_len());
+        }
+        prefixes
+    }
+
+    fn owner(&self, address: IpAddr) -> Option<usize> {
+        let mut lengths = self.lengths[family(address)].iter().rev();
+        lengths.find_map(|length| {
+            let net = IpNet::new(address, *length).ok()?;
+            self.owners.get(&net.trunc()).copied()
+        })
+    }
+}
+
+fn family(address: IpAddr) -> usize {
+    usize::from(address.is_ipv6())
 }
 
 fn note(done: io::Result<()>) {

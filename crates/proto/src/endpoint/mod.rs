@@ -40,7 +40,7 @@ use crate::ids::{InterfaceId, PathId, PeerId, Received, SessionId};
 use crate::limits;
 use crate::select::NotForwarded;
 use crate::session::{Drawn, PathError, Role, SendError, Session, SessionConfig, Source};
-use crate::status::SessionStatus;
+use crate::status::{PathGlance, SessionStatus};
 use inbound::Job;
 use initiator::Initiator;
 use limiter::TokenBucket;
@@ -326,6 +326,11 @@ impl Endpoint {
     /// Shows a session at this moment.
     pub fn status(&self, now: Instant, session: SessionId) -> Option<SessionStatus> {
         self.sessions.get(session).map(|slot| slot.session.status(now))
+    }
+
+    /// Shows the least of each path of a session.
+    pub fn paths(&self, session: SessionId) -> impl Iterator<Item = PathGlance> + '_ {
+        self.sessions.get(session).into_iter().flat_map(|slot| slot.session.glances())
     }
 
     /// Returns what a session's datagrams, or handshakes, have cost so far.

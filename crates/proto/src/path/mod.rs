@@ -55,6 +55,7 @@ use crate::recovery::{
     AckTracker, ClockSample, DeliveryRate, MAX_ACK_DELAY, RttEstimator, SentFrames, SentPacket,
     SentPackets,
 };
+use crate::status::PathGlance;
 
 /// How much longer an answer may take on a thin path: each datagram in front of it takes tens of
 /// milliseconds, in both directions.
@@ -272,6 +273,17 @@ impl Path {
     /// after that. Holds for everything, control included.
     pub(crate) fn allowance(&self) -> u64 {
         self.address.allowance()
+    }
+
+    /// Shows the least of the path.
+    pub(crate) fn glance(&self) -> PathGlance {
+        PathGlance {
+            id: self.id,
+            remote: self.address.route().remote,
+            state: self.state,
+            sent_bytes: self.counters.bytes_sent,
+            received_bytes: self.counters.bytes_received,
+        }
     }
 
     /// Shows the path to schedulers and to the status page.

@@ -5,7 +5,7 @@ use units::{Duration, Instant, Rate};
 use super::{Drain, Route};
 use crate::event::PathState;
 use crate::ids::PathId;
-use crate::recovery::RttEstimator;
+use crate::recovery::INITIAL_RTT;
 
 /// Shows a path at one moment.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +83,7 @@ impl PathSnapshot {
 
     /// Returns the smoothed round-trip time or, before any sample, the initial guess.
     pub(crate) fn srtt_or_initial(&self) -> Duration {
-        self.srtt.unwrap_or_else(|| RttEstimator::new().srtt_or_initial())
+        self.srtt.unwrap_or(INITIAL_RTT)
     }
 }
 

@@ -376,7 +376,7 @@ impl Session {
 
     /// Tells whether there is something for the application.
     pub(crate) fn has_deliveries(&self) -> bool {
-        !self.deliveries.is_empty()
+        !self.delivered.is_empty()
     }
 
     /// Tells whether something has happened.

@@ -3,9 +3,9 @@
 use units::Instant;
 
 use super::Session;
-use crate::path::PathSnapshot;
+use crate::path::{Path, PathSnapshot};
 use crate::select::NotForwarded;
-use crate::status::{MessageStatus, PathStatus, SessionStatus};
+use crate::status::{MessageStatus, PathGlance, PathStatus, SessionStatus};
 
 impl Session {
     /// Returns a snapshot for people and scripts.
@@ -25,6 +25,11 @@ impl Session {
         };
         self.deliveries.show(now, &mut status);
         status
+    }
+
+    /// Shows the least of each path.
+    pub(crate) fn glances(&self) -> impl Iterator<Item = PathGlance> + '_ {
+        self.paths.iter().map(Path::glance)
     }
 
     /// Lists what of MAVLink was not forwarded: by which channel, why, and how much of it.

@@ -26,8 +26,8 @@ fn fleet(drones: u8) -> Wire {
 /// takes that in and answers it.
 fn looks(wire: &mut Wire) -> u64 {
     let session = wire.hosts[0].endpoint.sessions().next().expect("a session").0;
-    let told = Source::Told { channel: 1, policy: Policy::TOLD };
-    let sent = wire.hosts[0].endpoint.send(wire.now, session, told, b"hello");
+    let declared = Source::Declared { channel: 1, policy: Policy::DECLARED };
+    let sent = wire.hosts[0].endpoint.send(wire.now, session, declared, b"hello");
     assert!(sent.is_ok());
     wire.drain();
     let station = wire.hosts.last_mut().expect("a station");
