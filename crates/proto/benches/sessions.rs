@@ -3,6 +3,8 @@
 //!
 //! The drones are on the same wire, which is without delay and faults; only the station's time counts.
 
+#![expect(clippy::disallowed_types, reason = "a bench reads the clock")]
+
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::time::{Duration as Time, Instant as Clock};

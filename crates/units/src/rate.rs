@@ -11,16 +11,19 @@ impl Rate {
     pub const ZERO: Self = Self(0);
 
     /// Makes a rate from bits per second.
+    #[inline]
     pub const fn from_bps(bps: u64) -> Self {
         Self(bps)
     }
 
     /// Makes a rate from megabits (10⁶ bits) per second; negative and NaN become zero.
+    #[inline]
     pub fn from_mbps(mbps: f64) -> Self {
         Self((mbps * 1e6) as u64)
     }
 
     /// Returns the rate that carries `bytes` in `time`; zero time gives zero.
+    #[inline]
     pub fn from_bytes_in(bytes: u64, time: Duration) -> Self {
         let nanos = time.as_nanos();
         if nanos == 0 {
@@ -30,16 +33,19 @@ impl Rate {
     }
 
     /// Returns bits per second.
+    #[inline]
     pub const fn as_bps(self) -> u64 {
         self.0
     }
 
     /// Returns megabits (10⁶ bits) per second.
+    #[inline]
     pub fn as_mbps(self) -> f64 {
         self.0 as f64 / 1e6
     }
 
     /// Returns how long `bytes` take at this rate; a zero rate takes [`Duration::MAX`].
+    #[inline]
     pub fn transmission_time(self, bytes: usize) -> Duration {
         if self.0 == 0 {
             return Duration::MAX;
@@ -49,11 +55,13 @@ impl Rate {
     }
 
     /// Returns how many whole bytes pass in `time`.
+    #[inline]
     pub fn bytes_in(self, time: Duration) -> u64 {
         u64::try_from(u128::from(self.0) * time.as_nanos() / 8_000_000_000).unwrap_or(u64::MAX)
     }
 
     /// Returns the rate multiplied by `factor`; negative and NaN factors give zero.
+    #[inline]
     pub fn mul_f64(self, factor: f64) -> Self {
         Self((self.0 as f64 * factor) as u64)
     }

@@ -1,24 +1,30 @@
 //! Which sessions have something to do: nobody asks the others.
 //!
 //! Whoever gives a session an input marks it ([`Due::touch`]); a marked session is looked at once, when
-//! somebody next asks for anything ([`super::sessions::Sessions`]). Its timer, which costs more to find
-//! out, is looked up when all has been sent.
+//! somebody next asks for anything (`sessions.rs`). Its timer, which costs more to find out, is looked up
+//! when all has been sent. What is known of a session stands beside it as well ([`Marks`]), so that
+//! nothing is done to the sets while that stays the same.
 //!
 //! ```text
-//! input → changed → senders, talkers, givers, ended, askers; untimed → timers, later
+//! input → changed → senders, talkers, givers, ended, resting, askers; untimed → timers, later
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use units::Instant;
 
 use crate::ids::SessionId;
 
+/// Sessions in an order by some moment of each.
+pub(super) type Moments = BTreeSet<(Instant, SessionId)>;
+
 /// Keeps the sessions in the order in which they have to be attended to.
 #[derive(Default)]
 pub(super) struct Due {
     /// Those that had an input and have not been looked at since.
-    pub(super) changed: BTreeSet<SessionId>,
+    changed: Vec<SessionId>,
+    /// Those whose timer is not known.
+    untimed: Vec<SessionId>,
     /// Those that may have something to send.
     pub(super) senders: BTreeSet<SessionId>,
     /// Those with events.
@@ -31,37 +37,71 @@ pub(super) struct Due {
     pub(super) resting: BTreeSet<SessionId>,
     /// When those that began their session send the next Initiation, if nothing comes in.
     pub(super) askers: Moments,
-    /// Those whose timer is not known.
-    pub(super) untimed: BTreeSet<SessionId>,
-    /// When the others have to be attended to …
+    /// When those whose timer is known have to be attended to …
     pub(super) timers: Moments,
     /// … unless they want new keys by then, which is from here on.
     pub(super) later: Moments,
 }
 
+/// Says in which sets a session is.
+#[derive(Default)]
+pub(super) struct Marks {
+    changed: bool,
+    untimed: bool,
+    pub(super) sends: bool,
+    pub(super) talks: bool,
+    pub(super) gives: bool,
+    pub(super) ended: bool,
+    pub(super) rests: bool,
+    pub(super) asks_from: Option<Instant>,
+    pub(super) timer: Option<Instant>,
+    pub(super) later: Option<Instant>,
+}
+
+impl Marks {
+    /// Tells whether the timer is known.
+    pub(super) fn is_timed(&self) -> bool {
+        !self.changed && !self.untimed
+    }
+}
+
 impl Due {
     /// Notes that a session has had an input.
-    pub(super) fn touch(&mut self, id: SessionId) {
-        self.changed.insert(id);
+    pub(super) fn touch(&mut self, id: SessionId, marks: &mut Marks) {
+        if !std::mem::replace(&mut marks.changed, true) {
+            self.changed.push(id);
+        }
     }
 
     /// Notes that the timer of a session may be another one now.
-    pub(super) fn forget_timer(&mut self, id: SessionId) {
-        if self.untimed.insert(id) {
-            self.timers.set(id, None);
-            self.later.set(id, None);
+    pub(super) fn forget_timer(&mut self, id: SessionId, marks: &mut Marks) {
+        marks.changed = false;
+        if !std::mem::replace(&mut marks.untimed, true) {
+            self.untimed.push(id);
         }
     }
 
-    /// Forgets a session.
-    pub(super) fn remove(&mut self, id: SessionId) {
-        for moments in [&mut self.askers, &mut self.timers, &mut self.later] {
-            moments.set(id, None);
-        }
-        let Self { changed, senders, talkers, givers, ended, resting, untimed, .. } = self;
-        for set in [changed, senders, talkers, givers, ended, resting, untimed] {
-            set.remove(&id);
-        }
+    /// Notes the timer of a session, and from when on it wants keys.
+    pub(super) fn set_timer(
+        &mut self,
+        id: SessionId,
+        marks: &mut Marks,
+        timer: Option<Instant>,
+        later: Option<Instant>,
+    ) {
+        marks.untimed = false;
+        order(&mut self.timers, id, &mut marks.timer, timer);
+        order(&mut self.later, id, &mut marks.later, later);
+    }
+
+    /// Returns the next session that had an input.
+    pub(super) fn next_changed(&mut self) -> Option<SessionId> {
+        self.changed.pop()
+    }
+
+    /// Returns the next session whose timer is not known.
+    pub(super) fn next_untimed(&mut self) -> Option<SessionId> {
+        self.untimed.pop()
     }
 
     /// Returns those whose timer is not known.
@@ -69,55 +109,60 @@ impl Due {
         self.changed.iter().chain(&self.untimed).copied()
     }
 
-    /// Returns how many entries there are.
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        let Self { changed, senders, talkers, givers, ended, resting, untimed, .. } = self;
-        let sets = [changed, senders, talkers, givers, ended, resting, untimed];
-        let moments = [&self.askers, &self.timers, &self.later];
-        sets.iter().map(|set| set.len()).sum::<usize>()
-            + moments.iter().map(|moments| moments.order.len() + moments.of.len()).sum::<usize>()
-    }
-}
-
-/// Keeps one moment for each of some sessions, and their order.
-#[derive(Default)]
-pub(super) struct Moments {
-    of: BTreeMap<SessionId, Instant>,
-    order: BTreeSet<(Instant, SessionId)>,
-}
-
-impl Moments {
-    /// Sets the moment of a session, or forgets it.
-    pub(super) fn set(&mut self, id: SessionId, at: Option<Instant>) {
-        let before = match at {
-            Some(at) => self.of.insert(id, at),
-            None => self.of.remove(&id),
-        };
-        if before != at {
-            before.map(|before| self.order.remove(&(before, id)));
-            self.order.extend(at.map(|at| (at, id)));
+    /// Forgets a session.
+    pub(super) fn remove(&mut self, id: SessionId, marks: &mut Marks) {
+        self.set_timer(id, marks, None, None);
+        order(&mut self.askers, id, &mut marks.asks_from, None);
+        self.changed.retain(|known| *known != id);
+        self.untimed.retain(|known| *known != id);
+        let Self { senders, talkers, givers, ended, resting, .. } = self;
+        for set in [senders, talkers, givers, ended, resting] {
+            set.remove(&id);
         }
     }
 
-    /// Returns the first moment.
-    pub(super) fn first(&self) -> Option<Instant> {
-        self.order.first().map(|(at, _)| *at)
-    }
-
-    /// Returns the sessions whose moment has come, the first one first.
-    pub(super) fn until(&self, now: Instant) -> impl Iterator<Item = SessionId> + '_ {
-        self.order.iter().take_while(move |(at, _)| *at <= now).map(|(_, id)| *id)
+    /// Returns how many entries there are.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        let Self { senders, talkers, givers, ended, resting, .. } = self;
+        let sets = [senders, talkers, givers, ended, resting].map(BTreeSet::len);
+        let moments = [&self.askers, &self.timers, &self.later].map(BTreeSet::len);
+        let rows = [self.changed.len(), self.untimed.len()];
+        sets.into_iter().chain(moments).chain(rows).sum()
     }
 }
 
-/// Sets or clears a mark.
-pub(super) fn mark(set: &mut BTreeSet<SessionId>, id: SessionId, is_in: bool) {
-    if is_in {
-        set.insert(id);
-    } else {
-        set.remove(&id);
+/// Puts a session into a set or takes it out; `is_in` is its mark.
+pub(super) fn mark(set: &mut BTreeSet<SessionId>, id: SessionId, is_in: &mut bool, wanted: bool) {
+    if *is_in != wanted {
+        *is_in = wanted;
+        if wanted {
+            set.insert(id);
+        } else {
+            set.remove(&id);
+        }
     }
+}
+
+/// Moves a session to another moment; `known` is the one before.
+pub(super) fn order(
+    moments: &mut Moments,
+    id: SessionId,
+    known: &mut Option<Instant>,
+    at: Option<Instant>,
+) {
+    if *known != at {
+        if let Some(before) = known {
+            moments.remove(&(*before, id));
+        }
+        moments.extend(at.map(|at| (at, id)));
+        *known = at;
+    }
+}
+
+/// Returns the sessions whose moment has come, the first one first.
+pub(super) fn until(moments: &Moments, now: Instant) -> impl Iterator<Item = SessionId> + '_ {
+    moments.iter().take_while(move |(at, _)| *at <= now).map(|(_, id)| *id)
 }
 
 #[cfg(test)]
@@ -128,23 +173,27 @@ mod tests {
     fn moments_keep_their_order_when_they_move() {
         let at = Instant::from_millis;
         let mut moments = Moments::default();
-        (1..=3).for_each(|id| moments.set(SessionId(id), Some(at(10 * u64::from(id)))));
-        moments.set(SessionId(1), Some(at(25)));
-        moments.set(SessionId(3), None);
-        assert_eq!(moments.first(), Some(at(20)));
-        assert_eq!(moments.until(at(25)).collect::<Vec<_>>(), [SessionId(2), SessionId(1)]);
-        assert_eq!(moments.until(at(24)).collect::<Vec<_>>(), [SessionId(2)]);
-        assert_eq!((moments.of.len(), moments.order.len()), (2, 2));
+        let mut known = [None; 3];
+        for (id, ms) in [(0, 10), (1, 20), (2, 30), (0, 25)] {
+            order(&mut moments, SessionId(id), &mut known[id as usize], Some(at(ms)));
+        }
+        order(&mut moments, SessionId(2), &mut known[2], None);
+        assert_eq!(until(&moments, at(25)).collect::<Vec<_>>(), [SessionId(1), SessionId(0)]);
+        assert_eq!(until(&moments, at(24)).collect::<Vec<_>>(), [SessionId(1)]);
+        assert_eq!(moments.len(), 2);
     }
 
     #[test]
     fn nothing_is_left_of_a_session_that_goes() {
-        let (mut due, id) = (Due::default(), SessionId(7));
-        due.touch(id);
-        due.forget_timer(id);
-        due.timers.set(id, Some(Instant::ZERO));
-        due.askers.set(id, Some(Instant::ZERO));
-        due.remove(id);
+        let (mut due, mut marks, id) = (Due::default(), Marks::default(), SessionId(7));
+        due.touch(id, &mut marks);
+        assert!(!marks.is_timed());
+        due.set_timer(id, &mut marks, Some(Instant::ZERO), Some(Instant::ZERO));
+        due.forget_timer(id, &mut marks);
+        mark(&mut due.senders, id, &mut marks.sends, true);
+        order(&mut due.askers, id, &mut marks.asks_from, Some(Instant::ZERO));
+        assert_eq!(due.len(), 6);
+        due.remove(id, &mut marks);
         assert_eq!(due.len(), 0);
     }
 }

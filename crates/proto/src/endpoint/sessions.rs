@@ -10,7 +10,7 @@ use std::ops::Bound;
 use smallvec::SmallVec;
 use units::Instant;
 
-use super::due::{Due, mark};
+use super::due::{Due, Marks, mark, order, until};
 use super::initiator::Initiator;
 use crate::crypto::EpochKeys;
 use crate::event::{Delivery, Event};
@@ -33,6 +33,7 @@ pub(super) struct Slot {
     /// When it was asked for a sign of life, because another one came with its peer's key.
     pub(super) asked_at: Option<Instant>,
     sent_last: PathId,
+    marks: Marks,
 }
 
 impl Slot {
@@ -51,6 +52,7 @@ impl Slot {
             closed: false,
             asked_at: None,
             sent_last: PathId(0),
+            marks: Marks::default(),
         }
     }
 
@@ -158,15 +160,16 @@ impl Sessions {
     /// Adds a session.
     pub(super) fn insert(&mut self, id: SessionId, slot: Slot) {
         self.of_peer.insert((slot.peer, id));
-        self.slots.insert(id, slot);
-        self.due.touch(id);
+        let slot = self.slots.entry(id).or_insert(slot);
+        self.due.touch(id, &mut slot.marks);
     }
 
     /// Removes a session and every index of it.
     pub(super) fn remove(&mut self, id: SessionId) {
-        let slot = self.slots.remove(&id);
-        slot.map(|slot| self.of_peer.remove(&(slot.peer, id)));
-        self.due.remove(id);
+        if let Some(mut slot) = self.slots.remove(&id) {
+            self.of_peer.remove(&(slot.peer, id));
+            self.due.remove(id, &mut slot.marks);
+        }
         self.indices.retain(|_, owner| *owner != id);
     }
 
@@ -178,7 +181,7 @@ impl Sessions {
     /// Returns a session for an input.
     pub(super) fn get_mut(&mut self, id: SessionId) -> Option<&mut Slot> {
         let slot = self.slots.get_mut(&id)?;
-        self.due.touch(id);
+        self.due.touch(id, &mut slot.marks);
         Some(slot)
     }
 
@@ -191,7 +194,7 @@ impl Sessions {
     pub(super) fn give_all(&mut self, mut give: impl FnMut(&mut Slot) -> bool) {
         for (id, slot) in &mut self.slots {
             if give(slot) {
-                self.due.touch(*id);
+                self.due.touch(*id, &mut slot.marks);
             }
         }
     }
@@ -213,12 +216,11 @@ impl Sessions {
                 }
             };
             let transmit = self.slots.get_mut(&id).and_then(|slot| slot.poll_transmit(now, buf));
-            self.look_at(now, id);
+            self.look_at(now, id, transmit.is_some());
             if transmit.is_some() {
                 self.sent_last = Some(id);
                 return transmit;
             }
-            self.due.senders.remove(&id);
             place = self.due.senders.range(id..).next().copied();
         }
     }
@@ -227,9 +229,9 @@ impl Sessions {
     pub(super) fn poll_event(&mut self, now: Instant) -> Option<(SessionId, Event)> {
         self.look(now);
         let id = *self.due.talkers.first()?;
-        let session = &mut self.slots.get_mut(&id)?.session;
-        let event = session.poll_event();
-        mark(&mut self.due.talkers, id, session.has_events());
+        let slot = self.slots.get_mut(&id)?;
+        let event = slot.session.poll_event();
+        mark(&mut self.due.talkers, id, &mut slot.marks.talks, slot.session.has_events());
         event.map(|event| (id, event))
     }
 
@@ -242,29 +244,31 @@ impl Sessions {
 
     /// Returns what the application is to get next of one session.
     pub(super) fn poll_delivery_of(&mut self, id: SessionId) -> Option<Delivery> {
-        let session = &mut self.slots.get_mut(&id)?.session;
-        let delivery = session.poll_delivery();
-        mark(&mut self.due.givers, id, session.has_deliveries());
+        let slot = self.slots.get_mut(&id)?;
+        let delivery = slot.session.poll_delivery();
+        mark(&mut self.due.givers, id, &mut slot.marks.gives, slot.session.has_deliveries());
         delivery
     }
 
     /// Returns when the first session or handshake has to be attended to.
     pub(super) fn timeout(&self, now: Instant) -> Option<Instant> {
-        let unknown = self.due.unknown().chain(self.due.later.until(now));
+        let unknown = self.due.unknown().chain(until(&self.due.later, now));
         let unknown = unknown.filter_map(|id| self.slots.get(&id)?.timeout(now));
-        unknown.chain(self.due.timers.first()).min()
+        let is_timed = |id: &SessionId| self.slots.get(id).is_some_and(|it| it.marks.is_timed());
+        let known = self.due.timers.iter().find(|(_, id)| is_timed(id)).map(|(at, _)| *at);
+        unknown.chain(known).min()
     }
 
     /// Lets time pass for those that have waited for it.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         self.find_timers(now);
-        let mut due: SmallVec<[SessionId; 8]> = self.due.timers.until(now).collect();
+        let mut due: SmallVec<[SessionId; 8]> = until(&self.due.timers, now).collect();
         due.sort_unstable();
         for id in due {
             let Some(slot) = self.slots.get_mut(&id) else { continue };
             if slot.session.timeout().is_some_and(|timeout| timeout <= now) {
                 slot.session.handle_timeout(now);
-                self.due.touch(id);
+                self.due.touch(id, &mut slot.marks);
             }
         }
     }
@@ -272,11 +276,11 @@ impl Sessions {
     /// Looks up the timers of those that had an input.
     pub(super) fn find_timers(&mut self, now: Instant) {
         self.look(now);
-        while let Some(id) = self.due.untimed.pop_first() {
-            let Some(slot) = self.slots.get(&id) else { continue };
-            self.due.timers.set(id, slot.timeout(now));
+        while let Some(id) = self.due.next_untimed() {
+            let Some(slot) = self.slots.get_mut(&id) else { continue };
             let later = slot.wants_keys_from().filter(|from| *from > now);
-            self.due.later.set(id, later);
+            let timer = slot.timeout(now);
+            self.due.set_timer(id, &mut slot.marks, timer, later);
         }
     }
 
@@ -285,7 +289,9 @@ impl Sessions {
         self.look(now);
         loop {
             let id = self.due.resting.pop_first()?;
-            if self.slots.get(&id).is_some_and(|slot| slot.is_done_asking(now)) {
+            let Some(slot) = self.slots.get_mut(&id) else { continue };
+            slot.marks.rests = false;
+            if slot.is_done_asking(now) {
                 return Some(id);
             }
         }
@@ -294,7 +300,7 @@ impl Sessions {
     /// Returns the session that has waited longest for an Initiation to be sent.
     pub(super) fn next_asker(&mut self, now: Instant) -> Option<SessionId> {
         self.look(now);
-        self.due.askers.until(now).next()
+        until(&self.due.askers, now).next()
     }
 
     /// Returns the sessions that are over and of which `is_over` holds.
@@ -356,7 +362,7 @@ impl Sessions {
         let Some(slot) = self.slots.get_mut(&id) else {
             return;
         };
-        self.due.touch(id);
+        self.due.touch(id, &mut slot.marks);
         let old: SmallVec<[u32; 2]> = slot.session.key_indices().collect();
         self.indices.insert(keys.local_index, id);
         slot.session.install_keys(now, keys);
@@ -378,25 +384,27 @@ impl Sessions {
 
     /// Looks at those that had an input: each may have something to send.
     fn look(&mut self, now: Instant) {
-        while let Some(id) = self.due.changed.pop_first() {
-            self.due.senders.insert(id);
-            self.look_at(now, id);
+        while let Some(id) = self.due.next_changed() {
+            self.look_at(now, id, true);
         }
     }
 
     /// Finds out what there is to do for a session.
-    fn look_at(&mut self, now: Instant, id: SessionId) {
+    fn look_at(&mut self, now: Instant, id: SessionId, may_send: bool) {
         #[cfg(test)]
         {
             self.looks += 1;
         }
-        let Some(slot) = self.slots.get(&id) else { return };
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        let (rests, asks_from) = (slot.is_done_asking(now), slot.asks_from());
+        let Slot { session, marks, .. } = slot;
         let due = &mut self.due;
-        mark(&mut due.talkers, id, slot.session.has_events());
-        mark(&mut due.givers, id, slot.session.has_deliveries());
-        mark(&mut due.ended, id, slot.session.is_ended());
-        mark(&mut due.resting, id, slot.is_done_asking(now));
-        due.askers.set(id, slot.asks_from());
-        due.forget_timer(id);
+        mark(&mut due.senders, id, &mut marks.sends, may_send);
+        mark(&mut due.talkers, id, &mut marks.talks, session.has_events());
+        mark(&mut due.givers, id, &mut marks.gives, session.has_deliveries());
+        mark(&mut due.ended, id, &mut marks.ended, session.is_ended());
+        mark(&mut due.resting, id, &mut marks.rests, rests);
+        order(&mut due.askers, id, &mut marks.asks_from, asks_from);
+        due.forget_timer(id, marks);
     }
 }
