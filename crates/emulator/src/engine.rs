@@ -20,7 +20,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use netem::{LinkEnd, LinkStats, Net};
 use sys::clock::now;
-use sys::link::has_carrier;
+use sys::interface_setup::has_carrier;
 use sys::packet_ring::{Frame, PacketRing, PacketSender};
 use sys::realtime::{self, MachineAccount, Scheduling, ThreadAccount};
 use sys::wakeup::Wakeup;

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use netem::{Direction, LinkEnd, Scenario};
 use sys::clock::now;
+use sys::interface_setup::{self, MacAddress, VethEnd};
 use sys::interfaces;
-use sys::link::{self, MacAddress, VethEnd};
 use sys::netns::{Namespace, set_parameter};
 
 use crate::routes;
@@ -119,13 +119,13 @@ fn connect(scenario: &Scenario, host: usize) -> io::Result<()> {
     }
     for route in routes::routes(scenario, host) {
         let interface = scenario.link_name(route.over).expect("the scenario names its own links");
-        link::add_gateway_route(interface, route.network, PREFIX, route.gateway)?;
+        interface_setup::add_gateway_route(interface, route.network, PREFIX, route.gateway)?;
     }
     Ok(())
 }
 
 fn prepare_host() -> io::Result<()> {
-    link::set_up("lo")?;
+    interface_setup::set_up("lo")?;
     // Answers may leave by another link than the question came in on.
     set_parameter("net/ipv4/conf/all/rp_filter", "0")?;
     set_parameter("net/ipv4/conf/default/rp_filter", "0")?;
@@ -159,18 +159,18 @@ impl Cable<'_> {
         let near = VethEnd { name, mac: mac(self.link, own, 0), namespace: &host.namespace };
         let far =
             VethEnd { name: &far_name, mac: mac(self.link, own, 1), namespace: self.emulator };
-        link::create_veth(&near, &far, self.mtu)?;
+        interface_setup::create_veth(&near, &far, self.mtu)?;
         let number = self.emulator.run(|| {
-            link::disable_offloads(&far_name)?;
-            link::set_up(&far_name)?;
-            link::index(&far_name)
+            interface_setup::disable_offloads(&far_name)?;
+            interface_setup::set_up(&far_name)?;
+            interface_setup::index(&far_name)
         })??;
         // The host's end last: it has a carrier at once then. The other way round the kernel would
         // find out later, on a busy machine too late for the first packets.
         host.namespace.run(|| {
-            link::disable_offloads(name)?;
-            link::add_address(name, address, PREFIX)?;
-            link::set_up(name)?;
+            interface_setup::disable_offloads(name)?;
+            interface_setup::add_address(name, address, PREFIX)?;
+            interface_setup::set_up(name)?;
             self.add_neighbours(name, address)
         })??;
         Ok(number)
@@ -184,7 +184,11 @@ impl Cable<'_> {
             for interface in self.scenario.interfaces(host) {
                 if interface.link == self.link && interface.address != own {
                     let [.., number] = interface.address.octets();
-                    link::add_neighbour(name, interface.address, mac(self.link, number, 0))?;
+                    interface_setup::add_neighbour(
+                        name,
+                        interface.address,
+                        mac(self.link, number, 0),
+                    )?;
                 }
             }
         }

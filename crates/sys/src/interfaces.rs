@@ -118,7 +118,7 @@ fn ip(value: &[u8]) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{link, sandbox};
+    use crate::{interface_setup, sandbox};
 
     #[test]
     fn loopback_is_listed() {
@@ -138,7 +138,7 @@ mod tests {
         let watch = InterfaceWatch::open().unwrap();
         assert!(!watch.changed().unwrap());
         let address = Ipv4Addr::new(192, 0, 2, 9);
-        link::add_address("lo", address, 32).unwrap();
+        interface_setup::add_address("lo", address, 32).unwrap();
         assert!(watch.changed().unwrap());
         assert!(!watch.changed().unwrap());
         assert!(list().unwrap()[0].addresses.contains(&address.into()));

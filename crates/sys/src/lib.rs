@@ -13,9 +13,9 @@ pub mod entropy;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod interface_setup;
 pub mod interfaces;
 pub mod isolate;
-pub mod link;
 mod netlink_dump;
 pub mod netns;
 pub mod notify;

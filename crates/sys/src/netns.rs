@@ -2,7 +2,7 @@
 //!
 //! Namespaces here have no name in the file system. They live as long as a descriptor, a process
 //! or a socket holds them, and their interfaces vanish with them, so that even a killed program
-//! leaves nothing behind. `link` puts interfaces into them; `isolate` gets the right to make them.
+//! leaves nothing behind. `interface_setup` puts interfaces into them; `isolate` gets the right to make them.
 
 use std::fs::{self, File};
 use std::io;

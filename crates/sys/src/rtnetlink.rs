@@ -1,7 +1,7 @@
 //! The few route-netlink requests that emulated links need, encoded by hand.
 //!
 //! Not a general netlink library and no dump parser: a request goes out, one acknowledgement comes
-//! back. `link` says what the requests mean. Formats: rtnetlink(7), `linux/rtnetlink.h`.
+//! back. `interface_setup` says what the requests mean. Formats: rtnetlink(7), `linux/rtnetlink.h`.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -8,7 +8,7 @@ use std::env;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use crate::link;
+use crate::interface_setup;
 
 /// Names the test that runs inside; unset outside.
 const INSIDE: &str = "FULMAR_SANDBOX";
@@ -20,7 +20,7 @@ const INSIDE: &str = "FULMAR_SANDBOX";
 /// When the test fails inside.
 pub fn inside(name: &str) -> bool {
     if env::var(INSIDE).is_ok_and(|inside| inside == name) {
-        let up = link::set_up("lo");
+        let up = interface_setup::set_up("lo");
         assert!(up.is_ok(), "the loopback does not come up: {up:?}");
         return true;
     }

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use tun_rs::{DeviceBuilder, GROTable, SyncDevice, VIRTIO_NET_HDR_LEN};
 
-use crate::link;
+use crate::interface_setup;
 
 /// Packets that one 64 kB segment is cut into, at most; smaller pieces than 512 bytes are refused.
 const PACKETS: usize = 128;
@@ -47,9 +47,9 @@ impl Tun {
             .build_sync()?;
         device.set_nonblocking(true)?;
         for &(address, prefix) in addresses {
-            link::add_address(name, address, prefix)?;
+            interface_setup::add_address(name, address, prefix)?;
         }
-        link::set_up(name)?;
+        interface_setup::set_up(name)?;
         let table = GROTable::default();
         Ok(Self {
             device,
@@ -70,7 +70,7 @@ impl Tun {
     /// # Errors
     /// Those of netlink; a route that exists is no error.
     pub fn add_route(&self, destination: IpAddr, prefix: u8) -> io::Result<()> {
-        link::add_route(&self.name, destination, prefix)
+        interface_setup::add_route(&self.name, destination, prefix)
     }
 
     /// Ends what [`Tun::add_route`] began.
@@ -78,7 +78,7 @@ impl Tun {
     /// # Errors
     /// Those of netlink; a route that does not exist is no error.
     pub fn remove_route(&self, destination: IpAddr, prefix: u8) -> io::Result<()> {
-        link::remove_route(&self.name, destination, prefix)
+        interface_setup::remove_route(&self.name, destination, prefix)
     }
 
     /// Reads one packet, or one segment cut into packets, and gives each to `handle`; returns

@@ -92,7 +92,7 @@ fn an_ordinary_user_in_another_namespace_may_use_them() {
         let mut command = Command::new(&program);
         command.args(["--exact", "program_that_uses_an_algorithm", "--nocapture"]);
         command.env(ALGORITHM, flavour.name()).current_dir("/").uid(NOBODY).gid(NOBODY);
-        elsewhere.run(|| sys::link::set_up("lo")).unwrap().unwrap();
+        elsewhere.run(|| sys::interface_setup::set_up("lo")).unwrap().unwrap();
         // Entering a namespace takes root, which the program has given up by then: so the thread
         // enters before it.
         let output = elsewhere.run(|| command.output()).unwrap().unwrap();

@@ -8,7 +8,7 @@ use crate::rig::{Daemon, Rig};
 use crate::stream::Stream;
 use sys::netns::Namespace;
 use sys::packet_ring::{PacketRing, PacketSender};
-use sys::{link, sandbox};
+use sys::{interface_setup, sandbox};
 use units::Rng;
 
 /// Hostile datagrams for each daemon.
@@ -94,7 +94,7 @@ impl<'a> Half<'a> {
     fn new(host: &Namespace, peer: u8, target: u8, ears: &'a Ears) -> std::io::Result<Self> {
         host.enter()?;
         let (ring, sender) = (PacketRing::open(16_384, 1_500)?, PacketSender::open()?);
-        let (interface, tally) = (link::index("l0")?, Tally::default());
+        let (interface, tally) = (interface_setup::index("l0")?, Tally::default());
         Ok(Self { ring, sender, interface, peer, target, ears, tally, data: 0 })
     }
 
@@ -261,7 +261,7 @@ fn a_million_hostile_datagrams_to_each_daemon_change_nothing() {
     for host in [&rig.drone, &rig.station] {
         let address = [192, 168, 0, STRANGER].into();
         let mac = [2, 0, 0, 0, 0, STRANGER];
-        host.run(|| link::add_neighbour("l0", address, mac).unwrap()).unwrap();
+        host.run(|| interface_setup::add_neighbour("l0", address, mac).unwrap()).unwrap();
     }
     let ears = Ears::default();
     let (ready, made) = mpsc::channel();

@@ -7,7 +7,7 @@ use crate::rig::{Rig, inside_with_tunnels};
 use proto::select::{Version, encode_frame};
 use sys::netns::Namespace;
 use sys::serial::PseudoTerminal;
-use sys::{link, sandbox};
+use sys::{interface_setup, sandbox};
 
 const DRONE: &str = "\
 [tunnel]
@@ -124,7 +124,7 @@ fn everything_passes_both_ways_and_survives_the_loss_of_a_link() {
     };
     all_pass(1, 2);
 
-    rig.drone.run(|| link::remove("l0").unwrap()).unwrap();
+    rig.drone.run(|| interface_setup::remove("l0").unwrap()).unwrap();
     all_pass(2, 1);
     let status = drone.wait_for_paths(1);
     let control = status["peers"][0]["classes"].as_array().unwrap().iter().cloned();
@@ -310,7 +310,7 @@ fn paths_over_ipv6_work_as_over_ipv4() {
     let rig = Rig::new(1);
     for (host, last) in [(&rig.drone, 1), (&rig.station, 2)] {
         let address = std::net::Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, last);
-        let added = host.run(|| link::add_address("l0", address, 64)).unwrap();
+        let added = host.run(|| interface_setup::add_address("l0", address, 64)).unwrap();
         if added.is_err() {
             return sandbox::skip(name, "no IPv6 here");
         }

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::rig::{Rig, inside_with_tunnels};
-use sys::{interfaces, link, sandbox};
+use sys::{interface_setup, interfaces, sandbox};
 
 const TUNNEL: &str = "[tunnel]\naddress = \"10.77.0.2/24\"\n";
 
@@ -76,7 +76,7 @@ fn missing_interface_is_an_absent_path_that_joins_and_leaves() {
     drone.wait_for_paths(2);
     station.wait_for_paths(2);
 
-    rig.drone.run(|| link::remove("l1").unwrap()).unwrap();
+    rig.drone.run(|| interface_setup::remove("l1").unwrap()).unwrap();
     let status = drone.wait_for_paths(1);
     assert_eq!(status["peers"][0]["paths"][1]["state"], "absent");
 
@@ -99,8 +99,10 @@ fn another_address_is_another_socket() {
     assert!(old.contains("192.168.0.1:"));
     rig.drone
         .run(|| {
-            link::remove_address("l0", std::net::Ipv4Addr::new(192, 168, 0, 1), 24).unwrap();
-            link::add_address("l0", std::net::Ipv4Addr::new(192, 168, 0, 7), 24).unwrap();
+            interface_setup::remove_address("l0", std::net::Ipv4Addr::new(192, 168, 0, 1), 24)
+                .unwrap();
+            interface_setup::add_address("l0", std::net::Ipv4Addr::new(192, 168, 0, 7), 24)
+                .unwrap();
         })
         .unwrap();
     station.wait_for("the path has moved", |status| {
@@ -138,7 +140,7 @@ fn removed_tunnel_is_made_anew() {
     }
     let rig = Rig::new(0);
     let daemon = rig.start_drone(&[0], TUNNEL);
-    rig.drone.run(|| link::remove("fulmar0").unwrap()).unwrap();
+    rig.drone.run(|| interface_setup::remove("fulmar0").unwrap()).unwrap();
     assert!(!has_interface(&rig, "fulmar0"));
     daemon.wait_for("the tunnel is back", |_| has_interface(&rig, "fulmar0"));
 }

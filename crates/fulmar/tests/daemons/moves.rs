@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use sys::link;
+use sys::interface_setup;
 use sys::sandbox;
 
 use crate::rig::{Daemon, Rig};
@@ -21,8 +21,8 @@ fn readdress(rig: &Rig, number: u8) {
     let of = |last| Ipv4Addr::new(192, 168, number, last);
     rig.station
         .run(|| {
-            link::remove_address(&name, of(OLD), 24).unwrap();
-            link::add_address(&name, of(NEW), 24).unwrap();
+            interface_setup::remove_address(&name, of(OLD), 24).unwrap();
+            interface_setup::add_address(&name, of(NEW), 24).unwrap();
         })
         .unwrap();
 }

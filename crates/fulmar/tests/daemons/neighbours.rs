@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use sys::netns::Namespace;
 use sys::packet_ring::{PacketRing, PacketSender};
-use sys::{link, sandbox};
+use sys::{interface_setup, sandbox};
 
 use crate::attacker::{Heard, frame, hear};
 use crate::rig::Rig;
@@ -58,7 +58,8 @@ fn overhear(host: &Namespace, ready: mpsc::Sender<()>, stop: &AtomicBool) -> Vec
 /// Says an Initiation again, from addresses that nobody has.
 fn repeat(host: &Namespace, initiation: &Heard) {
     host.enter().unwrap();
-    let (sender, interface) = (PacketSender::open().unwrap(), link::index("l0").unwrap());
+    let (sender, interface) =
+        (PacketSender::open().unwrap(), interface_setup::index("l0").unwrap());
     let end = Instant::now() + FAULT;
     for address in UNUSED.cycle() {
         if Instant::now() >= end {

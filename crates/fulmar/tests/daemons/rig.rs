@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use sys::link::{self, VethEnd};
+use sys::interface_setup::{self, VethEnd};
 use sys::netns::Namespace;
 use sys::sandbox;
 use tempfile::TempDir;
@@ -50,7 +50,7 @@ impl Rig {
             station_port: 14_700,
         };
         for host in [&rig.drone, &rig.station] {
-            host.run(|| link::set_up("lo").unwrap()).unwrap();
+            host.run(|| interface_setup::set_up("lo").unwrap()).unwrap();
         }
         for number in 0..links {
             rig.add_link(number);
@@ -75,12 +75,12 @@ impl Rig {
         let name = format!("l{number}");
         let end =
             |namespace, last| VethEnd { name: &name, mac: [2, 0, 0, 0, number, last], namespace };
-        link::create_veth(&end(&self.drone, 1), &end(&self.station, 2), 1_500).unwrap();
+        interface_setup::create_veth(&end(&self.drone, 1), &end(&self.station, 2), 1_500).unwrap();
         for (host, last) in [(&self.drone, 1), (&self.station, 2)] {
             let address = Ipv4Addr::new(192, 168, number, last);
             host.run(|| {
-                link::set_up(&name).unwrap();
-                link::add_address(&name, address, 24).unwrap();
+                interface_setup::set_up(&name).unwrap();
+                interface_setup::add_address(&name, address, 24).unwrap();
             })
             .unwrap();
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use proto::{PublicKey, StaticSecret};
 use sys::netns::Namespace;
 use sys::packet_ring::PacketSender;
-use sys::{link, sandbox};
+use sys::{interface_setup, sandbox};
 use units::Rng;
 
 use crate::attacker::frame;
@@ -33,7 +33,8 @@ const WHILE: Duration = Duration::from_secs(3);
 /// Sends handshakes with the code that the station's public key makes, from many addresses.
 fn flood(host: &Namespace, station: &PublicKey, stop: &AtomicBool) {
     host.enter().unwrap();
-    let (sender, interface) = (PacketSender::open().unwrap(), link::index("l0").unwrap());
+    let (sender, interface) =
+        (PacketSender::open().unwrap(), interface_setup::index("l0").unwrap());
     let (mut rng, mut bytes, began) = (Rng::new(9), [0; INITIATION], Instant::now());
     for (number, address) in (1..).zip(ADDRESSES.cycle()) {
         if stop.load(Ordering::Relaxed) {

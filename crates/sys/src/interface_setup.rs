@@ -1,7 +1,8 @@
-//! Virtual Ethernet links between network namespaces, set up as an emulator needs them.
+//! Makes network interfaces and gives them addresses, routes and neighbours.
 //!
-//! The emulator makes one link per end of an emulated hop: one end in a host's namespace, the other
-//! in its own, where `packet_ring` picks the frames up.
+//! The tunnel's interface gets its addresses and routes here, and the emulator makes a virtual
+//! Ethernet cable for each end of an emulated link: one end in a host's namespace, the other in its
+//! own, where `packet_ring` picks the frames up.
 
 use std::ffi::CString;
 use std::io;
@@ -33,7 +34,7 @@ const SET_GSO: u32 = 0x24;
 const SET_GRO: u32 = 0x2c;
 const SIOCETHTOOL: u32 = 0x8946;
 
-/// Describes one end of a virtual Ethernet link.
+/// Describes one end of a virtual Ethernet cable.
 #[derive(Clone, Copy, Debug)]
 pub struct VethEnd<'a> {
     /// The interface's name there: 1 to 15 bytes without space and slash.
@@ -44,9 +45,9 @@ pub struct VethEnd<'a> {
     pub namespace: &'a Namespace,
 }
 
-/// Makes a virtual Ethernet link; both ends are down and without addresses.
+/// Makes a virtual Ethernet cable; both ends are down and without addresses.
 ///
-/// `mtu` is the longest IP packet in bytes. The link vanishes with the namespace of either end.
+/// `mtu` is the longest IP packet in bytes. The cable vanishes with the namespace of either end.
 pub fn create_veth(one: &VethEnd<'_>, other: &VethEnd<'_>, mtu: u32) -> io::Result<()> {
     let describe = |request: Request, end: &VethEnd<'_>| {
         let fd = end.namespace.as_fd().as_raw_fd();
@@ -68,7 +69,7 @@ pub fn create_veth(one: &VethEnd<'_>, other: &VethEnd<'_>, mtu: u32) -> io::Resu
         )
     });
     call(request)
-        .map_err(|error| named(&format!("make the link {}–{}", one.name, other.name), error))
+        .map_err(|error| named(&format!("make the cable {}–{}", one.name, other.name), error))
 }
 
 /// Switches the interface on, in the calling thread's namespace.
@@ -78,7 +79,7 @@ pub fn set_up(name: &str) -> io::Result<()> {
         .map_err(|error| named(&format!("switch {name} on"), error))
 }
 
-/// Removes the interface, in the calling thread's namespace; of a veth link both ends go.
+/// Removes the interface, in the calling thread's namespace; of a cable both ends go.
 pub fn remove(name: &str) -> io::Result<()> {
     let message = interface_message(index(name)?, 0);
     call(Request::new(i32::from(libc::RTM_DELLINK), 0).fixed(&message))
@@ -172,7 +173,7 @@ pub fn index(name: &str) -> io::Result<u32> {
 
 /// Says whether an interface of the calling thread's namespace has somebody at its other end.
 ///
-/// Of a virtual link: whether both ends are switched on.
+/// Of a virtual cable: whether both ends are switched on.
 pub fn has_carrier(index: u32) -> io::Result<bool> {
     let name = rustix::net::netdevice::index_to_name(&any_socket()?, index)?;
     Ok(ethernet_value(&name, GET_LINK, 0)? != 0)
@@ -217,7 +218,7 @@ fn route_request(kind: i32, flags: i32, index: u32, address: IpAddr, prefix: u8)
 
 fn address_request(kind: i32, flags: i32, index: u32, address: IpAddr, prefix: u8) -> Request {
     // ifaddrmsg: family, prefix length, flags, scope (0, the whole world), interface. Nobody else
-    // can have the address on these links: it is usable at once, without asking the neighbours.
+    // can have the address on these networks: it is usable at once, without asking the neighbours.
     let mut message = [family(address), prefix, libc::IFA_F_NODAD as u8, 0, 0, 0, 0, 0];
     message[4..8].copy_from_slice(&index.to_ne_bytes());
     Request::new(kind, flags)
