@@ -11,18 +11,14 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
+use crate::netlink::{Request, change};
 use crate::netns::Namespace;
-use crate::rtnetlink::{Request, call, interface_message};
 
 /// An Ethernet address.
 pub type MacAddress = [u8; 6];
 
 // linux/veth.h and linux/if_link.h; libc has no VETH_INFO_PEER.
-const VETH_INFO_PEER: i32 = 1;
-const NEW_LINK: i32 = libc::RTM_NEWLINK as i32;
-const NEW_ADDRESS: i32 = libc::RTM_NEWADDR as i32;
-const NEW_ROUTE: i32 = libc::RTM_NEWROUTE as i32;
-const NEW_NEIGHBOUR: i32 = libc::RTM_NEWNEIGH as i32;
+const VETH_INFO_PEER: u16 = 1;
 const CREATE: i32 = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
 
 // linux/ethtool.h: the old single-flag commands, which every kernel since 2.6 knows.
@@ -52,44 +48,39 @@ pub fn create_veth(one: &VethEnd<'_>, other: &VethEnd<'_>, mtu: u32) -> io::Resu
     let describe = |request: Request, end: &VethEnd<'_>| {
         let fd = end.namespace.as_fd().as_raw_fd();
         request
-            .text(i32::from(libc::IFLA_IFNAME), end.name)
-            .attribute(i32::from(libc::IFLA_ADDRESS), &end.mac)
-            .attribute(i32::from(libc::IFLA_MTU), &mtu.to_ne_bytes())
-            .attribute(i32::from(libc::IFLA_NET_NS_FD), &fd.to_ne_bytes())
+            .text(libc::IFLA_IFNAME, end.name)
+            .attribute(libc::IFLA_ADDRESS, &end.mac)
+            .attribute(libc::IFLA_MTU, &mtu.to_ne_bytes())
+            .attribute(libc::IFLA_NET_NS_FD, &fd.to_ne_bytes())
     };
-    let request = Request::new(NEW_LINK, CREATE).fixed(&interface_message(0, 0));
-    let request = describe(request, one).nest(i32::from(libc::IFLA_LINKINFO), |info| {
-        info.text(i32::from(libc::IFLA_INFO_KIND), "veth").nest(
-            i32::from(libc::IFLA_INFO_DATA),
-            |data| {
-                data.nest(VETH_INFO_PEER, |peer| {
-                    describe(peer.fixed(&interface_message(0, 0)), other)
-                })
-            },
-        )
+    let request = Request::change(libc::RTM_NEWLINK, CREATE).fixed(&interface_message(0, 0));
+    let request = describe(request, one).nest(libc::IFLA_LINKINFO, |info| {
+        info.text(libc::IFLA_INFO_KIND, "veth").nest(libc::IFLA_INFO_DATA, |data| {
+            data.nest(VETH_INFO_PEER, |peer| describe(peer.fixed(&interface_message(0, 0)), other))
+        })
     });
-    call(request)
+    change(request)
         .map_err(|error| named(&format!("make the cable {}–{}", one.name, other.name), error))
 }
 
 /// Switches the interface on, in the calling thread's namespace.
 pub fn set_up(name: &str) -> io::Result<()> {
     let message = interface_message(index(name)?, libc::IFF_UP);
-    call(Request::new(NEW_LINK, 0).fixed(&message))
+    change(Request::change(libc::RTM_NEWLINK, 0).fixed(&message))
         .map_err(|error| named(&format!("switch {name} on"), error))
 }
 
 /// Removes the interface, in the calling thread's namespace; of a cable both ends go.
 pub fn remove(name: &str) -> io::Result<()> {
     let message = interface_message(index(name)?, 0);
-    call(Request::new(i32::from(libc::RTM_DELLINK), 0).fixed(&message))
+    change(Request::change(libc::RTM_DELLINK, 0).fixed(&message))
         .map_err(|error| named(&format!("remove {name}"), error))
 }
 
 /// Gives the interface an address, in the calling thread's namespace.
 pub fn add_address(name: &str, address: impl Into<IpAddr>, prefix: u8) -> io::Result<()> {
     let address = address.into();
-    call(address_request(NEW_ADDRESS, CREATE, index(name)?, address, prefix))
+    change(address_request(libc::RTM_NEWADDR, CREATE, index(name)?, address, prefix))
         .map_err(|error| named(&format!("add {address}/{prefix} to {name}"), error))
 }
 
@@ -97,14 +88,14 @@ pub fn add_address(name: &str, address: impl Into<IpAddr>, prefix: u8) -> io::Re
 /// of a network its other addresses go too, unless `promote_secondaries` is set.
 pub fn remove_address(name: &str, address: impl Into<IpAddr>, prefix: u8) -> io::Result<()> {
     let address = address.into();
-    call(address_request(i32::from(libc::RTM_DELADDR), 0, index(name)?, address, prefix))
+    change(address_request(libc::RTM_DELADDR, 0, index(name)?, address, prefix))
         .map_err(|error| named(&format!("remove {address}/{prefix} from {name}"), error))
 }
 
 /// Routes a prefix to the interface, in the calling thread's namespace; a route that exists is no
 /// error.
 pub fn add_route(name: &str, address: IpAddr, prefix: u8) -> io::Result<()> {
-    match call(route_request(NEW_ROUTE, CREATE, index(name)?, address, prefix)) {
+    match change(route_request(libc::RTM_NEWROUTE, CREATE, index(name)?, address, prefix)) {
         Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),
         done => done.map_err(|error| named(&format!("route {address}/{prefix} to {name}"), error)),
     }
@@ -112,7 +103,7 @@ pub fn add_route(name: &str, address: IpAddr, prefix: u8) -> io::Result<()> {
 
 /// Ends what [`add_route`] began; a route that does not exist is no error.
 pub fn remove_route(name: &str, address: IpAddr, prefix: u8) -> io::Result<()> {
-    match call(route_request(i32::from(libc::RTM_DELROUTE), 0, index(name)?, address, prefix)) {
+    match change(route_request(libc::RTM_DELROUTE, 0, index(name)?, address, prefix)) {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
         done => done
             .map_err(|error| named(&format!("end the route {address}/{prefix} to {name}"), error)),
@@ -129,12 +120,12 @@ pub fn add_gateway_route(
     let (table, origin) = (libc::RT_TABLE_MAIN, libc::RTPROT_STATIC);
     let (scope, kind) = (libc::RT_SCOPE_UNIVERSE, libc::RTN_UNICAST);
     let message = [libc::AF_INET as u8, prefix, 0, 0, table, origin, scope, kind, 0, 0, 0, 0];
-    let request = Request::new(NEW_ROUTE, CREATE)
+    let request = Request::change(libc::RTM_NEWROUTE, CREATE)
         .fixed(&message)
-        .attribute(i32::from(libc::RTA_DST), &network.octets())
-        .attribute(i32::from(libc::RTA_GATEWAY), &gateway.octets())
-        .attribute(i32::from(libc::RTA_OIF), &index(name)?.to_ne_bytes());
-    call(request).map_err(|error| named(&format!("route {network}/{prefix} to {gateway}"), error))
+        .attribute(libc::RTA_DST, &network.octets())
+        .attribute(libc::RTA_GATEWAY, &gateway.octets())
+        .attribute(libc::RTA_OIF, &index(name)?.to_ne_bytes());
+    change(request).map_err(|error| named(&format!("route {network}/{prefix} to {gateway}"), error))
 }
 
 /// Tells the interface for good which Ethernet address a neighbour has, so that nobody need ask.
@@ -143,11 +134,11 @@ pub fn add_neighbour(name: &str, address: Ipv4Addr, mac: MacAddress) -> io::Resu
     let mut message = [libc::AF_INET as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     message[4..8].copy_from_slice(&index(name)?.to_ne_bytes());
     message[8..10].copy_from_slice(&libc::NUD_PERMANENT.to_ne_bytes());
-    let request = Request::new(NEW_NEIGHBOUR, libc::NLM_F_CREATE | libc::NLM_F_REPLACE)
+    let request = Request::change(libc::RTM_NEWNEIGH, libc::NLM_F_CREATE | libc::NLM_F_REPLACE)
         .fixed(&message)
-        .attribute(i32::from(libc::NDA_DST), &address.octets())
-        .attribute(i32::from(libc::NDA_LLADDR), &mac);
-    call(request).map_err(|error| named(&format!("add neighbour {address} to {name}"), error))
+        .attribute(libc::NDA_DST, &address.octets())
+        .attribute(libc::NDA_LLADDR, &mac);
+    change(request).map_err(|error| named(&format!("add neighbour {address} to {name}"), error))
 }
 
 /// Switches segmentation, receive and checksum offloads of the interface off, in the calling
@@ -179,6 +170,16 @@ pub fn has_carrier(index: u32) -> io::Result<bool> {
     Ok(ethernet_value(&name, GET_LINK, 0)? != 0)
 }
 
+/// Encodes `ifinfomsg`: the interface a request is about, and the flags it sets.
+fn interface_message(index: u32, set_flags: i32) -> [u8; 16] {
+    let mut message = [0; 16];
+    message[4..8].copy_from_slice(&index.to_ne_bytes());
+    message[8..12].copy_from_slice(&(set_flags as u32).to_ne_bytes());
+    // The mask of flags that change is the set of flags that are set: none is ever cleared here.
+    message[12..16].copy_from_slice(&(set_flags as u32).to_ne_bytes());
+    message
+}
+
 /// Gives a value to the interface, or gets one from it, as `command` says; returns the value.
 fn ethernet_value(name: &str, command: u32, value: u32) -> io::Result<u32> {
     #[repr(C)]
@@ -203,28 +204,28 @@ fn ethernet_value(name: &str, command: u32, value: u32) -> io::Result<u32> {
     }
 }
 
-fn route_request(kind: i32, flags: i32, index: u32, address: IpAddr, prefix: u8) -> Request {
+fn route_request(kind: u16, flags: i32, index: u32, address: IpAddr, prefix: u8) -> Request {
     let scope = if address.is_ipv4() { libc::RT_SCOPE_LINK } else { libc::RT_SCOPE_UNIVERSE };
     // rtmsg: family, prefix length of destination and source, type of service, table, who made
     // it, scope, type, flags u32.
     let (table, origin) = (libc::RT_TABLE_MAIN, libc::RTPROT_STATIC);
     let unicast = libc::RTN_UNICAST;
     let message = [family(address), prefix, 0, 0, table, origin, scope, unicast, 0, 0, 0, 0];
-    Request::new(kind, flags)
+    Request::change(kind, flags)
         .fixed(&message)
-        .attribute(i32::from(libc::RTA_DST), &octets(address))
-        .attribute(i32::from(libc::RTA_OIF), &index.to_ne_bytes())
+        .attribute(libc::RTA_DST, &octets(address))
+        .attribute(libc::RTA_OIF, &index.to_ne_bytes())
 }
 
-fn address_request(kind: i32, flags: i32, index: u32, address: IpAddr, prefix: u8) -> Request {
+fn address_request(kind: u16, flags: i32, index: u32, address: IpAddr, prefix: u8) -> Request {
     // ifaddrmsg: family, prefix length, flags, scope (0, the whole world), interface. Nobody else
     // can have the address on these networks: it is usable at once, without asking the neighbours.
     let mut message = [family(address), prefix, libc::IFA_F_NODAD as u8, 0, 0, 0, 0, 0];
     message[4..8].copy_from_slice(&index.to_ne_bytes());
-    Request::new(kind, flags)
+    Request::change(kind, flags)
         .fixed(&message)
-        .attribute(i32::from(libc::IFA_LOCAL), &octets(address))
-        .attribute(i32::from(libc::IFA_ADDRESS), &octets(address))
+        .attribute(libc::IFA_LOCAL, &octets(address))
+        .attribute(libc::IFA_ADDRESS, &octets(address))
 }
 
 fn family(address: IpAddr) -> u8 {

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use crate::netlink_dump::{Listener, attributes, u32_at};
+use crate::netlink::{Request, Socket, attributes, u32_at};
 
 /// Size of `ifinfomsg`, which begins every message about a link.
 const LINK_HEADER: usize = 16;
@@ -26,7 +26,7 @@ pub struct Interface {
 
 /// Tells when interfaces come, go, or change their carrier or addresses.
 #[derive(Debug)]
-pub struct InterfaceWatch(Listener);
+pub struct InterfaceWatch(Socket);
 
 impl InterfaceWatch {
     /// Subscribes to the kernel's announcements.
@@ -35,7 +35,7 @@ impl InterfaceWatch {
     /// Those of netlink sockets.
     pub fn open() -> io::Result<Self> {
         let groups = libc::RTMGRP_LINK | libc::RTMGRP_IPV4_IFADDR | libc::RTMGRP_IPV6_IFADDR;
-        Ok(Self(Listener::subscribe(groups as u32)?))
+        Ok(Self(Socket::subscribe(groups as u32)?))
     }
 
     /// Consumes the announcements; returns whether there were any.
@@ -58,12 +58,14 @@ impl AsFd for InterfaceWatch {
 /// # Errors
 /// Those of netlink.
 pub fn list() -> io::Result<Vec<Interface>> {
-    let mut listener = Listener::open()?;
+    let mut socket = Socket::route()?;
     let mut interfaces = Vec::new();
-    listener.dump(libc::RTM_GETLINK, &[0; LINK_HEADER], |message| {
+    let request = Request::dump(libc::RTM_GETLINK).fixed(&[0; LINK_HEADER]);
+    socket.exchange(request, |message| {
         interfaces.extend(link(message.body));
     })?;
-    listener.dump(libc::RTM_GETADDR, &[0; ADDRESS_HEADER], |message| {
+    let request = Request::dump(libc::RTM_GETADDR).fixed(&[0; ADDRESS_HEADER]);
+    socket.exchange(request, |message| {
         if let Some((index, address)) = address(message.body)
             && let Some(interface) = interfaces.iter_mut().find(|at| at.index == index)
         {

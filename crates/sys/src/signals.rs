@@ -2,11 +2,12 @@
 //! those that are sent to others.
 
 use std::io;
-use std::mem::{MaybeUninit, size_of};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::process::Child;
 
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::process::Pid;
 
 /// What a signal asks for.
@@ -20,7 +21,7 @@ pub enum Asked {
 
 /// Turns SIGTERM, SIGINT and SIGHUP into readiness of a file descriptor.
 #[derive(Debug)]
-pub struct Signals(OwnedFd);
+pub struct Signals(SignalFd);
 
 impl Signals {
     /// Blocks the signals in the calling thread and opens the descriptor.
@@ -30,37 +31,18 @@ impl Signals {
     /// # Errors
     /// Those of `sigprocmask` and `signalfd`.
     pub fn block() -> io::Result<Self> {
-        let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: sigemptyset initialises the set; the other calls only read or extend it.
-        let descriptor = unsafe {
-            libc::sigemptyset(set.as_mut_ptr());
-            for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
-                libc::sigaddset(set.as_mut_ptr(), signal);
-            }
-            let failed = libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut());
-            if failed != 0 {
-                return Err(io::Error::from_raw_os_error(failed));
-            }
-            libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
-        };
-        if descriptor < 0 {
-            return Err(io::Error::last_os_error());
+        let mut set = SigSet::empty();
+        for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+            set.add(signal);
         }
-        // SAFETY: signalfd has just returned this descriptor; nobody else owns it.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
+        set.thread_block()?;
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        Ok(Self(SignalFd::with_flags(&set, flags)?))
     }
 
     /// Returns what a signal asks for that came in since the last call, if one did.
     pub fn take(&self) -> Option<Asked> {
-        let mut info = MaybeUninit::<libc::signalfd_siginfo>::zeroed();
-        let size = size_of::<libc::signalfd_siginfo>();
-        // SAFETY: the buffer is as large as the length that is passed.
-        let read = unsafe { libc::read(self.0.as_raw_fd(), info.as_mut_ptr().cast(), size) };
-        if read != size as isize {
-            return None;
-        }
-        // SAFETY: the kernel has filled the whole structure.
-        match unsafe { info.assume_init() }.ssi_signo as i32 {
+        match self.0.read_signal().ok()??.ssi_signo as i32 {
             libc::SIGTERM => Some(Asked::End("SIGTERM")),
             libc::SIGINT => Some(Asked::End("SIGINT")),
             _ => Some(Asked::Reload),
@@ -74,13 +56,8 @@ impl Signals {
 /// # Errors
 /// Those of `sigprocmask`.
 pub(crate) fn unblock() -> io::Result<()> {
-    let mut none = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: sigemptyset initialises the set before it is used; both calls may be made after fork.
-    let failed = unsafe {
-        libc::sigemptyset(none.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut())
-    };
-    if failed == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(failed)) }
+    // Both calls underneath, sigemptyset and pthread_sigmask, may be made after fork.
+    Ok(SigSet::empty().thread_set_mask()?)
 }
 
 /// Asks a child to end (SIGTERM).

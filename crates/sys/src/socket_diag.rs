@@ -6,7 +6,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use crate::netlink_dump::{Listener, attributes};
+use crate::netlink::{Request, Socket, attributes};
 use crate::tcp_info::{self, TcpInfo};
 
 /// Type of a request for the sockets of one family.
@@ -16,6 +16,14 @@ const HEADER: usize = 72;
 /// `TCP_ESTABLISHED` to `TCP_CLOSING` without those that listen or only wait for time to pass.
 const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 
+/// Size of `inet_diag_sockid`; all zeroes stands for no socket in particular.
+const SOCKET_ID: usize = 48;
+/// Attributes of a request: `INET_DIAG_REQ_SK_BPF_STORAGES`, and in it
+/// `SK_DIAG_BPF_STORAGE_REQ_MAP_FD` for each map.
+const WANTED_STORAGES: u16 = 2;
+const WANTED_MAP: u16 = 1;
+
+// Attributes of an answer, `INET_DIAG_*`.
 const INFO: u16 = 2;
 const CONGESTION: u16 = 4;
 const UPPER_PROTOCOL: u16 = 19;
@@ -46,11 +54,11 @@ pub struct TcpSocket {
 /// # Errors
 /// Those of netlink; with `maps`, `PermissionDenied` without CAP_BPF.
 pub fn tcp_sockets(maps: &[BorrowedFd<'_>]) -> io::Result<Vec<TcpSocket>> {
-    let mut listener = Listener::of_family(libc::NETLINK_SOCK_DIAG, 0)?;
+    let mut socket = Socket::diagnosis()?;
     let mut sockets = Vec::new();
     for family in [libc::AF_INET, libc::AF_INET6] {
-        let body = request(family as u8, maps);
-        let found = listener.dump(BY_FAMILY, &body, |message| sockets.extend(parse(message.body)));
+        let request = request(family as u8, maps);
+        let found = socket.exchange(request, |message| sockets.extend(parse(message.body)));
         match found {
             // A kernel without IPv6 has no such connections.
             Err(error) if family == libc::AF_INET6 && is_missing(&error) => {}
@@ -91,24 +99,20 @@ fn is_missing(error: &io::Error) -> bool {
 }
 
 /// Encodes `inet_diag_req_v2`, and which maps' values are wanted.
-fn request(family: u8, maps: &[BorrowedFd<'_>]) -> Vec<u8> {
+fn request(family: u8, maps: &[BorrowedFd<'_>]) -> Request {
     let wanted = 1 << (INFO - 1) | 1 << (CONGESTION - 1);
-    let mut body = vec![family, libc::IPPROTO_TCP as u8, wanted, 0];
-    body.extend_from_slice(&STATES.to_ne_bytes());
-    body.resize(56, 0); // no socket in particular
+    let request = Request::dump(BY_FAMILY)
+        .fixed(&[family, libc::IPPROTO_TCP as u8, wanted, 0])
+        .fixed(&STATES.to_ne_bytes())
+        .fixed(&[0; SOCKET_ID]);
     if maps.is_empty() {
-        return body;
+        return request;
     }
-    // INET_DIAG_REQ_SK_BPF_STORAGES, nested, with one SK_DIAG_BPF_STORAGE_REQ_MAP_FD for each
-    let length = 4 + 8 * maps.len() as u16;
-    body.extend_from_slice(&length.to_ne_bytes());
-    body.extend_from_slice(&(2 | libc::NLA_F_NESTED as u16).to_ne_bytes());
-    for map in maps {
-        body.extend_from_slice(&8_u16.to_ne_bytes());
-        body.extend_from_slice(&1_u16.to_ne_bytes());
-        body.extend_from_slice(&map.as_raw_fd().to_ne_bytes());
-    }
-    body
+    request.nest(WANTED_STORAGES | libc::NLA_F_NESTED as u16, |request| {
+        maps.iter().fold(request, |request, map| {
+            request.attribute(WANTED_MAP, &map.as_raw_fd().to_ne_bytes())
+        })
+    })
 }
 
 /// SK_DIAG_BPF_STORAGE = 1 holds SK_DIAG_BPF_STORAGE_MAP_VALUE = 3.
