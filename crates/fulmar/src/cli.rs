@@ -47,9 +47,8 @@ What it shows of each peer:
   messages      a line for each of the first 16 streams: what it sent and received, and where the mean
                 delay of what it received arises: division (the wait for a path), coding, the way,
                 decoding (losses), order (the wait for earlier messages); only once messages have gone
-and below them the endpoints, the tunnel, and strangers. --json has more of each, and times in its units:
-peers[].paths, .classes, .messages, .message_streams; endpoints; tunnel; strangers. docs/messages.md \
-explains the fields of messages.";
+and below them the endpoints, the tunnel, and strangers. --json has more of each, --fields says what. \
+docs/messages.md explains the fields of messages.";
 
 /// The arguments of a call.
 #[derive(Debug, Parser)]
@@ -118,6 +117,9 @@ pub(crate) enum Command {
         /// Show it anew every second, until interrupted.
         #[arg(short, long, conflicts_with = "json")]
         watch: bool,
+        /// List every field of --json with its kind, its unit and what it says; asks no daemon.
+        #[arg(long, conflicts_with_all = ["socket", "json", "watch"])]
+        fields: bool,
     },
 }
 

@@ -38,7 +38,8 @@ pub fn main() -> ExitCode {
         Command::Keygen { out } => keygen(out.as_deref()),
         Command::Pubkey { file } => pubkey(file.as_deref()),
         Command::Cc { command } => cc::run(command),
-        Command::Status { socket, json, watch } => show_status(socket, json, watch),
+        Command::Status { fields: true, .. } => print(status::fields().trim_end()),
+        Command::Status { socket, json, watch, .. } => show_status(socket, json, watch),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -12,8 +12,8 @@ use tracing::{debug, info, trace, warn};
 
 use super::Daemon;
 use super::not_forwarded::message_name;
-use super::report::state_word;
 use crate::config::Role;
+use crate::status::state_word;
 
 /// A peer that is not connected for this long is worth a line …
 const UNANSWERED: Duration = Duration::from_secs(5);

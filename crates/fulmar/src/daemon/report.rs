@@ -1,16 +1,17 @@
 //! What is told about the sessions: log lines, the status report, the line for the service manager.
 
 use proto::{
-    ClassStatus, Event, Instant, MessageDelay, MessageOrder, MessageStatus, MessageStreamStatus,
-    PathRef, PathState, PathStatus, Rate, SessionId, Share,
+    Event, Instant, MessageStreamStatus, PathRef, PathState, PathStatus, Rate, SessionId,
+    SessionStatus, Share,
 };
 
 use super::Daemon;
 use super::tokens::Token;
 use crate::config::Role;
+use crate::endpoints::LocalEndpoint;
 use crate::status::{
-    ClassReport, DelayReport, EndpointReport, MessageReport, MessageStreamReport, PathReport,
-    PeerReport, Report, StrangersReport, TunnelReport, path_trouble, peer_trouble,
+    EndpointReport, MessageStreamReport, PathReport, PeerReport, Report, StrangersReport,
+    path_trouble, peer_trouble, state_word,
 };
 
 /// Measures the rates of a path between two looks at its counters.
@@ -98,8 +99,6 @@ impl Daemon {
             Role::Drone => "drone",
             Role::Station => "station",
         };
-        let counters = self.endpoint.counters();
-        let handshake_refusals = counters.bad_mac + counters.unauthentic + counters.unknown_peer;
         Report {
             role: role.into(),
             version: env!("CARGO_PKG_VERSION").into(),
@@ -107,13 +106,10 @@ impl Daemon {
             uptime_s: now.since(self.started).as_secs_f64(),
             peers: (0..self.peers.len()).map(|peer| self.peer_report(now, peer, role)).collect(),
             endpoints: self.locals.values().map(|local| self.endpoint_report(local)).collect(),
-            tunnel: self.tunnel_report(),
+            tunnel: self.tunnel.as_ref().map(|tunnel| tunnel.counts.clone()),
             strangers: StrangersReport {
-                garbage: counters.garbage + counters.unknown_index + handshake_refusals,
-                handshakes: counters.handshakes,
-                cookies: counters.cookies_sent,
-                limited: counters.rate_limited,
                 processor_s: self.endpoint.work(Share::Handshakes).processor.as_secs_f64(),
+                ..StrangersReport::from(&self.endpoint.counters())
             },
             reload: self.reload.clone(),
         }
@@ -121,35 +117,38 @@ impl Daemon {
 
     fn peer_report(&self, now: Instant, peer: usize, role: &str) -> PeerReport {
         let (state, config) = (&self.peers[peer], &self.config.peers[peer]);
-        let mut report = PeerReport {
-            name: config.name.clone(),
-            public_key: config.key.to_string(),
-            connected: state.connected_at.is_some(),
-            queue_free_percent: 100,
-            ..PeerReport::default()
-        };
         let status = state.session.and_then(|id| Some((id, self.endpoint.status(now, id)?)));
-        if let Some((session, status)) = status {
-            let connected = state.connected_at.map(|since| now.since(since).as_secs_f64());
-            report.session_s = connected;
-            report.clock_offset_ms = status.clock_offset_us.map(|(offset, _)| offset as f64 / 1e3);
-            report.clock_error_ms = status.clock_offset_us.map(|(_, error)| error as f64 / 1e3);
-            report.queue_free_percent = status.queue_free_percent;
-            report.rejected_datagrams = status.rejected_datagrams;
-            let work = self.endpoint.work(Share::Session(session));
-            report.processor_s = work.processor.as_secs_f64();
-            (report.late_datagrams, report.dropped_datagrams) = (work.late, work.dropped);
-            let path = |path: &PathStatus| self.path_report(session, path);
-            report.paths = status.paths.iter().map(path).collect();
-            report.paths.extend(self.paths_without_address(peer));
-            report.classes = status.classes.iter().map(class_report).collect();
-            report.messages = message_report(&status.messages);
-            let stream = |stream: &MessageStreamStatus| self.stream_report(peer, stream);
-            report.message_streams = status.message_streams.iter().map(stream).collect();
-        }
+        let mut report = match status {
+            Some((session, status)) => self.session_report(now, peer, session, &status),
+            None => PeerReport { queue_free_percent: 100, ..PeerReport::default() },
+        };
+        report.name.clone_from(&config.name);
+        report.public_key = config.key.to_string();
+        report.connected = state.connected_at.is_some();
         report.not_forwarded = self.not_forwarded_report(peer);
         report.trouble = peer_trouble(&report, role);
         report
+    }
+
+    fn session_report(
+        &self,
+        now: Instant,
+        peer: usize,
+        session: SessionId,
+        status: &SessionStatus,
+    ) -> PeerReport {
+        let work = self.endpoint.work(Share::Session(session));
+        let paths = status.paths.iter().map(|path| self.path_report(session, path));
+        let streams = status.message_streams.iter();
+        PeerReport {
+            session_s: self.peers[peer].connected_at.map(|since| now.since(since).as_secs_f64()),
+            processor_s: work.processor.as_secs_f64(),
+            late_datagrams: work.late,
+            dropped_datagrams: work.dropped,
+            paths: paths.chain(self.paths_without_address(peer)).collect(),
+            message_streams: streams.map(|stream| self.stream_report(peer, stream)).collect(),
+            ..PeerReport::from(status)
+        }
     }
 
     /// Shows the paths whose remote address is not known yet.
@@ -172,31 +171,13 @@ impl Daemon {
         let key = PathRef { session, path: path.id };
         let meter = self.meters.get(&key).copied().unwrap_or_default();
         let socket = self.sockets.place(path.interface).map(|(slot, _)| &self.sockets.list[slot]);
-        let millis = |time: Option<proto::Duration>| time.map(|time| time.as_secs_f64() * 1e3);
         let mut report = PathReport {
             name: self.path_name(key),
             interface: self.sockets.interface_name(path.interface),
-            remote: path.remote.to_string(),
-            state: state_word(path.state).into(),
-            trouble: String::new(),
-            srtt_ms: millis(path.srtt),
-            rttvar_ms: millis(path.rttvar),
-            min_rtt_ms: millis(path.min_rtt),
-            loss_percent: path.loss * 100.0,
-            burst: path.burst,
-            delivery_rate_mbps: path.delivery_rate.as_mbps(),
-            can_carry_mbps: path.capacity.map(Rate::as_mbps),
             out_mbps: meter.out.as_mbps(),
             in_mbps: meter.back.as_mbps(),
-            cwnd_bytes: path.cwnd,
-            in_flight_bytes: path.in_flight,
-            mtu: path.mtu,
-            sent_datagrams: path.sent.0,
-            sent_bytes: path.sent.1,
-            received_datagrams: path.received.0,
-            received_bytes: path.received.1,
             send_errors: socket.map_or(0, |socket| socket.errors),
-            silent_ms: millis(path.silent_for),
+            ..PathReport::from(path)
         };
         let refused = socket
             .and_then(|socket| socket.last_error.as_ref())
@@ -217,58 +198,12 @@ impl Daemon {
             (0, _) => "tunnel",
             (_, user) => user.map_or("", |config| &config.name),
         };
-        let direction = match (status.submitted, status.delivered + status.late) {
-            (1.., 1..) => "both",
-            (1.., 0) => "out",
-            (0, _) => "in",
-        };
-        let order = match status.order {
-            MessageOrder::InOrder => "in-order",
-            MessageOrder::Unordered => "unordered",
-        };
-        MessageStreamReport {
-            name: name.into(),
-            channel: status.channel,
-            stream: status.stream,
-            order: order.into(),
-            direction: direction.into(),
-            submitted: status.submitted,
-            sent: status.sent,
-            expired: status.expired,
-            waiting_bytes: status.waiting_bytes as u64,
-            delivered: status.delivered,
-            skipped: status.late,
-            delay: delay_report(&status.delay),
-        }
+        MessageStreamReport { name: name.into(), ..MessageStreamReport::from(status) }
     }
 
-    fn endpoint_report(&self, local: &crate::endpoints::LocalEndpoint) -> EndpointReport {
-        EndpointReport {
-            name: local.config.name.clone(),
-            peer: self.config.peers[local.config.peer].name.clone(),
-            channel: local.config.channel,
-            stream: local.config.stream(),
-            description: local.describe(),
-            taken: local.counts.taken,
-            refused: local.counts.refused,
-            given: local.counts.given,
-            dropped: local.counts.dropped,
-            filtered: local.counts.filtered,
-        }
-    }
-
-    fn tunnel_report(&self) -> Option<TunnelReport> {
-        let (tunnel, config) = (self.tunnel.as_ref()?, self.config.tunnel.as_ref()?);
-        let counts = tunnel.counts;
-        Some(TunnelReport {
-            interface: config.interface.clone(),
-            out_packets: counts.out_packets,
-            in_packets: counts.in_packets,
-            unrouted: counts.unrouted,
-            spoofed: counts.spoofed,
-            too_large: counts.too_large,
-            refused: counts.refused,
-        })
+    fn endpoint_report(&self, local: &LocalEndpoint) -> EndpointReport {
+        let peer = self.config.peers[local.config.peer].name.clone();
+        EndpointReport { peer, ..EndpointReport::from(local) }
     }
 }
 
@@ -278,64 +213,5 @@ impl Meter {
         let out = Rate::from_bytes_in(sent.saturating_sub(self.sent), time);
         let back = Rate::from_bytes_in(received.saturating_sub(self.received), time);
         Self { at: now, sent, received, out, back }
-    }
-}
-
-/// Returns the word for a state.
-pub(super) fn state_word(state: PathState) -> &'static str {
-    match state {
-        PathState::Absent => "absent",
-        PathState::Validating => "validating",
-        PathState::Active => "active",
-        PathState::Suspected => "suspected",
-        PathState::Closed => "closed",
-    }
-}
-
-fn class_report(class: &ClassStatus) -> ClassReport {
-    let millis = |time: proto::Duration| (class.delivered > 0).then_some(time.as_secs_f64() * 1e3);
-    ClassReport {
-        class: format!("{:?}", class.class).to_lowercase(),
-        submitted: class.submitted,
-        dropped: class.dropped,
-        superseded: class.superseded,
-        copies_sent: class.copies_sent,
-        delivered: class.delivered,
-        duplicates: class.duplicates,
-        late: class.late,
-        delay_p50_ms: millis(class.delay.p50),
-        delay_p95_ms: millis(class.delay.p95),
-        delay_p99_ms: millis(class.delay.p99),
-        delay_max_ms: millis(class.delay.max),
-    }
-}
-
-fn message_report(status: &MessageStatus) -> MessageReport {
-    MessageReport {
-        submitted: status.submitted,
-        expired: status.expired,
-        waiting_bytes: status.waiting_bytes as u64,
-        source_symbols: status.source_symbols,
-        repair_symbols: status.repair_symbols,
-        resent_symbols: status.resent_symbols,
-        given_up_symbols: status.given_up_symbols,
-        received_symbols: status.received_symbols,
-        decoded_symbols: status.decoded_symbols,
-        redundant_symbols: status.redundant_symbols,
-        delivered: status.delivered,
-        skipped: status.late,
-        refused_pieces: status.refused,
-        delay: delay_report(&status.delay),
-    }
-}
-
-fn delay_report(delay: &MessageDelay) -> DelayReport {
-    let millis = |time: proto::Duration| time.as_secs_f64() * 1e3;
-    DelayReport {
-        division_ms: millis(delay.division),
-        encoding_ms: millis(delay.encoding),
-        end_to_end_ms: millis(delay.end_to_end),
-        decoding_ms: millis(delay.decoding),
-        reconstruction_ms: millis(delay.reconstruction),
     }
 }

@@ -14,27 +14,18 @@ use sys::tun::Tun;
 use super::packet;
 use super::tokens::Token;
 use crate::config::{Peer, TunnelConfig};
+use crate::status::TunnelReport;
 
 /// Answers to packets that are too large never promise less than what every IPv4 host takes.
 const LEAST_MTU: usize = 576;
-
-/// What has passed, and what did not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct TunnelCounts {
-    pub(super) out_packets: u64,
-    pub(super) in_packets: u64,
-    pub(super) unrouted: u64,
-    pub(super) spoofed: u64,
-    pub(super) too_large: u64,
-    pub(super) refused: u64,
-}
 
 /// The tunnel's device and its rules.
 pub(super) struct Tunnel {
     /// None after somebody has removed the interface, until it is made anew.
     pub(super) device: Option<Tun>,
     pub(super) rules: Rules,
-    pub(super) counts: TunnelCounts,
+    /// What has passed, and what did not.
+    pub(super) counts: TunnelReport,
     config: TunnelConfig,
 }
 
@@ -49,8 +40,9 @@ impl Tunnel {
     /// Creates the interface with its addresses and the routes to the peers.
     pub(super) fn open(config: &TunnelConfig, peers: &[Peer], poller: &Poller) -> io::Result<Self> {
         let rules = Rules::new(config, peers);
-        let (config, counts) = (config.clone(), TunnelCounts::default());
-        let mut tunnel = Self { device: None, rules, counts, config };
+        let interface = config.interface.clone();
+        let counts = TunnelReport { interface, ..TunnelReport::default() };
+        let mut tunnel = Self { device: None, rules, counts, config: config.clone() };
         tunnel.create(poller)?;
         Ok(tunnel)
     }

@@ -10,6 +10,73 @@ use super::{
 /// Streams of messages that a table shows of each peer; JSON has them all.
 const STREAMS_SHOWN: usize = 16;
 
+/// Stands where there is nothing to show.
+const NOTHING: &str = "–";
+
+/// The word at the head of a column, and what stands in it.
+type Column<T> = (&'static str, fn(&T) -> String);
+
+const PATHS: &[Column<PathReport>] = &[
+    ("path", |path| path.name.clone()),
+    ("state", |path| path.state.clone()),
+    ("rtt", |path| figure(path, path.srtt_ms.map(milliseconds))),
+    ("±", |path| figure(path, path.rttvar_ms.map(milliseconds))),
+    ("loss", |path| figure(path, Some(format!("{:.1} %", path.loss_percent)))),
+    ("burst", |path| figure(path, Some(format!("{:.1}", path.burst)))),
+    ("out", |path| figure(path, Some(rate(path.out_mbps)))),
+    ("in", |path| figure(path, Some(rate(path.in_mbps)))),
+    ("can carry", |path| figure(path, path.can_carry_mbps.map(rate))),
+    ("mtu", |path| figure(path, Some(path.mtu.to_string()))),
+    ("what is wrong", |path| if_any(&path.trouble, "ok")),
+];
+
+const CLASSES: &[Column<ClassReport>] = &[
+    ("class", |class| class.class.clone()),
+    ("sent", |class| class.submitted.to_string()),
+    ("copies", |class| class.copies_sent.to_string()),
+    ("dropped", |class| class.dropped.to_string()),
+    ("replaced", |class| class.superseded.to_string()),
+    ("received", |class| class.delivered.to_string()),
+    ("duplicates", |class| class.duplicates.to_string()),
+    ("late", |class| class.late.to_string()),
+    ("p50", |class| or_nothing(class.delay_p50_ms.map(milliseconds))),
+    ("p95", |class| or_nothing(class.delay_p95_ms.map(milliseconds))),
+    ("p99", |class| or_nothing(class.delay_p99_ms.map(milliseconds))),
+    ("max", |class| or_nothing(class.delay_max_ms.map(milliseconds))),
+];
+
+const STREAMS: &[Column<MessageStreamReport>] = &[
+    ("messages", |stream| if_any(&stream.name, "(no endpoint)")),
+    ("channel", |stream| format!("{}/{}", stream.channel, stream.stream)),
+    ("order", |stream| stream.order.clone()),
+    ("sent", |stream| outward(stream, stream.sent.to_string())),
+    ("waiting", |stream| outward(stream, bytes(stream.waiting_bytes))),
+    ("too late", |stream| outward(stream, stream.expired.to_string())),
+    ("received", |stream| inward(stream, stream.delivered.to_string())),
+    ("skipped", |stream| inward(stream, stream.skipped.to_string())),
+    ("delay", |stream| delay(stream, whole_delay(&stream.delay))),
+    ("= division", |stream| delay(stream, stream.delay.division_ms)),
+    ("+ coding", |stream| delay(stream, stream.delay.encoding_ms)),
+    ("+ way", |stream| delay(stream, stream.delay.end_to_end_ms)),
+    ("+ decoding", |stream| delay(stream, stream.delay.decoding_ms)),
+    ("+ order", |stream| delay(stream, stream.delay.reconstruction_ms)),
+];
+
+const ENDPOINTS: &[Column<EndpointReport>] = &[
+    ("endpoint", |endpoint| endpoint.name.clone()),
+    ("peer", |endpoint| endpoint.peer.clone()),
+    ("channel", |endpoint| {
+        let stream = endpoint.stream.map_or(String::new(), |stream| format!("/{stream}"));
+        format!("{}{stream}", endpoint.channel)
+    }),
+    ("taken", |endpoint| endpoint.taken.to_string()),
+    ("refused", |endpoint| endpoint.refused.to_string()),
+    ("given", |endpoint| endpoint.given.to_string()),
+    ("dropped", |endpoint| endpoint.dropped.to_string()),
+    ("filtered", |endpoint| endpoint.filtered.to_string()),
+    ("what", |endpoint| endpoint.description.clone()),
+];
+
 /// Lays the report out; columns are as wide as what stands in them.
 pub(crate) fn table(report: &Report) -> String {
     let mut text = String::new();
@@ -22,7 +89,7 @@ pub(crate) fn table(report: &Report) -> String {
     }
     if !report.endpoints.is_empty() {
         text.push('\n');
-        text += &endpoints_text(report);
+        text += &rows(ENDPOINTS, &report.endpoints);
     }
     if let Some(tunnel) = &report.tunnel {
         let _ = write!(
@@ -111,40 +178,11 @@ fn peer_text(peer: &PeerReport) -> String {
     if !peer.trouble.is_empty() {
         let _ = writeln!(text, "  ! {}", peer.trouble);
     }
-    let mut rows = vec![words(&[
-        "path",
-        "state",
-        "rtt",
-        "±",
-        "loss",
-        "burst",
-        "out",
-        "in",
-        "can carry",
-        "mtu",
-        "what is wrong",
-    ])];
-    rows.extend(peer.paths.iter().map(path_row));
-    text += &columns(&rows);
-    let used: Vec<&ClassReport> =
-        peer.classes.iter().filter(|class| class.submitted + class.delivered > 0).collect();
+    text += &rows(PATHS, &peer.paths);
+    let is_used = |class: &&ClassReport| class.submitted + class.delivered > 0;
+    let used: Vec<&ClassReport> = peer.classes.iter().filter(is_used).collect();
     if !used.is_empty() {
-        let mut rows = vec![words(&[
-            "class",
-            "sent",
-            "copies",
-            "dropped",
-            "replaced",
-            "received",
-            "duplicates",
-            "late",
-            "p50",
-            "p95",
-            "p99",
-            "max",
-        ])];
-        rows.extend(used.into_iter().map(class_row));
-        text += &columns(&rows);
+        text += &rows(CLASSES, used);
     }
     text += &not_forwarded_text(&peer.not_forwarded);
     text + &messages_text(&peer.messages) + &streams_text(&peer.message_streams)
@@ -200,56 +238,53 @@ fn streams_text(streams: &[MessageStreamReport]) -> String {
     if streams.is_empty() {
         return String::new();
     }
-    let mut rows = vec![words(&[
-        "messages",
-        "channel",
-        "order",
-        "sent",
-        "waiting",
-        "too late",
-        "received",
-        "skipped",
-        "delay",
-        "= division",
-        "+ coding",
-        "+ way",
-        "+ decoding",
-        "+ order",
-    ])];
-    rows.extend(streams.iter().take(STREAMS_SHOWN).map(stream_row));
-    let mut text = columns(&rows);
+    let mut text = rows(STREAMS, streams.iter().take(STREAMS_SHOWN));
     if let Some(more) = streams.len().checked_sub(STREAMS_SHOWN).filter(|more| *more > 0) {
         let _ = writeln!(text, "  and {more} more streams of messages; --json shows all");
     }
     text
 }
 
-fn stream_row(stream: &MessageStreamReport) -> Vec<String> {
-    let name = if stream.name.is_empty() { "(no endpoint)" } else { &stream.name };
-    let channel = format!("{}/{}", stream.channel, stream.stream);
-    let mut row = vec![name.to_owned(), channel, stream.order.clone()];
-    let dash = || "–".to_owned();
-    if stream.direction == "in" {
-        row.extend([dash(), dash(), dash()]);
-    } else {
-        row.extend([stream.sent.to_string(), bytes(stream.waiting_bytes)]);
-        row.push(stream.expired.to_string());
-    }
-    if stream.direction == "out" {
-        row.extend([dash(), dash()]);
-    } else {
-        row.extend([stream.delivered.to_string(), stream.skipped.to_string()]);
-    }
+/// Lays a table out: the heads of its columns, then a row for each item.
+fn rows<'a, T: 'a>(table: &[Column<T>], items: impl IntoIterator<Item = &'a T>) -> String {
+    let heads = table.iter().map(|(head, _)| (*head).to_owned()).collect();
+    let cells = |item| table.iter().map(|(_, cell)| cell(item)).collect();
+    let rows: Vec<_> = std::iter::once(heads).chain(items.into_iter().map(cells)).collect();
+    columns(&rows)
+}
+
+/// Shows a figure of a path; one that is absent has none.
+fn figure(path: &PathReport, value: Option<String>) -> String {
+    or_nothing(value.filter(|_| path.state != "absent"))
+}
+
+/// Shows what only a stream that sends has.
+fn outward(stream: &MessageStreamReport, value: String) -> String {
+    or_nothing((stream.direction != "in").then_some(value))
+}
+
+/// Shows what only a stream that receives has.
+fn inward(stream: &MessageStreamReport, value: String) -> String {
+    or_nothing((stream.direction != "out").then_some(value))
+}
+
+/// Shows a delay of a stream, once something was delivered.
+fn delay(stream: &MessageStreamReport, ms: f64) -> String {
+    or_nothing((stream.delivered > 0).then(|| milliseconds(ms)))
+}
+
+fn whole_delay(delay: &DelayReport) -> f64 {
     let DelayReport { division_ms, encoding_ms, end_to_end_ms, decoding_ms, reconstruction_ms } =
-        stream.delay;
-    let parts = [division_ms, encoding_ms, end_to_end_ms, decoding_ms, reconstruction_ms];
-    if stream.delivered > 0 {
-        row.push(milliseconds(parts.iter().sum()));
-        row.extend(parts.map(milliseconds));
-    } else {
-        row.extend(std::iter::repeat_with(dash).take(1 + parts.len()));
-    }
-    row
+        delay;
+    division_ms + encoding_ms + end_to_end_ms + decoding_ms + reconstruction_ms
+}
+
+fn or_nothing(value: Option<String>) -> String {
+    value.unwrap_or_else(|| NOTHING.to_owned())
+}
+
+fn if_any(text: &str, otherwise: &str) -> String {
+    if text.is_empty() { otherwise } else { text }.to_owned()
 }
 
 fn bytes(count: u64) -> String {
@@ -258,68 +293,6 @@ fn bytes(count: u64) -> String {
         10_000..10_000_000 => format!("{} kB", count / 1_000),
         _ => format!("{} MB", count / 1_000_000),
     }
-}
-
-fn path_row(path: &PathReport) -> Vec<String> {
-    let millis = |value: Option<f64>| value.map_or("–".into(), milliseconds);
-    let mut figures = vec![
-        millis(path.srtt_ms),
-        millis(path.rttvar_ms),
-        format!("{:.1} %", path.loss_percent),
-        format!("{:.1}", path.burst),
-        rate(path.out_mbps),
-        rate(path.in_mbps),
-        path.can_carry_mbps.map_or("–".into(), rate),
-        path.mtu.to_string(),
-    ];
-    if path.state == "absent" {
-        figures.fill("–".into());
-    }
-    let trouble = if path.trouble.is_empty() { "ok".into() } else { path.trouble.clone() };
-    let named = [path.name.clone(), path.state.clone()].into_iter();
-    named.chain(figures).chain([trouble]).collect()
-}
-
-fn class_row(class: &ClassReport) -> Vec<String> {
-    let mut row = vec![class.class.clone()];
-    row.extend(
-        [
-            class.submitted,
-            class.copies_sent,
-            class.dropped,
-            class.superseded,
-            class.delivered,
-            class.duplicates,
-            class.late,
-        ]
-        .map(|count| count.to_string()),
-    );
-    row.extend(
-        [class.delay_p50_ms, class.delay_p95_ms, class.delay_p99_ms, class.delay_max_ms]
-            .map(|value| value.map_or("–".into(), milliseconds)),
-    );
-    row
-}
-
-fn endpoints_text(report: &Report) -> String {
-    let mut rows = vec![words(&[
-        "endpoint", "peer", "channel", "taken", "refused", "given", "dropped", "filtered", "what",
-    ])];
-    for endpoint in &report.endpoints {
-        let EndpointReport { taken, refused, given, dropped, filtered, .. } = endpoint;
-        let counts = [taken, refused, given, dropped, filtered];
-        let stream = endpoint.stream.map_or(String::new(), |stream| format!("/{stream}"));
-        let channel = format!("{}{stream}", endpoint.channel);
-        let mut row = vec![endpoint.name.clone(), endpoint.peer.clone(), channel];
-        row.extend(counts.map(|count| count.to_string()));
-        row.push(endpoint.description.clone());
-        rows.push(row);
-    }
-    columns(&rows)
-}
-
-fn words(words: &[&str]) -> Vec<String> {
-    words.iter().map(|&word| word.to_owned()).collect()
 }
 
 fn span(seconds: f64) -> String {

@@ -1,0 +1,367 @@
+//! Every field of the status report, each declared once: JSON, the tables, `fulmar status --fields` and
+//! docs/status.md follow from here.
+
+use proto::{
+    ClassStatus, EndpointCounters, MessageDelay, MessageOrder, MessageStatus, MessageStreamStatus,
+    PathState, PathStatus, Rate, SessionStatus,
+};
+use serde::{Deserialize, Serialize};
+
+use super::field::Kind::{Counter, Flat, Gauge, List, Part, State, Text};
+use super::field::{Field, Section, section};
+use crate::endpoints::LocalEndpoint;
+
+section! {
+    /// A daemon at one moment.
+    Report;
+
+    /// `drone` or `station`.
+    role: String, State;
+    /// Version of the daemon.
+    version: String, Text;
+    /// Our own public key.
+    public_key: String, Text;
+    /// Time since the daemon started.
+    uptime_s: f64, Gauge("s");
+    /// The other ends, connected or not.
+    peers: Vec<PeerReport>, List(&PeerReport::SECTION);
+    /// The sockets and ports that applications use.
+    endpoints: Vec<EndpointReport>, List(&EndpointReport::SECTION);
+    /// The tunnel, where there is one.
+    tunnel: Option<TunnelReport>, Part(&TunnelReport::SECTION);
+    /// What came in that belongs to no session.
+    strangers: StrangersReport, Part(&StrangersReport::SECTION);
+    /// What became of `fulmar reload`.
+    reload: ReloadReport, Part(&ReloadReport::SECTION);
+}
+
+section! {
+    /// How often the file was read again, and what came of the last time.
+    ReloadReport;
+
+    /// Times that the file was read again.
+    count: u64, Counter("times");
+    /// What changed, in words.
+    changes: String, Text;
+    /// Why nothing did; empty when the file was taken.
+    problem: String, Text;
+}
+
+section! {
+    /// A peer and the session with it. Counters begin with the session.
+    PeerReport of session: SessionStatus;
+
+    /// Its name in our file.
+    name: String, Text;
+    /// Its public key.
+    public_key: String, Text;
+    /// Whether keys are agreed with it.
+    connected: bool, State;
+    /// Time since the session began.
+    session_s: Option<f64>, Gauge("s");
+    /// What the peer's clock shows more than ours.
+    clock_offset_ms: Option<f64>, Gauge("ms"),
+        session.clock_offset_us.map(|(offset, _)| offset as f64 / 1e3);
+    /// The bound of that offset's error.
+    clock_error_ms: Option<f64>, Gauge("ms"),
+        session.clock_offset_us.map(|(_, error)| error as f64 / 1e3);
+    /// Share of the queue for bulk and telemetry that is free.
+    queue_free_percent: u8, Gauge("%"), session.queue_free_percent;
+    /// Datagrams that failed authentication, were replayed or could not be parsed.
+    rejected_datagrams: u64, Counter("datagrams"), session.rejected_datagrams;
+    /// Processor time that its datagrams took.
+    processor_s: f64, Counter("s");
+    /// Datagrams that waited for others' turns.
+    late_datagrams: u64, Counter("datagrams");
+    /// Datagrams that were dropped because too many waited.
+    dropped_datagrams: u64, Counter("datagrams");
+    /// What is wrong, in words; empty when nothing is.
+    trouble: String, Text;
+    /// Its paths.
+    paths: Vec<PathReport>, List(&PathReport::SECTION);
+    /// Its traffic by class.
+    classes: Vec<ClassReport>, List(&ClassReport::SECTION),
+        session.classes.iter().map(ClassReport::from).collect();
+    /// What of our applications' MAVLink was not forwarded.
+    not_forwarded: Vec<NotForwardedReport>, List(&NotForwardedReport::SECTION);
+    /// Its messages, of all streams.
+    messages: MessageReport, Part(&MessageReport::SECTION), (&session.messages).into();
+    /// Its messages by stream: of each direction the first 1,024.
+    message_streams: Vec<MessageStreamReport>, List(&MessageStreamReport::SECTION);
+}
+
+section! {
+    /// A path.
+    PathReport of path: PathStatus;
+
+    /// Its name: a drone's is in the file, a station's is the address that it comes from.
+    name: String, Text;
+    /// The interface or socket that it is bound to.
+    interface: String, Text;
+    /// Its remote address.
+    remote: String, Text, path.remote.to_string();
+    /// `absent`, `validating`, `active`, `suspected` or `closed`.
+    state: String, State, state_word(path.state).into();
+    /// What is wrong, in words; empty when nothing is.
+    trouble: String, Text;
+    /// Smoothed round-trip time.
+    srtt_ms: Option<f64>, Gauge("ms"), path.srtt.map(millis);
+    /// Its variation.
+    rttvar_ms: Option<f64>, Gauge("ms"), path.rttvar.map(millis);
+    /// The least round-trip time of the last seconds.
+    min_rtt_ms: Option<f64>, Gauge("ms"), path.min_rtt.map(millis);
+    /// Share of our packets that are lost on the way to the peer.
+    loss_percent: f64, Gauge("%"), path.loss * 100.0;
+    /// Mean number of packets lost in a row.
+    burst: f64, Gauge("packets"), path.burst;
+    /// Rate at which the peer receives what we send.
+    delivery_rate_mbps: f64, Gauge("Mbit/s"), path.delivery_rate.as_mbps();
+    /// Rate of the narrowest hop; none where nothing has filled it lately.
+    can_carry_mbps: Option<f64>, Gauge("Mbit/s"), path.capacity.map(Rate::as_mbps);
+    /// What went out during the last second.
+    out_mbps: f64, Gauge("Mbit/s");
+    /// What came in during the last second.
+    in_mbps: f64, Gauge("Mbit/s");
+    /// Congestion window.
+    cwnd_bytes: u64, Gauge("bytes"), path.cwnd;
+    /// Sent, and neither acknowledged nor lost yet.
+    in_flight_bytes: u64, Gauge("bytes"), path.in_flight;
+    /// UDP payload that the path is known to carry.
+    mtu: usize, Gauge("bytes"), path.mtu;
+    /// Datagrams sent.
+    sent_datagrams: u64, Counter("datagrams"), path.sent.0;
+    /// UDP payload sent.
+    sent_bytes: u64, Counter("bytes"), path.sent.1;
+    /// Datagrams received.
+    received_datagrams: u64, Counter("datagrams"), path.received.0;
+    /// UDP payload received.
+    received_bytes: u64, Counter("bytes"), path.received.1;
+    /// Datagrams that the kernel refused to send.
+    send_errors: u64, Counter("datagrams");
+    /// Time since the last datagram came in.
+    silent_ms: Option<f64>, Gauge("ms"), path.silent_for.map(millis);
+}
+
+section! {
+    /// The traffic of a class.
+    ClassReport of class: ClassStatus;
+
+    /// `liveness`, `live`, `control`, `telemetry`, `message` or `bulk`.
+    class: String, State, format!("{:?}", class.class).to_lowercase();
+    /// Handed in by our applications.
+    submitted: u64, Counter("packets"), class.submitted;
+    /// Dropped here: too old, replaced before it could leave, or there was no room.
+    dropped: u64, Counter("packets"), class.dropped;
+    /// Sent, and replaced by a newer one before the peer said whether it had arrived.
+    superseded: u64, Counter("packets"), class.superseded;
+    /// Copies sent, first copies included.
+    copies_sent: u64, Counter("copies"), class.copies_sent;
+    /// Delivered to our applications.
+    delivered: u64, Counter("packets"), class.delivered;
+    /// Copies that came in again and were removed.
+    duplicates: u64, Counter("copies"), class.duplicates;
+    /// Came in beyond its maximum age or after a newer one, and was dropped.
+    late: u64, Counter("packets"), class.late;
+    /// Median delay of what was delivered; none where nothing was.
+    delay_p50_ms: Option<f64>, Gauge("ms"), delay(class, class.delay.p50);
+    /// 95th percentile of that delay.
+    delay_p95_ms: Option<f64>, Gauge("ms"), delay(class, class.delay.p95);
+    /// 99th percentile of that delay.
+    delay_p99_ms: Option<f64>, Gauge("ms"), delay(class, class.delay.p99);
+    /// Maximum of that delay.
+    delay_max_ms: Option<f64>, Gauge("ms"), delay(class, class.delay.max);
+}
+
+section! {
+    /// What of MAVLink was not forwarded by one rule.
+    NotForwardedReport;
+
+    /// Where it came in: 0 is the tunnel.
+    channel: u8, Text;
+    /// The name of a message, `unknown ids`, `broken frames` or `bytes of no frame`.
+    what: String, Text;
+    /// How much of it.
+    count: u64, Counter("frames");
+}
+
+section! {
+    /// Message delivery, all streams together.
+    MessageReport of messages: MessageStatus;
+
+    /// Messages handed in by our applications.
+    submitted: u64, Counter("messages"), messages.submitted;
+    /// Of those, messages whose deadline passed before a path had room.
+    expired: u64, Counter("messages"), messages.expired;
+    /// What waits for a path.
+    waiting_bytes: u64, Gauge("bytes"), messages.waiting_bytes as u64;
+    /// Symbols sent for the first time.
+    source_symbols: u64, Counter("symbols"), messages.source_symbols;
+    /// Symbols sent combined, for repair.
+    repair_symbols: u64, Counter("symbols"), messages.repair_symbols;
+    /// Symbols sent once more as they are.
+    resent_symbols: u64, Counter("symbols"), messages.resent_symbols;
+    /// Symbols given up since their deadlines had passed.
+    given_up_symbols: u64, Counter("symbols"), messages.given_up_symbols;
+    /// Symbols received as they are.
+    received_symbols: u64, Counter("symbols"), messages.received_symbols;
+    /// Symbols decoded from combinations.
+    decoded_symbols: u64, Counter("symbols"), messages.decoded_symbols;
+    /// Symbols and combinations received that told nothing new.
+    redundant_symbols: u64, Counter("symbols"), messages.redundant_symbols;
+    /// Messages delivered to our applications.
+    delivered: u64, Counter("messages"), messages.delivered;
+    /// Messages that came too late or not whole.
+    skipped: u64, Counter("messages"), messages.late;
+    /// Pieces that made no sense or were beyond the bounds.
+    refused_pieces: u64, Counter("pieces"), messages.refused;
+    /// The mean delay of what was delivered here.
+    #[serde(flatten)]
+    delay: DelayReport, Flat(&DelayReport::SECTION), (&messages.delay).into();
+}
+
+section! {
+    /// A stream of messages.
+    MessageStreamReport of stream: MessageStreamStatus;
+
+    /// The local endpoint that uses it, `tunnel`, or `signed MAVLink`; empty when none does.
+    name: String, Text;
+    /// The endpoint's channel.
+    channel: u8, Text, stream.channel;
+    /// Its number in the channel.
+    stream: u16, Text, stream.stream;
+    /// `in-order` or `unordered`.
+    order: String, State, order_word(stream.order).into();
+    /// `out`, `in` or `both`: what has been handed in here, and what has come from the peer.
+    direction: String, State, direction_word(stream).into();
+    /// Messages handed in by our applications.
+    submitted: u64, Counter("messages"), stream.submitted;
+    /// Of those, messages whose last piece has left.
+    sent: u64, Counter("messages"), stream.sent;
+    /// Of those, messages whose deadline passed before a path had room.
+    expired: u64, Counter("messages"), stream.expired;
+    /// What waits for a path.
+    waiting_bytes: u64, Gauge("bytes"), stream.waiting_bytes as u64;
+    /// Messages delivered to our applications.
+    delivered: u64, Counter("messages"), stream.delivered;
+    /// Messages that came too late or not whole.
+    skipped: u64, Counter("messages"), stream.late;
+    /// The mean delay of what was delivered here.
+    #[serde(flatten)]
+    delay: DelayReport, Flat(&DelayReport::SECTION), (&stream.delay).into();
+}
+
+section! {
+    /// The mean parts of the delay of what was delivered here [LRT eq. 1].
+    DelayReport of delay: MessageDelay;
+
+    /// From handing in to division into symbols: the wait for a path.
+    division_ms: f64, Gauge("ms"), millis(delay.division);
+    /// From division to departure: zero, because symbols are made when they leave.
+    encoding_ms: f64, Gauge("ms"), millis(delay.encoding);
+    /// The way over the network.
+    end_to_end_ms: f64, Gauge("ms"), millis(delay.end_to_end);
+    /// What decoding took longer than the way.
+    decoding_ms: f64, Gauge("ms"), millis(delay.decoding);
+    /// The wait for earlier messages of the same stream.
+    reconstruction_ms: f64, Gauge("ms"), millis(delay.reconstruction);
+}
+
+section! {
+    /// A local endpoint. It counts messages: datagrams, or chunks of a stream of bytes.
+    EndpointReport of local: LocalEndpoint;
+
+    /// Its name in our file.
+    name: String, Text, local.config.name.clone();
+    /// The peer that its applications speak to.
+    peer: String, Text;
+    /// Its channel.
+    channel: u8, Text, local.config.channel;
+    /// The stream, of an endpoint for messages.
+    stream: Option<u16>, Text, local.config.stream();
+    /// What it is and who uses it.
+    description: String, Text, local.describe();
+    /// Taken from applications.
+    taken: u64, Counter("messages"), local.counts.taken;
+    /// Taken, and turned away by the session.
+    refused: u64, Counter("messages"), local.counts.refused;
+    /// Given to applications.
+    given: u64, Counter("messages"), local.counts.given;
+    /// Not given, since no application was there to take it or it did not keep up.
+    dropped: u64, Counter("messages"), local.counts.dropped;
+    /// Kept back by the endpoint's own filters, coming in or going out.
+    filtered: u64, Counter("frames"), local.counts.filtered;
+}
+
+section! {
+    /// The tunnel.
+    TunnelReport;
+
+    /// The interface's name.
+    interface: String, Text;
+    /// Packets that went into the tunnel.
+    out_packets: u64, Counter("packets");
+    /// Packets that came out of it.
+    in_packets: u64, Counter("packets");
+    /// Packets to an address that no peer is allowed, or whose peer is not connected.
+    unrouted: u64, Counter("packets");
+    /// Packets from a peer whose source the peer is not allowed.
+    spoofed: u64, Counter("packets");
+    /// Packets that do not fit a datagram; their senders were told.
+    too_large: u64, Counter("packets");
+    /// Packets that the session turned away.
+    refused: u64, Counter("packets");
+}
+
+section! {
+    /// What came in and belongs to no session.
+    StrangersReport of all: EndpointCounters;
+
+    /// Datagrams that are none of ours.
+    garbage: u64, Counter("datagrams"), not_ours(all);
+    /// Handshakes completed.
+    handshakes: u64, Counter("handshakes"), all.handshakes;
+    /// Initiations answered with a cookie.
+    cookies: u64, Counter("datagrams"), all.cookies_sent;
+    /// Datagrams dropped by the limits on handshakes.
+    limited: u64, Counter("datagrams"), all.rate_limited;
+    /// Processor time that handshakes took, those of strangers included.
+    processor_s: f64, Counter("s");
+}
+
+/// Returns the word for a state.
+pub(crate) fn state_word(state: PathState) -> &'static str {
+    match state {
+        PathState::Absent => "absent",
+        PathState::Validating => "validating",
+        PathState::Active => "active",
+        PathState::Suspected => "suspected",
+        PathState::Closed => "closed",
+    }
+}
+
+fn order_word(order: MessageOrder) -> &'static str {
+    match order {
+        MessageOrder::InOrder => "in-order",
+        MessageOrder::Unordered => "unordered",
+    }
+}
+
+fn direction_word(stream: &MessageStreamStatus) -> &'static str {
+    match (stream.submitted, stream.delivered + stream.late) {
+        (1.., 1..) => "both",
+        (1.., 0) => "out",
+        (0, _) => "in",
+    }
+}
+
+fn not_ours(all: &EndpointCounters) -> u64 {
+    all.garbage + all.unknown_index + all.bad_mac + all.unauthentic + all.unknown_peer
+}
+
+fn delay(class: &ClassStatus, time: proto::Duration) -> Option<f64> {
+    (class.delivered > 0).then(|| millis(time))
+}
+
+fn millis(time: proto::Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
