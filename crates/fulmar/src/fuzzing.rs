@@ -22,9 +22,10 @@ pub fn configuration(text: &str) {
 
 /// Takes the answer of a status socket, as `fulmar status` does, and shows it.
 pub fn status_answer(bytes: &[u8]) {
-    let Ok(report) = serde_json::from_slice::<status::Report>(bytes) else { return };
+    let Ok(report) = status::parse(bytes) else { return };
     let table = status::table(&report);
     assert!(table.lines().count() <= 64 + bytes.len(), "no more lines than were told");
+    assert!(table.chars().all(|c| c == '\n' || !c.is_control()), "nothing steers the terminal");
     let again = serde_json::to_string(&report).expect("what was read can be written");
     let again: status::Report = serde_json::from_str(&again).expect("and read again");
     assert_eq!(again.peers.len(), report.peers.len());

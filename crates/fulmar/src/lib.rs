@@ -18,7 +18,7 @@ mod machine;
 mod socket_file;
 mod status;
 
-use std::io::{Read, Write};
+use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -153,9 +153,7 @@ fn show_status(socket: Option<PathBuf>, json: bool, watch: bool) -> Result<(), S
 
 fn watch_status(socket: &Path, mut report: status::Report) -> Result<(), String> {
     loop {
-        // Home, the table, clear to the end of each line and of the screen: no flicker.
-        let table = status::table(&report).replace('\n', "\x1b[K\n");
-        print(&format!("\x1b[H{table}\x1b[J"))?;
+        print_anew(&status::table(&report))?;
         std::thread::sleep(Duration::from_secs(1));
         report = status::fetch(socket).map_err(|error| format!("the daemon is gone: {error}"))?;
     }
@@ -164,4 +162,13 @@ fn watch_status(socket: &Path, mut report: status::Report) -> Result<(), String>
 /// Prints a line; a reader that has gone away is no reason to panic.
 fn print(text: &str) -> Result<(), String> {
     writeln!(std::io::stdout(), "{text}").map_err(|error| format!("write: {error}"))
+}
+
+/// Prints a table in the place of the last one; below it, where the output is no terminal.
+fn print_anew(table: &str) -> Result<(), String> {
+    if !std::io::stdout().is_terminal() {
+        return print(table);
+    }
+    // Home, the table, clear to the end of each line and of the screen: no flicker.
+    print(&format!("\x1b[H{}\x1b[J", table.replace('\n', "\x1b[K\n")))
 }

@@ -109,6 +109,27 @@ fn json_is_one_object_on_standard_output_and_nothing_else_is() {
 }
 
 #[test]
+fn what_is_shown_anew_every_second_steers_no_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("drone.sock");
+    let daemon = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let answers = std::thread::spawn(move || {
+        for _ in 0..2 {
+            let (mut client, _) = daemon.accept().unwrap();
+            client.write_all(br#"{"role":"drone\u001b[2J"}"#).unwrap();
+        }
+    });
+    let watched = fulmar(&["status", "--watch", "--socket", path(&socket)]);
+    answers.join().unwrap();
+    assert!(text(&watched.stderr).contains("the daemon is gone"));
+    let flows = fulmar(&["cc", "watch", "--count", "2"]);
+    for shown in [text(&watched.stdout), text(&flows.stdout)] {
+        assert!(!shown.contains('\x1b'), "{shown:?}");
+    }
+    assert_eq!(text(&watched.stdout).matches("drone").count(), 2);
+}
+
+#[test]
 fn wrong_usage_ends_with_two_and_help_teaches() {
     for arguments in [
         &["fly"][..],

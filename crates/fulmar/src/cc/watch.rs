@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 use tcp_asran::{Flavour, Flow};
 
-use crate::print;
 use crate::status::{columns, milliseconds, rate};
+use crate::{print, print_anew};
 
 /// How often the kernel is asked.
 const EVERY: Duration = Duration::from_secs(1);
@@ -37,8 +37,7 @@ pub(crate) fn run(all: bool, count: Option<u64>, json: bool) -> Result<(), Strin
         } else if count == Some(1) {
             print(table(&flows).trim_end())?;
         } else {
-            // Home, the table, clear to the end of each line and of the screen: no flicker.
-            print(&format!("\x1b[H{}\x1b[J", table(&flows).replace('\n', "\x1b[K\n")))?;
+            print_anew(&table(&flows))?;
         }
         shown += 1;
         if count.is_some_and(|count| shown >= count) {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use proto::Duration;
+use serde_json::Value;
 
 use super::{ReloadReport, Report};
 use crate::config::RUN_DIRECTORY;
@@ -16,6 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const RELOADED_WITHIN: Duration = Duration::from_secs(10);
 /// So often it is asked whether it has.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// The one text of several lines: what `fulmar reload` says is wrong with the file.
+const OF_SEVERAL_LINES: &str = "problem";
 /// Larger answers are not a daemon's.
 const LARGEST: u64 = 16 << 20;
 
@@ -23,9 +26,17 @@ const LARGEST: u64 = 16 << 20;
 pub(crate) fn fetch(socket: &Path) -> io::Result<Report> {
     let stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    let mut text = String::new();
-    stream.take(LARGEST).read_to_string(&mut text)?;
-    serde_json::from_str(&text).map_err(io::Error::other)
+    let mut text = Vec::new();
+    stream.take(LARGEST).read_to_end(&mut text)?;
+    parse(&text).map_err(io::Error::other)
+}
+
+/// Reads the answer of a daemon. What others have named (peers, addresses, errors of the network) could
+/// move a terminal's cursor or turn its text around: such characters are replaced.
+pub(crate) fn parse(text: &[u8]) -> serde_json::Result<Report> {
+    let mut answer: Value = serde_json::from_slice(text)?;
+    make_harmless(&mut answer, false);
+    serde_json::from_value(answer)
 }
 
 /// Lets the daemon at a socket read its file again, and returns what came of it.
@@ -61,5 +72,57 @@ pub(crate) fn find_socket() -> Result<PathBuf, String> {
             let names: Vec<_> = several.iter().map(|path| path.display().to_string()).collect();
             Err(format!("several daemons run here, choose one with --socket: {}", names.join(", ")))
         }
+    }
+}
+
+fn make_harmless(value: &mut Value, has_lines: bool) {
+    match value {
+        Value::String(text) => {
+            let odd = |c: char| steers_a_terminal(c) && !(has_lines && c == '\n');
+            *text = text.replace(odd, "\u{fffd}");
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| make_harmless(item, false)),
+        Value::Object(fields) => {
+            fields
+                .iter_mut()
+                .for_each(|(key, value)| make_harmless(value, key == OF_SEVERAL_LINES));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Tells control characters, those of 8 bits too, ends of lines, and marks of the direction of text.
+fn steers_a_terminal(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::{PathReport, PeerReport, table};
+
+    #[test]
+    fn what_others_named_does_not_steer_the_terminal() {
+        let evil = "\x1b[2J\x1b]0;ok\x07 \u{9b}31m\r\n\u{202e}\u{7f}all is well";
+        let mut peer = PeerReport { name: evil.into(), trouble: evil.into(), ..Default::default() };
+        peer.paths =
+            vec![PathReport { name: evil.into(), trouble: evil.into(), ..Default::default() }];
+        let mut report = Report { role: evil.into(), peers: vec![peer], ..Report::default() };
+        report.reload.problem = format!("line 1: {evil}\nline 2");
+        let read = parse(&serde_json::to_vec(&report).unwrap()).unwrap();
+        let shown = table(&read);
+        assert!(shown.chars().all(|c| c == '\n' || !steers_a_terminal(c)), "{shown:?}");
+        assert_eq!(shown.lines().count(), 6, "{shown}");
+        assert!(shown.contains("all is well"), "{shown}");
+        assert!(!serde_json::to_string(&read).unwrap().contains(['\u{9b}', '\u{202e}']));
+        assert_eq!(read.reload.problem.lines().count(), 3, "its lines stay");
+    }
+
+    #[test]
+    fn the_answer_of_another_version_is_read() {
+        let read = parse(br#"{"role":"drone","peers":[{"name":"ground","new":[1]}]}"#).unwrap();
+        assert_eq!((read.role.as_str(), read.peers[0].name.as_str()), ("drone", "ground"));
+        assert_eq!(read.strangers.garbage, 0);
     }
 }

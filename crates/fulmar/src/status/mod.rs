@@ -9,6 +9,8 @@ mod server;
 mod table;
 
 pub(crate) use advice::{path_trouble, peer_trouble};
+#[cfg(fuzzing)]
+pub(crate) use client::parse;
 pub(crate) use client::{fetch, find_socket, reload};
 pub(crate) use field::fields;
 pub(crate) use schema::*;
