@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Parser, Subcommand};
 
 use crate::experiment::Experiment;
+use crate::experiment::streams::demo::DemoArgs;
 use crate::model::asran::Stretch;
 use crate::swarm::SwarmArgs;
 use crate::traces::TraceCommand;
@@ -126,17 +127,6 @@ pub(crate) struct AsranGainArgs {
     /// Print one JSON object on stdout.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// What the demo takes.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct DemoArgs {
-    /// Seed of the links.
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    pub(crate) seed: u64,
-    /// Where the picture and the report go.
-    #[arg(long, default_value = "demo-out", value_name = "DIR")]
-    pub(crate) out: PathBuf,
 }
 
 /// Lets `run FILE.toml` stand for `run file FILE.toml`.

@@ -1,39 +1,26 @@
 //! The lab: emulates links, runs Fulmar and its opponents over them, and reports.
 //!
 //! Not the product: nothing here runs on a drone. `cli` says what can be asked for, `experiment`
-//! what is measured, `sim` and `emu` how it is run, `figures` and `report` what comes out. The real-time
+//! what is measured, a folder each; `testbed` what it stands on, `report` what comes out. The real-time
 //! emulator is a crate of its own.
 
 mod arguments;
-mod blackout;
-mod bound;
 mod chart;
 mod cli;
-mod demo;
-mod doubt;
-mod emu;
 mod experiment;
-mod figures;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing;
-mod instability;
-mod ledger;
-mod lrt;
-mod mavlink_transfer;
-mod meeting;
 mod model;
 mod pool;
 mod record;
-mod recorded;
 mod report;
 mod scenario_file;
 mod scheme;
-mod sim;
 mod statistics;
 mod swarm;
+mod testbed;
 mod traces;
-mod workload;
 
 use std::process::ExitCode;
 
@@ -44,6 +31,7 @@ use serde_json::json;
 use cli::{Cli, Command, Paper};
 use emulator::Failure;
 use experiment::Experiment;
+use experiment::streams::demo;
 use model::asran::{self, Stretch};
 use report::Mode;
 
@@ -103,7 +91,7 @@ fn run_experiment(experiment: &Experiment) -> Result<ExitCode, Failure> {
     let args = experiment.run_args();
     if args.mode() == Mode::Emu {
         // Forks: must come before the first thread.
-        emu::prepare()?;
+        testbed::prepare()?;
     }
     let report = experiment.run()?;
     if let Some(directory) = &args.out {

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::doubt::Doubtful;
-use crate::emu;
 use crate::experiment::Experiment;
+use crate::experiment::streams::doubt::Doubtful;
 use crate::report::{Mode, Report, table};
+use crate::testbed;
 use emulator::Failure;
 
 /// A recorded experiment: what to run, and what came of it.
@@ -140,7 +140,7 @@ pub(crate) fn report(files: &[PathBuf], as_json: bool) -> Result<bool, Failure> 
     }
     if experiments.iter().any(|experiment| experiment.run_args().mode() == Mode::Emu) {
         // Forks: must come before the first thread.
-        emu::prepare()?;
+        testbed::prepare()?;
     }
     let (mut reports, mut met) = (Vec::new(), true);
     for ((file, record), experiment) in records.iter().zip(&experiments) {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::doubt::beside;
+use crate::experiment::streams::doubt::beside;
 use emulator::Audit;
 use serde::Serialize;
 use serde_json::{Map, Value, json};

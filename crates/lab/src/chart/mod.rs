@@ -1,7 +1,7 @@
 //! Draws control delay over time, one curve per scheme, as an SVG picture.
 //!
 //! Not the figures: a picture shows the slowest message of every fifth of a second and a tick for
-//! every lost one; percentiles come from `figures`. Written by hand, because a picture of two
+//! every lost one; percentiles come from the experiment's figures. Written by hand, because a picture of two
 //! panels needs no plotting library.
 
 mod distribution;
@@ -20,7 +20,7 @@ pub(crate) use window::{Lane, WayChart, WindowChart};
 
 use std::path::{Path, PathBuf};
 
-use crate::figures::{LATE_S, Span};
+use crate::experiment::streams::figures::{LATE_S, Span};
 use crate::scheme::Scheme;
 use crate::statistics::maximum;
 

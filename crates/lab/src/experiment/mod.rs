@@ -1,23 +1,19 @@
 //! The experiments: what each varies, which schemes it knows, which figures it gives.
 //!
-//! One file per experiment. Links come from scenario files, traffic from `workload`, runs from
-//! `sim` and `emu`, figures from `figures`.
+//! A folder each: its head says what varies and what comes out; `sim` runs it in virtual time, `emu` in
+//! real time, both on `testbed`; `figures` and `picture` make something of it. What a file describes is
+//! `file`.
 
-mod asran_instability;
-mod asran_loss;
-mod asran_traffic;
-mod conclone_interval;
-mod failover;
 mod file;
-mod lifetime;
-mod lrt;
-mod lrt_pictures;
-mod mavlink_bulk;
-mod message_share;
-mod mixed_blackout;
-mod play;
+mod interval;
+mod mavlink;
+mod messages;
 mod recorded;
-mod thin_links;
+mod share;
+pub(crate) mod streams;
+mod tcp_instability;
+mod tcp_loss;
+mod thin;
 mod throughput;
 
 use clap::{FromArgMatches, Subcommand};
@@ -35,13 +31,13 @@ pub(crate) enum Experiment {
     ///
     /// The experiment of the ConClone paper (Fig. 9-12, Tables 2 and 3): two links with 28.4 % loss
     /// each. Figures: mean_s, std_s, max_s, over_1s, completion_s, lost, duplicates.
-    ConcloneInterval(conclone_interval::ConcloneIntervalArgs),
+    ConcloneInterval(interval::ConcloneIntervalArgs),
     /// Control, a recorded flight and video, while the Wi-Fi goes silently dead and the LTE stalls.
     ///
     /// Figures, each the worse of both directions, which follow as `up` and `down`: control_sent,
     /// control_lost, control_late_100ms, control_gap_s, control_p50_ms, control_p99_ms; and
     /// data_goodput_mbps, wire_bytes, and how the video fared.
-    MixedBlackout(mixed_blackout::MixedBlackoutArgs),
+    MixedBlackout(streams::mixed_blackout::MixedBlackoutArgs),
     /// Control, live messages and a recorded flight over links that change, alone and beside video.
     ///
     /// Each scenario is a window, run twice over the same links. Figures, `up` (station to drone) and
@@ -57,7 +53,7 @@ pub(crate) enum Experiment {
     /// commands. Figures, the worse of both directions: control_lost, control_late_100ms,
     /// control_p99_ms, live_age_p99_ms, live_age_max_ms, wire_bytes, and wire_share, what entered the
     /// links of what they carry. One object per scheme, rate and case.
-    ThinLinks(thin_links::ThinLinksArgs),
+    ThinLinks(thin::ThinLinksArgs),
     /// Goodput of one TCP connection over one link, two equal links, and links of 10 and 40 ms.
     ///
     /// The schedulers' comparison of the ConClone paper (Fig. 1). Figures: data_goodput_mbps,
@@ -67,45 +63,45 @@ pub(crate) enum Experiment {
     ///
     /// Figures: control_lost, control_duplicates, control_max_ms, control_excess_ms (over the
     /// surviving link's one-way delay), data_move_p50_ms, data_move_max_ms.
-    Failover(failover::FailoverArgs),
+    Failover(streams::failover::FailoverArgs),
     /// TCP over two relays whose link comes and goes: each flow beside a CUBIC flow (ASRAN Table 1).
     ///
     /// Outages are fitted to the paper's Fig. 1. Figures: throughput_mbps, throughput_std_mbps,
     /// cubic_mbps, ratio_to_cubic, cubic_kept, jain, zero_share, srtt_ms, recoveries, timeouts,
     /// retransmits, queue_drops; with --sim what a flow of constant rate sees: zero_share,
     /// full_share, deciles_kbps. One object per scheme and combination of the lists.
-    AsranInstability(asran_instability::AsranInstabilityArgs),
+    AsranInstability(tcp_instability::AsranInstabilityArgs),
     /// The same with a third sender that fills the queue (ASRAN Table 2).
-    AsranTraffic(asran_traffic::AsranTrafficArgs),
+    AsranTraffic(tcp_instability::traffic::AsranTrafficArgs),
     /// How many control messages in a row need no retransmission (ConClone Fig. 5).
     ///
     /// Figures: runs, mean_run, expected_mean_run, longest_run, lambda, fit_distance.
-    Lifetime(lifetime::LifetimeArgs),
+    Lifetime(interval::lifetime::LifetimeArgs),
     /// Congestion controls of the kernel's TCP over one lossy link, alone and beside a CUBIC flow.
     ///
     /// A grid of loss, round-trip time and length of the queue. Figures, medians over the
     /// repetitions: throughput_mbps, throughput_std_mbps, ratio_to_asran, ratio_to_bbr, queue_ms,
     /// queue_ratio_to_asran, srtt_ms, retransmits, and of the CUBIC flow beside: beside_mbps,
     /// beside_kept, jain.
-    AsranLoss(asran_loss::AsranLossArgs),
+    AsranLoss(tcp_loss::AsranLossArgs),
     /// In-order delay of messages that must all arrive, at 2, 5 and 10 % loss (LRT Fig. 5).
     ///
     /// Coded against retransmitted. Figures, one object per scheme, loss and combination of what is
     /// swept: delivered, exact_share, p50_ms, p99_ms, p999_ms, max_ms, sent_per_message.
-    LrtTcp(lrt::LrtArgs),
+    LrtTcp(messages::LrtArgs),
     /// In-order delay of messages that must all arrive, online code against block code (LRT Fig. 6).
     ///
     /// Blocks are what comes in within 10 ms. Figures as of lrt-tcp, at 5 % loss.
-    LrtBlock(lrt::LrtArgs),
+    LrtBlock(messages::LrtArgs),
     /// What saturating message streams leave to each other, and to TCP, on one link.
     ///
     /// Figures, one object per flow of each setting: goodput_mbps, of_fair_share.
-    MessageShare(message_share::MessageShareArgs),
+    MessageShare(share::MessageShareArgs),
     /// Parameters and a file over MAVLink, coded, sent again, and without daemons.
     ///
     /// Figures, one object per loss and form: parameters_s, burst_s, reads_s, requests, and of the
     /// commands beside: command_up_p99_ms, command_down_p99_ms, command_max_ms, commands_lost.
-    MavlinkBulk(mavlink_bulk::MavlinkBulkArgs),
+    MavlinkBulk(mavlink::MavlinkBulkArgs),
     /// An experiment that a TOML file describes: `fulmar-lab run FILE.toml --sim`.
     ///
     /// Links, streams of traffic, schemes, seeds, sweeps and the figures wanted, without a line of
@@ -133,20 +129,20 @@ impl Experiment {
     ///
     /// What a file says is its own affair.
     pub(crate) const ALL: [Description; 14] = [
-        conclone_interval::DESCRIPTION,
-        mixed_blackout::DESCRIPTION,
+        interval::DESCRIPTION,
+        streams::mixed_blackout::DESCRIPTION,
         recorded::DESCRIPTION,
-        thin_links::DESCRIPTION,
+        thin::DESCRIPTION,
         throughput::DESCRIPTION,
-        failover::DESCRIPTION,
-        lifetime::DESCRIPTION,
-        asran_instability::DESCRIPTION,
-        asran_traffic::DESCRIPTION,
-        asran_loss::DESCRIPTION,
-        lrt::TCP,
-        lrt::BLOCK,
-        message_share::DESCRIPTION,
-        mavlink_bulk::DESCRIPTION,
+        streams::failover::DESCRIPTION,
+        interval::lifetime::DESCRIPTION,
+        tcp_instability::DESCRIPTION,
+        tcp_instability::traffic::DESCRIPTION,
+        tcp_loss::DESCRIPTION,
+        messages::TCP,
+        messages::BLOCK,
+        share::DESCRIPTION,
+        mavlink::DESCRIPTION,
     ];
 
     /// Reads an experiment from its name and its options, as `fulmar-lab run` is given them.
@@ -184,20 +180,20 @@ impl Experiment {
     /// Returns the description of this experiment.
     pub(crate) fn description(&self) -> Description {
         match self {
-            Self::ConcloneInterval(_) => conclone_interval::DESCRIPTION,
-            Self::MixedBlackout(_) => mixed_blackout::DESCRIPTION,
+            Self::ConcloneInterval(_) => interval::DESCRIPTION,
+            Self::MixedBlackout(_) => streams::mixed_blackout::DESCRIPTION,
             Self::Recorded(_) => recorded::DESCRIPTION,
-            Self::ThinLinks(_) => thin_links::DESCRIPTION,
+            Self::ThinLinks(_) => thin::DESCRIPTION,
             Self::Throughput(_) => throughput::DESCRIPTION,
-            Self::Failover(_) => failover::DESCRIPTION,
-            Self::Lifetime(_) => lifetime::DESCRIPTION,
-            Self::AsranInstability(_) => asran_instability::DESCRIPTION,
-            Self::AsranTraffic(_) => asran_traffic::DESCRIPTION,
-            Self::AsranLoss(_) => asran_loss::DESCRIPTION,
-            Self::LrtTcp(_) => lrt::TCP,
-            Self::LrtBlock(_) => lrt::BLOCK,
-            Self::MessageShare(_) => message_share::DESCRIPTION,
-            Self::MavlinkBulk(_) => mavlink_bulk::DESCRIPTION,
+            Self::Failover(_) => streams::failover::DESCRIPTION,
+            Self::Lifetime(_) => interval::lifetime::DESCRIPTION,
+            Self::AsranInstability(_) => tcp_instability::DESCRIPTION,
+            Self::AsranTraffic(_) => tcp_instability::traffic::DESCRIPTION,
+            Self::AsranLoss(_) => tcp_loss::DESCRIPTION,
+            Self::LrtTcp(_) => messages::TCP,
+            Self::LrtBlock(_) => messages::BLOCK,
+            Self::MessageShare(_) => share::DESCRIPTION,
+            Self::MavlinkBulk(_) => mavlink::DESCRIPTION,
             Self::File(_) => file::DESCRIPTION,
         }
     }
@@ -205,20 +201,20 @@ impl Experiment {
     /// Runs the experiment.
     pub(crate) fn run(&self) -> Result<Report, Failure> {
         match self {
-            Self::ConcloneInterval(args) => conclone_interval::run(args),
-            Self::MixedBlackout(args) => mixed_blackout::run(args),
+            Self::ConcloneInterval(args) => interval::run(args),
+            Self::MixedBlackout(args) => streams::mixed_blackout::run(args),
             Self::Recorded(args) => recorded::run(args),
-            Self::ThinLinks(args) => thin_links::run(args),
+            Self::ThinLinks(args) => thin::run(args),
             Self::Throughput(args) => throughput::run(args),
-            Self::Failover(args) => failover::run(args),
-            Self::Lifetime(args) => lifetime::run(args),
-            Self::AsranInstability(args) => asran_instability::run(args),
-            Self::AsranTraffic(args) => asran_traffic::run(args),
-            Self::AsranLoss(args) => asran_loss::run(args),
-            Self::LrtTcp(args) => lrt::run_tcp(args),
-            Self::LrtBlock(args) => lrt::run_block(args),
-            Self::MessageShare(args) => message_share::run(args),
-            Self::MavlinkBulk(args) => mavlink_bulk::run(args),
+            Self::Failover(args) => streams::failover::run(args),
+            Self::Lifetime(args) => interval::lifetime::run(args),
+            Self::AsranInstability(args) => tcp_instability::run(args),
+            Self::AsranTraffic(args) => tcp_instability::traffic::run(args),
+            Self::AsranLoss(args) => tcp_loss::run(args),
+            Self::LrtTcp(args) => messages::run_tcp(args),
+            Self::LrtBlock(args) => messages::run_block(args),
+            Self::MessageShare(args) => share::run(args),
+            Self::MavlinkBulk(args) => mavlink::run(args),
             Self::File(args) => file::run(args),
         }
     }

@@ -5,7 +5,7 @@ use proto::{CongestionKind, ProtectControl, SchedulerKind, SessionConfig, Source
 use units::Duration;
 
 use super::Scheme;
-use crate::workload::Stream;
+use crate::testbed::Stream;
 
 /// The local endpoint whose every datagram is control, and that messages belong to.
 pub(crate) const DECLARED: u8 = 1;

@@ -7,8 +7,10 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use units::{Duration, Rate};
 
-use super::formats::{self, HowToRead};
-use super::reading::{self, Assumed, GAPS_SAID, Reading};
+use super::formats;
+use super::formats::HowToRead;
+use super::reading;
+use super::reading::{Assumed, GAPS_SAID, Reading};
 use super::write::{folder_name, write};
 use super::{Choice, LinkSet, RecordedLink, Take, Window, WindowOptions};
 use super::{combinations, folder, link_sets, shared};

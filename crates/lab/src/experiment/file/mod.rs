@@ -13,11 +13,11 @@ use emulator::Failure;
 use serde_json::{Value, json};
 
 use super::Description;
-use super::mixed_blackout;
-use super::play::play;
 use crate::arguments::RunArgs;
-use crate::blackout::Blackout;
-use crate::doubt::rankings_in_doubt;
+use crate::experiment::streams::blackout::Blackout;
+use crate::experiment::streams::doubt::rankings_in_doubt;
+use crate::experiment::streams::mixed_blackout;
+use crate::experiment::streams::play::play;
 use crate::report::{Mode, Report, merged};
 use read::Plan;
 use sweep::Point;

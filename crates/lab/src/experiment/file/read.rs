@@ -10,14 +10,17 @@ use clap::ValueEnum;
 use emulator::read_scenario;
 use netem::Scenario;
 
-use super::section::{self, Section};
+use super::section;
+use super::section::Section;
 use super::sweep::Sweep;
 use super::{DESCRIPTION, mixed_blackout};
 use crate::arguments::parse_seeds;
+use crate::experiment::streams::video::VideoShape;
+use crate::experiment::streams::workload::Workload;
 use crate::report::Mode;
 use crate::scenario_file::check_hosts;
 use crate::scheme::Scheme;
-use crate::workload::{STAMP_BYTES, VideoShape, Workload};
+use crate::testbed::STAMP_BYTES;
 
 /// Sections of a scenario, in a file that has its links itself.
 const OF_SCENARIO: [&str; 5] = ["host", "link", "broadcast", "medium", "group"];

@@ -4,7 +4,7 @@ use netem::{Delay, LinkModel, LinkRate, Scenario};
 use serde_json::{Value, json};
 use units::{Duration, Rate};
 
-use crate::workload::Workload;
+use crate::experiment::streams::workload::Workload;
 
 /// Sets one number of a run.
 type Set = fn(&mut LinkModel, f64);

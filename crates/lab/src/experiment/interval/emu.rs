@@ -1,0 +1,154 @@
+//! Control messages one at a time in real time: the twin of `sim`.
+//!
+//! The station's application sends; the drone's application receives and tells the sender at once,
+//! within this program and outside the links, so that one direction is measured [ConClone §5.1].
+
+use std::thread::{self, JoinHandle};
+
+use netem::Scenario;
+use sys::clock::now;
+use units::{Duration, Instant};
+
+use super::plan::{IntervalPlan, IntervalRun};
+use crate::scheme::Scheme;
+use crate::testbed::carrier::Carrier;
+use crate::testbed::channel::{Inlet, Outlet};
+use crate::testbed::greeting::greet;
+use crate::testbed::interruption;
+use crate::testbed::links::{Side, Testbed};
+use crate::testbed::{Recording, Stamp, Stream};
+use emulator::Audit;
+
+/// How long duplicates are awaited after the last message.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// Runs each scheme's plan at the same time, each over links of its own.
+///
+/// # Errors
+/// Says which part of the set-up failed.
+pub(crate) fn run_intervals(
+    scenario: &Scenario,
+    plans: &[(Scheme, IntervalPlan)],
+    seed: u64,
+    resolution: Duration,
+) -> Result<(Vec<(Scheme, IntervalRun)>, Audit), String> {
+    let recording = Recording::load()?;
+    let mut testbed = Testbed::start(scenario, plans.len(), seed, resolution)?;
+    let mut carriers = Vec::new();
+    for (number, (scheme, _)) in plans.iter().enumerate() {
+        eprintln!("starting {scheme}");
+        let copy = testbed.copy(number);
+        let describe = |error| format!("{scheme}: {error}");
+        let mut carrier = Carrier::start(*scheme, &copy, &[Stream::Control]).map_err(describe)?;
+        greet(&mut carrier, &recording).map_err(describe)?;
+        carrier.await_paths(*scheme, &copy).map_err(describe)?;
+        carriers.push(carrier);
+    }
+    testbed.begin(Duration::ZERO);
+    let mut players: Vec<(Scheme, JoinHandle<IntervalRun>)> = Vec::new();
+    // Daemons run, and listeners wait for sub-flows, until the last message.
+    let mut kept = Vec::new();
+    for ((scheme, plan), mut carrier) in plans.iter().zip(carriers) {
+        let mut take = |side| carrier.channels.remove(&(side, Stream::Control));
+        let (Some((outlet, _)), Some((_, inlet))) = (take(Side::Station), take(Side::Drone)) else {
+            return Err(format!("{scheme}: no control channel"));
+        };
+        kept.push((carrier.daemons, carrier.listeners));
+        let (name, player) = (scheme.name(), Player::new(*scheme, *plan, outlet, inlet));
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(|| player.play());
+        players.push((*scheme, thread.map_err(|error| format!("start a thread: {error}"))?));
+    }
+    let mut runs = Vec::new();
+    for (scheme, player) in players {
+        let run = player.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        runs.push((scheme, run));
+    }
+    interruption::check()?;
+    let audit = testbed.finish();
+    drop(kept);
+    Ok((runs, audit))
+}
+
+/// Both applications of one scheme.
+///
+/// One thread plays both: the receiver blocks on its socket while nothing is to be sent, and the
+/// sender sleeps while nothing can arrive but duplicates.
+struct Player {
+    scheme: Scheme,
+    plan: IntervalPlan,
+    outlet: Outlet,
+    inlet: Inlet,
+    run: IntervalRun,
+    delivered: Vec<bool>,
+    start: Instant,
+    last: Instant,
+}
+
+impl Player {
+    fn new(scheme: Scheme, plan: IntervalPlan, outlet: Outlet, inlet: Inlet) -> Self {
+        let delivered = vec![false; plan.messages as usize];
+        let start = now();
+        let run = IntervalRun::default();
+        Self { scheme, plan, outlet, inlet, run, delivered, start, last: start }
+    }
+
+    fn play(mut self) -> IntervalRun {
+        self.start = now();
+        self.last = self.start;
+        let mut turn_over = self.start;
+        for number in 0..self.plan.messages {
+            if interruption::is_asked() {
+                break;
+            }
+            let due = turn_over + self.plan.interval;
+            // Late copies of earlier messages are read while waiting, or they would be taken for
+            // answers to the next one.
+            while now() + Duration::from_millis(120) < due {
+                self.receive(None);
+            }
+            thread::sleep(due.since(now()));
+            let sent = now();
+            let stamp =
+                Stamp { stream: Stream::Control, sequence: number, sent: sent.since(self.start) };
+            self.outlet.send(&stamp.packet(self.plan.bytes), false);
+            while !self.delivered[number as usize]
+                && now().since(sent) < self.plan.give_up
+                && !interruption::is_asked()
+            {
+                self.receive(Some(number));
+                self.outlet.flush();
+            }
+            turn_over = now();
+            if number % 20 == 19 {
+                let seconds = turn_over.since(self.start).as_secs_f64();
+                eprintln!("{:>14}: {} messages in {seconds:.1} s", self.scheme, number + 1);
+            }
+        }
+        let end = now() + DRAIN;
+        while now() < end {
+            self.receive(None);
+        }
+        self.run.lost = u64::from(self.plan.messages) - self.run.intervals.len() as u64;
+        self.run
+    }
+
+    /// Waits a little for messages; the one whose turn it is ends an interval.
+    fn receive(&mut self, turn: Option<u32>) {
+        let Self { inlet, run, delivered, start, last, .. } = self;
+        // A channel that is broken delivers nothing more, which the figures will show.
+        let _ = inlet.receive(|bytes| {
+            let at = now();
+            let Some(stamp) = Stamp::read(bytes) else { return };
+            match delivered.get_mut(stamp.sequence as usize) {
+                Some(seen @ false) => *seen = true,
+                _ => return run.duplicates += 1,
+            }
+            // One that was given up and comes after all counts as lost: its turn is over.
+            if turn == Some(stamp.sequence) {
+                run.intervals.push(at.since(*last).as_secs_f64());
+                *last = at;
+                run.completion_s = at.since(*start).as_secs_f64();
+            }
+        });
+    }
+}

@@ -1,0 +1,253 @@
+//! `conclone-interval`: how long after one control message the next one is delivered.
+//!
+//! ```text
+//! message n is sent 0.5 s after message n−1 was delivered; intervals are between deliveries
+//! ```
+//! Source: [ConClone §5.2, §5.3]. *Deviations from the paper*: links of known delay and
+//! independent loss in both directions instead of two radios, one without its antenna; bulk beside
+//! the messages only with `--bulk-mbps`.
+
+mod emu;
+pub(crate) mod lifetime;
+mod plan;
+mod sim;
+
+use clap::Args;
+use netem::{Delay, LinkModel, LinkRate, LossModel, Scenario};
+use serde_json::{Value, json};
+use units::{Duration, Rate};
+
+use super::Description;
+use crate::arguments::{RunArgs, loss, positive};
+use crate::report::{Mode, Report, merged, rounded, rounded_option};
+use crate::scenario_file::ScenarioArgs;
+use crate::scheme::{Known, Scheme};
+use crate::statistics::{maximum, mean, standard_deviation};
+use emu::run_intervals;
+use emulator::Failure;
+use plan::{IntervalPlan, IntervalRun};
+use sim::run_interval;
+
+/// Describes the experiment.
+pub(super) const DESCRIPTION: Description = Description {
+    experiment: "conclone-interval",
+    about: "time between control messages over two links with 28.4 % loss each",
+    sim: Known::all(&[
+        Scheme::Fulmar,
+        Scheme::MinRtt,
+        Scheme::RoundRobin,
+        Scheme::Redundant,
+        Scheme::IdealArq,
+        Scheme::Udp,
+    ]),
+    emu: Known {
+        unasked: &[Scheme::Fulmar, Scheme::MinRtt, Scheme::KernelMptcp, Scheme::Udp],
+        asked: &[
+            Scheme::Redundant,
+            Scheme::RoundRobin,
+            Scheme::KernelTcpCubic,
+            Scheme::KernelTcpBbr,
+            Scheme::KernelTcpReno,
+        ],
+    },
+    figures: &[
+        ("scheme", "scheme"),
+        ("mean_s", "mean s"),
+        ("std_s", "std s"),
+        ("max_s", "max s"),
+        ("over_1s", "over 1 s"),
+        ("completion_s", "completion s"),
+        ("lost", "lost"),
+        ("duplicates", "twice"),
+    ],
+};
+
+/// Messages of a run in the world: the paper's long run.
+const MESSAGES_SIM: u32 = 2_000;
+/// Messages of a run on the emulator: the paper's short run.
+const MESSAGES_EMU: u32 = 120;
+/// Rate of each link, Mbit/s: plenty, as the experiment is about loss.
+const LINK_MBPS: f64 = 10.0;
+
+/// What the emulated run claims to tell apart: means that differ by a round trip's half.
+const RESOLUTION: Duration = Duration::from_millis(10);
+
+/// The arguments of the experiment.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ConcloneIntervalArgs {
+    #[command(flatten)]
+    pub(super) run: RunArgs,
+    /// Messages per seed; default 2,000 with --sim, 120 with --emu.
+    #[arg(long, value_name = "N")]
+    messages: Option<u32>,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+    /// Loss of each link and direction, 0 to 1.
+    #[arg(long, default_value_t = 0.284, value_name = "P", value_parser = loss,
+          conflicts_with = "scenario")]
+    loss: f64,
+    /// One-way delay of each link, milliseconds.
+    #[arg(long, default_value_t = 10.0, value_name = "MS", value_parser = positive,
+          conflicts_with = "scenario")]
+    delay_ms: f64,
+    /// Number of links.
+    #[arg(long, default_value_t = 2, value_name = "N", conflicts_with = "scenario",
+          value_parser = clap::value_parser!(u8).range(1..=8))]
+    links: u8,
+    /// From a delivery to the next message, seconds.
+    #[arg(long, default_value_t = 0.5, value_name = "S", value_parser = positive)]
+    interval_s: f64,
+    /// Bytes of a message.
+    #[arg(long, default_value_t = 100, value_name = "BYTES",
+          value_parser = clap::value_parser!(u16).range(20..=1000))]
+    bytes: u16,
+    /// Bulk that flows beside the messages, Mbit/s.
+    #[arg(long, default_value_t = 0.0, value_name = "MBPS")]
+    bulk_mbps: f64,
+}
+
+/// Runs the experiment.
+pub(super) fn run(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
+    match args.run.mode() {
+        Mode::Sim => run_sim(args),
+        Mode::Emu => run_emu(args),
+    }
+}
+
+/// Returns equal lossy links between drone and station.
+pub(super) fn links(count: u8, delay_ms: f64, loss: f64) -> Scenario {
+    let model = LinkModel {
+        delay: Delay::Fixed(Duration::from_secs_f64(delay_ms / 1e3)),
+        rate: LinkRate::Constant(Rate::from_mbps(LINK_MBPS)),
+        loss: LossModel { independent: loss, ..LossModel::default() },
+        ..LinkModel::default()
+    };
+    let none = Scenario::new(DESCRIPTION.experiment, 0.0);
+    let mut scenario = (1..=count)
+        .fold(none, |scenario, n| scenario.link(&format!("net{n}"), "drone", "station", &model));
+    // Two clocks are two clocks: neither host may rely on the other's.
+    scenario.hosts[0].clock.offset_ns = 17_000_000_000;
+    scenario.hosts[0].clock.skew_ppb = 20_000;
+    scenario
+}
+
+fn run_emu(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
+    if args.bulk_mbps > 0.0 {
+        return Err(Failure::Usage("--bulk-mbps: in the world only (--sim)".to_owned()));
+    }
+    let schemes = args.run.schemes(DESCRIPTION.emu)?;
+    let plans: Vec<_> = schemes.into_iter().map(|scheme| (scheme, plan(args, scheme))).collect();
+    let seed = args.run.seed;
+    let scenario = scenario(args)?;
+    let (runs, audit) = run_intervals(&scenario, &plans, seed, RESOLUTION)?;
+    let results = runs.into_iter().map(|(scheme, run)| pooled(scheme, &[(seed, run)])).collect();
+    Ok(Report::emu(DESCRIPTION.experiment, seed, parameters(args, &scenario), &[audit], results))
+}
+
+fn run_sim(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
+    let schemes = args.run.schemes(DESCRIPTION.sim)?;
+    let (first, last) = args.run.seeds();
+    let scenario = scenario(args)?;
+    let mut results = Vec::new();
+    for scheme in schemes {
+        eprintln!("conclone-interval --sim: {scheme}, seeds {first}-{last}");
+        let plan = plan(args, scheme);
+        let run = |seed| Ok((seed, run_interval(&scenario, scheme, &plan, seed)?));
+        let runs = (first..=last).map(run).collect::<Result<Vec<_>, String>>()?;
+        results.push(pooled(scheme, &runs));
+    }
+    Ok(Report::sim(DESCRIPTION.experiment, (first, last), parameters(args, &scenario), results))
+}
+
+/// Returns the links: those of the experiment, or of another scenario.
+fn scenario(args: &ConcloneIntervalArgs) -> Result<Scenario, Failure> {
+    let own = || links(args.links, args.delay_ms, args.loss);
+    Ok(args.scenario.read()?.unwrap_or_else(own))
+}
+
+/// Returns what one seed of a scheme runs.
+fn plan(args: &ConcloneIntervalArgs, scheme: Scheme) -> IntervalPlan {
+    let default = match args.run.mode() {
+        Mode::Sim => MESSAGES_SIM,
+        Mode::Emu => MESSAGES_EMU,
+    };
+    IntervalPlan {
+        messages: args.messages.unwrap_or(default),
+        interval: Duration::from_secs_f64(args.interval_s),
+        bytes: usize::from(args.bytes),
+        give_up: give_up(scheme),
+        bulk_mbps: args.bulk_mbps,
+    }
+}
+
+/// Returns how long an application waits for a message before it counts it as lost.
+///
+/// Transports that do not retransmit are given a second, which is what an application's own
+/// retry would wait; the session 3 s, which is beyond its time to live; the kernel as long as it
+/// may need, for it delivers in the end (the longest wait seen was 59 s).
+fn give_up(scheme: Scheme) -> Duration {
+    match scheme {
+        Scheme::Udp | Scheme::Redundant => Duration::from_secs(1),
+        Scheme::Fulmar | Scheme::MinRtt | Scheme::RoundRobin => Duration::from_secs(3),
+        _ => Duration::from_secs(180),
+    }
+}
+
+fn parameters(args: &ConcloneIntervalArgs, scenario: &Scenario) -> Value {
+    let plan = plan(args, Scheme::Fulmar);
+    if args.scenario.scenario.is_some() {
+        return json!({
+            "messages_per_seed": plan.messages,
+            "scenario": scenario.name,
+            "interval_s": args.interval_s,
+            "bytes": args.bytes,
+            "bulk_mbps": args.bulk_mbps,
+        });
+    }
+    json!({
+        "messages_per_seed": plan.messages,
+        "loss": args.loss,
+        "delay_ms": args.delay_ms,
+        "links": args.links,
+        "link_mbps": LINK_MBPS,
+        "interval_s": args.interval_s,
+        "bytes": args.bytes,
+        "bulk_mbps": args.bulk_mbps,
+    })
+}
+
+/// Pools the runs of several seeds into one result.
+fn pooled(scheme: Scheme, runs: &[(u64, IntervalRun)]) -> Value {
+    let intervals: Vec<f64> = runs.iter().flat_map(|(_, run)| run.intervals.clone()).collect();
+    let completion: f64 = runs.iter().map(|(_, run)| run.completion_s).sum();
+    let all = IntervalRun {
+        intervals,
+        completion_s: completion / runs.len() as f64,
+        lost: runs.iter().map(|(_, run)| run.lost).sum(),
+        duplicates: runs.iter().map(|(_, run)| run.duplicates).sum(),
+    };
+    let mut result = merged([json!({"scheme": scheme}), figures(&all)]);
+    if runs.len() > 1 {
+        let single =
+            |(seed, run): &(u64, IntervalRun)| merged([json!({"seed": seed}), figures(run)]);
+        result["by_seed"] = runs.iter().map(single).collect();
+    }
+    result
+}
+
+/// Computes the figures of a run.
+fn figures(run: &IntervalRun) -> Value {
+    let intervals = &run.intervals;
+    let over_1s = intervals.iter().filter(|interval| **interval > 1.0).count();
+    json!({
+        "delivered": intervals.len(),
+        "mean_s": rounded_option(mean(intervals), 6),
+        "std_s": rounded_option(standard_deviation(intervals), 6),
+        "max_s": rounded_option(maximum(intervals), 6),
+        "over_1s": over_1s,
+        "over_1s_share": rounded(over_1s as f64 / intervals.len().max(1) as f64, 6),
+        "completion_s": rounded(run.completion_s, 6),
+        "lost": run.lost,
+        "duplicates": run.duplicates,
+    })
+}

@@ -1,0 +1,182 @@
+//! Plays a workload through several schemes at once and keeps their ledgers.
+
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use netem::Scenario;
+use sys::clock::now;
+use units::{Duration, Instant};
+
+use super::figures::Tally;
+use super::ledger::{Ledger, StreamRun};
+use super::player::{Receiver, Sender, SharedLedgers, locked};
+use super::workload::Workload;
+use crate::scheme::Scheme;
+use crate::testbed::WireBytes;
+use crate::testbed::carrier::Carrier;
+use crate::testbed::daemon::Daemons;
+use crate::testbed::greeting::greet;
+use crate::testbed::interruption::sleep_until;
+use crate::testbed::links::{Side, Testbed};
+use crate::testbed::{Direction, Recording, Stream};
+use emulator::{Audit, Stalls};
+
+/// Until the scenario and the workload begin: time for round trips on the idle links.
+const LEAD_IN: Duration = Duration::from_secs(1);
+/// How long deliveries are awaited after the last packet was sent: a kernel may recover late.
+const DRAIN: Duration = Duration::from_secs(5);
+/// How often progress is shown.
+const SHOW: Duration = Duration::from_millis(500);
+
+/// Shows how the schemes of a run fare while it runs: elapsed seconds, and a count of each
+/// direction's control messages so far.
+pub(crate) type Progress<'a> = dyn FnMut(f64, &[(Scheme, [Tally; 2])]) + 'a;
+
+/// Runs a workload through every scheme at once, each over links of its own.
+///
+/// The scenario's times count from the start of the workload. `resolution` is what the run
+/// claims to measure, for the emulator's audit.
+///
+/// # Errors
+/// Says which part of the set-up failed.
+pub(crate) fn run_streams(
+    scenario: &Scenario,
+    schemes: &[Scheme],
+    workload: &Workload,
+    seed: u64,
+    resolution: Duration,
+    progress: &mut Progress<'_>,
+) -> Result<(Vec<(Scheme, StreamRun)>, Audit), String> {
+    let recording = Arc::new(Recording::load()?);
+    let mut testbed = Testbed::start(scenario, schemes.len(), seed, resolution)?;
+    let streams = streams(workload);
+    let mut carriers = Vec::new();
+    for (number, scheme) in schemes.iter().enumerate() {
+        eprintln!("starting {scheme}");
+        let copy = testbed.copy(number);
+        let describe = |error| format!("{scheme}: {error}");
+        let mut carrier = Carrier::start(*scheme, &copy, &streams).map_err(describe)?;
+        greet(&mut carrier, &recording).map_err(describe)?;
+        carrier.await_paths(*scheme, &copy).map_err(describe)?;
+        carriers.push(carrier);
+    }
+    let start = testbed.begin(LEAD_IN);
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut plays = Vec::new();
+    for (scheme, carrier) in schemes.iter().zip(carriers) {
+        plays.push(Play::start(*scheme, carrier, workload, &recording, start, &stop)?);
+    }
+    sleep_until(start)?;
+    let count = |testbed: &Testbed| (0..schemes.len()).map(|copy| testbed.wire(copy)).collect();
+    let before: Vec<[WireBytes; 2]> = count(&testbed);
+    let end = start + Duration::from_secs_f64(workload.seconds);
+    while now() < end {
+        sleep_until(end.min(now() + SHOW))?;
+        show(&mut plays, now().since(start).as_secs_f64(), progress)?;
+    }
+    let after: Vec<[WireBytes; 2]> = count(&testbed);
+    sleep_until(end + DRAIN)?;
+    stop.store(true, Ordering::Relaxed);
+    let audit = testbed.finish();
+    let stalls = Arc::new(audit.stalls.clone());
+    let wires = after.iter().zip(before).map(|(after, before)| {
+        core::array::from_fn(|direction| after[direction].since(before[direction]))
+    });
+    let runs =
+        plays.into_iter().zip(wires).map(|(play, wire)| play.finish(wire, Arc::clone(&stalls)));
+    Ok((runs.collect(), audit))
+}
+
+/// Returns the streams that a workload has.
+fn streams(workload: &Workload) -> Vec<Stream> {
+    let present = |stream: &Stream| match stream {
+        Stream::Control => workload.control_hz > 0.0,
+        Stream::Live => workload.live_hz > 0.0,
+        Stream::Mavlink => workload.recording,
+        Stream::Video => workload.video_mbps > 0.0,
+    };
+    Stream::ALL.into_iter().filter(present).collect()
+}
+
+/// One scheme while it is running.
+struct Play {
+    scheme: Scheme,
+    ledgers: SharedLedgers,
+    threads: Vec<JoinHandle<()>>,
+    daemons: Option<Daemons>,
+    /// Kept open for sub-flows that join again after an outage.
+    _listeners: Vec<TcpListener>,
+}
+
+impl Play {
+    /// Starts the applications of a scheme.
+    fn start(
+        scheme: Scheme,
+        carrier: Carrier,
+        workload: &Workload,
+        recording: &Arc<Recording>,
+        start: Instant,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Self, String> {
+        let plans = Direction::BOTH.map(|direction| workload.plan(direction, recording));
+        let ledgers: SharedLedgers = Arc::new(Direction::BOTH.map(|direction| {
+            Mutex::new(Ledger::new(&plans[direction as usize], direction, recording))
+        }));
+        let describe = |error: std::io::Error| format!("{scheme}: start a thread: {error}");
+        let mut threads = Vec::new();
+        let mut outlets: BTreeMap<Side, BTreeMap<Stream, _>> = BTreeMap::new();
+        for ((side, stream), (outlet, inlet)) in carrier.channels {
+            outlets.entry(side).or_default().insert(stream, outlet);
+            let direction = side.other().sends();
+            let (ledgers, stop) = (Arc::clone(&ledgers), Arc::clone(stop));
+            let receiver = Receiver { direction, inlet, ledgers, start, stop };
+            threads.push(receiver.spawn().map_err(describe)?);
+        }
+        for ((side, outlets), plan) in outlets.into_iter().zip(plans) {
+            let direction = side.sends();
+            let (ledgers, recording) = (Arc::clone(&ledgers), Arc::clone(recording));
+            let sender = Sender { direction, plan, outlets, ledgers, recording, start };
+            threads.push(sender.spawn().map_err(describe)?);
+        }
+        let (daemons, _listeners) = (carrier.daemons, carrier.listeners);
+        Ok(Self { scheme, ledgers, threads, daemons, _listeners })
+    }
+
+    /// Counts what became of the control messages so far.
+    fn tallies(&self) -> [Tally; 2] {
+        Direction::BOTH.map(|direction| {
+            let ledger = locked(&self.ledgers, direction);
+            Tally::of(ledger.stream(Stream::Control), ledger.stream(Stream::Video))
+        })
+    }
+
+    /// Ends the applications and hands the ledgers over.
+    fn finish(self, wire: [WireBytes; 2], stalls: Arc<Stalls>) -> (Scheme, StreamRun) {
+        drop(self.daemons);
+        for thread in self.threads {
+            if let Err(panic) = thread.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+        let ledgers = Direction::BOTH.map(|direction| {
+            self.ledgers[direction as usize].lock().unwrap_or_else(PoisonError::into_inner).clone()
+        });
+        (self.scheme, StreamRun { ledgers, wire, stalls: Some(stalls) })
+    }
+}
+
+/// Shows progress and notices daemons that ended.
+fn show(plays: &mut [Play], seconds: f64, progress: &mut Progress<'_>) -> Result<(), String> {
+    let mut tallies = Vec::new();
+    for play in plays {
+        if let Some(daemons) = &mut play.daemons {
+            daemons.check().map_err(|error| format!("{}: {error}", play.scheme))?;
+        }
+        tallies.push((play.scheme, play.tallies()));
+    }
+    progress(seconds, &tallies);
+    Ok(())
+}

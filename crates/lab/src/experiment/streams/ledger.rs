@@ -1,0 +1,270 @@
+//! What was sent and what became of it: the raw record that every figure is computed from.
+//!
+//! One ledger per scheme and direction. Times are on the measurement's clock, from the start of
+//! the workload; deliveries are what the receiving application sees.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use emulator::Stalls;
+use units::Duration;
+
+use super::workload::PlannedPacket;
+use crate::testbed::{Direction, Recording, Stamp, Stream, WireBytes};
+
+/// Records one stream of one direction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StreamLedger {
+    /// Length of every planned packet, by sequence number.
+    pub(crate) lens: Vec<usize>,
+    /// When the video frame was taken of which each is a piece; empty where there are none.
+    pub(crate) taken: Vec<Duration>,
+    /// When each was handed in; none while it has not been.
+    pub(crate) sent: Vec<Option<Duration>>,
+    /// When each was delivered first; none while it has not been.
+    pub(crate) delivered: Vec<Option<Duration>>,
+    /// Deliveries of what had been delivered before.
+    pub(crate) duplicates: u64,
+    /// Packets that the sending application could not hand in: the transport pushed back.
+    pub(crate) refused: u64,
+}
+
+impl StreamLedger {
+    /// Makes a ledger that expects packets of these lengths.
+    pub(crate) fn new(lens: Vec<usize>) -> Self {
+        let count = lens.len();
+        Self {
+            lens,
+            taken: Vec::new(),
+            sent: vec![None; count],
+            delivered: vec![None; count],
+            duplicates: 0,
+            refused: 0,
+        }
+    }
+
+    /// Returns the delays of what was delivered, in seconds, in the order of sending.
+    pub(crate) fn delays(&self) -> impl Iterator<Item = f64> {
+        self.messages().filter_map(|(_, delay)| delay)
+    }
+
+    /// Returns when each message was sent and its delay, none where it was lost; in seconds.
+    pub(crate) fn messages(&self) -> impl Iterator<Item = (f64, Option<f64>)> {
+        let pairs = self.sent.iter().zip(&self.delivered);
+        pairs.filter_map(|(sent, delivered)| {
+            let sent = (*sent)?.as_secs_f64();
+            Some((sent, delivered.map(|at| at.as_secs_f64() - sent)))
+        })
+    }
+
+    /// Counts what was handed in.
+    pub(crate) fn sent_count(&self) -> usize {
+        self.sent.iter().flatten().count()
+    }
+
+    /// Counts what was delivered at least once.
+    pub(crate) fn delivered_count(&self) -> usize {
+        self.delivered.iter().flatten().count()
+    }
+
+    /// Returns what would have been seen at best had nothing stood still.
+    fn at_best(&self, stalls: &Stalls) -> Self {
+        let mut best = self.clone();
+        for (sent, delivered) in best.sent.iter_mut().zip(&mut best.delivered) {
+            let Some(from) = *sent else { continue };
+            match delivered {
+                Some(at) => {
+                    let error_s = stalls.error_s(from.as_secs_f64(), at.as_secs_f64());
+                    *at = at.saturating_sub(Duration::from_secs_f64(error_s));
+                }
+                None if stalls.reaches(from.as_secs_f64()) => *sent = None,
+                None => {}
+            }
+        }
+        best
+    }
+
+    /// Returns the times of first deliveries in ascending order, in seconds.
+    pub(crate) fn delivery_times(&self) -> Vec<f64> {
+        let mut times: Vec<f64> =
+            self.delivered.iter().flatten().map(Duration::as_secs_f64).collect();
+        times.sort_by(f64::total_cmp);
+        times
+    }
+}
+
+/// Records all streams of one direction.
+#[derive(Clone, Debug)]
+pub(crate) struct Ledger {
+    streams: [StreamLedger; Stream::ALL.len()],
+    flight: FlightIndex,
+    /// Deliveries that no packet of the plan accounts for.
+    pub(crate) strangers: u64,
+}
+
+impl Ledger {
+    /// Makes a ledger for a plan of one direction.
+    pub(crate) fn new(plan: &[PlannedPacket], direction: Direction, recording: &Recording) -> Self {
+        let expected = |stream| {
+            let packets = plan.iter().filter(|packet| packet.stream == stream);
+            let (lens, taken) = packets.map(|packet| (packet.len, packet.taken)).unzip();
+            StreamLedger { taken, ..StreamLedger::new(lens) }
+        };
+        let flight = FlightIndex::new(recording, direction);
+        Self { streams: Stream::ALL.map(expected), flight, strangers: 0 }
+    }
+
+    /// Returns the record of one stream.
+    pub(crate) fn stream(&self, stream: Stream) -> &StreamLedger {
+        &self.streams[stream as usize]
+    }
+
+    /// Notes that a planned packet was handed in at `at`.
+    pub(crate) fn on_sent(&mut self, packet: &PlannedPacket, at: Duration) {
+        let ledger = &mut self.streams[packet.stream as usize];
+        if let Some(sent) = ledger.sent.get_mut(packet.sequence as usize) {
+            sent.get_or_insert(at);
+        }
+    }
+
+    /// Notes that a planned packet could not be handed in at `at`; it counts as sent and lost.
+    pub(crate) fn on_refused(&mut self, packet: &PlannedPacket, at: Duration) {
+        self.on_sent(packet, at);
+        self.streams[packet.stream as usize].refused += 1;
+    }
+
+    /// Notes what an application received at `at`: a stamped packet, or MAVLink of the flight.
+    pub(crate) fn on_delivered(&mut self, bytes: &[u8], at: Duration) {
+        if let Some(stamp) = Stamp::read(bytes) {
+            return self.mark(stamp.stream, stamp.sequence, at);
+        }
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let len = mavlink_len(rest).unwrap_or(rest.len()).min(rest.len());
+            let (frame, after) = rest.split_at(len);
+            rest = after;
+            match self.flight.take(frame) {
+                Some(sequence) => self.mark(Stream::Mavlink, sequence, at),
+                None => self.strangers += 1,
+            }
+        }
+    }
+
+    /// Marks one packet as delivered.
+    fn mark(&mut self, stream: Stream, sequence: u32, at: Duration) {
+        let ledger = &mut self.streams[stream as usize];
+        match ledger.delivered.get_mut(sequence as usize) {
+            Some(slot @ None) => *slot = Some(at),
+            Some(Some(_)) => ledger.duplicates += 1,
+            None => self.strangers += 1,
+        }
+    }
+}
+
+/// What came out of one scheme's run.
+#[derive(Debug)]
+pub(crate) struct StreamRun {
+    /// What became of the packets, in the order of [`Direction::BOTH`].
+    pub(crate) ledgers: [Ledger; 2],
+    /// What each direction handed to the links while the workload ran, in the same order.
+    pub(crate) wire: [WireBytes; 2],
+    /// When the emulator or the programs stood still; none in the world, where nothing does.
+    pub(crate) stalls: Option<Arc<Stalls>>,
+}
+
+impl StreamRun {
+    /// Returns what would have been seen at best had nothing stood still.
+    pub(crate) fn at_best(&self, stalls: &Stalls) -> Self {
+        let ledgers = self.ledgers.clone().map(|mut ledger| {
+            ledger.streams = ledger.streams.map(|stream| stream.at_best(stalls));
+            ledger
+        });
+        Self { ledgers, wire: self.wire, stalls: None }
+    }
+
+    /// Returns what became of the packets of a direction.
+    pub(crate) fn ledger(&self, direction: Direction) -> &Ledger {
+        &self.ledgers[direction as usize]
+    }
+
+    /// Returns the bytes that both ends handed to the links.
+    pub(crate) fn wire_bytes(&self) -> u64 {
+        self.wire.iter().map(|wire| wire.sent).sum()
+    }
+}
+
+/// Returns the length of the MAVLink 2 frame at the front, where there is one.
+fn mavlink_len(bytes: &[u8]) -> Option<usize> {
+    let [0xFD, payload, incompatible, ..] = bytes else { return None };
+    Some(12 + usize::from(*payload) + if incompatible & 1 == 1 { 13 } else { 0 })
+}
+
+/// Finds the number of a recorded frame by its bytes; equal frames are taken in turn.
+#[derive(Clone, Debug)]
+struct FlightIndex {
+    numbers: BTreeMap<&'static [u8], Vec<u32>>,
+    taken: BTreeMap<&'static [u8], usize>,
+}
+
+impl FlightIndex {
+    fn new(recording: &Recording, direction: Direction) -> Self {
+        let mut numbers: BTreeMap<_, Vec<u32>> = BTreeMap::new();
+        for (frame, number) in recording.frames(direction).iter().zip(0..) {
+            numbers.entry(frame.bytes).or_default().push(number);
+        }
+        Self { numbers, taken: BTreeMap::new() }
+    }
+
+    /// Returns the number of the next frame with these bytes, or the last one's when all are taken.
+    fn take(&mut self, frame: &[u8]) -> Option<u32> {
+        let (bytes, numbers) = self.numbers.get_key_value(frame)?;
+        let taken = self.taken.entry(bytes).or_default();
+        let number = numbers[(*taken).min(numbers.len() - 1)];
+        *taken += 1;
+        Some(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::streams::workload::Workload;
+
+    fn ledger() -> (Vec<PlannedPacket>, Ledger, Recording) {
+        let recording = Recording::load().expect("the recording is sound");
+        let plan = Workload::default().plan(Direction::Down, &recording);
+        let ledger = Ledger::new(&plan, Direction::Down, &recording);
+        (plan, ledger, recording)
+    }
+
+    #[test]
+    fn deliveries_are_matched_and_duplicates_counted() {
+        let (plan, mut ledger, recording) = ledger();
+        let control = plan.iter().find(|p| p.stream == Stream::Control).expect("control");
+        let at = Duration::from_millis(3);
+        ledger.on_sent(control, at);
+        let stamp = Stamp { stream: Stream::Control, sequence: control.sequence, sent: at };
+        for _ in 0..3 {
+            ledger.on_delivered(&stamp.packet(100), Duration::from_millis(15));
+        }
+        let stream = ledger.stream(Stream::Control);
+        assert_eq!((stream.sent_count(), stream.delivered_count(), stream.duplicates), (1, 1, 2));
+        assert!((stream.delays().next().expect("one delay") - 0.012).abs() < 1e-9);
+
+        let frames = &recording.frames(Direction::Down)[..2];
+        let both = [frames[0].bytes, frames[1].bytes].concat();
+        ledger.on_delivered(&both, at);
+        assert_eq!(ledger.stream(Stream::Mavlink).delivered_count(), 2);
+        ledger.on_delivered(frames[0].bytes, at);
+        assert_eq!(ledger.stream(Stream::Mavlink).duplicates, 1);
+    }
+
+    #[test]
+    fn strangers_are_counted_apart() {
+        let (_, mut ledger, _) = ledger();
+        ledger.on_delivered(b"what is this", Duration::ZERO);
+        let stamp = Stamp { stream: Stream::Control, sequence: 9_999, sent: Duration::ZERO };
+        ledger.on_delivered(&stamp.packet(100), Duration::ZERO);
+        assert_eq!(ledger.strangers, 2);
+    }
+}

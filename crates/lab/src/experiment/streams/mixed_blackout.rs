@@ -1,0 +1,102 @@
+//! `mixed-blackout`: control, a recorded flight and video over Wi-Fi and LTE that misbehave.
+//!
+//! The scene is `scenarios/mixed-blackout.toml`: the Wi-Fi goes silently dead for 10 s, comes back,
+//! and the LTE stalls for 2 s and releases what it held.
+
+use clap::Args;
+use emulator::Failure;
+
+use super::blackout::Blackout;
+use super::doubt::rankings_in_doubt;
+use super::play::{Played, play};
+use crate::arguments::RunArgs;
+use crate::experiment::Description;
+use crate::report::{Mode, Report};
+use crate::scenario_file::ScenarioArgs;
+use crate::scheme::{Known, Scheme};
+
+/// Describes the experiment.
+pub(crate) const DESCRIPTION: Description = Description {
+    experiment: "mixed-blackout",
+    about: "control, a recorded flight and video while Wi-Fi dies and LTE stalls",
+    sim: Known {
+        unasked: &[
+            Scheme::Fulmar,
+            Scheme::MinRtt,
+            Scheme::RoundRobin,
+            Scheme::Redundant,
+            Scheme::Udp,
+        ],
+        asked: &[Scheme::FulmarStrict, Scheme::FulmarOff],
+    },
+    emu: Known {
+        unasked: &[Scheme::Fulmar, Scheme::KernelMptcp, Scheme::Redundant, Scheme::Udp],
+        asked: &[
+            Scheme::FulmarStrict,
+            Scheme::FulmarOff,
+            Scheme::MinRtt,
+            Scheme::RoundRobin,
+            Scheme::KernelTcpCubic,
+            Scheme::KernelTcpBbr,
+            Scheme::KernelTcpReno,
+        ],
+    },
+    figures: &[
+        ("scheme", "scheme"),
+        ("control_sent", "sent"),
+        ("control_lost", "lost"),
+        ("control_late_100ms", ">100 ms"),
+        ("control_miss_share", "miss"),
+        ("control_gap_s", "gap s"),
+        ("control_p50_ms", "p50 ms"),
+        ("control_p99_ms", "p99 ms"),
+        ("data_goodput_mbps", "video Mbit/s"),
+        ("video_share_250ms_wifi_up", "in 250 ms"),
+        ("video_goodput_wifi_dead_mbps", "Wi-Fi dead"),
+        ("wire_bytes", "wire bytes"),
+        ("wire_to_redundant", "to redundant"),
+    ],
+};
+
+/// The arguments of the experiment.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct MixedBlackoutArgs {
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+    /// Leave the video out.
+    #[arg(long)]
+    no_video: bool,
+    /// Leave the recorded flight out.
+    #[arg(long)]
+    no_recording: bool,
+    #[command(flatten)]
+    links: ScenarioArgs,
+}
+
+/// Runs the experiment.
+pub(crate) fn run(args: &MixedBlackoutArgs) -> Result<Report, Failure> {
+    let mode = args.run.mode();
+    let schemes = args.run.schemes(match mode {
+        Mode::Sim => DESCRIPTION.sim,
+        Mode::Emu => DESCRIPTION.emu,
+    })?;
+    let (scene, seeds, name) = (scene(args)?, args.run.seeds(), DESCRIPTION.experiment);
+    let Played { results, audit } =
+        play(name, &scene, &schemes, (mode, seeds), args.run.out.as_deref())?;
+    let Some(audit) = audit else {
+        return Ok(Report::sim(name, seeds, scene.parameters(), results));
+    };
+    let doubts = rankings_in_doubt(&results, DESCRIPTION.figures, &[]);
+    let audits = [audit];
+    Ok(Report::emu(name, seeds.0, scene.parameters(), &audits, results)
+        .judged_by_figures(&audits, doubts))
+}
+
+fn scene(args: &MixedBlackoutArgs) -> Result<Blackout, Failure> {
+    let mut scene = args.links.read()?.map_or_else(Blackout::new, |own| Ok(Blackout::of(own)))?;
+    scene.workload.recording = !args.no_recording;
+    if args.no_video {
+        scene.workload.video_mbps = 0.0;
+    }
+    Ok(scene)
+}

@@ -1,0 +1,97 @@
+//! Plays a scene under several schemes in either life: what `mixed-blackout` and files share.
+
+use std::path::Path;
+
+use emulator::{Audit, Failure};
+use serde_json::Value;
+
+use super::blackout::{Blackout, relate_wire_bytes};
+use super::ledger::StreamRun;
+use super::sim::run_stream;
+use crate::chart::CHART_NOTE;
+use crate::pool::pooled;
+use crate::report::Mode;
+use crate::scheme::Scheme;
+use crate::testbed::Recording;
+
+/// The runs that a picture is drawn of.
+type Runs = Vec<(Scheme, StreamRun)>;
+
+/// What came of it.
+pub(crate) struct Played {
+    /// One object per scheme.
+    pub(crate) results: Vec<Value>,
+    /// What the emulator says about itself.
+    pub(crate) audit: Option<Audit>,
+}
+
+/// Plays the scene, in the world once for each seed; draws a picture where `out` says.
+pub(crate) fn play(
+    name: &str,
+    scene: &Blackout,
+    schemes: &[Scheme],
+    (mode, seeds): (Mode, (u64, u64)),
+    out: Option<&Path>,
+) -> Result<Played, Failure> {
+    let (mut results, runs, audit) = match mode {
+        Mode::Sim => {
+            let (results, runs) = in_world(name, scene, schemes, seeds)?;
+            (results, runs, None)
+        }
+        Mode::Emu => {
+            let (runs, audit) = emulated(name, scene, schemes, seeds.0)?;
+            let figures = |(scheme, run): &(Scheme, StreamRun)| scene.figures(*scheme, run);
+            (runs.iter().map(figures).collect(), runs, Some(audit))
+        }
+    };
+    if let Some(directory) = out {
+        let life = match mode {
+            Mode::Sim => "In the deterministic world",
+            Mode::Emu => "Real daemons and kernel, emulated links",
+        };
+        let subtitle = format!("{life}, seed {}. {CHART_NOTE}", seeds.0);
+        scene.chart(&runs, subtitle).write(directory)?;
+    }
+    relate_wire_bytes(&mut results);
+    Ok(Played { results, audit })
+}
+
+/// Returns the figures of each scheme, pooled over the seeds, and the runs of the first seed.
+fn in_world(
+    name: &str,
+    scene: &Blackout,
+    schemes: &[Scheme],
+    (first, last): (u64, u64),
+) -> Result<(Vec<Value>, Runs), Failure> {
+    let recording = Recording::load()?;
+    let (mut results, mut of_first_seed) = (Vec::new(), Vec::new());
+    for &scheme in schemes {
+        eprintln!("{name} --sim: {scheme}, seeds {first}-{last}");
+        let mut by_seed = Vec::new();
+        for seed in first..=last {
+            let run = run_stream(&scene.scenario, scheme, &scene.workload, &recording, seed)?;
+            by_seed.push((seed, scene.figures(scheme, &run)));
+            if seed == first {
+                of_first_seed.push((scheme, run));
+            }
+        }
+        results.push(pooled(&by_seed));
+    }
+    Ok((results, of_first_seed))
+}
+
+fn emulated(
+    name: &str,
+    scene: &Blackout,
+    schemes: &[Scheme],
+    seed: u64,
+) -> Result<(Runs, Audit), Failure> {
+    let mut shown = 0;
+    let played = scene.run_emu(schemes, seed, &mut |seconds, _| {
+        if seconds as u32 / 10 > shown {
+            shown = seconds as u32 / 10;
+            eprintln!("{name} --emu: {seconds:.0} of {} s", scene.workload.seconds);
+        }
+    })?;
+    Ok(played)
+}

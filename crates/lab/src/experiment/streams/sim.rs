@@ -1,0 +1,118 @@
+//! Plays a workload in both directions through a scheme and keeps the ledgers.
+
+use netem::{Scenario, StepKind, World};
+use units::{Duration, Instant};
+
+use super::ledger::{Ledger, StreamRun};
+use super::workload::{PlannedPacket, Workload, packet_bytes};
+use crate::scheme::Scheme;
+use crate::testbed::end::End;
+use crate::testbed::world::{Places, connect, wire_bytes, world};
+use crate::testbed::{Direction, Recording};
+
+/// From the beginning of the run to that of the scenario and the workload: time for handshakes and
+/// probes.
+pub(crate) const LEAD_IN: Duration = Duration::from_secs(5);
+/// How long deliveries are awaited after the last packet was handed in.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Runs a workload over a scenario whose times count from the start of the workload.
+///
+/// # Errors
+/// When the scheme needs a real kernel.
+pub(crate) fn run_stream(
+    scenario: &Scenario,
+    scheme: Scheme,
+    workload: &Workload,
+    recording: &Recording,
+    seed: u64,
+) -> Result<StreamRun, String> {
+    let mut world = world(scenario, scheme, seed)?;
+    let start = Instant::ZERO + LEAD_IN;
+    world.begin(start);
+    connect(&mut world, start);
+    world.run_until(start);
+    let places = Places::of(scenario)?;
+    let before = wire_bytes(&world, scenario, places);
+
+    let plans = Direction::BOTH.map(|direction| workload.plan(direction, recording));
+    let ledgers = Direction::BOTH
+        .map(|direction| Ledger::new(&plans[direction as usize], direction, recording));
+    let mut player = Player { places, plans, ledgers, next: [0; 2], start };
+    player.schedule(&mut world, Direction::Up);
+    player.schedule(&mut world, Direction::Down);
+    let end = start + Duration::from_secs_f64(workload.seconds);
+    player.run(&mut world, recording, end);
+    let after = wire_bytes(&world, scenario, places);
+    player.run(&mut world, recording, end + DRAIN);
+    let wire = core::array::from_fn(|direction| after[direction].since(before[direction]));
+    Ok(StreamRun { ledgers: player.ledgers, wire, stalls: None })
+}
+
+/// Hands planned packets in at their times and writes deliveries down.
+struct Player {
+    places: Places,
+    plans: [Vec<PlannedPacket>; 2],
+    ledgers: [Ledger; 2],
+    /// The next packet of each plan.
+    next: [usize; 2],
+    start: Instant,
+}
+
+impl Player {
+    /// Asks the world to stop when the next packet of a direction is due.
+    fn schedule(&self, world: &mut World<End>, direction: Direction) {
+        if let Some(packet) = self.plans[direction as usize].get(self.next[direction as usize]) {
+            world.schedule(self.start + packet.at, direction as u64);
+        }
+    }
+
+    /// Runs the world until `limit`.
+    fn run(&mut self, world: &mut World<End>, recording: &Recording, limit: Instant) {
+        while let Some(step) = world.step_until(limit) {
+            match step.kind {
+                StepKind::Mark(mark) => {
+                    let direction = Direction::BOTH[mark as usize];
+                    self.send_due(world, recording, direction);
+                    self.schedule(world, direction);
+                    self.take_deliveries(world, self.places.sender(direction));
+                }
+                StepKind::Datagram { host } | StepKind::Timeout { host } => {
+                    self.take_deliveries(world, host);
+                }
+            }
+        }
+    }
+
+    /// Hands in every packet of a direction that is due.
+    fn send_due(&mut self, world: &mut World<End>, recording: &Recording, direction: Direction) {
+        let index = direction as usize;
+        let host = self.places.sender(direction);
+        let (now, host_now) = (world.now(), world.host_now(host));
+        let at = now.since(self.start);
+        while let Some(packet) = self.plans[index].get(self.next[index]) {
+            if self.start + packet.at > now {
+                break;
+            }
+            let bytes = packet_bytes(packet, direction, recording, at);
+            let ledger = &mut self.ledgers[index];
+            match world.host_mut(host).send(host_now, packet.stream, &bytes) {
+                true => ledger.on_sent(packet, at),
+                false => ledger.on_refused(packet, at),
+            }
+            self.next[index] += 1;
+        }
+    }
+
+    /// Writes down what the applications of a host received.
+    fn take_deliveries(&mut self, world: &mut World<End>, host: usize) {
+        let at = world.now().since(self.start);
+        let direction = self.places.received_by(host);
+        if !world.host(host).has_delivered() {
+            return;
+        }
+        while let Some(bytes) = world.host_mut(host).poll_delivered() {
+            self.ledgers[direction as usize].on_delivered(&bytes, at);
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! TCP flows that meet on the unstable hop of a network of UAVs: what the experiments
+//! `asran-instability` and `asran-traffic` have in common.
+//!
+//! ```text
+//! point (lengths of outages, RTT, offered load) × repetition × scheme → one network of its own
+//! ```
+//! In each network a flow of the scheme and a CUBIC flow send at the same time [ASRAN §5.1]; in
+//! every other repetition they have changed places, so that a UAV's place is not the cause of
+//! anything. All schemes of a repetition meet the same outages. `figures` computes, `picture`
+//! draws; the network is `topology`, what happens to it `outages`, the running is `emu`.
+
+use std::path::Path;
+
+use clap::{Args, ValueEnum};
+use netem::{Outage, Scenario};
+use serde_json::{Value, json};
+use units::{Duration, Rate};
+
+use super::emu::{Meeting, Sender, run_meetings};
+use super::offered::{OfferedCdf, offered_in_the_world};
+use super::outages::{Instability, Target};
+use super::topology::UavNetwork;
+use super::{figures, picture};
+use crate::arguments::{RunArgs, positive};
+use crate::report::{Mode, Report, merged};
+use crate::scheme::{Known, Scheme};
+use crate::testbed::congestion::Congestion;
+use crate::testbed::tcp_flow::{FlowRun, Offer};
+use emulator::Failure;
+use emulator::{Audit, Claim};
+
+/// Schemes of the emulator: the flow of constant rate shows what the hop is like.
+pub(crate) const SCHEMES: [Scheme; 8] = [
+    Scheme::Udp,
+    Scheme::Cubic,
+    Scheme::Reno,
+    Scheme::Bbr,
+    Scheme::Asran,
+    Scheme::AsranCubic,
+    Scheme::AsranJump,
+    Scheme::AsranDelay,
+];
+
+/// The figures of a result: key, title in tables.
+pub(crate) const FIGURES: [(&str, &str); 20] = [
+    ("scheme", "scheme"),
+    ("outage", "outage"),
+    ("long_s", "long s"),
+    ("short_ms", "short ms"),
+    ("full", "full"),
+    ("rtt_ms", "RTT ms"),
+    ("offered_mbps", "offered"),
+    ("throughput_mbps", "Mbit/s"),
+    ("throughput_std_mbps", "std"),
+    ("cubic_mbps", "cubic"),
+    ("ratio_to_cubic", "ratio"),
+    ("ratio_to_cubic_interval", "95 %"),
+    ("cubic_kept", "kept"),
+    ("cubic_kept_interval", "95 %"),
+    ("cubic_kept_mean", "in the mean"),
+    ("jain", "Jain"),
+    ("zero_share", "zero"),
+    ("recoveries", "recov."),
+    ("timeouts", "timeouts"),
+    ("retransmits", "sent again"),
+];
+
+/// What the emulated runs claim to tell apart: less than a round-trip time. No figure of theirs is an
+/// extreme: a stall of a second moves the mean of 100 s by one part in a hundred at most.
+const CLAIM: Claim =
+    Claim { extremes: Duration::from_secs(10), ..Claim::to(Duration::from_millis(100)) };
+/// The hop works so long at the beginning, seconds: the flows have found their rate.
+const CALM_S: f64 = 2.0;
+
+/// Says what an outage does to packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutageKind {
+    /// They are lost.
+    Drop,
+    /// They wait, and leave when it is over.
+    Hold,
+}
+
+/// The arguments of both experiments. Lists give a result for each combination.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct MeetingArgs {
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+    /// Seconds of a repetition that count.
+    #[arg(long, default_value_t = 100, value_name = "S",
+          value_parser = clap::value_parser!(u64).range(5..=3_600))]
+    seconds: u64,
+    /// Seconds before them, in which the flows forget how they began; outages begin with the third.
+    #[arg(long, default_value_t = 20, value_name = "S",
+          value_parser = clap::value_parser!(u64).range(2..=600))]
+    settle_s: u64,
+    /// Repetitions, each with other outages; the flows change places from one to the next.
+    #[arg(long, default_value_t = 6, value_name = "N",
+          value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    repetitions: u64,
+    /// Networks that are emulated at the same time.
+    #[arg(long, default_value_t = 8, value_name = "N",
+          value_parser = clap::value_parser!(u8).range(1..=40))]
+    parallel: u8,
+    /// Mean length of the long outages, seconds; list.
+    #[arg(long, value_delimiter = ',', default_value = "4", value_name = "S",
+          value_parser = positive)]
+    long_s: Vec<f64>,
+    /// Mean length of the short outages, milliseconds; list.
+    #[arg(long, value_delimiter = ',', default_value = "40", value_name = "MS",
+          value_parser = positive)]
+    short_ms: Vec<f64>,
+    /// Share of the seconds in which a flow of 1,000 kbit/s gets nothing through.
+    #[arg(long, default_value_t = 0.19, value_name = "P", value_parser = share)]
+    zero: f64,
+    /// Share of the seconds in which all of it gets through; list.
+    #[arg(long, value_delimiter = ',', default_value = "0.3", value_name = "P",
+          value_parser = share)]
+    full: Vec<f64>,
+    /// What an outage does to packets; list.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "drop", value_name = "KIND")]
+    outage: Vec<OutageKind>,
+    /// Round-trip time without queues, milliseconds; list.
+    #[arg(long, value_delimiter = ',', default_value = "200", value_name = "MS",
+          value_parser = positive)]
+    rtt_ms: Vec<f64>,
+    /// What each of the two flows offers, Mbit/s; list.
+    #[arg(long, value_delimiter = ',', default_value = "2.5", value_name = "MBPS",
+          value_parser = positive)]
+    offered_mbps: Vec<f64>,
+    /// How old data may become that a connection does not take, milliseconds: a live source gives
+    /// it up then.
+    #[arg(long, default_value_t = 100.0, value_name = "MS", value_parser = positive)]
+    patience_ms: f64,
+    /// Offer later whatever a connection did not take in time, as a file transfer does.
+    #[arg(long)]
+    backlog: bool,
+    /// Rate of the unstable hop, Mbit/s; default 12, and 6 with a heavy sender.
+    #[arg(long, value_name = "MBPS", value_parser = positive)]
+    hop_mbps: Option<f64>,
+    /// Packets that may wait for the hop; default 100, and 50 with a heavy sender.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    queue_packets: Option<u64>,
+    /// How often networks are run again that the emulator's audit does not vouch for.
+    #[arg(long, default_value_t = 2, value_name = "N")]
+    again: u8,
+}
+
+/// One combination of what is varied.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Point {
+    outage: OutageKind,
+    long_s: f64,
+    short_ms: f64,
+    full: f64,
+    rtt_ms: f64,
+    offered_mbps: f64,
+    hop: Instability,
+}
+
+/// What came of one network: a flow of the scheme and the CUBIC flow beside it, which the flow
+/// of constant rate does not have.
+#[derive(Clone, Debug)]
+pub(crate) struct Encounter {
+    pub(super) scheme: Scheme,
+    pub(super) repetition: u64,
+    pub(super) own: FlowRun,
+    pub(super) beside: Option<FlowRun>,
+    pub(super) queue_drops: u64,
+}
+
+/// Runs an experiment; `heavy` is what a third UAV sends as fast as it can.
+pub(crate) fn run(
+    experiment: &'static str,
+    args: &MeetingArgs,
+    known: (Known, Known),
+    heavy: Option<Scheme>,
+) -> Result<Report, Failure> {
+    let points = points(args).map_err(Failure::Usage)?;
+    let (sim, emu) = known;
+    match args.run.mode() {
+        Mode::Sim => {
+            args.run.schemes(sim)?;
+            Ok(run_sim(experiment, args, &points))
+        }
+        Mode::Emu => {
+            let schemes = args.run.schemes(emu)?;
+            run_emu(experiment, args, &points, &schemes, heavy)
+        }
+    }
+}
+
+/// Says whether the scheme's flow is the second UAV's.
+pub(super) fn changed_places(repetition: u64) -> bool {
+    repetition % 2 == 1
+}
+
+/// Sends the flow of constant rate through every point's network in virtual time.
+fn run_sim(experiment: &'static str, args: &MeetingArgs, points: &[Point]) -> Report {
+    let (first, last) = args.run.seeds();
+    let mut results = Vec::new();
+    for point in points {
+        let network = args.network(point, 2);
+        let mut datagrams = Vec::new();
+        for seed in first..=last {
+            let scenario = Scenario::new(experiment, args.length() as f64);
+            let scenario = network.add_to(scenario, 0, &args.outages(point, seed));
+            let all = offered_in_the_world(&scenario, &network.way(), seed, args.length() as usize);
+            datagrams.extend(&all[args.settle_s as usize..]);
+        }
+        let head = merged([json!({"scheme": Scheme::Udp}), point.parameters()]);
+        results.push(merged([head, OfferedCdf::of(&datagrams).figures()]));
+    }
+    Report::sim(experiment, (first, last), args.parameters(None), results)
+}
+
+fn run_emu(
+    experiment: &'static str,
+    args: &MeetingArgs,
+    points: &[Point],
+    schemes: &[Scheme],
+    heavy: Option<Scheme>,
+) -> Result<Report, Failure> {
+    let tcp = schemes.iter().copied().filter(|scheme| *scheme != Scheme::Udp);
+    let used: Vec<Scheme> = tcp.chain([Scheme::Cubic]).chain(heavy).collect();
+    let congestion = Congestion::of(&used)?;
+    let mut jobs = Vec::new();
+    for point in points {
+        for repetition in 0..args.repetitions {
+            jobs.extend(schemes.iter().map(|scheme| (*point, repetition, *scheme)));
+        }
+    }
+    let (mut encounters, mut audits): (Vec<Encounter>, Vec<Audit>) = (Vec::new(), Vec::new());
+    for batch in jobs.chunks(usize::from(args.parallel)) {
+        let (done, all) = (encounters.len(), jobs.len());
+        eprintln!("{experiment} --emu: networks {}-{} of {all}", done + 1, done + batch.len());
+        let meeting = |(point, repetition, scheme): &(Point, u64, Scheme)| {
+            args.meeting(point, *repetition, *scheme, heavy)
+        };
+        let meetings: Vec<Meeting> = batch.iter().map(meeting).collect();
+        let run = || run_meetings(&meetings, &congestion, args.length(), args.run.seed, CLAIM);
+        let (mut runs, mut audit) = run()?;
+        for _ in 0..args.again {
+            if audit.valid {
+                break;
+            }
+            eprintln!("{experiment} --emu: once more, {}", audit.reasons.join("; "));
+            (runs, audit) = run()?;
+        }
+        audits.push(audit);
+        for ((_, repetition, scheme), run) in batch.iter().zip(runs) {
+            let flows = run.flows.into_iter().map(|flow| settled(flow, args.settle_s)).collect();
+            encounters.push(Encounter::of(*scheme, *repetition, flows, run.queue_drops));
+        }
+    }
+    let of_point = args.repetitions as usize * schemes.len();
+    let mut results = Vec::new();
+    for (point, encounters) in points.iter().zip(encounters.chunks(of_point)) {
+        results.extend(figures::rows(schemes, encounters, args.run.seed, &point.parameters()));
+    }
+    if let Some(directory) = &args.run.out {
+        write_files(directory, experiment, args, &encounters[..of_point], &points[0])?;
+        picture::write_repetitions(directory, &results[..schemes.len()])?;
+    }
+    Ok(Report::emu(experiment, args.run.seed, args.parameters(heavy), &audits, results))
+}
+
+impl Encounter {
+    /// Puts the flows of a network back into the order of their roles.
+    pub(super) fn of(
+        scheme: Scheme,
+        repetition: u64,
+        flows: Vec<FlowRun>,
+        queue_drops: u64,
+    ) -> Self {
+        let mut flows = flows.into_iter();
+        let (first, second) = (flows.next().unwrap_or_default(), flows.next());
+        let (own, beside) = match second {
+            Some(second) if changed_places(repetition) => (second, Some(first)),
+            second => (first, second),
+        };
+        Self { scheme, repetition, own, beside, queue_drops }
+    }
+}
+
+/// Leaves out the beginning of a flow, and counts time from there.
+fn settled(mut flow: FlowRun, seconds: u64) -> FlowRun {
+    flow.goodput_mbps.drain(..flow.goodput_mbps.len().min(seconds as usize));
+    flow.samples.retain(|sample| sample.at_s >= seconds as f64);
+    flow.samples.iter_mut().for_each(|sample| sample.at_s -= seconds as f64);
+    flow
+}
+
+/// Returns every combination of the lists, in the order in which they were given.
+fn points(args: &MeetingArgs) -> Result<Vec<Point>, String> {
+    let mut points = Vec::new();
+    for &outage in &args.outage {
+        for (&long_s, &short_ms) in product(&args.long_s, &args.short_ms) {
+            for &full in &args.full {
+                let target = Target { zero: args.zero, full };
+                let holds = outage == OutageKind::Hold;
+                let hop = Instability::fit(target, long_s, short_ms / 1e3, holds)?;
+                for (&rtt_ms, &offered_mbps) in product(&args.rtt_ms, &args.offered_mbps) {
+                    let point = Point { outage, long_s, short_ms, full, rtt_ms, offered_mbps, hop };
+                    points.push(point);
+                }
+            }
+        }
+    }
+    Ok(points)
+}
+
+/// Pairs every item of one list with every item of another.
+fn product<'a>(one: &'a [f64], other: &'a [f64]) -> impl Iterator<Item = (&'a f64, &'a f64)> {
+    one.iter().flat_map(move |first| other.iter().map(move |second| (first, second)))
+}
+
+impl Point {
+    fn parameters(&self) -> Value {
+        let outage = match self.outage {
+            OutageKind::Drop => "drop",
+            OutageKind::Hold => "hold",
+        };
+        json!({
+            "outage": outage,
+            "long_s": self.long_s,
+            "short_ms": self.short_ms,
+            "full": self.full,
+            "rtt_ms": self.rtt_ms,
+            "offered_mbps": self.offered_mbps,
+            "outages": self.hop.parameters(),
+        })
+    }
+}
+
+impl MeetingArgs {
+    /// Returns how long a repetition is, in seconds.
+    fn length(&self) -> u64 {
+        self.settle_s + self.seconds
+    }
+
+    fn outages(&self, point: &Point, seed: u64) -> Vec<Outage> {
+        point.hop.outages(seed, CALM_S, self.length() as f64)
+    }
+
+    fn network(&self, point: &Point, senders: usize) -> UavNetwork {
+        UavNetwork {
+            senders,
+            rtt: Duration::from_secs_f64(point.rtt_ms / 1e3),
+            hop_rate: Rate::from_mbps(self.hop_mbps(senders > 2)),
+            queue_packets: self.queue_packets(senders > 2),
+        }
+    }
+
+    /// Returns the hop's rate: more than two flows offer, and less than three take.
+    fn hop_mbps(&self, heavy: bool) -> f64 {
+        self.hop_mbps.unwrap_or(if heavy { 6.0 } else { 12.0 })
+    }
+
+    fn queue_packets(&self, heavy: bool) -> u64 {
+        self.queue_packets.unwrap_or(if heavy { 50 } else { 100 })
+    }
+
+    fn meeting(
+        &self,
+        point: &Point,
+        repetition: u64,
+        scheme: Scheme,
+        heavy: Option<Scheme>,
+    ) -> Meeting {
+        let rate = Rate::from_mbps(point.offered_mbps);
+        let patience = (!self.backlog).then(|| Duration::from_secs_f64(self.patience_ms / 1e3));
+        let offered = Some(Offer { rate, patience });
+        let mut senders = match (scheme, changed_places(repetition)) {
+            (Scheme::Udp, _) => vec![scheme],
+            (_, false) => vec![scheme, Scheme::Cubic],
+            (_, true) => vec![Scheme::Cubic, scheme],
+        };
+        let mut senders: Vec<Sender> =
+            senders.drain(..).map(|scheme| Sender { scheme, offered }).collect();
+        // The flow of constant rate is to show the hop, not what others do to its queue.
+        if let Some(scheme) = heavy.filter(|_| scheme != Scheme::Udp) {
+            senders.push(Sender { scheme, offered: None });
+        }
+        let seed = self.run.seed + repetition;
+        let outages = self.outages(point, seed);
+        Meeting { network: self.network(point, senders.len()), outages, senders }
+    }
+
+    fn parameters(&self, heavy: Option<Scheme>) -> Value {
+        json!({
+            "seconds": self.seconds,
+            "settle_s": self.settle_s,
+            "repetitions": self.repetitions,
+            "parallel": self.parallel,
+            "zero": self.zero,
+            "patience_ms": (!self.backlog).then_some(self.patience_ms),
+            "hop_mbps": self.hop_mbps(heavy.is_some()),
+            "queue_packets": self.queue_packets(heavy.is_some()),
+            "calm_s": CALM_S,
+            "heavy": heavy,
+        })
+    }
+}
+
+/// Writes the pictures, the series that they show, and the scenario of the first repetition.
+fn write_files(
+    directory: &Path,
+    experiment: &str,
+    args: &MeetingArgs,
+    encounters: &[Encounter],
+    point: &Point,
+) -> Result<(), String> {
+    let outages = args.outages(point, args.run.seed);
+    let scenario = Scenario::new(experiment, args.length() as f64);
+    let scenario = args.network(point, 2).add_to(scenario, 0, &outages);
+    let counted = (args.settle_s as f64, args.seconds as f64);
+    picture::write(directory, experiment, encounters, &scenario, counted)
+}
+
+/// Reads a share.
+fn share(text: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().ok().filter(|value| *value > 0.0 && *value < 1.0);
+    value.ok_or_else(|| format!("`{text}` is not a share between 0 and 1"))
+}

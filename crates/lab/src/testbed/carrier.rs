@@ -1,0 +1,161 @@
+//! A scheme on its copy of the links: what carries the streams, and the sockets at its ends.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::thread;
+
+use sys::clock::now;
+use units::Duration;
+
+use super::Stream;
+use super::channel::{Inlet, Outlet, datagrams};
+use super::daemon::Daemons;
+use super::kernel_stream;
+use super::links::{Copy, Side};
+use crate::scheme::Scheme;
+
+/// First port of the measured streams; none that the packet selector looks into.
+const PORT: u16 = 5_600;
+/// First port of the applications that speak to a daemon's local endpoints.
+const APPLICATION_PORT: u16 = 5_700;
+
+/// How long a daemon may take to make its tunnel.
+const TUNNEL_PATIENCE: Duration = Duration::from_secs(10);
+
+/// A channel's two halves at one side.
+pub(crate) type Channel = (Outlet, Inlet);
+
+/// Carries the streams of a run by one scheme.
+pub(crate) struct Carrier {
+    /// The sockets of the applications.
+    pub(crate) channels: BTreeMap<(Side, Stream), Channel>,
+    /// The daemons, where the scheme has any; they end when this is dropped.
+    pub(crate) daemons: Option<Daemons>,
+    /// What waits for further sub-flows of the kernel.
+    pub(crate) listeners: Vec<TcpListener>,
+}
+
+impl Carrier {
+    /// Starts what the scheme needs and opens a channel for each stream.
+    ///
+    /// # Errors
+    /// Says what could not be started, or that the scheme does not exist in real time.
+    pub(crate) fn start(
+        scheme: Scheme,
+        copy: &Copy<'_>,
+        streams: &[Stream],
+    ) -> Result<Self, String> {
+        match scheme {
+            Scheme::Fulmar
+            | Scheme::FulmarStrict
+            | Scheme::FulmarOff
+            | Scheme::MinRtt
+            | Scheme::RoundRobin
+            | Scheme::Redundant => {
+                let daemons = Daemons::start(scheme, copy)?;
+                let channels =
+                    open(copy, streams, |side, stream| Ok(daemon_addresses(scheme, side, stream)))?;
+                Ok(Self { channels, daemons: Some(daemons), listeners: Vec::new() })
+            }
+            Scheme::Udp => {
+                let channels = open(copy, streams, |side, stream| {
+                    let at =
+                        |side| copy.address(side, 0).map(|address| (address, port(stream)).into());
+                    Ok((at(side)?, at(side.other())?))
+                })?;
+                Ok(Self { channels, daemons: None, listeners: Vec::new() })
+            }
+            Scheme::KernelMptcp
+            | Scheme::KernelTcpCubic
+            | Scheme::KernelTcpBbr
+            | Scheme::KernelTcpReno => {
+                let (channels, listeners) = kernel_stream::connect(scheme, copy, streams, port)?;
+                Ok(Self { channels, daemons: None, listeners })
+            }
+            Scheme::IdealArq | Scheme::Bound => {
+                Err(format!("{scheme} exists in the world only: use --sim"))
+            }
+            Scheme::Lrt | Scheme::BlockRlnc => {
+                Err(format!("{scheme} carries messages alone: fulmar-lab run lrt-tcp"))
+            }
+            Scheme::Reno
+            | Scheme::Cubic
+            | Scheme::Bbr
+            | Scheme::Asran
+            | Scheme::AsranCubic
+            | Scheme::AsranJump
+            | Scheme::AsranDelay => {
+                Err(format!("{scheme} carries one flow: fulmar-lab run asran-loss"))
+            }
+        }
+    }
+
+    /// Waits until the scheme uses every link that it can use; comes after the greetings.
+    ///
+    /// # Errors
+    /// When some link stays unused.
+    pub(crate) fn await_paths(&self, scheme: Scheme, copy: &Copy<'_>) -> Result<(), String> {
+        match scheme {
+            Scheme::KernelMptcp => {
+                let connections = self.channels.keys().filter(|(side, _)| *side == Side::Drone);
+                kernel_stream::await_subflows(copy, connections.count())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Returns the port of a stream.
+fn port(stream: Stream) -> u16 {
+    PORT + stream as u16
+}
+
+/// Returns where an application binds, and whom it talks to, beside a daemon.
+fn daemon_addresses(scheme: Scheme, side: Side, stream: Stream) -> (SocketAddr, SocketAddr) {
+    let local = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let through_tunnel = |side| (super::daemon::tunnel_address(side), port(stream)).into();
+    let application = APPLICATION_PORT + stream as u16;
+    match (scheme, stream) {
+        // Replicate-everything tools tell nothing apart: everything goes through the tunnel.
+        (Scheme::Redundant, _) | (_, Stream::Video) => {
+            (through_tunnel(side), through_tunnel(side.other()))
+        }
+        (_, Stream::Control) => (local(application), local(super::daemon::DECLARED_PORT)),
+        (_, Stream::Live) => (local(application), local(super::daemon::LIVE_PORT)),
+        (_, Stream::Mavlink) => (local(application), local(super::daemon::MAVLINK_PORT)),
+    }
+}
+
+/// Opens datagram channels for each stream at both sides.
+fn open(
+    copy: &Copy<'_>,
+    streams: &[Stream],
+    addresses: impl Fn(Side, Stream) -> Result<(SocketAddr, SocketAddr), String>,
+) -> Result<BTreeMap<(Side, Stream), Channel>, String> {
+    let mut channels = BTreeMap::new();
+    for side in Side::BOTH {
+        for stream in streams {
+            let (local, remote) = addresses(side, *stream)?;
+            let channel = copy.enter(side, || open_patiently(local, remote))?;
+            channels.insert((side, *stream), channel);
+        }
+    }
+    Ok(channels)
+}
+
+/// Opens a datagram channel; a tunnel that a daemon is about to make is awaited.
+fn open_patiently(local: SocketAddr, remote: SocketAddr) -> io::Result<Channel> {
+    let started = now();
+    loop {
+        match datagrams(local, remote) {
+            Err(error)
+                if error.kind() == io::ErrorKind::AddrNotAvailable
+                    && now().since(started) < TUNNEL_PATIENCE =>
+            {
+                thread::sleep(Duration::from_millis(50));
+            }
+            result => return result,
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Two fulmar daemons on a copy of the links: their files, their processes, their end.
+
+use std::fs::{self, File};
+use std::io;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use proto::StaticSecret;
+use tempfile::TempDir;
+
+use super::links::{Copy, Side};
+use crate::scheme::Scheme;
+
+/// Port of the local endpoint whose every datagram is control.
+pub(crate) const DECLARED_PORT: u16 = 14_800;
+/// Port of the local MAVLink endpoint.
+pub(crate) const MAVLINK_PORT: u16 = 14_550;
+/// Port of the local endpoint of which the newest datagram wins.
+pub(crate) const LIVE_PORT: u16 = 14_801;
+/// Port of the daemons on the links.
+const LINK_PORT: u16 = 14_700;
+/// How long a daemon may take to end after it was asked to.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Returns a side's address in the tunnel.
+pub(crate) fn tunnel_address(side: Side) -> Ipv4Addr {
+    match side {
+        Side::Station => Ipv4Addr::new(10, 99, 0, 1),
+        Side::Drone => Ipv4Addr::new(10, 99, 0, 2),
+    }
+}
+
+/// Says what stands in the files of a pair of daemons.
+pub(crate) struct DaemonPlan<'a> {
+    /// The lines of `[transport]`.
+    pub(crate) transport: &'a str,
+    /// The sections of the local endpoints; given the side and the folder in which sockets may lie.
+    pub(crate) endpoints: &'a dyn Fn(Side, &Path) -> String,
+    pub(crate) has_tunnel: bool,
+    /// Whether they run before ordinary programs.
+    pub(crate) realtime: bool,
+    /// Tells pairs on the same hosts apart.
+    pub(crate) pair: u16,
+}
+
+/// Two running daemons; dropping it ends them.
+pub(crate) struct Daemons {
+    children: [Child; 2],
+    /// Configurations, keys and logs; removed with it.
+    folder: TempDir,
+}
+
+impl Daemons {
+    /// Writes configurations for a scheme and starts both daemons in their hosts.
+    ///
+    /// # Errors
+    /// When the program `fulmar` cannot be found or started.
+    pub(crate) fn start(scheme: Scheme, copy: &Copy<'_>) -> Result<Self, String> {
+        let plan = DaemonPlan {
+            transport: transport(scheme),
+            endpoints: &|_, _| local_endpoints(scheme),
+            has_tunnel: true,
+            realtime: false,
+            pair: 0,
+        };
+        Self::start_with(&plan, copy)
+    }
+
+    /// Starts daemons as a plan says.
+    ///
+    /// # Errors
+    /// As of [`Daemons::start`].
+    pub(crate) fn start_with(plan: &DaemonPlan<'_>, copy: &Copy<'_>) -> Result<Self, String> {
+        let program = program()?;
+        let describe = |error: io::Error| format!("prepare the daemons' files: {error}");
+        // Keys lie in it: it is the user's alone, and goes with the daemons.
+        let folder = tempfile::Builder::new().prefix("fulmar-lab-").tempdir().map_err(describe)?;
+        let directory = folder.path();
+        let mut secrets = Vec::new();
+        for _ in Side::BOTH {
+            secrets.push(StaticSecret::generate(sys::entropy::seed().map_err(describe)?));
+        }
+        let [station, drone] = secrets.as_slice() else {
+            return Err("two sides have two keys".to_owned());
+        };
+        let start = |side: Side, own: &StaticSecret, peer: &StaticSecret| {
+            let text = configuration(plan, copy, side, own, peer, directory)?;
+            spawn(&program, copy, side, &text, directory)
+        };
+        let station_child = start(Side::Station, station, drone)?;
+        let drone_child = start(Side::Drone, drone, station)?;
+        Ok(Self { children: [station_child, drone_child], folder })
+    }
+
+    /// Returns the folder of the daemons' files.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Says so when a daemon has ended, with the end of what it logged.
+    pub(crate) fn check(&mut self) -> Result<(), String> {
+        for (side, child) in Side::BOTH.into_iter().zip(&mut self.children) {
+            if let Ok(Some(status)) = child.try_wait() {
+                let path = log_path(self.folder.path(), side);
+                let log = fs::read_to_string(path).unwrap_or_default();
+                let lines: Vec<&str> = log.lines().collect();
+                let last = lines[lines.len().saturating_sub(8)..].join("\n");
+                return Err(format!("the {} daemon ended with {status}:\n{last}", side.name()));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Daemons {
+    fn drop(&mut self) {
+        for child in &self.children {
+            // It may have ended by itself; then there is nobody to ask.
+            let _ = sys::signals::terminate(child);
+        }
+        let deadline = Instant::now() + GRACE;
+        for child in &mut self.children {
+            while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
+                thread::sleep(Duration::from_millis(20));
+            }
+            // Errors mean that it has ended meanwhile.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Finds the daemon: beside this program, else in PATH.
+fn program() -> Result<PathBuf, String> {
+    let beside = std::env::current_exe().ok().and_then(|lab| Some(lab.parent()?.join("fulmar")));
+    if let Some(path) = beside.filter(|path| path.is_file()) {
+        return Ok(path);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join("fulmar"));
+    found.into_iter().find(|path| path.is_file()).ok_or_else(|| {
+        "the daemon `fulmar` is neither beside fulmar-lab nor in PATH: build it with \
+         `cargo build --release -p fulmar`"
+            .to_owned()
+    })
+}
+
+fn spawn(
+    program: &Path,
+    copy: &Copy<'_>,
+    side: Side,
+    text: &str,
+    directory: &Path,
+) -> Result<Child, String> {
+    let file = directory.join(format!("{}.toml", side.name()));
+    let describe = |error: io::Error| format!("start the {} daemon: {error}", side.name());
+    write_private(&file, text).map_err(describe)?;
+    let log = File::create(log_path(directory, side)).map_err(describe)?;
+    let errors = log.try_clone().map_err(describe)?;
+    let mut command = Command::new(program);
+    command.arg("run").arg(&file).stdin(Stdio::null()).stdout(log).stderr(errors);
+    copy.emulation().spawn(&copy.host(side), command).map_err(describe)
+}
+
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    use std::io::Write;
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+fn log_path(directory: &Path, side: Side) -> PathBuf {
+    directory.join(format!("{}.log", side.name()))
+}
+
+/// Writes the file of one daemon.
+fn configuration(
+    plan: &DaemonPlan<'_>,
+    copy: &Copy<'_>,
+    side: Side,
+    own: &StaticSecret,
+    peer: &StaticSecret,
+    directory: &Path,
+) -> Result<String, String> {
+    let mut text = format!(
+        "role = \"{}\"\nrealtime = {}\nprivate_key = \"{}\"\n\n",
+        side.name(),
+        plan.realtime,
+        // A secret key is written in the form of a public one: base64 of 32 bytes.
+        proto::PublicKey(own.to_bytes()),
+    );
+    text += &format!(
+        "[[peer]]\nname = \"{}\"\npublic_key = \"{}\"\nallowed_addresses = [\"{}/32\"]\n\n",
+        side.other().name(),
+        peer.public(),
+        tunnel_address(side.other()),
+    );
+    let port = LINK_PORT + plan.pair;
+    for link in 0..copy.link_count() {
+        let interface = copy.interface(link);
+        let station = copy.address(Side::Station, link)?;
+        text += &match side {
+            Side::Station => {
+                format!("[[listen]]\nname = \"{interface}\"\naddress = \"{station}:{port}\"\n")
+            }
+            Side::Drone => {
+                format!("[[path]]\ninterface = \"{interface}\"\nremote = \"{station}:{port}\"\n")
+            }
+        };
+    }
+    if plan.has_tunnel {
+        let address = tunnel_address(side);
+        text += &format!("\n[tunnel]\naddress = [\"{address}/24\"]\nmtu = 1280\n");
+    }
+    text += &format!("\n[transport]\n{}", plan.transport);
+    text += &(plan.endpoints)(side, directory);
+    let socket = directory.join(format!("{}.sock", side.name()));
+    text += &format!("\n[status]\nsocket = \"{}\"\n", socket.display());
+    Ok(text)
+}
+
+/// Returns the sections of the local endpoints.
+fn local_endpoints(scheme: Scheme) -> String {
+    let control = |name: &str, channel: u8, port: u16, copies: &str| {
+        format!(
+            "\n[[control]]\nname = \"{name}\"\nchannel = {channel}\n\
+             address = \"127.0.0.1:{port}\"\ncopies = \"{copies}\"\n"
+        )
+    };
+    // The newest wins, for as long as the policy of set-points says.
+    let live = |copies: &str| {
+        let ttl_ms = proto::select::Policy::LIVE.ttl.as_millis();
+        control("live", 12, LIVE_PORT, copies) + &format!("order = \"latest\"\nttl_ms = {ttl_ms}\n")
+    };
+    if scheme.is_fulmar() {
+        let mavlink = format!(
+            "\n[[mavlink]]\nname = \"mavlink\"\nkind = \"udp-server\"\n\
+             address = \"127.0.0.1:{MAVLINK_PORT}\"\nradio_status_hz = 0\n"
+        );
+        return control("declared", 10, DECLARED_PORT, "all") + &live("all") + &mavlink;
+    }
+    // A session without copies: MAVLink too is reliable, on one path at a time.
+    control("declared", 10, DECLARED_PORT, "best")
+        + &live("best")
+        + &control("mavlink", 11, MAVLINK_PORT, "best")
+}
+
+/// Returns the lines that make a session behave as a scheme; as in the world, what stands for others
+/// or for a session without copies does not protect control from bulk.
+fn transport(scheme: Scheme) -> &'static str {
+    match scheme {
+        Scheme::FulmarStrict => "protect_control = \"strict\"\n",
+        Scheme::FulmarOff | Scheme::MinRtt => "protect_control = \"off\"\n",
+        Scheme::RoundRobin => "scheduler = \"round_robin\"\nprotect_control = \"off\"\n",
+        Scheme::Redundant => {
+            "scheduler = \"redundant\"\ncongestion = \"none\"\nprotect_control = \"off\"\n"
+        }
+        _ => "",
+    }
+}

@@ -1,0 +1,160 @@
+//! Opponents that are the kernel's: TCP over the better link, multipath TCP over all of them.
+//!
+//! Each stream has a connection of its own, so that video cannot delay control at the sender. The
+//! drone connects to the station. For multipath TCP the station announces its address on every
+//! link, to which the drone's kernel adds sub-flows; measuring begins when all are there.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::thread;
+
+use sys::byte_stream::{Transport, connect as connect_stream, listen};
+use sys::netns::set_parameter;
+use units::Duration;
+
+use super::Stream;
+use super::carrier::Channel;
+use super::channel::stream as stream_channel;
+use super::interruption;
+use super::links::{Copy, Side};
+use crate::scheme::Scheme;
+
+/// Congestion control of multipath TCP's sub-flows: what most machines use, and what published
+/// figures of multipath TCP are about.
+const MPTCP_CONGESTION: &str = "cubic";
+/// How long a connection may take: several SYN retransmissions.
+const CONNECT: Duration = Duration::from_secs(20);
+/// How long sub-flows may take to be added.
+const JOIN: Duration = Duration::from_secs(30);
+
+/// The channels of a run, and the listeners that sub-flows need as long as they may join.
+pub(crate) type Connected = (BTreeMap<(Side, Stream), Channel>, Vec<TcpListener>);
+
+/// Connects the streams at both sides.
+pub(crate) fn connect(
+    scheme: Scheme,
+    copy: &Copy<'_>,
+    streams: &[Stream],
+    port: impl Fn(Stream) -> u16,
+) -> Result<Connected, String> {
+    let (transport, congestion) = transport(scheme);
+    if transport == Transport::Mptcp {
+        prepare_path_managers(copy)?;
+    }
+    let station = copy.address(Side::Station, 0)?;
+    let (mut channels, mut listeners) = (BTreeMap::new(), Vec::new());
+    for stream in streams {
+        // Sub-flows come to other addresses of the station: it listens at all of them.
+        let anywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port(*stream)));
+        let listener = copy.enter(Side::Station, || listen(transport, congestion, anywhere))?;
+        let to = SocketAddr::from((station, port(*stream)));
+        let from_drone =
+            copy.enter(Side::Drone, || connect_stream(transport, congestion, to, CONNECT))?;
+        let at_station = accept(&listener)?;
+        for (side, socket) in [(Side::Drone, from_drone), (Side::Station, at_station)] {
+            let channel = stream_channel(socket).map_err(|error| error.to_string())?;
+            channels.insert((side, *stream), channel);
+        }
+        listeners.push(listener);
+    }
+    Ok((channels, listeners))
+}
+
+/// Waits until each of `connections` has a sub-flow on every link.
+///
+/// The kernel adds sub-flows only after a connection has carried data both ways.
+pub(crate) fn await_subflows(copy: &Copy<'_>, connections: usize) -> Result<(), String> {
+    let wanted = connections * (copy.link_count() - 1);
+    let started = sys::clock::now();
+    loop {
+        interruption::check()?;
+        let joined = copy.enter(Side::Station, joins)?;
+        if joined >= wanted as u64 {
+            return Ok(());
+        }
+        if sys::clock::now().since(started) > JOIN {
+            return Err(format!("{joined} of {wanted} sub-flows after {JOIN:?}"));
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Returns what the kernel is asked for.
+fn transport(scheme: Scheme) -> (Transport, &'static str) {
+    match scheme {
+        Scheme::KernelTcpCubic => (Transport::Tcp, "cubic"),
+        Scheme::KernelTcpBbr => (Transport::Tcp, "bbr"),
+        Scheme::KernelTcpReno => (Transport::Tcp, "reno"),
+        _ => (Transport::Mptcp, MPTCP_CONGESTION),
+    }
+}
+
+/// Takes the connection that the drone has made.
+fn accept(listener: &TcpListener) -> Result<TcpStream, String> {
+    let (socket, _) = listener.accept().map_err(|error| format!("accept: {error}"))?;
+    Ok(socket)
+}
+
+/// Tells both kernels to use every link.
+fn prepare_path_managers(copy: &Copy<'_>) -> Result<(), String> {
+    let links = copy.link_count();
+    for side in Side::BOTH {
+        // An announcement that is lost is repeated after this many seconds; the default, 120, is
+        // longer than the runs.
+        copy.enter(side, || set_parameter("net/mptcp/add_addr_timeout", "1"))?;
+        let subflows = (links - 1).to_string();
+        let limits = ["limits", "set", "subflows", &subflows, "add_addr_accepted", &subflows];
+        ip_mptcp(copy, side, &limits)?;
+    }
+    for link in 1..links {
+        let address = copy.address(Side::Station, link)?.to_string();
+        let interface = copy.interface(link);
+        let endpoint = ["endpoint", "add", &address, "dev", &interface, "signal"];
+        ip_mptcp(copy, Side::Station, &endpoint)?;
+    }
+    Ok(())
+}
+
+/// Runs `ip mptcp` in a side's host.
+fn ip_mptcp(copy: &Copy<'_>, side: Side, arguments: &[&str]) -> Result<(), String> {
+    let mut command = Command::new("ip");
+    // The folders that hold it are not in every user's PATH.
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{path}:/usr/sbin:/sbin"));
+    // Standard output is the report's.
+    command.arg("mptcp").args(arguments).stdout(Stdio::null());
+    let what = format!("ip mptcp {}", arguments.join(" "));
+    let child = copy.emulation().spawn(&copy.host(side), command);
+    let status = child.and_then(|mut child| child.wait());
+    let status = status.map_err(|error| format!("{what}: {error} (is iproute2 installed?)"))?;
+    if status.success() { Ok(()) } else { Err(format!("{what}: {status}")) }
+}
+
+/// Reads how many sub-flows have joined in the calling thread's namespace.
+fn joins() -> std::io::Result<u64> {
+    let text = fs::read_to_string("/proc/thread-self/net/netstat")?;
+    Ok(counter(&text, "MPTcpExt:", "MPJoinAckRx").unwrap_or(0))
+}
+
+/// Finds a counter in the kernel's pairs of lines: names, then values.
+fn counter(text: &str, group: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter(|line| line.starts_with(group));
+    let (names, values) = (lines.next()?, lines.next()?);
+    let place = names.split_whitespace().position(|word| word == name)?;
+    values.split_whitespace().nth(place)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_found_by_name() {
+        let text = "TcpExt: A B\nTcpExt: 1 2\nMPTcpExt: MPJoinSynRx MPJoinAckRx\nMPTcpExt: 4 7\n";
+        assert_eq!(counter(text, "MPTcpExt:", "MPJoinAckRx"), Some(7));
+        assert_eq!(counter(text, "TcpExt:", "B"), Some(2));
+        assert_eq!(counter(text, "MPTcpExt:", "Missing"), None);
+    }
+}

@@ -1,0 +1,221 @@
+//! The emulated links of a run: a copy of the scenario's links for every scheme.
+//!
+//! One emulation carries all copies, so that there is one audit. Copy number n has the hosts
+//! `stationN` and `droneN` and the links of the scenario with the number behind their names.
+
+use std::io;
+use std::net::Ipv4Addr;
+
+use netem::{HostModel, LinkPair, LinkStats, Scenario};
+use units::{Duration, Instant};
+
+use super::Direction;
+use super::WireBytes;
+use emulator::{Audit, Claim, Emulation, LinkReport, Options};
+
+/// Which end of the links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Side {
+    Station,
+    Drone,
+}
+
+impl Side {
+    /// Both sides, in the order of the directions that they send in.
+    pub(crate) const BOTH: [Self; 2] = [Self::Station, Self::Drone];
+
+    /// Returns the name in scenarios.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Station => "station",
+            Self::Drone => "drone",
+        }
+    }
+
+    /// Returns the direction that the side sends in.
+    pub(crate) const fn sends(self) -> Direction {
+        match self {
+            Self::Station => Direction::Up,
+            Self::Drone => Direction::Down,
+        }
+    }
+
+    /// Returns the other side.
+    pub(crate) const fn other(self) -> Self {
+        match self {
+            Self::Station => Self::Drone,
+            Self::Drone => Self::Station,
+        }
+    }
+}
+
+/// Emulated links in real time, in several copies.
+pub(crate) struct Testbed {
+    emulation: Emulation,
+    links: Vec<String>,
+}
+
+impl Testbed {
+    /// Starts `copies` copies of the scenario's links between its hosts `station` and `drone`.
+    pub(crate) fn start(
+        scenario: &Scenario,
+        copies: usize,
+        seed: u64,
+        resolution: Duration,
+    ) -> Result<Self, String> {
+        Self::start_each(&vec![scenario.clone(); copies], seed, Claim::to(resolution))
+    }
+
+    /// Starts links that differ from copy to copy in all but their names: a scenario for each.
+    pub(crate) fn start_each(
+        scenarios: &[Scenario],
+        seed: u64,
+        claim: Claim,
+    ) -> Result<Self, String> {
+        let combined = combined(scenarios)?;
+        let options = Options { claim, ..Options::default() };
+        let emulation =
+            Emulation::start(&combined, seed, &options).map_err(|error| error.to_string())?;
+        let first = scenarios.first().map_or(&[][..], |scenario| &scenario.links);
+        let links = first.iter().map(|pair| pair.name.clone()).collect();
+        Ok(Self { emulation, links })
+    }
+
+    /// Starts anew with idle links and a fresh audit; returns when the scenario's time is zero,
+    /// `lead` from now. Until then the links are calm.
+    pub(crate) fn begin(&mut self, lead: Duration) -> Instant {
+        self.emulation.begin(lead)
+    }
+
+    /// Returns one copy of the links.
+    pub(crate) fn copy(&self, number: usize) -> Copy<'_> {
+        Copy { testbed: self, number }
+    }
+
+    /// Returns the bytes that entered the links of a copy in both directions, IP headers included.
+    pub(crate) fn wire_bytes(&self, copy: usize) -> u64 {
+        let reports = self.emulation.links();
+        let of_copy = |report: &&LinkReport| {
+            self.links.iter().any(|link| report.link == numbered(link, copy))
+        };
+        reports.iter().filter(of_copy).map(|report| report.bytes_in).sum()
+    }
+
+    /// Returns what each direction of a copy handed to its links, in the order of
+    /// [`Direction::BOTH`].
+    pub(crate) fn wire(&self, copy: usize) -> [WireBytes; 2] {
+        Side::BOTH.map(|side| {
+            let mut wire = WireBytes::default();
+            self.sent_by(side, copy).iter().for_each(|stats| wire.add(stats));
+            wire
+        })
+    }
+
+    /// Returns what a side of a copy put on its links.
+    pub(crate) fn sent_by(&self, side: Side, copy: usize) -> Vec<LinkStats> {
+        let to = numbered(side.other().name(), copy);
+        let from_side = self.emulation.links().into_iter().filter(|report| report.to == to);
+        from_side.map(|report| report.stats).collect()
+    }
+
+    /// Ends the emulation and returns its audit.
+    pub(crate) fn finish(self) -> Audit {
+        self.emulation.finish().0
+    }
+}
+
+/// One copy of the scenario's links with its two hosts.
+#[derive(Clone, core::marker::Copy)]
+pub(crate) struct Copy<'a> {
+    testbed: &'a Testbed,
+    number: usize,
+}
+
+impl<'a> Copy<'a> {
+    /// Returns the name of a side's host.
+    pub(crate) fn host(&self, side: Side) -> String {
+        numbered(side.name(), self.number)
+    }
+
+    /// Returns the emulation, to start programs in.
+    pub(crate) fn emulation(&self) -> &'a Emulation {
+        &self.testbed.emulation
+    }
+
+    /// Returns the number of links.
+    pub(crate) fn link_count(&self) -> usize {
+        self.testbed.links.len()
+    }
+
+    /// Returns the interface name of a link at both hosts.
+    pub(crate) fn interface(&self, link: usize) -> String {
+        numbered(&self.testbed.links[link], self.number)
+    }
+
+    /// Returns a side's address on a link.
+    pub(crate) fn address(&self, side: Side, link: usize) -> Result<Ipv4Addr, String> {
+        let (host, interface) = (self.host(side), self.interface(link));
+        let address = self.testbed.emulation.address(&host, &interface);
+        address.ok_or_else(|| format!("{host} is not on link {interface}"))
+    }
+
+    /// Runs `work` inside a side's host and passes its error on with the host's name.
+    pub(crate) fn enter<T: Send>(
+        &self,
+        side: Side,
+        work: impl FnOnce() -> io::Result<T> + Send,
+    ) -> Result<T, String> {
+        let host = self.host(side);
+        let result = self.testbed.emulation.enter(&host, work).and_then(|result| result);
+        result.map_err(|error| format!("{host}: {error}"))
+    }
+}
+
+/// Returns a name with the number of its copy.
+fn numbered(name: &str, copy: usize) -> String {
+    format!("{name}{copy}")
+}
+
+/// Gathers hosts and links, numbered; every link must be between a station and a drone.
+fn combined(scenarios: &[Scenario]) -> Result<Scenario, String> {
+    let mut all = scenarios.first().cloned().ok_or("a testbed needs a scenario")?;
+    all.hosts.clear();
+    all.links.clear();
+    for (copy, scenario) in scenarios.iter().enumerate() {
+        let ends = ["station", "drone"].map(|name| scenario.host(name));
+        let [Some(_), Some(_)] = ends else {
+            return Err(format!(
+                "scenario {}: needs hosts called station and drone",
+                scenario.name
+            ));
+        };
+        let first = all.hosts.len();
+        let named =
+            |host: &HostModel| HostModel { name: numbered(&host.name, copy), ..host.clone() };
+        all.hosts.extend(scenario.hosts.iter().map(named));
+        let moved = |pair: &LinkPair| LinkPair {
+            name: numbered(&pair.name, copy),
+            a: pair.a + first,
+            b: pair.b + first,
+            ..pair.clone()
+        };
+        all.links.extend(scenario.links.iter().map(moved));
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::streams::blackout::Blackout;
+
+    #[test]
+    fn copies_have_links_and_hosts_of_their_own() {
+        let scenario = Blackout::new().expect("the scenario is sound").scenario;
+        let all = combined(&vec![scenario.clone(); 3]).expect("both hosts are there");
+        assert_eq!((all.hosts.len(), all.links.len()), (6, 6));
+        assert_eq!(all.links[4].name, "wifi2");
+        assert_eq!(all.hosts[all.links[4].a].name, numbered(&scenario.hosts[0].name, 2));
+        assert_eq!(all.links[4].up, scenario.links[0].up);
+    }
+}

@@ -1,0 +1,54 @@
+//! The streams that a scheme carries, and the two ways that they go.
+
+use serde::Serialize;
+
+/// Names a stream of packets that is carried and counted by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Stream {
+    /// Control messages of constant rate: gaps and lateness are measured on them.
+    Control,
+    /// Live messages of constant rate, of which the newest wins: its age is measured.
+    Live,
+    /// The recorded flight.
+    Mavlink,
+    /// Traffic that looks like a video stream.
+    Video,
+}
+
+impl Stream {
+    /// Every stream.
+    pub(crate) const ALL: [Self; 4] = [Self::Control, Self::Live, Self::Mavlink, Self::Video];
+
+    /// Returns the stream's name in files.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Control => "control",
+            Self::Live => "live",
+            Self::Mavlink => "mavlink",
+            Self::Video => "video",
+        }
+    }
+}
+
+/// Says which way a packet goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Direction {
+    /// From the station to the drone.
+    Up,
+    /// From the drone to the station.
+    Down,
+}
+
+impl Direction {
+    /// Both directions.
+    pub(crate) const BOTH: [Self; 2] = [Self::Up, Self::Down];
+
+    /// Returns the direction's name in figures.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Down => "down",
+        }
+    }
+}
