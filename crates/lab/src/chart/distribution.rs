@@ -171,7 +171,7 @@ mod tests {
     fn curves_rise_to_what_was_delivered() {
         let delays = [50.0, 50.0, 60.0, 100.0];
         let curve = Distribution {
-            scheme: Scheme::Lrt,
+            scheme: Scheme::LRT,
             note: "a < b".to_owned(),
             delays_ms: &delays,
             messages: 5,

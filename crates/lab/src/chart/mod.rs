@@ -225,17 +225,17 @@ fn draw_axes(svg: &mut Svg, frame: &Frame, last: bool) {
 /// Returns colour and width of a scheme's curve; the colours stay apart for the colour-blind.
 fn style(scheme: Scheme) -> (&'static str, f64) {
     match scheme {
-        Scheme::Fulmar => ("#0a4fd1", 2.4),
-        Scheme::FulmarStrict => ("#4aa3df", 1.8),
-        Scheme::FulmarOff => ("#7b6fd0", 1.8),
-        Scheme::KernelMptcp => ("#d97706", 1.5),
-        Scheme::Redundant => ("#a21d75", 1.5),
-        Scheme::Udp => ("#4b6363", 1.5),
-        Scheme::MinRtt | Scheme::Lrt => ("#1b8a3a", 1.5),
-        Scheme::BlockRlnc => ("#a21d75", 1.5),
-        Scheme::KernelTcpCubic => ("#d97706", 1.5),
-        Scheme::KernelTcpBbr => ("#8a1c1c", 1.5),
-        Scheme::Bound => ("#111111", 1.2),
+        Scheme::FULMAR => ("#0a4fd1", 2.4),
+        Scheme::FULMAR_STRICT => ("#4aa3df", 1.8),
+        Scheme::FULMAR_OFF => ("#7b6fd0", 1.8),
+        Scheme::KERNEL_MPTCP => ("#d97706", 1.5),
+        Scheme::REDUNDANT => ("#a21d75", 1.5),
+        Scheme::UDP => ("#4b6363", 1.5),
+        Scheme::MIN_RTT | Scheme::LRT => ("#1b8a3a", 1.5),
+        Scheme::BLOCK_RLNC => ("#a21d75", 1.5),
+        Scheme::KERNEL_TCP_CUBIC => ("#d97706", 1.5),
+        Scheme::KERNEL_TCP_BBR => ("#8a1c1c", 1.5),
+        Scheme::BOUND => ("#111111", 1.2),
         _ => ("#777777", 1.5),
     }
 }
@@ -254,8 +254,8 @@ mod tests {
             (0..3_000).map(message).collect()
         };
         let curves = vec![
-            Curve { scheme: Scheme::Fulmar, messages: messages(0.03) },
-            Curve { scheme: Scheme::Udp, messages: messages(0.01) },
+            Curve { scheme: Scheme::FULMAR, messages: messages(0.03) },
+            Curve { scheme: Scheme::UDP, messages: messages(0.01) },
         ];
         Chart {
             title: "a < b".to_owned(),
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn bins_keep_the_slowest_and_runs_join() {
         let messages = vec![(0.0, Some(0.1)), (0.1, Some(0.3)), (0.3, None)];
-        let curve = Curve { scheme: Scheme::Udp, messages };
+        let curve = Curve { scheme: Scheme::UDP, messages };
         assert_eq!(curve.bins(0.4), vec![(0.1, Some(0.3)), (0.5 * 0.2 + 0.2, None)]);
         assert_eq!(runs([1.0, 2.0, 9.0].into_iter()), vec![(1.0, 3.2), (9.0, 10.2)]);
     }

@@ -210,7 +210,7 @@ mod tests {
     fn a_sweep_has_a_curve_and_a_dot_for_every_value_that_was_reached() {
         let points = vec![(1.0, 0.9, Some(70.0)), (5.0, 0.95, None), (20.0, 1.0, Some(230.0))];
         let curve = |scheme| SweepCurve { scheme, points: points.clone() };
-        let curves = vec![curve(Scheme::Fulmar), curve(Scheme::Udp)];
+        let curves = vec![curve(Scheme::FULMAR), curve(Scheme::UDP)];
         let cases = vec![SweepCase { share: "a < b".to_owned(), delay: "c".to_owned(), curves }];
         let chart = SweepChart {
             title: "made up".to_owned(),

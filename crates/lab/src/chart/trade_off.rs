@@ -114,12 +114,12 @@ impl TradeOff {
 /// Returns the colour of a congestion control; they stay apart for the colour-blind.
 fn colour(scheme: Scheme) -> &'static str {
     match scheme {
-        Scheme::AsranDelay => "#0a4fd1",
-        Scheme::Asran => "#d97706",
-        Scheme::AsranCubic => "#a21d75",
-        Scheme::AsranJump => "#c9a400",
-        Scheme::Bbr => "#1b8a3a",
-        Scheme::Cubic => "#4b6363",
+        Scheme::ASRAN_DELAY => "#0a4fd1",
+        Scheme::ASRAN => "#d97706",
+        Scheme::ASRAN_CUBIC => "#a21d75",
+        Scheme::ASRAN_JUMP => "#c9a400",
+        Scheme::BBR => "#1b8a3a",
+        Scheme::CUBIC => "#4b6363",
         _ => "#9aa0a6",
     }
 }
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn picture_has_a_dot_for_each_scheme_and_its_name() {
-        let dots = vec![(Scheme::Asran, 50.0, 5.7), (Scheme::AsranDelay, 14.0, 900.0)];
+        let dots = vec![(Scheme::ASRAN, 50.0, 5.7), (Scheme::ASRAN_DELAY, 14.0, 900.0)];
         let plane =
             |title: &str| Plane { title: title.to_owned(), full_ms: 100.0, dots: dots.clone() };
         let chart = TradeOff {

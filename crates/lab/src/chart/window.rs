@@ -222,7 +222,7 @@ mod tests {
             rates: vec![("x".to_owned(), vec![(0.0, 1.0), (3.0, 0.0), (6.0, 900.0)])],
             lanes: vec![Lane {
                 name: "fulmar alone".to_owned(),
-                scheme: Scheme::Fulmar,
+                scheme: Scheme::FULMAR,
                 missed: vec![2.0, 2.02, 5.0],
             }],
         };
@@ -231,7 +231,7 @@ mod tests {
             subtitle: String::new(),
             seconds: 6.0,
             ways: vec![way.clone(), way],
-            video: vec![(Scheme::Fulmar, vec![(0.5, 1.0), (1.5, 0.25)])],
+            video: vec![(Scheme::FULMAR, vec![(0.5, 1.0), (1.5, 0.25)])],
         };
         let svg = chart.to_svg();
         assert!(svg.contains("a &lt; b") && !svg.contains("NaN"));

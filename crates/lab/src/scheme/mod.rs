@@ -1,124 +1,132 @@
 //! The names of what is compared, spelled the same in every figure, table and file.
+//!
+//! Four kinds of things, a file each: sessions of Fulmar, the kernel's transports, single TCP flows under
+//! a congestion control, and yardsticks that exist in the world only. What a kind is in each life stands
+//! with the kind; [`Scheme`] is any of them, for the command line.
 
+mod congestion;
+mod kernel;
 mod session;
+mod yardstick;
 
 use core::fmt;
 
 use clap::ValueEnum;
+use clap::builder::PossibleValue;
 use serde::{Serialize, Serializer};
+use tcp_asran::Flavour;
 
+pub(crate) use congestion::CongestionControl;
+pub(crate) use kernel::KernelTransport;
 pub(crate) use session::{DECLARED, SessionScheme};
+pub(crate) use yardstick::Yardstick;
 
 /// Names a way to carry traffic over the links under test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ValueEnum)]
-#[value(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheme {
-    /// The product's own choice: control copied to every path, data by least delay.
-    Fulmar,
-    /// Fulmar with `protect_control = "strict"`: bulk leaves control room whatever a link does.
-    FulmarStrict,
-    /// Fulmar with `protect_control = "off"`: bulk fills what congestion control allows.
-    FulmarOff,
-    /// Fulmar's session without copies: everything on the path of least delay.
-    MinRtt,
-    /// Fulmar's session without copies: everything on the paths in turn.
-    RoundRobin,
-    /// Everything on every path, nothing told apart, nothing held back.
-    Redundant,
-    /// Plain datagrams over the better link.
-    Udp,
-    /// Retransmission as good as it can be: every loss known after one round trip.
-    IdealArq,
-    /// What no code can beat: each packet that arrives brings everything handed in so far.
-    Bound,
-    /// Messages by online network coding as the paper has it, with coders of bounded size.
-    Lrt,
-    /// Messages by block codes: what comes in within 10 ms is a block.
-    BlockRlnc,
-    /// The kernel's TCP with CUBIC, over the better link.
-    KernelTcpCubic,
-    /// The kernel's TCP with BBR, over the better link.
-    KernelTcpBbr,
-    /// The kernel's TCP with NewReno, over the better link.
-    KernelTcpReno,
-    /// The kernel's multipath TCP over all links.
-    KernelMptcp,
-    /// A TCP flow under NewReno.
-    Reno,
-    /// A TCP flow under CUBIC.
-    Cubic,
-    /// A TCP flow under BBR.
-    Bbr,
-    /// A TCP flow under ASRAN over NewReno.
-    Asran,
-    /// A TCP flow under ASRAN over CUBIC.
-    AsranCubic,
-    /// A TCP flow under ASRAN whose window jumps back without having been reduced.
-    AsranJump,
-    /// A TCP flow under ASRAN that looks at the delay.
-    AsranDelay,
+    /// A session of Fulmar.
+    Session(SessionScheme),
+    /// What applications use without us.
+    Kernel(KernelTransport),
+    /// One TCP flow, which tells what its congestion control is worth.
+    Congestion(CongestionControl),
+    /// What others are measured against.
+    Yardstick(Yardstick),
 }
 
+/// Says how a scheme is named and explained.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct About {
+    /// The name in figures, tables and files, and on the command line.
+    pub(crate) name: &'static str,
+    /// What it does, in a few words for legends and notes.
+    pub(crate) meaning: &'static str,
+    /// The same for `--help`.
+    pub(crate) help: &'static str,
+}
+
+/// Every scheme by the name that experiments call it by.
 impl Scheme {
+    pub(crate) const FULMAR: Self = Self::Session(SessionScheme::Fulmar);
+    pub(crate) const FULMAR_STRICT: Self = Self::Session(SessionScheme::FulmarStrict);
+    pub(crate) const FULMAR_OFF: Self = Self::Session(SessionScheme::FulmarOff);
+    pub(crate) const MIN_RTT: Self = Self::Session(SessionScheme::MinRtt);
+    pub(crate) const ROUND_ROBIN: Self = Self::Session(SessionScheme::RoundRobin);
+    pub(crate) const REDUNDANT: Self = Self::Session(SessionScheme::Redundant);
+    pub(crate) const UDP: Self = Self::Kernel(KernelTransport::Udp);
+    pub(crate) const IDEAL_ARQ: Self = Self::Yardstick(Yardstick::IdealArq);
+    pub(crate) const BOUND: Self = Self::Yardstick(Yardstick::Bound);
+    pub(crate) const LRT: Self = Self::Session(SessionScheme::Lrt);
+    pub(crate) const BLOCK_RLNC: Self = Self::Yardstick(Yardstick::BlockRlnc);
+    pub(crate) const KERNEL_TCP_CUBIC: Self = Self::Kernel(KernelTransport::TcpCubic);
+    pub(crate) const KERNEL_TCP_BBR: Self = Self::Kernel(KernelTransport::TcpBbr);
+    pub(crate) const KERNEL_TCP_RENO: Self = Self::Kernel(KernelTransport::TcpReno);
+    pub(crate) const KERNEL_MPTCP: Self = Self::Kernel(KernelTransport::Mptcp);
+    pub(crate) const RENO: Self = Self::Congestion(CongestionControl::Reno);
+    pub(crate) const CUBIC: Self = Self::Congestion(CongestionControl::Cubic);
+    pub(crate) const BBR: Self = Self::Congestion(CongestionControl::Bbr);
+    pub(crate) const ASRAN: Self = Self::Congestion(CongestionControl::Asran(Flavour::Asran));
+    pub(crate) const ASRAN_CUBIC: Self =
+        Self::Congestion(CongestionControl::Asran(Flavour::AsranCubic));
+    pub(crate) const ASRAN_JUMP: Self =
+        Self::Congestion(CongestionControl::Asran(Flavour::AsranJump));
+    pub(crate) const ASRAN_DELAY: Self =
+        Self::Congestion(CongestionControl::Asran(Flavour::AsranDelay));
+
+    /// Every scheme, in the order of lists.
+    const ALL: [Self; 22] = [
+        Self::FULMAR,
+        Self::FULMAR_STRICT,
+        Self::FULMAR_OFF,
+        Self::MIN_RTT,
+        Self::ROUND_ROBIN,
+        Self::REDUNDANT,
+        Self::UDP,
+        Self::IDEAL_ARQ,
+        Self::BOUND,
+        Self::LRT,
+        Self::BLOCK_RLNC,
+        Self::KERNEL_TCP_CUBIC,
+        Self::KERNEL_TCP_BBR,
+        Self::KERNEL_TCP_RENO,
+        Self::KERNEL_MPTCP,
+        Self::RENO,
+        Self::CUBIC,
+        Self::BBR,
+        Self::ASRAN,
+        Self::ASRAN_CUBIC,
+        Self::ASRAN_JUMP,
+        Self::ASRAN_DELAY,
+    ];
+
     /// Returns the name used in figures, tables and files.
     pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Fulmar => "fulmar",
-            Self::FulmarStrict => "fulmar_strict",
-            Self::FulmarOff => "fulmar_off",
-            Self::MinRtt => "min_rtt",
-            Self::RoundRobin => "round_robin",
-            Self::Redundant => "redundant",
-            Self::Udp => "udp",
-            Self::IdealArq => "ideal_arq",
-            Self::Bound => "bound",
-            Self::Lrt => "lrt",
-            Self::BlockRlnc => "block_rlnc",
-            Self::KernelTcpCubic => "kernel_tcp_cubic",
-            Self::KernelTcpBbr => "kernel_tcp_bbr",
-            Self::KernelTcpReno => "kernel_tcp_reno",
-            Self::KernelMptcp => "kernel_mptcp",
-            Self::Reno => "reno",
-            Self::Cubic => "cubic",
-            Self::Bbr => "bbr",
-            Self::Asran => "asran",
-            Self::AsranCubic => "asran_cubic",
-            Self::AsranJump => "asran_jump",
-            Self::AsranDelay => "asran_delay",
-        }
-    }
-
-    /// Tells whether it is the product itself, however it protects control.
-    pub(crate) const fn is_fulmar(self) -> bool {
-        matches!(self, Self::Fulmar | Self::FulmarStrict | Self::FulmarOff)
+        self.about().name
     }
 
     /// Says in a few words what the scheme does, for legends and notes.
     pub(crate) const fn meaning(self) -> &'static str {
+        self.about().meaning
+    }
+
+    const fn about(self) -> About {
         match self {
-            Self::Fulmar => "control copied to every path, data by least delay",
-            Self::FulmarStrict => "the same, control protected strictly",
-            Self::FulmarOff => "the same, control not protected from data",
-            Self::MinRtt => "one path at a time: least delay",
-            Self::RoundRobin => "one path at a time: in turn",
-            Self::Redundant => "everything on every path (selector and congestion control off)",
-            Self::Udp => "plain datagrams on the better link",
-            Self::IdealArq => "every loss known after one round trip",
-            Self::Bound => "each packet that arrives brings everything so far",
-            Self::Lrt => "messages as in the LRT paper: coders of bounded size",
-            Self::BlockRlnc => "messages in blocks of 10 ms, each a random linear code",
-            Self::KernelTcpCubic => "the kernel's TCP, CUBIC, better link",
-            Self::KernelTcpBbr => "the kernel's TCP, BBR, better link",
-            Self::KernelTcpReno => "the kernel's TCP, NewReno, better link",
-            Self::KernelMptcp => "the kernel's multipath TCP, a connection for each stream",
-            Self::Reno => "a TCP flow under the kernel's NewReno",
-            Self::Cubic => "a TCP flow under the kernel's CUBIC",
-            Self::Bbr => "a TCP flow under the kernel's BBR",
-            Self::Asran => "a TCP flow under ASRAN over NewReno",
-            Self::AsranCubic => "a TCP flow under ASRAN over CUBIC",
-            Self::AsranJump => "a TCP flow under ASRAN as a simple hook: the window jumps back",
-            Self::AsranDelay => "a TCP flow under ASRAN that looks at the delay",
+            Self::Session(scheme) => scheme.about(),
+            Self::Kernel(transport) => transport.about(),
+            Self::Congestion(control) => control.about(),
+            Self::Yardstick(yardstick) => yardstick.about(),
         }
+    }
+}
+
+impl ValueEnum for Scheme {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let about = self.about();
+        Some(PossibleValue::new(about.name).help(about.help))
     }
 }
 
@@ -160,10 +168,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_spells_schemes_as_the_figures_do() {
-        for scheme in Scheme::value_variants() {
-            let value = scheme.to_possible_value().expect("no scheme is hidden");
-            assert_eq!(value.get_name(), scheme.name());
+    fn every_scheme_has_a_name_of_its_own() {
+        let mut names = Scheme::ALL.map(Scheme::name);
+        names.sort_unstable();
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
+        for scheme in Scheme::ALL {
+            assert_eq!(Scheme::from_str(scheme.name(), false), Ok(scheme));
         }
     }
 }

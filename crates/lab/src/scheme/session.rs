@@ -4,7 +4,7 @@ use proto::select::{Copies, Order, Policy};
 use proto::{CongestionKind, ProtectControl, SchedulerKind, SessionConfig, Source};
 use units::Duration;
 
-use super::Scheme;
+use super::About;
 use crate::testbed::Stream;
 
 /// The local endpoint whose every datagram is control, and that messages belong to.
@@ -14,7 +14,7 @@ const MAVLINK: u8 = 2;
 /// The local endpoint of which the newest datagram wins.
 const LIVE: u8 = 3;
 
-/// A scheme that runs on a session; [`Scheme`] says what each is.
+/// A scheme that runs on a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SessionScheme {
     Fulmar,
@@ -27,6 +27,47 @@ pub(crate) enum SessionScheme {
 }
 
 impl SessionScheme {
+    /// Returns how the scheme is named and explained.
+    pub(crate) const fn about(self) -> About {
+        match self {
+            Self::Fulmar => About {
+                name: "fulmar",
+                meaning: "control copied to every path, data by least delay",
+                help: "The product's own choice: control copied to every path, data by least delay",
+            },
+            Self::FulmarStrict => About {
+                name: "fulmar_strict",
+                meaning: "the same, control protected strictly",
+                help: "Fulmar with `protect_control = \"strict\"`: bulk leaves control room whatever a link does",
+            },
+            Self::FulmarOff => About {
+                name: "fulmar_off",
+                meaning: "the same, control not protected from data",
+                help: "Fulmar with `protect_control = \"off\"`: bulk fills what congestion control allows",
+            },
+            Self::MinRtt => About {
+                name: "min_rtt",
+                meaning: "one path at a time: least delay",
+                help: "Fulmar's session without copies: everything on the path of least delay",
+            },
+            Self::RoundRobin => About {
+                name: "round_robin",
+                meaning: "one path at a time: in turn",
+                help: "Fulmar's session without copies: everything on the paths in turn",
+            },
+            Self::Redundant => About {
+                name: "redundant",
+                meaning: "everything on every path (selector and congestion control off)",
+                help: "Everything on every path, nothing told apart, nothing held back",
+            },
+            Self::Lrt => About {
+                name: "lrt",
+                meaning: "messages as in the LRT paper: coders of bounded size",
+                help: "Messages by online network coding as the paper has it, with coders of bounded size",
+            },
+        }
+    }
+
     /// Returns the configuration of both ends' sessions.
     pub(crate) fn config(self) -> SessionConfig {
         // What stands for others, or for a session without copies, is left as it was.
@@ -73,24 +114,22 @@ impl SessionScheme {
         }
     }
 
-    fn is_fulmar(self) -> bool {
-        matches!(self, Self::Fulmar | Self::FulmarStrict | Self::FulmarOff)
+    /// Returns the lines of a daemon's `[transport]` that say the same as [`SessionScheme::config`].
+    pub(crate) const fn daemon_lines(self) -> &'static str {
+        match self {
+            Self::Fulmar | Self::Lrt => "",
+            Self::FulmarStrict => "protect_control = \"strict\"\n",
+            Self::FulmarOff | Self::MinRtt => "protect_control = \"off\"\n",
+            Self::RoundRobin => "scheduler = \"round_robin\"\nprotect_control = \"off\"\n",
+            Self::Redundant => {
+                "scheduler = \"redundant\"\ncongestion = \"none\"\nprotect_control = \"off\"\n"
+            }
+        }
     }
-}
 
-impl Scheme {
-    /// Returns the scheme as one that runs on a session, if it is.
-    pub(crate) const fn session(self) -> Option<SessionScheme> {
-        Some(match self {
-            Self::Fulmar => SessionScheme::Fulmar,
-            Self::FulmarStrict => SessionScheme::FulmarStrict,
-            Self::FulmarOff => SessionScheme::FulmarOff,
-            Self::MinRtt => SessionScheme::MinRtt,
-            Self::RoundRobin => SessionScheme::RoundRobin,
-            Self::Redundant => SessionScheme::Redundant,
-            Self::Lrt => SessionScheme::Lrt,
-            _ => return None,
-        })
+    /// Tells whether it is the product itself, however it protects control.
+    pub(crate) const fn is_fulmar(self) -> bool {
+        matches!(self, Self::Fulmar | Self::FulmarStrict | Self::FulmarOff)
     }
 }
 

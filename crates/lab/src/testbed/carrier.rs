@@ -9,11 +9,11 @@ use sys::clock::now;
 use units::Duration;
 
 use super::Stream;
-use super::channel::{Inlet, Outlet, datagrams};
+use super::channel::{Channel, datagrams};
 use super::daemon::Daemons;
 use super::kernel_stream;
 use super::links::{Copy, Side};
-use crate::scheme::Scheme;
+use crate::scheme::{KernelTransport, Scheme, SessionScheme};
 
 /// First port of the measured streams; none that the packet selector looks into.
 const PORT: u16 = 5_600;
@@ -22,9 +22,6 @@ const APPLICATION_PORT: u16 = 5_700;
 
 /// How long a daemon may take to make its tunnel.
 const TUNNEL_PATIENCE: Duration = Duration::from_secs(10);
-
-/// A channel's two halves at one side.
-pub(crate) type Channel = (Outlet, Inlet);
 
 /// Carries the streams of a run by one scheme.
 pub(crate) struct Carrier {
@@ -47,47 +44,15 @@ impl Carrier {
         streams: &[Stream],
     ) -> Result<Self, String> {
         match scheme {
-            Scheme::Fulmar
-            | Scheme::FulmarStrict
-            | Scheme::FulmarOff
-            | Scheme::MinRtt
-            | Scheme::RoundRobin
-            | Scheme::Redundant => {
-                let daemons = Daemons::start(scheme, copy)?;
-                let channels =
-                    open(copy, streams, |side, stream| Ok(daemon_addresses(scheme, side, stream)))?;
-                Ok(Self { channels, daemons: Some(daemons), listeners: Vec::new() })
-            }
-            Scheme::Udp => {
-                let channels = open(copy, streams, |side, stream| {
-                    let at =
-                        |side| copy.address(side, 0).map(|address| (address, port(stream)).into());
-                    Ok((at(side)?, at(side.other())?))
-                })?;
-                Ok(Self { channels, daemons: None, listeners: Vec::new() })
-            }
-            Scheme::KernelMptcp
-            | Scheme::KernelTcpCubic
-            | Scheme::KernelTcpBbr
-            | Scheme::KernelTcpReno => {
-                let (channels, listeners) = kernel_stream::connect(scheme, copy, streams, port)?;
-                Ok(Self { channels, daemons: None, listeners })
-            }
-            Scheme::IdealArq | Scheme::Bound => {
-                Err(format!("{scheme} exists in the world only: use --sim"))
-            }
-            Scheme::Lrt | Scheme::BlockRlnc => {
+            Scheme::Session(SessionScheme::Lrt) => {
                 Err(format!("{scheme} carries messages alone: fulmar-lab run lrt-tcp"))
             }
-            Scheme::Reno
-            | Scheme::Cubic
-            | Scheme::Bbr
-            | Scheme::Asran
-            | Scheme::AsranCubic
-            | Scheme::AsranJump
-            | Scheme::AsranDelay => {
+            Scheme::Session(session) => Self::through_daemons(session, copy, streams),
+            Scheme::Kernel(transport) => Self::over_kernel(transport, copy, streams),
+            Scheme::Congestion(_) => {
                 Err(format!("{scheme} carries one flow: fulmar-lab run asran-loss"))
             }
+            Scheme::Yardstick(_) => Err(format!("{scheme} exists in the world only: use --sim")),
         }
     }
 
@@ -96,13 +61,41 @@ impl Carrier {
     /// # Errors
     /// When some link stays unused.
     pub(crate) fn await_paths(&self, scheme: Scheme, copy: &Copy<'_>) -> Result<(), String> {
-        match scheme {
-            Scheme::KernelMptcp => {
-                let connections = self.channels.keys().filter(|(side, _)| *side == Side::Drone);
-                kernel_stream::await_subflows(copy, connections.count())
-            }
-            _ => Ok(()),
+        if scheme != Scheme::KERNEL_MPTCP {
+            return Ok(());
         }
+        let connections = self.channels.keys().filter(|(side, _)| *side == Side::Drone);
+        kernel_stream::await_subflows(copy, connections.count())
+    }
+
+    fn through_daemons(
+        scheme: SessionScheme,
+        copy: &Copy<'_>,
+        streams: &[Stream],
+    ) -> Result<Self, String> {
+        let daemons = Daemons::start(scheme, copy)?;
+        let channels =
+            open(copy, streams, |side, stream| Ok(daemon_addresses(scheme, side, stream)))?;
+        Ok(Self { channels, daemons: Some(daemons), listeners: Vec::new() })
+    }
+
+    fn over_kernel(
+        transport: KernelTransport,
+        copy: &Copy<'_>,
+        streams: &[Stream],
+    ) -> Result<Self, String> {
+        let (channels, listeners) = match transport.connection() {
+            Some(connection) => kernel_stream::connect(connection, copy, streams, port)?,
+            None => {
+                let channels = open(copy, streams, |side, stream| {
+                    let at =
+                        |side| copy.address(side, 0).map(|address| (address, port(stream)).into());
+                    Ok((at(side)?, at(side.other())?))
+                })?;
+                (channels, Vec::new())
+            }
+        };
+        Ok(Self { channels, daemons: None, listeners })
     }
 }
 
@@ -112,13 +105,13 @@ fn port(stream: Stream) -> u16 {
 }
 
 /// Returns where an application binds, and whom it talks to, beside a daemon.
-fn daemon_addresses(scheme: Scheme, side: Side, stream: Stream) -> (SocketAddr, SocketAddr) {
+fn daemon_addresses(scheme: SessionScheme, side: Side, stream: Stream) -> (SocketAddr, SocketAddr) {
     let local = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let through_tunnel = |side| (super::daemon::tunnel_address(side), port(stream)).into();
     let application = APPLICATION_PORT + stream as u16;
     match (scheme, stream) {
         // Replicate-everything tools tell nothing apart: everything goes through the tunnel.
-        (Scheme::Redundant, _) | (_, Stream::Video) => {
+        (SessionScheme::Redundant, _) | (_, Stream::Video) => {
             (through_tunnel(side), through_tunnel(side.other()))
         }
         (_, Stream::Control) => (local(application), local(super::daemon::DECLARED_PORT)),

@@ -19,6 +19,9 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Longer messages are nobody's.
 const MESSAGE_MAX: usize = 2_048;
 
+/// A channel's two halves at one side.
+pub(crate) type Channel = (Outlet, Inlet);
+
 /// The sending half of a channel.
 pub(crate) enum Outlet {
     /// A connected datagram socket.

@@ -8,7 +8,7 @@ use std::fs;
 
 use tcp_asran::{Flavour, Loaded};
 
-use crate::scheme::Scheme;
+use crate::scheme::{CongestionControl, Scheme};
 
 /// What the kernel knows already.
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
@@ -28,14 +28,14 @@ impl Congestion {
         let available = fs::read_to_string(AVAILABLE).unwrap_or_default();
         let mut flavours: Vec<Flavour> = Vec::new();
         for scheme in schemes {
-            match (flavour(*scheme), own_name(*scheme)) {
-                (Some(flavour), _) if !flavours.contains(&flavour) => flavours.push(flavour),
-                (Some(_), _) => {}
-                (None, Some(name)) if available.split_whitespace().any(|one| one == name) => {}
-                (None, Some(name)) => {
-                    return Err(format!("this kernel has no {name}; it has {}", available.trim()));
+            match control(*scheme)?.flavour() {
+                Some(flavour) if !flavours.contains(&flavour) => flavours.push(flavour),
+                Some(_) => {}
+                None if available.split_whitespace().any(|one| one == scheme.name()) => {}
+                None => {
+                    let has = available.trim();
+                    return Err(format!("this kernel has no {scheme}; it has {has}"));
                 }
-                (None, None) => return Err(format!("{scheme} is no congestion control")),
             }
         }
         let load = || Loaded::load_apart(&flavours).map_err(|error| error.to_string());
@@ -48,19 +48,21 @@ impl Congestion {
     /// # Panics
     /// When it was not.
     pub(crate) fn name(&self, scheme: Scheme) -> &str {
-        let of_flavour = || Some(self.loaded.as_ref()?.name(flavour(scheme)?));
-        own_name(scheme).or_else(of_flavour).expect("the caller asked for the scheme")
+        match control(scheme).ok().and_then(CongestionControl::flavour) {
+            Some(flavour) => {
+                self.loaded.as_ref().expect("the caller asked for the scheme").name(flavour)
+            }
+            None => scheme.name(),
+        }
     }
 }
 
-/// Returns the name of an algorithm of the kernel's own.
-fn own_name(scheme: Scheme) -> Option<&'static str> {
-    matches!(scheme, Scheme::Reno | Scheme::Cubic | Scheme::Bbr).then(|| scheme.name())
-}
-
-/// Returns the flavour of ASRAN that a scheme is, by their common name.
-fn flavour(scheme: Scheme) -> Option<Flavour> {
-    Flavour::ALL.into_iter().find(|flavour| flavour.name() == scheme.name())
+/// Takes a scheme for a congestion control.
+fn control(scheme: Scheme) -> Result<CongestionControl, String> {
+    match scheme {
+        Scheme::Congestion(control) => Ok(control),
+        _ => Err(format!("{scheme} is no congestion control")),
+    }
 }
 
 #[cfg(test)]
@@ -69,11 +71,14 @@ mod tests {
 
     #[test]
     fn the_kernels_own_need_nothing_loaded() {
-        let congestion = Congestion::of(&[Scheme::Reno, Scheme::Cubic]).expect("every Linux");
+        let congestion = Congestion::of(&[Scheme::RENO, Scheme::CUBIC]).expect("every Linux");
         assert!(congestion.loaded.is_none());
-        assert_eq!(congestion.name(Scheme::Cubic), "cubic");
-        let error = Congestion::of(&[Scheme::Udp]).expect_err("not a congestion control");
+        assert_eq!(congestion.name(Scheme::CUBIC), "cubic");
+        let error = Congestion::of(&[Scheme::UDP]).expect_err("not a congestion control");
         assert!(error.contains("udp"), "{error}");
-        assert_eq!(flavour(Scheme::AsranCubic), Some(Flavour::AsranCubic));
+        assert_eq!(
+            control(Scheme::ASRAN_CUBIC).map(CongestionControl::flavour),
+            Ok(Some(Flavour::AsranCubic))
+        );
     }
 }

@@ -12,7 +12,7 @@ use proto::StaticSecret;
 use tempfile::TempDir;
 
 use super::links::{Copy, Side};
-use crate::scheme::Scheme;
+use crate::scheme::SessionScheme;
 
 /// Port of the local endpoint whose every datagram is control.
 pub(crate) const DECLARED_PORT: u16 = 14_800;
@@ -58,9 +58,9 @@ impl Daemons {
     ///
     /// # Errors
     /// When the program `fulmar` cannot be found or started.
-    pub(crate) fn start(scheme: Scheme, copy: &Copy<'_>) -> Result<Self, String> {
+    pub(crate) fn start(scheme: SessionScheme, copy: &Copy<'_>) -> Result<Self, String> {
         let plan = DaemonPlan {
-            transport: transport(scheme),
+            transport: scheme.daemon_lines(),
             endpoints: &|_, _| local_endpoints(scheme),
             has_tunnel: true,
             realtime: false,
@@ -223,7 +223,7 @@ fn configuration(
 }
 
 /// Returns the sections of the local endpoints.
-fn local_endpoints(scheme: Scheme) -> String {
+fn local_endpoints(scheme: SessionScheme) -> String {
     let control = |name: &str, channel: u8, port: u16, copies: &str| {
         format!(
             "\n[[control]]\nname = \"{name}\"\nchannel = {channel}\n\
@@ -246,18 +246,4 @@ fn local_endpoints(scheme: Scheme) -> String {
     control("declared", 10, DECLARED_PORT, "best")
         + &live("best")
         + &control("mavlink", 11, MAVLINK_PORT, "best")
-}
-
-/// Returns the lines that make a session behave as a scheme; as in the world, what stands for others
-/// or for a session without copies does not protect control from bulk.
-fn transport(scheme: Scheme) -> &'static str {
-    match scheme {
-        Scheme::FulmarStrict => "protect_control = \"strict\"\n",
-        Scheme::FulmarOff | Scheme::MinRtt => "protect_control = \"off\"\n",
-        Scheme::RoundRobin => "scheduler = \"round_robin\"\nprotect_control = \"off\"\n",
-        Scheme::Redundant => {
-            "scheduler = \"redundant\"\ncongestion = \"none\"\nprotect_control = \"off\"\n"
-        }
-        _ => "",
-    }
 }

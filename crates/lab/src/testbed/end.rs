@@ -10,7 +10,7 @@ use world::{DatagramHost, SessionHost};
 use super::Stream;
 use super::block_end::{BlockEnd, BlockPlan};
 use super::world::Places;
-use crate::scheme::{DECLARED, Scheme, SessionScheme};
+use crate::scheme::{DECLARED, KernelTransport, Scheme, SessionScheme};
 
 /// One end of a scheme.
 pub(crate) enum End {
@@ -33,13 +33,13 @@ impl End {
         seed: u64,
     ) -> Result<Vec<Self>, String> {
         let (places, [station, drone]) = addresses(scenario)?;
-        let [at_station, at_drone] = match (scheme, scheme.session()) {
-            (Scheme::Udp, _) => [
+        let [at_station, at_drone] = match scheme {
+            Scheme::Kernel(KernelTransport::Udp) => [
                 Self::Plain(DatagramHost::new(station[0], drone[0])),
                 Self::Plain(DatagramHost::new(drone[0], station[0])),
             ],
             // Coders of the paper's size carry messages alone.
-            (_, Some(scheme)) if scheme != SessionScheme::Lrt => {
+            Scheme::Session(scheme) if scheme != SessionScheme::Lrt => {
                 Self::sessions(scheme, &scheme.config(), [&station, &drone], seed)
             }
             _ => return Err(format!("{scheme} needs a real kernel: run it with --emu")),

@@ -15,15 +15,10 @@ use sys::netns::set_parameter;
 use units::Duration;
 
 use super::Stream;
-use super::carrier::Channel;
-use super::channel::stream as stream_channel;
+use super::channel::{Channel, stream as stream_channel};
 use super::interruption;
 use super::links::{Copy, Side};
-use crate::scheme::Scheme;
 
-/// Congestion control of multipath TCP's sub-flows: what most machines use, and what published
-/// figures of multipath TCP are about.
-const MPTCP_CONGESTION: &str = "cubic";
 /// How long a connection may take: several SYN retransmissions.
 const CONNECT: Duration = Duration::from_secs(20);
 /// How long sub-flows may take to be added.
@@ -34,12 +29,11 @@ pub(crate) type Connected = (BTreeMap<(Side, Stream), Channel>, Vec<TcpListener>
 
 /// Connects the streams at both sides.
 pub(crate) fn connect(
-    scheme: Scheme,
+    (transport, congestion): (Transport, &str),
     copy: &Copy<'_>,
     streams: &[Stream],
     port: impl Fn(Stream) -> u16,
 ) -> Result<Connected, String> {
-    let (transport, congestion) = transport(scheme);
     if transport == Transport::Mptcp {
         prepare_path_managers(copy)?;
     }
@@ -78,16 +72,6 @@ pub(crate) fn await_subflows(copy: &Copy<'_>, connections: usize) -> Result<(), 
             return Err(format!("{joined} of {wanted} sub-flows after {JOIN:?}"));
         }
         thread::sleep(Duration::from_millis(50));
-    }
-}
-
-/// Returns what the kernel is asked for.
-fn transport(scheme: Scheme) -> (Transport, &'static str) {
-    match scheme {
-        Scheme::KernelTcpCubic => (Transport::Tcp, "cubic"),
-        Scheme::KernelTcpBbr => (Transport::Tcp, "bbr"),
-        Scheme::KernelTcpReno => (Transport::Tcp, "reno"),
-        _ => (Transport::Mptcp, MPTCP_CONGESTION),
     }
 }
 

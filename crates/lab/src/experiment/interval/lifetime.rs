@@ -27,7 +27,7 @@ use emulator::Failure;
 pub(crate) const DESCRIPTION: Description = Description {
     experiment: "lifetime",
     about: "runs of control messages that need no retransmission, and their exponential fit",
-    sim: Known::all(&[Scheme::Fulmar, Scheme::MinRtt, Scheme::IdealArq]),
+    sim: Known::all(&[Scheme::FULMAR, Scheme::MIN_RTT, Scheme::IDEAL_ARQ]),
     emu: Known::all(&[]),
     figures: &[
         ("scheme", "scheme"),
@@ -118,7 +118,7 @@ fn lifetimes(run: &IntervalRun, delay: Duration) -> Vec<f64> {
 fn figures(scheme: Scheme, runs: &mut [f64], args: &LifetimeArgs) -> Value {
     runs.sort_by(f64::total_cmp);
     // Schemes without copies live as long as one link lets them.
-    let copies = if scheme == Scheme::Fulmar { i32::from(args.links) } else { 1 };
+    let copies = if scheme == Scheme::FULMAR { i32::from(args.links) } else { 1 };
     let failure = args.loss.powi(copies);
     let rate = exponential_rate(runs);
     let distance = rate.map(|rate| exponential_distance(runs, rate));

@@ -33,21 +33,21 @@ pub(super) const DESCRIPTION: Description = Description {
     experiment: "conclone-interval",
     about: "time between control messages over two links with 28.4 % loss each",
     sim: Known::all(&[
-        Scheme::Fulmar,
-        Scheme::MinRtt,
-        Scheme::RoundRobin,
-        Scheme::Redundant,
-        Scheme::IdealArq,
-        Scheme::Udp,
+        Scheme::FULMAR,
+        Scheme::MIN_RTT,
+        Scheme::ROUND_ROBIN,
+        Scheme::REDUNDANT,
+        Scheme::IDEAL_ARQ,
+        Scheme::UDP,
     ]),
     emu: Known {
-        unasked: &[Scheme::Fulmar, Scheme::MinRtt, Scheme::KernelMptcp, Scheme::Udp],
+        unasked: &[Scheme::FULMAR, Scheme::MIN_RTT, Scheme::KERNEL_MPTCP, Scheme::UDP],
         asked: &[
-            Scheme::Redundant,
-            Scheme::RoundRobin,
-            Scheme::KernelTcpCubic,
-            Scheme::KernelTcpBbr,
-            Scheme::KernelTcpReno,
+            Scheme::REDUNDANT,
+            Scheme::ROUND_ROBIN,
+            Scheme::KERNEL_TCP_CUBIC,
+            Scheme::KERNEL_TCP_BBR,
+            Scheme::KERNEL_TCP_RENO,
         ],
     },
     figures: &[
@@ -187,14 +187,14 @@ fn plan(args: &ConcloneIntervalArgs, scheme: Scheme) -> IntervalPlan {
 /// may need, for it delivers in the end (the longest wait seen was 59 s).
 fn give_up(scheme: Scheme) -> Duration {
     match scheme {
-        Scheme::Udp | Scheme::Redundant => Duration::from_secs(1),
-        Scheme::Fulmar | Scheme::MinRtt | Scheme::RoundRobin => Duration::from_secs(3),
+        Scheme::UDP | Scheme::REDUNDANT => Duration::from_secs(1),
+        Scheme::FULMAR | Scheme::MIN_RTT | Scheme::ROUND_ROBIN => Duration::from_secs(3),
         _ => Duration::from_secs(180),
     }
 }
 
 fn parameters(args: &ConcloneIntervalArgs, scenario: &Scenario) -> Value {
-    let plan = plan(args, Scheme::Fulmar);
+    let plan = plan(args, Scheme::FULMAR);
     if args.scenario.scenario.is_some() {
         return json!({
             "messages_per_seed": plan.messages,

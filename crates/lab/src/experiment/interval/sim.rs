@@ -36,7 +36,7 @@ pub(crate) fn run_interval(
     plan: &IntervalPlan,
     seed: u64,
 ) -> Result<IntervalRun, String> {
-    if scheme == Scheme::IdealArq {
+    if scheme == Scheme::IDEAL_ARQ {
         return Ok(run_ideal(scenario, plan, seed));
     }
     let mut world = world(scenario, scheme, seed)?;

@@ -32,7 +32,7 @@ pub(super) const DESCRIPTION: Description = Description {
     experiment: "mavlink-bulk",
     about: "parameters and a file over MAVLink at 0, 5 and 17 % loss, and commands beside them",
     sim: Known::all(&[]),
-    emu: Known::all(&[Scheme::Fulmar, Scheme::Udp]),
+    emu: Known::all(&[Scheme::FULMAR, Scheme::UDP]),
     figures: &[
         ("scheme", "scheme"),
         ("form", "form"),
@@ -52,10 +52,10 @@ pub(super) const DESCRIPTION: Description = Description {
 
 /// What runs at every loss.
 const CELLS: &[(Scheme, BulkForm, bool)] = &[
-    (Scheme::Fulmar, BulkForm::Messages, true),
-    (Scheme::Fulmar, BulkForm::Resent, true),
-    (Scheme::Fulmar, BulkForm::Messages, false),
-    (Scheme::Udp, BulkForm::Plain, true),
+    (Scheme::FULMAR, BulkForm::Messages, true),
+    (Scheme::FULMAR, BulkForm::Resent, true),
+    (Scheme::FULMAR, BulkForm::Messages, false),
+    (Scheme::UDP, BulkForm::Plain, true),
 ];
 
 /// The arguments of the experiment.

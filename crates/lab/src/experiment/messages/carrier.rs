@@ -15,8 +15,8 @@ use units::{Duration, Instant};
 use super::point::LrtParameters;
 use crate::scheme::Scheme;
 use crate::testbed::Stream;
-use crate::testbed::carrier::{Carrier, Channel};
-use crate::testbed::channel::{Inlet, Outlet, messages};
+use crate::testbed::carrier::Carrier;
+use crate::testbed::channel::{Channel, Inlet, Outlet, messages};
 use crate::testbed::daemon::{DaemonPlan, Daemons};
 use crate::testbed::interruption;
 use crate::testbed::links::{Copy, Side};
@@ -50,14 +50,17 @@ impl MessageCarrier {
         parameters: &LrtParameters,
     ) -> Result<Self, String> {
         match scheme {
-            Scheme::Fulmar | Scheme::Lrt => {
+            Scheme::FULMAR | Scheme::LRT => {
                 let transport = match scheme {
-                    Scheme::Lrt => published_form(parameters),
+                    Scheme::LRT => published_form(parameters),
                     _ => String::new(),
                 };
                 Self::through_daemons(scheme, copy, &transport, 0)
             }
-            Scheme::Udp | Scheme::KernelTcpCubic | Scheme::KernelTcpBbr | Scheme::KernelTcpReno => {
+            Scheme::UDP
+            | Scheme::KERNEL_TCP_CUBIC
+            | Scheme::KERNEL_TCP_BBR
+            | Scheme::KERNEL_TCP_RENO => {
                 let mut carrier = Carrier::start(scheme, copy, &[Stream::Control])?;
                 let mut take = |side| {
                     let channel = carrier.channels.remove(&(side, Stream::Control));
@@ -99,7 +102,7 @@ impl MessageCarrier {
 
     /// Tells whether every message arrives in the end.
     pub(crate) fn is_reliable(&self) -> bool {
-        self.scheme != Scheme::Udp
+        self.scheme != Scheme::UDP
     }
 
     /// Says so when a daemon has ended.

@@ -32,20 +32,20 @@ use sim::run_messages;
 
 /// The schemes of the world.
 const SIM: Known = Known::all(&[
-    Scheme::Fulmar,
-    Scheme::Bound,
-    Scheme::Lrt,
-    Scheme::BlockRlnc,
-    Scheme::IdealArq,
-    Scheme::Udp,
+    Scheme::FULMAR,
+    Scheme::BOUND,
+    Scheme::LRT,
+    Scheme::BLOCK_RLNC,
+    Scheme::IDEAL_ARQ,
+    Scheme::UDP,
 ]);
 /// The schemes of the emulator.
 const EMU: Known = Known::all(&[
-    Scheme::Fulmar,
-    Scheme::Lrt,
-    Scheme::KernelTcpCubic,
-    Scheme::KernelTcpBbr,
-    Scheme::Udp,
+    Scheme::FULMAR,
+    Scheme::LRT,
+    Scheme::KERNEL_TCP_CUBIC,
+    Scheme::KERNEL_TCP_BBR,
+    Scheme::UDP,
 ]);
 /// The figures of both experiments.
 const FIGURES: &[(&str, &str)] = &[

@@ -195,7 +195,7 @@ mod tests {
 
     fn point(interval_ms: u64, paths: u8) -> LrtParameters {
         LrtParameters {
-            schemes: vec![Scheme::Fulmar, Scheme::Lrt],
+            schemes: vec![Scheme::FULMAR, Scheme::LRT],
             losses: vec![0.05],
             loss_back: None,
             interval: Duration::from_millis(interval_ms),

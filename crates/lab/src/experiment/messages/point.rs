@@ -326,7 +326,7 @@ mod tests {
 
     fn parameters() -> LrtParameters {
         LrtParameters {
-            schemes: vec![Scheme::Udp],
+            schemes: vec![Scheme::UDP],
             losses: vec![0.05],
             loss_back: None,
             interval: Duration::from_millis(5),
@@ -357,7 +357,7 @@ mod tests {
         log.on_fetched(1, Duration::from_micros(175_000));
         log.sent = 6;
         assert!(!log.is_complete());
-        let row = LrtRow::new(&parameters(), Scheme::Udp, 0.05, &[log]);
+        let row = LrtRow::new(&parameters(), Scheme::UDP, 0.05, &[log]);
         assert_eq!((row.messages, row.delivered), (4, 3));
         assert_eq!((row.duplicates, row.out_of_order), (1, 1));
         assert_eq!(

@@ -45,8 +45,8 @@ pub(crate) fn run_messages(
 ) -> Result<MessageLog, String> {
     let scenario = parameters.scenario(loss);
     match scheme {
-        Scheme::IdealArq => return Ok(ideal_arq::run_messages(&scenario, parameters, seed)),
-        Scheme::Bound => return Ok(bound::run_messages(&scenario, parameters, seed)),
+        Scheme::IDEAL_ARQ => return Ok(ideal_arq::run_messages(&scenario, parameters, seed)),
+        Scheme::BOUND => return Ok(bound::run_messages(&scenario, parameters, seed)),
         _ => {}
     }
     let ends = ends(scheme, &scenario, parameters, seed)?;
@@ -66,7 +66,7 @@ pub(crate) fn run_messages(
     for number in 0..parameters.messages {
         world.schedule(start + parameters.interval * number, u64::from(number));
     }
-    let drain = if scheme == Scheme::Udp { DRAIN_UDP } else { DRAIN };
+    let drain = if scheme == Scheme::UDP { DRAIN_UDP } else { DRAIN };
     let end = start + parameters.submitting() + drain;
     while let Some(step) = world.step_until(end) {
         run.on_step(&mut world, step.kind);
@@ -90,13 +90,13 @@ fn ends(
     seed: u64,
 ) -> Result<Vec<End>, String> {
     match scheme {
-        Scheme::Fulmar | Scheme::Udp => End::pair(scheme, scenario, seed),
-        Scheme::Lrt => {
+        Scheme::FULMAR | Scheme::UDP => End::pair(scheme, scenario, seed),
+        Scheme::LRT => {
             let scheme = SessionScheme::Lrt;
             let config = SessionConfig { message: parameters.faithful_form(), ..scheme.config() };
             End::session_pair(scheme, &config, scenario, seed)
         }
-        Scheme::BlockRlnc => {
+        Scheme::BLOCK_RLNC => {
             let redundancy = parameters.redundancy.unwrap_or(REDUNDANCY);
             let plan = BlockPlan { bytes: parameters.bytes, redundancy, delay: parameters.delay };
             End::block_pair(plan, scenario)
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn reliable_schemes_deliver_every_message_once_and_in_order() {
         for scheme in
-            [Scheme::Fulmar, Scheme::Bound, Scheme::Lrt, Scheme::BlockRlnc, Scheme::IdealArq]
+            [Scheme::FULMAR, Scheme::BOUND, Scheme::LRT, Scheme::BLOCK_RLNC, Scheme::IDEAL_ARQ]
         {
             let row = row(scheme, 0.1, 1_000);
             assert_eq!(row.delivered, 1_000, "{scheme}");
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn plain_datagrams_take_the_delay_of_the_link_or_are_lost() {
-        let row = row(Scheme::Udp, 0.1, 1_000);
+        let row = row(Scheme::UDP, 0.1, 1_000);
         assert_eq!(row.max_ms.as_f64(), Some(50.082));
         assert!((0.85..0.95).contains(&row.exact_share), "{}", row.exact_share);
         assert_eq!(row.sent_per_message, 1.0);
@@ -243,7 +243,7 @@ mod tests {
     /// The claims of [LRT §IV-A] at 10 % loss.
     #[test]
     fn faithful_form_keeps_the_claims_of_the_paper() {
-        let row = row(Scheme::Lrt, 0.1, 5_000);
+        let row = row(Scheme::LRT, 0.1, 5_000);
         assert!(row.exact_share >= 0.7, "{}", row.exact_share);
         assert!(row.within_70ms_share >= 0.99, "{}", row.within_70ms_share);
         assert!(row.sent_per_message < 1.51, "{}", row.sent_per_message);

@@ -78,7 +78,7 @@ mod tests {
             ledger
         });
         let run = StreamRun { ledgers, wire: [WireBytes::default(); 2], stalls: None };
-        let text = csv(&Played { scheme: Scheme::Udp, case: Case::Alone, run });
+        let text = csv(&Played { scheme: Scheme::UDP, case: Case::Alone, run });
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 1 + 2 * 5);
         assert_eq!(lines[1], "control,up,0,0.000000,,");

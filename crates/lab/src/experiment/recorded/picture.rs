@@ -32,7 +32,7 @@ impl Window {
             let lanes = played.iter().map(|run| lane(run, direction));
             let bound = Lane {
                 name: "no sender".to_owned(),
-                scheme: Scheme::Bound,
+                scheme: Scheme::BOUND,
                 missed: bounds.unreachable(direction).collect(),
             };
             let title = match direction {

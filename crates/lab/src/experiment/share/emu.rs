@@ -122,7 +122,7 @@ impl Flow {
     /// Sets up everything that the flow needs, as number `place` of its link.
     fn prepare(self, copy: &Copy<'_>, place: u16, seconds: u64) -> Result<Ready, String> {
         let Self::Tcp(congestion) = self else {
-            let carrier = MessageCarrier::through_daemons(Scheme::Fulmar, copy, "", place)?;
+            let carrier = MessageCarrier::through_daemons(Scheme::FULMAR, copy, "", place)?;
             return Ok(Ready::Messages(carrier));
         };
         let plan = FlowPlan {

@@ -29,7 +29,7 @@ pub(super) const DESCRIPTION: Description = Description {
     experiment: "message-share",
     about: "saturating message streams beside each other and beside TCP on one link",
     sim: Known::all(&[]),
-    emu: Known::all(&[Scheme::Fulmar]),
+    emu: Known::all(&[Scheme::FULMAR]),
     figures: &[
         ("scheme", "scheme"),
         ("queue_ms", "queue ms"),
@@ -203,7 +203,7 @@ fn summarize(
             let goodputs: Vec<f64> = got().map(|share| share.goodput_mbps).collect();
             let shares: Vec<f64> = got().map(|share| share.of_fair_share).collect();
             results.push(json!({
-                "scheme": Scheme::Fulmar,
+                "scheme": Scheme::FULMAR,
                 "queue_ms": queue_ms,
                 "setting": setting,
                 "flow": match flow {

@@ -172,7 +172,7 @@ impl Blackout {
 /// Adds to each result how many bytes it sent against `redundant` of the same run, where that ran.
 pub(crate) fn relate_wire_bytes(results: &mut [Value]) {
     let bytes = |result: &Value| result["wire_bytes"].as_f64().filter(|bytes| *bytes > 0.0);
-    let redundant = results.iter().find(|result| result["scheme"] == Scheme::Redundant.name());
+    let redundant = results.iter().find(|result| result["scheme"] == Scheme::REDUNDANT.name());
     let Some(redundant) = redundant.and_then(bytes) else { return };
     for result in results {
         if let Some(bytes) = bytes(result) {

@@ -31,7 +31,7 @@ pub(crate) struct DemoArgs {
 }
 
 /// What plays: ours, the kernel's best, what people run to be safe, what people run.
-const SCHEMES: [Scheme; 4] = [Scheme::Fulmar, Scheme::KernelMptcp, Scheme::Redundant, Scheme::Udp];
+const SCHEMES: [Scheme; 4] = [Scheme::FULMAR, Scheme::KERNEL_MPTCP, Scheme::REDUNDANT, Scheme::UDP];
 
 /// The rows of the table.
 const ROWS: [(&str, &str); 14] = [
@@ -176,7 +176,7 @@ fn judged(result: &Value) -> impl Iterator<Item = (String, Doubtful)> {
 /// Tells whether this kernel has what a scheme needs, and says so where it does not.
 fn available(scheme: Scheme) -> bool {
     let missing =
-        scheme == Scheme::KernelMptcp && !Path::new("/proc/sys/net/mptcp/enabled").exists();
+        scheme == Scheme::KERNEL_MPTCP && !Path::new("/proc/sys/net/mptcp/enabled").exists();
     if missing {
         eprintln!("{scheme} is left out: this kernel has no multipath TCP");
     }
@@ -310,7 +310,7 @@ mod tests {
     fn progress_has_a_row_per_scheme_and_says_what_happens() {
         let screen = Screen::new(Some((20.0, 30.0)), Some((42.0, 44.0)), 60.0);
         let tally = Tally { sent: 1_000, delivered: 990, late: 3, ..Tally::default() };
-        let block = screen.block(25.0, &[(Scheme::Fulmar, [tally; 2]), (Scheme::Udp, [tally; 2])]);
+        let block = screen.block(25.0, &[(Scheme::FULMAR, [tally; 2]), (Scheme::UDP, [tally; 2])]);
         assert!(
             block.contains("silently dead") && block.contains("fulmar              10       3")
         );

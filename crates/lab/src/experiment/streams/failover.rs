@@ -31,8 +31,8 @@ use emulator::Failure;
 pub(crate) const DESCRIPTION: Description = Description {
     experiment: "failover",
     about: "the better of two loss-free links dies silently, at any instant",
-    sim: Known::all(&[Scheme::Fulmar, Scheme::MinRtt, Scheme::RoundRobin, Scheme::Redundant]),
-    emu: Known::all(&[Scheme::Fulmar, Scheme::KernelMptcp]),
+    sim: Known::all(&[Scheme::FULMAR, Scheme::MIN_RTT, Scheme::ROUND_ROBIN, Scheme::REDUNDANT]),
+    emu: Known::all(&[Scheme::FULMAR, Scheme::KERNEL_MPTCP]),
     figures: &[
         ("scheme", "scheme"),
         ("deaths", "deaths"),

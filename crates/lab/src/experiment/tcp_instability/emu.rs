@@ -2,7 +2,7 @@
 //! with its own outages and senders, side by side in one emulation.
 //!
 //! The network is `topology`, a flow `tcp_flow`; here they are put together. A sender that is no
-//! TCP flow ([`Scheme::Udp`]) is the flow of constant rate that tells what the hop is like.
+//! TCP flow ([`Scheme::UDP`]) is the flow of constant rate that tells what the hop is like.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -146,7 +146,7 @@ impl Connected {
         let address = emulation.address(&to, &ground(copy));
         let address = address.ok_or_else(|| format!("{to} is not on link {}", ground(copy)))?;
         let port = PORT + number as u16;
-        if sender.scheme == Scheme::Udp {
+        if sender.scheme == Scheme::UDP {
             let at = SocketAddr::from((address, port));
             let described = |error: io::Error| format!("the flow from {from} to {at}: {error}");
             let receiving = emulation.enter(&to, || UdpSocket::bind(at));

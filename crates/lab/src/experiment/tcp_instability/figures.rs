@@ -41,10 +41,10 @@ pub(super) fn rows(
     let of = |scheme: Scheme| -> Vec<&Encounter> {
         encounters.iter().filter(|encounter| encounter.scheme == scheme).collect()
     };
-    let cubic_pairs = of(Scheme::Cubic);
+    let cubic_pairs = of(Scheme::CUBIC);
     let row = |scheme: &Scheme| {
-        let figures = match scheme {
-            Scheme::Udp => constant_figures(&of(*scheme)),
+        let figures = match *scheme {
+            Scheme::UDP => constant_figures(&of(*scheme)),
             _ => {
                 let own = of(*scheme);
                 merged([flow_figures(&own, seed, &cubic_pairs), kept_figures(&own, &cubic_pairs)])
@@ -216,12 +216,12 @@ mod tests {
     #[test]
     fn flows_are_told_apart_wherever_they_were() {
         let encounters = [
-            encounter(Scheme::Cubic, 0, 1.0, 1.2),
-            encounter(Scheme::AsranCubic, 0, 2.0, 1.0),
-            encounter(Scheme::Cubic, 1, 0.8, 1.0),
-            encounter(Scheme::AsranCubic, 1, 1.8, 0.9),
+            encounter(Scheme::CUBIC, 0, 1.0, 1.2),
+            encounter(Scheme::ASRAN_CUBIC, 0, 2.0, 1.0),
+            encounter(Scheme::CUBIC, 1, 0.8, 1.0),
+            encounter(Scheme::ASRAN_CUBIC, 1, 1.8, 0.9),
         ];
-        let schemes = [Scheme::Cubic, Scheme::AsranCubic];
+        let schemes = [Scheme::CUBIC, Scheme::ASRAN_CUBIC];
         let rows = rows(&schemes, &encounters, 7, &json!({"rtt_ms": 200.0}));
         let asran = &rows[1];
         assert_eq!((&asran["scheme"], &asran["rtt_ms"]), (&json!("asran_cubic"), &json!(200.0)));

@@ -31,14 +31,14 @@ use emulator::{Audit, Claim};
 
 /// Schemes of the emulator: the flow of constant rate shows what the hop is like.
 pub(crate) const SCHEMES: [Scheme; 8] = [
-    Scheme::Udp,
-    Scheme::Cubic,
-    Scheme::Reno,
-    Scheme::Bbr,
-    Scheme::Asran,
-    Scheme::AsranCubic,
-    Scheme::AsranJump,
-    Scheme::AsranDelay,
+    Scheme::UDP,
+    Scheme::CUBIC,
+    Scheme::RENO,
+    Scheme::BBR,
+    Scheme::ASRAN,
+    Scheme::ASRAN_CUBIC,
+    Scheme::ASRAN_JUMP,
+    Scheme::ASRAN_DELAY,
 ];
 
 /// The figures of a result: key, title in tables.
@@ -208,7 +208,7 @@ fn run_sim(experiment: &'static str, args: &MeetingArgs, points: &[Point]) -> Re
             let all = offered_in_the_world(&scenario, &network.way(), seed, args.length() as usize);
             datagrams.extend(&all[args.settle_s as usize..]);
         }
-        let head = merged([json!({"scheme": Scheme::Udp}), point.parameters()]);
+        let head = merged([json!({"scheme": Scheme::UDP}), point.parameters()]);
         results.push(merged([head, OfferedCdf::of(&datagrams).figures()]));
     }
     Report::sim(experiment, (first, last), args.parameters(None), results)
@@ -221,8 +221,8 @@ fn run_emu(
     schemes: &[Scheme],
     heavy: Option<Scheme>,
 ) -> Result<Report, Failure> {
-    let tcp = schemes.iter().copied().filter(|scheme| *scheme != Scheme::Udp);
-    let used: Vec<Scheme> = tcp.chain([Scheme::Cubic]).chain(heavy).collect();
+    let tcp = schemes.iter().copied().filter(|scheme| *scheme != Scheme::UDP);
+    let used: Vec<Scheme> = tcp.chain([Scheme::CUBIC]).chain(heavy).collect();
     let congestion = Congestion::of(&used)?;
     let mut jobs = Vec::new();
     for point in points {
@@ -372,14 +372,14 @@ impl MeetingArgs {
         let patience = (!self.backlog).then(|| Duration::from_secs_f64(self.patience_ms / 1e3));
         let offered = Some(Offer { rate, patience });
         let mut senders = match (scheme, changed_places(repetition)) {
-            (Scheme::Udp, _) => vec![scheme],
-            (_, false) => vec![scheme, Scheme::Cubic],
-            (_, true) => vec![Scheme::Cubic, scheme],
+            (Scheme::UDP, _) => vec![scheme],
+            (_, false) => vec![scheme, Scheme::CUBIC],
+            (_, true) => vec![Scheme::CUBIC, scheme],
         };
         let mut senders: Vec<Sender> =
             senders.drain(..).map(|scheme| Sender { scheme, offered }).collect();
         // The flow of constant rate is to show the hop, not what others do to its queue.
-        if let Some(scheme) = heavy.filter(|_| scheme != Scheme::Udp) {
+        if let Some(scheme) = heavy.filter(|_| scheme != Scheme::UDP) {
             senders.push(Sender { scheme, offered: None });
         }
         let seed = self.run.seed + repetition;

@@ -28,7 +28,7 @@ use meeting::{FIGURES, MeetingArgs, SCHEMES, run as run_meetings};
 pub(crate) const DESCRIPTION: Description = Description {
     experiment: "asran-instability",
     about: "TCP over two relays whose link comes and goes, each flow beside a CUBIC flow",
-    sim: Known::all(&[Scheme::Udp]),
+    sim: Known::all(&[Scheme::UDP]),
     emu: Known::all(&SCHEMES),
     figures: &FIGURES,
 };

@@ -122,7 +122,7 @@ fn outages(scenario: &Scenario) -> Vec<(f64, f64)> {
 
 /// Names the flows of an encounter for the tables: the scheme's, and the one beside it.
 fn flows(encounter: &Encounter) -> impl Iterator<Item = (&'static str, &FlowRun)> {
-    let beside = encounter.beside.iter().map(|flow| (Scheme::Cubic.name(), flow));
+    let beside = encounter.beside.iter().map(|flow| (Scheme::CUBIC.name(), flow));
     core::iter::once((encounter.scheme.name(), &encounter.own)).chain(beside)
 }
 

@@ -16,7 +16,7 @@ use emulator::Failure;
 pub(crate) const DESCRIPTION: Description = Description {
     experiment: "asran-traffic",
     about: "the same with a third sender that fills the queue",
-    sim: Known::all(&[Scheme::Udp]),
+    sim: Known::all(&[Scheme::UDP]),
     emu: Known::all(&SCHEMES),
     figures: &FIGURES,
 };

@@ -128,7 +128,7 @@ mod tests {
 
     fn cell(loss: f64, rtt_ms: f64) -> Cell {
         let rate = Rate::from_mbps(6.0);
-        Cell { loss, rtt_ms, queue_packets: 50, rate, flows: vec![Scheme::Reno] }
+        Cell { loss, rtt_ms, queue_packets: 50, rate, flows: vec![Scheme::RENO] }
     }
 
     #[test]

@@ -57,13 +57,13 @@ pub(super) const DESCRIPTION: Description = Description {
 };
 
 const SCHEMES: [Scheme; 7] = [
-    Scheme::Reno,
-    Scheme::Cubic,
-    Scheme::Bbr,
-    Scheme::Asran,
-    Scheme::AsranCubic,
-    Scheme::AsranJump,
-    Scheme::AsranDelay,
+    Scheme::RENO,
+    Scheme::CUBIC,
+    Scheme::BBR,
+    Scheme::ASRAN,
+    Scheme::ASRAN_CUBIC,
+    Scheme::ASRAN_JUMP,
+    Scheme::ASRAN_DELAY,
 ];
 
 /// Time at the beginning that does not count: slow start and its overshoot.
@@ -217,7 +217,7 @@ fn run_point(
 fn figures(beside: Scheme, cells: &[Cell], runs: &[CellRun]) -> Vec<Figures> {
     let find = |flows: &[Scheme]| cells.iter().zip(runs).find(|(cell, _)| cell.flows == flows);
     let run_of = |scheme| find(&[scheme]).map(|(_, run)| run);
-    let (asran, bbr) = (run_of(Scheme::Asran), run_of(Scheme::Bbr));
+    let (asran, bbr) = (run_of(Scheme::ASRAN), run_of(Scheme::BBR));
     let beside_itself = find(&[beside, beside]).map(|(cell, run)| what_is_left(cell, run));
     let of_cell = |(cell, run): (&Cell, &CellRun)| {
         let mut figures = flow_figures(run);

@@ -32,7 +32,7 @@ use emulator::Failure;
 pub(super) const DESCRIPTION: Description = Description {
     experiment: "thin-links",
     about: "control over links thinner than what is to be said",
-    sim: Known::all(&[Scheme::Fulmar, Scheme::Udp, Scheme::Redundant, Scheme::MinRtt]),
+    sim: Known::all(&[Scheme::FULMAR, Scheme::UDP, Scheme::REDUNDANT, Scheme::MIN_RTT]),
     emu: Known::all(&[]),
     figures: &[
         ("case", "case"),

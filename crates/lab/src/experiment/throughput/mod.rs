@@ -29,11 +29,11 @@ pub(super) const DESCRIPTION: Description = Description {
     experiment: "throughput",
     about: "goodput over one link, two equal links, and links of 10 and 40 ms",
     sim: Known {
-        unasked: &[Scheme::MinRtt, Scheme::RoundRobin, Scheme::Redundant],
+        unasked: &[Scheme::MIN_RTT, Scheme::ROUND_ROBIN, Scheme::REDUNDANT],
         asked: &FULMAR,
     },
     emu: Known {
-        unasked: &[Scheme::MinRtt, Scheme::RoundRobin, Scheme::Redundant, Scheme::KernelMptcp],
+        unasked: &[Scheme::MIN_RTT, Scheme::ROUND_ROBIN, Scheme::REDUNDANT, Scheme::KERNEL_MPTCP],
         asked: &FULMAR,
     },
     figures: &[
@@ -47,7 +47,7 @@ pub(super) const DESCRIPTION: Description = Description {
 };
 
 /// The product at each degree of protecting control: what that costs a stream without control.
-const FULMAR: [Scheme; 3] = [Scheme::Fulmar, Scheme::FulmarStrict, Scheme::FulmarOff];
+const FULMAR: [Scheme; 3] = [Scheme::FULMAR, Scheme::FULMAR_STRICT, Scheme::FULMAR_OFF];
 /// Two equal links.
 const EQUAL: &str = include_str!("../../../../../scenarios/two-10mbit.toml");
 /// Links of equal rate and unequal delay.
@@ -158,7 +158,7 @@ fn points_of(args: &ThroughputArgs) -> Result<Vec<(&'static str, Scenario)>, Fai
 /// Leaves out schedulers that one link gives nothing to choose.
 fn known_at(links: &str, schemes: &[Scheme]) -> Vec<Scheme> {
     let meaningful = |scheme: &&Scheme| {
-        links != "single" || !matches!(scheme, Scheme::RoundRobin | Scheme::Redundant)
+        links != "single" || !matches!(**scheme, Scheme::ROUND_ROBIN | Scheme::REDUNDANT)
     };
     schemes.iter().filter(meaningful).copied().collect()
 }
@@ -189,7 +189,7 @@ impl Points {
             found.map(|point| point.2)
         };
         let result = |(scheme, links, goodput, more): &(Scheme, &str, f64, Value)| {
-            let base = single(*scheme).or_else(|| single(Scheme::MinRtt));
+            let base = single(*scheme).or_else(|| single(Scheme::MIN_RTT));
             let ratio = base.filter(|base| *base > 0.0).map(|base| rounded(goodput / base, 3));
             let figures = json!({
                 "scheme": scheme,
@@ -210,11 +210,11 @@ mod tests {
     #[test]
     fn ratios_are_to_one_link_of_the_same_kind() {
         let mut points = Points::default();
-        points.add(Scheme::MinRtt, "single", 9.0, json!({}));
-        points.add(Scheme::KernelMptcp, "single", 8.0, json!({}));
-        points.add(Scheme::MinRtt, "equal", 18.0, json!({}));
-        points.add(Scheme::Redundant, "equal", 9.0, json!({}));
-        points.add(Scheme::KernelMptcp, "equal", 12.0, json!({}));
+        points.add(Scheme::MIN_RTT, "single", 9.0, json!({}));
+        points.add(Scheme::KERNEL_MPTCP, "single", 8.0, json!({}));
+        points.add(Scheme::MIN_RTT, "equal", 18.0, json!({}));
+        points.add(Scheme::REDUNDANT, "equal", 9.0, json!({}));
+        points.add(Scheme::KERNEL_MPTCP, "equal", 12.0, json!({}));
         let ratios: Vec<Value> =
             points.results().iter().map(|result| result["ratio_to_single"].clone()).collect();
         assert_eq!(ratios, [json!(1.0), json!(1.0), json!(2.0), json!(1.0), json!(1.5)]);

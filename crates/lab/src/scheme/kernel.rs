@@ -1,0 +1,64 @@
+//! What applications use without us: the kernel's own transports.
+
+use sys::byte_stream::Transport;
+
+use super::About;
+
+/// Congestion control of multipath TCP's sub-flows: what most machines use, and what published
+/// figures of multipath TCP are about.
+const MPTCP_CONGESTION: &str = "cubic";
+
+/// A transport of the kernel's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KernelTransport {
+    Udp,
+    TcpCubic,
+    TcpBbr,
+    TcpReno,
+    Mptcp,
+}
+
+impl KernelTransport {
+    /// Returns how the scheme is named and explained.
+    pub(crate) const fn about(self) -> About {
+        match self {
+            Self::Udp => About {
+                name: "udp",
+                meaning: "plain datagrams on the better link",
+                help: "Plain datagrams over the better link",
+            },
+            Self::TcpCubic => About {
+                name: "kernel_tcp_cubic",
+                meaning: "the kernel's TCP, CUBIC, better link",
+                help: "The kernel's TCP with CUBIC, over the better link",
+            },
+            Self::TcpBbr => About {
+                name: "kernel_tcp_bbr",
+                meaning: "the kernel's TCP, BBR, better link",
+                help: "The kernel's TCP with BBR, over the better link",
+            },
+            Self::TcpReno => About {
+                name: "kernel_tcp_reno",
+                meaning: "the kernel's TCP, NewReno, better link",
+                help: "The kernel's TCP with NewReno, over the better link",
+            },
+            Self::Mptcp => About {
+                name: "kernel_mptcp",
+                meaning: "the kernel's multipath TCP, a connection for each stream",
+                help: "The kernel's multipath TCP over all links",
+            },
+        }
+    }
+
+    /// Returns what a stream's connection is, and under which congestion control; none for datagrams,
+    /// which connect nothing.
+    pub(crate) const fn connection(self) -> Option<(Transport, &'static str)> {
+        match self {
+            Self::Udp => None,
+            Self::TcpCubic => Some((Transport::Tcp, "cubic")),
+            Self::TcpBbr => Some((Transport::Tcp, "bbr")),
+            Self::TcpReno => Some((Transport::Tcp, "reno")),
+            Self::Mptcp => Some((Transport::Mptcp, MPTCP_CONGESTION)),
+        }
+    }
+}
