@@ -26,6 +26,7 @@ mod schedule;
 pub mod select;
 mod session;
 mod status;
+mod window;
 mod wire;
 
 pub use congestion::CongestionKind;

@@ -18,10 +18,11 @@ use units::{Duration, Instant};
 
 use super::dropped::Dropped;
 use super::receiver_lane::{Held, ReceiverLane};
-use super::{ControlDelivery, LaneFloor, SeenWindow};
+use super::{ControlDelivery, LaneFloor};
 use crate::limits;
 use crate::recovery::Age;
 use crate::select::{Class, Order, Policy, Tier};
+use crate::window::SeenWindow;
 use crate::wire::{ControlFrame, DroppedFrame};
 
 /// How long before the end of its time to live a held message is passed on: above the lateness of

@@ -14,7 +14,6 @@ mod outbox;
 mod pending;
 mod plan;
 mod receiver_lane;
-mod seen_window;
 mod sender_lanes;
 #[cfg(test)]
 mod tests;
@@ -22,7 +21,6 @@ mod tests;
 pub(crate) use delivery::Control;
 pub(crate) use inbox::{Inbox, Reception};
 pub(crate) use outbox::{Ended, Outbox, Rejected};
-pub(crate) use seen_window::{SeenWindow, extend};
 
 use units::Duration;
 

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use units::{Duration, Instant};
 
-use super::seen_window::extend;
 use crate::recovery::Age;
 use crate::select::Class;
+use crate::window::extend;
 
 /// A lane of the peer.
 #[derive(Debug, Default)]

@@ -18,9 +18,9 @@ use units::{Duration, Instant};
 
 use super::sequence::extend31;
 use super::{DatagramDelivery, Sequence};
-use crate::delivery::control::SeenWindow;
 use crate::ids::PathId;
 use crate::limits;
+use crate::window::SeenWindow;
 use crate::wire::DatagramFrame;
 
 /// For how many longest waits a path counts as carrying data after its last packet.

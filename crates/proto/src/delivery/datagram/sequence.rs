@@ -3,7 +3,7 @@
 //! Two independent counts share the field: packets whose order is restored (TCP), and packets that
 //! merely have replicas (`redundant`), which must not wait for one another.
 
-use crate::delivery::control::extend;
+use crate::window::extend;
 
 /// A number of one of the two counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
