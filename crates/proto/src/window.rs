@@ -1,21 +1,31 @@
-//! Which of the recent numbers have come in: what removes duplicates.
+//! Which of the recent numbers have come in: what turns replays away and removes duplicates.
 //!
-//! A bitmap over the newest numbers, like a replay window, but over numbers of messages instead of
-//! packets. A number older than the window counts as seen: a duplicate that slips through executes
-//! a command twice, a message that is refused is merely lost.
+//! A bitmap over the newest numbers of a sequence: of the packets of one path [specs/wire.md
+//! §2.3], or of messages over all paths. One window for each path and direction: paths differ by hundreds
+//! of milliseconds, and one window over all would throw away what the slow one brings. Packet numbers
+//! are never reused, not even under new keys, so a path's window outlives them.
+//!
+//! A number older than the window counts as seen: a duplicate that slips through executes a command
+//! twice, a message that is refused is merely lost. The bitmap is a ring of words as in [RFC 6479]:
+//! moving forward clears words and shifts nothing.
+
+/// Numbers in a word of the bitmap.
+const WORD_BITS: u64 = 64;
 
 /// Remembers the newest `size` numbers of a sequence.
 #[derive(Debug)]
 pub(crate) struct SeenWindow {
     /// One past the largest number seen.
     next: u64,
+    /// As many words as a power of two, so that a number's place takes no division.
     words: Box<[u64]>,
 }
 
 impl SeenWindow {
-    /// Starts with nothing seen; `size` is rounded up to a multiple of 64.
+    /// Starts with nothing seen; `size` is 64 times a power of two.
     pub(crate) fn new(size: u64) -> Self {
-        Self { next: 0, words: vec![0; size.div_ceil(64) as usize].into_boxed_slice() }
+        debug_assert!(size.is_power_of_two() && size >= WORD_BITS, "{size}");
+        Self { next: 0, words: vec![0; (size / WORD_BITS) as usize].into_boxed_slice() }
     }
 
     /// Extends the low 32 bits of a number to the nearest number in full.
@@ -28,21 +38,28 @@ impl SeenWindow {
         self.next
     }
 
-    /// Notes a number; returns true when it had not been seen and is not older than the window.
+    /// Returns whether a number has not been seen and is not older than the window.
+    ///
+    /// Of a datagram this is asked before it is opened; it is noted only when it has authenticated.
+    pub(crate) fn is_new(&self, number: u64) -> bool {
+        number >= self.next || (self.next - number <= self.size() && !self.get(number))
+    }
+
+    /// Notes a number; returns whether it was new.
     pub(crate) fn insert(&mut self, number: u64) -> bool {
-        let size = self.words.len() as u64 * 64;
+        if !self.is_new(number) {
+            return false;
+        }
         if number >= self.next {
-            let skipped = number - self.next;
-            if skipped >= size {
+            if number - self.next >= self.size() {
                 self.words.fill(0);
             } else {
                 self.clear(self.next, number);
             }
             self.next = number.saturating_add(1);
-        } else if self.next - number > size || self.get(number) {
-            return false;
         }
-        self.set(number, true);
+        let (word, bit) = self.position(number);
+        self.words[word] |= bit;
         true
     }
 
@@ -50,10 +67,10 @@ impl SeenWindow {
     fn clear(&mut self, first: u64, end: u64) {
         let mut first = first;
         while first < end {
-            let next = end.min((first / 64 + 1) * 64);
+            let next = end.min((first / WORD_BITS + 1) * WORD_BITS);
             let (word, _) = self.position(first);
-            let ones = u64::MAX >> (64 - (next - first));
-            self.words[word] &= !(ones << (first % 64));
+            let ones = u64::MAX >> (WORD_BITS - (next - first));
+            self.words[word] &= !(ones << (first % WORD_BITS));
             first = next;
         }
     }
@@ -63,17 +80,13 @@ impl SeenWindow {
         self.words[word] & bit != 0
     }
 
-    fn set(&mut self, number: u64, seen: bool) {
-        let (word, bit) = self.position(number);
-        if seen {
-            self.words[word] |= bit;
-        } else {
-            self.words[word] &= !bit;
-        }
+    fn size(&self) -> u64 {
+        self.words.len() as u64 * WORD_BITS
     }
 
     fn position(&self, number: u64) -> (usize, u64) {
-        ((number / 64 % self.words.len() as u64) as usize, 1 << (number % 64))
+        let word = number / WORD_BITS & (self.words.len() as u64 - 1);
+        (word as usize, 1 << (number % WORD_BITS))
     }
 }
 
@@ -90,6 +103,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::limits::REPLAY_WINDOW;
+    use crate::wire::PACKET_NUMBER_MAX;
 
     #[test]
     fn each_number_passes_once_and_old_ones_never() {
@@ -132,6 +147,43 @@ mod tests {
         }
     }
 
+    /// Numbers around every place where a word or the window ends.
+    fn edges() -> Vec<u64> {
+        let words = [0, WORD_BITS, 2 * WORD_BITS];
+        let round = [1, 2, 3].map(|round| round * REPLAY_WINDOW);
+        let near = |edge: u64| edge.saturating_sub(1)..edge + 2;
+        let far = PACKET_NUMBER_MAX - REPLAY_WINDOW - 1..PACKET_NUMBER_MAX - REPLAY_WINDOW + 2;
+        let edges = words.into_iter().chain(round).flat_map(near).chain(far);
+        edges.chain([PACKET_NUMBER_MAX]).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    #[test]
+    fn any_three_numbers_at_the_edges_of_a_large_window_are_told_too() {
+        let edges = edges();
+        for [a, b, c] in triples(&edges) {
+            let mut window = SeenWindow::new(REPLAY_WINDOW);
+            let mut received = BTreeSet::new();
+            for number in [a, b, c] {
+                let next = received.last().map_or(0, |highest| highest + 1);
+                let old = next > number + REPLAY_WINDOW;
+                let fresh = !old && !received.contains(&number);
+                assert_eq!(window.is_new(number), fresh, "{number} of {a}, {b}, {c}");
+                assert_eq!(window.insert(number), fresh);
+                received.insert(number);
+            }
+            let next = received.last().map_or(0, |highest| highest + 1);
+            for &number in &edges {
+                let fresh = next <= number + REPLAY_WINDOW && !received.contains(&number);
+                assert_eq!(window.is_new(number), fresh, "{number} after {a}, {b}, {c}");
+            }
+        }
+    }
+
+    fn triples(numbers: &[u64]) -> impl Iterator<Item = [u64; 3]> {
+        let pairs = numbers.iter().flat_map(|&a| numbers.iter().map(move |&b| (a, b)));
+        pairs.flat_map(|(a, b)| numbers.iter().map(move |&c| [a, b, c]))
+    }
+
     /// Of all numbers with these low bits the nearest, and of two as near the lower one.
     fn nearest(low: u32, near: u64) -> u64 {
         let here = near >> 32;
@@ -162,6 +214,23 @@ mod tests {
         fn number_is_read_back_from_its_low_bits(number in 0_u64..1 << 62, apart in 0_u64..1 << 31) {
             prop_assert_eq!(extend(number as u32, number + apart), number);
             prop_assert_eq!(extend(number as u32, number.saturating_sub(apart)), number);
+        }
+
+        #[test]
+        fn large_window_agrees_with_a_set(
+            steps in prop::collection::vec((any::<bool>(), 0_u64..20_000), 1..400),
+        ) {
+            let mut window = SeenWindow::new(REPLAY_WINDOW);
+            let mut seen = BTreeSet::new();
+            for (forward, distance) in steps {
+                let next = window.next();
+                let base = next.saturating_sub(1);
+                let number = if forward { base + distance } else { base.saturating_sub(distance) };
+                let fresh = next <= number + REPLAY_WINDOW && !seen.contains(&number);
+                prop_assert_eq!(window.is_new(number), fresh);
+                prop_assert_eq!(window.insert(number), fresh);
+                seen.insert(number);
+            }
         }
 
         #[test]

@@ -12,7 +12,6 @@ mod key_ring;
 mod keys;
 mod mac;
 mod peer_key;
-mod replay;
 
 pub(crate) use cookie::{CookieAnswer, CookieJar, RefusalAnswer};
 pub(crate) use entropy::Entropy;
@@ -24,4 +23,3 @@ pub(crate) use key_ring::{EpochKeys, KeyRing};
 pub use keys::{KeyError, PublicKey, StaticSecret};
 pub(crate) use mac::{Code, MacKey};
 pub(crate) use peer_key::PeerKey;
-pub(crate) use replay::ReplayWindow;

@@ -18,7 +18,7 @@ use crate::recovery::{AckInfo, Arrival, ClockSample, MAX_ACK_DELAY, SentFrame, S
 impl Path {
     /// Tells whether a datagram of this number may still come in for the first time.
     pub(crate) fn is_new(&self, pn: u64) -> bool {
-        self.replay.check(pn)
+        self.replay.is_new(pn)
     }
 
     /// Returns when the last authenticated datagram came in.
@@ -28,7 +28,7 @@ impl Path {
 
     /// Notes an authenticated datagram that came in for the first time, before its frames.
     pub(crate) fn on_datagram(&mut self, now: Instant, pn: u64, from: Route, bytes: usize) {
-        self.replay.mark(pn);
+        self.replay.insert(pn);
         let newest = self.largest_received.is_none_or(|largest| pn > largest);
         self.largest_received = self.largest_received.max(Some(pn));
         self.address.on_received(now, from, bytes, newest);

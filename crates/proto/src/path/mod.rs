@@ -47,7 +47,6 @@ use pacer::Pacer;
 use skipped::Skipped;
 
 use crate::congestion::{CongestionKind, Controller, LinkView};
-use crate::crypto::ReplayWindow;
 use crate::event::PathState;
 use crate::ids::PathId;
 use crate::limits;
@@ -56,6 +55,7 @@ use crate::recovery::{
     SentPackets,
 };
 use crate::status::PathGlance;
+use crate::window::SeenWindow;
 
 /// How much longer an answer may take on a thin path: each datagram in front of it takes tens of
 /// milliseconds, in both directions.
@@ -127,7 +127,7 @@ pub(crate) struct Path {
     next_pn: u64,
     skipped: Skipped,
     largest_received: Option<u64>,
-    replay: ReplayWindow,
+    replay: SeenWindow,
     sent: SentPackets,
     received: AckTracker,
     rtt: RttEstimator,
@@ -182,7 +182,7 @@ impl Path {
             next_pn: 0,
             skipped: Skipped::new(!seed),
             largest_received: None,
-            replay: ReplayWindow::new(),
+            replay: SeenWindow::new(limits::REPLAY_WINDOW),
             sent: SentPackets::new(),
             received: AckTracker::default(),
             rtt: RttEstimator::new(),
