@@ -1,16 +1,15 @@
 //! What the emulator looks at in an Ethernet frame: whether the model applies to it.
 //!
 //! A frame comes from the packet ring and is classified here before the model sees its length.
-//! Nothing here parses traffic: `proto` and the lab's workloads look into packets.
+//! Of the packet inside only what kind of talk it is: `proto` and the lab's workloads look further.
+
+use ip::{ICMP6, Packet};
 
 /// Bytes of an Ethernet header: two addresses and the type.
 pub(crate) const ETHERNET_HEADER: usize = 14;
 
 const TYPE_IPV4: u16 = 0x0800;
 const TYPE_IPV6: u16 = 0x86dd;
-const IPV6_HEADER: usize = 40;
-const NEXT_HOP_BY_HOP: u8 = 0;
-const NEXT_ICMPV6: u8 = 58;
 
 /// Says whether a frame carries a packet that the link's model is to decide about.
 ///
@@ -27,23 +26,23 @@ pub(crate) fn is_modelled(frame: &[u8]) -> bool {
 }
 
 fn is_neighbour_talk(packet: &[u8]) -> bool {
-    // Listener reports hide behind a hop-by-hop header of eight bytes (router alert).
-    let icmp = match (packet.get(6).copied(), packet.get(IPV6_HEADER).copied()) {
-        (Some(NEXT_ICMPV6), _) => packet.get(IPV6_HEADER),
-        (Some(NEXT_HOP_BY_HOP), Some(NEXT_ICMPV6)) => packet.get(IPV6_HEADER + 8),
-        _ => None,
-    };
+    // Listener reports hide behind an extension header (router alert).
+    let transport = Packet::read_padded(packet).and_then(|packet| packet.transport());
     // 130–132 and 143: multicast listeners; 133–137: routers and neighbours.
-    matches!(icmp, Some(130..=137 | 143))
+    transport.is_some_and(|transport| {
+        transport.protocol == ICMP6 && matches!(transport.bytes.first(), Some(130..=137 | 143))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// A frame with padding behind a packet of 50 bytes.
     fn frame(kind: u16, packet: &[(usize, u8)]) -> Vec<u8> {
         let mut frame = vec![0; ETHERNET_HEADER + 60];
         frame[12..14].copy_from_slice(&kind.to_be_bytes());
+        (frame[ETHERNET_HEADER], frame[ETHERNET_HEADER + 5]) = (0x60, 10);
         for &(at, byte) in packet {
             frame[ETHERNET_HEADER + at] = byte;
         }

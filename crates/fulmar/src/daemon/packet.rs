@@ -1,16 +1,18 @@
 //! The little that the daemon has to know about IP packets: their addresses, the segment size that
 //! a TCP connection agrees on, and the answer to a packet that is too large for the links.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
-const TCP: u8 = 6;
-const ICMP: u8 = 1;
-const ICMP6: u8 = 58;
+use ip::{HEADER4, HEADER6, ICMP, ICMP6, Packet, TCP, adjusted, checksum, sum};
+
 /// TCP options: the end, padding, the segment size (kind 2, four bytes).
 const OPTION_END: u8 = 0;
 const OPTION_PADDING: u8 = 1;
 const OPTION_SEGMENT: u8 = 2;
 const SYN: u8 = 0x02;
+/// Least bytes of a TCP header, and of an ICMP error before what it repeats.
+const TCP_HEADER: usize = 20;
+const ICMP_HEADER: usize = 8;
 /// An ICMPv6 error must fit the least MTU of IPv6.
 const LEAST_MTU6: usize = 1_280;
 /// What an ICMP error repeats of the packet that it is about: enough for every transport header.
@@ -18,21 +20,7 @@ const REPEATED4: usize = 128;
 
 /// Returns source and destination; none for what is no IP packet of its own length.
 pub(super) fn addresses(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
-    match packet.first()? >> 4 {
-        4 => {
-            let header = packet.get(..20)?;
-            let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
-            let (source, destination) = (ipv4(&header[12..16])?, ipv4(&header[16..20])?);
-            (length == packet.len()).then_some((source.into(), destination.into()))
-        }
-        6 => {
-            let header = packet.get(..40)?;
-            let length = usize::from(u16::from_be_bytes([header[4], header[5]])) + 40;
-            let (source, destination) = (ipv6(&header[8..24])?, ipv6(&header[24..40])?);
-            (length == packet.len()).then_some((source.into(), destination.into()))
-        }
-        _ => None,
-    }
+    Some(Packet::read(packet)?.addresses())
 }
 
 /// Lowers the segment size in a TCP packet that opens a connection, so that full segments fit into
@@ -41,11 +29,11 @@ pub(super) fn clamp_segment_size(packet: &mut [u8], mtu: u16) {
     let Some((start, headers)) = tcp_start(packet) else { return };
     let most = mtu.saturating_sub(headers);
     let Some(tcp) = packet.get_mut(start..) else { return };
-    if tcp.len() < 20 || tcp[13] & SYN == 0 {
+    if tcp.len() < TCP_HEADER || tcp[13] & SYN == 0 {
         return;
     }
     let end = (usize::from(tcp[12] >> 4) * 4).min(tcp.len());
-    let mut at = 20;
+    let mut at = TCP_HEADER;
     while at + 1 < end {
         match (tcp[at], tcp[at + 1]) {
             (OPTION_END, _) => return,
@@ -74,112 +62,50 @@ pub(super) fn clamp_segment_size(packet: &mut [u8], mtu: u16) {
 /// Makes the answer to a packet of which only `mtu` bytes would fit: "fragmentation needed" or
 /// "packet too big". None for what must not be answered so.
 pub(super) fn too_big(packet: &[u8], mtu: u16) -> Option<Vec<u8>> {
-    match addresses(packet)? {
+    let read = Packet::read(packet)?;
+    // Errors are not answered with errors, and who allows fragments is not told.
+    if matches!(read.transport()?.protocol, ICMP | ICMP6) || read.may_be_cut() {
+        return None;
+    }
+    // From the address that the packet was for: an address of this host's own would be dropped by
+    // it as a lie.
+    match read.addresses() {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
-            // Errors are not answered with errors, and who allows fragments is not told.
-            let fragmentable = packet[6] & 0x40 == 0;
-            if fragmentable || packet[9] == ICMP {
-                return None;
-            }
             let repeated = &packet[..packet.len().min(REPEATED4)];
             let mut icmp = vec![3, 4, 0, 0, 0, 0];
             icmp.extend_from_slice(&mtu.to_be_bytes());
             icmp.extend_from_slice(repeated);
             let sum = checksum(&icmp, 0);
             icmp[2..4].copy_from_slice(&sum.to_be_bytes());
-            // From the address that the packet was for: an address of this host's own would be
-            // dropped by it as a lie.
-            Some(ipv4_packet(destination, source, &icmp))
+            Some(ip::ipv4(destination, source, ICMP, &icmp))
         }
         (IpAddr::V6(source), IpAddr::V6(destination)) => {
-            if packet[6] == ICMP6 {
-                return None;
-            }
-            let repeated = &packet[..packet.len().min(LEAST_MTU6 - 48)];
+            let repeated = &packet[..packet.len().min(LEAST_MTU6 - HEADER6 - ICMP_HEADER)];
             let mut icmp = vec![2, 0, 0, 0, 0, 0];
             icmp.extend_from_slice(&mtu.to_be_bytes());
             icmp.extend_from_slice(repeated);
-            let mut pseudo = Vec::with_capacity(40);
-            pseudo.extend_from_slice(&destination.octets());
-            pseudo.extend_from_slice(&source.octets());
-            let partial = sum(&pseudo) + icmp.len() as u32 + u32::from(ICMP6);
+            let partial = sum(read.address_bytes()) + icmp.len() as u32 + u32::from(ICMP6);
             let sum = checksum(&icmp, partial);
             icmp[2..4].copy_from_slice(&sum.to_be_bytes());
-            let mut answer = vec![0x60, 0, 0, 0];
-            answer.extend_from_slice(&(icmp.len() as u16).to_be_bytes());
-            answer.extend_from_slice(&[ICMP6, 64]);
-            answer.extend_from_slice(&pseudo);
-            answer.extend_from_slice(&icmp);
-            Some(answer)
+            Some(ip::ipv6(destination, source, ICMP6, &icmp))
         }
         _ => None,
     }
 }
 
 /// Returns where the TCP header of an unfragmented packet begins, and the size of the headers
-/// without options.
+/// without options and extensions.
 fn tcp_start(packet: &[u8]) -> Option<(usize, u16)> {
-    match packet.first()? >> 4 {
-        4 => {
-            let header = packet.get(..20)?;
-            let fragment = u16::from_be_bytes([header[6], header[7]]) & 0x1FFF;
-            let start = usize::from(header[0] & 0x0F) * 4;
-            (header[9] == TCP && fragment == 0 && start >= 20).then_some((start, 40))
-        }
-        // Extension headers before TCP are unheard of; such a packet passes as it is.
-        6 => (*packet.get(6)? == TCP).then_some((40, 60)),
-        _ => None,
-    }
-}
-
-fn ipv4_packet(source: Ipv4Addr, destination: Ipv4Addr, icmp: &[u8]) -> Vec<u8> {
-    let mut packet = vec![0x45, 0];
-    packet.extend_from_slice(&(20 + icmp.len() as u16).to_be_bytes());
-    packet.extend_from_slice(&[0, 0, 0, 0, 64, ICMP, 0, 0]);
-    packet.extend_from_slice(&source.octets());
-    packet.extend_from_slice(&destination.octets());
-    let sum = checksum(&packet, 0);
-    packet[10..12].copy_from_slice(&sum.to_be_bytes());
-    packet.extend_from_slice(icmp);
-    packet
-}
-
-/// Changes a checksum for a word that changes [RFC 1624 eq. 3].
-fn adjusted(checksum: u16, old: u16, new: u16) -> u16 {
-    let sum = u32::from(!checksum) + u32::from(!old) + u32::from(new);
-    !folded(sum)
-}
-
-fn checksum(bytes: &[u8], partial: u32) -> u16 {
-    !folded(partial + sum(bytes))
-}
-
-fn sum(bytes: &[u8]) -> u32 {
-    let word = |pair: &[u8]| match pair {
-        [high, low] => u32::from(u16::from_be_bytes([*high, *low])),
-        [high, ..] => u32::from(*high) << 8,
-        [] => 0,
-    };
-    bytes.chunks(2).map(word).sum()
-}
-
-fn folded(mut sum: u32) -> u16 {
-    while sum > 0xFFFF {
-        sum = (sum & 0xFFFF) + (sum >> 16);
-    }
-    sum as u16
-}
-
-fn ipv4(bytes: &[u8]) -> Option<Ipv4Addr> {
-    Some(<[u8; 4]>::try_from(bytes).ok()?.into())
-}
-
-fn ipv6(bytes: &[u8]) -> Option<Ipv6Addr> {
-    Some(<[u8; 16]>::try_from(bytes).ok()?.into())
+    let packet = Packet::read(packet)?;
+    let transport = packet.transport().filter(|transport| transport.is_beginning)?;
+    let header = if packet.is_v4() { HEADER4 } else { HEADER6 };
+    (transport.protocol == TCP).then_some((transport.at, (header + TCP_HEADER) as u16))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
     use super::*;
 
     const A: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
@@ -191,8 +117,8 @@ mod tests {
         tcp.push((((20 + options.len()) / 4) << 4) as u8);
         tcp.extend_from_slice(&[SYN, 0xFF, 0xFF, 0, 0, 0, 0]);
         tcp.extend_from_slice(options);
-        let mut packet = ipv4_packet(A, B, &tcp);
-        packet[9] = TCP;
+        let mut packet = ip::ipv4(A, B, TCP, &tcp);
+        packet[6] = 0;
         let sum = tcp_checksum(&packet);
         packet[36..38].copy_from_slice(&sum.to_be_bytes());
         packet
@@ -218,6 +144,22 @@ mod tests {
             assert!(at.is_some(), "{options:?}");
             assert_eq!(tcp_checksum(&packet), 0, "{options:?}");
         }
+    }
+
+    /// An IPv6 packet whose `payload` stands behind a header of destination options.
+    fn with_options(protocol: u8, payload: &[u8]) -> Vec<u8> {
+        let behind = [&[protocol, 0, 1, 4, 0, 0, 0, 0], payload].concat();
+        ip::ipv6(Ipv6Addr::LOCALHOST, Ipv6Addr::UNSPECIFIED, 60, &behind)
+    }
+
+    #[test]
+    fn extension_headers_hide_neither_a_connection_nor_an_error() {
+        let segment = &syn(&[2, 4, 0x05, 0xB4])[20..];
+        let mut packet = with_options(TCP, segment);
+        clamp_segment_size(&mut packet, 1_280);
+        assert_eq!(packet[40 + 8 + 22..][..2], 1_220_u16.to_be_bytes());
+        assert!(too_big(&packet, 1_280).is_some());
+        assert_eq!(too_big(&with_options(ICMP6, &[1, 0, 0, 0]), 1_280), None);
     }
 
     #[test]
@@ -258,10 +200,8 @@ mod tests {
         assert_eq!(answer[26..28], 1_100_u16.to_be_bytes());
         assert_eq!(too_big(&answer, 1_100), None);
 
-        let mut packet = vec![0x60, 0, 0, 0, 0, 8, 17, 64];
-        packet.extend_from_slice(&Ipv6Addr::LOCALHOST.octets());
-        packet.extend_from_slice(&Ipv6Addr::UNSPECIFIED.octets());
-        packet.extend_from_slice(&[0; 8]);
+        let (here, there) = (Ipv6Addr::LOCALHOST, Ipv6Addr::UNSPECIFIED);
+        let packet = ip::ipv6(here, there, ip::UDP, &[0; 8]);
         let answer = too_big(&packet, 1_280).unwrap();
         let (source, destination) = addresses(&answer).unwrap();
         assert_eq!(source, Ipv6Addr::UNSPECIFIED);
