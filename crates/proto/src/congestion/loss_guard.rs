@@ -64,8 +64,9 @@ const FINE_MARGIN: f64 = 0.005;
 const FINE_DOUBT: f64 = 0.003;
 /// Standard deviations of a fine block that are still chance.
 const FINE_CHANCE: f64 = 2.5;
-/// Packets over which the loss at short queues is averaged.
-const MEMORY: f64 = 1_000.0;
+/// Packets over which the loss at short queues is averaged. The loss of all packets, which a path
+/// estimates, is what this one is compared with.
+const SHORT_QUEUE_MEMORY: f64 = 1_000.0;
 /// Packets after which that average is believed.
 const KNOWN: f64 = 100.0;
 /// The longest queue must be this long for a short one to be told from it.
@@ -115,7 +116,7 @@ impl ShortQueue {
         if !self.is_short && !self.is_calm() {
             return;
         }
-        let kept = (1.0 - (lost + delivered) / MEMORY).max(0.0);
+        let kept = (1.0 - (lost + delivered) / SHORT_QUEUE_MEMORY).max(0.0);
         self.lost = self.lost * kept + lost;
         self.all = self.all * kept + lost + delivered;
         self.chunk = (self.chunk.0 + lost, self.chunk.1 + lost + delivered);

@@ -13,6 +13,9 @@
 //! run dry now and then; [`StandingQueue::base_seen_at`] says when that last happened. A route that
 //! becomes longer shows as a gap in the acknowledgements that is as long as the step of the
 //! round-trip time after it: no queue grows while nothing arrives, so the base moves with it.
+//!
+//! All this is for a controller that keeps a queue itself. Whether packets queue on a path at all,
+//! whatever controls it, is `RttEstimator::standing_queue`.
 
 use std::collections::VecDeque;
 

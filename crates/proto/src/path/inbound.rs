@@ -9,11 +9,12 @@ use units::{Duration, Instant, Rate};
 
 use super::address::Proof;
 use super::bottleneck::{LATEST_US, Sample};
-use super::outbound::ACK_PATIENCE;
 use super::{Outcome, Path, Route, health};
 use crate::congestion::{Acked, Lost};
 use crate::event::PathState;
-use crate::recovery::{AckInfo, Arrival, ClockSample, MAX_ACK_DELAY, SentFrame, SentPacket};
+use crate::recovery::{
+    AckInfo, Arrival, ClockSample, MAX_ACK_DELAY, SLOW_ACK_DELAY, SentFrame, SentPacket,
+};
 
 impl Path {
     /// Tells whether a datagram of this number may still come in for the first time.
@@ -178,7 +179,7 @@ impl Path {
         if newest.pn == ack.largest && newest.ack_eliciting && !newest.bulk {
             let fallen = self.peer_holds - self.peer_holds / 16;
             let held = if ack.delay > MAX_ACK_DELAY { ack.delay } else { Duration::ZERO };
-            self.peer_holds = held.min(ACK_PATIENCE).max(fallen);
+            self.peer_holds = held.min(SLOW_ACK_DELAY).max(fallen);
         }
         if trusted && newest.pn == ack.largest {
             let received_at_us = ack.received_at_us.min(LATEST_US);

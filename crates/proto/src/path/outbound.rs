@@ -5,14 +5,11 @@ use units::{Duration, Instant, Rate};
 
 use super::{Outgoing, Path, Token};
 use crate::event::PathState;
-use crate::recovery::{AckToSend, SentFrame, SentPacket};
+use crate::recovery::{AckToSend, SLOW_ACK_DELAY, SentFrame, SentPacket};
 
 /// Bytes of a datagram that carries a challenge and nothing else, at most.
 const CHALLENGE_BYTES: u64 = 64;
 
-/// The longest that an acknowledgement waits for a datagram to ride in on a slow path: the most
-/// that the peer takes off its round-trip times.
-pub(super) const ACK_PATIENCE: Duration = Duration::from_millis(150);
 /// A path that loses this much is not treated as slow until that is certain: it needs every answer.
 const MUCH_LOSS: f64 = 0.05;
 /// Bytes of a datagram with an acknowledgement alone, headers and all.
@@ -22,7 +19,7 @@ const ACK_REST: u32 = 3;
 
 /// A standing round-trip time that is this much longer than the least means a queue: at the same
 /// length the default congestion controller ends its start.
-const QUEUE: Duration = Duration::from_millis(8);
+const STANDING_QUEUE: Duration = Duration::from_millis(8);
 /// How many windows urgent symbols may fill on a path without a queue: enough for what an
 /// application hands in now and then, at the start of a session and through a burst of losses.
 const EXCESS: u64 = 6;
@@ -43,7 +40,7 @@ impl Path {
     fn ack_patience(&self, now: Instant) -> Duration {
         let takes = |rate: Rate| rate.transmission_time(ACK_ALONE) * ACK_REST;
         let rate = self.slow_rate(now).filter(|_| self.is_thin(now) || self.loss() < MUCH_LOSS);
-        rate.map_or(Duration::ZERO, |rate| takes(rate).min(ACK_PATIENCE))
+        rate.map_or(Duration::ZERO, |rate| takes(rate).min(SLOW_ACK_DELAY))
     }
 
     /// Returns when the acknowledgement must leave at the latest.
@@ -119,7 +116,7 @@ impl Path {
 
     /// Tells whether packets queue on the way: what is lost then is lost to congestion.
     pub(crate) fn has_queue(&self) -> bool {
-        self.rtt.standing_queue() > QUEUE
+        self.rtt.standing_queue() > STANDING_QUEUE
     }
 
     /// Tells whether a symbol of message delivery may leave although window or pacing say no: the

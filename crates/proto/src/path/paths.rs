@@ -8,12 +8,14 @@ use units::{Duration, Instant};
 use super::{CopyRoom, Path, PathSnapshot};
 use crate::event::PathState;
 use crate::ids::InterfaceId;
+use crate::recovery::INITIAL_RTT;
 
 /// Loss of a path whose answers to single packets are waited for: where less is lost, a later packet
 /// is nearly always answered and tells what is missing.
 pub(crate) const MUCH_LOSS: f64 = 0.05;
-/// How long an answer is waited for while no path is known to work.
-pub(crate) const PATIENCE_WITHOUT_PATH: Duration = Duration::from_millis(200);
+/// How long an answer is waited for while no path is known to work: the first guess alone, without a
+/// variation. What waits for so long cannot be sent anyway, and the next path may be there at once.
+pub(crate) const PATIENCE_WITHOUT_PATH: Duration = INITIAL_RTT;
 
 /// An interface, or an address behind it, whose socket takes nothing now.
 pub(crate) type Blocked = (InterfaceId, Option<SocketAddr>);

@@ -5,6 +5,7 @@ use units::{Duration, Instant, Rate};
 use super::{Drain, Route};
 use crate::event::PathState;
 use crate::ids::PathId;
+use crate::limits;
 use crate::recovery::INITIAL_RTT;
 
 /// Shows a path at one moment.
@@ -56,6 +57,29 @@ pub(crate) struct PathSnapshot {
     pub(crate) counters: Counters,
     /// When the last datagram came in.
     pub(crate) last_received_at: Option<Instant>,
+}
+
+/// What a path is good for, from much to little.
+impl PathSnapshot {
+    /// Tells whether what is sent now may be expected to arrive: it works, and no answer is overdue.
+    /// *Usable* always means this.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.state == PathState::Active && !self.doubtful
+    }
+
+    /// Tells whether it is worth a symbol that other paths carry or repair: it works, or fell silent
+    /// so short a time ago that it may be a burst. A symbol in vain costs its bytes and nothing else,
+    /// and a burst is what repair symbols are for.
+    pub(crate) fn is_worth_symbols(&self, now: Instant) -> bool {
+        let heard = self.last_received_at.is_some_and(|at| now.since(at) < limits::LONGEST_BURST);
+        self.state == PathState::Active || (self.state == PathState::Suspected && heard)
+    }
+
+    /// Tells whether it has proved its address: a copy of control goes by every such path, however
+    /// long it has been silent, because one may get through.
+    pub(crate) fn takes_control(&self) -> bool {
+        matches!(self.state, PathState::Active | PathState::Suspected)
+    }
 }
 
 impl PathSnapshot {

@@ -6,6 +6,11 @@
 //! ```
 //! Fed in packet-number order as far as outcomes come in that order; used on what we sent (from
 //! acknowledgements) and on what we received (from gaps in packet numbers).
+//!
+//! Two others ask another question of other packets. `delivery/message/elastic/redundancy.rs` sets
+//! the share of repair symbols by the loss of symbols alone, over eight times as many: a share that
+//! follows every ripple is too small after a lucky second. `congestion/loss_guard.rs` averages only
+//! packets that met a short queue, because it must tell what a radio loses from what a buffer does.
 
 /// Packets over which loss is averaged; 256 give ± 0.9 points at 2 % loss.
 const MEMORY: f64 = 256.0;

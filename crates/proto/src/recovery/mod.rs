@@ -13,5 +13,5 @@ mod sent_packets;
 pub(crate) use ack_tracker::{AckToSend, AckTracker, Arrival, MAX_ACK_DELAY, PACKETS_PER_ACK};
 pub(crate) use clock_offset::{Age, ClockOffset, ClockSample, PeerClock};
 pub(crate) use delivery_rate::{DeliveryRate, RateSample};
-pub(crate) use rtt::{INITIAL_RTT, RttEstimator};
+pub(crate) use rtt::{INITIAL_RTT, RttEstimator, SLOW_ACK_DELAY};
 pub(crate) use sent_packets::{AckInfo, Mark, SentFrame, SentFrames, SentPacket, SentPackets};

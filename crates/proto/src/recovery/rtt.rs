@@ -12,7 +12,8 @@
 use units::{Duration, Instant};
 
 /// Assumed until the first sample, as RFC 9002 §6.2.2 advises, but shorter: a drone's link is not
-/// the whole Internet.
+/// the whole Internet. It is the one first guess of a round-trip time; the pauses before something
+/// is repeated to an address that never answered are shorter, because a repetition costs little.
 pub(crate) const INITIAL_RTT: Duration = Duration::from_millis(200);
 /// The least variation that a timeout allows for: the precision of the operating system's timers.
 const GRANULARITY: Duration = Duration::from_millis(1);
@@ -21,8 +22,9 @@ const BUCKETS: usize = 10;
 /// The standing round-trip time is the least of this many samples: jitter alone seldom delays them
 /// all.
 const STANDING: usize = 8;
-/// No more than this is believed to be the peer's waiting for more packets.
-const MAX_ACK_DELAY: Duration = Duration::from_millis(150);
+/// The longest that an acknowledgement waits anywhere, which is on a slow path, for a datagram to
+/// ride in. A peer that claims more is not believed. Elsewhere it waits `MAX_ACK_DELAY` at most.
+pub(crate) const SLOW_ACK_DELAY: Duration = Duration::from_millis(150);
 
 /// Estimates the round-trip time of one path [RFC 9002 §5].
 #[derive(Clone, Debug)]
@@ -56,7 +58,7 @@ impl RttEstimator {
         rtt: Duration,
         ack_delay: Duration,
     ) -> Duration {
-        let delay = if ack_delay > MAX_ACK_DELAY { Duration::ZERO } else { ack_delay };
+        let delay = if ack_delay > SLOW_ACK_DELAY { Duration::ZERO } else { ack_delay };
         let rtt = rtt.saturating_sub(delay).max(Duration::from_micros(1));
         self.latest = rtt;
         self.recent[self.samples % STANDING] = rtt;
@@ -102,6 +104,10 @@ impl RttEstimator {
 
     /// Returns how long packets queue on the way, judging by the latest samples: by how much the
     /// least of them exceeds that of the last ten seconds.
+    ///
+    /// A plain answer for every path, whatever controls it. The estimator of the delay-bounded
+    /// controller (`congestion/standing_queue.rs`) is another one, because that controller keeps a
+    /// queue on purpose and so must know noise, its own dry spells and routes that become longer.
     pub(crate) fn standing_queue(&self) -> Duration {
         self.standing_queue
     }

@@ -13,7 +13,6 @@ use core::fmt::Debug;
 use smallvec::SmallVec;
 use units::Instant;
 
-use crate::event::PathState;
 use crate::ids::PathId;
 use crate::path::PathSnapshot;
 
@@ -91,12 +90,10 @@ pub(crate) trait Scheduler: Debug + Send {
 /// that has proved its address, the silent ones last, lowest smoothed round-trip time first
 /// [ConClone §3.3.2].
 pub(crate) fn control_order(paths: &[PathSnapshot]) -> SmallVec<[PathId; 4]> {
-    let mut usable: SmallVec<[&PathSnapshot; 4]> = paths
-        .iter()
-        .filter(|path| matches!(path.state, PathState::Active | PathState::Suspected))
-        .collect();
-    usable.sort_by_key(|path| (path.state, path.srtt_or_initial(), path.id));
-    usable.iter().map(|path| path.id).collect()
+    let mut proven: SmallVec<[&PathSnapshot; 4]> =
+        paths.iter().filter(|path| path.takes_control()).collect();
+    proven.sort_by_key(|path| (path.state, path.srtt_or_initial(), path.id));
+    proven.iter().map(|path| path.id).collect()
 }
 
 #[cfg(test)]
@@ -104,6 +101,7 @@ mod tests {
     use units::{Duration, Instant, Rate};
 
     use super::*;
+    use crate::event::PathState;
     use crate::ids::InterfaceId;
     use crate::path::{Counters, Drain, Route};
 

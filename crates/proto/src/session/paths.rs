@@ -99,9 +99,9 @@ impl Session {
     pub(super) fn handle_path_address(&mut self, now: Instant, id: PathId, remote: SocketAddr) {
         let Some(path) = self.path(id).filter(|_| self.role == Role::Initiator) else { return };
         let ip = remote.ip();
-        let is_usable = !ip.is_unspecified() && !ip.is_multicast() && remote.port() != 0;
+        let can_be_reached = !ip.is_unspecified() && !ip.is_multicast() && remote.port() != 0;
         let ours = path.route().remote;
-        if !is_usable || ip.is_ipv4() != ours.is_ipv4() {
+        if !can_be_reached || ip.is_ipv4() != ours.is_ipv4() {
             self.rejected += 1;
             return;
         }

@@ -9,9 +9,9 @@ use super::{
 use crate::delivery::{
     Builder, Delivered, Delivery, Incoming, Loss, Offer, Outlook, Taken, Turn, Waiting,
 };
-use crate::event::{Event, MessageId, PathState};
+use crate::event::{Event, MessageId};
 use crate::ids::PathId;
-use crate::path::{CopyRoom, PATIENCE_WITHOUT_PATH, Path, PathSnapshot};
+use crate::path::{CopyRoom, PATIENCE_WITHOUT_PATH, Path};
 use crate::recovery::{Age, Mark};
 use crate::schedule::control_order;
 use crate::select::Tier;
@@ -199,11 +199,11 @@ impl Delivery for Control {
             .filter_map(find)
             .map(|path| ControlPath {
                 id: path.id,
-                usable: is_usable(path),
+                usable: path.is_usable(),
                 repeat_after: path.repeat_after,
             })
             .collect();
-        let usable = outlook.paths.iter().filter(|path| is_usable(path));
+        let usable = outlook.paths.iter().filter(|path| path.is_usable());
         let probe = usable.map(|path| path.probe_timeout).min().unwrap_or(PATIENCE_WITHOUT_PATH);
         self.outbox.set_paths(outlook.now, &paths, probe);
         self.inbox.set_wait(probe);
@@ -249,9 +249,4 @@ impl Delivery for Control {
 
 fn lane_floor([lane, floor]: [u64; 2]) -> LaneFloor {
     LaneFloor { lane: lane as u16, floor: floor as u32 }
-}
-
-/// Tells whether a copy of control that is sent on the path now may be expected to arrive.
-fn is_usable(path: &PathSnapshot) -> bool {
-    path.state == PathState::Active && !path.doubtful
 }

@@ -20,6 +20,7 @@ use super::dropped::Dropped;
 use super::receiver_lane::{Held, ReceiverLane};
 use super::{ControlDelivery, LaneFloor};
 use crate::limits;
+use crate::path::PATIENCE_WITHOUT_PATH;
 use crate::recovery::Age;
 use crate::select::{Class, Order, Policy, Tier};
 use crate::window::SeenWindow;
@@ -29,9 +30,6 @@ use crate::wire::{ControlFrame, DroppedFrame};
 /// the driver's timer, so that it is not stale by then. In an in-order lane everything before it
 /// ends within that time too [specs/delivery.md §4] (rule 5).
 const RELEASE_AHEAD: Duration = Duration::from_millis(5);
-
-/// How long a sequenced lane waits before the session knows a round-trip time.
-const INITIAL_WAIT: Duration = Duration::from_millis(100);
 
 /// Beyond this age message delivery brings nothing of a lane any more.
 pub(super) const CARRIED_LIFE: Duration = Policy::TRANSACTIONAL.ttl;
@@ -93,7 +91,7 @@ impl Inbox {
             releases: BTreeSet::new(),
             ready: VecDeque::new(),
             dropped: Dropped::default(),
-            wait: INITIAL_WAIT,
+            wait: PATIENCE_WITHOUT_PATH,
             counters: Default::default(),
         }
     }

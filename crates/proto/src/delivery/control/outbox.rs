@@ -20,12 +20,9 @@ use super::{ControlPath, LaneFloor, Submission};
 use crate::event::{MessageId, Outcome};
 use crate::ids::PathId;
 use crate::limits;
-use crate::path::CopyRoom;
+use crate::path::{CopyRoom, PATIENCE_WITHOUT_PATH};
 use crate::select::{Class, LaneKey, Order, Tier};
 use crate::wire::{ControlFrame, DroppedFrame};
-
-/// Until the session knows a round-trip time: the initial one of [RFC 9002 §6.2.2] as a timeout.
-const INITIAL_PROBE: Duration = Duration::from_millis(333);
 
 /// Messages outside the control tier that are kept: half of all, so that a download of parameters
 /// or files leaves room for control.
@@ -123,7 +120,7 @@ impl Outbox {
             timers: BTreeSet::new(),
             outcomes: VecDeque::new(),
             spent: None,
-            probe: INITIAL_PROBE,
+            probe: PATIENCE_WITHOUT_PATH,
             unlisted: 0,
             next_seq: 0,
             others: 0,

@@ -23,7 +23,6 @@
 use smallvec::SmallVec;
 use units::{Duration, Instant};
 
-use super::redundancy::is_usable;
 use crate::event::PathState;
 use crate::ids::PathId;
 use crate::path::PathSnapshot;
@@ -82,7 +81,7 @@ impl Detours {
             delay: path.expected_delay(now),
             unless_silent: path.arrival(now, path.counters.bytes_sent).since(now),
         };
-        self.ways = paths.iter().filter(|path| is_usable(now, path)).map(way).collect();
+        self.ways = paths.iter().filter(|path| path.is_worth_symbols(now)).map(way).collect();
     }
 
     /// Earns what a source symbol saves.

@@ -22,13 +22,13 @@
 use smallvec::SmallVec;
 use units::{Duration, Instant};
 
-use crate::event::PathState;
 use crate::ids::PathId;
 use crate::limits;
 use crate::path::PathSnapshot;
 
-/// Packets over which the estimate of loss forgets: ± 0.3 points at 2 %.
-const MEMORY: f64 = 2_048.0;
+/// Packets with symbols over which the estimate of their loss forgets: ± 0.3 points at 2 %. Eight
+/// times as many as a path's own estimate, which is asked as well where it is suddenly higher.
+const SYMBOLS_MEMORY: f64 = 2_048.0;
 /// Packets after which the estimate is believed.
 const KNOWN: f64 = 100.0;
 /// Loss, and the repair symbols per source symbol below it.
@@ -91,7 +91,7 @@ impl Redundancy {
         });
         let entry = &mut self.paths[index];
         entry.packets += 1.0;
-        entry.loss += (f64::from(u8::from(lost)) - entry.loss) / entry.packets.min(MEMORY);
+        entry.loss += (f64::from(u8::from(lost)) - entry.loss) / entry.packets.min(SYMBOLS_MEMORY);
     }
 
     /// Returns the loss of a path, as far as it is known.
@@ -126,12 +126,12 @@ impl Redundancy {
     /// Tells whether losses come in bursts and there is another path to repair them by. What is not
     /// known yet counts as bursts: the first one would come too early to be learned from.
     pub(super) fn spreads_bursts(&self, now: Instant, paths: &[PathSnapshot]) -> bool {
-        let usable = || paths.iter().filter(|path| is_usable(now, path));
+        let worth = || paths.iter().filter(|path| path.is_worth_symbols(now));
         let packets = |path: &PathSnapshot| {
             self.paths.iter().find(|known| known.path == path.id).map_or(0.0, |known| known.packets)
         };
-        usable().count() > 1
-            && usable().any(|path| path.burst >= BURST || packets(path) < BURSTS_KNOWN)
+        worth().count() > 1
+            && worth().any(|path| path.burst >= BURST || packets(path) < BURSTS_KNOWN)
     }
 
     /// Tells whether a repair symbol may be sent.
@@ -184,11 +184,4 @@ impl Redundancy {
             None => (2.5 * loss).clamp(0.5, 1.0),
         }
     }
-}
-
-/// Tells whether a path is worth a symbol that other paths carry or repair: it works, or fell silent
-/// so short a time ago that it may be a burst.
-pub(super) fn is_usable(now: Instant, path: &PathSnapshot) -> bool {
-    let heard = path.last_received_at.is_some_and(|at| now.since(at) < limits::LONGEST_BURST);
-    path.state == PathState::Active || (path.state == PathState::Suspected && heard)
 }

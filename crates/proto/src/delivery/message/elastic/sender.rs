@@ -21,12 +21,12 @@ use smallvec::SmallVec;
 use units::{Duration, Instant};
 
 use super::detour::{Detours, Place};
-use super::redundancy::{Redundancy, is_usable};
+use super::redundancy::Redundancy;
 use super::silence::{self, Silence, overdue_after};
 use crate::delivery::message::{Divider, FormCounters, Offer, SentSymbol, SymbolFrame};
 use crate::ids::PathId;
 use crate::limits;
-use crate::path::PathSnapshot;
+use crate::path::{PATIENCE_WITHOUT_PATH, PathSnapshot};
 use crate::wire::{FeedbackFrame, RepairFrame, SYMBOL_OVERHEAD, SourceFrame};
 
 /// How much earlier than the smoothed round-trip time an answer may come …
@@ -73,14 +73,14 @@ pub(super) struct Sender {
     /// Feedback knows of symbols below.
     covered: u64,
     silence: Silence,
-    /// How long feedback may take, on the paths that were usable when one asked last.
+    /// How long feedback may take, on the paths that were worth symbols when one asked last.
     overdue_after: Duration,
     /// Whether losses came in bursts, and there were several paths, when one asked last.
     spreads_bursts: bool,
     /// The path of the newest source symbol.
     source_path: Option<PathId>,
-    /// The paths that were usable when one asked last.
-    usable: SmallVec<[PathId; 4]>,
+    /// The paths that were worth symbols when one asked last.
+    worth: SmallVec<[PathId; 4]>,
     detours: Detours,
     redundancy: Redundancy,
     /// When the application has paused for so long that its last symbol gets a repair symbol.
@@ -107,13 +107,13 @@ impl Sender {
             overdue_after: Duration::ZERO,
             spreads_bursts: false,
             source_path: None,
-            usable: SmallVec::new(),
+            worth: SmallVec::new(),
             detours: Detours::default(),
             redundancy: Redundancy::default(),
             pause_at: None,
             heard_at: Instant::ZERO,
             looked_at: Instant::ZERO,
-            probe: Duration::from_millis(200),
+            probe: PATIENCE_WITHOUT_PATH,
             buffer: Vec::new(),
             counters: FormCounters::default(),
         }
@@ -147,7 +147,7 @@ impl Sender {
         Some(SymbolFrame::Source(SourceFrame { coder: 0, id, back: id - first, payload }))
     }
 
-    /// Notes which paths are usable, and sends again by a faster one what a slow one holds up.
+    /// Notes which paths are worth symbols, and sends again by a faster one what a slow one holds up.
     pub(super) fn follow_paths(&mut self, now: Instant, paths: &[PathSnapshot]) {
         if self.kept.is_empty() {
             return;
@@ -212,7 +212,7 @@ impl Sender {
             && let Some(encoder) = &self.encoder
         {
             self.heard_at = now;
-            self.again.insert(encoder.next() - 1, self.usable.clone());
+            self.again.insert(encoder.next() - 1, self.worth.clone());
         }
     }
 
@@ -238,7 +238,7 @@ impl Sender {
         let open = encoder.next() - self.covered.max(encoder.first());
         let spare = self.redundancy.spare();
         let wait = self.overdue_after;
-        if self.silence.begin_round(now, &self.usable, open as usize, spare, wait) {
+        if self.silence.begin_round(now, &self.worth, open as usize, spare, wait) {
             for kept in &mut self.kept {
                 kept.sent_at = now;
             }
@@ -298,16 +298,16 @@ impl Sender {
         later.filter(|(_, path)| soon(*path)).count()
     }
 
-    /// Notes which paths are usable: what was to be sent again on others alone goes on these.
+    /// Notes which paths are worth symbols: what was to be sent again on others alone goes on these.
     fn note_paths(&mut self, now: Instant, paths: &[PathSnapshot]) {
-        self.usable = usable(now, paths);
+        self.worth = worth_symbols(now, paths);
         self.detours.follow(now, paths);
         self.spreads_bursts = self.redundancy.spreads_bursts(now, paths);
-        self.overdue_after = overdue_after(paths.iter().filter(|path| is_usable(now, path)));
+        self.overdue_after = overdue_after(paths.iter().filter(|path| path.is_worth_symbols(now)));
         for paths in self.again.values_mut() {
-            paths.retain(|path| self.usable.contains(path));
+            paths.retain(|path| self.worth.contains(path));
             if paths.is_empty() {
-                paths.clone_from(&self.usable);
+                paths.clone_from(&self.worth);
             }
         }
     }
@@ -326,7 +326,7 @@ impl Sender {
             self.give_up_expired(now);
         }
         let path = offer.paths.iter().find(|path| path.id == offer.path)?;
-        if !is_usable(now, path) {
+        if !path.is_worth_symbols(now) {
             return None;
         }
         if self.encoder.is_none() {
@@ -425,9 +425,9 @@ impl Sender {
         let Some(source) = self.source_path.filter(|source| *source != offer.path) else {
             let mut others = offer.paths.iter().filter(|path| path.id != offer.path);
             let in_time = |path| self.detours.repairs_in_time(offer.path, path, lossy);
-            return !others.any(|path| is_usable(now, path) && in_time(path.id));
+            return !others.any(|path| path.is_worth_symbols(now) && in_time(path.id));
         };
-        self.usable.contains(&offer.path) && self.detours.repairs_in_time(source, offer.path, lossy)
+        self.worth.contains(&offer.path) && self.detours.repairs_in_time(source, offer.path, lossy)
     }
 
     /// Marks symbols to be sent again that the receiver misses and that what is under way will
@@ -440,7 +440,7 @@ impl Sender {
     ) {
         let Some(encoder) = &self.encoder else { return };
         let first = encoder.first();
-        let mut worth = usable(now, paths);
+        let mut worth = worth_symbols(now, paths);
         worth.retain(|path| self.detours.is_worth(*path, self.spreads_bursts));
         let loss = paths.iter().filter_map(|path| self.redundancy.loss(path)).fold(0.0, f64::max);
         let new = (encoder.next() - feedback.end) as f64;
@@ -500,7 +500,7 @@ impl Sender {
     }
 }
 
-fn usable(now: Instant, paths: &[PathSnapshot]) -> SmallVec<[PathId; 4]> {
-    let usable = paths.iter().filter(|path| is_usable(now, path));
-    usable.map(|path| path.id).collect()
+fn worth_symbols(now: Instant, paths: &[PathSnapshot]) -> SmallVec<[PathId; 4]> {
+    let worth = paths.iter().filter(|path| path.is_worth_symbols(now));
+    worth.map(|path| path.id).collect()
 }

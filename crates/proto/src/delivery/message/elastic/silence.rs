@@ -3,10 +3,10 @@
 //!
 //! ```text
 //! overdue   the answer to the oldest symbol that no feedback covers is later than
-//!           srtt + max(2·rttvar, 2 ms) of the slowest usable path
+//!           srtt + max(2·rttvar, 2 ms) of the slowest path worth symbols
 //! round     when the peer says something and that symbol is overdue: it hears nothing of us; or when
 //!           it says nothing for 50 ms more: nobody hears anything.
-//!           2 · (symbols that no feedback covers) + 4 repair symbols on every usable path, as far as
+//!           2 · (symbols that no feedback covers) + 4 repair symbols on every path worth symbols, as far as
 //!           what was saved lasts and three windows have room; the next when the answer to this one
 //!           is overdue, for a second at most
 //! ```
@@ -139,7 +139,7 @@ mod tests {
         }
         let mut silence = Silence::default();
         silence.begin_round(now, &[], 3, 400, wait);
-        assert!(!silence.is_owing(), "no path is usable");
+        assert!(!silence.is_owing(), "no path is worth symbols");
     }
 
     #[test]

@@ -12,8 +12,10 @@ use crate::limits;
 use crate::path::PathSnapshot;
 use crate::wire::{RankFrame, RepairFrame, SYMBOL_OVERHEAD, SourceFrame};
 
-/// A smoothed round-trip time that is this much above the least means that the path has a queue.
-const QUEUE: Duration = Duration::from_millis(5);
+/// A smoothed round-trip time that is this much above the least means that the path has a queue. The
+/// smoothed one, not the standing one that paths judge losses by: a symbol may come late through a
+/// queue that comes and goes, and the question here is which repair symbols can wait, not what was lost.
+const SMOOTHED_QUEUE: Duration = Duration::from_millis(5);
 
 /// Encodes, sends and keeps the coders that the receiver has not fully decoded.
 #[derive(Debug)]
@@ -221,5 +223,5 @@ impl Sender {
 
 /// Tells whether packets stand in a queue on the way.
 fn has_queue(path: &PathSnapshot) -> bool {
-    path.srtt.zip(path.min_rtt).is_some_and(|(srtt, least)| srtt > least + QUEUE)
+    path.srtt.zip(path.min_rtt).is_some_and(|(srtt, least)| srtt > least + SMOOTHED_QUEUE)
 }
