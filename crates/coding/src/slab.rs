@@ -6,10 +6,7 @@
 
 use core::ops::Range;
 
-use crate::gf256::{Kernel, Rows, Strided};
-
-/// Bytes of a cache line, and of the widest vector register.
-pub(crate) const LINE: usize = 64;
+use crate::gf256::{Kernel, LINE, Rows, Strided};
 
 /// Rows whose coefficients are drawn at a time.
 const CHUNK: usize = 64;

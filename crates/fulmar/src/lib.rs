@@ -15,10 +15,11 @@ pub mod fuzzing;
 mod keys;
 mod log;
 mod machine;
+mod print;
 mod socket_file;
 mod status;
 
-use std::io::{IsTerminal, Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -27,6 +28,7 @@ use proto::{Duration, StaticSecret};
 use serde_json::json;
 
 use cli::{Arguments, Command};
+use print::{print, print_anew};
 
 /// Does what the command line says.
 pub fn main() -> ExitCode {
@@ -157,18 +159,4 @@ fn watch_status(socket: &Path, mut report: status::Report) -> Result<(), String>
         std::thread::sleep(Duration::from_secs(1));
         report = status::fetch(socket).map_err(|error| format!("the daemon is gone: {error}"))?;
     }
-}
-
-/// Prints a line; a reader that has gone away is no reason to panic.
-fn print(text: &str) -> Result<(), String> {
-    writeln!(std::io::stdout(), "{text}").map_err(|error| format!("write: {error}"))
-}
-
-/// Prints a table in the place of the last one; below it, where the output is no terminal.
-fn print_anew(table: &str) -> Result<(), String> {
-    if !std::io::stdout().is_terminal() {
-        return print(table);
-    }
-    // Home, the table, clear to the end of each line and of the screen: no flicker.
-    print(&format!("\x1b[H{}\x1b[J", table.replace('\n', "\x1b[K\n")))
 }

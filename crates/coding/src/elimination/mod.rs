@@ -25,9 +25,9 @@
 
 mod terms;
 
-use crate::gf256::{self, Kernel, Lines};
+use crate::gf256::{self, Kernel, LINE, Lines};
 use crate::outcome::Outcome;
-use crate::slab::{LINE, Slab};
+use crate::slab::Slab;
 use terms::{FUSED, Terms, WORD};
 
 /// How many bytes one call may touch for symbols that are given up or leave the ring: about 0.2 ms

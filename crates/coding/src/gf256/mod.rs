@@ -19,6 +19,9 @@ mod tables;
 pub use simd::Kernel;
 pub(crate) use simd::{Lines, Rows, Strided, Within};
 
+/// Bytes of a cache line, and of the widest vector register.
+pub(crate) const LINE: usize = 64;
+
 /// Multiplies two elements.
 ///
 /// ```

@@ -12,7 +12,7 @@ use sys::netns::Namespace;
 use tcp_asran::{Flavour, Installed, Removed, State, Status};
 
 use crate::cli::{CcCommand, Place};
-use crate::print;
+use crate::print::print;
 use crate::status::columns;
 
 /// Does what the command line asks for.

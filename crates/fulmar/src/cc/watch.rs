@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 use tcp_asran::{Flavour, Flow};
 
+use crate::print::{print, print_anew};
 use crate::status::{columns, milliseconds, rate};
-use crate::{print, print_anew};
 
 /// How often the kernel is asked.
 const EVERY: Duration = Duration::from_secs(1);

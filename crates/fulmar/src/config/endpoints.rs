@@ -1,27 +1,14 @@
 //! The local endpoints: `[[mavlink]]` and `[[control]]`, and what all kinds have in common.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
-
 use proto::Duration;
 use proto::select::{Copies, Order, Policy};
 use toml_keys::Section;
 
 use super::filter::filters;
+use super::kind::{Kind, endpoint_kind};
 use super::message::message;
 use super::peers::{ReadPeer, peer};
 use super::{Content, EndpointConfig, EndpointKind, MavlinkContent, Role};
-
-const ADDRESS: &str = "an address and port such as 127.0.0.1:14550";
-
-/// Kinds that several sections know.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    UdpServer,
-    UdpClient,
-    TcpServer,
-    Serial,
-}
 
 /// Reads every endpoint, in the order of the file within each of the lists.
 pub(super) fn read(
@@ -64,32 +51,6 @@ pub(super) fn warn_of_strangers(endpoints: &[EndpointConfig], warnings: &mut Vec
             ));
         }
     }
-}
-
-/// Reads the keys of a kind.
-pub(super) fn endpoint_kind(section: &Section<'_>, kind: Kind) -> Option<EndpointKind> {
-    if kind == Kind::Serial {
-        let device = section.required_text("device");
-        let baud = section.number("baud", 1_200..=12_000_000).unwrap_or(57_600) as u32;
-        if section.has("address") {
-            section.wrong("address", "belongs to UDP and TCP, not to a serial port");
-        }
-        return Some(EndpointKind::Serial(PathBuf::from(device?), baud));
-    }
-    for key in ["device", "baud"] {
-        if section.has(key) {
-            section.wrong(key, "belongs to kind = \"serial\"");
-        }
-    }
-    let address: SocketAddr = section.required("address", ADDRESS)?;
-    if address.port() == 0 {
-        section.wrong("address", "needs a port other than 0");
-    }
-    Some(match kind {
-        Kind::UdpServer => EndpointKind::UdpServer(address),
-        Kind::UdpClient => EndpointKind::UdpClient(address),
-        _ => EndpointKind::TcpServer(address),
-    })
 }
 
 fn mavlink(

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use proto::{Duration, MessageOrder, MessageStream};
 use toml_keys::Section;
 
-use super::endpoints::{Kind, endpoint_kind};
+use super::kind::{Kind, endpoint_kind};
 use super::peers::{ReadPeer, peer};
 use super::{Content, EndpointConfig, EndpointKind, MessageContent};
 

@@ -5,6 +5,7 @@
 
 mod endpoints;
 mod filter;
+mod kind;
 mod local;
 mod message;
 mod peers;

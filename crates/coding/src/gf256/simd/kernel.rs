@@ -4,7 +4,7 @@ use core::fmt;
 
 use super::super::scalar;
 use super::{Lines, Rows, Sources, Strided, Within};
-use crate::slab::LINE;
+use crate::gf256::LINE;
 
 /// Names a set of instructions that this processor has, and does the field's arithmetic with it.
 ///

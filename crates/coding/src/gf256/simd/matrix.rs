@@ -9,7 +9,7 @@
 //! for all rows of the matrix.
 
 use super::product::{Product, Vector};
-use crate::slab::LINE;
+use crate::gf256::LINE;
 
 /// The lines of a row that are to be looked at; iterates over where they begin.
 ///
