@@ -7,7 +7,7 @@ use units::{Duration, Rate};
 use crate::delivery::message::MessageOrder;
 use crate::event::PathState;
 use crate::ids::{InterfaceId, PathId, PeerId};
-use crate::select::{Class, NotForwarded};
+use crate::select::{Class, NotForwarded, SelectorCounters};
 
 /// Shows a session at one moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +32,8 @@ pub struct SessionStatus {
     pub queue_free_percent: u8,
     /// Datagrams that failed authentication, were replayed or could not be parsed.
     pub rejected_datagrams: u64,
+    /// MAVLink frames of our applications that were looked at, and those whose ids no definition knows.
+    pub mavlink: SelectorCounters,
     /// What of our applications' MAVLink was not forwarded: by which channel (0 is the tunnel), why,
     /// and how much of it.
     pub not_forwarded: Vec<(u8, NotForwarded, u64)>,
@@ -90,6 +92,14 @@ pub struct PathStatus {
     pub sent: (u64, u64),
     /// Datagrams and UDP payload bytes received.
     pub received: (u64, u64),
+    /// Packets of ours that the peer has acknowledged.
+    pub acked: u64,
+    /// Packets of ours that were declared lost.
+    pub lost: u64,
+    /// Of those, packets that were acknowledged after all.
+    pub late: u64,
+    /// Acknowledgements that made no sense.
+    pub bad_acks: u64,
     /// Times that it was suspected to be silent.
     pub suspicions: u64,
     /// Time since the last datagram came in.
@@ -109,8 +119,14 @@ pub struct ClassStatus {
     pub superseded: u64,
     /// Copies sent, first copies included.
     pub copies_sent: u64,
+    /// Of control: acknowledged by the peer, and not said to have been dropped there.
+    pub acknowledged: u64,
+    /// Of control: under way when the session ended, or dropped there for all that is known.
+    pub indeterminate: u64,
     /// Delivered to our applications.
     pub delivered: u64,
+    /// Of control: had to wait for an earlier one of its lane.
+    pub held: u64,
     /// Copies that came in again and were removed.
     pub duplicates: u64,
     /// Came in beyond its maximum age or after a newer one, and was dropped.

@@ -67,6 +67,10 @@ section! {
         session.clock_offset_us.map(|(_, error)| error as f64 / 1e3);
     /// Share of the queue for bulk and telemetry that is free.
     queue_free_percent: u8, Gauge("%"), session.queue_free_percent;
+    /// MAVLink frames of our applications that were looked at.
+    mavlink_frames: u64, Counter("frames"), session.mavlink.frames;
+    /// Of those, frames whose ids the public definitions do not know.
+    unknown_mavlink_frames: u64, Counter("frames"), session.mavlink.unknown;
     /// Datagrams that failed authentication, were replayed or could not be parsed.
     rejected_datagrams: u64, Counter("datagrams"), session.rejected_datagrams;
     /// Processor time that its datagrams took.
@@ -112,6 +116,8 @@ section! {
     min_rtt_ms: Option<f64>, Gauge("ms"), path.min_rtt.map(millis);
     /// Share of our packets that are lost on the way to the peer.
     loss_percent: f64, Gauge("%"), path.loss * 100.0;
+    /// Share of the peer's packets that are lost on the way to us.
+    loss_in_percent: f64, Gauge("%"), path.loss_in * 100.0;
     /// Mean number of packets lost in a row.
     burst: f64, Gauge("packets"), path.burst;
     /// Rate at which the peer receives what we send.
@@ -136,6 +142,16 @@ section! {
     received_datagrams: u64, Counter("datagrams"), path.received.0;
     /// UDP payload received.
     received_bytes: u64, Counter("bytes"), path.received.1;
+    /// Packets of ours that the peer has acknowledged.
+    acked_packets: u64, Counter("packets"), path.acked;
+    /// Packets of ours that were declared lost.
+    lost_packets: u64, Counter("packets"), path.lost;
+    /// Of those, packets that were acknowledged after all.
+    late_packets: u64, Counter("packets"), path.late;
+    /// Acknowledgements that made no sense.
+    bad_acks: u64, Counter("frames"), path.bad_acks;
+    /// Times that the path was suspected to be silent.
+    suspicions: u64, Counter("times"), path.suspicions;
     /// Datagrams that the kernel refused to send.
     send_errors: u64, Counter("datagrams");
     /// Time since the last datagram came in.
@@ -156,8 +172,14 @@ section! {
     superseded: u64, Counter("packets"), class.superseded;
     /// Copies sent, first copies included.
     copies_sent: u64, Counter("copies"), class.copies_sent;
+    /// Of control: acknowledged by the peer, and not said to have been dropped there.
+    acknowledged: u64, Counter("packets"), class.acknowledged;
+    /// Of control: under way when the session ended, or dropped there for all that is known.
+    indeterminate: u64, Counter("packets"), class.indeterminate;
     /// Delivered to our applications.
     delivered: u64, Counter("packets"), class.delivered;
+    /// Of control: had to wait for an earlier one of its lane.
+    held: u64, Counter("packets"), class.held;
     /// Copies that came in again and were removed.
     duplicates: u64, Counter("copies"), class.duplicates;
     /// Came in beyond its maximum age or after a newer one, and was dropped.
@@ -318,10 +340,22 @@ section! {
 
     /// Datagrams that are none of ours.
     garbage: u64, Counter("datagrams"), not_ours(all);
+    /// Of those, handshakes for another public key than ours.
+    other_keys: u64, Counter("datagrams"), all.bad_mac;
+    /// Of those, handshakes of a key that no peer here has.
+    unknown_peers: u64, Counter("datagrams"), all.unknown_peer;
+    /// Of those, handshakes that were forged, damaged or made with another preshared key.
+    unauthentic: u64, Counter("datagrams"), all.unauthentic;
+    /// Handshakes that came again after their time.
+    replayed: u64, Counter("datagrams"), all.replayed;
     /// Handshakes completed.
     handshakes: u64, Counter("handshakes"), all.handshakes;
     /// Initiations answered with a cookie.
     cookies: u64, Counter("datagrams"), all.cookies_sent;
+    /// Sessions refused because there are as many as there may be.
+    sessions_refused: u64, Counter("sessions"), all.sessions_refused;
+    /// Answers to handshakes that were not sent because too many waited already.
+    answers_dropped: u64, Counter("datagrams"), all.answers_dropped;
     /// Datagrams dropped by the limits on handshakes.
     limited: u64, Counter("datagrams"), all.rate_limited;
     /// Processor time that handshakes took, those of strangers included.

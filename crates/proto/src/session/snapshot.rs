@@ -21,6 +21,7 @@ impl Session {
             message_streams: Vec::new(),
             queue_free_percent: 100,
             rejected_datagrams: self.rejected,
+            mavlink: self.selector.counters(),
             not_forwarded: self.not_forwarded().collect(),
         };
         self.deliveries.show(now, &mut status);
@@ -58,6 +59,10 @@ fn path_status(now: Instant, path: &PathSnapshot) -> PathStatus {
         mtu: path.mtu,
         sent: (counters.datagrams_sent, counters.bytes_sent),
         received: (counters.datagrams_received, counters.bytes_received),
+        acked: counters.packets_acked,
+        lost: counters.packets_lost,
+        late: counters.packets_late,
+        bad_acks: counters.bad_acks,
         suspicions: counters.suspicions,
         silent_for: path.last_received_at.map(|at| now.since(at)),
     }

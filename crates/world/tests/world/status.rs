@@ -1,11 +1,12 @@
 //! What status says is what was: nothing that arrived is called dropped, and no idle link thin.
 
-use proto::select::Policy;
-use proto::{Duration, Rate, Source};
+use proto::select::{Class, Policy};
+use proto::{Duration, Rate, SessionStatus, Source};
 
 use fulmar_world::{DRONE, Pair, STATION, one_link, two_links};
 
 const LIVE: Source = Source::Declared { channel: 1, policy: Policy::LIVE };
+const CONTROL: Source = Source::Declared { channel: 1, policy: Policy::TRANSACTIONAL };
 
 #[test]
 fn set_points_that_are_replaced_after_they_left_are_not_called_dropped() {
@@ -23,6 +24,32 @@ fn set_points_that_are_replaced_after_they_left_are_not_called_dropped() {
         let live = status.classes.iter().find(|class| class.submitted == 500).expect("the class");
         assert_eq!(live.dropped, 0, "seed {seed}");
         assert!(live.superseded > 400, "seed {seed}: {}", live.superseded);
+    }
+}
+
+#[test]
+fn what_became_of_packets_and_of_control_is_told() {
+    for seed in 1..6 {
+        let mut pair =
+            Pair::connected(&one_link("delay_ms = 20\nrate_mbps = 10\nloss = 0.1"), seed);
+        for number in 0..500_u32 {
+            pair.send(STATION, CONTROL, &number.to_be_bytes()).expect("there is room");
+            pair.run_for(Duration::from_millis(20));
+        }
+        pair.run_for(Duration::from_secs(1));
+        let [drone, station] = [DRONE, STATION].map(|host| pair.status(host).expect("a session"));
+        let class = |status: &SessionStatus| {
+            status.classes.iter().find(|class| class.class == Class::Control).cloned().expect("it")
+        };
+        let (sent, received) = (class(&station), class(&drone));
+        let ended = (sent.acknowledged, sent.indeterminate, received.delivered);
+        assert_eq!(ended, (500, 0, 500), "seed {seed}");
+        assert!(received.held > 0, "seed {seed}: in order, a later one waits for an earlier");
+        let path = &station.paths[0];
+        assert!(path.acked > 400 && path.lost > 20, "seed {seed}: {} {}", path.acked, path.lost);
+        assert_eq!(path.bad_acks, 0, "seed {seed}");
+        assert!(path.loss_in > 0.02, "seed {seed}: {}", path.loss_in);
+        assert!(path.acked + path.lost - path.late <= path.sent.0, "seed {seed}");
     }
 }
 

@@ -241,6 +241,9 @@ impl Delivery for Control {
             row.dropped += sent.expired + sent.superseded_unsent;
             row.superseded += sent.superseded - sent.superseded_unsent;
             row.copies_sent += sent.copies_sent;
+            row.acknowledged += sent.delivered;
+            row.indeterminate += sent.indeterminate;
+            row.held += received.held;
             row.duplicates += received.duplicates;
             row.late += received.late;
         }

@@ -57,16 +57,12 @@ pub(crate) enum Reception {
 /// Counts the copies of one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct InboxCounters {
-    /// Passed on.
-    pub(crate) delivered: u64,
     /// Removed because they came before.
     pub(crate) duplicates: u64,
     /// Dropped because they were stale or came after a newer one.
     pub(crate) late: u64,
     /// Had to wait for an earlier one.
     pub(crate) held: u64,
-    /// Refused because their lane is out of bounds.
-    pub(crate) refused: u64,
 }
 
 /// Removes duplicates and restores order.
@@ -112,7 +108,7 @@ impl Inbox {
         let ordered = frame.order != Order::None;
         let number = self.seen.extend(frame.seq);
         if number > limits::LAST_CONTROL_NUMBER {
-            return self.count(frame.class, Reception::Refused);
+            return Reception::Refused;
         }
         let reception = if ordered && usize::from(frame.lane) >= limits::LANES {
             Reception::Refused
@@ -144,7 +140,7 @@ impl Inbox {
         age: Age,
     ) -> Reception {
         if usize::from(frame.lane) >= limits::LANES {
-            return self.count(frame.class, Reception::Refused);
+            return Reception::Refused;
         }
         if frame.class.tier() == Tier::Control {
             return self.handle_control(now, frame, age);
@@ -224,11 +220,10 @@ impl Inbox {
     fn count(&mut self, class: Class, reception: Reception) -> Reception {
         let counters = &mut self.counters[class.index()];
         match reception {
-            Reception::Ready => {}
+            Reception::Ready | Reception::Refused => {}
             Reception::Held => counters.held += 1,
             Reception::Duplicate => counters.duplicates += 1,
             Reception::Late => counters.late += 1,
-            Reception::Refused => counters.refused += 1,
         }
         reception
     }
@@ -350,7 +345,6 @@ impl Inbox {
     }
 
     fn pass_on(&mut self, channel: u8, class: Class, age: Duration, payload: Vec<u8>) {
-        self.counters[class.index()].delivered += 1;
         self.ready.push_back(ControlDelivery { channel, class, age, payload });
     }
 }

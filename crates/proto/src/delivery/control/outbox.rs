@@ -48,10 +48,6 @@ pub(crate) enum Rejected {
 /// Counts what became of the messages of one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OutboxCounters {
-    /// Accepted from the application.
-    pub(crate) submitted: u64,
-    /// Handed in and refused.
-    pub(crate) refused: u64,
     /// Copies taken by paths, first copies included.
     pub(crate) copies_sent: u64,
     /// Acknowledged, and not said to have been dropped.
@@ -150,14 +146,29 @@ impl Outbox {
         now: Instant,
         submission: Submission,
     ) -> Result<Option<MessageId>, Rejected> {
-        let class = submission.policy.class;
-        let accepted = self.accept(now, submission);
-        let counters = &mut self.counters[class.index()];
-        match accepted {
-            Ok(_) => counters.submitted += 1,
-            Err(Rejected::Busy) => counters.refused += 1,
+        if !self.has_room(&submission) {
+            return Err(Rejected::Busy);
         }
-        accepted
+        let seq = self.next_seq;
+        let (policy, lane) = (submission.policy, submission.lane);
+        let expires = now + policy.ttl;
+        let is_spare = |lane| !self.floors.contains(lane);
+        let place = self
+            .lanes
+            .enter(&policy, lane, seq, expires, is_spare)
+            .map_err(|NoLane| Rejected::Busy)?;
+        self.next_seq += 1;
+        self.others += usize::from(policy.class.tier() != Tier::Control);
+        self.messages.insert(seq, Message::new(now, submission, place));
+        self.begin_round(now, seq);
+        self.arm(now, seq);
+        if policy.order == Order::Sequenced {
+            self.promote_earlier(seq);
+        }
+        if policy.class == Class::Live || policy.order == Order::Latest {
+            self.supersede(lane, seq);
+        }
+        Ok(policy.reliable.then_some(MessageId(seq)))
     }
 
     /// Returns true when a copy or a floor of the tier waits for the path.
@@ -323,36 +334,6 @@ impl Outbox {
             Outcome::Expired => counters.expired += 1,
             _ => counters.delivered += 1,
         }
-    }
-
-    fn accept(
-        &mut self,
-        now: Instant,
-        submission: Submission,
-    ) -> Result<Option<MessageId>, Rejected> {
-        if !self.has_room(&submission) {
-            return Err(Rejected::Busy);
-        }
-        let seq = self.next_seq;
-        let (policy, lane) = (submission.policy, submission.lane);
-        let expires = now + policy.ttl;
-        let is_spare = |lane| !self.floors.contains(lane);
-        let place = self
-            .lanes
-            .enter(&policy, lane, seq, expires, is_spare)
-            .map_err(|NoLane| Rejected::Busy)?;
-        self.next_seq += 1;
-        self.others += usize::from(policy.class.tier() != Tier::Control);
-        self.messages.insert(seq, Message::new(now, submission, place));
-        self.begin_round(now, seq);
-        self.arm(now, seq);
-        if policy.order == Order::Sequenced {
-            self.promote_earlier(seq);
-        }
-        if policy.class == Class::Live || policy.order == Order::Latest {
-            self.supersede(lane, seq);
-        }
-        Ok(policy.reliable.then_some(MessageId(seq)))
     }
 
     fn has_room(&self, submission: &Submission) -> bool {
