@@ -63,7 +63,7 @@ pub(crate) struct Incoming<'a> {
     /// The peer's clock.
     pub(crate) clock: PeerClock<'a>,
     /// Every path.
-    pub(crate) paths: Paths<'a>,
+    pub(crate) paths: &'a Paths,
 }
 
 /// Says what a delivery did with a frame.
@@ -120,7 +120,7 @@ pub(crate) struct Turn<'a> {
     /// The path that the datagram will go by.
     pub(crate) path: &'a Path,
     /// Every path.
-    pub(crate) paths: Paths<'a>,
+    pub(crate) paths: &'a Paths,
 }
 
 /// Offers room on a path to what goes once.
@@ -164,7 +164,7 @@ pub(crate) struct Loss<'a> {
     /// Whether that had a queue: sending more would not have helped.
     pub(crate) congested: bool,
     /// Every path.
-    pub(crate) paths: Paths<'a>,
+    pub(crate) paths: &'a Paths,
 }
 
 /// What became of the paths.

@@ -271,6 +271,11 @@ impl Address {
         Proof::None
     }
 
+    /// Tells whether an answer waits or a challenge is due, whether or not it may be sent.
+    pub(super) fn may_have_token(&self, now: Instant) -> bool {
+        !self.responses.is_empty() || self.timeout().is_some_and(|at| at <= now)
+    }
+
     pub(super) fn take_response(&mut self) -> Option<Token> {
         if self.responses.is_empty() { None } else { Some(self.responses.remove(0)) }
     }

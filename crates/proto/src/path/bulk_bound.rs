@@ -132,6 +132,11 @@ struct View {
 }
 
 impl Path {
+    /// Returns what the path is to bulk.
+    pub(crate) fn bulk_role(&self) -> BulkRole {
+        self.bulk_role
+    }
+
     /// Says what the path is to bulk from now on.
     pub(crate) fn set_bulk_role(&mut self, role: BulkRole) {
         self.bulk_role = role;

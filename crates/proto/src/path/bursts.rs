@@ -52,6 +52,9 @@ impl Bursts {
 
     /// Returns the length of a silence that the path has come back from more than once.
     pub(super) fn usual(&self, now: Instant) -> Duration {
+        if self.halves == [[Duration::ZERO; 2]; 2] {
+            return Duration::ZERO;
+        }
         let mut recent = *self;
         recent.forget(now);
         let [new, old] = recent.halves;

@@ -35,7 +35,7 @@ pub(crate) use bulk_bound::BulkRole;
 pub use bulk_bound::ProtectControl;
 pub(crate) use control_window::CopyRoom;
 pub(crate) use drain::Drain;
-pub(crate) use paths::{Blocked, MUCH_LOSS, PATIENCE_WITHOUT_PATH, Paths, lies_at};
+pub(crate) use paths::{MUCH_LOSS, PATIENCE_WITHOUT_PATH, Paths};
 pub(crate) use snapshot::{Counters, PathSnapshot};
 
 use address::Address;

@@ -59,6 +59,11 @@ impl Path {
         self.received.take(now)
     }
 
+    /// Tells whether a challenge or an answer to one may have to be sent now.
+    pub(crate) fn may_have_token(&self, now: Instant) -> bool {
+        self.address.may_have_token(now)
+    }
+
     /// Returns the answer to a challenge that is to be sent now.
     pub(crate) fn take_response(&mut self) -> Option<Token> {
         self.address.take_response()

@@ -1,13 +1,18 @@
 //! The paths of a session seen together: what one of them cannot say alone.
+//!
+//! A session asks each path much more often than it changes it, and mostly at one moment. What is
+//! derived from a path is kept beside it until somebody takes hold of the path to change it.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
+use std::ops::{Index, IndexMut};
 
 use smallvec::SmallVec;
 use units::{Duration, Instant};
 
 use super::{CopyRoom, Path, PathSnapshot};
 use crate::event::PathState;
-use crate::ids::InterfaceId;
+use crate::ids::{InterfaceId, PathId};
 use crate::recovery::INITIAL_RTT;
 
 /// Loss of a path whose answers to single packets are waited for: where less is lost, a later packet
@@ -18,61 +23,128 @@ pub(crate) const MUCH_LOSS: f64 = 0.05;
 pub(crate) const PATIENCE_WITHOUT_PATH: Duration = INITIAL_RTT;
 
 /// An interface, or an address behind it, whose socket takes nothing now.
-pub(crate) type Blocked = (InterfaceId, Option<SocketAddr>);
+type Blocked = (InterfaceId, Option<SocketAddr>);
 
 /// Snapshots of all paths of a session.
 pub(crate) type Snapshots = SmallVec<[PathSnapshot; 4]>;
 
-/// All paths of a session, to be read.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Paths<'a> {
-    /// The paths.
-    pub(crate) all: &'a [Path],
-    /// What is bound to none of them for now.
-    pub(crate) blocked: &'a [Blocked],
+/// All paths of a session, in the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct Paths {
+    all: Vec<Kept>,
+    /// What is bound to none of them for now; at most one for each path.
+    blocked: Vec<Blocked>,
 }
 
-impl<'a> Paths<'a> {
+/// A path, and what was found out about it since it changed last.
+#[derive(Debug)]
+struct Kept {
+    path: Path,
+    snapshot: Cell<Option<(Instant, PathSnapshot)>>,
+    timeout: Cell<Option<Option<Instant>>>,
+}
+
+impl Kept {
+    /// Gives out the path to be changed: nothing that is known of it counts any more.
+    fn change(&mut self) -> &mut Path {
+        self.snapshot.set(None);
+        self.timeout.set(None);
+        &mut self.path
+    }
+}
+
+impl Paths {
+    /// Adds a path.
+    pub(crate) fn push(&mut self, path: Path) {
+        self.all.push(Kept { path, snapshot: Cell::new(None), timeout: Cell::new(None) });
+    }
+
+    /// Removes a path.
+    pub(crate) fn remove(&mut self, id: PathId) {
+        self.all.retain(|kept| kept.path.id() != id);
+    }
+
+    /// Returns how many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Returns the place of a path.
+    pub(crate) fn position(&self, id: PathId) -> Option<usize> {
+        self.all.iter().position(|kept| kept.path.id() == id)
+    }
+
+    /// Walks the paths.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Path> {
+        self.all.iter().map(|kept| &kept.path)
+    }
+
+    /// Walks the paths, to change each.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Path> {
+        self.all.iter_mut().map(Kept::change)
+    }
+
     /// Lists the paths that work.
-    pub(crate) fn active(self) -> impl Iterator<Item = &'a Path> {
-        self.all.iter().filter(|path| path.state() == PathState::Active)
+    pub(crate) fn active(&self) -> impl Iterator<Item = &Path> {
+        self.iter().filter(|path| path.state() == PathState::Active)
     }
 
     /// Tells whether the path's socket takes nothing now.
-    pub(crate) fn is_blocked(self, path: &Path) -> bool {
+    pub(crate) fn is_blocked(&self, path: &Path) -> bool {
         self.blocked.iter().any(|place| lies_at(path, *place))
     }
 
+    /// Notes that the socket of an interface, or the one for an address behind it, takes nothing for now,
+    /// or takes datagrams again; tells whether that is news.
+    pub(crate) fn set_blocked(&mut self, place: Blocked, blocked: bool) -> bool {
+        let before = self.blocked.len();
+        self.blocked.retain(|known| *known != place);
+        let was_blocked = self.blocked.len() < before;
+        let is_blocked = blocked && self.iter().any(|path| lies_at(path, place));
+        if is_blocked {
+            self.blocked.push(place);
+        }
+        was_blocked != is_blocked
+    }
+
     /// Shows every path; one that is blocked has room for nothing.
-    pub(crate) fn snapshots(self, now: Instant) -> Snapshots {
-        let snapshot = |path: &Path| {
-            let mut snapshot = path.snapshot(now);
-            if self.is_blocked(path) {
-                snapshot.budget = 0;
-            }
-            snapshot
+    pub(crate) fn snapshots(&self, now: Instant) -> Snapshots {
+        (0..self.all.len()).map(|index| self.snapshot(now, index)).collect()
+    }
+
+    /// Returns how many bytes of bulk may leave on a path now, whether or not it is blocked.
+    pub(crate) fn bulk_budget(&self, now: Instant, index: usize) -> usize {
+        self.known(now, index).budget
+    }
+
+    /// Returns when the first of them has to be attended to.
+    pub(crate) fn timeout(&self) -> Option<Instant> {
+        let timeout = |kept: &Kept| {
+            let known = kept.timeout.get().unwrap_or_else(|| kept.path.timeout());
+            kept.timeout.set(Some(known));
+            known
         };
-        self.all.iter().map(snapshot).collect()
+        self.all.iter().filter_map(timeout).min()
     }
 
     /// Returns how long a packet that leaves now takes to arrive, on the fastest path that works.
-    pub(crate) fn reach(self) -> Duration {
+    pub(crate) fn reach(&self) -> Duration {
         self.active().map(Path::one_way).min().unwrap_or_default()
     }
 
     /// Tells whether a path that works loses much.
-    pub(crate) fn loses_much(self) -> bool {
+    pub(crate) fn loses_much(&self) -> bool {
         self.active().any(|path| path.loss() >= MUCH_LOSS)
     }
 
     /// Returns the time after which an answer of the best path is overdue.
-    pub(crate) fn probe_timeout(self) -> Duration {
+    pub(crate) fn probe_timeout(&self) -> Duration {
         self.active().map(Path::probe_timeout).min().unwrap_or(PATIENCE_WITHOUT_PATH)
     }
 
     /// Returns the room that a path has for control. On a thin path a message that is under way
     /// nowhere is left to one that takes it sooner.
-    pub(crate) fn control_room(self, now: Instant, path: &Path) -> CopyRoom {
+    pub(crate) fn control_room(&self, now: Instant, path: &Path) -> CopyRoom {
         let room = path.control_room(now);
         if !path.is_thin(now) {
             return room;
@@ -84,10 +156,40 @@ impl<'a> Paths<'a> {
         });
         if sooner { CopyRoom { fresh: 0, ..room } } else { room }
     }
+
+    fn snapshot(&self, now: Instant, index: usize) -> PathSnapshot {
+        let snapshot = self.known(now, index);
+        let is_blocked = self.is_blocked(&self[index]);
+        PathSnapshot { budget: if is_blocked { 0 } else { snapshot.budget }, ..snapshot }
+    }
+
+    fn known(&self, now: Instant, index: usize) -> PathSnapshot {
+        let kept = &self.all[index];
+        if let Some((_, known)) = kept.snapshot.get().filter(|(at, _)| *at == now) {
+            return known;
+        }
+        let snapshot = kept.path.snapshot(now);
+        kept.snapshot.set(Some((now, snapshot)));
+        snapshot
+    }
+}
+
+impl Index<usize> for Paths {
+    type Output = Path;
+
+    fn index(&self, index: usize) -> &Path {
+        &self.all[index].path
+    }
+}
+
+impl IndexMut<usize> for Paths {
+    fn index_mut(&mut self, index: usize) -> &mut Path {
+        self.all[index].change()
+    }
 }
 
 /// Tells whether a path leaves by an interface, to an address where one is given.
-pub(crate) fn lies_at(path: &Path, (interface, remote): Blocked) -> bool {
+fn lies_at(path: &Path, (interface, remote): Blocked) -> bool {
     let route = path.route();
     route.interface == interface && remote.is_none_or(|remote| route.remote == remote)
 }

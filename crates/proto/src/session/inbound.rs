@@ -10,7 +10,7 @@ use crate::delivery::{Delivered, Incoming, Loss};
 use crate::event::Delivery;
 use crate::ids::{PathId, Received};
 use crate::limits;
-use crate::path::{Path, Paths, Route};
+use crate::path::{Path, Route};
 use crate::recovery::{AckInfo, Arrival, ClockSample, PeerClock, SentFrame, SentPacket};
 use crate::wire::{self, AckFrame, DataHeader, Frame, Frames};
 
@@ -83,7 +83,7 @@ impl Session {
         if self.path(header.path).is_none() {
             self.insert_path(now, header.path, route(received));
         }
-        self.paths.iter().position(|path| path.id() == header.path)
+        self.paths.position(header.path)
     }
 
     /// Takes the frames of an opened datagram, up to the first that makes no sense, as the second does of
@@ -136,8 +136,8 @@ impl Session {
             Frame::Close { .. } => self.end(now, "the peer closed it"),
             _ => {
                 let clock = PeerClock { clock: &self.clock, started: self.started };
-                let paths = Paths { all: &self.paths, blocked: &self.blocked };
-                self.deliveries.handle_frame(&Incoming { now, path, clock, paths }, frame);
+                let incoming = Incoming { now, path, clock, paths: &self.paths };
+                self.deliveries.handle_frame(&incoming, frame);
             }
         }
     }
@@ -190,8 +190,8 @@ impl Session {
         for frame in &packet.frames {
             match *frame {
                 SentFrame::Delivery { owner, mark } => {
-                    let paths = Paths { all: &self.paths, blocked: &self.blocked };
-                    self.deliveries.on_lost(owner, mark, &Loss { now, path, congested, paths });
+                    let loss = Loss { now, path, congested, paths: &self.paths };
+                    self.deliveries.on_lost(owner, mark, &loss);
                 }
                 SentFrame::PathClose { path } => self.closed_paths.push(path),
                 SentFrame::PathAddress { path } => self.on_address_told(path, false),

@@ -27,7 +27,7 @@ use crate::delivery::{Deliveries, DeliveryConfig};
 use crate::event::{Delivery, Event, PathState};
 use crate::ids::{PathId, PeerId, SessionId};
 use crate::limits;
-use crate::path::{Blocked, Path, PathConfig, Paths};
+use crate::path::{Path, PathConfig, Paths};
 use crate::recovery::ClockOffset;
 use crate::schedule::Scheduler;
 use crate::select::{Direction, Policy, Selector};
@@ -105,9 +105,7 @@ pub(crate) struct Session {
     ended: bool,
     keys: KeyRing,
     path_config: PathConfig,
-    paths: Vec<Path>,
-    /// Interfaces, or addresses behind them, whose sockets are full; at most one for each path.
-    blocked: Vec<Blocked>,
+    paths: Paths,
     /// The number of the next path to be opened here; numbers are never used again.
     next_path: u16,
     /// Numbers of paths that were given up: never used again, since another path of that number
@@ -177,8 +175,7 @@ impl Session {
                 idle_probe: config.idle_probe,
                 protect_control: config.protect_control,
             },
-            paths: Vec::new(),
-            blocked: Vec::new(),
+            paths: Paths::default(),
             next_path: 0,
             retired: BTreeSet::new(),
             closed_paths: Vec::new(),
@@ -408,15 +405,11 @@ impl Session {
         }
     }
 
-    fn view(&self) -> Paths<'_> {
-        Paths { all: &self.paths, blocked: &self.blocked }
-    }
-
     fn path(&self, id: PathId) -> Option<&Path> {
-        self.paths.iter().find(|path| path.id() == id)
+        self.paths.position(id).map(|index| &self.paths[index])
     }
 
     fn path_mut(&mut self, id: PathId) -> Option<&mut Path> {
-        self.paths.iter_mut().find(|path| path.id() == id)
+        self.paths.position(id).map(|index| &mut self.paths[index])
     }
 }

@@ -11,7 +11,7 @@ use crate::delivery::{Builder, Packet, Refused, Turn};
 use crate::event::{MessageId, PathState};
 use crate::ids::{PathId, PathRef, Transmit};
 use crate::limits;
-use crate::path::{Outgoing, Path, Paths, Route};
+use crate::path::{Outgoing, Path, Route};
 use crate::recovery::SentFrame;
 use crate::select::{Class, LaneKey};
 use crate::wire::{self, AckFrame, AckRanges, CONTROL_OVERHEAD, DATA_OVERHEAD, Frame};
@@ -94,11 +94,11 @@ impl Session {
         buf: &mut Vec<u8>,
     ) -> Option<Transmit> {
         self.now = now;
-        let index = self.paths.iter().position(|path| path.id() == id)?;
+        let index = self.paths.position(id)?;
         let path = &self.paths[index];
         if !self.keys.has_keys()
             || path.state() == PathState::Absent
-            || self.view().is_blocked(path)
+            || self.paths.is_blocked(path)
         {
             return None;
         }
@@ -113,8 +113,7 @@ impl Session {
         let mut datagram = self.begin(now, buf, limit);
         self.add_own_ack(now, index, self.paths[index].ack_is_due(now), &mut datagram);
         if self.add_path_news(index, &mut datagram) {
-            let paths = Paths { all: &self.paths, blocked: &self.blocked };
-            let turn = Turn { now, path: &self.paths[index], paths };
+            let turn = Turn { now, path: &self.paths[index], paths: &self.paths };
             self.deliveries.poll_urgent(&turn, &mut datagram);
         }
         if !datagram.urgent {
@@ -178,6 +177,9 @@ impl Session {
     /// Builds a challenge or an answer to one: alone in its datagram, as it may go elsewhere than
     /// the path's other datagrams.
     fn poll_token(&mut self, now: Instant, index: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
+        if !self.paths[index].may_have_token(now) {
+            return None;
+        }
         let path = &mut self.paths[index];
         let (frame, token) = match path.take_response() {
             Some(token) => (Frame::PathResponse { token: token.token }, token),
@@ -290,12 +292,11 @@ impl Session {
         if !waiting.is_any() {
             return;
         }
-        let has_budget = path.bulk_budget(now) > 0 || self.may_trickle(now, path);
+        let has_budget = self.paths.bulk_budget(now, index) > 0 || self.may_trickle(now, path);
         if !(waiting.alone || has_budget) {
             return;
         }
-        let paths = Paths { all: &self.paths, blocked: &self.blocked };
-        let turn = Turn { now, path: &self.paths[index], paths };
+        let turn = Turn { now, path: &self.paths[index], paths: &self.paths };
         let scheduler = &mut *self.scheduler;
         self.deliveries.poll_once(turn, waiting, has_budget, scheduler, datagram);
     }
@@ -305,7 +306,7 @@ impl Session {
     fn may_trickle(&self, now: Instant, path: &Path) -> bool {
         let lately =
             path.last_received_at().is_some_and(|at| now.since(at) < limits::LONGEST_BURST);
-        lately && path.may_drip(TRICKLE) && self.view().active().next().is_none()
+        lately && path.may_drip(TRICKLE) && self.paths.active().next().is_none()
     }
 
     /// Seals the datagram and notes that it was sent.

@@ -10,7 +10,7 @@ use crate::delivery::Outlook;
 use crate::event::{Event, PathState};
 use crate::ids::{InterfaceId, PathId, is_same_address};
 use crate::limits;
-use crate::path::{BulkRole, Outcome, Path, Route, lies_at};
+use crate::path::{BulkRole, Outcome, Path, Route};
 
 /// Says why a path was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,15 +73,16 @@ impl Session {
     ) {
         let leads_there =
             |route: Route| route.interface == interface && is_same_address(route.remote, remote);
-        let mut paths = self.paths.iter_mut();
-        if let Some(path) = paths.find(|path| leads_there(path.route())) {
-            let (id, outcome) = (path.id(), path.confirm_address(now));
-            self.apply(now, id, outcome);
-        } else if let Some(path) =
-            self.paths.iter_mut().find(|path| path.candidate().is_some_and(leads_there))
-        {
-            let (id, outcome) = (path.id(), path.confirm_candidate(now));
-            self.apply(now, id, outcome);
+        let own = self.paths.iter().position(|path| leads_there(path.route()));
+        let is_candidate = |path: &Path| path.candidate().is_some_and(leads_there);
+        let candidate = self.paths.iter().position(is_candidate);
+        let confirmed = match (own, candidate) {
+            (Some(index), _) => Some((index, self.paths[index].confirm_address(now))),
+            (None, Some(index)) => Some((index, self.paths[index].confirm_candidate(now))),
+            (None, None) => None,
+        };
+        if let Some((index, outcome)) = confirmed {
+            self.apply(now, self.paths[index].id(), outcome);
         }
         self.after_change(now);
     }
@@ -118,7 +119,7 @@ impl Session {
         moved: impl Fn(InterfaceId, IpAddr) -> Option<SocketAddr>,
     ) -> bool {
         let mut any = false;
-        for path in &mut self.paths {
+        for path in self.paths.iter_mut() {
             let Route { interface, local, .. } = path.route();
             if let Some(address) = local.and_then(|local| moved(interface, local)) {
                 path.set_local(address.ip());
@@ -167,7 +168,7 @@ impl Session {
     pub(crate) fn successor(&self, config: &SessionConfig, drawn: Drawn, now: Instant) -> Self {
         let mut successor = Self::new(self.id, self.peer, self.role, config, drawn, now);
         successor.next_path = self.next_path;
-        for path in &self.paths {
+        for path in self.paths.iter() {
             successor.insert_path(now, path.id(), path.route());
             if path.state() == PathState::Absent {
                 successor.set_present(now, path.id(), false);
@@ -185,15 +186,7 @@ impl Session {
         remote: Option<SocketAddr>,
         blocked: bool,
     ) -> bool {
-        let place = (interface, remote);
-        let before = self.blocked.len();
-        self.blocked.retain(|known| *known != place);
-        let was_blocked = self.blocked.len() < before;
-        let is_blocked = blocked && self.paths.iter().any(|path| lies_at(path, place));
-        if is_blocked {
-            self.blocked.push(place);
-        }
-        was_blocked != is_blocked
+        self.paths.set_blocked((interface, remote), blocked)
     }
 
     pub(super) fn insert_path(&mut self, now: Instant, id: PathId, route: Route) {
@@ -207,7 +200,7 @@ impl Session {
         if let Some(path) = self.path_mut(id) {
             let outcome = path.close(now);
             self.apply(now, id, outcome);
-            self.paths.retain(|path| path.id() != id);
+            self.paths.remove(id);
             self.retired.insert(id);
             self.readdressed.retain(|known| known.path != id);
         }
@@ -245,11 +238,10 @@ impl Session {
     /// Brings what depends on the paths up to date, and passes on what became ready.
     pub(super) fn after_change(&mut self, now: Instant) {
         self.now = now;
-        let active = self.paths.iter().filter(|path| path.state() == PathState::Active);
-        self.largest_datagram =
-            active.map(Path::max_datagram).max().unwrap_or(self.largest_datagram);
+        let largest = self.paths.active().map(Path::max_datagram).max();
+        self.largest_datagram = largest.unwrap_or(self.largest_datagram);
         self.choose_free_path(now);
-        let paths = self.view();
+        let paths = &self.paths;
         let (snapshots, reach) = (paths.snapshots(now), paths.reach());
         let (replicas, loses_much) = (self.scheduler.replicas(&snapshots), paths.loses_much());
         let (paths, replicas) = (&snapshots[..], &replicas[..]);
@@ -260,13 +252,14 @@ impl Session {
 
     /// Lets the path with the best present rate be filled by bulk; the others are sanctuaries.
     fn choose_free_path(&mut self, now: Instant) {
-        let active = |path: &&mut Path| path.state() == PathState::Active;
-        let fitness = |path: &mut Path| (path.fitness(now), path.id());
-        let candidates = self.paths.iter_mut().filter(active).map(fitness);
+        let candidates = self.paths.active().map(|path| (path.fitness(now), path.id()));
         let free = candidates.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
-        for path in &mut self.paths {
-            let is_free = free.is_none_or(|(_, id)| id == path.id());
-            path.set_bulk_role(if is_free { BulkRole::Free } else { BulkRole::Sanctuary });
+        for index in 0..self.paths.len() {
+            let is_free = free.is_none_or(|(_, id)| id == self.paths[index].id());
+            let role = if is_free { BulkRole::Free } else { BulkRole::Sanctuary };
+            if self.paths[index].bulk_role() != role {
+                self.paths[index].set_bulk_role(role);
+            }
         }
     }
 }

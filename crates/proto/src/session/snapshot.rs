@@ -15,7 +15,7 @@ impl Session {
             connected: self.is_connected(),
             age: now.since(self.started),
             clock_offset_us: self.clock.estimate_us(now),
-            paths: self.view().snapshots(now).iter().map(|path| path_status(now, path)).collect(),
+            paths: self.paths.snapshots(now).iter().map(|path| path_status(now, path)).collect(),
             classes: Vec::new(),
             messages: MessageStatus::default(),
             message_streams: Vec::new(),

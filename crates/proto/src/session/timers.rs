@@ -14,8 +14,7 @@ impl Session {
             return None;
         }
         let own = [self.keys.timeout(self.now), self.deliveries.timeout(), self.pacing_deadline()];
-        let paths = self.paths.iter().filter_map(Path::timeout);
-        own.into_iter().flatten().chain(paths).min()
+        own.into_iter().flatten().chain(self.paths.timeout()).min()
     }
 
     /// Lets time pass.
@@ -30,19 +29,18 @@ impl Session {
             let id = self.paths[index].id();
             self.apply(now, id, outcome);
         }
-        let probe = self.view().probe_timeout();
+        let probe = self.paths.probe_timeout();
         self.deliveries.handle_timeout(now, probe);
         self.after_change(now);
     }
 
     /// Returns when pacing lets a path take more of what waits for one.
     fn pacing_deadline(&self) -> Option<Instant> {
-        let view = self.view();
         let wants = |path: &Path| {
             let waiting = self.deliveries.waiting(path.id());
-            !view.is_blocked(path) && (waiting.alone || waiting.telemetry || waiting.bulk)
+            !self.paths.is_blocked(path) && (waiting.alone || waiting.telemetry || waiting.bulk)
         };
-        let wanting = view.active().filter(|path| wants(path));
+        let wanting = self.paths.active().filter(|path| wants(path));
         wanting.filter_map(|path| path.pacing_deadline(self.now)).min()
     }
 }
