@@ -85,7 +85,7 @@ impl SeenWindow {
     }
 
     fn position(&self, number: u64) -> (usize, u64) {
-        let word = number / WORD_BITS & (self.words.len() as u64 - 1);
+        let word = (number / WORD_BITS) & (self.words.len() as u64 - 1);
         (word as usize, 1 << (number % WORD_BITS))
     }
 }

@@ -96,9 +96,7 @@ impl Session {
         self.now = now;
         let index = self.paths.position(id)?;
         let path = &self.paths[index];
-        if !self.keys.has_keys()
-            || path.state() == PathState::Absent
-            || self.paths.is_blocked(path)
+        if !self.keys.has_keys() || path.state() == PathState::Absent || self.paths.is_blocked(path)
         {
             return None;
         }
