@@ -72,7 +72,7 @@ pub fn message_frames(plaintext: &[u8]) {
             let is_best = path == PathId(0);
             let offer = Offer { path, is_best, has_budget: true, paths: &paths };
             while messages.form.poll_symbol(now, &offer, room, &mut messages.divider).is_some() {}
-            while messages.form.poll_feedback(now, path, room).is_some() {}
+            while messages.form.poll_feedback(path, room).is_some() {}
         }
         let Some(frame) = frames.next() else { break };
         let _ = match &frame {

@@ -197,14 +197,13 @@ pub struct MessageStreamStatus {
     pub delay: MessageDelay,
 }
 
-/// Gives the mean parts of the delay of delivered messages, T = T_div + T_enc + T_e2e + T_dec + T_rec
-/// [LRT eq. 1]; all zero while nothing was delivered.
+/// Gives the mean parts of the delay of delivered messages, T = T_div + T_e2e + T_dec + T_rec; all zero
+/// while nothing was delivered. T_enc of [LRT eq. 1], from division to departure, is missing: symbols
+/// are made when they leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageDelay {
     /// T_div: from handing in to division into symbols, which is the wait for a path.
     pub division: Duration,
-    /// T_enc: from division to departure; zero, because symbols are made when they leave.
-    pub encoding: Duration,
     /// T_e2e: the way over the network.
     pub end_to_end: Duration,
     /// T_dec: what decoding took longer than the way.

@@ -278,8 +278,6 @@ section! {
 
     /// From handing in to division into symbols: the wait for a path.
     division_ms: f64, Gauge("ms"), millis(delay.division);
-    /// From division to departure: zero, because symbols are made when they leave.
-    encoding_ms: f64, Gauge("ms"), millis(delay.encoding);
     /// The way over the network.
     end_to_end_ms: f64, Gauge("ms"), millis(delay.end_to_end);
     /// What decoding took longer than the way.

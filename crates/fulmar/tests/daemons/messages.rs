@@ -216,7 +216,7 @@ fn streams_are_shown(drone: &Value, station: &Value, least_ms: f64) {
         assert!(way >= least_ms, "less than {least_ms} ms, faster than the link: {received:#}");
         // A tenth was lost: some were decoded, or sent again, and held up what followed.
         assert!(part("decoding_ms") + part("reconstruction_ms") > 0.0, "{received:#}");
-        assert!(part("division_ms") >= 0.0 && part("encoding_ms") == 0.0);
+        assert!(part("division_ms") >= 0.0);
     }
     assert_eq!((&sent[0]["delivered"], &sent[1]["delivered"]), (&1.into(), &0.into()));
 }

@@ -6,7 +6,7 @@
 
 use units::{Duration, Instant};
 
-use super::{Feedback, Messages, Offer, SentSymbol};
+use super::{Feedback, Messages, Offer};
 use crate::delivery::{
     self, Builder, Delivered, Delivery, Incoming, Loss, Outlook, Taken, Waiting,
 };
@@ -25,10 +25,8 @@ const AT_ONCE: usize = 4 * limits::SYMBOL_BYTES;
 /// Bytes of messages that wait, beyond which they are a transfer: what 2 Mbit/s pile up in 200 ms without a
 /// link.
 const LONG: usize = 48 << 10;
-/// Marks a symbol as it was divided: coder, symbol.
-const SOURCE: u8 = 0;
-/// Marks a combination of a coder's symbols: coder, combination.
-const REPAIR: u8 = 1;
+/// Marks a symbol: which one does not matter, feedback says what is missing.
+const SYMBOL: Mark = Mark { kind: 0, numbers: [0; 2] };
 
 impl Delivery for Messages {
     fn handle_frame(&mut self, incoming: &Incoming<'_>, frame: &Frame<'_>) -> Taken {
@@ -49,8 +47,8 @@ impl Delivery for Messages {
         Taken::from(makes_sense)
     }
 
-    fn waiting(&self, path: PathId) -> Waiting {
-        Waiting { alone: self.form.wants(path, &self.divider), ..Waiting::default() }
+    fn waiting(&self, _path: PathId) -> Waiting {
+        Waiting { alone: self.form.wants(&self.divider), ..Waiting::default() }
     }
 
     /// Adds one symbol if the form has one for the path.
@@ -72,9 +70,8 @@ impl Delivery for Messages {
         let form_offer = Offer { path: path.id(), is_best, has_budget, paths: offer.snapshots };
         let (room, divider) = (datagram.room(), &mut self.divider);
         let Some(symbol) = self.form.poll_symbol(now, &form_offer, room, divider) else { return };
-        let mark = mark(symbol.name());
         if datagram.push(&symbol.frame()) {
-            datagram.note(mark);
+            datagram.note(SYMBOL);
             datagram.bulk = true;
             offer.accounts.of(Class::Message).copies_sent += 1;
         }
@@ -88,18 +85,18 @@ impl Delivery for Messages {
     }
 
     /// Adds what the peer's sender is to be told.
-    fn poll_along(&mut self, now: Instant, path: PathId, datagram: &mut Builder<'_>) {
-        while let Some(frame) = self.form.poll_feedback(now, path, datagram.room()) {
+    fn poll_along(&mut self, _now: Instant, path: PathId, datagram: &mut Builder<'_>) {
+        while let Some(frame) = self.form.poll_feedback(path, datagram.room()) {
             datagram.push(&frame);
         }
     }
 
-    fn on_acked(&mut self, now: Instant, mark: Mark, path: PathId) {
-        self.form.on_acked(now, symbol(mark), path);
+    fn on_acked(&mut self, _now: Instant, _mark: Mark, path: PathId) {
+        self.form.on_acked(path);
     }
 
-    fn on_lost(&mut self, mark: Mark, loss: &Loss<'_>) {
-        self.form.on_lost(loss.now, symbol(mark), loss.path, loss.congested);
+    fn on_lost(&mut self, _mark: Mark, loss: &Loss<'_>) {
+        self.form.on_lost(loss.path, loss.congested);
     }
 
     fn set_paths(&mut self, outlook: &Outlook<'_>) {
@@ -128,19 +125,5 @@ impl Delivery for Messages {
     fn show(&self, _now: Instant, status: &mut SessionStatus) {
         status.messages = self.status();
         status.message_streams = self.stream_status();
-    }
-}
-
-fn mark(symbol: SentSymbol) -> Mark {
-    match symbol {
-        SentSymbol::Source { coder, id } => Mark { kind: SOURCE, numbers: [coder, id] },
-        SentSymbol::Repair { coder, repair } => Mark { kind: REPAIR, numbers: [coder, repair] },
-    }
-}
-
-fn symbol(mark: Mark) -> SentSymbol {
-    match (mark.kind, mark.numbers) {
-        (SOURCE, [coder, id]) => SentSymbol::Source { coder, id },
-        (_, [coder, repair]) => SentSymbol::Repair { coder, repair },
     }
 }

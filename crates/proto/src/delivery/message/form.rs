@@ -13,15 +13,6 @@ use crate::ids::PathId;
 use crate::path::PathSnapshot;
 use crate::wire::{FeedbackFrame, Frame, RankFrame, RepairFrame, SourceFrame};
 
-/// Names a symbol that a packet carried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SentSymbol {
-    /// The symbol `id` of a coder, as it was divided.
-    Source { coder: u64, id: u64 },
-    /// A combination of a coder's symbols.
-    Repair { coder: u64, repair: u64 },
-}
-
 /// A symbol that is to be sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SymbolFrame<'a> {
@@ -32,14 +23,6 @@ pub(crate) enum SymbolFrame<'a> {
 }
 
 impl<'a> SymbolFrame<'a> {
-    /// Returns the name under which its fate will be reported.
-    pub(crate) fn name(&self) -> SentSymbol {
-        match *self {
-            Self::Source(SourceFrame { coder, id, .. }) => SentSymbol::Source { coder, id },
-            Self::Repair(RepairFrame { coder, repair, .. }) => SentSymbol::Repair { coder, repair },
-        }
-    }
-
     /// Returns it as a frame.
     pub(crate) fn frame(self) -> Frame<'a> {
         match self {
@@ -102,7 +85,7 @@ pub(crate) struct FormCounters {
 pub(crate) trait Form: Debug + Send {
     /// Tells whether [`Form::poll_symbol`] may have something for the path: cheap, may err on the
     /// side of true.
-    fn wants(&self, path: PathId, divider: &Divider) -> bool;
+    fn wants(&self, divider: &Divider) -> bool;
 
     /// Returns what goes next on the path that is offered, at most `room` bytes of frame; a new
     /// symbol comes from the divider.
@@ -117,12 +100,12 @@ pub(crate) trait Form: Debug + Send {
     /// Learns what became of the paths, after anything that changes them.
     fn follow_paths(&mut self, _now: Instant, _paths: &[PathSnapshot]) {}
 
-    /// Learns that a packet with the symbol arrived.
-    fn on_acked(&mut self, _now: Instant, _symbol: SentSymbol, _path: PathId) {}
+    /// Learns that a packet with a symbol arrived.
+    fn on_acked(&mut self, _path: PathId) {}
 
-    /// Learns that a packet with the symbol was lost; `congested` when the path had a queue, so
+    /// Learns that a packet with a symbol was lost; `congested` when the path had a queue, so
     /// that sending more would not have helped.
-    fn on_lost(&mut self, _now: Instant, _symbol: SentSymbol, _path: PathId, _congested: bool) {}
+    fn on_lost(&mut self, _path: PathId, _congested: bool) {}
 
     /// Takes feedback; false when it makes no sense.
     fn handle_feedback(
@@ -146,7 +129,7 @@ pub(crate) trait Form: Debug + Send {
 
     /// Returns the next feedback for a datagram that leaves on the path: due or not, it costs
     /// little. None when the path's peer was told, or it needs more than `room` bytes.
-    fn poll_feedback(&mut self, now: Instant, path: PathId, room: usize) -> Option<Frame<'static>>;
+    fn poll_feedback(&mut self, path: PathId, room: usize) -> Option<Frame<'static>>;
 
     /// Returns when [`Form::handle_timeout`] wants to be called.
     fn timeout(&self) -> Option<Instant>;

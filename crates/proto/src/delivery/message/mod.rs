@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use units::{Duration, Instant};
 
 pub(crate) use divider::{Divider, Refused};
-pub(crate) use form::{Feedback, Form, FormCounters, Offer, SentSymbol, SymbolFrame};
+pub(crate) use form::{Feedback, Form, FormCounters, Offer, SymbolFrame};
 
 use crate::path::PathSnapshot;
 use crate::recovery::PeerClock;
@@ -104,9 +104,8 @@ pub(crate) struct MessageDelivery {
     pub(crate) payload: Vec<u8>,
 }
 
-/// Sums up the five parts of the delay of delivered messages: T = T_div + T_enc + T_e2e + T_dec +
-/// T_rec [LRT eq. 1]. Coding a symbol takes no time of this clock: T_enc is the time from division
-/// to departure, which late binding makes zero.
+/// Sums up the parts of the delay of delivered messages: T = T_div + T_e2e + T_dec + T_rec. The paper's
+/// T_enc [LRT eq. 1], the time from division to departure, is zero where a path is bound late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DelayParts {
     pub(crate) messages: u32,
@@ -131,7 +130,6 @@ impl DelayParts {
         let mean = |sum: Duration| sum / self.messages.max(1);
         MessageDelay {
             division: mean(self.division),
-            encoding: Duration::ZERO,
             end_to_end: mean(self.end_to_end),
             decoding: mean(self.decoding),
             reconstruction: mean(self.reconstruction),

@@ -67,8 +67,8 @@ fn take(messages: &mut Messages, now: Instant, datagram: &[u8]) -> bool {
     })
 }
 
-fn feedback(messages: &mut Messages, now: Instant) -> Option<Vec<u8>> {
-    let frame = messages.form.poll_feedback(now, PathId(0), limits::MAX_DATAGRAM)?;
+fn feedback(messages: &mut Messages) -> Option<Vec<u8>> {
+    let frame = messages.form.poll_feedback(PathId(0), limits::MAX_DATAGRAM)?;
     let mut bytes = Vec::new();
     frame.encode(&mut bytes);
     Some(bytes)
@@ -215,7 +215,7 @@ proptest! {
                     prop_assert!(take(&mut receiver, now, &datagram));
                 }
             }
-            if let Some(feedback) = feedback(&mut receiver, now).filter(|_| !rng.chance(loss)) {
+            if let Some(feedback) = feedback(&mut receiver).filter(|_| !rng.chance(loss)) {
                 prop_assert!(take(&mut sender, now, &feedback));
             }
             sender.handle_timeout(now, Duration::from_millis(100));

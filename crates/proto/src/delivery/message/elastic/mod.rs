@@ -12,7 +12,7 @@ mod silence;
 
 use units::{Duration, Instant};
 
-use super::{Divider, Feedback, Form, FormCounters, Offer, SentSymbol, SymbolFrame};
+use super::{Divider, Feedback, Form, FormCounters, Offer, SymbolFrame};
 use crate::ids::PathId;
 use crate::path::PathSnapshot;
 use crate::wire::{Frame, RepairFrame, SourceFrame};
@@ -34,7 +34,7 @@ impl Elastic {
 }
 
 impl Form for Elastic {
-    fn wants(&self, _path: PathId, divider: &Divider) -> bool {
+    fn wants(&self, divider: &Divider) -> bool {
         self.sender.wants(divider)
     }
 
@@ -52,12 +52,12 @@ impl Form for Elastic {
         self.sender.follow_paths(now, paths);
     }
 
-    fn on_acked(&mut self, _now: Instant, symbol: SentSymbol, path: PathId) {
-        self.sender.on_acked(symbol, path);
+    fn on_acked(&mut self, path: PathId) {
+        self.sender.on_acked(path);
     }
 
-    fn on_lost(&mut self, _now: Instant, symbol: SentSymbol, path: PathId, congested: bool) {
-        self.sender.on_lost(symbol, path, congested);
+    fn on_lost(&mut self, path: PathId, congested: bool) {
+        self.sender.on_lost(path, congested);
     }
 
     fn handle_feedback(
@@ -88,12 +88,7 @@ impl Form for Elastic {
         self.receiver.feedback_is_due(now, path)
     }
 
-    fn poll_feedback(
-        &mut self,
-        _now: Instant,
-        path: PathId,
-        room: usize,
-    ) -> Option<Frame<'static>> {
+    fn poll_feedback(&mut self, path: PathId, room: usize) -> Option<Frame<'static>> {
         self.receiver.poll_feedback(path, room)
     }
 

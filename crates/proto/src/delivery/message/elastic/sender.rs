@@ -23,7 +23,7 @@ use units::{Duration, Instant};
 use super::detour::{Detours, Place};
 use super::redundancy::Redundancy;
 use super::silence::{self, Silence, overdue_after};
-use crate::delivery::message::{Divider, FormCounters, Offer, SentSymbol, SymbolFrame};
+use crate::delivery::message::{Divider, FormCounters, Offer, SymbolFrame};
 use crate::ids::PathId;
 use crate::limits;
 use crate::path::{PATIENCE_WITHOUT_PATH, PathSnapshot};
@@ -156,11 +156,11 @@ impl Sender {
         self.hasten(now);
     }
 
-    pub(super) fn on_acked(&mut self, _symbol: SentSymbol, path: PathId) {
+    pub(super) fn on_acked(&mut self, path: PathId) {
         self.redundancy.on_outcome(path, false);
     }
 
-    pub(super) fn on_lost(&mut self, _symbol: SentSymbol, path: PathId, congested: bool) {
+    pub(super) fn on_lost(&mut self, path: PathId, congested: bool) {
         if !congested {
             self.redundancy.on_outcome(path, true);
         }

@@ -70,7 +70,7 @@ fn coders_alive(k: u64) -> u64 {
 }
 
 impl Form for Lrt {
-    fn wants(&self, _path: PathId, divider: &Divider) -> bool {
+    fn wants(&self, divider: &Divider) -> bool {
         self.sender.wants(divider)
     }
 
@@ -112,12 +112,7 @@ impl Form for Lrt {
         self.receiver.ack_is_due()
     }
 
-    fn poll_feedback(
-        &mut self,
-        _now: Instant,
-        _path: PathId,
-        room: usize,
-    ) -> Option<Frame<'static>> {
+    fn poll_feedback(&mut self, _path: PathId, room: usize) -> Option<Frame<'static>> {
         self.receiver.poll_ack(room).map(Frame::Rank)
     }
 

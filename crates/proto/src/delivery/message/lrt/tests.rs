@@ -56,7 +56,7 @@ fn submit(divider: &mut Divider, now: Instant, messages: u32) {
 
 fn poll(lrt: &mut Lrt, now: Instant, divider: &mut Divider) -> Vec<Flying> {
     let mut symbols = Vec::new();
-    while lrt.wants(PathId(0), divider)
+    while lrt.wants(divider)
         && let Some(symbol) = lrt.poll_symbol(now, &OFFER, ROOM, divider)
     {
         symbols.push(Flying::of(&symbol));
@@ -64,9 +64,9 @@ fn poll(lrt: &mut Lrt, now: Instant, divider: &mut Divider) -> Vec<Flying> {
     symbols
 }
 
-fn acks(lrt: &mut Lrt, now: Instant) -> Vec<RankFrame> {
+fn acks(lrt: &mut Lrt) -> Vec<RankFrame> {
     let mut ranks = Vec::new();
-    while let Some(Frame::Rank(rank)) = lrt.poll_feedback(now, PathId(0), ROOM) {
+    while let Some(Frame::Rank(rank)) = lrt.poll_feedback(PathId(0), ROOM) {
         ranks.push(rank);
     }
     ranks
@@ -109,7 +109,7 @@ fn run(k: u16, redundancy: f64, loss: f64, messages: u32, seed: u64) -> (usize, 
             !lands
         });
         symbols += known(&mut receiver);
-        for rank in acks(&mut receiver, now) {
+        for rank in acks(&mut receiver) {
             if !rng.chance(loss) {
                 back.push((now + delay, rank));
             }
@@ -151,16 +151,16 @@ fn rank_counts_what_is_seen() {
         panic!("two source symbols, then a repair symbol: {symbols:?}")
     };
     assert!(second.land(now, &mut receiver));
-    assert_eq!(acks(&mut receiver, now), [], "the first is not seen, so neither is the second");
+    assert_eq!(acks(&mut receiver), [], "the first is not seen, so neither is the second");
     assert_eq!(known(&mut receiver), 1, "it is delivered to reconstruction all the same");
     assert!(repair.land(now, &mut receiver));
-    assert_eq!(acks(&mut receiver, now), [RankFrame { coder: 0, rank: 2, filter: 0 }]);
+    assert_eq!(acks(&mut receiver), [RankFrame { coder: 0, rank: 2, filter: 0 }]);
     assert_eq!(known(&mut receiver), 1);
     // Two more are lost; a combination of all four makes the third seen, and decodes nothing.
     submit(&mut divider, now, 2);
     let symbols = poll(&mut sender, now, &mut divider);
     assert!(symbols[2].land(now, &mut receiver));
-    assert_eq!(acks(&mut receiver, now), [RankFrame { coder: 0, rank: 3, filter: 0 }]);
+    assert_eq!(acks(&mut receiver), [RankFrame { coder: 0, rank: 3, filter: 0 }]);
     assert_eq!(known(&mut receiver), 0);
 }
 
@@ -174,10 +174,10 @@ fn out_of_date_symbols_are_answered_with_the_full_rank() {
     assert_eq!(symbols.len(), 4);
     assert!(symbols[..2].iter().all(|symbol| symbol.land(now, &mut receiver)));
     let full = RankFrame { coder: 0, rank: 2, filter: 1 };
-    assert_eq!(acks(&mut receiver, now), [full]);
+    assert_eq!(acks(&mut receiver), [full]);
     // That ACK is lost; the repair symbol fetches another.
     assert!(symbols[2].land(now, &mut receiver));
-    assert_eq!(acks(&mut receiver, now), [full]);
+    assert_eq!(acks(&mut receiver), [full]);
     assert!(sender.handle_feedback(now, Feedback::Rank(full), &[]));
     assert!(sender.sender.has_no_coder_in_need());
 }
