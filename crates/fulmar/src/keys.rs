@@ -8,7 +8,7 @@ use std::path::Path;
 use proto::{PublicKey, StaticSecret};
 use zeroize::Zeroizing;
 
-/// Larger files are no keys.
+/// The largest file that can be a key.
 const LARGEST_FILE: u64 = 4_096;
 
 /// Makes a new secret key.

@@ -1,5 +1,5 @@
-//! Sockets that have a place in the file system: before one is made, what an earlier daemon has
-//! left behind goes, and nothing else does.
+//! Sockets that have a place in the file system: before one is made, what an earlier daemon has left
+//! behind is removed, and nothing else.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -8,15 +8,16 @@ use std::path::Path;
 
 use proto::Duration;
 
-/// How often, and how far apart, somebody else's socket is looked at before it is believed alive.
+/// Times that another program's socket must answer before the program is believed alive.
 const LOOKS: u32 = 10;
+/// Time between two of them.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
-/// Makes room for a socket at `path`; `answers` tells whether somebody listens there.
+/// Makes room for a socket at `path`; `answers` tells whether a program listens there.
 ///
 /// # Errors
 /// Those of the file system; `AddrInUse` where a daemon answers; `AlreadyExists` where
-/// something other than a socket lies, which may be somebody's key.
+/// something other than a socket lies, which may be a key.
 pub(crate) fn make_room(path: &Path, answers: impl Fn() -> bool) -> io::Result<()> {
     if let Some(directory) = path.parent()
         && !directory.as_os_str().is_empty()

@@ -1,6 +1,6 @@
 //! `fulmar cc`: puts ASRAN into the kernel's TCP, takes it out again, and shows what it does there.
 //!
-//! Apart from the daemon, and useful without one. How algorithms are registered is known to `tcp_asran`.
+//! It needs no daemon. How algorithms are registered is the business of `tcp_asran`.
 
 mod watch;
 
@@ -50,7 +50,7 @@ fn install(
 ) -> Result<Answer, String> {
     let mut wanted = if flavours.is_empty() { Flavour::ALL.to_vec() } else { flavours.to_vec() };
     wanted.extend(default);
-    // Tells of a namespace that is not there before anything is changed.
+    // A namespace that is not there must fail before anything is changed.
     within(place, || ())?;
     let done = tcp_asran::install(&wanted).map_err(|error| error.to_string())?;
     if let Some(default) = default {

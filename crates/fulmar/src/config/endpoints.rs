@@ -35,8 +35,7 @@ pub(super) fn read(
     endpoints
 }
 
-/// Warns of endpoints that others than this host's programs can reach: whoever speaks to one first is
-/// listened to.
+/// Warns of endpoints that programs of other hosts can reach: they listen to anyone who speaks to them.
 pub(super) fn warn_of_strangers(endpoints: &[EndpointConfig], warnings: &mut Vec<String>) {
     for endpoint in endpoints {
         let (EndpointKind::UdpServer(address) | EndpointKind::TcpServer(address)) = &endpoint.kind

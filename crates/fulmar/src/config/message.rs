@@ -17,7 +17,7 @@ use super::{Content, EndpointConfig, EndpointKind, MessageContent};
 /// Beyond this age a video packet is of no use: three frames at 25 a second, and a round trip of
 /// LTE; receivers wait about as long by default (GStreamer's `rtpjitterbuffer`: 200 ms).
 const RTP_DEADLINE: Duration = Duration::from_millis(200);
-/// Who may use a SEQPACKET socket unless told: its owner and its group.
+/// Permissions of a SEQPACKET socket unless the file says otherwise: for its owner and its group.
 const USUAL_MODE: u32 = 0o660;
 /// The longest path that the kernel takes for a socket, without the final zero.
 const LONGEST_PATH: usize = 107;

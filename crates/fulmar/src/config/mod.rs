@@ -29,14 +29,14 @@ pub(crate) use filter::{Filter, Filters};
 pub(crate) use local::RUN_DIRECTORY;
 pub(crate) use session::Transport;
 
-/// Larger files are no configurations: a station of a thousand drones fits several times.
+/// The largest file that can be a configuration: that of a station with a thousand drones fits several times.
 const LARGEST_FILE: u64 = 1 << 20;
 
 /// Sockets that a daemon opens at its interfaces: paths of a drone, addresses that a station listens at. Eight bits
 /// name them.
 pub(crate) const MAX_SOCKETS: usize = 256;
 
-/// The longest name that the domain name system knows.
+/// The longest name in the domain name system.
 const LONGEST_NAME: usize = 253;
 
 /// Says which end of the sessions this daemon is.
@@ -178,7 +178,7 @@ pub(crate) struct EndpointConfig {
 /// What an endpoint is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EndpointKind {
-    /// Waits at an address and answers whoever speaks to it.
+    /// Waits at an address and answers every program that speaks to it.
     UdpServer(SocketAddr),
     /// Speaks to an address.
     UdpClient(SocketAddr),
@@ -226,7 +226,7 @@ pub(crate) enum Content {
 /// What a MAVLink endpoint does with frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MavlinkContent {
-    /// How often the autopilot is told the state of the link; none for never.
+    /// Time between two reports of the link's state to the autopilot; none where it gets none.
     pub(crate) radio_status: Option<Duration>,
     /// Whether applications of the channel hear each other here.
     pub(crate) share: bool,
@@ -236,7 +236,7 @@ pub(crate) struct MavlinkContent {
 /// How the messages of an endpoint are delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MessageContent {
-    /// The stream of the channel that they are, with their order and deadline.
+    /// Their stream within the channel, with its order and deadline.
     pub(crate) stream: MessageStream,
     /// Whether they are packets of RTP and nothing else is taken.
     pub(crate) rtp: bool,
@@ -261,8 +261,8 @@ impl EndpointConfig {
         }
     }
 
-    /// Tells whether the endpoint is given what comes by a stream of its channel; what no message
-    /// delivery carried has no stream.
+    /// Tells whether the endpoint is given what comes by a stream of its channel. What did not come by
+    /// message delivery has no stream.
     pub(crate) fn takes(&self, stream: Option<u16>) -> bool {
         self.stream().is_none_or(|ours| stream == Some(ours))
     }

@@ -1,4 +1,4 @@
-//! Who talks to whom and over what: keys, `[[peer]]`, `[[path]]`, `[[listen]]`.
+//! The two ends and what is between them: keys, `[[peer]]`, `[[path]]`, `[[listen]]`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -206,7 +206,7 @@ pub(super) fn peer(section: &Section<'_>, peers: &[ReadPeer]) -> Option<usize> {
     }
 }
 
-/// Warns of peers that may speak in our own name: their packets of the tunnel may have our addresses.
+/// Warns of peers that could speak in our name: their packets in the tunnel may carry our addresses.
 pub(super) fn warnings_of_own<'p>(
     peers: impl Iterator<Item = &'p Peer>,
     own: &[IpAddr],
@@ -259,7 +259,7 @@ fn remotes(section: &Section<'_>, key: &'static str) -> Vec<Remote> {
     remotes
 }
 
-/// What earlier peers of a file have.
+/// What the peers read so far have taken.
 #[derive(Default)]
 struct Known {
     names: BTreeSet<String>,
@@ -311,7 +311,7 @@ fn warn_of_readers(path: &Path, holds: &str, warnings: &mut Vec<String>) {
     }
 }
 
-/// Each of these sections opens a socket.
+/// Refuses more sections that open a socket each than the daemon has room for.
 fn check_count(root: &Section<'_>, key: &str, count: usize) {
     if count > MAX_SOCKETS {
         root.wrong(key, format!("{count} are more than the {MAX_SOCKETS} that one daemon opens"));

@@ -1,4 +1,4 @@
-//! Datagrams on their last step: those of equal size and equal way leave in one system call.
+//! The last step of a datagram: those of equal size that go the same way leave in one system call.
 //!
 //! Only segmentation offload makes sending cheap: 97 ns a datagram in a batch of 46 against 1170
 //! alone. A batch takes datagrams of one size and, as its last, a shorter one.
@@ -118,8 +118,8 @@ impl Batches {
             segment: batch.segment,
         };
         let mut sent = udp.send(&outgoing);
-        // The interface that we were asked by is gone, perhaps for another one of the same name:
-        // the routes know better.
+        // The interface that the question came by is gone, perhaps replaced by another of the same
+        // name: the routes know better.
         if outgoing.interface.is_some() && is_gone(&sent) {
             sent = udp.send(&Outgoing { interface: None, ..outgoing });
         }
@@ -135,7 +135,7 @@ impl Batches {
                 return;
             }
             Ok(_) => socket.last_error = None,
-            // Whoever has no session may be nobody: no fault of this socket.
+            // A stranger's address may not exist: that is no fault of this socket.
             Err(error) if for_strangers => {
                 tracing::debug!(link = %socket.name, to = %batch.way.destination, %error, "answer");
             }

@@ -11,16 +11,16 @@ use super::{Daemon, PeerState};
 use crate::config::EndpointConfig;
 use crate::endpoints::{Shared, Taken};
 
-/// Times that one turn asks a socket for more: it empties what a socket holds by default, and stays behind
-/// whoever fills it faster than it can be emptied.
+/// Times that one turn asks a socket for more: enough to empty what a socket holds by default, and an end
+/// where a sender fills it faster than it can be emptied.
 const RECEIVES: usize = 32;
-/// What has come in is handled for so long, or for one datagram, before the sockets are looked at again: whoever
-/// costs little waits for no more.
+/// How long what has come in is handled, one datagram at least, before the sockets are looked at again. A peer
+/// that costs little waits no longer than this.
 const TURN: Duration = Duration::from_micros(250);
 /// Segments that one turn takes from the tunnel, each of up to 64 kB.
 const SEGMENTS: usize = 4;
-/// So long after the start of a session its paths are still being probed for larger datagrams. Who
-/// is told a size remembers it for ten minutes: until then large packets are dropped untold.
+/// How long after the start of a session its paths are still being probed for larger datagrams. A sender
+/// remembers the size that it was told for ten minutes, so large packets are dropped without a word until then.
 const SETTLING: Duration = Duration::from_secs(3);
 
 impl Daemon {
@@ -51,8 +51,8 @@ impl Daemon {
                 return false;
             }
         }
-        // The moment of the turn may lie before what came in during it: offsets of clocks would
-        // be estimated from packets that arrive before they were sent.
+        // What came in during the turn is later than the turn's own time: with that, offsets of clocks
+        // would be estimated from packets that arrive before they were sent.
         let now = clock::now().max(now);
         let more = received.is_full();
         received.for_each(|incoming, bytes| {
@@ -67,8 +67,8 @@ impl Daemon {
         more
     }
 
-    /// Handles what has come in, of whoever has cost the least first, until a turn's time is over; what
-    /// it brings for applications is part of its cost.
+    /// Handles what has come in until the turn's time is over, the peer that has cost the least first.
+    /// Handing the contents to applications is part of the cost.
     pub(super) fn serve(&mut self) {
         let began = clock::now();
         let mut before = began;

@@ -15,27 +15,28 @@ use super::not_forwarded::message_name;
 use crate::config::Role;
 use crate::status::state_word;
 
-/// A peer that is not connected for this long is worth a line …
+/// A peer that is not connected for this long is worth a line.
 const UNANSWERED: Duration = Duration::from_secs(5);
-/// … and again after this; so are strangers.
+/// Time between two lines about the same peer's absence, or about strangers.
 const AGAIN: Duration = Duration::from_secs(60);
 
 /// Messages that ended, by MAVLink message id where they are frames.
 type Ended = BTreeMap<Option<u32>, u64>;
 
-/// Kinds of messages that are told apart between two lines; more are counted as one.
+/// Kinds of messages that one line tells apart; the others are counted together.
 const KINDS: usize = 16;
 
 /// What the log has to say of a peer, and when it last said it.
 #[derive(Clone, Debug, Default)]
 struct PeerNews {
-    /// Messages that ended without having arrived, since it was last said.
+    /// Messages that ended without having arrived, since the last line about them.
     expired: Ended,
     unknown: Ended,
     /// Since when there is no session.
     absent_since: Option<Instant>,
     warned: Option<Instant>,
-    /// Datagrams dropped for want of processor time when that was last said, and when.
+    /// How many datagrams had been dropped for want of processor time at the last line about it, and when
+    /// that was.
     crowded: Option<(u64, Instant)>,
 }
 
@@ -45,12 +46,12 @@ pub(super) struct Journal {
     peers: Vec<PeerNews>,
     strangers: EndpointCounters,
     strangers_warned: Option<Instant>,
-    /// What was said to be not forwarded: no more than is counted.
+    /// What has been reported as not forwarded; bounded by what is counted.
     not_forwarded: BTreeSet<(usize, u8, NotForwarded)>,
 }
 
 impl Daemon {
-    /// Writes what an event has to say.
+    /// Writes an event's line.
     pub(super) fn log_event(&mut self, session: SessionId, event: &Event) {
         let place = self.peer_of(session);
         if let (Event::MessageEnded { message, outcome, mavlink }, Some(place)) = (event, place) {
@@ -139,7 +140,7 @@ impl Daemon {
         Some((dropped, now))
     }
 
-    /// Says why a drone's peer is not connected, as far as one can know.
+    /// Says why a drone's peer is not connected, as far as the daemon can tell.
     fn log_absence(&self, place: usize) {
         let peer = &self.config.peers[place].name;
         let Some(session) = self.peers[place].session else { return };
@@ -156,7 +157,7 @@ impl Daemon {
         }
     }
 
-    /// Says who came in vain.
+    /// Says how many strangers were turned away.
     fn log_strangers(&mut self, now: Instant) {
         let (before, counters) = (self.journal.strangers, self.endpoint.counters());
         let unknown = counters.unknown_peer - before.unknown_peer;

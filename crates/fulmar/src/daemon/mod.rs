@@ -46,7 +46,7 @@ use sockets::{LOOK_EVERY, SocketChange, Sockets};
 use tokens::Token;
 use tunnel::Tunnel;
 
-/// Rates are measured, and the service manager is spoken to, this often.
+/// How often rates are measured and the service manager hears from us.
 const TICK: Duration = Duration::from_secs(1);
 /// The least time between two turns while a socket is full.
 const BLOCKED_TURN: Duration = Duration::from_millis(1);
@@ -69,7 +69,7 @@ pub(crate) struct Daemon {
     paths: Vec<Option<PathRef>>,
     remotes: Remotes,
     tunnel: Option<Tunnel>,
-    /// By their place in tokens, which none has after another.
+    /// By the place that they have in tokens; no place is used twice.
     locals: BTreeMap<usize, LocalEndpoint>,
     batches: Batches,
     received: ReceiveBuffers,
@@ -123,7 +123,7 @@ impl Daemon {
             for event in ready.drain(..) {
                 self.handle_ready(now, event);
             }
-            // Where much waits, what is said here leaves before more of it is heard.
+            // Under load, what we have to say leaves before more is taken in.
             if std::mem::take(&mut self.more) {
                 self.transmit(now);
             }
@@ -144,7 +144,8 @@ impl Daemon {
         own.into_iter().flatten().chain(locals).min().unwrap_or(self.next_tick)
     }
 
-    /// What is due and cannot be sent, since a socket is full, must not keep the loop spinning.
+    /// When the sessions want to be asked again. What is due but cannot leave, because a socket is full,
+    /// must not keep the loop spinning.
     fn session_deadline(&self, now: Instant) -> Option<Instant> {
         let blocked = self.sockets.list.iter().any(|socket| socket.outlets.is_any_blocked());
         let timeout = self.endpoint.timeout()?;

@@ -121,7 +121,7 @@ pub(super) fn open_session(
     PeerState { id, session, connected_at: None }
 }
 
-/// Opens a drone's path, which waits for its link if that is not there.
+/// Opens a drone's path; where its link is not there, the path waits for it.
 pub(super) fn open_path(
     now: Instant,
     slot: usize,
@@ -217,7 +217,7 @@ fn open_sessions(config: &Config, endpoint: &mut Endpoint) -> Vec<PeerState> {
     config.peers.iter().map(|peer| open_session(now, config.role, peer, endpoint)).collect()
 }
 
-/// Opens a drone's paths; those whose link is not there wait for it.
+/// Opens a drone's paths; a path whose link is not there waits for it.
 fn open_paths(
     config: &Config,
     endpoint: &mut Endpoint,

@@ -1,17 +1,16 @@
-//! What sends beside the socket at an interface: for a station a socket for each address that it speaks to, and one for
-//! strangers.
+//! Sockets that only send: a station has one for each address that it speaks to, and one for strangers.
 //!
 //! The kernel keeps a datagram for three seconds while it looks for a neighbour that does not answer,
-//! and counts it against its socket. With one socket for all, whoever asks from addresses that nobody
-//! has, or a drone that has left one network, would hold up everybody. A drone's path has one remote
-//! address, and sends through the socket that it receives by.
+//! and counts it against its socket. With one socket for all, an attacker that asks from addresses that
+//! do not exist, or a drone that has left a network, would hold up everybody. A drone's path has one
+//! remote address, and sends through the socket that it receives by.
 
 use std::net::SocketAddr;
 
 use proto::{Duration, Instant, InterfaceId};
 use sys::udp::{UdpOptions, UdpSocket};
 
-/// Addresses that have a socket of their own; the one that was used longest ago makes room.
+/// Addresses that may have a socket of their own; beyond that, the one unused for longest makes room.
 const MOST: usize = 256;
 /// A socket that was not used for this long is closed.
 const IDLE: Duration = Duration::from_secs(60);
@@ -29,12 +28,12 @@ pub(super) struct Outlet {
     /// Interfaces, as the session knows them, that wait until the socket's buffer has room again;
     /// empty while it has.
     pub(super) blocked: Vec<InterfaceId>,
-    /// What waits here is dropped when the socket is full: nobody's session waits for it.
+    /// No session waits for what leaves here, so it is dropped when the socket is full.
     pub(super) for_strangers: bool,
     used: Instant,
 }
 
-/// The outlets at an interface; the first is for whatever has none of its own.
+/// The outlets at an interface; the first serves every address that has none of its own.
 #[derive(Debug)]
 pub(super) struct Outlets {
     list: Vec<Option<Outlet>>,
@@ -99,7 +98,7 @@ impl Outlets {
         self.list.iter().flatten().any(|outlet| !outlet.blocked.is_empty())
     }
 
-    /// Closes what nobody uses any more.
+    /// Closes sockets that have gone unused.
     pub(super) fn tidy(&mut self, now: Instant) {
         for outlet in self.list.iter_mut().skip(1) {
             outlet.take_if(|one| one.blocked.is_empty() && now.since(one.used) >= IDLE);

@@ -1,7 +1,7 @@
 //! The file read again while the daemon runs: peers and local endpoints come, go and change.
 //!
 //! All or nothing: a file with a mistake, with a change of anything else, or whose endpoints cannot be
-//! opened changes nothing. Who is the same before and after does not notice.
+//! opened changes nothing. Peers and endpoints that stay the same do not notice.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -29,7 +29,7 @@ pub(super) struct Loader {
     files: Receiver<Result<Config, String>>,
     bell: Arc<Wakeup>,
     busy: bool,
-    /// It was asked for once more meanwhile.
+    /// Another reload was asked for meanwhile.
     again: bool,
 }
 
@@ -54,7 +54,7 @@ impl Daemon {
         }
     }
 
-    /// Works from now on as another configuration says; returns what changed.
+    /// Takes another configuration on; returns what changed.
     fn take_on(&mut self, now: Instant, new: Config) -> Result<String, String> {
         let moves = Moves::between(&self.config.peers, &new.peers);
         let fixed = fixed_sections(&self.config, &new, &moves);
@@ -177,7 +177,7 @@ impl Loader {
         Ok(Self { sender, files, bell, busy: false, again: false })
     }
 
-    /// Reads the file, or once more when the one under way is read.
+    /// Reads the file; where a reading is under way, once more after it.
     pub(super) fn load(&mut self, file: &Path) {
         if self.busy {
             self.again = true;
@@ -186,7 +186,7 @@ impl Loader {
         self.busy = true;
         let (file, sender, bell) = (file.to_owned(), self.sender.clone(), Arc::clone(&self.bell));
         let answer = move |read: Result<Config, String>| {
-            // Nobody listens when the daemon ends.
+            // The receiver is gone when the daemon ends.
             let _ = sender.send(read);
             bell.ring();
         };
@@ -206,7 +206,7 @@ impl Loader {
 }
 
 impl Moves {
-    /// A peer is its key: with another, or with another pre-shared one, it is somebody else.
+    /// A peer is its key: with another key, or another pre-shared one, it is another peer.
     fn between(old: &[Peer], new: &[Peer]) -> Self {
         let places: BTreeMap<_, usize> =
             new.iter().enumerate().map(|(place, peer)| (peer.key, place)).collect();
@@ -217,7 +217,7 @@ impl Moves {
         Self(old.iter().map(moved).collect())
     }
 
-    /// Returns what an endpoint is called for in the new file; none when its peer is gone.
+    /// Returns an endpoint's configuration with its peer's place in the new file; none when that is gone.
     fn endpoint(&self, old: &EndpointConfig) -> Option<EndpointConfig> {
         Some(EndpointConfig { peer: self.0[old.peer]?, ..old.clone() })
     }

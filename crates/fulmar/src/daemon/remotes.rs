@@ -1,5 +1,5 @@
-//! Where a drone's paths may find their station: addresses of the file, addresses of names, and what the
-//! station says of itself. A path that gets no answer looks at each of them in turn.
+//! Where a drone's paths may find their station: addresses in the file, addresses of names in it, and those
+//! that the station itself tells. A path that gets no answer tries each of them in turn.
 //!
 //! Names are looked up by the system's resolver, each in a thread of its own: an answer may take
 //! seconds, or not come while a link is down. Nothing waits for it.
@@ -18,11 +18,11 @@ use super::open::open_path;
 use super::tokens::Token;
 use crate::config::{PathConfig, Remote};
 
-/// A path without an answer is tried at another address after this: one address is asked for 2 s.
+/// How long a path without an answer tries one address before the next.
 const TRY_EVERY: Duration = Duration::from_secs(2);
-/// Names are looked up again after this while a path gets no answer.
+/// How often names are looked up while a path gets no answer.
 const LOOK_UP_EVERY: Duration = Duration::from_secs(10);
-/// Addresses of one path; of more, those that came first go.
+/// Addresses of one path; beyond that, the oldest go.
 const MOST: usize = 16;
 
 /// The addresses of a daemon's paths, by the slot of their link.
@@ -71,7 +71,7 @@ impl Daemon {
                         self.endpoint.suggest_remote(now, path.session, path.path, remote);
                     }
                 }
-                // What is known of names is old when it dies.
+                // By the time that a path dies, what is known of its names is old.
                 _ => {
                     let slot = &mut self.remotes.slots[slot];
                     (slot.try_at, slot.asked_at) = (None, None);
@@ -95,7 +95,7 @@ impl Daemon {
 }
 
 impl Remotes {
-    /// Knows what the file says.
+    /// Starts with what the file says.
     pub(super) fn open(paths: &[PathConfig], poller: &Poller) -> io::Result<Self> {
         let bell = Arc::new(Wakeup::new()?);
         poller.add(&*bell, Token::Names.encode(), Interest::Read)?;
@@ -142,7 +142,7 @@ impl Remotes {
             slot.asking += 1;
             let asker = move || {
                 let addresses = (host.as_str(), port).to_socket_addrs().map(Iterator::collect);
-                // Nobody listens when the daemon ends.
+                // The receiver is gone when the daemon ends.
                 let _ = sender.send(Answer { slot: place, name: host, addresses });
                 bell.ring();
             };

@@ -53,7 +53,7 @@ impl Daemon {
         }
     }
 
-    /// Answers who has come to the status socket, or goes on with a client that reads slowly.
+    /// Answers new clients of the status socket, or goes on with one that reads slowly.
     pub(super) fn answer_status(&mut self, now: Instant, part: usize) {
         if part > 0 {
             return self.status.go_on(part);

@@ -1,7 +1,7 @@
 //! The sockets: a UDP socket for each path of a drone, or for each address that a station waits at.
 //!
-//! It is bound to its interface, and there is only while the interface is: a missing one is no
-//! error. The kernel announces changes; in case an announcement is missed, they are looked for now
+//! A socket is bound to its interface, and exists only as long as the interface does: a missing one is no
+//! error. The kernel announces changes; in case an announcement is missed, the list is read again now
 //! and then. An interface that has changed its number or its addresses gets a new socket.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -33,7 +33,7 @@ pub(super) struct InterfaceSocket {
     /// Datagrams that the kernel refused, and why it refused the last one.
     pub(super) errors: u64,
     pub(super) last_error: Option<String>,
-    /// What the log has said of errors, lest it say so of each datagram.
+    /// Errors that the log has told of already, so that it does not repeat them for each datagram.
     said: Vec<String>,
     local: SocketAddr,
     /// Whether it answers many.
@@ -156,7 +156,7 @@ impl Sockets {
         free(outlet, &mut self.news);
     }
 
-    /// Closes sockets that nobody uses any more.
+    /// Closes sockets that have gone unused.
     pub(super) fn tidy(&mut self, now: Instant) {
         self.list.iter_mut().for_each(|socket| socket.outlets.tidy(now));
     }
@@ -209,7 +209,7 @@ impl Sockets {
 }
 
 impl InterfaceSocket {
-    /// Tells whether an error is one that was not said since the socket was opened.
+    /// Tells whether the log has not told of an error yet since the socket was opened.
     pub(super) fn is_news(&mut self, error: &str) -> bool {
         let is_news = !self.said.iter().any(|said| said == error);
         if is_news {
@@ -244,8 +244,8 @@ impl InterfaceSocket {
         }
     }
 
-    /// Tells whether the socket can stay: it is the same device, and no address was lost. An
-    /// address more changes nothing for what is under way.
+    /// Tells whether the socket can stay: it is the same device, and no address was lost. One more
+    /// address changes nothing for what is under way.
     fn stands(&self, now: &(u32, Vec<IpAddr>)) -> bool {
         let (index, addresses) = now;
         self.seen.as_ref().is_some_and(|(seen_index, seen)| {
@@ -341,7 +341,7 @@ fn closed(
     }
 }
 
-/// Takes note that nothing waits for an outlet any more.
+/// Notes that nothing waits for an outlet any more.
 fn free(outlet: &mut Outlet, news: &mut Vec<(InterfaceId, Option<SocketAddr>, bool)>) {
     let (destination, told) = (outlet.destination, !outlet.for_strangers);
     let freed = outlet.blocked.drain(..).map(|id| (id, destination, false));

@@ -1,6 +1,6 @@
 //! Names of the descriptors that the loop waits for.
 
-/// Says whose descriptor is ready.
+/// What a ready descriptor belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     /// The signals.

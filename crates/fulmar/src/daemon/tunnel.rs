@@ -21,7 +21,7 @@ const LEAST_MTU: usize = 576;
 
 /// The tunnel's device and its rules.
 pub(super) struct Tunnel {
-    /// None after somebody has removed the interface, until it is made anew.
+    /// None from when the interface was removed until it is made anew.
     pub(super) device: Option<Tun>,
     pub(super) rules: Rules,
     /// What has passed, and what did not.
@@ -47,7 +47,7 @@ impl Tunnel {
         Ok(tunnel)
     }
 
-    /// Forgets the interface, which somebody has removed.
+    /// Forgets the interface after it was removed from outside.
     pub(super) fn lose(&mut self, error: &io::Error) {
         let interface = &self.config.interface;
         tracing::warn!(interface, %error, "the tunnel's interface is gone; it is made anew");
@@ -156,7 +156,7 @@ impl Rules {
     }
 }
 
-/// Whose the prefixes are. Asked once for each length of prefix that is in use, the longest first.
+/// Which peer each prefix belongs to. A look-up asks once for each length of prefix in use, the longest first.
 struct Prefixes {
     owners: BTreeMap<IpNet, usize>,
     /// Of IPv4 and of IPv6.

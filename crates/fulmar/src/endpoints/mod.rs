@@ -1,7 +1,7 @@
 //! Local endpoints: the sockets and serial ports that applications use.
 //!
-//! Bytes that come in go to the session of the endpoint's peer, deliveries of its channel come
-//! out. From one application to another of the same channel frames pass where they are shared.
+//! Bytes that come in go to the session of the endpoint's peer; deliveries of its channel come out. Where a
+//! channel is shared, frames also pass from one of its applications to the others.
 
 mod radio_status;
 mod seqpacket;
@@ -24,8 +24,8 @@ pub(crate) use share::{Origin, Shared};
 /// A device or address that was lost, or is not there yet, is tried again after this time.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// A message that the session had no room for is offered again after this time, unless the session
-/// tells earlier that there is room, which it does.
+/// A message that the session had no room for is offered again after this time, should the session's word
+/// that there is room not come earlier.
 const OFFER_AGAIN: Duration = Duration::from_millis(100);
 
 /// A local endpoint with its port.
@@ -35,7 +35,7 @@ pub(crate) struct LocalEndpoint {
     port: Port,
     radio_status: Option<RadioStatus>,
     held: Option<Held>,
-    /// What others of the channel are to hear: of one turn.
+    /// Frames of this turn that others of the channel are to hear.
     shared: Vec<Shared>,
 }
 
@@ -216,8 +216,8 @@ impl LocalEndpoint {
         self.set_paused(false, poller);
     }
 
-    /// Gives a message to the applications, as far as the endpoint's filter lets it pass; of those but
-    /// one where one of them has sent it.
+    /// Gives a message to the applications, as far as the endpoint's filter lets it pass. The one that sent
+    /// it, if any did, is `but`, and is left out.
     pub(crate) fn deliver(
         &mut self,
         now: Instant,
@@ -251,7 +251,7 @@ impl LocalEndpoint {
             Port::Serial(port) => but.is_some() || port.deliver(now, class, bytes),
             Port::Seqpacket(port) => port.deliver(bytes, poller),
         };
-        // Nobody else has to be there to hear what one application says to the others.
+        // What one application says to the others is not lost where there are none.
         match (given, but) {
             (true, _) => self.counts.given += 1,
             (false, None) => self.counts.dropped += 1,
@@ -271,7 +271,7 @@ impl LocalEndpoint {
         [port, radio_status, held].into_iter().flatten().min()
     }
 
-    /// Opens again what was lost, writes what had to wait, and tells the autopilot about the link.
+    /// Opens what was lost, writes what had to wait, and tells the autopilot about the link.
     ///
     /// `queue_free_percent` gives the state of the session's queue; none while it is not connected.
     pub(crate) fn handle_timeout(
@@ -291,7 +291,7 @@ impl LocalEndpoint {
         }
     }
 
-    /// Says in a few words what the endpoint is and who uses it.
+    /// Says in a few words what the endpoint is, and how many use it.
     pub(crate) fn describe(&self) -> String {
         match (&self.config.kind, &self.port) {
             (EndpointKind::UdpServer(address), Port::Udp(port)) => {

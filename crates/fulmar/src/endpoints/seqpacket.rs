@@ -1,8 +1,8 @@
 //! SEQPACKET endpoints: a Unix socket whose clients exchange whole messages with the far end.
 //!
 //! Nothing is dropped here in silence. While the session has no room nothing is read, and writers
-//! wait. A reader that stays too far behind is disconnected: a reliable stream with a hole is worse
-//! than one whose end is seen.
+//! wait. A reader that falls too far behind is disconnected: a reliable stream with a hole is worse
+//! than one that visibly ends.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -57,7 +57,7 @@ impl SeqpacketPort {
         tokens: Tokens,
         poller: &Poller,
     ) -> io::Result<Self> {
-        // Somebody's who is too busy to answer, or whose socket is of another type, all the same.
+        // A program that is too busy to accept, or has a socket of another type, is there all the same.
         let answers = || match Seqpacket::connect(path) {
             Err(error) if error.kind() != ErrorKind::WouldBlock => {
                 UnixStream::connect(path).is_ok()
@@ -105,7 +105,7 @@ impl SeqpacketPort {
         }
     }
 
-    /// Reads no more, or reads again.
+    /// Stops reading, or begins again.
     pub(super) fn set_paused(&mut self, paused: bool, poller: &Poller) {
         self.paused = paused;
         for place in &mut self.clients {
@@ -115,7 +115,7 @@ impl SeqpacketPort {
         }
     }
 
-    /// Returns whether anybody was given the message.
+    /// Gives a message to every client; returns whether any took it.
     pub(super) fn deliver(&mut self, message: &[u8], poller: &Poller) -> bool {
         let mut given = false;
         for place in &mut self.clients {
@@ -143,7 +143,7 @@ impl SeqpacketPort {
     fn accept(&mut self, poller: &Poller) {
         let Ok(socket) = self.listener.accept() else { return };
         let Some(part) = self.clients.iter().position(Option::is_none) else { return };
-        // Less is enough for shorter messages; one that does not fit is told about then.
+        // A smaller buffer will do for shorter messages; one that does not fit is reported then.
         let _ = socket.set_send_buffer(SEND_BUFFER);
         let mut client = Client {
             socket,

@@ -15,11 +15,11 @@ use sys::serial::Serial;
 
 use super::{RETRY, Tokens};
 
-/// What waits in the driver lasts this long: long enough to keep the line busy between two looks.
+/// How long what waits in the driver keeps the line busy: longer than the time between two looks.
 const IN_DRIVER: Duration = Duration::from_millis(20);
 /// The driver takes at least this much: a frame of MAVLink v2 with a signature has 293 bytes.
 const AT_LEAST: usize = 300;
-/// What waits here lasts at most this long; older frames are dropped.
+/// How much may wait here, in time on the line; older frames are dropped.
 const WAITING: Duration = Duration::from_secs(2);
 /// Bits on the line for each byte: start, eight of data, stop.
 const BITS: u64 = 10;

@@ -7,7 +7,7 @@ use proto::select::{MavlinkFrame, MavlinkFrames};
 use super::LocalEndpoint;
 use crate::config::{Content, Filter, MavlinkContent};
 
-/// Who of an endpoint's applications sent something.
+/// Which of an endpoint's applications sent something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// The only one that there is.
@@ -40,7 +40,7 @@ pub(super) fn filtered(
 }
 
 impl LocalEndpoint {
-    /// Takes what its applications have sent and others of the channel are to hear.
+    /// Takes the frames of its applications that others of the channel are to hear.
     pub(crate) fn take_shared(&mut self) -> Vec<Shared> {
         std::mem::take(&mut self.shared)
     }

@@ -82,7 +82,7 @@ impl TcpPort {
         std::mem::take(&mut self.lost)
     }
 
-    /// Returns whether anybody was given the frame; `but` is not.
+    /// Gives a frame to every client except `but`; returns whether any took it.
     pub(super) fn deliver(&mut self, frame: &[u8], but: Option<Origin>, poller: &Poller) -> bool {
         let mut given = false;
         for (part, place) in self.clients.iter_mut().enumerate() {
@@ -118,7 +118,7 @@ impl TcpPort {
     /// Finds a place for one more client.
     fn free_place(&self, now: Instant) -> Option<usize> {
         let heard = |part: &usize| self.clients[*part].as_ref().map(|client| client.heard);
-        // A free place is heard of at no time, which is less than any.
+        // A free place has no time of its last word, and none is less than any.
         let part = (0..self.clients.len()).min_by_key(heard)?;
         heard(&part).is_none_or(|heard| now.since(heard) >= SILENCE).then_some(part)
     }
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(server.port.clients(), CLIENTS);
         let error = late.read(&mut [0; 1]).unwrap_err();
         assert!(passing(&error), "it stands: {error}");
-        // Nobody reads: frames are dropped in the end, and none is cut.
+        // The client does not read: frames are dropped in the end, and none is cut.
         let frame = heartbeat(1);
         for _ in 0..600_000 {
             if !server.port.deliver(&frame, None, &server.poller) {

@@ -1,4 +1,4 @@
-//! UDP endpoints: a server that answers whoever speaks to it, a client that speaks to one address.
+//! UDP endpoints: a server that answers the programs that speak to it, a client that speaks to one address.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -8,19 +8,20 @@ use sys::poller::{Interest, Poller};
 
 use super::{Origin, RETRY, Tokens};
 
-/// Clients of one server; the one that was silent for longest makes room, unless all are regular ones.
+/// Clients of one server. One more takes the place of the one that was silent for longest, unless all are
+/// regular ones.
 const CLIENTS: usize = 8;
 /// A client that has been silent for longer is forgotten, unless it is the only one: ground
 /// stations send a heartbeat every second.
 const SILENCE: Duration = Duration::from_secs(30);
-/// A client that speaks for so long is no passer-by: strangers cannot take its place.
+/// A client that has spoken for so long is a regular one: strangers cannot take its place.
 const REGULAR: Duration = Duration::from_secs(1);
 /// Datagrams read at a time, so that a flood leaves room for the links.
 const AT_A_TIME: usize = 64;
 /// The largest UDP payload.
 const LARGEST: usize = 65_535;
 
-/// A UDP endpoint's socket, and whom it speaks to.
+/// A UDP endpoint's socket, and the addresses that it speaks to.
 pub(super) struct UdpPort {
     socket: Option<UdpSocket>,
     /// The one address of a client; a server has none.
@@ -38,7 +39,7 @@ struct Client {
 }
 
 impl Client {
-    /// Tells whether somebody who comes may not take its place: it is there, and not for the first time.
+    /// Tells whether a newcomer may not take its place: it is there, and has been for a while.
     fn stays(&self, now: Instant) -> bool {
         now.since(self.heard) < SILENCE && self.heard.since(self.since) >= REGULAR
     }
@@ -105,13 +106,13 @@ impl UdpPort {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // Nobody listens at the other end at the moment: not our business.
+                // The application at the other end is not there at the moment.
                 Err(_) => {}
             }
         }
     }
 
-    /// Reads no more, and leaves to the kernel what comes meanwhile, or reads again.
+    /// Stops reading, which leaves to the kernel what comes meanwhile, or begins again.
     pub(super) fn set_paused(&mut self, paused: bool, poller: &Poller) {
         let Some(socket) = &self.socket else { return };
         let changed = match paused {
@@ -123,7 +124,7 @@ impl UdpPort {
         }
     }
 
-    /// Returns whether anybody was given the datagram; `but` is not.
+    /// Gives a datagram to every client except `but`; returns whether any took it.
     pub(super) fn deliver(&mut self, now: Instant, bytes: &[u8], but: Option<Origin>) -> bool {
         let Some(socket) = &self.socket else { return false };
         if self.remote.is_some() {
@@ -160,8 +161,7 @@ fn connect(remote: SocketAddr, tokens: Tokens, poller: &Poller) -> io::Result<Ud
     Ok(socket)
 }
 
-/// Takes note of a client; false when there is no room for it. Programs of this host find room in the
-/// place of strangers.
+/// Notes a client; false when there is no room for it. Programs of this host take the place of strangers.
 fn remember(clients: &mut Vec<Client>, address: SocketAddr, now: Instant) -> bool {
     if let Some(client) = clients.iter_mut().find(|client| client.address == address) {
         client.heard = now;
@@ -257,7 +257,7 @@ mod tests {
             remember(&mut clients, stranger(port), at(2_000 + u64::from(port)));
         }
         assert!(clients.iter().any(|client| client.address == station));
-        // Strangers that stay are no better: they fill the table, and nobody else's place.
+        // Strangers that stay are no better: they fill what is free of the table, and take no one's place.
         for port in 1_000 - CLIENTS as u16..1_000 {
             for ms in [4_000, 5_500] {
                 remember(&mut clients, stranger(port), at(ms));

@@ -2,11 +2,11 @@
 
 use super::{PathReport, PeerReport};
 
-/// Loss above this share is told: control survives it, a video does not.
+/// Loss worth a word: control survives it, a video does not.
 const LOSSY_PERCENT: f64 = 5.0;
-/// A round trip this much above the least is a queue that somebody fills.
+/// A round trip this much longer than the least means a full queue.
 const QUEUE_MS: f64 = 100.0;
-/// A path that is silent for longer than this is told, whatever its state.
+/// Silence worth a word, whatever the path's state.
 const SILENT_MS: f64 = 3_000.0;
 
 /// Says what is wrong with a path; `lacks` is what its socket or interface lacks.

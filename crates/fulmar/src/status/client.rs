@@ -11,15 +11,15 @@ use serde_json::Value;
 use super::{ReloadReport, Report};
 use crate::config::RUN_DIRECTORY;
 
-/// A daemon answers within one turn of its loop; one that does not is stuck.
+/// How long an answer may take: a daemon gives it within one turn of its loop, or is stuck.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A daemon has read its file by then.
+/// How long a daemon may take to read its file.
 const RELOADED_WITHIN: Duration = Duration::from_secs(10);
-/// So often it is asked whether it has.
+/// How often it is asked meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The one text of several lines: what `fulmar reload` says is wrong with the file.
 const OF_SEVERAL_LINES: &str = "problem";
-/// Larger answers are not a daemon's.
+/// The largest answer that can be a daemon's.
 const LARGEST: u64 = 16 << 20;
 
 /// Asks the daemon at a socket for its report.

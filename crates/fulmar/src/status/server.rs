@@ -1,4 +1,4 @@
-//! The daemon's end of the status socket: whoever connects is given one report.
+//! The daemon's end of the status socket: each client that connects is given one report.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -13,12 +13,12 @@ use sys::poller::{Interest, Poller};
 use super::Report;
 use crate::socket_file::make_room;
 
-/// Clients that one turn of the loop answers: a flood of them must leave room for the links.
+/// Clients that one turn of the loop answers, so that a flood of them leaves room for the links.
 const AT_A_TIME: usize = 4;
-/// Clients whose answer does not fit their socket's buffer, as that of a station with a fleet does
-/// not; one more takes the place of the one that has kept us waiting for longest.
+/// Clients that may be in the middle of an answer: that of a station with a fleet does not fit a socket's
+/// buffer. One more takes the place of the client that has kept us waiting for longest.
 const SLOW_CLIENTS: usize = 8;
-/// Parts count up to this and begin anew: a token holds 16 bits of it.
+/// The last number of a client; the next is 1 again. A token has 16 bits for it.
 const LAST_PART: usize = 0xFFFF;
 
 /// Listens at a path of the file system; the path goes when the server does.
@@ -29,7 +29,7 @@ pub(crate) struct StatusServer {
     last_part: usize,
 }
 
-/// Has been given the beginning of its answer.
+/// A client that has been given the beginning of its answer.
 struct SlowClient {
     part: usize,
     stream: UnixStream,
@@ -45,13 +45,13 @@ impl StatusServer {
         make_room(path, || UnixStream::connect(path).is_ok())?;
         let listener = UnixListener::bind(path)?;
         listener.set_nonblocking(true)?;
-        // The group may look too; strangers need not know whom a drone talks to.
+        // For owner and group: the peers of a drone are no business of other users.
         fs::set_permissions(path, fs::Permissions::from_mode(0o660))?;
         let path = path.to_owned();
         Ok(Self { listener, path, slow: VecDeque::new(), last_part: 0 })
     }
 
-    /// Returns who has connected, a few at a time.
+    /// Returns clients that have connected, a few at a time.
     pub(crate) fn newcomers(&self) -> Vec<UnixStream> {
         std::iter::from_fn(|| Some(self.listener.accept().ok()?.0)).take(AT_A_TIME).collect()
     }
@@ -83,7 +83,7 @@ impl StatusServer {
         self.slow.push_back(client);
     }
 
-    /// Goes on with a client that has room again, or is gone.
+    /// Goes on with a client whose socket has room again, or whose other end is gone.
     pub(crate) fn go_on(&mut self, part: usize) {
         self.slow.retain_mut(|client| client.part != part || !client.write());
     }
@@ -155,7 +155,7 @@ mod tests {
         drop(server);
         assert!(!path.exists());
 
-        // As after a kill: the file is there, nobody listens.
+        // As after a kill: the file is there, and no listener.
         drop(UnixListener::bind(&path).unwrap());
         assert!(path.exists());
         StatusServer::open(&path).unwrap();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_larger_than_the_sockets_buffer_arrives_and_who_does_not_read_is_given_up() {
+    fn a_report_larger_than_the_sockets_buffer_arrives_and_clients_that_do_not_read_are_given_up() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("station.sock");
         let (mut server, mut poller) = (StatusServer::open(&path).unwrap(), Poller::new().unwrap());
@@ -213,6 +213,6 @@ mod tests {
         assert_eq!(asked.join().unwrap().unwrap(), report);
         drop(idle);
         turn(&mut server, &mut poller, &report);
-        assert!(server.slow.is_empty(), "who has gone is forgotten");
+        assert!(server.slow.is_empty(), "clients that are gone are forgotten");
     }
 }
