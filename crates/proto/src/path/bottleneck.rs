@@ -52,6 +52,8 @@ const FALLING: Duration = Duration::from_millis(20);
 const FIRST_BUSY: Duration = Duration::from_millis(150);
 /// The first guess is the best rate of this time.
 const FIRST_MEMORY: Duration = Duration::from_secs(2);
+/// The usual rate is the median over this time of being busy.
+const USUAL_MEMORY: Duration = Duration::from_secs(2);
 /// A hop that was busy for this much of [`SATURATED_WITHIN`], behind a queue that was [`DEEP`], is
 /// saturated.
 const SATURATED: Duration = Duration::from_millis(600);
@@ -122,6 +124,8 @@ pub(super) struct Bottleneck {
     is_jittery: bool,
     /// The best recent rate, if the hop was busy enough to tell.
     first: Option<Rate>,
+    /// The median of the recent rates.
+    usual: Option<Rate>,
     /// The same history, but kept through silence: the links that fall deepest also fall silent.
     falls: RateHistory,
     busy_at: Instant,
@@ -162,6 +166,7 @@ impl Default for Bottleneck {
             history: RateHistory::default(),
             is_jittery: false,
             first: None,
+            usual: None,
             falls: RateHistory::default(),
             busy_at: Instant::ZERO,
             saturated: None,
@@ -240,9 +245,9 @@ impl Bottleneck {
         self.saturated.filter(|saturated| now < saturated.until).map(|saturated| saturated.rate)
     }
 
-    /// Returns the median rate of the hop in the last `memory` of being busy.
-    pub(super) fn usual_rate(&self, memory: Duration) -> Option<Rate> {
-        self.history.low(memory, 0.5)
+    /// Returns the median rate of the hop in the last two seconds of being busy.
+    pub(super) fn usual_rate(&self) -> Option<Rate> {
+        self.usual
     }
 
     /// Returns the least rate that the hop had in the last `memory`, before a silence too, if it was
@@ -343,6 +348,7 @@ impl Bottleneck {
         let recent = self.history.sum(SATURATED_WITHIN);
         let tells = recent.busy >= FIRST_BUSY && !is_jitter(&recent);
         self.first = if tells { self.history.low(FIRST_MEMORY, 1.0) } else { None };
+        self.usual = self.history.low(USUAL_MEMORY, 0.5);
     }
 
     /// Ends saturation where datagrams take less than half of the time that the rate says: the hop
@@ -575,9 +581,11 @@ mod tests {
             history.on_busy(now, 1_000, Duration::from_millis(8));
         }
         hop.busy_at = now;
+        hop.look_back();
+        assert_eq!(hop.usual_rate(), Some(Rate::from_mbps(1.0)));
         hop.forget_rates();
         let memory = Duration::from_secs(20);
-        assert_eq!(hop.usual_rate(memory), None);
+        assert_eq!(hop.usual_rate(), None);
         assert_eq!(hop.least_rate(now, memory), Some(Rate::from_mbps(1.0)));
         assert_eq!(hop.least_rate(now + memory, memory), None);
     }

@@ -39,9 +39,7 @@ use super::Path;
 const MOST_LOSS: f64 = 0.5;
 /// Added growth per unit of loss, so that bulk recovers soon after a burst.
 const LOSS_GROWTH: f64 = 3.0;
-/// A path is worth its median rate over this time of being busy.
-const WORTH_MEMORY: Duration = Duration::from_secs(2);
-/// Behind a queue of this length it is worth only its present rate.
+/// Behind a queue of this length a path is worth only its present rate, not its usual one.
 const LONG_QUEUE: Duration = Duration::from_millis(40);
 /// A path that is not the free one must be better by this factor to become it.
 const HYSTERESIS: f64 = 1.3;
@@ -145,7 +143,7 @@ impl Path {
     /// Returns how good a free path this would be: the rate that it has now.
     pub(crate) fn fitness(&self, now: Instant) -> f64 {
         let unlimited = Rate::from_bps(u64::MAX);
-        let usual = self.bottleneck.usual_rate(WORTH_MEMORY).unwrap_or(unlimited);
+        let usual = self.bottleneck.usual_rate().unwrap_or(unlimited);
         let present = self.bottleneck.rate().filter(|_| self.queue(now) > LONG_QUEUE);
         let rate = usual.min(present.unwrap_or(unlimited));
         let kept = if self.bulk_role == BulkRole::Free { HYSTERESIS } else { 1.0 };

@@ -95,12 +95,13 @@ impl Path {
     /// Returns the size of the MTU probe that is to be sent now: a PING padded to that many bytes,
     /// noted as [`SentFrame::MtuProbe`].
     pub(crate) fn mtu_probe(&self, now: Instant) -> Option<usize> {
+        let size = self.mtu.probe(now)?;
         let fit = self.state == PathState::Active
             && !self.doubtful
             && !self.is_thin(now)
             && self.never_faster(now).is_none()
             && self.rtt.srtt().is_some();
-        if fit { self.mtu.probe(now) } else { None }
+        fit.then_some(size)
     }
 
     /// Returns how many bytes of bulk may leave now: window and pacing permitting.

@@ -351,7 +351,13 @@ impl SentPackets {
     /// was acknowledged, oldest first.
     pub(crate) fn unanswered(&self) -> impl Iterator<Item = &SentPacket> {
         let after = self.largest_acked.map_or(0, |largest| largest + 1);
-        let first = self.entries.partition_point(|entry| entry.pn() < after);
+        // Numbers ascend, and few are left out: it stands no later than their difference says.
+        let front = self.entries.front().map_or(after, Entry::pn);
+        let most = usize::try_from(after.saturating_sub(front)).unwrap_or(usize::MAX);
+        let mut first = most.min(self.entries.len());
+        while first > 0 && self.entries[first - 1].pn() >= after {
+            first -= 1;
+        }
         self.entries.range(first..).filter_map(|entry| match entry {
             Entry::Outstanding(packet) if packet.ack_eliciting => Some(packet),
             _ => None,

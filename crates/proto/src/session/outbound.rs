@@ -119,9 +119,9 @@ impl Session {
         }
         if datagram.is_empty() {
             if let Some(size) = self.mtu_probe(now, index).filter(|size| *size <= budget) {
+                drop(datagram);
                 return self.send_mtu_probe(now, index, size, buf);
             }
-            datagram = self.begin(now, buf, limit);
         }
         if !datagram.urgent {
             self.add_best_path_traffic(now, index, &mut datagram);

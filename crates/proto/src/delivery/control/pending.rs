@@ -136,10 +136,14 @@ impl Pending {
 
     /// Returns true when something of the tier waits for the path.
     pub(super) fn waits_for(&self, path: PathId, tier: Tier) -> bool {
-        self.paths.iter().find(|queue| queue.path.id == path).is_some_and(|queue| {
-            in_tier(&queue.copies, tier).next().is_some()
-                || shares(queue, self.best_path, tier) && in_tier(&self.best, tier).next().is_some()
-        })
+        let queue = self.paths.iter().find(|queue| queue.path.id == path);
+        queue.filter(|queue| !(queue.copies.is_empty() && self.best.is_empty())).is_some_and(
+            |queue| {
+                in_tier(&queue.copies, tier).next().is_some()
+                    || shares(queue, self.best_path, tier)
+                        && in_tier(&self.best, tier).next().is_some()
+            },
+        )
     }
 
     /// Returns true when a copy waits anywhere.
