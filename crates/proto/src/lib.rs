@@ -22,6 +22,7 @@ mod ids;
 mod limits;
 mod path;
 mod recovery;
+mod rejection;
 mod schedule;
 pub mod select;
 mod session;
@@ -36,6 +37,7 @@ pub use endpoint::{Endpoint, EndpointConfig, EndpointCounters, Share, Work};
 pub use event::{Delivery, Event, MessageId, Outcome, PathState};
 pub use ids::{InterfaceId, PathId, PathRef, PeerId, Received, SessionId, Transmit};
 pub use path::ProtectControl;
+pub use rejection::{Rejection, Rejections};
 pub use schedule::SchedulerKind;
 pub use session::{PathError, SendError, SessionConfig, Source};
 pub use status::{

@@ -7,6 +7,7 @@ use units::{Duration, Rate};
 use crate::delivery::message::MessageOrder;
 use crate::event::PathState;
 use crate::ids::{InterfaceId, PathId, PeerId};
+use crate::rejection::Rejections;
 use crate::select::{Class, NotForwarded, SelectorCounters};
 
 /// Shows a session at one moment.
@@ -30,8 +31,8 @@ pub struct SessionStatus {
     pub message_streams: Vec<MessageStreamStatus>,
     /// Share of the queue that bulk and telemetry wait in which is free, in percent.
     pub queue_free_percent: u8,
-    /// Datagrams that failed authentication, were replayed or could not be parsed.
-    pub rejected_datagrams: u64,
+    /// What came in and was not taken, and why.
+    pub rejected: Rejections,
     /// MAVLink frames of our applications that were looked at, and those whose ids no definition knows.
     pub mavlink: SelectorCounters,
     /// What of our applications' MAVLink was not forwarded: by which channel (0 is the tunnel), why,

@@ -72,7 +72,7 @@ section! {
     /// Of those, frames whose ids the public definitions do not know.
     unknown_mavlink_frames: u64, Counter("frames"), session.mavlink.unknown;
     /// Datagrams that failed authentication, were replayed or could not be parsed.
-    rejected_datagrams: u64, Counter("datagrams"), session.rejected_datagrams;
+    rejected_datagrams: u64, Counter("datagrams"), session.rejected.total();
     /// Processor time that its datagrams took.
     processor_s: f64, Counter("s");
     /// Datagrams that waited for others' turns.

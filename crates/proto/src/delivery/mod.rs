@@ -28,6 +28,7 @@ use crate::event::Event;
 use crate::ids::PathId;
 use crate::path::{Path, PathSnapshot, Paths};
 use crate::recovery::{Mark, PeerClock};
+use crate::rejection::{Rejection, Rejections};
 use crate::schedule::{Decision, ScheduleView, Scheduler};
 use crate::select::{Class, Tier};
 use crate::status::SessionStatus;
@@ -73,13 +74,13 @@ pub(crate) enum Taken {
     NotMine,
     /// What it asks for.
     Done,
-    /// Nothing, as it makes no sense.
-    Nonsense,
+    /// Nothing, for this reason.
+    Rejected(Rejection),
 }
 
 impl From<bool> for Taken {
     fn from(makes_sense: bool) -> Self {
-        if makes_sense { Self::Done } else { Self::Nonsense }
+        if makes_sense { Self::Done } else { Self::Rejected(Rejection::Malformed) }
     }
 }
 
@@ -280,7 +281,7 @@ pub(crate) struct Deliveries {
     coded_transfers: bool,
     rtp_life: Duration,
     accounts: Accounts,
-    rejected: u64,
+    rejected: Rejections,
 }
 
 /// Does something with each delivery and its place in the list. Message delivery comes before control,
@@ -306,7 +307,7 @@ impl Deliveries {
             coded_transfers: config.coded_transfers,
             rtp_life: config.rtp_life,
             accounts: Accounts::new(),
-            rejected: 0,
+            rejected: Rejections::default(),
         }
     }
 
@@ -316,7 +317,9 @@ impl Deliveries {
         each!([&mut self], _, delivery => if taken == Taken::NotMine {
             taken = delivery.handle_frame(incoming, frame);
         });
-        self.rejected += u64::from(taken == Taken::Nonsense);
+        if let Taken::Rejected(reason) = taken {
+            self.rejected.count(reason);
+        }
     }
 
     /// Says what waits for a path, of what goes once.
@@ -451,7 +454,7 @@ impl Deliveries {
     pub(crate) fn show(&self, now: Instant, status: &mut SessionStatus) {
         status.classes = self.accounts.rows();
         each!([&self], _, delivery => delivery.show(now, status));
-        status.rejected_datagrams += self.rejected;
+        status.rejected += self.rejected;
     }
 
     fn next_delivery(&mut self) -> Option<Delivered> {

@@ -15,6 +15,7 @@ use super::message::{self, MessageOrder, MessageStream};
 use super::{Delivered, Deliveries};
 use crate::event::MessageId;
 use crate::recovery::PeerClock;
+use crate::rejection::Rejection;
 use crate::select::{Class, LaneKey, Order, Policy, RtpFrame, Tier};
 use crate::wire::{CONTROL_OVERHEAD, Frame, Frames};
 
@@ -145,7 +146,9 @@ impl Deliveries {
             }
             _ => false,
         };
-        self.rejected += u64::from(!taken);
+        if !taken {
+            self.rejected.count(Rejection::Malformed);
+        }
     }
 }
 

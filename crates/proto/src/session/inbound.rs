@@ -3,6 +3,8 @@
 //! Everything is hostile until the datagram is opened; after that it is a peer's, which may have
 //! bugs but not unbounded claims on memory: every table that a frame can grow has its limit.
 
+use std::ops::Range;
+
 use units::{Duration, Instant};
 
 use super::{Role, Session};
@@ -12,6 +14,7 @@ use crate::ids::{PathId, Received};
 use crate::limits;
 use crate::path::{Path, Route};
 use crate::recovery::{AckInfo, Arrival, ClockSample, PeerClock, SentFrame, SentPacket};
+use crate::rejection::Rejection;
 use crate::wire::{self, AckFrame, DataHeader, Frame, Frames};
 
 impl Session {
@@ -23,24 +26,26 @@ impl Session {
         header: &DataHeader,
         bytes: &'a mut [u8],
     ) -> Option<&'a [u8]> {
-        if self.ended || !self.is_welcome(header) {
-            self.rejected += 1;
-            return None;
-        }
-        let Ok(opened) = self.keys.open(now, header, bytes) else {
-            self.rejected += 1;
-            return None;
-        };
+        let opened = self.open_datagram(now, received, header, bytes);
+        let frames = opened.map_err(|reason| self.rejected.count(reason)).ok()?;
+        Some(&bytes[frames])
+    }
+
+    fn open_datagram(
+        &mut self,
+        now: Instant,
+        received: &Received,
+        header: &DataHeader,
+        bytes: &mut [u8],
+    ) -> Result<Range<usize>, Rejection> {
+        self.check_path(header)?;
+        let opened = self.keys.open(now, header, bytes).map_err(|_| Rejection::BadTag)?;
         if opened.newly_confirmed {
             self.on_connected();
         }
-        let Some(path) = self.path_for(now, header, received) else {
-            self.rejected += 1;
-            return None;
-        };
-        let len = bytes.len();
-        self.paths[path].on_datagram(now, header.packet_number, route(received), len);
-        Some(&bytes[opened.plaintext])
+        let path = self.path_for(now, header, received).ok_or(Rejection::UnknownPath)?;
+        self.paths[path].on_datagram(now, header.packet_number, route(received), bytes.len());
+        Ok(opened.plaintext)
     }
 
     /// Takes what an opened datagram says: the part that may cost much.
@@ -62,14 +67,14 @@ impl Session {
     }
 
     /// Refuses, before any cryptography, what was received before and paths beyond the bound.
-    fn is_welcome(&self, header: &DataHeader) -> bool {
+    fn check_path(&self, header: &DataHeader) -> Result<(), Rejection> {
+        let may_open = self.role == Role::Responder && !self.retired.contains(&header.path);
         match self.path(header.path) {
-            Some(path) => path.is_new(header.packet_number),
-            None => {
-                self.role == Role::Responder
-                    && self.paths.len() < limits::PATHS
-                    && !self.retired.contains(&header.path)
-            }
+            _ if self.ended => Err(Rejection::UnknownPath),
+            Some(path) if !path.is_new(header.packet_number) => Err(Rejection::Replay),
+            None if !may_open => Err(Rejection::UnknownPath),
+            None if self.paths.len() >= limits::PATHS => Err(Rejection::BeyondBound),
+            _ => Ok(()),
         }
     }
 
@@ -99,7 +104,7 @@ impl Session {
         let mut singles = 0;
         for frame in Frames::new(frames) {
             let Some(frame) = frame.ok().filter(|frame| frame.single() & singles == 0) else {
-                self.rejected += 1;
+                self.rejected.count(Rejection::Malformed);
                 break;
             };
             singles |= frame.single();

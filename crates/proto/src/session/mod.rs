@@ -29,6 +29,7 @@ use crate::ids::{PathId, PeerId, SessionId};
 use crate::limits;
 use crate::path::{Path, PathConfig, Paths};
 use crate::recovery::ClockOffset;
+use crate::rejection::Rejections;
 use crate::schedule::Scheduler;
 use crate::select::{Direction, Policy, Selector};
 use crate::wire;
@@ -136,7 +137,7 @@ pub(crate) struct Session {
     scheduler: Box<dyn Scheduler>,
     delivered: VecDeque<Delivery>,
     events: VecDeque<Event>,
-    rejected: u64,
+    rejected: Rejections,
     /// Somebody said that the peer does not know our keys, and no new ones have come since.
     asks_anew: bool,
     /// When that was said last.
@@ -201,7 +202,7 @@ impl Session {
             scheduler: config.scheduler.scheduler(),
             delivered: VecDeque::new(),
             events: VecDeque::new(),
-            rejected: 0,
+            rejected: Rejections::default(),
             asks_anew: false,
             unknown_at: None,
             largest_datagram: limits::MIN_DATAGRAM,

@@ -11,6 +11,7 @@ use crate::event::{Event, PathState};
 use crate::ids::{InterfaceId, PathId, is_same_address};
 use crate::limits;
 use crate::path::{BulkRole, Outcome, Path, Route};
+use crate::rejection::Rejection;
 
 /// Says why a path was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +104,7 @@ impl Session {
         let can_be_reached = !ip.is_unspecified() && !ip.is_multicast() && remote.port() != 0;
         let ours = path.route().remote;
         if !can_be_reached || ip.is_ipv4() != ours.is_ipv4() {
-            self.rejected += 1;
+            self.rejected.count(Rejection::Malformed);
             return;
         }
         self.suggest(now, id, remote);

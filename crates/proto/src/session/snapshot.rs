@@ -20,7 +20,7 @@ impl Session {
             messages: MessageStatus::default(),
             message_streams: Vec::new(),
             queue_free_percent: 100,
-            rejected_datagrams: self.rejected,
+            rejected: self.rejected,
             mavlink: self.selector.counters(),
             not_forwarded: self.not_forwarded().collect(),
         };

@@ -13,6 +13,7 @@ use crate::event::{Event, MessageId};
 use crate::ids::PathId;
 use crate::path::{CopyRoom, PATIENCE_WITHOUT_PATH, Path};
 use crate::recovery::{Age, Mark};
+use crate::rejection::Rejection;
 use crate::schedule::control_order;
 use crate::select::Tier;
 use crate::status::SessionStatus;
@@ -101,8 +102,9 @@ impl Delivery for Control {
         match frame {
             Frame::Control(control) => {
                 let age = incoming.clock.age(now, control.submitted_us);
-                let reception = self.inbox.handle_control(now, control, age);
-                return Taken::from(reception != Reception::Refused);
+                if self.inbox.handle_control(now, control, age) == Reception::Refused {
+                    return Taken::Rejected(Rejection::BeyondBound);
+                }
             }
             Frame::LaneFloor { lane, floor } => {
                 self.inbox.handle_floor(now, LaneFloor { lane: *lane, floor: *floor });

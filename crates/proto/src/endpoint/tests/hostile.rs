@@ -4,6 +4,7 @@
 use super::*;
 use crate::crypto::mac1_key;
 use crate::limits;
+use crate::rejection::Rejection;
 use crate::select::{Class, Order};
 use crate::wire::{
     AckFrame, AckRanges, ControlFrame, DatagramFrame, Frame, PACKET_NUMBER_MAX, RepairFrame,
@@ -440,7 +441,7 @@ fn station_after(wire: &mut Wire, session: SessionId, frames: &[Frame<'_>]) -> (
     let station = &wire.hosts[1].endpoint;
     let id = station.sessions().next().expect("a session").0;
     let status = station.status(wire.now, id).expect("a session");
-    (status.messages.received_symbols, status.rejected_datagrams)
+    (status.messages.received_symbols, status.rejected.total())
 }
 
 #[test]
@@ -459,4 +460,54 @@ fn a_datagram_brings_one_symbol_and_no_longer_a_combination_than_a_sender_makes(
     };
     assert_eq!(station_after(&mut wire, session, &[combination(512)]), (2, before + 1));
     assert_eq!(station_after(&mut wire, session, &[combination(513)]), (2, before + 2));
+}
+
+#[test]
+fn what_is_rejected_says_why() {
+    let (mut wire, session) = Wire::pair(9);
+    wire.run_for(SECOND);
+    let seal = |wire: &mut Wire, path: u8, frame: &Frame<'_>| {
+        let mut bytes = Vec::new();
+        frame.encode(&mut bytes);
+        let endpoint = &mut wire.hosts[0].endpoint;
+        endpoint.seal_frames(session, PathId(path), &bytes).expect("a session")
+    };
+    let control = ControlFrame {
+        seq: 0,
+        channel: 0,
+        class: Class::Control,
+        order: Order::InOrder,
+        lane: limits::LANES as u16,
+        lane_seq: 0,
+        floor: 0,
+        ttl_ms: 100,
+        submitted_us: 0,
+        payload: &[],
+    };
+    let good = seal(&mut wire, 0, &Frame::Ping);
+    let beyond = seal(&mut wire, 0, &Frame::Control(control));
+    let senseless = wire.hosts[0].endpoint.seal_frames(session, PathId(0), &[0xFF]);
+    let late = seal(&mut wire, 1, &Frame::Ping);
+    let mut forged = good.clone();
+    forged.iter_mut().next_back().into_iter().for_each(|byte| *byte ^= 1);
+    let now = wire.now;
+    wire.hosts[0].endpoint.remove_path(now, session, PathId(1));
+    wire.run_for(SECOND);
+    let source = wire.hosts[0].addresses[0];
+    for datagram in [forged, good.clone(), good, senseless.expect("a session"), beyond, late] {
+        inject(&mut wire, 1, source, &datagram);
+    }
+    let station = &wire.hosts[1].endpoint;
+    let id = station.sessions().next().expect("a session").0;
+    let rejected = station.status(wire.now, id).expect("a session").rejected;
+    for reason in [
+        Rejection::BadTag,
+        Rejection::Replay,
+        Rejection::UnknownPath,
+        Rejection::Malformed,
+        Rejection::BeyondBound,
+    ] {
+        assert_eq!(rejected.of(reason), 1, "{reason:?} of {rejected:?}");
+    }
+    assert_eq!(rejected.total(), 5);
 }
