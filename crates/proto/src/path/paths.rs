@@ -1,13 +1,12 @@
 //! The paths of a session seen together: what one of them cannot say alone.
 //!
 //! A session asks each path much more often than it changes it, and mostly at one moment. What is
-//! derived from a path is kept beside it until somebody takes hold of the path to change it.
+//! derived from a path is kept until somebody takes hold of the path to change it.
 
-use std::cell::Cell;
+use std::cell::{Cell, Ref, RefCell};
 use std::net::SocketAddr;
 use std::ops::{Index, IndexMut};
 
-use smallvec::SmallVec;
 use units::{Duration, Instant};
 
 use super::{CopyRoom, Path, PathSnapshot};
@@ -25,29 +24,29 @@ pub(crate) const PATIENCE_WITHOUT_PATH: Duration = INITIAL_RTT;
 /// An interface, or an address behind it, whose socket takes nothing now.
 type Blocked = (InterfaceId, Option<SocketAddr>);
 
-/// Snapshots of all paths of a session.
-pub(crate) type Snapshots = SmallVec<[PathSnapshot; 4]>;
-
 /// All paths of a session, in the order in which they came.
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
     all: Vec<Kept>,
     /// What is bound to none of them for now; at most one for each path.
     blocked: Vec<Blocked>,
+    /// How each was shown last.
+    shown: RefCell<Vec<PathSnapshot>>,
 }
 
 /// A path, and what was found out about it since it changed last.
 #[derive(Debug)]
 struct Kept {
     path: Path,
-    snapshot: Cell<Option<(Instant, PathSnapshot)>>,
+    /// When it was shown as it still is.
+    shown_at: Cell<Option<Instant>>,
     timeout: Cell<Option<Option<Instant>>>,
 }
 
 impl Kept {
     /// Gives out the path to be changed: nothing that is known of it counts any more.
     fn change(&mut self) -> &mut Path {
-        self.snapshot.set(None);
+        self.shown_at.set(None);
         self.timeout.set(None);
         &mut self.path
     }
@@ -56,12 +55,14 @@ impl Kept {
 impl Paths {
     /// Adds a path.
     pub(crate) fn push(&mut self, path: Path) {
-        self.all.push(Kept { path, snapshot: Cell::new(None), timeout: Cell::new(None) });
+        self.all.push(Kept { path, shown_at: Cell::new(None), timeout: Cell::new(None) });
+        self.shown.get_mut().clear();
     }
 
     /// Removes a path.
     pub(crate) fn remove(&mut self, id: PathId) {
         self.all.retain(|kept| kept.path.id() != id);
+        self.shown.get_mut().clear();
     }
 
     /// Returns how many there are.
@@ -104,17 +105,22 @@ impl Paths {
         if is_blocked {
             self.blocked.push(place);
         }
+        self.shown.get_mut().clear();
         was_blocked != is_blocked
     }
 
     /// Shows every path; one that is blocked has room for nothing.
-    pub(crate) fn snapshots(&self, now: Instant) -> Snapshots {
-        (0..self.all.len()).map(|index| self.snapshot(now, index)).collect()
+    pub(crate) fn snapshots(&self, now: Instant) -> Ref<'_, [PathSnapshot]> {
+        // Whoever holds snapshots has no way to change a path meanwhile: they are of this moment.
+        if let Ok(mut shown) = self.shown.try_borrow_mut() {
+            self.show(now, &mut shown);
+        }
+        Ref::map(self.shown.borrow(), Vec::as_slice)
     }
 
-    /// Returns how many bytes of bulk may leave on a path now, whether or not it is blocked.
+    /// Returns how many bytes of bulk may leave on a path now.
     pub(crate) fn bulk_budget(&self, now: Instant, index: usize) -> usize {
-        self.known(now, index).budget
+        self.snapshots(now).get(index).map_or(0, |path| path.budget)
     }
 
     /// Returns when the first of them has to be attended to.
@@ -157,20 +163,22 @@ impl Paths {
         if sooner { CopyRoom { fresh: 0, ..room } } else { room }
     }
 
-    fn snapshot(&self, now: Instant, index: usize) -> PathSnapshot {
-        let snapshot = self.known(now, index);
-        let is_blocked = self.is_blocked(&self[index]);
-        PathSnapshot { budget: if is_blocked { 0 } else { snapshot.budget }, ..snapshot }
-    }
-
-    fn known(&self, now: Instant, index: usize) -> PathSnapshot {
-        let kept = &self.all[index];
-        if let Some((_, known)) = kept.snapshot.get().filter(|(at, _)| *at == now) {
-            return known;
+    /// Brings up to date how the paths are shown.
+    fn show(&self, now: Instant, shown: &mut Vec<PathSnapshot>) {
+        for (index, kept) in self.all.iter().enumerate() {
+            if index < shown.len() && kept.shown_at.get() == Some(now) {
+                continue;
+            }
+            let mut snapshot = kept.path.snapshot(now);
+            if self.is_blocked(&kept.path) {
+                snapshot.budget = 0;
+            }
+            match shown.get_mut(index) {
+                Some(place) => *place = snapshot,
+                None => shown.push(snapshot),
+            }
+            kept.shown_at.set(Some(now));
         }
-        let snapshot = kept.path.snapshot(now);
-        kept.snapshot.set(Some((now, snapshot)));
-        snapshot
     }
 }
 

@@ -117,11 +117,11 @@ impl Session {
         if !datagram.urgent {
             self.add_probe(index, &mut datagram);
         }
-        if datagram.is_empty() {
-            if let Some(size) = self.mtu_probe(now, index).filter(|size| *size <= budget) {
-                drop(datagram);
-                return self.send_mtu_probe(now, index, size, buf);
-            }
+        if datagram.is_empty()
+            && let Some(size) = self.mtu_probe(now, index).filter(|size| *size <= budget)
+        {
+            drop(datagram);
+            return self.send_mtu_probe(now, index, size, buf);
         }
         if !datagram.urgent {
             self.add_best_path_traffic(now, index, &mut datagram);

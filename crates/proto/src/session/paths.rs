@@ -247,6 +247,7 @@ impl Session {
         let (replicas, loses_much) = (self.scheduler.replicas(&snapshots), paths.loses_much());
         let (paths, replicas) = (&snapshots[..], &replicas[..]);
         self.deliveries.set_paths(&Outlook { now, paths, replicas, reach, loses_much });
+        drop(snapshots);
         self.collect_events();
         self.collect_deliveries();
     }
