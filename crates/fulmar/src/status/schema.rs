@@ -3,7 +3,7 @@
 
 use proto::{
     ClassStatus, EndpointCounters, MessageDelay, MessageOrder, MessageStatus, MessageStreamStatus,
-    PathState, PathStatus, Rate, SessionStatus,
+    PathState, PathStatus, Rate, Rejection, Rejections, SessionStatus,
 };
 use serde::{Deserialize, Serialize};
 
@@ -71,8 +71,10 @@ section! {
     mavlink_frames: u64, Counter("frames"), session.mavlink.frames;
     /// Of those, frames whose ids the public definitions do not know.
     unknown_mavlink_frames: u64, Counter("frames"), session.mavlink.unknown;
-    /// Datagrams that failed authentication, were replayed or could not be parsed.
+    /// Datagrams, or frames in them, that came in under the session's name and were not taken.
     rejected_datagrams: u64, Counter("datagrams"), session.rejected.total();
+    /// The same by reason.
+    rejected: RejectedReport, Part(&RejectedReport::SECTION), (&session.rejected).into();
     /// Processor time that its datagrams took.
     processor_s: f64, Counter("s");
     /// Datagrams that waited for others' turns.
@@ -92,6 +94,22 @@ section! {
     messages: MessageReport, Part(&MessageReport::SECTION), (&session.messages).into();
     /// Its messages by stream: of each direction the first 1,024.
     message_streams: Vec<MessageStreamReport>, List(&MessageStreamReport::SECTION);
+}
+
+section! {
+    /// Why what came in under the session's name was not taken.
+    RejectedReport of rejected: Rejections;
+
+    /// Did not authenticate: forged, damaged, or under keys that are not held any more.
+    bad_tag: u64, Counter("datagrams"), rejected.of(Rejection::BadTag);
+    /// Had come in before, or was so old that it may have.
+    replayed: u64, Counter("datagrams"), rejected.of(Rejection::Replay);
+    /// Came by a path that was given up, or never opened here.
+    unknown_path: u64, Counter("datagrams"), rejected.of(Rejection::UnknownPath);
+    /// Could not be parsed, or made no sense.
+    malformed: u64, Counter("datagrams"), rejected.of(Rejection::Malformed);
+    /// Asked for more than there is room for: of paths, lanes or numbers.
+    beyond_bound: u64, Counter("datagrams"), rejected.of(Rejection::BeyondBound);
 }
 
 section! {

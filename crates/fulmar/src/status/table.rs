@@ -96,15 +96,14 @@ pub(crate) fn table(report: &Report) -> String {
             "\ntunnel {}: {} packets out, {} in",
             tunnel.interface, tunnel.out_packets, tunnel.in_packets
         );
-        for (count, what) in [
+        let more = counts(&[
             (tunnel.unrouted, "to nobody"),
             (tunnel.spoofed, "from a wrong address"),
             (tunnel.too_large, "too large"),
             (tunnel.refused, "turned away"),
-        ] {
-            if count > 0 {
-                let _ = write!(text, ", {count} {what}");
-            }
+        ]);
+        if !more.is_empty() {
+            let _ = write!(text, ", {more}");
         }
         text.push('\n');
     }
@@ -165,6 +164,16 @@ fn peer_text(peer: &PeerReport) -> String {
     }
     if peer.rejected_datagrams > 0 {
         let _ = write!(text, ", {} datagrams rejected", peer.rejected_datagrams);
+        let reasons = counts(&[
+            (peer.rejected.bad_tag, "not authentic"),
+            (peer.rejected.replayed, "replayed"),
+            (peer.rejected.unknown_path, "of an unknown path"),
+            (peer.rejected.malformed, "malformed"),
+            (peer.rejected.beyond_bound, "beyond a bound"),
+        ]);
+        if !reasons.is_empty() {
+            let _ = write!(text, " ({reasons})");
+        }
     }
     if peer.late_datagrams + peer.dropped_datagrams > 0 {
         let _ = write!(
@@ -185,6 +194,13 @@ fn peer_text(peer: &PeerReport) -> String {
     }
     text += &not_forwarded_text(&peer.not_forwarded);
     text + &messages_text(&peer.messages) + &streams_text(&peer.message_streams)
+}
+
+/// Lists the counts that are not zero.
+fn counts(all: &[(u64, &str)]) -> String {
+    let some = all.iter().filter(|(count, _)| *count > 0);
+    let words: Vec<_> = some.map(|(count, what)| format!("{count} {what}")).collect();
+    words.join(", ")
 }
 
 /// Tells in a line for each channel what of MAVLink was kept back.
@@ -305,6 +321,7 @@ fn span(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::{RejectedReport, TunnelReport};
 
     #[test]
     fn table_says_what_is_wrong_with_which_path() {
@@ -329,6 +346,8 @@ mod tests {
             session_s: Some(192.0),
             trouble: "only one path works: nothing is left if it fails".into(),
             paths: vec![wifi, lte],
+            rejected_datagrams: 12,
+            rejected: RejectedReport { bad_tag: 9, replayed: 3, ..RejectedReport::default() },
             processor_s: 2.54,
             late_datagrams: 7,
             dropped_datagrams: 1,
@@ -354,13 +373,15 @@ mod tests {
             },
             ..PeerReport::default()
         };
-        let report = Report { role: "drone".into(), peers: vec![peer], ..Report::default() };
+        let tunnel = Some(TunnelReport { spoofed: 2, refused: 1, ..TunnelReport::default() });
+        let report =
+            Report { role: "drone".into(), peers: vec![peer], tunnel, ..Report::default() };
         let text = table(&report);
         let line = |word: &str| {
             text.lines().find(|line| line.trim_start().starts_with(word)).unwrap().to_owned()
         };
-        let heading = "ground: connected for 3 min 12 s, 2.5 s of the processor: 7 datagrams served late, \
-                       1 dropped";
+        let heading = "ground: connected for 3 min 12 s, 12 datagrams rejected (9 not authentic, 3 replayed), \
+                       2.5 s of the processor: 7 datagrams served late, 1 dropped";
         assert_eq!(line("ground"), heading);
         assert!(line("!").contains("only one path works"));
         assert!(line("wifi").ends_with("silent for 4.2 s: dead or out of range"));
@@ -370,6 +391,7 @@ mod tests {
         assert_eq!(cells, ["control", "3", "0", "0", "2", "0", "0", "0", "–", "–", "–", "–"]);
         let kept = "not forwarded from channel 1: 2 SETUP_SIGNING, 3 broken frames";
         assert_eq!(line("not forwarded").trim(), kept);
+        assert!(line("tunnel").ends_with("0 in, 2 from a wrong address, 1 turned away"), "{text}");
         assert!(line("messages out").ends_with("20 symbols, 4 repair and 1 again (+25 %)"));
         assert!(line("messages in").ends_with("9 delivered, 0 skipped; 2 of 20 symbols decoded"));
     }
