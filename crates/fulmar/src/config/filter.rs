@@ -5,7 +5,7 @@ use std::str::FromStr;
 use proto::select::{MavlinkFrame, message_id};
 use toml_keys::Section;
 
-/// Says what passes an endpoint in one direction.
+/// What passes an endpoint in one direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filter {
     /// Message ids that pass; none listed: all.

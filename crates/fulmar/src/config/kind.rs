@@ -9,7 +9,7 @@ use super::EndpointKind;
 
 const ADDRESS: &str = "an address and port such as 127.0.0.1:14550";
 
-/// Kinds that several sections know.
+/// The kinds that several sections have in common.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     UdpServer,

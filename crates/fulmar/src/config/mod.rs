@@ -39,7 +39,7 @@ pub(crate) const MAX_SOCKETS: usize = 256;
 /// The longest name in the domain name system.
 const LONGEST_NAME: usize = 253;
 
-/// Says which end of the sessions this daemon is.
+/// Which end of the sessions this daemon is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Opens the paths; beside the autopilot.

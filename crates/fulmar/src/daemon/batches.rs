@@ -10,7 +10,7 @@ use sys::udp::{MAX_BATCH, Outgoing, UdpSocket};
 
 use super::sockets::Sockets;
 
-/// Says by which way a datagram leaves.
+/// The way by which a datagram leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Way {
     /// The slot of the socket at the interface.
@@ -35,7 +35,7 @@ struct Batch {
     full: bool,
 }
 
-/// Collects datagrams until they are flushed.
+/// Datagrams that are collected until they are flushed.
 #[derive(Debug, Default)]
 pub(super) struct Batches {
     open: Vec<Batch>,

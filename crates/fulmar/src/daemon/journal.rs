@@ -40,7 +40,7 @@ struct PeerNews {
     crowded: Option<(u64, Instant)>,
 }
 
-/// Keeps what is said once in a while.
+/// What has been counted and said, for lines that come once in a while.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     peers: Vec<PeerNews>,

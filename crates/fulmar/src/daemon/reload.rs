@@ -22,8 +22,8 @@ use crate::endpoints::LocalEndpoint;
 /// Where each peer of the old file is in the new one.
 struct Moves(Vec<Option<usize>>);
 
-/// Reads the file in a thread of its own: a thousand peers take tenths of a second, and control does
-/// not wait for that.
+/// The reader of the file, in a thread of its own: a thousand peers take tenths of a second, and control
+/// does not wait for that.
 pub(super) struct Loader {
     sender: Sender<Result<Config, String>>,
     files: Receiver<Result<Config, String>>,

@@ -14,7 +14,7 @@ use crate::status::{
     path_trouble, peer_trouble, state_word,
 };
 
-/// Measures the rates of a path between two looks at its counters.
+/// The rates of a path between two looks at its counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Meter {
     at: Instant,

@@ -42,7 +42,7 @@ pub(super) struct InterfaceSocket {
     seen: Option<(u32, Vec<IpAddr>)>,
 }
 
-/// Says that a socket came, went or was opened anew.
+/// What happened to a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SocketChange {
     /// It is there now.

@@ -45,7 +45,7 @@ struct Held {
     offer_at: Instant,
 }
 
-/// Says what the session did with a message.
+/// What the session did with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
     /// It is the session's business now.
@@ -82,7 +82,7 @@ enum Port {
     Seqpacket(seqpacket::SeqpacketPort),
 }
 
-/// Makes the token under which a port's descriptors are polled: its own and those of its clients.
+/// The tokens under which a port's descriptors are polled: its own and those of its clients.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tokens(pub(crate) u64);
 

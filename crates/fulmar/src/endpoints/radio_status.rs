@@ -15,7 +15,7 @@ const RADIO: (u8, u8) = (51, 68);
 /// What a field of RADIO_STATUS holds when nothing is known.
 const UNKNOWN: u8 = 255;
 
-/// Makes RADIO_STATUS frames at an interval.
+/// The maker of RADIO_STATUS frames, one at each interval.
 pub(super) struct RadioStatus {
     every: Duration,
     due: Instant,

@@ -21,7 +21,7 @@ const SLOW_CLIENTS: usize = 8;
 /// The last number of a client; the next is 1 again. A token has 16 bits for it.
 const LAST_PART: usize = 0xFFFF;
 
-/// Listens at a path of the file system; the path goes when the server does.
+/// A socket at a path of the file system; the path goes when the server does.
 pub(crate) struct StatusServer {
     listener: UnixListener,
     path: PathBuf,
