@@ -8,11 +8,11 @@ mod arguments;
 mod chart;
 mod cli;
 mod experiment;
+mod figure;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing;
 mod model;
-mod pool;
 mod record;
 mod report;
 mod scenario_file;
@@ -97,11 +97,11 @@ fn run_experiment(experiment: &Experiment) -> Result<ExitCode, Failure> {
     if let Some(directory) = &args.out {
         eprintln!("report: {}", report.write(directory)?.display());
     }
-    let figures = experiment.description().figures;
+    let columns = experiment.description().columns();
     match (args.json, args.csv) {
         (true, _) => print_json(&report),
-        (_, true) => println!("{}", report.csv(figures)),
-        _ => println!("{}", report.table(figures)),
+        (_, true) => println!("{}", report.csv(&columns)),
+        _ => println!("{}", report.table(&columns)),
     }
     if report.mode == Mode::Emu {
         eprintln!("{}", report.audit_summary);
@@ -119,8 +119,8 @@ fn list(json: bool) {
         let experiments: Vec<_> = Experiment::ALL
             .iter()
             .map(|known| {
-                let figures: Vec<&str> =
-                    known.figures.iter().skip(1).map(|(key, _)| *key).collect();
+                let figures: Vec<String> =
+                    known.figures.iter().skip(1).map(figure::Figure::path).collect();
                 json!({
                     "experiment": known.experiment,
                     "about": known.about,

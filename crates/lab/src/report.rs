@@ -145,34 +145,32 @@ impl Report {
     }
 
     /// Returns the results as a table of the report's columns, or of these: (key, title).
-    pub(crate) fn table(&self, columns: &[(&str, &str)]) -> String {
-        table(&self.results, &self.columns(columns))
+    pub(crate) fn table(&self, columns: &[(String, String)]) -> String {
+        table(&self.results, self.columns(columns))
     }
 
     /// Returns the same as CSV, with keys for titles and figures as exact as JSON has them.
-    pub(crate) fn csv(&self, columns: &[(&str, &str)]) -> String {
+    pub(crate) fn csv(&self, columns: &[(String, String)]) -> String {
         let columns = self.columns(columns);
         let of = |result: &Value| -> String {
             let cells: Vec<String> =
                 columns.iter().map(|(key, _)| csv_cell(field(result, key))).collect();
             cells.join(",")
         };
-        let header: Vec<&str> = columns.iter().map(|(key, _)| *key).collect();
+        let header: Vec<&str> = columns.iter().map(|(key, _)| &key[..]).collect();
         let rows = core::iter::once(header.join(",")).chain(self.results.iter().map(of));
         rows.collect::<Vec<_>>().join("\n")
     }
 
-    fn columns<'a>(&'a self, columns: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
-        let own = self.columns.as_ref();
-        let own = own.map(|own| own.iter().map(|(key, title)| (&key[..], &title[..])).collect());
-        own.unwrap_or_else(|| columns.to_vec())
+    fn columns<'a>(&'a self, columns: &'a [(String, String)]) -> &'a [(String, String)] {
+        self.columns.as_deref().unwrap_or(columns)
     }
 }
 
 /// Lays out results as a table, a row each, of (key, title) columns; nested keys are `up.lost`.
-pub(crate) fn table(results: &[Value], columns: &[(&str, &str)]) -> String {
-    let header = columns.iter().map(|(_, title)| (*title).to_owned()).collect();
-    let row = |result: &Value| columns.iter().map(|(key, _)| cell(result, key)).collect();
+pub(crate) fn table<T: AsRef<str>>(results: &[Value], columns: &[(T, T)]) -> String {
+    let header = columns.iter().map(|(_, title)| title.as_ref().to_owned()).collect();
+    let row = |result: &Value| columns.iter().map(|(key, _)| cell(result, key.as_ref())).collect();
     aligned(&core::iter::once(header).chain(results.iter().map(row)).collect::<Vec<_>>())
 }
 
@@ -312,7 +310,9 @@ mod tests {
     fn csv_has_keys_and_exact_figures() {
         let results = vec![json!({"scheme": "udp", "link.a.loss": 0.1, "up": {"p99": 12.3456}})];
         let mut report = Report::sim("own", (1, 1), Value::Null, results);
-        assert_eq!(report.csv(&[("scheme", "s"), ("up.p99", "p")]), "scheme,up.p99\nudp,12.3456");
+        let columns = [("scheme", "s"), ("up.p99", "p")];
+        let columns = columns.map(|(key, title)| (key.to_owned(), title.to_owned()));
+        assert_eq!(report.csv(&columns), "scheme,up.p99\nudp,12.3456");
         report.columns = Some(vec![("link.a.loss".to_owned(), "loss".to_owned())]);
         assert_eq!(report.csv(&[]), "link.a.loss\n0.1");
         assert_eq!(report.table(&[]), "loss  \n0.1000");

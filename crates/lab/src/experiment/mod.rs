@@ -17,9 +17,9 @@ mod thin;
 mod throughput;
 
 use clap::{FromArgMatches, Subcommand};
-use serde::Serialize;
 
 use crate::arguments::RunArgs;
+use crate::figure::Figure;
 use crate::report::Report;
 use crate::scheme::Known;
 use emulator::Failure;
@@ -110,7 +110,7 @@ pub(crate) enum Experiment {
 }
 
 /// Describes an experiment for `fulmar-lab list`.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Description {
     /// The name that `fulmar-lab run` takes.
     pub(crate) experiment: &'static str,
@@ -120,8 +120,15 @@ pub(crate) struct Description {
     pub(crate) sim: Known,
     /// Schemes of the emulator.
     pub(crate) emu: Known,
-    /// The figures of a result: key, title in tables.
-    pub(crate) figures: &'static [(&'static str, &'static str)],
+    /// The columns of its table.
+    pub(crate) figures: &'static [Figure],
+}
+
+impl Description {
+    /// Returns the columns of its table: key, title.
+    pub(crate) fn columns(&self) -> Vec<(String, String)> {
+        self.figures.iter().map(Figure::column).collect()
+    }
 }
 
 impl Experiment {

@@ -63,9 +63,8 @@ pub(super) fn run(args: &FileArgs) -> Result<Report, Failure> {
     let mut report = match mode {
         Mode::Sim => Report::sim(plan.name, (first, last), parameters, results),
         Mode::Emu => {
-            let columns = plan.columns.iter().map(|(key, title)| (&key[..], &title[..]));
             let point: Vec<&str> = plan.sweeps.iter().map(|sweep| &sweep.key[..]).collect();
-            let doubts = rankings_in_doubt(&results, &columns.collect::<Vec<_>>(), &point);
+            let doubts = rankings_in_doubt(&results, &plan.columns, &point);
             Report::emu(plan.name, first, parameters, &audits, results)
                 .judged_by_figures(&audits, doubts)
         }

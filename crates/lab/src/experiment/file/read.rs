@@ -15,8 +15,13 @@ use super::section::Section;
 use super::sweep::Sweep;
 use super::{DESCRIPTION, mixed_blackout};
 use crate::arguments::parse_seeds;
+use crate::experiment::streams::figures::{
+    CONTROL_DUPLICATES, CONTROL_GAP_WHOLE_RUN, CONTROL_MAX, FLIGHT_LOST, FLIGHT_P99, LIVE_AGE_MAX,
+    LIVE_AGE_P50, LIVE_AGE_P99, VIDEO_FRAMES, VIDEO_SHARE,
+};
 use crate::experiment::streams::video::VideoShape;
 use crate::experiment::streams::workload::Workload;
+use crate::figure::Figure;
 use crate::report::Mode;
 use crate::scenario_file::check_hosts;
 use crate::scheme::Scheme;
@@ -54,17 +59,17 @@ const ELSEWHERE: [(&str, &str); 3] = [
 const SHAPES: [(&str, VideoShape); 2] =
     [("camera", VideoShape::Camera), ("even", VideoShape::Even)];
 /// Figures that a result has beside those of the table.
-const FIGURES: [(&str, &str); 10] = [
-    ("control_duplicates", "duplicates"),
-    ("control_gap_whole_run_s", "gap of the run s"),
-    ("control_max_ms", "max ms"),
-    ("live_age_p50_ms", "live p50 ms"),
-    ("live_age_p99_ms", "live p99 ms"),
-    ("live_age_max_ms", "live max ms"),
-    ("video_share_250ms", "video in 250 ms"),
-    ("video_frames_250ms", "frames in 250 ms"),
-    ("mavlink.lost", "flight lost"),
-    ("mavlink.p99_ms", "flight p99 ms"),
+const FIGURES: [Figure; 10] = [
+    CONTROL_DUPLICATES.titled("duplicates"),
+    CONTROL_GAP_WHOLE_RUN,
+    CONTROL_MAX,
+    LIVE_AGE_P50,
+    LIVE_AGE_P99,
+    LIVE_AGE_MAX,
+    VIDEO_SHARE,
+    VIDEO_FRAMES,
+    FLIGHT_LOST.within("mavlink", "flight lost"),
+    FLIGHT_P99.within("mavlink", "flight p99 ms"),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -238,26 +243,29 @@ fn seeds(root: &Section<'_>, text: &str) -> Option<(u64, u64)> {
 
 /// Reads the table's columns: the scheme, and the figures asked for or those of `mixed-blackout`.
 fn columns(root: &Section<'_>) -> Vec<(String, String)> {
-    let known = || mixed_blackout::DESCRIPTION.figures.iter().chain(&FIGURES);
-    let of = |(key, title): &(&str, &str)| ((*key).to_owned(), (*title).to_owned());
+    let known: Vec<(String, String)> = mixed_blackout::DESCRIPTION
+        .columns()
+        .into_iter()
+        .chain(FIGURES.iter().map(Figure::column))
+        .collect();
     let mut columns = Vec::new();
     for key in root.texts("figures") {
         let bare = key.strip_prefix("up.").or_else(|| key.strip_prefix("down.")).unwrap_or(key);
         let both = bare == key;
         // The flight's figures are those of a direction.
-        match known().find(|(known, _)| *known == bare && !(both && bare.contains('.'))) {
-            Some((_, title)) if both => columns.push((key.to_owned(), (*title).to_owned())),
+        match known.iter().find(|(known, _)| known == bare && !(both && bare.contains('.'))) {
+            Some((_, title)) if both => columns.push((key.to_owned(), title.clone())),
             Some(_) => columns.push((key.to_owned(), key.to_owned())),
             None => {
-                let keys: Vec<&str> = known().skip(1).map(|(key, _)| *key).collect();
+                let keys: Vec<&str> = known.iter().skip(1).map(|(key, _)| &key[..]).collect();
                 root.wrong("figures", format!("{key:?} is none of {}", keys.join(", ")));
             }
         }
     }
     if columns.is_empty() {
-        return mixed_blackout::DESCRIPTION.figures.iter().map(of).collect();
+        return mixed_blackout::DESCRIPTION.columns();
     }
-    columns.insert(0, ("scheme".to_owned(), "scheme".to_owned()));
+    columns.insert(0, known[0].clone());
     columns
 }
 

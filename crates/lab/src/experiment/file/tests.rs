@@ -39,8 +39,7 @@ fn the_file_of_mixed_blackout_is_that_experiment() {
     assert_eq!(plan.parameters(), built_in.parameters());
     let known: Vec<Scheme> = DESCRIPTION.sim.unasked.to_vec();
     assert!(plan.schemes.is_empty() || plan.schemes == known);
-    let columns = plan.columns.iter().map(|(key, title)| (key.as_str(), title.as_str()));
-    assert!(columns.eq(mixed_blackout::DESCRIPTION.figures.iter().copied()));
+    assert_eq!(plan.columns, mixed_blackout::DESCRIPTION.columns());
 }
 
 #[test]

@@ -17,6 +17,7 @@ use super::plan::{IntervalPlan, IntervalRun};
 use super::sim::run_interval;
 use crate::arguments::{RunArgs, loss};
 use crate::experiment::Description;
+use crate::figure::Figure;
 use crate::report::{Mode, Report, merged, rounded, rounded_option};
 use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
@@ -30,13 +31,13 @@ pub(crate) const DESCRIPTION: Description = Description {
     sim: Known::all(&[Scheme::FULMAR, Scheme::MIN_RTT, Scheme::IDEAL_ARQ]),
     emu: Known::all(&[]),
     figures: &[
-        ("scheme", "scheme"),
-        ("runs", "runs"),
-        ("mean_run", "mean run"),
-        ("expected_mean_run", "expected"),
-        ("longest_run", "longest"),
-        ("lambda", "lambda"),
-        ("fit_distance", "distance to fit"),
+        Figure::new("scheme", "scheme"),
+        Figure::new("runs", "runs"),
+        Figure::new("mean_run", "mean run"),
+        Figure::new("expected_mean_run", "expected"),
+        Figure::new("longest_run", "longest"),
+        Figure::new("lambda", "lambda"),
+        Figure::new("fit_distance", "distance to fit"),
     ],
 };
 

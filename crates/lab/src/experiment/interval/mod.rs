@@ -19,6 +19,7 @@ use units::{Duration, Rate};
 
 use super::Description;
 use crate::arguments::{RunArgs, loss, positive};
+use crate::figure::Figure;
 use crate::report::{Mode, Report, merged, rounded, rounded_option};
 use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
@@ -51,14 +52,14 @@ pub(super) const DESCRIPTION: Description = Description {
         ],
     },
     figures: &[
-        ("scheme", "scheme"),
-        ("mean_s", "mean s"),
-        ("std_s", "std s"),
-        ("max_s", "max s"),
-        ("over_1s", "over 1 s"),
-        ("completion_s", "completion s"),
-        ("lost", "lost"),
-        ("duplicates", "twice"),
+        Figure::new("scheme", "scheme"),
+        Figure::new("mean_s", "mean s"),
+        Figure::new("std_s", "std s"),
+        Figure::new("max_s", "max s"),
+        Figure::new("over_1s", "over 1 s"),
+        Figure::new("completion_s", "completion s"),
+        Figure::new("lost", "lost"),
+        Figure::new("duplicates", "twice"),
     ],
 };
 

@@ -19,6 +19,7 @@ use units::{Duration, Rate};
 
 use super::Description;
 use crate::arguments::{RunArgs, loss, positive};
+use crate::figure::Figure;
 use crate::report::{Mode, Report, rounded_option};
 use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
@@ -34,19 +35,19 @@ pub(super) const DESCRIPTION: Description = Description {
     sim: Known::all(&[]),
     emu: Known::all(&[Scheme::FULMAR, Scheme::UDP]),
     figures: &[
-        ("scheme", "scheme"),
-        ("form", "form"),
-        ("moves", "moves"),
-        ("loss", "loss"),
-        ("parameters_s", "parameters s"),
-        ("burst_s", "burst s"),
-        ("reads_s", "reads s"),
-        ("requests", "requests"),
-        ("command_down_p50_ms", "down p50 ms"),
-        ("command_down_p99_ms", "down p99 ms"),
-        ("command_up_p99_ms", "up p99 ms"),
-        ("command_max_ms", "max ms"),
-        ("commands_lost", "lost"),
+        Figure::new("scheme", "scheme"),
+        Figure::new("form", "form"),
+        Figure::new("moves", "moves"),
+        Figure::new("loss", "loss"),
+        Figure::new("parameters_s", "parameters s"),
+        Figure::new("burst_s", "burst s"),
+        Figure::new("reads_s", "reads s"),
+        Figure::new("requests", "requests"),
+        Figure::new("command_down_p50_ms", "down p50 ms"),
+        Figure::new("command_down_p99_ms", "down p99 ms"),
+        Figure::new("command_up_p99_ms", "up p99 ms"),
+        Figure::new("command_max_ms", "max ms"),
+        Figure::new("commands_lost", "lost"),
     ],
 };
 

@@ -22,6 +22,7 @@ use units::{Duration, Rate};
 
 use super::Description;
 use crate::arguments::{RunArgs, loss, positive};
+use crate::figure::Figure;
 use crate::report::{Mode, Report};
 use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
@@ -48,22 +49,22 @@ const EMU: Known = Known::all(&[
     Scheme::UDP,
 ]);
 /// The figures of both experiments.
-const FIGURES: &[(&str, &str)] = &[
-    ("scheme", "scheme"),
-    ("loss", "loss"),
-    ("interval_ms", "every ms"),
-    ("redundancy", "r"),
-    ("burst", "burst"),
-    ("burst_ms", "burst ms"),
-    ("paths", "paths"),
-    ("k", "K"),
-    ("delivered", "delivered"),
-    ("exact_share", "exact"),
-    ("p50_ms", "p50 ms"),
-    ("p99_ms", "p99 ms"),
-    ("p999_ms", "p99.9 ms"),
-    ("max_ms", "max ms"),
-    ("sent_per_message", "sent"),
+const FIGURES: &[Figure] = &[
+    Figure::new("scheme", "scheme"),
+    Figure::new("loss", "loss"),
+    Figure::new("interval_ms", "every ms"),
+    Figure::new("redundancy", "r"),
+    Figure::new("burst", "burst"),
+    Figure::new("burst_ms", "burst ms"),
+    Figure::new("paths", "paths"),
+    Figure::new("k", "K"),
+    Figure::new("delivered", "delivered"),
+    Figure::new("exact_share", "exact"),
+    Figure::new("p50_ms", "p50 ms"),
+    Figure::new("p99_ms", "p99 ms"),
+    Figure::new("p999_ms", "p99.9 ms"),
+    Figure::new("max_ms", "max ms"),
+    Figure::new("sent_per_message", "sent"),
 ];
 
 /// Describes the comparison with TCP.

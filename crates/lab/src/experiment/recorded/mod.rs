@@ -19,10 +19,14 @@ use super::Description;
 use crate::arguments::RunArgs;
 use crate::experiment::streams::doubt::rankings_in_doubt;
 use crate::experiment::streams::emu::run_streams;
+use crate::experiment::streams::figures::{
+    CONTROL_GAP, CONTROL_LOST, CONTROL_MISSED, FIGURES, LIVE_AGE_MAX, LIVE_AGE_P99,
+    QUEUE_DROPPED_BYTES, VIDEO_FRAMES, VIDEO_SHARE, WIRE_BYTES,
+};
 use crate::experiment::streams::mixed_blackout;
 use crate::experiment::streams::sim::run_stream;
 use crate::experiment::streams::workload::Workload;
-use crate::pool::{pooled, pooled_object};
+use crate::figure::{Figure, pooled, pooled_object};
 use crate::report::{Mode, Report, merged};
 use crate::scheme::Scheme;
 use crate::testbed::{Direction, Recording};
@@ -36,6 +40,13 @@ use window::{Played, Window};
 /// What an emulated run claims to tell apart: a message that is late from one that is not.
 const RESOLUTION: Duration = Duration::from_millis(10);
 
+/// For how many seconds at least two links, one and none are alive.
+const ALIVE: [Figure; 3] = [
+    Figure::sum("seconds_alive_2", "≥2 alive"),
+    Figure::sum("seconds_alive_1", "1"),
+    Figure::sum("seconds_alive_0", "0"),
+];
+
 /// Describes the experiment.
 pub(super) const DESCRIPTION: Description = Description {
     experiment: "recorded",
@@ -43,26 +54,26 @@ pub(super) const DESCRIPTION: Description = Description {
     sim: mixed_blackout::DESCRIPTION.sim,
     emu: mixed_blackout::DESCRIPTION.emu,
     figures: &[
-        ("window", "window"),
-        ("scheme", "scheme"),
-        ("case", "case"),
-        ("down.seconds_alive_2", "≥2 alive"),
-        ("down.seconds_alive_1", "1"),
-        ("down.seconds_alive_0", "0"),
-        ("down.control_missed", "down: missed"),
-        ("down.control_lost", "lost"),
-        ("down.control_gap_s", "gap s"),
-        ("down.live_age_p99_ms", "live p99"),
-        ("down.live_age_max_ms", "max ms"),
-        ("up.control_missed", "up: missed"),
-        ("up.control_lost", "lost"),
-        ("up.control_gap_s", "gap s"),
-        ("up.live_age_p99_ms", "live p99"),
-        ("up.live_age_max_ms", "max ms"),
-        ("down.video_share_250ms", "video"),
-        ("down.video_frames_250ms", "frames"),
-        ("wire_bytes", "wire bytes"),
-        ("queue_dropped_bytes", "queue full"),
+        Figure::new("window", "window"),
+        Figure::new("scheme", "scheme"),
+        Figure::new("case", "case"),
+        ALIVE[0].within("down", "≥2 alive"),
+        ALIVE[1].within("down", "1"),
+        ALIVE[2].within("down", "0"),
+        CONTROL_MISSED.within("down", "down: missed"),
+        CONTROL_LOST.within("down", "lost"),
+        CONTROL_GAP.within("down", "gap s"),
+        LIVE_AGE_P99.within("down", "live p99"),
+        LIVE_AGE_MAX.within("down", "max ms"),
+        CONTROL_MISSED.within("up", "up: missed"),
+        CONTROL_LOST.within("up", "lost"),
+        CONTROL_GAP.within("up", "gap s"),
+        LIVE_AGE_P99.within("up", "live p99"),
+        LIVE_AGE_MAX.within("up", "max ms"),
+        VIDEO_SHARE.within("down", "video"),
+        VIDEO_FRAMES.within("down", "frames"),
+        WIRE_BYTES,
+        QUEUE_DROPPED_BYTES,
     ],
 };
 
@@ -124,7 +135,7 @@ pub(super) fn run(args: &RecordedArgs) -> Result<Report, Failure> {
     Ok(match args.run.mode() {
         Mode::Sim => Report::sim(name, args.run.seeds(), parameters, results),
         Mode::Emu => {
-            let doubts = rankings_in_doubt(&results, DESCRIPTION.figures, &["window", "case"]);
+            let doubts = rankings_in_doubt(&results, &DESCRIPTION.columns(), &["window", "case"]);
             Report::emu(name, args.run.seed, parameters, &audits, results)
                 .judged_by_figures(&audits, doubts)
         }
@@ -172,7 +183,7 @@ impl Stage<'_> {
                         of_first_seed.push(played);
                     }
                 }
-                results.push(pooled(&by_seed));
+                results.push(pooled(&FIGURES, &by_seed));
             }
         }
         self.draw(&of_first_seed, &format!("In the deterministic world, seed {first}."))?;
@@ -244,10 +255,11 @@ fn sums(results: &[Value], windows: usize) -> Vec<Value> {
         return Vec::new();
     }
     let same = |a: &Value, b: &Value| a["scheme"] == b["scheme"] && a["case"] == b["case"];
+    let figures = [&FIGURES[..], &ALIVE].concat();
     let first = results.iter().take(results.len() / windows);
     let sum = |first: &Value| {
         let of_scheme: Vec<&Value> = results.iter().filter(|result| same(result, first)).collect();
-        merged([pooled_object(&of_scheme), json!({"window": "all"})])
+        merged([pooled_object(&figures, &of_scheme), json!({"window": "all"})])
     };
     first.map(sum).collect()
 }

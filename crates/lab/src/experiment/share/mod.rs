@@ -17,6 +17,7 @@ use units::{Duration, Rate};
 
 use super::Description;
 use crate::arguments::{RunArgs, loss, positive};
+use crate::figure::Figure;
 use crate::report::{Mode, Report, rounded_option};
 use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
@@ -31,14 +32,14 @@ pub(super) const DESCRIPTION: Description = Description {
     sim: Known::all(&[]),
     emu: Known::all(&[Scheme::FULMAR]),
     figures: &[
-        ("scheme", "scheme"),
-        ("queue_ms", "queue ms"),
-        ("setting", "setting"),
-        ("flow", "flow"),
-        ("goodput_mbps", "goodput Mbit/s"),
-        ("of_fair_share", "of fair share"),
-        ("least_share", "least"),
-        ("most_share", "most"),
+        Figure::new("scheme", "scheme"),
+        Figure::new("queue_ms", "queue ms"),
+        Figure::new("setting", "setting"),
+        Figure::new("flow", "flow"),
+        Figure::new("goodput_mbps", "goodput Mbit/s"),
+        Figure::new("of_fair_share", "of fair share"),
+        Figure::new("least_share", "least"),
+        Figure::new("most_share", "most"),
     ],
 };
 

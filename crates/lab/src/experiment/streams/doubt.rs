@@ -15,17 +15,14 @@ use emulator::Stalls;
 use serde_json::{Map, Value, json};
 use units::Duration;
 
+use super::figures::FIGURES;
 use super::figures::Span;
 use super::ledger::{StreamLedger, StreamRun};
+use crate::figure::Figure;
 use crate::report::{field, rounded};
 use crate::statistics::{longest_gap, outside};
 use crate::testbed::{Direction, Stream};
 
-/// Figures that tell what was asked for: no stall changes them.
-const EXACT: [&str; 2] = ["control_sent", "sent"];
-/// Shares, which are also stated as they are without what is in doubt.
-const SHARES: [&str; 4] =
-    ["control_miss_share", "video_share_250ms", "video_frames_250ms", "video_share_250ms_wifi_up"];
 /// Differences below this part of the larger figure are no ranking.
 const TOLD_APART: f64 = 0.1;
 
@@ -102,9 +99,9 @@ pub(crate) fn with_errors(
 
 /// Names the rankings that may turn over: of the first scheme and each other at the same point, by the keys
 /// of `columns`. Results are of one point where the values of the keys of `point` are the same.
-pub(crate) fn rankings_in_doubt(
+pub(crate) fn rankings_in_doubt<T: AsRef<str>>(
     results: &[Value],
-    columns: &[(&str, &str)],
+    columns: &[(T, T)],
     point: &[&str],
 ) -> Vec<String> {
     let mut found = Vec::new();
@@ -112,6 +109,7 @@ pub(crate) fn rankings_in_doubt(
         let same = |one: &&Value| point.iter().all(|key| one[*key] == other[*key]);
         let Some(first) = results[..number].iter().find(same) else { continue };
         for (key, _) in columns {
+            let key = key.as_ref();
             let figures = (Doubtful::of(first, key), Doubtful::of(other, key));
             let (Some(ours), Some(theirs)) = figures else { continue };
             if ours.may_turn_over(theirs) {
@@ -134,9 +132,9 @@ fn add_errors(seen: &mut Value, best: &Value) {
         let best = &best[key.as_str()];
         if value.is_object() {
             add_errors(value, best);
-        } else if !EXACT.contains(&key.as_str()) {
+        } else if !declared(key).is_some_and(|figure| figure.is_exact) {
             errors.extend(difference(value, best).map(|error| (key.clone(), error)));
-            if SHARES.contains(&key.as_str()) {
+            if declared(key).is_some_and(|figure| figure.is_share) {
                 without.insert(key.clone(), best.clone());
             }
         }
@@ -145,6 +143,11 @@ fn add_errors(seen: &mut Value, best: &Value) {
     if !without.is_empty() {
         figures.insert("without_stalls".to_owned(), without.into());
     }
+}
+
+/// Returns the declaration of a figure.
+fn declared(key: &str) -> Option<&'static Figure> {
+    FIGURES.iter().find(|figure| figure.key == key)
 }
 
 fn difference(seen: &Value, best: &Value) -> Option<Value> {

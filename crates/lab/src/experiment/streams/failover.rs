@@ -13,6 +13,7 @@ use units::{Duration, Instant, Rate, Rng};
 
 use super::doubt::{rankings_in_doubt, with_errors};
 use super::emu::run_streams;
+use super::figures::{CONTROL_DUPLICATES, CONTROL_LOST, CONTROL_MAX, CONTROL_SENT};
 use super::figures::{ControlFigures, Span};
 use super::ledger::{StreamLedger, StreamRun};
 use super::sim::run_stream;
@@ -20,6 +21,7 @@ use super::video::VideoShape;
 use super::workload::Workload;
 use crate::arguments::RunArgs;
 use crate::experiment::Description;
+use crate::figure::Figure;
 use crate::report::{Mode, Report, merged, rounded, rounded_option};
 use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
@@ -34,15 +36,15 @@ pub(crate) const DESCRIPTION: Description = Description {
     sim: Known::all(&[Scheme::FULMAR, Scheme::MIN_RTT, Scheme::ROUND_ROBIN, Scheme::REDUNDANT]),
     emu: Known::all(&[Scheme::FULMAR, Scheme::KERNEL_MPTCP]),
     figures: &[
-        ("scheme", "scheme"),
-        ("deaths", "deaths"),
-        ("control_sent", "sent"),
-        ("control_lost", "lost"),
-        ("control_duplicates", "twice"),
-        ("control_max_ms", "slowest ms"),
-        ("control_excess_ms", "over the survivor ms"),
-        ("data_move_p50_ms", "data moves p50 ms"),
-        ("data_move_max_ms", "max ms"),
+        Figure::new("scheme", "scheme"),
+        Figure::new("deaths", "deaths"),
+        CONTROL_SENT,
+        CONTROL_LOST,
+        CONTROL_DUPLICATES,
+        CONTROL_MAX.titled("slowest ms"),
+        Figure::new("control_excess_ms", "over the survivor ms"),
+        Figure::new("data_move_p50_ms", "data moves p50 ms"),
+        Figure::new("data_move_max_ms", "max ms"),
     ],
 };
 
@@ -134,7 +136,7 @@ pub(crate) fn run(args: &FailoverArgs) -> Result<Report, Failure> {
                 })
             };
             let results: Vec<Value> = runs.iter().map(result).collect();
-            let doubts = rankings_in_doubt(&results, DESCRIPTION.figures, &[]);
+            let doubts = rankings_in_doubt(&results, &DESCRIPTION.columns(), &[]);
             let audits = [audit];
             Ok(Report::emu(DESCRIPTION.experiment, seed, parameters, &audits, results)
                 .judged_by_figures(&audits, doubts))

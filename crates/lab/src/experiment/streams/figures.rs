@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use units::Duration;
 
 use super::ledger::{Ledger, StreamLedger};
+use crate::figure::Figure;
 use crate::report::{rounded, rounded_option};
 use crate::statistics::{longest_gap, percentile};
 use crate::testbed::Stream;
@@ -21,6 +22,69 @@ pub(crate) const VIDEO_LIMIT_S: f64 = 0.25;
 
 /// A span of the workload's time, in seconds.
 pub(crate) type Span = (f64, f64);
+
+// What the figures of streams are called, and what several runs of them make.
+pub(crate) const CONTROL_SENT: Figure = Figure::sum("control_sent", "sent").exact();
+pub(crate) const CONTROL_LOST: Figure = Figure::sum("control_lost", "lost");
+pub(crate) const CONTROL_LATE: Figure = Figure::sum("control_late_100ms", ">100 ms");
+pub(crate) const CONTROL_MISSED: Figure = Figure::sum("control_missed", "missed");
+pub(crate) const CONTROL_MISS_SHARE: Figure = Figure::share("control_miss_share", "miss");
+pub(crate) const CONTROL_DUPLICATES: Figure = Figure::sum("control_duplicates", "twice");
+pub(crate) const CONTROL_GAP: Figure = Figure::worst("control_gap_s", "gap s");
+pub(crate) const CONTROL_GAP_WHOLE_RUN: Figure =
+    Figure::worst("control_gap_whole_run_s", "gap of the run s");
+pub(crate) const CONTROL_P50: Figure = Figure::mean("control_p50_ms", "p50 ms");
+pub(crate) const CONTROL_P99: Figure = Figure::mean("control_p99_ms", "p99 ms");
+pub(crate) const CONTROL_MAX: Figure = Figure::worst("control_max_ms", "max ms");
+pub(crate) const LIVE_AGE_P50: Figure = Figure::mean("live_age_p50_ms", "live p50 ms");
+pub(crate) const LIVE_AGE_P99: Figure = Figure::mean("live_age_p99_ms", "live p99 ms");
+pub(crate) const LIVE_AGE_MAX: Figure = Figure::worst("live_age_max_ms", "live max ms");
+pub(crate) const VIDEO_SHARE: Figure = Figure::share("video_share_250ms", "video in 250 ms");
+pub(crate) const VIDEO_FRAMES: Figure = Figure::share("video_frames_250ms", "frames in 250 ms");
+pub(crate) const VIDEO_SHARE_WIFI_UP: Figure =
+    Figure::share("video_share_250ms_wifi_up", "in 250 ms");
+pub(crate) const VIDEO_GOODPUT_WIFI_DEAD: Figure =
+    Figure::mean("video_goodput_wifi_dead_mbps", "Wi-Fi dead");
+pub(crate) const DATA_GOODPUT: Figure = Figure::mean("data_goodput_mbps", "video Mbit/s");
+pub(crate) const FLIGHT_LOST: Figure = Figure::sum("lost", "flight lost");
+pub(crate) const FLIGHT_P99: Figure = Figure::mean("p99_ms", "flight p99 ms");
+pub(crate) const WIRE_BYTES: Figure = Figure::sum("wire_bytes", "wire bytes");
+pub(crate) const QUEUE_DROPPED_BYTES: Figure = Figure::sum("queue_dropped_bytes", "queue full");
+pub(crate) const WIRE_SHARE: Figure = Figure::mean("wire_share", "of the links");
+pub(crate) const WIRE_TO_REDUNDANT: Figure = Figure::mean("wire_to_redundant", "to redundant");
+
+/// Every figure of streams, in results and in the objects within them.
+pub(crate) const FIGURES: [Figure; 29] = [
+    CONTROL_SENT,
+    CONTROL_LOST,
+    CONTROL_LATE,
+    CONTROL_MISSED,
+    CONTROL_MISS_SHARE,
+    CONTROL_DUPLICATES,
+    CONTROL_GAP,
+    CONTROL_GAP_WHOLE_RUN,
+    CONTROL_P50,
+    CONTROL_P99,
+    CONTROL_MAX,
+    LIVE_AGE_P50,
+    LIVE_AGE_P99,
+    LIVE_AGE_MAX,
+    VIDEO_SHARE,
+    VIDEO_FRAMES,
+    VIDEO_SHARE_WIFI_UP,
+    VIDEO_GOODPUT_WIFI_DEAD,
+    DATA_GOODPUT,
+    FLIGHT_LOST,
+    FLIGHT_P99,
+    WIRE_BYTES,
+    QUEUE_DROPPED_BYTES,
+    Figure::sum("sent", "flight sent").exact(),
+    Figure::sum("duplicates", "flight twice"),
+    Figure::mean("p50_ms", "flight p50 ms"),
+    Figure::sum("strangers", "strangers"),
+    WIRE_SHARE,
+    WIRE_TO_REDUNDANT,
+];
 
 /// Gives the figures of the control stream of one direction.
 #[derive(Clone, Copy, Debug, Serialize)]

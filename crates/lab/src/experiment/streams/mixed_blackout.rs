@@ -8,9 +8,15 @@ use emulator::Failure;
 
 use super::blackout::Blackout;
 use super::doubt::rankings_in_doubt;
+use super::figures::{
+    CONTROL_GAP, CONTROL_LATE, CONTROL_LOST, CONTROL_MISS_SHARE, CONTROL_P50, CONTROL_P99,
+    CONTROL_SENT, DATA_GOODPUT, VIDEO_GOODPUT_WIFI_DEAD, VIDEO_SHARE_WIFI_UP, WIRE_BYTES,
+    WIRE_TO_REDUNDANT,
+};
 use super::play::{Played, play};
 use crate::arguments::RunArgs;
 use crate::experiment::Description;
+use crate::figure::Figure;
 use crate::report::{Mode, Report};
 use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
@@ -42,19 +48,19 @@ pub(crate) const DESCRIPTION: Description = Description {
         ],
     },
     figures: &[
-        ("scheme", "scheme"),
-        ("control_sent", "sent"),
-        ("control_lost", "lost"),
-        ("control_late_100ms", ">100 ms"),
-        ("control_miss_share", "miss"),
-        ("control_gap_s", "gap s"),
-        ("control_p50_ms", "p50 ms"),
-        ("control_p99_ms", "p99 ms"),
-        ("data_goodput_mbps", "video Mbit/s"),
-        ("video_share_250ms_wifi_up", "in 250 ms"),
-        ("video_goodput_wifi_dead_mbps", "Wi-Fi dead"),
-        ("wire_bytes", "wire bytes"),
-        ("wire_to_redundant", "to redundant"),
+        Figure::new("scheme", "scheme"),
+        CONTROL_SENT,
+        CONTROL_LOST,
+        CONTROL_LATE,
+        CONTROL_MISS_SHARE,
+        CONTROL_GAP,
+        CONTROL_P50,
+        CONTROL_P99,
+        DATA_GOODPUT,
+        VIDEO_SHARE_WIFI_UP,
+        VIDEO_GOODPUT_WIFI_DEAD,
+        WIRE_BYTES,
+        WIRE_TO_REDUNDANT,
     ],
 };
 
@@ -86,7 +92,7 @@ pub(crate) fn run(args: &MixedBlackoutArgs) -> Result<Report, Failure> {
     let Some(audit) = audit else {
         return Ok(Report::sim(name, seeds, scene.parameters(), results));
     };
-    let doubts = rankings_in_doubt(&results, DESCRIPTION.figures, &[]);
+    let doubts = rankings_in_doubt(&results, &DESCRIPTION.columns(), &[]);
     let audits = [audit];
     Ok(Report::emu(name, seeds.0, scene.parameters(), &audits, results)
         .judged_by_figures(&audits, doubts))

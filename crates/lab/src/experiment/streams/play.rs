@@ -6,10 +6,11 @@ use emulator::{Audit, Failure};
 use serde_json::Value;
 
 use super::blackout::{Blackout, relate_wire_bytes};
+use super::figures::FIGURES;
 use super::ledger::StreamRun;
 use super::sim::run_stream;
 use crate::chart::CHART_NOTE;
-use crate::pool::pooled;
+use crate::figure::pooled;
 use crate::report::Mode;
 use crate::scheme::Scheme;
 use crate::testbed::Recording;
@@ -75,7 +76,7 @@ fn in_world(
                 of_first_seed.push((scheme, run));
             }
         }
-        results.push(pooled(&by_seed));
+        results.push(pooled(&FIGURES, &by_seed));
     }
     Ok((results, of_first_seed))
 }

@@ -22,6 +22,7 @@ use super::outages::{Instability, Target};
 use super::topology::UavNetwork;
 use super::{figures, picture};
 use crate::arguments::{RunArgs, positive};
+use crate::figure::Figure;
 use crate::report::{Mode, Report, merged};
 use crate::scheme::{Known, Scheme};
 use crate::testbed::congestion::Congestion;
@@ -42,27 +43,27 @@ pub(crate) const SCHEMES: [Scheme; 8] = [
 ];
 
 /// The figures of a result: key, title in tables.
-pub(crate) const FIGURES: [(&str, &str); 20] = [
-    ("scheme", "scheme"),
-    ("outage", "outage"),
-    ("long_s", "long s"),
-    ("short_ms", "short ms"),
-    ("full", "full"),
-    ("rtt_ms", "RTT ms"),
-    ("offered_mbps", "offered"),
-    ("throughput_mbps", "Mbit/s"),
-    ("throughput_std_mbps", "std"),
-    ("cubic_mbps", "cubic"),
-    ("ratio_to_cubic", "ratio"),
-    ("ratio_to_cubic_interval", "95 %"),
-    ("cubic_kept", "kept"),
-    ("cubic_kept_interval", "95 %"),
-    ("cubic_kept_mean", "in the mean"),
-    ("jain", "Jain"),
-    ("zero_share", "zero"),
-    ("recoveries", "recov."),
-    ("timeouts", "timeouts"),
-    ("retransmits", "sent again"),
+pub(crate) const FIGURES: [Figure; 20] = [
+    Figure::new("scheme", "scheme"),
+    Figure::new("outage", "outage"),
+    Figure::new("long_s", "long s"),
+    Figure::new("short_ms", "short ms"),
+    Figure::new("full", "full"),
+    Figure::new("rtt_ms", "RTT ms"),
+    Figure::new("offered_mbps", "offered"),
+    Figure::new("throughput_mbps", "Mbit/s"),
+    Figure::new("throughput_std_mbps", "std"),
+    Figure::new("cubic_mbps", "cubic"),
+    Figure::new("ratio_to_cubic", "ratio"),
+    Figure::new("ratio_to_cubic_interval", "95 %"),
+    Figure::new("cubic_kept", "kept"),
+    Figure::new("cubic_kept_interval", "95 %"),
+    Figure::new("cubic_kept_mean", "in the mean"),
+    Figure::new("jain", "Jain"),
+    Figure::new("zero_share", "zero"),
+    Figure::new("recoveries", "recov."),
+    Figure::new("timeouts", "timeouts"),
+    Figure::new("retransmits", "sent again"),
 ];
 
 /// What the emulated runs claim to tell apart: less than a round-trip time. No figure of theirs is an

@@ -21,6 +21,7 @@ use units::{Duration, Rate};
 use super::Description;
 use crate::arguments::{RunArgs, loss};
 use crate::chart::{Plane, TradeOff};
+use crate::figure::Figure;
 use crate::report::{Mode, Report, rounded_option};
 use crate::scheme::{Known, Scheme};
 use crate::statistics::{jain_index, mean, median, standard_deviation};
@@ -37,22 +38,22 @@ pub(super) const DESCRIPTION: Description = Description {
     sim: Known::all(&[]),
     emu: Known::all(&SCHEMES),
     figures: &[
-        ("scheme", "scheme"),
-        ("flows", "flows"),
-        ("loss", "loss"),
-        ("rtt_ms", "RTT ms"),
-        ("queue_packets", "queue"),
-        ("throughput_mbps", "Mbit/s"),
-        ("throughput_std_mbps", "std"),
-        ("ratio_to_asran", "to asran"),
-        ("ratio_to_bbr", "to bbr"),
-        ("queue_ms", "queue ms"),
-        ("queue_ratio_to_asran", "to asran"),
-        ("srtt_ms", "srtt ms"),
-        ("retransmits", "sent again"),
-        ("beside_mbps", "beside it"),
-        ("beside_kept", "kept"),
-        ("jain", "Jain"),
+        Figure::new("scheme", "scheme"),
+        Figure::new("flows", "flows"),
+        Figure::new("loss", "loss"),
+        Figure::new("rtt_ms", "RTT ms"),
+        Figure::new("queue_packets", "queue"),
+        Figure::new("throughput_mbps", "Mbit/s"),
+        Figure::new("throughput_std_mbps", "std"),
+        Figure::new("ratio_to_asran", "to asran"),
+        Figure::new("ratio_to_bbr", "to bbr"),
+        Figure::new("queue_ms", "queue ms"),
+        Figure::new("queue_ratio_to_asran", "to asran"),
+        Figure::new("srtt_ms", "srtt ms"),
+        Figure::new("retransmits", "sent again"),
+        Figure::new("beside_mbps", "beside it"),
+        Figure::new("beside_kept", "kept"),
+        Figure::new("jain", "Jain"),
     ],
 };
 

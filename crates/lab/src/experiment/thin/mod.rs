@@ -18,11 +18,15 @@ use units::{Duration, Rate};
 use super::Description;
 use crate::arguments::{RunArgs, positive};
 use crate::chart::{SweepCase, SweepChart, SweepCurve};
+use crate::experiment::streams::figures::{
+    CONTROL_GAP, CONTROL_LATE, CONTROL_LOST, CONTROL_P99, CONTROL_SENT, FIGURES, LIVE_AGE_MAX,
+    LIVE_AGE_P99, WIRE_BYTES, WIRE_SHARE,
+};
 use crate::experiment::streams::figures::{ControlFigures, LiveFigures};
 use crate::experiment::streams::ledger::StreamRun;
 use crate::experiment::streams::sim::run_stream;
 use crate::experiment::streams::workload::Workload;
-use crate::pool::pooled;
+use crate::figure::{Figure, pooled};
 use crate::report::{Mode, Report, merged, rounded};
 use crate::scheme::{Known, Scheme};
 use crate::testbed::{Direction, Recording, Stream};
@@ -35,18 +39,18 @@ pub(super) const DESCRIPTION: Description = Description {
     sim: Known::all(&[Scheme::FULMAR, Scheme::UDP, Scheme::REDUNDANT, Scheme::MIN_RTT]),
     emu: Known::all(&[]),
     figures: &[
-        ("case", "case"),
-        ("rate_kbps", "kbit/s"),
-        ("scheme", "scheme"),
-        ("control_sent", "sent"),
-        ("control_lost", "lost"),
-        ("control_late_100ms", ">100 ms"),
-        ("control_p99_ms", "p99 ms"),
-        ("control_gap_s", "gap s"),
-        ("live_age_p99_ms", "live p99 ms"),
-        ("live_age_max_ms", "max ms"),
-        ("wire_bytes", "wire bytes"),
-        ("wire_share", "of the links"),
+        Figure::new("case", "case"),
+        Figure::new("rate_kbps", "kbit/s"),
+        Figure::new("scheme", "scheme"),
+        CONTROL_SENT,
+        CONTROL_LOST,
+        CONTROL_LATE,
+        CONTROL_P99,
+        CONTROL_GAP,
+        LIVE_AGE_P99,
+        LIVE_AGE_MAX.titled("max ms"),
+        WIRE_BYTES,
+        WIRE_SHARE,
     ],
 };
 
@@ -122,7 +126,7 @@ pub(super) fn run(args: &ThinLinksArgs) -> Result<Report, Failure> {
                     let run = run_stream(&scenario, *scheme, &workload, &recording, seed)?;
                     by_seed.push((seed, figures(args, case, *kbps, *scheme, &run)));
                 }
-                results.push(pooled(&by_seed));
+                results.push(pooled(&FIGURES, &by_seed));
             }
         }
     }

@@ -17,6 +17,7 @@ use crate::experiment::streams::figures::goodput_mbps;
 use crate::experiment::streams::sim::run_stream;
 use crate::experiment::streams::video::VideoShape;
 use crate::experiment::streams::workload::Workload;
+use crate::figure::Figure;
 use crate::report::{Mode, Report, rounded};
 use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
@@ -37,12 +38,12 @@ pub(super) const DESCRIPTION: Description = Description {
         asked: &FULMAR,
     },
     figures: &[
-        ("scheme", "scheme"),
-        ("links", "links"),
-        ("data_goodput_mbps", "goodput Mbit/s"),
-        ("ratio_to_single", "to one link"),
-        ("retransmits", "sent again"),
-        ("wire_overhead", "wire/payload"),
+        Figure::new("scheme", "scheme"),
+        Figure::new("links", "links"),
+        Figure::new("data_goodput_mbps", "goodput Mbit/s"),
+        Figure::new("ratio_to_single", "to one link"),
+        Figure::new("retransmits", "sent again"),
+        Figure::new("wire_overhead", "wire/payload"),
     ],
 };
 
