@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
+use units::{Duration, Rate};
 
 use crate::report::Mode;
 use crate::scheme::{Known, Scheme};
@@ -75,6 +76,42 @@ impl RunArgs {
         }
         Ok(self.schemes.clone())
     }
+}
+
+/// What the links of an experiment are like, where no scenario says so.
+///
+/// Defaults are those of most experiments; another sets its own with `mut_arg`.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct LinkArgs {
+    /// Rate of each link, Mbit/s.
+    #[arg(long, default_value_t = 10.0, value_name = "MBPS", value_parser = positive,
+          conflicts_with = "scenario")]
+    pub(crate) rate_mbps: f64,
+    /// One-way delay of each link, milliseconds.
+    #[arg(long, default_value_t = 20.0, value_name = "MS", value_parser = positive,
+          conflicts_with = "scenario")]
+    pub(crate) delay_ms: f64,
+}
+
+impl LinkArgs {
+    /// Returns the rate of each link.
+    pub(crate) fn rate(&self) -> Rate {
+        Rate::from_mbps(self.rate_mbps)
+    }
+
+    /// Returns the one-way delay of each link.
+    pub(crate) fn delay(&self) -> Duration {
+        Duration::from_secs_f64(self.delay_ms / 1e3)
+    }
+}
+
+/// How often an experiment on the emulator is repeated.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct RepetitionArgs {
+    /// Repetitions, with seeds that follow each other.
+    #[arg(long, default_value_t = 5, value_name = "N",
+          value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) repetitions: u64,
 }
 
 /// Reads a loss that lets something through.

@@ -12,10 +12,10 @@ use clap::Args;
 use serde_json::{Value, json};
 use units::Duration;
 
-use super::links;
 use super::plan::{IntervalPlan, IntervalRun};
 use super::sim::run_interval;
-use crate::arguments::{RunArgs, loss};
+use super::{LossyArgs, links};
+use crate::arguments::RunArgs;
 use crate::experiment::Description;
 use crate::figure::Figure;
 use crate::report::{Mode, Report, merged, rounded, rounded_option};
@@ -55,14 +55,8 @@ pub(crate) struct LifetimeArgs {
     /// Messages per seed.
     #[arg(long, default_value_t = 2_000, value_name = "N")]
     messages: u32,
-    /// Loss of each link and direction, 0 to 1.
-    #[arg(long, default_value_t = 0.284, value_name = "P", value_parser = loss,
-          conflicts_with = "scenario")]
-    loss: f64,
-    /// Number of links.
-    #[arg(long, default_value_t = 2, value_name = "N", conflicts_with = "scenario",
-          value_parser = clap::value_parser!(u8).range(1..=8))]
-    links: u8,
+    #[command(flatten)]
+    lossy: LossyArgs,
     #[command(flatten)]
     scenario: ScenarioArgs,
 }
@@ -73,7 +67,7 @@ pub(crate) fn run(args: &LifetimeArgs) -> Result<Report, Failure> {
         return Err(Failure::Usage("lifetime: in the world only (--sim)".to_owned()));
     }
     let schemes = args.run.schemes(DESCRIPTION.sim)?;
-    let own = || links(args.links, DELAY_MS, args.loss);
+    let own = || links(args.lossy.links, DELAY_MS, args.lossy.loss);
     let scenario = args.scenario.read()?.unwrap_or_else(own);
     // A message that was not sent again takes the delay of the slowest link at most.
     let models = scenario.links.iter().flat_map(|pair| [&pair.up, &pair.down]);
@@ -95,8 +89,7 @@ pub(crate) fn run(args: &LifetimeArgs) -> Result<Report, Failure> {
         }
         results.push(figures(scheme, &mut runs, args));
     }
-    let parameters =
-        json!({"messages_per_seed": args.messages, "loss": args.loss, "links": args.links});
+    let parameters = json!({"messages_per_seed": args.messages, "loss": args.lossy.loss, "links": args.lossy.links});
     Ok(Report::sim(DESCRIPTION.experiment, (first, last), parameters, results))
 }
 
@@ -119,8 +112,8 @@ fn lifetimes(run: &IntervalRun, delay: Duration) -> Vec<f64> {
 fn figures(scheme: Scheme, runs: &mut [f64], args: &LifetimeArgs) -> Value {
     runs.sort_by(f64::total_cmp);
     // Schemes without copies live as long as one link lets them.
-    let copies = if scheme == Scheme::FULMAR { i32::from(args.links) } else { 1 };
-    let failure = args.loss.powi(copies);
+    let copies = if scheme == Scheme::FULMAR { i32::from(args.lossy.links) } else { 1 };
+    let failure = args.lossy.loss.powi(copies);
     let rate = exponential_rate(runs);
     let distance = rate.map(|rate| exponential_distance(runs, rate));
     merged([

@@ -83,18 +83,12 @@ pub(crate) struct ConcloneIntervalArgs {
     messages: Option<u32>,
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// Loss of each link and direction, 0 to 1.
-    #[arg(long, default_value_t = 0.284, value_name = "P", value_parser = loss,
-          conflicts_with = "scenario")]
-    loss: f64,
+    #[command(flatten)]
+    lossy: LossyArgs,
     /// One-way delay of each link, milliseconds.
     #[arg(long, default_value_t = 10.0, value_name = "MS", value_parser = positive,
           conflicts_with = "scenario")]
     delay_ms: f64,
-    /// Number of links.
-    #[arg(long, default_value_t = 2, value_name = "N", conflicts_with = "scenario",
-          value_parser = clap::value_parser!(u8).range(1..=8))]
-    links: u8,
     /// From a delivery to the next message, seconds.
     #[arg(long, default_value_t = 0.5, value_name = "S", value_parser = positive)]
     interval_s: f64,
@@ -105,6 +99,19 @@ pub(crate) struct ConcloneIntervalArgs {
     /// Bulk that flows beside the messages, Mbit/s.
     #[arg(long, default_value_t = 0.0, value_name = "MBPS")]
     bulk_mbps: f64,
+}
+
+/// How many links there are, and what they lose, where no scenario says so.
+#[derive(Clone, Copy, Debug, Args)]
+pub(super) struct LossyArgs {
+    /// Loss of each link and direction, 0 to 1.
+    #[arg(long, default_value_t = 0.284, value_name = "P", value_parser = loss,
+          conflicts_with = "scenario")]
+    pub(super) loss: f64,
+    /// Number of links.
+    #[arg(long, default_value_t = 2, value_name = "N", conflicts_with = "scenario",
+          value_parser = clap::value_parser!(u8).range(1..=8))]
+    pub(super) links: u8,
 }
 
 /// Runs the experiment.
@@ -162,7 +169,7 @@ fn run_sim(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
 
 /// Returns the links: those of the experiment, or of another scenario.
 fn scenario(args: &ConcloneIntervalArgs) -> Result<Scenario, Failure> {
-    let own = || links(args.links, args.delay_ms, args.loss);
+    let own = || links(args.lossy.links, args.delay_ms, args.lossy.loss);
     Ok(args.scenario.read()?.unwrap_or_else(own))
 }
 
@@ -207,9 +214,9 @@ fn parameters(args: &ConcloneIntervalArgs, scenario: &Scenario) -> Value {
     }
     json!({
         "messages_per_seed": plan.messages,
-        "loss": args.loss,
+        "loss": args.lossy.loss,
         "delay_ms": args.delay_ms,
-        "links": args.links,
+        "links": args.lossy.links,
         "link_mbps": LINK_MBPS,
         "interval_s": args.interval_s,
         "bytes": args.bytes,

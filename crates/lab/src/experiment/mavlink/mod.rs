@@ -15,10 +15,10 @@ mod transfer;
 use clap::Args;
 use netem::{Delay, LinkModel, LinkRate, LossModel, QueueLimit, Scenario};
 use serde_json::{Value, json};
-use units::{Duration, Rate};
+use units::Duration;
 
 use super::Description;
-use crate::arguments::{RunArgs, loss, positive};
+use crate::arguments::{LinkArgs, RepetitionArgs, RunArgs, loss};
 use crate::figure::Figure;
 use crate::report::{Mode, Report, rounded_option};
 use crate::scenario_file::ScenarioArgs;
@@ -61,6 +61,8 @@ const CELLS: &[(Scheme, BulkForm, bool)] = &[
 
 /// The arguments of the experiment.
 #[derive(Clone, Debug, Args)]
+#[command(mut_arg("rate_mbps", |arg| arg.default_value("4")))]
+#[command(mut_arg("delay_ms", |arg| arg.default_value("30")))]
 pub(crate) struct MavlinkBulkArgs {
     #[command(flatten)]
     pub(super) run: RunArgs,
@@ -84,24 +86,16 @@ pub(crate) struct MavlinkBulkArgs {
     #[arg(long, default_value_t = 400, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pace: u32,
-    /// Rate of the link, Mbit/s.
-    #[arg(long, default_value_t = 4.0, value_name = "MBPS", value_parser = positive,
-          conflicts_with = "scenario")]
-    rate_mbps: f64,
-    /// One-way delay, milliseconds.
-    #[arg(long, default_value_t = 30.0, value_name = "MS", value_parser = positive,
-          conflicts_with = "scenario")]
-    delay_ms: f64,
+    #[command(flatten)]
+    link: LinkArgs,
     #[command(flatten)]
     scenario: ScenarioArgs,
     /// Seconds after which a step is given up.
     #[arg(long, default_value_t = 60, value_name = "S",
           value_parser = clap::value_parser!(u64).range(1..=3_600))]
     limit: u64,
-    /// Repetitions, with seeds that follow each other.
-    #[arg(long, default_value_t = 5, value_name = "N",
-          value_parser = clap::value_parser!(u64).range(1..=100))]
-    repetitions: u64,
+    #[command(flatten)]
+    again: RepetitionArgs,
 }
 
 /// Runs the experiment.
@@ -128,8 +122,8 @@ pub(super) fn run(args: &MavlinkBulkArgs) -> Result<Report, Failure> {
         pace: Duration::from_secs(1) / args.pace,
     };
     let (mut repetitions, mut audits) = (Vec::new(), Vec::new());
-    for repetition in 0..args.repetitions {
-        eprintln!("mavlink-bulk --emu: {} of {}", repetition + 1, args.repetitions);
+    for repetition in 0..args.again.repetitions {
+        eprintln!("mavlink-bulk --emu: {} of {}", repetition + 1, args.again.repetitions);
         let links: Vec<MavlinkCell> = cells.iter().map(|(_, _, cell)| cell.clone()).collect();
         let limit = Duration::from_secs(args.limit);
         let (runs, audit) = run_mavlink(&links, plan, limit, args.run.seed + repetition)?;
@@ -147,19 +141,19 @@ pub(super) fn run(args: &MavlinkBulkArgs) -> Result<Report, Failure> {
         "file_bytes": args.chunks as usize * CHUNK,
         "reads": args.reads,
         "pace": args.pace,
-        "rate_mbps": args.rate_mbps,
-        "delay_ms": args.delay_ms,
+        "rate_mbps": args.link.rate_mbps,
+        "delay_ms": args.link.delay_ms,
         "limit_s": args.limit,
-        "repetitions": args.repetitions,
+        "repetitions": args.again.repetitions,
     });
     Ok(Report::emu(DESCRIPTION.experiment, args.run.seed, parameters, &audits, results))
 }
 
 fn scenario(args: &MavlinkBulkArgs, loss: f64) -> Scenario {
-    let rate = Rate::from_mbps(args.rate_mbps);
+    let rate = args.link.rate();
     let queue = rate.bytes_in(Duration::from_millis(200));
     let model = LinkModel {
-        delay: Delay::Fixed(Duration::from_secs_f64(args.delay_ms / 1e3)),
+        delay: Delay::Fixed(args.link.delay()),
         rate: LinkRate::Constant(rate),
         loss: LossModel { independent: loss, ..LossModel::default() },
         queue: QueueLimit { bytes: Some(queue), packets: None },

@@ -18,10 +18,10 @@ mod sim;
 use clap::Args;
 use netem::{Instant, LinkModel, Scenario};
 use serde_json::{Value, json};
-use units::{Duration, Rate};
+use units::Duration;
 
 use super::Description;
-use crate::arguments::{RunArgs, loss, positive};
+use crate::arguments::{LinkArgs, RunArgs, loss, positive};
 use crate::figure::Figure;
 use crate::report::{Mode, Report};
 use crate::scenario_file::ScenarioArgs;
@@ -98,6 +98,8 @@ const TOLERANCE_EMU: Duration = Duration::from_millis(1);
 
 /// The arguments of the experiments. Lists, separated by commas, run every combination.
 #[derive(Clone, Debug, Args)]
+#[command(mut_arg("rate_mbps", |arg| arg.default_value("100")))]
+#[command(mut_arg("delay_ms", |arg| arg.default_value("50")))]
 pub(crate) struct LrtArgs {
     #[command(flatten)]
     pub(super) run: RunArgs,
@@ -121,12 +123,8 @@ pub(crate) struct LrtArgs {
     #[arg(long, default_value_t = 1_000, value_name = "BYTES",
           value_parser = clap::value_parser!(u16).range(20..=1_100))]
     bytes: u16,
-    /// One-way delay of each link, milliseconds.
-    #[arg(long, default_value_t = 50.0, value_name = "MS", value_parser = positive, conflicts_with = "scenario")]
-    delay_ms: f64,
-    /// Rate of each link, Mbit/s.
-    #[arg(long, default_value_t = 100.0, value_name = "MBPS", value_parser = positive, conflicts_with = "scenario")]
-    rate_mbps: f64,
+    #[command(flatten)]
+    link: LinkArgs,
     /// Repair per source symbol that `lrt`, `block_rlnc` and `bound` may spend; that of `fulmar`
     /// follows the loss. Default: 0.5; `bound` over several links sends one packet on each.
     #[arg(long, value_delimiter = ',', value_name = "R,...", value_parser = positive)]
@@ -223,8 +221,8 @@ impl LrtArgs {
             interval: Duration::ZERO,
             bytes: usize::from(self.bytes),
             messages: self.messages.unwrap_or(messages),
-            delay: duration(self.delay_ms),
-            rate: Rate::from_mbps(self.rate_mbps),
+            delay: self.link.delay(),
+            rate: self.link.rate(),
             redundancy: None,
             burst: 1.0,
             burst_time: None,

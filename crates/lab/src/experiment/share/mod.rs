@@ -13,10 +13,10 @@ mod emu;
 use clap::Args;
 use netem::{Delay, LinkModel, LinkRate, LossModel, QueueLimit, Scenario};
 use serde_json::{Value, json};
-use units::{Duration, Rate};
+use units::Duration;
 
 use super::Description;
-use crate::arguments::{RunArgs, loss, positive};
+use crate::arguments::{LinkArgs, RepetitionArgs, RunArgs, loss};
 use crate::figure::Figure;
 use crate::report::{Mode, Report, rounded_option};
 use crate::scenario_file::ScenarioArgs;
@@ -67,14 +67,8 @@ pub(crate) struct MessageShareArgs {
     #[arg(long, default_value_t = 10, value_name = "S",
           value_parser = clap::value_parser!(u64).range(0..=600))]
     start_up: u64,
-    /// Rate of the link, Mbit/s.
-    #[arg(long, default_value_t = 10.0, value_name = "MBPS", value_parser = positive,
-          conflicts_with = "scenario")]
-    rate_mbps: f64,
-    /// One-way delay, milliseconds.
-    #[arg(long, default_value_t = 20.0, value_name = "MS", value_parser = positive,
-          conflicts_with = "scenario")]
-    delay_ms: f64,
+    #[command(flatten)]
+    link: LinkArgs,
     /// Lengths of the link's queue, milliseconds at its rate.
     #[arg(
         long,
@@ -90,10 +84,8 @@ pub(crate) struct MessageShareArgs {
     loss: f64,
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// Repetitions, with seeds that follow each other.
-    #[arg(long, default_value_t = 5, value_name = "N",
-          value_parser = clap::value_parser!(u64).range(1..=100))]
-    repetitions: u64,
+    #[command(flatten)]
+    again: RepetitionArgs,
     /// Settings to run, separated by commas; default: all.
     #[arg(long, value_delimiter = ',', value_name = "NAME",
           value_parser = ["four_streams", "beside_cubic", "beside_bbr", "two_cubic"])]
@@ -114,15 +106,16 @@ pub(super) fn run(args: &MessageShareArgs) -> Result<Report, Failure> {
     for queue_ms in queues {
         let cells = cells(args, own.as_ref(), *queue_ms);
         let mut repetitions = Vec::new();
-        for attempt in 0..args.repetitions * ATTEMPTS {
-            if repetitions.len() as u64 == args.repetitions {
+        for attempt in 0..args.again.repetitions * ATTEMPTS {
+            if repetitions.len() as u64 == args.again.repetitions {
                 break;
             }
             let seconds = args.start_up + args.seconds;
-            let (number, of) = (repetitions.len() + 1, args.repetitions);
+            let (number, of) = (repetitions.len() + 1, args.again.repetitions);
             eprintln!("message-share --emu: queue {queue_ms} ms, {number} of {of}, {seconds} s");
             let (runs, audit) = run_share(&cells, seconds, args.run.seed + attempt)?;
-            if !audit.valid && attempt + args.repetitions < args.repetitions * ATTEMPTS {
+            if !audit.valid && attempt + args.again.repetitions < args.again.repetitions * ATTEMPTS
+            {
                 eprintln!("{}; once more", audit.summary());
                 refused += 1;
                 continue;
@@ -137,11 +130,11 @@ pub(super) fn run(args: &MessageShareArgs) -> Result<Report, Failure> {
         "scenario": own.map(|own| own.name),
         "seconds": args.seconds,
         "start_up": args.start_up,
-        "rate_mbps": args.rate_mbps,
-        "delay_ms": args.delay_ms,
+        "rate_mbps": args.link.rate_mbps,
+        "delay_ms": args.link.delay_ms,
         "queue_ms": args.queue_ms,
         "loss": args.loss,
-        "repetitions": args.repetitions,
+        "repetitions": args.again.repetitions,
         "repetitions_refused": refused,
     });
     Ok(Report::emu(DESCRIPTION.experiment, args.run.seed, parameters, &audits, results))
@@ -163,10 +156,10 @@ fn cells(args: &MessageShareArgs, own: Option<&Scenario>, queue_ms: f64) -> Vec<
 }
 
 fn scenario(args: &MessageShareArgs, queue_ms: f64) -> Scenario {
-    let rate = Rate::from_mbps(args.rate_mbps);
+    let rate = args.link.rate();
     let queue = rate.bytes_in(Duration::from_secs_f64(queue_ms / 1e3));
     let model = LinkModel {
-        delay: Delay::Fixed(Duration::from_secs_f64(args.delay_ms / 1e3)),
+        delay: Delay::Fixed(args.link.delay()),
         rate: LinkRate::Constant(rate),
         loss: LossModel { independent: args.loss, ..LossModel::default() },
         queue: QueueLimit { bytes: Some(queue), packets: None },

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use units::{Duration, Rate};
 
 use super::Description;
-use crate::arguments::{RunArgs, loss};
+use crate::arguments::{RepetitionArgs, RunArgs, loss};
 use crate::chart::{Plane, TradeOff};
 use crate::figure::Figure;
 use crate::report::{Mode, Report, rounded_option};
@@ -77,6 +77,7 @@ const CLAIM: Claim =
 
 /// The arguments of the experiment.
 #[derive(Clone, Debug, Args)]
+#[command(mut_arg("repetitions", |arg| arg.default_value("3")))]
 pub(crate) struct AsranLossArgs {
     #[command(flatten)]
     pub(super) run: RunArgs,
@@ -100,10 +101,8 @@ pub(crate) struct AsranLossArgs {
     #[arg(long, default_value_t = 30, value_name = "S",
           value_parser = clap::value_parser!(u64).range(2..=3_600))]
     seconds: u64,
-    /// Repetitions, with seeds that follow each other; figures are their medians.
-    #[arg(long, default_value_t = 3, value_name = "N",
-          value_parser = clap::value_parser!(u64).range(1..=100))]
-    repetitions: u64,
+    #[command(flatten)]
+    again: RepetitionArgs,
     /// The congestion control of the flow that each scheme has beside it in a second run.
     #[arg(long, value_name = "NAME", default_value = "cubic", value_parser = parse_beside)]
     beside: Scheme,
@@ -140,14 +139,14 @@ pub(super) fn run(args: &AsranLossArgs) -> Result<Report, Failure> {
         let Point { loss, rtt_ms, queue_packets } = point;
         let cells = cells(args, *point, &schemes);
         let mut repetitions = Vec::new();
-        for repetition in 0..args.repetitions {
+        for repetition in 0..args.again.repetitions {
             eprintln!(
                 "asran-loss --emu: loss {loss}, RTT {rtt_ms} ms, queue {queue_packets}: point {} \
                  of {}, repetition {} of {}, {} s",
                 number + 1,
                 points.len(),
                 repetition + 1,
-                args.repetitions,
+                args.again.repetitions,
                 START_UP.as_secs() + args.seconds,
             );
             let seed = args.run.seed + repetition;
@@ -170,7 +169,7 @@ pub(super) fn run(args: &AsranLossArgs) -> Result<Report, Failure> {
         "rate_mbps": args.rate,
         "seconds": args.seconds,
         "start_up_s": START_UP.as_secs(),
-        "repetitions": args.repetitions,
+        "repetitions": args.again.repetitions,
         "loss": args.loss,
         "rtt_ms": args.rtt,
         "queue_packets": args.queue_packets,
@@ -322,7 +321,7 @@ fn picture(args: &AsranLossArgs, points: &[Point], results: &[Value]) -> TradeOf
             dots: results.iter().filter(of_point).filter_map(dot).collect(),
         }
     };
-    let runs = match args.repetitions {
+    let runs = match args.again.repetitions {
         1 => "one run".to_owned(),
         several => format!("medians of {several} runs"),
     };
