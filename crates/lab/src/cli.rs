@@ -7,10 +7,10 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::experiment::Experiment;
 use crate::experiment::streams::demo::DemoArgs;
-use crate::model::asran::Stretch;
 use crate::swarm::SwarmArgs;
 use crate::traces::TraceCommand;
 use emulator::{AccuracyArgs, EmulateArgs};
+use models::asran::Stretch;
 
 const AFTER_HELP: &str = "\
 Start here:

@@ -6,13 +6,13 @@
 
 mod arguments;
 mod chart;
+mod checks;
 mod cli;
 mod experiment;
 mod figure;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing;
-mod model;
 mod record;
 mod report;
 mod scenario_file;
@@ -32,7 +32,7 @@ use cli::{Cli, Command, Paper};
 use emulator::Failure;
 use experiment::Experiment;
 use experiment::streams::demo;
-use model::asran::{self, Stretch};
+use models::{asran, conclone};
 use report::Mode;
 
 /// Does what the command line says.
@@ -65,21 +65,22 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Swarm(args) => swarm::run_command(&args),
         Command::Trace { command } => traces::run_command(&command),
         Command::Model { paper: Paper::Conclone { json } } => {
-            let checks = model::conclone_checks();
+            let all = conclone::checks();
             if json {
-                print_json(&json!({"model": "conclone", "checks": checks}));
+                print_json(&json!({"model": "conclone", "checks": all}));
             } else {
-                model::print_table(&checks);
+                checks::print_table(&all);
             }
             Ok(ExitCode::SUCCESS)
         }
         Command::Model { paper: Paper::AsranGain(args) } => {
-            let stretch = Stretch { i: args.i, last_max: args.last_max, t: args.t, rtt: 1.0 };
+            let stretch =
+                asran::Stretch { i: args.i, last_max: args.last_max, t: args.t, rtt: 1.0 };
             let gain = asran::gain(stretch, args.step, &args.subflow).map_err(Failure::Usage)?;
             if args.json {
                 print_json(&gain);
             } else {
-                asran::print(&gain);
+                print!("{gain}");
             }
             Ok(ExitCode::SUCCESS)
         }

@@ -15,7 +15,7 @@
 //! 2. N_re and N_fr are not published: one frame a packet, no retry, because the paper's
 //!    experiment counts the losses that TCP sees.
 
-use super::Check;
+use crate::Check;
 
 /// Path-loss exponent between vehicle and ground [ConClone §4.3].
 const AIR_TO_GROUND: f64 = 2.03;
@@ -41,34 +41,34 @@ const RETRIES: i32 = 0;
 const FRAMES: i32 = 1;
 
 /// Returns the path loss beyond that at the reference distance, dB [ConClone eq. 11].
-pub(crate) fn excess_path_loss_db(alpha: f64, distance_m: f64) -> f64 {
+pub fn excess_path_loss_db(alpha: f64, distance_m: f64) -> f64 {
     10.0 * alpha * (distance_m / REFERENCE_M).log10()
 }
 
 /// Returns the bit error rate at a received signal h·p_tr [ConClone eq. 12].
-pub(crate) fn bit_error_rate(signal: f64) -> f64 {
+pub fn bit_error_rate(signal: f64) -> f64 {
     KAPPA_1 * (-KAPPA_2 * signal / (BITS_PER_SYMBOL.exp2() - 1.0)).exp()
 }
 
 /// Returns the probability that a frame has any bit wrong [ConClone eq. 13].
-pub(crate) fn frame_error(bit_error_rate: f64) -> f64 {
+pub fn frame_error(bit_error_rate: f64) -> f64 {
     // ln_1p and exp_m1 keep the digits that 1 − (1 − BER)^L loses at small rates.
     -(FRAME_BITS * (-bit_error_rate).ln_1p()).exp_m1()
 }
 
 /// Returns the probability that a packet is lost after all retries [ConClone eq. 14].
-pub(crate) fn packet_error(frame_error: f64, retries: i32, frames: i32) -> f64 {
+pub fn packet_error(frame_error: f64, retries: i32, frames: i32) -> f64 {
     1.0 - (1.0 - frame_error.powi(retries + 1)).powi(frames)
 }
 
 /// Returns the packet error at a distance for a signal `reference` at d0 (eq. 11–14 together).
-pub(crate) fn packet_error_at(reference: f64, alpha: f64, distance_m: f64) -> f64 {
+pub fn packet_error_at(reference: f64, alpha: f64, distance_m: f64) -> f64 {
     let gain = 10.0_f64.powf(-excess_path_loss_db(alpha, distance_m) / 10.0);
     packet_error(frame_error(bit_error_rate(reference * gain)), RETRIES, FRAMES)
 }
 
 /// Returns the signal at d0 for which the published anchor holds.
-pub(crate) fn anchored_signal() -> f64 {
+pub fn anchored_signal() -> f64 {
     // Packet error falls with the signal: bisect between no signal and far too much.
     let (mut low, mut high) = (0.0, 1e9);
     for _ in 0..200 {

@@ -25,6 +25,8 @@
 //! 2. The paper gives no K_c: the one above is what its CUBIC sum implies, and exact.
 //! 3. Its slow start begins at i², its CUBIC at i. Both are 1 in its example, the only one it prints.
 
+use core::fmt;
+
 use serde::Serialize;
 
 /// Most points of a grid: a bound on the time that a command line can ask for.
@@ -34,20 +36,20 @@ const PAPER: Totals = Totals { asran_total: 101.162, cubic_total: 62.375, gain: 
 /// CUBIC's mean throughput in the paper's tables, Mbit/s, and what the paper expects of ASRAN there.
 const EXPECTED: [(&str, f64, f64); 2] = [("Table 1", 0.634, 1.028), ("Table 2", 0.555, 0.900)];
 /// Where our sum and the paper's differ.
-pub(crate) const NOTE: &str = "on x = 0.1 … 2.5 the CUBIC sum is the paper's, the ASRAN sum is 100.263: the paper's is \
+pub const NOTE: &str = "on x = 0.1 … 2.5 the CUBIC sum is the paper's, the ASRAN sum is 100.263: the paper's is \
                                0.899 (0.9 %) more, and with x = 0 as well it would be 101.263; none of the grids that we tried gives 101.162";
 
 /// What is known of a connection between two losses.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct Stretch {
+pub struct Stretch {
     /// Window just after the loss.
-    pub(crate) i: f64,
+    pub i: f64,
     /// Window before the previous loss, which slow start returns to.
-    pub(crate) last_max: f64,
+    pub last_max: f64,
     /// Time until the next loss.
-    pub(crate) t: f64,
+    pub t: f64,
     /// Unit of time, relative to that of the other sub-flows.
-    pub(crate) rtt: f64,
+    pub rtt: f64,
 }
 
 impl Stretch {
@@ -55,7 +57,7 @@ impl Stretch {
     ///
     /// # Errors
     /// Says what is not a stretch that the model has a meaning for.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let numbers: Result<Vec<f64>, _> =
             text.split(',').map(|part| part.trim().parse()).collect();
         let stretch = match numbers.as_deref() {
@@ -74,7 +76,7 @@ impl Stretch {
     ///
     /// # Errors
     /// Says which parameter is out of its range.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
         let positive = |name, value: f64| {
             let good = value.is_finite() && value > 0.0;
             if good { Ok(()) } else { Err(format!("{name} = {value}: must be above 0")) }
@@ -96,7 +98,7 @@ impl Stretch {
 
 /// Sums of windows over a grid, and their ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct Totals {
+pub struct Totals {
     asran_total: f64,
     cubic_total: f64,
     gain: f64,
@@ -104,7 +106,7 @@ pub(crate) struct Totals {
 
 /// Everything that the model says about one or several stretches.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Gain {
+pub struct Gain {
     model: &'static str,
     #[serde(flatten)]
     totals: Totals,
@@ -158,7 +160,7 @@ struct Subflow {
 ///
 /// # Errors
 /// Names the parameter that is out of its range.
-pub(crate) fn gain(stretch: Stretch, step: f64, subflows: &[Stretch]) -> Result<Gain, String> {
+pub fn gain(stretch: Stretch, step: f64, subflows: &[Stretch]) -> Result<Gain, String> {
     stretch.check()?;
     for one in subflows.iter().chain([&stretch]) {
         if !(step > 0.0 && step <= one.t && one.t / step <= POINTS_MAX) {
@@ -188,37 +190,42 @@ pub(crate) fn gain(stretch: Stretch, step: f64, subflows: &[Stretch]) -> Result<
     })
 }
 
-/// Prints the figures for people.
-pub(crate) fn print(gain: &Gain) {
-    let row = |what: &str, totals: &Totals| {
-        let Totals { asran_total, cubic_total, gain } = totals;
-        println!("{what:<24} {asran_total:>10.3} {cubic_total:>10.3} {gain:>8.3}");
-    };
-    println!("{:<24} {:>10} {:>10} {:>8}", "", "ASRAN", "CUBIC", "gain");
-    row("sum over the grid", &gain.totals);
-    gain.paper.iter().for_each(|paper| row("the paper's", paper));
-    row("integral", &gain.integral);
-    println!(
-        "grid: {} ({} points); K = {:.4}, CUBIC's {:.4}",
-        gain.grid, gain.points, gain.k, gain.k_cubic
-    );
-    if !gain.note.is_empty() {
-        println!("difference: {}", gain.note);
+impl fmt::Display for Gain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:<24} {:>10} {:>10} {:>8}", "", "ASRAN", "CUBIC", "gain")?;
+        let rows = [
+            ("sum over the grid", Some(&self.totals)),
+            ("the paper's", self.paper.as_ref()),
+            ("integral", Some(&self.integral)),
+        ];
+        for (what, totals) in rows {
+            let Some(Totals { asran_total, cubic_total, gain }) = totals else { continue };
+            writeln!(f, "{what:<24} {asran_total:>10.3} {cubic_total:>10.3} {gain:>8.3}")?;
+        }
+        let Self { grid, points, k, k_cubic, .. } = self;
+        writeln!(f, "grid: {grid} ({points} points); K = {k:.4}, CUBIC's {k_cubic:.4}")?;
+        if !self.note.is_empty() {
+            writeln!(f, "difference: {}", self.note)?;
+        }
+        for Expected { source, cubic, ours, paper } in &self.expected_mbps {
+            writeln!(
+                f,
+                "{source}: CUBIC {cubic:.3} Mbit/s, expected of ASRAN {ours:.3} (the paper's gain: {paper:.3})"
+            )?;
+        }
+        self.subflows.iter().try_for_each(|subflows| write!(f, "{subflows}"))
     }
-    for Expected { source, cubic, ours, paper } in &gain.expected_mbps {
-        println!(
-            "{source}: CUBIC {cubic:.3} Mbit/s, expected of ASRAN {ours:.3} (the paper's gain: {paper:.3})"
-        );
-    }
-    for one in gain.subflows.iter().flat_map(|subflows| &subflows.each) {
-        let Stretch { i, last_max, t, rtt } = one.stretch;
-        println!(
-            "sub-flow i = {i}, last_max = {last_max}, t = {t}, rtt = {rtt}: gain {:.3}",
-            one.gain
-        );
-    }
-    if let Some(subflows) = &gain.subflows {
-        println!("all sub-flows together: gain {:.3}", subflows.gain);
+}
+
+impl fmt::Display for Subflows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Subflow { stretch: Stretch { i, last_max, t, rtt }, gain, .. } in &self.each {
+            writeln!(
+                f,
+                "sub-flow i = {i}, last_max = {last_max}, t = {t}, rtt = {rtt}: gain {gain:.3}"
+            )?;
+        }
+        writeln!(f, "all sub-flows together: gain {:.3}", self.gain)
     }
 }
 

@@ -16,7 +16,11 @@
 //!    k = 1 where its text says k = 1.5.
 //! 2. The paper's ratios 1.5540 and 1.0954 are not what its eq. 7 gives; both are shown.
 
-use super::Check;
+pub mod channel;
+pub mod inertia;
+pub mod lifetime;
+
+use crate::Check;
 
 /// Interval between control packets in the paper's experiment, seconds [ConClone §5.1].
 const INTERVAL_S: f64 = 0.5;
@@ -28,48 +32,57 @@ const FAILURE_COEFFICIENT: f64 = 1.122;
 const LOSS: f64 = 0.284;
 
 /// Returns the probability that at least one copy arrives [ConClone eq. 1].
-pub(crate) fn success_probability(failures: &[f64]) -> f64 {
+pub fn success_probability(failures: &[f64]) -> f64 {
     1.0 - failures.iter().product::<f64>()
 }
 
 /// Returns eq. 1 for `n` interfaces of equal failure probability [ConClone eq. 2].
-pub(crate) fn success_probability_equal(f: f64, n: u32) -> f64 {
+pub fn success_probability_equal(f: f64, n: u32) -> f64 {
     1.0 - system_failure(f, n)
 }
 
 /// Returns the time that `c` packets take without any failure [ConClone eq. 3].
-pub(crate) fn ideal_time(c: u32, interval_s: f64) -> f64 {
+pub fn ideal_time(c: u32, interval_s: f64) -> f64 {
     f64::from(c) * interval_s
 }
 
 /// Returns the time that one failed transmission costs [ConClone eq. 4].
-pub(crate) fn failure_interval(k: f64, interval_s: f64) -> f64 {
+pub fn failure_interval(k: f64, interval_s: f64) -> f64 {
     k * interval_s
 }
 
 /// Returns the time until one failed packet is through [ConClone eq. 5].
-pub(crate) fn recovery_interval(k: f64, interval_s: f64, f: f64, n: u32) -> f64 {
+pub fn recovery_interval(k: f64, interval_s: f64, f: f64, n: u32) -> f64 {
     failure_interval(k, interval_s) / success_probability_equal(f, n)
 }
 
 /// Returns the time that the recoveries of `c` packets take together [ConClone eq. 6].
-pub(crate) fn recovery_time(c: u32, k: f64, interval_s: f64, f: f64, n: u32) -> f64 {
+pub fn recovery_time(c: u32, k: f64, interval_s: f64, f: f64, n: u32) -> f64 {
     f64::from(c) * system_failure(f, n) * recovery_interval(k, interval_s, f, n)
 }
 
 /// Returns completion time over ideal completion time [ConClone eq. 7].
-pub(crate) fn completion_ratio(k: f64, f: f64, n: u32) -> f64 {
+pub fn completion_ratio(k: f64, f: f64, n: u32) -> f64 {
     1.0 + k * system_failure(f, n) / (1.0 - system_failure(f, n))
 }
 
 /// Returns the greatest f for which Tr stays below `ratio`: eq. 7 solved for f.
-pub(crate) fn tolerable_loss(k: f64, ratio: f64, n: u32) -> f64 {
+pub fn tolerable_loss(k: f64, ratio: f64, n: u32) -> f64 {
     let allowed = ratio - 1.0;
     (allowed / (k + allowed)).powf(f64::from(n).recip())
 }
 
+/// Returns every check of the analysis, in the order of its equations.
+pub fn checks() -> Vec<Check> {
+    let mut checks = replication_checks();
+    checks.extend(lifetime::checks());
+    checks.extend(channel::checks());
+    checks.extend(inertia::checks());
+    checks
+}
+
 /// Compares eq. 1–7 with what the paper prints.
-pub(super) fn checks() -> Vec<Check> {
+fn replication_checks() -> Vec<Check> {
     let mut checks = Vec::new();
     for (n, paper) in [(1, 0.9), (2, 0.99), (3, 0.999)] {
         let ours = success_probability(&vec![0.1; n as usize]);

@@ -12,7 +12,7 @@
 //! *Deviations from the paper*
 //! 1. m_r is not printed; 0.03 kg reproduces all twelve entries of Table 1.
 
-use super::Check;
+use crate::Check;
 
 /// Distance from the centre of mass to a rotor, metres [ConClone §4.4].
 const ARM_M: f64 = 0.25;
@@ -26,12 +26,12 @@ const INTERFACE_KG: f64 = 0.016;
 const ROTOR_KG: f64 = 0.03;
 
 /// Returns (I_xx, I_yy, I_zz) with one interface in the body, kg·m² [ConClone eq. 15].
-pub(crate) fn inertia() -> [f64; 3] {
+pub fn inertia() -> [f64; 3] {
     inertia_with_rotors(TOTAL_KG, [ROTOR_KG; 3])
 }
 
 /// Returns (I_xx, I_yy, I_zz) with `n` interfaces, kg·m² [ConClone eq. 16].
-pub(crate) fn inertia_with_interfaces(n: u32) -> [f64; 3] {
+pub fn inertia_with_interfaces(n: u32) -> [f64; 3] {
     let loaded = |interfaces: u32| ROTOR_KG + f64::from(interfaces) * INTERFACE_KG;
     let total = TOTAL_KG + f64::from(n - 1) * INTERFACE_KG;
     inertia_with_rotors(total, [loaded(n / 4), loaded((n + 2) / 4), loaded(n / 2)])

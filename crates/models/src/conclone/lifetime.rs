@@ -12,25 +12,25 @@
 //! 1. H_n is also evaluated exactly: ln(n) falls short by γ ≈ 0.577, which makes the paper's n
 //!    one or two too large.
 
-use super::Check;
+use crate::Check;
 
 /// Returns the n-th harmonic number.
-pub(crate) fn harmonic(n: u32) -> f64 {
+pub fn harmonic(n: u32) -> f64 {
     (1..=n).map(|i| f64::from(i).recip()).sum()
 }
 
 /// Returns the mean lifetime with `n` interfaces, exactly [ConClone eq. 9].
-pub(crate) fn mean_lifetime(n: u32, lambda: f64) -> f64 {
+pub fn mean_lifetime(n: u32, lambda: f64) -> f64 {
     harmonic(n) / lambda
 }
 
 /// Returns the number of interfaces for a mean lifetime `alpha` [ConClone eq. 10].
-pub(crate) fn interfaces_by_logarithm(lambda: f64, alpha: f64) -> u32 {
+pub fn interfaces_by_logarithm(lambda: f64, alpha: f64) -> u32 {
     (lambda * alpha).exp().ceil() as u32
 }
 
 /// Returns the least number of interfaces whose exact mean lifetime reaches `alpha`.
-pub(crate) fn interfaces_exactly(lambda: f64, alpha: f64) -> u32 {
+pub fn interfaces_exactly(lambda: f64, alpha: f64) -> u32 {
     let mut n = 1;
     while mean_lifetime(n, lambda) < alpha {
         n += 1;
@@ -39,7 +39,7 @@ pub(crate) fn interfaces_exactly(lambda: f64, alpha: f64) -> u32 {
 }
 
 /// Returns the number of interfaces for a success probability: eq. 2 solved for n.
-pub(crate) fn interfaces_for_success(f: f64, target: f64) -> u32 {
+pub fn interfaces_for_success(f: f64, target: f64) -> u32 {
     ((1.0 - target).ln() / f.ln() - 1e-9).ceil().max(1.0) as u32
 }
 
