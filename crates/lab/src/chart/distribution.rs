@@ -3,18 +3,15 @@
 
 use std::path::{Path, PathBuf};
 
+use super::area::{Area, LEFT, WIDTH, begin, number_below};
 use super::style;
 use super::svg::{Anchor, Svg, Text, write};
 use crate::scheme::Scheme;
 
-/// Width of the picture, pixels.
-const WIDTH: f64 = 1_240.0;
 /// Height of a panel with its title and numbers.
 const PANEL: f64 = 300.0;
 /// Space above the first panel for title and subtitle.
 const HEAD: f64 = 84.0;
-/// Space left of the panels, for numbers.
-const LEFT: f64 = 78.0;
 /// Space right of the panels, for the legend.
 const RIGHT: f64 = 330.0;
 /// Space above a panel for its title.
@@ -61,13 +58,14 @@ impl DistributionChart<'_> {
 
     /// Returns the picture.
     fn to_svg(&self) -> String {
-        let mut svg = Svg::new(WIDTH, HEAD + PANEL * self.panels.len() as f64);
-        svg.text(LEFT, 34.0, &self.title, Text::heading());
-        svg.text(LEFT, 56.0, &self.subtitle, Text::body());
+        let height = HEAD + PANEL * self.panels.len() as f64;
+        let mut svg = begin(LEFT, height, &self.title, &self.subtitle);
         for (index, (title, curves)) in self.panels.iter().enumerate() {
             let top = HEAD + PANEL * index as f64 + TITLE;
-            let frame = Frame { top, bottom: top + PANEL - TITLE - FOOT, axis_ms: self.axis_ms };
-            svg.text(LEFT, top - 8.0, title, Text::strong());
+            let bottom = top + PANEL - TITLE - FOOT;
+            let area = Area { left: LEFT, right: WIDTH - RIGHT, top, bottom };
+            let frame = Frame { area, axis_ms: self.axis_ms };
+            area.title(&mut svg, title);
             frame.draw_axes(&mut svg);
             // The product's own curve is drawn last, so that none hides it.
             for curve in curves.iter().rev() {
@@ -82,20 +80,14 @@ impl DistributionChart<'_> {
 
 /// The place of one panel and the scale of its axes.
 struct Frame {
-    top: f64,
-    bottom: f64,
+    area: Area,
     axis_ms: (f64, f64),
 }
 
 impl Frame {
     fn x(&self, delay_ms: f64) -> f64 {
         let (from, to) = self.axis_ms;
-        let share = ((delay_ms - from) / (to - from)).clamp(0.0, 1.0);
-        LEFT + (WIDTH - RIGHT - LEFT) * share
-    }
-
-    fn y(&self, share: f64) -> f64 {
-        self.bottom - (self.bottom - self.top) * share
+        self.area.x((delay_ms - from) / (to - from))
     }
 
     /// Returns a curve's points, one for each pixel of the axis where it rises.
@@ -106,7 +98,7 @@ impl Frame {
         for pixel in 0..=pixels as u32 {
             let delay = from + (to - from) * f64::from(pixel) / pixels;
             let within = curve.delays_ms.partition_point(|other| *other <= delay);
-            let point = (self.x(delay), self.y(within as f64 / curve.messages.max(1) as f64));
+            let point = (self.x(delay), self.area.y(within as f64 / curve.messages.max(1) as f64));
             // Where it is level, the two ends are enough.
             match points.as_slice() {
                 [.., before, last] if before.1 == last.1 && last.1 == point.1 => {
@@ -121,33 +113,26 @@ impl Frame {
 
     /// Draws the grid and the numbers.
     fn draw_axes(&self, svg: &mut Svg) {
-        let (left, right) = (LEFT, WIDTH - RIGHT);
-        for tenth in [0.0, 0.25, 0.5, 0.7, 0.9, 0.99] {
-            let y = self.y(tenth);
-            svg.line((left, y), (right, y), "#d9dde2", 0.8);
-            // 0.99 is a line without a number: it would lie on that of 1.
-            if tenth < 0.95 {
-                let text = Text::small("#444").anchored(Anchor::End);
-                svg.text(left - 8.0, y + 4.0, &format!("{tenth}"), text);
-            }
+        let area = self.area;
+        for tenth in [0.0, 0.25, 0.5, 0.7, 0.9] {
+            area.level(svg, area.y(tenth), &tenth.to_string());
         }
-        svg.text(left - 8.0, self.top + 4.0, "1", Text::small("#444").anchored(Anchor::End));
+        // A line without a number, which would lie on that of 1.
+        svg.line((area.left, area.y(0.99)), (area.right, area.y(0.99)), "#d9dde2", 0.8);
+        area.number(svg, area.top, "1");
         let (from, to) = self.axis_ms;
         let steps = [5.0, 10.0, 20.0, 50.0, 100.0, 200.0];
         let step = steps.into_iter().find(|step| (to - from) / step <= 12.0).unwrap_or(500.0);
         let mut at = (from / step).ceil() * step;
         while at <= to {
             let x = self.x(at);
-            svg.line((x, self.top), (x, self.bottom), "#eceff2", 0.8);
-            let text = Text::small("#444").anchored(Anchor::Middle);
-            svg.text(x, self.bottom + 16.0, &format!("{at:.0}"), text);
+            area.upright(svg, x);
+            number_below(svg, x, area.bottom + 16.0, &format!("{at:.0}"));
             at += step;
         }
-        svg.line((left, self.bottom), (right, self.bottom), "#444", 1.0);
-        svg.line((left, self.top), (left, self.bottom), "#444", 1.0);
+        area.axes(svg);
         let text = Text::body().anchored(Anchor::Middle);
-        let middle = 0.5 * (left + right);
-        svg.text(middle, self.bottom + 34.0, "ms from submitting to fetching, in order", text);
+        svg.text(area.x(0.5), area.bottom + 34.0, "ms from submitting to fetching, in order", text);
     }
 }
 
@@ -176,7 +161,8 @@ mod tests {
             delays_ms: &delays,
             messages: 5,
         };
-        let frame = Frame { top: 0.0, bottom: 100.0, axis_ms: (40.0, 140.0) };
+        let area = Area { left: LEFT, right: WIDTH - RIGHT, top: 0.0, bottom: 100.0 };
+        let frame = Frame { area, axis_ms: (40.0, 140.0) };
         let points = frame.points(&curve);
         assert_eq!(points.first().map(|point| point.1), Some(100.0));
         assert!((points.last().expect("points").1 - 20.0).abs() < 1e-9, "one of five was lost");

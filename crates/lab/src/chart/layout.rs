@@ -1,11 +1,9 @@
 //! Where things are in the picture: panels, axes, lanes. Pixels; y grows downwards.
 
-/// Width of the picture.
-pub(super) const WIDTH: f64 = 1_240.0;
+use super::area::{Area, LEFT, WIDTH, seconds_marks};
+
 /// Height of the picture.
 pub(super) const HEIGHT: f64 = 920.0;
-/// Space left of the panels, for numbers.
-pub(super) const LEFT: f64 = 78.0;
 /// Space right of the panels, for the name of the limit of lateness.
 pub(super) const RIGHT: f64 = 48.0;
 /// Height of a lane of lost messages.
@@ -54,16 +52,14 @@ impl Panels {
         let top = head + each * index as f64;
         let lanes = LANE * self.lanes as f64 + 6.0;
         let bottom = top + each - BETWEEN - lanes;
-        Frame { left: LEFT, right: WIDTH - RIGHT, top, bottom, lanes: self.lanes, seconds }
+        let area = Area { left: LEFT, right: WIDTH - RIGHT, top, bottom };
+        Frame { area, lanes: self.lanes, seconds }
     }
 }
 
 /// The place of one panel and the scale of its axes.
 pub(super) struct Frame {
-    pub(super) left: f64,
-    pub(super) right: f64,
-    pub(super) top: f64,
-    pub(super) bottom: f64,
+    pub(super) area: Area,
     lanes: usize,
     seconds: f64,
 }
@@ -71,20 +67,18 @@ pub(super) struct Frame {
 impl Frame {
     /// Returns where a time is.
     pub(super) fn x(&self, seconds: f64) -> f64 {
-        let share = seconds / self.seconds;
-        self.left + (self.right - self.left) * share.clamp(0.0, 1.0)
+        self.area.x(seconds / self.seconds)
     }
 
     /// Returns where a delay is, on a logarithmic axis.
     pub(super) fn y(&self, delay_s: f64) -> f64 {
         let clamped = delay_s.clamp(DELAY_MIN, DELAY_MAX);
-        let share = (clamped / DELAY_MIN).ln() / (DELAY_MAX / DELAY_MIN).ln();
-        self.bottom - (self.bottom - self.top) * share
+        self.area.y((clamped / DELAY_MIN).ln() / (DELAY_MAX / DELAY_MIN).ln())
     }
 
     /// Returns the upper edge of a lane below the panel.
     pub(super) fn lane(&self, index: usize) -> f64 {
-        self.bottom + 6.0 + LANE * index as f64
+        self.area.bottom + 6.0 + LANE * index as f64
     }
 
     /// Returns where the lanes end.
@@ -92,11 +86,8 @@ impl Frame {
         self.lane(self.lanes)
     }
 
-    /// Returns the marks of the time axis, at most a dozen or so.
+    /// Returns the marks of the time axis.
     pub(super) fn seconds_marks(&self) -> impl Iterator<Item = f64> + use<> {
-        let steps = [1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 300.0];
-        let step = steps.into_iter().find(|step| self.seconds / step <= 13.0).unwrap_or(600.0);
-        let count = (self.seconds / step) as u32;
-        (0..=count).map(move |i| f64::from(i) * step)
+        seconds_marks(self.seconds)
     }
 }

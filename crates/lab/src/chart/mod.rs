@@ -4,6 +4,7 @@
 //! every lost one; percentiles come from the experiment's figures. Written by hand, because a picture of two
 //! panels needs no plotting library.
 
+mod area;
 mod distribution;
 mod layout;
 mod panels;
@@ -24,7 +25,8 @@ use crate::experiment::streams::figures::{LATE_S, Span};
 use crate::scheme::Scheme;
 use crate::statistics::maximum;
 
-use layout::{Frame, HEIGHT, Panels, WIDTH};
+use area::{LEFT, WIDTH, begin, number_below};
+use layout::{Frame, HEIGHT, Panels};
 use svg::{Anchor, Svg, Text, write};
 
 /// Messages sent within this time make one point of a curve.
@@ -90,9 +92,7 @@ impl Chart {
 
     /// Returns the picture.
     fn to_svg(&self) -> String {
-        let mut svg = Svg::new(WIDTH, HEIGHT);
-        svg.text(layout::LEFT, 34.0, &self.title, Text::heading());
-        svg.text(layout::LEFT, 56.0, &self.subtitle, Text::body());
+        let mut svg = begin(LEFT, HEIGHT, &self.title, &self.subtitle);
         self.draw_legend(&mut svg);
         let panels = Panels::new(self.panels.len(), self.most_curves());
         for (i, (title, curves)) in self.panels.iter().enumerate() {
@@ -118,9 +118,9 @@ impl Chart {
         for (row, curve) in curves.iter().enumerate() {
             let y = 82.0 + layout::LEGEND_LINE * row as f64;
             let style = style(curve.scheme);
-            svg.line((layout::LEFT, y - 4.0), (layout::LEFT + 34.0, y - 4.0), style.0, style.1);
-            svg.text(layout::LEFT + 44.0, y, curve.scheme.name(), Text::label(style.0));
-            svg.text(layout::LEFT + 170.0, y, curve.scheme.meaning(), Text::body());
+            svg.line((LEFT, y - 4.0), (LEFT + 34.0, y - 4.0), style.0, style.1);
+            svg.text(LEFT + 44.0, y, curve.scheme.name(), Text::label(style.0));
+            svg.text(LEFT + 170.0, y, curve.scheme.meaning(), Text::body());
             let of_scheme = |curves: &Vec<Curve>| {
                 curves.iter().find(|other| other.scheme == curve.scheme).map(Curve::miss_percent)
             };
@@ -137,20 +137,20 @@ impl Chart {
             let fill = if i == 0 { "#f9dcd6" } else { "#fbeecb" };
             let (left, right) = (frame.x(*from), frame.x(*to));
             svg.rectangle(
-                (left, frame.top),
-                (right - left, frame.bottom_of_lanes() - frame.top),
+                (left, frame.area.top),
+                (right - left, frame.bottom_of_lanes() - frame.area.top),
                 fill,
             );
             if named {
                 let middle = 0.5 * (left + right);
                 let text = Text::body().anchored(Anchor::Middle);
-                svg.text(middle, frame.top - 8.0, name, text);
+                svg.text(middle, frame.area.top - 8.0, name, text);
             }
         }
-        svg.text(frame.left, frame.top - 8.0, title, Text::strong());
+        frame.area.title(svg, title);
         let late = frame.y(LATE_S);
-        svg.dashed((frame.left, late), (frame.right, late), "#8a1c1c");
-        svg.text(frame.right + 8.0, late + 4.0, "late", Text::small("#8a1c1c"));
+        svg.dashed((frame.area.left, late), (frame.area.right, late), "#8a1c1c");
+        svg.text(frame.area.right + 8.0, late + 4.0, "late", Text::small("#8a1c1c"));
     }
 
     /// Draws a curve with breaks where nothing sent was delivered.
@@ -180,7 +180,7 @@ fn draw_losses(svg: &mut Svg, frame: &Frame, curves: &[Curve]) {
     }
     let middle = 0.5 * (frame.lane(0) + frame.bottom_of_lanes());
     let text = Text::small("#444").anchored(Anchor::End);
-    svg.text(frame.left - 8.0, middle + 3.0, "lost", text);
+    svg.text(frame.area.left - 8.0, middle + 3.0, "lost", text);
 }
 
 /// Joins ticks that touch into runs, so that ten seconds of loss are one rectangle.
@@ -199,23 +199,19 @@ fn runs(ticks: impl Iterator<Item = f64>) -> Vec<(f64, f64)> {
 /// Draws the frame, the grid and the numbers of a panel.
 fn draw_axes(svg: &mut Svg, frame: &Frame, last: bool) {
     for (seconds, label) in layout::DELAYS {
-        let y = frame.y(seconds);
-        svg.line((frame.left, y), (frame.right, y), "#d9dde2", 0.8);
-        svg.text(frame.left - 8.0, y + 4.0, label, Text::small("#444").anchored(Anchor::End));
+        frame.area.level(svg, frame.y(seconds), label);
     }
     for at in frame.seconds_marks() {
         let x = frame.x(at);
-        svg.line((x, frame.bottom), (x, frame.bottom + 4.0), "#444", 0.8);
-        svg.line((x, frame.top), (x, frame.bottom), "#eceff2", 0.8);
+        frame.area.tick(svg, x);
+        frame.area.upright(svg, x);
         if last {
-            let y = frame.bottom_of_lanes() + 18.0;
-            svg.text(x, y, &format!("{at:.0}"), Text::small("#444").anchored(Anchor::Middle));
+            number_below(svg, x, frame.bottom_of_lanes() + 18.0, &format!("{at:.0}"));
         }
     }
-    svg.line((frame.left, frame.bottom), (frame.right, frame.bottom), "#444", 1.0);
-    svg.line((frame.left, frame.top), (frame.left, frame.bottom), "#444", 1.0);
+    frame.area.axes(svg);
     if last {
-        let middle = 0.5 * (frame.left + frame.right);
+        let middle = frame.area.x(0.5);
         let y = frame.bottom_of_lanes() + 38.0;
         let text = Text::body().anchored(Anchor::Middle);
         svg.text(middle, y, "seconds since the start; a message counts when it was sent", text);

@@ -4,11 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
+use super::area::{Area, LEFT, WIDTH, begin, number_below};
 use super::svg::{Anchor, Svg, Text, write};
 
-const WIDTH: f64 = 1_240.0;
-/// Space left of the panels, for numbers.
-const LEFT: f64 = 78.0;
 const RIGHT: f64 = 36.0;
 /// Space above the first panel, for titles and legend.
 const HEAD: f64 = 108.0;
@@ -64,9 +62,7 @@ impl TimeChart {
 
     fn to_svg(&self) -> String {
         let height = HEAD + STEP * self.panels.len() as f64 + FOOT;
-        let mut svg = Svg::new(WIDTH, height);
-        svg.text(LEFT, 34.0, &self.title, Text::heading());
-        svg.text(LEFT, 56.0, &self.subtitle, Text::body());
+        let mut svg = begin(LEFT, height, &self.title, &self.subtitle);
         for (i, panel) in self.panels.iter().enumerate() {
             let top = HEAD + STEP * i as f64;
             self.draw(&mut svg, panel, top);
@@ -75,29 +71,26 @@ impl TimeChart {
     }
 
     fn draw(&self, svg: &mut Svg, panel: &Panel, top: f64) {
-        let bottom = top + FRAME;
-        let x = |at: f64| LEFT + (WIDTH - RIGHT - LEFT) * (at / self.seconds).clamp(0.0, 1.0);
+        let area = Area { left: LEFT, right: WIDTH - RIGHT, top, bottom: top + FRAME };
+        let x = |at: f64| area.x(at / self.seconds);
         for (from, to) in &self.spans {
             let width = (x(*to) - x(*from)).max(0.6);
             svg.rectangle((x(*from), top), (width, FRAME), "#f6e3df");
         }
         let step = round_step(panel.greatest());
-        let y = |value: f64| bottom - FRAME * (value / (4.0 * step)).clamp(0.0, 1.0);
+        let y = |value: f64| area.y(value / (4.0 * step));
         for line in 0..=4 {
             let value = step * f64::from(line);
-            svg.line((LEFT, y(value)), (WIDTH - RIGHT, y(value)), "#d9dde2", 0.8);
-            let label = Text::small("#444").anchored(Anchor::End);
-            svg.text(LEFT - 8.0, y(value) + 4.0, &short(value), label);
+            area.level(svg, y(value), &short(value));
         }
         let marks = round_step(self.seconds * 0.4);
         let mut at = 0.0;
         while at <= self.seconds {
-            svg.line((x(at), bottom), (x(at), bottom + 4.0), "#444", 0.8);
-            let label = Text::small("#444").anchored(Anchor::Middle);
-            svg.text(x(at), bottom + 16.0, &format!("{} s", short(at)), label);
+            area.tick(svg, x(at));
+            number_below(svg, x(at), area.bottom + 16.0, &format!("{} s", short(at)));
             at += marks;
         }
-        svg.text(LEFT, top - 8.0, &panel.title, Text::strong());
+        area.title(svg, &panel.title);
         for (i, curve) in panel.curves.iter().enumerate().rev() {
             let points: Vec<(f64, f64)> =
                 curve.points.iter().map(|(at, value)| (x(*at), y(*value))).collect();
@@ -106,8 +99,7 @@ impl TimeChart {
             let label = Text::label(curve.colour).anchored(Anchor::End);
             svg.text(from_right, top - 8.0, &curve.name, label);
         }
-        svg.line((LEFT, bottom), (WIDTH - RIGHT, bottom), "#444", 1.0);
-        svg.line((LEFT, top), (LEFT, bottom), "#444", 1.0);
+        area.axes(svg);
     }
 }
 

@@ -8,13 +8,11 @@
 
 use std::path::{Path, PathBuf};
 
+use super::area::{Area, LEFT, WIDTH, begin, number_below};
 use super::style;
 use super::svg::{Anchor, Svg, Text, write};
 use crate::scheme::Scheme;
 
-const WIDTH: f64 = 1_240.0;
-/// Space left of each panel, for numbers.
-const LEFT: f64 = 78.0;
 /// Width of a panel's frame, and from the left one to the right one.
 const FRAME: f64 = 500.0;
 const BETWEEN: f64 = 600.0;
@@ -68,12 +66,6 @@ pub(crate) struct SweepCurve {
     pub(crate) points: Vec<(f64, f64, Option<f64>)>,
 }
 
-/// The place of one panel.
-struct Frame {
-    left: f64,
-    top: f64,
-}
-
 impl SweepChart {
     /// Writes the picture into a directory, which is made, and returns its path.
     ///
@@ -85,20 +77,20 @@ impl SweepChart {
 
     /// Returns the picture.
     fn to_svg(&self) -> String {
-        let mut svg = Svg::new(WIDTH, HEAD + STEP * self.cases.len() as f64);
-        svg.text(LEFT, 34.0, &self.title, Text::heading());
-        svg.text(LEFT, 56.0, &self.subtitle, Text::body());
+        let height = HEAD + STEP * self.cases.len() as f64;
+        let mut svg = begin(LEFT, height, &self.title, &self.subtitle);
         self.draw_legend(&mut svg);
         let most_ms = self.most_ms();
         for (row, case) in self.cases.iter().enumerate() {
             let top = HEAD + STEP * row as f64;
-            let shares = Frame { left: LEFT, top };
-            svg.text(shares.left, top - 8.0, &case.share, Text::strong());
+            let panel = |left| Area { left, right: left + FRAME, top, bottom: top + HEIGHT };
+            let shares = panel(LEFT);
+            shares.title(&mut svg, &case.share);
             let lines = (0..=5).map(|fifth| f64::from(fifth) / 5.0);
             let lines = lines.map(|share| (share, format!("{:.0} %", 100.0 * share)));
             self.draw_axes(&mut svg, &shares, &lines.collect::<Vec<_>>());
-            let delays = Frame { left: LEFT + BETWEEN, top };
-            svg.text(delays.left, top - 8.0, &case.delay, Text::strong());
+            let delays = panel(LEFT + BETWEEN);
+            delays.title(&mut svg, &case.delay);
             let height = |ms: f64| (ms / self.least_ms).ln() / (most_ms / self.least_ms).ln();
             let lines = marks(self.least_ms, most_ms).into_iter();
             let lines = lines.map(|ms| (height(ms), format!("{ms} ms")));
@@ -131,36 +123,34 @@ impl SweepChart {
 
     /// Draws the frame, a line for each of `lines` (height from 0 to 1, and what it is), and the
     /// values below.
-    fn draw_axes(&self, svg: &mut Svg, frame: &Frame, lines: &[(f64, String)]) {
-        let (left, right) = (frame.left, frame.left + FRAME);
+    fn draw_axes(&self, svg: &mut Svg, area: &Area, lines: &[(f64, String)]) {
         for (height, label) in lines {
-            let y = frame.y(*height);
-            svg.line((left, y), (right, y), "#d9dde2", 0.8);
-            svg.text(left - 8.0, y + 4.0, label, Text::small("#444").anchored(Anchor::End));
+            area.level(svg, area.y(*height), label);
         }
-        let bottom = frame.y(0.0);
         for value in &self.values {
-            let x = frame.left + self.across(*value);
-            svg.line((x, frame.top), (x, bottom), "#eceff2", 0.8);
-            let text = Text::small("#444").anchored(Anchor::Middle);
-            svg.text(x, bottom + 16.0, &value.to_string(), text);
+            let x = area.x(self.across(*value));
+            area.upright(svg, x);
+            number_below(svg, x, area.bottom + 16.0, &value.to_string());
         }
-        svg.line((left, bottom), (right, bottom), "#444", 1.0);
-        svg.line((left, frame.top), (left, bottom), "#444", 1.0);
-        let middle = 0.5 * (left + right);
-        svg.text(middle, bottom + 34.0, &self.parameter, Text::body().anchored(Anchor::Middle));
+        area.axes(svg);
+        svg.text(
+            area.x(0.5),
+            area.bottom + 34.0,
+            &self.parameter,
+            Text::body().anchored(Anchor::Middle),
+        );
     }
 
     /// Draws a curve with a dot at each value, heights from 0 to 1.
     fn draw(
         &self,
         svg: &mut Svg,
-        frame: &Frame,
+        area: &Area,
         scheme: Scheme,
         points: impl Iterator<Item = (f64, f64)>,
     ) {
         let (colour, width) = style(scheme);
-        let place = |(at, height)| (frame.left + self.across(at), frame.y(height));
+        let place = |(at, height)| (area.x(self.across(at)), area.y(height));
         let points: Vec<(f64, f64)> = points.map(place).collect();
         svg.polyline(&points, colour, width);
         for (x, y) in points {
@@ -168,10 +158,10 @@ impl SweepChart {
         }
     }
 
-    /// Returns how far from the left of a frame a value stands.
+    /// Returns at which share of a frame's width a value stands.
     fn across(&self, value: f64) -> f64 {
         let place = self.values.iter().position(|other| *other == value).unwrap_or(0);
-        FRAME * (place as f64 + 0.5) / self.values.len().max(1) as f64
+        (place as f64 + 0.5) / self.values.len().max(1) as f64
     }
 
     /// Returns the upper end of the delay axis: the first mark that nothing exceeds.
@@ -185,12 +175,6 @@ impl SweepChart {
             .into_iter()
             .find(|mark| *mark >= most)
             .unwrap_or(10.0 * decade)
-    }
-}
-
-impl Frame {
-    fn y(&self, height: f64) -> f64 {
-        self.top + HEIGHT * (1.0 - height.clamp(0.0, 1.0))
     }
 }
 

@@ -5,10 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
+use super::area::{Area, WIDTH, begin, number_below};
 use super::svg::{Anchor, Svg, Text, write};
 use crate::scheme::Scheme;
 
-const WIDTH: f64 = 1_240.0;
 /// Space left of a row of panels and right of it.
 const MARGIN: f64 = 62.0;
 /// Space above the first row, for titles and legend.
@@ -58,9 +58,7 @@ impl TradeOff {
 
     fn to_svg(&self) -> String {
         let rows = self.panels.len().div_ceil(COLUMNS);
-        let mut svg = Svg::new(WIDTH, HEAD + STEP * rows as f64);
-        svg.text(MARGIN, 34.0, &self.title, Text::heading());
-        svg.text(MARGIN, 56.0, &self.subtitle, Text::body());
+        let mut svg = begin(MARGIN, HEAD + STEP * rows as f64, &self.title, &self.subtitle);
         self.draw_legend(&mut svg);
         for (number, plane) in self.panels.iter().enumerate() {
             self.draw(&mut svg, plane, number);
@@ -87,24 +85,20 @@ impl TradeOff {
         let width = (WIDTH - 2.0 * MARGIN - BETWEEN * (columns - 1.0)) / columns;
         let left = MARGIN + (width + BETWEEN) * (number % COLUMNS) as f64;
         let top = HEAD + STEP * (number / COLUMNS) as f64;
-        let bottom = top + FRAME;
-        let x = |ms: f64| left + width * (ms / plane.full_ms).clamp(0.0, 1.0);
-        let y = |mbps: f64| bottom - FRAME * (mbps / self.rate_mbps).clamp(0.0, 1.0);
-        svg.text(left, top - 8.0, &plane.title, Text::strong());
+        let area = Area { left, right: left + width, top, bottom: top + FRAME };
+        let x = |ms: f64| area.x(ms / plane.full_ms);
+        let y = |mbps: f64| area.y(mbps / self.rate_mbps);
+        area.title(svg, &plane.title);
         for part in [0.0, 0.25, 0.5, 0.75, 1.0] {
             let (ms, mbps) = (part * plane.full_ms, part * self.rate_mbps);
-            svg.line((left, y(mbps)), (left + width, y(mbps)), "#d9dde2", 0.8);
-            svg.line((x(ms), top), (x(ms), bottom), "#eceff2", 0.8);
-            let (end, middle) = (Anchor::End, Anchor::Middle);
-            let label = Text::small("#444");
-            svg.text(left - 6.0, y(mbps) + 4.0, &format!("{mbps:.1}"), label.anchored(end));
+            area.level(svg, y(mbps), &format!("{mbps:.1}"));
+            area.upright(svg, x(ms));
             let digits = usize::from((ms - ms.round()).abs() > 0.04);
-            svg.text(x(ms), bottom + 16.0, &format!("{ms:.digits$}"), label.anchored(middle));
+            number_below(svg, x(ms), area.bottom + 16.0, &format!("{ms:.digits$}"));
         }
-        svg.line((left, bottom), (left + width, bottom), "#444", 1.0);
-        svg.line((left, top), (left, bottom), "#444", 1.0);
+        area.axes(svg);
         let text = Text::small("#444").anchored(Anchor::Middle);
-        svg.text(left + width / 2.0, bottom + 34.0, "mean queueing delay, ms; up: Mbit/s", text);
+        svg.text(area.x(0.5), area.bottom + 34.0, "mean queueing delay, ms; up: Mbit/s", text);
         for (scheme, ms, mbps) in &plane.dots {
             svg.polyline(&[(x(*ms), y(*mbps))], colour(*scheme), DOT);
         }

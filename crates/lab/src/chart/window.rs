@@ -6,7 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::layout::{LEFT, RIGHT, WIDTH};
+use super::area::{LEFT, WIDTH, number_below, seconds_marks};
+use super::layout::RIGHT;
 use super::svg::{Anchor, Svg, Text, write};
 use super::{runs, style};
 use crate::scheme::Scheme;
@@ -197,12 +198,8 @@ impl WindowChart {
     }
 
     fn draw_time(&self, svg: &mut Svg, top: f64) {
-        let steps = [1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 300.0];
-        let step = steps.into_iter().find(|step| self.seconds / step <= 13.0).unwrap_or(600.0);
-        for number in 0..=(self.seconds / step) as u32 {
-            let at = f64::from(number) * step;
-            let text = Text::small("#444").anchored(Anchor::Middle);
-            svg.text(self.x(at), top + 18.0, &format!("{at:.0}"), text);
+        for at in seconds_marks(self.seconds) {
+            number_below(svg, self.x(at), top + 18.0, &format!("{at:.0}"));
         }
         let middle = 0.5 * (self.x(0.0) + WIDTH - RIGHT);
         let text = Text::body().anchored(Anchor::Middle);
