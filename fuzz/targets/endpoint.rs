@@ -102,7 +102,7 @@ impl Wire {
     }
 
     fn deliver(&mut self, to: usize, mut bytes: Vec<u8>) {
-        let source = self.ends[1 - to].address;
+        let source = self.ends[1 - to].address.into();
         let received = Received { interface: InterfaceId(0), local: None, source, ecn: 0 };
         self.ends[to].endpoint.handle_datagram(self.now, &received, &mut bytes);
     }

@@ -12,7 +12,7 @@ use std::time::{Duration as Time, Instant as Clock};
 use fulmar_proto::select::Policy;
 use fulmar_proto::{
     Duration, Endpoint, EndpointConfig, Instant, InterfaceId, MessageStream, Received,
-    SessionConfig, SessionId, Source, StaticSecret,
+    SessionConfig, SessionId, Source, StaticSecret, Via,
 };
 
 /// Sessions of the fleet.
@@ -172,7 +172,8 @@ impl Fleet {
     /// Delivers all that is on its way.
     fn settle(&mut self) {
         while let Some((to, source, mut bytes)) = self.flights.pop_front() {
-            let received = Received { interface: InterfaceId(0), local: None, source, ecn: 0 };
+            let (interface, source) = (InterfaceId(0), source.into());
+            let received = Received { interface, local: None, source, ecn: 0 };
             if let Some(number) = to {
                 let drone = &mut self.drones[number].endpoint;
                 drone.handle_datagram(self.now, &received, &mut bytes);
@@ -207,7 +208,8 @@ impl Fleet {
         let mut buf = Vec::new();
         let since = Clock::now();
         while let Some(transmit) = self.station.poll_transmit(self.now, &mut buf) {
-            let number = number(transmit.destination) - 1;
+            let Via::Udp(destination) = transmit.destination;
+            let number = number(destination) - 1;
             self.flights.push_back((Some(number), address(0), buf.clone()));
             self.datagrams += 1;
         }

@@ -1,11 +1,10 @@
 //! What a session tells its driver: deliveries, and one closed enum of everything that happened.
 
-use std::net::SocketAddr;
-
 use units::Duration;
 
 use crate::ids::{PathId, PeerId, SessionId};
 use crate::select::Class;
+use crate::via::Via;
 
 /// Names a message that was handed in for reliable delivery, within one session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,14 +75,14 @@ pub enum Event {
     /// Another one came with the peer's key and was turned away: two daemons have the same.
     Contested {
         /// Where it came from.
-        from: SocketAddr,
+        from: Via,
     },
     /// A path came to be known.
     PathAdded {
         /// Which path.
         path: PathId,
         /// Its remote address.
-        remote: SocketAddr,
+        remote: Via,
     },
     /// A path changed its state.
     PathChanged {
@@ -99,14 +98,14 @@ pub enum Event {
         /// Which path.
         path: PathId,
         /// Its new remote address.
-        remote: SocketAddr,
+        remote: Via,
     },
     /// The peer says that its end of a path has another address; the path is tried there.
     PathTold {
         /// Which path.
         path: PathId,
         /// The address.
-        remote: SocketAddr,
+        remote: Via,
     },
     /// The end of a message that was handed in for reliable delivery.
     MessageEnded {

@@ -2,8 +2,6 @@
 
 mod mad_peer;
 
-use std::net::SocketAddr;
-
 use units::{Duration, Instant};
 
 use crate::delivery::Delivery as _;
@@ -11,6 +9,7 @@ use crate::delivery::message::{Feedback, MessageForm, Messages, Offer};
 use crate::limits;
 use crate::path::{Path, PathConfig, PathSnapshot, Route};
 use crate::recovery::{ClockOffset, PeerClock};
+use crate::via::Via;
 use crate::wire::{Frame, Frames};
 use crate::{
     CongestionKind, Endpoint, EndpointConfig, InterfaceId, PathId, PathState, Received,
@@ -214,7 +213,8 @@ impl Pair {
             for from in 0..2 {
                 while let Some(transmit) = self.ends[from].poll_transmit(self.now, &mut buf) {
                     quiet = false;
-                    let (interface, source) = match (from, transmit.destination.port()) {
+                    let Via::Udp(to) = transmit.destination;
+                    let (interface, source) = match (from, to.port()) {
                         (STATION, port @ 1..=2) => (InterfaceId(u32::from(port) - 1), 9),
                         (DRONE, 9) => (InterfaceId(0), transmit.interface.0 as u8 + 1),
                         _ => {
@@ -251,10 +251,10 @@ fn working_path(now: Instant, id: PathId) -> PathSnapshot {
 }
 
 /// The station is at port 9, the drone's interfaces at ports 1 and 2.
-fn address(port: u8) -> SocketAddr {
-    SocketAddr::from(([192, 0, 2, 1], u16::from(port)))
+fn address(port: u8) -> Via {
+    Via::Udp(([192, 0, 2, 1], u16::from(port)).into())
 }
 
-fn received(interface: InterfaceId, source: SocketAddr) -> Received {
+fn received(interface: InterfaceId, source: Via) -> Received {
     Received { interface, local: None, source, ecn: 0 }
 }

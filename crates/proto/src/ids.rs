@@ -1,6 +1,8 @@
 //! Names of things that cross the public surface, and the two shapes in which datagrams cross it.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
+
+use crate::via::Via;
 
 /// Names a local socket or interface; the driver chooses the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,20 +29,20 @@ pub struct PathRef {
     pub path: PathId,
 }
 
-/// Describes a UDP datagram that came in.
+/// Describes a datagram that came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
     /// The socket or interface that it came in on.
     pub interface: InterfaceId,
     /// The local address that it was sent to, where the driver knows it: answers leave from there.
     pub local: Option<IpAddr>,
-    /// The sender's address.
-    pub source: SocketAddr,
+    /// Where the sender is.
+    pub source: Via,
     /// The two ECN bits of the IP header.
     pub ecn: u8,
 }
 
-/// Describes a UDP datagram that is to go out; its bytes are in the caller's buffer.
+/// Describes a datagram that is to go out; its bytes are in the caller's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// The path that it belongs to; none for handshakes and other answers of the endpoint itself.
@@ -50,12 +52,7 @@ pub struct Transmit {
     /// The local address that it leaves from, where that matters.
     pub local: Option<IpAddr>,
     /// Where it goes.
-    pub destination: SocketAddr,
+    pub destination: Via,
     /// True when it carries control: the driver marks it with the DSCP of control.
     pub urgent: bool,
-}
-
-/// Compares addresses as they are on the wire: a socket of both families maps IPv4 into IPv6.
-pub(crate) fn is_same_address(one: SocketAddr, other: SocketAddr) -> bool {
-    one.ip().to_canonical() == other.ip().to_canonical() && one.port() == other.port()
 }

@@ -27,6 +27,7 @@ mod schedule;
 pub mod select;
 mod session;
 mod status;
+mod via;
 mod window;
 mod wire;
 
@@ -45,6 +46,7 @@ pub use status::{
     PathStatus, SessionStatus,
 };
 pub use units::{Duration, Instant, Rate};
+pub use via::Via;
 
 /// Paths of one session, at most.
 pub const MAX_PATHS: usize = limits::PATHS;

@@ -1,7 +1,5 @@
 //! Snapshots for people and scripts: what `fulmar status` shows.
 
-use std::net::SocketAddr;
-
 use units::{Duration, Rate};
 
 use crate::delivery::message::MessageOrder;
@@ -9,6 +7,7 @@ use crate::event::PathState;
 use crate::ids::{InterfaceId, PathId, PeerId};
 use crate::rejection::Rejections;
 use crate::select::{Class, NotForwarded, SelectorCounters};
+use crate::via::Via;
 
 /// Shows a session at one moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +45,7 @@ pub struct PathGlance {
     /// Which path.
     pub id: PathId,
     /// Its remote address.
-    pub remote: SocketAddr,
+    pub remote: Via,
     /// What it is good for.
     pub state: PathState,
     /// Bytes of the datagrams that were sent on it.
@@ -63,7 +62,7 @@ pub struct PathStatus {
     /// The interface that it is bound to.
     pub interface: InterfaceId,
     /// Its remote address.
-    pub remote: SocketAddr,
+    pub remote: Via,
     /// What it is good for.
     pub state: PathState,
     /// Smoothed round-trip time.

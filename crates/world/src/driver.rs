@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use netem::HostTransmit;
 use proto::{
     Endpoint, EndpointConfig, Event, InterfaceId, PublicKey, Received, SessionConfig, SessionId,
-    StaticSecret,
+    StaticSecret, Via,
 };
 use units::{Instant, Rng};
 
@@ -85,7 +85,8 @@ impl Driver {
         bytes: &mut [u8],
     ) {
         let interface = InterfaceId(interface as u32);
-        let received = Received { interface, local: Some(destination.ip()), source, ecn };
+        let (local, source) = (Some(destination.ip()), source.into());
+        let received = Received { interface, local, source, ecn };
         self.endpoint.handle_datagram(now, &received, bytes);
     }
 
@@ -94,7 +95,8 @@ impl Driver {
         let transmit = self.endpoint.poll_transmit(now, bytes)?;
         let interface = transmit.interface.0 as usize;
         let source = *self.sockets.get(interface)?;
-        Some(HostTransmit { interface, source, destination: transmit.destination })
+        let Via::Udp(destination) = transmit.destination;
+        Some(HostTransmit { interface, source, destination })
     }
 
     /// Returns the next event; one that connects says which session is in use from now on.

@@ -74,7 +74,8 @@ impl Host for Peer {
     ) {
         if let Some(overheard) = &mut self.overheard {
             let interface = InterfaceId(interface as u32);
-            let received = Received { interface, local: Some(destination.ip()), source, ecn };
+            let (local, source) = (Some(destination.ip()), source.into());
+            let received = Received { interface, local, source, ecn };
             overheard.push((received, bytes.to_vec()));
         }
         self.driver.handle_datagram(now, interface, [source, destination], ecn, bytes);

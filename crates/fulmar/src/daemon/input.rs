@@ -59,7 +59,7 @@ impl Daemon {
             let received = Received {
                 interface: sockets.interface_id(slot, incoming.interface),
                 local: incoming.local,
-                source: incoming.source,
+                source: incoming.source.into(),
                 ecn: incoming.ecn,
             };
             endpoint.admit_datagram(now, &received, bytes);

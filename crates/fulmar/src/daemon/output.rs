@@ -1,6 +1,6 @@
 //! What goes out: deliveries to local applications and the tunnel, datagrams to the links.
 
-use proto::{Delivery, Instant, SessionId, Transmit};
+use proto::{Delivery, Instant, SessionId, Transmit, Via};
 
 use super::Daemon;
 use super::batches::Way;
@@ -52,7 +52,7 @@ impl Daemon {
     /// Tells the sessions which sockets are full: their paths wait, the others carry on.
     pub(super) fn follow_blocked(&mut self) {
         for (id, remote, blocked) in self.sockets.news.drain(..) {
-            self.endpoint.set_blocked(id, remote, blocked);
+            self.endpoint.set_blocked(id, remote.map(Via::Udp), blocked);
         }
     }
 
@@ -85,7 +85,7 @@ impl Daemon {
     fn way(&mut self, now: Instant, transmit: &Transmit) -> Option<Way> {
         let (slot, interface) = self.sockets.place(transmit.interface)?;
         let dscp = if transmit.urgent { self.config.transport.control_dscp } else { 0 };
-        let (local, destination) = (transmit.local, transmit.destination);
+        let (local, Via::Udp(destination)) = (transmit.local, transmit.destination);
         let socket = &mut self.sockets.list[slot];
         let of_path = transmit.path.is_some();
         let outlet = socket.outlets.find(now, destination, of_path, socket.udp.as_ref());

@@ -2,7 +2,7 @@
 
 use proto::{
     Event, Instant, MessageStreamStatus, PathRef, PathState, PathStatus, Rate, SessionId,
-    SessionStatus, Share,
+    SessionStatus, Share, Via,
 };
 
 use super::Daemon;
@@ -42,7 +42,7 @@ impl Daemon {
                 self.offer_held(now, session);
             }
             self.log_event(session, &event);
-            if let Event::PathTold { path, remote } = event {
+            if let Event::PathTold { path, remote: Via::Udp(remote) } = event {
                 self.remotes.learn(&self.paths, PathRef { session, path }, remote);
             }
             if let Event::Disconnected { .. } = event

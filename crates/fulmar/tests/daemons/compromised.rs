@@ -80,7 +80,8 @@ impl Thief {
     fn talk(&mut self) {
         let mut buffer = [0; 2_048];
         while let Ok((length, source)) = self.socket.recv_from(&mut buffer) {
-            let received = Received { interface: InterfaceId(0), local: None, source, ecn: 0 };
+            let (interface, source) = (InterfaceId(0), source.into());
+            let received = Received { interface, local: None, source, ecn: 0 };
             self.endpoint.handle_datagram(clock::now(), &received, &mut buffer[..length]);
         }
         self.endpoint.handle_timeout(clock::now());

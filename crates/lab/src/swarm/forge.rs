@@ -120,7 +120,7 @@ mod tests {
         endpoint.add_peer(drone.public(), None);
         let forger = Forger::new(&public, &drone.public());
         let mut bytes = forger.initiation(Some(&[7; 16]), &mut Rng::stream(1, "forge"));
-        let source = ([192, 0, 2, 1], 1).into();
+        let source = proto::Via::Udp(([192, 0, 2, 1], 1).into());
         let from = Received { interface: InterfaceId(0), local: None, source, ecn: 0 };
         endpoint.handle_datagram(Instant::ZERO, &from, &mut bytes);
         let counters = endpoint.counters();

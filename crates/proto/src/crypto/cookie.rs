@@ -12,8 +12,6 @@
 //! responder can make it. A Refusal tells a stranger that it is one; anybody can make it, and
 //! nothing depends on it.
 
-use std::net::{IpAddr, SocketAddr};
-
 use units::Instant;
 
 use super::Entropy;
@@ -21,6 +19,7 @@ use super::handshake::Asked;
 use super::mac::{Code, MacKey};
 use super::{PeerKey, PublicKey};
 use crate::limits;
+use crate::via::Via;
 use crate::wire::{DatagramType, Reader, WireError};
 
 /// Bytes of a Cookie datagram.
@@ -54,17 +53,12 @@ impl CookieJar {
     }
 
     /// Checks that the peer of `key` made an Initiation with a cookie of this source address.
-    pub(crate) fn admits(&self, source: SocketAddr, asked: &Asked<'_>, key: &PeerKey) -> bool {
+    pub(crate) fn admits(&self, source: Via, asked: &Asked<'_>, key: &PeerKey) -> bool {
         self.secrets().any(|secret| asked.knows(key, &cookie(secret, source)))
     }
 
     /// Makes the answer to an Initiation that came without a cookie of its source address.
-    pub(crate) fn answer(
-        &self,
-        source: SocketAddr,
-        asked: &Asked<'_>,
-        key: &PeerKey,
-    ) -> [u8; COOKIE] {
+    pub(crate) fn answer(&self, source: Via, asked: &Asked<'_>, key: &PeerKey) -> [u8; COOKIE] {
         let mut datagram = [0; COOKIE];
         datagram[0] = DatagramType::Cookie as u8;
         datagram[1..5].copy_from_slice(&asked.sender.to_le_bytes());
@@ -149,12 +143,8 @@ fn refusal_key(public: &PublicKey) -> MacKey {
     MacKey::derive("fulmar refusal", &public.0)
 }
 
-fn cookie(secret: &MacKey, source: SocketAddr) -> Code {
-    let address = match source.ip().to_canonical() {
-        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
-        IpAddr::V6(address) => address.octets(),
-    };
-    secret.code(&[&address, &source.port().to_le_bytes()])
+fn cookie(secret: &MacKey, source: Via) -> Code {
+    secret.code(&[&source.binding()])
 }
 
 #[cfg(test)]
@@ -162,8 +152,8 @@ mod tests {
     use super::super::{Initiation, Parties, StaticSecret, mac1_key};
     use super::*;
 
-    fn source(text: &str) -> SocketAddr {
-        text.parse().expect("a socket address")
+    fn source(text: &str) -> Via {
+        Via::Udp(text.parse().expect("a socket address"))
     }
 
     /// The handshake of a drone with a station, and what both share.

@@ -1,7 +1,5 @@
 //! The way in, in the order of cost: type, index, keys; strangers last.
 
-use std::net::SocketAddr;
-
 use units::{Duration, Instant};
 
 use super::outbound::Answer;
@@ -14,6 +12,7 @@ use crate::ids::{PeerId, Received, SessionId};
 use crate::limits;
 use crate::recovery::ClockSample;
 use crate::session::Role;
+use crate::via::Via;
 use crate::wire::{DataHeader, DatagramType, unknown_index};
 
 /// What waits for its turn.
@@ -30,7 +29,7 @@ pub(super) struct Data {
     header: DataHeader,
     frames: Vec<u8>,
     /// The address that the handshake's cookie has proved, where this is the first one under its keys.
-    confirmed: Option<SocketAddr>,
+    confirmed: Option<Via>,
 }
 
 impl Endpoint {
@@ -176,7 +175,7 @@ impl Endpoint {
         received: &Received,
         header: &DataHeader,
         bytes: &[u8],
-    ) -> Option<(SessionId, SocketAddr)> {
+    ) -> Option<(SessionId, Via)> {
         let (peer, nonce) = self.responder.waiting_for(header.receiver)?;
         let lives = self.sessions.rival(now, peer, nonce);
         if let Some(Rival::Asked { until }) = lives {
@@ -210,7 +209,7 @@ impl Endpoint {
         now: Instant,
         peer: PeerId,
         nonce: u64,
-        from: SocketAddr,
+        from: Via,
     ) -> Option<SessionId> {
         let old = self.sessions.begun_by(peer)?;
         self.sessions.get_mut(old)?.session.on_contested(now, from);

@@ -10,16 +10,15 @@
 //! differs. The message is made anew when it has grown old. Whether a session needs a handshake at
 //! all is the endpoint's to say.
 
-use std::net::SocketAddr;
-
 use units::{Duration, Instant};
 
 use crate::crypto::{
     Agreed, Code, CookieAnswer, HandshakeError, Initiation, PeerKey, PublicKey, RefusalAnswer,
 };
-use crate::ids::{InterfaceId, PathId, is_same_address};
+use crate::ids::{InterfaceId, PathId};
 use crate::limits;
 use crate::path::Route;
+use crate::via::Via;
 
 /// The first wait for an answer on a path: beyond most round trips. Where a fifth is lost each way, one
 /// handshake in three waits.
@@ -57,7 +56,7 @@ struct Handshake {
 struct PathTry {
     path: PathId,
     interface: InterfaceId,
-    remote: SocketAddr,
+    remote: Via,
     cookie: Option<(Code, Instant)>,
     send_at: Instant,
     wait: Duration,
@@ -72,7 +71,7 @@ pub(super) struct Outgoing {
     /// The interface that it leaves by.
     pub(super) interface: InterfaceId,
     /// Where it goes.
-    pub(super) destination: SocketAddr,
+    pub(super) destination: Via,
     /// Its bytes.
     pub(super) datagram: [u8; crate::crypto::INITIATION],
 }
@@ -160,7 +159,7 @@ impl Initiator {
         &mut self,
         now: Instant,
         interface: InterfaceId,
-        source: SocketAddr,
+        source: Via,
         key: &PeerKey,
         answer: &CookieAnswer,
     ) -> bool {
@@ -169,7 +168,7 @@ impl Initiator {
         }
         self.refused = false;
         for try_ in &mut self.tries {
-            if try_.interface != interface || !is_same_address(try_.remote, source) {
+            if try_.interface != interface || !try_.remote.is_same(source) {
                 continue;
             }
             let is_new = try_.cookie.is_none_or(|(before, _)| before != answer.cookie);

@@ -41,6 +41,7 @@ use crate::limits;
 use crate::select::NotForwarded;
 use crate::session::{Drawn, PathError, Role, SendError, Session, SessionConfig, Source};
 use crate::status::{PathGlance, SessionStatus};
+use crate::via::Via;
 use inbound::Job;
 use initiator::Initiator;
 use limiter::TokenBucket;
@@ -169,12 +170,12 @@ impl Endpoint {
         now: Instant,
         session: SessionId,
         interface: InterfaceId,
-        remote: SocketAddr,
+        remote: impl Into<Via>,
     ) -> Result<PathId, PathError> {
         self.now = now;
         let slot = self.sessions.get_mut(session).filter(|slot| slot.initiator.is_some());
         let slot = slot.ok_or(PathError::NoSession)?;
-        let path = slot.session.add_path(now, interface, remote)?;
+        let path = slot.session.add_path(now, interface, remote.into())?;
         slot.follow_paths(now);
         Ok(path)
     }
@@ -195,11 +196,11 @@ impl Endpoint {
         now: Instant,
         session: SessionId,
         path: PathId,
-        remote: SocketAddr,
+        remote: impl Into<Via>,
     ) {
         self.now = now;
         if let Some(slot) = self.sessions.get_mut(session) {
-            slot.session.suggest(now, path, remote);
+            slot.session.suggest(now, path, remote.into());
             slot.follow_paths(now);
         }
     }
@@ -233,12 +234,7 @@ impl Endpoint {
 
     /// Notes that the socket of an interface, or the one for an address behind it, is full or takes
     /// datagrams again: until then nothing is given out for its paths, and the other paths carry on.
-    pub fn set_blocked(
-        &mut self,
-        interface: InterfaceId,
-        remote: Option<SocketAddr>,
-        blocked: bool,
-    ) {
+    pub fn set_blocked(&mut self, interface: InterfaceId, remote: Option<Via>, blocked: bool) {
         self.sessions.give_all(|slot| slot.session.set_blocked(interface, remote, blocked));
     }
 

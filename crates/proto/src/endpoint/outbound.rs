@@ -1,6 +1,6 @@
 //! The way out: what the sessions have to say and, in turn with it, answers and our own handshakes.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use units::Instant;
 
@@ -9,6 +9,7 @@ use super::{Endpoint, fresh_index};
 use crate::crypto::{Initiation, Parties};
 use crate::ids::{InterfaceId, SessionId, Transmit};
 use crate::session::Session;
+use crate::via::Via;
 
 /// Holds an answer of the endpoint itself until the driver takes it.
 pub(super) struct Answer {
@@ -17,7 +18,7 @@ pub(super) struct Answer {
     /// The local address that the question was sent to.
     pub(super) local: Option<IpAddr>,
     /// Where the question came from.
-    pub(super) destination: SocketAddr,
+    pub(super) destination: Via,
     /// The answer.
     pub(super) datagram: Vec<u8>,
 }

@@ -13,8 +13,6 @@
 //! gets that far, and nothing of a running session changes before [specs/wire.md §5].
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
-
 use units::Instant;
 
 use super::counters::EndpointCounters;
@@ -26,6 +24,7 @@ use crate::crypto::{
 };
 use crate::ids::PeerId;
 use crate::limits;
+use crate::via::Via;
 use crate::wire::DataHeader;
 
 /// Decides about Initiations and keeps the keys that wait for their first use.
@@ -56,7 +55,7 @@ pub(super) struct Waiting {
     /// When the Response was made, which the peer had before it used them.
     pub(super) responded_at: Instant,
     /// Where the Initiation came from, with a cookie that was bound to it.
-    pub(super) source: SocketAddr,
+    pub(super) source: Via,
 }
 
 /// Keys that wait, and what goes with them.
@@ -94,7 +93,7 @@ impl Responder {
     pub(super) fn screen<'a>(
         &mut self,
         now: Instant,
-        source: SocketAddr,
+        source: Via,
         datagram: &'a [u8],
         (secret, peers): (&StaticSecret, &'a Peers),
         entropy: &mut Entropy,

@@ -10,12 +10,13 @@
 //! packets from the old one do not withdraw it. The old address is challenged as well [RFC 9000
 //! §9.3.3]: if an attacker repeats datagrams from elsewhere, its answer brings the path back.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use smallvec::SmallVec;
 use units::{Duration, Instant, Rng};
 
 use crate::ids::InterfaceId;
+use crate::via::Via;
 
 /// What may be sent per byte received to an address that has not proved itself [RFC 9000 §8.1].
 const AMPLIFICATION: u64 = 3;
@@ -40,7 +41,7 @@ pub(crate) struct Route {
     /// The local address, where it matters.
     pub(crate) local: Option<IpAddr>,
     /// The remote address.
-    pub(crate) remote: SocketAddr,
+    pub(crate) remote: Via,
 }
 
 impl Route {
@@ -163,7 +164,7 @@ impl Address {
     }
 
     /// Tries an address that was named; the path moves there if it answers. Returns whether it is new.
-    pub(super) fn suggest(&mut self, now: Instant, remote: SocketAddr) -> bool {
+    pub(super) fn suggest(&mut self, now: Instant, remote: Via) -> bool {
         let route = Route { remote, ..self.route };
         let known = self.candidate.as_ref().is_some_and(|candidate| candidate.route == route);
         if known || route == self.route {
@@ -328,7 +329,7 @@ mod tests {
     }
 
     fn route(interface: u32, port: u16) -> Route {
-        let remote = SocketAddr::from(([192, 0, 2, 1], port));
+        let remote = Via::Udp(([192, 0, 2, 1], port).into());
         Route { interface: InterfaceId(interface), local: None, remote }
     }
 

@@ -212,6 +212,7 @@ mod tests {
     use crate::ids::{InterfaceId, PathId};
     use crate::path::{Outgoing, PathConfig, ProtectControl, Route};
     use crate::recovery::AckInfo;
+    use crate::via::Via;
 
     const KBPS: u64 = 64;
     const MESSAGE: usize = 149;
@@ -222,7 +223,7 @@ mod tests {
     }
 
     fn path() -> Path {
-        let remote = std::net::SocketAddr::from(([10, 0, 0, 1], 4_600));
+        let remote = Via::Udp(([10, 0, 0, 1], 4_600).into());
         let route = Route { interface: InterfaceId(0), local: None, remote };
         let config = PathConfig {
             congestion: CongestionKind::DelayBounded,

@@ -3,7 +3,7 @@
 //! The session takes the frames apart. What acknowledgements do to the congestion controller, the
 //! estimators and the path's health starts here, in the order that [`Path::on_ack`] gives.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use units::{Duration, Instant, Rate};
 
@@ -15,6 +15,7 @@ use crate::event::PathState;
 use crate::recovery::{
     AckInfo, Arrival, ClockSample, MAX_ACK_DELAY, SLOW_ACK_DELAY, SentFrame, SentPacket,
 };
+use crate::via::Via;
 
 impl Path {
     /// Tells whether a datagram of this number may still come in for the first time.
@@ -83,7 +84,7 @@ impl Path {
     }
 
     /// Tries an address that the peer or the configuration has named; returns whether it is news.
-    pub(crate) fn suggest(&mut self, now: Instant, remote: SocketAddr) -> bool {
+    pub(crate) fn suggest(&mut self, now: Instant, remote: Via) -> bool {
         self.address.suggest(now, remote)
     }
 

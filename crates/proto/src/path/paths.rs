@@ -4,7 +4,6 @@
 //! derived from a path is kept until somebody takes hold of the path to change it.
 
 use std::cell::{Cell, Ref, RefCell};
-use std::net::SocketAddr;
 use std::ops::{Index, IndexMut};
 
 use units::{Duration, Instant};
@@ -13,6 +12,7 @@ use super::{CopyRoom, Path, PathSnapshot};
 use crate::event::PathState;
 use crate::ids::{InterfaceId, PathId};
 use crate::recovery::INITIAL_RTT;
+use crate::via::Via;
 
 /// Loss of a path whose answers to single packets are waited for: where less is lost, a later packet
 /// is nearly always answered and tells what is missing.
@@ -22,7 +22,7 @@ pub(crate) const MUCH_LOSS: f64 = 0.05;
 pub(crate) const PATIENCE_WITHOUT_PATH: Duration = INITIAL_RTT;
 
 /// An interface, or an address behind it, whose socket takes nothing now.
-type Blocked = (InterfaceId, Option<SocketAddr>);
+type Blocked = (InterfaceId, Option<Via>);
 
 /// All paths of a session, in the order in which they came.
 #[derive(Debug, Default)]

@@ -104,12 +104,13 @@ mod tests {
     use crate::event::PathState;
     use crate::ids::InterfaceId;
     use crate::path::{Counters, Drain, Route};
+    use crate::via::Via;
 
     const ROOM: usize = 100_000;
 
     /// A path of 10 Mbit/s.
     fn path(id: u8, srtt_ms: u64, budget: usize) -> PathSnapshot {
-        let remote = std::net::SocketAddr::from(([192, 0, 2, 1], 1));
+        let remote = Via::Udp(([192, 0, 2, 1], 1).into());
         let rtt = Some(Duration::from_millis(srtt_ms));
         PathSnapshot {
             id: PathId(id),

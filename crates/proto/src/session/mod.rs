@@ -14,7 +14,6 @@ mod snapshot;
 mod timers;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::net::SocketAddr;
 
 use units::{Duration, Instant, Rng};
 
@@ -32,6 +31,7 @@ use crate::recovery::ClockOffset;
 use crate::rejection::Rejections;
 use crate::schedule::Scheduler;
 use crate::select::{Direction, Policy, Selector};
+use crate::via::Via;
 use crate::wire;
 use paths::Readdressed;
 
@@ -287,7 +287,7 @@ impl Session {
     }
 
     /// Notes that somebody else came with the peer's key and was turned away; says so now and then.
-    pub(crate) fn on_contested(&mut self, now: Instant, from: SocketAddr) {
+    pub(crate) fn on_contested(&mut self, now: Instant, from: Via) {
         if self.contested_at.is_none_or(|said| now.since(said) >= limits::CONTESTED_AGAIN) {
             self.contested_at = Some(now);
             self.events.push_back(Event::Contested { from });

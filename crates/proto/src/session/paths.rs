@@ -8,10 +8,11 @@ use units::Instant;
 use super::{Drawn, Role, Session, SessionConfig};
 use crate::delivery::Outlook;
 use crate::event::{Event, PathState};
-use crate::ids::{InterfaceId, PathId, is_same_address};
+use crate::ids::{InterfaceId, PathId};
 use crate::limits;
 use crate::path::{BulkRole, Outcome, Path, Route};
 use crate::rejection::Rejection;
+use crate::via::Via;
 
 /// Says why a path was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +38,7 @@ impl Session {
         &mut self,
         now: Instant,
         interface: InterfaceId,
-        remote: SocketAddr,
+        remote: Via,
     ) -> Result<PathId, PathError> {
         if self.paths.len() >= limits::PATHS {
             return Err(PathError::TooMany);
@@ -66,14 +67,9 @@ impl Session {
     }
 
     /// Takes the address of a path as proved: a handshake succeeded by it.
-    pub(crate) fn confirm_address(
-        &mut self,
-        now: Instant,
-        interface: InterfaceId,
-        remote: SocketAddr,
-    ) {
+    pub(crate) fn confirm_address(&mut self, now: Instant, interface: InterfaceId, remote: Via) {
         let leads_there =
-            |route: Route| route.interface == interface && is_same_address(route.remote, remote);
+            |route: Route| route.interface == interface && route.remote.is_same(remote);
         let own = self.paths.iter().position(|path| leads_there(path.route()));
         let is_candidate = |path: &Path| path.candidate().is_some_and(leads_there);
         let candidate = self.paths.iter().position(is_candidate);
@@ -89,7 +85,7 @@ impl Session {
     }
 
     /// Looks for the peer's end of a path at another address as well.
-    pub(crate) fn suggest(&mut self, now: Instant, id: PathId, remote: SocketAddr) {
+    pub(crate) fn suggest(&mut self, now: Instant, id: PathId, remote: Via) {
         if let Some(path) = self.path_mut(id) {
             let news = path.suggest(now, remote);
             self.routes_changed |= news;
@@ -98,15 +94,12 @@ impl Session {
     }
 
     /// Takes the peer's word that its end of a path has another address: the path is tried there.
-    pub(super) fn handle_path_address(&mut self, now: Instant, id: PathId, remote: SocketAddr) {
+    pub(super) fn handle_path_address(&mut self, now: Instant, id: PathId, address: SocketAddr) {
         let Some(path) = self.path(id).filter(|_| self.role == Role::Initiator) else { return };
-        let ip = remote.ip();
-        let can_be_reached = !ip.is_unspecified() && !ip.is_multicast() && remote.port() != 0;
-        let ours = path.route().remote;
-        if !can_be_reached || ip.is_ipv4() != ours.is_ipv4() {
+        let Some(remote) = path.route().remote.readdressed(address) else {
             self.rejected.count(Rejection::Malformed);
             return;
-        }
+        };
         self.suggest(now, id, remote);
         self.events.push_back(Event::PathTold { path: id, remote });
     }
@@ -184,7 +177,7 @@ impl Session {
     pub(crate) fn set_blocked(
         &mut self,
         interface: InterfaceId,
-        remote: Option<SocketAddr>,
+        remote: Option<Via>,
         blocked: bool,
     ) -> bool {
         self.paths.set_blocked((interface, remote), blocked)

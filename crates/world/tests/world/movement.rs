@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use netem::Nat;
 use proto::select::Policy;
-use proto::{Duration, Event, Instant, InterfaceId, PathError, PathId, Source};
+use proto::{Duration, Event, Instant, InterfaceId, PathError, PathId, Source, Via};
 
 use fulmar_world::{DRONE, Pair, STATION, two_links};
 
@@ -31,7 +31,7 @@ fn a_path_follows_its_carriers_nat() {
         Event::PathMoved { path: PathId(1), remote } => Some((*at, *remote)),
         _ => None,
     });
-    let (at, remote) = moved.expect("the station follows");
+    let (at, Via::Udp(remote)) = moved.expect("the station follows");
     assert_eq!(remote.ip(), Ipv4Addr::new(100, 64, 3, 7));
     let after = at.since(start + Duration::from_millis(4_000));
     assert!(after < Duration::from_millis(200), "moved after {after:?}");
@@ -98,8 +98,8 @@ fn numbers_of_paths_are_used_once() {
     let drone = pair.world.host_mut(DRONE);
     let session = drone.driver.session.expect("connected");
     let mut add = || {
-        let added =
-            drone.driver.endpoint.add_path(now, session, InterfaceId(0), ([10, 0, 0, 1], 1).into());
+        let remote = Via::Udp(([10, 0, 0, 1], 1).into());
+        let added = drone.driver.endpoint.add_path(now, session, InterfaceId(0), remote);
         added.inspect(|path| drone.driver.endpoint.remove_path(now, session, *path))
     };
     let numbers: Vec<_> = std::iter::from_fn(|| add().ok()).collect();

@@ -23,7 +23,7 @@ fn at(ms: u64) -> Instant {
 }
 
 fn path() -> PathSnapshot {
-    let remote = std::net::SocketAddr::from(([192, 0, 2, 1], 1));
+    let remote = crate::via::Via::Udp(([192, 0, 2, 1], 1).into());
     let route = Route { interface: InterfaceId(0), local: None, remote };
     let config = PathConfig {
         congestion: CongestionKind::default(),

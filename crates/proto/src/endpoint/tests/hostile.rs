@@ -43,8 +43,8 @@ fn worn_in(seed: u64) -> (Wire, SessionId) {
 fn inject(wire: &mut Wire, host: usize, source: SocketAddr, bytes: &[u8]) -> Vec<Vec<u8>> {
     let now = wire.now;
     let destination = wire.hosts[host].addresses[0];
-    let received =
-        Received { interface: InterfaceId(0), local: Some(destination.ip()), source, ecn: 0 };
+    let (local, source) = (Some(destination.ip()), source.into());
+    let received = Received { interface: InterfaceId(0), local, source, ecn: 0 };
     let endpoint = &mut wire.hosts[host].endpoint;
     endpoint.handle_datagram(now, &received, &mut bytes.to_vec());
     let (mut buf, mut answers) = (Vec::new(), Vec::new());

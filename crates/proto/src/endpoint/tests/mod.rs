@@ -165,7 +165,7 @@ impl Wire {
     }
 
     fn connect(&mut self, host: usize, key: PublicKey) -> SessionId {
-        let remote = "192.0.2.1:2000".parse().expect("an address");
+        let remote: SocketAddr = "192.0.2.1:2000".parse().expect("an address");
         let endpoint = &mut self.hosts[host].endpoint;
         let peer = endpoint.add_peer(key, None);
         let session = endpoint.connect(self.now, peer);
@@ -213,7 +213,7 @@ impl Wire {
         let mut buf = Vec::new();
         for host in 0..self.hosts.len() {
             while let Some(transmit) = self.hosts[host].endpoint.poll_transmit(self.now, &mut buf) {
-                let Transmit { interface, destination, .. } = transmit;
+                let Transmit { interface, destination: Via::Udp(destination), .. } = transmit;
                 let source = self.hosts[host].addresses[interface.0 as usize];
                 self.send(Flight { source, destination, bytes: buf.clone() });
             }
@@ -235,7 +235,7 @@ impl Wire {
             let received = Received {
                 interface: InterfaceId(interface as u32),
                 local: Some(flight.destination.ip()),
-                source: flight.source,
+                source: flight.source.into(),
                 ecn: 0,
             };
             host.endpoint.handle_datagram(self.now, &received, &mut flight.bytes.clone());

@@ -23,8 +23,9 @@ fn readdress(wire: &mut Wire, tell: bool) {
 
 fn active(wire: &Wire, session: SessionId) -> usize {
     let status = wire.hosts[0].endpoint.status(wire.now, session).expect("a session");
-    let is_there =
-        |path: &&crate::PathStatus| path.state == PathState::Active && path.remote == address(NEW);
+    let is_there = |path: &&crate::PathStatus| {
+        path.state == PathState::Active && path.remote == address(NEW).into()
+    };
     status.paths.iter().filter(is_there).count()
 }
 
@@ -101,7 +102,7 @@ fn over_a_living_path_the_drone_is_told_where_the_station_is_on_the_other() {
     readdress(&mut wire, true);
     wire.run_for(SECOND / 4);
     assert_eq!(active(&wire, session), 1);
-    let told = Event::PathTold { path: PathId(0), remote: address(NEW) };
+    let told = Event::PathTold { path: PathId(0), remote: address(NEW).into() };
     assert_eq!(wire.hosts[0].count(|event| *event == told), 1);
     let status = wire.hosts[0].endpoint.status(wire.now, session).expect("a session");
     assert!(status.paths.iter().all(|path| path.state == PathState::Active));

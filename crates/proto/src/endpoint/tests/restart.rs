@@ -146,7 +146,7 @@ fn who_does_not_see_what_the_drone_sends_cannot_say_that_nobody_has_keys_for_it(
     let mut tell = |host: usize, index: u32, length: usize| {
         let mut bytes = [&[UNKNOWN], &index.to_le_bytes()[..], &[0; 8]].concat();
         bytes.truncate(length);
-        let source = flown.wire.hosts[1 - host].addresses[0];
+        let source = flown.wire.hosts[1 - host].addresses[0].into();
         let (local, interface) = (None, InterfaceId(0));
         let received = Received { interface, local, source, ecn: 0 };
         let now = flown.wire.now;
@@ -166,7 +166,7 @@ fn who_does_not_see_what_the_drone_sends_cannot_say_that_nobody_has_keys_for_it(
 fn what_nobody_has_keys_for_is_answered_by_a_station_alone_and_not_without_end() {
     let mut flown = Flown::new(0.0, 1);
     flown.fly(2 * SECOND);
-    let stranger: SocketAddr = "203.0.113.7:9".parse().expect("an address");
+    let stranger = Via::Udp("203.0.113.7:9".parse().expect("an address"));
     let (now, interface) = (flown.wire.now, InterfaceId(0));
     let received = Received { interface, local: None, source: stranger, ecn: 0 };
     let mut answers = [0, 0];

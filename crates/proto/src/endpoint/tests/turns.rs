@@ -42,7 +42,7 @@ impl Three {
     }
 
     fn admit(&mut self, drone: usize, bytes: &[u8]) {
-        let source = self.wire.hosts[drone].addresses[0];
+        let source = self.wire.hosts[drone].addresses[0].into();
         let received = Received { interface: InterfaceId(0), local: None, source, ecn: 0 };
         let endpoint = &mut self.wire.hosts[STATION].endpoint;
         endpoint.admit_datagram(self.wire.now, &received, &mut bytes.to_vec());

@@ -14,6 +14,7 @@ use self::testbed::{Source, Testbed};
 use super::*;
 use crate::ids::InterfaceId;
 use crate::recovery::{AckInfo, Arrival};
+use crate::via::Via;
 
 const TELEMETRY: Duration = Duration::from_millis(20);
 
@@ -283,7 +284,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn route(port: u16) -> Route {
-    let remote = std::net::SocketAddr::from(([192, 0, 2, 1], port));
+    let remote = Via::Udp(([192, 0, 2, 1], port).into());
     Route { interface: InterfaceId(0), local: None, remote }
 }
 

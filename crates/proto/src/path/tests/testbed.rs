@@ -10,6 +10,7 @@ use netem::{Link, LinkModel};
 use super::super::*;
 use crate::ids::InterfaceId;
 use crate::recovery::{AckInfo, AckToSend, Arrival, SentFrame};
+use crate::via::Via;
 
 /// IPv4 and UDP headers, bytes.
 const OVERHEAD: usize = 28;
@@ -360,6 +361,6 @@ impl Testbed {
 }
 
 fn route(side: u32) -> Route {
-    let remote = std::net::SocketAddr::from(([10, 0, 0, 1 + side as u8], 7_000));
+    let remote = Via::Udp(([10, 0, 0, 1 + side as u8], 7_000).into());
     Route { interface: InterfaceId(0), local: None, remote }
 }

@@ -152,6 +152,7 @@ mod tests {
     use crate::congestion::CongestionKind;
     use crate::ids::InterfaceId;
     use crate::path::{Drain, Path, PathConfig, ProtectControl, Route};
+    use crate::via::Via;
 
     fn at(ms: u64) -> Instant {
         Instant::from_millis(1_000 + ms)
@@ -159,7 +160,7 @@ mod tests {
 
     /// A path of 60 ms whose newest known packet stood for `queue_ms` and was sent at 0.
     fn path(id: u8, queue_ms: u64) -> PathSnapshot {
-        let remote = std::net::SocketAddr::from(([192, 0, 2, 1], 1));
+        let remote = Via::Udp(([192, 0, 2, 1], 1).into());
         let route = Route { interface: InterfaceId(0), local: None, remote };
         let config = PathConfig {
             congestion: CongestionKind::default(),
