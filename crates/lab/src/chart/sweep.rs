@@ -8,7 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::area::{Area, LEFT, WIDTH, begin, number_below};
+use super::area::{Area, LEFT, begin, number_below};
 use super::style;
 use super::svg::{Anchor, Svg, Text, write};
 use crate::scheme::Scheme;
