@@ -1,4 +1,4 @@
-//! What experiments take on the command line: the options of every run, and how numbers are read.
+//! The options that experiments share on the command line, and how their numbers are read.
 
 use std::path::PathBuf;
 

@@ -1,8 +1,8 @@
 //! The lab: emulates links, runs Fulmar and its opponents over them, and reports.
 //!
-//! Not the product: nothing here runs on a drone. `cli` says what can be asked for, `experiment`
-//! what is measured, a folder each; `testbed` what it stands on, `report` what comes out. The real-time
-//! emulator is a crate of its own.
+//! Not the product: nothing here runs on a drone. `cli` says what can be asked for; each folder of
+//! `experiment` measures something, on `testbed`; `report` is what comes out. The emulator, the world and
+//! the papers' equations are crates of their own.
 
 mod arguments;
 mod chart;

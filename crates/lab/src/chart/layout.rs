@@ -1,4 +1,4 @@
-//! Where things are in the picture: panels, axes, lanes. Pixels; y grows downwards.
+//! Divides the picture of control delay: panels, axes, lanes. Pixels; y grows downwards.
 
 use super::area::{Area, LEFT, WIDTH, seconds_marks};
 

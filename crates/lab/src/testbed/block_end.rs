@@ -8,9 +8,9 @@
 //!                  acknowledgement, then the one that has had none yet, then in turn
 //! ACK              everything below, in order; and the block that a repair symbol found complete
 //! ```
-//! The paper says of its block-based scheme no more than the first line; the rest is what makes it a
-//! fair opponent. The sender is told the links' round-trip time. The code is the window code of
-//! `coding` with the block as its range, which is the same code.
+//! Of its block-based scheme the paper gives the first line only; the rest makes it a fair opponent. The
+//! sender is told the links' round-trip time. The code is `coding`'s window code with the block as its
+//! window.
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,7 +1,7 @@
-//! Ends a run in good order when the program is asked to end.
+//! Ends a run in good order when the program is asked to stop.
 //!
-//! Process 1 of a process namespace, which the program is here, is not ended by signals unless it
-//! takes them; and daemons, keys and links are to go with the run.
+//! The program is process 1 of its process namespace, and signals do not end that one unless it handles
+//! them; and daemons, keys and links must go when the run does.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

@@ -1,4 +1,4 @@
-//! Opponents that are the kernel's: TCP over the better link, multipath TCP over all of them.
+//! The kernel's own opponents: TCP over the better link, multipath TCP over all of them.
 //!
 //! Each stream has a connection of its own, so that video cannot delay control at the sender. The
 //! drone connects to the station. For multipath TCP the station announces its address on every

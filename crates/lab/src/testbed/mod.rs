@@ -1,4 +1,5 @@
-//! What carries a scheme's traffic over links, in both lives: experiments stand on it.
+//! What carries a scheme's traffic over links, in virtual time and in real time; every experiment builds on
+//! it.
 //!
 //! ```text
 //! virtual time   application → end (session, datagrams) → world of links → end → application

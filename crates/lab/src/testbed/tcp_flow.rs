@@ -1,7 +1,7 @@
 //! TCP flows of the kernel between hosts of an emulation, with a curve of what the sender knew.
 //!
-//! Not `bulk`, which sends one flow through each scheme and asks for one figure: here the flows are
-//! what is under test, several on one link, each with a congestion control of its own.
+//! Not the one connection of `throughput`, which tests the scheme below it: here the flows themselves are
+//! under test, several on one link, each with a congestion control of its own.
 //!
 //! ```text
 //! sending thread ─ write, TCP_INFO ─► socket in `from` ═ links ═► socket in `to` ─► receiving thread

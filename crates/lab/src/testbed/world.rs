@@ -1,7 +1,7 @@
-//! Runs schemes in the deterministic world, in virtual time.
+//! Puts a scheme into the deterministic world, in virtual time.
 //!
 //! ```text
-//! workload → End::send → session or socket → World (links) → End → delivered → ledger
+//! workload → End::send → session or socket → World (links) → End → delivered
 //! ```
 //! The applications at both ends are this harness: it hands packets in when the plan says so and
 //! takes deliveries the instant they happen, both on the world's clock. What the hosts themselves

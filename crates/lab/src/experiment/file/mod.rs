@@ -1,4 +1,4 @@
-//! `run FILE.toml`: an experiment without Rust, of the traffic and the figures of `mixed-blackout`.
+//! `run FILE.toml`: an experiment without Rust, with the traffic and the figures of `mixed-blackout`.
 //!
 //! `read.rs` and `section.rs` read the file, `sweep.rs` varies it; what is run and measured is `play.rs`.
 

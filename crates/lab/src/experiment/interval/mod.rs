@@ -1,4 +1,4 @@
-//! `conclone-interval`: how long after one control message the next one is delivered.
+//! `conclone-interval`: how much time passes between the delivery of one control message and the next.
 //!
 //! ```text
 //! message n is sent 0.5 s after message n−1 was delivered; intervals are between deliveries

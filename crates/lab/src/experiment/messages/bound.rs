@@ -1,4 +1,4 @@
-//! What no code can beat that sends as much at the same moments: each packet that arrives brings
+//! A bound on every code that sends as much at the same moments: here each packet that arrives brings
 //! everything that was handed in before it left.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! What carries messages from the station's application to the drone's, by one scheme.
+//! Carries messages by one scheme from the station's application to the drone's.
 //!
 //! Through daemons both applications hold SEQPACKET sockets: their messages stay whole, and the
 //! writer waits while the session has no room. Over the kernel's own transports they hold the

@@ -1,5 +1,5 @@
-//! What the experiments on messages that never wait for a retransmission are given and hand back,
-//! the same in the world and on the emulator.
+//! One point of the experiments on coded messages: what is asked for, and what comes back, the same in the
+//! world and on the emulator.
 //!
 //! ```text
 //! station: message n of `bytes` bytes at n · interval ─→ transport ─→ links ─→ drone: fetched
@@ -7,8 +7,7 @@
 //! exact: delay ≤ one-way delay + transmission of one datagram with a message + tolerance
 //! ```
 //! Source: [LRT §IV]. *Not in the paper*, and ours: the interval, the rate of the link, the loss on
-//! the way back (the same as on the way there), bursts and a second path. Nothing is run here:
-//! `sim` and `emu` do.
+//! the way back (the same as on the way there), bursts and a second path. `sim` and `emu` run it.
 
 use netem::{
     Delay, GilbertElliott, LinkModel, LinkRate, LossModel, Scenario, StateChange, UDP_IP_OVERHEAD,

@@ -1,6 +1,5 @@
-//! The bounds of one window, each way, as figures beside those of the schemes.
-//!
-//! What each of them bounds is said in `reachable`.
+//! The bounds of one window, each way, as figures beside those of the schemes; `reachable` says what each
+//! of them bounds.
 
 use netem::Scenario;
 use serde_json::{Value, json};

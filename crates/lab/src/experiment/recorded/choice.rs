@@ -1,4 +1,4 @@
-//! Which windows are run: of scenario files, or of recorded links by a rule.
+//! Chooses the windows that are run: those of scenario files, or some of recorded links by a rule.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `--out` keeps every message of a run: one CSV file per window, case and scheme.
+//! Keeps every message of a run where `--out` says: one CSV file per window, case and scheme.
 
 use std::fmt::Write;
 use std::path::Path;

@@ -3,8 +3,8 @@
 //! ```text
 //! station's applications, each as fast as it is let ─→ daemon or kernel ─→ one link ─→ drone's
 //! ```
-//! Every message stream has a pair of daemons to itself: what they share is the link alone. Several
-//! such links are carried at the same time, each with hosts of its own.
+//! Every message stream has a pair of daemons to itself, so that streams share the link and nothing else.
+//! Several such links run at the same time, each with hosts of its own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

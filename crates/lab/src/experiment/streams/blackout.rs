@@ -1,4 +1,4 @@
-//! The scene of `mixed-blackout` and of the demo: its links, its traffic, and its figures.
+//! The scene of `mixed-blackout` and of the demo: links, traffic and figures.
 
 use netem::{Outage, OutageMode, Scenario};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `fulmar-lab demo`: the scene of `mixed-blackout` for people: live, then a table and a picture.
+//! `fulmar-lab demo`: the scene of `mixed-blackout` to watch, with a table and a picture at the end.
 //!
 //! Not an experiment of its own: links, traffic and figures are those of `blackout`.
 

@@ -1,4 +1,4 @@
-//! Plays a workload through several schemes at once and keeps their ledgers.
+//! Plays a workload in real time through several schemes at once, and keeps their ledgers.
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;

@@ -1,4 +1,4 @@
-//! `failover`: the better of two links dies again and again, at instants that mean nothing to us.
+//! `failover`: the better of two links dies again and again, at instants that no timer of ours knows.
 //!
 //! ```text
 //! death n at 2.5·n s + a phase from the seed, for 1 s, without a link-down event

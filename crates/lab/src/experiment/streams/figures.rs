@@ -1,4 +1,4 @@
-//! From ledgers to the figures that reports carry.
+//! Turns ledgers into the figures that reports carry, and declares these.
 //!
 //! Named figures of a scheme are the worse of its two directions, so that one object tells the
 //! truth about both; `up` and `down` hold each direction's own.

@@ -1,4 +1,4 @@
-//! Plays a workload in both directions through a scheme and keeps the ledgers.
+//! Plays a workload in virtual time through one scheme, and keeps its ledgers.
 
 use netem::{Scenario, StepKind, World};
 use units::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! From the flows of a meeting to the figures of a report.
+//! Turns the flows of a meeting into the figures of a report.
 //!
 //! ```text
 //! throughput_mbps      median over the repetitions of the mean over the seconds

@@ -5,8 +5,8 @@
 //! point (lengths of outages, RTT, offered load) × repetition × scheme → one network of its own
 //! ```
 //! In each network a flow of the scheme and a CUBIC flow send at the same time [ASRAN §5.1]; in
-//! every other repetition they have changed places, so that a UAV's place is not the cause of
-//! anything. All schemes of a repetition meet the same outages. `figures` computes, `picture`
+//! every other repetition they have changed places, so that a figure is not
+//! due to a UAV's place. All schemes of a repetition meet the same outages. `figures` computes, `picture`
 //! draws; the network is `topology`, what happens to it `outages`, the running is `emu`.
 
 use std::path::Path;

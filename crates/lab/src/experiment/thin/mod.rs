@@ -5,7 +5,7 @@
 //! counted  50 messages of 100 bytes a second each way, each of which counts: 40 kbit/s of payload
 //! live     50 set-points of 50 bytes a second each way, of which the newest counts, and five commands
 //! ```
-//! What is looked for is a cliff: a rate at which a little less of it costs much more of what arrives.
+//! The question is whether there is a cliff: a rate below which a little less costs much of what arrives.
 
 use std::path::Path;
 
