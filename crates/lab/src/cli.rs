@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::experiment::Experiment;
 use crate::experiment::streams::demo::DemoArgs;
+use crate::experiment::{Description, Experiment};
 use crate::swarm::SwarmArgs;
 use crate::traces::TraceCommand;
 use emulator::{AccuracyArgs, EmulateArgs};
@@ -129,8 +129,22 @@ pub(crate) struct AsranGainArgs {
     pub(crate) json: bool,
 }
 
+/// Reads the command line; a wrong one ends here with exit code 2 and clap's explanation.
+pub(crate) fn parse() -> Cli {
+    let matches = command().get_matches_from(with_file(std::env::args_os().collect()));
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// Returns the command line, where each experiment lists its figures.
+fn command() -> clap::Command {
+    let with_figures = |run: clap::Command, known: &Description| {
+        run.mut_subcommand(known.experiment, |one| one.after_long_help(known.help()))
+    };
+    Cli::command().mut_subcommand("run", |run| Experiment::ALL.iter().fold(run, with_figures))
+}
+
 /// Lets `run FILE.toml` stand for `run file FILE.toml`.
-pub(crate) fn with_file(mut words: Vec<OsString>) -> Vec<OsString> {
+fn with_file(mut words: Vec<OsString>) -> Vec<OsString> {
     let is_file = |word: &OsString| Path::new(word).extension().is_some_and(|end| end == "toml");
     if words.get(1).is_some_and(|word| word == "run") && words.get(2).is_some_and(is_file) {
         words.insert(2, "file".into());
@@ -140,8 +154,6 @@ pub(crate) fn with_file(mut words: Vec<OsString>) -> Vec<OsString> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
@@ -156,6 +168,19 @@ mod tests {
 
     #[test]
     fn command_line_is_consistent() {
-        Cli::command().debug_assert();
+        command().debug_assert();
+    }
+
+    #[test]
+    fn an_experiments_help_names_each_of_its_figures() {
+        let mut command = command();
+        let run = command.find_subcommand_mut("run").unwrap();
+        for known in &Experiment::ALL {
+            let help = run.find_subcommand_mut(known.experiment).unwrap().render_long_help();
+            let help = help.to_string().replace('\n', " ");
+            for figure in known.figures {
+                assert!(help.contains(&figure.path()), "{}: {}", known.experiment, figure.path());
+            }
+        }
     }
 }

@@ -24,11 +24,10 @@ mod traces;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use serde::Serialize;
 use serde_json::json;
 
-use cli::{Cli, Command, Paper};
+use cli::{Command, Paper};
 use emulator::Failure;
 use experiment::Experiment;
 use experiment::streams::demo;
@@ -37,8 +36,7 @@ use report::Mode;
 
 /// Does what the command line says.
 pub fn main() -> ExitCode {
-    // A wrong command line ends here with exit code 2 and clap's explanation.
-    let cli = Cli::parse_from(cli::with_file(std::env::args_os().collect()));
+    let cli = cli::parse();
     match run(cli.command) {
         Ok(code) => code,
         Err(failure) => {

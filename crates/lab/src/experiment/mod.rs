@@ -129,6 +129,12 @@ impl Description {
     pub(crate) fn columns(&self) -> Vec<(String, String)> {
         self.figures.iter().map(Figure::column).collect()
     }
+
+    /// Lists the columns for `--help`.
+    pub(crate) fn help(&self) -> String {
+        let keys: Vec<String> = self.figures.iter().map(Figure::path).collect();
+        format!("The table's columns, as CSV and JSON call them:\n  {}", keys.join(", "))
+    }
 }
 
 impl Experiment {
