@@ -45,8 +45,8 @@ What it shows of each peer:
   messages out  coded messages of all streams: handed in, waiting, and how much repair they cost
   messages in   and those that came: delivered, skipped, recovered by decoding
   messages      a line for each of the first 16 streams: what it sent and received, and where the mean
-                delay of what it received arises: division (the wait for a path), coding, the way,
-                decoding (losses), order (the wait for earlier messages); only once messages have gone
+                delay of what it received arises: division (the wait for a path), the way, decoding
+                (losses), order (the wait for earlier messages); only once messages have gone
 and below them the endpoints, the tunnel, and strangers. --json has more of each, --fields says what. \
 docs/messages.md explains the fields of messages.";
 
