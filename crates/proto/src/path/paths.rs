@@ -201,3 +201,54 @@ fn lies_at(path: &Path, (interface, remote): Blocked) -> bool {
     let route = path.route();
     route.interface == interface && remote.is_none_or(|remote| route.remote == remote)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::CongestionKind;
+    use crate::path::{Outgoing, PathConfig, ProtectControl, Route};
+
+    const NOW: Instant = Instant::from_millis(1_000);
+
+    fn path(id: u8) -> Path {
+        let remote = Via::from(std::net::SocketAddr::from(([192, 0, 2, id], 4_600)));
+        let route = Route { interface: InterfaceId(0), local: None, remote };
+        let config = PathConfig {
+            congestion: CongestionKind::DelayBounded,
+            initiator: true,
+            idle_probe: Duration::ZERO,
+            protect_control: ProtectControl::Balanced,
+        };
+        let mut path = Path::new(NOW, PathId(id), route, config, 1);
+        path.confirm_address(NOW);
+        path
+    }
+
+    fn send(path: &mut Path) {
+        let (pn, frames) = (path.next_packet_number(), Default::default());
+        let outgoing =
+            Outgoing { pn, bytes: 1_000, ack_eliciting: true, bulk: true, route: None, frames };
+        path.on_packet_sent(NOW, outgoing);
+    }
+
+    #[test]
+    fn what_is_kept_of_a_path_never_outlives_a_change() {
+        let mut paths = Paths::default();
+        paths.push(path(1));
+        paths.push(path(2));
+        let in_flight = |paths: &Paths| {
+            paths.snapshots(NOW).iter().map(|path| (path.id.0, path.in_flight)).collect::<Vec<_>>()
+        };
+        let idle_until = paths.timeout();
+        assert_eq!(in_flight(&paths), [(1, 0), (2, 0)]);
+        send(&mut paths[1]);
+        assert_eq!(in_flight(&paths), [(1, 0), (2, 1_000)]);
+        assert!(paths.timeout() < idle_until, "an answer is waited for");
+        paths.remove(PathId(1));
+        assert_eq!(in_flight(&paths), [(2, 1_000)]);
+        paths.push(path(3));
+        assert_eq!(in_flight(&paths), [(2, 1_000), (3, 0)]);
+        paths.iter_mut().for_each(send);
+        assert_eq!(in_flight(&paths), [(2, 2_000), (3, 1_000)]);
+    }
+}
