@@ -9,7 +9,7 @@ use crate::rejection::Rejections;
 use crate::select::{Class, NotForwarded, SelectorCounters};
 use crate::via::Via;
 
-/// Shows a session at one moment.
+/// A session at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionStatus {
     /// The peer at its other end.
@@ -39,7 +39,7 @@ pub struct SessionStatus {
     pub not_forwarded: Vec<(u8, NotForwarded, u64)>,
 }
 
-/// Shows what of a path is asked for often.
+/// What of a path is asked for often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathGlance {
     /// Which path.
@@ -54,7 +54,7 @@ pub struct PathGlance {
     pub received_bytes: u64,
 }
 
-/// Shows a path at one moment.
+/// A path at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathStatus {
     /// Which path.
@@ -106,7 +106,7 @@ pub struct PathStatus {
     pub silent_for: Option<Duration>,
 }
 
-/// Shows the traffic of a class since the session began.
+/// The traffic of a class since the session began.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassStatus {
     /// Which class.
@@ -135,7 +135,7 @@ pub struct ClassStatus {
     pub delay: DelayPercentiles,
 }
 
-/// Shows message delivery since the session began.
+/// Message delivery since the session began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageStatus {
     /// Messages handed in by our applications.
@@ -168,7 +168,7 @@ pub struct MessageStatus {
     pub delay: MessageDelay,
 }
 
-/// Shows one stream of messages since the session began: what it has sent from here, and what it
+/// One stream of messages since the session began: what it has sent from here, and what it
 /// has delivered here.
 ///
 /// Each end chooses the order of what it sends, so that a stream whose ends differ has two rows. What

@@ -1,9 +1,9 @@
 //! Which sessions have something to do: nobody asks the others.
 //!
-//! Whoever gives a session an input marks it ([`Due::touch`]); a marked session is looked at once, when
-//! somebody next asks for anything (`sessions.rs`). Its timer, which costs more to find out, is looked up
-//! when all has been sent. What is known of a session stands beside it as well ([`Marks`]), so that
-//! nothing is done to the sets while that stays the same.
+//! A session that gets an input is marked ([`Due::touch`]), and looked at once, when
+//! something is next asked for (`sessions.rs`). Its timer, which costs more to find out, is looked up
+//! when everything has been sent. What is known of a session also stands beside it ([`Marks`]), so that
+//! the sets are left alone while nothing changes.
 //!
 //! ```text
 //! input → changed → senders, talkers, givers, ended, resting, askers; untimed → timers, later

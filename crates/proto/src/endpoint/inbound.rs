@@ -58,7 +58,7 @@ impl Endpoint {
         }
     }
 
-    /// Handles what waits longest of whoever has cost the least, and tells who that is; none when
+    /// Handles the oldest datagram of the one that has cost the least, and returns who that is; none when
     /// nothing waits.
     ///
     /// What it took is to be charged afterwards ([`Endpoint::charge`]).
@@ -364,8 +364,8 @@ impl Endpoint {
         }
     }
 
-    /// Tells whoever sends under keys that we do not have that we do not have them: after a restart of
-    /// ours that saves the peer the wait for silence.
+    /// Tells a peer that we do not have the keys it sends under: after a restart of ours this saves it the
+    /// wait for silence.
     fn disown(&mut self, now: Instant, received: &Received, header: &DataHeader) {
         if self.accept && !self.responder.holds(header.receiver) && self.unknowns.take(now) {
             self.answer(received, header.unknown().to_vec());

@@ -9,8 +9,8 @@
 //! after every input: poll_transmit until None, poll_delivery, poll_event, then sleep until timeout
 //! ```
 //!
-//! A driver whose time is short splits `handle_datagram`: it admits all that has come, and serves it in turns,
-//! in which whoever has cost the least is first (`turns`).
+//! A driver that is short of time splits `handle_datagram`: it admits everything that has come, and then serves
+//! the sessions in turns, the one that has cost the least first (`turns`).
 
 mod counters;
 mod due;

@@ -1,17 +1,18 @@
-//! Whose datagram is handled next, where several wait: that of whoever has cost the least \[SFQ\].
+//! Which datagram is handled next when several sessions have one waiting: that of the session which has cost
+//! the least \[SFQ\].
 //!
 //! ```text
-//! start = max(start of whoever was served last, own finish)    when something begins to wait
+//! start = max(start of the one served last, own finish)    when something begins to wait
 //! served next: least start
 //! finish = start + cost                                        which is also the start of the next one
 //! ```
 //!
-//! What waits here has been authenticated, so nobody spends another's share. As long as nobody else waits,
-//! everybody is served at once, whatever it has cost before; where somebody does, whoever costs more than
-//! its share waits in a queue of its own, and what does not fit into that is dropped.
+//! What waits here has been authenticated, so no session spends another's share. While only one has
+//! something waiting, it is served at once, whatever it has cost before. When several do, those that cost more
+//! than their share wait, each in a queue of its own, and what does not fit into the queue is dropped.
 //!
 //! Deviations from the paper:
-//! 1. Costs are known when a datagram has been handled, not before: whoever is served may overdraw by one.
+//! 1. Costs are known when a datagram has been handled, not before: each session may overdraw by one.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -21,16 +22,16 @@ use crate::crypto::INITIATION;
 use crate::ids::SessionId;
 use crate::limits;
 
-/// Names who takes turns at the processor.
+/// One of those that take turns at the processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Share {
-    /// Those who ask for a session: nobody knows yet who they are.
+    /// All who ask for a session: it is not known yet who they are.
     Handshakes,
     /// A session.
     Session(SessionId),
 }
 
-/// Tells what a session has cost.
+/// What a session has cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Processor time that its datagrams took, as far as it was charged.
@@ -55,7 +56,7 @@ pub(super) struct Turns<T> {
     lines: BTreeMap<Share, Line<T>>,
     /// Those of which something waits.
     order: BTreeSet<(Duration, Share)>,
-    /// Where whoever was served last started.
+    /// The start of the one served last.
     served: Duration,
 }
 

@@ -80,7 +80,7 @@ enum Kind {
     Video,
 }
 
-/// Is what a file asks for.
+/// What a file asks for.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     /// What reports call it.

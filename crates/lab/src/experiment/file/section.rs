@@ -43,7 +43,7 @@ pub(super) fn read<T>(
     Err(lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// Is a section, and what was asked of it.
+/// A section, and what was asked of it.
 pub(super) struct Section<'d> {
     text: &'d str,
     mistakes: &'d Mistakes,

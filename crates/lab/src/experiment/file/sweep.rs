@@ -29,7 +29,7 @@ const OF_STREAM: [(&str, f64, SetStream); 4] = [
     ("video.mbps", 1_000.0, |workload, value| workload.video_mbps = value),
 ];
 
-/// Is one key and the values that it takes, in turn.
+/// One key and the values that it takes, in turn.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sweep {
     /// As in `link.wifi.loss` and `stream.video.mbps`.
@@ -73,7 +73,7 @@ impl Sweep {
     }
 }
 
-/// Is one value for each key that is varied.
+/// One value for each key that is varied.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Point(Vec<(Sweep, f64)>);
 
