@@ -41,13 +41,14 @@ const STATUS_BLOCKS: &str = "\
 What it shows of each peer:
   !             what is wrong with the peer as a whole
   path          each link: state, round trip, loss, rates, and what is wrong with it
-  class         control, telemetry, bulk ...: messages sent, copies, late ones, delay
+  class         liveness, live, control, telemetry, message, bulk: messages sent, dropped, replaced, copies,
+                late ones, delay
   messages out  coded messages of all streams: handed in, waiting, and how much repair they cost
   messages in   and those that came: delivered, skipped, recovered by decoding
   messages      a line for each of the first 16 streams: what it sent and received, and where the mean
                 delay of what it received arises: division (the wait for a path), the way, decoding
                 (losses), order (the wait for earlier messages); only once messages have gone
-and below them the endpoints, the tunnel, and strangers. --json has more of each, --fields says what. \
+and below them the endpoints, the tunnel, and strangers. --json has more of each, --fields says what;
 docs/messages.md explains the fields of messages.";
 
 /// The arguments of a call.

@@ -19,13 +19,13 @@ pub(crate) struct RunArgs {
     /// Run between network namespaces in real time: real daemons, real kernel.
     #[arg(long)]
     emu: bool,
-    /// Seed of the links; the same seed gives the same losses.
-    #[arg(long, default_value_t = 1, value_name = "N", conflicts_with = "seeds")]
-    pub(crate) seed: u64,
+    /// Seed of the links, 1 unless said; the same seed gives the same losses.
+    #[arg(long, value_name = "N", conflicts_with = "seeds")]
+    seed: Option<u64>,
     /// Run every seed of a range and pool the samples (--sim).
     #[arg(long, value_name = "A-B", value_parser = parse_seeds, conflicts_with = "emu")]
     pub(crate) seeds: Option<(u64, u64)>,
-    /// Schemes to run, separated by commas; default: all that the experiment knows in this mode.
+    /// Schemes to run, separated by commas; default: those that `fulmar-lab list` names without parentheses.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     pub(crate) schemes: Vec<Scheme>,
     /// Print one JSON object on stdout and nothing else there.
@@ -48,9 +48,19 @@ impl RunArgs {
         if self.sim { Mode::Sim } else { Mode::Emu }
     }
 
+    /// Returns the seed of a run that has one.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed.unwrap_or(1)
+    }
+
+    /// Returns the first and the last seed, where the call says any.
+    pub(crate) fn given_seeds(&self) -> Option<(u64, u64)> {
+        self.seeds.or(self.seed.map(|seed| (seed, seed)))
+    }
+
     /// Returns the first and the last seed.
     pub(crate) fn seeds(&self) -> (u64, u64) {
-        self.seeds.unwrap_or((self.seed, self.seed))
+        self.given_seeds().unwrap_or((self.seed(), self.seed()))
     }
 
     /// Returns the schemes to run: those asked for, else those that run unasked.

@@ -141,6 +141,8 @@ fn list(json: bool) {
         };
         println!("{}\n    {}", known.experiment, known.about);
         println!("    --sim: {}\n    --emu: {}", names(known.sim), names(known.emu));
+        let figures = known.columns().into_iter().map(|(key, _)| key).filter(|key| key != "scheme");
+        println!("    figures: {}", figures.collect::<Vec<_>>().join(" "));
     }
     println!("\nschemes; those in parentheses run only when --schemes names them");
     for scheme in <scheme::Scheme as clap::ValueEnum>::value_variants() {

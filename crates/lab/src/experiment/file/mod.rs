@@ -40,7 +40,7 @@ pub(crate) struct FileArgs {
 pub(super) fn run(args: &FileArgs) -> Result<Report, Failure> {
     let mode = args.run.mode();
     let plan = Plan::read(&args.file, mode).map_err(Failure::Usage)?;
-    let (first, last) = args.run.seeds.or(plan.seeds).unwrap_or((args.run.seed, args.run.seed));
+    let (first, last) = args.run.given_seeds().or(plan.seeds).unwrap_or(args.run.seeds());
     let known = match mode {
         Mode::Sim => DESCRIPTION.sim,
         Mode::Emu => DESCRIPTION.emu,

@@ -252,14 +252,13 @@ fn columns(root: &Section<'_>) -> Vec<(String, String)> {
     for key in root.texts("figures") {
         let bare = key.strip_prefix("up.").or_else(|| key.strip_prefix("down.")).unwrap_or(key);
         let both = bare == key;
-        // The flight's figures are those of a direction.
-        match known.iter().find(|(known, _)| known == bare && !(both && bare.contains('.'))) {
+        let is_known = |known: &str| {
+            known == bare && (if both { !of_flight(known) } else { has_directions(known) })
+        };
+        match known.iter().find(|(known, _)| is_known(known)) {
             Some((_, title)) if both => columns.push((key.to_owned(), title.clone())),
             Some(_) => columns.push((key.to_owned(), key.to_owned())),
-            None => {
-                let keys: Vec<&str> = known.iter().skip(1).map(|(key, _)| &key[..]).collect();
-                root.wrong("figures", format!("{key:?} is none of {}", keys.join(", ")));
-            }
+            None => root.wrong("figures", format!("{key:?} is none of {}", choices(&known))),
         }
     }
     if columns.is_empty() {
@@ -269,18 +268,44 @@ fn columns(root: &Section<'_>) -> Vec<(String, String)> {
     columns
 }
 
+/// Tells whether a figure is one of the flight, which each direction has by itself.
+fn of_flight(key: &str) -> bool {
+    key.starts_with("mavlink.")
+}
+
+/// Tells whether a figure can be had of one direction.
+fn has_directions(key: &str) -> bool {
+    of_flight(key) || key.starts_with("control_")
+}
+
+/// Lists what may be asked for.
+fn choices(known: &[(String, String)]) -> String {
+    let keys = known.iter().skip(1).map(|(key, _)| &key[..]);
+    let (flight, others): (Vec<_>, Vec<_>) = keys.partition(|key| of_flight(key));
+    let flight: Vec<String> = flight.iter().map(|key| format!("up.{key}, down.{key}")).collect();
+    format!(
+        "{}; those of control also with up. or down. before them; {}",
+        others.join(", "),
+        flight.join(", ")
+    )
+}
+
 fn sweeps(root: &Section<'_>, scenario: Option<&Scenario>) -> Vec<Sweep> {
-    let mut sweeps = Vec::new();
+    let mut sweeps: Vec<Sweep> = Vec::new();
     for section in root.sections("sweep") {
-        let key = section.required_text("key").unwrap_or_default().to_owned();
+        let key = section.required_text("key").map(str::to_owned);
         section.require("values");
         let values = section.fractions("values", POINTS_MAX);
-        let sweep = Sweep { key, values };
-        if let Some(mistake) = scenario.and_then(|scenario| sweep.mistake(scenario)) {
-            section.wrong("key", mistake);
+        if let Some(sweep) = key.map(|key| Sweep { key, values }) {
+            if sweeps.iter().any(|other| other.key == sweep.key) {
+                section.wrong("key", "another sweep varies this key");
+            }
+            if let Some(mistake) = scenario.and_then(|scenario| sweep.mistake(scenario)) {
+                section.wrong("key", mistake);
+            }
+            sweeps.push(sweep);
         }
         section.finish();
-        sweeps.push(sweep);
     }
     let count =
         sweeps.iter().map(|sweep| sweep.values.len().max(1)).try_fold(1, usize::checked_mul);
@@ -295,13 +320,18 @@ fn sweeps(root: &Section<'_>, scenario: Option<&Scenario>) -> Vec<Sweep> {
 fn halves(text: &str) -> [String; 2] {
     let (mut halves, mut of) = ([String::new(), String::new()], 0);
     for line in text.lines() {
-        if let Some(heading) = line.strip_prefix('[') {
-            let word = heading.trim_start_matches('[').trim_start();
-            let word = word.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or("");
+        if let Some(word) = heading(line) {
             of = usize::from(OF_SCENARIO.contains(&word));
         }
         halves[of].push_str(line);
         halves.iter_mut().for_each(|half| half.push('\n'));
     }
     halves
+}
+
+/// Returns the first word of a section's heading; none for other lines, such as `[0, 5],` of a list of lists.
+fn heading(line: &str) -> Option<&str> {
+    let word = line.trim_start().strip_prefix('[')?.trim_start_matches('[').trim_start();
+    let word = word.split(|c: char| !c.is_ascii_alphanumeric()).next()?;
+    word.starts_with(|c: char| c.is_ascii_alphabetic()).then_some(word)
 }

@@ -1,32 +1,42 @@
 //! What a file varies: a key of a link or of a stream, through a list of values.
 
-use netem::{Delay, LinkModel, LinkRate, Scenario};
+use std::ops::RangeInclusive;
+
+use netem::{Delay, LinkModel, LinkRate, QueueLimit, Scenario};
 use serde_json::{Value, json};
 use units::{Duration, Rate};
 
 use crate::experiment::streams::workload::Workload;
+use crate::testbed::STAMP_BYTES;
 
 /// Sets one number of a run.
 type Set = fn(&mut LinkModel, f64);
 /// Sets one number of what is sent.
 type SetStream = fn(&mut Workload, f64);
 
-/// What can be varied of a link, in both of its directions: key, greatest value.
-const OF_LINK: [(&str, f64, Set); 4] = [
-    ("loss", 0.99, |model, value| model.loss.independent = value),
-    ("delay_ms", 10_000.0, |model, value| {
+/// The values that a key may take.
+type Range = RangeInclusive<f64>;
+
+/// What can be varied of a link, in both of its directions.
+const OF_LINK: [(&str, Range, Set); 4] = [
+    ("loss", 0.0..=0.99, |model, value| model.loss.independent = value),
+    ("delay_ms", 0.0..=10_000.0, |model, value| {
         model.delay = Delay::Fixed(Duration::from_secs_f64(value / 1e3));
     }),
-    ("rate_mbps", 10_000.0, |model, value| model.rate = LinkRate::Constant(rate(value))),
-    ("queue_bytes", 1e9, |model, value| model.queue.bytes = Some(value as u64)),
+    ("rate_mbps", 0.001..=10_000.0, |model, value| model.rate = LinkRate::Constant(rate(value))),
+    ("queue_bytes", 0.0..=1e9, |model, value| {
+        model.queue = QueueLimit { packets: None, bytes: Some(value as u64) };
+    }),
 ];
 
-/// What can be varied of a stream: kind and key, greatest value.
-const OF_STREAM: [(&str, f64, SetStream); 4] = [
-    ("control.rate_hz", 1_000.0, |workload, value| workload.control_hz = value),
-    ("control.bytes", 1_200.0, |workload, value| workload.control_bytes = value as usize),
-    ("live.rate_hz", 1_000.0, |workload, value| workload.live_hz = value),
-    ("video.mbps", 1_000.0, |workload, value| workload.video_mbps = value),
+/// What can be varied of a stream, by kind and key; a rate of none leaves the stream out.
+const OF_STREAM: [(&str, Range, SetStream); 4] = [
+    ("control.rate_hz", 0.0..=1_000.0, |workload, value| workload.control_hz = value),
+    ("control.bytes", STAMP_BYTES as f64..=1_200.0, |workload, value| {
+        workload.control_bytes = value as usize
+    }),
+    ("live.rate_hz", 0.0..=1_000.0, |workload, value| workload.live_hz = value),
+    ("video.mbps", 0.0..=1_000.0, |workload, value| workload.video_mbps = value),
 ];
 
 /// One key and the values that it takes, in turn.
@@ -41,13 +51,21 @@ pub(super) struct Sweep {
 impl Sweep {
     /// Says what is wrong with the sweep, for a scenario; none when it can be run.
     pub(super) fn mistake(&self, scenario: &Scenario) -> Option<String> {
-        let within = |greatest: f64| {
-            let wrong = self.values.iter().find(|value| !(0.0..=greatest).contains(*value))?;
-            Some(format!("{} takes 0 to {greatest}, not {wrong}", self.key))
+        let within = |range: &Range| {
+            let whole = self.key.ends_with("bytes");
+            let fits = |value: &&f64| range.contains(*value) && !(whole && value.fract() != 0.0);
+            let wrong = self.values.iter().find(|value| !fits(value))?;
+            let what = if whole { "whole numbers from " } else { "" };
+            Some(format!(
+                "{} takes {what}{} to {}, not {wrong}",
+                self.key,
+                range.start(),
+                range.end()
+            ))
         };
         if let Some(key) = self.key.strip_prefix("stream.") {
             return match OF_STREAM.iter().find(|(known, ..)| *known == key) {
-                Some((_, greatest, _)) => within(*greatest),
+                Some((_, range, _)) => within(range),
                 None => Some(format!("{:?} is none of {}", self.key, streams())),
             };
         }
@@ -59,7 +77,7 @@ impl Sweep {
             return Some(format!("no link {link:?}; the links are {}", names.join(", ")));
         }
         match OF_LINK.iter().find(|(known, ..)| *known == key) {
-            Some((_, greatest, _)) => within(*greatest),
+            Some((_, range, _)) => within(range),
             None => {
                 let known = OF_LINK.map(|(known, ..)| known).join(", ");
                 Some(format!("{key:?} of a link cannot be varied; what can is {known}"))
@@ -128,5 +146,5 @@ fn streams() -> String {
 }
 
 fn rate(mbps: f64) -> Rate {
-    Rate::from_bps((mbps * 1e6).max(1.0) as u64)
+    Rate::from_bps((mbps * 1e6) as u64)
 }

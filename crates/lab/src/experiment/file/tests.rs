@@ -85,6 +85,45 @@ fn every_mistake_is_told_with_its_line_and_key() {
 }
 
 #[test]
+fn headings_may_be_indented_and_lists_of_lists_are_no_headings() {
+    let indented: String = OWN.lines().map(|line| format!("  {line}\n")).collect();
+    assert_eq!(
+        parse(&indented, Mode::Sim).unwrap().scenario,
+        parse(OWN, Mode::Sim).unwrap().scenario
+    );
+    let steps = OWN.replace("delay_ms = 20", "rate_steps = [\n[0, 5],\n[1, 2],\n]");
+    assert!(parse(&steps, Mode::Sim).is_ok(), "{:?}", parse(&steps, Mode::Sim));
+}
+
+#[test]
+fn a_sweep_takes_what_the_key_itself_takes_and_each_key_once() {
+    let vary = |key: &str, values: &str| {
+        let text = OWN.replace("link.radio.loss", key).replace("[0, 0.5]", values);
+        parse(&text, Mode::Sim).map(|_| ()).unwrap_err()
+    };
+    for (key, values, expected) in [
+        ("stream.control.bytes", "[8, 100]", "takes whole numbers from 17 to 1200, not 8"),
+        ("stream.control.bytes", "[100.7]", "takes whole numbers from 17 to 1200, not 100.7"),
+        ("link.radio.rate_mbps", "[0]", "takes 0.001 to 10000, not 0"),
+    ] {
+        let mistake = vary(key, values);
+        assert!(mistake.contains(expected), "{expected}\n{mistake}");
+    }
+    let twice = format!("{OWN}\n[[sweep]]\nkey = \"link.radio.loss\"\nvalues = [1]\n");
+    assert!(parse(&twice, Mode::Sim).unwrap_err().contains("another sweep varies this key"));
+}
+
+#[test]
+fn a_direction_is_asked_only_of_figures_that_have_one() {
+    for key in ["up.video_share_250ms", "down.wire_bytes", "mavlink.lost"] {
+        let mistake = parse(&OWN.replace("up.control_p50_ms", key), Mode::Sim).unwrap_err();
+        assert!(mistake.contains(&format!("{key:?} is none of")), "{mistake}");
+        assert!(mistake.contains("up.mavlink.lost, down.mavlink.lost"), "{mistake}");
+    }
+    assert!(parse(&OWN.replace("up.control_p50_ms", "down.mavlink.lost"), Mode::Sim).is_ok());
+}
+
+#[test]
 fn links_that_are_wrong_keep_their_lines() {
     let wrong = OWN.replace("delay_ms", "delay");
     assert!(parse(&wrong, Mode::Sim).unwrap_err().contains("own.toml:11: link.radio.delay"));

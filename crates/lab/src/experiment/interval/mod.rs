@@ -145,7 +145,7 @@ fn run_emu(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
     }
     let schemes = args.run.schemes(DESCRIPTION.emu)?;
     let plans: Vec<_> = schemes.into_iter().map(|scheme| (scheme, plan(args, scheme))).collect();
-    let seed = args.run.seed;
+    let seed = args.run.seed();
     let scenario = scenario(args)?;
     let (runs, audit) = run_intervals(&scenario, &plans, seed, RESOLUTION)?;
     let results = runs.into_iter().map(|(scheme, run)| pooled(scheme, &[(seed, run)])).collect();

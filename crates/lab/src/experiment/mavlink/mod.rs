@@ -126,7 +126,7 @@ pub(super) fn run(args: &MavlinkBulkArgs) -> Result<Report, Failure> {
         eprintln!("mavlink-bulk --emu: {} of {}", repetition + 1, args.again.repetitions);
         let links: Vec<MavlinkCell> = cells.iter().map(|(_, _, cell)| cell.clone()).collect();
         let limit = Duration::from_secs(args.limit);
-        let (runs, audit) = run_mavlink(&links, plan, limit, args.run.seed + repetition)?;
+        let (runs, audit) = run_mavlink(&links, plan, limit, args.run.seed() + repetition)?;
         repetitions.push(runs);
         audits.push(audit);
     }
@@ -146,7 +146,7 @@ pub(super) fn run(args: &MavlinkBulkArgs) -> Result<Report, Failure> {
         "limit_s": args.limit,
         "repetitions": args.again.repetitions,
     });
-    Ok(Report::emu(DESCRIPTION.experiment, args.run.seed, parameters, &audits, results))
+    Ok(Report::emu(DESCRIPTION.experiment, args.run.seed(), parameters, &audits, results))
 }
 
 fn scenario(args: &MavlinkBulkArgs, loss: f64) -> Scenario {

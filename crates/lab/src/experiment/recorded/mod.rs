@@ -136,7 +136,7 @@ pub(super) fn run(args: &RecordedArgs) -> Result<Report, Failure> {
         Mode::Sim => Report::sim(name, args.run.seeds(), parameters, results),
         Mode::Emu => {
             let doubts = rankings_in_doubt(&results, &DESCRIPTION.columns(), &["window", "case"]);
-            Report::emu(name, args.run.seed, parameters, &audits, results)
+            Report::emu(name, args.run.seed(), parameters, &audits, results)
                 .judged_by_figures(&audits, doubts)
         }
     })
@@ -192,7 +192,7 @@ impl Stage<'_> {
 
     /// Runs all schemes at once in real time, first without video, then with it.
     fn run_emu(&self, schemes: &[Scheme], audits: &mut Vec<Audit>) -> Result<Vec<Value>, Failure> {
-        let seed = self.args.run.seed;
+        let seed = self.args.run.seed();
         let mut all = Vec::new();
         for case in self.window.cases() {
             let workload = self.window.workload(case);

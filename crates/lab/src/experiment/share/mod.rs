@@ -112,7 +112,7 @@ pub(super) fn run(args: &MessageShareArgs) -> Result<Report, Failure> {
             let seconds = args.start_up + args.seconds;
             let (number, of) = (repetitions.len() + 1, args.again.repetitions);
             eprintln!("message-share --emu: queue {queue_ms} ms, {number} of {of}, {seconds} s");
-            let (runs, audit) = run_share(&cells, seconds, args.run.seed + attempt)?;
+            let (runs, audit) = run_share(&cells, seconds, args.run.seed() + attempt)?;
             if !audit.valid && attempt + args.again.repetitions < args.again.repetitions * ATTEMPTS
             {
                 eprintln!("{}; once more", audit.summary());
@@ -136,7 +136,7 @@ pub(super) fn run(args: &MessageShareArgs) -> Result<Report, Failure> {
         "repetitions": args.again.repetitions,
         "repetitions_refused": refused,
     });
-    Ok(Report::emu(DESCRIPTION.experiment, args.run.seed, parameters, &audits, results))
+    Ok(Report::emu(DESCRIPTION.experiment, args.run.seed(), parameters, &audits, results))
 }
 
 /// Returns the settings that were asked for.

@@ -123,7 +123,7 @@ pub(crate) fn run(args: &FailoverArgs) -> Result<Report, Failure> {
         }
         Mode::Emu => {
             let schemes = args.run.schemes(DESCRIPTION.emu)?;
-            let seed = args.run.seed;
+            let seed = args.run.seed();
             let scene = scene(seed);
             eprintln!("failover --emu: {} s", workload.seconds);
             let (runs, audit) =

@@ -239,7 +239,7 @@ fn run_emu(
             args.meeting(point, *repetition, *scheme, heavy)
         };
         let meetings: Vec<Meeting> = batch.iter().map(meeting).collect();
-        let run = || run_meetings(&meetings, &congestion, args.length(), args.run.seed, CLAIM);
+        let run = || run_meetings(&meetings, &congestion, args.length(), args.run.seed(), CLAIM);
         let (mut runs, mut audit) = run()?;
         for _ in 0..args.again {
             if audit.valid {
@@ -257,13 +257,13 @@ fn run_emu(
     let of_point = args.repetitions as usize * schemes.len();
     let mut results = Vec::new();
     for (point, encounters) in points.iter().zip(encounters.chunks(of_point)) {
-        results.extend(figures::rows(schemes, encounters, args.run.seed, &point.parameters()));
+        results.extend(figures::rows(schemes, encounters, args.run.seed(), &point.parameters()));
     }
     if let Some(directory) = &args.run.out {
         write_files(directory, experiment, args, &encounters[..of_point], &points[0])?;
         picture::write_repetitions(directory, &results[..schemes.len()])?;
     }
-    Ok(Report::emu(experiment, args.run.seed, args.parameters(heavy), &audits, results))
+    Ok(Report::emu(experiment, args.run.seed(), args.parameters(heavy), &audits, results))
 }
 
 impl Encounter {
@@ -383,7 +383,7 @@ impl MeetingArgs {
         if let Some(scheme) = heavy.filter(|_| scheme != Scheme::UDP) {
             senders.push(Sender { scheme, offered: None });
         }
-        let seed = self.run.seed + repetition;
+        let seed = self.run.seed() + repetition;
         let outages = self.outages(point, seed);
         Meeting { network: self.network(point, senders.len()), outages, senders }
     }
@@ -412,7 +412,7 @@ fn write_files(
     encounters: &[Encounter],
     point: &Point,
 ) -> Result<(), String> {
-    let outages = args.outages(point, args.run.seed);
+    let outages = args.outages(point, args.run.seed());
     let scenario = Scenario::new(experiment, args.length() as f64);
     let scenario = args.network(point, 2).add_to(scenario, 0, &outages);
     let counted = (args.settle_s as f64, args.seconds as f64);

@@ -149,7 +149,7 @@ pub(super) fn run(args: &AsranLossArgs) -> Result<Report, Failure> {
                 args.again.repetitions,
                 START_UP.as_secs() + args.seconds,
             );
-            let seed = args.run.seed + repetition;
+            let seed = args.run.seed() + repetition;
             let (runs, audit) = run_point(&cells, &congestion, args, seed)?;
             audits.push(audit);
             repetitions.push(figures(args.beside, &cells, &runs));
@@ -174,7 +174,7 @@ pub(super) fn run(args: &AsranLossArgs) -> Result<Report, Failure> {
         "rtt_ms": args.rtt,
         "queue_packets": args.queue_packets,
     });
-    Ok(Report::emu(DESCRIPTION.experiment, args.run.seed, parameters, &audits, results))
+    Ok(Report::emu(DESCRIPTION.experiment, args.run.seed(), parameters, &audits, results))
 }
 
 fn points(args: &AsranLossArgs) -> Vec<Point> {

@@ -119,7 +119,7 @@ fn run_emu(args: &ThroughputArgs) -> Result<Report, Failure> {
     for (links, scenario) in points_of(args)? {
         let schemes = known_at(links, &schemes);
         eprintln!("throughput --emu: {links}, {} s", args.seconds + 3);
-        let (runs, audit) = run_bulk(&scenario, &schemes, &plan, args.run.seed, RESOLUTION)?;
+        let (runs, audit) = run_bulk(&scenario, &schemes, &plan, args.run.seed(), RESOLUTION)?;
         audits.push(audit);
         for (scheme, run) in runs {
             let more = json!({
@@ -134,7 +134,7 @@ fn run_emu(args: &ThroughputArgs) -> Result<Report, Failure> {
         "tcp_in_tunnel": args.congestion,
         "kernel_mptcp": "cubic, one connection written without pause; tunnels: iperf3",
     });
-    let seed = args.run.seed;
+    let seed = args.run.seed();
     Ok(Report::emu(DESCRIPTION.experiment, seed, parameters, &audits, points.results()))
 }
 
