@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn extension_headers_hide_neither_a_connection_nor_an_error() {
+    fn extension_headers_hide_neither_connections_nor_errors_within() {
         let segment = &syn(&[2, 4, 0x05, 0xB4])[20..];
         let mut packet = with_options(TCP, segment);
         clamp_segment_size(&mut packet, 1_280);

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_that_a_late_beginning_hid_is_within_its_error() {
+    fn a_gap_that_a_late_beginning_hid_is_within_what_is_told() {
         // 220 ms never comes; 200 ms came 11 ms late, so that the silence looks shorter.
         let figures = figures(&run(&[(10, Some(21)), (11, None)], &[(205, 216)]));
         assert_eq!(figures["control_gap_s"], 0.031);
