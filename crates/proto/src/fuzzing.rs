@@ -183,7 +183,7 @@ impl Pair {
             self.exchange();
             let timeout = self.ends.iter().filter_map(Endpoint::timeout).min();
             let least = self.now + Duration::from_micros(100);
-            self.now = timeout.unwrap_or(end).clamp(least, end);
+            self.now = timeout.unwrap_or(end).max(least).min(end);
             let now = self.now;
             self.ends.iter_mut().for_each(|end| end.handle_timeout(now));
         }
