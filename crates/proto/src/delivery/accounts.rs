@@ -12,52 +12,46 @@ use crate::status::{ClassStatus, DelayPercentiles};
 const MAX_DELAY_US: u64 = 60_000_000;
 
 /// Counts one class.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Account {
     pub(crate) submitted: u64,
     pub(crate) dropped: u64,
     pub(crate) copies_sent: u64,
     pub(crate) delivered: u64,
-    delays_us: Histogram<u32>,
+    /// Made with the first delivery: it takes 10 kB.
+    delays_us: Option<Histogram<u32>>,
 }
 
 impl Account {
-    fn new() -> Self {
-        let delays_us = Histogram::new_with_bounds(1, MAX_DELAY_US, 2)
-            .expect("1 µs to 1 minute at two digits is a valid histogram");
-        Self { submitted: 0, dropped: 0, copies_sent: 0, delivered: 0, delays_us }
-    }
-
     /// Counts a delivery and its delay from submission.
     pub(crate) fn on_delivered(&mut self, delay: Duration) {
         self.delivered += 1;
-        self.delays_us.saturating_record(u64::try_from(delay.as_micros()).unwrap_or(u64::MAX));
+        let delays_us = self.delays_us.get_or_insert_with(delays);
+        delays_us.saturating_record(u64::try_from(delay.as_micros()).unwrap_or(u64::MAX));
     }
 
     fn percentiles(&self) -> DelayPercentiles {
-        let at = |quantile| Duration::from_micros(self.delays_us.value_at_quantile(quantile));
-        if self.delays_us.is_empty() {
-            return DelayPercentiles::default();
-        }
+        let Some(delays_us) = &self.delays_us else { return DelayPercentiles::default() };
+        let at = |quantile| Duration::from_micros(delays_us.value_at_quantile(quantile));
         DelayPercentiles {
             p50: at(0.5),
             p95: at(0.95),
             p99: at(0.99),
-            max: Duration::from_micros(self.delays_us.max()),
+            max: Duration::from_micros(delays_us.max()),
         }
     }
 }
 
+fn delays() -> Histogram<u32> {
+    Histogram::new_with_bounds(1, MAX_DELAY_US, 2)
+        .expect("1 µs to 1 minute at two digits is a valid histogram")
+}
+
 /// Keeps the account of every class.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Accounts([Account; Class::ALL.len()]);
 
 impl Accounts {
-    /// Starts with nothing counted.
-    pub(crate) fn new() -> Self {
-        Self(std::array::from_fn(|_| Account::new()))
-    }
-
     /// Returns the account of `class`.
     pub(crate) fn of(&mut self, class: Class) -> &mut Account {
         &mut self.0[class.index()]
@@ -91,7 +85,7 @@ mod tests {
 
     #[test]
     fn every_class_has_an_account_of_its_own() {
-        let mut accounts = Accounts::new();
+        let mut accounts = Accounts::default();
         for class in Class::ALL {
             accounts.of(class).submitted += 1;
         }
@@ -101,7 +95,7 @@ mod tests {
 
     #[test]
     fn percentiles_follow_the_deliveries() {
-        let mut account = Account::new();
+        let mut account = Account::default();
         assert_eq!(account.percentiles(), DelayPercentiles::default());
         (1..=100).for_each(|ms| account.on_delivered(Duration::from_millis(ms)));
         let delay = account.percentiles();

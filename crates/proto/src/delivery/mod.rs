@@ -306,7 +306,7 @@ impl Deliveries {
             datagram: Datagrams::new(config.bulk_max_age, config.resequence_max),
             coded_transfers: config.coded_transfers,
             rtp_life: config.rtp_life,
-            accounts: Accounts::new(),
+            accounts: Accounts::default(),
             rejected: Rejections::default(),
         }
     }
