@@ -25,10 +25,20 @@ pub(crate) struct Slab {
 impl Slab {
     pub(crate) fn new(rows: usize, row_bytes: usize) -> Self {
         let stride = row_bytes.next_multiple_of(LINE);
-        let bytes = vec![0; rows * stride + LINE];
+        let bytes = vec![0; Self::bytes(rows, row_bytes)];
         // A Vec that is never resized never moves, so the offset holds.
         let offset = (LINE - bytes.as_ptr().addr() % LINE) % LINE;
         Self { bytes, offset, stride, row_bytes, rows }
+    }
+
+    /// Returns how many bytes [`Slab::new`] takes.
+    pub(crate) fn bytes(rows: usize, row_bytes: usize) -> usize {
+        rows * row_bytes.next_multiple_of(LINE) + LINE
+    }
+
+    /// Returns how many bytes a row has.
+    pub(crate) fn row_bytes(&self) -> usize {
+        self.row_bytes
     }
 
     pub(crate) fn row(&self, row: usize) -> &[u8] {
@@ -81,7 +91,7 @@ impl Slab {
     }
 
     /// Returns how many bytes of a row lie in its first `lines` cache lines.
-    pub(crate) fn bytes(&self, lines: u16) -> usize {
+    pub(crate) fn bytes_in(&self, lines: u16) -> usize {
         (usize::from(lines) * LINE).min(self.row_bytes)
     }
 

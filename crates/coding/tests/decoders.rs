@@ -231,4 +231,95 @@ proptest! {
             }
         }
     }
+
+    /// Grows, and gives memory back at any moment: nothing else changes.
+    #[test]
+    fn window_decoder_that_gives_memory_back_knows_the_same(
+        steps in proptest::collection::vec(any::<(u8, u8, u8)>(), 50..300),
+        key: u64,
+    ) {
+        const WINDOW: usize = 120;
+        let key = CoefficientKey::new(key);
+        let mut encoder = window::Encoder::new(BYTES, WINDOW, key).unwrap();
+        let mut plain = window::Decoder::new(BYTES, 2 * WINDOW, key).unwrap();
+        let mut thrifty = plain.clone();
+        let mut heard = 0;
+        for (step, (fate, burst, dice)) in steps.into_iter().enumerate() {
+            // Up to sixteen at once, so that the ring grows by any number of steps.
+            for at in 0..=burst / 16 {
+                let Ok(id) = encoder.push(&source(encoder.next())) else { break };
+                if (fate.wrapping_mul(at + 3)) % 4 != 0 {
+                    let symbol = source(id);
+                    heard = id + 1;
+                    prop_assert_eq!(plain.push_source(id, &symbol), thrifty.push_source(id, &symbol));
+                }
+            }
+            let range = encoder.first()..encoder.next();
+            for repair in 0..u64::from(dice % 8) {
+                let (repair, mut payload) = (8 * step as u64 + repair, Vec::new());
+                if encoder.repair(repair, range.clone(), &mut payload).is_ok() {
+                    heard = range.end;
+                    let told = plain.push_repair(repair, range.clone(), &payload);
+                    prop_assert_eq!(told, thrifty.push_repair(repair, range.clone(), &payload));
+                }
+            }
+            if dice >= 240 {
+                // The sender gives up what is missing.
+                encoder.trim(encoder.next());
+                plain.skip_to(encoder.first());
+                thrifty.skip_to(encoder.first());
+            }
+            let next = plain.next_in_order();
+            prop_assert_eq!(next, thrifty.next_in_order());
+            prop_assert_eq!((plain.rank(), plain.seen()), (thrifty.rank(), thrifty.seen()));
+            let missing = |decoder: &window::Decoder| decoder.missing(0..heard).collect::<Vec<_>>();
+            prop_assert_eq!(missing(&plain), missing(&thrifty));
+            for id in encoder.first()..encoder.next() {
+                prop_assert_eq!(plain.get(id), thrifty.get(id));
+            }
+            while let Some(id) = plain.poll_decoded() {
+                prop_assert_eq!(Some(id), thrifty.poll_decoded());
+            }
+            plain.release(next);
+            thrifty.release(next);
+            encoder.trim(next);
+            if dice % 3 == 0 {
+                thrifty.forget(encoder.first());
+                encoder.shrink(0);
+            }
+        }
+        // All of it arrives.
+        for id in encoder.first()..encoder.next() {
+            prop_assert_eq!(plain.push_source(id, &source(id)), thrifty.push_source(id, &source(id)));
+        }
+        thrifty.release(encoder.next());
+        thrifty.forget(encoder.next());
+        encoder.trim(encoder.next());
+        encoder.shrink(0);
+        prop_assert!(thrifty.bytes() < 3_000, "{} bytes", thrifty.bytes());
+        prop_assert!(encoder.bytes() < 100, "{} bytes", encoder.bytes());
+    }
+}
+
+#[test]
+fn coders_take_no_more_memory_than_they_may() {
+    let key = CoefficientKey::new(1);
+    let mut encoder = window::Encoder::new(1_000, 1_024, key).unwrap();
+    let mut decoder = window::Decoder::new(1_000, 1_024, key).unwrap();
+    encoder.set_memory(100_000);
+    decoder.set_memory(100_000);
+    while !encoder.is_full() {
+        encoder.push(&[1; 1_000]).unwrap();
+    }
+    assert!(encoder.bytes() <= 100_000 && encoder.next() == 64, "{}", encoder.bytes());
+    let taken = (1..200).filter(|&id| decoder.push_source(id, &[1; 1_000]) == Outcome::Innovative);
+    assert_eq!(taken.count(), 63, "as many as there is room for behind the one that is missing");
+    assert!(decoder.bytes() <= 100_000, "{}", decoder.bytes());
+    // The window moves on in what it has.
+    for id in 0..500 {
+        decoder.push_source(id, &[1; 1_000]);
+        decoder.release(decoder.next_in_order());
+    }
+    assert_eq!(decoder.next_in_order(), 500);
+    assert!(decoder.bytes() <= 100_000, "{}", decoder.bytes());
 }

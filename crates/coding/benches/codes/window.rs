@@ -40,7 +40,9 @@ pub(crate) fn bench(criterion: &mut Criterion) {
         let name = format!("loss{percent}/1024B");
         let bytes = STREAM as usize * BYTES;
         group(criterion, "window-decode/fulmar", bytes).bench_function(&name, |bencher| {
-            let fresh = Decoder::new(BYTES, 4 * WINDOW, key).expect("sizes");
+            let mut fresh = Decoder::new(BYTES, 4 * WINDOW, key).expect("sizes");
+            // It has grown before.
+            fresh.push_source(4 * WINDOW as u64 - 1, sources[WINDOW - 1]);
             bencher.iter_batched_ref(
                 || fresh.clone(),
                 |decoder| receive(decoder, &arrivals, &sources),

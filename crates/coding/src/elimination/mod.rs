@@ -23,6 +23,7 @@
 //! leaving may cost at most [`EFFORT`] between two calls of [`Elimination::rest`]: beyond that all
 //! equations are dropped.
 
+mod resize;
 mod terms;
 
 use crate::gf256::{self, Kernel, LINE, Lines};
@@ -298,7 +299,7 @@ impl Elimination {
                 if c != 0 {
                     let lines = self.raw_lines[place].max(self.symbol_lines[column]);
                     self.raw_lines[place] = lines;
-                    let bytes = self.payloads.bytes(lines);
+                    let bytes = self.payloads.bytes_in(lines);
                     let raw = self.columns + place;
                     let (raw, symbol) = self.payloads.row_mut_and_row(raw, column);
                     self.kernel.mul_add(&mut raw[..bytes], symbol, c);
@@ -465,7 +466,7 @@ impl Elimination {
     /// Computes the symbols of up to four rows.
     fn decode<const R: usize>(&mut self, rows: [usize; R]) {
         let lines = self.collect_terms(rows);
-        let (stride, bytes) = (self.payloads.stride(), self.payloads.bytes(lines));
+        let (stride, bytes) = (self.payloads.stride(), self.payloads.bytes_in(lines));
         let columns = rows.map(|row| self.pivots[row] - self.first);
         for column in columns {
             self.symbol_lines[column] = lines;

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Symbols below `released` are kept as long as nothing newer needs their place: the sender learns
-//! late what has arrived, and until then its repair symbols still contain it.
+//! late what has arrived, and until then its repair symbols still contain it. Memory is taken as symbols
+//! come; an owner who knows that old ones are not needed any more gives theirs back ([`Decoder::forget`]).
 
 use core::ops::Range;
 use std::collections::VecDeque;
@@ -17,10 +18,16 @@ use crate::coefficients::CoefficientKey;
 use crate::elimination::{Column, Elimination};
 use crate::error::Error;
 use crate::outcome::Outcome;
-use crate::window::{MAX_CAPACITY, MAX_REPAIRS};
+use crate::window::{FIRST_CAPACITY, MAX_CAPACITY, MAX_REPAIRS};
 
 /// Ids above this are refused, so that no sum of an id and a length overflows.
 const LAST_ID: u64 = u64::MAX - 4 * MAX_CAPACITY as u64;
+
+/// Repair symbols that there is room for at first.
+const FIRST_REPAIRS: usize = 2;
+
+/// Memory is given back where this part of it would do.
+const SHRINKS: usize = 4;
 
 /// Receives source and repair symbols in any order and decodes each source symbol as soon as what
 /// has arrived determines it.
@@ -52,9 +59,16 @@ const LAST_ID: u64 = u64::MAX - 4 * MAX_CAPACITY as u64;
 pub struct Decoder {
     key: CoefficientKey,
     symbol_bytes: usize,
+    /// The largest that `capacity` becomes.
+    most: u64,
+    /// Symbols that there is room for.
     capacity: u64,
+    /// Bytes beyond which `capacity` does not grow.
+    memory: usize,
     elimination: Elimination,
     floor: u64,
+    /// No symbol of this id or a higher one has come, nor any that speaks of one.
+    end: u64,
     released: u64,
     next_in_order: u64,
     /// Only below this id can there be symbols that were given up.
@@ -64,7 +78,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Makes a decoder that holds `capacity` symbols, rounded up to a power of two, of at most
+    /// Makes a decoder that holds up to `capacity` symbols, rounded up to a power of two, of at most
     /// `symbol_bytes`, and as many repair symbols, but at most [`MAX_REPAIRS`].
     ///
     /// Give it twice the sender's capacity or more: repair symbols still contain what was decoded
@@ -75,18 +89,22 @@ impl Decoder {
     /// If either is zero or above its bound.
     pub fn new(symbol_bytes: usize, capacity: usize, key: CoefficientKey) -> Result<Self, Error> {
         Error::check_sizes(symbol_bytes, capacity, MAX_CAPACITY)?;
-        let capacity = capacity.next_power_of_two();
+        let most = capacity.next_power_of_two();
+        let capacity = most.min(FIRST_CAPACITY);
         Ok(Self {
             key,
             symbol_bytes,
+            most: most as u64,
             capacity: capacity as u64,
-            elimination: Elimination::new(capacity, capacity.min(MAX_REPAIRS), symbol_bytes),
+            memory: usize::MAX,
+            elimination: Elimination::new(capacity, capacity.min(FIRST_REPAIRS), symbol_bytes),
             floor: 0,
+            end: 0,
             released: 0,
             next_in_order: 0,
             given_up_below: 0,
             rank: 0,
-            decoded: VecDeque::with_capacity(2 * capacity),
+            decoded: VecDeque::new(),
         })
     }
 
@@ -119,7 +137,7 @@ impl Decoder {
     /// Takes repair symbol `repair_id` over the source ids `range`.
     pub fn push_repair(&mut self, repair_id: u64, range: Range<u64>, payload: &[u8]) -> Outcome {
         let span = range.end.saturating_sub(range.start);
-        if payload.len() > self.symbol_bytes || span == 0 || span > self.capacity {
+        if payload.len() > self.symbol_bytes || span == 0 || span > self.most {
             return Outcome::Malformed;
         }
         self.elimination.rest();
@@ -132,10 +150,11 @@ impl Decoder {
         if !self.make_room(range.end - 1) {
             return Outcome::TooFar;
         }
-        let parts = super::ring(&range, self.capacity());
+        let parts = super::ring(&range, self.capacity as usize);
         if !parts.clone().into_iter().any(|part| self.elimination.any_unknown(part)) {
             return Outcome::Redundant;
         }
+        self.make_room_for_repair();
         let coefficients = self.elimination.incoming_mut();
         let mut first = range.start;
         for part in parts {
@@ -190,7 +209,9 @@ impl Decoder {
             return;
         }
         self.elimination.rest();
+        self.grow(id);
         let end = self.floor + self.capacity;
+        self.end = self.end.max(id);
         let origin = self.column(self.floor);
         for missing in self.next_in_order..id.min(end) {
             let column = self.column(missing);
@@ -233,13 +254,45 @@ impl Decoder {
 
     /// Lists the ids of a range that are neither decoded nor given up, as far as the window reaches.
     pub fn missing(&self, range: Range<u64>) -> Missing<'_> {
-        let end = range.end.min(self.floor + self.capacity);
+        let end = range.end.min(self.floor + self.most);
         Missing { decoder: self, ids: range.start.max(self.next_in_order)..end }
     }
 
     /// Returns how many symbols the decoder holds at most: a power of two.
     pub fn capacity(&self) -> usize {
-        self.capacity as usize
+        self.most as usize
+    }
+
+    /// Forgets the released symbols below `id`, which no repair symbol that is still to come contains, and
+    /// gives memory back that the others do not need.
+    pub fn forget(&mut self, id: u64) {
+        self.elimination.rest();
+        self.raise_floor(id.min(self.released).min(self.floor + self.capacity));
+        let needed = 2 * self.end.saturating_sub(self.floor).next_power_of_two();
+        let capacity = needed.max(FIRST_CAPACITY as u64).min(self.most);
+        let slots = (2 * self.held()).next_power_of_two().max(FIRST_REPAIRS);
+        let is_less = |least: usize, now: usize| least <= now / SHRINKS;
+        let capacity = if is_less(capacity as usize, self.capacity as usize) {
+            capacity
+        } else {
+            self.capacity
+        };
+        let now = self.elimination.slots();
+        let slots = if is_less(slots, now) { slots } else { now };
+        if (capacity, slots) != (self.capacity, now) {
+            self.resize(capacity, slots);
+        }
+    }
+
+    /// Takes no more than `bytes` of memory from now on. What is taken already stays; symbols for which
+    /// there is no room are too far, and repair symbols beyond it are refused as if the decoder were full.
+    pub fn set_memory(&mut self, bytes: usize) {
+        self.memory = bytes;
+    }
+
+    /// Returns how many bytes of memory the decoder takes, about.
+    pub fn bytes(&self) -> usize {
+        Elimination::bytes(self.capacity as usize, self.elimination.slots(), self.symbol_bytes)
     }
 
     fn column(&self, id: u64) -> usize {
@@ -251,20 +304,63 @@ impl Decoder {
         (range.start..end).any(|id| self.elimination.column(self.column(id)) == Column::GivenUp)
     }
 
-    /// Moves the floor up, no further than what is released, so that `id` has a place.
+    /// Sees to it that `id` has a place: takes more memory, and where that cannot be, moves the floor up,
+    /// no further than what is released.
+    #[inline]
     fn make_room(&mut self, id: u64) -> bool {
-        if id < self.floor + self.capacity {
-            return true;
+        let has_room = id < self.floor + self.capacity || (id <= LAST_ID && self.find_room(id));
+        if has_room {
+            self.end = self.end.max(id + 1);
         }
-        if id > LAST_ID || id + 1 - self.capacity > self.released {
-            return false;
+        has_room
+    }
+
+    fn find_room(&mut self, id: u64) -> bool {
+        self.grow(id + 1);
+        let floor = (id + 1).saturating_sub(self.capacity);
+        let has_room = floor <= self.released.max(self.floor);
+        if has_room {
+            self.raise_floor(floor);
         }
-        let floor = id + 1 - self.capacity;
+        has_room
+    }
+
+    /// Takes memory for all symbols below `end`, or for as many as there can be.
+    fn grow(&mut self, end: u64) {
+        let slots = self.elimination.slots();
+        let mut capacity = end.saturating_sub(self.floor).min(self.most).next_power_of_two();
+        while capacity > self.capacity && !self.may_take(capacity, slots) {
+            capacity /= 2;
+        }
+        if capacity > self.capacity {
+            self.resize(capacity, slots);
+        }
+    }
+
+    /// Takes memory for another repair symbol where there is no room for one.
+    fn make_room_for_repair(&mut self) {
+        let slots = self.elimination.slots();
+        let more = (2 * slots).min(MAX_REPAIRS).min(self.most as usize);
+        if self.held() == slots && more > slots && self.may_take(self.capacity, more) {
+            self.resize(self.capacity, more);
+        }
+    }
+
+    fn may_take(&self, capacity: u64, slots: usize) -> bool {
+        Elimination::bytes(capacity as usize, slots, self.symbol_bytes) <= self.memory
+    }
+
+    fn resize(&mut self, capacity: u64, slots: usize) {
+        let kept = self.floor..self.floor + capacity.min(self.capacity);
+        self.elimination.resize(capacity as usize, slots, kept);
+        self.capacity = capacity;
+    }
+
+    fn raise_floor(&mut self, floor: u64) {
         for old in self.floor..floor {
             self.elimination.forget(self.column(old));
         }
-        self.floor = floor;
-        true
+        self.floor = self.floor.max(floor);
     }
 
     /// Reports what elimination recovered, and moves `next_in_order`.
@@ -284,7 +380,7 @@ impl Decoder {
     }
 
     fn announce(&mut self, id: u64) {
-        if self.decoded.len() == self.decoded.capacity() {
+        if self.decoded.len() as u64 == 2 * self.most {
             self.decoded.pop_front();
         }
         self.decoded.push_back(id);
@@ -312,7 +408,9 @@ impl Iterator for Missing<'_> {
 
     fn next(&mut self) -> Option<u64> {
         let decoder = self.decoder;
-        self.ids.find(|&id| decoder.elimination.column(decoder.column(id)) == Column::Unknown)
+        let end = decoder.floor + decoder.capacity;
+        let is_known = |id| decoder.elimination.column(decoder.column(id)) != Column::Unknown;
+        self.ids.find(|&id| id >= end || !is_known(id))
     }
 }
 

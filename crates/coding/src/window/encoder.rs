@@ -6,6 +6,7 @@ use crate::coefficients::CoefficientKey;
 use crate::error::Error;
 use crate::gf256::Kernel;
 use crate::slab::Slab;
+use crate::window::FIRST_CAPACITY;
 
 /// Holds the source symbols that are not acknowledged, and makes repair symbols over them.
 ///
@@ -29,6 +30,9 @@ pub struct Encoder {
     kernel: Kernel,
     symbol_bytes: usize,
     capacity: u64,
+    /// Bytes beyond which the ring does not grow.
+    memory: usize,
+    /// A ring of symbols, and of their lengths: as many as there was need for.
     symbols: Slab,
     bytes: Vec<usize>,
     first: u64,
@@ -36,21 +40,22 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Makes an encoder whose window holds at most `capacity` symbols of at most `symbol_bytes`.
+    /// Makes an encoder whose window holds at most `capacity` symbols of at most `symbol_bytes`; it takes
+    /// memory as symbols come.
     ///
     /// # Errors
     ///
     /// If either is zero or above its bound.
     pub fn new(symbol_bytes: usize, capacity: usize, key: CoefficientKey) -> Result<Self, Error> {
         Error::check_sizes(symbol_bytes, capacity, super::MAX_CAPACITY)?;
-        let ring = capacity.next_power_of_two();
         Ok(Self {
             key,
             kernel: Kernel::detect(),
             symbol_bytes,
             capacity: capacity as u64,
-            symbols: Slab::new(ring, symbol_bytes),
-            bytes: vec![0; ring],
+            memory: usize::MAX,
+            symbols: Slab::new(0, symbol_bytes),
+            bytes: Vec::new(),
             first: 0,
             next: 0,
         })
@@ -63,8 +68,11 @@ impl Encoder {
     /// [`Error::Full`] until the window is trimmed; [`Error::TooLong`].
     pub fn push(&mut self, symbol: &[u8]) -> Result<u64, Error> {
         Error::check_symbol(symbol.len(), self.symbol_bytes)?;
-        if self.next - self.first == self.capacity {
+        if self.is_full() {
             return Err(Error::Full);
+        }
+        if self.held() == self.bytes.len() {
+            self.resize(self.larger());
         }
         let id = self.next;
         let row = self.row(id);
@@ -82,6 +90,34 @@ impl Encoder {
     /// Returns the id that the next source symbol will get.
     pub fn next(&self) -> u64 {
         self.next
+    }
+
+    /// Returns true where [`Encoder::push`] would say [`Error::Full`].
+    pub fn is_full(&self) -> bool {
+        let held = self.held();
+        held as u64 == self.capacity
+            || (held == self.bytes.len() && self.bytes_of(self.larger()) > self.memory)
+    }
+
+    /// Takes no more than `bytes` of memory from now on; what is taken already stays.
+    pub fn set_memory(&mut self, bytes: usize) {
+        self.memory = bytes;
+    }
+
+    /// Returns how many bytes of memory the encoder takes.
+    pub fn bytes(&self) -> usize {
+        self.bytes_of(self.bytes.len())
+    }
+
+    /// Gives memory back that a window of so many symbols does not need.
+    pub fn shrink(&mut self, symbols: usize) {
+        let ring = match symbols.max(self.held()) {
+            0 => 0,
+            symbols => symbols.next_power_of_two().max(FIRST_CAPACITY),
+        };
+        if ring < self.bytes.len() {
+            self.resize(ring);
+        }
     }
 
     /// Returns how many symbols the window holds at most.
@@ -125,6 +161,30 @@ impl Encoder {
         let draw = |at: usize, to: &mut [u8]| self.key.fill(repair_id, range.start + at as u64, to);
         self.symbols.combine(self.kernel, rows, draw, bytes, out);
         Ok(bytes)
+    }
+
+    /// Returns how many symbols the window holds.
+    fn held(&self) -> usize {
+        (self.next - self.first) as usize
+    }
+
+    fn larger(&self) -> usize {
+        let most = (self.capacity as usize).next_power_of_two();
+        (2 * self.bytes.len()).max(FIRST_CAPACITY).min(most)
+    }
+
+    fn bytes_of(&self, ring: usize) -> usize {
+        Slab::bytes(ring, self.symbol_bytes) + ring * size_of::<usize>()
+    }
+
+    fn resize(&mut self, ring: usize) {
+        let (mut symbols, mut bytes) = (Slab::new(ring, self.symbol_bytes), vec![0; ring]);
+        for id in self.first..self.next {
+            let (from, to) = (self.row(id), id as usize & (ring - 1));
+            bytes[to] = self.bytes[from];
+            symbols.store(to, &self.symbols.row(from)[..bytes[to]]);
+        }
+        (self.symbols, self.bytes) = (symbols, bytes);
     }
 
     fn row(&self, id: u64) -> usize {

@@ -40,6 +40,9 @@ pub use encoder::Encoder;
 /// and 4,096 symbols are 40 Mbit/s of full datagrams over a round trip of a second.
 pub const MAX_CAPACITY: usize = 4_096;
 
+/// Symbols that a coder has room for at first: a short message.
+const FIRST_CAPACITY: usize = 8;
+
 /// Most repair symbols that a decoder keeps unsolved: bounds the work per symbol. Of a greater loss
 /// at once the rest is repaired by source symbols sent again.
 pub const MAX_REPAIRS: usize = 256;

@@ -38,6 +38,12 @@ impl Lines {
         self.bits |= 1 << (byte >> self.shift);
     }
 
+    /// Adds the lines of a row in which anything stands.
+    pub(crate) fn insert_used(&mut self, row: &[u8]) {
+        let used = (0..row.len()).step_by(LINE).filter(|&at| row[at..][..LINE] != [0; LINE]);
+        used.for_each(|at| self.insert(at));
+    }
+
     /// Takes the line of a byte away.
     pub(crate) fn remove(&mut self, byte: usize) {
         self.bits &= !(1 << (byte >> self.shift));

@@ -22,6 +22,12 @@ const REPEATS: u32 = 4;
 const INTERVAL_WEIGHT: u32 = 8;
 /// The longest interval that is believed.
 const LONGEST_INTERVAL: Duration = Duration::from_millis(100);
+/// Decoded symbols that the sender has trimmed are kept for at least this long, and less than twice as long:
+/// beyond the time by which one path is slower than another, whose repair symbols may still contain them.
+const KEPT_FOR: Duration = Duration::from_secs(1);
+/// The same of symbols that the sender may not have trimmed, where nothing is missing and nothing comes: it
+/// sends again what it has had no answer to.
+const IDLE: Duration = Duration::from_secs(10);
 /// Ids above this are nonsense: a sender does not get there in the life of the universe.
 const LAST_ID: u64 = 1 << 60;
 
@@ -39,8 +45,15 @@ struct Told {
 #[derive(Debug)]
 pub(super) struct Receiver {
     key: CoefficientKey,
-    /// Made when the first symbol comes: it takes megabytes.
+    /// Made when the first symbol comes.
     decoder: Option<Box<Decoder>>,
+    /// The sender holds no symbol below.
+    first: u64,
+    /// No symbol below was needed at the last look, and when that was.
+    old: u64,
+    aged_at: Instant,
+    /// When anything came last.
+    came_at: Instant,
     end: u64,
     repairs: u64,
     /// Innovative combinations that have not led to a symbol yet.
@@ -63,6 +76,10 @@ impl Receiver {
         Self {
             key: CoefficientKey::new(key),
             decoder: None,
+            first: 0,
+            old: 0,
+            aged_at: Instant::ZERO,
+            came_at: Instant::ZERO,
             end: 0,
             repairs: 0,
             rank: 0,
@@ -84,7 +101,9 @@ impl Receiver {
         if matches!(outcome, Outcome::TooFar | Outcome::Malformed) {
             return false;
         }
-        decoder.skip_to(id - frame.back);
+        let first = id - frame.back;
+        decoder.skip_to(first);
+        self.first = self.first.max(first);
         match outcome {
             Outcome::Innovative => self.counters.received += 1,
             _ => self.counters.redundant += 1,
@@ -162,6 +181,9 @@ impl Receiver {
 
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         self.looked_at = now;
+        if now.since(self.aged_at) >= KEPT_FOR {
+            self.give_back(now);
+        }
         if self.repeat_at().is_some_and(|at| at <= now) {
             self.repeats += 1;
             self.change(now);
@@ -170,6 +192,17 @@ impl Receiver {
 
     pub(super) fn counters(&self) -> FormCounters {
         self.counters
+    }
+
+    /// Gives back the memory of symbols that no repair symbol still to come contains.
+    fn give_back(&mut self, now: Instant) {
+        if let Some(decoder) = &mut self.decoder {
+            decoder.forget(self.old);
+            let is_whole = decoder.next_in_order() >= self.end;
+            let is_idle = is_whole && now.since(self.came_at) >= IDLE;
+            self.old = if is_idle { self.end } else { self.first };
+        }
+        self.aged_at = now;
     }
 
     /// When the sender is told again what it was told, because nothing new comes: if it sent
@@ -200,6 +233,7 @@ impl Receiver {
     /// that came in as it was divided.
     fn settle(&mut self, now: Instant, end: u64, source: Option<u64>) {
         let Some(decoder) = &mut self.decoder else { return };
+        self.came_at = now;
         while let Some(id) = decoder.poll_decoded() {
             let decoded = source != Some(id);
             if decoded {

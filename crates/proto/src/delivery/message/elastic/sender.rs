@@ -40,6 +40,8 @@ const LEAST_PAUSE: Duration = Duration::from_millis(10);
 const LOSSY: f64 = 0.1;
 /// Repair symbols whose departure is remembered: what a round trip of a fast stream has under way.
 const REMEMBERED_REPAIRS: usize = 1_024;
+/// How often it is seen to that the window takes no more memory than it has needed lately.
+const SIZED_EACH: Duration = Duration::from_secs(1);
 /// Probe timeouts without feedback after which the newest symbol is sent again.
 const PATIENCE: u32 = 2;
 
@@ -61,9 +63,12 @@ struct Kept {
 #[derive(Debug)]
 pub(super) struct Sender {
     key: CoefficientKey,
-    /// Made when the first message is sent: it takes megabytes.
+    /// Made when the first message is sent.
     encoder: Option<Box<Encoder>>,
     kept: VecDeque<Kept>,
+    /// The most symbols that were kept since it was last looked at, and when that was.
+    most_kept: usize,
+    sized_at: Instant,
     /// Symbols to be sent again, and the paths on which.
     again: BTreeMap<u64, SmallVec<[PathId; 4]>>,
     repairs: u64,
@@ -99,6 +104,8 @@ impl Sender {
             key: CoefficientKey::new(key),
             encoder: None,
             kept: VecDeque::new(),
+            most_kept: 0,
+            sized_at: Instant::ZERO,
             again: BTreeMap::new(),
             repairs: 0,
             repaired_at: VecDeque::new(),
@@ -201,6 +208,9 @@ impl Sender {
         self.probe = probe;
         self.looked_at = now;
         self.give_up_expired(now);
+        if now.since(self.sized_at) >= SIZED_EACH {
+            self.give_back(now);
+        }
         if self.pause_at.is_some_and(|at| at <= now) {
             self.pause_at = None;
             self.redundancy.grant();
@@ -353,6 +363,7 @@ impl Sender {
             overdue_at: now + self.overdue_after,
             expires: divided.expires,
         });
+        self.most_kept = self.most_kept.max(self.kept.len());
         self.detours.on_source();
         self.source_path = Some(offer.path);
         self.counters.source += 1;
@@ -479,6 +490,15 @@ impl Sender {
             };
             self.again.insert(id, paths);
         }
+    }
+
+    /// Gives back the memory that the window has not needed lately.
+    fn give_back(&mut self, now: Instant) {
+        if let Some(encoder) = &mut self.encoder {
+            encoder.shrink(self.most_kept);
+            self.kept.shrink_to(self.most_kept);
+        }
+        (self.most_kept, self.sized_at) = (self.kept.len(), now);
     }
 
     fn give_up_expired(&mut self, now: Instant) {
