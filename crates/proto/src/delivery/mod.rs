@@ -174,13 +174,9 @@ pub(crate) struct Outlook<'a> {
     /// The moment.
     pub(crate) now: Instant,
     /// Every path.
-    pub(crate) paths: &'a [PathSnapshot],
-    /// The paths that each packet of bulk goes by; with none it goes once.
-    pub(crate) replicas: &'a [PathId],
-    /// How long a packet that leaves now takes to arrive.
-    pub(crate) reach: Duration,
-    /// Whether paths lose much.
-    pub(crate) loses_much: bool,
+    pub(crate) paths: &'a Paths,
+    /// Whether each packet of bulk goes by every path that works; otherwise it goes once.
+    pub(crate) replicates: bool,
 }
 
 /// What an application is to get.

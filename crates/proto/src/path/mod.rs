@@ -36,7 +36,7 @@ pub use bulk_bound::ProtectControl;
 pub(crate) use control_window::CopyRoom;
 pub(crate) use drain::Drain;
 pub(crate) use paths::{MUCH_LOSS, PATIENCE_WITHOUT_PATH, Paths};
-pub(crate) use snapshot::{Counters, PathSnapshot};
+pub(crate) use snapshot::PathSnapshot;
 
 use address::Address;
 use bottleneck::Bottleneck;
@@ -45,6 +45,7 @@ use health::{HealthView, Suspicion};
 use mtu::MtuDiscovery;
 use pacer::Pacer;
 use skipped::Skipped;
+use snapshot::Counters;
 
 use crate::congestion::{CongestionKind, Controller, LinkView};
 use crate::event::PathState;
@@ -54,7 +55,6 @@ use crate::recovery::{
     AckTracker, ClockSample, DeliveryRate, MAX_ACK_DELAY, RttEstimator, SentFrames, SentPacket,
     SentPackets,
 };
-use crate::status::PathGlance;
 use crate::window::SeenWindow;
 
 /// How much longer an answer may take on a thin path: each datagram in front of it takes tens of
@@ -234,6 +234,17 @@ impl Path {
         self.state
     }
 
+    /// Tells whether what is sent now may be expected to arrive: it works, and no answer is overdue.
+    /// *Usable* always means this.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.state == PathState::Active && !self.doubtful
+    }
+
+    /// Returns what its place among the paths for copies of control depends on.
+    pub(crate) fn control_place(&self) -> (PathState, Duration, PathId) {
+        (self.state, self.rtt.srtt_or_initial(), self.id)
+    }
+
     /// Returns where its datagrams leave and go.
     pub(crate) fn route(&self) -> Route {
         self.address.route()
@@ -273,47 +284,6 @@ impl Path {
     /// after that. Holds for everything, control included.
     pub(crate) fn allowance(&self) -> u64 {
         self.address.allowance()
-    }
-
-    /// Shows the least of the path.
-    pub(crate) fn glance(&self) -> PathGlance {
-        PathGlance {
-            id: self.id,
-            remote: self.address.route().remote,
-            state: self.state,
-            sent_bytes: self.counters.bytes_sent,
-            received_bytes: self.counters.bytes_received,
-        }
-    }
-
-    /// Shows the path to schedulers and to the status page.
-    pub(crate) fn snapshot(&self, now: Instant) -> PathSnapshot {
-        let view = self.link_view(now);
-        PathSnapshot {
-            id: self.id,
-            route: self.address.route(),
-            state: self.state,
-            doubtful: self.doubtful,
-            srtt: self.rtt.srtt(),
-            rttvar: self.rtt.rttvar(),
-            min_rtt: self.rtt.min_rtt(),
-            probe_timeout: self.rtt.probe_timeout(),
-            loss: self.sent.loss().loss(),
-            loss_deviation: self.sent.loss().deviation(),
-            loss_in: self.received.loss().loss(),
-            burst: self.sent.loss().burst(),
-            cwnd: self.congestion.cwnd(),
-            in_flight: self.sent.in_flight(),
-            send_rate: Rate::from_bytes_in(self.congestion.cwnd(), view.srtt),
-            delivery_rate: self.delivery_rate,
-            capacity: self.bottleneck.calm_rate(now, KNOWN_FOR),
-            repeat_after: self.repeat_after(),
-            drain: self.drain(now),
-            budget: self.bulk_budget(now),
-            mtu: self.mtu.current(),
-            counters: self.counters,
-            last_received_at: self.last_received_at,
-        }
     }
 
     fn link_view(&self, now: Instant) -> LinkView {

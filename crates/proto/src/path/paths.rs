@@ -118,11 +118,6 @@ impl Paths {
         Ref::map(self.shown.borrow(), Vec::as_slice)
     }
 
-    /// Returns how many bytes of bulk may leave on a path now.
-    pub(crate) fn bulk_budget(&self, now: Instant, index: usize) -> usize {
-        self.snapshots(now).get(index).map_or(0, |path| path.budget)
-    }
-
     /// Returns when the first of them has to be attended to.
     pub(crate) fn timeout(&self) -> Option<Instant> {
         let timeout = |kept: &Kept| {

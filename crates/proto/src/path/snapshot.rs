@@ -1,20 +1,20 @@
-//! What schedulers and the status page may know of a path: a copy that cannot change it.
+//! What schedulers, forms of messages and the status page may know of a path: copies that cannot
+//! change it. Who asks for one thing about each datagram asks the path.
 
 use units::{Duration, Instant, Rate};
 
-use super::{Drain, Route};
+use super::{Drain, KNOWN_FOR, Path};
 use crate::event::PathState;
 use crate::ids::PathId;
 use crate::limits;
 use crate::recovery::INITIAL_RTT;
+use crate::status::{PathGlance, PathStatus};
 
 /// Shows a path at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PathSnapshot {
     /// Which path.
     pub(crate) id: PathId,
-    /// Where its datagrams leave and go.
-    pub(crate) route: Route,
     /// What it is good for.
     pub(crate) state: PathState,
     /// True when a packet is overdue and nothing sent later was acknowledged: it may be silent.
@@ -25,14 +25,10 @@ pub(crate) struct PathSnapshot {
     pub(crate) rttvar: Option<Duration>,
     /// Least round-trip time of the last ten seconds.
     pub(crate) min_rtt: Option<Duration>,
-    /// Age at which an unanswered packet is overdue: srtt + 4·rttvar.
-    pub(crate) probe_timeout: Duration,
     /// Share of our packets that are lost, 0 to 1.
     pub(crate) loss: f64,
     /// Standard deviation of that estimate.
     pub(crate) loss_deviation: f64,
-    /// Share of the peer's packets that are lost, 0 to 1.
-    pub(crate) loss_in: f64,
     /// Mean number of packets lost in a row.
     pub(crate) burst: f64,
     /// Congestion window, bytes.
@@ -41,32 +37,18 @@ pub(crate) struct PathSnapshot {
     pub(crate) in_flight: u64,
     /// Rate at which the congestion controller lets bulk leave: cwnd / srtt.
     pub(crate) send_rate: Rate,
-    /// Rate at which the peer receives, as last measured.
-    pub(crate) delivery_rate: Rate,
-    /// Rate of its narrowest hop; none where nothing has filled it lately.
-    pub(crate) capacity: Option<Rate>,
-    /// Age at which a copy of control that is under way may be repeated on this path.
-    pub(crate) repeat_after: Duration,
     /// How what is under way drains, as far as is known.
     pub(crate) drain: Drain,
     /// Bytes of bulk that may leave now.
     pub(crate) budget: usize,
-    /// The largest datagram.
-    pub(crate) mtu: usize,
-    /// What was sent and received.
-    pub(crate) counters: Counters,
+    /// Bytes of UDP payload sent so far.
+    pub(crate) bytes_sent: u64,
     /// When the last datagram came in.
     pub(crate) last_received_at: Option<Instant>,
 }
 
 /// What a path is good for, from much to little.
 impl PathSnapshot {
-    /// Tells whether what is sent now may be expected to arrive: it works, and no answer is overdue.
-    /// *Usable* always means this.
-    pub(crate) fn is_usable(&self) -> bool {
-        self.state == PathState::Active && !self.doubtful
-    }
-
     /// Tells whether it is worth a symbol that other paths carry or repair: it works, or fell silent
     /// so short a time ago that it may be a burst. A symbol in vain costs its bytes and nothing else,
     /// and a burst is what repair symbols are for.
@@ -75,14 +57,6 @@ impl PathSnapshot {
         self.state == PathState::Active || (self.state == PathState::Suspected && heard)
     }
 
-    /// Tells whether it has proved its address: a copy of control goes by every such path, however
-    /// long it has been silent, because one may get through.
-    pub(crate) fn takes_control(&self) -> bool {
-        matches!(self.state, PathState::Active | PathState::Suspected)
-    }
-}
-
-impl PathSnapshot {
     /// Tells whether a packet of bulk may leave now.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         self.budget >= bytes
@@ -90,7 +64,7 @@ impl PathSnapshot {
 
     /// Returns how long a packet that leaves now will probably be under way.
     pub(crate) fn expected_delay(&self, now: Instant) -> Duration {
-        let delay = self.arrival(now, self.counters.bytes_sent).since(now);
+        let delay = self.arrival(now, self.bytes_sent).since(now);
         delay.max(self.least_rtt() / 2 + self.drain.overdue)
     }
 
@@ -108,6 +82,71 @@ impl PathSnapshot {
     /// Returns the smoothed round-trip time or, before any sample, the initial guess.
     pub(crate) fn srtt_or_initial(&self) -> Duration {
         self.srtt.unwrap_or(INITIAL_RTT)
+    }
+}
+
+impl Path {
+    /// Shows the path to schedulers and to forms of messages.
+    pub(crate) fn snapshot(&self, now: Instant) -> PathSnapshot {
+        PathSnapshot {
+            id: self.id,
+            state: self.state,
+            doubtful: self.doubtful,
+            srtt: self.rtt.srtt(),
+            rttvar: self.rtt.rttvar(),
+            min_rtt: self.rtt.min_rtt(),
+            loss: self.sent.loss().loss(),
+            loss_deviation: self.sent.loss().deviation(),
+            burst: self.sent.loss().burst(),
+            cwnd: self.congestion.cwnd(),
+            in_flight: self.sent.in_flight(),
+            send_rate: Rate::from_bytes_in(self.congestion.cwnd(), self.rtt.srtt_or_initial()),
+            drain: self.drain(now),
+            budget: self.bulk_budget(now),
+            bytes_sent: self.counters.bytes_sent,
+            last_received_at: self.last_received_at,
+        }
+    }
+
+    /// Shows the least of the path.
+    pub(crate) fn glance(&self) -> PathGlance {
+        PathGlance {
+            id: self.id,
+            remote: self.address.route().remote,
+            state: self.state,
+            sent_bytes: self.counters.bytes_sent,
+            received_bytes: self.counters.bytes_received,
+        }
+    }
+
+    /// Shows the path to people and scripts.
+    pub(crate) fn status(&self, now: Instant) -> PathStatus {
+        let (route, counters, lost) = (self.route(), &self.counters, self.sent.loss());
+        PathStatus {
+            id: self.id,
+            interface: route.interface,
+            remote: route.remote,
+            state: self.state,
+            srtt: self.rtt.srtt(),
+            rttvar: self.rtt.rttvar(),
+            min_rtt: self.rtt.min_rtt(),
+            loss: lost.loss(),
+            loss_in: self.received.loss().loss(),
+            burst: lost.burst(),
+            delivery_rate: self.delivery_rate,
+            capacity: self.bottleneck.calm_rate(now, KNOWN_FOR),
+            cwnd: self.congestion.cwnd(),
+            in_flight: self.sent.in_flight(),
+            mtu: self.mtu.current(),
+            sent: (counters.datagrams_sent, counters.bytes_sent),
+            received: (counters.datagrams_received, counters.bytes_received),
+            acked: counters.packets_acked,
+            lost: counters.packets_lost,
+            late: counters.packets_late,
+            bad_acks: counters.bad_acks,
+            suspicions: counters.suspicions,
+            silent_for: self.last_received_at.map(|at| now.since(at)),
+        }
     }
 }
 

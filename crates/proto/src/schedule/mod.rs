@@ -11,8 +11,9 @@ mod round_robin;
 use core::fmt::Debug;
 
 use smallvec::SmallVec;
-use units::Instant;
+use units::{Duration, Instant};
 
+use crate::event::PathState;
 use crate::ids::PathId;
 use crate::path::PathSnapshot;
 
@@ -80,61 +81,52 @@ pub(crate) trait Scheduler: Debug + Send {
     /// Learns that a packet of bulk was sent on `path`.
     fn on_sent(&mut self, _path: PathId) {}
 
-    /// Returns the paths that each packet of bulk goes by; with none it goes once.
-    fn replicas(&self, _paths: &[PathSnapshot]) -> SmallVec<[PathId; 4]> {
-        SmallVec::new()
+    /// Tells whether each packet of bulk goes by every path that works; otherwise it goes once.
+    fn replicates(&self) -> bool {
+        false
     }
 }
 
 /// Returns the paths that carry copies of control, in the order in which they are sent: every path
 /// that has proved its address, the silent ones last, lowest smoothed round-trip time first
 /// [ConClone §3.3.2].
-pub(crate) fn control_order(paths: &[PathSnapshot]) -> SmallVec<[PathId; 4]> {
-    let mut proven: SmallVec<[&PathSnapshot; 4]> =
-        paths.iter().filter(|path| path.takes_control()).collect();
-    proven.sort_by_key(|path| (path.state, path.srtt_or_initial(), path.id));
-    proven.iter().map(|path| path.id).collect()
+pub(crate) fn control_order(
+    paths: impl Iterator<Item = (PathState, Duration, PathId)>,
+) -> SmallVec<[PathId; 4]> {
+    let proven = |state| matches!(state, PathState::Active | PathState::Suspected);
+    let mut proven: SmallVec<[_; 4]> = paths.filter(|(state, ..)| proven(*state)).collect();
+    proven.sort_unstable();
+    proven.into_iter().map(|(.., id)| id).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use units::{Duration, Instant, Rate};
+    use units::Rate;
 
     use super::*;
-    use crate::event::PathState;
-    use crate::ids::InterfaceId;
-    use crate::path::{Counters, Drain, Route};
-    use crate::via::Via;
+    use crate::path::Drain;
 
     const ROOM: usize = 100_000;
 
     /// A path of 10 Mbit/s.
     fn path(id: u8, srtt_ms: u64, budget: usize) -> PathSnapshot {
-        let remote = Via::Udp(([192, 0, 2, 1], 1).into());
         let rtt = Some(Duration::from_millis(srtt_ms));
         PathSnapshot {
             id: PathId(id),
-            route: Route { interface: InterfaceId(0), local: None, remote },
             state: PathState::Active,
             doubtful: false,
             srtt: rtt,
             rttvar: rtt,
             min_rtt: rtt,
-            probe_timeout: Duration::ZERO,
             loss: 0.0,
             loss_deviation: 0.02,
-            loss_in: 0.0,
             burst: 0.0,
             cwnd: 0,
             in_flight: 0,
             send_rate: Rate::from_mbps(10.0),
-            delivery_rate: Rate::ZERO,
-            capacity: None,
-            repeat_after: Duration::ZERO,
             drain: Drain::default(),
             budget,
-            mtu: 1_472,
-            counters: Counters::default(),
+            bytes_sent: 0,
             last_received_at: None,
         }
     }
@@ -151,9 +143,13 @@ mod tests {
 
     #[test]
     fn control_goes_on_the_lowest_round_trip_first_and_on_silent_paths_last() {
-        let validating = PathSnapshot { state: PathState::Validating, ..path(4, 1, 0) };
-        let paths = [path(0, 70, 0), suspected(1, 5), path(2, 20, 0), validating];
-        assert_eq!(control_order(&paths)[..], [PathId(2), PathId(0), PathId(1)]);
+        use PathState::{Active, Suspected, Validating};
+        let paths = [(Active, 70), (Suspected, 5), (Active, 20), (Active, 20), (Validating, 1)];
+        let paths = (0..).zip(paths);
+        let order = control_order(
+            paths.map(|(id, (state, ms))| (state, Duration::from_millis(ms), PathId(id))),
+        );
+        assert_eq!(order[..], [2, 3, 0, 1].map(PathId));
     }
 
     #[test]
@@ -230,9 +226,6 @@ mod tests {
     fn redundant_never_waits() {
         let paths = [path(0, 20, ROOM), path(1, 80, ROOM)];
         assert_eq!(offers(SchedulerKind::Redundant, &paths, 1_200), [Decision::Send; 2]);
-        assert_eq!(
-            SchedulerKind::Redundant.scheduler().replicas(&paths)[..],
-            [PathId(0), PathId(1)]
-        );
+        assert!(SchedulerKind::Redundant.scheduler().replicates());
     }
 }

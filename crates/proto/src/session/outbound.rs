@@ -290,7 +290,7 @@ impl Session {
         if !waiting.is_any() {
             return;
         }
-        let has_budget = self.paths.bulk_budget(now, index) > 0 || self.may_trickle(now, path);
+        let has_budget = path.bulk_budget(now) > 0 || self.may_trickle(now, path);
         if !(waiting.alone || has_budget) {
             return;
         }

@@ -235,12 +235,8 @@ impl Session {
         let largest = self.paths.active().map(Path::max_datagram).max();
         self.largest_datagram = largest.unwrap_or(self.largest_datagram);
         self.choose_free_path(now);
-        let paths = &self.paths;
-        let (snapshots, reach) = (paths.snapshots(now), paths.reach());
-        let (replicas, loses_much) = (self.scheduler.replicas(&snapshots), paths.loses_much());
-        let (paths, replicas) = (&snapshots[..], &replicas[..]);
-        self.deliveries.set_paths(&Outlook { now, paths, replicas, reach, loses_much });
-        drop(snapshots);
+        let replicates = self.scheduler.replicates();
+        self.deliveries.set_paths(&Outlook { now, paths: &self.paths, replicates });
         self.collect_events();
         self.collect_deliveries();
     }

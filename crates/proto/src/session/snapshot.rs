@@ -3,9 +3,9 @@
 use units::Instant;
 
 use super::Session;
-use crate::path::{Path, PathSnapshot};
+use crate::path::Path;
 use crate::select::NotForwarded;
-use crate::status::{MessageStatus, PathGlance, PathStatus, SessionStatus};
+use crate::status::{MessageStatus, PathGlance, SessionStatus};
 
 impl Session {
     /// Returns a snapshot for people and scripts.
@@ -15,7 +15,7 @@ impl Session {
             connected: self.is_connected(),
             age: now.since(self.started),
             clock_offset_us: self.clock.estimate_us(now),
-            paths: self.paths.snapshots(now).iter().map(|path| path_status(now, path)).collect(),
+            paths: self.paths.iter().map(|path| path.status(now)).collect(),
             classes: Vec::new(),
             messages: MessageStatus::default(),
             message_streams: Vec::new(),
@@ -36,34 +36,5 @@ impl Session {
     /// Lists what of MAVLink was not forwarded: by which channel, why, and how much of it.
     pub(crate) fn not_forwarded(&self) -> impl Iterator<Item = (u8, NotForwarded, u64)> + '_ {
         self.selector.not_forwarded()
-    }
-}
-
-fn path_status(now: Instant, path: &PathSnapshot) -> PathStatus {
-    let counters = &path.counters;
-    PathStatus {
-        id: path.id,
-        interface: path.route.interface,
-        remote: path.route.remote,
-        state: path.state,
-        srtt: path.srtt,
-        rttvar: path.rttvar,
-        min_rtt: path.min_rtt,
-        loss: path.loss,
-        loss_in: path.loss_in,
-        burst: path.burst,
-        delivery_rate: path.delivery_rate,
-        capacity: path.capacity,
-        cwnd: path.cwnd,
-        in_flight: path.in_flight,
-        mtu: path.mtu,
-        sent: (counters.datagrams_sent, counters.bytes_sent),
-        received: (counters.datagrams_received, counters.bytes_received),
-        acked: counters.packets_acked,
-        lost: counters.packets_lost,
-        late: counters.packets_late,
-        bad_acks: counters.bad_acks,
-        suspicions: counters.suspicions,
-        silent_for: path.last_received_at.map(|at| now.since(at)),
     }
 }

@@ -67,11 +67,11 @@ fn figures(bed: &Testbed, flow: usize, mbps: f64, rtt_ms: u64, loss: f64) -> Fig
     let end = &bed.ends[flow + 1];
     let one_way = Duration::from_millis(rtt_ms) / 2;
     let delay = |q| ms(end.delay_quantile(from, to, q).saturating_sub(one_way));
-    let counters = bed.ends[flow].path.snapshot(to).counters;
+    let status = bed.ends[flow].path.status(to);
     Figures {
         share: end.goodput_mbps(from, to) / (mbps * (1.0 - loss) * PAYLOAD_SHARE),
         queue: [delay(0.5), delay(0.95), delay(1.0)],
-        lost: counters.packets_lost as f64 / counters.datagrams_sent as f64,
+        lost: status.lost as f64 / status.sent.0 as f64,
     }
 }
 

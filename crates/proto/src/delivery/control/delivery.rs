@@ -194,19 +194,19 @@ impl Delivery for Control {
     }
 
     fn set_paths(&mut self, outlook: &Outlook<'_>) {
-        let order = control_order(outlook.paths);
-        let find = |id: &PathId| outlook.paths.iter().find(|path| path.id == *id);
+        let order = control_order(outlook.paths.iter().map(Path::control_place));
+        let find = |id: &PathId| outlook.paths.iter().find(|path| path.id() == *id);
         let paths: SmallVec<[ControlPath; 4]> = order
             .iter()
             .filter_map(find)
             .map(|path| ControlPath {
-                id: path.id,
+                id: path.id(),
                 usable: path.is_usable(),
-                repeat_after: path.repeat_after,
+                repeat_after: path.repeat_after(),
             })
             .collect();
         let usable = outlook.paths.iter().filter(|path| path.is_usable());
-        let probe = usable.map(|path| path.probe_timeout).min().unwrap_or(PATIENCE_WITHOUT_PATH);
+        let probe = usable.map(Path::probe_timeout).min().unwrap_or(PATIENCE_WITHOUT_PATH);
         self.outbox.set_paths(outlook.now, &paths, probe);
         self.inbox.set_wait(probe);
     }

@@ -9,7 +9,7 @@ use crate::delivery::{
 use crate::event::PathState;
 use crate::ids::PathId;
 use crate::limits;
-use crate::path::MUCH_LOSS;
+use crate::path::{MUCH_LOSS, Path};
 use crate::recovery::Mark;
 use crate::select::{Class, Policy, Tier};
 use crate::status::SessionStatus;
@@ -107,10 +107,10 @@ impl Delivery for Datagrams {
     }
 
     fn set_paths(&mut self, outlook: &Outlook<'_>) {
-        self.bulk.set_replicas(outlook.replicas);
-        let outage = outlook.paths.iter().all(|path| path.state != PathState::Active);
-        self.bulk.set_outage(outlook.now, outage);
-        self.bulk.set_outlook(outlook.reach, outlook.loses_much);
+        let paths = outlook.paths;
+        self.bulk.set_replicas(paths.active().filter(|_| outlook.replicates).map(Path::id));
+        self.bulk.set_outage(outlook.now, paths.active().next().is_none());
+        self.bulk.set_outlook(paths.reach(), paths.loses_much());
     }
 
     fn timeout(&self) -> Option<Instant> {

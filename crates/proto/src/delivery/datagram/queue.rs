@@ -133,12 +133,12 @@ impl DatagramQueue {
 
     /// Gives every packet to each of these paths (`redundant`); with an empty list each packet goes
     /// once. A path that is new in the list begins at the oldest packet.
-    pub(crate) fn set_replicas(&mut self, paths: &[PathId]) {
-        let cursor = |&path: &PathId| {
+    pub(crate) fn set_replicas(&mut self, paths: impl IntoIterator<Item = PathId>) {
+        let cursor = |path: PathId| {
             let known = self.replicas.iter().find(|cursor| cursor.path == path);
             Cursor { path, place: known.map_or(self.front, |cursor| cursor.place) }
         };
-        self.replicas = paths.iter().map(cursor).collect();
+        self.replicas = paths.into_iter().map(cursor).collect();
         self.drop_taken();
     }
 
@@ -486,7 +486,7 @@ mod tests {
     #[test]
     fn replicated_packets_go_to_every_path_under_one_number() {
         let mut queue = DatagramQueue::new(100 * MS, 1 << 20);
-        queue.set_replicas(&[A, B]);
+        queue.set_replicas([A, B]);
         let now = Instant::ZERO;
         (0..3).for_each(|tag| queue.push(now, packet(tag, 10, tag == 1)));
         let expected = [
@@ -572,10 +572,10 @@ mod tests {
     #[test]
     fn path_that_leaves_the_list_holds_nothing_back() {
         let mut queue = DatagramQueue::new(100 * MS, 1 << 20);
-        queue.set_replicas(&[A, B]);
+        queue.set_replicas([A, B]);
         queue.push(Instant::ZERO, packet(0, 10, false));
         take(&mut queue, Instant::ZERO, A);
-        queue.set_replicas(&[A]);
+        queue.set_replicas([A]);
         assert!(queue.is_empty());
         assert_eq!(queue.dropped(), 0);
     }

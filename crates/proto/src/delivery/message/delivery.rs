@@ -100,7 +100,9 @@ impl Delivery for Messages {
     }
 
     fn set_paths(&mut self, outlook: &Outlook<'_>) {
-        self.form.follow_paths(outlook.now, outlook.paths);
+        if self.form.follows_paths() {
+            self.form.follow_paths(outlook.now, &outlook.paths.snapshots(outlook.now));
+        }
     }
 
     fn timeout(&self) -> Option<Instant> {

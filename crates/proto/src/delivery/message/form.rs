@@ -97,6 +97,11 @@ pub(crate) trait Form: Debug + Send {
         divider: &mut Divider,
     ) -> Option<SymbolFrame<'_>>;
 
+    /// Tells whether [`Form::follow_paths`] does anything now.
+    fn follows_paths(&self) -> bool {
+        false
+    }
+
     /// Learns what became of the paths, after anything that changes them.
     fn follow_paths(&mut self, _now: Instant, _paths: &[PathSnapshot]) {}
 

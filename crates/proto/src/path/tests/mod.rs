@@ -83,9 +83,9 @@ fn die(model: &LinkModel, dead: [bool; 2], traffic: Traffic, death: Instant, see
     });
     let mut bed = start(models, traffic, seed);
     bed.run_until(death);
-    let before = bed.ends[0].path.snapshot(death);
-    let srtt = before.srtt.expect("traffic for seconds");
-    let patience = before.probe_timeout + (srtt / 4).min(Duration::from_millis(20));
+    let before = &bed.ends[0].path;
+    let srtt = before.srtt().expect("traffic for seconds");
+    let patience = before.probe_timeout() + (srtt / 4).min(Duration::from_millis(20));
     let (mut doubted, mut suspected) = (Duration::MAX, Duration::MAX);
     for after in (0..1_000).map(Duration::from_millis) {
         bed.run_until(death + after);
@@ -143,7 +143,7 @@ fn random_loss_of_one_or_two_percent_never_condemns_in_a_million_packets() {
             bed.ends.iter_mut().for_each(|end| end.forget_deliveries());
         }
         for end in &bed.ends {
-            let counters = end.path.snapshot(bed.now).counters;
+            let counters = end.path.counters;
             assert_eq!(counters.suspicions, 0, "{mbps} {rtt} {loss} {traffic:?}");
             sent += counters.datagrams_sent;
         }
@@ -250,9 +250,9 @@ fn an_idle_path_that_dies_is_suspected_within_its_probe_interval_and_a_tenth_of_
     let (when, state) = *bed.ends[0].changes.last().expect("suspected");
     assert_eq!(state, PathState::Suspected);
     assert!(when < at(11_100), "{when:?}");
-    let probes = bed.ends[0].path.snapshot(bed.now).counters.datagrams_sent;
+    let probes = bed.ends[0].path.counters.datagrams_sent;
     bed.run_until(at(200_000));
-    let later = bed.ends[0].path.snapshot(bed.now).counters.datagrams_sent - probes;
+    let later = bed.ends[0].path.counters.datagrams_sent - probes;
     assert!(later < 600, "a dead path is probed more and more rarely: {later}");
 }
 
@@ -349,7 +349,7 @@ proptest! {
             prop_assert!(path.state() == PathState::Active || path.bulk_budget(now) == 0);
             prop_assert!(path.pacing_deadline(now).is_none_or(|deadline| deadline > now));
             let snapshot = path.snapshot(now);
-            prop_assert!((0.0..=1.0).contains(&snapshot.loss) && snapshot.mtu <= 1_472);
+            prop_assert!((0.0..=1.0).contains(&snapshot.loss) && path.max_datagram() <= 1_472);
         }
         // Left alone, a path that is silent settles into probes that grow rare.
         let mut calls = 0;

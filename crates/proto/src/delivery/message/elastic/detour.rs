@@ -79,7 +79,7 @@ impl Detours {
         let way = |path: &PathSnapshot| Way {
             path: *path,
             delay: path.expected_delay(now),
-            unless_silent: path.arrival(now, path.counters.bytes_sent).since(now),
+            unless_silent: path.arrival(now, path.bytes_sent).since(now),
         };
         self.ways = paths.iter().filter(|path| path.is_worth_symbols(now)).map(way).collect();
     }
@@ -91,7 +91,7 @@ impl Detours {
 
     /// Returns where a symbol is that leaves now on `path`.
     pub(super) fn place(&self, now: Instant, path: &PathSnapshot) -> Place {
-        let position = path.counters.bytes_sent;
+        let position = path.bytes_sent;
         let answer = path.expected_delay(now) + path.least_rtt() / 2;
         Place { path: path.id, sent_at: now, position, late_at: now + answer + HELD_BACK + MARGIN }
     }

@@ -48,6 +48,10 @@ impl Form for Elastic {
         self.sender.poll_symbol(now, offer, room, divider)
     }
 
+    fn follows_paths(&self) -> bool {
+        self.sender.follows_paths()
+    }
+
     fn follow_paths(&mut self, now: Instant, paths: &[PathSnapshot]) {
         self.sender.follow_paths(now, paths);
     }

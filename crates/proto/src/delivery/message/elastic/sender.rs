@@ -154,11 +154,13 @@ impl Sender {
         Some(SymbolFrame::Source(SourceFrame { coder: 0, id, back: id - first, payload }))
     }
 
+    /// Tells whether symbols are under way that a path may hold up.
+    pub(super) fn follows_paths(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
     /// Notes which paths are worth symbols, and sends again by a faster one what a slow one holds up.
     pub(super) fn follow_paths(&mut self, now: Instant, paths: &[PathSnapshot]) {
-        if self.kept.is_empty() {
-            return;
-        }
         self.note_paths(now, paths);
         self.hasten(now);
     }
