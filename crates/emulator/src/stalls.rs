@@ -1,4 +1,4 @@
-//! When the emulator, or programs as those under test, stood still, and what that can have done to a figure.
+//! When the emulator, or programs like those under test, stood still, and what that can have done to a figure.
 //!
 //! Not the judgement: whoever computes a figure asks for the error of each of its samples. The engine and
 //! the witness note stalls while the emulation runs.

@@ -1,5 +1,5 @@
-//! What `fulmar check` finds on this computer that the file does not fit: warnings, since a file may be
-//! written for another one, and links come and go.
+//! Where the file does not match this computer, for `fulmar check`: warnings, since a file may be written
+//! for another one, and links come and go.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};

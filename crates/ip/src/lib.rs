@@ -1,4 +1,4 @@
-//! The headers of IP packets: one reader, one writer, and one rule for what is a packet at all.
+//! The headers of IP packets: one reader, one writer, and one rule for what counts as a packet.
 //!
 //! The selector, the daemon's check of addresses, the world and the emulator look at the same
 //! packets and must see the same in them: what one takes for a fragment or for TCP, all do. Reading

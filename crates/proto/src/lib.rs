@@ -2,12 +2,12 @@
 //!
 //! Bytes and time come in as arguments, decisions go out as return values: nothing here opens a
 //! socket or reads a clock. An [`Endpoint`] finds out which session a datagram belongs to (cookies
-//! and rate limits come before any cryptography) and owns the sessions; a session turns packets of
+//! and rate limits come before the costly part of a handshake) and owns the sessions; a session turns packets of
 //! the application into sealed datagrams for its paths and back.
 //!
 //! ```text
-//! Endpoint::send → select → control | datagram → schedule → path → wire, crypto → poll_transmit
-//! handle_datagram → crypto, wire → recovery → control | datagram → poll_delivery
+//! send → select → control | message | datagram → schedule → path → wire, crypto → poll_transmit
+//! admit_datagram → serve → crypto, wire → recovery → control | message | datagram → poll_delivery
 //! ```
 
 mod congestion;

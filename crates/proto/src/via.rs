@@ -1,4 +1,4 @@
-//! By what way the other end is reached.
+//! How the other end is reached.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};

@@ -1,4 +1,4 @@
-//! Core dumps: what a process that holds keys must not leave on a disk.
+//! Switches core dumps off, which could write keys to a disk.
 
 use std::io;
 

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A registration lives as long as its file, and is made before the file: a process that is killed
-//! in between leaves only files that are whole. What other versions have left is replaced as a
-//! whole.
+//! in between leaves only files that are whole. What other versions have left is
+//! replaced.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;

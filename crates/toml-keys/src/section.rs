@@ -1,6 +1,6 @@
 //! A section of a file: which keys it has, which were asked for, and the sections within it.
 //!
-//! What a key's value is read as is in `values.rs`.
+//! How a key's value is read is in `values.rs`.
 
 use std::cell::{Cell, RefCell};
 

@@ -1,4 +1,4 @@
-//! What the value of a key is read as: texts, numbers, choices, times and rates.
+//! How the value of a key is read: texts, numbers, choices, times and rates.
 
 use core::ops::RangeInclusive;
 use core::str::FromStr;

@@ -13,8 +13,8 @@
 //! turns out to be redundant never costs more than its coefficients.
 //!
 //! An equation that comes in costs two operations on the matrix `T R`: one subtracts all rows from
-//! it, each as often as it has that row's pivot; the other subtracts it from all rows, as often as
-//! they have its own. Both skip the cache lines in which every row is zero.
+//! it, each multiplied by the equation's coefficient at that row's pivot; the other subtracts it from
+//! all rows, multiplied by theirs at its own. Both skip the cache lines in which every row is zero.
 //!
 //! The window decoder uses the columns as a ring: the owner says where the order starts.
 //!

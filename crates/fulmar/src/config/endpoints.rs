@@ -1,4 +1,4 @@
-//! The local endpoints: `[[mavlink]]` and `[[control]]`, and what all kinds have in common.
+//! The local endpoints: `[[mavlink]]`, `[[control]]` and `[[message]]`, and what all kinds have in common.
 
 use proto::Duration;
 use proto::select::{Copies, Order, Policy};

@@ -1,7 +1,8 @@
 //! The one file that configures a daemon: what it means, checked before anything is opened.
 //!
 //! Reading keys is `toml-keys`; each other file here reads the sections of one concern. A file with
-//! any mistake is not used at all: a daemon that runs on half of its configuration surprises.
+//! any mistake is not used at all: a daemon that runs on half of its configuration surprises its
+//! operator.
 
 mod endpoints;
 mod filter;

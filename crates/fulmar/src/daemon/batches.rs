@@ -1,4 +1,4 @@
-//! The last step of a datagram: those of equal size that go the same way leave in one system call.
+//! The last step of a datagram: those of equal size and route leave in one system call.
 //!
 //! Only segmentation offload makes sending cheap: 97 ns a datagram in a batch of 46 against 1170
 //! alone. A batch takes datagrams of one size and, as its last, a shorter one.

@@ -1,4 +1,4 @@
-//! What the log says: events of the sessions, and what goes wrong in silence.
+//! What the log says: events of the sessions, and failures that raise no event.
 //!
 //! What can happen a thousand times a second is counted and said once in a while.
 

@@ -1,5 +1,5 @@
 //! What a field of the report is besides its value: kind, unit, help. The macro [`section!`] makes a
-//! structure, its list of fields and the way to fill it of one declaration; `schema.rs` has them all.
+//! structure, its list of fields and the way to fill it from one declaration; `schema.rs` has them all.
 
 use std::fmt::Write;
 

@@ -8,8 +8,8 @@
 //! CSV             lost with probability p(t)
 //! ```
 //!
-//! *Deviations:* the papers' channel changes state with each bit or packet; ours may also change
-//! with time, so that bursts have the length that was measured in seconds.
+//! *Deviations:* the papers' channel changes state with each bit or packet; ours can also
+//! change at times, so that bursts have the length that was measured in seconds.
 
 use super::model::{CsvLoss, GilbertElliott, LossModel, SlotLoss, StateChange};
 use super::transmitter::NEVER;

@@ -21,8 +21,8 @@
 //! notes last_max_cwnd (unless a recovery was under way, which has noted it already); 3. a mark of
 //! congestion without a loss is left to the base, because nothing was lost; last_max_cwnd is noted.
 //!
-//! Known limit: after a loss that *was* a full queue it takes from others what it gives back. On a
-//! clean link it leaves CUBIC 7 % (over NewReno) or 1 % (over CUBIC): `tests/snapshots/beside.txt`.
+//! Known limit: after a loss that *was* a full queue it regains its window at the expense of other
+//! flows. On a clean link it leaves CUBIC 7 % (over NewReno) or 1 % (over CUBIC): `tests/snapshots/beside.txt`.
 //! So it is for links that one has to oneself; `asran_delay.rs` yields.
 
 use units::{Instant, Rate};

@@ -7,8 +7,8 @@
 //! usual    ← usual + (loss − usual)/3   where loss is less
 //! usual    ← usual + (loss − usual)/2   where sending less after an excess did not help: nine tenths
 //!            of the loss stay, as far as bursts do not explain less
-//! v in place of u (1 − u), where it is more than twice as much:
-//! v        ← v + (100 · (loss − always)² − v)/8      per 100 packets that met a short queue
+//! v        ← v + (100 · (loss − always)² − v)/8      per 100 packets that met a short queue; it takes
+//!            the place of u (1 − u) where it is more than twice as much
 //!
 //! also, where the queue varies:
 //! always   = loss of the last 1,000 packets that met a queue of no more than half the longest

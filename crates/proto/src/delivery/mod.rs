@@ -1,7 +1,7 @@
-//! Deliveries: ways in which what was handed in gets to the other end, a folder each behind one trait.
+//! Deliveries: the ways of getting packets to the other end, one folder each behind one trait.
 //!
 //! The session offers room on a path, hands over what came in, and says what became of what was sent;
-//! what to make of it is the delivery's. So the session names none of them, and none of them knows a
+//! how to use that is up to the delivery. So the session names none of them, and none of them knows a
 //! key, a packet number or a socket. [`Deliveries`] is the list; `submit.rs` says which one carries what.
 //!
 //! ```text

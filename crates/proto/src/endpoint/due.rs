@@ -1,4 +1,4 @@
-//! Which sessions have something to do: nobody asks the others.
+//! Which sessions have something to do: the others are left alone.
 //!
 //! A session that gets an input is marked ([`Due::touch`]), and looked at once, when
 //! something is next asked for (`sessions.rs`). Its timer, which costs more to find out, is looked up

@@ -1,7 +1,7 @@
 //! The endpoint: which session a datagram belongs to, and how sessions come to have keys.
 //!
-//! The public surface of the crate. It owns the sessions, shows strangers the door before any
-//! cryptography is spent on them, and makes handshakes. What happens inside a session (selection,
+//! The public surface of the crate. It owns the sessions, turns strangers away before the
+//! costly part of a handshake, and makes handshakes. What happens inside a session (selection,
 //! delivery, paths, congestion) is not here.
 //!
 //! ```text

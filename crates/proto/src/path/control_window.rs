@@ -1,4 +1,4 @@
-//! How much control a path takes at a time, so that on a thin one it is thinned instead of piled up
+//! How much control a path takes at a time, so that a slow path drops superseded control instead of queueing it
 //! [specs/paths.md §6] (rules 9 and 10).
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! Health by time: is a path silent, and does it live again? [specs/paths.md §3]
+//! Health by time: is a path silent, and is it back? [specs/paths.md §3]
 //!
 //! ```text
 //! T        = srtt + max(4·rttvar, 4 ms) + acknowledgement delay
@@ -9,7 +9,7 @@
 //!            → a probe leaves now and every srtt/4 (2.5…20 ms, all within 20 ms), until as many
 //!            answers are under way as a decision takes, and every srtt/8 (5…20 ms) beyond that
 //! doubtful : it is older than T
-//! patience = max(25 ms, 1.5 · the silent run that the path has come back from lately; `bursts.rs`)
+//! patience = max(25 ms, 1.5 · the second longest silent run of late; `bursts.rs`)
 //! suspected: it is older than T + patience, and k answers since then are missing that had time to
 //!            come; packets of bulk that one acknowledgement would cover are one answer
 //! revived  : a packet sent at most 2 T ago is acknowledged; or, where the path has become slower
@@ -18,8 +18,8 @@
 //!            age is the round-trip time from now on
 //! ```
 //! A packet that was lost by chance never makes a path suspect, because a later one that is
-//! acknowledged takes its place; so the chance of k unanswered ones in a row decides. That chance is
-//! one of losses that know nothing of each other. Where they come in bursts all k share one fate, and
+//! acknowledged takes its place; so the chance of k unanswered ones in a row decides. That chance
+//! holds only for independent losses. Where they come in bursts all k share one fate, and
 //! how long the bursts of this path last decides instead: bulk leaves a path in a burst as soon as it
 //! leaves any other, by doubt, but it is given up only when the silence outlasts what the path is
 //! known for. Meanwhile bulk still goes there if every other path is in doubt as well.

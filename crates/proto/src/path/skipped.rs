@@ -1,5 +1,5 @@
-//! Packet numbers that are left out on purpose: a peer that acknowledges one has not waited for our
-//! packets.
+//! Packet numbers that are left out on purpose: a peer that acknowledges one acknowledges
+//! packets before it has them.
 //!
 //! A peer that acknowledges what it did not receive makes us send faster than the network carries,
 //! at everybody else's cost [RFC 9000 §21.4].

@@ -1,6 +1,6 @@
 //! The packet selector: which packet gets which delivery policy.
 //!
-//! First station of a packet on its way out. It looks but changes nothing: frames leave as they
+//! The first step of a packet on its way out. It looks but changes nothing: frames leave as they
 //! came. `delivery/` carries the policies out. The rules are those of specs/delivery.md §2.
 
 mod config;

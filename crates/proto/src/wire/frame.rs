@@ -1,4 +1,4 @@
-//! Frames: the typed units inside a data datagram, between encryption and the session.
+//! Frames: the typed units inside the sealed part of a data datagram.
 //!
 //! A datagram holds one frame after the other up to its end; every frame knows its own length. A
 //! receiver refuses the rest of a datagram at the first frame that it does not understand: both

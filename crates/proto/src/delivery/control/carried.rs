@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! bulk, telemetry, plain  → message delivery alone
-//! live, liveness, control → copies on every path, as ever, and message delivery as well
+//! live, liveness, control → copies on every path, and message delivery as well
 //! ```
 //! Both ways give a message the same number of the same lane, and the receiver puts them in one
 //! order. So a gap in the lane lasts as long as message delivery takes to recover one message,

@@ -5,7 +5,7 @@
 //! a copy was acknowledged   → forgotten
 //! every copy was lost, or on a path that loses much the answer is overdue
 //!                           → waits for a path again, unless it would come too late
-//! leaves, and would be too late if that were seen to fail, on such a path
+//! leaves on such a path, and could not be repeated in time
 //!                           → a copy for another path waits as well, behind everything else
 //! ```
 //! What is sent again is only what was lost, so a link that loses nothing carries no byte more, and

@@ -6,8 +6,8 @@
 //! ```
 //! Two forms of the same service stand behind one trait: the elastic window (`elastic/`), and the
 //! published protocol (`lrt/`). Division, reconstruction, streams, order, deadlines and
-//! back-pressure are common to both. Which path is served, and when, is the session's affair; what
-//! control is never comes by here [specs/message.md].
+//! back-pressure are common to both. Which path is served, and when, is the session's affair;
+//! control never passes through here [specs/message.md].
 
 mod delivery;
 mod divider;

@@ -1,5 +1,5 @@
-//! Which path brings a symbol first: what lies in the queue of one that has become slow goes again by
-//! another, before the slow one has shown that it is lost.
+//! Which path brings a symbol first: symbols queued on a path that has become slow are sent again on
+//! another, before the slow one has shown that they are lost.
 //!
 //! ```text
 //! delay(p)   = until what leaves now on p arrives, by what the path's acknowledgements say of the

@@ -3,8 +3,8 @@
 //! ```text
 //! 1. a new source symbol, on the best path, at once
 //! 2. known to be missing: as it was divided, on every path at once; not while repair symbols
-//!    under way are likely to recover it. Before 1 and on one path only where messages wait in a
-//!    row: what is missing then is what keeps the others waiting
+//!    under way are likely to recover it. Comes before 1, and on one path only, where messages wait
+//!    in order: what is missing then keeps the others waiting
 //!    held up by a path that has become slow: by the one that brings it first (`detour.rs`)
 //! 3. a repair symbol over the whole window, right behind its source, on another path if there is
 //!    one, as long as tokens last and no source waits

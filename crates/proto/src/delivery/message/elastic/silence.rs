@@ -1,5 +1,5 @@
-//! What is sent when nothing gets through on any path: the code would do without it wherever one path
-//! at least comes through.
+//! What is sent when nothing gets through on any path. While at least one path works, none of this
+//! is needed.
 //!
 //! ```text
 //! overdue   the answer to the oldest symbol that no feedback covers is later than
