@@ -25,5 +25,5 @@ pub use command::emulate::{EmulateArgs, run_emulate};
 pub use command::failure::Failure;
 pub use emulation::{Emulation, LinkReport, Options};
 pub use queue_delay::{QueueDelay, QueueWatch};
-pub use scenario_file::read_scenario;
+pub use scenario_file::{read_changed_scenario, read_scenario, traces_beside};
 pub use stalls::{Stall, Stalled, Stalls};

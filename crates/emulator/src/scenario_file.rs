@@ -5,21 +5,35 @@
 use std::path::Path;
 
 use netem::Scenario;
+use toml_keys::Change;
 
 /// Reads the scenario at `path`; paths of traces in it are relative to its directory.
 ///
 /// # Errors
 /// Names the file, the line and the key.
 pub fn read_scenario(path: &Path) -> Result<Scenario, String> {
+    read_changed_scenario(path, &[])
+}
+
+/// Reads a scenario as if the values of `changes` stood in its file.
+///
+/// # Errors
+/// As of [`read_scenario`]; and changes of what the scenario has not.
+pub fn read_changed_scenario(path: &Path, changes: &[Change]) -> Result<Scenario, String> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("read the scenario {name}: {error}"))?;
-    let directory = path.parent().unwrap_or(Path::new(""));
-    let mut trace = |trace: &str| {
+    Scenario::from_toml_changed(&text, &name, changes, &mut traces_beside(path))
+        .map_err(|error| error.to_string())
+}
+
+/// Returns what reads the traces that a file names, relative to its directory.
+pub fn traces_beside(path: &Path) -> impl FnMut(&str) -> Result<String, String> {
+    let directory = path.parent().unwrap_or(Path::new("")).to_owned();
+    move |trace| {
         let file = directory.join(trace);
         std::fs::read_to_string(&file).map_err(|error| format!("read {}: {error}", file.display()))
-    };
-    Scenario::from_toml_with(&text, &name, &mut trace).map_err(|error| error.to_string())
+    }
 }
 
 #[cfg(test)]

@@ -66,25 +66,33 @@ impl RunArgs {
     /// Returns the schemes to run: those asked for, else those that run unasked.
     ///
     /// # Errors
-    /// Names the first scheme that the experiment does not know in this mode.
+    /// Names every scheme that the experiment does not know in this mode.
     pub(crate) fn schemes(&self, known: Known) -> Result<Vec<Scheme>, Failure> {
-        self.find_schemes(known).map_err(Failure::Usage)
-    }
-
-    fn find_schemes(&self, known: Known) -> Result<Vec<Scheme>, String> {
         if self.schemes.is_empty() {
             return Ok(known.unasked.to_vec());
         }
         let known: Vec<Scheme> = known.iter().collect();
-        if let Some(unknown) = self.schemes.iter().find(|scheme| !known.contains(scheme)) {
-            let names: Vec<&str> = known.iter().map(|scheme| scheme.name()).collect();
-            let mode = if self.sim { "--sim" } else { "--emu" };
-            return Err(format!(
-                "--schemes {unknown}: not one of this experiment's under {mode}: {}",
-                names.join(", ")
-            ));
+        let is_unknown = |scheme: &&Scheme| !known.contains(scheme);
+        let unknown: Vec<&str> =
+            self.schemes.iter().filter(is_unknown).map(|scheme| scheme.name()).collect();
+        if unknown.is_empty() {
+            return Ok(self.schemes.clone());
         }
-        Ok(self.schemes.clone())
+        let names: Vec<&str> = known.iter().map(|scheme| scheme.name()).collect();
+        let (mode, other) = if self.sim { ("--sim", "--emu") } else { ("--emu", "--sim") };
+        let elsewhere =
+            |scheme: &&Scheme| is_unknown(scheme) && scheme.lives_elsewhere(self.mode());
+        let elsewhere: Vec<&str> =
+            self.schemes.iter().filter(elsewhere).map(|scheme| scheme.name()).collect();
+        let needs = match &elsewhere[..] {
+            [] => String::new(),
+            names => format!("; {} needs {other}", names.join(", ")),
+        };
+        Err(Failure::Usage(format!(
+            "--schemes {}: not this experiment's under {mode}, which has {}{needs}",
+            unknown.join(","),
+            names.join(", ")
+        )))
     }
 }
 
@@ -136,12 +144,15 @@ pub(crate) fn positive(text: &str) -> Result<f64, String> {
     value.ok_or_else(|| format!("`{text}` is not a number above zero, and a million at most"))
 }
 
-/// Reads `A-B` with A ≤ B.
+/// Names the seeds of a run.
+pub(crate) fn seeds_shown((first, last): (u64, u64)) -> String {
+    if first == last { format!("seed {first}") } else { format!("seeds {first}-{last}") }
+}
+
+/// Reads `A-B` with A ≤ B, or `A` alone.
 pub(crate) fn parse_seeds(text: &str) -> Result<(u64, u64), String> {
-    let range = text.split_once('-').and_then(|(first, last)| {
-        let range = (first.parse::<u64>().ok()?, last.parse::<u64>().ok()?);
-        (range.0 <= range.1).then_some(range)
-    });
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let range = first.parse().ok().zip(last.parse().ok()).filter(|(first, last)| first <= last);
     range.ok_or_else(|| format!("`{text}` is not a range of seeds like 1-20"))
 }
 
@@ -151,8 +162,8 @@ mod tests {
 
     #[test]
     fn seeds_are_a_range() {
-        assert_eq!(parse_seeds("1-20"), Ok((1, 20)));
-        assert!(["", "5", "9-3", "a-b", "1-"].iter().all(|text| parse_seeds(text).is_err()));
+        assert_eq!((parse_seeds("1-20"), parse_seeds("4")), (Ok((1, 20)), Ok((4, 4))));
+        assert!(["", "9-3", "a-b", "1-"].iter().all(|text| parse_seeds(text).is_err()));
     }
 
     #[test]

@@ -144,9 +144,15 @@ impl Report {
         Ok(path)
     }
 
-    /// Returns the results as a table of the report's columns, or of these: (key, title).
+    /// Returns the results as a table of the report's columns, or of these: (key, title); without those
+    /// that no result has, such as figures of a stream that was left out.
     pub(crate) fn table(&self, columns: &[(String, String)]) -> String {
-        table(&self.results, self.columns(columns))
+        let is_there = |(key, _): &&(String, String)| {
+            self.results.iter().any(|result| !field(result, key).is_null())
+        };
+        let columns: Vec<(String, String)> =
+            self.columns(columns).iter().filter(is_there).cloned().collect();
+        table(&self.results, &columns)
     }
 
     /// Returns the same as CSV, with keys for titles and figures as exact as JSON has them.

@@ -3,6 +3,7 @@
 //! Not serde: whoever writes a file by hand gets all its mistakes in one go, and a key that nobody
 //! asked for is a mistake too. What the keys mean is the business of whoever asks for them.
 
+mod change;
 mod section;
 mod values;
 
@@ -11,7 +12,11 @@ use std::cell::RefCell;
 
 use toml::de::DeTable;
 
+pub use change::{Change, Scalar};
 pub use section::Section;
+
+/// Words that are less alike than this (Jaro-Winkler, of 1) are not taken for each other.
+const ALIKE: f64 = 0.8;
 
 /// A mistake in a file, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,13 +84,31 @@ pub fn read<T>(
     file: &str,
     keys: impl FnOnce(&Section<'_>) -> Option<T>,
 ) -> Result<T, FileError> {
+    read_changed(text, file, &[], keys)
+}
+
+/// Reads the text of a file as if the values of `changes` stood in it.
+///
+/// # Errors
+/// As of [`read`]; and a change of what the file has not, such as a section of that name.
+///
+/// # Panics
+/// As of [`read`].
+pub fn read_changed<T>(
+    text: &str,
+    file: &str,
+    changes: &[Change],
+    keys: impl FnOnce(&Section<'_>) -> Option<T>,
+) -> Result<T, FileError> {
     let failed = |mistakes| FileError { file: file.to_owned(), mistakes };
     let document = Document::new(text);
-    let tree = DeTable::parse(text).map_err(|error| {
+    let changes = change::Changes::new(changes);
+    let mut tree = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         let what = format!("not TOML: {}", error.message());
         failed(vec![Mistake { line: document.line(at), key: String::new(), what }])
     })?;
+    changes.apply(tree.get_mut()).map_err(|mistake| failed(vec![mistake]))?;
     let root = Section::root(&document, tree.get_ref());
     let value = keys(&root);
     root.finish();
@@ -94,6 +117,18 @@ pub fn read<T>(
         return Err(failed(mistakes));
     }
     Ok(value.expect("a file that cannot be used has a mistake"))
+}
+
+/// Returns the word that was meant by one that is none of those that there are.
+pub fn closest<'w>(word: &str, words: &[&'w str]) -> Option<&'w str> {
+    let likeness = words.iter().map(|known| (strsim::jaro_winkler(word, known), *known));
+    let best = likeness.max_by(|(one, _), (other, _)| one.total_cmp(other));
+    best.filter(|(likeness, _)| *likeness > ALIKE).map(|(_, word)| word)
+}
+
+/// Asks whether the closest of some words was meant, in the end of a mistake; empty where none is close.
+pub fn did_you_mean(word: &str, words: &[&str]) -> String {
+    closest(word, words).map_or(String::new(), |known| format!("; did you mean {known}?"))
 }
 
 /// What the sections of a file have in common: where its lines are, and what is wrong so far.

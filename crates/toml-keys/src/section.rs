@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::{Document, Mistake};
+use crate::{Document, Mistake, did_you_mean};
 
 /// Reads the keys of one section; each is asked for by its name.
 ///
@@ -43,6 +43,11 @@ impl<'d> Section<'d> {
         present
     }
 
+    /// Returns the line of a key; of the section, where the key is not there.
+    pub fn line(&self, key: &str) -> usize {
+        self.lookup(key).map_or(self.line, |found| found.line)
+    }
+
     /// Reports every key but the first of those that are there: they exclude each other.
     pub fn exclusive(&self, keys: &[&str]) {
         let mut there = keys.iter().filter(|key| self.table.contains_key(**key));
@@ -55,8 +60,7 @@ impl<'d> Section<'d> {
     /// Reports that something is wrong with a key of this section, present or not; with the whole
     /// section, when the key is empty.
     pub fn wrong(&self, key: &str, what: impl Into<String>) {
-        let line = self.lookup(key).map_or(self.line, |found| found.line);
-        self.report(line, key, what.into());
+        self.report(self.line(key), key, what.into());
     }
 
     /// Names the section in mistakes, in place of its number among those of its kind.
@@ -114,7 +118,9 @@ impl<'d> Section<'d> {
         for key in self.table.keys() {
             let name: &str = key.get_ref();
             if !asked.iter().any(|known| known == name) {
-                let what = format!("unknown key; the keys here are {}", asked.join(", "));
+                let words: Vec<&str> = asked.iter().map(String::as_str).collect();
+                let (there, meant) = (words.join(", "), did_you_mean(name, &words));
+                let what = format!("unknown key; the keys here are {there}{meant}");
                 self.report(self.document.line(key.span().start), name, what);
             }
         }
@@ -134,14 +140,7 @@ impl<'d> Section<'d> {
 
     /// Reports a value that is not what was `expected`.
     pub(crate) fn report_type(&self, key: &str, found: Found<'d>, expected: &str) {
-        let value = match found.value {
-            DeValue::Integer(integer) => integer.to_string(),
-            DeValue::Float(float) => float.as_str().to_owned(),
-            DeValue::Boolean(flag) => flag.to_string(),
-            DeValue::String(text) => format!("{text:?}"),
-            other => format!("a value of type {}", other.type_str()),
-        };
-        self.report(found.line, key, format!("{value} is not {expected}"));
+        self.report(found.line, key, format!("{} is not {expected}", shown(found.value)));
     }
 
     fn new(document: &'d Document, path: String, line: usize, table: &'d DeTable<'d>) -> Self {
@@ -164,5 +163,16 @@ impl<'d> Section<'d> {
             (path, "") => path.to_owned(),
             (path, key) => format!("{path}.{key}"),
         }
+    }
+}
+
+/// Returns a value as a mistake names it.
+pub(crate) fn shown(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::Integer(integer) => integer.to_string(),
+        DeValue::Float(float) => float.as_str().to_owned(),
+        DeValue::Boolean(flag) => flag.to_string(),
+        DeValue::String(text) => format!("{text:?}"),
+        other => format!("a value of type {}", other.type_str()),
     }
 }

@@ -75,6 +75,59 @@ fn a_file_without_a_mistake_is_read() {
     assert_eq!(read, Ok((Duration::from_micros(1_500), vec![80])));
 }
 
+fn changed(text: &str, key: &str, value: Scalar) -> Result<(u64, f64), FileError> {
+    let changes = [Change { key: key.to_owned(), value }];
+    read_changed(text, "f", &changes, |root| {
+        let count = root.number("count", 0..=9).unwrap_or(0);
+        let mut noise = 0.0;
+        for link in root.sections("link") {
+            link.text("name");
+            if let Some(air) = link.section("air") {
+                noise += air.fraction("noise", 0.0..=1.0).unwrap_or(0.0);
+                air.finish();
+            }
+            link.finish();
+        }
+        Some((count, noise))
+    })
+}
+
+#[test]
+fn changes_are_read_as_if_they_stood_in_the_file() {
+    const TEXT: &str = "count = 3\n[[link]]\nname = \"wifi\"\n[link.air]\nnoise = 0.5\n\
+                        [[link]]\nname = \"1\"\n";
+    let number = Scalar::Number;
+    assert_eq!(changed(TEXT, "count", number(7.0)), Ok((7, 0.5)));
+    assert_eq!(changed(TEXT, "link.wifi.air.noise", number(0.25)), Ok((3, 0.25)));
+    assert_eq!(changed(TEXT, "link.0.air.noise", number(1e-7)), Ok((3, 1e-7)));
+    assert_eq!(changed(TEXT, "link.1.air.noise", number(0.25)), Ok((3, 0.75)), "by its name");
+    for (key, value, expected) in [
+        ("count", number(10.0), "f:1: count: 10 is not a whole number from 0 to 9"),
+        ("count", Scalar::Text("two".to_owned()), "f:1: count: \"two\" is not a whole number"),
+        ("count", number(1e300), "f:1: count: 1e300 is not a whole number"),
+        ("link.wifi.air.noise", number(2.0), "f:5: link[0].air.noise: 2 is not a number from"),
+        ("link.1.noise", number(2.0), "f:6: link[1].noise: unknown key"),
+        (
+            "link.wify.loss",
+            number(0.0),
+            "no [[link]] is called \"wify\"; there are wifi, 1; did you mean wifi?",
+        ),
+        ("link", number(0.0), "link: is not one value"),
+        ("link.9", number(0.0), "no [[link]] is called \"9\""),
+        ("link.0", number(0.0), "a key is missing"),
+        ("count.9", number(0.0), "count has no keys"),
+        ("", number(0.0), "a key is missing"),
+        (
+            "cuont",
+            Scalar::Flag(true),
+            "cuont: unknown key; the keys here are count, link; did you mean count?",
+        ),
+    ] {
+        let said = changed(TEXT, key, value).unwrap_err().to_string();
+        assert!(said.contains(expected), "{expected}\n{said}");
+    }
+}
+
 #[test]
 fn times_beyond_a_century_are_mistakes() {
     assert!(mistakes("name = \"x\"\ndelay_ms = 1e300")[0].ends_with("is longer than a century"));

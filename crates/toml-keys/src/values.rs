@@ -7,7 +7,8 @@ use toml::Spanned;
 use toml::de::DeValue;
 use units::{Duration, Instant, Rate};
 
-use crate::Section;
+use crate::section::shown;
+use crate::{Scalar, Section, did_you_mean};
 
 /// The longest time in a file, in seconds: about a century. Beyond it, times would come near the
 /// end of what an instant can be.
@@ -83,7 +84,9 @@ impl<'d> Section<'d> {
             } else {
                 format!("one of {}", words.join(", "))
             };
-            self.wrong(key, format!("{text:?} is not {expected}"));
+            let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+            let meant = did_you_mean(text, &words);
+            self.wrong(key, format!("{text:?} is not {expected}{meant}"));
         }
         chosen.map(|&(_, value)| value)
     }
@@ -122,6 +125,29 @@ impl<'d> Section<'d> {
             self.report_type(key, found, &expected);
         }
         numbers
+    }
+
+    /// Reads a list of 1 to `most` numbers, texts or flags.
+    pub fn scalars(&self, key: &str, most: usize) -> Option<Vec<Scalar>> {
+        let found = self.find(key)?;
+        let Some(items) = found.value.as_array().filter(|list| (1..=most).contains(&list.len()))
+        else {
+            self.report_type(key, found, &format!("a list of 1 to {most} values"));
+            return None;
+        };
+        let mut scalars = Vec::new();
+        for (place, item) in items.iter().map(Spanned::get_ref).enumerate() {
+            match scalar(item) {
+                Some(scalar) => scalars.push(scalar),
+                None => {
+                    let (number, value) = (place + 1, shown(item));
+                    let what = format!("value {number}: {value} is no number, text or flag");
+                    self.wrong(key, what);
+                    return None;
+                }
+            }
+        }
+        Some(scalars)
     }
 
     /// Reads a finite number that may have a fraction; a range without an end ends at infinity.
@@ -202,6 +228,14 @@ impl<'d> Section<'d> {
             self.report_type(key, found, expected);
         }
         number
+    }
+}
+
+fn scalar(value: &DeValue<'_>) -> Option<Scalar> {
+    match value {
+        DeValue::String(text) => Some(Scalar::Text(text.clone().into_owned())),
+        DeValue::Boolean(flag) => Some(Scalar::Flag(*flag)),
+        other => fraction(other).map(Scalar::Number),
     }
 }
 

@@ -16,6 +16,7 @@ use clap::builder::PossibleValue;
 use serde::{Serialize, Serializer};
 use tcp_asran::Flavour;
 
+use crate::report::Mode;
 pub(crate) use congestion::CongestionControl;
 pub(crate) use kernel::KernelTransport;
 pub(crate) use session::{DECLARED, SessionScheme};
@@ -102,6 +103,16 @@ impl Scheme {
     /// Returns the name used in figures, tables and files.
     pub(crate) const fn name(self) -> &'static str {
         self.about().name
+    }
+
+    /// Tells whether the scheme can be had in the other life only.
+    pub(crate) const fn lives_elsewhere(self, mode: Mode) -> bool {
+        match (self, mode) {
+            (Self::Kernel(KernelTransport::Udp) | Self::Session(_), _) => false,
+            (Self::Kernel(_) | Self::Congestion(_), Mode::Sim)
+            | (Self::Yardstick(_), Mode::Emu) => true,
+            _ => false,
+        }
     }
 
     /// Says in a few words what the scheme does, for legends and notes.

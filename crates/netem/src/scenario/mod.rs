@@ -9,6 +9,7 @@ mod parse;
 mod write;
 
 pub use toml_keys::FileError as ScenarioError;
+use toml_keys::{Change, Section};
 
 use crate::clock::ClockModel;
 use crate::link::{GilbertElliott, LinkModel, Outage};
@@ -195,7 +196,33 @@ impl Scenario {
         file: &str,
         read: &mut dyn FnMut(&str) -> Result<String, String>,
     ) -> Result<Self, ScenarioError> {
-        parse::scenario(text, file, read)
+        Self::from_toml_changed(text, file, &[], read)
+    }
+
+    /// Reads a scenario as if the values of `changes` stood in it.
+    ///
+    /// # Errors
+    /// As of [`Scenario::from_toml_with`]; and changes of what the scenario has not.
+    pub fn from_toml_changed(
+        text: &str,
+        file: &str,
+        changes: &[Change],
+        read: &mut dyn FnMut(&str) -> Result<String, String>,
+    ) -> Result<Self, ScenarioError> {
+        parse::scenario(text, file, changes, read)
+    }
+
+    /// Reads the hosts and links of a file that has keys of another reader beside them; what is wrong is
+    /// reported to the section.
+    pub fn from_section(
+        root: &Section<'_>,
+        name: &str,
+        seconds: f64,
+        read: &mut dyn FnMut(&str) -> Result<String, String>,
+    ) -> Self {
+        let mut scenario = Self::new(name, seconds);
+        parse::network(root, &mut scenario, read);
+        scenario
     }
 
     /// Returns the scenario as TOML that reads back as the same scenario, for the record of a run.

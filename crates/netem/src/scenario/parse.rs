@@ -12,7 +12,7 @@ use super::{
 use crate::clock::{CLOCK_ORIGIN, ClockModel, ClockStep};
 use crate::link::{LinkModel, LinkRate, Outage, OutageMode};
 use crate::medium::MediumModel;
-use toml_keys::Section;
+use toml_keys::{Change, Section};
 use units::{Duration, Instant};
 
 /// The length of a run whose scenario does not say.
@@ -33,34 +33,40 @@ const SKEW_PPM_MAX: f64 = 100_000.0;
 pub(super) fn scenario(
     text: &str,
     file: &str,
+    changes: &[Change],
     read: &mut dyn FnMut(&str) -> Result<String, String>,
 ) -> Result<Scenario, ScenarioError> {
-    toml_keys::read(text, file, |root| Some(whole(root, file, read)))
+    toml_keys::read_changed(text, file, changes, |root| {
+        let mut scenario = head(root, file);
+        network(root, &mut scenario, read);
+        Some(scenario)
+    })
 }
 
-fn whole(
+/// Reads hosts and links, and how the hosts' kernels find each other, into a scenario without any.
+pub(super) fn network(
     root: &Section<'_>,
-    file: &str,
+    scenario: &mut Scenario,
     read: &mut dyn FnMut(&str) -> Result<String, String>,
-) -> Scenario {
-    let mut scenario = head(root, file);
+) {
+    scenario.resolve_neighbours = root.choice("neighbours", &NEIGHBOURS).unwrap_or(false);
     for section in root.sections("host") {
-        let host = host(section, &scenario);
+        let host = host(section, scenario);
         scenario.hosts.push(host);
     }
     for section in root.sections("medium") {
-        let medium = medium(section, &scenario);
+        let medium = medium(section, scenario);
         scenario.media.push(medium);
     }
     let seconds = scenario.seconds;
     let mut keys = Keys { read, groups: Vec::new(), media: Vec::new(), seconds };
     for section in root.sections("group") {
-        let group = group(section, &scenario, &mut keys);
+        let group = group(section, scenario, &mut keys);
         scenario.groups.push(group);
     }
     keys.groups = scenario.groups.iter().map(|group| group.name.clone()).collect();
     keys.media = scenario.media.iter().map(|medium| medium.name.clone()).collect();
-    let mut links = Links { declared: !scenario.hosts.is_empty(), keys, all: &mut scenario };
+    let mut links = Links { declared: !scenario.hosts.is_empty(), keys, all: &mut *scenario };
     for section in root.sections("link") {
         links.pair(section);
     }
@@ -73,7 +79,6 @@ fn whole(
     if scenario.hosts.len() > MAX_HOSTS {
         root.wrong("host", format!("more than {MAX_HOSTS} hosts"));
     }
-    scenario
 }
 
 fn head(root: &Section<'_>, file: &str) -> Scenario {
@@ -81,7 +86,6 @@ fn head(root: &Section<'_>, file: &str) -> Scenario {
     let seconds = root.fraction("seconds", 0.0..=SECONDS_MAX).unwrap_or(DEFAULT_SECONDS);
     let mut scenario = Scenario::new(name, seconds);
     scenario.seed = root.number("seed", 0..=u64::MAX).unwrap_or(1);
-    scenario.resolve_neighbours = root.choice("neighbours", &NEIGHBOURS).unwrap_or(false);
     scenario
 }
 

@@ -1,9 +1,11 @@
 //! `run FILE.toml`: an experiment without Rust, with the traffic and the figures of `mixed-blackout`.
 //!
-//! `read.rs` and `section.rs` read the file, `sweep.rs` varies it; what is run and measured is `play.rs`.
+//! `read.rs` reads the file, with its streams (`streams.rs`), the columns of its table (`columns.rs`)
+//! and what varies (`sweep.rs`); what is run and measured is `play.rs`.
 
+mod columns;
 mod read;
-mod section;
+mod streams;
 mod sweep;
 
 use std::path::PathBuf;
@@ -19,7 +21,8 @@ use crate::experiment::streams::doubt::rankings_in_doubt;
 use crate::experiment::streams::mixed_blackout;
 use crate::experiment::streams::play::play;
 use crate::report::{Mode, Report, merged};
-use read::Plan;
+use read::{Plan, Source};
+use streams::KINDS;
 use sweep::Point;
 
 /// Describes what files are, unless they say otherwise.
@@ -28,6 +31,7 @@ pub(super) const DESCRIPTION: Description =
 
 /// The arguments of an experiment in a file; they go before what the file says.
 #[derive(Clone, Debug, Args)]
+#[command(after_long_help = help())]
 pub(crate) struct FileArgs {
     #[command(flatten)]
     pub(super) run: RunArgs,
@@ -39,7 +43,8 @@ pub(crate) struct FileArgs {
 /// Runs the experiment of a file, once for each point of its sweeps.
 pub(super) fn run(args: &FileArgs) -> Result<Report, Failure> {
     let mode = args.run.mode();
-    let plan = Plan::read(&args.file, mode).map_err(Failure::Usage)?;
+    let source = Source::open(&args.file, mode).map_err(Failure::Usage)?;
+    let plan = source.plan().map_err(Failure::Usage)?;
     let (first, last) = args.run.given_seeds().or(plan.seeds).unwrap_or(args.run.seeds());
     let known = match mode {
         Mode::Sim => DESCRIPTION.sim,
@@ -51,12 +56,13 @@ pub(super) fn run(args: &FileArgs) -> Result<Report, Failure> {
     };
     let (mut results, mut audits) = (Vec::new(), Vec::new());
     for point in plan.points() {
-        let scene = plan.scene(&point);
+        let here = source.at(&point).map_err(Failure::Usage)?;
         let out = args.run.out.as_ref().map(|directory| directory.join(point.folder()));
-        let name = format!("{} {}", plan.name, point.folder());
+        let name = format!("{} {}", plan.name, point.name());
         let played =
-            play(name.trim_end(), &scene, &schemes, (mode, (first, last)), out.as_deref())?;
-        results.extend(played.results.into_iter().map(|result| at_point(&point, result)));
+            play(name.trim_end(), &here.scene(), &schemes, (mode, (first, last)), out.as_deref())?;
+        let finish = |result| at_point(&point, here.without_absent(result));
+        results.extend(played.results.into_iter().map(finish));
         audits.extend(played.audit);
     }
     let parameters = plan.parameters();
@@ -74,29 +80,51 @@ pub(super) fn run(args: &FileArgs) -> Result<Report, Failure> {
 }
 
 impl Plan {
-    /// Makes the scene of a point.
-    fn scene(&self, point: &Point) -> Blackout {
-        let (mut scenario, mut workload) = (self.scenario.clone(), self.workload.clone());
-        point.apply(&mut scenario, &mut workload);
-        Blackout { workload, ..Blackout::of(scenario) }
-    }
-
-    fn points(&self) -> Vec<Point> {
-        sweep::points(&self.sweeps)
+    /// Makes the scene.
+    fn scene(&self) -> Blackout {
+        let workload = self.streams.workload.clone();
+        Blackout { workload, ..Blackout::of(self.scenario.clone()) }
     }
 
     fn parameters(&self) -> Value {
-        let scene = self.scene(&Point::default());
-        let sweeps = self.sweeps.iter().map(|sweep| (sweep.key.clone(), json!(sweep.values)));
-        let sweeps: serde_json::Map<_, _> = sweeps.collect();
-        let sweeps = if sweeps.is_empty() { json!({}) } else { json!({"sweep": sweeps}) };
-        merged([scene.parameters(), sweeps])
+        merged([self.scene().parameters(), sweep::parameters(&self.sweeps)])
+    }
+
+    /// Takes the figures of streams that there are none of out of a result: they are null.
+    fn without_absent(&self, mut result: Value) -> Value {
+        let absent = KINDS.iter().filter(|kind| !(kind.is_sent)(&self.streams.workload));
+        let beginnings: Vec<&str> = absent.flat_map(|kind| kind.figures.iter().copied()).collect();
+        if !beginnings.is_empty() {
+            forget(&mut result, &beginnings);
+        }
+        result
+    }
+}
+
+/// Makes figures null whose names begin like this, wherever in a result they stand.
+fn forget(value: &mut Value, beginnings: &[&str]) {
+    match value {
+        Value::Object(figures) => {
+            for (key, value) in figures {
+                if beginnings.iter().any(|beginning| key.starts_with(beginning)) {
+                    *value = Value::Null;
+                }
+                forget(value, beginnings);
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(|value| forget(value, beginnings)),
+        _ => {}
     }
 }
 
 /// Says in a result at which point it was measured, right behind its scheme.
 fn at_point(point: &Point, result: Value) -> Value {
     merged([json!({"scheme": result["scheme"]}), point.values(), result])
+}
+
+/// Lists what may be sent, for `--help`.
+fn help() -> String {
+    format!("Kinds of [[stream]], and their keys:\n{}", streams::help())
 }
 
 #[cfg(test)]

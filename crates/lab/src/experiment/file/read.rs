@@ -1,84 +1,34 @@
 //! Reads the file of an experiment, and tells every mistake in it with its line and key.
 //!
-//! Links stand in a scenario file, or beside the streams as a scenario has them. Then the file is
-//! two in one: each is read from the whole text, in which the lines of the other are blank, so that
-//! lines keep their numbers.
+//! A point of a sweep is the file with other values in it: it is read again for each, so that what
+//! varies is checked as what is written, and what follows from it (outages that repeat) follows.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use emulator::read_scenario;
+use emulator::{read_changed_scenario, traces_beside};
 use netem::Scenario;
+use toml_keys::{Change, FileError, Mistake, Scalar, Section, did_you_mean};
 
-use super::section;
-use super::section::Section;
-use super::sweep::Sweep;
-use super::{DESCRIPTION, mixed_blackout};
+use super::DESCRIPTION;
+use super::columns::{self, Columns};
+use super::streams::{self, Streams};
+use super::sweep::{self, Point, Sweep, points};
 use crate::arguments::parse_seeds;
-use crate::experiment::streams::figures::{
-    CONTROL_DUPLICATES, CONTROL_GAP_WHOLE_RUN, CONTROL_MAX, FLIGHT_LOST, FLIGHT_P99, LIVE_AGE_MAX,
-    LIVE_AGE_P50, LIVE_AGE_P99, VIDEO_FRAMES, VIDEO_SHARE,
-};
-use crate::experiment::streams::video::VideoShape;
-use crate::experiment::streams::workload::Workload;
-use crate::figure::Figure;
 use crate::report::Mode;
 use crate::scenario_file::check_hosts;
 use crate::scheme::Scheme;
-use crate::testbed::STAMP_BYTES;
 
 /// Sections of a scenario, in a file that has its links itself.
-const OF_SCENARIO: [&str; 5] = ["host", "link", "broadcast", "medium", "group"];
+const OF_SCENARIO: [&str; 6] = ["host", "link", "broadcast", "medium", "group", "neighbours"];
 /// The longest run.
 const SECONDS_MAX: f64 = 3_600.0;
-/// The most messages of a kind per second.
-const RATE_MAX_HZ: f64 = 1_000.0;
-/// The most bytes of a control message: it fits into one datagram on every path.
-const BYTES_MAX: f64 = 1_200.0;
-/// The highest rate of video.
-const VIDEO_MAX_MBPS: f64 = 1_000.0;
+/// How long a run lasts whose links are in the file, unless it says so.
+const SECONDS: f64 = 60.0;
 /// The most seeds of a run.
 const SEEDS_MAX: u64 = 10_000;
-/// The most values of a sweep, and points of a run.
-const POINTS_MAX: usize = 1_000;
-
-/// The kinds of streams that run side by side.
-const KINDS: [(&str, Kind); 4] = [
-    ("control", Kind::Control),
-    ("live", Kind::Live),
-    ("flight", Kind::Flight),
-    ("video", Kind::Video),
-];
-/// The kinds that an experiment of their own measures, and its name.
-const ELSEWHERE: [(&str, &str); 3] = [
-    ("messages", "run lrt-tcp or message-share"),
-    ("tcp", "run throughput; there is no kernel in the world: its TCP needs --emu"),
-    ("ping", "use `fulmar-lab emulate`"),
-];
-/// How video is spread in time.
-const SHAPES: [(&str, VideoShape); 2] =
-    [("camera", VideoShape::Camera), ("even", VideoShape::Even)];
-/// Figures that a result has beside those of the table.
-const FIGURES: [Figure; 10] = [
-    CONTROL_DUPLICATES.titled("duplicates"),
-    CONTROL_GAP_WHOLE_RUN,
-    CONTROL_MAX,
-    LIVE_AGE_P50,
-    LIVE_AGE_P99,
-    LIVE_AGE_MAX,
-    VIDEO_SHARE,
-    VIDEO_FRAMES,
-    FLIGHT_LOST.within("mavlink", "flight lost"),
-    FLIGHT_P99.within("mavlink", "flight p99 ms"),
-];
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Control,
-    Live,
-    Flight,
-    Video,
-}
+/// The most packets of a run and direction: they are kept in memory with what became of them.
+const PACKETS_MAX: f64 = 1e7;
 
 /// What a file asks for.
 #[derive(Clone, Debug)]
@@ -87,126 +37,199 @@ pub(super) struct Plan {
     pub(super) name: String,
     /// The links.
     pub(super) scenario: Scenario,
-    /// The streams.
-    pub(super) workload: Workload,
+    /// What is sent.
+    pub(super) streams: Streams,
     /// Empty: those that `mixed-blackout` runs.
     pub(super) schemes: Vec<Scheme>,
     /// First and last, where the file has any.
     pub(super) seeds: Option<(u64, u64)>,
     /// Keys and titles of the table.
-    pub(super) columns: Vec<(String, String)>,
+    pub(super) columns: Columns,
     /// What varies.
     pub(super) sweeps: Vec<Sweep>,
 }
 
 impl Plan {
-    /// Reads a file for a run in one of the two lives.
+    /// Returns every combination of what varies.
+    pub(super) fn points(&self) -> Vec<Point> {
+        points(&self.sweeps)
+    }
+}
+
+/// A file, and the life that it is run in.
+pub(super) struct Source {
+    text: String,
+    path: PathBuf,
+    mode: Mode,
+    /// Whether its links are in a file of their own.
+    is_beside: bool,
+}
+
+impl Source {
+    /// Reads the text of a file.
     ///
     /// # Errors
-    /// Names every mistake in the file with its line and key, or in its scenario.
-    pub(super) fn read(path: &Path, mode: Mode) -> Result<Self, String> {
-        let name = path.display().to_string();
-        let text =
-            std::fs::read_to_string(path).map_err(|error| format!("read {name}: {error}"))?;
-        Self::parse(&text, path, mode)
+    /// When it cannot be read.
+    pub(super) fn open(path: &Path, mode: Mode) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| format!("read {}: {error}", path.display()))?;
+        Ok(Self::new(text, path, mode))
     }
 
-    pub(super) fn parse(text: &str, path: &Path, mode: Mode) -> Result<Self, String> {
-        let file = path.display().to_string();
-        let [own, links] = halves(text);
-        let inline = links.lines().any(|line| !line.is_empty());
-        let read = |root: &Section<'_>| {
-            let scenario = if inline {
-                root.has("scenario").then(|| root.wrong("scenario", "not together with [[link]]"));
-                Scenario::from_toml(&links, &file).map_err(|error| error.to_string())
-            } else {
-                beside(root, path)
-            };
-            plan(root, scenario, mode, path)
+    pub(super) fn new(text: String, path: &Path, mode: Mode) -> Self {
+        let has_scenario = |table: toml::Table| table.contains_key("scenario");
+        let is_beside = text.parse().is_ok_and(has_scenario);
+        Self { text, path: path.to_owned(), mode, is_beside }
+    }
+
+    /// Reads what the file asks for, and tries every point of it.
+    ///
+    /// # Errors
+    /// Every mistake in the file with its line and key, in its scenario, and in what varies.
+    pub(super) fn plan(&self) -> Result<Plan, String> {
+        let mut sweeps = Vec::new();
+        let plan = self.read(&[], &mut sweeps);
+        let known = plan.as_ref().map_or_else(|error| &error.mistakes[..], |_| &[]);
+        let mut mistakes: Vec<Mistake> = known.to_vec();
+        mistakes.extend(sweeps.iter().flat_map(|sweep| self.mistakes_of(sweep, known)));
+        if mistakes.is_empty() && sweeps.len() > 1 {
+            mistakes.extend(self.mistake_together(&sweeps));
+        }
+        match plan {
+            Ok(plan) if mistakes.is_empty() => Ok(plan),
+            _ => {
+                mistakes.sort_by_key(|mistake| mistake.line);
+                Err(FileError { file: self.name(), mistakes }.to_string())
+            }
+        }
+    }
+
+    /// Reads what the file asks for at a point.
+    ///
+    /// # Errors
+    /// What is wrong there; nothing that was not wrong when the plan was read, unless files changed.
+    pub(super) fn at(&self, point: &Point) -> Result<Plan, String> {
+        self.read(&point.0, &mut Vec::new()).map_err(|error| error.to_string())
+    }
+
+    /// Reads the file with changes; `sweeps` are told though it has mistakes.
+    fn read(&self, changes: &[Change], sweeps: &mut Vec<Sweep>) -> Result<Plan, FileError> {
+        let of_scenario = |change: &Change| {
+            let section = change.key.split('.').next().unwrap_or_default();
+            self.is_beside && OF_SCENARIO.contains(&section)
         };
-        section::read(&own, &file, read)?
+        let (links, own): (Vec<Change>, Vec<Change>) =
+            changes.iter().cloned().partition(of_scenario);
+        toml_keys::read_changed(&self.text, &self.name(), &own, |root| {
+            self.whole(root, links, sweeps)
+        })
     }
-}
 
-/// Reads every key; the scenario's mistakes are told where the file itself has none.
-fn plan(
-    root: &Section<'_>,
-    scenario: Result<Scenario, String>,
-    mode: Mode,
-    path: &Path,
-) -> Result<Plan, String> {
-    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("file");
-    let name = root.text("name").unwrap_or(stem).to_owned();
-    let seconds = root.fraction("seconds", 0.1..=SECONDS_MAX);
-    let mut workload = streams(root);
-    let schemes = schemes(root, mode);
-    let seeds = root.text("seeds").and_then(|text| seeds(root, text));
-    let sweeps = sweeps(root, scenario.as_ref().ok());
-    let mut columns = columns(root);
-    let swept = sweeps.iter().map(|sweep| (sweep.key.clone(), sweep.key.clone()));
-    columns.splice(1..1, swept.collect::<Vec<_>>());
-    scenario.and_then(|mut scenario| {
-        scenario.seconds = seconds.unwrap_or(scenario.seconds);
-        workload.seconds = scenario.seconds;
-        check_hosts(&scenario).map_err(|what| format!("{}: {what}", path.display()))?;
-        Ok(Plan { name, scenario, workload, schemes, seeds, columns, sweeps })
-    })
-}
-
-/// Reads the scenario that a file names, relative to it.
-fn beside(root: &Section<'_>, path: &Path) -> Result<Scenario, String> {
-    let Some(scenario) = root.required_text("scenario") else { return Err(String::new()) };
-    let directory = path.parent().unwrap_or(Path::new(""));
-    let read = read_scenario(&directory.join(scenario));
-    if let Err(error) = &read {
-        root.wrong("scenario", error.clone());
+    /// Reads every key.
+    fn whole(
+        &self,
+        root: &Section<'_>,
+        links: Vec<Change>,
+        sweeps: &mut Vec<Sweep>,
+    ) -> Option<Plan> {
+        let stem = self.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("file");
+        let name = root.text("name").unwrap_or(stem).to_owned();
+        let seconds = root.fraction("seconds", 0.1..=SECONDS_MAX);
+        let scenario = self.scenario(root, (&name, seconds), links);
+        let mut streams = streams::read(root);
+        let schemes = schemes(root, self.mode);
+        let seeds = root.text("seeds").and_then(|text| seeds(root, text));
+        *sweeps = sweep::read(root);
+        let mut columns = columns::read(root, &streams.kinds);
+        let swept = sweeps.iter().map(|sweep| (sweep.key.clone(), sweep.key.clone()));
+        columns.splice(1..1, swept.collect::<Vec<_>>());
+        let scenario = scenario?;
+        streams.workload.seconds = scenario.seconds;
+        check_size(root, &streams);
+        Some(Plan { name, scenario, streams, schemes, seeds, columns, sweeps: sweeps.clone() })
     }
-    read
-}
 
-fn streams(root: &Section<'_>) -> Workload {
-    let mut workload = Workload::silent();
-    let mut kinds = Vec::new();
-    root.require("stream");
-    for section in root.sections("stream") {
-        let kind = kind(&section);
-        match kind {
-            Some(Kind::Control) => {
-                let rate = section.fraction("rate_hz", 0.1..=RATE_MAX_HZ);
-                let bytes = section.fraction("bytes", STAMP_BYTES as f64..=BYTES_MAX);
-                workload.control_hz = rate.unwrap_or(Workload::default().control_hz);
-                workload.control_bytes = bytes.map_or(workload.control_bytes, |n| n as usize);
+    /// Reads the links: from the file that this one names, relative to it, or from this one.
+    fn scenario(
+        &self,
+        root: &Section<'_>,
+        (name, seconds): (&str, Option<f64>),
+        mut changes: Vec<Change>,
+    ) -> Option<Scenario> {
+        let there: Vec<&str> = OF_SCENARIO.into_iter().filter(|key| root.has(key)).collect();
+        let scenario = if root.has("scenario") {
+            for key in there {
+                root.wrong(key, "the links are in the file that scenario names");
             }
-            Some(Kind::Live) => {
-                let rate = section.fraction("rate_hz", 0.1..=RATE_MAX_HZ);
-                workload.live_hz = rate.unwrap_or(Workload::default().control_hz);
-            }
-            Some(Kind::Flight) => workload.recording = true,
-            Some(Kind::Video) => {
-                let mbps = section.fraction("mbps", 0.01..=VIDEO_MAX_MBPS);
-                workload.video_mbps = mbps.unwrap_or(Workload::default().video_mbps);
-                workload.video_shape =
-                    section.choice("shape", &SHAPES).unwrap_or(VideoShape::Camera);
-            }
-            // What its keys mean is not known.
-            None => continue,
+            let value = seconds.map(Scalar::Number);
+            changes.extend(value.map(|value| Change { key: "seconds".to_owned(), value }));
+            let path = self.path.parent().unwrap_or(Path::new("")).join(root.text("scenario")?);
+            read_changed_scenario(&path, &changes)
+                .map_err(|error| root.wrong("scenario", error))
+                .ok()?
+        } else if there.is_empty() {
+            let what = "is missing: name a scenario file, or write the links here, as [[host]] and \
+                        [[link]]";
+            root.wrong("scenario", what);
+            return None;
+        } else {
+            let seconds = seconds.unwrap_or(SECONDS);
+            Scenario::from_section(root, name, seconds, &mut traces_beside(&self.path))
+        };
+        let key = if root.has("scenario") { "scenario" } else { "link" };
+        if let Err(what) = check_hosts(&scenario) {
+            root.wrong(key, what);
         }
-        if kinds.contains(&kind) {
-            section.wrong("kind", "there is another stream of this kind");
+        if scenario.seconds > SECONDS_MAX {
+            let what = format!("lasts {} s: say seconds, {SECONDS_MAX} at most", scenario.seconds);
+            root.wrong(key, what);
         }
-        kinds.push(kind);
-        section.finish();
+        Some(scenario)
     }
-    workload
-}
 
-fn kind(section: &Section<'_>) -> Option<Kind> {
-    let elsewhere = ELSEWHERE.iter().find(|(kind, _)| section.is_text("kind", kind));
-    if let Some((kind, what)) = elsewhere {
-        section.wrong("kind", format!("{kind:?} does not run beside other streams: {what}"));
-        return None;
+    /// Says what is wrong with the values of a sweep, each by itself, that was not wrong before; once,
+    /// where it is the same with all of them.
+    fn mistakes_of(&self, sweep: &Sweep, known: &[Mistake]) -> Vec<Mistake> {
+        let mut found = Vec::new();
+        for value in &sweep.values {
+            let change = sweep.change(value);
+            let Err(error) = self.read(&[change], &mut Vec::new()) else { continue };
+            let new = error.mistakes.into_iter().find(|mistake| !known.contains(mistake));
+            found.extend(new.map(|mistake| (value, mistake)));
+        }
+        let [key_line, values_line] = sweep.lines;
+        let told = |line, key, what| Mistake { line, key: format!("{}.{key}", sweep.name), what };
+        let say = |mistake: &Mistake| {
+            let (section, what) = (&mistake.key, &mistake.what);
+            let last = sweep.key.rsplit('.').next().unwrap_or_default();
+            let is_same = section.rsplit('.').next() == Some(last);
+            if is_same { format!("{}: {what}", sweep.key) } else { format!("{section}: {what}") }
+        };
+        if let [(_, first), rest @ ..] = &found[..]
+            && found.len() == sweep.values.len()
+            && rest.iter().all(|(_, mistake)| mistake.what == first.what)
+        {
+            return vec![told(key_line, "key", say(first))];
+        }
+        let each = |(value, mistake): &(&Scalar, Mistake)| {
+            told(values_line, "values", format!("{value}: {}", say(mistake)))
+        };
+        found.iter().map(each).collect()
     }
-    section.require("kind").then(|| section.choice("kind", &KINDS)).flatten()
+
+    /// Says what is wrong with values together of which each may be had by itself.
+    fn mistake_together(&self, sweeps: &[Sweep]) -> Option<Mistake> {
+        points(sweeps).iter().find_map(|point| {
+            let error = self.read(&point.0, &mut Vec::new()).err()?;
+            let (first, name) = (error.mistakes.first()?, point.name());
+            let what = format!("at {name}: {}: {}", first.key, first.what);
+            Some(Mistake { line: sweeps[0].lines[1], key: "sweep".to_owned(), what })
+        })
+    }
+
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
 }
 
 /// Reads the schemes, all of which this life must have.
@@ -217,15 +240,20 @@ fn schemes(root: &Section<'_>, mode: Mode) -> Vec<Scheme> {
         Mode::Emu => (there, here, "--sim"),
     };
     let mut schemes = Vec::new();
-    for name in root.texts("schemes") {
+    let asked: Vec<String> = root.list("schemes", "the name of a scheme");
+    for name in &asked {
         match Scheme::from_str(name, false).ok() {
+            Some(scheme) if schemes.contains(&scheme) => {
+                root.wrong("schemes", format!("{name:?} is there twice"));
+            }
             Some(scheme) if known.iter().any(|known| known == scheme) => schemes.push(scheme),
             Some(scheme) if other.iter().any(|known| known == scheme) => {
                 root.wrong("schemes", format!("{name:?} cannot be had here: it needs {option}"));
             }
             _ => {
                 let names: Vec<&str> = known.iter().map(Scheme::name).collect();
-                root.wrong("schemes", format!("{name:?} is none of {}", names.join(", ")));
+                let (all, meant) = (names.join(", "), did_you_mean(name, &names));
+                root.wrong("schemes", format!("{name:?} is none of {all}{meant}"));
             }
         }
     }
@@ -235,103 +263,20 @@ fn schemes(root: &Section<'_>, mode: Mode) -> Vec<Scheme> {
 fn seeds(root: &Section<'_>, text: &str) -> Option<(u64, u64)> {
     match parse_seeds(text) {
         Ok((first, last)) if last - first < SEEDS_MAX => return Some((first, last)),
-        Ok(_) => root.wrong("seeds", format!("more than {SEEDS_MAX} seeds")),
+        Ok((first, last)) => {
+            let count = u128::from(last - first) + 1;
+            root.wrong("seeds", format!("{count} seeds are more than {SEEDS_MAX}"));
+        }
         Err(what) => root.wrong("seeds", what),
     }
     None
 }
 
-/// Reads the table's columns: the scheme, and the figures asked for or those of `mixed-blackout`.
-fn columns(root: &Section<'_>) -> Vec<(String, String)> {
-    let known: Vec<(String, String)> = mixed_blackout::DESCRIPTION
-        .columns()
-        .into_iter()
-        .chain(FIGURES.iter().map(Figure::column))
-        .collect();
-    let mut columns = Vec::new();
-    for key in root.texts("figures") {
-        let bare = key.strip_prefix("up.").or_else(|| key.strip_prefix("down.")).unwrap_or(key);
-        let both = bare == key;
-        let is_known = |known: &str| {
-            known == bare && (if both { !of_flight(known) } else { has_directions(known) })
-        };
-        match known.iter().find(|(known, _)| is_known(known)) {
-            Some((_, title)) if both => columns.push((key.to_owned(), title.clone())),
-            Some(_) => columns.push((key.to_owned(), key.to_owned())),
-            None => root.wrong("figures", format!("{key:?} is none of {}", choices(&known))),
-        }
+/// Reports streams that would not fit into memory.
+fn check_size(root: &Section<'_>, streams: &Streams) {
+    let packets = streams.workload.packets_per_second() * streams.workload.seconds;
+    if packets > PACKETS_MAX {
+        let what = format!("{packets:.0} packets in one direction are more than {PACKETS_MAX}");
+        root.wrong("stream", what);
     }
-    if columns.is_empty() {
-        return mixed_blackout::DESCRIPTION.columns();
-    }
-    columns.insert(0, known[0].clone());
-    columns
-}
-
-/// Tells whether a figure is one of the flight, which each direction has by itself.
-fn of_flight(key: &str) -> bool {
-    key.starts_with("mavlink.")
-}
-
-/// Tells whether a figure can be had of one direction.
-fn has_directions(key: &str) -> bool {
-    of_flight(key) || key.starts_with("control_")
-}
-
-/// Lists what may be asked for.
-fn choices(known: &[(String, String)]) -> String {
-    let keys = known.iter().skip(1).map(|(key, _)| &key[..]);
-    let (flight, others): (Vec<_>, Vec<_>) = keys.partition(|key| of_flight(key));
-    let flight: Vec<String> = flight.iter().map(|key| format!("up.{key}, down.{key}")).collect();
-    format!(
-        "{}; those of control also with up. or down. before them; {}",
-        others.join(", "),
-        flight.join(", ")
-    )
-}
-
-fn sweeps(root: &Section<'_>, scenario: Option<&Scenario>) -> Vec<Sweep> {
-    let mut sweeps: Vec<Sweep> = Vec::new();
-    for section in root.sections("sweep") {
-        let key = section.required_text("key").map(str::to_owned);
-        section.require("values");
-        let values = section.fractions("values", POINTS_MAX);
-        if let Some(sweep) = key.map(|key| Sweep { key, values }) {
-            if sweeps.iter().any(|other| other.key == sweep.key) {
-                section.wrong("key", "another sweep varies this key");
-            }
-            if let Some(mistake) = scenario.and_then(|scenario| sweep.mistake(scenario)) {
-                section.wrong("key", mistake);
-            }
-            sweeps.push(sweep);
-        }
-        section.finish();
-    }
-    let count =
-        sweeps.iter().map(|sweep| sweep.values.len().max(1)).try_fold(1, usize::checked_mul);
-    if count.is_none_or(|count| count > POINTS_MAX) {
-        root.wrong("sweep", format!("more than {POINTS_MAX} points in all"));
-        return Vec::new();
-    }
-    sweeps
-}
-
-/// Splits the text into what is the experiment's and what is the scenario's, by its headings.
-fn halves(text: &str) -> [String; 2] {
-    let (mut halves, mut of) = ([String::new(), String::new()], 0);
-    for line in text.lines() {
-        if let Some(word) = heading(line) {
-            of = usize::from(OF_SCENARIO.contains(&word));
-        }
-        halves[of].push_str(line);
-        halves.iter_mut().for_each(|half| half.push('\n'));
-    }
-    halves
-}
-
-/// Returns the first word of a section's heading; none for other lines, such as `[0, 5],` of a list of lists.
-fn heading(line: &str) -> Option<&str> {
-    let word = line.trim_start().strip_prefix('[')?.trim_start_matches('[').trim_start();
-    let word = word.split(|c: char| !c.is_ascii_alphanumeric()).next()?;
-    word.starts_with(|c: char| c.is_ascii_alphabetic()).then_some(word)
 }

@@ -1,150 +1,113 @@
-//! What a file varies: a key of a link or of a stream, through a list of values.
+//! What a file varies: keys of the file and of its scenario, each through a list of values.
 
-use std::ops::RangeInclusive;
+use serde_json::{Map, Value, json};
+use toml_keys::{Change, Scalar, Section};
 
-use netem::{Delay, LinkModel, LinkRate, QueueLimit, Scenario};
-use serde_json::{Value, json};
-use units::{Duration, Rate};
+/// The most values of a sweep, and points of a run.
+pub(super) const POINTS_MAX: usize = 1_000;
 
-use crate::experiment::streams::workload::Workload;
-use crate::testbed::STAMP_BYTES;
-
-/// Sets one number of a run.
-type Set = fn(&mut LinkModel, f64);
-/// Sets one number of what is sent.
-type SetStream = fn(&mut Workload, f64);
-
-/// The values that a key may take.
-type Range = RangeInclusive<f64>;
-
-/// What can be varied of a link, in both of its directions.
-const OF_LINK: [(&str, Range, Set); 4] = [
-    ("loss", 0.0..=0.99, |model, value| model.loss.independent = value),
-    ("delay_ms", 0.0..=10_000.0, |model, value| {
-        model.delay = Delay::Fixed(Duration::from_secs_f64(value / 1e3));
-    }),
-    ("rate_mbps", 0.001..=10_000.0, |model, value| model.rate = LinkRate::Constant(rate(value))),
-    ("queue_bytes", 0.0..=1e9, |model, value| {
-        model.queue = QueueLimit { packets: None, bytes: Some(value as u64) };
-    }),
-];
-
-/// What can be varied of a stream, by kind and key; a rate of none leaves the stream out.
-const OF_STREAM: [(&str, Range, SetStream); 4] = [
-    ("control.rate_hz", 0.0..=1_000.0, |workload, value| workload.control_hz = value),
-    ("control.bytes", STAMP_BYTES as f64..=1_200.0, |workload, value| {
-        workload.control_bytes = value as usize
-    }),
-    ("live.rate_hz", 0.0..=1_000.0, |workload, value| workload.live_hz = value),
-    ("video.mbps", 0.0..=1_000.0, |workload, value| workload.video_mbps = value),
-];
+/// What all points of a run have in common.
+const FIXED: [&str; 5] = ["name", "seeds", "schemes", "figures", "sweep"];
 
 /// One key and the values that it takes, in turn.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sweep {
-    /// As in `link.wifi.loss` and `stream.video.mbps`.
+    /// As in `seconds`, `link.wifi.loss` and `stream.video.mbps`.
     pub(super) key: String,
     /// At least one.
-    pub(super) values: Vec<f64>,
+    pub(super) values: Vec<Scalar>,
+    /// What mistakes call it.
+    pub(super) name: String,
+    /// The lines of its key and of its values.
+    pub(super) lines: [usize; 2],
 }
 
 impl Sweep {
-    /// Says what is wrong with the sweep, for a scenario; none when it can be run.
-    pub(super) fn mistake(&self, scenario: &Scenario) -> Option<String> {
-        let within = |range: &Range| {
-            let whole = self.key.ends_with("bytes");
-            let fits = |value: &&f64| range.contains(*value) && !(whole && value.fract() != 0.0);
-            let wrong = self.values.iter().find(|value| !fits(value))?;
-            let what = if whole { "whole numbers from " } else { "" };
-            Some(format!(
-                "{} takes {what}{} to {}, not {wrong}",
-                self.key,
-                range.start(),
-                range.end()
-            ))
-        };
-        if let Some(key) = self.key.strip_prefix("stream.") {
-            return match OF_STREAM.iter().find(|(known, ..)| *known == key) {
-                Some((_, range, _)) => within(range),
-                None => Some(format!("{:?} is none of {}", self.key, streams())),
-            };
-        }
-        let Some((link, key)) = self.link() else {
-            return Some(format!("{:?} is neither link.NAME.KEY nor stream.KIND.KEY", self.key));
-        };
-        if scenario.links.iter().all(|pair| pair.name != link) {
-            let names: Vec<&str> = scenario.links.iter().map(|pair| pair.name.as_str()).collect();
-            return Some(format!("no link {link:?}; the links are {}", names.join(", ")));
-        }
-        match OF_LINK.iter().find(|(known, ..)| *known == key) {
-            Some((_, range, _)) => within(range),
-            None => {
-                let known = OF_LINK.map(|(known, ..)| known).join(", ");
-                Some(format!("{key:?} of a link cannot be varied; what can is {known}"))
+    /// Returns what is changed for one of the values.
+    pub(super) fn change(&self, value: &Scalar) -> Change {
+        Change { key: self.key.clone(), value: value.clone() }
+    }
+}
+
+/// Reads every sweep. Whether its values can be had is seen when they are tried.
+pub(super) fn read(root: &Section<'_>) -> Vec<Sweep> {
+    let mut sweeps: Vec<Sweep> = Vec::new();
+    for (number, section) in root.sections("sweep").into_iter().enumerate() {
+        section.require("values");
+        let values = section.scalars("values", POINTS_MAX);
+        let lines = ["key", "values"].map(|key| section.line(key));
+        if let Some(key) = section.required_text("key") {
+            if FIXED.contains(&key.split('.').next().unwrap_or_default()) {
+                section.wrong("key", format!("{key:?} is the same for the whole run"));
+            } else if sweeps.iter().any(|other| other.key == key) {
+                section.wrong("key", format!("another sweep varies {key:?}"));
+            } else if let Some(values) = values {
+                let name = format!("sweep[{number}]");
+                sweeps.push(Sweep { key: key.to_owned(), values, name, lines });
             }
         }
+        section.finish();
     }
-
-    /// Returns the name of the link and the key of it.
-    fn link(&self) -> Option<(&str, &str)> {
-        self.key.strip_prefix("link.")?.rsplit_once('.')
+    let counts = sweeps.iter().map(|sweep| sweep.values.len());
+    let count = counts.clone().try_fold(1, usize::checked_mul);
+    if count.is_none_or(|count| count > POINTS_MAX) {
+        let counts: Vec<String> = counts.map(|count| count.to_string()).collect();
+        let what = format!("{} points are more than {POINTS_MAX}", counts.join(" × "));
+        root.wrong("sweep", what);
+        sweeps.clear();
     }
+    sweeps
 }
 
 /// One value for each key that is varied.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Point(Vec<(Sweep, f64)>);
+pub(super) struct Point(pub(super) Vec<Change>);
 
 impl Point {
-    /// Puts the values into what is run.
-    pub(super) fn apply(&self, scenario: &mut Scenario, workload: &mut Workload) {
-        for (sweep, value) in &self.0 {
-            let stream = sweep.key.strip_prefix("stream.");
-            if let Some((_, _, set)) = OF_STREAM.iter().find(|(key, ..)| Some(*key) == stream) {
-                set(workload, *value);
-            }
-            let Some((name, key)) = sweep.link() else { continue };
-            let Some((_, _, set)) = OF_LINK.iter().find(|(known, ..)| *known == key) else {
-                continue;
-            };
-            for pair in scenario.links.iter_mut().filter(|pair| pair.name == name) {
-                set(&mut pair.up, *value);
-                set(&mut pair.down, *value);
-            }
-        }
-    }
-
     /// Returns the values by their keys.
     pub(super) fn values(&self) -> Value {
-        Value::Object(
-            self.0.iter().map(|(sweep, value)| (sweep.key.clone(), json!(value))).collect(),
-        )
+        let values = self.0.iter().map(|change| (change.key.clone(), shown(&change.value)));
+        Value::Object(values.collect())
     }
 
-    /// Returns the name of the folder for the pictures of this point; empty where nothing varies.
-    pub(super) fn folder(&self) -> String {
-        let parts = self.0.iter().map(|(sweep, value)| format!("{}={value}", sweep.key));
+    /// Says where the point is; empty where nothing varies.
+    pub(super) fn name(&self) -> String {
+        let parts = self.0.iter().map(|change| format!("{}={}", change.key, change.value));
         parts.collect::<Vec<_>>().join(",")
+    }
+
+    /// Returns the name of the folder for the pictures of this point.
+    pub(super) fn folder(&self) -> String {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "=,._-".contains(c);
+        self.name().replace(|c| !plain(c), "_")
     }
 }
 
 /// Returns every combination of the values, the last key's in turn first.
 pub(super) fn points(sweeps: &[Sweep]) -> Vec<Point> {
     sweeps.iter().fold(vec![Point::default()], |points, sweep| {
-        let with = |point: &Point, value: f64| {
-            Point(point.0.iter().cloned().chain([(sweep.clone(), value)]).collect())
+        let with = |point: &Point, value| {
+            Point(point.0.iter().cloned().chain([sweep.change(value)]).collect())
         };
-        points
-            .iter()
-            .flat_map(|point| sweep.values.iter().map(move |value| with(point, *value)))
-            .collect()
+        let beside = |point| sweep.values.iter().map(move |value| with(point, value));
+        points.iter().flat_map(beside).collect()
     })
 }
 
-fn streams() -> String {
-    OF_STREAM.map(|(key, ..)| format!("stream.{key}")).join(", ")
+/// Returns every sweep with its values, for the report.
+pub(super) fn parameters(sweeps: &[Sweep]) -> Value {
+    if sweeps.is_empty() {
+        return json!({});
+    }
+    let of =
+        |sweep: &Sweep| (sweep.key.clone(), Value::Array(sweep.values.iter().map(shown).collect()));
+    json!({"sweep": sweeps.iter().map(of).collect::<Map<_, _>>()})
 }
 
-fn rate(mbps: f64) -> Rate {
-    Rate::from_bps((mbps * 1e6) as u64)
+fn shown(value: &Scalar) -> Value {
+    match value {
+        Scalar::Number(number) => json!(number),
+        Scalar::Flag(flag) => json!(flag),
+        Scalar::Text(text) => json!(text),
+    }
 }

@@ -26,13 +26,23 @@ key = \"link.radio.loss\"
 values = [0, 0.5]
 ";
 
+fn source(text: &str, mode: Mode) -> Source {
+    Source::new(text.to_owned(), Path::new("own.toml"), mode)
+}
+
 fn parse(text: &str, mode: Mode) -> Result<Plan, String> {
-    Plan::parse(text, Path::new("own.toml"), mode)
+    source(text, mode).plan()
+}
+
+/// Returns what is wrong with a text whose sweep has another key and other values.
+fn mistake(key: &str, values: &str) -> String {
+    let text = OWN.replace("link.radio.loss", key).replace("[0, 0.5]", values);
+    parse(&text, Mode::Sim).unwrap_err()
 }
 
 #[test]
 fn the_file_of_mixed_blackout_is_that_experiment() {
-    let plan = Plan::read(Path::new(FILE), Mode::Sim).unwrap();
+    let plan = Source::open(Path::new(FILE), Mode::Sim).unwrap().plan().unwrap();
     let built_in = Blackout::new().unwrap();
     assert_eq!(plan.name, "mixed-blackout");
     assert_eq!(plan.scenario, built_in.scenario);
@@ -44,17 +54,18 @@ fn the_file_of_mixed_blackout_is_that_experiment() {
 
 #[test]
 fn a_file_may_bring_its_links_and_vary_them() {
-    let plan = parse(OWN, Mode::Sim).unwrap();
+    let (source, plan) = (source(OWN, Mode::Sim), parse(OWN, Mode::Sim).unwrap());
     let points = plan.points();
     let shown: Vec<String> = points.iter().map(Point::folder).collect();
     assert_eq!(shown, ["link.radio.loss=0", "link.radio.loss=0.5"]);
-    let scene = plan.scene(&points[1]);
+    let scene = source.at(&points[1]).unwrap().scene();
     assert_eq!(scene.scenario.links[0].down.loss.independent, 0.5);
     assert_eq!((scene.workload.seconds, scene.workload.control_hz), (2.0, 50.0));
     assert!(!scene.workload.recording && scene.workload.video_mbps == 0.0);
     let life = (Mode::Sim, (1, 1));
     let lost = |point| {
-        let played = play("own", &plan.scene(point), &plan.schemes, life, None).unwrap();
+        let scene = source.at(point).unwrap().scene();
+        let played = play("own", &scene, &plan.schemes, life, None).unwrap();
         let result = at_point(point, played.results[0].clone());
         (result["link.radio.loss"].clone(), result["control_lost"].as_u64())
     };
@@ -76,7 +87,7 @@ fn every_mistake_is_told_with_its_line_and_key() {
         "own.toml:2: schemes: \"kernel_mptcp\" cannot be had here: it needs --emu",
         "own.toml:3: figures: \"lost\" is none of control_sent",
         "own.toml:6: stream[0].kind: \"tcp\" does not run beside other streams: run throughput",
-        "own.toml:14: sweep[0].key: no link \"wifi\"; the links are radio",
+        "own.toml:14: sweep[0].key: link.wifi.loss: no [[link]] is called \"wifi\"; there are radio",
     ] {
         assert!(mistakes.contains(expected), "{expected}\n{mistakes}");
     }
@@ -85,32 +96,128 @@ fn every_mistake_is_told_with_its_line_and_key() {
 }
 
 #[test]
-fn headings_may_be_indented_and_lists_of_lists_are_no_headings() {
-    let indented: String = OWN.lines().map(|line| format!("  {line}\n")).collect();
-    assert_eq!(
-        parse(&indented, Mode::Sim).unwrap().scenario,
-        parse(OWN, Mode::Sim).unwrap().scenario
-    );
-    let steps = OWN.replace("delay_ms = 20", "rate_steps = [\n[0, 5],\n[1, 2],\n]");
-    assert!(parse(&steps, Mode::Sim).is_ok(), "{:?}", parse(&steps, Mode::Sim));
+fn a_point_is_checked_as_what_is_written_in_a_file() {
+    for (key, values, expected) in [
+        (
+            "stream.control.bytes",
+            "[8, 100]",
+            ":15: sweep[0].values: 8: stream.control.bytes: 8 is not a whole number from 17 to 1200",
+        ),
+        ("stream.control.bytes", "[100.7]", "100.7 is not a whole number from 17 to 1200"),
+        (
+            "stream.video.mbps",
+            "[1]",
+            ":14: sweep[0].key: stream.video.mbps: no [[stream]] is called \"video\"; there are control",
+        ),
+        ("link.radio.rate_mbps", "[5, 0]", "0: link.radio.rate_mbps: must be more than 0"),
+        ("link.radio.loss", "[2, 3]", "2: link.radio.loss: 2 is not a probability from 0 to 1"),
+        (
+            "link.radio.delay",
+            "[1, 2]",
+            ":14: sweep[0].key: link.radio.delay: unknown key; the keys here are",
+        ),
+        ("link.radio.between", "[1]", "link.radio.between: is not one value"),
+        ("seeds", "[\"1-2\"]", ":14: sweep[0].key: \"seeds\" is the same for the whole run"),
+        ("seconds", "[0]", "0 is not a number from 0.1 to 3600"),
+        (
+            "stream.control.rate_hz",
+            "[[1]]",
+            "value 1: a value of type array is no number, text or flag",
+        ),
+    ] {
+        let mistake = mistake(key, values);
+        assert!(mistake.contains(expected), "{expected}\n{mistake}");
+        assert_eq!(mistake.matches("sweep[0]").count(), if values == "[2, 3]" { 2 } else { 1 });
+    }
+    let twice = format!("{OWN}\n[[sweep]]\nkey = \"link.radio.loss\"\nvalues = [1]\n");
+    assert!(parse(&twice, Mode::Sim).unwrap_err().contains("another sweep varies"));
 }
 
 #[test]
-fn a_sweep_takes_what_the_key_itself_takes_and_each_key_once() {
-    let vary = |key: &str, values: &str| {
-        let text = OWN.replace("link.radio.loss", key).replace("[0, 0.5]", values);
-        parse(&text, Mode::Sim).map(|_| ()).unwrap_err()
+fn values_that_cannot_be_had_together_are_a_mistake() {
+    let rate = "[[sweep]]\nkey = \"link.radio.reorder\"\nvalues = [0, 0.1]\n";
+    let lag = "[[sweep]]\nkey = \"link.radio.reorder_lag_ms\"\nvalues = [5, 0]\n";
+    let own = OWN.replace("delay_ms = 20", "delay_ms = 20\nreorder_lag_ms = 1");
+    let mistake = parse(&format!("{own}{rate}{lag}"), Mode::Sim).unwrap_err();
+    assert!(mistake.contains("reorder=0.1,link.radio.reorder_lag_ms=0: "), "{mistake}");
+    assert!(mistake.contains("needs a reorder_lag_ms above 0"), "{mistake}");
+}
+
+#[test]
+fn every_key_may_vary_whatever_its_type() {
+    let outage = "delay_ms = 20\n[[link.outage]]\nstart_s = 0.5\nseconds = 0.1\nmode = \"drop\"\nevery_s = 1\n";
+    let with = |key: &str, values: &str| {
+        let text = OWN.replace("delay_ms = 20", outage);
+        let text = text.replace("link.radio.loss", key).replace("[0, 0.5]", values);
+        let (source, plan) = (source(&text, Mode::Sim), parse(&text, Mode::Sim).unwrap());
+        let scene = |point| source.at(point).unwrap().scene();
+        plan.points().iter().map(scene).collect::<Vec<_>>()
     };
-    for (key, values, expected) in [
-        ("stream.control.bytes", "[8, 100]", "takes whole numbers from 17 to 1200, not 8"),
-        ("stream.control.bytes", "[100.7]", "takes whole numbers from 17 to 1200, not 100.7"),
-        ("link.radio.rate_mbps", "[0]", "takes 0.001 to 10000, not 0"),
-    ] {
-        let mistake = vary(key, values);
-        assert!(mistake.contains(expected), "{expected}\n{mistake}");
+    let outages: Vec<usize> = with("seconds", "[1, 4]")
+        .iter()
+        .map(|scene| scene.scenario.links[0].up.outages.len())
+        .collect();
+    assert_eq!(outages, [1, 4], "they repeat until the end of the point's run");
+    let modes = with("link.radio.outage.0.mode", "[\"drop\", \"hold\"]");
+    assert_ne!(modes[0].scenario, modes[1].scenario);
+    let one_way = with("link.radio.from_drone.loss", "[0.25]");
+    let pair = &one_way[0].scenario.links[0];
+    assert_eq!((pair.up.loss.independent, pair.down.loss.independent), (0.25, 0.0));
+    assert_eq!(with("stream.control.rate_hz", "[0]")[0].workload.control_hz, 0.0);
+}
+
+#[test]
+fn figures_of_streams_that_are_not_there_are_null() {
+    let text = OWN.replace("kind = \"control\"", "kind = \"video\"");
+    let asked = parse(&text, Mode::Sim).unwrap_err();
+    assert!(asked.contains("\"control_lost\" needs a stream of kind \"control\""), "{asked}");
+    let text = text.replace("figures =", "# figures =");
+    let plan = parse(&text, Mode::Sim).unwrap();
+    assert!(plan.columns.iter().all(|(key, _)| !key.starts_with("control_")));
+    let played = play("own", &plan.scene(), &plan.schemes, (Mode::Sim, (1, 1)), None).unwrap();
+    let result = plan.without_absent(played.results[0].clone());
+    assert!(result["control_gap_s"].is_null() && result["up"]["control_gap_s"].is_null());
+    assert!(result["data_goodput_mbps"].as_f64() > Some(1.0));
+}
+
+#[test]
+fn words_that_are_nearly_right_are_recognised() {
+    let text = OWN
+        .replace("udp", "fulmr")
+        .replace("seconds", "secconds")
+        .replace("control_lost", "control_losd")
+        .replace("kind = \"control\"", "kind = \"contrl\"");
+    let mistakes = parse(&text, Mode::Sim).unwrap_err();
+    for meant in ["fulmar", "seconds", "control_lost", "control"] {
+        assert!(mistakes.contains(&format!("did you mean {meant}?")), "{meant}\n{mistakes}");
     }
-    let twice = format!("{OWN}\n[[sweep]]\nkey = \"link.radio.loss\"\nvalues = [1]\n");
-    assert!(parse(&twice, Mode::Sim).unwrap_err().contains("another sweep varies this key"));
+}
+
+#[test]
+fn a_file_without_links_or_with_too_much_traffic_is_told_so() {
+    let nowhere = "[[stream]]\nkind = \"control\"\n";
+    let mistake = parse(nowhere, Mode::Sim).unwrap_err();
+    assert!(mistake.contains("[[host]] and [[link]]"), "{mistake}");
+    let both = format!("scenario = \"x.toml\"\n{OWN}");
+    let mistake = parse(&both, Mode::Sim).unwrap_err();
+    assert!(mistake.contains("link: the links are in the file that scenario names"), "{mistake}");
+    let much = OWN.replace("\"control\"", "\"video\"\nmbps = 1000").replace("figures", "#");
+    let mistake = parse(&much.replace("seconds = 2", "seconds = 3600"), Mode::Sim).unwrap_err();
+    assert!(mistake.contains("packets in one direction are more than 10000000"), "{mistake}");
+}
+
+#[test]
+fn every_key_of_a_stream_is_documented() {
+    let docs = include_str!("../../../../../docs/experiments.md");
+    for kind in &KINDS {
+        let row = docs.lines().find(|line| line.starts_with(&format!("| `{}` |", kind.word)));
+        let row = row.unwrap_or_else(|| panic!("{}", kind.word));
+        for key in kind.keys {
+            let (from, to) = (key.range.start(), key.range.end());
+            let said = format!("`{}` ({}; {from} to {to})", key.name, key.default);
+            assert!(row.contains(&said), "{said}\n{row}");
+        }
+    }
 }
 
 #[test]
@@ -120,7 +227,9 @@ fn a_direction_is_asked_only_of_figures_that_have_one() {
         assert!(mistake.contains(&format!("{key:?} is none of")), "{mistake}");
         assert!(mistake.contains("up.mavlink.lost, down.mavlink.lost"), "{mistake}");
     }
-    assert!(parse(&OWN.replace("up.control_p50_ms", "down.mavlink.lost"), Mode::Sim).is_ok());
+    let flight = OWN.replace("kind = \"control\"", "kind = \"flight\"");
+    let flight = flight.replace("\"control_lost\", \"up.control_p50_ms\"", "\"down.mavlink.lost\"");
+    assert!(parse(&flight, Mode::Sim).is_ok());
 }
 
 #[test]

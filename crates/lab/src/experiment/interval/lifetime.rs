@@ -15,7 +15,7 @@ use units::Duration;
 use super::plan::{IntervalPlan, IntervalRun};
 use super::sim::run_interval;
 use super::{LossyArgs, links};
-use crate::arguments::RunArgs;
+use crate::arguments::{RunArgs, seeds_shown};
 use crate::experiment::Description;
 use crate::figure::Figure;
 use crate::report::{Mode, Report, merged, rounded, rounded_option};
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &LifetimeArgs) -> Result<Report, Failure> {
     let (first, last) = args.run.seeds();
     let mut results = Vec::new();
     for scheme in schemes {
-        eprintln!("lifetime --sim: {scheme}, seeds {first}-{last}");
+        eprintln!("lifetime --sim: {scheme}, {}", seeds_shown((first, last)));
         let mut runs = Vec::new();
         for seed in first..=last {
             runs.extend(lifetimes(&run_interval(&scenario, scheme, &plan, seed)?, delay));

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use units::{Duration, Rate};
 
 use super::Description;
-use crate::arguments::{RunArgs, loss, positive};
+use crate::arguments::{RunArgs, loss, positive, seeds_shown};
 use crate::figure::Figure;
 use crate::report::{Mode, Report, merged, rounded, rounded_option};
 use crate::scenario_file::ScenarioArgs;
@@ -158,7 +158,7 @@ fn run_sim(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
     let scenario = scenario(args)?;
     let mut results = Vec::new();
     for scheme in schemes {
-        eprintln!("conclone-interval --sim: {scheme}, seeds {first}-{last}");
+        eprintln!("conclone-interval --sim: {scheme}, {}", seeds_shown((first, last)));
         let plan = plan(args, scheme);
         let run = |seed| Ok((seed, run_interval(&scenario, scheme, &plan, seed)?));
         let runs = (first..=last).map(run).collect::<Result<Vec<_>, String>>()?;

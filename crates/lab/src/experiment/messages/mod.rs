@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use units::Duration;
 
 use super::Description;
-use crate::arguments::{LinkArgs, RunArgs, loss, positive};
+use crate::arguments::{LinkArgs, RunArgs, loss, positive, seeds_shown};
 use crate::figure::Figure;
 use crate::report::{Mode, Report};
 use crate::scenario_file::ScenarioArgs;
@@ -197,7 +197,7 @@ fn run_sim(name: &str, point: &LrtParameters) -> Result<Vec<LrtRow>, Failure> {
     let mut rows = Vec::new();
     for loss in &point.losses {
         for scheme in &point.schemes {
-            eprintln!("{name} --sim: {scheme}, loss {loss}, seeds {first}-{last}");
+            eprintln!("{name} --sim: {scheme}, loss {loss}, {}", seeds_shown((first, last)));
             let run = |seed| run_messages(point, *scheme, *loss, seed);
             let logs = (first..=last).map(run).collect::<Result<Vec<_>, String>>()?;
             rows.push(LrtRow::new(point, *scheme, *loss, &logs));

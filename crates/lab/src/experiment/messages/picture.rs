@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use super::point::{LrtParameters, LrtRow, milliseconds};
+use crate::arguments::seeds_shown;
 use crate::chart::{Distribution, DistributionChart, SweepCase, SweepChart, SweepCurve};
 use crate::report::Mode;
 
@@ -173,9 +174,7 @@ fn setting(mode: Mode, point: &LrtParameters) -> String {
         Mode::Sim => "In the deterministic world",
         Mode::Emu => "Real daemons and kernel, emulated links",
     };
-    let (first, last) = point.seeds;
-    let seeds =
-        if first == last { format!("seed {first}") } else { format!("seeds {first}-{last}") };
+    let seeds = seeds_shown(point.seeds);
     format!(
         "{place}: {} messages of {} bytes, links of {} ms and {} Mbit/s, {seeds}",
         point.messages,

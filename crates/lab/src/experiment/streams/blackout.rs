@@ -26,6 +26,9 @@ const SCENARIO: &str = include_str!("../../../../../scenarios/mixed-blackout.tom
 /// gaps of 100 ms; the emulator's audit judges by it.
 const RESOLUTION: Duration = Duration::from_millis(10);
 
+/// More outages than this would shade a picture all over.
+const SPANS_MAX: usize = 12;
+
 /// The scene with what its figures need to know of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Blackout {
@@ -61,7 +64,8 @@ impl Blackout {
                     && wifi.mode == OutageMode::Drop
                     && lte.mode != OutageMode::Drop =>
             {
-                (Some(span(&wifi)), Some(span(&lte)))
+                let seen = |span: Span| (span.0 < scenario.seconds).then_some(span);
+                (seen(span(&wifi)), seen(span(&lte)))
             }
             _ => (None, None),
         };
@@ -104,8 +108,6 @@ impl Blackout {
 
     /// Draws control delay over time of several schemes' runs.
     pub(crate) fn chart(&self, runs: &[(Scheme, StreamRun)], subtitle: String) -> Chart {
-        let name = |span: Option<Span>, name: &str| span.map(|span| (span, name.to_owned()));
-        let spans = [name(self.dead, "Wi-Fi silently dead"), name(self.stall, "LTE stalls")];
         let panel = |direction, title: &str| {
             let curve = |(scheme, run): &(Scheme, StreamRun)| Curve {
                 scheme: *scheme,
@@ -113,16 +115,40 @@ impl Blackout {
             };
             (title.to_owned(), runs.iter().map(curve).collect())
         };
+        let beside = if self.workload.video_mbps > 0.0 { ", beside the video" } else { "" };
         Chart {
             title: "Delay of control messages while the links misbehave".to_owned(),
             subtitle,
             seconds: self.workload.seconds,
-            spans: spans.into_iter().flatten().collect(),
+            spans: self.spans(),
             panels: vec![
                 panel(Direction::Up, "up: station to drone"),
-                panel(Direction::Down, "down: drone to station, beside the video"),
+                panel(Direction::Down, &format!("down: drone to station{beside}")),
             ],
         }
+    }
+
+    /// Returns what is shaded in pictures: the outages, each once though both directions have it.
+    fn spans(&self) -> Vec<(Span, String)> {
+        if self.dead.is_some() || self.stall.is_some() {
+            let name = |span: Option<Span>, name: &str| span.map(|span| (span, name.to_owned()));
+            let spans = [name(self.dead, "Wi-Fi silently dead"), name(self.stall, "LTE stalls")];
+            return spans.into_iter().flatten().collect();
+        }
+        let mut spans: Vec<(Span, String)> = Vec::new();
+        for link in &self.scenario.links {
+            for outage in link.up.outages.iter().chain(&link.down.outages) {
+                let what = if outage.mode == OutageMode::Drop { "dead" } else { "stalls" };
+                let span = (span(outage), format!("{} {what}", link.name));
+                if span.0.0 < self.workload.seconds && !spans.contains(&span) {
+                    spans.push(span);
+                }
+                if spans.len() > SPANS_MAX {
+                    return Vec::new();
+                }
+            }
+        }
+        spans
     }
 
     fn seen(&self, scheme: Scheme, run: &StreamRun) -> Value {

@@ -19,7 +19,7 @@ use super::ledger::{StreamLedger, StreamRun};
 use super::sim::run_stream;
 use super::video::VideoShape;
 use super::workload::Workload;
-use crate::arguments::RunArgs;
+use crate::arguments::{RunArgs, seeds_shown};
 use crate::experiment::Description;
 use crate::figure::Figure;
 use crate::report::{Mode, Report, merged, rounded, rounded_option};
@@ -110,7 +110,7 @@ pub(crate) fn run(args: &FailoverArgs) -> Result<Report, Failure> {
             let (first, last) = args.run.seeds();
             let mut results = Vec::new();
             for scheme in schemes {
-                eprintln!("failover --sim: {scheme}, seeds {first}-{last}");
+                eprintln!("failover --sim: {scheme}, {}", seeds_shown((first, last)));
                 let mut all = Figures::default();
                 for seed in first..=last {
                     let scene = scene(seed);

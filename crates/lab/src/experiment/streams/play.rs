@@ -9,6 +9,7 @@ use super::blackout::{Blackout, relate_wire_bytes};
 use super::figures::FIGURES;
 use super::ledger::StreamRun;
 use super::sim::run_stream;
+use crate::arguments::seeds_shown;
 use crate::chart::CHART_NOTE;
 use crate::figure::pooled;
 use crate::report::Mode;
@@ -45,12 +46,13 @@ pub(crate) fn play(
             (runs.iter().map(figures).collect(), runs, Some(audit))
         }
     };
-    if let Some(directory) = out {
+    // The picture is one of control.
+    if let Some(directory) = out.filter(|_| scene.workload.control_hz > 0.0) {
         let life = match mode {
             Mode::Sim => "In the deterministic world",
             Mode::Emu => "Real daemons and kernel, emulated links",
         };
-        let subtitle = format!("{life}, seed {}. {CHART_NOTE}", seeds.0);
+        let subtitle = format!("{name}. {life}, seed {}. {CHART_NOTE}", seeds.0);
         scene.chart(&runs, subtitle).write(directory)?;
     }
     relate_wire_bytes(&mut results);
@@ -67,7 +69,7 @@ fn in_world(
     let recording = Recording::load()?;
     let (mut results, mut of_first_seed) = (Vec::new(), Vec::new());
     for &scheme in schemes {
-        eprintln!("{name} --sim: {scheme}, seeds {first}-{last}");
+        eprintln!("{name} --sim: {scheme}, {}", seeds_shown((first, last)));
         let mut by_seed = Vec::new();
         for seed in first..=last {
             let run = run_stream(&scene.scenario, scheme, &scene.workload, &recording, seed)?;

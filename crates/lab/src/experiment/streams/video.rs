@@ -19,7 +19,7 @@ const GROUP: u32 = 30;
 /// Share of a group's bytes that its key frame takes: 104 of 625 packets at 6 Mbit/s.
 const KEY_SHARE: f64 = 104.0 / 625.0;
 /// Bytes of a full packet: what RTP senders use so that tunnels need not fragment.
-const PACKET_BYTES: usize = 1_200;
+pub(super) const PACKET_BYTES: usize = 1_200;
 /// Time between packets of a frame: 104 packets in 0.7 ms.
 const SPACING: Duration = Duration::from_nanos(6_731);
 

@@ -6,7 +6,7 @@
 use serde::Serialize;
 use units::Duration;
 
-use super::video::VideoShape;
+use super::video::{PACKET_BYTES, VideoShape};
 use crate::testbed::{Direction, Recording, Stamp, Stream};
 
 /// Bytes of a live message: MAVLink's RC_CHANNELS_OVERRIDE of 18 channels, 38 bytes and 12 around them.
@@ -51,6 +51,13 @@ impl Workload {
     /// Returns a workload that sends nothing.
     pub(crate) fn silent() -> Self {
         Self { control_hz: 0.0, recording: false, video_mbps: 0.0, ..Self::default() }
+    }
+}
+
+impl Workload {
+    /// Returns about how many packets a second the busier direction has, the flight's left out.
+    pub(crate) fn packets_per_second(&self) -> f64 {
+        self.control_hz + self.live_hz + self.video_mbps * 1e6 / 8.0 / PACKET_BYTES as f64
     }
 }
 

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use units::{Duration, Rate};
 
 use super::Description;
-use crate::arguments::{RunArgs, positive};
+use crate::arguments::{RunArgs, positive, seeds_shown};
 use crate::chart::{SweepCase, SweepChart, SweepCurve};
 use crate::experiment::streams::figures::{
     CONTROL_GAP, CONTROL_LATE, CONTROL_LOST, CONTROL_P99, CONTROL_SENT, FIGURES, LIVE_AGE_MAX,
@@ -117,7 +117,7 @@ pub(super) fn run(args: &ThinLinksArgs) -> Result<Report, Failure> {
     let mut results = Vec::new();
     for case in Case::BOTH {
         for kbps in &args.rates_kbps {
-            eprintln!("thin-links --sim: {kbps} kbit/s, seeds {first}-{last}");
+            eprintln!("thin-links --sim: {kbps} kbit/s, {}", seeds_shown((first, last)));
             let scenario = links(*kbps, args.links, args.seconds);
             let workload = case.workload(args.seconds);
             for scheme in &schemes {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use units::Duration;
 
 use super::Description;
-use crate::arguments::RunArgs;
+use crate::arguments::{RunArgs, seeds_shown};
 use crate::experiment::streams::figures::goodput_mbps;
 use crate::experiment::streams::sim::run_stream;
 use crate::experiment::streams::video::VideoShape;
@@ -98,7 +98,7 @@ fn run_sim(args: &ThroughputArgs) -> Result<Report, Failure> {
             ..Workload::default()
         };
         for scheme in known_at(links, &schemes) {
-            eprintln!("throughput --sim: {scheme}, {links}, seeds {first}-{last}");
+            eprintln!("throughput --sim: {scheme}, {links}, {}", seeds_shown((first, last)));
             let mut goodput = 0.0;
             for seed in first..=last {
                 let run = run_stream(&scenario, scheme, &workload, &recording, seed)?;
