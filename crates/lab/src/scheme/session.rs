@@ -96,7 +96,7 @@ impl SessionScheme {
     pub(crate) fn source(self, stream: Stream) -> Source {
         match (self, stream) {
             // Replicate-everything tools tell nothing apart.
-            (Self::Redundant, _) | (_, Stream::Video) => Source::Tunnel,
+            (Self::Redundant, _) | (_, Stream::Video | Stream::Datagrams) => Source::Tunnel,
             (scheme, Stream::Mavlink) if scheme.is_fulmar() => Source::Mavlink { channel: MAVLINK },
             (scheme, Stream::Control) if scheme.is_fulmar() => {
                 Source::Declared { channel: DECLARED, policy: Policy::DECLARED }

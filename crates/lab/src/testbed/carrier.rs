@@ -111,7 +111,7 @@ fn daemon_addresses(scheme: SessionScheme, side: Side, stream: Stream) -> (Socke
     let application = APPLICATION_PORT + stream as u16;
     match (scheme, stream) {
         // Replicate-everything tools tell nothing apart: everything goes through the tunnel.
-        (SessionScheme::Redundant, _) | (_, Stream::Video) => {
+        (SessionScheme::Redundant, _) | (_, Stream::Video | Stream::Datagrams) => {
             (through_tunnel(side), through_tunnel(side.other()))
         }
         (_, Stream::Control) => (local(application), local(super::daemon::DECLARED_PORT)),

@@ -71,7 +71,7 @@ fn greeting(stream: Stream, side: Side, recording: &Recording) -> Vec<u8> {
     match stream {
         // A MAVLink endpoint takes nothing but MAVLink.
         Stream::Mavlink => first_frame(recording, side.sends()),
-        Stream::Control | Stream::Live | Stream::Video => GREETING.to_vec(),
+        _ => GREETING.to_vec(),
     }
 }
 

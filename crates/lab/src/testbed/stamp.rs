@@ -11,6 +11,10 @@ use super::Stream;
 
 /// Bytes of a stamp at the front of a packet.
 pub(crate) const STAMP_BYTES: usize = 17;
+/// Bits of a stamp's byte that name the stream; the others number the flow.
+const STREAM_BITS: u32 = 3;
+/// The highest number of a flow.
+pub(crate) const FLOW_MAX: u8 = u8::MAX >> STREAM_BITS;
 /// Bytes of the header before the stamps of video.
 const RTP_BYTES: usize = 12;
 /// Its first bytes: version 2; a dynamic payload type.
@@ -25,7 +29,9 @@ const MAGIC: [u8; 4] = *b"fLab";
 pub(crate) struct Stamp {
     /// The stream it belongs to.
     pub(crate) stream: Stream,
-    /// Its number within the stream and direction.
+    /// Which of several flows of its stream it belongs to, [`FLOW_MAX`] at most.
+    pub(crate) flow: u8,
+    /// Its number within the flow and direction.
     pub(crate) sequence: u32,
     /// When it was handed in, on the measurement's clock.
     pub(crate) sent: Duration,
@@ -49,7 +55,7 @@ impl Stamp {
             bytes.extend_from_slice(&MAGIC);
         }
         bytes.extend_from_slice(&MAGIC);
-        bytes.push(self.stream as u8);
+        bytes.push(self.stream as u8 | self.flow << STREAM_BITS);
         bytes.extend_from_slice(&self.sequence.to_le_bytes());
         let nanos = u64::try_from(self.sent.as_nanos()).unwrap_or(u64::MAX);
         bytes.extend_from_slice(&nanos.to_le_bytes());
@@ -64,11 +70,12 @@ impl Stamp {
             None => bytes,
         };
         let rest = bytes.strip_prefix(&MAGIC)?;
-        let (stream, rest) = rest.split_first()?;
+        let (&first, rest) = rest.split_first()?;
         let (sequence, rest) = rest.split_first_chunk::<4>()?;
         let (nanos, _) = rest.split_first_chunk::<8>()?;
         Some(Self {
-            stream: *Stream::ALL.get(usize::from(*stream))?,
+            stream: *Stream::ALL.get(usize::from(first & ((1 << STREAM_BITS) - 1)))?,
+            flow: first >> STREAM_BITS,
             sequence: u32::from_le_bytes(*sequence),
             sent: Duration::from_nanos(u64::from_le_bytes(*nanos)),
         })
@@ -82,7 +89,8 @@ mod tests {
     #[test]
     fn a_stamp_survives_its_packet() {
         for stream in Stream::ALL {
-            let stamp = Stamp { stream, sequence: 77, sent: Duration::from_nanos(1_234_567) };
+            let sent = Duration::from_nanos(1_234_567);
+            let stamp = Stamp { stream, flow: FLOW_MAX, sequence: 77, sent };
             let packet = stamp.packet(100);
             assert_eq!(packet.len(), 100);
             assert_eq!(Stamp::read(&packet), Some(stamp));

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 /// Names a stream of packets that is carried and counted by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Stream {
     /// Control messages of constant rate: gaps and lateness are measured on them.
     Control,
@@ -13,11 +14,14 @@ pub(crate) enum Stream {
     Mavlink,
     /// Traffic that looks like a video stream.
     Video,
+    /// What other programs send through the tunnel.
+    Datagrams,
 }
 
 impl Stream {
     /// Every stream.
-    pub(crate) const ALL: [Self; 4] = [Self::Control, Self::Live, Self::Mavlink, Self::Video];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Control, Self::Live, Self::Mavlink, Self::Video, Self::Datagrams];
 
     /// Returns the stream's name in files.
     pub(crate) const fn name(self) -> &'static str {
@@ -26,6 +30,7 @@ impl Stream {
             Self::Live => "live",
             Self::Mavlink => "mavlink",
             Self::Video => "video",
+            Self::Datagrams => "datagrams",
         }
     }
 }

@@ -3,11 +3,12 @@
 use toml_keys::{Section, did_you_mean};
 
 use super::mixed_blackout;
-use super::streams::KINDS;
+use super::streams::{KINDS, Streams};
 use crate::experiment::streams::figures::{
     CONTROL_DUPLICATES, CONTROL_GAP_WHOLE_RUN, CONTROL_MAX, FLIGHT_LOST, FLIGHT_P99, LIVE_AGE_MAX,
-    LIVE_AGE_P50, LIVE_AGE_P99, VIDEO_FRAMES, VIDEO_SHARE,
+    LIVE_AGE_P50, LIVE_AGE_P99, OF_FLOW, VIDEO_FRAMES, VIDEO_SHARE,
 };
+use crate::experiment::streams::workload::Flow;
 use crate::figure::Figure;
 
 /// Keys and titles of a table.
@@ -27,9 +28,13 @@ const FIGURES: [Figure; 10] = [
     FLIGHT_P99.within("mavlink", "flight p99 ms"),
 ];
 
+/// Columns of each flow with a name, unless said: lost, late and the 99th percentile.
+const USUAL_OF_FLOW: [Figure; 3] = [OF_FLOW[1], OF_FLOW[2], OF_FLOW[7]];
+
 /// Reads the columns: the scheme, and the figures asked for, of which the file must have the streams;
 /// else those of `mixed-blackout` that it has.
-pub(super) fn read(root: &Section<'_>, kinds: &[&str]) -> Columns {
+pub(super) fn read(root: &Section<'_>, streams: &Streams) -> Columns {
+    let kinds = &streams.kinds;
     let known: Columns = mixed_blackout::DESCRIPTION
         .columns()
         .into_iter()
@@ -38,6 +43,13 @@ pub(super) fn read(root: &Section<'_>, kinds: &[&str]) -> Columns {
     let mut columns = Vec::new();
     let asked: Vec<String> = root.list("figures", "the name of a figure");
     for key in &asked {
+        if let Some(of_flow) = key.strip_prefix("streams.") {
+            match flow_title(of_flow, &streams.workload.flows) {
+                Ok(title) => columns.push((key.clone(), title)),
+                Err(what) => root.wrong("figures", format!("{key:?}: {what}")),
+            }
+            continue;
+        }
         let bare = key.strip_prefix("up.").or_else(|| key.strip_prefix("down.")).unwrap_or(key);
         let both = bare == key;
         let is_known = |known: &str| {
@@ -46,7 +58,8 @@ pub(super) fn read(root: &Section<'_>, kinds: &[&str]) -> Columns {
         match known.iter().find(|(known, _)| is_known(known)) {
             Some((known, title)) => match lacking(known, kinds) {
                 Some(kind) => {
-                    root.wrong("figures", format!("{key:?} needs a stream of kind {kind:?}"));
+                    let what = format!("{key:?} needs a stream of kind {kind:?}{}", goes(kind));
+                    root.wrong("figures", what);
                 }
                 None if both => columns.push((key.clone(), title.clone())),
                 None => columns.push((key.clone(), key.clone())),
@@ -56,10 +69,42 @@ pub(super) fn read(root: &Section<'_>, kinds: &[&str]) -> Columns {
     }
     if asked.is_empty() {
         let there = |(key, _): &(String, String)| lacking(key, kinds).is_none();
-        return mixed_blackout::DESCRIPTION.columns().into_iter().filter(there).collect();
+        let own = mixed_blackout::DESCRIPTION.columns().into_iter().filter(there);
+        let of_flow = |flow: &Flow| {
+            let column = |figure: &Figure| {
+                let (key, title) = figure.column();
+                (format!("streams.{}.{key}", flow.name), format!("{} {title}", flow.name))
+            };
+            USUAL_OF_FLOW.each_ref().map(column)
+        };
+        return own.chain(streams.workload.flows.iter().flat_map(of_flow)).collect();
     }
     columns.insert(0, known[0].clone());
     columns
+}
+
+/// Returns the title of a figure of a flow, such as `uplink.p99_ms` and `pilot.up.lost`.
+fn flow_title(key: &str, flows: &[Flow]) -> Result<String, String> {
+    let names: Vec<&str> = flows.iter().map(|flow| &flow.name[..]).collect();
+    let (name, rest) = key.split_once('.').unwrap_or((key, ""));
+    let Some(flow) = flows.iter().find(|flow| flow.name == name) else {
+        let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        let meant = did_you_mean(name, &names);
+        return Err(format!("no stream has the name {name:?}; there are {there}{meant}"));
+    };
+    let figure = match rest.split_once('.') {
+        Some(("up" | "down", figure)) if flow.way.is_none() => figure,
+        _ => rest,
+    };
+    match OF_FLOW.iter().find(|known| known.key == figure) {
+        Some(known) if figure == rest => Ok(format!("{name} {}", known.column().1)),
+        Some(_) => Ok(key.to_owned()),
+        None => {
+            let keys = OF_FLOW.map(|known| known.key);
+            let (all, meant) = (keys.join(", "), did_you_mean(figure, &keys));
+            Err(format!("{rest:?} is none of {all}{meant}"))
+        }
+    }
 }
 
 /// Returns the kind of stream that a figure is of, where the file has none.
@@ -69,6 +114,11 @@ fn lacking(figure: &str, kinds: &[&str]) -> Option<&'static str> {
     };
     let kind = KINDS.iter().find(of)?.word;
     (!kinds.contains(&kind)).then_some(kind)
+}
+
+/// Says which way the stream of a kind goes that the kind's figures are of.
+fn goes(kind: &str) -> &'static str {
+    if kind == "video" { " from the drone" } else { " that goes both ways" }
 }
 
 /// Tells whether a figure is one of the flight, which each direction has by itself.

@@ -105,7 +105,8 @@ impl Plan {
 fn forget(value: &mut Value, beginnings: &[&str]) {
     match value {
         Value::Object(figures) => {
-            for (key, value) in figures {
+            // Streams with names have figures of their own.
+            for (key, value) in figures.iter_mut().filter(|(key, _)| *key != "streams") {
                 if beginnings.iter().any(|beginning| key.starts_with(beginning)) {
                     *value = Value::Null;
                 }

@@ -140,7 +140,7 @@ impl Source {
         let schemes = schemes(root, self.mode);
         let seeds = root.text("seeds").and_then(|text| seeds(root, text));
         *sweeps = sweep::read(root);
-        let mut columns = columns::read(root, &streams.kinds);
+        let mut columns = columns::read(root, &streams);
         let swept = sweeps.iter().map(|sweep| (sweep.key.clone(), sweep.key.clone()));
         columns.splice(1..1, swept.collect::<Vec<_>>());
         let scenario = scenario?;

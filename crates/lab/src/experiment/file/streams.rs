@@ -5,8 +5,8 @@ use core::ops::RangeInclusive;
 use toml_keys::{Section, did_you_mean};
 
 use crate::experiment::streams::video::VideoShape;
-use crate::experiment::streams::workload::Workload;
-use crate::testbed::STAMP_BYTES;
+use crate::experiment::streams::workload::{Flow, Workload};
+use crate::testbed::{Direction, FLOW_MAX, STAMP_BYTES, Stream};
 
 /// Packets of a kind per second; none leaves the stream out.
 const RATE_HZ: RangeInclusive<f64> = 0.0..=1_000.0;
@@ -18,52 +18,91 @@ const MBPS: RangeInclusive<f64> = 0.0..=1_000.0;
 const SHAPES: [(&str, VideoShape); 2] =
     [("camera", VideoShape::Camera), ("even", VideoShape::Even)];
 
+/// How late a packet of a flow may be, in milliseconds.
+const DEADLINE_MS: RangeInclusive<f64> = 1.0..=60_000.0;
+/// From where a flow is sent; none for both ends.
+const FROM: [(&str, Option<Direction>); 5] = [
+    ("both", None),
+    ("drone", Some(Direction::Down)),
+    ("station", Some(Direction::Up)),
+    ("down", Some(Direction::Down)),
+    ("up", Some(Direction::Up)),
+];
+/// The longest name of a stream.
+const NAME_MAX: usize = 32;
+
+const RATE: Key = Key::new("rate_hz", RATE_HZ, 50.0, |flow, hz| flow.rate_hz = hz);
+
 /// Every kind of stream.
-pub(super) const KINDS: [Kind; 4] = [
+pub(super) const KINDS: [Kind; 5] = [
     Kind {
         word: "control",
         means: "messages of which each counts, both ways",
-        keys: &[
-            Key::new("rate_hz", RATE_HZ, 50.0, |workload, hz| workload.control_hz = hz),
-            Key::whole("bytes", BYTES, 100.0, |workload, bytes| {
-                workload.control_bytes = bytes as usize;
-            }),
-        ],
-        has_shape: false,
+        stream: Stream::Control,
+        keys: &[RATE, size(100.0), deadline(100.0)],
+        way: None,
         figures: &["control_"],
+        enter: |workload, flow| {
+            (workload.control_hz, workload.control_bytes) = (flow.rate_hz, flow.bytes);
+        },
         is_sent: |workload| workload.control_hz > 0.0,
     },
     Kind {
         word: "live",
-        means: "set-points of 50 bytes of which the newest counts, both ways",
-        keys: &[Key::new("rate_hz", RATE_HZ, 50.0, |workload, hz| workload.live_hz = hz)],
-        has_shape: false,
+        means: "set-points of which the newest counts, both ways",
+        stream: Stream::Live,
+        keys: &[RATE, size(50.0), deadline(100.0)],
+        way: None,
         figures: &["live_"],
+        enter: |workload, flow| {
+            (workload.live_hz, workload.live_bytes) = (flow.rate_hz, flow.bytes);
+        },
         is_sent: |workload| workload.live_hz > 0.0,
     },
     Kind {
         word: "flight",
         means: "the recorded flight, MAVLink both ways",
-        keys: &[],
-        has_shape: false,
+        stream: Stream::Mavlink,
+        keys: &[deadline(250.0)],
+        way: None,
         figures: &["mavlink"],
+        enter: |workload, _| workload.recording = true,
         is_sent: |workload| workload.recording,
     },
     Kind {
         word: "video",
-        means: "what the drone's camera sends, 30 frames a second",
-        keys: &[Key::new("mbps", MBPS, 5.8, |workload, mbps| workload.video_mbps = mbps)],
-        has_shape: true,
+        means: "what a camera sends, 30 frames a second, from the drone",
+        stream: Stream::Video,
+        keys: &[Key::new("mbps", MBPS, 5.8, |flow, mbps| flow.mbps = mbps), deadline(250.0)],
+        way: Some(Direction::Down),
         figures: &["video_", "data_goodput_mbps"],
+        enter: |workload, flow| {
+            (workload.video_mbps, workload.video_shape) = (flow.mbps, flow.shape);
+        },
         is_sent: |workload| workload.video_mbps > 0.0,
+    },
+    Kind {
+        word: "datagrams",
+        means: "what another program sends through the tunnel, both ways",
+        stream: Stream::Datagrams,
+        keys: &[RATE, size(200.0), deadline(250.0)],
+        way: None,
+        figures: &[],
+        enter: |_, _| {},
+        is_sent: |_| true,
     },
 ];
 
-/// The kinds that an experiment of their own measures, and its name.
-const ELSEWHERE: [(&str, &str); 3] = [
-    ("messages", "run lrt-tcp or message-share"),
-    ("tcp", "run throughput; there is no kernel in the world: its TCP needs --emu"),
-    ("ping", "use `fulmar-lab emulate`"),
+/// The kinds that are called otherwise, or that an experiment of their own measures.
+const ELSEWHERE: [(&str, &str); 4] = [
+    ("telemetry", "MAVLink is the kind flight, what another program sends the kind datagrams"),
+    ("messages", "they do not run beside other streams: run lrt-tcp or message-share"),
+    (
+        "tcp",
+        "it does not run beside other streams: run throughput; there is no kernel in the world: its \
+         TCP needs --emu",
+    ),
+    ("ping", "it does not run beside other streams: use `fulmar-lab emulate`"),
 ];
 
 /// A kind of stream.
@@ -72,13 +111,16 @@ pub(super) struct Kind {
     pub(super) word: &'static str,
     /// What it sends.
     pub(super) means: &'static str,
+    stream: Stream,
     /// The numbers that it takes.
     pub(super) keys: &'static [Key],
-    /// Whether it takes the shape of video.
-    has_shape: bool,
-    /// What its figures begin with.
+    /// From where it is sent, unless said.
+    way: Option<Direction>,
+    /// What the figures of its first stream begin with.
     pub(super) figures: &'static [&'static str],
-    /// Whether a workload sends any of it.
+    /// Makes a flow the workload's own stream of the kind.
+    enter: fn(&mut Workload, &Flow),
+    /// Whether a workload has a stream of its own of the kind, and any rate.
     pub(super) is_sent: fn(&Workload) -> bool,
 }
 
@@ -88,7 +130,7 @@ pub(super) struct Key {
     pub(super) range: RangeInclusive<f64>,
     is_whole: bool,
     pub(super) default: f64,
-    set: fn(&mut Workload, f64),
+    set: fn(&mut Flow, f64),
 }
 
 impl Key {
@@ -96,18 +138,9 @@ impl Key {
         name: &'static str,
         range: RangeInclusive<f64>,
         default: f64,
-        set: fn(&mut Workload, f64),
+        set: fn(&mut Flow, f64),
     ) -> Self {
         Self { name, range, is_whole: false, default, set }
-    }
-
-    const fn whole(
-        name: &'static str,
-        range: RangeInclusive<f64>,
-        default: f64,
-        set: fn(&mut Workload, f64),
-    ) -> Self {
-        Self { is_whole: true, ..Self::new(name, range, default, set) }
     }
 
     /// Says which values the key takes.
@@ -117,15 +150,24 @@ impl Key {
         format!("{what}{from} to {to}, {default} unless said")
     }
 
-    fn read(&self, section: &Section<'_>, workload: &mut Workload) {
+    fn read(&self, section: &Section<'_>, flow: &mut Flow) {
         let value = if self.is_whole {
             let range = *self.range.start() as u64..=*self.range.end() as u64;
             section.number(self.name, range).map(|value| value as f64)
         } else {
             section.fraction(self.name, self.range.clone())
         };
-        (self.set)(workload, value.unwrap_or(self.default));
+        (self.set)(flow, value.unwrap_or(self.default));
     }
+}
+
+const fn size(default: f64) -> Key {
+    let key = Key::new("bytes", BYTES, default, |flow, bytes| flow.bytes = bytes as usize);
+    Key { is_whole: true, ..key }
+}
+
+const fn deadline(default: f64) -> Key {
+    Key::new("deadline_ms", DEADLINE_MS, default, |flow, ms| flow.deadline_ms = ms)
 }
 
 /// The streams of a file.
@@ -133,34 +175,27 @@ impl Key {
 pub(super) struct Streams {
     /// What is sent.
     pub(super) workload: Workload,
-    /// The kinds that there are.
+    /// The kinds of which the workload has a stream of its own, whose figures bear the kind's name.
     pub(super) kinds: Vec<&'static str>,
 }
 
 /// Reads every stream.
+///
+/// The first of a kind that goes as the kind does is the workload's own; it has a name only where it is
+/// given one. Every other stream is a flow with a name.
 pub(super) fn read(root: &Section<'_>) -> Streams {
     let mut streams = Streams { workload: Workload::silent(), kinds: Vec::new() };
-    let mut is_understood = root.require("stream");
-    for mut section in root.sections("stream") {
+    let (mut names, mut is_understood) = (Vec::new(), root.require("stream"));
+    for section in root.sections("stream") {
         // Without its kind, what its keys mean is not known.
         let Some(kind) = kind(&section) else {
             is_understood = false;
             continue;
         };
-        if streams.kinds.contains(&kind.word) {
-            section.wrong("kind", format!("there is another stream of kind {:?}", kind.word));
-        }
-        section.call(kind.word);
-        for key in kind.keys {
-            key.read(&section, &mut streams.workload);
-        }
-        if kind.has_shape {
-            let shape = section.choice("shape", &SHAPES);
-            streams.workload.video_shape = shape.unwrap_or(VideoShape::Camera);
-        }
-        streams.workload.recording |= kind.word == "flight";
-        streams.kinds.push(kind.word);
-        section.finish();
+        streams.add(section, kind, &mut names);
+    }
+    if streams.workload.flows.iter().any(|flow| flow.number > FLOW_MAX) {
+        root.wrong("stream", format!("more than {FLOW_MAX} streams with names"));
     }
     if !is_understood {
         // It may be any of them.
@@ -169,14 +204,75 @@ pub(super) fn read(root: &Section<'_>) -> Streams {
     streams
 }
 
+impl Streams {
+    fn add(&mut self, mut section: Section<'_>, kind: &'static Kind, names: &mut Vec<String>) {
+        let given = section.text("name");
+        let name = given.unwrap_or(kind.word).to_owned();
+        check_name(&section, &name, names);
+        section.call(&name);
+        names.push(name.clone());
+        let mut flow = kind.flow(name);
+        for key in kind.keys {
+            key.read(&section, &mut flow);
+        }
+        if kind.stream == Stream::Video {
+            flow.shape = section.choice("shape", &SHAPES).unwrap_or(flow.shape);
+        }
+        // A recording has its two directions.
+        if kind.stream != Stream::Mavlink {
+            flow.way = section.choice("from", &FROM).unwrap_or(kind.way);
+        }
+        let is_named = given.is_some() || section.has("deadline_ms");
+        let may_be_own = kind.stream != Stream::Datagrams && flow.way == kind.way;
+        if may_be_own && !self.kinds.contains(&kind.word) {
+            (kind.enter)(&mut self.workload, &flow);
+            self.kinds.push(kind.word);
+            if is_named {
+                self.workload.flows.push(flow);
+            }
+        } else if kind.stream == Stream::Mavlink {
+            section.wrong("kind", "the flight was recorded once: there is another of this kind");
+        } else {
+            flow.number = self.next_number();
+            self.workload.flows.push(flow);
+        }
+        section.finish();
+    }
+
+    fn next_number(&self) -> u8 {
+        let last = self.workload.flows.iter().map(|flow| flow.number).max();
+        last.unwrap_or(0).saturating_add(1)
+    }
+}
+
+impl Kind {
+    /// Makes a flow that has yet to be told its numbers.
+    fn flow(&self, name: String) -> Flow {
+        let (kind, way, shape) = (self.stream, self.way, VideoShape::Camera);
+        let (rate_hz, bytes, mbps, deadline_ms) = (0.0, 0, 0.0, 0.0);
+        Flow { name, kind, number: 0, way, rate_hz, bytes, mbps, shape, deadline_ms }
+    }
+}
+
+fn check_name(section: &Section<'_>, name: &str, names: &[String]) {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(allowed) {
+        section.wrong("name", format!("{name:?} is not 1 to {NAME_MAX} letters, digits, - or _"));
+    } else if names.iter().any(|other| other == name) {
+        section
+            .wrong("name", format!("there is another stream {name:?}: give it a name of its own"));
+    }
+}
+
 /// Lists the kinds and their keys for `--help`.
 pub(super) fn help() -> String {
     let line = |kind: &Kind| {
         let keys = kind.keys.iter().map(|key| format!("{} ({})", key.name, key.takes()));
-        let shape = kind.has_shape.then(|| "shape (camera or even)".to_owned());
-        let keys: Vec<String> = keys.chain(shape).collect();
-        let keys = if keys.is_empty() { "no keys".to_owned() } else { keys.join("; ") };
-        format!("  {}: {}\n    {keys}\n", kind.word, kind.means)
+        let shape = (kind.stream == Stream::Video).then(|| "shape (camera or even)".to_owned());
+        let from =
+            (kind.stream != Stream::Mavlink).then(|| "from (drone, station or both)".to_owned());
+        let keys: Vec<String> = keys.chain(shape).chain(from).collect();
+        format!("  {}: {}\n    name; {}\n", kind.word, kind.means, keys.join("; "))
     };
     KINDS.iter().map(line).collect()
 }
@@ -187,7 +283,7 @@ fn kind(section: &Section<'_>) -> Option<&'static Kind> {
     if kind.is_none() {
         let words: Vec<&str> = KINDS.iter().map(|kind| kind.word).collect();
         let what = match ELSEWHERE.iter().find(|(other, _)| *other == word) {
-            Some((_, what)) => format!("{word:?} does not run beside other streams: {what}"),
+            Some((_, what)) => format!("{word:?}: {what}"),
             None => {
                 let meant = did_you_mean(word, &words);
                 format!("{word:?} is not one of {}{meant}", words.join(", "))

@@ -86,7 +86,7 @@ fn every_mistake_is_told_with_its_line_and_key() {
         "own.toml:1: second: unknown key",
         "own.toml:2: schemes: \"kernel_mptcp\" cannot be had here: it needs --emu",
         "own.toml:3: figures: \"lost\" is none of control_sent",
-        "own.toml:6: stream[0].kind: \"tcp\" does not run beside other streams: run throughput",
+        "own.toml:6: stream[0].kind: \"tcp\": it does not run beside other streams: run throughput",
         "own.toml:14: sweep[0].key: link.wifi.loss: no [[link]] is called \"wifi\"; there are radio",
     ] {
         assert!(mistakes.contains(expected), "{expected}\n{mistakes}");
@@ -238,4 +238,70 @@ fn links_that_are_wrong_keep_their_lines() {
     assert!(parse(&wrong, Mode::Sim).unwrap_err().contains("own.toml:11: link.radio.delay"));
     let elsewhere = OWN.replace("\"station\"", "\"base\"");
     assert!(parse(&elsewhere, Mode::Sim).unwrap_err().contains("drone and station"));
+}
+
+#[test]
+fn several_streams_of_a_kind_have_names_ways_and_figures_of_their_own() {
+    let text = OWN
+        .replace("udp\"", "fulmar\", \"udp\"")
+        .replace("\"up.control_p50_ms\"", "\"streams.aux.p99_ms\", \"streams.log.late\"")
+        .replace(
+            "[[link]]",
+            "[[stream]]\nkind = \"control\"\nname = \"aux\"\nrate_hz = 10\nfrom = \"drone\"\n\
+             [[stream]]\nkind = \"video\"\nname = \"rear\"\nmbps = 1\nfrom = \"station\"\n\
+             [[stream]]\nkind = \"datagrams\"\nname = \"log\"\nbytes = 300\ndeadline_ms = 10\n\
+             [[link]]",
+        )
+        .replace("link.radio.loss", "stream.aux.rate_hz")
+        .replace("[0, 0.5]", "[10, 20]");
+    let (source, plan) = (source(&text, Mode::Sim), parse(&text, Mode::Sim).unwrap());
+    let titles: Vec<&str> = plan.columns.iter().map(|(_, title)| &title[..]).collect();
+    assert_eq!(titles, ["scheme", "stream.aux.rate_hz", "lost", "aux p99 ms", "log late"]);
+    let scene = source.at(&plan.points()[1]).unwrap().scene();
+    let played = play("own", &scene, &plan.schemes, (Mode::Sim, (1, 1)), None).unwrap();
+    for result in &played.results {
+        let streams = &result["streams"];
+        assert_eq!((&result["control_sent"], &result["control_lost"]), (&json!(100), &json!(0)));
+        assert_eq!((&streams["aux"]["sent"], &streams["aux"]["lost"]), (&json!(40), &json!(0)));
+        assert!(streams["aux"]["up"].is_null(), "one way has no two directions");
+        assert!(streams["rear"]["goodput_mbps"].as_f64() > Some(0.9), "{result}");
+        assert_eq!(result["data_goodput_mbps"], json!(0.0), "the drone sends no video");
+        assert_eq!(streams["log"]["up"]["sent"], json!(100));
+        // Later than 10 ms they all are: the link takes 20.
+        assert_eq!((&streams["log"]["late"], &streams["log"]["lost"]), (&json!(100), &json!(0)));
+        assert_eq!(
+            (&result["up"]["strangers"], &result["down"]["strangers"]),
+            (&json!(0), &json!(0))
+        );
+    }
+    assert_eq!(played.results[1]["streams"]["aux"]["p50_ms"], json!(20.0));
+}
+
+#[test]
+fn mistakes_of_names_and_ways_are_told() {
+    let second = |lines: &str| {
+        let text = OWN.replace("[[link]]", &format!("[[stream]]\n{lines}\n[[link]]"));
+        parse(&text, Mode::Sim).unwrap_err()
+    };
+    for (lines, expected) in [
+        (
+            "kind = \"control\"",
+            "stream[1].name: there is another stream \"control\": give it a name",
+        ),
+        ("kind = \"live\"\nname = \"a b\"", "\"a b\" is not 1 to 32 letters, digits, - or _"),
+        ("kind = \"live\"\nfrom = \"dron\"", "\"dron\" is not one of"),
+        ("kind = \"flight\"\nfrom = \"drone\"", "stream.flight.from: unknown key"),
+        ("kind = \"telemetry\"", "\"telemetry\": MAVLink is the kind flight"),
+    ] {
+        let mistake = second(lines);
+        assert!(mistake.contains(expected), "{expected}\n{mistake}");
+    }
+    let figure = |key: &str| parse(&OWN.replace("up.control_p50_ms", key), Mode::Sim).unwrap_err();
+    assert!(figure("streams.aux.lost").contains("no stream has the name \"aux\"; there are none"));
+    let named = OWN.replace("\"control\"", "\"control\"\nname = \"pilot\"");
+    let wrong = parse(&named.replace("up.control_p50_ms", "streams.pilot.up.p98_ms"), Mode::Sim);
+    assert!(wrong.unwrap_err().contains("\"up.p98_ms\" is none of sent, lost"));
+    assert!(
+        parse(&named.replace("up.control_p50_ms", "streams.pilot.up.p99_ms"), Mode::Sim).is_ok()
+    );
 }

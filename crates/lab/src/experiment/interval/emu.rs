@@ -108,8 +108,12 @@ impl Player {
             }
             thread::sleep(due.since(now()));
             let sent = now();
-            let stamp =
-                Stamp { stream: Stream::Control, sequence: number, sent: sent.since(self.start) };
+            let stamp = Stamp {
+                flow: 0,
+                stream: Stream::Control,
+                sequence: number,
+                sent: sent.since(self.start),
+            };
             self.outlet.send(&stamp.packet(self.plan.bytes), false);
             while !self.delivered[number as usize]
                 && now().since(sent) < self.plan.give_up

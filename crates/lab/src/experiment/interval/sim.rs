@@ -136,7 +136,7 @@ impl Turns {
     fn send(&mut self, world: &mut World<End>) {
         let number = self.sent;
         let sent = world.now().since(self.start);
-        let stamp = Stamp { stream: Stream::Control, sequence: number, sent };
+        let stamp = Stamp { flow: 0, stream: Stream::Control, sequence: number, sent };
         let host_now = world.host_now(self.places.station);
         // A refused message stays undelivered, and is given up as any other.
         world.host_mut(self.places.station).send(
@@ -154,7 +154,7 @@ impl Turns {
         if self.finished() {
             return;
         }
-        let stamp = Stamp { stream: Stream::Video, sequence: 0, sent: Duration::ZERO };
+        let stamp = Stamp { flow: 0, stream: Stream::Video, sequence: 0, sent: Duration::ZERO };
         let host_now = world.host_now(self.places.station);
         world.host_mut(self.places.station).send(
             host_now,

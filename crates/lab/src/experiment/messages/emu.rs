@@ -213,8 +213,10 @@ fn submit(
         let submitted = if on_time { now() } else { due };
         let sent = submitted.since(start);
         locked(log).on_submitted(number, sent);
-        outlet
-            .send(&Stamp { stream: Stream::Control, sequence: number, sent }.packet(bytes), false);
+        outlet.send(
+            &Stamp { flow: 0, stream: Stream::Control, sequence: number, sent }.packet(bytes),
+            false,
+        );
     }
     // What a byte stream has not taken yet, while anybody waits for it.
     while outlet.flush() && !stop.load(Ordering::Relaxed) && !interruption::is_asked() {

@@ -167,7 +167,8 @@ impl Run {
         let now = world.host_now(sender);
         while let Some(number) = self.waiting.front() {
             // The diary knows when; the stamp only has to say which.
-            let stamp = Stamp { stream: Stream::Control, sequence: *number, sent: Duration::ZERO };
+            let stamp =
+                Stamp { flow: 0, stream: Stream::Control, sequence: *number, sent: Duration::ZERO };
             if !world.host_mut(sender).send_message(now, &stamp.packet(self.bytes)) {
                 world.schedule(world.now() + OFFER_AGAIN, OFFER);
                 return;

@@ -72,8 +72,12 @@ mod tests {
             for packet in &plan {
                 ledger.on_sent(packet, packet.at);
             }
-            let stamp =
-                crate::testbed::Stamp { stream: Stream::Control, sequence: 1, sent: plan[1].at };
+            let stamp = crate::testbed::Stamp {
+                flow: 0,
+                stream: Stream::Control,
+                sequence: 1,
+                sent: plan[1].at,
+            };
             ledger.on_delivered(&stamp.packet(100), plan[1].at + Duration::from_millis(15));
             ledger
         });

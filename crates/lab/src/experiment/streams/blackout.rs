@@ -1,18 +1,18 @@
 //! The scene of `mixed-blackout` and of the demo: links, traffic and figures.
 
 use netem::{Outage, OutageMode, Scenario};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use units::Duration;
 
 use super::doubt::with_errors;
 use super::emu::{Progress, run_streams};
 use super::figures::{
-    ControlFigures, LATE_S, LiveFigures, Span, VIDEO_LIMIT_S, flight_figures, goodput_mbps,
-    timely_frames, timely_share,
+    ControlFigures, LATE_S, LiveFigures, Span, VIDEO_LIMIT_S, flight_figures, flow_figures,
+    goodput_mbps, timely_frames, timely_share, worse_flow,
 };
 use super::ledger::{Ledger, StreamRun};
-use super::workload::Workload;
+use super::workload::{Flow, Workload};
 use crate::chart::{Chart, Curve};
 use crate::report::{merged, rounded, rounded_option};
 use crate::scheme::Scheme;
@@ -166,7 +166,33 @@ impl Blackout {
                 "up": direction_figures(up, control_up),
                 "down": direction_figures(down, control_down),
             }),
+            self.flows(run),
         ])
+    }
+
+    /// Returns the figures of flows with names, by these: the worse of both directions and each one's own,
+    /// where there are two.
+    fn flows(&self, run: &StreamRun) -> Value {
+        let of = |flow: &Flow, direction| {
+            let ledger = run.ledger(direction).flow(flow.kind, flow.number);
+            ledger.map_or(Value::Null, |ledger| {
+                flow_figures(ledger, self.workload.seconds, flow.deadline_ms / 1e3)
+            })
+        };
+        let figures = |flow: &Flow| {
+            let figures = match flow.way {
+                Some(direction) => of(flow, direction),
+                None => {
+                    let [up, down] = Direction::BOTH.map(|direction| of(flow, direction));
+                    merged([worse_flow(&up, &down), json!({"up": up, "down": down})])
+                }
+            };
+            (flow.name.clone(), figures)
+        };
+        match &self.workload.flows[..] {
+            [] => Value::Null,
+            flows => json!({"streams": flows.iter().map(figures).collect::<Map<_, _>>()}),
+        }
     }
 
     fn control(&self, ledger: &Ledger) -> ControlFigures {

@@ -210,6 +210,7 @@ mod tests {
     fn run(slow: &[(u32, Option<u64>)], stalls_ms: &[(u32, u32)]) -> StreamRun {
         let recording = Recording::load().expect("sound");
         let packet = |sequence: u32| PlannedPacket {
+            flow: 0,
             at: Duration::from_millis(20 * u64::from(sequence)),
             stream: Stream::Control,
             sequence,
@@ -223,8 +224,12 @@ mod tests {
                 ledger.on_sent(packet, packet.at);
                 let named = slow.iter().find(|(sequence, _)| *sequence == packet.sequence);
                 let delay = named.map_or(Some(10), |(_, delay)| *delay);
-                let stamp =
-                    Stamp { stream: packet.stream, sequence: packet.sequence, sent: packet.at };
+                let stamp = Stamp {
+                    flow: 0,
+                    stream: packet.stream,
+                    sequence: packet.sequence,
+                    sent: packet.at,
+                };
                 if let Some(ms) = delay {
                     ledger.on_delivered(&stamp.packet(100), packet.at + Duration::from_millis(ms));
                 }

@@ -53,8 +53,36 @@ pub(crate) const QUEUE_DROPPED_BYTES: Figure = Figure::sum("queue_dropped_bytes"
 pub(crate) const WIRE_SHARE: Figure = Figure::mean("wire_share", "of the links");
 pub(crate) const WIRE_TO_REDUNDANT: Figure = Figure::mean("wire_to_redundant", "to redundant");
 
+// What a flow with a name has.
+const SENT: Figure = Figure::sum("sent", "sent").exact();
+const DUPLICATES: Figure = Figure::sum("duplicates", "twice");
+const LATE: Figure = Figure::sum("late", "late");
+const MISS_SHARE: Figure = Figure::share("miss_share", "miss");
+const GAP: Figure = Figure::worst("gap_s", "gap s");
+const P50: Figure = Figure::mean("p50_ms", "p50 ms");
+const MAX: Figure = Figure::worst("max_ms", "max ms");
+const AGE_P99: Figure = Figure::mean("age_p99_ms", "age p99 ms");
+const AGE_MAX: Figure = Figure::worst("age_max_ms", "age max ms");
+const GOODPUT: Figure = Figure::mean("goodput_mbps", "Mbit/s");
+
+/// Every figure of a flow with a name.
+pub(crate) const OF_FLOW: [Figure; 12] = [
+    SENT,
+    FLIGHT_LOST.titled("lost"),
+    LATE,
+    MISS_SHARE,
+    DUPLICATES,
+    GAP,
+    P50,
+    FLIGHT_P99.titled("p99 ms"),
+    MAX,
+    AGE_P99,
+    AGE_MAX,
+    GOODPUT,
+];
+
 /// Every figure of streams, in results and in the objects within them.
-pub(crate) const FIGURES: [Figure; 29] = [
+pub(crate) const FIGURES: [Figure; 36] = [
     CONTROL_SENT,
     CONTROL_LOST,
     CONTROL_LATE,
@@ -78,9 +106,16 @@ pub(crate) const FIGURES: [Figure; 29] = [
     FLIGHT_P99,
     WIRE_BYTES,
     QUEUE_DROPPED_BYTES,
-    Figure::sum("sent", "flight sent").exact(),
-    Figure::sum("duplicates", "flight twice"),
-    Figure::mean("p50_ms", "flight p50 ms"),
+    SENT,
+    DUPLICATES,
+    P50,
+    LATE,
+    MISS_SHARE,
+    GAP,
+    MAX,
+    AGE_P99,
+    AGE_MAX,
+    GOODPUT,
     Figure::sum("strangers", "strangers"),
     WIRE_SHARE,
     WIRE_TO_REDUNDANT,
@@ -284,6 +319,50 @@ pub(crate) fn flight_figures(ledger: &Ledger) -> Value {
         "p50_ms": rounded_option(percentile(&delays, 0.5).map(|delay| delay * 1e3), 3),
         "p99_ms": rounded_option(percentile(&delays, 0.99).map(|delay| delay * 1e3), 3),
     })
+}
+
+/// Gives the figures of a flow of one direction that is sent until `seconds`.
+pub(crate) fn flow_figures(ledger: &StreamLedger, seconds: f64, deadline_s: f64) -> Value {
+    let mut delays: Vec<f64> = ledger.delays().collect();
+    delays.sort_by(f64::total_cmp);
+    let sent = ledger.sent_count();
+    if sent == 0 {
+        return Value::Null;
+    }
+    let late = delays.iter().filter(|delay| **delay > deadline_s).count();
+    let lost = sent - delays.len();
+    let of = |p| rounded_option(percentile(&delays, p).map(|delay| delay * 1e3), 3);
+    let live = LiveFigures::new(ledger, seconds);
+    json!({
+        "sent": sent,
+        "lost": lost,
+        "late": late,
+        "miss_share": rounded((lost + late) as f64 / sent as f64, 6),
+        "duplicates": ledger.duplicates,
+        "gap_s": rounded(longest_gap(&ledger.delivery_times(), 0.0, seconds, None), 6),
+        "p50_ms": of(0.5),
+        "p99_ms": of(0.99),
+        "max_ms": of(1.0),
+        "age_p99_ms": live.live_age_p99_ms,
+        "age_max_ms": live.live_age_max_ms,
+        "goodput_mbps": rounded(goodput_mbps(ledger, (0.0, seconds)), 4),
+    })
+}
+
+/// Returns, figure by figure, the worse of two directions of a flow: the less of what is wanted, the more
+/// of the others; nothing, where a direction cannot tell.
+pub(crate) fn worse_flow(up: &Value, down: &Value) -> Value {
+    let worse = |figure: &Figure| {
+        let (up, down) = (&up[figure.key], &down[figure.key]);
+        let wanted = [SENT.key, GOODPUT.key].contains(&figure.key);
+        let value = match (up.as_f64(), down.as_f64()) {
+            (Some(a), Some(b)) if (a < b) == wanted => up.clone(),
+            (Some(_), Some(_)) => down.clone(),
+            _ => Value::Null,
+        };
+        (figure.key.to_owned(), value)
+    };
+    Value::Object(OF_FLOW.iter().map(worse).collect())
 }
 
 /// Returns the age of the newest message at the end of each millisecond in which there was one.

@@ -97,6 +97,8 @@ impl StreamLedger {
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
     streams: [StreamLedger; Stream::ALL.len()],
+    /// Those of the flows that are numbered, from number 1.
+    flows: Vec<StreamLedger>,
     flight: FlightIndex,
     /// Deliveries that no packet of the plan accounts for.
     pub(crate) strangers: u64,
@@ -105,13 +107,32 @@ pub(crate) struct Ledger {
 impl Ledger {
     /// Makes a ledger for a plan of one direction.
     pub(crate) fn new(plan: &[PlannedPacket], direction: Direction, recording: &Recording) -> Self {
-        let expected = |stream| {
-            let packets = plan.iter().filter(|packet| packet.stream == stream);
+        let expected = |is_of: &dyn Fn(&&PlannedPacket) -> bool| {
+            let packets = plan.iter().filter(is_of);
             let (lens, taken) = packets.map(|packet| (packet.len, packet.taken)).unzip();
             StreamLedger { taken, ..StreamLedger::new(lens) }
         };
+        let streams = Stream::ALL
+            .map(|stream| expected(&|packet| packet.stream == stream && packet.flow == 0));
+        let last = plan.iter().map(|packet| packet.flow).max().unwrap_or(0);
+        let flows = (1..=last).map(|flow| expected(&|packet| packet.flow == flow)).collect();
         let flight = FlightIndex::new(recording, direction);
-        Self { streams: Stream::ALL.map(expected), flight, strangers: 0 }
+        Self { streams, flows, flight, strangers: 0 }
+    }
+
+    /// Returns the record of a flow of a stream; none where it has no packets in this direction.
+    pub(crate) fn flow(&self, stream: Stream, number: u8) -> Option<&StreamLedger> {
+        match number.checked_sub(1) {
+            None => Some(self.stream(stream)),
+            Some(place) => self.flows.get(usize::from(place)),
+        }
+    }
+
+    fn flow_mut(&mut self, stream: Stream, number: u8) -> Option<&mut StreamLedger> {
+        match number.checked_sub(1) {
+            None => Some(&mut self.streams[stream as usize]),
+            Some(place) => self.flows.get_mut(usize::from(place)),
+        }
     }
 
     /// Returns the record of one stream.
@@ -121,8 +142,9 @@ impl Ledger {
 
     /// Notes that a planned packet was handed in at `at`.
     pub(crate) fn on_sent(&mut self, packet: &PlannedPacket, at: Duration) {
-        let ledger = &mut self.streams[packet.stream as usize];
-        if let Some(sent) = ledger.sent.get_mut(packet.sequence as usize) {
+        let ledger = self.flow_mut(packet.stream, packet.flow);
+        let sent = ledger.and_then(|ledger| ledger.sent.get_mut(packet.sequence as usize));
+        if let Some(sent) = sent {
             sent.get_or_insert(at);
         }
     }
@@ -130,13 +152,15 @@ impl Ledger {
     /// Notes that a planned packet could not be handed in at `at`; it counts as sent and lost.
     pub(crate) fn on_refused(&mut self, packet: &PlannedPacket, at: Duration) {
         self.on_sent(packet, at);
-        self.streams[packet.stream as usize].refused += 1;
+        if let Some(ledger) = self.flow_mut(packet.stream, packet.flow) {
+            ledger.refused += 1;
+        }
     }
 
     /// Notes what an application received at `at`: a stamped packet, or MAVLink of the flight.
     pub(crate) fn on_delivered(&mut self, bytes: &[u8], at: Duration) {
         if let Some(stamp) = Stamp::read(bytes) {
-            return self.mark(stamp.stream, stamp.sequence, at);
+            return self.mark(stamp.stream, stamp.flow, stamp.sequence, at);
         }
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -144,15 +168,18 @@ impl Ledger {
             let (frame, after) = rest.split_at(len);
             rest = after;
             match self.flight.take(frame) {
-                Some(sequence) => self.mark(Stream::Mavlink, sequence, at),
+                Some(sequence) => self.mark(Stream::Mavlink, 0, sequence, at),
                 None => self.strangers += 1,
             }
         }
     }
 
     /// Marks one packet as delivered.
-    fn mark(&mut self, stream: Stream, sequence: u32, at: Duration) {
-        let ledger = &mut self.streams[stream as usize];
+    fn mark(&mut self, stream: Stream, flow: u8, sequence: u32, at: Duration) {
+        let Some(ledger) = self.flow_mut(stream, flow) else {
+            self.strangers += 1;
+            return;
+        };
         match ledger.delivered.get_mut(sequence as usize) {
             Some(slot @ None) => *slot = Some(at),
             Some(Some(_)) => ledger.duplicates += 1,
@@ -177,6 +204,7 @@ impl StreamRun {
     pub(crate) fn at_best(&self, stalls: &Stalls) -> Self {
         let ledgers = self.ledgers.clone().map(|mut ledger| {
             ledger.streams = ledger.streams.map(|stream| stream.at_best(stalls));
+            ledger.flows.iter_mut().for_each(|flow| *flow = flow.at_best(stalls));
             ledger
         });
         Self { ledgers, wire: self.wire, stalls: None }
@@ -243,7 +271,8 @@ mod tests {
         let control = plan.iter().find(|p| p.stream == Stream::Control).expect("control");
         let at = Duration::from_millis(3);
         ledger.on_sent(control, at);
-        let stamp = Stamp { stream: Stream::Control, sequence: control.sequence, sent: at };
+        let stamp =
+            Stamp { flow: 0, stream: Stream::Control, sequence: control.sequence, sent: at };
         for _ in 0..3 {
             ledger.on_delivered(&stamp.packet(100), Duration::from_millis(15));
         }
@@ -263,7 +292,8 @@ mod tests {
     fn strangers_are_counted_apart() {
         let (_, mut ledger, _) = ledger();
         ledger.on_delivered(b"what is this", Duration::ZERO);
-        let stamp = Stamp { stream: Stream::Control, sequence: 9_999, sent: Duration::ZERO };
+        let stamp =
+            Stamp { flow: 0, stream: Stream::Control, sequence: 9_999, sent: Duration::ZERO };
         ledger.on_delivered(&stamp.packet(100), Duration::ZERO);
         assert_eq!(ledger.strangers, 2);
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use units::Duration;
 
 use super::video::{PACKET_BYTES, VideoShape};
-use crate::testbed::{Direction, Recording, Stamp, Stream};
+use crate::testbed::{Direction, FLOW_MAX, Recording, Stamp, Stream};
 
 /// Bytes of a live message: MAVLink's RC_CHANNELS_OVERRIDE of 18 channels, 38 bytes and 12 around them.
 const LIVE_BYTES: usize = 50;
@@ -24,12 +24,60 @@ pub(crate) struct Workload {
     /// Live messages per second and direction; zero for none.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) live_hz: f64,
+    /// Bytes of a live message.
+    #[serde(skip_serializing_if = "is_usual_live")]
+    pub(crate) live_bytes: usize,
     /// Whether the recorded flight plays.
     pub(crate) recording: bool,
     /// Payload rate of the video stream from drone to station; zero for none.
     pub(crate) video_mbps: f64,
     /// How the video stream's packets are spread.
     pub(crate) video_shape: VideoShape,
+    /// Flows that have figures of their own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) flows: Vec<Flow>,
+}
+
+/// A flow with a name, by which its figures are told.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Flow {
+    pub(crate) name: String,
+    /// What carries it: flows of a kind share that.
+    pub(crate) kind: Stream,
+    /// Zero for the workload's own stream of the kind; other flows are numbered from 1.
+    #[serde(skip)]
+    pub(crate) number: u8,
+    /// The only direction in which it is sent; none for both.
+    pub(crate) way: Option<Direction>,
+    /// Packets per second; of video there are what `mbps` makes.
+    pub(crate) rate_hz: f64,
+    /// Bytes of a packet.
+    pub(crate) bytes: usize,
+    /// Rate of video.
+    pub(crate) mbps: f64,
+    /// How video is spread in time.
+    pub(crate) shape: VideoShape,
+    /// A packet that takes longer is late.
+    pub(crate) deadline_ms: f64,
+}
+
+impl Flow {
+    /// Tells whether it is sent in a direction.
+    pub(crate) fn goes(&self, direction: Direction) -> bool {
+        self.way.is_none_or(|way| way == direction)
+    }
+
+    /// Plans a flow of its own. Each begins a little later than the one before, so that none rides on
+    /// another's instants.
+    fn packets(&self, seconds: f64) -> Vec<PlannedPacket> {
+        let packets: Vec<PlannedPacket> = if self.kind == Stream::Video {
+            video(self.shape, self.mbps, seconds).collect()
+        } else {
+            let phase = f64::from(self.number) / f64::from(FLOW_MAX + 1);
+            even(self.kind, self.rate_hz, phase, seconds, self.bytes).collect()
+        };
+        packets.into_iter().map(|packet| PlannedPacket { flow: self.number, ..packet }).collect()
+    }
 }
 
 impl Default for Workload {
@@ -40,9 +88,11 @@ impl Default for Workload {
             control_hz: 50.0,
             control_bytes: 100,
             live_hz: 0.0,
+            live_bytes: LIVE_BYTES,
             recording: true,
             video_mbps: 5.8,
             video_shape: VideoShape::Camera,
+            flows: Vec::new(),
         }
     }
 }
@@ -57,7 +107,10 @@ impl Workload {
 impl Workload {
     /// Returns about how many packets a second the busier direction has, the flight's left out.
     pub(crate) fn packets_per_second(&self) -> f64 {
-        self.control_hz + self.live_hz + self.video_mbps * 1e6 / 8.0 / PACKET_BYTES as f64
+        let of_video = |mbps: f64| mbps * 1e6 / 8.0 / PACKET_BYTES as f64;
+        let flows = self.flows.iter().filter(|flow| flow.number > 0);
+        let flows = flows.map(|flow| flow.rate_hz.max(of_video(flow.mbps)));
+        self.control_hz + self.live_hz + of_video(self.video_mbps) + flows.sum::<f64>()
     }
 }
 
@@ -68,9 +121,11 @@ pub(crate) struct PlannedPacket {
     pub(crate) at: Duration,
     /// Which stream it belongs to.
     pub(crate) stream: Stream,
+    /// Which of several flows of its stream it belongs to.
+    pub(crate) flow: u8,
     /// When the video frame was taken of which it is a piece; elsewhere the same as `at`.
     pub(crate) taken: Duration,
-    /// Its number within stream and direction, from 0 without holes.
+    /// Its number within flow and direction, from 0 without holes.
     pub(crate) sequence: u32,
     /// Its length in bytes.
     pub(crate) len: usize,
@@ -86,7 +141,9 @@ impl Workload {
         if direction == Direction::Down {
             packets.extend(self.video());
         }
-        packets.sort_by_key(|packet| (packet.at, packet.stream, packet.sequence));
+        let flows = self.flows.iter().filter(|flow| flow.number > 0 && flow.goes(direction));
+        packets.extend(flows.flat_map(|flow| flow.packets(self.seconds)));
+        packets.sort_by_key(|packet| (packet.at, packet.stream, packet.flow, packet.sequence));
         packets
     }
 
@@ -98,7 +155,7 @@ impl Workload {
     /// Plans the live stream, half an interval behind the control stream, so that neither rides on
     /// the other's instants.
     fn live(&self) -> impl Iterator<Item = PlannedPacket> {
-        even(Stream::Live, self.live_hz, 0.5, self.seconds, LIVE_BYTES)
+        even(Stream::Live, self.live_hz, 0.5, self.seconds, self.live_bytes)
     }
 
     /// Plans the recorded flight of one direction, cut off where the workload ends.
@@ -113,6 +170,7 @@ impl Workload {
             at: frame.at,
             taken: frame.at,
             stream: Stream::Mavlink,
+            flow: 0,
             sequence,
             len: frame.bytes.len(),
         })
@@ -120,14 +178,7 @@ impl Workload {
 
     /// Plans the video stream.
     fn video(&self) -> impl Iterator<Item = PlannedPacket> {
-        let packets = self.video_shape.packets(self.video_mbps, self.seconds);
-        packets.into_iter().zip(0..).map(|(piece, sequence)| PlannedPacket {
-            at: piece.at,
-            taken: piece.taken,
-            stream: Stream::Video,
-            sequence,
-            len: piece.len,
-        })
+        video(self.video_shape, self.video_mbps, self.seconds)
     }
 }
 
@@ -143,8 +194,22 @@ pub(crate) fn packet_bytes(
             let frame = recording.frames(direction).get(packet.sequence as usize);
             frame.map_or_else(Vec::new, |frame| frame.bytes.to_vec())
         }
-        stream => Stamp { stream, sequence: packet.sequence, sent }.piece(packet.len, packet.taken),
+        stream => Stamp { stream, flow: packet.flow, sequence: packet.sequence, sent }
+            .piece(packet.len, packet.taken),
     }
+}
+
+/// Plans what a camera sends.
+fn video(shape: VideoShape, mbps: f64, seconds: f64) -> impl Iterator<Item = PlannedPacket> {
+    let packets = shape.packets(mbps, seconds);
+    packets.into_iter().zip(0..).map(|(piece, sequence)| PlannedPacket {
+        at: piece.at,
+        taken: piece.taken,
+        stream: Stream::Video,
+        flow: 0,
+        sequence,
+        len: piece.len,
+    })
 }
 
 /// Plans packets at even distances; the first after `phase` of a distance.
@@ -158,13 +223,18 @@ fn even(
     let count = (seconds * hz).round() as u32;
     (0..count).map(move |sequence| {
         let at = Duration::from_secs_f64((f64::from(sequence) + phase) / hz);
-        PlannedPacket { at, taken: at, stream, sequence, len }
+        PlannedPacket { at, taken: at, stream, flow: 0, sequence, len }
     })
 }
 
 /// Tells whether a rate is none, for reports that do not speak of streams that are not there.
 fn is_zero(hz: &f64) -> bool {
     *hz == 0.0
+}
+
+/// Tells whether a live message has its usual size, of which reports do not speak.
+fn is_usual_live(bytes: &usize) -> bool {
+    *bytes == LIVE_BYTES
 }
 
 #[cfg(test)]
