@@ -161,15 +161,6 @@ impl Key {
     }
 }
 
-const fn size(default: f64) -> Key {
-    let key = Key::new("bytes", BYTES, default, |flow, bytes| flow.bytes = bytes as usize);
-    Key { is_whole: true, ..key }
-}
-
-const fn deadline(default: f64) -> Key {
-    Key::new("deadline_ms", DEADLINE_MS, default, |flow, ms| flow.deadline_ms = ms)
-}
-
 /// The streams of a file.
 #[derive(Clone, Debug)]
 pub(super) struct Streams {
@@ -254,16 +245,6 @@ impl Kind {
     }
 }
 
-fn check_name(section: &Section<'_>, name: &str, names: &[String]) {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(allowed) {
-        section.wrong("name", format!("{name:?} is not 1 to {NAME_MAX} letters, digits, - or _"));
-    } else if names.iter().any(|other| other == name) {
-        section
-            .wrong("name", format!("there is another stream {name:?}: give it a name of its own"));
-    }
-}
-
 /// Lists the kinds and their keys for `--help`.
 pub(super) fn help() -> String {
     let line = |kind: &Kind| {
@@ -292,4 +273,23 @@ fn kind(section: &Section<'_>) -> Option<&'static Kind> {
         section.wrong("kind", what);
     }
     kind
+}
+
+fn check_name(section: &Section<'_>, name: &str, names: &[String]) {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(allowed) {
+        section.wrong("name", format!("{name:?} is not 1 to {NAME_MAX} letters, digits, - or _"));
+    } else if names.iter().any(|other| other == name) {
+        section
+            .wrong("name", format!("there is another stream {name:?}: give it a name of its own"));
+    }
+}
+
+const fn size(default: f64) -> Key {
+    let key = Key::new("bytes", BYTES, default, |flow, bytes| flow.bytes = bytes as usize);
+    Key { is_whole: true, ..key }
+}
+
+const fn deadline(default: f64) -> Key {
+    Key::new("deadline_ms", DEADLINE_MS, default, |flow, ms| flow.deadline_ms = ms)
 }
