@@ -2,6 +2,9 @@
 
 use core::time::Duration;
 
+/// Nanoseconds in a second, times the bits of a byte.
+const BIT_NANOS: u64 = 8 * 1_000_000_000;
+
 /// Counts bits per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Rate(u64);
@@ -25,11 +28,10 @@ impl Rate {
     /// Returns the rate that carries `bytes` in `time`; zero time gives zero.
     #[inline]
     pub fn from_bytes_in(bytes: u64, time: Duration) -> Self {
-        let nanos = time.as_nanos();
-        if nanos == 0 {
-            return Self::ZERO;
+        match nanos(time) {
+            0 => Self::ZERO,
+            nanos => Self(scale(bytes, BIT_NANOS, nanos)),
         }
-        Self(u64::try_from(u128::from(bytes) * 8 * 1_000_000_000 / nanos).unwrap_or(u64::MAX))
     }
 
     /// Returns bits per second.
@@ -50,20 +52,37 @@ impl Rate {
         if self.0 == 0 {
             return Duration::MAX;
         }
-        let nanos = (bytes as u128) * 8 * 1_000_000_000 / u128::from(self.0);
-        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        Duration::from_nanos(scale(bytes as u64, BIT_NANOS, self.0))
     }
 
     /// Returns how many whole bytes pass in `time`.
     #[inline]
     pub fn bytes_in(self, time: Duration) -> u64 {
-        u64::try_from(u128::from(self.0) * time.as_nanos() / 8_000_000_000).unwrap_or(u64::MAX)
+        scale(self.0, nanos(time), BIT_NANOS)
     }
 
     /// Returns the rate multiplied by `factor`; negative and NaN factors give zero.
     #[inline]
     pub fn mul_f64(self, factor: f64) -> Self {
         Self((self.0 as f64 * factor) as u64)
+    }
+}
+
+/// Returns the nanoseconds of a time; 584 years stand for whatever is longer.
+#[inline]
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Returns `value · by / per`, in 128 bits only where 64 do not hold it: this is asked several times
+/// for each packet.
+#[inline]
+fn scale(value: u64, by: u64, per: u64) -> u64 {
+    match value.checked_mul(by) {
+        Some(product) => product / per,
+        None => {
+            u64::try_from(u128::from(value) * u128::from(by) / u128::from(per)).unwrap_or(u64::MAX)
+        }
     }
 }
 
