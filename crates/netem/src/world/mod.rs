@@ -200,6 +200,15 @@ impl<H: Host> World<H> {
         &mut slot.host
     }
 
+    /// Returns a host for the harness to take out what it holds ready for applications. What it wants to
+    /// transmit, and when it wants to be woken, must not depend on that: it is not asked again.
+    ///
+    /// # Panics
+    /// When there is no such host.
+    pub fn take_from(&mut self, host: usize) -> &mut H {
+        &mut self.hosts[host].host
+    }
+
     /// Replaces a host by another, as a restart does, and returns the old one. What is on its way
     /// reaches the new host.
     ///

@@ -177,7 +177,7 @@ impl Turns {
             return;
         }
         let now = world.now();
-        while let Some(bytes) = world.host_mut(self.places.drone).poll_delivered() {
+        while let Some(bytes) = world.take_from(self.places.drone).poll_delivered() {
             let Some(stamp) = Stamp::read(&bytes) else { continue };
             if stamp.stream != Stream::Control {
                 continue;

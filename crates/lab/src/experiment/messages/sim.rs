@@ -183,7 +183,7 @@ impl Run {
             return;
         }
         let at = world.now().since(self.start);
-        while let Some(bytes) = world.host_mut(self.places.drone).poll_delivered() {
+        while let Some(bytes) = world.take_from(self.places.drone).poll_delivered() {
             if let Some(stamp) = Stamp::read(&bytes) {
                 self.log.on_fetched(stamp.sequence, at);
             }

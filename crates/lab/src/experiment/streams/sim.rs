@@ -111,7 +111,7 @@ impl Player {
         if !world.host(host).has_delivered() {
             return;
         }
-        while let Some(bytes) = world.host_mut(host).poll_delivered() {
+        while let Some(bytes) = world.take_from(host).poll_delivered() {
             self.ledgers[direction as usize].on_delivered(&bytes, at);
         }
     }
