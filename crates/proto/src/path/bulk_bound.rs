@@ -144,8 +144,9 @@ impl Path {
     pub(crate) fn fitness(&self, now: Instant) -> f64 {
         let unlimited = Rate::from_bps(u64::MAX);
         let usual = self.bottleneck.usual_rate().unwrap_or(unlimited);
-        let present = self.bottleneck.rate().filter(|_| self.queue(now) > LONG_QUEUE);
-        let rate = usual.min(present.unwrap_or(unlimited));
+        let present = self.bottleneck.rate();
+        let present = present.filter(|rate| *rate < usual && self.queue(now) > LONG_QUEUE);
+        let rate = present.unwrap_or(usual);
         let kept = if self.bulk_role == BulkRole::Free { HYSTERESIS } else { 1.0 };
         rate.as_bps() as f64 * kept
     }

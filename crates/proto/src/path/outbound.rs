@@ -106,13 +106,13 @@ impl Path {
 
     /// Returns how many bytes of bulk may leave now: window and pacing permitting.
     pub(crate) fn bulk_budget(&self, now: Instant) -> usize {
-        self.paced(now, self.window_room(self.bulk_bound(now)))
+        self.paced(now, || self.bulk_bound(now))
     }
 
     /// Returns how many bytes of messages may leave now. Up to a short queue they are not bounded as bulk
     /// is: a bound that keeps control's way free lets messages wait here while every link is poor.
     pub(crate) fn message_budget(&self, now: Instant) -> usize {
-        self.paced(now, self.window_room(self.message_bound(now)))
+        self.paced(now, || self.message_bound(now))
     }
 
     /// Tells whether a packet sent here is nearly always answered at once.
@@ -142,11 +142,10 @@ impl Path {
 
     /// Returns when pacing lets bulk leave, where pacing is what holds it back.
     pub(crate) fn pacing_deadline(&self, now: Instant) -> Option<Instant> {
-        if self.window_room(self.message_bound(now)) < self.mtu.current() as u64 {
-            return None;
-        }
         let ready = self.pacer.ready_at(now, self.pacing_rate(now), self.mtu.current());
-        (ready > now).then_some(ready)
+        let holds = ready > now
+            && self.window_room(|| self.message_bound(now)) >= self.mtu.current() as u64;
+        holds.then_some(ready)
     }
 
     fn message_bound(&self, now: Instant) -> u64 {
@@ -155,16 +154,23 @@ impl Path {
         self.bulk_bound(now).max(rate.unwrap_or_default().bytes_in(time))
     }
 
-    fn paced(&self, now: Instant, room: u64) -> usize {
-        let ready = self.pacer.ready_at(now, self.pacing_rate(now), self.mtu.current()) <= now;
-        if ready { usize::try_from(room).unwrap_or(usize::MAX) } else { 0 }
+    fn paced(&self, now: Instant, bound: impl FnOnce() -> u64) -> usize {
+        let room = self.window_room(bound);
+        let is_ready =
+            || self.pacer.ready_at(now, self.pacing_rate(now), self.mtu.current()) <= now;
+        if room > 0 && is_ready() { usize::try_from(room).unwrap_or(usize::MAX) } else { 0 }
     }
 
-    fn window_room(&self, bound: u64) -> u64 {
+    /// Returns how many bytes the window leaves, and what else is bound to be no more than `bound`: that
+    /// costs more to find out, and matters only where the window is not full.
+    fn window_room(&self, bound: impl FnOnce() -> u64) -> u64 {
         if self.state != PathState::Active || self.sent.is_full() {
             return 0;
         }
-        self.congestion.cwnd().min(bound).saturating_sub(self.sent.in_flight())
+        match self.congestion.cwnd().saturating_sub(self.sent.in_flight()) {
+            0 => 0,
+            room => room.min(bound().saturating_sub(self.sent.in_flight())),
+        }
     }
 
     pub(super) fn pacing_rate(&self, now: Instant) -> Option<Rate> {
