@@ -89,14 +89,15 @@ pub(crate) trait Scheduler: Debug + Send {
 
 /// Returns the paths that carry copies of control, in the order in which they are sent: every path
 /// that has proved its address, the silent ones last, lowest smoothed round-trip time first
-/// [ConClone §3.3.2].
-pub(crate) fn control_order(
-    paths: impl Iterator<Item = (PathState, Duration, PathId)>,
-) -> SmallVec<[PathId; 4]> {
-    let proven = |state| matches!(state, PathState::Active | PathState::Suspected);
-    let mut proven: SmallVec<[_; 4]> = paths.filter(|(state, ..)| proven(*state)).collect();
-    proven.sort_unstable();
-    proven.into_iter().map(|(.., id)| id).collect()
+/// [ConClone §3.3.2]. `place` says what that depends on.
+pub(crate) fn control_order<T>(
+    paths: impl Iterator<Item = T>,
+    place: impl Fn(&T) -> (PathState, Duration, PathId),
+) -> SmallVec<[T; 4]> {
+    let is_proven = |path: &T| matches!(place(path).0, PathState::Active | PathState::Suspected);
+    let mut order: SmallVec<[T; 4]> = paths.filter(is_proven).collect();
+    order.sort_unstable_by_key(&place);
+    order
 }
 
 #[cfg(test)]
@@ -146,10 +147,9 @@ mod tests {
         use PathState::{Active, Suspected, Validating};
         let paths = [(Active, 70), (Suspected, 5), (Active, 20), (Active, 20), (Validating, 1)];
         let paths = (0..).zip(paths);
-        let order = control_order(
-            paths.map(|(id, (state, ms))| (state, Duration::from_millis(ms), PathId(id))),
-        );
-        assert_eq!(order[..], [2, 3, 0, 1].map(PathId));
+        let paths = paths.map(|(id, (state, ms))| (state, Duration::from_millis(ms), PathId(id)));
+        let order = control_order(paths, |place| *place);
+        assert!(order.iter().map(|(.., id)| id.0).eq([2, 3, 0, 1]));
     }
 
     #[test]

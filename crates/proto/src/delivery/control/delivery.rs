@@ -194,17 +194,11 @@ impl Delivery for Control {
     }
 
     fn set_paths(&mut self, outlook: &Outlook<'_>) {
-        let order = control_order(outlook.paths.iter().map(Path::control_place));
-        let find = |id: &PathId| outlook.paths.iter().find(|path| path.id() == *id);
-        let paths: SmallVec<[ControlPath; 4]> = order
-            .iter()
-            .filter_map(find)
-            .map(|path| ControlPath {
-                id: path.id(),
-                usable: path.is_usable(),
-                repeat_after: path.repeat_after(),
-            })
-            .collect();
+        let mut paths = SmallVec::<[ControlPath; 4]>::new();
+        for path in control_order(outlook.paths.iter(), |path| path.control_place()) {
+            let (id, usable) = (path.id(), path.is_usable());
+            paths.push(ControlPath { id, usable, repeat_after: path.repeat_after() });
+        }
         let usable = outlook.paths.iter().filter(|path| path.is_usable());
         let probe = usable.map(Path::probe_timeout).min().unwrap_or(PATIENCE_WITHOUT_PATH);
         self.outbox.set_paths(outlook.now, &paths, probe);

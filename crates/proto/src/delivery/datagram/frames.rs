@@ -20,9 +20,9 @@ const FRAME_SPREAD: Duration = Duration::from_millis(100);
 pub(super) struct Frames(VecDeque<(RtpFrame, Instant)>);
 
 impl Frames {
-    /// Tells whether a piece that was handed in at `since` belongs to one of them.
+    /// Tells whether a piece that was handed in at `since` belongs to one of them: mostly to the newest.
     pub(super) fn contains(&self, frame: RtpFrame, since: Instant) -> bool {
-        self.0.iter().any(|(known, at)| *known == frame && since.since(*at) < FRAME_SPREAD)
+        self.0.iter().rev().any(|(known, at)| *known == frame && since.since(*at) < FRAME_SPREAD)
     }
 
     /// Adds the frame of a piece that was handed in at `since`; false when it was there.
