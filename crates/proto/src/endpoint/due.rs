@@ -35,12 +35,13 @@ pub(super) struct Due {
     pub(super) ended: BTreeSet<SessionId>,
     /// Those with a handshake under way that nobody needs any more.
     pub(super) resting: BTreeSet<SessionId>,
-    /// When those that began their session send the next Initiation, if nothing comes in.
+    /// When those that began their session send the next Initiation, if nothing comes in; or an earlier
+    /// moment, at which that is found out.
     pub(super) askers: Moments,
     /// When those whose timer is known have to be attended to …
     pub(super) timers: Moments,
-    /// … unless they want new keys by then, which is from here on.
-    pub(super) later: Moments,
+    /// … unless they want new keys by then, which is from here on or later.
+    later: Moments,
 }
 
 /// Says in which sets a session is.
@@ -54,8 +55,10 @@ pub(super) struct Marks {
     pub(super) ended: bool,
     pub(super) rests: bool,
     pub(super) asks_from: Option<Instant>,
-    pub(super) timer: Option<Instant>,
-    pub(super) later: Option<Instant>,
+    /// When the session itself has to be attended to, its handshake aside.
+    pub(super) own_timer: Option<Instant>,
+    timer: Option<Instant>,
+    later: Option<Instant>,
 }
 
 impl Marks {
@@ -84,6 +87,7 @@ impl Due {
     /// Notes the timer of a session, and from when on it wants keys.
     pub(super) fn set_timer(
         &mut self,
+        now: Instant,
         id: SessionId,
         marks: &mut Marks,
         timer: Option<Instant>,
@@ -91,7 +95,7 @@ impl Due {
     ) {
         marks.untimed = false;
         order(&mut self.timers, id, &mut marks.timer, timer);
-        order(&mut self.later, id, &mut marks.later, later);
+        order_by(now, &mut self.later, id, &mut marks.later, later);
     }
 
     /// Returns the next session that had an input.
@@ -104,14 +108,15 @@ impl Due {
         self.untimed.pop()
     }
 
-    /// Returns those whose timer is not known.
-    pub(super) fn unknown(&self) -> impl Iterator<Item = SessionId> + '_ {
-        self.changed.iter().chain(&self.untimed).copied()
+    /// Returns those whose timer is not known, or may be another one by now.
+    pub(super) fn unknown(&self, now: Instant) -> impl Iterator<Item = SessionId> + '_ {
+        self.changed.iter().chain(&self.untimed).copied().chain(until(&self.later, now))
     }
 
     /// Forgets a session.
     pub(super) fn remove(&mut self, id: SessionId, marks: &mut Marks) {
-        self.set_timer(id, marks, None, None);
+        order(&mut self.timers, id, &mut marks.timer, None);
+        order(&mut self.later, id, &mut marks.later, None);
         order(&mut self.askers, id, &mut marks.asks_from, None);
         self.changed.retain(|known| *known != id);
         self.untimed.retain(|known| *known != id);
@@ -160,6 +165,21 @@ pub(super) fn order(
     }
 }
 
+/// The same for moments that nearly always move on: one that is still to come stays where it is, and what
+/// is found there when it comes is looked at again.
+pub(super) fn order_by(
+    now: Instant,
+    moments: &mut Moments,
+    id: SessionId,
+    known: &mut Option<Instant>,
+    at: Option<Instant>,
+) {
+    let may_stay = known.zip(at).is_some_and(|(known, at)| now < known && known <= at);
+    if !may_stay {
+        order(moments, id, known, at);
+    }
+}
+
 /// Returns the sessions whose moment has come, the first one first.
 pub(super) fn until(moments: &Moments, now: Instant) -> impl Iterator<Item = SessionId> + '_ {
     moments.iter().take_while(move |(at, _)| *at <= now).map(|(_, id)| *id)
@@ -184,11 +204,26 @@ mod tests {
     }
 
     #[test]
+    fn a_moment_that_moves_on_stays_until_it_comes() {
+        let (at, id) = (Instant::from_millis, SessionId(0));
+        let (mut moments, mut known) = (Moments::default(), None);
+        let mut stands_at = |now, wanted| {
+            order_by(at(now), &mut moments, id, &mut known, Some(at(wanted)));
+            moments.first().map(|(moment, _)| *moment)
+        };
+        assert_eq!(stands_at(0, 20), Some(at(20)));
+        assert_eq!(stands_at(10, 30), Some(at(20)), "it is looked at again then");
+        assert_eq!(stands_at(10, 15), Some(at(15)), "never too late");
+        assert_eq!(stands_at(15, 40), Some(at(40)), "it has come");
+    }
+
+    #[test]
     fn nothing_is_left_of_a_session_that_goes() {
         let (mut due, mut marks, id) = (Due::default(), Marks::default(), SessionId(7));
         due.touch(id, &mut marks);
         assert!(!marks.is_timed());
-        due.set_timer(id, &mut marks, Some(Instant::ZERO), Some(Instant::ZERO));
+        let at = Some(Instant::ZERO);
+        due.set_timer(Instant::ZERO, id, &mut marks, at, at);
         due.forget_timer(id, &mut marks);
         mark(&mut due.senders, id, &mut marks.sends, true);
         order(&mut due.askers, id, &mut marks.asks_from, Some(Instant::ZERO));

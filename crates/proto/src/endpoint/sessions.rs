@@ -10,7 +10,7 @@ use std::ops::Bound;
 use smallvec::SmallVec;
 use units::Instant;
 
-use super::due::{Due, Marks, mark, order, until};
+use super::due::{Due, Marks, mark, order, order_by, until};
 use super::initiator::Initiator;
 use crate::crypto::EpochKeys;
 use crate::event::{Delivery, Event};
@@ -59,12 +59,12 @@ impl Slot {
     /// Writes the next datagram of any path: the paths take turns, so that no path's bulk delays
     /// another one's control.
     pub(super) fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
-        let paths = self.session.path_ids();
-        let first = paths.iter().position(|path| *path > self.sent_last).unwrap_or(0);
-        for path in paths[first..].iter().chain(&paths[..first]) {
-            let transmit = self.session.poll_transmit(now, *path, limits::MAX_DATAGRAM, buf);
-            if transmit.is_some() {
-                self.sent_last = *path;
+        let first = self.session.path_ids().position(|path| path > self.sent_last).unwrap_or(0);
+        let count = self.session.path_ids().count();
+        for index in (first..count).chain(0..first) {
+            let transmit = self.session.poll_transmit(now, index, limits::MAX_DATAGRAM, buf);
+            if let Some(path) = transmit.and_then(|transmit| transmit.path) {
+                self.sent_last = path.path;
                 return transmit;
             }
         }
@@ -91,11 +91,13 @@ impl Slot {
 
     /// Returns when the session or its handshake has to be attended to.
     pub(super) fn timeout(&self, now: Instant) -> Option<Instant> {
-        [self.session.timeout(), self.asks_at(now)].into_iter().flatten().min()
+        let asks = self.asks_at(now, self.wants_keys_from());
+        self.session.timeout().into_iter().chain(asks).min()
     }
 
-    fn asks_at(&self, now: Instant) -> Option<Instant> {
-        self.initiator.as_ref().filter(|_| self.wants_keys(now))?.timeout()
+    fn asks_at(&self, now: Instant, wants_from: Option<Instant>) -> Option<Instant> {
+        let wants = wants_from.is_some_and(|from| from <= now);
+        self.initiator.as_ref().filter(|_| wants)?.timeout()
     }
 
     fn wants_keys(&self, now: Instant) -> bool {
@@ -216,11 +218,12 @@ impl Sessions {
                 }
             };
             let transmit = self.slots.get_mut(&id).and_then(|slot| slot.poll_transmit(now, buf));
-            self.look_at(now, id, transmit.is_some());
             if transmit.is_some() {
+                self.look_at(now, id);
                 self.sent_last = Some(id);
                 return transmit;
             }
+            self.has_nothing(id);
             place = self.due.senders.range(id..).next().copied();
         }
     }
@@ -252,8 +255,7 @@ impl Sessions {
 
     /// Returns when the first session or handshake has to be attended to.
     pub(super) fn timeout(&self, now: Instant) -> Option<Instant> {
-        let unknown = self.due.unknown().chain(until(&self.due.later, now));
-        let unknown = unknown.filter_map(|id| self.slots.get(&id)?.timeout(now));
+        let unknown = self.due.unknown(now).filter_map(|id| self.slots.get(&id)?.timeout(now));
         let is_timed = |id: &SessionId| self.slots.get(id).is_some_and(|it| it.marks.is_timed());
         let known = self.due.timers.iter().find(|(_, id)| is_timed(id)).map(|(at, _)| *at);
         unknown.chain(known).min()
@@ -266,7 +268,7 @@ impl Sessions {
         due.sort_unstable();
         for id in due {
             let Some(slot) = self.slots.get_mut(&id) else { continue };
-            if slot.session.timeout().is_some_and(|timeout| timeout <= now) {
+            if slot.marks.own_timer.is_some_and(|timer| timer <= now) {
                 slot.session.handle_timeout(now);
                 self.due.touch(id, &mut slot.marks);
             }
@@ -278,9 +280,12 @@ impl Sessions {
         self.look(now);
         while let Some(id) = self.due.next_untimed() {
             let Some(slot) = self.slots.get_mut(&id) else { continue };
-            let later = slot.wants_keys_from().filter(|from| *from > now);
-            let timer = slot.timeout(now);
-            self.due.set_timer(id, &mut slot.marks, timer, later);
+            let wants_from = slot.wants_keys_from();
+            let own = slot.session.timeout();
+            let timer = own.into_iter().chain(slot.asks_at(now, wants_from)).min();
+            slot.marks.own_timer = own;
+            let later = wants_from.filter(|from| *from > now);
+            self.due.set_timer(now, id, &mut slot.marks, timer, later);
         }
     }
 
@@ -300,7 +305,15 @@ impl Sessions {
     /// Returns the session that has waited longest for an Initiation to be sent.
     pub(super) fn next_asker(&mut self, now: Instant) -> Option<SessionId> {
         self.look(now);
-        until(&self.due.askers, now).next()
+        loop {
+            let id = until(&self.due.askers, now).next()?;
+            let slot = self.slots.get_mut(&id)?;
+            let (asks_from, known) = (slot.asks_from(), &mut slot.marks.asks_from);
+            if *known == asks_from {
+                return Some(id);
+            }
+            order(&mut self.due.askers, id, known, asks_from);
+        }
     }
 
     /// Returns the sessions that are over and of which `is_over` holds.
@@ -385,12 +398,19 @@ impl Sessions {
     /// Looks at those that had an input: each may have something to send.
     fn look(&mut self, now: Instant) {
         while let Some(id) = self.due.next_changed() {
-            self.look_at(now, id, true);
+            self.look_at(now, id);
         }
     }
 
-    /// Finds out what there is to do for a session.
-    fn look_at(&mut self, now: Instant, id: SessionId, may_send: bool) {
+    /// Notes that a session has nothing to send until its next input.
+    fn has_nothing(&mut self, id: SessionId) {
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        mark(&mut self.due.senders, id, &mut slot.marks.sends, false);
+        self.due.forget_timer(id, &mut slot.marks);
+    }
+
+    /// Finds out what there is to do for a session that may have something to send.
+    fn look_at(&mut self, now: Instant, id: SessionId) {
         #[cfg(test)]
         {
             self.looks += 1;
@@ -399,12 +419,12 @@ impl Sessions {
         let (rests, asks_from) = (slot.is_done_asking(now), slot.asks_from());
         let Slot { session, marks, .. } = slot;
         let due = &mut self.due;
-        mark(&mut due.senders, id, &mut marks.sends, may_send);
+        mark(&mut due.senders, id, &mut marks.sends, true);
         mark(&mut due.talkers, id, &mut marks.talks, session.has_events());
         mark(&mut due.givers, id, &mut marks.gives, session.has_deliveries());
         mark(&mut due.ended, id, &mut marks.ended, session.is_ended());
         mark(&mut due.resting, id, &mut marks.rests, rests);
-        order(&mut due.askers, id, &mut marks.asks_from, asks_from);
+        order_by(now, &mut due.askers, id, &mut marks.asks_from, asks_from);
         due.forget_timer(id, marks);
     }
 }

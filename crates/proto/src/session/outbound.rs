@@ -84,17 +84,16 @@ impl Session {
         result.map_err(send_error)
     }
 
-    /// Builds the next datagram for a path, of at most `budget` bytes of UDP payload, into `buf`;
+    /// Builds the next datagram for the path at a place, of at most `budget` bytes of UDP payload, into `buf`;
     /// none when there is nothing that the path may carry now.
     pub(crate) fn poll_transmit(
         &mut self,
         now: Instant,
-        id: PathId,
+        index: usize,
         budget: usize,
         buf: &mut Vec<u8>,
     ) -> Option<Transmit> {
         self.now = now;
-        let index = self.paths.position(id)?;
         let path = &self.paths[index];
         if !self.keys.has_keys() || path.state() == PathState::Absent || self.paths.is_blocked(path)
         {

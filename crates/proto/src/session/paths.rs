@@ -144,8 +144,8 @@ impl Session {
     }
 
     /// Returns the names of the paths.
-    pub(crate) fn path_ids(&self) -> SmallVec<[PathId; 4]> {
-        self.paths.iter().map(Path::id).collect()
+    pub(crate) fn path_ids(&self) -> impl Iterator<Item = PathId> {
+        self.paths.iter().map(Path::id)
     }
 
     /// Returns where the paths lead, or may, whose interface is there.
