@@ -1,7 +1,7 @@
 //! What a session of Fulmar is, and where each stream enters it, under each scheme that runs on one.
 
 use proto::select::{Copies, Order, Policy};
-use proto::{CongestionKind, ProtectControl, SchedulerKind, SessionConfig, Source};
+use proto::{CongestionKind, MessageStream, ProtectControl, SchedulerKind, SessionConfig, Source};
 use units::Duration;
 
 use super::About;
@@ -13,6 +13,8 @@ pub(crate) const DECLARED: u8 = 1;
 const MAVLINK: u8 = 2;
 /// The local endpoint of which the newest datagram wins.
 const LIVE: u8 = 3;
+/// The local endpoint of messages that run beside other streams.
+const MESSAGES: u8 = 4;
 
 /// A scheme that runs on a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +98,12 @@ impl SessionScheme {
     pub(crate) fn source(self, stream: Stream) -> Source {
         match (self, stream) {
             // Replicate-everything tools tell nothing apart.
-            (Self::Redundant, _) | (_, Stream::Video | Stream::Datagrams) => Source::Tunnel,
+            (Self::Redundant, _) | (_, Stream::Video | Stream::Datagrams | Stream::Ping) => {
+                Source::Tunnel
+            }
+            (_, Stream::Messages) => {
+                Source::Message { channel: MESSAGES, stream: MessageStream::default() }
+            }
             (scheme, Stream::Mavlink) if scheme.is_fulmar() => Source::Mavlink { channel: MAVLINK },
             (scheme, Stream::Control) if scheme.is_fulmar() => {
                 Source::Declared { channel: DECLARED, policy: Policy::DECLARED }

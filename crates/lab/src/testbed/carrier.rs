@@ -111,12 +111,13 @@ fn daemon_addresses(scheme: SessionScheme, side: Side, stream: Stream) -> (Socke
     let application = APPLICATION_PORT + stream as u16;
     match (scheme, stream) {
         // Replicate-everything tools tell nothing apart: everything goes through the tunnel.
-        (SessionScheme::Redundant, _) | (_, Stream::Video | Stream::Datagrams) => {
+        (SessionScheme::Redundant, _) | (_, Stream::Video | Stream::Datagrams | Stream::Ping) => {
             (through_tunnel(side), through_tunnel(side.other()))
         }
         (_, Stream::Control) => (local(application), local(super::daemon::DECLARED_PORT)),
         (_, Stream::Live) => (local(application), local(super::daemon::LIVE_PORT)),
         (_, Stream::Mavlink) => (local(application), local(super::daemon::MAVLINK_PORT)),
+        (_, Stream::Messages) => (local(application), local(super::daemon::MESSAGES_PORT)),
     }
 }
 

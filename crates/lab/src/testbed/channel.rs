@@ -4,7 +4,7 @@
 //! behind its length in two bytes.
 
 use std::collections::VecDeque;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
 
@@ -119,6 +119,19 @@ impl Outlet {
 }
 
 impl Inlet {
+    /// Sends an answer to where the messages come from, on a channel that is not otherwise sent on from
+    /// here; what cannot be sent is lost.
+    pub(crate) fn answer(&mut self, message: &[u8]) {
+        let _ = match self {
+            Self::Datagrams(socket) => socket.send(message).map(drop),
+            Self::Stream(socket, _) => {
+                let len = (message.len() as u16).to_be_bytes();
+                socket.write_all(&[&len[..], message].concat())
+            }
+            Self::Messages(socket) => socket.send(message),
+        };
+    }
+
     /// Waits a little for messages; calls `handle` for each.
     ///
     /// # Errors

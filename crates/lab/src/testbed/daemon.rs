@@ -20,6 +20,8 @@ pub(crate) const DECLARED_PORT: u16 = 14_800;
 pub(crate) const MAVLINK_PORT: u16 = 14_550;
 /// Port of the local endpoint of which the newest datagram wins.
 pub(crate) const LIVE_PORT: u16 = 14_801;
+/// Port of the local endpoint of messages.
+pub(crate) const MESSAGES_PORT: u16 = 14_802;
 /// Port of the daemons on the links.
 const LINK_PORT: u16 = 14_700;
 /// How long a daemon may take to end after it was asked to.
@@ -235,15 +237,20 @@ fn local_endpoints(scheme: SessionScheme) -> String {
         let ttl_ms = proto::select::Policy::LIVE.ttl.as_millis();
         control("live", 12, LIVE_PORT, copies) + &format!("order = \"latest\"\nttl_ms = {ttl_ms}\n")
     };
+    let messages = format!(
+        "\n[[message]]\nname = \"messages\"\nchannel = 30\nkind = \"udp-server\"\n\
+         address = \"127.0.0.1:{MESSAGES_PORT}\"\n"
+    );
     if scheme.is_fulmar() {
         let mavlink = format!(
             "\n[[mavlink]]\nname = \"mavlink\"\nkind = \"udp-server\"\n\
              address = \"127.0.0.1:{MAVLINK_PORT}\"\nradio_status_hz = 0\n"
         );
-        return control("declared", 10, DECLARED_PORT, "all") + &live("all") + &mavlink;
+        return control("declared", 10, DECLARED_PORT, "all") + &live("all") + &mavlink + &messages;
     }
     // A session without copies: MAVLink too is reliable, on one path at a time.
     control("declared", 10, DECLARED_PORT, "best")
         + &live("best")
         + &control("mavlink", 11, MAVLINK_PORT, "best")
+        + &messages
 }

@@ -15,6 +15,8 @@ pub(crate) const STAMP_BYTES: usize = 17;
 const STREAM_BITS: u32 = 3;
 /// The highest number of a flow.
 pub(crate) const FLOW_MAX: u8 = u8::MAX >> STREAM_BITS;
+/// Bit of the number of a ping that was sent back.
+const REPLY: u32 = 1 << 31;
 /// Bytes of the header before the stamps of video.
 const RTP_BYTES: usize = 12;
 /// Its first bytes: version 2; a dynamic payload type.
@@ -63,6 +65,23 @@ impl Stamp {
         bytes
     }
 
+    /// Returns what answers a ping; none for what is no ping, or an answer itself.
+    pub(crate) fn answer(bytes: &[u8]) -> Option<Vec<u8>> {
+        let stamp = Self::read(bytes).filter(|stamp| stamp.stream == Stream::Ping)?;
+        let answer = Self { sequence: stamp.sequence | REPLY, ..stamp };
+        (!stamp.is_answer()).then(|| answer.packet(bytes.len()))
+    }
+
+    /// Tells whether it is on a ping that was sent back.
+    pub(crate) fn is_answer(&self) -> bool {
+        self.stream == Stream::Ping && self.sequence & REPLY != 0
+    }
+
+    /// Returns its number within its flow, of a ping also where it was sent back.
+    pub(crate) fn number(&self) -> u32 {
+        if self.is_answer() { self.sequence & !REPLY } else { self.sequence }
+    }
+
     /// Reads the stamp of a packet; none when it carries none.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let bytes = match bytes.strip_prefix(&RTP) {
@@ -97,5 +116,15 @@ mod tests {
             assert_eq!(Stamp::read(&packet[..STAMP_BYTES - 1]), None);
         }
         assert_eq!(Stamp::read(b"something else"), None);
+    }
+
+    #[test]
+    fn pings_are_answered_once() {
+        let stamp = |stream| Stamp { stream, flow: 3, sequence: 7, sent: Duration::ZERO };
+        let answer = Stamp::answer(&stamp(Stream::Ping).packet(64)).unwrap();
+        let read = Stamp::read(&answer).unwrap();
+        assert_eq!((answer.len(), read.is_answer(), read.number(), read.flow), (64, true, 7, 3));
+        assert_eq!(Stamp::answer(&answer), None);
+        assert_eq!(Stamp::answer(&stamp(Stream::Control).packet(64)), None);
     }
 }

@@ -16,12 +16,23 @@ pub(crate) enum Stream {
     Video,
     /// What other programs send through the tunnel.
     Datagrams,
+    /// Messages that must all arrive, in order.
+    Messages,
+    /// Datagrams through the tunnel that are sent back: their round trip is measured.
+    Ping,
 }
 
 impl Stream {
     /// Every stream.
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Control, Self::Live, Self::Mavlink, Self::Video, Self::Datagrams];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Control,
+        Self::Live,
+        Self::Mavlink,
+        Self::Video,
+        Self::Datagrams,
+        Self::Messages,
+        Self::Ping,
+    ];
 
     /// Returns the stream's name in files.
     pub(crate) const fn name(self) -> &'static str {
@@ -31,6 +42,8 @@ impl Stream {
             Self::Mavlink => "mavlink",
             Self::Video => "video",
             Self::Datagrams => "datagrams",
+            Self::Messages => "messages",
+            Self::Ping => "ping",
         }
     }
 }
@@ -48,6 +61,14 @@ pub(crate) enum Direction {
 impl Direction {
     /// Both directions.
     pub(crate) const BOTH: [Self; 2] = [Self::Up, Self::Down];
+
+    /// Returns the other direction.
+    pub(crate) const fn other(self) -> Self {
+        match self {
+            Self::Up => Self::Down,
+            Self::Down => Self::Up,
+        }
+    }
 
     /// Returns the direction's name in figures.
     pub(crate) const fn name(self) -> &'static str {

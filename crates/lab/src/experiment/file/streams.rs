@@ -34,7 +34,7 @@ const NAME_MAX: usize = 32;
 const RATE: Key = Key::new("rate_hz", RATE_HZ, 50.0, |flow, hz| flow.rate_hz = hz);
 
 /// Every kind of stream.
-pub(super) const KINDS: [Kind; 5] = [
+pub(super) const KINDS: [Kind; 7] = [
     Kind {
         word: "control",
         means: "messages of which each counts, both ways",
@@ -91,18 +91,36 @@ pub(super) const KINDS: [Kind; 5] = [
         enter: |_, _| {},
         is_sent: |_| true,
     },
+    Kind {
+        word: "messages",
+        means: "messages that must all arrive, in order, both ways",
+        stream: Stream::Messages,
+        keys: &[RATE, size(1_000.0), deadline(500.0)],
+        way: None,
+        figures: &[],
+        enter: |_, _| {},
+        is_sent: |_| true,
+    },
+    Kind {
+        word: "ping",
+        means: "datagrams through the tunnel that come back, from the drone: delays are round trips",
+        stream: Stream::Ping,
+        keys: &[Key { default: 5.0, ..RATE }, size(64.0), deadline(500.0)],
+        way: Some(Direction::Down),
+        figures: &[],
+        enter: |_, _| {},
+        is_sent: |_| true,
+    },
 ];
 
 /// The kinds that are called otherwise, or that an experiment of their own measures.
-const ELSEWHERE: [(&str, &str); 4] = [
+const ELSEWHERE: [(&str, &str); 2] = [
     ("telemetry", "MAVLink is the kind flight, what another program sends the kind datagrams"),
-    ("messages", "they do not run beside other streams: run lrt-tcp or message-share"),
     (
         "tcp",
         "it does not run beside other streams: run throughput; there is no kernel in the world: its \
          TCP needs --emu",
     ),
-    ("ping", "it does not run beside other streams: use `fulmar-lab emulate`"),
 ];
 
 /// A kind of stream.
@@ -213,8 +231,13 @@ impl Streams {
         if kind.stream != Stream::Mavlink {
             flow.way = section.choice("from", &FROM).unwrap_or(kind.way);
         }
+        if kind.stream == Stream::Ping && flow.way.is_none() {
+            section.wrong("from", "a ping is from one end: \"drone\" or \"station\"");
+        }
         let is_named = given.is_some() || section.has("deadline_ms");
-        let may_be_own = kind.stream != Stream::Datagrams && flow.way == kind.way;
+        let is_own_kind =
+            !matches!(kind.stream, Stream::Datagrams | Stream::Messages | Stream::Ping);
+        let may_be_own = is_own_kind && flow.way == kind.way;
         if may_be_own && !self.kinds.contains(&kind.word) {
             (kind.enter)(&mut self.workload, &flow);
             self.kinds.push(kind.word);

@@ -278,6 +278,39 @@ fn several_streams_of_a_kind_have_names_ways_and_figures_of_their_own() {
 }
 
 #[test]
+fn messages_all_arrive_and_pings_come_back() {
+    let text = OWN
+        .replace("udp\"", "fulmar\", \"udp\"")
+        .replace("\"up.control_p50_ms\"", "\"streams.ping.p50_ms\", \"streams.messages.lost\"")
+        .replace(
+            "[[link]]",
+            "[[stream]]\nkind = \"messages\"\nfrom = \"drone\"\n\
+             [[stream]]\nkind = \"ping\"\n\
+             [[link]]",
+        )
+        .replace("delay_ms = 20", "delay_ms = 20\nloss = 0.1");
+    let text = &text[..text.find("[[sweep]]").unwrap()];
+    let plan = parse(text, Mode::Sim).unwrap();
+    let played = play("own", &plan.scene(), &plan.schemes, (Mode::Sim, (1, 1)), None).unwrap();
+    let [fulmar, udp] = &played.results[..] else { panic!("two schemes") };
+    assert_eq!(fulmar["streams"]["messages"]["sent"], json!(100));
+    assert_eq!(fulmar["streams"]["messages"]["lost"], json!(0));
+    assert!(udp["streams"]["messages"]["lost"].as_u64() > Some(3), "{udp}");
+    for result in [fulmar, udp] {
+        let ping = &result["streams"]["ping"];
+        assert_eq!(ping["sent"], json!(10));
+        assert!((40.0..60.0).contains(&ping["p50_ms"].as_f64().unwrap()), "{ping}");
+        assert_eq!(
+            (&result["up"]["strangers"], &result["down"]["strangers"]),
+            (&json!(0), &json!(0))
+        );
+    }
+    assert_eq!(udp["streams"]["ping"]["p50_ms"], json!(40.0));
+    let both = text.replace("\"ping\"", "\"ping\"\nfrom = \"both\"");
+    assert!(parse(&both, Mode::Sim).unwrap_err().contains("a ping is from one end"));
+}
+
+#[test]
 fn mistakes_of_names_and_ways_are_told() {
     let second = |lines: &str| {
         let text = OWN.replace("[[link]]", &format!("[[stream]]\n{lines}\n[[link]]"));

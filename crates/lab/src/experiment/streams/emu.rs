@@ -97,7 +97,7 @@ fn streams(workload: &Workload) -> Vec<Stream> {
         Stream::Live => workload.live_hz > 0.0,
         Stream::Mavlink => workload.recording,
         Stream::Video => workload.video_mbps > 0.0,
-        Stream::Datagrams => false,
+        Stream::Datagrams | Stream::Messages | Stream::Ping => false,
     };
     let of_flow = |stream: &Stream| workload.flows.iter().any(|flow| flow.kind == *stream);
     Stream::ALL.into_iter().filter(|stream| present(stream) || of_flow(stream)).collect()

@@ -160,7 +160,7 @@ impl Ledger {
     /// Notes what an application received at `at`: a stamped packet, or MAVLink of the flight.
     pub(crate) fn on_delivered(&mut self, bytes: &[u8], at: Duration) {
         if let Some(stamp) = Stamp::read(bytes) {
-            return self.mark(stamp.stream, stamp.flow, stamp.sequence, at);
+            return self.mark(stamp.stream, stamp.flow, stamp.number(), at);
         }
         let mut rest = bytes;
         while !rest.is_empty() {

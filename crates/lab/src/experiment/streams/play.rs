@@ -89,6 +89,7 @@ fn emulated(
     schemes: &[Scheme],
     seed: u64,
 ) -> Result<(Runs, Audit), Failure> {
+    eprintln!("{name} --emu, {} s", scene.workload.seconds);
     let mut shown = 0;
     let played = scene.run_emu(schemes, seed, &mut |seconds, _| {
         if seconds as u32 / 10 > shown {

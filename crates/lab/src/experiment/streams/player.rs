@@ -11,7 +11,7 @@ use units::{Duration, Instant};
 use super::ledger::Ledger;
 use super::workload::{PlannedPacket, packet_bytes};
 use crate::testbed::channel::{Inlet, Outlet};
-use crate::testbed::{Direction, Recording, Stream};
+use crate::testbed::{Direction, Recording, Stamp, Stream};
 
 /// How often a sender that has nothing due gives its transports what waits for them.
 const FLUSH: Duration = Duration::from_millis(5);
@@ -73,6 +73,13 @@ impl Sender {
     }
 }
 
+/// Returns the direction whose ledger a packet belongs in that came in `direction`: an answer to a ping in
+/// that of the ping.
+pub(super) fn measured(bytes: &[u8], direction: Direction) -> Direction {
+    let is_answer = Stamp::read(bytes).is_some_and(|stamp| stamp.is_answer());
+    if is_answer { direction.other() } else { direction }
+}
+
 /// What a receiving thread is given.
 pub(super) struct Receiver {
     /// The direction of what it receives.
@@ -90,10 +97,17 @@ impl Receiver {
         thread::Builder::new().name(name).spawn(move || {
             while !self.stop.load(Ordering::Relaxed) {
                 let (start, ledgers, direction) = (self.start, &self.ledgers, self.direction);
+                let mut answers = Vec::new();
                 let result = self.inlet.receive(|bytes| {
                     let at = now().since(start);
-                    locked(ledgers, direction).on_delivered(bytes, at);
+                    match Stamp::answer(bytes) {
+                        Some(answer) => answers.push(answer),
+                        None => locked(ledgers, measured(bytes, direction)).on_delivered(bytes, at),
+                    }
                 });
+                for answer in answers {
+                    self.inlet.answer(&answer);
+                }
                 if result.is_err() {
                     break;
                 }

@@ -4,11 +4,12 @@ use netem::{Scenario, StepKind, World};
 use units::{Duration, Instant};
 
 use super::ledger::{Ledger, StreamRun};
+use super::player::measured;
 use super::workload::{PlannedPacket, Workload, packet_bytes};
 use crate::scheme::Scheme;
 use crate::testbed::end::End;
 use crate::testbed::world::{Places, connect, wire_bytes, world};
-use crate::testbed::{Direction, Recording};
+use crate::testbed::{Direction, Recording, Stamp, Stream};
 
 /// From the beginning of the run to that of the scenario and the workload: time for handshakes and
 /// probes.
@@ -111,8 +112,14 @@ impl Player {
         if !world.host(host).has_delivered() {
             return;
         }
+        let host_now = world.host_now(host);
         while let Some(bytes) = world.take_from(host).poll_delivered() {
-            self.ledgers[direction as usize].on_delivered(&bytes, at);
+            if let Some(answer) = Stamp::answer(&bytes) {
+                // Refused, it is lost.
+                world.host_mut(host).send(host_now, Stream::Ping, &answer);
+                continue;
+            }
+            self.ledgers[measured(&bytes, direction) as usize].on_delivered(&bytes, at);
         }
     }
 }
