@@ -53,6 +53,18 @@ fn the_file_of_mixed_blackout_is_that_experiment() {
 }
 
 #[test]
+fn every_file_that_is_shipped_reads() {
+    let folder = Path::new(FILE).parent().unwrap();
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let is_toml = |path: &std::path::PathBuf| path.extension().is_some_and(|end| end == "toml");
+    let read: Vec<_> = files.filter(is_toml).collect();
+    assert!(read.len() >= 3, "{read:?}");
+    for (path, mode) in read.iter().flat_map(|path| [(path, Mode::Sim), (path, Mode::Emu)]) {
+        Source::open(path, mode).unwrap().plan().unwrap();
+    }
+}
+
+#[test]
 fn a_file_may_bring_its_links_and_vary_them() {
     let (source, plan) = (source(OWN, Mode::Sim), parse(OWN, Mode::Sim).unwrap());
     let points = plan.points();
