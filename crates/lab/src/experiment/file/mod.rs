@@ -43,7 +43,8 @@ pub(crate) struct FileArgs {
 /// Runs the experiment of a file, once for each point of its sweeps.
 pub(super) fn run(args: &FileArgs) -> Result<Report, Failure> {
     let mode = args.run.mode();
-    let source = Source::open(&args.file, mode).map_err(Failure::Usage)?;
+    let life = args.run.schemes.is_empty().then_some(mode);
+    let source = Source::open(&args.file, life).map_err(Failure::Usage)?;
     let plan = source.plan().map_err(Failure::Usage)?;
     let (first, last) = args.run.given_seeds().or(plan.seeds).unwrap_or(args.run.seeds());
     let known = match mode {

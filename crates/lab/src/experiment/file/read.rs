@@ -60,7 +60,8 @@ impl Plan {
 pub(super) struct Source {
     text: String,
     path: PathBuf,
-    mode: Mode,
+    /// The life that must have the file's schemes; none where others are run.
+    mode: Option<Mode>,
     /// Whether its links are in a file of their own.
     is_beside: bool,
 }
@@ -70,13 +71,13 @@ impl Source {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub(super) fn open(path: &Path, mode: Mode) -> Result<Self, String> {
+    pub(super) fn open(path: &Path, mode: Option<Mode>) -> Result<Self, String> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| format!("read {}: {error}", path.display()))?;
         Ok(Self::new(text, path, mode))
     }
 
-    pub(super) fn new(text: String, path: &Path, mode: Mode) -> Self {
+    pub(super) fn new(text: String, path: &Path, mode: Option<Mode>) -> Self {
         let has_scenario = |table: toml::Table| table.contains_key("scenario");
         let is_beside = text.parse().is_ok_and(has_scenario);
         Self { text, path: path.to_owned(), mode, is_beside }
@@ -232,12 +233,17 @@ impl Source {
     }
 }
 
-/// Reads the schemes, all of which this life must have.
-fn schemes(root: &Section<'_>, mode: Mode) -> Vec<Scheme> {
-    let (here, there) = (DESCRIPTION.sim, DESCRIPTION.emu);
-    let (known, other, option) = match mode {
-        Mode::Sim => (here, there, "--emu"),
-        Mode::Emu => (there, here, "--sim"),
+/// Reads the schemes, all of which the life must have that they are to run in.
+fn schemes(root: &Section<'_>, mode: Option<Mode>) -> Vec<Scheme> {
+    let [sim, emu] =
+        [DESCRIPTION.sim, DESCRIPTION.emu].map(|known| known.iter().collect::<Vec<_>>());
+    let (known, option) = match mode {
+        Some(Mode::Sim) => (sim.clone(), "--emu"),
+        Some(Mode::Emu) => (emu.clone(), "--sim"),
+        None => {
+            let others = emu.iter().filter(|scheme| !sim.contains(scheme));
+            (sim.iter().chain(others).copied().collect(), "")
+        }
     };
     let mut schemes = Vec::new();
     let asked: Vec<String> = root.list("schemes", "the name of a scheme");
@@ -246,12 +252,12 @@ fn schemes(root: &Section<'_>, mode: Mode) -> Vec<Scheme> {
             Some(scheme) if schemes.contains(&scheme) => {
                 root.wrong("schemes", format!("{name:?} is there twice"));
             }
-            Some(scheme) if known.iter().any(|known| known == scheme) => schemes.push(scheme),
-            Some(scheme) if other.iter().any(|known| known == scheme) => {
+            Some(scheme) if known.contains(&scheme) => schemes.push(scheme),
+            Some(scheme) if sim.contains(&scheme) || emu.contains(&scheme) => {
                 root.wrong("schemes", format!("{name:?} cannot be had here: it needs {option}"));
             }
             _ => {
-                let names: Vec<&str> = known.iter().map(Scheme::name).collect();
+                let names: Vec<&str> = known.iter().map(|scheme| scheme.name()).collect();
                 let (all, meant) = (names.join(", "), did_you_mean(name, &names));
                 root.wrong("schemes", format!("{name:?} is none of {all}{meant}"));
             }

@@ -27,7 +27,7 @@ values = [0, 0.5]
 ";
 
 fn source(text: &str, mode: Mode) -> Source {
-    Source::new(text.to_owned(), Path::new("own.toml"), mode)
+    Source::new(text.to_owned(), Path::new("own.toml"), Some(mode))
 }
 
 fn parse(text: &str, mode: Mode) -> Result<Plan, String> {
@@ -42,7 +42,7 @@ fn mistake(key: &str, values: &str) -> String {
 
 #[test]
 fn the_file_of_mixed_blackout_is_that_experiment() {
-    let plan = Source::open(Path::new(FILE), Mode::Sim).unwrap().plan().unwrap();
+    let plan = Source::open(Path::new(FILE), Some(Mode::Sim)).unwrap().plan().unwrap();
     let built_in = Blackout::new().unwrap();
     assert_eq!(plan.name, "mixed-blackout");
     assert_eq!(plan.scenario, built_in.scenario);
@@ -60,7 +60,7 @@ fn every_file_that_is_shipped_reads() {
     let read: Vec<_> = files.filter(is_toml).collect();
     assert!(read.len() >= 3, "{read:?}");
     for (path, mode) in read.iter().flat_map(|path| [(path, Mode::Sim), (path, Mode::Emu)]) {
-        Source::open(path, mode).unwrap().plan().unwrap();
+        Source::open(path, Some(mode)).unwrap().plan().unwrap();
     }
 }
 
@@ -349,4 +349,23 @@ fn mistakes_of_names_and_ways_are_told() {
     assert!(
         parse(&named.replace("up.control_p50_ms", "streams.pilot.up.p99_ms"), Mode::Sim).is_ok()
     );
+}
+
+#[test]
+fn schemes_of_the_other_life_do_no_harm_where_others_are_asked_for() {
+    let text = OWN.replace("udp", "kernel_mptcp");
+    let of = |mode| Source::new(text.clone(), Path::new("own.toml"), mode).plan();
+    assert!(of(Some(Mode::Sim)).is_err() && of(Some(Mode::Emu)).is_ok());
+    assert_eq!(of(None).unwrap().schemes, [Scheme::KERNEL_MPTCP]);
+}
+
+#[test]
+fn broken_files_never_panic() {
+    let try_it = |text: String| drop(parse(&text, Mode::Sim));
+    for at in 0..OWN.len() {
+        try_it(OWN[..at].to_owned());
+        for other in ["", "\"", "[", "=", "-9", "\n", "é"] {
+            try_it(format!("{}{other}{}", &OWN[..at], &OWN[at + 1..]));
+        }
+    }
 }

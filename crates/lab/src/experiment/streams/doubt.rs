@@ -139,7 +139,10 @@ fn add_errors(seen: &mut Value, best: &Value) {
             }
         }
     }
-    figures.insert("error".to_owned(), errors.into());
+    // An object of objects alone has no errors of its own.
+    if !errors.is_empty() {
+        figures.insert("error".to_owned(), errors.into());
+    }
     if !without.is_empty() {
         figures.insert("without_stalls".to_owned(), without.into());
     }
