@@ -200,3 +200,64 @@ fn messages_pass_through_daemons_and_the_kernels_tcp() {
         }
     }
 }
+
+/// Streams of every origin over two links that lose packets.
+const OWN: &str = "\
+seconds = 3
+schemes = [\"fulmar\", \"udp\"]
+
+[[stream]]
+kind = \"control\"
+
+[[stream]]
+kind = \"control\"
+name = \"gripper\"
+from = \"station\"
+rate_hz = 10
+
+[[stream]]
+kind = \"messages\"
+from = \"drone\"
+
+[[stream]]
+kind = \"ping\"
+
+[[link]]
+name = \"a\"
+between = [\"drone\", \"station\"]
+delay_ms = 20
+loss = 0.05
+
+[[link]]
+name = \"b\"
+between = [\"drone\", \"station\"]
+delay_ms = 20
+";
+
+#[test]
+fn an_experiment_in_a_file_runs_through_daemons() {
+    if let Some(reason) = lacking() {
+        return skip("an_experiment_in_a_file_runs_through_daemons", reason);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("own.toml");
+    std::fs::write(&file, OWN).unwrap();
+    let report = run("--emu", &[file.to_str().unwrap()]);
+    assert_eq!((&report["experiment"], &report["mode"]), (&"own".into(), &"emu".into()));
+    let results = report["results"].as_array().unwrap();
+    assert_eq!(results.len(), 2);
+    for result in results {
+        let streams = &result["streams"];
+        assert_eq!(
+            (&streams["gripper"]["sent"], &streams["messages"]["sent"]),
+            (&30.into(), &150.into())
+        );
+        assert!(streams["ping"]["p50_ms"].as_f64() >= Some(40.0), "there and back: {result}");
+        assert_eq!(
+            (&result["up"]["strangers"], &result["down"]["strangers"]),
+            (&0.into(), &0.into())
+        );
+    }
+    let lost = |name: &str| &results[0]["streams"][name]["lost"];
+    assert_eq!((lost("gripper"), lost("messages")), (&0.into(), &0.into()), "{}", results[0]);
+}

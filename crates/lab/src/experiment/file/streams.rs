@@ -273,8 +273,11 @@ pub(super) fn help() -> String {
     let line = |kind: &Kind| {
         let keys = kind.keys.iter().map(|key| format!("{} ({})", key.name, key.takes()));
         let shape = (kind.stream == Stream::Video).then(|| "shape (camera or even)".to_owned());
-        let from =
-            (kind.stream != Stream::Mavlink).then(|| "from (drone, station or both)".to_owned());
+        let from = match kind.stream {
+            Stream::Mavlink => None,
+            Stream::Ping => Some("from (drone or station)".to_owned()),
+            _ => Some("from (drone, station or both)".to_owned()),
+        };
         let keys: Vec<String> = keys.chain(shape).chain(from).collect();
         format!("  {}: {}\n    name; {}\n", kind.word, kind.means, keys.join("; "))
     };
