@@ -9,7 +9,7 @@ use units::Instant;
 use super::{SendError, Session, Source};
 use crate::delivery::{Builder, Packet, Refused, Turn};
 use crate::event::{MessageId, PathState};
-use crate::ids::{PathId, PathRef, Transmit};
+use crate::ids::{PathRef, Transmit};
 use crate::limits;
 use crate::path::{Outgoing, Path, Route};
 use crate::recovery::SentFrame;
@@ -145,7 +145,7 @@ impl Session {
 
     /// Seals frames that no session would build: the peer's bugs, for tests.
     #[cfg(any(test, fuzzing, feature = "doors"))]
-    pub(crate) fn seal_frames(&mut self, id: PathId, frames: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn seal_frames(&mut self, id: crate::ids::PathId, frames: &[u8]) -> Option<Vec<u8>> {
         let packet_number = self.path_mut(id)?.next_packet_number();
         let mut datagram = vec![0; wire::DATA_HEADER];
         datagram.extend_from_slice(frames);
