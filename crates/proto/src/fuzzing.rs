@@ -4,8 +4,8 @@ mod mad_peer;
 
 use units::{Duration, Instant};
 
-use crate::delivery::Delivery as _;
 use crate::delivery::message::{Feedback, MessageForm, Messages, Offer};
+use crate::delivery::{Delivery as _, Taken};
 use crate::limits;
 use crate::path::{Path, PathConfig, PathSnapshot, Route};
 use crate::recovery::{ClockOffset, PeerClock};
@@ -41,7 +41,7 @@ pub fn reconstruct_messages(mut symbols: &[u8]) {
         symbols = rest;
         now += Duration::from_millis(1);
         messages.reconstruct_symbol(now, symbol, &clock);
-        let (bytes, count) = messages.held();
+        let (bytes, count) = messages.waits();
         assert!(bytes <= limits::HELD_MESSAGE_BYTES && count <= limits::HELD_WINDOW_MESSAGES);
         while let Some(message) = messages.poll_delivery() {
             assert!(message.payload.len() <= limits::MESSAGE_BYTES);
@@ -75,8 +75,8 @@ pub fn message_frames(plaintext: &[u8]) {
         }
         let Some(frame) = frames.next() else { break };
         let _ = match &frame {
-            Frame::Source(source) => messages.handle_source(now, source, &clock),
-            Frame::Repair(repair) => messages.handle_repair(now, repair, &clock),
+            Frame::Source(source) => messages.handle_source(now, source, &clock) == Taken::Done,
+            Frame::Repair(repair) => messages.handle_repair(now, repair, &clock) == Taken::Done,
             Frame::Feedback(feedback) => {
                 messages.handle_feedback(now, Feedback::Window(feedback), &paths)
             }

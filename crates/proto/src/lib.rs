@@ -20,6 +20,7 @@ mod event;
 pub mod fuzzing;
 mod ids;
 mod limits;
+mod memory;
 mod path;
 mod recovery;
 mod rejection;
@@ -50,6 +51,12 @@ pub use via::Via;
 
 /// Paths of one session, at most.
 pub const MAX_PATHS: usize = limits::PATHS;
+
+/// Bytes that the sessions of an endpoint hold together at most, unless [`Endpoint::set_memory_bound`] says otherwise.
+pub const MEMORY: usize = limits::MEMORY;
+
+/// Bytes of them that each session may count on.
+pub const SESSION_SHARE: usize = limits::SESSION_SHARE;
 
 /// Sessions that an endpoint keeps at most: a station has no use for more peers.
 pub const MAX_SESSIONS: usize = limits::SESSIONS;

@@ -4,6 +4,18 @@ use units::Duration;
 
 /// Sessions that one endpoint keeps.
 pub(crate) const SESSIONS: usize = 1_024;
+/// Bytes that each session may hold whatever the others do: control that waits, and messages of some 100 kB.
+pub(crate) const SESSION_SHARE: usize = 1 << 20;
+/// Bytes that all sessions hold together, unless an operator says otherwise: a share for each, and as much
+/// again for those that need more.
+pub(crate) const MEMORY: usize = 2 * SESSIONS * SESSION_SHARE;
+/// Bytes that a session without traffic takes, about.
+pub(crate) const SESSION_BYTES: usize = 40 << 10;
+/// Bytes of what a session's applications hand in, or of what its peer sends, that its other bounds come to at
+/// most: a session that may hold so much is held back by those alone.
+pub(crate) const SIDE: usize = 64 << 20;
+/// Bytes that a message or packet takes beside its payload, about.
+pub(crate) const BESIDE: usize = 128;
 /// Paths of one session; also what a peer may open.
 pub(crate) const PATHS: usize = 16;
 /// Packet numbers that a replay window remembers, per path: at 10⁴ packets/s a skew of 0.8 s.

@@ -15,7 +15,7 @@ pub enum Rejection {
     UnknownPath,
     /// A frame in it could not be parsed, or makes no sense.
     Malformed,
-    /// It asks for more than there is room for: of paths, lanes or numbers.
+    /// It asks for more than there is room for: of paths, lanes, numbers or memory.
     BeyondBound,
 }
 

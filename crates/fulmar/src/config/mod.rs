@@ -318,6 +318,11 @@ fn read(root: &Section<'_>, file: &Path) -> Option<Config> {
     let tunnel = local::tunnel(root);
     let endpoints = endpoints::read(root, role, &peers);
     let transport = session::read(root);
+    let shares = transport.memory / proto::SESSION_SHARE;
+    if shares < peers.len() {
+        let all = peers.len();
+        warnings.push(format!("memory_mib is enough for {shares} of {all} peers: each needs 1"));
+    }
     let status = local::status(root, file);
     let log = local::log(root);
     if role == Some(Role::Station) {

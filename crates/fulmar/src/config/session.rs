@@ -16,6 +16,8 @@ const RECEIVE_BUFFER: usize = 1 << 20;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Transport {
     pub(crate) session: SessionConfig,
+    /// Bytes that all sessions hold together.
+    pub(crate) memory: usize,
     pub(crate) control_dscp: u8,
     pub(crate) send_buffer: usize,
     pub(crate) receive_buffer: usize,
@@ -31,6 +33,7 @@ pub(super) fn read(root: &Section<'_>) -> Transport {
     }
     let mut transport = Transport {
         session,
+        memory: proto::MEMORY,
         control_dscp: EXPEDITED_FORWARDING,
         send_buffer: SEND_BUFFER,
         receive_buffer: RECEIVE_BUFFER,
@@ -73,6 +76,8 @@ fn read_transport(section: &Section<'_>, transport: &mut Transport) {
     set(&mut session.bulk_max_age, millis("bulk_max_age_ms", 10..=10_000));
     set(&mut session.rtp_deadline, millis("rtp_deadline_ms", 0..=2_000));
     set(&mut session.resequence_max, millis("resequence_max_ms", 0..=1_000));
+    let memory = section.number("memory_mib", 16..=1 << 20).map(|mib| (mib as usize) << 20);
+    set(&mut transport.memory, memory);
     let bytes = |key| section.number(key, 4_096..=64 << 20).map(|bytes| bytes as usize);
     set(&mut transport.send_buffer, bytes("send_buffer_bytes"));
     set(&mut transport.receive_buffer, bytes("receive_buffer_bytes"));

@@ -409,6 +409,16 @@ fn more_peers_than_a_daemon_serves_are_refused() {
 }
 
 #[test]
+fn memory_for_fewer_sessions_than_peers_is_warned_of() {
+    let peers: String = (0..20).map(numbered_peer).collect();
+    let warned = |mib: u32| {
+        let text = station(&format!("{peers}\n[transport]\nmemory_mib = {mib}\n"));
+        warnings(&text).iter().any(|warning| warning.contains("16 of 20 peers"))
+    };
+    assert!(warned(16) && !warned(20));
+}
+
+#[test]
 fn more_sockets_than_a_daemon_can_name_are_refused() {
     let address = |number| format!("[[listen]]\naddress = \"192.0.2.2:{}\"\n", 10_000 + number);
     let listens = |count| (1..count).map(address).collect::<String>() + &numbered_peer(1);

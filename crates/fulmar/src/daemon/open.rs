@@ -208,7 +208,9 @@ fn open_endpoint(config: &Config) -> Result<Endpoint, String> {
         accept: config.role == Role::Station,
         session: config.transport.session.clone(),
     };
-    Ok(Endpoint::new(endpoint, clock::now()))
+    let mut endpoint = Endpoint::new(endpoint, clock::now());
+    endpoint.set_memory_bound(config.transport.memory);
+    Ok(endpoint)
 }
 
 /// Makes the peers known; a drone begins its sessions.

@@ -10,8 +10,8 @@ use super::tokens::Token;
 use crate::config::Role;
 use crate::endpoints::LocalEndpoint;
 use crate::status::{
-    EndpointReport, MessageStreamReport, PathReport, PeerReport, Report, StrangersReport,
-    path_trouble, peer_trouble, state_word,
+    EndpointReport, MemoryReport, MessageStreamReport, PathReport, PeerReport, Report,
+    StrangersReport, path_trouble, peer_trouble, state_word,
 };
 
 /// The rates of a path between two looks at its counters.
@@ -110,6 +110,10 @@ impl Daemon {
             strangers: StrangersReport {
                 processor_s: self.endpoint.work(Share::Handshakes).processor.as_secs_f64(),
                 ..StrangersReport::from(&self.endpoint.counters())
+            },
+            memory: MemoryReport {
+                held_bytes: self.endpoint.memory_held() as u64,
+                bound_bytes: self.endpoint.memory_bound() as u64,
             },
             reload: self.reload.clone(),
         }

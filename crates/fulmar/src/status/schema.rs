@@ -31,8 +31,20 @@ section! {
     tunnel: Option<TunnelReport>, Part(&TunnelReport::SECTION);
     /// What came in that belongs to no session.
     strangers: StrangersReport, Part(&StrangersReport::SECTION);
+    /// What the sessions hold.
+    memory: MemoryReport, Part(&MemoryReport::SECTION);
     /// What became of `fulmar reload`.
     reload: ReloadReport, Part(&ReloadReport::SECTION);
+}
+
+section! {
+    /// What all sessions hold: coders, and messages and packets that wait.
+    MemoryReport;
+
+    /// Memory that they take, about.
+    held_bytes: u64, Gauge("bytes");
+    /// The bound of that: `memory_mib` in our file.
+    bound_bytes: u64, Gauge("bytes");
 }
 
 section! {
@@ -108,7 +120,7 @@ section! {
     unknown_path: u64, Counter("datagrams"), rejected.of(Rejection::UnknownPath);
     /// Could not be parsed, or made no sense.
     malformed: u64, Counter("datagrams"), rejected.of(Rejection::Malformed);
-    /// Asked for more than there is room for: of paths, lanes or numbers.
+    /// Asked for more than there is room for: of paths, lanes, numbers or memory.
     beyond_bound: u64, Counter("datagrams"), rejected.of(Rejection::BeyondBound);
 }
 
@@ -354,8 +366,12 @@ section! {
     /// What came in and belongs to no session.
     StrangersReport of all: EndpointCounters;
 
+    /// Datagrams that came in, those of sessions included.
+    received: u64, Counter("datagrams"), all.received;
     /// Datagrams that are none of ours.
     garbage: u64, Counter("datagrams"), not_ours(all);
+    /// Of those, data under keys that are not held here.
+    unknown_keys: u64, Counter("datagrams"), all.unknown_index;
     /// Of those, handshakes for another public key than ours.
     other_keys: u64, Counter("datagrams"), all.bad_mac;
     /// Of those, handshakes of a key that no peer here has.
@@ -364,12 +380,22 @@ section! {
     unauthentic: u64, Counter("datagrams"), all.unauthentic;
     /// Handshakes that came again after their time.
     replayed: u64, Counter("datagrams"), all.replayed;
+    /// Handshakes begun here, each try counted.
+    begun: u64, Counter("datagrams"), all.initiations_sent;
+    /// Handshakes of peers that were answered.
+    answered: u64, Counter("handshakes"), all.responses_made;
+    /// The same answers given again, to a copy that came by another path for instance.
+    answered_again: u64, Counter("datagrams"), all.responses_repeated;
     /// Handshakes completed.
     handshakes: u64, Counter("handshakes"), all.handshakes;
     /// Initiations answered with a cookie.
     cookies: u64, Counter("datagrams"), all.cookies_sent;
+    /// Cookies that we were given and used.
+    cookies_used: u64, Counter("datagrams"), all.cookies_received;
     /// Sessions refused because there are as many as there may be.
     sessions_refused: u64, Counter("sessions"), all.sessions_refused;
+    /// Sessions refused because there was no memory for another one's share.
+    sessions_without_memory: u64, Counter("sessions"), all.sessions_without_memory;
     /// Answers to handshakes that were not sent because too many waited already.
     answers_dropped: u64, Counter("datagrams"), all.answers_dropped;
     /// Datagrams dropped by the limits on handshakes.

@@ -26,6 +26,7 @@ pub(crate) use submit::{Packet, Refused};
 
 use crate::event::Event;
 use crate::ids::PathId;
+use crate::memory::{Held, Room};
 use crate::path::{Path, PathSnapshot, Paths};
 use crate::recovery::{Mark, PeerClock};
 use crate::rejection::{Rejection, Rejections};
@@ -232,16 +233,22 @@ pub(crate) trait Delivery: Debug {
     }
 
     /// Adds what costs little and goes along with anything.
-    fn poll_along(&mut self, _now: Instant, _path: PathId, _datagram: &mut Builder<'_>) {}
+    fn poll_along(&mut self, _path: PathId, _datagram: &mut Builder<'_>) {}
 
     /// Learns that a packet arrived that it had added to.
-    fn on_acked(&mut self, _now: Instant, _mark: Mark, _path: PathId) {}
+    fn on_acked(&mut self, _mark: Mark, _path: PathId) {}
 
     /// Learns that such a packet was lost.
     fn on_lost(&mut self, _mark: Mark, _loss: &Loss<'_>) {}
 
     /// Learns what became of the paths, after anything that changes them.
     fn set_paths(&mut self, _outlook: &Outlook<'_>) {}
+
+    /// Returns how many bytes it holds.
+    fn held(&self) -> Held;
+
+    /// Learns how many more it may hold until it is told anew.
+    fn set_room(&mut self, room: &Room);
 
     /// Returns when [`Delivery::handle_timeout`] wants to be called.
     fn timeout(&self) -> Option<Instant> {
@@ -305,6 +312,18 @@ impl Deliveries {
             accounts: Accounts::default(),
             rejected: Rejections::default(),
         }
+    }
+
+    /// Returns how many bytes they hold.
+    pub(crate) fn held(&self) -> Held {
+        let mut held = Held::default();
+        each!([&self], _, delivery => held = held.and(delivery.held()));
+        held
+    }
+
+    /// Learns how many more they may hold until they are told anew.
+    pub(crate) fn set_room(&mut self, room: &Room) {
+        each!([&mut self], _, delivery => delivery.set_room(room));
     }
 
     /// Takes a frame that came in.
@@ -381,15 +400,15 @@ impl Deliveries {
         each!([&mut self], place, delivery => {
             if !datagram.is_empty() || delivery.wants_along(now, path) {
                 datagram.set_owner(place);
-                delivery.poll_along(now, path.id(), datagram);
+                delivery.poll_along(path.id(), datagram);
             }
         });
     }
 
     /// Learns that a packet arrived to which the delivery at this place of the list had added.
-    pub(crate) fn on_acked(&mut self, now: Instant, owner: u8, mark: Mark, path: PathId) {
+    pub(crate) fn on_acked(&mut self, owner: u8, mark: Mark, path: PathId) {
         each!([&mut self], place, delivery => if place == owner {
-            delivery.on_acked(now, mark, path);
+            delivery.on_acked(mark, path);
         });
     }
 

@@ -36,4 +36,6 @@ pub struct EndpointCounters {
     pub answers_dropped: u64,
     /// Sessions refused because the endpoint has as many as it may.
     pub sessions_refused: u64,
+    /// Sessions refused because there was no memory for their share.
+    pub sessions_without_memory: u64,
 }

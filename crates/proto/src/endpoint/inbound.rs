@@ -240,6 +240,10 @@ impl Endpoint {
             self.counters.sessions_refused += 1;
             return None;
         }
+        if !self.memory.has_share() {
+            self.counters.sessions_without_memory += 1;
+            return None;
+        }
         let id = self.sessions.next_id();
         let session = self.new_session(now, id, (peer, nonce), Role::Responder);
         self.sessions.insert(id, Slot::new(peer, nonce, session, None));

@@ -28,6 +28,7 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use units::Instant;
 
@@ -38,6 +39,7 @@ use crate::crypto::{Entropy, PublicKey, StaticSecret};
 use crate::event::{Delivery, Event, MessageId};
 use crate::ids::{InterfaceId, PathId, PeerId, Received, SessionId};
 use crate::limits;
+use crate::memory::{Account, Memory};
 use crate::select::NotForwarded;
 use crate::session::{Drawn, PathError, Role, SendError, Session, SessionConfig, Source};
 use crate::status::{PathGlance, SessionStatus};
@@ -89,6 +91,7 @@ pub struct Endpoint {
     events: VecDeque<(SessionId, Event)>,
     deliveries: VecDeque<Delivery>,
     counters: EndpointCounters,
+    memory: Arc<Memory>,
     /// The latest moment that any input told.
     now: Instant,
 }
@@ -114,6 +117,7 @@ impl Endpoint {
             events: VecDeque::new(),
             deliveries: VecDeque::new(),
             counters: EndpointCounters::default(),
+            memory: Arc::default(),
             now,
         }
     }
@@ -334,6 +338,22 @@ impl Endpoint {
         self.turns.work(share)
     }
 
+    /// Sets how many bytes the sessions may hold together; without it that is [`crate::MEMORY`]. Each may hold
+    /// [`crate::SESSION_SHARE`] whatever the others do, so there are as many sessions as there are shares.
+    pub fn set_memory_bound(&mut self, bytes: usize) {
+        self.memory.set_bound(bytes);
+    }
+
+    /// Returns how many bytes the sessions may hold together.
+    pub fn memory_bound(&self) -> usize {
+        self.memory.bound()
+    }
+
+    /// Returns how many bytes they hold, about.
+    pub fn memory_held(&self) -> usize {
+        self.sessions.iter().map(|(_, slot)| slot.session.held()).sum()
+    }
+
     /// Returns what was done with datagrams so far.
     pub fn counters(&self) -> EndpointCounters {
         self.counters
@@ -357,7 +377,9 @@ impl Endpoint {
         (peer, nonce): (PeerId, u64),
         role: Role,
     ) -> Session {
-        Session::new(id, peer, role, &self.config, Drawn { seed: self.entropy.u64(), nonce }, now)
+        let account = Account::new(Arc::clone(&self.memory));
+        let drawn = Drawn { seed: self.entropy.u64(), nonce };
+        Session::new(id, peer, role, &self.config, drawn, (account, now))
     }
 
     /// Buries sessions that are over; those that we began start again unless we closed them.

@@ -59,6 +59,7 @@ impl Session {
         if self.ended {
             return;
         }
+        self.settle_account();
         let arrival = self.handle_frames(now, header.path, received, frames);
         if let Some(path) = self.path_mut(header.path) {
             path.on_packet_received(now, header.packet_number, arrival);
@@ -172,11 +173,11 @@ impl Session {
         }
     }
 
-    pub(super) fn on_packet_acked(&mut self, now: Instant, path: PathId, packet: &SentPacket) {
+    pub(super) fn on_packet_acked(&mut self, path: PathId, packet: &SentPacket) {
         for frame in &packet.frames {
             match *frame {
                 SentFrame::Delivery { owner, mark } => {
-                    self.deliveries.on_acked(now, owner, mark, path);
+                    self.deliveries.on_acked(owner, mark, path);
                 }
                 SentFrame::Ack { path, largest } => {
                     self.owes_clock = false;

@@ -26,6 +26,7 @@ use crate::delivery::{Deliveries, DeliveryConfig};
 use crate::event::{Delivery, Event, PathState};
 use crate::ids::{PathId, PeerId, SessionId};
 use crate::limits;
+use crate::memory::{Account, Room};
 use crate::path::{Path, PathConfig, Paths};
 use crate::recovery::ClockOffset;
 use crate::rejection::Rejections;
@@ -138,6 +139,9 @@ pub(crate) struct Session {
     delivered: VecDeque<Delivery>,
     events: VecDeque<Event>,
     rejected: Rejections,
+    /// What the session holds, and how much more it may.
+    account: Account,
+    room: Room,
     /// Somebody said that the peer does not know our keys, and no new ones have come since.
     asks_anew: bool,
     /// When that was said last.
@@ -155,7 +159,7 @@ impl Session {
         role: Role,
         config: &SessionConfig,
         drawn: Drawn,
-        now: Instant,
+        (account, now): (Account, Instant),
     ) -> Self {
         let direction = match role {
             Role::Initiator => Direction::FromVehicle,
@@ -203,6 +207,8 @@ impl Session {
             delivered: VecDeque::new(),
             events: VecDeque::new(),
             rejected: Rejections::default(),
+            account,
+            room: Room::PLENTY,
             asks_anew: false,
             unknown_at: None,
             largest_datagram: limits::MIN_DATAGRAM,
@@ -367,6 +373,11 @@ impl Session {
         self.connected && !self.ended
     }
 
+    /// Returns how many bytes the session holds, about.
+    pub(crate) fn held(&self) -> usize {
+        self.account.held()
+    }
+
     /// Returns what the application is to get next.
     pub(crate) fn poll_delivery(&mut self) -> Option<Delivery> {
         self.delivered.pop_front()
@@ -392,6 +403,16 @@ impl Session {
             self.farewells = self.paths.iter().map(Path::id).collect();
         }
         self.end(now, reason);
+    }
+
+    /// Takes note of what is held, and how much more may be, before anything comes in or leaves.
+    fn settle_account(&mut self) {
+        self.account.settle(self.deliveries.held());
+        let room = self.account.room();
+        if room != self.room {
+            self.room = room;
+            self.deliveries.set_room(&room);
+        }
     }
 
     fn on_connected(&mut self) {

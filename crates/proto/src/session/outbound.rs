@@ -27,6 +27,7 @@ impl Session {
         source: Source,
         bytes: &[u8],
     ) -> Result<Option<MessageId>, SendError> {
+        self.settle_account();
         let limit = match source {
             Source::Message { .. } => limits::MESSAGE_BYTES,
             _ => self.payload_limit(),
@@ -94,6 +95,7 @@ impl Session {
         buf: &mut Vec<u8>,
     ) -> Option<Transmit> {
         self.now = now;
+        self.settle_account();
         let path = &self.paths[index];
         if !self.keys.has_keys() || path.state() == PathState::Absent || self.paths.is_blocked(path)
         {

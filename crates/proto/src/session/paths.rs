@@ -160,7 +160,14 @@ impl Session {
 
     /// Makes a session without keys and memory in the place of this one, over the same paths.
     pub(crate) fn successor(&self, config: &SessionConfig, drawn: Drawn, now: Instant) -> Self {
-        let mut successor = Self::new(self.id, self.peer, self.role, config, drawn, now);
+        let mut successor = Self::new(
+            self.id,
+            self.peer,
+            self.role,
+            config,
+            drawn,
+            (self.account.successor(), now),
+        );
         successor.next_path = self.next_path;
         for path in self.paths.iter() {
             successor.insert_path(now, path.id(), path.route());
@@ -222,7 +229,7 @@ impl Session {
         }
         for packet in &outcome.acked {
             self.answered = self.answered.max(Some(packet.sent_at));
-            self.on_packet_acked(now, id, packet);
+            self.on_packet_acked(id, packet);
         }
         for packet in &outcome.lost {
             self.on_packet_lost(now, id, packet);

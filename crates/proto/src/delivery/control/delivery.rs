@@ -11,6 +11,7 @@ use crate::delivery::{
 };
 use crate::event::{Event, MessageId};
 use crate::ids::PathId;
+use crate::memory::{Held, Room};
 use crate::path::{CopyRoom, PATIENCE_WITHOUT_PATH, Path};
 use crate::recovery::{Age, Mark};
 use crate::rejection::Rejection;
@@ -177,7 +178,7 @@ impl Delivery for Control {
         }
     }
 
-    fn on_acked(&mut self, _now: Instant, mark: Mark, _path: PathId) {
+    fn on_acked(&mut self, mark: Mark, _path: PathId) {
         match (mark.kind, mark.numbers) {
             (COPY, [seq, _]) => self.outbox.on_acked(seq),
             (FLOOR, floor) => self.outbox.on_floor_acked(lane_floor(floor)),
@@ -203,6 +204,15 @@ impl Delivery for Control {
         let probe = usable.map(Path::probe_timeout).min().unwrap_or(PATIENCE_WITHOUT_PATH);
         self.outbox.set_paths(outlook.now, &paths, probe);
         self.inbox.set_wait(probe);
+    }
+
+    fn held(&self) -> Held {
+        Held { ours: self.outbox.held(), theirs: self.inbox.held_bytes() }
+    }
+
+    fn set_room(&mut self, room: &Room) {
+        self.outbox.set_room(room.ours.for_control());
+        self.inbox.set_room(room.theirs.for_control());
     }
 
     fn timeout(&self) -> Option<Instant> {

@@ -73,6 +73,9 @@ pub(crate) struct Inbox {
     /// When held messages stop waiting: time, lane, number in the lane.
     releases: BTreeSet<(Instant, u16, u64)>,
     ready: VecDeque<ControlDelivery>,
+    /// Bytes that are held, and how many more the session may hold.
+    bytes: usize,
+    room: usize,
     dropped: Dropped,
     wait: Duration,
     counters: [InboxCounters; Class::ALL.len()],
@@ -86,6 +89,8 @@ impl Inbox {
             lanes: BTreeMap::new(),
             releases: BTreeSet::new(),
             ready: VecDeque::new(),
+            bytes: 0,
+            room: usize::MAX,
             dropped: Dropped::default(),
             wait: PATIENCE_WITHOUT_PATH,
             counters: Default::default(),
@@ -205,6 +210,16 @@ impl Inbox {
         &self.counters
     }
 
+    /// Returns the bytes that are held.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Notes how many bytes more the session may hold.
+    pub(crate) fn set_room(&mut self, room: usize) {
+        self.room = room;
+    }
+
     /// Returns how many messages wait for earlier ones.
     #[cfg(test)]
     pub(crate) fn held(&self) -> usize {
@@ -236,7 +251,7 @@ impl Inbox {
         age: Age,
         wait: Option<Duration>,
     ) -> Reception {
-        self.make_room(now);
+        self.make_room(now, frame.payload.len());
         let lane = self.lanes.entry(frame.lane).or_default();
         let number = lane.extend(frame.lane_seq);
         let floor = lane.extend(frame.floor).min(number);
@@ -300,6 +315,7 @@ impl Inbox {
             payload: (!stale).then(|| frame.payload.to_vec()),
         };
         self.releases.insert((held.release, frame.lane, number));
+        self.bytes += cost(&held);
         let lane = self.lanes.entry(frame.lane).or_default();
         lane.hold(number, held);
         let is_due = number <= lane.next();
@@ -313,8 +329,8 @@ impl Inbox {
 
     /// Ends the wait of the message that would end it first when no more can be held. The sender
     /// sees to it that this does not happen [specs/delivery.md §3] (rule 11).
-    fn make_room(&mut self, now: Instant) {
-        if self.releases.len() >= limits::HELD_MESSAGES
+    fn make_room(&mut self, now: Instant, bytes: usize) {
+        if (self.releases.len() >= limits::HELD_MESSAGES || bytes + limits::BESIDE > self.room)
             && let Some((_, lane, number)) = self.releases.pop_first()
         {
             self.raise(now, lane, number);
@@ -334,6 +350,7 @@ impl Inbox {
         while let Some((number, held)) = self.lanes.get_mut(&lane).and_then(ReceiverLane::take_due)
         {
             self.releases.remove(&(held.release, lane, number));
+            self.bytes -= cost(&held);
             let Some(payload) = held.payload else { continue };
             let estimate = held.age.estimate + now.since(held.arrived);
             if is_stale(Age { estimate, ..held.age }, held.ttl) {
@@ -347,6 +364,11 @@ impl Inbox {
     fn pass_on(&mut self, channel: u8, class: Class, age: Duration, payload: Vec<u8>) {
         self.ready.push_back(ControlDelivery { channel, class, age, payload });
     }
+}
+
+/// Returns the bytes that a message takes while it is held.
+fn cost(held: &Held) -> usize {
+    held.payload.as_ref().map_or(0, Vec::len) + limits::BESIDE
 }
 
 fn ttl(frame: &ControlFrame<'_>) -> Duration {

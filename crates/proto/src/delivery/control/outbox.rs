@@ -67,6 +67,9 @@ pub(crate) struct OutboxCounters {
 #[derive(Debug)]
 pub(crate) struct Outbox {
     pub(super) messages: BTreeMap<u64, Message>,
+    /// Bytes that they take, and how many more the session may hold.
+    bytes: usize,
+    room: usize,
     pending: Pending,
     plan: Box<dyn Plan>,
     pub(super) lanes: SenderLanes,
@@ -107,6 +110,8 @@ impl Outbox {
     pub(crate) fn new() -> Self {
         Self {
             messages: BTreeMap::new(),
+            bytes: 0,
+            room: usize::MAX,
             pending: Pending::default(),
             plan: Box::new(ConClone),
             lanes: SenderLanes::default(),
@@ -159,6 +164,7 @@ impl Outbox {
             .map_err(|NoLane| Rejected::Busy)?;
         self.next_seq += 1;
         self.others += usize::from(policy.class.tier() != Tier::Control);
+        self.bytes += cost(&submission);
         self.messages.insert(seq, Message::new(now, submission, place));
         self.begin_round(now, seq);
         self.arm(now, seq);
@@ -264,6 +270,16 @@ impl Outbox {
         self.floors.on_lost(floor, path);
     }
 
+    /// Returns the bytes that are held.
+    pub(crate) fn held(&self) -> usize {
+        self.bytes
+    }
+
+    /// Notes how many bytes more the session may hold.
+    pub(crate) fn set_room(&mut self, room: usize) {
+        self.room = room;
+    }
+
     /// Returns the next outcome of a message that [`Outbox::submit`] gave an id.
     pub(crate) fn poll_outcome(&mut self) -> Option<Ended> {
         self.outcomes.pop_front()
@@ -341,6 +357,7 @@ impl Outbox {
         let waits = matches!(policy.order, Order::InOrder | Order::Sequenced);
         let oldest = self.messages.first_key_value().map_or(self.next_seq, |(&seq, _)| seq);
         self.messages.len() + self.closing.len() < limits::CONTROL_MESSAGES
+            && cost(submission) <= self.room
             && self.outcomes.len() < UNREAD_OUTCOMES
             && (policy.class.tier() == Tier::Control || self.others < OTHER_MESSAGES)
             // What is sent must still be inside the window of a receiver that has seen the newest.
@@ -518,6 +535,7 @@ impl Outbox {
     /// Takes a message out of everything.
     fn remove(&mut self, seq: u64, acked: bool) -> Option<Message> {
         let message = self.messages.remove(&seq)?;
+        self.bytes -= cost(&message.submission);
         self.pending.remove((message.rank, seq));
         if let Some(at) = message.timer {
             self.timers.remove(&(at, seq));
@@ -547,4 +565,9 @@ impl Outbox {
         }
         self.outcomes.push_back(Ended { message: MessageId(seq), outcome, mavlink: kind.mavlink });
     }
+}
+
+/// Returns the bytes that a message takes while it is kept, about.
+fn cost(submission: &Submission) -> usize {
+    submission.payload.len() + size_of::<Message>()
 }

@@ -18,6 +18,7 @@ use units::{Duration, Instant};
 
 use super::Plain;
 use crate::ids::PathId;
+use crate::limits;
 use crate::select::RtpFrame;
 
 /// Bytes that are kept: a quarter of a second at 32 Mbit/s. The oldest is forgotten for a new one.
@@ -58,6 +59,8 @@ struct Kept {
 pub(super) struct Again {
     kept: BTreeMap<u32, Kept>,
     bytes: usize,
+    /// No more are kept, if the session may not hold more.
+    most: Option<usize>,
     /// Those that wait for a path.
     lost: BTreeSet<Place>,
     lost_bytes: usize,
@@ -78,7 +81,7 @@ impl Again {
     ) -> &Plain {
         self.forget(number);
         self.bytes += packet.payload.len();
-        while self.bytes > KEPT_BYTES
+        while self.bytes > self.most.unwrap_or(KEPT_BYTES)
             && let Some((&oldest, _)) = self.kept.first_key_value()
         {
             self.forget(oldest);
@@ -104,6 +107,16 @@ impl Again {
             kept.last = Some((path, place));
             self.last.entry(path).or_default().insert(place);
         }
+    }
+
+    /// Returns the bytes that are kept.
+    pub(super) fn held(&self) -> usize {
+        self.bytes + self.kept.len() * limits::BESIDE
+    }
+
+    /// Notes how many bytes more the session may hold of what can be lost.
+    pub(super) fn set_room(&mut self, room: usize) {
+        self.most = Some(self.bytes.saturating_add(room).min(KEPT_BYTES));
     }
 
     /// Notes that a copy arrived.

@@ -9,6 +9,7 @@ use crate::delivery::{
 use crate::event::PathState;
 use crate::ids::PathId;
 use crate::limits;
+use crate::memory::{Held, Room};
 use crate::path::{MUCH_LOSS, Path};
 use crate::recovery::Mark;
 use crate::select::{Class, Policy, Tier};
@@ -98,7 +99,7 @@ impl Delivery for Datagrams {
         }
     }
 
-    fn on_acked(&mut self, _now: Instant, mark: Mark, _path: PathId) {
+    fn on_acked(&mut self, mark: Mark, _path: PathId) {
         self.bulk.on_acked(mark.numbers[0] as u32);
     }
 
@@ -111,6 +112,18 @@ impl Delivery for Datagrams {
         self.bulk.set_replicas(paths.active().filter(|_| outlook.replicates).map(Path::id));
         self.bulk.set_outage(outlook.now, paths.active().next().is_none());
         self.bulk.set_outlook(paths.reach(), paths.loses_much());
+    }
+
+    fn held(&self) -> Held {
+        let ours = self.telemetry.held() + self.bulk.held();
+        Held { ours, theirs: self.resequencer.held() }
+    }
+
+    fn set_room(&mut self, room: &Room) {
+        let (ours, theirs) = (room.ours.for_loss(), room.theirs.for_loss());
+        self.telemetry.set_room(ours);
+        self.bulk.set_room(ours);
+        self.resequencer.set_room(theirs);
     }
 
     fn timeout(&self) -> Option<Instant> {

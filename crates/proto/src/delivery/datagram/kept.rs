@@ -30,6 +30,11 @@ impl Kept {
         dropped
     }
 
+    /// Returns the bytes that are kept.
+    pub(super) fn held(&self) -> usize {
+        self.bytes
+    }
+
     /// Gives everything back, the newest first.
     pub(super) fn give_back(&mut self) -> impl Iterator<Item = super::Plain> + '_ {
         self.bytes = 0;

@@ -67,6 +67,8 @@ pub(crate) struct RtpPiece {
 pub(crate) struct DatagramQueue {
     max_age: Duration,
     max_bytes: usize,
+    /// How many bytes more the session may hold of what can be lost.
+    room: usize,
     packets: VecDeque<Waiting>,
     /// Number of packets that have left at the front; the place of `packets[0]`.
     front: u64,
@@ -113,6 +115,7 @@ impl DatagramQueue {
         Self {
             max_age,
             max_bytes,
+            room: usize::MAX,
             packets: VecDeque::new(),
             front: 0,
             bytes: 0,
@@ -169,9 +172,10 @@ impl DatagramQueue {
     /// Appends a packet; makes room at the oldest end.
     pub(crate) fn push(&mut self, now: Instant, packet: Plain) {
         self.drop_stale(now);
+        let most = self.max_bytes.min(self.bytes.saturating_add(self.room));
         self.bytes += cost(&packet);
         self.packets.push_back(Waiting { packet, since: now, sequence: None, is_taken: false });
-        while self.bytes > self.max_bytes && self.packets.len() > 1 {
+        while self.bytes > most && self.packets.len() > 1 {
             self.drop_front();
         }
     }
@@ -276,6 +280,17 @@ impl DatagramQueue {
     /// Returns the bytes that wait, with an allowance for each packet.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes + self.again.lost_bytes()
+    }
+
+    /// Returns the bytes that are held, those that have left and may be sent again among them.
+    pub(crate) fn held(&self) -> usize {
+        self.bytes + self.again.held() + self.kept.held()
+    }
+
+    /// Notes how many bytes more the session may hold of what can be lost.
+    pub(crate) fn set_room(&mut self, room: usize) {
+        self.room = room;
+        self.again.set_room(room);
     }
 
     /// Returns how many packets were dropped: too old, or the queue was full.

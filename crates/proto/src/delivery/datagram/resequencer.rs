@@ -38,6 +38,9 @@ pub(crate) struct Resequencer {
     /// The lowest number that is still waited for.
     next: u64,
     held: BTreeMap<u64, Held>,
+    /// Bytes that are held, and how many more the session may hold.
+    bytes: usize,
+    room: usize,
     releases: BTreeSet<(Instant, u64)>,
     progress: SmallVec<[Progress; 4]>,
     ready: VecDeque<DatagramDelivery>,
@@ -67,6 +70,8 @@ impl Resequencer {
             seen_replicated: SeenWindow::new(limits::CONTROL_WINDOW),
             next: 0,
             held: BTreeMap::new(),
+            bytes: 0,
+            room: usize::MAX,
             releases: BTreeSet::new(),
             progress: SmallVec::new(),
             ready: VecDeque::new(),
@@ -128,6 +133,16 @@ impl Resequencer {
         }
     }
 
+    /// Returns the bytes that are held.
+    pub(crate) fn held(&self) -> usize {
+        self.bytes
+    }
+
+    /// Notes how many bytes more the session may hold of what can be lost.
+    pub(crate) fn set_room(&mut self, room: usize) {
+        self.room = room;
+    }
+
     /// Returns how many packets were removed because they had come before.
     pub(crate) fn duplicates(&self) -> u64 {
         self.duplicates
@@ -146,10 +161,11 @@ impl Resequencer {
 
     fn hold(&mut self, now: Instant, number: u64, delivery: DatagramDelivery) {
         self.releases.insert((now + self.max, number));
+        let bytes = delivery.payload.len() + limits::BESIDE;
+        let fits = bytes <= self.room && self.held.len() < limits::RESEQUENCED;
+        self.bytes += bytes;
         self.held.insert(number, Held { delivery, arrived: now });
-        if self.held.len() > limits::RESEQUENCED
-            && let Some((&first, _)) = self.held.first_key_value()
-        {
+        if !fits && let Some((&first, _)) = self.held.first_key_value() {
             self.raise(now, first);
         }
     }
@@ -169,6 +185,7 @@ impl Resequencer {
             let Some(mut held) = self.held.remove(&number) else { break };
             self.next = self.next.max(number + 1);
             self.releases.remove(&(held.arrived + self.max, number));
+            self.bytes -= held.delivery.payload.len() + limits::BESIDE;
             held.delivery.age += now.since(held.arrived);
             self.ready.push_back(held.delivery);
         }

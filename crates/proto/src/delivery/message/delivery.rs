@@ -13,6 +13,7 @@ use crate::delivery::{
 use crate::event::Event;
 use crate::ids::PathId;
 use crate::limits;
+use crate::memory::{Held, Room};
 use crate::path::Path;
 use crate::recovery::Mark;
 use crate::schedule::Decision;
@@ -32,8 +33,8 @@ impl Delivery for Messages {
     fn handle_frame(&mut self, incoming: &Incoming<'_>, frame: &Frame<'_>) -> Taken {
         let (now, clock) = (incoming.now, &incoming.clock);
         let makes_sense = match frame {
-            Frame::Source(source) => self.handle_source(now, source, clock),
-            Frame::Repair(repair) => self.handle_repair(now, repair, clock),
+            Frame::Source(source) => return self.handle_source(now, source, clock),
+            Frame::Repair(repair) => return self.handle_repair(now, repair, clock),
             Frame::Feedback(feedback) => {
                 let paths = incoming.paths.snapshots(now);
                 self.handle_feedback(now, Feedback::Window(feedback), &paths)
@@ -85,13 +86,13 @@ impl Delivery for Messages {
     }
 
     /// Adds what the peer's sender is to be told.
-    fn poll_along(&mut self, _now: Instant, path: PathId, datagram: &mut Builder<'_>) {
+    fn poll_along(&mut self, path: PathId, datagram: &mut Builder<'_>) {
         while let Some(frame) = self.form.poll_feedback(path, datagram.room()) {
             datagram.push(&frame);
         }
     }
 
-    fn on_acked(&mut self, _now: Instant, _mark: Mark, path: PathId) {
+    fn on_acked(&mut self, _mark: Mark, path: PathId) {
         self.form.on_acked(path);
     }
 
@@ -103,6 +104,14 @@ impl Delivery for Messages {
         if self.form.follows_paths() {
             self.form.follow_paths(outlook.now, &outlook.paths.snapshots(outlook.now));
         }
+    }
+
+    fn held(&self) -> Held {
+        Messages::held(self)
+    }
+
+    fn set_room(&mut self, room: &Room) {
+        Messages::set_room(self, room);
     }
 
     fn timeout(&self) -> Option<Instant> {

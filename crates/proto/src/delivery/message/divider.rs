@@ -66,15 +66,24 @@ struct Stream {
 }
 
 /// Keeps messages until they are divided into symbols.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Divider {
     streams: BTreeMap<StreamKey, Stream>,
     /// Streams with something to send, in the order of their turns.
     turns: VecDeque<StreamKey>,
     bytes: usize,
     messages: usize,
-    /// A message was refused: tell when there is room again.
-    refused: bool,
+    /// How many bytes more the session may hold.
+    room: usize,
+    /// A message of so many bytes was refused: tell when there is room again.
+    refused: Option<usize>,
+}
+
+impl Default for Divider {
+    fn default() -> Self {
+        let (streams, turns) = (BTreeMap::new(), VecDeque::new());
+        Self { streams, turns, bytes: 0, messages: 0, room: usize::MAX, refused: None }
+    }
 }
 
 impl Divider {
@@ -93,7 +102,7 @@ impl Divider {
         let no_stream =
             self.streams.len() >= limits::MESSAGE_STREAMS && !self.streams.contains_key(&key);
         if no_stream || !self.has_room(bytes.len()) {
-            self.refused = true;
+            self.refused = Some(bytes.len());
             return Err(Refused::Busy);
         }
         self.bytes += bytes.len();
@@ -118,6 +127,17 @@ impl Divider {
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         self.bytes + bytes <= limits::QUEUED_MESSAGE_BYTES
             && self.messages < limits::QUEUED_MESSAGES
+            && bytes + limits::BESIDE <= self.room
+    }
+
+    /// Notes how many bytes more the session may hold.
+    pub(super) fn set_room(&mut self, room: usize) {
+        self.room = room;
+    }
+
+    /// Returns the bytes that are held.
+    pub(super) fn held(&self) -> usize {
+        self.bytes + self.messages * limits::BESIDE
     }
 
     /// Tells whether nothing waits.
@@ -170,8 +190,9 @@ impl Divider {
     /// Tells once that there is room again after a message was refused.
     pub(crate) fn poll_room(&mut self) -> bool {
         let room = self.bytes <= limits::QUEUED_MESSAGE_BYTES / 2
-            && self.messages <= limits::QUEUED_MESSAGES / 2;
-        room && std::mem::take(&mut self.refused)
+            && self.messages <= limits::QUEUED_MESSAGES / 2
+            && self.refused.is_some_and(|bytes| bytes + limits::BESIDE <= self.room);
+        room && self.refused.take().is_some()
     }
 
     /// Returns what was counted, of all streams together.

@@ -10,6 +10,7 @@ use units::{Duration, Instant};
 
 use super::Divider;
 use crate::ids::PathId;
+use crate::memory::Held;
 use crate::path::PathSnapshot;
 use crate::wire::{FeedbackFrame, Frame, RankFrame, RepairFrame, SourceFrame};
 
@@ -128,6 +129,21 @@ pub(crate) trait Form: Debug + Send {
 
     /// Returns the next symbol that became known, and whether it had to be decoded.
     fn poll_decoded(&mut self) -> Option<(Vec<u8>, bool)>;
+
+    /// Tells whether nothing is missing before a symbol that came in.
+    fn is_next(&self, frame: &SourceFrame<'_>) -> bool;
+
+    /// Learns that symbols below `end` came for which there was no room: they are missing.
+    fn on_refused(&mut self, _now: Instant, _end: u64) {}
+
+    /// Returns how many symbols one that comes in can make known.
+    fn may_decode(&self) -> usize;
+
+    /// Returns how many bytes the coders take.
+    fn held(&self) -> Held;
+
+    /// Notes how many bytes more they may take: what they need to go on at all they take nevertheless.
+    fn set_room(&mut self, ours: usize, theirs: usize);
 
     /// Tells whether feedback must leave on the path now although nothing else does.
     fn feedback_is_due(&self, now: Instant, path: PathId) -> bool;

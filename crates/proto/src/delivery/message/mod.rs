@@ -27,8 +27,12 @@ use units::{Duration, Instant};
 pub(crate) use divider::{Divider, Refused};
 pub(crate) use form::{Feedback, Form, FormCounters, Offer, SymbolFrame};
 
+use crate::delivery::Taken;
+use crate::limits;
+use crate::memory::{Held, Room, Side};
 use crate::path::PathSnapshot;
 use crate::recovery::PeerClock;
+use crate::rejection::Rejection;
 use crate::status::{MessageDelay, MessageStatus, MessageStreamStatus};
 use crate::wire::{RepairFrame, SourceFrame};
 use divider::StreamKey;
@@ -143,7 +147,12 @@ pub(crate) struct Messages {
     pub(crate) divider: Divider,
     pub(crate) form: Box<dyn Form>,
     reconstruction: Reconstruction,
+    /// How much more of what the peer sends may be held.
+    room: Side,
 }
+
+/// Bytes that a symbol takes once it is known.
+const KNOWN_SYMBOL: usize = limits::SYMBOL_BYTES + limits::BESIDE;
 
 impl Messages {
     /// Starts with nothing sent and nothing received.
@@ -152,31 +161,35 @@ impl Messages {
             divider: Divider::default(),
             form: form.form(key),
             reconstruction: Reconstruction::default(),
+            room: Room::PLENTY.theirs,
         }
     }
 
-    /// Takes a symbol that came in; false when it makes no sense.
+    /// Takes a symbol that came in. Where there is no room the peer keeps it, and sends it again; what nothing
+    /// is missing before has room longest, so that messages become whole and leave.
     pub(crate) fn handle_source(
         &mut self,
         now: Instant,
         frame: &SourceFrame<'_>,
         clock: &PeerClock<'_>,
-    ) -> bool {
-        let taken = self.form.handle_source(now, frame);
+    ) -> Taken {
+        let (ahead, in_turn) = (self.room.for_loss(), self.room.for_messages());
+        let room = if self.form.is_next(frame) { in_turn } else { ahead };
+        let taken = self.has_room(room) && self.form.handle_source(now, frame);
         self.reconstruct(now, clock);
-        taken
+        self.taken(now, taken, frame.id.saturating_add(1))
     }
 
-    /// Takes a combination that came in; false when it makes no sense.
+    /// Takes a combination that came in, if there is room.
     pub(crate) fn handle_repair(
         &mut self,
         now: Instant,
         frame: &RepairFrame<'_>,
         clock: &PeerClock<'_>,
-    ) -> bool {
-        let taken = self.form.handle_repair(now, frame);
+    ) -> Taken {
+        let taken = self.has_room(self.room.for_loss()) && self.form.handle_repair(now, frame);
         self.reconstruct(now, clock);
-        taken
+        self.taken(now, taken, frame.first.saturating_add(frame.count.into()))
     }
 
     /// Takes feedback; false when it makes no sense.
@@ -243,8 +256,35 @@ impl Messages {
 
     /// Returns the bytes and messages that wait for pieces or for earlier messages.
     #[cfg(any(test, fuzzing, feature = "doors"))]
-    pub(crate) fn held(&self) -> (usize, usize) {
+    pub(crate) fn waits(&self) -> (usize, usize) {
         self.reconstruction.held()
+    }
+
+    fn held(&self) -> Held {
+        let (bytes, messages) = self.reconstruction.held();
+        let theirs = bytes + messages * limits::BESIDE;
+        self.form.held().and(Held { ours: self.divider.held(), theirs })
+    }
+
+    fn set_room(&mut self, room: &Room) {
+        self.divider.set_room(room.ours.for_messages());
+        // A queue that fills the room empties through the coder, so that has all there is.
+        self.form.set_room(room.ours.for_control(), room.theirs.for_loss());
+        self.room = room.theirs;
+    }
+
+    /// Tells whether `room` holds what one symbol can make known.
+    fn has_room(&self, room: usize) -> bool {
+        self.room == Room::PLENTY.theirs || room >= self.form.may_decode() * KNOWN_SYMBOL
+    }
+
+    /// Says what became of a symbol, of those below `end`: where memory is short there may have been none for it.
+    fn taken(&mut self, now: Instant, taken: bool, end: u64) -> Taken {
+        if taken || self.room == Room::PLENTY.theirs {
+            return Taken::from(taken);
+        }
+        self.form.on_refused(now, end);
+        Taken::Rejected(Rejection::BeyondBound)
     }
 
     fn reconstruct(&mut self, now: Instant, clock: &PeerClock<'_>) {

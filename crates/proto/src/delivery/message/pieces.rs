@@ -1,53 +1,86 @@
 //! The bytes of one message while its pieces come in, in any order.
+//!
+//! Memory is taken for what has come, not for what a piece says that the message will be.
+
+use std::collections::BTreeMap;
 
 use crate::limits;
 
-/// Collects pieces, which may overlap if the peer is mad: a byte counts once.
+/// Collects pieces, which may overlap if the peer is mad.
 #[derive(Clone, Debug)]
 pub(super) struct Pieces {
-    bytes: Vec<u8>,
-    /// What is there: rising, disjoint, not adjacent.
-    ranges: Vec<(usize, usize)>,
+    total: usize,
+    /// What has come without a gap, from the front.
+    front: Vec<u8>,
+    /// Pieces behind a gap, by where they begin, and their bytes together.
+    later: BTreeMap<usize, Vec<u8>>,
+    later_bytes: usize,
 }
 
 impl Pieces {
-    /// Makes room for a message of `total` bytes.
+    /// Starts a message of `total` bytes.
     pub(super) fn new(total: usize) -> Self {
-        Self { bytes: vec![0; total], ranges: Vec::new() }
+        Self { total, front: Vec::new(), later: BTreeMap::new(), later_bytes: 0 }
     }
 
     /// Returns the length of the whole message.
     pub(super) fn total(&self) -> usize {
-        self.bytes.len()
+        self.total
+    }
+
+    /// Returns how many bytes are held.
+    pub(super) fn held(&self) -> usize {
+        self.front.len() + self.later_bytes
     }
 
     /// Takes a piece; false when it lies outside or the message is in too many pieces.
     pub(super) fn insert(&mut self, offset: usize, piece: &[u8]) -> bool {
-        let end = offset + piece.len();
-        let Some(place) = self.bytes.get_mut(offset..end) else { return false };
-        place.copy_from_slice(piece);
-        let first = self.ranges.partition_point(|range| range.1 < offset);
-        let last = self.ranges.partition_point(|range| range.0 <= end);
-        if first == last {
-            if self.ranges.len() >= limits::MESSAGE_PIECES {
-                return false;
+        if offset + piece.len() > self.total {
+            return false;
+        }
+        if offset <= self.front.len() {
+            self.append(offset, piece);
+            while let Some(entry) = self.later.first_entry()
+                && *entry.key() <= self.front.len()
+            {
+                let (offset, piece) = entry.remove_entry();
+                self.later_bytes -= piece.len();
+                self.append(offset, &piece);
             }
-            self.ranges.insert(first, (offset, end));
             return true;
         }
-        let joined = (offset.min(self.ranges[first].0), end.max(self.ranges[last - 1].1));
-        self.ranges.splice(first..last, [joined]);
+        let known = self.later.get(&offset).map(Vec::len);
+        if known.is_some_and(|known| known >= piece.len()) {
+            return true;
+        }
+        if known.is_none() && self.later.len() >= limits::MESSAGE_PIECES {
+            return false;
+        }
+        self.later_bytes += piece.len() - known.unwrap_or(0);
+        self.later.insert(offset, piece.to_vec());
         true
     }
 
     /// Tells whether nothing is missing.
     pub(super) fn is_complete(&self) -> bool {
-        self.ranges.as_slice() == [(0, self.bytes.len())]
+        self.front.len() == self.total
     }
 
     /// Returns the message.
     pub(super) fn into_bytes(self) -> Vec<u8> {
-        self.bytes
+        self.front
+    }
+
+    /// Appends what is new of a piece that begins at or before the end of the front.
+    fn append(&mut self, offset: usize, piece: &[u8]) {
+        let Some(fresh) = piece.get(self.front.len() - offset..) else { return };
+        let needed = self.front.len() + fresh.len();
+        if needed > self.front.capacity() {
+            // Twice what there is, but no more than there can be.
+            self.front
+                .reserve_exact((2 * self.front.len()).clamp(needed, self.total) - self.front.len());
+        }
+        self.front.extend_from_slice(fresh);
     }
 }
 

@@ -148,7 +148,6 @@ impl Reconstruction {
     }
 
     /// Returns the bytes and messages that wait.
-    #[cfg(any(test, fuzzing, feature = "doors"))]
     pub(crate) fn held(&self) -> (usize, usize) {
         (self.held_bytes, self.held)
     }
@@ -188,11 +187,14 @@ impl Reconstruction {
         if partial.complete.is_some() {
             return true;
         }
+        let before = partial.pieces.held();
         if partial.pieces.total() != record.total as usize
+            || self.held_bytes + piece.len() > limits::HELD_MESSAGE_BYTES
             || !partial.pieces.insert(record.offset as usize, piece)
         {
             return false;
         }
+        self.held_bytes = self.held_bytes + partial.pieces.held() - before;
         if partial.pieces.is_complete() {
             partial.complete = Some((now, age, decoded));
             if record.ordered {
@@ -212,10 +214,7 @@ impl Reconstruction {
         record: &Record,
         left: Option<Duration>,
     ) -> bool {
-        let total = record.total as usize;
-        if self.held_bytes + total > limits::HELD_MESSAGE_BYTES
-            || self.held >= limits::HELD_WINDOW_MESSAGES
-        {
+        if self.held >= limits::HELD_WINDOW_MESSAGES {
             return false;
         }
         let expires = left.map(|left| now + left.saturating_sub(RELEASE_AHEAD));
@@ -223,11 +222,10 @@ impl Reconstruction {
             self.releases.insert((at, key, record.number));
         }
         self.held += 1;
-        self.held_bytes += total;
         let partial = Partial {
             channel: record.channel,
             waited: Duration::from_micros(record.waited_us.into()),
-            pieces: Pieces::new(total),
+            pieces: Pieces::new(record.total as usize),
             expires,
             complete: None,
         };
@@ -313,7 +311,7 @@ impl Reconstruction {
     fn remove(&mut self, key: StreamKey, number: u64) -> Option<Partial> {
         let partial = self.streams.get_mut(&key)?.messages.remove(&number)?;
         self.held -= 1;
-        self.held_bytes -= partial.pieces.total();
+        self.held_bytes -= partial.pieces.held();
         if let Some(at) = partial.expires {
             self.releases.remove(&(at, key, number));
         }

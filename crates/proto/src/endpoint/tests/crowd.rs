@@ -44,6 +44,21 @@ fn looks(wire: &mut Wire) -> u64 {
 }
 
 #[test]
+fn a_message_of_each_session_takes_little_memory() {
+    let mut wire = fleet(MANY);
+    for drone in 0..usize::from(MANY) {
+        let session = wire.hosts[drone].endpoint.sessions().next().expect("a session").0;
+        let message = Source::Message { channel: 1, stream: crate::MessageStream::default() };
+        let sent = wire.hosts[drone].endpoint.send(wire.now, session, message, &[7; 4_000]);
+        assert!(sent.is_ok());
+    }
+    wire.run_for(Duration::from_millis(200));
+    let station = &wire.hosts.last().expect("a station").endpoint;
+    let each = station.memory_held() / usize::from(MANY);
+    assert!(each < crate::limits::SESSION_BYTES + (24 << 10), "{each} bytes");
+}
+
+#[test]
 fn a_datagram_makes_the_station_look_at_its_own_session_alone() {
     let (alone, among) = (looks(&mut fleet(1)), looks(&mut fleet(MANY)));
     assert!((1..=20).contains(&alone), "{alone}");

@@ -3,6 +3,7 @@
 mod crowd;
 mod handshake;
 mod hostile;
+mod memory;
 mod moves;
 mod one_link;
 mod restart;

@@ -14,10 +14,15 @@ use units::{Duration, Instant};
 
 use super::{Divider, Feedback, Form, FormCounters, Offer, SymbolFrame};
 use crate::ids::PathId;
+use crate::limits;
+use crate::memory::Held;
 use crate::path::PathSnapshot;
 use crate::wire::{Frame, RepairFrame, SourceFrame};
 use receiver::Receiver;
 use sender::Sender;
+
+/// Bytes that a coder takes even where there is no room: so many symbols leave in a round trip then.
+const LEAST_CODER: usize = 24 * limits::SYMBOL_BYTES;
 
 /// The elastic window as a form of message delivery.
 #[derive(Debug)]
@@ -86,6 +91,27 @@ impl Form for Elastic {
 
     fn poll_decoded(&mut self) -> Option<(Vec<u8>, bool)> {
         self.receiver.poll_decoded()
+    }
+
+    fn is_next(&self, frame: &SourceFrame<'_>) -> bool {
+        self.receiver.is_next(frame.id)
+    }
+
+    fn on_refused(&mut self, now: Instant, end: u64) {
+        self.receiver.on_refused(now, end);
+    }
+
+    fn may_decode(&self) -> usize {
+        self.receiver.may_decode()
+    }
+
+    fn held(&self) -> Held {
+        Held { ours: self.sender.held(), theirs: self.receiver.held() }
+    }
+
+    fn set_room(&mut self, ours: usize, theirs: usize) {
+        self.sender.set_room(ours);
+        self.receiver.set_room(theirs);
     }
 
     fn feedback_is_due(&self, now: Instant, path: PathId) -> bool {

@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use units::{Duration, Instant};
 
+use super::LEAST_CODER;
 use crate::delivery::message::FormCounters;
 use crate::ids::PathId;
 use crate::limits;
@@ -47,6 +48,8 @@ pub(super) struct Receiver {
     key: CoefficientKey,
     /// Made when the first symbol comes.
     decoder: Option<Box<Decoder>>,
+    /// How many bytes more the decoder may take.
+    room: usize,
     /// The sender holds no symbol below.
     first: u64,
     /// No symbol below was needed at the last look, and when that was.
@@ -76,6 +79,7 @@ impl Receiver {
         Self {
             key: CoefficientKey::new(key),
             decoder: None,
+            room: usize::MAX,
             first: 0,
             old: 0,
             aged_at: Instant::ZERO,
@@ -190,6 +194,42 @@ impl Receiver {
         }
     }
 
+    /// Tells whether all symbols before one are known.
+    pub(super) fn is_next(&self, id: u64) -> bool {
+        self.decoder.as_ref().is_none_or(|decoder| id <= decoder.next_in_order())
+    }
+
+    /// Notes that there are symbols below `end` for which there was no room: the sender is told what is missing,
+    /// as if they had been lost.
+    pub(super) fn on_refused(&mut self, now: Instant, end: u64) {
+        let Some(decoder) = &self.decoder else { return };
+        if end > decoder.next_in_order() + decoder.capacity() as u64 {
+            return;
+        }
+        if end > self.end {
+            self.on_newest(now, end);
+        }
+        self.change(now + MISSING_DELAY);
+    }
+
+    /// Returns how many symbols one that comes in can make known.
+    pub(super) fn may_decode(&self) -> usize {
+        1 + self.decoder.as_ref().map_or(0, |decoder| decoder.held())
+    }
+
+    /// Returns how many bytes the decoder takes.
+    pub(super) fn held(&self) -> usize {
+        self.decoder.as_ref().map_or(0, |decoder| decoder.bytes())
+    }
+
+    /// Notes how many bytes more the decoder may take.
+    pub(super) fn set_room(&mut self, room: usize) {
+        self.room = room;
+        if let Some(decoder) = &mut self.decoder {
+            decoder.set_memory(decoder.bytes().saturating_add(room).max(LEAST_CODER));
+        }
+    }
+
     pub(super) fn counters(&self) -> FormCounters {
         self.counters
     }
@@ -225,6 +265,7 @@ impl Receiver {
             let capacity = 2 * limits::WINDOW_SYMBOLS;
             let made = Decoder::new(limits::SYMBOL_BYTES, capacity, self.key);
             self.decoder = made.ok().map(Box::new);
+            self.set_room(self.room);
         }
         self.decoder.as_deref_mut()
     }

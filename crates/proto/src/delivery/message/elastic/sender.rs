@@ -20,6 +20,7 @@ use coding::{CoefficientKey, window::Encoder};
 use smallvec::SmallVec;
 use units::{Duration, Instant};
 
+use super::LEAST_CODER;
 use super::detour::{Detours, Place};
 use super::redundancy::Redundancy;
 use super::silence::{self, Silence, overdue_after};
@@ -65,6 +66,8 @@ pub(super) struct Sender {
     key: CoefficientKey,
     /// Made when the first message is sent.
     encoder: Option<Box<Encoder>>,
+    /// How many bytes more the encoder may take.
+    room: usize,
     kept: VecDeque<Kept>,
     /// The most symbols that were kept since it was last looked at, and when that was.
     most_kept: usize,
@@ -103,6 +106,7 @@ impl Sender {
         Self {
             key: CoefficientKey::new(key),
             encoder: None,
+            room: usize::MAX,
             kept: VecDeque::new(),
             most_kept: 0,
             sized_at: Instant::ZERO,
@@ -127,7 +131,8 @@ impl Sender {
     }
 
     pub(super) fn wants(&self, divider: &Divider) -> bool {
-        let source = !divider.is_empty() && self.kept.len() < limits::WINDOW_SYMBOLS;
+        let has_room = self.encoder.as_ref().is_none_or(|encoder| !encoder.is_full());
+        let source = !divider.is_empty() && has_room;
         let repair = divider.is_empty() && !self.kept.is_empty() && self.redundancy.may_repair();
         source || repair || !self.again.is_empty() || self.silence.is_owing()
     }
@@ -225,6 +230,20 @@ impl Sender {
         {
             self.heard_at = now;
             self.again.insert(encoder.next() - 1, self.worth.clone());
+        }
+    }
+
+    /// Returns how many bytes the window takes.
+    pub(super) fn held(&self) -> usize {
+        let encoder = self.encoder.as_ref().map_or(0, |encoder| encoder.bytes());
+        encoder + self.kept.capacity() * size_of::<Kept>()
+    }
+
+    /// Notes how many bytes more the encoder may take.
+    pub(super) fn set_room(&mut self, room: usize) {
+        self.room = room;
+        if let Some(encoder) = &mut self.encoder {
+            encoder.set_memory(encoder.bytes().saturating_add(room).max(LEAST_CODER));
         }
     }
 
@@ -334,7 +353,7 @@ impl Sender {
         if !offer.is_best || divider.is_empty() {
             return None;
         }
-        if self.kept.len() >= limits::WINDOW_SYMBOLS {
+        if self.encoder.as_ref().is_some_and(|encoder| encoder.is_full()) {
             self.give_up_expired(now);
         }
         let path = offer.paths.iter().find(|path| path.id == offer.path)?;
@@ -344,8 +363,9 @@ impl Sender {
         if self.encoder.is_none() {
             let made = Encoder::new(limits::SYMBOL_BYTES, limits::WINDOW_SYMBOLS, self.key);
             self.encoder = made.ok().map(Box::new);
+            self.set_room(self.room);
         }
-        let encoder = self.encoder.as_mut().filter(|_| self.kept.len() < limits::WINDOW_SYMBOLS)?;
+        let encoder = self.encoder.as_mut().filter(|encoder| !encoder.is_full())?;
         let divided = divider.divide(now, &mut self.buffer)?;
         let id = encoder.push(&self.buffer).ok()?;
         if self.kept.is_empty() {

@@ -43,6 +43,7 @@ use units::{Duration, Instant};
 use super::{Divider, Feedback, Form, FormCounters, Offer, SymbolFrame};
 use crate::ids::PathId;
 use crate::limits;
+use crate::memory::Held;
 use crate::path::PathSnapshot;
 use crate::wire::{Frame, RepairFrame, SourceFrame};
 use receiver::Receiver;
@@ -67,6 +68,11 @@ impl Lrt {
 /// Returns how many coders of `k` symbols are alive at most, at either end.
 fn coders_alive(k: u64) -> u64 {
     (limits::WINDOW_SYMBOLS as u64 / k).max(2)
+}
+
+/// Returns about how many bytes a full coder of `k` symbols takes.
+fn coder_bytes(k: u64) -> usize {
+    2 * (k as usize).next_power_of_two() * limits::SYMBOL_BYTES
 }
 
 impl Form for Lrt {
@@ -106,6 +112,23 @@ impl Form for Lrt {
 
     fn poll_decoded(&mut self) -> Option<(Vec<u8>, bool)> {
         self.receiver.poll_decoded()
+    }
+
+    fn is_next(&self, frame: &SourceFrame<'_>) -> bool {
+        self.receiver.is_next(frame)
+    }
+
+    fn may_decode(&self) -> usize {
+        self.receiver.may_decode()
+    }
+
+    fn held(&self) -> Held {
+        Held { ours: self.sender.held(), theirs: self.receiver.held() }
+    }
+
+    fn set_room(&mut self, ours: usize, theirs: usize) {
+        self.sender.set_room(ours);
+        self.receiver.set_room(theirs);
     }
 
     fn feedback_is_due(&self, _now: Instant, _path: PathId) -> bool {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use coding::{CoefficientKey, Outcome, window};
 
-use super::coders_alive;
+use super::{coder_bytes, coders_alive};
 use crate::delivery::message::FormCounters;
 use crate::limits;
 use crate::wire::{RankFrame, RepairFrame, SourceFrame};
@@ -20,6 +20,9 @@ pub(super) struct Receiver {
     k: u64,
     /// Decoders from the filter on, as far as symbols of them have come.
     decoders: BTreeMap<u64, Decoder>,
+    /// Bytes that they take, and how many more they may take.
+    bytes: usize,
+    room: usize,
     /// The lowest id that is not fully decoded [LRT §III-D].
     filter: u64,
     /// Coders whose rank is to be told.
@@ -44,6 +47,8 @@ impl Receiver {
             key: CoefficientKey::new(key),
             k,
             decoders: BTreeMap::new(),
+            bytes: 0,
+            room: usize::MAX,
             filter: 0,
             due: BTreeSet::new(),
             known: VecDeque::new(),
@@ -95,6 +100,28 @@ impl Receiver {
         Some(RankFrame { coder, rank, filter: self.filter })
     }
 
+    /// Tells whether all symbols before one are known.
+    pub(super) fn is_next(&self, frame: &SourceFrame<'_>) -> bool {
+        let known =
+            self.decoders.get(&frame.coder).map_or(0, |state| state.decoder.next_in_order());
+        frame.coder <= self.filter && frame.id <= known
+    }
+
+    /// Returns how many symbols one that comes in can make known.
+    pub(super) fn may_decode(&self) -> usize {
+        1 + self.decoders.values().map(|state| state.decoder.held()).max().unwrap_or(0)
+    }
+
+    /// Returns how many bytes the decoders take.
+    pub(super) fn held(&self) -> usize {
+        self.bytes
+    }
+
+    /// Notes how many bytes more they may take.
+    pub(super) fn set_room(&mut self, room: usize) {
+        self.room = room;
+    }
+
     /// Returns what was counted.
     pub(super) fn counters(&self) -> FormCounters {
         self.counters
@@ -121,7 +148,12 @@ impl Receiver {
             return false;
         }
         let Some(state) = self.decoder(coder) else { return false };
-        match push(&mut state.decoder) {
+        let before = state.decoder.bytes();
+        let outcome = push(&mut state.decoder);
+        let after = state.decoder.bytes();
+        self.bytes = self.bytes + after - before;
+        let Some(state) = self.decoder(coder) else { return false };
+        match outcome {
             Outcome::Innovative => {
                 let seen = state.decoder.seen();
                 let more = seen > std::mem::replace(&mut state.rank, seen);
@@ -143,8 +175,12 @@ impl Receiver {
     /// Returns the decoder of an id, initialised when the first symbol with it comes in.
     fn decoder(&mut self, coder: u64) -> Option<&mut Decoder> {
         if !self.decoders.contains_key(&coder) {
+            if coder != self.filter && self.room < coder_bytes(self.k) {
+                return None;
+            }
             let key = self.key.for_block(coder);
             let decoder = window::Decoder::new(limits::SYMBOL_BYTES, self.k as usize, key).ok()?;
+            self.bytes += decoder.bytes();
             self.decoders.insert(coder, Decoder { decoder, rank: 0 });
         }
         self.decoders.get_mut(&coder)
@@ -163,6 +199,7 @@ impl Receiver {
         while let Some(state) = self.decoders.get(&self.filter)
             && state.decoder.next_in_order() == self.k
         {
+            self.bytes -= state.decoder.bytes();
             self.decoders.remove(&self.filter);
             self.filter += 1;
         }

@@ -6,7 +6,7 @@ use coding::{CoefficientKey, window};
 use units::{Duration, Instant};
 
 use super::bucket::Bucket;
-use super::coders_alive;
+use super::{coder_bytes, coders_alive};
 use crate::delivery::message::{Divider, FormCounters, Offer, SymbolFrame};
 use crate::limits;
 use crate::path::PathSnapshot;
@@ -27,6 +27,9 @@ pub(super) struct Sender {
     beta: f64,
     /// The coders from `first` on; the last one may have room for more symbols.
     coders: VecDeque<Coder>,
+    /// Bytes that the coders take, and how many more they may take.
+    bytes: usize,
+    room: usize,
     /// The id of the first coder kept.
     first: u64,
     /// The coder whose turn it is to be repaired.
@@ -69,6 +72,8 @@ impl Sender {
             k,
             beta: beta.clamp(0.0, 1.0),
             coders: VecDeque::new(),
+            bytes: 0,
+            room: usize::MAX,
             first: 0,
             turn: 0,
             next_repair: 0,
@@ -132,6 +137,7 @@ impl Sender {
             && front.rank() == self.k
             && (self.first < ack.filter || front.decoder_rank == self.k)
         {
+            self.bytes -= front.encoder.bytes();
             self.coders.pop_front();
             self.first += 1;
         }
@@ -147,6 +153,16 @@ impl Sender {
     /// Does what is due.
     pub(super) fn on_timeout(&mut self, now: Instant) {
         self.let_time_pass(now);
+    }
+
+    /// Returns how many bytes the coders take.
+    pub(super) fn held(&self) -> usize {
+        self.bytes
+    }
+
+    /// Notes how many bytes more they may take.
+    pub(super) fn set_room(&mut self, room: usize) {
+        self.room = room;
     }
 
     /// Returns what was counted.
@@ -171,7 +187,8 @@ impl Sender {
     /// Tells whether another source symbol has a place in a coder.
     fn has_place(&self) -> bool {
         let open = self.coders.back().is_some_and(|coder| coder.rank() < self.k);
-        open || (self.coders.len() as u64) < coders_alive(self.k)
+        let has_room = self.coders.is_empty() || self.room >= coder_bytes(self.k);
+        open || (has_room && (self.coders.len() as u64) < coders_alive(self.k))
     }
 
     fn needs_repair(&self) -> bool {
@@ -194,10 +211,14 @@ impl Sender {
             let id = self.first + self.coders.len() as u64;
             let key = self.key.for_block(id);
             let encoder = window::Encoder::new(limits::SYMBOL_BYTES, self.k as usize, key).ok()?;
+            self.bytes += encoder.bytes();
             self.coders.push_back(Coder { encoder, decoder_rank: 0 });
         }
         let coder = self.first + self.coders.len() as u64 - 1;
-        let id = self.coders.back_mut()?.encoder.push(&self.source).ok()?;
+        let encoder = &mut self.coders.back_mut()?.encoder;
+        let before = encoder.bytes();
+        let id = encoder.push(&self.source).ok()?;
+        self.bytes = self.bytes + encoder.bytes() - before;
         self.bucket.on_source(now);
         self.counters.source += 1;
         Some((coder, id))
