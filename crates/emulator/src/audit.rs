@@ -17,7 +17,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::queue_delay::QueueDelays;
-use crate::stalls::{StallLog, Stalls};
+use crate::stalls::{StallLog, Stalled, Stalls};
 use units::Instant;
 
 /// The error may reach this part of what is claimed.
@@ -49,6 +49,12 @@ impl Claim {
     /// Returns the shortest stall that matters to percentiles.
     pub(crate) fn tolerance(&self) -> Duration {
         self.resolution / TOLERATED_PART
+    }
+
+    /// Says whether threads of ordinary priority count: without the right to run the emulator in real time there
+    /// is none to run the programs so.
+    fn is_of_ordinary(self, scheduling: &str) -> bool {
+        self.ordinary || scheduling != "fifo"
     }
 
     /// Claims the same for programs that run in real time where the emulator may.
@@ -188,10 +194,12 @@ impl Audit {
         let limit = claim.tolerance();
         let limit_nanos = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
         let late = measured.lateness.count_between(limit_nanos, u64::MAX);
-        let usual = measured.ordinary_wakeups.value_at_quantile(USUALLY);
-        let usual = Duration::from_nanos(usual).min(limit);
-        let stalls = measured.stalls.iter().flat_map(|log| log.stalls(zero)).collect();
-        let stalls = Stalls::new(stalls, usual.as_secs_f64());
+        let ordinary = claim.is_of_ordinary(measured.scheduling);
+        let wakeups = if ordinary { &measured.ordinary_wakeups } else { &measured.wakeups };
+        let usual = Duration::from_nanos(wakeups.value_at_quantile(USUALLY)).min(limit);
+        let noted = measured.stalls.iter().flat_map(|log| log.stalls(zero));
+        let noted = noted.filter(|stall| ordinary || stall.who != Stalled::Programs);
+        let stalls = Stalls::new(noted.collect(), usual.as_secs_f64());
         let losses = find_losses(measured);
         let mut audit = Self {
             valid: true,
@@ -262,8 +270,7 @@ impl Audit {
         };
         compare("p99 of frames' lateness", self.lateness.p99_us, percentile_us);
         compare("largest lateness of a frame", self.lateness.max_us, extreme_us);
-        // Without the right to run the emulator in real time there is none to run the programs so.
-        if claim.ordinary || self.scheduling != "fifo" {
+        if claim.is_of_ordinary(self.scheduling) {
             let ordinary = self.ordinary_wakeups;
             compare("p99 of ordinary wake-ups' lateness", ordinary.p99_us, percentile_us);
             compare("largest lateness of an ordinary wake-up", ordinary.max_us, extreme_us);
@@ -314,7 +321,6 @@ fn overload(stalls: &Stalls, elapsed: Duration) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stalls::Stalled;
 
     fn judge(measured: &Measurements, claim: Claim) -> Audit {
         Audit::judge(measured, claim, Instant::ZERO)
@@ -383,6 +389,22 @@ mod tests {
         let (still, free) = (overloaded(101), overloaded(99));
         assert_eq!(still.faults, ["the emulator or programs stood still for 10 % of the time"]);
         assert!(free.faults.is_empty() && free.valid && still.valid, "of the run as a whole");
+    }
+
+    #[test]
+    fn what_ordinary_threads_suffer_is_in_no_figure_of_programs_in_real_time() {
+        let log = |who| {
+            let mut log = StallLog::new(who, Duration::from_millis(1));
+            log.note(Instant::from_millis(200), Instant::from_millis(400));
+            log
+        };
+        let judged =
+            |who, claim| judge(&Measurements { stalls: vec![log(who)], ..measured(&[1]) }, claim);
+        let realtime = Claim::of_realtime_programs(Duration::from_millis(10));
+        let spared = judged(Stalled::Programs, realtime);
+        assert!(spared.faults.is_empty() && !spared.stalls.reaches(0.3), "{:?}", spared.stalls);
+        assert!(judged(Stalled::Processor, realtime).stalls.reaches(0.3), "taken away from all");
+        assert!(judged(Stalled::Programs, Claim::default()).stalls.reaches(0.3));
     }
 
     fn fine_claim() -> Claim {

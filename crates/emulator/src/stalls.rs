@@ -26,6 +26,8 @@ pub enum Stalled {
     Emulator,
     /// Threads of ordinary priority, by the witness.
     Programs,
+    /// A processor, by the witness that goes before all others there.
+    Processor,
 }
 
 /// A time in which something stood still, in seconds of the scenario.
@@ -96,6 +98,17 @@ impl Stalls {
         let first = self.windows.partition_point(|window| window.reached_s <= at_s);
         let mut near = self.windows[first..].iter().take_while(|window| window.from_s <= at_s);
         near.any(|window| at_s < window.reach_s())
+    }
+
+    /// Returns what share of a stretch of time is within the reach of stalls.
+    pub fn reached_share(&self, from_s: f64, to_s: f64) -> f64 {
+        let (mut reached_s, mut until_s) = (0.0, from_s);
+        for window in &self.windows {
+            let end_s = window.reach_s().min(to_s);
+            reached_s += (end_s - window.from_s.max(until_s)).max(0.0);
+            until_s = until_s.max(end_s);
+        }
+        reached_s / (to_s - from_s).max(f64::MIN_POSITIVE)
     }
 
     /// Returns for what part of `seconds` something stood still.
@@ -219,6 +232,17 @@ mod tests {
         assert_eq!(Stalls::default().error_s(0.0, 9.0), 0.0);
         let usual = Stalls::new(Vec::new(), 0.0005);
         assert_eq!((usual.error_s(0.0, 9.0), usual.error_s(0.0, 0.0001)), (0.0005, 0.0001));
+    }
+
+    #[test]
+    fn reaches_that_overlap_count_once_in_a_share_of_the_time() {
+        let stalls = stalls(&[(100, 200), (250, 260), (400, 410), (990, 1_000)]);
+        // 100 to 300 ms, of which the second has a part, 400 to 420, and 990 to the end.
+        let close = |share: f64, expected: f64| assert!((share - expected).abs() < 1e-9, "{share}");
+        close(stalls.reached_share(0.0, 1.0), 0.23);
+        close(stalls.reached_share(0.2, 0.3), 1.0);
+        close(stalls.reached_share(0.41, 0.51), 0.1);
+        close(Stalls::default().reached_share(0.0, 1.0), 0.0);
     }
 
     #[test]

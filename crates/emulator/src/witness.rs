@@ -72,7 +72,11 @@ impl Witness {
 
     fn start(post: Post, shortest: Duration) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
-        let stalls = StallLog::new(Stalled::Programs, shortest);
+        let who = match post {
+            Post::Anywhere => Stalled::Programs,
+            Post::On(_) => Stalled::Processor,
+        };
+        let stalls = StallLog::new(who, shortest);
         let notes = Arc::new(Mutex::new(Notes { wakeups: lateness_histogram(), stalls }));
         let (stopped, notebook) = (Arc::clone(&stop), Arc::clone(&notes));
         let thread = thread::Builder::new().name("witness".to_owned()).spawn(move || {
