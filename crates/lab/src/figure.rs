@@ -22,6 +22,8 @@ pub(crate) struct Figure {
     pub(crate) is_exact: bool,
     /// Whether it is a share, which is also stated without what is in doubt.
     pub(crate) is_share: bool,
+    /// Whether it is one measured figure over another.
+    pub(crate) is_ratio: bool,
 }
 
 /// What several runs' figures make together.
@@ -39,7 +41,8 @@ impl Figure {
     /// experiment pools itself.
     pub(crate) const fn new(key: &'static str, title: &'static str) -> Self {
         let pooling = Pooling::Same;
-        Self { key, within: None, title, pooling, is_exact: false, is_share: false }
+        let (is_exact, is_share, is_ratio) = (false, false, false);
+        Self { key, within: None, title, pooling, is_exact, is_share, is_ratio }
     }
 
     /// Declares what adds up.
@@ -65,6 +68,11 @@ impl Figure {
     /// The same figure, which says what was asked for.
     pub(crate) const fn exact(self) -> Self {
         Self { is_exact: true, ..self }
+    }
+
+    /// The same figure, which is one measured figure over another.
+    pub(crate) const fn ratio(self) -> Self {
+        Self { is_ratio: true, ..self }
     }
 
     /// The same figure under a title that suits its neighbours in a table.

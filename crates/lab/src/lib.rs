@@ -8,6 +8,7 @@ mod arguments;
 mod chart;
 mod checks;
 mod cli;
+mod doubt;
 mod experiment;
 mod figure;
 #[cfg(fuzzing)]
@@ -104,9 +105,7 @@ fn run_experiment(experiment: &Experiment) -> Result<ExitCode, Failure> {
     }
     if report.mode == Mode::Emu {
         eprintln!("{}", report.audit_summary);
-    }
-    if !report.valid {
-        eprintln!("INVALID: {}", report.why_invalid());
+        eprintln!("{}", report.belief());
     }
     let failed = !report.valid && !args.allow_invalid;
     Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::doubt::Doubtful;
 use crate::experiment::Experiment;
-use crate::experiment::streams::doubt::Doubtful;
 use crate::report::{Mode, Report, table};
 use crate::testbed;
 use emulator::Failure;

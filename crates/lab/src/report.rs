@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::experiment::streams::doubt::beside;
+use crate::doubt::beside;
 use emulator::Audit;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -125,10 +125,21 @@ impl Report {
         self
     }
 
-    /// Returns why the report is not valid; empty where it is.
-    pub(crate) fn why_invalid(&self) -> String {
-        let turns = self.doubts.iter().map(|doubt| format!("may turn over: {doubt}"));
-        self.faults.iter().cloned().chain(turns).collect::<Vec<_>>().join("; ")
+    /// Says in a sentence what may be believed of a run in real time.
+    pub(crate) fn belief(&self) -> String {
+        let turns = self.doubts.join("; ");
+        match (&self.faults[..], &self.doubts[..]) {
+            ([], []) => {
+                "The machine moved no figure by more than its error, and turned no ranking over."
+                    .to_owned()
+            }
+            ([], _) => format!(
+                "INVALID: the machine moved no figure by more than its error, but may have turned over \
+                 rankings: {turns}"
+            ),
+            (faults, []) => format!("INVALID: {}", faults.join("; ")),
+            (faults, _) => format!("INVALID: {}; may turn over: {turns}", faults.join("; ")),
+        }
     }
 
     /// Writes the report into a directory, which is made, and returns its path.

@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 
 use super::Description;
 use crate::arguments::RunArgs;
+use crate::doubt::rankings_in_doubt;
 use crate::experiment::streams::blackout::Blackout;
-use crate::experiment::streams::doubt::rankings_in_doubt;
 use crate::experiment::streams::mixed_blackout;
 use crate::experiment::streams::play::play;
 use crate::report::{Mode, Report, merged};

@@ -9,7 +9,7 @@ use netem::Scenario;
 use sys::clock::now;
 use units::{Duration, Instant};
 
-use super::plan::{IntervalPlan, IntervalRun};
+use super::plan::{IntervalPlan, IntervalRun, Turn};
 use crate::scheme::Scheme;
 use crate::testbed::carrier::Carrier;
 use crate::testbed::channel::{Inlet, Outlet};
@@ -44,7 +44,7 @@ pub(crate) fn run_intervals(
         carrier.await_paths(*scheme, &copy).map_err(describe)?;
         carriers.push(carrier);
     }
-    testbed.begin(Duration::ZERO);
+    let zero = testbed.begin(Duration::ZERO);
     let mut players: Vec<(Scheme, JoinHandle<IntervalRun>)> = Vec::new();
     // Daemons run, and listeners wait for sub-flows, until the last message.
     let mut kept = Vec::new();
@@ -54,7 +54,7 @@ pub(crate) fn run_intervals(
             return Err(format!("{scheme}: no control channel"));
         };
         kept.push((carrier.daemons, carrier.listeners));
-        let (name, player) = (scheme.name(), Player::new(*scheme, *plan, outlet, inlet));
+        let (name, player) = (scheme.name(), Player::new(*scheme, *plan, zero, (outlet, inlet)));
         let thread = thread::Builder::new().name(name.to_owned()).spawn(|| player.play());
         players.push((*scheme, thread.map_err(|error| format!("start a thread: {error}"))?));
     }
@@ -80,16 +80,23 @@ struct Player {
     inlet: Inlet,
     run: IntervalRun,
     delivered: Vec<bool>,
+    /// When the scenario's time was zero.
+    zero: Instant,
     start: Instant,
     last: Instant,
 }
 
 impl Player {
-    fn new(scheme: Scheme, plan: IntervalPlan, outlet: Outlet, inlet: Inlet) -> Self {
+    fn new(
+        scheme: Scheme,
+        plan: IntervalPlan,
+        zero: Instant,
+        (outlet, inlet): (Outlet, Inlet),
+    ) -> Self {
         let delivered = vec![false; plan.messages as usize];
         let start = now();
         let run = IntervalRun::default();
-        Self { scheme, plan, outlet, inlet, run, delivered, start, last: start }
+        Self { scheme, plan, outlet, inlet, run, delivered, zero, start, last: start }
     }
 
     fn play(mut self) -> IntervalRun {
@@ -122,7 +129,14 @@ impl Player {
                 self.receive(Some(number));
                 self.outlet.flush();
             }
+            let (from, delivered) = (turn_over, self.delivered[number as usize]);
             turn_over = now();
+            self.run.turns.push(Turn {
+                from: from.since(self.zero),
+                due: due.since(self.zero),
+                delivered: delivered.then(|| self.last.since(self.zero)),
+                until: turn_over.since(self.zero),
+            });
             if number % 20 == 19 {
                 let seconds = turn_over.since(self.start).as_secs_f64();
                 eprintln!("{:>14}: {} messages in {seconds:.1} s", self.scheme, number + 1);

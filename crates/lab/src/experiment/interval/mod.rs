@@ -19,6 +19,7 @@ use units::{Duration, Rate};
 
 use super::Description;
 use crate::arguments::{RunArgs, loss, positive, seeds_shown};
+use crate::doubt::{add_errors, rankings_in_doubt};
 use crate::figure::Figure;
 use crate::report::{Mode, Report, merged, rounded, rounded_option};
 use crate::scenario_file::ScenarioArgs;
@@ -148,8 +149,17 @@ fn run_emu(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
     let seed = args.run.seed();
     let scenario = scenario(args)?;
     let (runs, audit) = run_intervals(&scenario, &plans, seed, RESOLUTION)?;
-    let results = runs.into_iter().map(|(scheme, run)| pooled(scheme, &[(seed, run)])).collect();
-    Ok(Report::emu(DESCRIPTION.experiment, seed, parameters(args, &scenario), &[audit], results))
+    let result = |(scheme, run): (Scheme, IntervalRun)| {
+        let best = run.at_best(&audit.stalls);
+        let mut seen = pooled(scheme, &[(seed, run)]);
+        add_errors(&mut seen, &pooled(scheme, &[(seed, best)]), DESCRIPTION.figures);
+        seen
+    };
+    let results: Vec<Value> = runs.into_iter().map(result).collect();
+    let doubts = rankings_in_doubt(&results, &DESCRIPTION.columns(), &[]);
+    let (parameters, audits) = (parameters(args, &scenario), [audit]);
+    Ok(Report::emu(DESCRIPTION.experiment, seed, parameters, &audits, results)
+        .judged_by_figures(&audits, doubts))
 }
 
 fn run_sim(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
@@ -233,6 +243,7 @@ fn pooled(scheme: Scheme, runs: &[(u64, IntervalRun)]) -> Value {
         completion_s: completion / runs.len() as f64,
         lost: runs.iter().map(|(_, run)| run.lost).sum(),
         duplicates: runs.iter().map(|(_, run)| run.duplicates).sum(),
+        turns: Vec::new(),
     };
     let mut result = merged([json!({"scheme": scheme}), figures(&all)]);
     if runs.len() > 1 {

@@ -1,6 +1,9 @@
 //! What is run, message after message, and what comes of it: the same in both lives.
 
+use emulator::Stalls;
 use units::Duration;
+
+use crate::doubt::at_best;
 
 /// Describes a run.
 #[derive(Clone, Copy, Debug)]
@@ -29,4 +32,81 @@ pub(crate) struct IntervalRun {
     pub(crate) lost: u64,
     /// Deliveries of what had been delivered before.
     pub(crate) duplicates: u64,
+    /// Each message's turn, where something may have stood still in it: not in the world.
+    pub(crate) turns: Vec<Turn>,
+}
+
+/// The turn of one message, in time of the scenario.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn {
+    /// When the one before was over.
+    pub(crate) from: Duration,
+    /// When the message was due.
+    pub(crate) due: Duration,
+    /// When it was delivered; none where it was given up.
+    pub(crate) delivered: Option<Duration>,
+    /// When the turn was over.
+    pub(crate) until: Duration,
+}
+
+impl IntervalRun {
+    /// Returns what would have been seen at best had nothing stood still. What held one message up moved
+    /// all that followed, so that no interval has a part in another's error.
+    pub(crate) fn at_best(&self, stalls: &Stalls) -> Self {
+        let mut best = self.clone();
+        let (mut intervals, mut gained_s) = (best.intervals.iter_mut(), 0.0);
+        for turn in &self.turns {
+            let mut delivered = turn.delivered;
+            let counts = at_best(turn.due, &mut delivered, stalls);
+            if let (Some(seen), Some(at)) = (turn.delivered, delivered) {
+                gained_s += seen.saturating_sub(at).as_secs_f64();
+                intervals.next().into_iter().for_each(|interval| *interval -= gained_s);
+                best.completion_s -= gained_s;
+                gained_s = 0.0;
+            } else if !counts {
+                best.lost -= 1;
+                gained_s += turn.until.saturating_sub(turn.from).as_secs_f64();
+            }
+        }
+        best
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use emulator::{Stall, Stalled};
+
+    use super::*;
+
+    #[test]
+    fn a_turn_may_be_shorter_by_its_stalls_and_one_lost_in_a_stall_by_all_of_it() {
+        let ms = Duration::from_millis;
+        let turn = |from, delivered: Option<u64>, until| Turn {
+            from: ms(from),
+            due: ms(from + 500),
+            delivered: delivered.map(ms),
+            until: ms(until),
+        };
+        let run = IntervalRun {
+            intervals: vec![0.515, 2.010],
+            completion_s: 2.525,
+            lost: 1,
+            duplicates: 0,
+            turns: vec![
+                turn(0, Some(515), 515),
+                turn(515, None, 2_015),
+                turn(2_015, Some(2_525), 2_525),
+            ],
+        };
+        let stall = |from_s, to_s| Stall { who: Stalled::Programs, from_s, to_s };
+        // Of the first 5 ms; before the message was due nothing; the second was lost in the last one.
+        let stalls =
+            Stalls::new(vec![stall(0.2, 0.21), stall(0.505, 0.510), stall(1.010, 1.020)], 0.0);
+        let best = run.at_best(&stalls);
+        let close = |seen: f64, expected: f64| assert!((seen - expected).abs() < 1e-9, "{seen}");
+        close(best.intervals[0], 0.510);
+        close(best.intervals[1], 0.510);
+        close(best.completion_s, 1.020);
+        assert_eq!((best.lost, best.intervals.len()), (0, 2));
+    }
 }

@@ -20,11 +20,12 @@ use sys::wakeup::Wakeup;
 use units::{Duration, Instant};
 
 use super::transfer::{Ground, Taken, TransferPlan, Vehicle, read_frame};
+use crate::doubt::at_best;
 use crate::testbed::daemon::{DaemonPlan, Daemons, MAVLINK_PORT};
 use crate::testbed::interruption;
 use crate::testbed::interruption::sleep_until;
 use crate::testbed::links::{Copy, Side, Testbed};
-use emulator::{Audit, Claim};
+use emulator::{Audit, Claim, Stalls};
 
 /// The audit passes where the emulator's error stays below a tenth of this.
 const RESOLUTION: Duration = Duration::from_millis(10);
@@ -71,8 +72,10 @@ pub(crate) struct MavlinkRun {
     pub(crate) taken: Option<[Taken; 3]>,
     /// Delays of the commands to the vehicle, then from it, milliseconds.
     pub(crate) delays_ms: [Vec<f64>; 2],
-    /// Commands that never came, in the same order.
-    pub(crate) lost: [usize; 2],
+    /// Commands that never came.
+    pub(crate) lost: usize,
+    /// All of them.
+    pub(crate) commands: usize,
 }
 
 /// The diary of the commands in one direction.
@@ -82,9 +85,40 @@ struct Commands {
     delays: Vec<Option<Duration>>,
 }
 
+/// What came of a cell, moment by moment.
+struct Diary {
+    taken: Option<[Taken; 3]>,
+    commands: [Commands; 2],
+}
+
+impl Diary {
+    /// Returns what came of it at best, had nothing stood still in `stalls`; times count from `zero`.
+    fn run(&self, zero: Instant, stalls: &Stalls) -> MavlinkRun {
+        let mut run = MavlinkRun { taken: self.taken, ..MavlinkRun::default() };
+        for taken in run.taken.iter_mut().flatten() {
+            let from_s = taken.began.since(zero).as_secs_f64();
+            taken.seconds = taken.seconds.map(|s| s - stalls.error_s(from_s, from_s + s));
+        }
+        for (commands, delays_ms) in self.commands.iter().zip(&mut run.delays_ms) {
+            run.commands += commands.sent.len();
+            for (sent, delay) in commands.sent.iter().zip(&commands.delays) {
+                let sent = sent.since(zero);
+                let mut came = delay.map(|delay| sent + delay);
+                let counts = at_best(sent, &mut came, stalls);
+                match came {
+                    Some(at) => delays_ms.push(at.saturating_sub(sent).as_secs_f64() * 1e3),
+                    None => run.lost += usize::from(counts),
+                }
+            }
+        }
+        run
+    }
+}
+
 type Shared = Arc<Mutex<[Commands; 2]>>;
 
-/// Runs all cells at the same time until everything has been moved, or `limit` per step has passed.
+/// Runs all cells at the same time until everything has been moved, or `limit` per step has passed. Returns
+/// what was seen of each, and what would have been seen at best had nothing stood still.
 ///
 /// # Errors
 /// Says which part of the set-up failed.
@@ -93,7 +127,7 @@ pub(crate) fn run_mavlink(
     plan: TransferPlan,
     limit: Duration,
     seed: u64,
-) -> Result<(Vec<MavlinkRun>, Audit), String> {
+) -> Result<(Vec<(MavlinkRun, MavlinkRun)>, Audit), String> {
     let scenarios: Vec<Scenario> = cells.iter().map(|cell| cell.scenario.clone()).collect();
     let mut testbed =
         Testbed::start_each(&scenarios, seed, Claim::of_realtime_programs(RESOLUTION))?;
@@ -116,8 +150,11 @@ pub(crate) fn run_mavlink(
     }
     stop.store(true, Ordering::Relaxed);
     sleep_until(now() + DRAIN)?;
-    let runs = running.into_iter().map(Running::finish).collect();
-    Ok((runs, testbed.finish()))
+    let diaries: Vec<Diary> = running.into_iter().map(Running::finish).collect();
+    let audit = testbed.finish();
+    let run =
+        |diary: &Diary| (diary.run(start, &Stalls::default()), diary.run(start, &audit.stalls));
+    Ok((diaries.iter().map(run).collect(), audit))
 }
 
 /// The sockets of a cell's applications, and its daemons.
@@ -216,20 +253,11 @@ impl Running {
         self.daemons.as_mut().map_or(Ok(()), Daemons::check)
     }
 
-    fn finish(self) -> MavlinkRun {
+    fn finish(self) -> Diary {
         let taken = self.ground.join().unwrap_or_else(|p| std::panic::resume_unwind(p));
         self.vehicle.join().unwrap_or_else(|p| std::panic::resume_unwind(p));
-        let commands = locked(&self.commands);
-        let delays = |commands: &Commands| {
-            let came = commands.delays.iter().flatten();
-            came.map(|delay| delay.as_secs_f64() * 1e3).collect()
-        };
-        let lost = |commands: &Commands| commands.delays.iter().filter(|d| d.is_none()).count();
-        MavlinkRun {
-            taken,
-            delays_ms: [delays(&commands[0]), delays(&commands[1])],
-            lost: [lost(&commands[0]), lost(&commands[1])],
-        }
+        let commands = std::mem::take(&mut *locked(&self.commands));
+        Diary { taken, commands }
     }
 }
 

@@ -19,6 +19,7 @@ use units::Duration;
 
 use super::Description;
 use crate::arguments::{LinkArgs, RepetitionArgs, RunArgs, loss};
+use crate::doubt::{add_errors, rankings_of};
 use crate::figure::Figure;
 use crate::report::{Mode, Report, rounded_option};
 use crate::scenario_file::ScenarioArgs;
@@ -38,7 +39,7 @@ pub(super) const DESCRIPTION: Description = Description {
         Figure::new("scheme", "scheme"),
         Figure::new("form", "form"),
         Figure::new("moves", "moves"),
-        Figure::new("loss", "loss"),
+        Figure::new("loss", "loss").exact(),
         Figure::new("parameters_s", "parameters s"),
         Figure::new("burst_s", "burst s"),
         Figure::new("reads_s", "reads s"),
@@ -131,10 +132,15 @@ pub(super) fn run(args: &MavlinkBulkArgs) -> Result<Report, Failure> {
         audits.push(audit);
     }
     let results = (0..).zip(&cells).map(|(number, (scheme, loss, cell))| {
-        let runs: Vec<&MavlinkRun> = repetitions.iter().map(|runs| &runs[number]).collect();
-        summarize(*scheme, *loss, cell, &runs)
+        let of_cell = || repetitions.iter().map(|runs: &Vec<_>| &runs[number]);
+        let (seen, best): (Vec<&MavlinkRun>, Vec<&MavlinkRun>) =
+            of_cell().map(|(seen, best)| (seen, best)).unzip();
+        let mut result = summarize(*scheme, *loss, cell, &seen);
+        add_errors(&mut result, &summarize(*scheme, *loss, cell, &best), DESCRIPTION.figures);
+        result
     });
-    let results = results.collect();
+    let results: Vec<Value> = results.collect();
+    let doubts = rankings_of("form", &results, &DESCRIPTION.columns(), &["loss", "moves"]);
     let parameters = json!({
         "scenario": own.map(|own| own.name),
         "parameters": args.parameters,
@@ -146,7 +152,8 @@ pub(super) fn run(args: &MavlinkBulkArgs) -> Result<Report, Failure> {
         "limit_s": args.limit,
         "repetitions": args.again.repetitions,
     });
-    Ok(Report::emu(DESCRIPTION.experiment, args.run.seed(), parameters, &audits, results))
+    Ok(Report::emu(DESCRIPTION.experiment, args.run.seed(), parameters, &audits, results)
+        .judged_by_figures(&audits, doubts))
 }
 
 fn scenario(args: &MavlinkBulkArgs, loss: f64) -> Scenario {
@@ -185,7 +192,7 @@ fn summarize(scheme: Scheme, loss: f64, cell: &MavlinkCell, runs: &[&MavlinkRun]
     };
     let (up, down) = (delays(0), delays(1));
     let at = |delays: &[f64], p| rounded_option(percentile(delays, p), 2);
-    let lost: usize = runs.iter().flat_map(|run| run.lost).sum();
+    let lost: usize = runs.iter().map(|run| run.lost).sum();
     json!({
         "scheme": scheme,
         "form": match cell.form {
@@ -200,7 +207,7 @@ fn summarize(scheme: Scheme, loss: f64, cell: &MavlinkCell, runs: &[&MavlinkRun]
         "reads_s": step(2),
         "requests": rounded_option(median(&requests), 1),
         "unfinished": unfinished,
-        "commands": up.len() + down.len() + lost,
+        "commands": runs.iter().map(|run| run.commands).sum::<usize>(),
         "commands_lost": lost,
         "command_up_p50_ms": at(&up, 0.5),
         "command_up_p99_ms": at(&up, 0.99),

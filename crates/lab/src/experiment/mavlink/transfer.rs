@@ -61,8 +61,9 @@ pub(crate) struct TransferPlan {
 }
 
 /// What one step took.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
+    pub(crate) began: Instant,
     /// None when it was not finished.
     pub(crate) seconds: Option<f64>,
     /// Requests of the ground.
@@ -183,7 +184,7 @@ impl Ground {
             one_by_one: false,
             out: VecDeque::new(),
             requests: 0,
-            taken: [Taken::default(); 3],
+            taken: [Taken { began: now, seconds: None, requests: 0 }; 3],
         };
         ground.begin(now, Step::Parameters);
         ground
@@ -286,7 +287,7 @@ impl Ground {
     }
 
     fn next_step(&mut self, now: Instant, seconds: Option<f64>) {
-        let taken = Taken { seconds, requests: self.requests };
+        let taken = Taken { began: self.began, seconds, requests: self.requests };
         let Some(step) = self.step else { return };
         self.taken[step as usize] = taken;
         match step {

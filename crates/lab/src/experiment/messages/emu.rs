@@ -12,12 +12,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use serde_json::{Value, json};
 use sys::clock::now;
 use sys::realtime::{prefer_realtime, set_timer_slack};
 use units::{Duration, Instant};
 
+use super::FIGURES;
 use super::carrier::MessageCarrier;
 use super::point::{LrtParameters, LrtRow, MessageLog};
+use crate::doubt::add_errors;
 use crate::scheme::Scheme;
 use crate::testbed::channel::{Inlet, Outlet};
 use crate::testbed::interruption;
@@ -43,16 +46,25 @@ const LOOK: Duration = Duration::from_millis(100);
 
 type SharedLog = Arc<Mutex<MessageLog>>;
 
+/// A row as it was seen, and its figures with their errors.
+pub(crate) type RowInDoubt = (LrtRow, Value);
+
 /// Runs every scheme at every loss with the first seed; returns the rows, and an audit per loss.
 ///
 /// # Errors
 /// Says which part of the set-up failed, or that a scheme exists in the world only.
-pub(crate) fn run(parameters: &LrtParameters) -> Result<(Vec<LrtRow>, Vec<Audit>), Failure> {
+pub(crate) fn run(parameters: &LrtParameters) -> Result<(Vec<RowInDoubt>, Vec<Audit>), Failure> {
     let (mut rows, mut audits) = (Vec::new(), Vec::new());
     for &loss in &parameters.losses {
         eprintln!("messages at {} % loss: {:?}", loss * 1e2, parameters.submitting());
         let (logs, audit) = run_loss(parameters, loss)?;
-        let row = |(scheme, log)| LrtRow::new(parameters, scheme, loss, &[log]);
+        let row = |(scheme, log): (Scheme, MessageLog)| {
+            let best = LrtRow::new(parameters, scheme, loss, &[log.at_best(&audit.stalls)]);
+            let seen = LrtRow::new(parameters, scheme, loss, &[log]);
+            let mut figures = json!(seen);
+            add_errors(&mut figures, &json!(best), FIGURES);
+            (seen, figures)
+        };
         rows.extend(logs.into_iter().map(row));
         audits.push(audit);
     }

@@ -22,6 +22,7 @@ use units::Duration;
 
 use super::Description;
 use crate::arguments::{LinkArgs, RunArgs, loss, positive, seeds_shown};
+use crate::doubt::rankings_in_doubt;
 use crate::figure::Figure;
 use crate::report::{Mode, Report};
 use crate::scenario_file::ScenarioArgs;
@@ -51,21 +52,24 @@ const EMU: Known = Known::all(&[
 /// The figures of both experiments.
 const FIGURES: &[Figure] = &[
     Figure::new("scheme", "scheme"),
-    Figure::new("loss", "loss"),
-    Figure::new("interval_ms", "every ms"),
-    Figure::new("redundancy", "r"),
-    Figure::new("burst", "burst"),
-    Figure::new("burst_ms", "burst ms"),
-    Figure::new("paths", "paths"),
-    Figure::new("k", "K"),
+    Figure::new("loss", "loss").exact(),
+    Figure::new("interval_ms", "every ms").exact(),
+    Figure::new("redundancy", "r").exact(),
+    Figure::new("burst", "burst").exact(),
+    Figure::new("burst_ms", "burst ms").exact(),
+    Figure::new("paths", "paths").exact(),
+    Figure::new("k", "K").exact(),
     Figure::new("delivered", "delivered"),
-    Figure::new("exact_share", "exact"),
+    Figure::share("exact_share", "exact"),
     Figure::new("p50_ms", "p50 ms"),
     Figure::new("p99_ms", "p99 ms"),
     Figure::new("p999_ms", "p99.9 ms"),
     Figure::new("max_ms", "max ms"),
     Figure::new("sent_per_message", "sent"),
 ];
+
+/// What results have in common that are of one point.
+const POINT: [&str; 7] = ["loss", "interval_ms", "redundancy", "burst", "burst_ms", "paths", "k"];
 
 /// Describes the comparison with TCP.
 pub(super) const TCP: Description = Description {
@@ -176,13 +180,17 @@ fn run(description: &Description, losses: &[f64], args: &LrtArgs) -> Result<Repo
             Report::sim(name, seeds, parameters, values(&rows))
         }
         Mode::Emu => {
-            let mut audits = Vec::new();
+            let (mut results, mut audits) = (Vec::new(), Vec::new());
             for point in &points {
                 let (more, audit) = emu::run(point)?;
-                rows.extend(more);
+                let (seen, figures): (Vec<LrtRow>, Vec<Value>) = more.into_iter().unzip();
+                rows.extend(seen);
+                results.extend(figures);
                 audits.extend(audit);
             }
-            Report::emu(name, seeds.0, parameters, &audits, values(&rows))
+            let doubts = rankings_in_doubt(&results, &description.columns(), &POINT);
+            Report::emu(name, seeds.0, parameters, &audits, results)
+                .judged_by_figures(&audits, doubts)
         }
     };
     if let Some(directory) = &args.run.out {

@@ -9,6 +9,7 @@
 //! Source: [LRT §IV]. *Not in the paper*, and ours: the interval, the rate of the link, the loss on
 //! the way back (the same as on the way there), bursts and a second path. `sim` and `emu` run it.
 
+use emulator::Stalls;
 use netem::{
     Delay, GilbertElliott, LinkModel, LinkRate, LossModel, Scenario, StateChange, UDP_IP_OVERHEAD,
 };
@@ -17,6 +18,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use units::{Duration, Rate};
 
+use crate::doubt::at_best;
 use crate::report::{rounded, rounded_option};
 use crate::scheme::Scheme;
 use crate::statistics::percentile;
@@ -164,6 +166,8 @@ pub(crate) struct MessageLog {
     pub(crate) returned: u64,
     /// One more than the highest number fetched.
     next: u32,
+    /// Messages that are not to be counted in shares: lost, and something stood still.
+    in_doubt: u64,
 }
 
 impl MessageLog {
@@ -180,6 +184,7 @@ impl MessageLog {
             sent_bytes: 0,
             returned: 0,
             next: 0,
+            in_doubt: 0,
         }
     }
 
@@ -210,6 +215,16 @@ impl MessageLog {
     /// Returns how many messages were fetched.
     pub(crate) fn fetched_count(&self) -> usize {
         self.count
+    }
+
+    /// Returns what would have been seen at best had nothing stood still.
+    pub(crate) fn at_best(&self, stalls: &Stalls) -> Self {
+        let mut best = self.clone();
+        for (submitted, fetched) in best.submitted.iter().zip(&mut best.fetched) {
+            let counts = submitted.is_none_or(|at| at_best(at, fetched, stalls));
+            best.in_doubt += u64::from(!counts);
+        }
+        best
     }
 
     /// Returns the delays of what was fetched, in milliseconds.
@@ -277,8 +292,11 @@ impl LrtRow {
         let sum = |count: fn(&MessageLog) -> u64| logs.iter().map(count).sum::<u64>();
         let per_message = |count: u64| rounded(count as f64 / messages.max(1) as f64, 4);
         let one_way = milliseconds(parameters.delay);
-        let within =
-            |limit: f64| per_message(delays.partition_point(|delay| *delay <= limit + 1e-9) as u64);
+        let counted = (messages - sum(|log| log.in_doubt)).max(1);
+        let within = |limit: f64| {
+            let in_time = delays.partition_point(|delay| *delay <= limit + 1e-9);
+            rounded(in_time as f64 / counted as f64, 4)
+        };
         let at = |p| rounded_option(percentile(&delays, p), 3);
         Self {
             scheme,
@@ -321,6 +339,8 @@ pub(crate) fn milliseconds(time: Duration) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use emulator::{Stall, Stalled};
+
     use super::*;
 
     fn parameters() -> LrtParameters {
@@ -366,6 +386,22 @@ mod tests {
         assert_eq!(row.strict_share, 0.0);
         assert_eq!((row.p50_ms, row.max_ms), (json!(50.183), json!(170.0)));
         assert_eq!(row.sent_per_message, 1.5);
+    }
+
+    #[test]
+    fn at_best_nothing_was_late_or_lost_because_something_stood_still() {
+        let mut log = MessageLog::new(4);
+        (0..4).for_each(|n| log.on_submitted(n, Duration::from_millis(100 * u64::from(n))));
+        // Late by 10 ms in a stall of 11, lost in its reach, lost for the links' own reasons, in time.
+        log.on_fetched(0, Duration::from_micros(60_080));
+        log.on_fetched(3, Duration::from_micros(350_080));
+        let stall = Stall { who: Stalled::Programs, from_s: 0.049, to_s: 0.060 };
+        let lost_in = Stall { who: Stalled::Emulator, from_s: 0.095, to_s: 0.101 };
+        let best = log.at_best(&Stalls::new(vec![stall, lost_in], 0.0));
+        let rows = [log, best].map(|log| LrtRow::new(&parameters(), Scheme::UDP, 0.05, &[log]));
+        assert_eq!([rows[0].within_10ms_share, rows[1].within_10ms_share], [0.25, 0.6667]);
+        assert_eq!([&rows[0].max_ms, &rows[1].max_ms], [&json!(60.08), &json!(50.08)]);
+        assert_eq!((rows[0].messages, rows[0].delivered), (rows[1].messages, rows[1].delivered));
     }
 
     #[test]

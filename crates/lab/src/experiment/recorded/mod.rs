@@ -17,7 +17,7 @@ use units::Duration;
 
 use super::Description;
 use crate::arguments::RunArgs;
-use crate::experiment::streams::doubt::rankings_in_doubt;
+use crate::doubt::rankings_in_doubt;
 use crate::experiment::streams::emu::run_streams;
 use crate::experiment::streams::figures::{
     CONTROL_GAP, CONTROL_LOST, CONTROL_MISSED, FIGURES, LIVE_AGE_MAX, LIVE_AGE_P99,

@@ -4,8 +4,8 @@
 //! of_fair_share = goodput ÷ (sum of the goodputs ÷ number of flows)   after the start-up
 //! ```
 //! The competition that the LRT paper leaves open [LRT §V]. Two flows of TCP show what TCP leaves to TCP. All settings run at the same time, each over a link of its own; a figure is the median over
-//! the repetitions, beside the least and the most. A repetition that the emulator's audit does not
-//! vouch for is run again: that depends on the machine, not on the figures.
+//! the repetitions, beside the least and the most. A repetition with a fault that no error of a figure
+//! accounts for is run again: that depends on the machine, not on the figures.
 
 mod emu;
 
@@ -16,6 +16,7 @@ use units::Duration;
 
 use super::Description;
 use crate::arguments::{LinkArgs, RepetitionArgs, RunArgs, loss};
+use crate::doubt::{add_errors_of_time, rankings_of};
 use crate::figure::Figure;
 use crate::report::{Mode, Report, rounded_option};
 use crate::scenario_file::ScenarioArgs;
@@ -32,13 +33,13 @@ pub(super) const DESCRIPTION: Description = Description {
     emu: Known::all(&[Scheme::FULMAR]),
     figures: &[
         Figure::new("scheme", "scheme"),
-        Figure::new("queue_ms", "queue ms"),
+        Figure::new("queue_ms", "queue ms").exact(),
         Figure::new("setting", "setting"),
         Figure::new("flow", "flow"),
         Figure::new("goodput_mbps", "goodput Mbit/s"),
-        Figure::new("of_fair_share", "of fair share"),
-        Figure::new("least_share", "least"),
-        Figure::new("most_share", "most"),
+        Figure::new("of_fair_share", "of fair share").ratio(),
+        Figure::new("least_share", "least").ratio(),
+        Figure::new("most_share", "most").ratio(),
     ],
 };
 
@@ -104,7 +105,7 @@ pub(super) fn run(args: &MessageShareArgs) -> Result<Report, Failure> {
     let queues = if own.is_some() { &args.queue_ms[..1] } else { &args.queue_ms[..] };
     for queue_ms in queues {
         let cells = cells(args, own.as_ref(), *queue_ms);
-        let mut repetitions = Vec::new();
+        let (mut repetitions, mut in_doubt) = (Vec::new(), 0.0_f64);
         for attempt in 0..args.again.repetitions * ATTEMPTS {
             if repetitions.len() as u64 == args.again.repetitions {
                 break;
@@ -113,17 +114,24 @@ pub(super) fn run(args: &MessageShareArgs) -> Result<Report, Failure> {
             let (number, of) = (repetitions.len() + 1, args.again.repetitions);
             eprintln!("message-share --emu: queue {queue_ms} ms, {number} of {of}, {seconds} s");
             let (runs, audit) = run_share(&cells, seconds, args.run.seed() + attempt)?;
-            if !audit.valid && attempt + args.again.repetitions < args.again.repetitions * ATTEMPTS
+            if !audit.faults.is_empty()
+                && attempt + args.again.repetitions < args.again.repetitions * ATTEMPTS
             {
-                eprintln!("{}; once more", audit.summary());
+                eprintln!("{}; once more", audit.faults.join("; "));
                 refused += 1;
                 continue;
             }
             let shares = |flows: &Vec<Goodput>| shares(flows, args.start_up as usize);
             repetitions.push(runs.iter().map(shares).collect());
+            let (from_s, to_s) = (args.start_up as f64, seconds as f64);
+            in_doubt = audit.stalls.reached_share(from_s, to_s).max(in_doubt);
             audits.push(audit);
         }
-        results.extend(summarize(&asked(args), *queue_ms, &repetitions));
+        let mut of_queue = summarize(&asked(args), *queue_ms, &repetitions);
+        for result in &mut of_queue {
+            add_errors_of_time(result, in_doubt, DESCRIPTION.figures);
+        }
+        results.extend(of_queue);
     }
     let parameters = json!({
         "scenario": own.map(|own| own.name),
@@ -136,7 +144,11 @@ pub(super) fn run(args: &MessageShareArgs) -> Result<Report, Failure> {
         "repetitions": args.again.repetitions,
         "repetitions_refused": refused,
     });
-    Ok(Report::emu(DESCRIPTION.experiment, args.run.seed(), parameters, &audits, results))
+    // Who gets more is what is asked; goodput says the same of the same flows.
+    let ranked = [("of_fair_share", "")];
+    let doubts = rankings_of("flow", &results, &ranked, &["queue_ms", "setting"]);
+    Ok(Report::emu(DESCRIPTION.experiment, args.run.seed(), parameters, &audits, results)
+        .judged_by_figures(&audits, doubts))
 }
 
 /// Returns the settings that were asked for.

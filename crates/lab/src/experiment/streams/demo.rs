@@ -11,9 +11,9 @@ use clap::Args;
 use serde_json::Value;
 
 use super::blackout::{Blackout, relate_wire_bytes};
-use super::doubt::{Doubtful, rankings_in_doubt};
 use super::figures::{Span, Tally};
 use crate::chart::CHART_NOTE;
+use crate::doubt::{Doubtful, rankings_in_doubt};
 use crate::report::{Report, tall_table};
 use crate::scheme::Scheme;
 use crate::testbed;

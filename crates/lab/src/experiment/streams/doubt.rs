@@ -1,79 +1,19 @@
-//! What stalls of the machine can have done to figures, and which conclusions that leaves standing.
+//! What stalls of the machine can have done to the figures of streams.
 //!
-//! Not the stalls, which the emulator notes. Every figure of a run is computed twice: from what was seen,
-//! and from what would have been seen at best had nothing stood still; the difference is its error.
-//!
-//! ```text
-//! delivered at best   as much earlier as the stalls that the message met; not sent at all where it was
-//!                     lost and sent within the reach of a stall
-//! error of a gap      what the stalls did to the message that ended it, or to the one that began it
-//! ranking in doubt    two schemes' figures differ by more than a tenth, and the other way round may be
-//!                     true within their errors
-//! ```
+//! The rule is `crate::doubt`'s; a gap, which no delay of a message alone makes longer, has one of its own:
+//! its error is what the stalls did to the message that ended it, or to the one that began it.
 
 use emulator::Stalls;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use units::Duration;
 
 use super::figures::FIGURES;
 use super::figures::Span;
 use super::ledger::{StreamLedger, StreamRun};
-use crate::figure::Figure;
-use crate::report::{field, rounded};
+use crate::doubt::add_errors;
+use crate::report::rounded;
 use crate::statistics::{longest_gap, outside};
 use crate::testbed::{Direction, Stream};
-
-/// Differences below this part of the larger figure are no ranking.
-const TOLD_APART: f64 = 0.1;
-
-/// A figure with its error.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Doubtful {
-    /// What was seen.
-    pub(crate) value: f64,
-    /// By how much that may be wrong.
-    pub(crate) error: f64,
-}
-
-impl Doubtful {
-    /// Returns a figure of a result; `up.control_lost` reaches into objects.
-    pub(crate) fn of(result: &Value, key: &str) -> Option<Self> {
-        let value = field(result, key).as_f64()?;
-        Some(Self { value, error: beside(result, "error", key).as_f64().unwrap_or(0.0) })
-    }
-
-    /// Says whether it is below another whatever the stalls did.
-    pub(crate) fn is_below(self, other: Self) -> bool {
-        self.value + self.error < other.value - other.error
-    }
-
-    /// Returns the sum of two counts.
-    pub(crate) fn and(self, other: Self) -> Self {
-        Self { value: self.value + other.value, error: self.error + other.error }
-    }
-
-    /// Returns what was seen, taken for exact.
-    pub(crate) fn exact(self) -> Self {
-        Self { error: 0.0, ..self }
-    }
-
-    /// Says whether it seems to be another's better or worse, and may be the reverse.
-    pub(crate) fn may_turn_over(self, other: Self) -> bool {
-        let (low, high) = if self.value < other.value { (self, other) } else { (other, self) };
-        let size = low.value.abs().max(high.value.abs());
-        high.value - low.value > TOLD_APART * size
-            && low.value + low.error > high.value - high.error
-    }
-}
-
-/// Returns what stands beside a figure in the object `name` of its own object: its `error`, or what it is
-/// `without_stalls`.
-pub(crate) fn beside<'a>(result: &'a Value, name: &str, key: &str) -> &'a Value {
-    match key.rsplit_once('.') {
-        Some((object, last)) => &field(result, object)[name][last],
-        None => &result[name][key],
-    }
-}
 
 /// Computes the figures of a run, and where it was a real one their errors; gaps leave `excluded` out.
 pub(crate) fn with_errors(
@@ -83,7 +23,7 @@ pub(crate) fn with_errors(
 ) -> Value {
     let mut seen = figures(run);
     let Some(stalls) = &run.stalls else { return seen };
-    add_errors(&mut seen, &figures(&run.at_best(stalls)));
+    add_errors(&mut seen, &figures(&run.at_best(stalls)), &FIGURES);
     for (key, excluded) in [("control_gap_s", excluded), ("control_gap_whole_run_s", None)] {
         let mut worse = 0.0_f64;
         for direction in Direction::BOTH {
@@ -95,69 +35,6 @@ pub(crate) fn with_errors(
         set_error(&mut seen, key, worse);
     }
     seen
-}
-
-/// Names the rankings that may turn over: of the first scheme and each other at the same point, by the keys
-/// of `columns`. Results are of one point where the values of the keys of `point` are the same.
-pub(crate) fn rankings_in_doubt<T: AsRef<str>>(
-    results: &[Value],
-    columns: &[(T, T)],
-    point: &[&str],
-) -> Vec<String> {
-    let mut found = Vec::new();
-    for (number, other) in results.iter().enumerate() {
-        let same = |one: &&Value| point.iter().all(|key| one[*key] == other[*key]);
-        let Some(first) = results[..number].iter().find(same) else { continue };
-        for (key, _) in columns {
-            let key = key.as_ref();
-            let figures = (Doubtful::of(first, key), Doubtful::of(other, key));
-            let (Some(ours), Some(theirs)) = figures else { continue };
-            if ours.may_turn_over(theirs) {
-                let show = |result: &Value, figure: Doubtful| {
-                    let scheme = result["scheme"].as_str().unwrap_or_default();
-                    format!("{scheme} {} (+{})", figure.value, figure.error)
-                };
-                found.push(format!("{key}: {}, {}", show(first, ours), show(other, theirs)));
-            }
-        }
-    }
-    found
-}
-
-/// Adds to each object an object `error` with the difference of each of its figures from the best case.
-fn add_errors(seen: &mut Value, best: &Value) {
-    let Value::Object(figures) = seen else { return };
-    let (mut errors, mut without) = (Map::new(), Map::new());
-    for (key, value) in figures.iter_mut() {
-        let best = &best[key.as_str()];
-        if value.is_object() {
-            add_errors(value, best);
-        } else if !declared(key).is_some_and(|figure| figure.is_exact) {
-            errors.extend(difference(value, best).map(|error| (key.clone(), error)));
-            if declared(key).is_some_and(|figure| figure.is_share) {
-                without.insert(key.clone(), best.clone());
-            }
-        }
-    }
-    // An object of objects alone has no errors of its own.
-    if !errors.is_empty() {
-        figures.insert("error".to_owned(), errors.into());
-    }
-    if !without.is_empty() {
-        figures.insert("without_stalls".to_owned(), without.into());
-    }
-}
-
-/// Returns the declaration of a figure.
-fn declared(key: &str) -> Option<&'static Figure> {
-    FIGURES.iter().find(|figure| figure.key == key)
-}
-
-fn difference(seen: &Value, best: &Value) -> Option<Value> {
-    match (seen.as_u64(), best.as_u64()) {
-        (Some(seen), Some(best)) => Some(json!(seen.abs_diff(best))),
-        _ => Some(json!(rounded((seen.as_f64()? - best.as_f64()?).abs(), 6))),
-    }
 }
 
 /// Sets the error of a figure that is there.
@@ -320,34 +197,5 @@ mod tests {
 
     fn figures_of_the_world() -> Value {
         figures(&StreamRun { stalls: None, ..run(&[], &[]) })
-    }
-
-    #[test]
-    fn a_ranking_is_in_doubt_where_it_turns_over_within_the_errors() {
-        let result = |scheme: &str, gap: f64, error: f64, lost: u64, doubtful: u64| {
-            json!({
-                "scheme": scheme, "gap": gap, "lost": lost, "error": {"gap": error, "lost": doubtful},
-            })
-        };
-        let columns = [("scheme", "scheme"), ("gap", "gap"), ("lost", "lost")];
-        let doubts = |other: Value| {
-            rankings_in_doubt(&[result("fulmar", 46.0, 11.0, 0, 0), other], &columns, &[])
-        };
-        assert!(
-            doubts(result("mptcp", 1_465.0, 11.0, 4, 4)).is_empty(),
-            "far apart, and never below"
-        );
-        assert!(doubts(result("near", 47.0, 11.0, 0, 0)).is_empty(), "nobody would rank these");
-        let found = doubts(result("close", 60.0, 11.0, 0, 0));
-        assert_eq!(found, ["gap: fulmar 46 (+11), close 60 (+11)"]);
-        let of_other_point = rankings_in_doubt(
-            &[
-                result("a", 46.0, 11.0, 0, 0),
-                merged([result("b", 60.0, 11.0, 0, 0), json!({"w": 1})]),
-            ],
-            &columns,
-            &["w"],
-        );
-        assert!(of_other_point.is_empty());
     }
 }

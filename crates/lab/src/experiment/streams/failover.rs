@@ -11,7 +11,7 @@ use netem::{Delay, LinkModel, LinkRate, Outage, OutageMode, Scenario};
 use serde_json::{Value, json};
 use units::{Duration, Instant, Rate, Rng};
 
-use super::doubt::{rankings_in_doubt, with_errors};
+use super::doubt::with_errors;
 use super::emu::run_streams;
 use super::figures::{CONTROL_DUPLICATES, CONTROL_LOST, CONTROL_MAX, CONTROL_SENT};
 use super::figures::{ControlFigures, Span};
@@ -20,6 +20,7 @@ use super::sim::run_stream;
 use super::video::VideoShape;
 use super::workload::Workload;
 use crate::arguments::{RunArgs, seeds_shown};
+use crate::doubt::rankings_in_doubt;
 use crate::experiment::Description;
 use crate::figure::Figure;
 use crate::report::{Mode, Report, merged, rounded, rounded_option};

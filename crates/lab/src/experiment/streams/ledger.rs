@@ -10,6 +10,7 @@ use emulator::Stalls;
 use units::Duration;
 
 use super::workload::PlannedPacket;
+use crate::doubt::at_best;
 use crate::testbed::{Direction, Recording, Stamp, Stream, WireBytes};
 
 /// Records one stream of one direction.
@@ -72,13 +73,8 @@ impl StreamLedger {
         let mut best = self.clone();
         for (sent, delivered) in best.sent.iter_mut().zip(&mut best.delivered) {
             let Some(from) = *sent else { continue };
-            match delivered {
-                Some(at) => {
-                    let error_s = stalls.error_s(from.as_secs_f64(), at.as_secs_f64());
-                    *at = at.saturating_sub(Duration::from_secs_f64(error_s));
-                }
-                None if stalls.reaches(from.as_secs_f64()) => *sent = None,
-                None => {}
+            if !at_best(from, delivered, stalls) {
+                *sent = None;
             }
         }
         best

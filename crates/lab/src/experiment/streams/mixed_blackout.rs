@@ -7,7 +7,6 @@ use clap::Args;
 use emulator::Failure;
 
 use super::blackout::Blackout;
-use super::doubt::rankings_in_doubt;
 use super::figures::{
     CONTROL_GAP, CONTROL_LATE, CONTROL_LOST, CONTROL_MISS_SHARE, CONTROL_P50, CONTROL_P99,
     CONTROL_SENT, DATA_GOODPUT, VIDEO_GOODPUT_WIFI_DEAD, VIDEO_SHARE_WIFI_UP, WIRE_BYTES,
@@ -15,6 +14,7 @@ use super::figures::{
 };
 use super::play::{Played, play};
 use crate::arguments::RunArgs;
+use crate::doubt::rankings_in_doubt;
 use crate::experiment::Description;
 use crate::figure::Figure;
 use crate::report::{Mode, Report};

@@ -22,6 +22,7 @@ use super::outages::{Instability, Target};
 use super::topology::UavNetwork;
 use super::{figures, picture};
 use crate::arguments::{RunArgs, positive};
+use crate::doubt::{add_errors_of_time, rankings_in_doubt};
 use crate::figure::Figure;
 use crate::report::{Mode, Report, merged};
 use crate::scheme::{Known, Scheme};
@@ -46,25 +47,28 @@ pub(crate) const SCHEMES: [Scheme; 8] = [
 pub(crate) const FIGURES: [Figure; 20] = [
     Figure::new("scheme", "scheme"),
     Figure::new("outage", "outage"),
-    Figure::new("long_s", "long s"),
-    Figure::new("short_ms", "short ms"),
-    Figure::new("full", "full"),
-    Figure::new("rtt_ms", "RTT ms"),
-    Figure::new("offered_mbps", "offered"),
+    Figure::new("long_s", "long s").exact(),
+    Figure::new("short_ms", "short ms").exact(),
+    Figure::new("full", "full").exact(),
+    Figure::new("rtt_ms", "RTT ms").exact(),
+    Figure::new("offered_mbps", "offered").exact(),
     Figure::new("throughput_mbps", "Mbit/s"),
     Figure::new("throughput_std_mbps", "std"),
     Figure::new("cubic_mbps", "cubic"),
-    Figure::new("ratio_to_cubic", "ratio"),
+    Figure::new("ratio_to_cubic", "ratio").ratio(),
     Figure::new("ratio_to_cubic_interval", "95 %"),
-    Figure::new("cubic_kept", "kept"),
+    Figure::new("cubic_kept", "kept").ratio(),
     Figure::new("cubic_kept_interval", "95 %"),
-    Figure::new("cubic_kept_mean", "in the mean"),
+    Figure::new("cubic_kept_mean", "in the mean").ratio(),
     Figure::new("jain", "Jain"),
     Figure::new("zero_share", "zero"),
     Figure::new("recoveries", "recov."),
     Figure::new("timeouts", "timeouts"),
     Figure::new("retransmits", "sent again"),
 ];
+
+/// What results have in common that are of one point.
+const POINT: [&str; 6] = ["outage", "long_s", "short_ms", "full", "rtt_ms", "offered_mbps"];
 
 /// What the emulated runs claim to tell apart: less than a round-trip time. No figure of theirs is an
 /// extreme: a stall of a second moves the mean of 100 s by one part in a hundred at most.
@@ -142,7 +146,7 @@ pub(crate) struct MeetingArgs {
     /// Packets that may wait for the hop; default 100, and 50 with a heavy sender.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     queue_packets: Option<u64>,
-    /// How often networks are run again that the emulator's audit does not vouch for.
+    /// How often networks are run again in which something failed that no error of a figure accounts for.
     #[arg(long, default_value_t = 2, value_name = "N")]
     again: u8,
 }
@@ -232,6 +236,8 @@ fn run_emu(
         }
     }
     let (mut encounters, mut audits): (Vec<Encounter>, Vec<Audit>) = (Vec::new(), Vec::new());
+    // A figure is of several batches: the worst of them speaks for all.
+    let mut in_doubt = 0.0_f64;
     for batch in jobs.chunks(usize::from(args.parallel)) {
         let (done, all) = (encounters.len(), jobs.len());
         eprintln!("{experiment} --emu: networks {}-{} of {all}", done + 1, done + batch.len());
@@ -242,12 +248,14 @@ fn run_emu(
         let run = || run_meetings(&meetings, &congestion, args.length(), args.run.seed(), CLAIM);
         let (mut runs, mut audit) = run()?;
         for _ in 0..args.again {
-            if audit.valid {
+            if audit.faults.is_empty() {
                 break;
             }
-            eprintln!("{experiment} --emu: once more, {}", audit.reasons.join("; "));
+            eprintln!("{experiment} --emu: once more, {}", audit.faults.join("; "));
             (runs, audit) = run()?;
         }
+        let (from_s, to_s) = (args.settle_s as f64, args.length() as f64);
+        in_doubt = audit.stalls.reached_share(from_s, to_s).max(in_doubt);
         audits.push(audit);
         for ((_, repetition, scheme), run) in batch.iter().zip(runs) {
             let flows = run.flows.into_iter().map(|flow| settled(flow, args.settle_s)).collect();
@@ -263,7 +271,16 @@ fn run_emu(
         write_files(directory, experiment, args, &encounters[..of_point], &points[0])?;
         picture::write_repetitions(directory, &results[..schemes.len()])?;
     }
-    Ok(Report::emu(experiment, args.run.seed(), args.parameters(heavy), &audits, results))
+    for result in &mut results {
+        add_errors_of_time(result, in_doubt, &FIGURES);
+    }
+    // The flow of constant rate shows the hop and competes with nobody.
+    let tcp = |result: &&Value| result["scheme"] != Scheme::UDP.name();
+    let ranked: Vec<Value> = results.iter().filter(tcp).cloned().collect();
+    let columns = FIGURES.map(|figure| figure.column());
+    let doubts = rankings_in_doubt(&ranked, &columns, &POINT);
+    Ok(Report::emu(experiment, args.run.seed(), args.parameters(heavy), &audits, results)
+        .judged_by_figures(&audits, doubts))
 }
 
 impl Encounter {

@@ -21,6 +21,7 @@ use units::{Duration, Rate};
 use super::Description;
 use crate::arguments::{RepetitionArgs, RunArgs, loss};
 use crate::chart::{Plane, TradeOff};
+use crate::doubt::{add_errors_of_time, rankings_in_doubt};
 use crate::figure::Figure;
 use crate::report::{Mode, Report, rounded_option};
 use crate::scheme::{Known, Scheme};
@@ -40,19 +41,19 @@ pub(super) const DESCRIPTION: Description = Description {
     figures: &[
         Figure::new("scheme", "scheme"),
         Figure::new("flows", "flows"),
-        Figure::new("loss", "loss"),
-        Figure::new("rtt_ms", "RTT ms"),
-        Figure::new("queue_packets", "queue"),
+        Figure::new("loss", "loss").exact(),
+        Figure::new("rtt_ms", "RTT ms").exact(),
+        Figure::new("queue_packets", "queue").exact(),
         Figure::new("throughput_mbps", "Mbit/s"),
         Figure::new("throughput_std_mbps", "std"),
-        Figure::new("ratio_to_asran", "to asran"),
-        Figure::new("ratio_to_bbr", "to bbr"),
+        Figure::new("ratio_to_asran", "to asran").ratio(),
+        Figure::new("ratio_to_bbr", "to bbr").ratio(),
         Figure::new("queue_ms", "queue ms"),
-        Figure::new("queue_ratio_to_asran", "to asran"),
+        Figure::new("queue_ratio_to_asran", "to asran").ratio(),
         Figure::new("srtt_ms", "srtt ms"),
         Figure::new("retransmits", "sent again"),
         Figure::new("beside_mbps", "beside it"),
-        Figure::new("beside_kept", "kept"),
+        Figure::new("beside_kept", "kept").ratio(),
         Figure::new("jain", "Jain"),
     ],
 };
@@ -138,7 +139,7 @@ pub(super) fn run(args: &AsranLossArgs) -> Result<Report, Failure> {
     for (number, point) in points.iter().enumerate() {
         let Point { loss, rtt_ms, queue_packets } = point;
         let cells = cells(args, *point, &schemes);
-        let mut repetitions = Vec::new();
+        let (mut repetitions, mut in_doubt) = (Vec::new(), 0.0_f64);
         for repetition in 0..args.again.repetitions {
             eprintln!(
                 "asran-loss --emu: loss {loss}, RTT {rtt_ms} ms, queue {queue_packets}: point {} \
@@ -151,13 +152,20 @@ pub(super) fn run(args: &AsranLossArgs) -> Result<Report, Failure> {
             );
             let seed = args.run.seed() + repetition;
             let (runs, audit) = run_point(&cells, &congestion, args, seed)?;
+            let start_up_s = START_UP.as_secs_f64();
+            let share = audit.stalls.reached_share(start_up_s, start_up_s + args.seconds as f64);
+            in_doubt = in_doubt.max(share);
             audits.push(audit);
             repetitions.push(figures(args.beside, &cells, &runs));
             if args.windows {
                 lines.extend(windows(*point, repetition, &cells, &runs));
             }
         }
-        results.extend(summarize(*point, &cells, &repetitions));
+        let mut of_point = summarize(*point, &cells, &repetitions);
+        for result in &mut of_point {
+            add_errors_of_time(result, in_doubt, DESCRIPTION.figures);
+        }
+        results.extend(of_point);
     }
     if let Some(directory) = &args.run.out {
         eprintln!("picture: {}", picture(args, &points, &results).write(directory)?.display());
@@ -174,7 +182,13 @@ pub(super) fn run(args: &AsranLossArgs) -> Result<Report, Failure> {
         "rtt_ms": args.rtt,
         "queue_packets": args.queue_packets,
     });
-    Ok(Report::emu(DESCRIPTION.experiment, args.run.seed(), parameters, &audits, results))
+    let doubts = rankings_in_doubt(
+        &results,
+        &DESCRIPTION.columns(),
+        &["flows", "loss", "rtt_ms", "queue_packets"],
+    );
+    Ok(Report::emu(DESCRIPTION.experiment, args.run.seed(), parameters, &audits, results)
+        .judged_by_figures(&audits, doubts))
 }
 
 fn points(args: &AsranLossArgs) -> Vec<Point> {

@@ -13,6 +13,7 @@ use units::Duration;
 
 use super::Description;
 use crate::arguments::{RunArgs, seeds_shown};
+use crate::doubt::{add_errors_of_time, rankings_in_doubt};
 use crate::experiment::streams::figures::goodput_mbps;
 use crate::experiment::streams::sim::run_stream;
 use crate::experiment::streams::video::VideoShape;
@@ -41,7 +42,7 @@ pub(super) const DESCRIPTION: Description = Description {
         Figure::new("scheme", "scheme"),
         Figure::new("links", "links"),
         Figure::new("data_goodput_mbps", "goodput Mbit/s"),
-        Figure::new("ratio_to_single", "to one link"),
+        Figure::new("ratio_to_single", "to one link").ratio(),
         Figure::new("retransmits", "sent again"),
         Figure::new("wire_overhead", "wire/payload"),
     ],
@@ -116,10 +117,13 @@ fn run_emu(args: &ThroughputArgs) -> Result<Report, Failure> {
     let schemes = args.run.schemes(DESCRIPTION.emu)?;
     let plan = BulkPlan { seconds: args.seconds, congestion: args.congestion.clone() };
     let (mut points, mut audits) = (Points::default(), Vec::new());
+    // A ratio is of two runs: the worst of them speaks for all.
+    let mut in_doubt = 0.0_f64;
     for (links, scenario) in points_of(args)? {
         let schemes = known_at(links, &schemes);
         eprintln!("throughput --emu: {links}, {} s", args.seconds + 3);
         let (runs, audit) = run_bulk(&scenario, &schemes, &plan, args.run.seed(), RESOLUTION)?;
+        in_doubt = audit.stalls.reached_share(0.0, (args.seconds + 3) as f64).max(in_doubt);
         audits.push(audit);
         for (scheme, run) in runs {
             let more = json!({
@@ -135,7 +139,13 @@ fn run_emu(args: &ThroughputArgs) -> Result<Report, Failure> {
         "kernel_mptcp": "cubic, one connection written without pause; tunnels: iperf3",
     });
     let seed = args.run.seed();
-    Ok(Report::emu(DESCRIPTION.experiment, seed, parameters, &audits, points.results()))
+    let mut results = points.results();
+    for result in &mut results {
+        add_errors_of_time(result, in_doubt, DESCRIPTION.figures);
+    }
+    let doubts = rankings_in_doubt(&results, &DESCRIPTION.columns(), &["links"]);
+    Ok(Report::emu(DESCRIPTION.experiment, seed, parameters, &audits, results)
+        .judged_by_figures(&audits, doubts))
 }
 
 /// Returns the parameter points: one link, two equal links, two unequal ones.
