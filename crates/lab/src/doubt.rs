@@ -106,13 +106,6 @@ pub(crate) fn add_errors(seen: &mut Value, best: &Value, declared: &[Figure]) {
     }
 }
 
-fn difference(seen: &Value, best: &Value) -> Option<Value> {
-    match (seen.as_u64(), best.as_u64()) {
-        (Some(seen), Some(best)) => Some(json!(seen.abs_diff(best))),
-        _ => Some(json!(rounded((seen.as_f64()? - best.as_f64()?).abs(), 6))),
-    }
-}
-
 /// Adds an object `error` with what a share of the time in doubt can have done to each declared figure, all
 /// of which were measured over that time.
 pub(crate) fn add_errors_of_time(seen: &mut Value, share: f64, declared: &[Figure]) {
@@ -164,6 +157,13 @@ pub(crate) fn rankings_of<T: AsRef<str>>(
         }
     }
     found
+}
+
+fn difference(seen: &Value, best: &Value) -> Option<Value> {
+    match (seen.as_u64(), best.as_u64()) {
+        (Some(seen), Some(best)) => Some(json!(seen.abs_diff(best))),
+        _ => Some(json!(rounded((seen.as_f64()? - best.as_f64()?).abs(), 6))),
+    }
 }
 
 #[cfg(test)]
