@@ -112,7 +112,8 @@ impl Deliveries {
         self.accounts.of(class).dropped += 1;
     }
 
-    /// Takes a message of a sequenced lane in: by message delivery, and what is control also as ever.
+    /// Takes a message of a sequenced lane in: message delivery carries it, and control is copied
+    /// as well.
     fn submit_carried(
         &mut self,
         now: Instant,

@@ -92,8 +92,8 @@ impl Session {
         self.paths.position(header.path)
     }
 
-    /// Takes the frames of an opened datagram, up to the first that makes no sense, as the second does of
-    /// what a datagram holds one of ([`Frame::single`]).
+    /// Takes the frames of an opened datagram, up to the first that makes no sense. A second frame
+    /// of a type that a datagram holds once ([`Frame::single`]) makes none either.
     fn handle_frames(
         &mut self,
         now: Instant,
@@ -206,8 +206,9 @@ impl Session {
         }
     }
 
-    /// Takes the clock of an initiator that cannot know yet whether we know it: it was read after our
-    /// Response had come, as an acknowledgement of that would have been. The answer to a probe says more.
+    /// Takes the clock of an initiator that cannot know yet whether we know it. It was read after
+    /// our Response had come, so it says as much as an acknowledgement of that; the answer to a
+    /// probe says more.
     fn handle_clock(&mut self, now: Instant, path: PathId, clock_us: u64) {
         if let (None, Some(path)) = (self.clock.estimate_us(now), self.path_mut(path)) {
             path.want_probe();

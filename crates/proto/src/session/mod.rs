@@ -101,7 +101,7 @@ pub(crate) struct Session {
     peer: PeerId,
     role: Role,
     started: Instant,
-    /// The latest moment that any input told.
+    /// The latest moment that any input named.
     now: Instant,
     connected: bool,
     ended: bool,
@@ -122,7 +122,7 @@ pub(crate) struct Session {
     /// Paths on which the end of the session is still to be told, and what to say.
     farewells: Vec<PathId>,
     close_reason: u8,
-    /// The peer will not have us: another one holds our key, or the key was revoked.
+    /// The peer turned us away: another one holds our key, or the key was revoked.
     refused: bool,
     /// When it was last said that another one came with the peer's key.
     contested_at: Option<Instant>,
@@ -130,7 +130,7 @@ pub(crate) struct Session {
     responded_at: Option<Instant>,
     /// Whether the peer may not know our clock, since it may not have had an answer to anything yet.
     owes_clock: bool,
-    /// When the newest packet that was acknowledged had been sent.
+    /// When the newest acknowledged packet was sent.
     answered: Option<Instant>,
     clock: ClockOffset,
     selector: Selector,
@@ -146,7 +146,7 @@ pub(crate) struct Session {
     asks_anew: bool,
     /// When that was said last.
     unknown_at: Option<Instant>,
-    /// The largest datagram that a path has carried: what holds while none is active.
+    /// The largest datagram that a path has carried: the limit while none is active.
     largest_datagram: usize,
     rng: Rng,
 }
@@ -232,8 +232,9 @@ impl Session {
 
     /// Returns from when on the initiator has to begin a handshake for new keys, if nothing comes in.
     ///
-    /// That is also when nothing came in for a while although every path is probed, or when it is said
-    /// that the peer has lost its keys. New keys are given the same while.
+    /// Beside the age of the keys there are two reasons: nothing came in for a while although every
+    /// path is probed, or somebody says that the peer has lost its keys. New keys are given the
+    /// same while.
     pub(crate) fn rekey_from(&self) -> Option<Instant> {
         if self.role != Role::Initiator || self.ended || !self.keys.has_keys() {
             return None;
@@ -242,8 +243,8 @@ impl Session {
         [asked, self.keys.rekey_from(), self.silent_from()].into_iter().flatten().min()
     }
 
-    /// Takes note that somebody says that the peer has no keys of this index: nobody has signed that, so
-    /// the peer is asked, and what it says counts.
+    /// Notes that somebody says the peer has no keys of this index. That is not authenticated, so
+    /// the peer is asked, and its answer counts.
     pub(crate) fn on_unknown(&mut self, now: Instant, index: u32) -> bool {
         if self.role != Role::Initiator || self.keys.remote_index() != Some(index) {
             return false;
@@ -274,8 +275,8 @@ impl Session {
         self.paths.iter_mut().for_each(Path::want_probe);
     }
 
-    /// Tells whether the peer has answered something that was sent at `asked_at` or later, or may yet:
-    /// nothing while that is open.
+    /// Tells whether the peer has answered something that was sent at `asked_at` or later; none
+    /// while it still may.
     pub(crate) fn lives(&self, now: Instant, asked_at: Instant) -> Option<bool> {
         if self.answered.is_some_and(|sent_at| sent_at >= asked_at) {
             return Some(true);
@@ -283,8 +284,8 @@ impl Session {
         (now.since(asked_at) >= self.patience()).then_some(false)
     }
 
-    /// Returns how long a sign of life is waited for: by the fastest path that brings it for certain, or
-    /// where none does by the fastest of all.
+    /// Returns how long to wait for a sign of life: by the fastest path that brings one for certain
+    /// or, where none does, by the fastest of all.
     pub(crate) fn patience(&self) -> Duration {
         let sure = self.paths.iter().filter(|path| path.loses_little()).filter_map(Path::srtt);
         let any = self.paths.iter().filter_map(Path::srtt);

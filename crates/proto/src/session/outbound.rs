@@ -85,8 +85,8 @@ impl Session {
         result.map_err(send_error)
     }
 
-    /// Builds the next datagram for the path at a place, of at most `budget` bytes of UDP payload, into `buf`;
-    /// none when there is nothing that the path may carry now.
+    /// Builds into `buf` the next datagram for the path at this place of the list, of at most
+    /// `budget` bytes of UDP payload; none when there is nothing that the path may carry now.
     pub(crate) fn poll_transmit(
         &mut self,
         now: Instant,
@@ -300,8 +300,9 @@ impl Session {
         self.deliveries.poll_once(turn, waiting, has_budget, scheduler, datagram);
     }
 
-    /// Tells whether a silent path carries a little bulk nevertheless: none does better, and it
-    /// spoke so lately that it may be in a burst of losses. What gets through ends the silence.
+    /// Tells whether a silent path carries a little bulk all the same: no path does better, and it
+    /// was heard so recently that this may be a burst of losses. What gets through ends the
+    /// silence.
     fn may_trickle(&self, now: Instant, path: &Path) -> bool {
         let lately =
             path.last_received_at().is_some_and(|at| now.since(at) < limits::LONGEST_BURST);

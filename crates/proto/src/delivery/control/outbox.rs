@@ -31,11 +31,11 @@ const OTHER_MESSAGES: usize = limits::CONTROL_MESSAGES / 2;
 /// Outcomes that wait for the session to fetch them before submissions are refused.
 const UNREAD_OUTCOMES: usize = 2 * limits::CONTROL_MESSAGES;
 
-/// The shortest that the answer to a message is waited for which has expired.
+/// The shortest time to wait for the answer to a message that has expired.
 const FIRST_ANSWER: Duration = Duration::from_millis(10);
 
-/// The longest that the answer to a message is waited for which has expired, whatever the round-trip time is
-/// said to be: an application that asks again does not wait either.
+/// The longest time to wait for the answer to a message that has expired, whatever the round-trip time
+/// seems to be: an application that asks again does not wait either.
 const LAST_ANSWER: Duration = Duration::from_secs(2);
 
 /// Says why a message was refused.
@@ -57,9 +57,10 @@ pub(crate) struct OutboxCounters {
     pub(crate) expired: u64,
     /// Replaced by a newer one before they were acknowledged.
     pub(crate) superseded: u64,
-    /// Of those, such of which no copy had left.
+    /// Of those, the ones of which no copy had left.
     pub(crate) superseded_unsent: u64,
-    /// Under way when the session ended, or dropped for all that is known: the list was too long.
+    /// Under way when the session ended, or possibly dropped there: the list of what was dropped is
+    /// bounded.
     pub(crate) indeterminate: u64,
 }
 
@@ -83,7 +84,7 @@ pub(crate) struct Outbox {
     /// An unreliable message that was just sent for the last time, kept while its frame is read.
     spent: Option<Message>,
     probe: Duration,
-    /// Of messages below it the receiver may not have said that it did not pass them on.
+    /// Messages below it may have been dropped at the receiver without its having said so.
     unlisted: u64,
     pub(super) next_seq: u64,
     others: usize,
@@ -233,8 +234,8 @@ impl Outbox {
         self.floors.poll(now, path, self.probe)
     }
 
-    /// Notes that a packet with a copy of message `seq` was acknowledged: what the receiver did not pass on
-    /// it has said before.
+    /// Notes that a packet with a copy of message `seq` was acknowledged. The receiver names what
+    /// it did not pass on before it acknowledges.
     pub(crate) fn on_acked(&mut self, seq: u64) {
         let is_listed = seq >= self.unlisted;
         let outcome = if is_listed { Outcome::Delivered } else { Outcome::Indeterminate };
