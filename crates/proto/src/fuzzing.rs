@@ -4,6 +4,7 @@ mod mad_peer;
 
 use units::{Duration, Instant};
 
+use crate::crypto::INITIATION;
 use crate::delivery::message::{Feedback, MessageForm, Messages, Offer};
 use crate::delivery::{Delivery as _, Taken};
 use crate::limits;
@@ -113,6 +114,10 @@ pub struct Pair {
 
 const DRONE: usize = 0;
 const STATION: usize = 1;
+/// The station's port; the drone's interfaces have ports 1 and 2.
+const STATION_PORT: u8 = 9;
+/// The first byte of a datagram that says that keys are unknown.
+const UNKNOWN: u8 = 6;
 /// Datagrams to neither end that are kept.
 const ELSEWHERE: usize = 64;
 
@@ -140,7 +145,8 @@ impl Pair {
         let peer = ends[0].add_peer(keys[1], None);
         let drone_session = ends[0].connect(now, peer);
         for interface in 0..2 {
-            let added = ends[0].add_path(now, drone_session, InterfaceId(interface), address(9));
+            let added =
+                ends[0].add_path(now, drone_session, InterfaceId(interface), address(STATION_PORT));
             assert!(added.is_ok(), "two paths are not too many");
         }
         let (elsewhere, delivered) = (Vec::new(), 0);
@@ -155,13 +161,22 @@ impl Pair {
         self.ends[STATION].sessions().next().is_some()
     }
 
-    /// Gives a datagram to the station or the drone; returns the bytes that it answers at once.
+    /// Gives a datagram to the station or the drone; returns the bytes that it answers at once. A drone that
+    /// is told that the station has lost the keys may ask for new ones \[specs/wire.md §5.12\]: of its station
+    /// alone, which is no answer to whoever told it.
     pub fn inject(&mut self, to_station: bool, source: u8, datagram: &[u8]) -> usize {
         let end = &mut self.ends[usize::from(to_station)];
         let received = received(InterfaceId(0), address(source));
         end.handle_datagram(self.now, &received, &mut datagram.to_vec());
         let (mut buf, mut answered) = (Vec::new(), 0);
-        while end.poll_transmit(self.now, &mut buf).is_some() {
+        let says_unknown = !to_station && datagram.first() == Some(&UNKNOWN);
+        while let Some(transmit) = end.poll_transmit(self.now, &mut buf) {
+            if says_unknown
+                && buf.len() == INITIATION
+                && transmit.destination == address(STATION_PORT)
+            {
+                continue;
+            }
             answered += buf.len();
         }
         answered
@@ -214,9 +229,13 @@ impl Pair {
                 while let Some(transmit) = self.ends[from].poll_transmit(self.now, &mut buf) {
                     quiet = false;
                     let Via::Udp(to) = transmit.destination;
-                    let (interface, source) = match (from, to.port()) {
-                        (STATION, port @ 1..=2) => (InterfaceId(u32::from(port) - 1), 9),
-                        (DRONE, 9) => (InterfaceId(0), transmit.interface.0 as u8 + 1),
+                    let (interface, source) = match (from, u8::try_from(to.port())) {
+                        (STATION, Ok(port @ 1..=2)) => {
+                            (InterfaceId(u32::from(port) - 1), STATION_PORT)
+                        }
+                        (DRONE, Ok(STATION_PORT)) => {
+                            (InterfaceId(0), transmit.interface.0 as u8 + 1)
+                        }
                         _ => {
                             self.elsewhere.push((from, buf.clone()));
                             continue;
@@ -239,7 +258,7 @@ impl Pair {
 }
 
 fn working_path(now: Instant, id: PathId) -> PathSnapshot {
-    let route = Route { interface: InterfaceId(0), local: None, remote: address(9) };
+    let route = Route { interface: InterfaceId(0), local: None, remote: address(STATION_PORT) };
     let config = PathConfig {
         congestion: CongestionKind::default(),
         initiator: true,
@@ -250,7 +269,6 @@ fn working_path(now: Instant, id: PathId) -> PathSnapshot {
     PathSnapshot { state: PathState::Active, ..path.snapshot(now) }
 }
 
-/// The station is at port 9, the drone's interfaces at ports 1 and 2.
 fn address(port: u8) -> Via {
     Via::Udp(([192, 0, 2, 1], u16::from(port)).into())
 }
