@@ -162,7 +162,7 @@ impl Pair {
     }
 
     /// Gives a datagram to the station or the drone; returns the bytes that it answers at once. A drone that
-    /// is told that the station has lost the keys may ask for new ones \[specs/wire.md §5.12\]: of its station
+    /// is told that the station has lost the keys may ask for new ones (specs/wire.md, 5.12): of its station
     /// alone, which is no answer to whoever told it.
     pub fn inject(&mut self, to_station: bool, source: u8, datagram: &[u8]) -> usize {
         let end = &mut self.ends[usize::from(to_station)];
