@@ -266,7 +266,7 @@ fn working_path(now: Instant, id: PathId) -> PathSnapshot {
         protect_control: Default::default(),
     };
     let path = Path::new(now, id, route, config, 0);
-    PathSnapshot { state: PathState::Active, ..path.snapshot(now) }
+    PathSnapshot { state: PathState::Active, ..path.snapshot(now, 0) }
 }
 
 fn address(port: u8) -> Via {

@@ -85,9 +85,11 @@ impl From<bool> for Taken {
     }
 }
 
-/// What waits for a path, of what goes once.
+/// What waits for a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waiting {
+    /// What no congestion window holds back.
+    pub(crate) urgent: bool,
     /// What takes a datagram of its own.
     pub(crate) alone: bool,
     /// Of the tier of telemetry.
@@ -96,20 +98,29 @@ pub(crate) struct Waiting {
     pub(crate) message: bool,
     /// Of the tier of bulk.
     pub(crate) bulk: bool,
+    /// What goes along with anything, and has waited long enough to leave alone.
+    pub(crate) along: bool,
 }
 
 impl Waiting {
     /// Tells whether anything waits.
     pub(crate) fn is_any(self) -> bool {
+        self.urgent || self.goes_once() || self.along
+    }
+
+    /// Tells whether anything waits that goes by one path alone.
+    pub(crate) fn goes_once(self) -> bool {
         self.alone || self.telemetry || self.message || self.bulk
     }
 
     fn and(self, other: Self) -> Self {
         Self {
+            urgent: self.urgent || other.urgent,
             alone: self.alone || other.alone,
             telemetry: self.telemetry || other.telemetry,
             message: self.message || other.message,
             bulk: self.bulk || other.bulk,
+            along: self.along || other.along,
         }
     }
 }
@@ -204,9 +215,7 @@ pub(crate) trait Delivery: Debug {
     fn handle_frame(&mut self, incoming: &Incoming<'_>, frame: &Frame<'_>) -> Taken;
 
     /// Says what of it waits for a path: cheap, asked for each datagram.
-    fn waiting(&self, _path: PathId) -> Waiting {
-        Waiting::default()
-    }
+    fn waiting(&self, now: Instant, path: &Path) -> Waiting;
 
     /// Returns the bytes that schedulers are told of.
     fn backlog(&self) -> usize {
@@ -226,11 +235,6 @@ pub(crate) trait Delivery: Debug {
 
     /// Adds what goes once, of one tier.
     fn poll_tier(&mut self, _tier: Tier, _offer: &mut Offer<'_>, _datagram: &mut Builder<'_>) {}
-
-    /// Tells whether [`Delivery::poll_along`] has something for which a datagram leaves.
-    fn wants_along(&self, _now: Instant, _path: &Path) -> bool {
-        false
-    }
 
     /// Adds what costs little and goes along with anything.
     fn poll_along(&mut self, _path: PathId, _datagram: &mut Builder<'_>) {}
@@ -337,10 +341,10 @@ impl Deliveries {
         }
     }
 
-    /// Says what waits for a path, of what goes once.
-    pub(crate) fn waiting(&self, path: PathId) -> Waiting {
+    /// Says what waits for a path.
+    pub(crate) fn waiting(&self, now: Instant, path: &Path) -> Waiting {
         let mut waiting = Waiting::default();
-        each!([&self], _, delivery => waiting = waiting.and(delivery.waiting(path)));
+        each!([&self], _, delivery => waiting = waiting.and(delivery.waiting(now, path)));
         waiting
     }
 
@@ -395,13 +399,11 @@ impl Deliveries {
         }
     }
 
-    /// Adds what costs little and goes along with anything; where nothing else leaves, only what is due.
-    pub(crate) fn poll_along(&mut self, now: Instant, path: &Path, datagram: &mut Builder<'_>) {
+    /// Adds what costs little and goes along with anything.
+    pub(crate) fn poll_along(&mut self, path: PathId, datagram: &mut Builder<'_>) {
         each!([&mut self], place, delivery => {
-            if !datagram.is_empty() || delivery.wants_along(now, path) {
-                datagram.set_owner(place);
-                delivery.poll_along(path.id(), datagram);
-            }
+            datagram.set_owner(place);
+            delivery.poll_along(path, datagram);
         });
     }
 

@@ -14,7 +14,7 @@ use super::due::{Due, Marks, mark, order, order_by, until};
 use super::initiator::Initiator;
 use crate::crypto::EpochKeys;
 use crate::event::{Delivery, Event};
-use crate::ids::{PathId, PeerId, SessionId, Transmit};
+use crate::ids::{PeerId, SessionId, Transmit};
 use crate::limits;
 use crate::session::Session;
 
@@ -32,7 +32,6 @@ pub(super) struct Slot {
     pub(super) closed: bool,
     /// When it was asked for a sign of life, because another one came with its peer's key.
     pub(super) asked_at: Option<Instant>,
-    sent_last: PathId,
     marks: Marks,
 }
 
@@ -51,24 +50,8 @@ impl Slot {
             initiator,
             closed: false,
             asked_at: None,
-            sent_last: PathId(0),
             marks: Marks::default(),
         }
-    }
-
-    /// Writes the next datagram of any path: the paths take turns, so that no path's bulk delays
-    /// another one's control.
-    pub(super) fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
-        let first = self.session.path_ids().position(|path| path > self.sent_last).unwrap_or(0);
-        let count = self.session.path_ids().count();
-        for index in (first..count).chain(0..first) {
-            let transmit = self.session.poll_transmit(now, index, limits::MAX_DATAGRAM, buf);
-            if let Some(path) = transmit.and_then(|transmit| transmit.path) {
-                self.sent_last = path.path;
-                return transmit;
-            }
-        }
-        None
     }
 
     /// Tells the initiator which paths it may try.
@@ -217,7 +200,7 @@ impl Sessions {
                     *self.due.senders.first()?
                 }
             };
-            let transmit = self.slots.get_mut(&id).and_then(|slot| slot.poll_transmit(now, buf));
+            let transmit = self.slots.get_mut(&id).and_then(|slot| slot.session.poll_transmit(now, buf));
             if transmit.is_some() {
                 self.look_at(now, id);
                 self.sent_last = Some(id);

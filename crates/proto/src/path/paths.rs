@@ -41,6 +41,8 @@ struct Kept {
     /// When it was shown as it still is.
     shown_at: Cell<Option<Instant>>,
     timeout: Cell<Option<Option<Instant>>>,
+    /// What of bulk could leave, and when.
+    budget: Cell<Option<(Instant, usize)>>,
 }
 
 impl Kept {
@@ -48,14 +50,23 @@ impl Kept {
     fn change(&mut self) -> &mut Path {
         self.shown_at.set(None);
         self.timeout.set(None);
+        self.budget.set(None);
         &mut self.path
+    }
+
+    fn bulk_budget(&self, now: Instant) -> usize {
+        let known = self.budget.get().filter(|(at, _)| *at == now).map(|(_, budget)| budget);
+        let budget = known.unwrap_or_else(|| self.path.bulk_budget(now));
+        self.budget.set(Some((now, budget)));
+        budget
     }
 }
 
 impl Paths {
     /// Adds a path.
     pub(crate) fn push(&mut self, path: Path) {
-        self.all.push(Kept { path, shown_at: Cell::new(None), timeout: Cell::new(None) });
+        let (shown_at, timeout, budget) = Default::default();
+        self.all.push(Kept { path, shown_at, timeout, budget });
         self.shown.get_mut().clear();
     }
 
@@ -107,6 +118,11 @@ impl Paths {
         }
         self.shown.get_mut().clear();
         was_blocked != is_blocked
+    }
+
+    /// Returns how many bytes of bulk may leave now by the path at this place.
+    pub(crate) fn bulk_budget(&self, now: Instant, index: usize) -> usize {
+        self.all[index].bulk_budget(now)
     }
 
     /// Shows every path; one that is blocked has room for nothing.
@@ -164,10 +180,9 @@ impl Paths {
             if index < shown.len() && kept.shown_at.get() == Some(now) {
                 continue;
             }
-            let mut snapshot = kept.path.snapshot(now);
-            if self.is_blocked(&kept.path) {
-                snapshot.budget = 0;
-            }
+            let is_blocked = self.is_blocked(&kept.path);
+            let budget = if is_blocked { 0 } else { kept.bulk_budget(now) };
+            let snapshot = kept.path.snapshot(now, budget);
             match shown.get_mut(index) {
                 Some(place) => *place = snapshot,
                 None => shown.push(snapshot),

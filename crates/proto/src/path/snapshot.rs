@@ -86,8 +86,8 @@ impl PathSnapshot {
 }
 
 impl Path {
-    /// Shows the path to schedulers and to forms of messages.
-    pub(crate) fn snapshot(&self, now: Instant) -> PathSnapshot {
+    /// Shows the path to schedulers and to forms of messages; `budget` is [`Path::bulk_budget`].
+    pub(crate) fn snapshot(&self, now: Instant, budget: usize) -> PathSnapshot {
         PathSnapshot {
             id: self.id,
             state: self.state,
@@ -102,7 +102,7 @@ impl Path {
             in_flight: self.sent.in_flight(),
             send_rate: Rate::from_bytes_in(self.congestion.cwnd(), self.rtt.srtt_or_initial()),
             drain: self.drain(now),
-            budget: self.bulk_budget(now),
+            budget,
             bytes_sent: self.counters.bytes_sent,
             last_received_at: self.last_received_at,
         }

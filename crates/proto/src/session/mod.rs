@@ -108,6 +108,8 @@ pub(crate) struct Session {
     keys: KeyRing,
     path_config: PathConfig,
     paths: Paths,
+    /// The path that a datagram left by last; the others come first.
+    sent_last: PathId,
     /// The number of the next path to be opened here; numbers are never used again.
     next_path: u16,
     /// Numbers of paths that were given up: never used again, since another path of that number
@@ -181,6 +183,7 @@ impl Session {
                 protect_control: config.protect_control,
             },
             paths: Paths::default(),
+            sent_last: PathId(0),
             next_path: 0,
             retired: BTreeSet::new(),
             closed_paths: Vec::new(),

@@ -7,7 +7,7 @@
 use units::Instant;
 
 use super::{SendError, Session, Source};
-use crate::delivery::{Builder, Packet, Refused, Turn};
+use crate::delivery::{Builder, Packet, Refused, Turn, Waiting};
 use crate::event::{MessageId, PathState};
 use crate::ids::{PathRef, Transmit};
 use crate::limits;
@@ -19,6 +19,7 @@ use crate::wire::{self, AckFrame, AckRanges, CONTROL_OVERHEAD, DATA_OVERHEAD, Fr
 /// Bytes of bulk that are under way on a silent path at most, where every path is silent: four full
 /// datagrams, of which one gets through at 40 % loss nearly for certain.
 const TRICKLE: u64 = 4 * limits::MAX_DATAGRAM as u64;
+
 impl Session {
     /// Takes in a packet of the application; see [`crate::Endpoint::send`].
     pub(crate) fn send(
@@ -85,20 +86,26 @@ impl Session {
         result.map_err(send_error)
     }
 
-    /// Builds into `buf` the next datagram for the path at this place of the list, of at most
-    /// `budget` bytes of UDP payload; none when there is nothing that the path may carry now.
-    pub(crate) fn poll_transmit(
-        &mut self,
-        now: Instant,
-        index: usize,
-        budget: usize,
-        buf: &mut Vec<u8>,
-    ) -> Option<Transmit> {
+    /// Builds the next datagram of any path into `buf`; none when there is nothing that one may carry now.
+    /// The paths take turns, so that no path's bulk delays another one's control.
+    pub(crate) fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         self.now = now;
+        if !self.keys.has_keys() {
+            return None;
+        }
         self.settle_account();
+        let first = self.paths.iter().position(|path| path.id() > self.sent_last).unwrap_or(0);
+        let transmit = (first..self.paths.len())
+            .chain(0..first)
+            .find_map(|index| self.poll_path(now, index, buf))?;
+        self.sent_last = transmit.path.map_or(self.sent_last, |sent| sent.path);
+        Some(transmit)
+    }
+
+    /// Builds the next datagram of the path at this place of the list.
+    fn poll_path(&mut self, now: Instant, index: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
         let path = &self.paths[index];
-        if !self.keys.has_keys() || path.state() == PathState::Absent || self.paths.is_blocked(path)
-        {
+        if path.state() == PathState::Absent || self.paths.is_blocked(path) {
             return None;
         }
         if self.ended {
@@ -107,27 +114,27 @@ impl Session {
         if let Some(transmit) = self.poll_token(now, index, buf) {
             return Some(transmit);
         }
-        let allowance = usize::try_from(self.paths[index].allowance()).unwrap_or(usize::MAX);
-        let limit = self.paths[index].max_datagram().min(budget).min(allowance);
-        let mut datagram = self.begin(now, buf, limit);
-        self.add_own_ack(now, index, self.paths[index].ack_is_due(now), &mut datagram);
-        if self.add_path_news(index, &mut datagram) {
-            let turn = Turn { now, path: &self.paths[index], paths: &self.paths };
-            self.deliveries.poll_urgent(&turn, &mut datagram);
+        let path = &self.paths[index];
+        let (ack_is_due, waiting) = (path.ack_is_due(now), self.deliveries.waiting(now, path));
+        if !ack_is_due && !waiting.is_any() && !path.probe_is_wanted() && !self.has_path_news() {
+            let size = self.mtu_probe(now, index, waiting)?;
+            return self.send_mtu_probe(now, index, size, buf);
         }
-        if !datagram.urgent {
-            self.add_probe(index, &mut datagram);
-        }
+        let mut datagram = self.begin(now, index, buf);
+        self.add_own_ack(now, index, ack_is_due, &mut datagram);
+        let waiting = self.add_urgent(now, index, waiting, &mut datagram);
         if datagram.is_empty()
-            && let Some(size) = self.mtu_probe(now, index).filter(|size| *size <= budget)
+            && let Some(size) = self.mtu_probe(now, index, waiting)
         {
             drop(datagram);
             return self.send_mtu_probe(now, index, size, buf);
         }
         if !datagram.urgent {
-            self.add_best_path_traffic(now, index, &mut datagram);
+            self.add_best_path_traffic(now, index, waiting, &mut datagram);
         }
-        self.deliveries.poll_along(now, &self.paths[index], &mut datagram);
+        if waiting.along || !datagram.is_empty() {
+            self.deliveries.poll_along(self.paths[index].id(), &mut datagram);
+        }
         if datagram.is_empty() {
             return None;
         }
@@ -137,8 +144,10 @@ impl Session {
     }
 
     /// Starts a datagram, with our clock as long as the peer may not know how old our messages are.
-    fn begin<'a>(&self, now: Instant, buf: &'a mut Vec<u8>, limit: usize) -> Builder<'a> {
-        let mut datagram = Builder::new(buf, limit);
+    fn begin<'a>(&self, now: Instant, index: usize, buf: &'a mut Vec<u8>) -> Builder<'a> {
+        let path = &self.paths[index];
+        let allowance = usize::try_from(path.allowance()).unwrap_or(usize::MAX);
+        let mut datagram = Builder::new(buf, path.max_datagram().min(allowance));
         if self.owes_clock {
             datagram.preface(&Frame::Clock { clock_us: now.as_micros() });
         }
@@ -224,6 +233,31 @@ impl Session {
         datagram.push(&Frame::Ack(frame));
     }
 
+    /// Adds what no congestion window holds back; returns what waits then.
+    fn add_urgent(
+        &mut self,
+        now: Instant,
+        index: usize,
+        mut waiting: Waiting,
+        datagram: &mut Builder<'_>,
+    ) -> Waiting {
+        let fits = self.add_path_news(index, datagram);
+        if fits && waiting.urgent {
+            let turn = Turn { now, path: &self.paths[index], paths: &self.paths };
+            self.deliveries.poll_urgent(&turn, datagram);
+            waiting = self.deliveries.waiting(now, &self.paths[index]);
+        }
+        if !datagram.urgent && self.paths[index].probe_is_wanted() {
+            datagram.push(&Frame::Ping);
+        }
+        waiting
+    }
+
+    /// Tells whether there may be something to say about paths.
+    fn has_path_news(&self) -> bool {
+        !self.closed_paths.is_empty() || !self.readdressed.is_empty()
+    }
+
     /// Adds the end of paths and where others have moved; false when not all of it fits.
     fn add_path_news(&mut self, index: usize, datagram: &mut Builder<'_>) -> bool {
         while let Some(closed) = self.closed_paths.last() {
@@ -254,17 +288,10 @@ impl Session {
         }
     }
 
-    fn add_probe(&mut self, index: usize, datagram: &mut Builder<'_>) {
-        if self.paths[index].probe_is_wanted() {
-            datagram.push(&Frame::Ping);
-        }
-    }
-
     /// Returns the size of the MTU probe that is to be sent now; the first one lets messages go before.
-    fn mtu_probe(&self, now: Instant, index: usize) -> Option<usize> {
+    fn mtu_probe(&self, now: Instant, index: usize, waiting: Waiting) -> Option<usize> {
         let path = &self.paths[index];
         let size = path.mtu_probe(now)?;
-        let waiting = self.deliveries.waiting(path.id());
         (waiting.bulk || waiting.alone || path.is_settled(now)).then_some(size)
     }
 
@@ -285,13 +312,18 @@ impl Session {
 
     /// Adds what goes on one path only, in the order of priority, while the scheduler and the
     /// path's window let it.
-    fn add_best_path_traffic(&mut self, now: Instant, index: usize, datagram: &mut Builder<'_>) {
-        let path = &self.paths[index];
-        let waiting = self.deliveries.waiting(path.id());
-        if !waiting.is_any() {
+    fn add_best_path_traffic(
+        &mut self,
+        now: Instant,
+        index: usize,
+        waiting: Waiting,
+        datagram: &mut Builder<'_>,
+    ) {
+        if !waiting.goes_once() {
             return;
         }
-        let has_budget = path.bulk_budget(now) > 0 || self.may_trickle(now, path);
+        let path = &self.paths[index];
+        let has_budget = self.paths.bulk_budget(now, index) > 0 || self.may_trickle(now, path);
         if !(waiting.alone || has_budget) {
             return;
         }

@@ -143,11 +143,6 @@ impl Session {
         std::mem::take(&mut self.routes_changed)
     }
 
-    /// Returns the names of the paths.
-    pub(crate) fn path_ids(&self) -> impl Iterator<Item = PathId> {
-        self.paths.iter().map(Path::id)
-    }
-
     /// Returns where the paths lead, or may, whose interface is there.
     pub(crate) fn routes(&self) -> SmallVec<[(PathId, Route); 4]> {
         let present = self.paths.iter().filter(|path| path.state() != PathState::Absent);
@@ -169,6 +164,7 @@ impl Session {
             (self.account.successor(), now),
         );
         successor.next_path = self.next_path;
+        successor.sent_last = self.sent_last;
         for path in self.paths.iter() {
             successor.insert_path(now, path.id(), path.route());
             if path.state() == PathState::Absent {

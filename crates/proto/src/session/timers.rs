@@ -38,7 +38,7 @@ impl Session {
     /// Returns when pacing lets a path take more of what waits for one.
     fn pacing_deadline(&self) -> Option<Instant> {
         let wants = |path: &Path| {
-            let waiting = self.deliveries.waiting(path.id());
+            let waiting = self.deliveries.waiting(self.now, path);
             !self.paths.is_blocked(path) && (waiting.alone || waiting.telemetry || waiting.bulk)
         };
         let wanting = self.paths.active().filter(|path| wants(path));

@@ -289,10 +289,10 @@ fn a_stall_or_an_outage_of_two_seconds_is_over_when_it_is_over() {
         let flow = bed.add_flow(CongestionKind::DelayBounded, 0, 1);
         bed.set_source(flow, Source::Greedy);
         bed.run_until(at(10_000));
-        let before = bed.ends[flow].path.snapshot(bed.now);
+        let before = bed.ends[flow].path.snapshot(bed.now, 0);
         for after in [200, 300, 500, 1_000, 3_000] {
             bed.run_until(at(12_000 + after));
-            let now = bed.ends[flow].path.snapshot(bed.now);
+            let now = bed.ends[flow].path.snapshot(bed.now, 0);
             let goodput = bed.ends[flow + 1].goodput_mbps(at(11_900 + after), bed.now);
             let rtt = |rtt: Option<Duration>| ms(rtt.unwrap_or_default());
             let (srtt, min_rtt) = (rtt(now.srtt), rtt(now.min_rtt));
@@ -370,9 +370,9 @@ fn an_application_below_the_rate_of_the_link_does_not_grow_the_window() {
     let every = Duration::from_nanos(33_333_333);
     bed.set_source(flow, Source::Bursts { datagrams: 16, every });
     bed.run_until(at(5_000));
-    let early = bed.ends[flow].path.snapshot(bed.now).cwnd;
+    let early = bed.ends[flow].path.snapshot(bed.now, 0).cwnd;
     bed.run_until(at(60_000));
-    let late = bed.ends[flow].path.snapshot(bed.now).cwnd;
+    let late = bed.ends[flow].path.snapshot(bed.now, 0).cwnd;
     assert!(late < 80_000 && late < 2 * early, "{early} {late}");
     let delay = bed.ends[flow + 1].delay_quantile(at(1_000), bed.now, 0.99);
     assert!(delay < Duration::from_millis(25), "{delay:?}");

@@ -116,8 +116,13 @@ impl Delivery for Control {
         Taken::Done
     }
 
-    fn waiting(&self, path: PathId) -> Waiting {
-        Waiting { message: self.outbox.wants_others(path), ..Waiting::default() }
+    fn waiting(&self, _now: Instant, path: &Path) -> Waiting {
+        let path = path.id();
+        Waiting {
+            urgent: self.outbox.wants(path, Tier::Control),
+            message: self.outbox.wants_others(path),
+            ..Waiting::default()
+        }
     }
 
     /// Adds which messages were not passed on: no acknowledgement leaves without.
@@ -137,9 +142,6 @@ impl Delivery for Control {
     /// Adds copies of control and floors of lanes.
     fn poll_urgent(&mut self, turn: &Turn<'_>, datagram: &mut Builder<'_>) {
         let (now, path, id) = (turn.now, turn.path, turn.path.id());
-        if !self.outbox.wants(id, Tier::Control) {
-            return;
-        }
         let mut room = turn.paths.control_room(now, path);
         let one_repeat = path.may_be_slow(now);
         let most = |path: &Path, age| path.control_datagram(now, age > LATE);

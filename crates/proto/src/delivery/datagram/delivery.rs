@@ -66,7 +66,7 @@ impl Delivery for Datagrams {
         Taken::Done
     }
 
-    fn waiting(&self, _path: PathId) -> Waiting {
+    fn waiting(&self, _now: Instant, _path: &Path) -> Waiting {
         Waiting {
             telemetry: !self.telemetry.is_empty(),
             bulk: !self.bulk.is_empty(),

@@ -48,8 +48,12 @@ impl Delivery for Messages {
         Taken::from(makes_sense)
     }
 
-    fn waiting(&self, _path: PathId) -> Waiting {
-        Waiting { alone: self.form.wants(&self.divider), ..Waiting::default() }
+    /// Feedback leaves alone where it is due; a path that has been silent for long gets it with its probes
+    /// alone.
+    fn waiting(&self, now: Instant, path: &Path) -> Waiting {
+        let heard = path.last_received_at().is_some_and(|at| now.since(at) < limits::LONGEST_BURST);
+        let along = heard && self.form.feedback_is_due(now, path.id());
+        Waiting { alone: self.form.wants(&self.divider), along, ..Waiting::default() }
     }
 
     /// Adds one symbol if the form has one for the path.
@@ -76,13 +80,6 @@ impl Delivery for Messages {
             datagram.bulk = true;
             offer.accounts.of(Class::Message).copies_sent += 1;
         }
-    }
-
-    /// Feedback leaves alone where it is due; a path that has been silent for long gets it with its probes
-    /// alone.
-    fn wants_along(&self, now: Instant, path: &Path) -> bool {
-        let heard = path.last_received_at().is_some_and(|at| now.since(at) < limits::LONGEST_BURST);
-        heard && self.form.feedback_is_due(now, path.id())
     }
 
     /// Adds what the peer's sender is to be told.

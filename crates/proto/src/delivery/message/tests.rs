@@ -32,7 +32,7 @@ fn path() -> PathSnapshot {
         protect_control: Default::default(),
     };
     let path = Path::new(at(0), PathId(0), route, config, 0);
-    PathSnapshot { state: PathState::Active, ..path.snapshot(at(0)) }
+    PathSnapshot { state: PathState::Active, ..path.snapshot(at(0), 0) }
 }
 
 /// Writes everything that a sender wants to send now.

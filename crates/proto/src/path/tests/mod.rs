@@ -89,7 +89,7 @@ fn die(model: &LinkModel, dead: [bool; 2], traffic: Traffic, death: Instant, see
     let (mut doubted, mut suspected) = (Duration::MAX, Duration::MAX);
     for after in (0..1_000).map(Duration::from_millis) {
         bed.run_until(death + after);
-        let now = bed.ends[0].path.snapshot(bed.now);
+        let now = bed.ends[0].path.snapshot(bed.now, 0);
         if now.doubtful {
             doubted = doubted.min(after);
         }
@@ -158,10 +158,10 @@ fn a_stall_is_suspected_and_what_it_releases_poisons_nothing() {
         let model = dead_from(at(10_000), hold, Duration::from_secs(2), link(4.0, 70, 0.01));
         let mut bed = start([model.clone(), model], traffic, 3);
         bed.run_until(at(10_000));
-        let before = bed.ends[0].path.snapshot(bed.now);
+        let before = bed.ends[0].path.snapshot(bed.now, 0);
         bed.ends[0].changes.clear();
         bed.run_until(at(13_000));
-        let after = bed.ends[0].path.snapshot(bed.now);
+        let after = bed.ends[0].path.snapshot(bed.now, 0);
         let states: Vec<PathState> = bed.ends[0].changes.iter().map(|&(_, state)| state).collect();
         assert_eq!(states, [PathState::Suspected, PathState::Active], "{traffic:?}");
         let (revived, _) = bed.ends[0].changes[1];
@@ -196,7 +196,7 @@ fn a_flapping_link_is_suspected_each_time_and_revived_each_time() {
             assert!(next.since(when) < Duration::from_millis(500), "{:?}", end.changes);
         }
     }
-    let srtt = end.path.snapshot(bed.now).srtt.expect("traffic");
+    let srtt = end.path.snapshot(bed.now, 0).srtt.expect("traffic");
     assert!(srtt < Duration::from_millis(35), "{srtt:?}");
 }
 
@@ -209,7 +209,7 @@ fn a_path_that_becomes_ten_times_slower_is_carried_on_not_given_up() {
     let model = LinkModel { delay, ..link(20.0, 40, 0.01) };
     let mut bed = start([model.clone(), model], Traffic::Video, 7);
     bed.run_until(at(8_000));
-    let path = bed.ends[0].path.snapshot(bed.now);
+    let path = bed.ends[0].path.snapshot(bed.now, 0);
     assert_eq!(path.state, PathState::Active);
     assert!(path.srtt.expect("traffic") > Duration::from_millis(350), "{path:?}");
     bed.ends[0].changes.clear();
@@ -228,7 +228,7 @@ fn losing_a_quarter_of_everything_in_bursts_leaves_a_path_usable() {
     let model = LinkModel { loss, ..link(20.0, 20, 0.0) };
     let mut bed = start([model.clone(), model], Traffic::Telemetry, 9);
     bed.run_until(at(200_000));
-    let path = bed.ends[0].path.snapshot(bed.now);
+    let path = bed.ends[0].path.snapshot(bed.now, 0);
     assert!((0.05..0.5).contains(&path.loss), "{}", path.loss);
     assert!(path.burst > 1.4, "{}", path.burst);
     let suspected: Duration = bed.ends[0]
@@ -348,7 +348,7 @@ proptest! {
             prop_assert!(path.timeout().is_none_or(|timeout| timeout > now));
             prop_assert!(path.state() == PathState::Active || path.bulk_budget(now) == 0);
             prop_assert!(path.pacing_deadline(now).is_none_or(|deadline| deadline > now));
-            let snapshot = path.snapshot(now);
+            let snapshot = path.snapshot(now, 0);
             prop_assert!((0.0..=1.0).contains(&snapshot.loss) && path.max_datagram() <= 1_472);
         }
         // Left alone, a path that is silent settles into probes that grow rare.

@@ -168,7 +168,7 @@ mod tests {
             idle_probe: Duration::ZERO,
             protect_control: ProtectControl::Off,
         };
-        let snapshot = Path::new(at(0), PathId(id), route, config, 0).snapshot(at(0));
+        let snapshot = Path::new(at(0), PathId(id), route, config, 0).snapshot(at(0), 0);
         let rate = (queue_ms > 0).then_some(Rate::from_mbps(0.8));
         let queue = Duration::from_millis(queue_ms);
         let drain = Drain { sent_at: at(0), queue, rate, ..Drain::default() };
