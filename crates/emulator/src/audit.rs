@@ -11,14 +11,12 @@
 //! Percentiles of a run are moved by the 99th percentile of the emulator's error, its extremes
 //! (the longest gap, the latest message) by the largest, so each has a claim of its own.
 
-use std::time::Duration;
-
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::queue_delay::QueueDelays;
 use crate::stalls::{StallLog, Stalled, Stalls};
-use units::Instant;
+use units::{Duration, Instant};
 
 /// The error may reach this part of what is claimed.
 const TOLERATED_PART: u32 = 10;
@@ -192,8 +190,7 @@ impl Audit {
     /// Judges what was measured against what is claimed.
     pub(crate) fn judge(measured: &Measurements, claim: Claim, zero: Instant) -> Self {
         let limit = claim.tolerance();
-        let limit_nanos = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
-        let late = measured.lateness.count_between(limit_nanos, u64::MAX);
+        let late = measured.lateness.count_between(limit.as_nanos(), u64::MAX);
         let ordinary = claim.is_of_ordinary(measured.scheduling);
         let wakeups = if ordinary { &measured.ordinary_wakeups } else { &measured.wakeups };
         let usual = Duration::from_nanos(wakeups.value_at_quantile(USUALLY)).min(limit);
@@ -287,7 +284,7 @@ pub(crate) fn lateness_histogram() -> Histogram<u64> {
 
 /// Adds one lateness to a histogram; what exceeds its range counts as its largest.
 pub(crate) fn record(histogram: &mut Histogram<u64>, lateness: Duration) {
-    histogram.saturating_record(u64::try_from(lateness.as_nanos()).unwrap_or(u64::MAX));
+    histogram.saturating_record(lateness.as_nanos());
 }
 
 /// Names what went wrong that is no matter of time.

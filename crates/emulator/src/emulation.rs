@@ -10,7 +10,6 @@ use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use netem::{DropCause, LinkEnd, LinkStats, Net, Scenario};
 use serde::Serialize;
@@ -18,7 +17,7 @@ use serde_json::{Map, Value, json};
 use sys::clock::now;
 use sys::packet_ring::{PacketRing, PacketSender};
 use sys::timens;
-use units::Instant;
+use units::{Duration, Instant};
 
 use crate::audit::{Audit, Claim, Lateness, Measurements};
 use crate::engine::{Desk, Engine, Order, Parts};
@@ -178,7 +177,7 @@ impl Emulation {
         self.desk.order(Order::Begin(net, began));
         // A packet sent after this call must not be among those forgotten.
         self.origin = loop {
-            match beginning.recv_timeout(PATIENCE) {
+            match beginning.recv_timeout(PATIENCE.into()) {
                 Ok(origin) => break origin,
                 // The engine died; `finish` says why.
                 Err(_) if self.engine.as_ref().is_none_or(JoinHandle::is_finished) => break now(),

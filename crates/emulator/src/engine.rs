@@ -15,7 +15,6 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use netem::{LinkEnd, LinkStats, Net};
@@ -25,7 +24,7 @@ use sys::packet_ring::{Frame, PacketRing, PacketSender};
 use sys::realtime::{self, MachineAccount, Scheduling, ThreadAccount};
 use sys::wakeup::Wakeup;
 use sys::wall_clock::WallClock;
-use units::Instant;
+use units::{Duration, Instant};
 
 use crate::audit::{Lateness, Losses, Measurements, ProcessorUse, lateness_histogram, record};
 use crate::frame::{ETHERNET_HEADER, is_modelled};

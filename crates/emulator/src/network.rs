@@ -13,7 +13,6 @@
 use std::io;
 use std::net::Ipv4Addr;
 use std::thread;
-use std::time::Duration;
 
 use netem::{Direction, LinkEnd, Scenario};
 use sys::clock::now;
@@ -22,6 +21,7 @@ use sys::interfaces;
 use sys::netns::{Namespace, set_parameter};
 
 use crate::routes;
+use units::Duration;
 
 /// How long an interface may take to come up; the kernel checks at least once a second.
 const RUNNING_PATIENCE: Duration = Duration::from_secs(10);
@@ -108,7 +108,7 @@ fn await_running(host: &str) -> io::Result<()> {
             let message = format!("{host}: its interface {} does not come up", idle.name);
             return Err(io::Error::new(io::ErrorKind::TimedOut, message));
         }
-        thread::sleep(Duration::from_millis(1));
+        thread::sleep(Duration::from_millis(1).into());
     }
 }
 

@@ -3,12 +3,10 @@
 //! The model knows each packet's wait when it decides the packet's fate; here the waits are summed
 //! up.
 
-use std::time::Duration;
-
 use hdrhistogram::Histogram;
 use netem::{Arrival, LinkEnd};
 use serde::Serialize;
-use units::Instant;
+use units::{Duration, Instant};
 
 use crate::audit::{lateness_histogram, record};
 

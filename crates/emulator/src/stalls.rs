@@ -9,10 +9,8 @@
 //!                     of the sample is within the reach); never more than the sample
 //! ```
 
-use std::time::Duration;
-
 use serde::{Serialize, Serializer};
-use units::Instant;
+use units::{Duration, Instant};
 
 /// Stalls that are kept apart; one that comes later is counted, and nothing vouches for the run. A machine
 /// that stalls a hundred times a second fills it in eleven minutes.

@@ -7,7 +7,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use sys::clock::now;
@@ -15,6 +14,7 @@ use sys::realtime;
 
 use crate::audit::{lateness_histogram, record};
 use crate::stalls::{StallLog, Stalled};
+use units::Duration;
 
 /// How long the witness sleeps each time: 250 samples a second, so that the 99th percentile of a
 /// short run means something, for under 1 % of a processor.
@@ -88,7 +88,7 @@ impl Witness {
             }
             while !stopped.load(Ordering::Relaxed) {
                 let wake = now() + NAP;
-                thread::sleep(NAP);
+                thread::sleep(NAP.into());
                 let time = now();
                 let mut notes = notebook.lock().unwrap_or_else(PoisonError::into_inner);
                 if matches!(post, Post::Anywhere) {

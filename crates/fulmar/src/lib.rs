@@ -156,7 +156,7 @@ fn show_status(socket: Option<PathBuf>, json: bool, watch: bool) -> Result<(), S
 fn watch_status(socket: &Path, mut report: status::Report) -> Result<(), String> {
     loop {
         print_anew(&status::table(&report))?;
-        std::thread::sleep(Duration::from_secs(1));
+        std::thread::sleep(Duration::from_secs(1).into());
         report = status::fetch(socket).map_err(|error| format!("the daemon is gone: {error}"))?;
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn make_room(path: &Path, answers: impl Fn() -> bool) -> io::Result<(
             let what = "another daemon answers there: is this file's daemon running already?";
             return Err(io::Error::new(ErrorKind::AddrInUse, what));
         }
-        std::thread::sleep(BETWEEN_LOOKS);
+        std::thread::sleep(BETWEEN_LOOKS.into());
     }
     match fs::symlink_metadata(path) {
         Ok(there) if there.file_type().is_socket() => fs::remove_file(path),

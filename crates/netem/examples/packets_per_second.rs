@@ -48,7 +48,7 @@ impl Host for Source {
     fn handle_timeout(&mut self, _: Instant) {
         self.due += 1;
         self.left -= 1;
-        self.next += time::Duration::from_micros(20);
+        self.next += fulmar_netem::Duration::from_micros(20);
     }
 
     fn timeout(&self) -> Option<Instant> {

@@ -185,7 +185,7 @@ proptest! {
         for (i, out) in originals(&verdicts) {
             let (entry, len) = packets[i];
             let start = entry.max(idle_since);
-            let took = u128::from(out.at.since(start).as_nanos() as u64);
+            let took = u128::from(out.at.since(start).as_nanos());
             let bits_nanos = len as u128 * 8_000_000_000;
             prop_assert!(took * u128::from(bps) >= bits_nanos, "too fast");
             prop_assert!((took - 1) * u128::from(bps) < bits_nanos, "a nanosecond too slow");
@@ -201,7 +201,7 @@ proptest! {
         let mut bytes = 0;
         for (i, out) in originals(&verdicts) {
             bytes += packets[i].1 as u64;
-            let round = out.at.as_nanos() / trace.period().as_nanos() as u64;
+            let round = out.at.as_nanos() / trace.period().as_nanos();
             // At most all opportunities of the rounds that have begun, and one round more for the
             // seam.
             let most = (round + 1) * trace.opportunities() as u64 * OPPORTUNITY_BYTES;

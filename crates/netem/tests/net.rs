@@ -56,10 +56,7 @@ fn a_medium_never_carries_two_transmissions_at_once_and_is_used_fully() {
         let len = 100 + (i as usize * 131) % 1_400;
         let end = Duration::from_micros(arrival_us(&send(&mut net, i * 50, link, direction, len)));
         let nanos = len as u64 * 8_000 / if link == 0 { 12 } else { 6 };
-        busy.push((
-            end.as_nanos() as u64 - nanos.min(end.as_nanos() as u64),
-            end.as_nanos() as u64,
-        ));
+        busy.push((end.as_nanos() - nanos.min(end.as_nanos()), end.as_nanos()));
     }
     busy.sort_unstable();
     for pair in busy.windows(2) {

@@ -65,7 +65,7 @@ fn a_link_with_a_gap_of_eleven_seconds_stalls_and_goes_on() {
     let mut link = Link::new(&LinkModel { rate, queue, ..LinkModel::default() }, 1, "evdo");
     let (mut longest, mut latest, mut bytes) = (Duration::ZERO, Instant::ZERO, 0_u64);
     // 1 Mbit/s for two rounds of the trace: more than it carries.
-    let packets = 2 * period.as_millis() as u64 / 12;
+    let packets = 2 * period.as_millis() / 12;
     for i in 0..packets {
         let verdict = link.handle_packet(Instant::from_millis(i * 12), 1_500);
         if let Some(delivery) = verdict.deliveries.first() {

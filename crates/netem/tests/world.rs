@@ -357,7 +357,7 @@ fn travels(scenario: &Scenario, calm: bool, origin: u64) -> Vec<(u64, u64)> {
     world.run_until(at(1_000));
     let arrived = world.host(1).got.iter().map(|(local, .., bytes)| {
         let sent = u64::from_be_bytes(bytes[..].try_into().expect("eight bytes"));
-        (sent, local.since(CLOCK_ORIGIN).as_millis() as u64 - sent)
+        (sent, local.since(CLOCK_ORIGIN).as_millis() - sent)
     });
     arrived.collect()
 }

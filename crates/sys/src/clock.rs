@@ -19,7 +19,7 @@ mod tests {
     #[test]
     fn clock_advances() {
         let before = now();
-        std::thread::sleep(units::Duration::from_millis(2));
+        std::thread::sleep(std::time::Duration::from_millis(2));
         assert!(now().since(before) >= units::Duration::from_millis(2));
     }
 }

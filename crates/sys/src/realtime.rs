@@ -6,9 +6,9 @@
 
 use std::fs;
 use std::io;
-use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use units::Duration;
 
 /// Slice asked for where real-time priority is not to be had: the kernel's shortest. The fair
 /// scheduler lets a waking thread of short slices go before running ones of long slices.
@@ -54,7 +54,7 @@ pub fn prefer_short_slice() -> Scheduling {
 /// The default is 50 µs; a thread with SCHED_FIFO has none in any case.
 pub fn set_timer_slack(slack: Duration) -> io::Result<()> {
     // Zero would mean "the default again".
-    let nanos = slack.as_nanos().clamp(1, u128::from(u32::MAX)) as libc::c_ulong;
+    let nanos = slack.as_nanos().clamp(1, u32::MAX.into()) as libc::c_ulong;
     // SAFETY: takes no pointers; affects this thread alone.
     match unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, nanos, 0, 0, 0) } {
         0 => Ok(()),
@@ -130,7 +130,7 @@ fn set_slice(slice: Duration) -> io::Result<()> {
     let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
     attributes.size = size_of::<libc::sched_attr>() as u32;
     attributes.sched_policy = libc::SCHED_OTHER as u32;
-    attributes.sched_runtime = slice.as_nanos() as u64;
+    attributes.sched_runtime = slice.as_nanos();
     // SAFETY: the pointer is valid for the call and the structure says its own size.
     match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) } {
         0 => Ok(()),

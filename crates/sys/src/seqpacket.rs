@@ -131,7 +131,8 @@ impl Seqpacket {
             Interest::Write => PollFlags::OUT,
             Interest::ReadWrite => PollFlags::IN | PollFlags::OUT,
         };
-        let timeout = Timespec::try_from(within).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let timeout = Timespec::try_from(std::time::Duration::from(within))
+            .map_err(|_| io::ErrorKind::InvalidInput)?;
         match poll(&mut [PollFd::new(&self.socket, flags)], Some(&timeout)) {
             Ok(ready) => Ok(ready > 0),
             Err(Errno::INTR) => Ok(false),

@@ -168,7 +168,7 @@ mod tests {
             if let Some(packet) = found {
                 return packet;
             }
-            std::thread::sleep(units::Duration::from_millis(1));
+            std::thread::sleep(std::time::Duration::from_millis(1));
         }
         panic!("no packet to {destination}");
     }
@@ -198,7 +198,7 @@ mod tests {
         tun.send(&packet).unwrap();
         tun.flush().unwrap();
         let mut buffer = [0; 16];
-        socket.set_read_timeout(Some(units::Duration::from_secs(2))).unwrap();
+        socket.set_read_timeout(Some(std::time::Duration::from_secs(2))).unwrap();
         let (length, from) = socket.recv_from(&mut buffer).unwrap();
         assert_eq!((&buffer[..length], from), (&b"out"[..], "10.99.1.2:5000".parse().unwrap()));
 

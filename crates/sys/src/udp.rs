@@ -387,7 +387,7 @@ mod tests {
             if received.len() >= count {
                 break;
             }
-            std::thread::sleep(units::Duration::from_millis(1));
+            std::thread::sleep(std::time::Duration::from_millis(1));
         }
         received
     }

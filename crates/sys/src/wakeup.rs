@@ -5,9 +5,9 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use units::Duration;
 
 /// A bell that stays rung until it is heard.
 #[derive(Debug)]
@@ -32,6 +32,7 @@ impl Wakeup {
     /// Returns false when the time was up and neither had happened. `None` waits for ever.
     pub fn wait_with(&self, other: BorrowedFd<'_>, timeout: Option<Duration>) -> io::Result<bool> {
         // A duration beyond the kernel's range is for ever.
+        let timeout = timeout.map(std::time::Duration::from);
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         let mut fds =
             [PollFd::from_borrowed_fd(other, PollFlags::IN), PollFd::new(&self.fd, PollFlags::IN)];

@@ -4,10 +4,8 @@
 //! Not a source of dates for the protocol, which must not depend on them. The emulator translates
 //! the receive timestamps of `packet_ring` here.
 
-use std::time::Duration;
-
 use rustix::time::{ClockId, clock_gettime};
-use units::Instant;
+use units::{Duration, Instant};
 
 use crate::clock::now;
 

@@ -1,8 +1,8 @@
 //! A point on one host's monotonic clock.
 
+use crate::Duration;
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub};
-use core::time::Duration;
 
 /// Counts nanoseconds on one host's monotonic clock since an arbitrary origin.
 ///
@@ -63,8 +63,7 @@ impl Add<Duration> for Instant {
 
     #[inline]
     fn add(self, duration: Duration) -> Self {
-        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        Self(self.0.saturating_add(nanos))
+        Self(self.0.saturating_add(duration.as_nanos()))
     }
 }
 
@@ -80,8 +79,7 @@ impl Sub<Duration> for Instant {
 
     #[inline]
     fn sub(self, duration: Duration) -> Self {
-        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        Self(self.0.saturating_sub(nanos))
+        Self(self.0.saturating_sub(duration.as_nanos()))
     }
 }
 

@@ -1,6 +1,6 @@
 //! A data rate.
 
-use core::time::Duration;
+use crate::Duration;
 
 /// Nanoseconds in a second, times the bits of a byte.
 const BIT_NANOS: u64 = 8 * 1_000_000_000;
@@ -28,7 +28,7 @@ impl Rate {
     /// Returns the rate that carries `bytes` in `time`; zero time gives zero.
     #[inline]
     pub fn from_bytes_in(bytes: u64, time: Duration) -> Self {
-        match nanos(time) {
+        match time.as_nanos() {
             0 => Self::ZERO,
             nanos => Self(scale(bytes, BIT_NANOS, nanos)),
         }
@@ -58,7 +58,7 @@ impl Rate {
     /// Returns how many whole bytes pass in `time`.
     #[inline]
     pub fn bytes_in(self, time: Duration) -> u64 {
-        scale(self.0, nanos(time), BIT_NANOS)
+        scale(self.0, time.as_nanos(), BIT_NANOS)
     }
 
     /// Returns the rate multiplied by `factor`; negative and NaN factors give zero.
@@ -66,12 +66,6 @@ impl Rate {
     pub fn mul_f64(self, factor: f64) -> Self {
         Self((self.0 as f64 * factor) as u64)
     }
-}
-
-/// Returns the nanoseconds of a time; 584 years stand for whatever is longer.
-#[inline]
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Returns `value · by / per`, in 128 bits only where 64 do not hold it: this is asked several times

@@ -60,7 +60,7 @@ fn main() {
             })
             .collect();
         ages.sort();
-        let ms = |age: Option<&Duration>| age.map_or(0.0, Duration::as_secs_f64) * 1e3;
+        let ms = |age: Option<&Duration>| age.map_or(0.0, |age| age.as_secs_f64()) * 1e3;
         println!(
             "{name}s: {} of 200 delivered, {}; half within {:.0} ms, the slowest {:.0} ms",
             ages.len(),

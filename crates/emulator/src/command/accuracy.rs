@@ -11,7 +11,6 @@ use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use clap::Args;
 use netem::{Delay, LinkModel, Scenario};
@@ -24,6 +23,7 @@ use sys::realtime;
 use crate::Failure;
 use crate::audit::{Lateness, lateness_histogram, record};
 use crate::{Claim, Emulation, Options};
+use units::Duration;
 
 /// UDP port of the probes.
 const PORT: u16 = 9;
@@ -118,7 +118,7 @@ fn measure(args: &AccuracyArgs, privileges: Privileges) -> io::Result<Value> {
         emulation.begin(Duration::ZERO);
         let sent = send_all(args, &emulation, &flows);
         // The last probes are still on their way.
-        thread::sleep(delay + Duration::from_millis(200));
+        thread::sleep((delay + Duration::from_millis(200)).into());
         stop.store(true, Ordering::Relaxed);
         let seen = taps.into_iter().map(|tap| tap.join().expect("a tap does not panic"));
         Ok::<_, io::Error>((sent?, seen.collect::<Vec<_>>()))
@@ -197,7 +197,7 @@ fn send(args: &AccuracyArgs, flow: &Flow, socket: &UdpSocket) -> io::Result<u64>
         let due = start + Duration::from_nanos(sequence * 1_000_000_000 / args.rate);
         let wait = due.since(now());
         if !wait.is_zero() {
-            thread::sleep(wait);
+            thread::sleep(wait.into());
         }
         probe[12..20].copy_from_slice(&sequence.to_ne_bytes());
         socket.send_to(&probe, SocketAddrV4::new(flow.destination, PORT))?;
@@ -217,7 +217,7 @@ fn watch(mut tap: PacketRing, stop: &AtomicBool) -> Stamps {
                 stamps.entry(key).or_insert(at);
             }
         }
-        thread::sleep(TAP_INTERVAL);
+        thread::sleep(TAP_INTERVAL.into());
     }
     stamps
 }
@@ -238,7 +238,7 @@ fn compare(flows: &[Flow], seen: &[Stamps], delay: Duration) -> (Lateness, u64) 
             if let Some(arrival) = arrived.get(key) {
                 // A frame that arrived too early would be an error too.
                 let took = arrival.saturating_sub(*leaving);
-                let error = took.abs_diff(delay.as_nanos() as u64);
+                let error = took.abs_diff(delay.as_nanos());
                 record(&mut errors, Duration::from_nanos(error));
             }
         }

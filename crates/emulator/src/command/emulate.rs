@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Args;
 use netem::Scenario;
@@ -19,6 +19,7 @@ use sys::timens;
 use crate::Failure;
 
 use crate::{Audit, Claim, Emulation, LinkReport, Options};
+use units::Duration;
 
 /// How often the command and the signals are checked.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
@@ -186,14 +187,14 @@ fn run_in(
             return Ok(Some(status.code().unwrap_or_else(by_signal)));
         }
         if signals.take().is_some() {
-            deadline.get_or_insert_with(|| Instant::now() + GRACE);
+            deadline.get_or_insert_with(|| Instant::now() + std::time::Duration::from(GRACE));
             end(&child);
         }
         if deadline.is_some_and(|deadline| Instant::now() > deadline) {
             eprintln!("emulate: the command does not end; killing it");
             child.kill().map_err(|error| format!("kill the command: {error}"))?;
         }
-        thread::sleep(LOOK_INTERVAL);
+        thread::sleep(LOOK_INTERVAL.into());
     }
 }
 
@@ -208,8 +209,8 @@ fn wait(emulation: &Emulation, signals: &Signals) {
     eprintln!("running until interrupted");
     let mut printed = Instant::now();
     while signals.take().is_none() {
-        thread::sleep(LOOK_INTERVAL);
-        if printed.elapsed() >= PROGRESS_INTERVAL {
+        thread::sleep(LOOK_INTERVAL.into());
+        if Duration::from(printed.elapsed()) >= PROGRESS_INTERVAL {
             printed = Instant::now();
             print_progress(emulation);
         }

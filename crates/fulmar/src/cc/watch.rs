@@ -1,7 +1,8 @@
 //! `fulmar cc watch`: the live connections that use ASRAN, as a table or as lines of JSON.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use proto::Duration;
 use serde_json::{Value, json};
 use tcp_asran::{Flavour, Flow};
 
@@ -43,7 +44,7 @@ pub(crate) fn run(all: bool, count: Option<u64>, json: bool) -> Result<(), Strin
         if count.is_some_and(|count| shown >= count) {
             return Ok(());
         }
-        std::thread::sleep(EVERY);
+        std::thread::sleep(EVERY.into());
     }
 }
 

@@ -181,7 +181,7 @@ impl SerialPort {
     }
 
     fn bytes_in(&self, time: Duration) -> usize {
-        (u64::from(self.baud) / BITS * time.as_millis() as u64 / 1_000) as usize
+        (u64::from(self.baud) / BITS * time.as_millis() / 1_000) as usize
     }
 
     fn time_for(&self, bytes: usize) -> Duration {
@@ -236,7 +236,7 @@ mod tests {
             if !taken.is_empty() {
                 break;
             }
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::sleep(Duration::from_millis(1).into());
         }
         assert_eq!(taken, [frame]);
     }

@@ -234,7 +234,7 @@ mod tests {
             (0..=CLIENTS).map(|_| TcpStream::connect(address).unwrap()).collect();
         server.run_until(|server| server.port.clients() == CLIENTS);
         for stream in &mut streams {
-            stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+            stream.set_read_timeout(Some(Duration::from_millis(200).into())).unwrap();
         }
         // The one too many is turned away: its stream ends.
         server.run_until(|_| true);
@@ -247,7 +247,7 @@ mod tests {
         assert!(ended);
         // Where the others have been silent for long, one of them makes room.
         let mut late = TcpStream::connect(address).unwrap();
-        late.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        late.set_read_timeout(Some(Duration::from_millis(200).into())).unwrap();
         let later = sys::clock::now() + SILENCE;
         for _ in 0..20 {
             server.port.accept(later, &server.poller);

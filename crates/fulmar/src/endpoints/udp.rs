@@ -188,7 +188,7 @@ mod tests {
 
     fn local() -> UdpSocket {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(2).into())).unwrap();
         socket
     }
 
@@ -203,7 +203,7 @@ mod tests {
             if all.len() >= count {
                 break;
             }
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::sleep(Duration::from_millis(1).into());
         }
         all
     }
@@ -283,7 +283,7 @@ mod tests {
             port.deliver(now, b"into the void", None);
         }
         let far = UdpSocket::bind(address).unwrap();
-        far.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        far.set_read_timeout(Some(Duration::from_secs(2).into())).unwrap();
         assert!(port.deliver(now, b"again", None));
         let mut buffer = [0; 16];
         let (length, source) = far.recv_from(&mut buffer).unwrap();

@@ -25,7 +25,7 @@ const LARGEST: u64 = 16 << 20;
 /// Asks the daemon at a socket for its report.
 pub(crate) fn fetch(socket: &Path) -> io::Result<Report> {
     let stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(PATIENCE.into()))?;
     let mut text = Vec::new();
     stream.take(LARGEST).read_to_end(&mut text)?;
     parse(&text).map_err(io::Error::other)
@@ -43,13 +43,13 @@ pub(crate) fn parse(text: &[u8]) -> serde_json::Result<Report> {
 pub(crate) fn reload(socket: &Path) -> io::Result<ReloadReport> {
     let before = fetch(socket)?.reload.count;
     sys::signals::ask_to_reload(&UnixStream::connect(socket)?)?;
-    let deadline = Instant::now() + RELOADED_WITHIN;
+    let deadline = Instant::now() + std::time::Duration::from(RELOADED_WITHIN);
     while Instant::now() < deadline {
         let reload = fetch(socket)?.reload;
         if reload.count != before {
             return Ok(reload);
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(LOOK_EVERY.into());
     }
     Err(io::Error::new(io::ErrorKind::TimedOut, "the daemon does not say what came of it"))
 }

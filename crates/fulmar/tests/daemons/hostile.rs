@@ -68,7 +68,7 @@ fn garbage_is_answered_with_less_and_costs_neither_memory_nor_the_session() {
 
     // Control still passes.
     let far = rig.station.run(|| UdpSocket::bind("127.0.0.1:7000").unwrap()).unwrap();
-    far.set_read_timeout(Some(units::Duration::from_secs(5))).unwrap();
+    far.set_read_timeout(Some(units::Duration::from_secs(5).into())).unwrap();
     let near = rig.drone.run(|| UdpSocket::bind("127.0.0.1:0").unwrap()).unwrap();
     near.send_to(b"still here", "127.0.0.1:7001").unwrap();
     let mut buffer = [0; 64];

@@ -65,12 +65,12 @@ fn send(socket: &Seqpacket, bytes: &[u8]) -> bool {
             Err(error) => panic!("send {} bytes: {error}", bytes.len()),
         }
         assert!(started.elapsed() < PATIENCE, "the writer waits for ever");
-        socket.wait(Interest::Write, Duration::from_millis(100)).unwrap();
+        socket.wait(Interest::Write, Duration::from_millis(100).into()).unwrap();
     }
 }
 
 fn receive(socket: &Seqpacket, buffer: &mut [u8]) -> usize {
-    assert!(socket.wait(Interest::Read, PATIENCE).unwrap(), "nothing arrives");
+    assert!(socket.wait(Interest::Read, PATIENCE.into()).unwrap(), "nothing arrives");
     match socket.receive(buffer).unwrap() {
         Incoming::Message(length) => length,
         other => panic!("{other:?}"),

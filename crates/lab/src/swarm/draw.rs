@@ -14,7 +14,7 @@ pub(super) fn log_uniform(rng: &mut Rng, least: f64, most: f64) -> f64 {
 
 /// Draws a time within the first `within` of a run, in whole milliseconds.
 pub(super) fn moment(rng: &mut Rng, within: Duration) -> Instant {
-    Instant::from_millis(rng.below(within.as_millis() as u64))
+    Instant::from_millis(rng.below(within.as_millis()))
 }
 
 /// Draws a stretch that begins within the first `within` of a run and lasts 50 ms to as long as that.

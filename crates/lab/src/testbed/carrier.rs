@@ -147,7 +147,7 @@ fn open_patiently(local: SocketAddr, remote: SocketAddr) -> io::Result<Channel> 
                 if error.kind() == io::ErrorKind::AddrNotAvailable
                     && now().since(started) < TUNNEL_PATIENCE =>
             {
-                thread::sleep(Duration::from_millis(50));
+                thread::sleep(Duration::from_millis(50).into());
             }
             result => return result,
         }

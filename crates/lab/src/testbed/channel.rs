@@ -51,14 +51,14 @@ pub(crate) fn datagrams(local: SocketAddr, remote: SocketAddr) -> io::Result<(Ou
     let socket = UdpSocket::bind(local).map_err(named("bind UDP socket to", local))?;
     socket.connect(remote).map_err(named("connect UDP socket to", remote))?;
     let receiving = socket.try_clone()?;
-    receiving.set_read_timeout(Some(LOOK))?;
+    receiving.set_read_timeout(Some(LOOK.into()))?;
     Ok((Outlet::Datagrams(socket), Inlet::Datagrams(receiving)))
 }
 
 /// Makes both halves from a connected byte stream.
 pub(crate) fn stream(socket: TcpStream) -> io::Result<(Outlet, Inlet)> {
     let sending = socket.try_clone()?;
-    socket.set_read_timeout(Some(LOOK))?;
+    socket.set_read_timeout(Some(LOOK.into()))?;
     Ok((Outlet::Stream(sending, VecDeque::new()), Inlet::Stream(socket, Vec::new())))
 }
 

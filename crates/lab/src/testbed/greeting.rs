@@ -54,7 +54,7 @@ pub(crate) fn greet(carrier: &mut Carrier, recording: &Recording) -> Result<(), 
 
 /// Reads away what is still under way.
 fn drain(carrier: &mut Carrier) {
-    std::thread::sleep(QUIET);
+    std::thread::sleep(QUIET.into());
     for (_, inlet) in carrier.channels.values_mut() {
         loop {
             let mut heard = false;

@@ -24,7 +24,7 @@ pub(crate) fn watch() -> std::io::Result<()> {
     let signals = Signals::block()?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         while signals.take().is_none() {
-            thread::sleep(LOOK);
+            thread::sleep(LOOK.into());
         }
         ASKED.store(true, Ordering::Relaxed);
     })?;
@@ -55,6 +55,6 @@ pub(crate) fn sleep_until(until: Instant) -> Result<(), String> {
         if left.is_zero() {
             return Ok(());
         }
-        thread::sleep(left.min(LOOK));
+        thread::sleep(left.min(LOOK).into());
     }
 }

@@ -45,7 +45,7 @@ pub(crate) fn connect(
         let listener = copy.enter(Side::Station, || listen(transport, congestion, anywhere))?;
         let to = SocketAddr::from((station, port(*stream)));
         let from_drone =
-            copy.enter(Side::Drone, || connect_stream(transport, congestion, to, CONNECT))?;
+            copy.enter(Side::Drone, || connect_stream(transport, congestion, to, CONNECT.into()))?;
         let at_station = accept(&listener)?;
         for (side, socket) in [(Side::Drone, from_drone), (Side::Station, at_station)] {
             let channel = stream_channel(socket).map_err(|error| error.to_string())?;
@@ -71,7 +71,7 @@ pub(crate) fn await_subflows(copy: &Copy<'_>, connections: usize) -> Result<(), 
         if sys::clock::now().since(started) > JOIN {
             return Err(format!("{joined} of {wanted} sub-flows after {JOIN:?}"));
         }
-        thread::sleep(Duration::from_millis(50));
+        thread::sleep(Duration::from_millis(50).into());
     }
 }
 

@@ -59,8 +59,7 @@ impl Stamp {
         bytes.extend_from_slice(&MAGIC);
         bytes.push(self.stream as u8 | self.flow << STREAM_BITS);
         bytes.extend_from_slice(&self.sequence.to_le_bytes());
-        let nanos = u64::try_from(self.sent.as_nanos()).unwrap_or(u64::MAX);
-        bytes.extend_from_slice(&nanos.to_le_bytes());
+        bytes.extend_from_slice(&self.sent.as_nanos().to_le_bytes());
         bytes.resize(len.max(bytes.len()), 0);
         bytes
     }

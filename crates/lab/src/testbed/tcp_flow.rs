@@ -221,7 +221,7 @@ fn connected(emulation: &Emulation, plan: &FlowPlan) -> io::Result<(TcpStream, T
             // The data would grow old in the kernel, where nobody can give it up.
             set_parameter("net/ipv4/tcp_notsent_lowat", NOT_SENT)?;
         }
-        connect(Transport::Tcp, congestion, at, CONNECT)
+        connect(Transport::Tcp, congestion, at, CONNECT.into())
     })??;
     let (receiving, _) = listener.accept()?;
     // What is still on its way at the end is of no interest, and would disturb the next flows.
@@ -234,7 +234,7 @@ fn send(mut stream: TcpStream, begin: Instant, plan: &FlowPlan) -> io::Result<Ve
     let (bytes, mut written) = (vec![0; 8 * CHUNK], 0);
     let (mut samples, mut next_sample) = (Vec::new(), Duration::ZERO);
     let sample_every = plan.sample_every.max(Duration::from_millis(1));
-    stream.set_write_timeout(Some(sample_every))?;
+    stream.set_write_timeout(Some(sample_every.into()))?;
     // An interruption is noticed below.
     let _ = sleep_until(begin);
     loop {
@@ -256,7 +256,7 @@ fn send(mut stream: TcpStream, begin: Instant, plan: &FlowPlan) -> io::Result<Ve
         };
         if let Some(offer) = plan.offered.filter(|_| due < OFFER) {
             let wait = offer.rate.transmission_time(OFFER - due);
-            thread::sleep(wait.min(next_sample.saturating_sub(at)));
+            thread::sleep(wait.min(next_sample.saturating_sub(at)).into());
             continue;
         }
         match stream.write(&bytes[..due.min(bytes.len())]) {
@@ -272,7 +272,7 @@ fn send(mut stream: TcpStream, begin: Instant, plan: &FlowPlan) -> io::Result<Ve
 fn receive(mut stream: TcpStream, begin: Instant, duration: Duration) -> io::Result<Vec<u64>> {
     let mut per_second = vec![0; usize::try_from(duration.as_secs()).unwrap_or(0)];
     let mut bytes = vec![0; 1 << 16];
-    stream.set_read_timeout(Some(LOOK))?;
+    stream.set_read_timeout(Some(LOOK.into()))?;
     while now() < begin + duration + LINGER && !interruption::is_asked() {
         match stream.read(&mut bytes) {
             Ok(0) => break,

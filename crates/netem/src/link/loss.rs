@@ -133,7 +133,7 @@ impl Slots {
     }
 
     fn loses(&self, at: Instant, len: u64) -> bool {
-        let slot = u64::try_from(self.model.slot.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let slot = self.model.slot.as_nanos().max(1);
         let index = at.as_nanos() / slot;
         let trace =
             if len <= self.model.small_bytes { &self.connected } else { &*self.model.trace };

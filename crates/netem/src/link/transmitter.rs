@@ -202,7 +202,7 @@ impl Rates<'_> {
             let (rate, rate_end) = self.at(at);
             let end = rate_end.min(holds.next_start(at));
             let bps = u128::from(rate.as_bps());
-            let room = bps * end.since(at).as_nanos();
+            let room = bps * u128::from(end.since(at).as_nanos());
             if at < NEVER && room >= left {
                 return at
                     + Duration::from_nanos(u64::try_from(left.div_ceil(bps)).unwrap_or(u64::MAX));

@@ -63,12 +63,11 @@ impl DeliveryTrace {
         period: units::Duration,
         file: &str,
     ) -> Result<Self, TraceError> {
-        let nanos = |time: units::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let period = nanos(period);
+        let period = period.as_nanos();
         if period == 0 || period > LENGTH_MAX {
             return Err(TraceError::new(file, 1, "a trace must be longer than 0 ms and end"));
         }
-        let mut times: Vec<u64> = times.into_iter().map(nanos).collect();
+        let mut times: Vec<u64> = times.into_iter().map(units::Duration::as_nanos).collect();
         times.retain(|&time| time <= period);
         times.sort_unstable();
         if times.is_empty() {
@@ -82,7 +81,7 @@ impl DeliveryTrace {
     /// As in a file, an opportunity at the very end marks the length; where the trace has none
     /// there, it is added.
     pub fn window(&self, start: Instant, length: units::Duration) -> Self {
-        let period = u64::try_from(length.as_nanos()).unwrap_or(LENGTH_MAX).clamp(1, LENGTH_MAX);
+        let period = length.as_nanos().clamp(1, LENGTH_MAX);
         let mut times = Vec::new();
         for index in self.first_from(start).. {
             let since = self.time(index).as_nanos() - start.as_nanos();

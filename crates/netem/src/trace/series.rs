@@ -173,7 +173,7 @@ impl Series<Duration> {
         if values.is_empty() {
             return Err(TraceError::new(file, 1, "needs at least one value"));
         }
-        let interval = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
+        let interval = interval.as_nanos();
         let starts: Vec<u64> =
             (0..values.len() as u64).map(|index| index.saturating_mul(interval)).collect();
         let period = (values.len() as u64).saturating_mul(interval);
@@ -254,7 +254,7 @@ fn columns<T: Copy>(
 }
 
 fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 2)
+    duration.as_nanos().min(u64::MAX / 2)
 }
 
 fn duration(seconds: f64) -> Option<Duration> {

@@ -76,7 +76,7 @@ impl Controller for AsranDelay {
     fn on_ack(&mut self, view: &LinkView, acked: &Acked) {
         self.judge.on_sample(&Sample {
             now_us: view.now.as_micros(),
-            rtt_us: acked.rtt.map_or(0, |rtt| rtt.as_micros() as u64),
+            rtt_us: acked.rtt.map_or(0, |rtt| rtt.as_micros()),
             rate: acked.rate.map_or(0, |sample| packets_per_span(sample.rate, view.mtu)),
             cwnd: self.base.cwnd() / view.mtu,
         });

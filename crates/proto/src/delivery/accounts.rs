@@ -27,7 +27,7 @@ impl Account {
     pub(crate) fn on_delivered(&mut self, delay: Duration) {
         self.delivered += 1;
         let delays_us = self.delays_us.get_or_insert_with(delays);
-        delays_us.saturating_record(u64::try_from(delay.as_micros()).unwrap_or(u64::MAX));
+        delays_us.saturating_record(delay.as_micros());
     }
 
     fn percentiles(&self) -> DelayPercentiles {

@@ -200,7 +200,8 @@ impl Sessions {
                     *self.due.senders.first()?
                 }
             };
-            let transmit = self.slots.get_mut(&id).and_then(|slot| slot.session.poll_transmit(now, buf));
+            let transmit =
+                self.slots.get_mut(&id).and_then(|slot| slot.session.poll_transmit(now, buf));
             if transmit.is_some() {
                 self.look_at(now, id);
                 self.sent_last = Some(id);

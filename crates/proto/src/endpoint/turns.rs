@@ -192,7 +192,7 @@ mod tests {
             serve(&mut turns, &mut now);
         }
         for (share, _) in shares {
-            let spent = turns.work(share).processor.as_micros() as u64;
+            let spent = turns.work(share).processor.as_micros();
             assert!(spent.abs_diff(now / 3) <= 1_500, "{share:?}: {spent} of {now} µs");
         }
     }

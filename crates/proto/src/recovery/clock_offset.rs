@@ -122,7 +122,7 @@ impl ClockOffset {
 
     fn bounds_at(&self, now: Instant) -> Option<Bounds> {
         self.bounds.map(|bounds| {
-            let elapsed_us = now.since(bounds.at).as_micros() as u64;
+            let elapsed_us = now.since(bounds.at).as_micros();
             let drift_us = elapsed_us.saturating_mul(SKEW_PPM).div_ceil(1_000_000) as i64;
             Bounds {
                 low_us: bounds.low_us.saturating_sub(drift_us),

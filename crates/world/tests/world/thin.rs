@@ -86,7 +86,7 @@ fn age_p99(heard: &Heard) -> Duration {
     came.sort();
     let (mut next, mut newest) = (came.into_iter().peekable(), start);
     let at = |ms: u64| start + Duration::from_millis(ms);
-    let mut ages: Vec<Duration> = (0..TALK.as_millis() as u64)
+    let mut ages: Vec<Duration> = (0..TALK.as_millis())
         .map(|ms| {
             while let Some((_, sent)) = next.next_if(|(came, _)| *came <= at(ms)) {
                 newest = newest.max(sent);

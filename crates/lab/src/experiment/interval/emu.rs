@@ -113,7 +113,7 @@ impl Player {
             while now() + Duration::from_millis(120) < due {
                 self.receive(None);
             }
-            thread::sleep(due.since(now()));
+            thread::sleep(due.since(now()).into());
             let sent = now();
             let stamp = Stamp {
                 flow: 0,

@@ -189,7 +189,7 @@ fn connect(path: &Path) -> Result<Seqpacket, String> {
             Err(error) if now() > deadline => {
                 return Err(format!("connect to {}: {error}", path.display()));
             }
-            Err(_) => thread::sleep(Duration::from_millis(20)),
+            Err(_) => thread::sleep(Duration::from_millis(20).into()),
         }
         interruption::check()?;
     }

@@ -216,7 +216,7 @@ fn submit(
         while let left = due.since(now())
             && !left.is_zero()
         {
-            thread::sleep(left.min(LOOK));
+            thread::sleep(left.min(LOOK).into());
             outlet.flush();
         }
         if interruption::is_asked() {
@@ -232,7 +232,7 @@ fn submit(
     }
     // What a byte stream has not taken yet, while anybody waits for it.
     while outlet.flush() && !stop.load(Ordering::Relaxed) && !interruption::is_asked() {
-        thread::sleep(Duration::from_millis(1));
+        thread::sleep(Duration::from_millis(1).into());
     }
 }
 

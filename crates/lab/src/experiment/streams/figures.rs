@@ -380,7 +380,7 @@ fn ages_ms(ledger: &StreamLedger, seconds: f64) -> Vec<f64> {
         }
         at.saturating_sub(newest).as_secs_f64() * 1e3
     };
-    let milliseconds = first.as_micros() as u64 / 1_000 + 1..=(seconds * 1e3) as u64;
+    let milliseconds = first.as_micros() / 1_000 + 1..=(seconds * 1e3) as u64;
     milliseconds.map(age).collect()
 }
 

@@ -83,7 +83,7 @@ impl StreamLedger {
     /// Returns the times of first deliveries in ascending order, in seconds.
     pub(crate) fn delivery_times(&self) -> Vec<f64> {
         let mut times: Vec<f64> =
-            self.delivered.iter().flatten().map(Duration::as_secs_f64).collect();
+            self.delivered.iter().flatten().map(|at| at.as_secs_f64()).collect();
         times.sort_by(f64::total_cmp);
         times
     }

@@ -67,7 +67,7 @@ impl Sender {
             if left.is_zero() {
                 return;
             }
-            thread::sleep(left.min(FLUSH));
+            thread::sleep(left.min(FLUSH).into());
             self.outlets.values_mut().for_each(|outlet| _ = outlet.flush());
         }
     }

@@ -216,7 +216,7 @@ fn send_constant(socket: &UdpSocket, from: Instant, to: Instant) {
     let payload = [0; OFFERED_PAYLOAD];
     let mut due = from;
     while due < to && !interruption::is_asked() {
-        thread::sleep(due.since(now()));
+        thread::sleep(due.since(now()).into());
         // A full socket loses the datagram as a link would.
         let _ = socket.send(&payload);
         due += OFFERED_GAP;
@@ -227,7 +227,7 @@ fn send_constant(socket: &UdpSocket, from: Instant, to: Instant) {
 fn count_constant(socket: &UdpSocket, origin: Instant, seconds: u64) -> io::Result<Vec<u64>> {
     let mut per_second = vec![0; usize::try_from(seconds).unwrap_or(0)];
     let mut first = None;
-    socket.set_read_timeout(Some(Duration::from_millis(100)))?;
+    socket.set_read_timeout(Some(Duration::from_millis(100).into()))?;
     // What is under way at the end belongs to the last second.
     let end = origin + Duration::from_secs(seconds) + Duration::from_millis(500);
     while now() < end && !interruption::is_asked() {

@@ -148,7 +148,7 @@ fn start_iperf(copy: &Copy<'_>, plan: &BulkPlan) -> Result<Flow, String> {
     let mut server = spawn(Side::Station, &["-s", "-1", "-B", &station])?;
     // It says nothing when it listens; a quarter of a second is ample on a working machine, and
     // the client fails loudly where it is not.
-    thread::sleep(Duration::from_millis(250));
+    thread::sleep(Duration::from_millis(250).into());
     let (seconds, start_up) = (plan.seconds.to_string(), START_UP.as_secs().to_string());
     let client = spawn(
         Side::Drone,
@@ -187,7 +187,7 @@ fn start_plain(
 ) -> std::io::Result<Flow> {
     let measured = now() + START_UP;
     let end = measured + Duration::from_secs(plan.seconds);
-    sending.set_write_timeout(Some(Duration::from_millis(200)))?;
+    sending.set_write_timeout(Some(Duration::from_millis(200).into()))?;
     thread::Builder::new().name("send bulk".to_owned()).spawn(move || {
         let bytes = vec![0; 65_536];
         while now() < end {
