@@ -113,7 +113,8 @@ impl Waiting {
         self.alone || self.telemetry || self.message || self.bulk
     }
 
-    fn and(self, other: Self) -> Self {
+    /// Adds what waits elsewhere.
+    pub(crate) fn and(self, other: Self) -> Self {
         Self {
             urgent: self.urgent || other.urgent,
             alone: self.alone || other.alone,
@@ -187,6 +188,8 @@ pub(crate) struct Outlook<'a> {
     pub(crate) now: Instant,
     /// Every path.
     pub(crate) paths: &'a Paths,
+    /// Whether any of them has changed, other than by what came in there.
+    pub(crate) changed: bool,
     /// Whether each packet of bulk goes by every path that works; otherwise it goes once.
     pub(crate) replicates: bool,
 }
@@ -214,8 +217,15 @@ pub(crate) trait Delivery: Debug {
     /// Takes a frame that came in, if it is one of its own.
     fn handle_frame(&mut self, incoming: &Incoming<'_>, frame: &Frame<'_>) -> Taken;
 
-    /// Says what of it waits for a path: cheap, asked for each datagram.
-    fn waiting(&self, now: Instant, path: &Path) -> Waiting;
+    /// Says what of it waits, for whichever path asks: cheap, asked for each datagram.
+    fn waiting(&self) -> Waiting {
+        Waiting::default()
+    }
+
+    /// Says what of it waits for this path beside that.
+    fn waiting_for(&self, _now: Instant, _path: &Path) -> Waiting {
+        Waiting::default()
+    }
 
     /// Returns the bytes that schedulers are told of.
     fn backlog(&self) -> usize {
@@ -341,10 +351,17 @@ impl Deliveries {
         }
     }
 
-    /// Says what waits for a path.
-    pub(crate) fn waiting(&self, now: Instant, path: &Path) -> Waiting {
+    /// Says what waits, for whichever path asks.
+    pub(crate) fn waiting(&self) -> Waiting {
         let mut waiting = Waiting::default();
-        each!([&self], _, delivery => waiting = waiting.and(delivery.waiting(now, path)));
+        each!([&self], _, delivery => waiting = waiting.and(delivery.waiting()));
+        waiting
+    }
+
+    /// Says what waits for a path beside that.
+    pub(crate) fn waiting_for(&self, now: Instant, path: &Path) -> Waiting {
+        let mut waiting = Waiting::default();
+        each!([&self], _, delivery => waiting = waiting.and(delivery.waiting_for(now, path)));
         waiting
     }
 
@@ -367,7 +384,7 @@ impl Deliveries {
     }
 
     /// Adds what goes once, in the order of priority, while the scheduler and the path's window let it.
-    /// `waiting` is what [`Deliveries::waiting`] says.
+    /// `waiting` is what [`Deliveries::waiting`] and [`Deliveries::waiting_for`] say.
     pub(crate) fn poll_once(
         &mut self,
         turn: Turn<'_>,

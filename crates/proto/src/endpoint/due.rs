@@ -18,6 +18,39 @@ use crate::ids::SessionId;
 /// Sessions in an order by some moment of each.
 pub(super) type Moments = BTreeSet<(Instant, SessionId)>;
 
+/// Sessions in the order in which they were made. There are few in it at a time, so it is a row.
+#[derive(Default)]
+pub(super) struct Ids(Vec<SessionId>);
+
+impl Ids {
+    /// Returns the first one.
+    pub(super) fn first(&self) -> Option<SessionId> {
+        self.0.first().copied()
+    }
+
+    /// Returns the first one behind another.
+    pub(super) fn after(&self, last: SessionId) -> Option<SessionId> {
+        self.0.get(self.0.partition_point(|id| *id <= last)).copied()
+    }
+
+    /// Lists them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = SessionId> {
+        self.0.iter().copied()
+    }
+
+    fn insert(&mut self, id: SessionId) {
+        if let Err(place) = self.0.binary_search(&id) {
+            self.0.insert(place, id);
+        }
+    }
+
+    fn remove(&mut self, id: SessionId) {
+        if let Ok(place) = self.0.binary_search(&id) {
+            self.0.remove(place);
+        }
+    }
+}
+
 /// Keeps the sessions in the order in which they have to be attended to.
 #[derive(Default)]
 pub(super) struct Due {
@@ -26,15 +59,15 @@ pub(super) struct Due {
     /// Those whose timer is not known.
     untimed: Vec<SessionId>,
     /// Those that may have something to send.
-    pub(super) senders: BTreeSet<SessionId>,
+    pub(super) senders: Ids,
     /// Those with events.
-    pub(super) talkers: BTreeSet<SessionId>,
+    pub(super) talkers: Ids,
     /// Those with packets for the application.
-    pub(super) givers: BTreeSet<SessionId>,
+    pub(super) givers: Ids,
     /// Those that are over but for the last datagrams.
-    pub(super) ended: BTreeSet<SessionId>,
+    pub(super) ended: Ids,
     /// Those with a handshake under way that nobody needs any more.
-    pub(super) resting: BTreeSet<SessionId>,
+    pub(super) resting: Ids,
     /// When those that began their session send the next Initiation, if nothing comes in; or an earlier
     /// moment, at which that is found out.
     pub(super) askers: Moments,
@@ -108,6 +141,14 @@ impl Due {
         self.untimed.pop()
     }
 
+    /// Returns the first timer, if all are known and nothing changes them by now.
+    pub(super) fn first_timer(&self, now: Instant) -> Option<Option<Instant>> {
+        let is_known = self.changed.is_empty()
+            && self.untimed.is_empty()
+            && self.later.first().is_none_or(|(at, _)| *at > now);
+        is_known.then(|| self.timers.first().map(|(at, _)| *at))
+    }
+
     /// Returns those whose timer is not known, or may be another one by now.
     pub(super) fn unknown(&self, now: Instant) -> impl Iterator<Item = SessionId> + '_ {
         self.changed.iter().chain(&self.untimed).copied().chain(until(&self.later, now))
@@ -122,7 +163,7 @@ impl Due {
         self.untimed.retain(|known| *known != id);
         let Self { senders, talkers, givers, ended, resting, .. } = self;
         for set in [senders, talkers, givers, ended, resting] {
-            set.remove(&id);
+            set.remove(id);
         }
     }
 
@@ -130,7 +171,7 @@ impl Due {
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         let Self { senders, talkers, givers, ended, resting, .. } = self;
-        let sets = [senders, talkers, givers, ended, resting].map(BTreeSet::len);
+        let sets = [senders, talkers, givers, ended, resting].map(|set| set.0.len());
         let moments = [&self.askers, &self.timers, &self.later].map(BTreeSet::len);
         let rows = [self.changed.len(), self.untimed.len()];
         sets.into_iter().chain(moments).chain(rows).sum()
@@ -138,13 +179,13 @@ impl Due {
 }
 
 /// Puts a session into a set or takes it out; `is_in` is its mark.
-pub(super) fn mark(set: &mut BTreeSet<SessionId>, id: SessionId, is_in: &mut bool, wanted: bool) {
+pub(super) fn mark(set: &mut Ids, id: SessionId, is_in: &mut bool, wanted: bool) {
     if *is_in != wanted {
         *is_in = wanted;
         if wanted {
             set.insert(id);
         } else {
-            set.remove(&id);
+            set.remove(id);
         }
     }
 }

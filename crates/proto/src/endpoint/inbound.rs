@@ -1,5 +1,7 @@
 //! The way in, in the order of cost: type, index, keys; strangers last.
 
+use std::borrow::Cow;
+
 use units::{Duration, Instant};
 
 use super::outbound::Answer;
@@ -20,14 +22,14 @@ pub(super) enum Job {
     /// A handshake begins.
     Initiation(Received, Vec<u8>),
     /// A session's datagram.
-    Data(Data),
+    Data(Data<'static>),
 }
 
 /// A datagram that has been opened.
-pub(super) struct Data {
+pub(super) struct Data<'a> {
     received: Received,
     header: DataHeader,
-    frames: Vec<u8>,
+    frames: Cow<'a, [u8]>,
     /// The address that the handshake's cookie has proved, where this is the first one under its keys.
     confirmed: Option<Via>,
 }
@@ -38,6 +40,15 @@ impl Endpoint {
     ///
     /// Never fails: nonsense is counted and forgotten.
     pub fn handle_datagram(&mut self, now: Instant, received: &Received, bytes: &mut [u8]) {
+        if self.turns.is_empty() && DatagramType::of(bytes) == Ok(DatagramType::Data) {
+            // Nobody waits: it has its turn at once.
+            self.now = now;
+            self.counters.received += 1;
+            if let Some((id, data)) = self.open_data(now, received, bytes) {
+                self.handle_data(now, id, &data);
+            }
+            return;
+        }
         self.admit_datagram(now, received, bytes);
         while self.serve(now).is_some() {}
     }
@@ -81,18 +92,17 @@ impl Endpoint {
     }
 
     fn admit_data(&mut self, now: Instant, received: &Received, bytes: &mut [u8]) {
-        let Ok(header) = DataHeader::decode(bytes) else {
-            self.counters.garbage += 1;
-            return;
-        };
         // A queue is full of what was authentic: nobody else makes this drop anything.
-        if let Some(id) = self.sessions.owner(header.receiver)
+        if let Ok(header) = DataHeader::decode(bytes)
+            && let Some(id) = self.sessions.owner(header.receiver)
             && !self.turns.admits(Share::Session(id), bytes.len())
         {
             return;
         }
-        if let Some((id, data)) = self.open_data(now, received, header, bytes) {
-            self.turns.push(now, Share::Session(id), bytes.len(), Job::Data(data));
+        let len = bytes.len();
+        if let Some((id, data)) = self.open_data(now, received, bytes) {
+            let data = Data { frames: Cow::Owned(data.frames.into_owned()), ..data };
+            self.turns.push(now, Share::Session(id), len, Job::Data(data));
         }
     }
 
@@ -107,13 +117,16 @@ impl Endpoint {
         }
     }
 
-    fn open_data(
+    fn open_data<'a>(
         &mut self,
         now: Instant,
         received: &Received,
-        header: DataHeader,
-        bytes: &mut [u8],
-    ) -> Option<(SessionId, Data)> {
+        bytes: &'a mut [u8],
+    ) -> Option<(SessionId, Data<'a>)> {
+        let Ok(header) = DataHeader::decode(bytes) else {
+            self.counters.garbage += 1;
+            return None;
+        };
         let mut confirmed = None;
         let owner = self.sessions.owner(header.receiver).or_else(|| {
             let (id, source) = self.confirm(now, received, &header, bytes)?;
@@ -125,11 +138,11 @@ impl Endpoint {
             self.disown(now, received, &header);
             return None;
         };
-        let frames = slot.session.open(now, received, &header, bytes)?.to_vec();
-        Some((id, Data { received: *received, header, frames, confirmed }))
+        let frames = slot.session.open(now, received, &header, bytes)?;
+        Some((id, Data { received: *received, header, frames: frames.into(), confirmed }))
     }
 
-    fn handle_data(&mut self, now: Instant, id: SessionId, data: &Data) {
+    fn handle_data(&mut self, now: Instant, id: SessionId, data: &Data<'_>) {
         let Data { received, header, frames, confirmed } = data;
         let Some(slot) = self.sessions.get_mut(id) else { return };
         slot.session.handle_opened(now, received, header, frames);
@@ -150,9 +163,7 @@ impl Endpoint {
         while self.held.front().is_some_and(|(until, ..)| *until <= now)
             && let Some((_, received, mut bytes)) = self.held.pop_front()
         {
-            let header = DataHeader::decode(&bytes);
-            let data = header.ok().and_then(|it| self.open_data(now, &received, it, &mut bytes));
-            if let Some((id, data)) = data {
+            if let Some((id, data)) = self.open_data(now, &received, &mut bytes) {
                 self.handle_data(now, id, &data);
             }
         }

@@ -5,7 +5,6 @@
 //! responder's session ends when its peer comes back with another one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
 
 use smallvec::SmallVec;
 use units::Instant;
@@ -187,9 +186,7 @@ impl Sessions {
     /// Writes the next datagram of any session: they take turns.
     pub(super) fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         self.look(now);
-        let last = self.sent_last.map_or(Bound::Unbounded, Bound::Excluded);
-        let after = (last, Bound::Unbounded);
-        let mut place = self.due.senders.range(after).next().copied();
+        let mut place = self.sent_last.and_then(|last| self.due.senders.after(last));
         let mut turned = false;
         loop {
             let id = match place {
@@ -197,7 +194,7 @@ impl Sessions {
                 None if turned => return None,
                 None => {
                     turned = true;
-                    *self.due.senders.first()?
+                    self.due.senders.first()?
                 }
             };
             let transmit =
@@ -208,14 +205,14 @@ impl Sessions {
                 return transmit;
             }
             self.has_nothing(id);
-            place = self.due.senders.range(id..).next().copied();
+            place = self.due.senders.after(id);
         }
     }
 
     /// Returns what happened next.
     pub(super) fn poll_event(&mut self, now: Instant) -> Option<(SessionId, Event)> {
         self.look(now);
-        let id = *self.due.talkers.first()?;
+        let id = self.due.talkers.first()?;
         let slot = self.slots.get_mut(&id)?;
         let event = slot.session.poll_event();
         mark(&mut self.due.talkers, id, &mut slot.marks.talks, slot.session.has_events());
@@ -225,7 +222,7 @@ impl Sessions {
     /// Returns what the application is to get next.
     pub(super) fn poll_delivery(&mut self, now: Instant) -> Option<Delivery> {
         self.look(now);
-        let id = *self.due.givers.first()?;
+        let id = self.due.givers.first()?;
         self.poll_delivery_of(id)
     }
 
@@ -239,6 +236,9 @@ impl Sessions {
 
     /// Returns when the first session or handshake has to be attended to.
     pub(super) fn timeout(&self, now: Instant) -> Option<Instant> {
+        if let Some(known) = self.due.first_timer(now) {
+            return known;
+        }
         let unknown = self.due.unknown(now).filter_map(|id| self.slots.get(&id)?.timeout(now));
         let is_timed = |id: &SessionId| self.slots.get(id).is_some_and(|it| it.marks.is_timed());
         let known = self.due.timers.iter().find(|(_, id)| is_timed(id)).map(|(at, _)| *at);
@@ -277,9 +277,9 @@ impl Sessions {
     pub(super) fn done_asking(&mut self, now: Instant) -> Option<SessionId> {
         self.look(now);
         loop {
-            let id = self.due.resting.pop_first()?;
-            let Some(slot) = self.slots.get_mut(&id) else { continue };
-            slot.marks.rests = false;
+            let id = self.due.resting.first()?;
+            let slot = self.slots.get_mut(&id)?;
+            mark(&mut self.due.resting, id, &mut slot.marks.rests, false);
             if slot.is_done_asking(now) {
                 return Some(id);
             }
@@ -303,8 +303,8 @@ impl Sessions {
     /// Returns the sessions that are over and of which `is_over` holds.
     pub(super) fn over(&mut self, now: Instant, is_over: fn(&Session) -> bool) -> Vec<SessionId> {
         self.look(now);
-        let is_over = |id: &&SessionId| self.slots.get(id).is_some_and(|it| is_over(&it.session));
-        self.due.ended.iter().filter(is_over).copied().collect()
+        let is_over = |id: &SessionId| self.slots.get(id).is_some_and(|it| is_over(&it.session));
+        self.due.ended.iter().filter(is_over).collect()
     }
 
     /// Returns the session that owns an index.

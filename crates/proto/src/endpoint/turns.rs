@@ -74,6 +74,11 @@ impl<T> Default for Line<T> {
 }
 
 impl<T> Turns<T> {
+    /// Tells whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
     /// Tells whether so many bytes may wait as well; counts a datagram that may not.
     pub(super) fn admits(&mut self, share: Share, bytes: usize) -> bool {
         let line = self.lines.entry(share).or_default();

@@ -30,6 +30,8 @@ pub(crate) struct Paths {
     all: Vec<Kept>,
     /// What is bound to none of them for now; at most one for each path.
     blocked: Vec<Blocked>,
+    /// Whether any has changed since that was asked last.
+    changed: bool,
     /// How each was shown last.
     shown: RefCell<Vec<PathSnapshot>>,
 }
@@ -67,12 +69,14 @@ impl Paths {
     pub(crate) fn push(&mut self, path: Path) {
         let (shown_at, timeout, budget) = Default::default();
         self.all.push(Kept { path, shown_at, timeout, budget });
+        self.changed = true;
         self.shown.get_mut().clear();
     }
 
     /// Removes a path.
     pub(crate) fn remove(&mut self, id: PathId) {
         self.all.retain(|kept| kept.path.id() != id);
+        self.changed = true;
         self.shown.get_mut().clear();
     }
 
@@ -93,7 +97,18 @@ impl Paths {
 
     /// Walks the paths, to change each.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Path> {
+        self.changed = true;
         self.all.iter_mut().map(Kept::change)
+    }
+
+    /// Gives out a path to note what came in: nothing that is sent depends on that.
+    pub(crate) fn receiving(&mut self, index: usize) -> &mut Path {
+        self.all[index].change()
+    }
+
+    /// Tells whether any has changed otherwise since this was asked last.
+    pub(crate) fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
     }
 
     /// Lists the paths that work.
@@ -111,6 +126,7 @@ impl Paths {
     pub(crate) fn set_blocked(&mut self, place: Blocked, blocked: bool) -> bool {
         let before = self.blocked.len();
         self.blocked.retain(|known| *known != place);
+        self.changed = true;
         let was_blocked = self.blocked.len() < before;
         let is_blocked = blocked && self.iter().any(|path| lies_at(path, place));
         if is_blocked {
@@ -202,6 +218,7 @@ impl Index<usize> for Paths {
 
 impl IndexMut<usize> for Paths {
     fn index_mut(&mut self, index: usize) -> &mut Path {
+        self.changed = true;
         self.all[index].change()
     }
 }

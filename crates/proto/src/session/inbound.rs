@@ -44,7 +44,12 @@ impl Session {
             self.on_connected();
         }
         let path = self.path_for(now, header, received).ok_or(Rejection::UnknownPath)?;
-        self.paths[path].on_datagram(now, header.packet_number, route(received), bytes.len());
+        self.paths.receiving(path).on_datagram(
+            now,
+            header.packet_number,
+            route(received),
+            bytes.len(),
+        );
         Ok(opened.plaintext)
     }
 
@@ -61,7 +66,8 @@ impl Session {
         }
         self.settle_account();
         let arrival = self.handle_frames(now, header.path, received, frames);
-        if let Some(path) = self.path_mut(header.path) {
+        if let Some(path) = self.paths.position(header.path) {
+            let path = self.paths.receiving(path);
             path.on_packet_received(now, header.packet_number, arrival);
         }
         self.after_change(now);

@@ -93,17 +93,30 @@ impl Session {
         if !self.keys.has_keys() {
             return None;
         }
-        self.settle_account();
         let first = self.paths.iter().position(|path| path.id() > self.sent_last).unwrap_or(0);
-        let transmit = (first..self.paths.len())
-            .chain(0..first)
-            .find_map(|index| self.poll_path(now, index, buf))?;
-        self.sent_last = transmit.path.map_or(self.sent_last, |sent| sent.path);
-        Some(transmit)
+        let mut waiting = self.deliveries.waiting();
+        for index in (first..self.paths.len()).chain(0..first) {
+            let transmit = self.poll_path(now, index, waiting, buf);
+            if let Some(path) = transmit.and_then(|transmit| transmit.path) {
+                self.sent_last = path.path;
+                return transmit;
+            }
+            if waiting.goes_once() {
+                // What was too old has been dropped.
+                waiting = self.deliveries.waiting();
+            }
+        }
+        None
     }
 
-    /// Builds the next datagram of the path at this place of the list.
-    fn poll_path(&mut self, now: Instant, index: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
+    /// Builds the next datagram of the path at this place of the list; `waiting` is what waits for any path.
+    fn poll_path(
+        &mut self,
+        now: Instant,
+        index: usize,
+        waiting: Waiting,
+        buf: &mut Vec<u8>,
+    ) -> Option<Transmit> {
         let path = &self.paths[index];
         if path.state() == PathState::Absent || self.paths.is_blocked(path) {
             return None;
@@ -115,7 +128,8 @@ impl Session {
             return Some(transmit);
         }
         let path = &self.paths[index];
-        let (ack_is_due, waiting) = (path.ack_is_due(now), self.deliveries.waiting(now, path));
+        let (ack_is_due, own) = (path.ack_is_due(now), self.deliveries.waiting_for(now, path));
+        let waiting = waiting.and(own);
         if !ack_is_due && !waiting.is_any() && !path.probe_is_wanted() && !self.has_path_news() {
             let size = self.mtu_probe(now, index, waiting)?;
             return self.send_mtu_probe(now, index, size, buf);
@@ -245,7 +259,8 @@ impl Session {
         if fits && waiting.urgent {
             let turn = Turn { now, path: &self.paths[index], paths: &self.paths };
             self.deliveries.poll_urgent(&turn, datagram);
-            waiting = self.deliveries.waiting(now, &self.paths[index]);
+            let own = self.deliveries.waiting_for(now, &self.paths[index]);
+            waiting = self.deliveries.waiting().and(own);
         }
         if !datagram.urgent && self.paths[index].probe_is_wanted() {
             datagram.push(&Frame::Ping);

@@ -239,7 +239,8 @@ impl Session {
         self.largest_datagram = largest.unwrap_or(self.largest_datagram);
         self.choose_free_path(now);
         let replicates = self.scheduler.replicates();
-        self.deliveries.set_paths(&Outlook { now, paths: &self.paths, replicates });
+        let changed = self.paths.take_changed();
+        self.deliveries.set_paths(&Outlook { now, paths: &self.paths, changed, replicates });
         self.collect_events();
         self.collect_deliveries();
     }

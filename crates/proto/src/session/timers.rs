@@ -3,7 +3,6 @@
 use units::Instant;
 
 use super::Session;
-use crate::path::Path;
 
 impl Session {
     /// Returns when [`Session::handle_timeout`] must be called next.
@@ -37,11 +36,10 @@ impl Session {
 
     /// Returns when pacing lets a path take more of what waits for one.
     fn pacing_deadline(&self) -> Option<Instant> {
-        let wants = |path: &Path| {
-            let waiting = self.deliveries.waiting(self.now, path);
-            !self.paths.is_blocked(path) && (waiting.alone || waiting.telemetry || waiting.bulk)
-        };
-        let wanting = self.paths.active().filter(|path| wants(path));
-        wanting.filter_map(|path| path.pacing_deadline(self.now)).min()
+        if !self.deliveries.waiting().goes_once() {
+            return None;
+        }
+        let open = self.paths.active().filter(|path| !self.paths.is_blocked(path));
+        open.filter_map(|path| path.pacing_deadline(self.now)).min()
     }
 }

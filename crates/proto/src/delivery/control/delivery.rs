@@ -116,7 +116,7 @@ impl Delivery for Control {
         Taken::Done
     }
 
-    fn waiting(&self, _now: Instant, path: &Path) -> Waiting {
+    fn waiting_for(&self, _now: Instant, path: &Path) -> Waiting {
         let path = path.id();
         Waiting {
             urgent: self.outbox.wants(path, Tier::Control),
@@ -197,6 +197,9 @@ impl Delivery for Control {
     }
 
     fn set_paths(&mut self, outlook: &Outlook<'_>) {
+        if !outlook.changed {
+            return;
+        }
         let mut paths = SmallVec::<[ControlPath; 4]>::new();
         for path in control_order(outlook.paths.iter(), |path| path.control_place()) {
             let (id, usable) = (path.id(), path.is_usable());

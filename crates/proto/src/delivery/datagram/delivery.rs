@@ -66,7 +66,7 @@ impl Delivery for Datagrams {
         Taken::Done
     }
 
-    fn waiting(&self, _now: Instant, _path: &Path) -> Waiting {
+    fn waiting(&self) -> Waiting {
         Waiting {
             telemetry: !self.telemetry.is_empty(),
             bulk: !self.bulk.is_empty(),
@@ -81,7 +81,7 @@ impl Delivery for Datagrams {
     fn poll_tier(&mut self, tier: Tier, offer: &mut Offer<'_>, datagram: &mut Builder<'_>) {
         let (now, id) = (offer.turn.now, offer.turn.path.id());
         match tier {
-            Tier::Telemetry => {
+            Tier::Telemetry if offer.waiting.telemetry => {
                 while let Some(len) = self.telemetry.next_len(now, id)
                     && offer.is_for(len)
                     && add_packet(&mut self.telemetry, offer, datagram)
@@ -95,7 +95,7 @@ impl Delivery for Datagrams {
                     offer.scheduler.on_sent(id);
                 }
             }
-            Tier::Control | Tier::Message => {}
+            Tier::Control | Tier::Telemetry | Tier::Message => {}
         }
     }
 
@@ -108,6 +108,9 @@ impl Delivery for Datagrams {
     }
 
     fn set_paths(&mut self, outlook: &Outlook<'_>) {
+        if !outlook.changed {
+            return;
+        }
         let paths = outlook.paths;
         self.bulk.set_replicas(paths.active().filter(|_| outlook.replicates).map(Path::id));
         self.bulk.set_outage(outlook.now, paths.active().next().is_none());

@@ -48,12 +48,16 @@ impl Delivery for Messages {
         Taken::from(makes_sense)
     }
 
+    fn waiting(&self) -> Waiting {
+        Waiting { alone: self.form.wants(&self.divider), ..Waiting::default() }
+    }
+
     /// Feedback leaves alone where it is due; a path that has been silent for long gets it with its probes
     /// alone.
-    fn waiting(&self, now: Instant, path: &Path) -> Waiting {
+    fn waiting_for(&self, now: Instant, path: &Path) -> Waiting {
         let heard = path.last_received_at().is_some_and(|at| now.since(at) < limits::LONGEST_BURST);
         let along = heard && self.form.feedback_is_due(now, path.id());
-        Waiting { alone: self.form.wants(&self.divider), along, ..Waiting::default() }
+        Waiting { along, ..Waiting::default() }
     }
 
     /// Adds one symbol if the form has one for the path.
