@@ -91,9 +91,8 @@ impl HostClock {
     }
 
     fn local_in(&self, index: usize, at: Instant) -> Instant {
-        let t = i128::from(at.as_nanos());
-        let skew = (t * i128::from(self.skew_ppb)).div_euclid(PPB);
-        to_instant(self.stretches[index].1 + t + skew)
+        let t = at.as_nanos();
+        to_instant(self.stretches[index].1 + i128::from(t) + skewed(t, self.skew_ppb))
     }
 
     /// Solves `local_in(index, t) ≥ local` for the smallest t, whatever the stretch's bounds.
@@ -101,6 +100,9 @@ impl HostClock {
         let distance = i128::from(local.as_nanos()) - self.stretches[index].1;
         if distance <= 0 {
             return Instant::ZERO;
+        }
+        if self.skew_ppb == 0 {
+            return to_instant(distance);
         }
         // t + ⌊t·skew / 10⁹⌋ ≥ d  ⇔  t·(10⁹ + skew) ≥ d·10⁹
         let speed = PPB + i128::from(self.skew_ppb);
@@ -113,6 +115,14 @@ impl HostClock {
 
 const PPB: i128 = 1_000_000_000;
 const END: Instant = Instant::from_nanos(u64::MAX);
+
+/// Returns ⌊t·skew / 10⁹⌋, in 128 bits only where 64 do not hold it: this is asked for each event.
+fn skewed(t: u64, skew_ppb: i64) -> i128 {
+    match i64::try_from(t).ok().and_then(|t| t.checked_mul(skew_ppb)) {
+        Some(product) => product.div_euclid(PPB as i64).into(),
+        None => (i128::from(t) * i128::from(skew_ppb)).div_euclid(PPB),
+    }
+}
 
 fn to_instant(nanos: i128) -> Instant {
     Instant::from_nanos(u64::try_from(nanos.max(0)).unwrap_or(u64::MAX))

@@ -261,15 +261,19 @@ impl Session {
     }
 
     fn silent_from(&self) -> Option<Instant> {
-        let heard = self.paths.iter().filter_map(Path::last_received_at).max();
+        let (mut heard, mut works, mut is_suspected) = (None, false, false);
+        for path in self.paths.iter() {
+            heard = heard.max(path.last_received_at());
+            works |= path.state() == PathState::Active;
+            is_suspected |= path.state() == PathState::Suspected;
+        }
         let since = heard.max(self.keys.installed_at()).unwrap_or(self.started);
-        // Where idle paths are not probed, silence says nothing unless a path is suspected.
-        let idle_probe = self.path_config.idle_probe;
-        let is_any = |state| self.paths.iter().any(|path| path.state() == state);
-        if is_any(PathState::Suspected) && !is_any(PathState::Active) {
+        if is_suspected && !works {
             return Some(since + limits::SILENCE_WITHOUT_PATH);
         }
-        let probed = !idle_probe.is_zero() || is_any(PathState::Suspected);
+        // Where idle paths are not probed, silence says nothing unless a path is suspected.
+        let idle_probe = self.path_config.idle_probe;
+        let probed = !idle_probe.is_zero() || is_suspected;
         probed.then(|| since + limits::SILENCE.max(idle_probe * 3))
     }
 
