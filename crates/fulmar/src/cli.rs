@@ -112,11 +112,11 @@ pub(crate) enum Command {
         /// The daemon's socket; needed where several daemons run on one host.
         #[arg(short, long, value_name = "PATH")]
         socket: Option<PathBuf>,
-        /// Print one JSON object instead of a table.
+        /// Print one JSON object instead of a table; with --watch one on each line.
         #[arg(long)]
         json: bool,
         /// Show it anew every second, until interrupted.
-        #[arg(short, long, conflicts_with = "json")]
+        #[arg(short, long)]
         watch: bool,
         /// List every field of --json with its kind, its unit and what it says; asks no daemon.
         #[arg(long, conflicts_with_all = ["socket", "json", "watch"])]

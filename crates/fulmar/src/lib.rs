@@ -12,9 +12,11 @@ mod endpoints;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing;
+mod interface;
 mod keys;
 mod log;
 mod machine;
+mod names;
 mod print;
 mod socket_file;
 mod status;
@@ -28,7 +30,7 @@ use proto::{Duration, StaticSecret};
 use serde_json::json;
 
 use cli::{Arguments, Command};
-use print::{print, print_anew};
+use print::{Reader, complain, print, print_anew, print_while_read};
 
 /// Does what the command line says.
 pub fn main() -> ExitCode {
@@ -46,7 +48,7 @@ pub fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("fulmar: {message}");
+            complain(&format!("fulmar: {message}"));
             ExitCode::FAILURE
         }
     }
@@ -81,7 +83,7 @@ fn check(file: &Path, json: bool) -> Result<(), String> {
     }
     let config = loaded.map_err(|error| format!("the configuration:\n{error}"))?;
     for warning in all_warnings(&config) {
-        eprintln!("warning: {warning}");
+        complain(&format!("warning: {warning}"));
     }
     print(&format!("{} is valid; our public key is {}", file.display(), config.secret.public()))
 }
@@ -138,25 +140,32 @@ fn show_status(socket: Option<PathBuf>, json: bool, watch: bool) -> Result<(), S
         let report = fetch.map_err(|error| format!("{}: {error}; {hint}", socket.display()))?;
         Ok((socket, report))
     });
-    if json {
-        return match fetched {
-            Ok((_, report)) => {
-                print(&serde_json::to_string(&report).map_err(|error| error.to_string())?)
-            }
-            Err(error) => {
-                print(&json!({"error": error}).to_string())?;
-                Err(error)
-            }
-        };
+    let shown = fetched.and_then(|(socket, report)| match (watch, json) {
+        (true, _) => watch_status(&socket, report, json),
+        (false, true) => print(&as_json(&report)?),
+        (false, false) => print(status::table(&report).trim_end()),
+    });
+    if let (Err(error), true) = (&shown, json) {
+        print(&json!({"error": error}).to_string())?;
     }
-    let (socket, report) = fetched?;
-    if watch { watch_status(&socket, report) } else { print(status::table(&report).trim_end()) }
+    shown
 }
 
-fn watch_status(socket: &Path, mut report: status::Report) -> Result<(), String> {
+/// Shows a report and those that follow it, until interrupted or until nobody reads them.
+fn watch_status(socket: &Path, mut report: status::Report, json: bool) -> Result<(), String> {
     loop {
-        print_anew(&status::table(&report))?;
+        let reader = match json {
+            true => print_while_read(&as_json(&report)?)?,
+            false => print_anew(&status::table(&report))?,
+        };
+        if reader == Reader::Gone {
+            return Ok(());
+        }
         std::thread::sleep(Duration::from_secs(1).into());
         report = status::fetch(socket).map_err(|error| format!("the daemon is gone: {error}"))?;
     }
+}
+
+fn as_json(report: &status::Report) -> Result<String, String> {
+    serde_json::to_string(report).map_err(|error| error.to_string())
 }

@@ -1,13 +1,19 @@
 //! Where the file does not match this computer, for `fulmar check`: warnings, since a file may be written
 //! for another one, and links come and go.
 
+use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::Instant;
 
-use sys::interfaces::{self, Interface};
+use proto::Duration;
+use sys::interfaces;
 
-use crate::config::{Config, EndpointConfig, EndpointKind, Remote};
+use crate::config::{Config, EndpointConfig, EndpointKind, PathConfig, Remote};
+use crate::interface::find_usable;
+use crate::names;
 
 /// Speeds that serial ports and autopilots know, in baud.
 const USUAL_SPEEDS: [u32; 21] = [
@@ -16,7 +22,10 @@ const USUAL_SPEEDS: [u32; 21] = [
     4_000_000,
 ];
 
-/// Returns what does not fit.
+/// How long `fulmar check` waits for a resolver that does not answer.
+const RESOLVED_WITHIN: Duration = Duration::from_secs(5);
+
+/// Returns what does not fit, or could not be found out.
 pub(crate) fn warnings(config: &Config) -> Vec<String> {
     let interfaces = match interfaces::list() {
         Ok(interfaces) => interfaces,
@@ -24,16 +33,21 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
             return vec![format!("the interfaces of this host cannot be listed: {error}")];
         }
     };
+    let in_paths = config.paths.iter().map(|path| path.interface.as_str());
+    let in_listens = config.listens.iter().filter_map(|listen| listen.interface.as_deref());
+    let in_use: Vec<_> = in_paths.chain(in_listens).collect();
+    let interface_trouble =
+        |name: &str, ipv6: bool| find_usable(name, ipv6, &interfaces, &in_use).err();
     let mut warnings = Vec::new();
     for path in &config.paths {
-        let ipv6 = path.remotes.iter().find_map(Remote::address).is_some_and(|at| at.is_ipv6());
-        let lacks = interface_trouble(&path.interface, ipv6, &interfaces);
+        let lacks = interface_trouble(&path.interface, path.is_ipv6());
         warnings.extend(lacks.map(|lacks| format!("path \"{}\": {lacks}", path.name)));
     }
+    warnings.extend(name_troubles(&config.paths));
     for listen in &config.listens {
         let ipv6 = listen.address.is_ipv6();
         let lacks = listen.interface.as_ref();
-        let lacks = lacks.and_then(|name| interface_trouble(name, ipv6, &interfaces));
+        let lacks = lacks.and_then(|name| interface_trouble(name, ipv6));
         let lacks = lacks.or_else(|| bind_trouble(UdpSocket::bind(listen.address), listen.address));
         warnings.extend(lacks.map(|lacks| format!("listen \"{}\": {lacks}", listen.name)));
     }
@@ -51,16 +65,41 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
     warnings
 }
 
-fn interface_trouble(name: &str, ipv6: bool, interfaces: &[Interface]) -> Option<String> {
-    let Some(found) = interfaces.iter().find(|interface| interface.name == name) else {
-        let names: Vec<_> = interfaces.iter().map(|at| at.name.as_str()).collect();
-        return Some(format!("no interface {name}; interfaces here are {}", names.join(", ")));
-    };
-    if !found.running {
-        return Some(format!("{name} is down or has no carrier"));
+/// Looks up every name that paths have; says what is wrong with which, or that nobody answered.
+fn name_troubles(paths: &[PathConfig]) -> Vec<String> {
+    let names = paths.iter().flat_map(|path| {
+        path.remotes.iter().filter_map(|remote| match remote {
+            Remote::Name(host, port) => Some((host.clone(), *port, path.is_ipv6())),
+            Remote::Address(_) => None,
+        })
+    });
+    let mut open: BTreeSet<_> = names.collect();
+    let (sender, answers) = channel();
+    for (host, port, is_ipv6) in open.clone() {
+        let sender = sender.clone();
+        let asker = move || {
+            let trouble = names::look_up(&host, port, is_ipv6).err();
+            // Nobody listens any more to one that took too long.
+            let _ = sender.send(((host, port, is_ipv6), trouble));
+        };
+        // Where there is no thread, there is no answer either.
+        let _ = std::thread::Builder::new().name("names".into()).spawn(asker);
     }
-    let has_address = found.addresses.iter().any(|address| address.is_ipv6() == ipv6);
-    (!has_address).then(|| format!("{name} has no IPv{} address", if ipv6 { 6 } else { 4 }))
+    drop(sender);
+    let (deadline, mut troubles) = (Instant::now() + RESOLVED_WITHIN, Vec::new());
+    while let Ok((name, trouble)) =
+        answers.recv_timeout(deadline.saturating_duration_since(Instant::now()))
+    {
+        open.remove(&name);
+        troubles.extend(trouble.map(|trouble| format!("remote {} {trouble}", name.0)));
+    }
+    let within = RESOLVED_WITHIN.as_secs();
+    for (host, ..) in open {
+        troubles.push(format!("remote {host} was not looked up within {within} s"));
+    }
+    troubles.sort();
+    troubles.dedup();
+    troubles.into_iter().map(|trouble| format!("{trouble}; not verified")).collect()
 }
 
 fn endpoint_trouble(endpoint: &EndpointConfig) -> Option<String> {
@@ -89,24 +128,4 @@ fn bind_trouble<T>(bound: io::Result<T>, address: SocketAddr) -> Option<String> 
         ErrorKind::PermissionDenied => format!("{address} is for root alone"),
         _ => format!("{address}: {error}"),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn interface(name: &str, running: bool, addresses: &[&str]) -> Interface {
-        let addresses = addresses.iter().map(|text| text.parse().unwrap()).collect();
-        Interface { index: 1, name: name.into(), running, addresses }
-    }
-
-    #[test]
-    fn an_interface_has_to_be_there_with_an_address() {
-        let here = [interface("wlan0", true, &["192.0.2.7"]), interface("wwan0", false, &[])];
-        let trouble = |name, ipv6| interface_trouble(name, ipv6, &here).unwrap_or_default();
-        assert_eq!(trouble("wlan0", false), "");
-        assert!(trouble("wlan0", true).contains("no IPv6 address"));
-        assert!(trouble("wwan0", false).contains("down"));
-        assert!(trouble("wlan1", false).contains("interfaces here are wlan0, wwan0"));
-    }
 }

@@ -58,7 +58,8 @@ fn shipped_examples_are_valid_once_the_keys_are_in() {
         std::fs::write(&file, &shipped).unwrap();
         let checked = fulmar(&["check", path(&file)]);
         assert_eq!(checked.status.code(), Some(1));
-        assert!(text(&checked.stderr).contains("public_key"), "{}", text(&checked.stderr));
+        let told = "-PUBLIC-KEY stands in the example in place of a key";
+        assert!(text(&checked.stderr).contains(told), "{}", text(&checked.stderr));
 
         // Also with every default and example switched on, so that none of them is out of date.
         let mut whole = shipped.clone();
@@ -130,13 +131,71 @@ fn what_is_shown_anew_every_second_steers_no_file() {
 }
 
 #[test]
+fn watched_json_is_one_object_on_each_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("drone.sock");
+    let daemon = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let answers = std::thread::spawn(move || {
+        for _ in 0..2 {
+            let (mut client, _) = daemon.accept().unwrap();
+            client.write_all(br#"{"role":"drone"}"#).unwrap();
+        }
+    });
+    let watched = fulmar(&["status", "--watch", "--json", "--socket", path(&socket)]);
+    assert_eq!(watched.status.code(), Some(1));
+    answers.join().unwrap();
+    let objects: Vec<serde_json::Value> =
+        text(&watched.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(objects.len(), 3);
+    assert!(objects[..2].iter().all(|object| object["role"] == "drone"));
+    assert!(objects[2]["error"].as_str().unwrap().contains("the daemon is gone"));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("drone.sock");
+    let daemon = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    std::thread::spawn(move || {
+        while let Ok((mut client, _)) = daemon.accept() {
+            client.write_all(br#"{"role":"drone"}"#).unwrap();
+        }
+    });
+    let file = directory.path().join("wrong.toml");
+    std::fs::write(&file, "role = \"dron\"").unwrap();
+    let socket = path(&socket);
+    for (arguments, code) in [
+        (&["status", "--socket", socket][..], 0),
+        (&["status", "--json", "--socket", socket], 0),
+        (&["status", "--watch", "--socket", socket], 0),
+        (&["status", "--watch", "--json", "--socket", socket], 0),
+        (&["status", "--fields"], 0),
+        (&["check", "--json", path(&file)], 1),
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fulmar"));
+        let ended = command.args(arguments).stdout(writer).output().unwrap();
+        let told = text(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(code), "{arguments:?}: {told}");
+        assert!(!told.contains("panicked") && !told.contains("ipe"), "{arguments:?}: {told}");
+    }
+    // And nobody reads the complaint.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fulmar"));
+    let ended = command.args(["check", path(&file)]).stderr(writer).output().unwrap();
+    assert_eq!(ended.status.code(), Some(1));
+}
+
+#[test]
 fn wrong_usage_ends_with_two_and_help_teaches() {
     for arguments in [
         &["fly"][..],
         &["run"],
         &["check"],
         &["run", "a.toml", "--config", "b.toml"],
-        &["status", "--json", "--watch"],
+        &["status", "--fields", "--watch"],
     ] {
         assert_eq!(fulmar(arguments).status.code(), Some(2), "{arguments:?}");
     }

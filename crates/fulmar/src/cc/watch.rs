@@ -6,7 +6,7 @@ use proto::Duration;
 use serde_json::{Value, json};
 use tcp_asran::{Flavour, Flow};
 
-use crate::print::{print, print_anew};
+use crate::print::{Reader, print_anew, print_while_read};
 use crate::status::{columns, milliseconds, rate};
 
 /// How often the kernel is asked.
@@ -33,15 +33,15 @@ pub(crate) fn run(all: bool, count: Option<u64>, json: bool) -> Result<(), Strin
         let flows =
             tcp_asran::flows().map_err(|error| format!("ask about connections: {error}"))?;
         let flows: Vec<Flow> = flows.into_iter().filter(|flow| all || is_ours(flow)).collect();
-        if json {
-            print(&object(&flows).to_string())?;
+        let reader = if json {
+            print_while_read(&object(&flows).to_string())?
         } else if count == Some(1) {
-            print(table(&flows).trim_end())?;
+            print_while_read(table(&flows).trim_end())?
         } else {
-            print_anew(&table(&flows))?;
-        }
+            print_anew(&table(&flows))?
+        };
         shown += 1;
-        if count.is_some_and(|count| shown >= count) {
+        if reader == Reader::Gone || count.is_some_and(|count| shown >= count) {
             return Ok(());
         }
         std::thread::sleep(EVERY.into());

@@ -91,6 +91,13 @@ pub(crate) struct PathConfig {
     pub(crate) peer: usize,
 }
 
+impl PathConfig {
+    /// Tells which family its remotes have; names alone are looked up for IPv4.
+    pub(crate) fn is_ipv6(&self) -> bool {
+        self.remotes.iter().find_map(Remote::address).is_some_and(|address| address.is_ipv6())
+    }
+}
+
 /// Where a peer may be found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Remote {

@@ -21,6 +21,8 @@ pub(super) type ReadPeer = (Peer, Vec<Remote>);
 const REMOTES: usize = 8;
 
 const KEY: &str = "a key: base64 of 32 bytes, 44 characters";
+/// What stands in the place of keys in the examples of README.md and `dist/`.
+const PLACEHOLDERS: [&str; 2] = ["STATION-PUBLIC-KEY", "DRONE-PUBLIC-KEY"];
 const REMOTE: &str =
     "an address or name with a port such as 203.0.113.5:14700 or station.example.org:14700";
 const ADDRESS: &str = "an address and port such as 203.0.113.5:14700 or [2001:db8::5]:14700";
@@ -73,7 +75,7 @@ pub(super) fn peers(
     }
     for section in sections {
         let name = section.required_text("name").unwrap_or_default().to_owned();
-        let key: Option<PublicKey> = section.required("public_key", KEY);
+        let key = peer_key(&section);
         let preshared_key = key_file(&section, "preshared_key_file", file, warnings);
         let allowed = allowed_addresses(&section, &name, &mut known);
         let endpoint = remotes(&section, "endpoint");
@@ -257,6 +259,18 @@ fn remotes(section: &Section<'_>, key: &'static str) -> Vec<Remote> {
         section.wrong(key, format!("has more than {REMOTES} addresses"));
     }
     remotes
+}
+
+/// Reads a peer's public key.
+fn peer_key(section: &Section<'_>) -> Option<PublicKey> {
+    let key = "public_key";
+    let Some(placeholder) = PLACEHOLDERS.iter().find(|text| section.is_text(key, text)) else {
+        return section.required(key, KEY);
+    };
+    let what = "stands in the example in place of a key: put in what fulmar pubkey prints at the \
+                other end";
+    section.wrong(key, format!("{placeholder} {what}"));
+    None
 }
 
 /// What the peers read so far have taken.
