@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use proto::Duration;
 
@@ -13,17 +13,28 @@ const LOOKS: u32 = 10;
 /// Time between two of them.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
+/// The directories that were made for a socket: when this goes, those that are empty then are removed. It
+/// has to go after the socket.
+#[derive(Debug, Default)]
+pub(crate) struct MadeDirectories {
+    /// The deepest first.
+    paths: Vec<PathBuf>,
+}
+
+impl Drop for MadeDirectories {
+    fn drop(&mut self) {
+        // One that is not empty stays, and so do those around it.
+        let _ = self.paths.iter().try_for_each(fs::remove_dir);
+    }
+}
+
 /// Makes room for a socket at `path`; `answers` tells whether a program listens there.
 ///
 /// # Errors
 /// Those of the file system; `AddrInUse` where a daemon answers; `AlreadyExists` where
 /// something other than a socket lies, which may be a key.
-pub(crate) fn make_room(path: &Path, answers: impl Fn() -> bool) -> io::Result<()> {
-    if let Some(directory) = path.parent()
-        && !directory.as_os_str().is_empty()
-    {
-        fs::create_dir_all(directory)?;
-    }
+pub(crate) fn make_room(path: &Path, answers: impl Fn() -> bool) -> io::Result<MadeDirectories> {
+    let made = make_directories(path)?;
     // One that was killed a moment ago may still be on its way out.
     let mut looks = 0;
     while answers() {
@@ -35,12 +46,25 @@ pub(crate) fn make_room(path: &Path, answers: impl Fn() -> bool) -> io::Result<(
         std::thread::sleep(BETWEEN_LOOKS.into());
     }
     match fs::symlink_metadata(path) {
-        Ok(there) if there.file_type().is_socket() => fs::remove_file(path),
+        Ok(there) if there.file_type().is_socket() => fs::remove_file(path).map(|()| made),
         Ok(_) => {
             let what = "something else than a socket lies there";
             Err(io::Error::new(ErrorKind::AlreadyExists, what))
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(made),
         Err(error) => Err(error),
     }
+}
+
+/// Makes the directories around a path that are not there.
+fn make_directories(path: &Path) -> io::Result<MadeDirectories> {
+    let around = path.ancestors().skip(1).filter(|at| !at.as_os_str().is_empty());
+    let missing: Vec<_> = around.take_while(|at| !at.exists()).map(Path::to_owned).collect();
+    // What was made before one could not be made is removed again.
+    let mut made = MadeDirectories::default();
+    for directory in missing.into_iter().rev() {
+        fs::create_dir(&directory)?;
+        made.paths.insert(0, directory);
+    }
+    Ok(made)
 }

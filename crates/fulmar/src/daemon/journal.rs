@@ -20,10 +20,21 @@ const UNANSWERED: Duration = Duration::from_secs(5);
 /// Time between two lines about the same peer's absence, or about strangers.
 const AGAIN: Duration = Duration::from_secs(60);
 
-/// Messages that ended, by MAVLink message id where they are frames.
-type Ended = BTreeMap<Option<u32>, u64>;
+/// Messages that ended, by what they were.
+type Ended = BTreeMap<Kind, u64>;
 
-/// Kinds of messages that one line tells apart; the others are counted together.
+/// What a control message was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// A MAVLink frame of this message id.
+    Mavlink(u32),
+    /// A MAVLink frame of one more message id than a line tells apart.
+    OtherMavlink,
+    /// No MAVLink frame: a datagram of a control endpoint, or a packet of the tunnel.
+    Datagram,
+}
+
+/// Kinds of messages that one line tells apart; further MAVLink messages are counted together.
 const KINDS: usize = 16;
 
 /// What the log has to say of a peer, and when it last said it.
@@ -69,7 +80,7 @@ impl Daemon {
         let name = |path: PathId| self.path_name(PathRef { session, path });
         match event {
             Event::Connected { .. } => info!(peer, "session connected"),
-            Event::Disconnected { reason } => warn!(peer, reason, "session ended"),
+            Event::Disconnected { reason } => self.log_end(place, reason),
             Event::Rekeyed => debug!(peer, "new keys"),
             Event::Contested { from } => {
                 warn!(peer, %from, "another daemon has this peer's key; it was turned away");
@@ -140,18 +151,34 @@ impl Daemon {
         Some((dropped, now))
     }
 
+    /// Says that a session is over: when we end it ourselves, that is no trouble, and nothing at all where
+    /// there was none yet.
+    fn log_end(&self, place: Option<usize>, reason: &str) {
+        let peer = place.map_or("?", |peer| &self.config.peers[peer].name);
+        let is_connected = place.is_some_and(|peer| self.peers[peer].connected_at.is_some());
+        match (self.running, is_connected) {
+            (true, _) => warn!(peer, reason, "session ended"),
+            (false, true) => info!(peer, reason, "session ended"),
+            (false, false) => debug!(peer, "there was no session yet"),
+        }
+    }
+
     /// Says why a drone's peer is not connected, as far as the daemon can tell.
     fn log_absence(&self, place: usize) {
         let peer = &self.config.peers[place].name;
         let Some(session) = self.peers[place].session else { return };
         if self.endpoint.is_refused(session) {
+            let public_key = self.config.secret.public();
             warn!(
                 peer,
+                %public_key,
                 "it answers, but does not know this public key, or has another preshared key"
             );
         } else if self.config.role == Role::Drone {
+            let public_key = self.config.peers[place].key;
             warn!(
                 peer,
+                %public_key,
                 "no answer: not reached, or it does not have the public key that is configured"
             );
         }
@@ -178,17 +205,19 @@ impl Daemon {
 
 /// Counts one more.
 fn count(ended: &mut Ended, mavlink: Option<u32>) {
-    let is_told = ended.len() < KINDS || ended.contains_key(&mavlink);
-    *ended.entry(mavlink.filter(|_| is_told)).or_default() += 1;
+    let kind = mavlink.map_or(Kind::Datagram, Kind::Mavlink);
+    let is_told = ended.len() < KINDS || ended.contains_key(&kind) || mavlink.is_none();
+    *ended.entry(if is_told { kind } else { Kind::OtherMavlink }).or_default() += 1;
 }
 
 /// Says how many of what, the most first.
 fn listed(ended: &Ended) -> String {
     let mut kinds: Vec<_> = ended.iter().collect();
     kinds.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-    let kind = |(mavlink, count): (&Option<u32>, &u64)| match mavlink {
-        Some(id) => format!("{count} {}", message_name(*id)),
-        None => format!("{count} others"),
+    let kind = |(kind, count): (&Kind, &u64)| match kind {
+        Kind::Mavlink(id) => format!("{count} {}", message_name(*id)),
+        Kind::OtherMavlink => format!("{count} MAVLink messages of other kinds"),
+        Kind::Datagram => format!("{count} datagrams that are not MAVLink"),
     };
     let kinds: Vec<_> = kinds.into_iter().map(kind).collect();
     if kinds.is_empty() { "none".into() } else { kinds.join(", ") }
@@ -223,8 +252,10 @@ mod tests {
         let mut ended = Ended::new();
         assert_eq!(listed(&ended), "none");
         [Some(76), None, Some(76), Some(73)].into_iter().for_each(|id| count(&mut ended, id));
-        assert_eq!(listed(&ended), "2 COMMAND_LONG, 1 others, 1 MISSION_ITEM_INT");
+        let told = "2 COMMAND_LONG, 1 MISSION_ITEM_INT, 1 datagrams that are not MAVLink";
+        assert_eq!(listed(&ended), told);
         (100..10_000).for_each(|id| count(&mut ended, Some(id)));
-        assert_eq!((ended.len(), ended.values().sum::<u64>()), (KINDS, 9_904));
+        assert_eq!((ended.len(), ended.values().sum::<u64>()), (KINDS + 1, 9_904));
+        assert!(listed(&ended).starts_with("9887 MAVLink messages of other kinds, "));
     }
 }

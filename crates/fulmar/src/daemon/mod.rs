@@ -41,7 +41,7 @@ use batches::Batches;
 use journal::Journal;
 use reload::Loader;
 use remotes::Remotes;
-use report::Meter;
+use report::{Meter, StrangersSeen};
 use sockets::{LOOK_EVERY, SocketChange, Sockets};
 use tokens::Token;
 use tunnel::Tunnel;
@@ -58,7 +58,6 @@ pub(crate) struct Daemon {
     signals: Signals,
     watch: InterfaceWatch,
     notifier: Notifier,
-    status: StatusServer,
     endpoint: Endpoint,
     /// The sessions with the peers of the configuration, in its order.
     peers: Vec<PeerState>,
@@ -71,10 +70,13 @@ pub(crate) struct Daemon {
     tunnel: Option<Tunnel>,
     /// By the place that they have in tokens; no place is used twice.
     locals: BTreeMap<usize, LocalEndpoint>,
+    /// Goes after the endpoints, which may have sockets in the directory that was made for its own.
+    status: StatusServer,
     batches: Batches,
     received: ReceiveBuffers,
     datagram: Vec<u8>,
     meters: BTreeMap<PathRef, Meter>,
+    strangers: StrangersSeen,
     journal: Journal,
     reload: ReloadReport,
     loader: Loader,
@@ -92,6 +94,8 @@ struct PeerState {
     id: PeerId,
     session: Option<SessionId>,
     connected_at: Option<Instant>,
+    /// When its last session ended, and why, while there is no other.
+    ended: Option<(Instant, &'static str)>,
 }
 
 impl PeerState {

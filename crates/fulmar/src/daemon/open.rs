@@ -78,6 +78,7 @@ impl Daemon {
             received: ReceiveBuffers::default(),
             datagram: Vec::with_capacity(2_048),
             meters: Default::default(),
+            strangers: Default::default(),
             journal: Default::default(),
             reload: Default::default(),
             loader,
@@ -118,7 +119,7 @@ pub(super) fn open_session(
 ) -> PeerState {
     let id = endpoint.add_peer(peer.key, peer.preshared_key.as_deref());
     let session = (role == Role::Drone).then(|| endpoint.connect(now, id));
-    PeerState { id, session, connected_at: None }
+    PeerState { id, session, connected_at: None, ended: None }
 }
 
 /// Opens a drone's path; where its link is not there, the path waits for it.

@@ -4,8 +4,9 @@
 //! Names are looked up by the system's resolver, each in a thread of its own: an answer may take
 //! seconds, or not come while a link is down. Nothing waits for it.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -17,6 +18,7 @@ use super::Daemon;
 use super::open::open_path;
 use super::tokens::Token;
 use crate::config::{PathConfig, Remote};
+use crate::names;
 
 /// How long a path without an answer tries one address before the next.
 const TRY_EVERY: Duration = Duration::from_secs(2);
@@ -42,7 +44,8 @@ struct Slot {
     /// Lookups under way.
     asking: usize,
     asked_at: Option<Instant>,
-    trouble: String,
+    /// What is wrong with which of the names.
+    troubles: BTreeMap<String, String>,
     /// Which address is to be tried next, and when.
     next: usize,
     try_at: Option<Instant>,
@@ -52,7 +55,7 @@ struct Slot {
 struct Answer {
     slot: usize,
     name: String,
-    addresses: io::Result<Vec<SocketAddr>>,
+    addresses: Result<Vec<SocketAddr>, String>,
 }
 
 impl Daemon {
@@ -122,33 +125,40 @@ impl Remotes {
         self.slots.get(slot)?.all().first().copied()
     }
 
-    /// Says why there is no address yet.
+    /// Says what is wrong with the names of a path, or that they are being looked up where there is no
+    /// address yet; empty when nothing is.
     pub(super) fn trouble(&self, slot: usize) -> String {
-        self.slots.get(slot).map_or_else(String::new, |slot| slot.trouble.clone())
+        let Some(slot) = self.slots.get(slot) else { return String::new() };
+        if slot.troubles.is_empty() && slot.all().is_empty() {
+            return "its name is being looked up".into();
+        }
+        let troubles = slot.troubles.iter().map(|(name, what)| format!("{name} {what}"));
+        troubles.collect::<Vec<_>>().join("; ")
     }
 
     /// Looks up the names of a slot, one lookup of each at a time.
     fn look_up(&mut self, now: Instant, place: usize) {
         let slot = &mut self.slots[place];
+        let is_ipv6 = slot.is_ipv6();
         let recent = slot.asked_at.is_some_and(|at| now.since(at) < LOOK_UP_EVERY);
         if recent || slot.asking > 0 {
             return;
         }
         slot.asked_at = Some(now);
-        for remote in &slot.configured {
+        for remote in slot.configured.clone() {
             let Remote::Name(host, port) = remote else { continue };
-            let (host, port, sender) = (host.clone(), *port, self.sender.clone());
+            let (name, sender) = (host.clone(), self.sender.clone());
             let bell = Arc::clone(&self.bell);
             slot.asking += 1;
             let asker = move || {
-                let addresses = (host.as_str(), port).to_socket_addrs().map(Iterator::collect);
+                let addresses = names::look_up(&name, port, is_ipv6);
                 // The receiver is gone when the daemon ends.
-                let _ = sender.send(Answer { slot: place, name: host, addresses });
+                let _ = sender.send(Answer { slot: place, name, addresses });
                 bell.ring();
             };
             if let Err(error) = std::thread::Builder::new().name("names".into()).spawn(asker) {
                 slot.asking -= 1;
-                slot.trouble = format!("no thread that looks {remote} up: {error}");
+                slot.note(&host, Some(format!("cannot be looked up: {error}")));
             }
         }
     }
@@ -162,16 +172,11 @@ impl Remotes {
             slot.asking = slot.asking.saturating_sub(1);
             match addresses {
                 Ok(addresses) => {
-                    slot.trouble = format!("{name} has no address of the path's family");
-                    let ours = |address: &SocketAddr| address.is_ipv6() == slot.is_ipv6();
-                    let ours: Vec<_> = addresses.into_iter().filter(ours).collect();
-                    ours.into_iter().for_each(|address| slot.learn(address));
+                    slot.note(&name, None);
+                    addresses.into_iter().for_each(|address| slot.learn(address));
                     slots.push(place);
                 }
-                Err(error) => {
-                    tracing::debug!(name, %error, "look up a name");
-                    slot.trouble = format!("{name} cannot be looked up: {error}");
-                }
+                Err(trouble) => slot.note(&name, Some(trouble)),
             }
         }
         slots
@@ -180,9 +185,25 @@ impl Remotes {
 
 impl Slot {
     fn new(configured: Vec<Remote>) -> Self {
-        let trouble = "its name is being looked up".into();
-        let (learned, asking, asked_at, next, try_at) = Default::default();
-        Self { configured, learned, asking, asked_at, trouble, next, try_at }
+        let (learned, asking, asked_at, troubles, next, try_at) = Default::default();
+        Self { configured, learned, asking, asked_at, troubles, next, try_at }
+    }
+
+    /// Takes what a lookup ran into, if anything; the log hears of changes alone.
+    fn note(&mut self, name: &str, trouble: Option<String>) {
+        if self.troubles.get(name) == trouble.as_ref() {
+            return;
+        }
+        match trouble {
+            Some(trouble) => {
+                tracing::warn!("{name} {trouble}");
+                self.troubles.insert(name.to_owned(), trouble);
+            }
+            None => {
+                tracing::info!("{name} can be looked up now");
+                self.troubles.remove(name);
+            }
+        }
     }
 
     fn is_ipv6(&self) -> bool {

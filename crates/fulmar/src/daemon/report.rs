@@ -1,8 +1,8 @@
 //! What is told about the sessions: log lines, the status report, the line for the service manager.
 
 use proto::{
-    Event, Instant, MessageStreamStatus, PathRef, PathState, PathStatus, Rate, SessionId,
-    SessionStatus, Share, Via,
+    EndpointCounters, Event, Instant, MessageStreamStatus, PathRef, PathState, PathStatus, Rate,
+    SessionId, SessionStatus, Share, Via,
 };
 
 use super::Daemon;
@@ -24,6 +24,14 @@ pub(super) struct Meter {
     back: Rate,
 }
 
+/// When strangers' handshakes last were more than before.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct StrangersSeen {
+    counters: EndpointCounters,
+    unknown_peer: Option<Instant>,
+    other_key: Option<Instant>,
+}
+
 impl Daemon {
     /// Writes a log line for each event, and follows which peer has which session.
     pub(super) fn report_events(&mut self, now: Instant) {
@@ -36,6 +44,7 @@ impl Daemon {
                     self.places.remove(&old);
                 }
                 (state.session, state.connected_at) = (Some(session), Some(now));
+                state.ended = None;
                 self.places.insert(session, place);
             }
             if matches!(event, Event::RoomForMessages | Event::Connected { .. }) {
@@ -45,10 +54,14 @@ impl Daemon {
             if let Event::PathTold { path, remote: Via::Udp(remote) } = event {
                 self.remotes.learn(&self.paths, PathRef { session, path }, remote);
             }
-            if let Event::Disconnected { .. } = event
+            if let Event::Disconnected { reason } = event
                 && let Some(peer) = self.peer_of(session)
             {
-                self.peers[peer].connected_at = None;
+                let state = &mut self.peers[peer];
+                // One that never connected has nothing to end.
+                if state.connected_at.take().is_some() {
+                    state.ended = Some((now, reason));
+                }
             }
         }
     }
@@ -58,6 +71,7 @@ impl Daemon {
         if part > 0 {
             return self.status.go_on(part);
         }
+        self.strangers.look(now, self.endpoint.counters());
         for client in self.status.newcomers() {
             let report = self.take_report(now);
             self.status.give(client, &report, &self.poller, |part| Token::Status(part).encode());
@@ -66,6 +80,7 @@ impl Daemon {
 
     /// Takes the counters of every path, once a second.
     pub(super) fn measure(&mut self, now: Instant) {
+        self.strangers.look(now, self.endpoint.counters());
         let sessions: Vec<SessionId> = self.endpoint.sessions().map(|(id, _)| id).collect();
         let old = std::mem::take(&mut self.meters);
         for session in sessions {
@@ -104,10 +119,12 @@ impl Daemon {
             version: env!("CARGO_PKG_VERSION").into(),
             public_key: self.config.secret.public().to_string(),
             uptime_s: now.since(self.started).as_secs_f64(),
-            peers: (0..self.peers.len()).map(|peer| self.peer_report(now, peer, role)).collect(),
+            peers: (0..self.peers.len()).map(|peer| self.peer_report(now, peer)).collect(),
             endpoints: self.locals.values().map(|local| self.endpoint_report(local)).collect(),
             tunnel: self.tunnel.as_ref().map(|tunnel| tunnel.counts.clone()),
             strangers: StrangersReport {
+                unknown_peers_last_s: since(now, self.strangers.unknown_peer),
+                other_keys_last_s: since(now, self.strangers.other_key),
                 processor_s: self.endpoint.work(Share::Handshakes).processor.as_secs_f64(),
                 ..StrangersReport::from(&self.endpoint.counters())
             },
@@ -119,7 +136,7 @@ impl Daemon {
         }
     }
 
-    fn peer_report(&self, now: Instant, peer: usize, role: &str) -> PeerReport {
+    fn peer_report(&self, now: Instant, peer: usize) -> PeerReport {
         let (state, config) = (&self.peers[peer], &self.config.peers[peer]);
         let status = state.session.and_then(|id| Some((id, self.endpoint.status(now, id)?)));
         let mut report = match status {
@@ -129,8 +146,19 @@ impl Daemon {
         report.name.clone_from(&config.name);
         report.public_key = config.key.to_string();
         report.connected = state.connected_at.is_some();
+        if let Some((at, why)) = state.ended {
+            (report.ended_s, report.ended_why) = (since(now, Some(at)), why.into());
+        }
+        report.refused = state.session.is_some_and(|session| self.endpoint.is_refused(session));
+        if report.refused {
+            let is_trying = |path: &&mut PathReport| path.state == "validating";
+            for path in report.paths.iter_mut().filter(is_trying) {
+                path.trouble = "no session: the peer refuses our key".into();
+            }
+        }
         report.not_forwarded = self.not_forwarded_report(peer);
-        report.trouble = peer_trouble(&report, role);
+        let own_key = self.config.secret.public().to_string();
+        report.trouble = peer_trouble(&report, self.config.role, &own_key);
         report
     }
 
@@ -145,7 +173,7 @@ impl Daemon {
         let paths = status.paths.iter().map(|path| self.path_report(session, path));
         let streams = status.message_streams.iter();
         PeerReport {
-            session_s: self.peers[peer].connected_at.map(|since| now.since(since).as_secs_f64()),
+            session_s: since(now, self.peers[peer].connected_at),
             processor_s: work.processor.as_secs_f64(),
             late_datagrams: work.late,
             dropped_datagrams: work.dropped,
@@ -166,7 +194,11 @@ impl Daemon {
             interface: path.interface.clone(),
             remote: path.remotes[0].to_string(),
             state: state_word(PathState::Absent).into(),
-            trouble: self.remotes.trouble(slot),
+            trouble: joined(
+                self.sockets.list[slot].trouble.as_deref(),
+                &self.remotes.trouble(slot),
+            ),
+            name_trouble: self.remotes.trouble(slot),
             ..PathReport::default()
         })
     }
@@ -188,6 +220,9 @@ impl Daemon {
             .map(|error| format!("cannot send: {error}; is there a route to {}?", report.remote));
         let lacks = socket.and_then(|socket| socket.trouble.clone()).or(refused);
         report.trouble = path_trouble(&report, lacks.as_deref());
+        if let Some(slot) = self.paths.iter().position(|known| *known == Some(key)) {
+            report.name_trouble = self.remotes.trouble(slot);
+        }
         report
     }
 
@@ -208,6 +243,28 @@ impl Daemon {
     fn endpoint_report(&self, local: &LocalEndpoint) -> EndpointReport {
         let peer = self.config.peers[local.config.peer].name.clone();
         EndpointReport { peer, ..EndpointReport::from(local) }
+    }
+}
+
+fn since(now: Instant, at: Option<Instant>) -> Option<f64> {
+    at.map(|at| now.since(at).as_secs_f64())
+}
+
+/// Joins what is wrong with an interface and with a name.
+fn joined(interface: Option<&str>, name: &str) -> String {
+    interface.map_or_else(|| name.to_owned(), |interface| format!("{interface}; {name}"))
+}
+
+impl StrangersSeen {
+    /// Notes what was counted since the last look.
+    fn look(&mut self, now: Instant, counters: EndpointCounters) {
+        if counters.unknown_peer > self.counters.unknown_peer {
+            self.unknown_peer = Some(now);
+        }
+        if counters.bad_mac > self.counters.bad_mac {
+            self.other_key = Some(now);
+        }
+        self.counters = counters;
     }
 }
 

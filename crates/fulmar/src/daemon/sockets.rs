@@ -13,7 +13,8 @@ use sys::udp::{UdpOptions, UdpSocket};
 
 use super::outlets::{Outlet, Outlets};
 use super::tokens::Token;
-use crate::config::{Config, Listen, MAX_SOCKETS, PathConfig, Remote, Transport};
+use crate::config::{Config, Listen, MAX_SOCKETS, PathConfig, Transport};
+use crate::interface::find_usable;
 
 /// Interfaces are listed at least this often.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -95,10 +96,12 @@ impl Sockets {
         };
         self.interfaces = interfaces;
         let Self { list, options, news, interfaces } = self;
+        let in_use: Vec<_> = list.iter().filter_map(|socket| socket.interface.clone()).collect();
+        let in_use: Vec<_> = in_use.iter().map(String::as_str).collect();
         let refresh = |(slot, socket): (usize, &mut InterfaceSocket)| {
             let token = Token::Socket(slot).encode();
             let mut outlets = std::mem::take(&mut socket.outlets);
-            let change = socket.refresh(interfaces, options, token, poller);
+            let change = socket.refresh((interfaces, &in_use), options, token, poller);
             if change.is_none() {
                 socket.outlets = outlets;
                 return None;
@@ -220,12 +223,15 @@ impl InterfaceSocket {
 
     fn refresh(
         &mut self,
-        interfaces: &[Interface],
+        (interfaces, in_use): (&[Interface], &[&str]),
         options: &UdpOptions,
         token: u64,
         poller: &Poller,
     ) -> Option<fn(usize) -> SocketChange> {
-        let usable = self.usable(interfaces);
+        let usable = match &self.interface {
+            Some(name) => find_usable(name, self.local.is_ipv6(), interfaces, in_use),
+            None => Ok((0, Vec::new())),
+        };
         let was_open = self.udp.is_some();
         match usable {
             Ok(seen) if was_open && self.stands(&seen) => {
@@ -251,25 +257,6 @@ impl InterfaceSocket {
         self.seen.as_ref().is_some_and(|(seen_index, seen)| {
             seen_index == index && seen.iter().all(|address| addresses.contains(address))
         })
-    }
-
-    /// Returns number and addresses of the interface, or what it lacks.
-    fn usable(&self, interfaces: &[Interface]) -> Result<(u32, Vec<IpAddr>), String> {
-        let Some(name) = &self.interface else { return Ok((0, Vec::new())) };
-        let Some(found) = interfaces.iter().find(|interface| interface.name == *name) else {
-            let names: Vec<_> = interfaces.iter().map(|at| at.name.as_str()).collect();
-            return Err(format!("no interface {name}; interfaces here are {}", names.join(", ")));
-        };
-        if !found.running {
-            return Err(format!("{name} is down or has no carrier"));
-        }
-        let ipv4 = self.local.is_ipv4();
-        let mut addresses = found.addresses.clone();
-        addresses.retain(|address| address.is_ipv4() == ipv4);
-        if addresses.is_empty() {
-            return Err(format!("{name} has no IPv{} address", if ipv4 { 4 } else { 6 }));
-        }
-        Ok((found.index, addresses))
     }
 
     fn open(&mut self, options: &UdpOptions, token: u64, poller: &Poller) -> std::io::Result<()> {
@@ -306,9 +293,9 @@ impl InterfaceSocket {
 
 fn of_path(path: &PathConfig) -> InterfaceSocket {
     // Names are looked up for the family of the addresses beside them, or for IPv4.
-    let any: IpAddr = match path.remotes.iter().find_map(Remote::address) {
-        Some(SocketAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.into(),
-        _ => Ipv4Addr::UNSPECIFIED.into(),
+    let any: IpAddr = match path.is_ipv6() {
+        true => Ipv6Addr::UNSPECIFIED.into(),
+        false => Ipv4Addr::UNSPECIFIED.into(),
     };
     closed(path.name.clone(), Some(path.interface.clone()), (any, 0).into(), false)
 }

@@ -13,7 +13,7 @@ use sys::poller::{Interest, Poller, Ready};
 use sys::seqpacket::{Incoming, Seqpacket, SeqpacketListener};
 
 use super::Tokens;
-use crate::socket_file::make_room;
+use crate::socket_file::{MadeDirectories, make_room};
 
 /// Clients of one socket; one more is turned away.
 const CLIENTS: usize = 16;
@@ -36,6 +36,7 @@ pub(super) struct SeqpacketPort {
     /// Nothing is read: the session has no room.
     paused: bool,
     buffer: Vec<u8>,
+    _directories: MadeDirectories,
 }
 
 struct Client {
@@ -67,11 +68,18 @@ impl SeqpacketPort {
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("socket {}: {error}", path.display()))
         };
-        make_room(path, answers).map_err(named)?;
+        let directories = make_room(path, answers).map_err(named)?;
         let listener = SeqpacketListener::bind(path, mode).map_err(named)?;
         poller.add(&listener, tokens.token(CLIENTS), Interest::Read)?;
         let clients = (0..CLIENTS).map(|_| None).collect();
-        Ok(Self { listener, clients, tokens, paused: false, buffer: Vec::new() })
+        Ok(Self {
+            listener,
+            clients,
+            tokens,
+            paused: false,
+            buffer: Vec::new(),
+            _directories: directories,
+        })
     }
 
     pub(super) fn clients(&self) -> usize {

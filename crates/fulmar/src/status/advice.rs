@@ -1,6 +1,10 @@
 //! What is wrong with a link, in the words of an operator who has to do something about it.
 
+use std::collections::BTreeSet;
+
+use super::table::span;
 use super::{PathReport, PeerReport};
+use crate::config::Role;
 
 /// Loss worth a word: control survives it, a video does not.
 const LOSSY_PERCENT: f64 = 5.0;
@@ -31,22 +35,12 @@ pub(crate) fn path_trouble(path: &PathReport, lacks: Option<&str>) -> String {
     }
 }
 
-/// Says what is wrong with a peer as a whole.
-pub(crate) fn peer_trouble(peer: &PeerReport, role: &str) -> String {
-    let states = |state: &str| peer.paths.iter().filter(|path| path.state == state).count();
+/// Says what is wrong with a peer as a whole; `own_key` is our public key.
+pub(crate) fn peer_trouble(peer: &PeerReport, role: Role, own_key: &str) -> String {
     if !peer.connected {
-        return match role {
-            "drone" if states("absent") == peer.paths.len() => {
-                "not connected: no interface of any path is there".into()
-            }
-            "drone" => {
-                "not connected: no answer yet on any path; are the keys and addresses right \
-                        at both ends?"
-                    .into()
-            }
-            _ => "not connected: nothing was heard from it yet".into(),
-        };
+        return format!("not connected: {}", absence(peer, role, own_key));
     }
+    let states = |state: &str| count(peer, state);
     match (states("active"), peer.paths.len()) {
         (0, _) => "no path works: nothing gets through".into(),
         (1, all) if all > 1 => "only one path works: nothing is left if it fails".into(),
@@ -55,6 +49,56 @@ pub(crate) fn peer_trouble(peer: &PeerReport, role: &str) -> String {
         }
         _ => String::new(),
     }
+}
+
+/// Says why there is no session, as far as this end can tell.
+fn absence(peer: &PeerReport, role: Role, own_key: &str) -> String {
+    let ended = peer.ended_s.map(|ended| {
+        let (ago, why) = (span(ended), &peer.ended_why);
+        format!("last heard {ago} ago, when its session ended: {why}")
+    });
+    match (role, ended) {
+        (Role::Station, None) => "nothing was heard from it yet".into(),
+        (Role::Station, Some(ended)) => ended,
+        (Role::Drone, ended) => {
+            let ended = ended.map_or(String::new(), |ended| format!("{ended}; "));
+            format!("{ended}{}", no_answer(peer, own_key))
+        }
+    }
+}
+
+/// Says why a drone that goes on trying is not answered.
+fn no_answer(peer: &PeerReport, own_key: &str) -> String {
+    if peer.refused {
+        return format!(
+            "it answers, but does not know our public key {own_key}, which its file must have in a \
+             [[peer]], or one end has another preshared key"
+        );
+    }
+    let names: BTreeSet<&str> = peer.paths.iter().map(|path| path.name_trouble.as_str()).collect();
+    let mut told: Vec<String> =
+        names.into_iter().filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    let lacks_interface =
+        |path: &PathReport| path.state == "absent" && path.name_trouble.is_empty();
+    if count(peer, "absent") < peer.paths.len() {
+        told.push(match peer.ended_s {
+            Some(_) => "no answer since".into(),
+            None => format!(
+                "no answer yet on any path; are the keys and addresses right at both ends? The \
+                 public key there must be {}",
+                peer.public_key
+            ),
+        });
+    } else if told.is_empty() {
+        told.push("no interface of any path is there".into());
+    } else if peer.paths.iter().any(lacks_interface) {
+        told.push("no interface of the other paths is there".into());
+    }
+    told.join("; ")
+}
+
+fn count(peer: &PeerReport, state: &str) -> usize {
+    peer.paths.iter().filter(|path| path.state == state).count()
 }
 
 fn active_trouble(path: &PathReport) -> String {
@@ -69,6 +113,9 @@ fn active_trouble(path: &PathReport) -> String {
             String::new()
         };
         troubles.push(format!("loses {:.0} % of what we send{bursts}", path.loss_percent));
+    }
+    if path.loss_in_percent >= LOSSY_PERCENT {
+        troubles.push(format!("loses {:.0} % of what the peer sends", path.loss_in_percent));
     }
     if let (Some(srtt), Some(least)) = (path.srtt_ms, path.min_rtt_ms)
         && srtt > least + QUEUE_MS
@@ -97,6 +144,14 @@ mod tests {
         }
     }
 
+    fn drone(peer: &PeerReport) -> String {
+        peer_trouble(peer, Role::Drone, "OURS")
+    }
+
+    fn station(peer: &PeerReport) -> String {
+        peer_trouble(peer, Role::Station, "OURS")
+    }
+
     #[test]
     fn a_healthy_path_has_no_trouble() {
         assert_eq!(path_trouble(&path("active"), None), "");
@@ -108,6 +163,8 @@ mod tests {
         assert_eq!(path_trouble(&dead, None), "silent for 4.2 s: dead or out of range");
         let lossy = PathReport { loss_percent: 12.4, burst: 3.2, ..path("active") };
         assert_eq!(path_trouble(&lossy, None), "loses 12 % of what we send, in bursts of 3");
+        let deaf = PathReport { loss_in_percent: 11.3, ..path("active") };
+        assert_eq!(path_trouble(&deaf, None), "loses 11 % of what the peer sends");
         let full = PathReport { srtt_ms: Some(480.0), ..path("active") };
         assert_eq!(path_trouble(&full, None), "462 ms of queue: something else fills the link");
         assert!(path_trouble(&path("validating"), None).contains("192.0.2.1:14700"));
@@ -120,11 +177,37 @@ mod tests {
         let mut peer =
             PeerReport { connected: true, queue_free_percent: 100, ..Default::default() };
         peer.paths = vec![path("active"), path("suspected")];
-        assert!(peer_trouble(&peer, "drone").starts_with("only one path"));
+        assert!(drone(&peer).starts_with("only one path"));
         peer.paths[1].state = "active".into();
-        assert_eq!(peer_trouble(&peer, "drone"), "");
-        peer.connected = false;
-        assert!(peer_trouble(&peer, "drone").contains("keys and addresses"));
-        assert!(peer_trouble(&peer, "station").contains("nothing was heard"));
+        assert_eq!(drone(&peer), "");
+    }
+
+    #[test]
+    fn a_peer_without_a_session_is_told_why() {
+        let peer = PeerReport { public_key: "THEIRS".into(), ..PeerReport::default() };
+        let mut peer = PeerReport { paths: vec![path("validating")], ..peer };
+        assert!(drone(&peer).contains("keys and addresses"), "{}", drone(&peer));
+        assert!(drone(&peer).ends_with("must be THEIRS"), "{}", drone(&peer));
+        assert_eq!(station(&peer), "not connected: nothing was heard from it yet");
+        (peer.ended_s, peer.ended_why) = (Some(72.4), "the peer closed it".into());
+        let ended =
+            "not connected: last heard 1 min 12 s ago, when its session ended: the peer closed it";
+        assert_eq!(station(&peer), ended);
+        assert_eq!(drone(&peer), format!("{ended}; no answer since"));
+        peer.refused = true;
+        assert!(drone(&peer).contains("does not know our public key OURS"), "{}", drone(&peer));
+        peer = PeerReport { paths: vec![path("absent")], ..PeerReport::default() };
+        assert_eq!(drone(&peer), "not connected: no interface of any path is there");
+        let name_trouble = "ground.example cannot be looked up: no such name";
+        let named = PathReport { name_trouble: name_trouble.into(), ..path("absent") };
+        peer.paths.extend([named.clone(), named]);
+        let told =
+            format!("not connected: {name_trouble}; no interface of the other paths is there");
+        assert_eq!(drone(&peer), told);
+        peer.paths[0].state = "validating".into();
+        assert!(drone(&peer).contains(name_trouble), "{}", drone(&peer));
+        assert!(drone(&peer).contains("no answer yet on any path"), "{}", drone(&peer));
+        peer.paths.remove(0);
+        assert_eq!(drone(&peer), format!("not connected: {name_trouble}"));
     }
 }

@@ -71,6 +71,12 @@ section! {
     connected: bool, State;
     /// Time since the session began.
     session_s: Option<f64>, Gauge("s");
+    /// Time since its last session ended, when it was last heard; none before that, and while it is connected.
+    ended_s: Option<f64>, Gauge("s");
+    /// Why that session ended, in words.
+    ended_why: String, Text;
+    /// Whether it says that it does not know our key, or that one end has another preshared key.
+    refused: bool, State;
     /// What the peer's clock shows more than ours.
     clock_offset_ms: Option<f64>, Gauge("ms"),
         session.clock_offset_us.map(|(offset, _)| offset as f64 / 1e3);
@@ -138,6 +144,8 @@ section! {
     state: String, State, state_word(path.state).into();
     /// What is wrong, in words; empty when nothing is.
     trouble: String, Text;
+    /// What is wrong with the names of its remote, of a drone's path; empty when nothing is.
+    name_trouble: String, Text;
     /// Smoothed round-trip time.
     srtt_ms: Option<f64>, Gauge("ms"), path.srtt.map(millis);
     /// Its variation.
@@ -374,8 +382,12 @@ section! {
     unknown_keys: u64, Counter("datagrams"), all.unknown_index;
     /// Of those, handshakes for another public key than ours.
     other_keys: u64, Counter("datagrams"), all.bad_mac;
-    /// Of those, handshakes of a key that no peer here has.
+    /// Time since the last of them, to a second.
+    other_keys_last_s: Option<f64>, Gauge("s");
+    /// Of those, handshakes of a key, or preshared key, that no peer here has.
     unknown_peers: u64, Counter("datagrams"), all.unknown_peer;
+    /// Time since the last of them, to a second.
+    unknown_peers_last_s: Option<f64>, Gauge("s");
     /// Of those, handshakes that were forged, damaged or made with another preshared key.
     unauthentic: u64, Counter("datagrams"), all.unauthentic;
     /// Handshakes that came again after their time.

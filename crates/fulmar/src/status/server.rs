@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use sys::poller::{Interest, Poller};
 
 use super::Report;
-use crate::socket_file::make_room;
+use crate::socket_file::{MadeDirectories, make_room};
 
 /// Clients that one turn of the loop answers, so that a flood of them leaves room for the links.
 const AT_A_TIME: usize = 4;
@@ -21,12 +21,14 @@ const SLOW_CLIENTS: usize = 8;
 /// The last number of a client; the next is 1 again. A token has 16 bits for it.
 const LAST_PART: usize = 0xFFFF;
 
-/// A socket at a path of the file system; the path goes when the server does.
+/// A socket at a path of the file system; the path goes when the server does, and with it the directories
+/// that were made for it.
 pub(crate) struct StatusServer {
     listener: UnixListener,
     path: PathBuf,
     slow: VecDeque<SlowClient>,
     last_part: usize,
+    _directories: MadeDirectories,
 }
 
 /// A client that has been given the beginning of its answer.
@@ -42,13 +44,14 @@ impl StatusServer {
     /// # Errors
     /// Those of the file system, and of [`make_room`].
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        make_room(path, || UnixStream::connect(path).is_ok())?;
+        let directories = make_room(path, || UnixStream::connect(path).is_ok())?;
         let listener = UnixListener::bind(path)?;
         listener.set_nonblocking(true)?;
         // For owner and group: the peers of a drone are no business of other users.
         fs::set_permissions(path, fs::Permissions::from_mode(0o660))?;
         let path = path.to_owned();
-        Ok(Self { listener, path, slow: VecDeque::new(), last_part: 0 })
+        let (slow, last_part) = (VecDeque::new(), 0);
+        Ok(Self { listener, path, slow, last_part, _directories: directories })
     }
 
     /// Returns clients that have connected, a few at a time.
@@ -153,7 +156,15 @@ mod tests {
         assert_eq!(asked.join().unwrap().unwrap(), report);
         assert_eq!(StatusServer::open(&path).err().unwrap().kind(), io::ErrorKind::AddrInUse);
         drop(server);
-        assert!(!path.exists());
+        assert!(!path.exists() && !path.parent().unwrap().exists(), "it was made for the socket");
+        assert!(directory.path().exists(), "it was there before");
+
+        drop(StatusServer::open(&directory.path().join("deep/er/drone.sock")).unwrap());
+        assert!(!path.parent().unwrap().exists());
+        let server = StatusServer::open(&path).unwrap();
+        fs::write(path.with_extension("toml"), "another one's").unwrap();
+        drop(server);
+        assert!(path.with_extension("toml").exists() && !path.exists());
 
         // As after a kill: the file is there, and no listener.
         drop(UnixListener::bind(&path).unwrap());

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{
     ClassReport, DelayReport, EndpointReport, MessageReport, MessageStreamReport,
-    NotForwardedReport, PathReport, PeerReport, Report,
+    NotForwardedReport, PathReport, PeerReport, Report, StrangersReport,
 };
 
 /// Streams of messages that a table shows of each peer; JSON has them all.
@@ -18,10 +18,12 @@ type Column<T> = (&'static str, fn(&T) -> String);
 
 const PATHS: &[Column<PathReport>] = &[
     ("path", |path| path.name.clone()),
+    ("interface", |path| path.interface.clone()),
     ("state", |path| path.state.clone()),
     ("rtt", |path| figure(path, path.srtt_ms.map(milliseconds))),
     ("±", |path| figure(path, path.rttvar_ms.map(milliseconds))),
-    ("loss", |path| figure(path, Some(format!("{:.1} %", path.loss_percent)))),
+    ("loss out", |path| figure(path, Some(percent(path.loss_percent)))),
+    ("loss in", |path| figure(path, Some(percent(path.loss_in_percent)))),
     ("burst", |path| figure(path, Some(format!("{:.1}", path.burst)))),
     ("out", |path| figure(path, Some(rate(path.out_mbps)))),
     ("in", |path| figure(path, Some(rate(path.in_mbps)))),
@@ -107,18 +109,8 @@ pub(crate) fn table(report: &Report) -> String {
         }
         text.push('\n');
     }
-    let strangers = &report.strangers;
-    if strangers.garbage + strangers.limited > 0 {
-        let _ = writeln!(
-            text,
-            "\nstrangers: {} datagrams were not ours, {} over the limits on handshakes, which took \
-             {:.1} s of the processor",
-            strangers.garbage, strangers.limited, strangers.processor_s
-        );
-    }
-    text
+    text + &strangers_text(&report.strangers)
 }
-
 /// Lays rows out, each column as wide as what stands in it.
 pub(crate) fn columns(rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
@@ -148,6 +140,16 @@ pub(crate) fn rate(mbps: f64) -> String {
         format!("{mbps:.2} Mbit/s")
     } else {
         format!("{:.1} kbit/s", mbps * 1e3)
+    }
+}
+
+/// Shows a time in the units that a person would say.
+pub(super) fn span(seconds: f64) -> String {
+    let whole = seconds as u64;
+    match whole {
+        0..60 => format!("{whole} s"),
+        60..3_600 => format!("{} min {} s", whole / 60, whole % 60),
+        _ => format!("{} h {} min", whole / 3_600, whole % 3_600 / 60),
     }
 }
 
@@ -186,7 +188,9 @@ fn peer_text(peer: &PeerReport) -> String {
     if !peer.trouble.is_empty() {
         let _ = writeln!(text, "  ! {}", peer.trouble);
     }
-    text += &rows(PATHS, &peer.paths);
+    if !peer.paths.is_empty() {
+        text += &rows(PATHS, &peer.paths);
+    }
     let is_used = |class: &&ClassReport| class.submitted + class.delivered > 0;
     let used: Vec<&ClassReport> = peer.classes.iter().filter(is_used).collect();
     if !used.is_empty() {
@@ -194,6 +198,36 @@ fn peer_text(peer: &PeerReport) -> String {
     }
     text += &not_forwarded_text(&peer.not_forwarded);
     text + &messages_text(&peer.messages) + &streams_text(&peer.message_streams)
+}
+
+/// Tells what came in that was nobody's, first what an operator can put right.
+fn strangers_text(strangers: &StrangersReport) -> String {
+    let wrong_keys = [
+        (
+            "handshakes with a key, or preshared key, that no peer here has",
+            strangers.unknown_peers,
+            strangers.unknown_peers_last_s,
+        ),
+        (
+            "handshakes for another public key than ours",
+            strangers.other_keys,
+            strangers.other_keys_last_s,
+        ),
+    ];
+    let mut text = String::new();
+    for (what, count, last) in wrong_keys.into_iter().filter(|(_, count, _)| *count > 0) {
+        let last = last.map_or(String::new(), |last| format!(", last {} ago", span(last)));
+        let _ = writeln!(text, "strangers: {what}: {count}{last}");
+    }
+    if strangers.garbage + strangers.limited > 0 {
+        let _ = writeln!(
+            text,
+            "strangers: {} datagrams were not ours, {} over the limits on handshakes, which took \
+             {:.1} s of the processor",
+            strangers.garbage, strangers.limited, strangers.processor_s
+        );
+    }
+    if text.is_empty() { text } else { format!("\n{text}") }
 }
 
 /// Lists the counts that are not zero.
@@ -301,20 +335,15 @@ fn if_any(text: &str, otherwise: &str) -> String {
     if text.is_empty() { otherwise } else { text }.to_owned()
 }
 
+fn percent(value: f64) -> String {
+    format!("{value:.1} %")
+}
+
 fn bytes(count: u64) -> String {
     match count {
         0..10_000 => format!("{count} B"),
         10_000..10_000_000 => format!("{} kB", count / 1_000),
         _ => format!("{} MB", count / 1_000_000),
-    }
-}
-
-fn span(seconds: f64) -> String {
-    let whole = seconds as u64;
-    match whole {
-        0..60 => format!("{whole} s"),
-        60..3_600 => format!("{} min {} s", whole / 60, whole % 60),
-        _ => format!("{} h {} min", whole / 3_600, whole % 3_600 / 60),
     }
 }
 
@@ -394,6 +423,40 @@ mod tests {
         assert!(line("tunnel").ends_with("0 in, 2 from a wrong address, 1 turned away"), "{text}");
         assert!(line("messages out").ends_with("20 symbols, 4 repair and 1 again (+25 %)"));
         assert!(line("messages in").ends_with("9 delivered, 0 skipped; 2 of 20 symbols decoded"));
+    }
+
+    #[test]
+    fn a_path_has_its_interface_and_its_loss_in_both_directions() {
+        let lte = PathReport {
+            name: "lte".into(),
+            interface: "wwan0".into(),
+            state: "active".into(),
+            loss_percent: 1.25,
+            loss_in_percent: 11.04,
+            ..PathReport::default()
+        };
+        let text = rows(PATHS, &[lte]);
+        let cells: Vec<_> = text.lines().nth(1).unwrap().split_whitespace().collect();
+        assert_eq!(cells[..9], ["lte", "wwan0", "active", "–", "–", "1.2", "%", "11.0", "%"]);
+    }
+
+    #[test]
+    fn wrong_keys_of_strangers_are_told_in_words() {
+        assert_eq!(strangers_text(&StrangersReport::default()), "");
+        let strangers = StrangersReport {
+            garbage: 14,
+            unknown_peers: 12,
+            unknown_peers_last_s: Some(3.2),
+            other_keys: 2,
+            other_keys_last_s: Some(70.0),
+            ..StrangersReport::default()
+        };
+        let text = strangers_text(&strangers);
+        let told = [
+            "strangers: handshakes with a key, or preshared key, that no peer here has: 12, last 3 s ago",
+            "strangers: handshakes for another public key than ours: 2, last 1 min 10 s ago",
+        ];
+        assert!(told.iter().all(|told| text.lines().any(|line| line == *told)), "{text}");
     }
 
     #[test]

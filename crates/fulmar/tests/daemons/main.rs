@@ -23,3 +23,4 @@ mod restart;
 mod rig;
 mod strangers;
 mod stream;
+mod told;

@@ -163,6 +163,13 @@ impl Daemon {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
+    /// Asks for the report, as a person does.
+    pub(crate) fn table(&self) -> String {
+        let output = fulmar().args(["status", "--socket"]).arg(&self.socket).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     /// Waits until the report is as wanted.
     pub(crate) fn wait_for(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         self.wait_for_within(10, what, wanted)
