@@ -86,7 +86,8 @@ fn name_troubles(paths: &[PathConfig]) -> Vec<String> {
         let _ = std::thread::Builder::new().name("names".into()).spawn(asker);
     }
     drop(sender);
-    let (deadline, mut troubles) = (Instant::now() + RESOLVED_WITHIN, Vec::new());
+    let deadline = Instant::now() + std::time::Duration::from(RESOLVED_WITHIN);
+    let mut troubles = Vec::new();
     while let Ok((name, trouble)) =
         answers.recv_timeout(deadline.saturating_duration_since(Instant::now()))
     {
