@@ -167,7 +167,13 @@ impl Pair {
     pub fn inject(&mut self, to_station: bool, source: u8, datagram: &[u8]) -> usize {
         let end = &mut self.ends[usize::from(to_station)];
         let received = received(InterfaceId(0), address(source));
-        end.handle_datagram(self.now, &received, &mut datagram.to_vec());
+        // A station's datagrams wait for their turn.
+        if to_station {
+            end.admit_datagram(self.now, &received, &mut datagram.to_vec());
+            while end.serve(self.now).is_some() {}
+        } else {
+            end.handle_datagram(self.now, &received, &mut datagram.to_vec());
+        }
         let (mut buf, mut answered) = (Vec::new(), 0);
         let says_unknown = !to_station && datagram.first() == Some(&UNKNOWN);
         while let Some(transmit) = end.poll_transmit(self.now, &mut buf) {
