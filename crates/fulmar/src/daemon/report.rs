@@ -150,7 +150,7 @@ impl Daemon {
             (report.ended_s, report.ended_why) = (since(now, Some(at)), why.into());
         }
         report.refused = state.session.is_some_and(|session| self.endpoint.is_refused(session));
-        if report.refused {
+        if report.refused && !report.connected {
             let is_trying = |path: &&mut PathReport| path.state == "validating";
             for path in report.paths.iter_mut().filter(is_trying) {
                 path.trouble = "no session: the peer refuses our key".into();
