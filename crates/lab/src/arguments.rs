@@ -26,7 +26,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "A-B", value_parser = parse_seeds, conflicts_with = "emu")]
     pub(crate) seeds: Option<(u64, u64)>,
     /// Schemes to run, separated by commas; default: those that `fulmar-lab list` names without parentheses.
-    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
     pub(crate) schemes: Vec<Scheme>,
     /// Print one JSON object on stdout and nothing else there.
     #[arg(long)]

@@ -183,4 +183,34 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn arguments_for_the_same_thing_are_told_alike() {
+        let mut command = command();
+        let run = command.find_subcommand_mut("run").unwrap();
+        for one in run.get_subcommands() {
+            for arg in one.get_arguments() {
+                let (name, told) = (arg.get_id(), format!("{} {arg:?}", one.get_name()));
+                let values = arg.get_value_names().unwrap_or_default();
+                let is_list = arg.get_value_delimiter().is_some();
+                assert_eq!(is_list, values.iter().any(|name| name.ends_with(",...")), "{told}");
+                let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+                assert!(name != "loss" || help.contains("0 to below 1"), "{told}");
+                let without_unit = ["rtt", "rate", "delay", "paths"];
+                let long = arg.get_long().unwrap_or_default();
+                assert!(!without_unit.contains(&long), "{told}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_of_old_are_still_read() {
+        for words in [
+            &["run", "asran-loss", "--emu", "--rtt", "40", "--rate", "6"][..],
+            &["run", "lrt-tcp", "--sim", "--paths", "2"],
+        ] {
+            let words = [&["fulmar-lab"], words].concat();
+            assert!(Cli::try_parse_from(&words).is_ok(), "{words:?}");
+        }
+    }
 }

@@ -93,6 +93,9 @@ fn run_experiment(experiment: &Experiment) -> Result<ExitCode, Failure> {
         // Forks: must come before the first thread.
         testbed::prepare()?;
     }
+    if let Some(directory) = &args.out {
+        report::try_directory(directory)?;
+    }
     let report = experiment.run()?;
     if let Some(directory) = &args.out {
         eprintln!("report: {}", report.write(directory)?.display());

@@ -8,6 +8,9 @@ use emulator::Audit;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+/// What a report is called in the directory that it is written into.
+const REPORT: &str = "report.json";
+
 /// Says where the links of a run are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -30,8 +33,8 @@ pub(crate) struct Report {
     /// First and last seed, where several were run and pooled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) seeds: Option<(u64, u64)>,
-    /// False where the emulator's audit does not vouch for the figures; where these have errors of their
-    /// own, where a ranking would turn over within them.
+    /// False where something failed that no error of a figure accounts for, and where a ranking would turn
+    /// over within the errors.
     pub(crate) valid: bool,
     /// Those rankings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -54,6 +57,9 @@ pub(crate) struct Report {
     /// Keys and titles of the table, where they are not the experiment's.
     #[serde(skip)]
     pub(crate) columns: Option<Vec<(String, String)>>,
+    /// Whether the table shows columns that no result has: those were asked for.
+    #[serde(skip)]
+    pub(crate) shows_empty: bool,
 }
 
 impl Report {
@@ -78,51 +84,38 @@ impl Report {
             results,
             audit_summary: String::new(),
             columns: None,
+            shows_empty: false,
         }
     }
 
-    /// Makes a report of a run on the emulator, whose audits say whether it is valid; a run may
-    /// consist of several emulations.
+    /// Makes a report of a run on the emulator; a run may consist of several emulations.
+    ///
+    /// It is judged by the figures, which carry errors of their own, and not by the time that the emulator
+    /// or the programs stood still: `doubts` are the rankings that may turn over.
     pub(crate) fn emu(
         experiment: impl Into<String>,
         seed: u64,
         parameters: Value,
         audits: &[Audit],
+        doubts: Vec<String>,
         results: Vec<Value>,
     ) -> Self {
-        let summaries: Vec<String> = audits.iter().map(Audit::summary).collect();
-        Self {
-            experiment: experiment.into(),
-            mode: Mode::Emu,
-            seed,
-            seeds: None,
-            valid: audits.iter().all(|audit| audit.valid),
-            doubts: Vec::new(),
-            faults: audits.iter().flat_map(|audit| audit.reasons.clone()).collect(),
-            versions: merged([
-                versions(),
-                json!({
-                    "iproute2": program_version("ip", "-V"),
-                    "iperf3": program_version("iperf3", "--version"),
-                }),
-            ]),
-            parameters,
-            audit: if let [audit] = audits { json!(audit) } else { json!(audits) },
-            results,
-            audit_summary: summaries.join("\n"),
-            columns: None,
-        }
-    }
-
-    /// Judges by the figures, which carry errors of their own, and not by the time that the emulator or
-    /// the programs stood still: `doubts` are the rankings that may turn over.
-    pub(crate) fn judged_by_figures(mut self, audits: &[Audit], doubts: Vec<String>) -> Self {
-        self.faults = audits.iter().flat_map(|audit| audit.faults.clone()).collect();
-        self.valid = self.faults.is_empty() && doubts.is_empty();
-        self.doubts = doubts;
+        let faults: Vec<String> = audits.iter().flat_map(|audit| audit.faults.clone()).collect();
         let accounts = audits.iter().map(|audit| format!("emulator audit: {}", audit.account()));
-        self.audit_summary = accounts.collect::<Vec<_>>().join("\n");
-        self
+        let programs = json!({
+            "iproute2": program_version("ip", "-V"),
+            "iperf3": program_version("iperf3", "--version"),
+        });
+        Self {
+            mode: Mode::Emu,
+            valid: faults.is_empty() && doubts.is_empty(),
+            doubts,
+            faults,
+            versions: merged([versions(), programs]),
+            audit: if let [audit] = audits { json!(audit) } else { json!(audits) },
+            audit_summary: accounts.collect::<Vec<_>>().join("\n"),
+            ..Self::sim(experiment, (seed, seed), parameters, results)
+        }
     }
 
     /// Says in a sentence what may be believed of a run in real time.
@@ -147,7 +140,7 @@ impl Report {
     /// # Errors
     /// Says which path could not be written, and why.
     pub(crate) fn write(&self, directory: &Path) -> Result<PathBuf, String> {
-        let path = directory.join("report.json");
+        let path = directory.join(REPORT);
         let text = serde_json::to_string_pretty(self).map_err(|error| error.to_string())?;
         std::fs::create_dir_all(directory)
             .and_then(|()| std::fs::write(&path, text + "\n"))
@@ -155,11 +148,11 @@ impl Report {
         Ok(path)
     }
 
-    /// Returns the results as a table of the report's columns, or of these: (key, title); without those
-    /// that no result has, such as figures of a stream that was left out.
+    /// Returns the results as a table of the report's columns, or of these: (key, title); unless they were
+    /// asked for without those that no result has, such as figures of a stream that was left out.
     pub(crate) fn table(&self, columns: &[(String, String)]) -> String {
         let is_there = |(key, _): &&(String, String)| {
-            self.results.iter().any(|result| !field(result, key).is_null())
+            self.shows_empty || self.results.iter().any(|result| !field(result, key).is_null())
         };
         let columns: Vec<(String, String)> =
             self.columns(columns).iter().filter(is_there).cloned().collect();
@@ -182,6 +175,21 @@ impl Report {
     fn columns<'a>(&'a self, columns: &'a [(String, String)]) -> &'a [(String, String)] {
         self.columns.as_deref().unwrap_or(columns)
     }
+}
+
+/// Makes the directory of a report, and sees that one can be written there, before hours are spent on it.
+///
+/// # Errors
+/// Says which path could not be written, and why.
+pub(crate) fn try_directory(directory: &Path) -> Result<(), String> {
+    let path = directory.join(REPORT);
+    let try_it = || {
+        std::fs::create_dir_all(directory)?;
+        let was_there = path.exists();
+        std::fs::OpenOptions::new().append(true).create(true).open(&path)?;
+        if was_there { Ok(()) } else { std::fs::remove_file(&path) }
+    };
+    try_it().map_err(|error: std::io::Error| format!("--out: write {}: {error}", path.display()))
 }
 
 /// Lays out results as a table, a row each, of (key, title) columns; nested keys are `up.lost`.

@@ -27,26 +27,55 @@ impl ScenarioArgs {
     }
 }
 
+/// Why a scenario is not one of links between drone and station.
+#[derive(Debug)]
+pub(crate) struct WrongHosts {
+    /// The name of the first link with another end.
+    pub(crate) link: Option<String>,
+    /// What is wrong, and what such a scenario is.
+    pub(crate) what: String,
+}
+
+impl WrongHosts {
+    /// Says it with the line of the link in the text of its file.
+    pub(crate) fn located(&self, text: &str, file: &str) -> String {
+        let Some(name) = &self.link else { return format!("{file}: {}", self.what) };
+        let mut line = 1;
+        // Whoever read the scenario has told what else is wrong with it.
+        let _ = toml_keys::read(text, file, |root| {
+            let links = root.sections("link");
+            let link = links.iter().find(|link| link.is_text("name", name));
+            line = link.map_or(1, |link| link.line("between"));
+            Some(())
+        });
+        format!("{file}:{line}: link.{name}.between: {}", self.what)
+    }
+}
+
 /// Tells whether a scenario is one of links between drone and station.
 ///
 /// # Errors
-/// Says what such a scenario is.
-pub(crate) fn check_hosts(scenario: &Scenario) -> Result<(), &'static str> {
-    let ends = ["drone", "station"].map(|name| scenario.host(name));
-    let is_plain = ends.iter().all(Option::is_some)
-        && !scenario.links.is_empty()
-        && scenario.broadcasts.is_empty()
-        && scenario
-            .links
-            .iter()
-            .all(|pair| ends.contains(&Some(pair.a)) && ends.contains(&Some(pair.b)));
-    let what = "experiments take links between hosts called drone and station, and nothing else";
-    if is_plain { Ok(()) } else { Err(what) }
+/// Says what such a scenario is, and which link is not of it.
+pub(crate) fn check_hosts(scenario: &Scenario) -> Result<(), WrongHosts> {
+    const TAKEN: &str =
+        "experiments take links between hosts called drone and station, and nothing else";
+    for pair in &scenario.links {
+        let ends = [pair.a, pair.b].map(|host| &scenario.hosts[host].name[..]);
+        if let Some(other) = ends.iter().find(|end| !["drone", "station"].contains(end)) {
+            let what = format!("no host {other:?} here: {TAKEN}");
+            return Err(WrongHosts { link: Some(pair.name.clone()), what });
+        }
+    }
+    let is_plain = !scenario.links.is_empty() && scenario.broadcasts.is_empty();
+    if is_plain { Ok(()) } else { Err(WrongHosts { link: None, what: TAKEN.to_owned() }) }
 }
 
 fn between_drone_and_station(path: &Path) -> Result<Scenario, String> {
     let scenario = read_scenario(path)?;
-    check_hosts(&scenario).map_err(|what| format!("{}: {what}", path.display()))?;
+    check_hosts(&scenario).map_err(|wrong| {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        wrong.located(&text, &path.display().to_string())
+    })?;
     Ok(scenario)
 }
 

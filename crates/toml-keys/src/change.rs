@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! seconds                        a key of the file itself
-//! link.wifi.loss                 of [[link]], that one whose name is wifi, else whose kind is
+//! link.wifi.loss                 of [[link]], that one whose name is wifi, else the only one whose kind is
 //! link.wifi.outage.0.start_s     the first one [[link.outage]], which has neither
 //! link.wifi.from_drone.loss      of [link.from_drone], which is made where there is none
 //! ```
@@ -13,12 +13,14 @@
 use std::borrow::Cow;
 
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 
 use crate::{Mistake, did_you_mean};
 
-/// What tells one of several sections headed alike from the others.
-const NAMES: [&str; 2] = ["name", "kind"];
+/// What tells one of several sections headed alike from all others.
+const NAME: &str = "name";
+/// What does so where a section is the only one of its kind.
+const KIND: &str = "kind";
 
 /// Numbers with more digits than this are written with an exponent.
 const PLAIN_MAX: f64 = 1e15;
@@ -108,8 +110,7 @@ fn set<'d>(
         DeValue::Table(table) => set(table, rest, at, value),
         DeValue::Array(sections) => {
             let (which, rest) = (rest[0], &rest[1..]);
-            let place = place(sections.iter().map(Spanned::get_ref), which)
-                .ok_or_else(|| none_of(first, which, sections.iter().map(Spanned::get_ref)))?;
+            let place = place(first, sections, which)?;
             let at = sections[place].span().start;
             let section = sections.get_mut(place);
             match section.ok_or("there is none")?.get_mut() {
@@ -141,31 +142,42 @@ fn put<'d>(
 }
 
 /// Finds one of several sections by its name, its kind or its number.
-fn place<'a, 'd: 'a>(
-    mut sections: impl ExactSizeIterator<Item = &'a DeValue<'d>> + Clone,
-    which: &str,
-) -> Option<usize> {
-    let count = sections.len();
-    let named =
-        |name: &&str| sections.clone().position(|section| text_of(section, name) == Some(which));
-    let place = NAMES.iter().find_map(named);
-    sections.next()?;
-    place.or_else(|| which.parse().ok().filter(|place| *place < count))
+fn place(head: &str, sections: &DeArray<'_>, which: &str) -> Result<usize, String> {
+    let has = |section: &Spanned<DeValue<'_>>, key| text_of(section, key) == Some(which);
+    if let Some(place) = sections.iter().position(|section| has(section, NAME)) {
+        return Ok(place);
+    }
+    let of_kind: Vec<usize> =
+        (0..sections.len()).filter(|place| has(&sections[*place], KIND)).collect();
+    match &of_kind[..] {
+        [place] => Ok(*place),
+        [] => {
+            let number = which.parse().ok().filter(|place| *place < sections.len());
+            number.ok_or_else(|| none_of(head, which, sections))
+        }
+        several => Err(ambiguous(head, which, several, sections)),
+    }
 }
 
-fn text_of<'a>(section: &'a DeValue<'_>, key: &str) -> Option<&'a str> {
-    section.as_table()?.get(key)?.get_ref().as_str()
+fn text_of<'a>(section: &'a Spanned<DeValue<'_>>, key: &str) -> Option<&'a str> {
+    section.get_ref().as_table()?.get(key)?.get_ref().as_str()
 }
 
 /// Says that there is no such section, and which there are.
-fn none_of<'a, 'd: 'a>(
-    head: &str,
-    which: &str,
-    sections: impl Iterator<Item = &'a DeValue<'d>>,
-) -> String {
-    let name = |section| NAMES.iter().find_map(|key| text_of(section, key));
-    let names: Vec<&str> = sections.filter_map(name).collect();
+fn none_of(head: &str, which: &str, sections: &DeArray<'_>) -> String {
+    let name = |section| text_of(section, NAME).or_else(|| text_of(section, KIND));
+    let names: Vec<&str> = sections.iter().filter_map(name).collect();
     let there = if names.is_empty() { "they have no names".to_owned() } else { names.join(", ") };
     let meant = did_you_mean(which, &names);
     format!("no [[{head}]] is called {which:?}; there are {there}{meant}")
+}
+
+/// Says how each of several sections of a kind is called.
+fn ambiguous(head: &str, which: &str, several: &[usize], sections: &DeArray<'_>) -> String {
+    let called = |place: &usize| match text_of(&sections[*place], NAME) {
+        Some(name) => format!("{head}.{name}"),
+        None => format!("{head}.{place}"),
+    };
+    let ways: Vec<String> = several.iter().map(called).collect();
+    format!("{} [[{head}]] are of kind {which:?}: write {}", several.len(), ways.join(" or "))
 }

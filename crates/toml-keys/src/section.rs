@@ -25,6 +25,8 @@ pub struct Section<'d> {
 #[derive(Clone, Copy)]
 pub(crate) struct Found<'d> {
     pub(crate) line: usize,
+    /// Whether a change made it, of which there is nothing in the file.
+    is_made: bool,
     pub(crate) value: &'d DeValue<'d>,
 }
 
@@ -90,7 +92,11 @@ impl<'d> Section<'d> {
             items.iter().map(table).collect::<Option<Vec<_>>>()
         });
         let Some(tables) = tables else {
-            self.report_type(key, found, &format!("sections, each headed [[{key}]]"));
+            if found.is_made {
+                self.wrong(key, "there is none in the file");
+            } else {
+                self.report_type(key, found, &format!("sections, each headed [[{key}]]"));
+            }
             return Vec::new();
         };
         let numbered = |(at, (line, table))| {
@@ -150,7 +156,8 @@ impl<'d> Section<'d> {
 
     fn lookup(&self, key: &str) -> Option<Found<'d>> {
         let (name, value) = self.table.get_key_value(key)?;
-        Some(Found { line: self.document.line(name.span().start), value: value.get_ref() })
+        let (at, value) = (name.span(), value.get_ref());
+        Some(Found { line: self.document.line(at.start), is_made: at.is_empty(), value })
     }
 
     fn report(&self, line: usize, key: &str, what: String) {

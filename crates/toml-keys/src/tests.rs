@@ -132,3 +132,33 @@ fn changes_are_read_as_if_they_stood_in_the_file() {
 fn times_beyond_a_century_are_mistakes() {
     assert!(mistakes("name = \"x\"\ndelay_ms = 1e300")[0].ends_with("is longer than a century"));
 }
+
+#[test]
+fn a_kind_that_several_sections_have_is_no_name_of_one() {
+    const TWO: &str = "[[link]]\nkind = \"air\"\n[[link]]\nkind = \"air\"\nname = \"rear\"\n";
+    let said = changed(TWO, "link.air.noise", Scalar::Number(0.0)).unwrap_err().to_string();
+    assert!(said.contains("2 [[link]] are of kind \"air\": write link.0 or link.rear"), "{said}");
+    let one = changed(TWO, "link.rear.noise", Scalar::Number(0.0)).unwrap_err().to_string();
+    assert!(one.contains("f:3: link[1].noise: unknown key"), "{one}");
+}
+
+#[test]
+fn what_is_wrong_says_how_it_would_be_right() {
+    let of = |text: &str| mistakes(&format!("{text}\nname = \"x\"\n")).join("\n");
+    assert!(of("delay_ms = \"4 ms\"").contains(
+        "\"4 ms\" is not a number, 0 or more: write a number alone, without quotes or unit"
+    ));
+    assert!(of("delay_ms = \"four\"").ends_with("is not a number, 0 or more"));
+    let both = mistakes("name = \"x\"\n[link]\nup = true\n[[link]]\nup = false\n").join("\n");
+    assert!(both.contains("f.toml:4: not TOML: "), "{both}");
+    assert!(
+        both.ends_with("[link] and [[link]] exclude each other: [[link]] heads each of several"),
+        "{both}"
+    );
+    let none = changed("count = 1\n", "link.wifi.noise", Scalar::Number(0.0)).unwrap_err();
+    assert_eq!(none.to_string(), "f:1: link: there is none in the file");
+    let list =
+        |text: &str| read(text, "f", |root| root.scalars("values", 2)).unwrap_err().to_string();
+    assert_eq!(list("values = [1, 2, 3]"), "f:1: values: has 3 values, not 1 to 2");
+    assert_eq!(list("values = []"), "f:1: values: has 0 values, not 1 to 2");
+}

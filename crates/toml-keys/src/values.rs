@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 use units::{Duration, Instant, Rate};
 
-use crate::section::shown;
+use crate::section::{Found, shown};
 use crate::{Scalar, Section, did_you_mean};
 
 /// The longest time in a file, in seconds: about a century. Beyond it, times would come near the
@@ -106,7 +106,7 @@ impl<'d> Section<'d> {
         let found = self.find(key)?;
         let number = whole_number(found.value).filter(|number| range.contains(number));
         if number.is_none() {
-            self.report_type(key, found, &format!("a whole number {}", whole_range(&range)));
+            self.report_number(key, found, &format!("a whole number {}", whole_range(&range)));
         }
         number
     }
@@ -130,11 +130,14 @@ impl<'d> Section<'d> {
     /// Reads a list of 1 to `most` numbers, texts or flags.
     pub fn scalars(&self, key: &str, most: usize) -> Option<Vec<Scalar>> {
         let found = self.find(key)?;
-        let Some(items) = found.value.as_array().filter(|list| (1..=most).contains(&list.len()))
-        else {
-            self.report_type(key, found, &format!("a list of 1 to {most} values"));
+        let Some(items) = found.value.as_array() else {
+            self.report_type(key, found, "a list of values: [1, 2]");
             return None;
         };
+        if !(1..=most).contains(&items.len()) {
+            self.wrong(key, format!("has {} values, not 1 to {most}", items.len()));
+            return None;
+        }
         let mut scalars = Vec::new();
         for (place, item) in items.iter().map(Spanned::get_ref).enumerate() {
             match scalar(item) {
@@ -225,10 +228,23 @@ impl<'d> Section<'d> {
         let found = self.find(key)?;
         let number = fraction(found.value).filter(|number| range.contains(number));
         if number.is_none() {
-            self.report_type(key, found, expected);
+            self.report_number(key, found, expected);
         }
         number
     }
+
+    /// Reports what is not the number that was `expected`.
+    fn report_number(&self, key: &str, found: Found<'d>, expected: &str) {
+        let is_quoted = found.value.as_str().is_some_and(begins_with_number);
+        let hint = if is_quoted { ": write a number alone, without quotes or unit" } else { "" };
+        self.report_type(key, found, &format!("{expected}{hint}"));
+    }
+}
+
+fn begins_with_number(text: &str) -> bool {
+    let text = text.trim_start();
+    let end = text.find(|c: char| !c.is_ascii_digit() && !"+-.".contains(c));
+    text[..end.unwrap_or(text.len())].parse::<f64>().is_ok()
 }
 
 fn scalar(value: &DeValue<'_>) -> Option<Scalar> {

@@ -4,7 +4,7 @@
 //! real time, both on `testbed`; `figures` and `picture` make something of it. What a file describes is
 //! `file`.
 
-mod file;
+pub(crate) mod file;
 mod interval;
 mod mavlink;
 mod messages;

@@ -55,7 +55,7 @@ pub(crate) struct SwarmArgs {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Leave parts of the run out, as a finding says: fault3,flow1,link0,config,siege,twin.
-    #[arg(long, value_delimiter = ',', value_name = "PART", requires = "seed")]
+    #[arg(long, value_delimiter = ',', value_name = "PART,...", requires = "seed")]
     without: Vec<Part>,
     /// Print what a seed draws, and do not run it.
     #[arg(long, requires = "seed")]

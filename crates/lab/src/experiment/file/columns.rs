@@ -3,13 +3,16 @@
 use toml_keys::{Section, did_you_mean};
 
 use super::mixed_blackout;
-use super::streams::{KINDS, Streams};
+use super::streams::{KINDS, Kind, Streams};
+use crate::experiment::streams::blackout::Blackout;
 use crate::experiment::streams::figures::{
     CONTROL_DUPLICATES, CONTROL_GAP_WHOLE_RUN, CONTROL_MAX, FLIGHT_LOST, FLIGHT_P99, LIVE_AGE_MAX,
-    LIVE_AGE_P50, LIVE_AGE_P99, OF_FLOW, VIDEO_FRAMES, VIDEO_SHARE,
+    LIVE_AGE_P50, LIVE_AGE_P99, OF_FLOW, USUAL_OF_FLOW, VIDEO_FRAMES, VIDEO_GOODPUT_WIFI_DEAD,
+    VIDEO_SHARE, WIRE_TO_REDUNDANT,
 };
 use crate::experiment::streams::workload::Flow;
 use crate::figure::Figure;
+use crate::scheme::Scheme;
 
 /// Keys and titles of a table.
 pub(super) type Columns = Vec<(String, String)>;
@@ -28,18 +31,21 @@ const FIGURES: [Figure; 10] = [
     FLIGHT_P99.within("mavlink", "flight p99 ms"),
 ];
 
-/// Columns of each flow with a name, unless said: lost, late and the 99th percentile.
-const USUAL_OF_FLOW: [Figure; 3] = [OF_FLOW[1], OF_FLOW[2], OF_FLOW[7]];
-
 /// Reads the columns: the scheme, and the figures asked for, of which the file must have the streams;
 /// else those of `mixed-blackout` that it has.
-pub(super) fn read(root: &Section<'_>, streams: &Streams) -> Columns {
+///
+/// Where a file has several streams of a kind, the kind's figures say of which one they are.
+///
+/// Also tells whether any were asked for.
+pub(super) fn read(root: &Section<'_>, streams: &Streams) -> (Columns, bool) {
     let kinds = &streams.kinds;
-    let known: Columns = mixed_blackout::DESCRIPTION
-        .columns()
-        .into_iter()
-        .chain(FIGURES.iter().map(Figure::column))
-        .collect();
+    let titled = |(key, title): (String, String)| {
+        let which = kind_of(without_direction(&key)).and_then(|kind| streams.which(kind.word));
+        let title = which.map_or(title.clone(), |which| format!("{title} ({which})"));
+        (key, title)
+    };
+    let usual = || mixed_blackout::DESCRIPTION.columns().into_iter().map(titled);
+    let known: Columns = usual().chain(FIGURES.iter().map(Figure::column).map(titled)).collect();
     let mut columns = Vec::new();
     let asked: Vec<String> = root.list("figures", "the name of a figure");
     for key in &asked {
@@ -50,7 +56,7 @@ pub(super) fn read(root: &Section<'_>, streams: &Streams) -> Columns {
             }
             continue;
         }
-        let bare = key.strip_prefix("up.").or_else(|| key.strip_prefix("down.")).unwrap_or(key);
+        let bare = without_direction(key);
         let both = bare == key;
         let is_known = |known: &str| {
             known == bare && (if both { !of_flight(known) } else { has_directions(known) })
@@ -62,14 +68,17 @@ pub(super) fn read(root: &Section<'_>, streams: &Streams) -> Columns {
                     root.wrong("figures", what);
                 }
                 None if both => columns.push((key.clone(), title.clone())),
-                None => columns.push((key.clone(), key.clone())),
+                None => columns.push(titled((key.clone(), key.clone()))),
             },
             None => root.wrong("figures", unknown(key, &known)),
         }
     }
     if asked.is_empty() {
+        if root.is_empty_list("figures") {
+            root.wrong("figures", "is empty: name some, or leave it out for the usual ones");
+        }
         let there = |(key, _): &(String, String)| lacking(key, kinds).is_none();
-        let own = mixed_blackout::DESCRIPTION.columns().into_iter().filter(there);
+        let own = usual().filter(there);
         let of_flow = |flow: &Flow| {
             let column = |figure: &Figure| {
                 let (key, title) = figure.column();
@@ -77,10 +86,32 @@ pub(super) fn read(root: &Section<'_>, streams: &Streams) -> Columns {
             };
             USUAL_OF_FLOW.each_ref().map(column)
         };
-        return own.chain(streams.workload.flows.iter().flat_map(of_flow)).collect();
+        return (own.chain(streams.workload.flows.iter().flat_map(of_flow)).collect(), false);
     }
     columns.insert(0, known[0].clone());
-    columns
+    (columns, true)
+}
+
+/// Reports figures asked for that no point of the run can have: `scene` is none where it varies.
+pub(super) fn check(
+    root: &Section<'_>,
+    columns: &Columns,
+    schemes: &[Scheme],
+    scene: Option<&Blackout>,
+) {
+    let asked = |figure: Figure| columns.iter().any(|(key, _)| *key == figure.path());
+    if asked(WIRE_TO_REDUNDANT) && !schemes.is_empty() && !schemes.contains(&Scheme::REDUNDANT) {
+        let what = format!("{:?} needs the scheme {}", WIRE_TO_REDUNDANT.key, Scheme::REDUNDANT);
+        root.wrong("figures", what);
+    }
+    if asked(VIDEO_GOODPUT_WIFI_DEAD) && scene.is_some_and(|scene| scene.dead.is_none()) {
+        let what = format!(
+            "{:?} needs the links of mixed-blackout: \"wifi\", silently out once within seconds, and \
+             \"lte\", which stalls once",
+            VIDEO_GOODPUT_WIFI_DEAD.key
+        );
+        root.wrong("figures", what);
+    }
 }
 
 /// Returns the title of a figure of a flow, such as `uplink.p99_ms` and `pilot.up.lost`.
@@ -109,16 +140,24 @@ fn flow_title(key: &str, flows: &[Flow]) -> Result<String, String> {
 
 /// Returns the kind of stream that a figure is of, where the file has none.
 fn lacking(figure: &str, kinds: &[&str]) -> Option<&'static str> {
-    let of = |kind: &&super::streams::Kind| {
-        kind.figures.iter().any(|beginning| figure.starts_with(beginning))
-    };
-    let kind = KINDS.iter().find(of)?.word;
+    let kind = kind_of(figure)?.word;
     (!kinds.contains(&kind)).then_some(kind)
+}
+
+/// Returns the kind of stream that a figure is of; none where it is of the run.
+fn kind_of(figure: &str) -> Option<&'static Kind> {
+    let of = |kind: &&Kind| kind.figures.iter().any(|beginning| figure.starts_with(beginning));
+    KINDS.iter().find(of)
 }
 
 /// Says which way the stream of a kind goes that the kind's figures are of.
 fn goes(kind: &str) -> &'static str {
     if kind == "video" { " from the drone" } else { " that goes both ways" }
+}
+
+/// Returns the name of a figure that may be one of a direction.
+fn without_direction(key: &str) -> &str {
+    key.strip_prefix("up.").or_else(|| key.strip_prefix("down.")).unwrap_or(key)
 }
 
 /// Tells whether a figure is one of the flight, which each direction has by itself.

@@ -15,9 +15,11 @@ use emulator::Failure;
 use serde_json::{Value, json};
 
 use super::Description;
-use crate::arguments::RunArgs;
+use crate::arguments::{RunArgs, seeds_shown};
 use crate::doubt::rankings_in_doubt;
 use crate::experiment::streams::blackout::Blackout;
+#[cfg(fuzzing)]
+use crate::experiment::streams::blackout::SCENARIO;
 use crate::experiment::streams::mixed_blackout;
 use crate::experiment::streams::play::play;
 use crate::report::{Mode, Report, merged};
@@ -46,6 +48,7 @@ pub(super) fn run(args: &FileArgs) -> Result<Report, Failure> {
     let life = args.run.schemes.is_empty().then_some(mode);
     let source = Source::open(&args.file, life).map_err(Failure::Usage)?;
     let plan = source.plan().map_err(Failure::Usage)?;
+    warn_of_overridden(&plan, args);
     let (first, last) = args.run.given_seeds().or(plan.seeds).unwrap_or(args.run.seeds());
     let known = match mode {
         Mode::Sim => DESCRIPTION.sim,
@@ -62,22 +65,61 @@ pub(super) fn run(args: &FileArgs) -> Result<Report, Failure> {
         let name = format!("{} {}", plan.name, point.name());
         let played =
             play(name.trim_end(), &here.scene(), &schemes, (mode, (first, last)), out.as_deref())?;
-        let finish = |result| at_point(&point, here.without_absent(result));
+        let finish = |result| at_point(&point, plan.with_asked(here.without_absent(result)));
         results.extend(played.results.into_iter().map(finish));
         audits.extend(played.audit);
     }
-    let parameters = plan.parameters();
+    let parameters = merged([plan.parameters(), plan.run_with(&source)]);
     let mut report = match mode {
         Mode::Sim => Report::sim(plan.name, (first, last), parameters, results),
         Mode::Emu => {
             let point: Vec<&str> = plan.sweeps.iter().map(|sweep| &sweep.key[..]).collect();
             let doubts = rankings_in_doubt(&results, &plan.columns, &point);
-            Report::emu(plan.name, first, parameters, &audits, results)
-                .judged_by_figures(&audits, doubts)
+            Report::emu(plan.name, first, parameters, &audits, doubts, results)
         }
     };
-    report.columns = Some(plan.columns);
+    (report.columns, report.shows_empty) = (Some(plan.columns), plan.are_asked);
     Ok(report)
+}
+
+/// Reads a text as if it were a file, as far as it can be read without running it.
+///
+/// # Errors
+/// Every mistake in it.
+#[cfg(fuzzing)]
+pub(crate) fn try_text(text: &str) -> Result<(), String> {
+    let mode = text.len().is_multiple_of(2).then_some(Mode::Sim);
+    let beside = |path: &std::path::Path| match path.file_name().and_then(|name| name.to_str()) {
+        Some("mixed-blackout.toml") => Ok(SCENARIO.to_owned()),
+        _ => Err("read: there is no such file".to_owned()),
+    };
+    let source = Source::new(text.to_owned(), "fuzz.toml".as_ref(), mode, beside);
+    let plan = source.plan()?;
+    for point in plan.points() {
+        let here = source.at(&point).expect("what could be had in the plan");
+        let result = here.without_absent(json!({"control_lost": 1}));
+        at_point(&point, plan.with_asked(result));
+    }
+    merged([plan.parameters(), plan.run_with(&source)]);
+    Ok(())
+}
+
+/// Warns of what the file says and options override.
+fn warn_of_overridden(plan: &Plan, args: &FileArgs) {
+    let file = args.file.display();
+    match (plan.seeds, args.run.given_seeds()) {
+        (Some(of_file), Some(given)) if of_file != given => {
+            let (given, of_file) = (seeds_shown(given), seeds_shown(of_file));
+            eprintln!("{file}: seeds: {of_file} of the file are not run: the options say {given}");
+        }
+        (Some((first, last)), None) if first != last && args.run.mode() == Mode::Emu => {
+            eprintln!("{file}: seeds: --emu runs the first alone, {first}");
+        }
+        _ => {}
+    }
+    if !plan.schemes.is_empty() && !args.run.schemes.is_empty() {
+        eprintln!("{file}: schemes: those of --schemes are run, not those of the file");
+    }
 }
 
 impl Plan {
@@ -89,6 +131,24 @@ impl Plan {
 
     fn parameters(&self) -> Value {
         merged([self.scene().parameters(), sweep::parameters(&self.sweeps)])
+    }
+
+    /// Returns everything that the run has beside the workload: what the file says, and its links, written
+    /// out, before anything varies.
+    fn run_with(&self, source: &Source) -> Value {
+        let links: toml::Table = self.scenario.to_toml().parse().unwrap_or_default();
+        json!({"file": source.contents(), "links": links})
+    }
+
+    /// Makes figures that were asked for and cannot be had null.
+    fn with_asked(&self, mut result: Value) -> Value {
+        if let Value::Object(figures) = &mut result {
+            let whole = self.columns.iter().filter(|(key, _)| !key.contains('.'));
+            for (key, _) in whole.filter(|_| self.are_asked) {
+                figures.entry(key.as_str()).or_insert(Value::Null);
+            }
+        }
+        result
     }
 
     /// Takes the figures of streams that there are none of out of a result: they are null.

@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use emulator::{read_changed_scenario, traces_beside};
 use netem::Scenario;
+use serde_json::{Value, json};
 use toml_keys::{Change, FileError, Mistake, Scalar, Section, did_you_mean};
 
 use super::DESCRIPTION;
@@ -21,6 +21,10 @@ use crate::scheme::Scheme;
 
 /// Sections of a scenario, in a file that has its links itself.
 const OF_SCENARIO: [&str; 6] = ["host", "link", "broadcast", "medium", "group", "neighbours"];
+/// The sections of a link's directions, the last two by names of old.
+const DIRECTIONS: [&str; 4] = ["from_drone", "from_station", "up", "down"];
+/// What a direction has beside what the link has.
+const ADDS_UP: &str = "outage";
 /// The longest run.
 const SECONDS_MAX: f64 = 3_600.0;
 /// How long a run lasts whose links are in the file, unless it says so.
@@ -45,6 +49,8 @@ pub(super) struct Plan {
     pub(super) seeds: Option<(u64, u64)>,
     /// Keys and titles of the table.
     pub(super) columns: Columns,
+    /// Whether the file names them.
+    pub(super) are_asked: bool,
     /// What varies.
     pub(super) sweeps: Vec<Sweep>,
 }
@@ -56,9 +62,13 @@ impl Plan {
     }
 }
 
+/// Reads the text of a file that the file of an experiment names.
+type ReadFile = fn(&Path) -> Result<String, String>;
+
 /// A file, and the life that it is run in.
 pub(super) struct Source {
     text: String,
+    files: ReadFile,
     path: PathBuf,
     /// The life that must have the file's schemes; none where others are run.
     mode: Option<Mode>,
@@ -72,15 +82,18 @@ impl Source {
     /// # Errors
     /// When it cannot be read.
     pub(super) fn open(path: &Path, mode: Option<Mode>) -> Result<Self, String> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| format!("read {}: {error}", path.display()))?;
-        Ok(Self::new(text, path, mode))
+        Ok(Self::new(read_file(path)?, path, mode, read_file))
     }
 
-    pub(super) fn new(text: String, path: &Path, mode: Option<Mode>) -> Self {
+    pub(super) fn new(text: String, path: &Path, mode: Option<Mode>, files: ReadFile) -> Self {
         let has_scenario = |table: toml::Table| table.contains_key("scenario");
         let is_beside = text.parse().is_ok_and(has_scenario);
-        Self { text, path: path.to_owned(), mode, is_beside }
+        Self { text, files, path: path.to_owned(), mode, is_beside }
+    }
+
+    /// Returns all that the file says, for the report.
+    pub(super) fn contents(&self) -> Value {
+        json!(self.text.parse::<toml::Table>().unwrap_or_default())
     }
 
     /// Reads what the file asks for, and tries every point of it.
@@ -93,6 +106,8 @@ impl Source {
         let known = plan.as_ref().map_or_else(|error| &error.mistakes[..], |_| &[]);
         let mut mistakes: Vec<Mistake> = known.to_vec();
         mistakes.extend(sweeps.iter().flat_map(|sweep| self.mistakes_of(sweep, known)));
+        let links = self.links();
+        mistakes.extend(sweeps.iter().filter_map(|sweep| mistake_of_direction(&links, sweep)));
         if mistakes.is_empty() && sweeps.len() > 1 {
             mistakes.extend(self.mistake_together(&sweeps));
         }
@@ -141,13 +156,23 @@ impl Source {
         let schemes = schemes(root, self.mode);
         let seeds = root.text("seeds").and_then(|text| seeds(root, text));
         *sweeps = sweep::read(root);
-        let mut columns = columns::read(root, &streams);
+        if root.is_empty_list("schemes") {
+            root.wrong("schemes", "is empty: name some, or leave it out for the usual ones");
+        }
+        let (mut columns, are_asked) = columns::read(root, &streams);
         let swept = sweeps.iter().map(|sweep| (sweep.key.clone(), sweep.key.clone()));
         columns.splice(1..1, swept.collect::<Vec<_>>());
         let scenario = scenario?;
         streams.workload.seconds = scenario.seconds;
         check_size(root, &streams);
-        Some(Plan { name, scenario, streams, schemes, seeds, columns, sweeps: sweeps.clone() })
+        let sweeps = sweeps.clone();
+        let varies = sweeps.iter().any(Sweep::is_of_scene);
+        let plan = Plan { name, scenario, streams, schemes, seeds, columns, are_asked, sweeps };
+        if are_asked {
+            let scene = (!varies).then(|| plan.scene());
+            columns::check(root, &plan.columns, &plan.schemes, scene.as_ref());
+        }
+        Some(plan)
     }
 
     /// Reads the links: from the file that this one names, relative to it, or from this one.
@@ -160,14 +185,16 @@ impl Source {
         let there: Vec<&str> = OF_SCENARIO.into_iter().filter(|key| root.has(key)).collect();
         let scenario = if root.has("scenario") {
             for key in there {
-                root.wrong(key, "the links are in the file that scenario names");
+                let line = root.line("scenario");
+                let what = format!(
+                    "not together with scenario, line {line}, whose file has the links: leave one out"
+                );
+                root.wrong(key, what);
             }
             let value = seconds.map(Scalar::Number);
             changes.extend(value.map(|value| Change { key: "seconds".to_owned(), value }));
-            let path = self.path.parent().unwrap_or(Path::new("")).join(root.text("scenario")?);
-            read_changed_scenario(&path, &changes)
-                .map_err(|error| root.wrong("scenario", error))
-                .ok()?
+            let scenario = self.beside(root.text("scenario")?, &changes);
+            scenario.map_err(|error| root.wrong("scenario", error)).ok()?
         } else if there.is_empty() {
             let what = "is missing: name a scenario file, or write the links here, as [[host]] and \
                         [[link]]";
@@ -175,17 +202,47 @@ impl Source {
             return None;
         } else {
             let seconds = seconds.unwrap_or(SECONDS);
-            Scenario::from_section(root, name, seconds, &mut traces_beside(&self.path))
+            let scenario =
+                Scenario::from_section(root, name, seconds, &mut self.traces(&self.path));
+            check_ends(root, &scenario);
+            scenario
         };
         let key = if root.has("scenario") { "scenario" } else { "link" };
-        if let Err(what) = check_hosts(&scenario) {
-            root.wrong(key, what);
-        }
         if scenario.seconds > SECONDS_MAX {
             let what = format!("lasts {} s: say seconds, {SECONDS_MAX} at most", scenario.seconds);
             root.wrong(key, what);
         }
         Some(scenario)
+    }
+
+    /// Reads the scenario that this file names.
+    fn beside(&self, name: &str, changes: &[Change]) -> Result<Scenario, String> {
+        let path = self.beside_path(name);
+        let (text, shown) = ((self.files)(&path)?, path.display().to_string());
+        let traces = &mut self.traces(&path);
+        let scenario = Scenario::from_toml_changed(&text, &shown, changes, traces)
+            .map_err(|error| error.to_string())?;
+        check_hosts(&scenario).map_err(|wrong| wrong.located(&text, &shown))?;
+        Ok(scenario)
+    }
+
+    fn beside_path(&self, name: &str) -> PathBuf {
+        self.path.parent().unwrap_or(Path::new("")).join(name)
+    }
+
+    /// Returns what reads the traces that a file names, relative to its directory.
+    fn traces(&self, of: &Path) -> impl FnMut(&str) -> Result<String, String> + use<> {
+        let (directory, files) = (of.parent().unwrap_or(Path::new("")).to_owned(), self.files);
+        move |trace| files(&directory.join(trace))
+    }
+
+    /// Returns the text that has the links.
+    fn links(&self) -> String {
+        let named = || {
+            let table: toml::Table = self.text.parse().ok()?;
+            (self.files)(&self.beside_path(table.get("scenario")?.as_str()?)).ok()
+        };
+        if self.is_beside { named().unwrap_or_default() } else { self.text.clone() }
     }
 
     /// Says what is wrong with the values of a sweep, each by itself, that was not wrong before; once,
@@ -231,6 +288,56 @@ impl Source {
     fn name(&self) -> String {
         self.path.display().to_string()
     }
+}
+
+/// Reports links that are not between drone and station, where they stand in this file.
+fn check_ends(root: &Section<'_>, scenario: &Scenario) {
+    let links = root.sections("link");
+    // Links that could not be read have their own mistakes.
+    if scenario.links.is_empty() && scenario.broadcasts.is_empty() && !links.is_empty() {
+        return;
+    }
+    let Err(wrong) = check_hosts(scenario) else { return };
+    let is_it =
+        |link: &Section<'_>| wrong.link.as_deref().is_some_and(|name| link.is_text("name", name));
+    match links.into_iter().find(is_it) {
+        Some(mut link) => {
+            link.call(wrong.link.as_deref().unwrap_or_default());
+            link.wrong("between", wrong.what);
+        }
+        None => root.wrong(if root.has("broadcast") { "broadcast" } else { "link" }, wrong.what),
+    }
+}
+
+/// Says that a sweep varies a key of a link that one of its directions says itself: there, nothing would vary.
+fn mistake_of_direction(links: &str, sweep: &Sweep) -> Option<Mistake> {
+    let mut found = None;
+    // What is wrong with the links has been told.
+    let _ = toml_keys::read(links, "", |root| {
+        found = own_of_direction(root, &sweep.key);
+        Some(())
+    });
+    Some(Mistake { line: sweep.lines[0], key: format!("{}.key", sweep.name), what: found? })
+}
+
+fn own_of_direction(root: &Section<'_>, key: &str) -> Option<String> {
+    let (name, rest) = key.strip_prefix("link.")?.split_once('.')?;
+    let own = rest.split('.').next().filter(|own| *own != ADDS_UP)?;
+    let links = root.sections("link");
+    let place = links.iter().position(|link| link.is_text("name", name));
+    let link = links.get(place.or_else(|| name.parse().ok())?)?;
+    DIRECTIONS.iter().find_map(|direction| {
+        let section = link.section(direction).filter(|section| section.has(own))?;
+        let line = section.line(own);
+        Some(format!(
+            "{key} would vary nothing in {direction}, which has {own} itself in line {line}: vary \
+             link.{name}.{direction}.{rest}"
+        ))
+    })
+}
+
+fn read_file(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| format!("read {}: {error}", path.display()))
 }
 
 /// Reads the schemes, all of which the life must have that they are to run in.

@@ -186,6 +186,10 @@ pub(super) struct Streams {
     pub(super) workload: Workload,
     /// The kinds of which the workload has a stream of its own, whose figures bear the kind's name.
     pub(super) kinds: Vec<&'static str>,
+    /// Those streams' names, where they are given one.
+    own: Vec<(&'static str, Option<String>)>,
+    /// The kind of every stream.
+    all: Vec<&'static str>,
 }
 
 /// Reads every stream.
@@ -193,7 +197,8 @@ pub(super) struct Streams {
 /// The first of a kind that goes as the kind does is the workload's own; it has a name only where it is
 /// given one. Every other stream is a flow with a name.
 pub(super) fn read(root: &Section<'_>) -> Streams {
-    let mut streams = Streams { workload: Workload::silent(), kinds: Vec::new() };
+    let (kinds, own, all) = (Vec::new(), Vec::new(), Vec::new());
+    let mut streams = Streams { workload: Workload::silent(), kinds, own, all };
     let (mut names, mut is_understood) = (Vec::new(), root.require("stream"));
     for section in root.sections("stream") {
         // Without its kind, what its keys mean is not known.
@@ -214,6 +219,13 @@ pub(super) fn read(root: &Section<'_>) -> Streams {
 }
 
 impl Streams {
+    /// Says of which stream the figures are that bear a kind's name, where there are several of the kind.
+    pub(super) fn which(&self, kind: &str) -> Option<&str> {
+        let is_one_of_several = self.all.iter().filter(|word| **word == kind).count() > 1;
+        let (_, name) = self.own.iter().find(|(word, _)| *word == kind)?;
+        is_one_of_several.then(|| name.as_deref().unwrap_or("the one without a name"))
+    }
+
     fn add(&mut self, mut section: Section<'_>, kind: &'static Kind, names: &mut Vec<String>) {
         let given = section.text("name");
         let name = given.unwrap_or(kind.word).to_owned();
@@ -237,10 +249,12 @@ impl Streams {
         let is_named = given.is_some() || section.has("deadline_ms");
         let is_own_kind =
             !matches!(kind.stream, Stream::Datagrams | Stream::Messages | Stream::Ping);
+        self.all.push(kind.word);
         let may_be_own = is_own_kind && flow.way == kind.way;
         if may_be_own && !self.kinds.contains(&kind.word) {
             (kind.enter)(&mut self.workload, &flow);
             self.kinds.push(kind.word);
+            self.own.push((kind.word, given.map(str::to_owned)));
             if is_named {
                 self.workload.flows.push(flow);
             }

@@ -6,8 +6,14 @@ use toml_keys::{Change, Scalar, Section};
 /// The most values of a sweep, and points of a run.
 pub(super) const POINTS_MAX: usize = 1_000;
 
-/// What all points of a run have in common.
-const FIXED: [&str; 5] = ["name", "seeds", "schemes", "figures", "sweep"];
+/// What all points of a run have in common, and what to do in place of varying it.
+const FIXED: [(&str, &str); 5] = [
+    ("name", ""),
+    ("seeds", ": seeds = \"1-20\" runs and pools them all"),
+    ("schemes", ": each of schemes is run at every point"),
+    ("figures", ""),
+    ("sweep", ""),
+];
 
 /// One key and the values that it takes, in turn.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +29,11 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
+    /// Returns whether it varies the links, or how much of their outages is seen.
+    pub(super) fn is_of_scene(&self) -> bool {
+        !self.key.starts_with("stream.")
+    }
+
     /// Returns what is changed for one of the values.
     pub(super) fn change(&self, value: &Scalar) -> Change {
         Change { key: self.key.clone(), value: value.clone() }
@@ -35,10 +46,15 @@ pub(super) fn read(root: &Section<'_>) -> Vec<Sweep> {
     for (number, section) in root.sections("sweep").into_iter().enumerate() {
         section.require("values");
         let values = section.scalars("values", POINTS_MAX);
+        let twice = values.as_deref().and_then(first_twice);
+        if let Some(value) = twice {
+            section.wrong("values", format!("{value} is there twice"));
+        }
         let lines = ["key", "values"].map(|key| section.line(key));
         if let Some(key) = section.required_text("key") {
-            if FIXED.contains(&key.split('.').next().unwrap_or_default()) {
-                section.wrong("key", format!("{key:?} is the same for the whole run"));
+            let head = key.split('.').next();
+            if let Some((_, instead)) = FIXED.iter().find(|(fixed, _)| Some(*fixed) == head) {
+                section.wrong("key", format!("{key:?} is the same for the whole run{instead}"));
             } else if sweeps.iter().any(|other| other.key == key) {
                 section.wrong("key", format!("another sweep varies {key:?}"));
             } else if let Some(values) = values {
@@ -102,6 +118,11 @@ pub(super) fn parameters(sweeps: &[Sweep]) -> Value {
     let of =
         |sweep: &Sweep| (sweep.key.clone(), Value::Array(sweep.values.iter().map(shown).collect()));
     json!({"sweep": sweeps.iter().map(of).collect::<Map<_, _>>()})
+}
+
+fn first_twice(values: &[Scalar]) -> Option<&Scalar> {
+    let is_before = |(number, value): &(usize, &Scalar)| values[..*number].contains(*value);
+    values.iter().enumerate().find(is_before).map(|(_, value)| value)
 }
 
 fn shown(value: &Scalar) -> Value {

@@ -26,8 +26,26 @@ key = \"link.radio.loss\"
 values = [0, 0.5]
 ";
 
+/// A scenario whose link has another host, in line 3, and whose direction has a key of its own, in line 6.
+const BESIDE: &str = "\
+[[link]]
+name = \"radio\"
+between = [\"drone\", \"base\"]
+delay_ms = 20
+[link.from_drone]
+loss = 0.1
+";
+
+fn beside(path: &Path) -> Result<String, String> {
+    match path.to_str() {
+        Some("base.toml") => Ok(BESIDE.to_owned()),
+        Some("station.toml") => Ok(BESIDE.replace("base", "station")),
+        _ => Err(format!("read {}: there is no file", path.display())),
+    }
+}
+
 fn source(text: &str, mode: Mode) -> Source {
-    Source::new(text.to_owned(), Path::new("own.toml"), Some(mode))
+    Source::new(text.to_owned(), Path::new("own.toml"), Some(mode), beside)
 }
 
 fn parse(text: &str, mode: Mode) -> Result<Plan, String> {
@@ -212,7 +230,7 @@ fn a_file_without_links_or_with_too_much_traffic_is_told_so() {
     assert!(mistake.contains("[[host]] and [[link]]"), "{mistake}");
     let both = format!("scenario = \"x.toml\"\n{OWN}");
     let mistake = parse(&both, Mode::Sim).unwrap_err();
-    assert!(mistake.contains("link: the links are in the file that scenario names"), "{mistake}");
+    assert!(mistake.contains("link: not together with scenario, line 1"), "{mistake}");
     let much = OWN.replace("\"control\"", "\"video\"\nmbps = 1000").replace("figures", "#");
     let mistake = parse(&much.replace("seconds = 2", "seconds = 3600"), Mode::Sim).unwrap_err();
     assert!(mistake.contains("packets in one direction are more than 10000000"), "{mistake}");
@@ -268,7 +286,8 @@ fn several_streams_of_a_kind_have_names_ways_and_figures_of_their_own() {
         .replace("[0, 0.5]", "[10, 20]");
     let (source, plan) = (source(&text, Mode::Sim), parse(&text, Mode::Sim).unwrap());
     let titles: Vec<&str> = plan.columns.iter().map(|(_, title)| &title[..]).collect();
-    assert_eq!(titles, ["scheme", "stream.aux.rate_hz", "lost", "aux p99 ms", "log late"]);
+    let lost = "lost (the one without a name)";
+    assert_eq!(titles, ["scheme", "stream.aux.rate_hz", lost, "aux p99 ms", "log late"]);
     let scene = source.at(&plan.points()[1]).unwrap().scene();
     let played = play("own", &scene, &plan.schemes, (Mode::Sim, (1, 1)), None).unwrap();
     for result in &played.results {
@@ -354,7 +373,7 @@ fn mistakes_of_names_and_ways_are_told() {
 #[test]
 fn schemes_of_the_other_life_do_no_harm_where_others_are_asked_for() {
     let text = OWN.replace("udp", "kernel_mptcp");
-    let of = |mode| Source::new(text.clone(), Path::new("own.toml"), mode).plan();
+    let of = |mode| Source::new(text.clone(), Path::new("own.toml"), mode, beside).plan();
     assert!(of(Some(Mode::Sim)).is_err() && of(Some(Mode::Emu)).is_ok());
     assert_eq!(of(None).unwrap().schemes, [Scheme::KERNEL_MPTCP]);
 }
@@ -368,4 +387,131 @@ fn broken_files_never_panic() {
             try_it(format!("{}{other}{}", &OWN[..at], &OWN[at + 1..]));
         }
     }
+}
+
+#[test]
+fn a_figure_that_is_asked_for_is_shown_though_it_cannot_be_had() {
+    let text = OWN
+        .replace("\"up.control_p50_ms\"", "\"streams.radio.p99_ms\", \"live_age_p99_ms\"")
+        .replace(
+            "[[link]]",
+            "[[stream]]\nkind = \"live\"\nname = \"radio\"\nrate_hz = 0\n[[link]]",
+        );
+    let plan = parse(&text, Mode::Sim).unwrap();
+    let played = play("own", &plan.scene(), &plan.schemes, (Mode::Sim, (1, 1)), None).unwrap();
+    let result = plan.with_asked(plan.without_absent(played.results[0].clone()));
+    assert_eq!(result.get("live_age_p99_ms"), Some(&Value::Null), "{result}");
+    let mut report = Report::sim("own", (1, 1), Value::Null, vec![result]);
+    (report.columns, report.shows_empty) = (Some(plan.columns), plan.are_asked);
+    let table = report.table(&[]);
+    assert!(table.lines().next().unwrap().ends_with("radio p99 ms  live p99 ms"), "{table}");
+    assert!(table.lines().nth(1).unwrap().ends_with("-            -"), "{table}");
+}
+
+#[test]
+fn a_figure_that_can_never_be_had_is_a_mistake() {
+    let asks = |figure: &str, text: &str| {
+        let text =
+            text.replace("kind = \"control\"", "kind = \"control\"\n[[stream]]\nkind = \"video\"");
+        parse(&text.replace("up.control_p50_ms", figure), Mode::Sim)
+    };
+    let mistake = asks("wire_to_redundant", OWN).unwrap_err();
+    assert_eq!(mistake, "own.toml:3: figures: \"wire_to_redundant\" needs the scheme redundant");
+    assert!(asks("wire_to_redundant", &OWN.replace("schemes", "# ")).is_ok(), "it runs unasked");
+    let without_sweep = OWN.split("[[sweep]]").next().unwrap();
+    let mistake = asks("video_goodput_wifi_dead_mbps", without_sweep).unwrap_err();
+    assert!(
+        mistake.contains("own.toml:3: figures: \"video_goodput_wifi_dead_mbps\" needs"),
+        "{mistake}"
+    );
+    assert!(asks("video_goodput_wifi_dead_mbps", OWN).is_ok(), "what varies may bring it about");
+}
+
+#[test]
+fn hosts_that_are_not_drone_and_station_are_named_with_their_line() {
+    let here = parse(&OWN.replace("\"station\"", "\"base\""), Mode::Sim).unwrap_err();
+    assert!(here.contains("own.toml:10: link.radio.between: no host \"base\" here"), "{here}");
+    let declared = format!("{OWN}[[host]]\nname = \"drone\"\n[[host]]\nname = \"station\"\n");
+    let here = parse(&declared.replacen("\"station\"]", "\"base\"]", 1), Mode::Sim).unwrap_err();
+    let expected = "own.toml:10: link.radio.between: no host \"base\"; there are drone, station";
+    assert_eq!(here, expected);
+    let head = OWN.split("[[link]]").next().unwrap();
+    let there = parse(&format!("scenario = \"base.toml\"\n{head}"), Mode::Sim).unwrap_err();
+    assert!(
+        there.contains("scenario: base.toml:3: link.radio.between: no host \"base\""),
+        "{there}"
+    );
+}
+
+#[test]
+fn a_sweep_of_a_key_that_a_direction_says_itself_is_a_mistake() {
+    let own = OWN.replace("delay_ms = 20", "delay_ms = 20\n[link.from_drone]\nloss = 0.1");
+    let expected = ":16: sweep[0].key: link.radio.loss would vary nothing in from_drone, which has loss \
+                    itself in line 13: vary link.radio.from_drone.loss";
+    let mistake = parse(&own, Mode::Sim).unwrap_err();
+    assert!(mistake.contains(expected), "{mistake}");
+    let of_direction = own.replace("link.radio.loss", "link.radio.from_drone.loss");
+    assert!(parse(&of_direction, Mode::Sim).is_ok());
+    let (head, tail) = (OWN.split("[[link]]").next().unwrap(), OWN.find("[[sweep]]").unwrap());
+    let there = format!("scenario = \"station.toml\"\n{head}{}", &OWN[tail..]);
+    let mistake = parse(&there, Mode::Sim).unwrap_err();
+    assert!(mistake.contains("which has loss itself in line 6"), "{mistake}");
+}
+
+#[test]
+fn of_several_streams_of_a_kind_a_sweep_and_a_figure_say_which() {
+    let two = "kind = \"video\"\nmbps = 1\n[[stream]]\nkind = \"video\"\nname = \"rear\"";
+    let text = OWN.replace("kind = \"control\"", two).replace("\"up.control_p50_ms\"", "");
+    let text = text.replace("control_lost", "data_goodput_mbps").replace("[0, 0.5]", "[1, 2]");
+    let mistake = parse(&text.replace("link.radio.loss", "stream.video.mbps"), Mode::Sim);
+    let expected = "sweep[0].key: stream.video.mbps: 2 [[stream]] are of kind \"video\": write stream.0 or stream.rear";
+    assert!(mistake.clone().unwrap_err().contains(expected), "{mistake:?}");
+    for (key, first) in [("stream.0.mbps", 2.0), ("stream.rear.mbps", 1.0)] {
+        let text = text.replace("link.radio.loss", key);
+        let plan = parse(&text, Mode::Sim).unwrap();
+        let at = source(&text, Mode::Sim).at(&plan.points()[1]).unwrap();
+        assert_eq!(at.streams.workload.video_mbps, first);
+        assert_eq!(plan.columns[2].1, "video Mbit/s (the one without a name)");
+    }
+    let named = text.replace("mbps = 1", "name = \"front\"").replace("link.radio.loss", "seconds");
+    assert_eq!(parse(&named, Mode::Sim).unwrap().columns[2].1, "video Mbit/s (front)");
+}
+
+#[test]
+fn the_report_of_a_file_holds_all_that_it_ran_with() {
+    let text = OWN.replacen('\n', "\nseeds = \"1-3\"\n", 1);
+    let (source, plan) = (source(&text, Mode::Sim), parse(&text, Mode::Sim).unwrap());
+    let with = plan.run_with(&source);
+    let (file, link) = (&with["file"], &with["links"]["link"][0]);
+    assert_eq!((&file["seeds"], &file["schemes"][0]), (&json!("1-3"), &json!("udp")));
+    assert_eq!(file["stream"], json!([{"kind": "control"}]));
+    assert_eq!(file["sweep"][0]["values"], json!([0, 0.5]));
+    assert_eq!((&link["name"], &link["from_station"]["delay_ms"]), (&json!("radio"), &json!(20)));
+    assert_eq!(link["from_drone"]["queue_packets"], json!(1000), "defaults too: {link}");
+    assert_eq!(with["links"]["host"][1]["name"], "station");
+}
+
+#[test]
+fn mistakes_of_lists_and_sweeps_say_what_would_be_right() {
+    let with = |old: &str, new: &str| parse(&OWN.replace(old, new), Mode::Sim).unwrap_err();
+    assert!(with("[\"udp\"]", "[]").contains("own.toml:2: schemes: is empty"));
+    assert!(
+        with("[\"control_lost\", \"up.control_p50_ms\"]", "[]").contains("3: figures: is empty")
+    );
+    assert!(with("[0, 0.5]", "[0, 0.5, 0]").contains(":15: sweep[0].values: 0 is there twice"));
+    assert!(mistake("seeds", "[1]").contains("the same for the whole run: seeds = \"1-20\" runs"));
+    assert!(
+        mistake("link.radio.outage.0.start_s", "[1, 2]")
+            .contains(":14: sweep[0].key: link.radio.outage: there is none in the file")
+    );
+    let many: Vec<String> = (0..1_001).map(|value| value.to_string()).collect();
+    let many = with("[0, 0.5]", &format!("[{}]", many.join(", ")));
+    assert!(many.contains(":15: sweep[0].values: has 1001 values, not 1 to 1000"), "{many}");
+    let unit = with("delay_ms = 20", "delay_ms = 20\nrate_mbps = \"4 Mbit/s\"");
+    assert!(
+        unit.contains("\"4 Mbit/s\" is not a number, 0 or more: write a number alone"),
+        "{unit}"
+    );
+    let both = with("seconds = 2", "scenario = \"station.toml\"");
+    assert!(both.contains("own.toml:8: link: not together with scenario, line 1"), "{both}");
 }

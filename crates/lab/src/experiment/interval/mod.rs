@@ -105,7 +105,7 @@ pub(crate) struct ConcloneIntervalArgs {
 /// How many links there are, and what they lose, where no scenario says so.
 #[derive(Clone, Copy, Debug, Args)]
 pub(super) struct LossyArgs {
-    /// Loss of each link and direction, 0 to 1.
+    /// Loss of each link and direction, 0 to below 1.
     #[arg(long, default_value_t = 0.284, value_name = "P", value_parser = loss,
           conflicts_with = "scenario")]
     pub(super) loss: f64,
@@ -158,8 +158,7 @@ fn run_emu(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
     let results: Vec<Value> = runs.into_iter().map(result).collect();
     let doubts = rankings_in_doubt(&results, &DESCRIPTION.columns(), &[]);
     let (parameters, audits) = (parameters(args, &scenario), [audit]);
-    Ok(Report::emu(DESCRIPTION.experiment, seed, parameters, &audits, results)
-        .judged_by_figures(&audits, doubts))
+    Ok(Report::emu(DESCRIPTION.experiment, seed, parameters, &audits, doubts, results))
 }
 
 fn run_sim(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {

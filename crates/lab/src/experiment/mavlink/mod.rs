@@ -67,7 +67,7 @@ const CELLS: &[(Scheme, BulkForm, bool)] = &[
 pub(crate) struct MavlinkBulkArgs {
     #[command(flatten)]
     pub(super) run: RunArgs,
-    /// Losses of each link in both directions, 0 to 1.
+    /// Losses of each link in both directions, 0 to below 1.
     #[arg(long, default_value = "0,0.05,0.17", value_delimiter = ',', value_name = "P,...",
           value_parser = loss, conflicts_with = "scenario")]
     loss: Vec<f64>,
@@ -152,8 +152,7 @@ pub(super) fn run(args: &MavlinkBulkArgs) -> Result<Report, Failure> {
         "limit_s": args.limit,
         "repetitions": args.again.repetitions,
     });
-    Ok(Report::emu(DESCRIPTION.experiment, args.run.seed(), parameters, &audits, results)
-        .judged_by_figures(&audits, doubts))
+    Ok(Report::emu(DESCRIPTION.experiment, args.run.seed(), parameters, &audits, doubts, results))
 }
 
 fn scenario(args: &MavlinkBulkArgs, loss: f64) -> Scenario {

@@ -109,7 +109,7 @@ pub(crate) struct LrtArgs {
     pub(super) run: RunArgs,
     #[command(flatten)]
     links: ScenarioArgs,
-    /// Losses of each link in both directions, 0 to 1; default 0.02,0.05,0.1 (lrt-tcp) or 0.05.
+    /// Losses of each link in both directions, 0 to below 1; default 0.02,0.05,0.1 (lrt-tcp) or 0.05.
     #[arg(long, value_delimiter = ',', value_name = "P,...",
           value_parser = loss, conflicts_with = "scenario")]
     loss: Vec<f64>,
@@ -142,8 +142,8 @@ pub(crate) struct LrtArgs {
           value_parser = positive)]
     burst_ms: Vec<f64>,
     /// Number of links.
-    #[arg(long, default_value = "1", value_delimiter = ',', value_name = "N,...",
-          value_parser = clap::value_parser!(u8).range(1..=8), conflicts_with = "scenario")]
+    #[arg(long = "links", alias = "paths", default_value = "1", value_delimiter = ',',
+          value_name = "N,...", value_parser = clap::value_parser!(u8).range(1..=8), conflicts_with = "scenario")]
     paths: Vec<u8>,
     /// Symbols that a coder of the faithful form (`lrt`) holds at most.
     #[arg(long, default_value = "64", value_delimiter = ',', value_name = "K,...",
@@ -189,8 +189,7 @@ fn run(description: &Description, losses: &[f64], args: &LrtArgs) -> Result<Repo
                 audits.extend(audit);
             }
             let doubts = rankings_in_doubt(&results, &description.columns(), &POINT);
-            Report::emu(name, seeds.0, parameters, &audits, results)
-                .judged_by_figures(&audits, doubts)
+            Report::emu(name, seeds.0, parameters, &audits, doubts, results)
         }
     };
     if let Some(directory) = &args.run.out {

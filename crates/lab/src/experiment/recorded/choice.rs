@@ -35,7 +35,7 @@ pub(crate) struct WindowArgs {
         long,
         value_delimiter = ',',
         default_value = "worst:3,random:3",
-        value_name = "RULE:N",
+        value_name = "RULE:N,...",
         value_parser = parse_choice
     )]
     windows: Vec<Choice>,

@@ -136,8 +136,7 @@ pub(super) fn run(args: &RecordedArgs) -> Result<Report, Failure> {
         Mode::Sim => Report::sim(name, args.run.seeds(), parameters, results),
         Mode::Emu => {
             let doubts = rankings_in_doubt(&results, &DESCRIPTION.columns(), &["window", "case"]);
-            Report::emu(name, args.run.seed(), parameters, &audits, results)
-                .judged_by_figures(&audits, doubts)
+            Report::emu(name, args.run.seed(), parameters, &audits, doubts, results)
         }
     })
 }

@@ -78,7 +78,7 @@ pub(crate) struct MessageShareArgs {
         conflicts_with = "scenario"
     )]
     queue_ms: Vec<f64>,
-    /// Loss in both directions, 0 to 1.
+    /// Loss in both directions, 0 to below 1.
     #[arg(long, default_value_t = 0.0, value_name = "P", value_parser = loss,
           conflicts_with = "scenario")]
     loss: f64,
@@ -87,7 +87,7 @@ pub(crate) struct MessageShareArgs {
     #[command(flatten)]
     again: RepetitionArgs,
     /// Settings to run, separated by commas; default: all.
-    #[arg(long, value_delimiter = ',', value_name = "NAME",
+    #[arg(long, value_delimiter = ',', value_name = "NAME,...",
           value_parser = ["four_streams", "beside_cubic", "beside_bbr", "two_cubic"])]
     settings: Vec<String>,
 }
@@ -147,8 +147,7 @@ pub(super) fn run(args: &MessageShareArgs) -> Result<Report, Failure> {
     // Who gets more is what is asked; goodput says the same of the same flows.
     let ranked = [("of_fair_share", "")];
     let doubts = rankings_of("flow", &results, &ranked, &["queue_ms", "setting"]);
-    Ok(Report::emu(DESCRIPTION.experiment, args.run.seed(), parameters, &audits, results)
-        .judged_by_figures(&audits, doubts))
+    Ok(Report::emu(DESCRIPTION.experiment, args.run.seed(), parameters, &audits, doubts, results))
 }
 
 /// Returns the settings that were asked for.

@@ -14,7 +14,7 @@ use super::blackout::{Blackout, relate_wire_bytes};
 use super::figures::{Span, Tally};
 use crate::chart::CHART_NOTE;
 use crate::doubt::{Doubtful, rankings_in_doubt};
-use crate::report::{Report, tall_table};
+use crate::report::{Report, tall_table, try_directory};
 use crate::scheme::Scheme;
 use crate::testbed;
 use emulator::Failure;
@@ -54,6 +54,7 @@ const ROWS: [(&str, &str); 14] = [
 /// Plays the scene.
 pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
     testbed::prepare()?;
+    try_directory(&args.out)?;
     let scene = Blackout::new()?;
     eprintln!(
         "Wi-Fi: 10 ms, 20 Mbit/s, 2 % loss. LTE: 35 ms, 4 Mbit/s, 1 % loss. A recorded flight both \
@@ -81,8 +82,8 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
     let belief = Belief::of(&results);
     let doubts = rankings_in_doubt(&results, &ROWS, &[]);
     let audits = [audit];
-    let report = Report::emu("mixed-blackout", args.seed, scene.parameters(), &audits, results)
-        .judged_by_figures(&audits, doubts);
+    let report =
+        Report::emu("mixed-blackout", args.seed, scene.parameters(), &audits, doubts, results);
     println!("{}", report.audit_summary);
     println!("picture: {}\nreport:  {}", picture.display(), report.write(&args.out)?.display());
     println!("\n{}", belief.sentence(&report.faults, audits[0].stalls.extent()));

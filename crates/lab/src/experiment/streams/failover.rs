@@ -139,8 +139,7 @@ pub(crate) fn run(args: &FailoverArgs) -> Result<Report, Failure> {
             let results: Vec<Value> = runs.iter().map(result).collect();
             let doubts = rankings_in_doubt(&results, &DESCRIPTION.columns(), &[]);
             let audits = [audit];
-            Ok(Report::emu(DESCRIPTION.experiment, seed, parameters, &audits, results)
-                .judged_by_figures(&audits, doubts))
+            Ok(Report::emu(DESCRIPTION.experiment, seed, parameters, &audits, doubts, results))
         }
     }
 }

@@ -56,6 +56,8 @@ pub(crate) const WIRE_TO_REDUNDANT: Figure = Figure::mean("wire_to_redundant", "
 // What a flow with a name has.
 const SENT: Figure = Figure::sum("sent", "sent").exact();
 const DUPLICATES: Figure = Figure::sum("duplicates", "twice");
+const FLOW_LOST: Figure = FLIGHT_LOST.titled("lost");
+const FLOW_P99: Figure = FLIGHT_P99.titled("p99 ms");
 const LATE: Figure = Figure::sum("late", "late");
 const MISS_SHARE: Figure = Figure::share("miss_share", "miss");
 const GAP: Figure = Figure::worst("gap_s", "gap s");
@@ -67,19 +69,12 @@ const GOODPUT: Figure = Figure::mean("goodput_mbps", "Mbit/s");
 
 /// Every figure of a flow with a name.
 pub(crate) const OF_FLOW: [Figure; 12] = [
-    SENT,
-    FLIGHT_LOST.titled("lost"),
-    LATE,
-    MISS_SHARE,
-    DUPLICATES,
-    GAP,
-    P50,
-    FLIGHT_P99.titled("p99 ms"),
-    MAX,
-    AGE_P99,
-    AGE_MAX,
+    SENT, FLOW_LOST, LATE, MISS_SHARE, DUPLICATES, GAP, P50, FLOW_P99, MAX, AGE_P99, AGE_MAX,
     GOODPUT,
 ];
+
+/// Those that a table has of each flow with a name, unless said.
+pub(crate) const USUAL_OF_FLOW: [Figure; 3] = [FLOW_LOST, LATE, FLOW_P99];
 
 /// Every figure of streams, in results and in the objects within them.
 pub(crate) const FIGURES: [Figure; 36] = [

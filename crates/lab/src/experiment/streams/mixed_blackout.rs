@@ -94,8 +94,7 @@ pub(crate) fn run(args: &MixedBlackoutArgs) -> Result<Report, Failure> {
     };
     let doubts = rankings_in_doubt(&results, &DESCRIPTION.columns(), &[]);
     let audits = [audit];
-    Ok(Report::emu(name, seeds.0, scene.parameters(), &audits, results)
-        .judged_by_figures(&audits, doubts))
+    Ok(Report::emu(name, seeds.0, scene.parameters(), &audits, doubts, results))
 }
 
 fn scene(args: &MixedBlackoutArgs) -> Result<Blackout, Failure> {

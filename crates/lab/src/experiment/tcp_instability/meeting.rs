@@ -107,30 +107,36 @@ pub(crate) struct MeetingArgs {
     #[arg(long, default_value_t = 8, value_name = "N",
           value_parser = clap::value_parser!(u8).range(1..=40))]
     parallel: u8,
-    /// Mean length of the long outages, seconds; list.
-    #[arg(long, value_delimiter = ',', default_value = "4", value_name = "S",
+    /// Mean length of the long outages, seconds.
+    #[arg(long, value_delimiter = ',', default_value = "4", value_name = "S,...",
           value_parser = positive)]
     long_s: Vec<f64>,
-    /// Mean length of the short outages, milliseconds; list.
-    #[arg(long, value_delimiter = ',', default_value = "40", value_name = "MS",
+    /// Mean length of the short outages, milliseconds.
+    #[arg(long, value_delimiter = ',', default_value = "40", value_name = "MS,...",
           value_parser = positive)]
     short_ms: Vec<f64>,
     /// Share of the seconds in which a flow of 1,000 kbit/s gets nothing through.
     #[arg(long, default_value_t = 0.19, value_name = "P", value_parser = share)]
     zero: f64,
-    /// Share of the seconds in which all of it gets through; list.
-    #[arg(long, value_delimiter = ',', default_value = "0.3", value_name = "P",
+    /// Share of the seconds in which all of it gets through.
+    #[arg(long, value_delimiter = ',', default_value = "0.3", value_name = "P,...",
           value_parser = share)]
     full: Vec<f64>,
-    /// What an outage does to packets; list.
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "drop", value_name = "KIND")]
+    /// What an outage does to packets.
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "drop",
+        value_name = "KIND,..."
+    )]
     outage: Vec<OutageKind>,
-    /// Round-trip time without queues, milliseconds; list.
-    #[arg(long, value_delimiter = ',', default_value = "200", value_name = "MS",
+    /// Round-trip time without queues, milliseconds.
+    #[arg(long, value_delimiter = ',', default_value = "200", value_name = "MS,...",
           value_parser = positive)]
     rtt_ms: Vec<f64>,
-    /// What each of the two flows offers, Mbit/s; list.
-    #[arg(long, value_delimiter = ',', default_value = "2.5", value_name = "MBPS",
+    /// What each of the two flows offers, Mbit/s.
+    #[arg(long, value_delimiter = ',', default_value = "2.5", value_name = "MBPS,...",
           value_parser = positive)]
     offered_mbps: Vec<f64>,
     /// How old data may become that a connection does not take, milliseconds: a live source gives
@@ -279,8 +285,7 @@ fn run_emu(
     let ranked: Vec<Value> = results.iter().filter(tcp).cloned().collect();
     let columns = FIGURES.map(|figure| figure.column());
     let doubts = rankings_in_doubt(&ranked, &columns, &POINT);
-    Ok(Report::emu(experiment, args.run.seed(), args.parameters(heavy), &audits, results)
-        .judged_by_figures(&audits, doubts))
+    Ok(Report::emu(experiment, args.run.seed(), args.parameters(heavy), &audits, doubts, results))
 }
 
 impl Encounter {

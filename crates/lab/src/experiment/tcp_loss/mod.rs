@@ -82,12 +82,12 @@ const CLAIM: Claim =
 pub(crate) struct AsranLossArgs {
     #[command(flatten)]
     pub(super) run: RunArgs,
-    /// Probabilities of loss, of each direction.
+    /// Losses of the link in both directions, 0 to below 1.
     #[arg(long, value_delimiter = ',', value_name = "P,...", default_value = "0,0.005,0.02",
           value_parser = loss)]
     loss: Vec<f64>,
-    /// Round-trip times without a queue, in milliseconds.
-    #[arg(long, value_delimiter = ',', value_name = "MS,...", default_value = "40,120",
+    /// Round-trip times without queues, milliseconds.
+    #[arg(long = "rtt-ms", alias = "rtt", value_delimiter = ',', value_name = "MS,...", default_value = "40,120",
           value_parser = clap::value_parser!(u32).range(1..=2_000))]
     rtt: Vec<u32>,
     /// Lengths of the queue at the bottleneck, in packets.
@@ -95,7 +95,7 @@ pub(crate) struct AsranLossArgs {
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     queue_packets: Vec<u32>,
     /// Rate of the bottleneck, Mbit/s.
-    #[arg(long, default_value_t = 6, value_name = "MBPS",
+    #[arg(long = "rate-mbps", alias = "rate", default_value_t = 6, value_name = "MBPS",
           value_parser = clap::value_parser!(u32).range(1..=100))]
     rate: u32,
     /// Seconds that count, after five of start-up.
@@ -187,8 +187,7 @@ pub(super) fn run(args: &AsranLossArgs) -> Result<Report, Failure> {
         &DESCRIPTION.columns(),
         &["flows", "loss", "rtt_ms", "queue_packets"],
     );
-    Ok(Report::emu(DESCRIPTION.experiment, args.run.seed(), parameters, &audits, results)
-        .judged_by_figures(&audits, doubts))
+    Ok(Report::emu(DESCRIPTION.experiment, args.run.seed(), parameters, &audits, doubts, results))
 }
 
 fn points(args: &AsranLossArgs) -> Vec<Point> {

@@ -70,15 +70,15 @@ const LEAST_MS: f64 = 30.0;
 pub(crate) struct ThinLinksArgs {
     #[command(flatten)]
     pub(super) run: RunArgs,
-    /// Rates of each link, each way, in kbit/s.
-    #[arg(long, value_delimiter = ',', value_name = "KBIT/S", value_parser = positive,
+    /// Rates of each link, each way, kbit/s.
+    #[arg(long, value_delimiter = ',', value_name = "KBPS,...", value_parser = positive,
           default_value = "8,12,16,24,32,48,64,96,128,192,256,512,1000")]
     rates_kbps: Vec<f64>,
     /// Number of links.
     #[arg(long, default_value_t = 2, value_name = "N",
           value_parser = clap::value_parser!(u8).range(1..=2))]
     links: u8,
-    /// How long is sent.
+    /// How long packets are sent, seconds.
     #[arg(long, default_value_t = 60.0, value_name = "S", value_parser = positive)]
     seconds: f64,
 }

@@ -144,8 +144,7 @@ fn run_emu(args: &ThroughputArgs) -> Result<Report, Failure> {
         add_errors_of_time(result, in_doubt, DESCRIPTION.figures);
     }
     let doubts = rankings_in_doubt(&results, &DESCRIPTION.columns(), &["links"]);
-    Ok(Report::emu(DESCRIPTION.experiment, seed, parameters, &audits, results)
-        .judged_by_figures(&audits, doubts))
+    Ok(Report::emu(DESCRIPTION.experiment, seed, parameters, &audits, doubts, results))
 }
 
 /// Returns the parameter points: one link, two equal links, two unequal ones.
