@@ -24,6 +24,8 @@ pub(crate) struct Figure {
     pub(crate) is_share: bool,
     /// Whether it is one measured figure over another.
     pub(crate) is_ratio: bool,
+    /// Whether only runs in real time have it.
+    pub(crate) is_of_emu: bool,
 }
 
 /// What several runs' figures make together.
@@ -41,8 +43,8 @@ impl Figure {
     /// experiment pools itself.
     pub(crate) const fn new(key: &'static str, title: &'static str) -> Self {
         let pooling = Pooling::Same;
-        let (is_exact, is_share, is_ratio) = (false, false, false);
-        Self { key, within: None, title, pooling, is_exact, is_share, is_ratio }
+        let (is_exact, is_share, is_ratio, is_of_emu) = (false, false, false, false);
+        Self { key, within: None, title, pooling, is_exact, is_share, is_ratio, is_of_emu }
     }
 
     /// Declares what adds up.
@@ -73,6 +75,11 @@ impl Figure {
     /// The same figure, which is one measured figure over another.
     pub(crate) const fn ratio(self) -> Self {
         Self { is_ratio: true, ..self }
+    }
+
+    /// The same figure, which only runs in real time have.
+    pub(crate) const fn of_emu(self) -> Self {
+        Self { is_of_emu: true, ..self }
     }
 
     /// The same figure under a title that suits its neighbours in a table.

@@ -201,10 +201,10 @@ pub(crate) fn table<T: AsRef<str>>(results: &[Value], columns: &[(T, T)]) -> Str
 
 /// Lays out results as a table, a column each, of (key, title) rows: for many figures of few
 /// schemes.
-pub(crate) fn tall_table(results: &[Value], rows: &[(&str, &str)]) -> String {
-    let row = |(key, title): &(&str, &str)| {
-        let cells = results.iter().map(|result| cell(result, key));
-        core::iter::once((*title).to_owned()).chain(cells).collect()
+pub(crate) fn tall_table<T: AsRef<str>>(results: &[Value], rows: &[(T, T)]) -> String {
+    let row = |(key, title): &(T, T)| {
+        let cells = results.iter().map(|result| cell(result, key.as_ref()));
+        core::iter::once(title.as_ref().to_owned()).chain(cells).collect()
     };
     aligned(&rows.iter().map(row).collect::<Vec<_>>())
 }

@@ -30,77 +30,62 @@ pub(crate) enum Experiment {
     /// Time from one control message to the next, which leaves 0.5 s after the last was delivered.
     ///
     /// The experiment of the ConClone paper (Fig. 9-12, Tables 2 and 3): two links with 28.4 % loss
-    /// each. Figures: mean_s, std_s, max_s, over_1s, completion_s, lost, duplicates.
+    /// each.
     ConcloneInterval(interval::ConcloneIntervalArgs),
     /// Control, a recorded flight and video, while the Wi-Fi goes silently dead and the LTE stalls.
     ///
-    /// Figures, each the worse of both directions, which follow as `up` and `down`: control_sent,
-    /// control_lost, control_late_100ms, control_gap_s, control_p50_ms, control_p99_ms; and
-    /// data_goodput_mbps, wire_bytes, and how the video fared.
+    /// Figures of control are the worse of both directions, which follow as `up` and `down`.
     MixedBlackout(streams::mixed_blackout::MixedBlackoutArgs),
     /// Control, live messages and a recorded flight over links that change, alone and beside video.
     ///
-    /// Each scenario is a window, run twice over the same links. Figures, `up` (station to drone) and
-    /// `down`: control_missed (lost or later than 100 ms), control_lost, control_gap_s,
-    /// live_age_p99_ms and live_age_max_ms (age of the newest live message), video_share_250ms,
-    /// video_frames_250ms (frames of which all came in time), wire_bytes (what entered the links), queue_dropped_bytes (what found a full queue), and for how
-    /// many seconds how many links were alive. The scheme `bound` is what a sender could reach that
-    /// knows the links' future, cases single, any_time, edf and edf_copies: docs/recorded.md.
+    /// Each scenario is a window, run twice over the same links. Figures are those of each direction, `up`
+    /// (station to drone) and `down`: missed is lost or later than 100 ms, an age is that of the newest
+    /// live message. The scheme `bound` is what a sender could reach that knows the links' future, cases
+    /// single, any_time, edf and edf_copies: docs/recorded.md.
     Recorded(recorded::RecordedArgs),
     /// Control over links thinner than what is to be said, at one rate after the other.
     ///
     /// Two cases: messages of which each counts, and set-points of which the newest counts beside
-    /// commands. Figures, the worse of both directions: control_lost, control_late_100ms,
-    /// control_p99_ms, live_age_p99_ms, live_age_max_ms, wire_bytes, and wire_share, what entered the
-    /// links of what they carry. One object per scheme, rate and case.
+    /// commands. Figures are the worse of both directions, wire_share is what entered the links of what
+    /// they carry. One object per scheme, rate and case.
     ThinLinks(thin::ThinLinksArgs),
     /// Goodput of one TCP connection over one link, two equal links, and links of 10 and 40 ms.
     ///
-    /// The schedulers' comparison of the ConClone paper (Fig. 1). Figures: data_goodput_mbps,
-    /// ratio_to_single, retransmits, wire_overhead. One object per scheme and kind of links.
+    /// The schedulers' comparison of the ConClone paper (Fig. 1). One object per scheme and kind of links.
     Throughput(throughput::ThroughputArgs),
     /// The better of two loss-free links dies silently, again and again, at any instant.
     ///
-    /// Figures: control_lost, control_duplicates, control_max_ms, control_excess_ms (over the
-    /// surviving link's one-way delay), data_move_p50_ms, data_move_max_ms.
+    /// control_excess_ms is over the surviving link's one-way delay.
     Failover(streams::failover::FailoverArgs),
     /// TCP over two relays whose link comes and goes: each flow beside a CUBIC flow (ASRAN Table 1).
     ///
-    /// Outages are fitted to the paper's Fig. 1. Figures: throughput_mbps, throughput_std_mbps,
-    /// cubic_mbps, ratio_to_cubic, cubic_kept, jain, zero_share, srtt_ms, recoveries, timeouts,
-    /// retransmits, queue_drops; with --sim what a flow of constant rate sees: zero_share,
-    /// full_share, deciles_kbps. One object per scheme and combination of the lists.
+    /// Outages are fitted to the paper's Fig. 1; with --sim there is only what a flow of constant rate sees
+    /// of them. One object per scheme and combination of the lists.
     AsranInstability(tcp_instability::AsranInstabilityArgs),
     /// The same with a third sender that fills the queue (ASRAN Table 2).
     AsranTraffic(tcp_instability::traffic::AsranTrafficArgs),
     /// How many control messages in a row need no retransmission (ConClone Fig. 5).
-    ///
-    /// Figures: runs, mean_run, expected_mean_run, longest_run, lambda, fit_distance.
     Lifetime(interval::lifetime::LifetimeArgs),
     /// Congestion controls of the kernel's TCP over one lossy link, alone and beside a CUBIC flow.
     ///
-    /// A grid of loss, round-trip time and length of the queue. Figures, medians over the
-    /// repetitions: throughput_mbps, throughput_std_mbps, ratio_to_asran, ratio_to_bbr, queue_ms,
-    /// queue_ratio_to_asran, srtt_ms, retransmits, and of the CUBIC flow beside: beside_mbps,
-    /// beside_kept, jain.
+    /// A grid of loss, round-trip time and length of the queue. Figures are medians over the repetitions;
+    /// beside_mbps and beside_kept are those of the CUBIC flow beside.
     AsranLoss(tcp_loss::AsranLossArgs),
     /// In-order delay of messages that must all arrive, at 2, 5 and 10 % loss (LRT Fig. 5).
     ///
-    /// Coded against retransmitted. Figures, one object per scheme, loss and combination of what is
-    /// swept: delivered, exact_share, p50_ms, p99_ms, p999_ms, max_ms, sent_per_message.
+    /// Coded against retransmitted. One object per scheme, loss and combination of what is swept.
     LrtTcp(messages::LrtArgs),
     /// In-order delay of messages that must all arrive, online code against block code (LRT Fig. 6).
     ///
-    /// Blocks are what comes in within 10 ms. Figures as of lrt-tcp, at 5 % loss.
+    /// Blocks are what comes in within 10 ms; 5 % loss.
     LrtBlock(messages::LrtArgs),
     /// What saturating message streams leave to each other, and to TCP, on one link.
     ///
-    /// Figures, one object per flow of each setting: goodput_mbps, of_fair_share.
+    /// One object per flow of each setting.
     MessageShare(share::MessageShareArgs),
     /// Parameters and a file over MAVLink, coded, sent again, and without daemons.
     ///
-    /// Figures, one object per loss and form: parameters_s, burst_s, reads_s, requests, and of the
-    /// commands beside: command_up_p99_ms, command_down_p99_ms, command_max_ms, commands_lost.
+    /// One object per loss and form; the figures of commands are those of commands beside them.
     MavlinkBulk(mavlink::MavlinkBulkArgs),
     /// An experiment that a TOML file describes: `fulmar-lab run FILE.toml --sim`.
     ///
@@ -122,6 +107,8 @@ pub(crate) struct Description {
     pub(crate) emu: Known,
     /// The columns of its table.
     pub(crate) figures: &'static [Figure],
+    /// What its results have beside these.
+    pub(crate) beside: &'static [&'static [Figure]],
 }
 
 impl Description {
@@ -133,7 +120,20 @@ impl Description {
     /// Lists the columns for `--help`.
     pub(crate) fn help(&self) -> String {
         let keys: Vec<String> = self.figures.iter().map(Figure::path).collect();
-        format!("The table's columns, as CSV and JSON call them:\n  {}", keys.join(", "))
+        let mut help =
+            format!("The table's columns, as CSV and JSON call them:\n  {}", keys.join(", "));
+        let others: Vec<String> = self.others().map(|figure| figure.path()).collect();
+        if !others.is_empty() {
+            help += &format!("\n\nResults in JSON also have:\n  {}", others.join(", "));
+        }
+        help
+    }
+
+    /// Returns the figures of results that are no columns.
+    fn others(&self) -> impl Iterator<Item = &'static Figure> {
+        let columns = self.figures;
+        let is_column = move |figure: &Figure| columns.iter().any(|one| one.key == figure.key);
+        self.beside.iter().copied().flatten().filter(move |figure| !is_column(figure))
     }
 }
 
@@ -232,3 +232,6 @@ impl Experiment {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -105,6 +105,17 @@ impl Scheme {
         self.about().name
     }
 
+    /// Takes the scheme for a congestion control.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub(crate) fn control(self) -> Result<CongestionControl, String> {
+        match self {
+            Self::Congestion(control) => Ok(control),
+            _ => Err(format!("{self} is no congestion control")),
+        }
+    }
+
     /// Tells whether the scheme can be had in the other life only.
     pub(crate) const fn lives_elsewhere(self, mode: Mode) -> bool {
         match (self, mode) {

@@ -30,6 +30,7 @@ pub(crate) const DESCRIPTION: Description = Description {
     about: "runs of control messages that need no retransmission, and their exponential fit",
     sim: Known::all(&[Scheme::FULMAR, Scheme::MIN_RTT, Scheme::IDEAL_ARQ]),
     emu: Known::all(&[]),
+    beside: &[],
     figures: &[
         Figure::new("scheme", "scheme"),
         Figure::new("runs", "runs"),

@@ -52,6 +52,7 @@ pub(super) const DESCRIPTION: Description = Description {
             Scheme::KERNEL_TCP_RENO,
         ],
     },
+    beside: &[&[Figure::new("delivered", "delivered"), Figure::share("over_1s_share", "over 1 s")]],
     figures: &[
         Figure::new("scheme", "scheme"),
         Figure::new("mean_s", "mean s"),

@@ -35,6 +35,7 @@ pub(super) const DESCRIPTION: Description = Description {
     about: "parameters and a file over MAVLink at 0, 5 and 17 % loss, and commands beside them",
     sim: Known::all(&[]),
     emu: Known::all(&[Scheme::FULMAR, Scheme::UDP]),
+    beside: &[],
     figures: &[
         Figure::new("scheme", "scheme"),
         Figure::new("form", "form"),

@@ -68,6 +68,19 @@ const FIGURES: &[Figure] = &[
     Figure::new("sent_per_message", "sent"),
 ];
 
+/// What results have beside the table.
+const BESIDE: [Figure; 9] = [
+    Figure::new("loss_back", "loss back").exact(),
+    Figure::new("messages", "messages").exact(),
+    Figure::new("duplicates", "twice"),
+    Figure::new("out_of_order", "out of order"),
+    Figure::new("strict_share", "strictly exact"),
+    Figure::new("within_10ms_share", "within 10 ms"),
+    Figure::new("within_70ms_share", "within 70 ms"),
+    Figure::new("sent_bytes_per_byte", "bytes sent"),
+    Figure::new("returned_per_message", "returned"),
+];
+
 /// What results have in common that are of one point.
 const POINT: [&str; 7] = ["loss", "interval_ms", "redundancy", "burst", "burst_ms", "paths", "k"];
 
@@ -77,6 +90,7 @@ pub(super) const TCP: Description = Description {
     about: "in-order delay of messages, coded against retransmitted, at 2, 5 and 10 % loss",
     sim: SIM,
     emu: EMU,
+    beside: &[&BESIDE],
     figures: FIGURES,
 };
 /// Describes the comparison with block codes.

@@ -53,6 +53,7 @@ pub(super) const DESCRIPTION: Description = Description {
     about: "control over recorded links, alone and beside video, and what could be reached",
     sim: mixed_blackout::DESCRIPTION.sim,
     emu: mixed_blackout::DESCRIPTION.emu,
+    beside: &[&FIGURES, &ALIVE],
     figures: &[
         Figure::new("window", "window"),
         Figure::new("scheme", "scheme"),

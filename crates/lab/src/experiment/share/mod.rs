@@ -31,6 +31,7 @@ pub(super) const DESCRIPTION: Description = Description {
     about: "saturating message streams beside each other and beside TCP on one link",
     sim: Known::all(&[]),
     emu: Known::all(&[Scheme::FULMAR]),
+    beside: &[],
     figures: &[
         Figure::new("scheme", "scheme"),
         Figure::new("queue_ms", "queue ms").exact(),

@@ -11,9 +11,13 @@ use clap::Args;
 use serde_json::Value;
 
 use super::blackout::{Blackout, relate_wire_bytes};
-use super::figures::{Span, Tally};
+use super::figures::{
+    CONTROL_GAP, CONTROL_LATE, CONTROL_LOST, CONTROL_P50, CONTROL_P99, DATA_GOODPUT, Span, Tally,
+    VIDEO_GOODPUT_WIFI_DEAD, VIDEO_SHARE_WIFI_UP, WIRE_TO_REDUNDANT,
+};
 use crate::chart::CHART_NOTE;
 use crate::doubt::{Doubtful, rankings_in_doubt};
+use crate::figure::Figure;
 use crate::report::{Report, tall_table, try_directory};
 use crate::scheme::Scheme;
 use crate::testbed;
@@ -34,21 +38,21 @@ pub(crate) struct DemoArgs {
 const SCHEMES: [Scheme; 4] = [Scheme::FULMAR, Scheme::KERNEL_MPTCP, Scheme::REDUNDANT, Scheme::UDP];
 
 /// The rows of the table.
-const ROWS: [(&str, &str); 14] = [
-    ("scheme", ""),
-    ("up.control_lost", "control lost, up"),
-    ("down.control_lost", "control lost, down"),
-    ("up.control_late_100ms", "later than 100 ms, up"),
-    ("down.control_late_100ms", "later than 100 ms, down"),
-    ("up.control_gap_s", "longest gap, up, s"),
-    ("down.control_gap_s", "longest gap, down, s"),
-    ("control_p50_ms", "median delay, ms"),
-    ("control_p99_ms", "99th percentile, ms"),
-    ("data_goodput_mbps", "video goodput, Mbit/s"),
-    ("video_share_250ms_wifi_up", "  within 250 ms, Wi-Fi up"),
-    ("video_goodput_wifi_dead_mbps", "  Mbit/s while it is dead"),
-    ("wire_mb", "bytes on the wire, MB"),
-    ("wire_to_redundant", "  of redundant's"),
+const ROWS: [Figure; 14] = [
+    Figure::new("scheme", ""),
+    CONTROL_LOST.within("up", "control lost, up"),
+    CONTROL_LOST.within("down", "control lost, down"),
+    CONTROL_LATE.within("up", "later than 100 ms, up"),
+    CONTROL_LATE.within("down", "later than 100 ms, down"),
+    CONTROL_GAP.within("up", "longest gap, up, s"),
+    CONTROL_GAP.within("down", "longest gap, down, s"),
+    CONTROL_P50.titled("median delay, ms"),
+    CONTROL_P99.titled("99th percentile, ms"),
+    DATA_GOODPUT.titled("video goodput, Mbit/s"),
+    VIDEO_SHARE_WIFI_UP.titled("  within 250 ms, Wi-Fi up"),
+    VIDEO_GOODPUT_WIFI_DEAD.titled("  Mbit/s while it is dead"),
+    Figure::new("wire_mb", "bytes on the wire, MB"),
+    WIRE_TO_REDUNDANT.titled("  of redundant's"),
 ];
 
 /// Plays the scene.
@@ -72,7 +76,8 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
     let subtitle =
         format!("Real daemons and kernel, emulated links, seed {}. {CHART_NOTE}", args.seed);
     let picture = scene.chart(&runs, subtitle).write(&args.out)?;
-    println!("\n{}\n", tall_table(&results, &ROWS));
+    let rows: Vec<(String, String)> = ROWS.iter().map(Figure::column).collect();
+    println!("\n{}\n", tall_table(&results, &rows));
     println!(
         "Of {} control messages each way. Percentiles are the worse of both directions; gaps leave \
          the LTE stall\nout. redundant stands for the tools that replicate everything. (+x): up to \
@@ -80,7 +85,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
         results.first().map_or(0, |fulmar| fulmar["control_sent"].as_u64().unwrap_or(0))
     );
     let belief = Belief::of(&results);
-    let doubts = rankings_in_doubt(&results, &ROWS, &[]);
+    let doubts = rankings_in_doubt(&results, &rows, &[]);
     let audits = [audit];
     let report =
         Report::emu("mixed-blackout", args.seed, scene.parameters(), &audits, doubts, results);

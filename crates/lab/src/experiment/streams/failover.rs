@@ -13,7 +13,7 @@ use units::{Duration, Instant, Rate, Rng};
 
 use super::doubt::with_errors;
 use super::emu::run_streams;
-use super::figures::{CONTROL_DUPLICATES, CONTROL_LOST, CONTROL_MAX, CONTROL_SENT};
+use super::figures::{CONTROL_DUPLICATES, CONTROL_LOST, CONTROL_MAX, CONTROL_SENT, FIGURES};
 use super::figures::{ControlFigures, Span};
 use super::ledger::{StreamLedger, StreamRun};
 use super::sim::run_stream;
@@ -36,6 +36,7 @@ pub(crate) const DESCRIPTION: Description = Description {
     about: "the better of two loss-free links dies silently, at any instant",
     sim: Known::all(&[Scheme::FULMAR, Scheme::MIN_RTT, Scheme::ROUND_ROBIN, Scheme::REDUNDANT]),
     emu: Known::all(&[Scheme::FULMAR, Scheme::KERNEL_MPTCP]),
+    beside: &[&FIGURES, &[Figure::sum("data_never_moved", "never moved")]],
     figures: &[
         Figure::new("scheme", "scheme"),
         Figure::new("deaths", "deaths"),

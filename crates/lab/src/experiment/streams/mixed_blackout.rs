@@ -9,7 +9,7 @@ use emulator::Failure;
 use super::blackout::Blackout;
 use super::figures::{
     CONTROL_GAP, CONTROL_LATE, CONTROL_LOST, CONTROL_MISS_SHARE, CONTROL_P50, CONTROL_P99,
-    CONTROL_SENT, DATA_GOODPUT, VIDEO_GOODPUT_WIFI_DEAD, VIDEO_SHARE_WIFI_UP, WIRE_BYTES,
+    CONTROL_SENT, DATA_GOODPUT, FIGURES, VIDEO_GOODPUT_WIFI_DEAD, VIDEO_SHARE_WIFI_UP, WIRE_BYTES,
     WIRE_TO_REDUNDANT,
 };
 use super::play::{Played, play};
@@ -47,6 +47,7 @@ pub(crate) const DESCRIPTION: Description = Description {
             Scheme::KERNEL_TCP_RENO,
         ],
     },
+    beside: &[&FIGURES],
     figures: &[
         Figure::new("scheme", "scheme"),
         CONTROL_SENT,

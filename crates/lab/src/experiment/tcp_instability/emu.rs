@@ -164,7 +164,7 @@ impl Connected {
             to,
             address,
             port,
-            congestion: congestion.name(sender.scheme).to_owned(),
+            congestion: congestion.name(sender.scheme.control()?).to_owned(),
             start: Duration::ZERO,
             duration: Duration::from_secs(seconds),
             offered: sender.offered,

@@ -52,19 +52,30 @@ pub(crate) const FIGURES: [Figure; 20] = [
     Figure::new("full", "full").exact(),
     Figure::new("rtt_ms", "RTT ms").exact(),
     Figure::new("offered_mbps", "offered").exact(),
-    Figure::new("throughput_mbps", "Mbit/s"),
-    Figure::new("throughput_std_mbps", "std"),
-    Figure::new("cubic_mbps", "cubic"),
-    Figure::new("ratio_to_cubic", "ratio").ratio(),
-    Figure::new("ratio_to_cubic_interval", "95 %"),
-    Figure::new("cubic_kept", "kept").ratio(),
-    Figure::new("cubic_kept_interval", "95 %"),
-    Figure::new("cubic_kept_mean", "in the mean").ratio(),
-    Figure::new("jain", "Jain"),
+    Figure::new("throughput_mbps", "Mbit/s").of_emu(),
+    Figure::new("throughput_std_mbps", "std").of_emu(),
+    Figure::new("cubic_mbps", "cubic").of_emu(),
+    Figure::new("ratio_to_cubic", "ratio").ratio().of_emu(),
+    Figure::new("ratio_to_cubic_interval", "95 %").of_emu(),
+    Figure::new("cubic_kept", "kept").ratio().of_emu(),
+    Figure::new("cubic_kept_interval", "95 %").of_emu(),
+    Figure::new("cubic_kept_mean", "in the mean").ratio().of_emu(),
+    Figure::new("jain", "Jain").of_emu(),
     Figure::new("zero_share", "zero"),
-    Figure::new("recoveries", "recov."),
-    Figure::new("timeouts", "timeouts"),
-    Figure::new("retransmits", "sent again"),
+    Figure::new("recoveries", "recov.").of_emu(),
+    Figure::new("timeouts", "timeouts").of_emu(),
+    Figure::new("retransmits", "sent again").of_emu(),
+];
+
+/// What results have beside the table: of the world, what a flow of constant rate sees, and the outages.
+pub(crate) const BESIDE: [Figure; 7] = [
+    Figure::new("full_share", "full"),
+    Figure::new("deciles_kbps", "deciles kbit/s"),
+    Figure::new("mode", "mode").within("outages", "outage"),
+    Figure::new("long_mean_s", "long s").within("outages", "long s"),
+    Figure::new("long_every_s", "every s").within("outages", "every s"),
+    Figure::new("short_mean_ms", "short ms").within("outages", "short ms"),
+    Figure::new("short_per_s", "a second").within("outages", "a second"),
 ];
 
 /// What results have in common that are of one point.
@@ -233,8 +244,8 @@ fn run_emu(
     heavy: Option<Scheme>,
 ) -> Result<Report, Failure> {
     let tcp = schemes.iter().copied().filter(|scheme| *scheme != Scheme::UDP);
-    let used: Vec<Scheme> = tcp.chain([Scheme::CUBIC]).chain(heavy).collect();
-    let congestion = Congestion::of(&used)?;
+    let used = tcp.chain([Scheme::CUBIC]).chain(heavy).map(Scheme::control);
+    let congestion = Congestion::of(&used.collect::<Result<Vec<_>, _>>()?)?;
     let mut jobs = Vec::new();
     for point in points {
         for repetition in 0..args.repetitions {

@@ -22,7 +22,7 @@ use super::Description;
 use crate::report::Report;
 use crate::scheme::{Known, Scheme};
 use emulator::Failure;
-use meeting::{FIGURES, MeetingArgs, SCHEMES, run as run_meetings};
+use meeting::{BESIDE, FIGURES, MeetingArgs, SCHEMES, run as run_meetings};
 
 /// Describes the experiment.
 pub(crate) const DESCRIPTION: Description = Description {
@@ -30,6 +30,7 @@ pub(crate) const DESCRIPTION: Description = Description {
     about: "TCP over two relays whose link comes and goes, each flow beside a CUBIC flow",
     sim: Known::all(&[Scheme::UDP]),
     emu: Known::all(&SCHEMES),
+    beside: &[&BESIDE],
     figures: &FIGURES,
 };
 

@@ -6,7 +6,7 @@
 
 use clap::Args;
 
-use super::meeting::{FIGURES, MeetingArgs, SCHEMES, run as run_meetings};
+use super::meeting::{BESIDE, FIGURES, MeetingArgs, SCHEMES, run as run_meetings};
 use crate::experiment::Description;
 use crate::report::Report;
 use crate::scheme::{Known, Scheme};
@@ -18,6 +18,7 @@ pub(crate) const DESCRIPTION: Description = Description {
     about: "the same with a third sender that fills the queue",
     sim: Known::all(&[Scheme::UDP]),
     emu: Known::all(&SCHEMES),
+    beside: &[&BESIDE],
     figures: &FIGURES,
 };
 

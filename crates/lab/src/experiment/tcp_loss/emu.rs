@@ -10,7 +10,7 @@ use netem::{
 };
 use units::{Duration, Rate};
 
-use crate::scheme::Scheme;
+use crate::scheme::CongestionControl;
 use crate::testbed::congestion::Congestion;
 use crate::testbed::tcp_flow::{FlowPlan, FlowRun, run_flows};
 use emulator::{Audit, Claim, Emulation, LinkReport, Options, QueueDelay, QueueWatch};
@@ -34,7 +34,7 @@ pub(crate) struct Cell {
     /// Rate of the bottleneck; the way back is as fast.
     pub(crate) rate: Rate,
     /// The congestion control of each flow.
-    pub(crate) flows: Vec<Scheme>,
+    pub(crate) flows: Vec<CongestionControl>,
 }
 
 /// What came of a cell.
@@ -68,13 +68,13 @@ pub(crate) fn run_cells(
     for (number, cell) in cells.iter().enumerate() {
         let (from, to, link) = names(number);
         let address = emulation.address(&to, &link).ok_or("the station is not on its link")?;
-        for (flow, scheme) in cell.flows.iter().enumerate() {
+        for (flow, control) in cell.flows.iter().enumerate() {
             plans.push(FlowPlan {
                 from: from.clone(),
                 to: to.clone(),
                 address,
                 port: PORT + flow as u16,
-                congestion: congestion.name(*scheme).to_owned(),
+                congestion: congestion.name(*control).to_owned(),
                 start: Duration::ZERO,
                 duration: start_up + seconds,
                 offered: None,
@@ -128,7 +128,7 @@ mod tests {
 
     fn cell(loss: f64, rtt_ms: f64) -> Cell {
         let rate = Rate::from_mbps(6.0);
-        Cell { loss, rtt_ms, queue_packets: 50, rate, flows: vec![Scheme::RENO] }
+        Cell { loss, rtt_ms, queue_packets: 50, rate, flows: vec![CongestionControl::Reno] }
     }
 
     #[test]

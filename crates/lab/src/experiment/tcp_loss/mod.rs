@@ -24,13 +24,14 @@ use crate::chart::{Plane, TradeOff};
 use crate::doubt::{add_errors_of_time, rankings_in_doubt};
 use crate::figure::Figure;
 use crate::report::{Mode, Report, rounded_option};
-use crate::scheme::{Known, Scheme};
+use crate::scheme::{CongestionControl, Known, Scheme};
 use crate::statistics::{jain_index, mean, median, standard_deviation};
 use crate::testbed::congestion::Congestion;
 use crate::testbed::tcp_flow::{FlowRun, FlowSample};
 use emu::{Cell, CellRun, run_cells};
 use emulator::Failure;
 use emulator::{Audit, Claim};
+use tcp_asran::Flavour;
 
 /// Describes the experiment.
 pub(super) const DESCRIPTION: Description = Description {
@@ -38,6 +39,11 @@ pub(super) const DESCRIPTION: Description = Description {
     about: "TCP under random loss: throughput, queue, and what a CUBIC flow beside it keeps",
     sim: Known::all(&[]),
     emu: Known::all(&SCHEMES),
+    beside: &[&[
+        Figure::new("queue_p95_ms", "queue p95 ms"),
+        Figure::new("overflows", "overflows"),
+        Figure::new("delivered_mb", "delivered MB"),
+    ]],
     figures: &[
         Figure::new("scheme", "scheme"),
         Figure::new("flows", "flows"),
@@ -133,12 +139,14 @@ pub(super) fn run(args: &AsranLossArgs) -> Result<Report, Failure> {
         return Err(Failure::Usage(why.to_owned()));
     }
     let schemes = args.run.schemes(DESCRIPTION.emu)?;
-    let congestion = Congestion::of(&[&schemes[..], &[args.beside]].concat())?;
+    let controls = schemes.into_iter().map(Scheme::control).collect::<Result<Vec<_>, _>>()?;
+    let beside = args.beside.control()?;
+    let congestion = Congestion::of(&[&controls[..], &[beside]].concat())?;
     let points = points(args);
     let (mut results, mut audits, mut lines) = (Vec::new(), Vec::new(), Vec::new());
     for (number, point) in points.iter().enumerate() {
         let Point { loss, rtt_ms, queue_packets } = point;
-        let cells = cells(args, *point, &schemes);
+        let cells = cells(args, *point, &controls, beside);
         let (mut repetitions, mut in_doubt) = (Vec::new(), 0.0_f64);
         for repetition in 0..args.again.repetitions {
             eprintln!(
@@ -156,7 +164,7 @@ pub(super) fn run(args: &AsranLossArgs) -> Result<Report, Failure> {
             let share = audit.stalls.reached_share(start_up_s, start_up_s + args.seconds as f64);
             in_doubt = in_doubt.max(share);
             audits.push(audit);
-            repetitions.push(figures(args.beside, &cells, &runs));
+            repetitions.push(figures(beside, &cells, &runs));
             if args.windows {
                 lines.extend(windows(*point, repetition, &cells, &runs));
             }
@@ -203,16 +211,21 @@ fn points(args: &AsranLossArgs) -> Vec<Point> {
 }
 
 /// Returns the cells of a point: each scheme alone, then each beside CUBIC.
-fn cells(args: &AsranLossArgs, point: Point, schemes: &[Scheme]) -> Vec<Cell> {
-    let cell = |flows: Vec<Scheme>| Cell {
+fn cells(
+    args: &AsranLossArgs,
+    point: Point,
+    controls: &[CongestionControl],
+    other: CongestionControl,
+) -> Vec<Cell> {
+    let cell = |flows: Vec<CongestionControl>| Cell {
         loss: point.loss,
         rtt_ms: f64::from(point.rtt_ms),
         queue_packets: point.queue_packets,
         rate: Rate::from_mbps(f64::from(args.rate)),
         flows,
     };
-    let alone = schemes.iter().map(|scheme| cell(vec![*scheme]));
-    let beside = schemes.iter().map(|scheme| cell(vec![*scheme, args.beside]));
+    let alone = controls.iter().map(|control| cell(vec![*control]));
+    let beside = controls.iter().map(|control| cell(vec![*control, other]));
     alone.chain(beside.filter(|_| !args.alone)).collect()
 }
 
@@ -227,10 +240,12 @@ fn run_point(
 }
 
 /// Returns the figures of one repetition, in the order of the cells.
-fn figures(beside: Scheme, cells: &[Cell], runs: &[CellRun]) -> Vec<Figures> {
-    let find = |flows: &[Scheme]| cells.iter().zip(runs).find(|(cell, _)| cell.flows == flows);
-    let run_of = |scheme| find(&[scheme]).map(|(_, run)| run);
-    let (asran, bbr) = (run_of(Scheme::ASRAN), run_of(Scheme::BBR));
+fn figures(beside: CongestionControl, cells: &[Cell], runs: &[CellRun]) -> Vec<Figures> {
+    let find =
+        |flows: &[CongestionControl]| cells.iter().zip(runs).find(|(cell, _)| cell.flows == flows);
+    let run_of = |control| find(&[control]).map(|(_, run)| run);
+    let asran = run_of(CongestionControl::Asran(Flavour::Asran));
+    let bbr = run_of(CongestionControl::Bbr);
     let beside_itself = find(&[beside, beside]).map(|(cell, run)| what_is_left(cell, run));
     let of_cell = |(cell, run): (&Cell, &CellRun)| {
         let mut figures = flow_figures(run);
@@ -293,7 +308,7 @@ fn add_ratio(figures: &mut Figures, key: &'static str, value: f64, to: Option<f6
 fn summarize(point: Point, cells: &[Cell], repetitions: &[Vec<Figures>]) -> Vec<Value> {
     let result = |(number, cell): (usize, &Cell)| {
         let mut result = json!({
-            "scheme": cell.flows[0],
+            "scheme": cell.flows[0].about().name,
             "flows": describe(&cell.flows),
             "loss": point.loss,
             "rtt_ms": point.rtt_ms,
@@ -351,8 +366,9 @@ fn picture(args: &AsranLossArgs, points: &[Point], results: &[Value]) -> TradeOf
 }
 
 /// Names the flows of a cell: `alone`, or `beside_` and the second one's scheme.
-fn describe(flows: &[Scheme]) -> String {
-    flows.get(1).map_or_else(|| "alone".to_owned(), |other| format!("beside_{other}"))
+fn describe(flows: &[CongestionControl]) -> String {
+    let other = flows.get(1).map(|other| other.about().name);
+    other.map_or_else(|| "alone".to_owned(), |other| format!("beside_{other}"))
 }
 
 fn parse_beside(text: &str) -> Result<Scheme, String> {
@@ -375,7 +391,8 @@ fn windows(point: Point, repetition: u64, cells: &[Cell], runs: &[CellRun]) -> V
     let mut lines = Vec::new();
     for (cell, run) in cells.iter().zip(runs) {
         let flows = describe(&cell.flows);
-        for (flow, (scheme, run)) in cell.flows.iter().zip(&run.flows).enumerate() {
+        for (flow, (control, run)) in cell.flows.iter().zip(&run.flows).enumerate() {
+            let scheme = control.about().name;
             for FlowSample { at_s, info } in &run.samples {
                 let ssthresh = info.ssthresh.map_or(String::new(), |value| value.to_string());
                 lines.push(format!(

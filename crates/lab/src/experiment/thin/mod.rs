@@ -38,6 +38,7 @@ pub(super) const DESCRIPTION: Description = Description {
     about: "control over links thinner than what is to be said",
     sim: Known::all(&[Scheme::FULMAR, Scheme::UDP, Scheme::REDUNDANT, Scheme::MIN_RTT]),
     emu: Known::all(&[]),
+    beside: &[&FIGURES],
     figures: &[
         Figure::new("case", "case"),
         Figure::new("rate_kbps", "kbit/s"),

@@ -38,13 +38,14 @@ pub(super) const DESCRIPTION: Description = Description {
         unasked: &[Scheme::MIN_RTT, Scheme::ROUND_ROBIN, Scheme::REDUNDANT, Scheme::KERNEL_MPTCP],
         asked: &FULMAR,
     },
+    beside: &[],
     figures: &[
         Figure::new("scheme", "scheme"),
         Figure::new("links", "links"),
         Figure::new("data_goodput_mbps", "goodput Mbit/s"),
         Figure::new("ratio_to_single", "to one link").ratio(),
-        Figure::new("retransmits", "sent again"),
-        Figure::new("wire_overhead", "wire/payload"),
+        Figure::new("retransmits", "sent again").of_emu(),
+        Figure::new("wire_overhead", "wire/payload").of_emu(),
     ],
 };
 
