@@ -1,8 +1,10 @@
-//! The door for the fuzz target of measurements; not part of the program otherwise.
+//! The doors for the fuzz targets of measurements and of files of experiments; not part of the program
+//! otherwise.
 
 use netem::{Instant, Link};
 use units::{Duration, Rate};
 
+use crate::experiment::file::try_text;
 use crate::traces::{Assumed, HowToRead, link, read};
 
 /// Packets that are sent over a link which was made of a measurement.
@@ -34,5 +36,12 @@ pub fn measurement(input: &[u8]) {
         let verdict = link.handle_packet(at, 1 + packet as usize * 30);
         assert_eq!(verdict.dropped.is_some(), verdict.deliveries.is_empty());
         assert!(verdict.deliveries.iter().all(|delivery| delivery.at >= at));
+    }
+}
+
+/// Reads the file of an experiment, and every point of what it varies.
+pub fn experiment_file(text: &str) {
+    if let Err(mistakes) = try_text(text) {
+        assert!(mistakes.lines().all(|line| line.starts_with("fuzz.toml:")), "{mistakes}");
     }
 }

@@ -119,7 +119,10 @@ impl Description {
 
     /// Lists the columns for `--help`.
     pub(crate) fn help(&self) -> String {
-        let keys: Vec<String> = self.figures.iter().map(Figure::path).collect();
+        let key = |figure: &Figure| {
+            if figure.is_of_emu { format!("{} (--emu)", figure.path()) } else { figure.path() }
+        };
+        let keys: Vec<String> = self.figures.iter().map(key).collect();
         let mut help =
             format!("The table's columns, as CSV and JSON call them:\n  {}", keys.join(", "));
         let others: Vec<String> = self.others().map(|figure| figure.path()).collect();

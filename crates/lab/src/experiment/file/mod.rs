@@ -117,7 +117,8 @@ fn warn_of_overridden(plan: &Plan, args: &FileArgs) {
         }
         _ => {}
     }
-    if !plan.schemes.is_empty() && !args.run.schemes.is_empty() {
+    let given = &args.run.schemes;
+    if !plan.schemes.is_empty() && !given.is_empty() && plan.schemes != *given {
         eprintln!("{file}: schemes: those of --schemes are run, not those of the file");
     }
 }
