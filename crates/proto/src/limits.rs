@@ -111,6 +111,9 @@ pub(crate) const SEEN_HANDSHAKES_PEER: usize = 64;
 pub(crate) const ANSWERS: usize = 256;
 /// Bytes of one session's datagrams that wait for their turn at the processor: what a socket may hold.
 pub(crate) const WAITING_BYTES: usize = 1 << 20;
+/// The same of all sessions together. A session may have no more waiting than is left of it, so that those
+/// which flood come to hold the same, and others still find room.
+pub(crate) const ALL_WAITING_BYTES: usize = 64 << 20;
 /// Initiations that wait for theirs: 20 ms of strangers.
 pub(crate) const WAITING_INITIATIONS: usize = 256;
 /// What waited longer for its turn was served late: a fifth of what is lost to control as a miss.

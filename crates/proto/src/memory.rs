@@ -14,7 +14,14 @@
 //! control                                              all of it
 //! ```
 //! Nothing that was taken is dropped but what can be lost. Counted are payloads and coders as they come and go,
-//! and a flat sum for the rest of a session; not counted is what applications have not fetched.
+//! and a flat sum for the rest of a session. Not counted is what has a bound that the traffic seldom comes near:
+//!
+//! ```text
+//! what applications have not fetched            as much as they let wait
+//! datagrams that wait for their turn            64 MiB in all (`ALL_WAITING_BYTES`; `endpoint/turns.rs`)
+//! records of what was sent, until it is known   32,768 a path (`SENT_PACKETS`): they hold no payload, and to
+//!   whether it arrived                          drop one would free nothing that an application could use
+//! ```
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

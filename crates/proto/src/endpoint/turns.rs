@@ -56,13 +56,15 @@ pub(super) struct Turns<T> {
     lines: BTreeMap<Share, Line<T>>,
     /// Those of which something waits.
     order: BTreeSet<(Duration, Share)>,
+    /// Bytes of sessions that wait.
+    bytes: usize,
     /// The start of the one served last.
     served: Duration,
 }
 
 impl<T> Default for Turns<T> {
     fn default() -> Self {
-        Self { lines: BTreeMap::new(), order: BTreeSet::new(), served: Duration::ZERO }
+        Self { lines: BTreeMap::new(), order: BTreeSet::new(), bytes: 0, served: Duration::ZERO }
     }
 }
 
@@ -84,7 +86,9 @@ impl<T> Turns<T> {
         let held = self.lines.get(&share).map_or(0, |line| line.bytes);
         let room = match share {
             Share::Handshakes => limits::WAITING_INITIATIONS * INITIATION,
-            Share::Session(_) => limits::WAITING_BYTES,
+            Share::Session(_) => {
+                limits::WAITING_BYTES.min(limits::ALL_WAITING_BYTES.saturating_sub(self.bytes))
+            }
         };
         let fits = held + bytes <= room;
         if !fits {
@@ -102,6 +106,7 @@ impl<T> Turns<T> {
         }
         line.waiting.push_back((now, bytes, waiting));
         line.bytes += bytes;
+        self.bytes += counted(share, bytes);
     }
 
     /// Returns what is to be handled next, and whose it is.
@@ -111,6 +116,7 @@ impl<T> Turns<T> {
         let line = self.lines.get_mut(&share)?;
         let (since, bytes, waiting) = line.waiting.pop_front()?;
         line.bytes -= bytes;
+        self.bytes -= counted(share, bytes);
         line.work.late += u64::from(now.since(since) > limits::SERVED_LATE);
         if line.waiting.is_empty() {
             self.order.remove(&next);
@@ -134,6 +140,7 @@ impl<T> Turns<T> {
     /// Forgets a share and what waits of it.
     pub(super) fn remove(&mut self, share: Share) {
         if let Some(line) = self.lines.remove(&share) {
+            self.bytes -= counted(share, line.bytes);
             self.order.remove(&(line.start, share));
         }
     }
@@ -148,6 +155,14 @@ impl<T> Turns<T> {
     pub(super) fn table_sizes(&self) -> [usize; 3] {
         let waiting = self.lines.values().map(|line| line.waiting.len()).sum();
         [self.lines.len(), self.order.len(), waiting]
+    }
+}
+
+/// Returns what counts towards the bound on all sessions: handshakes have one of their own.
+fn counted(share: Share, bytes: usize) -> usize {
+    match share {
+        Share::Handshakes => 0,
+        Share::Session(_) => bytes,
     }
 }
 
@@ -219,5 +234,44 @@ mod tests {
         turns.remove(FLOOD);
         turns.charge(FLOOD, US);
         assert_eq!((turns.pop(at(1)), turns.table_sizes()), (None, [0; 3]));
+    }
+
+    #[test]
+    fn sessions_that_flood_leave_room_for_another() {
+        let (mut turns, kib) = (Turns::default(), 1_024);
+        let session = |id| Share::Session(SessionId(id));
+        let fill = |turns: &mut Turns<()>, share| {
+            let full = |turns: &mut Turns<()>| !turns.admits(share, kib);
+            (0..)
+                .take_while(|_| {
+                    !full(turns) && {
+                        turns.push(at(0), share, kib, ());
+                        true
+                    }
+                })
+                .count()
+        };
+        for id in 0..1_000 {
+            fill(&mut turns, session(id));
+        }
+        assert!(turns.bytes <= limits::ALL_WAITING_BYTES);
+        assert!(turns.admits(Share::Handshakes, kib), "they have a bound of their own");
+        while turns.pop(at(1)).is_some() {}
+        assert_eq!(turns.bytes, 0);
+        for round in 0..1_024 {
+            (0..100).for_each(|id| {
+                if turns.admits(session(id), kib) {
+                    turns.push(at(round), session(id), kib, ());
+                }
+            });
+        }
+        let held: Vec<_> = (0..100).map(|id| turns.lines[&session(id)].bytes / kib).collect();
+        assert!(held.iter().all(|held| held.abs_diff(held_each(100)) <= 1), "{held:?}");
+        assert!(turns.admits(session(100), 100 * kib), "room is left");
+    }
+
+    /// Where each may hold what is left of 64 MiB, n of them hold 64 MiB / (n + 1), in KiB.
+    fn held_each(sessions: usize) -> usize {
+        limits::ALL_WAITING_BYTES / (sessions + 1) / 1_024
     }
 }
