@@ -153,7 +153,7 @@ pub(crate) fn seeds_shown((first, last): (u64, u64)) -> String {
 pub(crate) fn parse_seeds(text: &str) -> Result<(u64, u64), String> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let range = first.parse().ok().zip(last.parse().ok()).filter(|(first, last)| first <= last);
-    range.ok_or_else(|| format!("`{text}` is not a range of seeds like 1-20"))
+    range.ok_or_else(|| format!("{text:?} is not a range of seeds like 1-20"))
 }
 
 #[cfg(test)]
@@ -164,6 +164,7 @@ mod tests {
     fn seeds_are_a_range() {
         assert_eq!((parse_seeds("1-20"), parse_seeds("4")), (Ok((1, 20)), Ok((4, 4))));
         assert!(["", "9-3", "a-b", "1-"].iter().all(|text| parse_seeds(text).is_err()));
+        assert!(!parse_seeds("1\n\u{1b}").unwrap_err().contains(['\n', '\u{1b}']), "in one line");
     }
 
     #[test]
