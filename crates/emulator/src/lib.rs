@@ -5,6 +5,9 @@
 //! the command `emulate` does the same for any program, and `accuracy` measures the emulator
 //! itself.
 
+// Where nobody reads any more, `println!` panics: `sys::print` does not.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 mod audit;
 mod command;
 mod emulation;

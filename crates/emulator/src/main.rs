@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use fulmar_emulator::{AccuracyArgs, EmulateArgs, run_accuracy, run_emulate};
+use sys::print::tell;
 
 /// Runs real programs over emulated links, in real time.
 #[derive(Debug, Parser)]
@@ -30,7 +31,7 @@ fn main() -> ExitCode {
         Command::Accuracy(args) => run_accuracy(&args),
     };
     done.unwrap_or_else(|failure| {
-        eprintln!("fulmar-emulator: {failure}");
+        tell(format_args!("fulmar-emulator: {failure}"));
         failure.exit_code()
     })
 }

@@ -11,6 +11,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use netem::{VERDICT_LOG_HEADER, VerdictRecord};
+use sys::print::tell;
 
 /// Bytes of text that are handed to the writer at once.
 const CHUNK: usize = 1 << 16;
@@ -90,11 +91,11 @@ fn write_chunks(file: File, chunks: &Receiver<String>) {
     let mut file = BufWriter::new(file);
     for chunk in chunks {
         if let Err(error) = file.write_all(chunk.as_bytes()) {
-            eprintln!("emulate: write the verdict log: {error}; it ends here");
+            tell(format_args!("emulate: write the verdict log: {error}; it ends here"));
             return;
         }
     }
     if let Err(error) = file.flush() {
-        eprintln!("emulate: write the verdict log: {error}; it is not complete");
+        tell(format_args!("emulate: write the verdict log: {error}; it is not complete"));
     }
 }

@@ -4,6 +4,9 @@
 //! config → sockets, tunnel, local endpoints → one loop (daemon/) over proto::Endpoint → status
 //! ```
 
+// Where nobody reads any more, `println!` panics: `sys::print` does not.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 mod cc;
 mod cli;
 mod config;
@@ -17,7 +20,6 @@ mod keys;
 mod log;
 mod machine;
 mod names;
-mod print;
 mod socket_file;
 mod status;
 
@@ -28,9 +30,9 @@ use std::process::ExitCode;
 use clap::Parser;
 use proto::{Duration, StaticSecret};
 use serde_json::json;
+use sys::print::{Reader, print, print_anew, print_while_read, tell};
 
 use cli::{Arguments, Command};
-use print::{Reader, complain, print, print_anew, print_while_read};
 
 /// Does what the command line says.
 pub fn main() -> ExitCode {
@@ -48,7 +50,7 @@ pub fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            complain(&format!("fulmar: {message}"));
+            tell(format_args!("fulmar: {message}"));
             ExitCode::FAILURE
         }
     }
@@ -78,14 +80,14 @@ fn check(file: &Path, json: bool) -> Result<(), String> {
             Err(error) => (error.lines(), Vec::new()),
         };
         let valid = loaded.is_ok();
-        print(&json!({"valid": valid, "problems": problems, "warnings": warnings}).to_string())?;
+        print(json!({"valid": valid, "problems": problems, "warnings": warnings}))?;
         return if valid { Ok(()) } else { Err(format!("{} is not valid", file.display())) };
     }
     let config = loaded.map_err(|error| format!("the configuration:\n{error}"))?;
     for warning in all_warnings(&config) {
-        complain(&format!("warning: {warning}"));
+        tell(format_args!("warning: {warning}"));
     }
-    print(&format!("{} is valid; our public key is {}", file.display(), config.secret.public()))
+    print(format_args!("{} is valid; our public key is {}", file.display(), config.secret.public()))
 }
 
 /// Returns what is odd about a file, and what of it does not fit this computer.
@@ -108,7 +110,7 @@ fn reload(socket: Option<PathBuf>) -> Result<(), String> {
 
 fn keygen(out: Option<&Path>) -> Result<(), String> {
     let secret = keys::generate().map_err(|error| format!("draw random numbers: {error}"))?;
-    let Some(path) = out else { return print(&keys::encode(&secret)) };
+    let Some(path) = out else { return print(keys::encode(&secret)) };
     keys::write_new(path, &secret).map_err(|error| {
         let hint = match error.kind() {
             std::io::ErrorKind::AlreadyExists => "; a key is not overwritten, remove it first",
@@ -116,7 +118,7 @@ fn keygen(out: Option<&Path>) -> Result<(), String> {
         };
         format!("write {}: {error}{hint}", path.display())
     })?;
-    print(&secret.public().to_string())
+    print(secret.public())
 }
 
 fn pubkey(file: Option<&Path>) -> Result<(), String> {
@@ -130,7 +132,7 @@ fn pubkey(file: Option<&Path>) -> Result<(), String> {
             read.and_then(|_| keys::decode(&text)).map_err(|error| format!("stdin: {error}"))?
         }
     };
-    print(&StaticSecret::from_bytes(*bytes).public().to_string())
+    print(StaticSecret::from_bytes(*bytes).public())
 }
 
 fn show_status(socket: Option<PathBuf>, json: bool, watch: bool) -> Result<(), String> {
@@ -142,11 +144,11 @@ fn show_status(socket: Option<PathBuf>, json: bool, watch: bool) -> Result<(), S
     });
     let shown = fetched.and_then(|(socket, report)| match (watch, json) {
         (true, _) => watch_status(&socket, report, json),
-        (false, true) => print(&as_json(&report)?),
+        (false, true) => print(as_json(&report)?),
         (false, false) => print(status::table(&report).trim_end()),
     });
     if let (Err(error), true) = (&shown, json) {
-        print(&json!({"error": error}).to_string())?;
+        print(json!({"error": error}))?;
     }
     shown
 }

@@ -1,23 +1,24 @@
 //! A paper's equations beside its figures, as a table for people.
 
 use models::Check;
+use sys::print::print;
 
 /// Prints the checks as a table for people.
-pub(crate) fn print_table(checks: &[Check]) {
-    println!("{:<10} {:<58} {:>10} {:>10}", "source", "figure", "ours", "paper");
+pub(crate) fn print_table(checks: &[Check]) -> Result<(), String> {
+    print(format_args!("{:<10} {:<58} {:>10} {:>10}", "source", "figure", "ours", "paper"))?;
     for check in checks {
         let paper = check.paper.map_or_else(|| "-".to_owned(), number);
         let ours = number(check.ours);
-        println!("{:<10} {:<58} {ours:>10} {paper:>10}", check.source, check.what);
+        print(format_args!("{:<10} {:<58} {ours:>10} {paper:>10}", check.source, check.what))?;
         if !check.note.is_empty() {
-            println!("{:<10}   {}", "", check.note);
+            print(format_args!("{:<10}   {}", "", check.note))?;
         }
     }
     let differing = checks.iter().filter(|check| !check.agrees).count();
-    println!(
+    print(format_args!(
         "\n{} figures, {differing} differ from the paper (each explained above).",
         checks.len()
-    );
+    ))
 }
 
 /// Writes a figure with as many digits as it deserves.

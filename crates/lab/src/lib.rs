@@ -4,6 +4,9 @@
 //! `experiment` measures something, on `testbed`; `report` is what comes out. The emulator, the world and
 //! the papers' equations are crates of their own.
 
+// Where nobody reads any more, `println!` panics: `sys::print` does not.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 mod arguments;
 mod chart;
 mod checks;
@@ -34,6 +37,7 @@ use experiment::Experiment;
 use experiment::streams::demo;
 use models::{asran, conclone};
 use report::Mode;
+use sys::print::{print, tell};
 
 /// Does what the command line says.
 pub fn main() -> ExitCode {
@@ -41,7 +45,7 @@ pub fn main() -> ExitCode {
     match run(cli.command) {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("fulmar-lab: {failure}");
+            tell(format_args!("fulmar-lab: {failure}"));
             failure.exit_code()
         }
     }
@@ -51,7 +55,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run { experiment } => run_experiment(&experiment),
         Command::List { json } => {
-            list(json);
+            list(json)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Emulate(args) => emulator::run_emulate(&args),
@@ -66,9 +70,9 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Model { paper: Paper::Conclone { json } } => {
             let all = conclone::checks();
             if json {
-                print_json(&json!({"model": "conclone", "checks": all}));
+                print_json(&json!({"model": "conclone", "checks": all}))?;
             } else {
-                checks::print_table(&all);
+                checks::print_table(&all)?;
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -77,9 +81,9 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
                 asran::Stretch { i: args.i, last_max: args.last_max, t: args.t, rtt: 1.0 };
             let gain = asran::gain(stretch, args.step, &args.subflow).map_err(Failure::Usage)?;
             if args.json {
-                print_json(&gain);
+                print_json(&gain)?;
             } else {
-                print!("{gain}");
+                print(gain.to_string().trim_end())?;
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -98,24 +102,24 @@ fn run_experiment(experiment: &Experiment) -> Result<ExitCode, Failure> {
     }
     let report = experiment.run()?;
     if let Some(directory) = &args.out {
-        eprintln!("report: {}", report.write(directory)?.display());
+        tell(format_args!("report: {}", report.write(directory)?.display()));
     }
     let columns = experiment.description().columns();
     match (args.json, args.csv) {
-        (true, _) => print_json(&report),
-        (_, true) => println!("{}", report.csv(&columns)),
-        _ => println!("{}", report.table(&columns)),
+        (true, _) => print_json(&report)?,
+        (_, true) => print(report.csv(&columns))?,
+        _ => print(report.table(&columns))?,
     }
     if report.mode == Mode::Emu {
-        eprintln!("{}", report.audit_summary);
-        eprintln!("{}", report.belief());
+        tell(&report.audit_summary);
+        tell(report.belief());
     }
     let failed = !report.valid && !args.allow_invalid;
     Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
 /// Prints what can be run.
-fn list(json: bool) {
+fn list(json: bool) -> Result<(), String> {
     if json {
         let experiments: Vec<_> = Experiment::ALL
             .iter()
@@ -131,8 +135,7 @@ fn list(json: bool) {
                 })
             })
             .collect();
-        print_json(&json!({"experiments": experiments}));
-        return;
+        return print_json(&json!({"experiments": experiments}));
     }
     for known in Experiment::ALL {
         let names = |known: scheme::Known| {
@@ -141,21 +144,19 @@ fn list(json: bool) {
             let names: Vec<String> = unasked.chain(asked).collect();
             if names.is_empty() { "-".to_owned() } else { names.join(" ") }
         };
-        println!("{}\n    {}", known.experiment, known.about);
-        println!("    --sim: {}\n    --emu: {}", names(known.sim), names(known.emu));
+        print(format_args!("{}\n    {}", known.experiment, known.about))?;
+        print(format_args!("    --sim: {}\n    --emu: {}", names(known.sim), names(known.emu)))?;
         let figures = known.columns().into_iter().map(|(key, _)| key).filter(|key| key != "scheme");
-        println!("    figures: {}", figures.collect::<Vec<_>>().join(" "));
+        print(format_args!("    figures: {}", figures.collect::<Vec<_>>().join(" ")))?;
     }
-    println!("\nschemes; those in parentheses run only when --schemes names them");
+    print("\nschemes; those in parentheses run only when --schemes names them")?;
     for scheme in <scheme::Scheme as clap::ValueEnum>::value_variants() {
-        println!("    {scheme:<18} {}", scheme.meaning());
+        print(format_args!("    {scheme:<18} {}", scheme.meaning()))?;
     }
+    Ok(())
 }
 
 /// Prints the one object that `--json` promises.
-fn print_json(value: &impl Serialize) {
-    match serde_json::to_string(value) {
-        Ok(text) => println!("{text}"),
-        Err(error) => eprintln!("fulmar-lab: write JSON: {error}"),
-    }
+fn print_json(value: &impl Serialize) -> Result<(), String> {
+    print(serde_json::to_string(value).map_err(|error| format!("write JSON: {error}"))?)
 }

@@ -15,6 +15,7 @@ use crate::experiment::Experiment;
 use crate::report::{Mode, Report, table};
 use crate::testbed;
 use emulator::Failure;
+use sys::print::print;
 
 /// A recorded experiment: what to run, and what came of it.
 #[derive(Clone, Debug, Deserialize)]
@@ -152,22 +153,30 @@ pub(crate) fn report(files: &[PathBuf], as_json: bool) -> Result<bool, Failure> 
             let file = file.display().to_string();
             reports.push(json!({"file": file, "valid": valid, "figures": rows}));
         } else {
-            print_rows(record, &outcome, &rows);
+            print_rows(record, &outcome, &rows)?;
         }
     }
     if as_json {
-        println!("{}", json!({"met": met, "reports": reports}));
+        print(json!({"met": met, "reports": reports}))?;
     }
     Ok(met)
 }
 
-fn print_rows(record: &Record, outcome: &Report, rows: &[Row]) {
-    println!("{} ({})\n  fulmar-lab run {}", record.title, record.source, record.run.join(" "));
+fn print_rows(record: &Record, outcome: &Report, rows: &[Row]) -> Result<(), String> {
+    print(format_args!(
+        "{} ({})\n  fulmar-lab run {}",
+        record.title,
+        record.source,
+        record.run.join(" ")
+    ))?;
     if !outcome.faults.is_empty() {
-        println!("  INVALID: {}", outcome.audit_summary);
+        print(format_args!("  INVALID: {}", outcome.audit_summary))?;
     }
     for row in rows.iter().filter(|row| row.in_doubt) {
-        println!("  INVALID: {} {} may be met or not within its error", row.scheme, row.key);
+        print(format_args!(
+            "  INVALID: {} {} may be met or not within its error",
+            row.scheme, row.key
+        ))?;
     }
     let columns = [
         ("scheme", "scheme"),
@@ -184,7 +193,7 @@ fn print_rows(record: &Record, outcome: &Report, rows: &[Row]) {
         value
     };
     let values: Vec<Value> = rows.iter().map(value).collect();
-    println!("{}\n", table(&values, &columns));
+    print(format_args!("{}\n", table(&values, &columns)))
 }
 
 #[cfg(test)]

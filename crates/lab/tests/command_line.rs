@@ -90,6 +90,32 @@ fn mixed_blackout_names_its_figures() {
 }
 
 #[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let closed = || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        writer
+    };
+    let run = ["run", "conclone-interval", "--sim", "--messages", "5", "--schemes", "udp"];
+    let (csv, json) = ([&run[..], &["--csv"]].concat(), [&run[..], &["--json"]].concat());
+    for arguments in
+        [&["list"][..], &["list", "--json"], &["model", "conclone"], &run, &csv, &json, &["--help"]]
+    {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fulmar-lab"));
+        let ended = command.args(arguments).stdout(closed()).output().unwrap();
+        let told = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(0), "{arguments:?}: {told}");
+        assert!(!told.contains("panicked") && !told.contains("ipe"), "{arguments:?}: {told}");
+    }
+    // And nobody reads what is said of progress, or the complaint.
+    for (arguments, code) in [(&run[..], 0), (&["report", "no-such-file.toml"], 2)] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fulmar-lab"));
+        let ended = command.args(arguments).stderr(closed()).output().unwrap();
+        assert_eq!(ended.status.code(), Some(code), "{arguments:?}");
+    }
+}
+
+#[test]
 fn list_and_model_speak_json() {
     let list = json(&["list", "--json"]);
     let names: Vec<&str> = list["experiments"]

@@ -21,6 +21,7 @@ pub mod netns;
 pub mod notify;
 pub mod packet_ring;
 pub mod poller;
+pub mod print;
 pub mod realtime;
 pub mod sandbox;
 pub mod seqpacket;

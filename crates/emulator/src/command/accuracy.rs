@@ -23,6 +23,7 @@ use sys::realtime;
 use crate::Failure;
 use crate::audit::{Lateness, lateness_histogram, record};
 use crate::{Claim, Emulation, Options};
+use sys::print::{print, tell};
 use units::Duration;
 
 /// UDP port of the probes.
@@ -89,7 +90,7 @@ pub fn run_accuracy(args: &AccuracyArgs) -> Result<ExitCode, Failure> {
     let privileges = isolated.map_err(|error| error.to_string())?;
     let report = measure(args, privileges).map_err(|error| error.to_string())?;
     if args.json {
-        println!("{report}");
+        print(&report)?;
     }
     let valid = report["valid"] == true;
     Ok(if valid { ExitCode::SUCCESS } else { ExitCode::from(1) })
@@ -125,7 +126,7 @@ fn measure(args: &AccuracyArgs, privileges: Privileges) -> io::Result<Value> {
     })?;
     let (audit, _) = emulation.finish();
     let (error, arrived) = compare(&flows, &seen, delay);
-    eprintln!(
+    tell(format_args!(
         "{} packets/s of {} bytes on {} flows over {} ms for {} s: {arrived} of {sent} arrived, \
          error p50 {} p99 {} max {} µs",
         args.rate * flows.len() as u64,
@@ -136,8 +137,8 @@ fn measure(args: &AccuracyArgs, privileges: Privileges) -> io::Result<Value> {
         error.p50_us,
         error.p99_us,
         error.max_us,
-    );
-    eprintln!("{}", audit.summary());
+    ));
+    tell(audit.summary());
     Ok(json!({
         "valid": audit.valid,
         "root": privileges == Privileges::Root,

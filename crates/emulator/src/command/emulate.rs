@@ -19,6 +19,7 @@ use sys::timens;
 use crate::Failure;
 
 use crate::{Audit, Claim, Emulation, LinkReport, Options};
+use sys::print::{print, tell};
 use units::Duration;
 
 /// How often the command and the signals are checked.
@@ -93,7 +94,7 @@ pub fn run_emulate(args: &EmulateArgs) -> Result<ExitCode, Failure> {
         }
     };
     let (audit, links) = emulation.finish();
-    report(args, &scenario, seed, status, &audit, &links);
+    report(args, &scenario, seed, status, &audit, &links)?;
     let failed = matches!(status, Some(code) if code != 0);
     Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
@@ -140,7 +141,7 @@ fn command(args: &EmulateArgs) -> Option<Command> {
 /// Says on stderr what there is and how to get into it.
 fn explain(emulation: &Emulation, scenario: &Scenario, privileges: Privileges) {
     let links = scenario.links.len() + scenario.broadcasts.len();
-    eprintln!("emulating {}: {links} links", scenario.name);
+    tell(format_args!("emulating {}: {links} links", scenario.name));
     for (index, host) in emulation.hosts().enumerate() {
         let addresses: Vec<String> = scenario
             .interfaces(index)
@@ -157,17 +158,17 @@ fn explain(emulation: &Emulation, scenario: &Scenario, privileges: Privileges) {
             }
             _ => String::new(),
         };
-        eprintln!("  {host}: {}", addresses.join(", "));
-        eprintln!("    a shell there: nsenter {user}--net={path}");
+        tell(format_args!("  {host}: {}", addresses.join(", ")));
+        tell(format_args!("    a shell there: nsenter {user}--net={path}"));
     }
     if scenario.hosts.iter().any(|host| !host.clock.steps.is_empty() || host.clock.skew_ppb != 0) {
-        eprintln!("  skew and steps of clocks are for virtual time; here clocks have offsets only");
+        tell("  skew and steps of clocks are for virtual time; here clocks have offsets only");
     }
     if scenario.hosts.iter().any(|host| host.clock.offset_ns != 0) && !timens::is_available() {
-        eprintln!("  no time namespaces in this kernel: all clocks are alike");
+        tell("  no time namespaces in this kernel: all clocks are alike");
     }
     if privileges == Privileges::UserNamespace {
-        eprintln!("  not root: no real-time scheduling; the audit says whether it mattered");
+        tell("  not root: no real-time scheduling; the audit says whether it mattered");
     }
 }
 
@@ -191,7 +192,7 @@ fn run_in(
             end(&child);
         }
         if deadline.is_some_and(|deadline| Instant::now() > deadline) {
-            eprintln!("emulate: the command does not end; killing it");
+            tell("emulate: the command does not end; killing it");
             child.kill().map_err(|error| format!("kill the command: {error}"))?;
         }
         thread::sleep(LOOK_INTERVAL.into());
@@ -200,13 +201,13 @@ fn run_in(
 
 fn end(child: &Child) {
     if let Err(error) = terminate(child) {
-        eprintln!("emulate: ask the command to end: {error}");
+        tell(format_args!("emulate: ask the command to end: {error}"));
     }
 }
 
 /// Waits for a signal; prints counts meanwhile.
 fn wait(emulation: &Emulation, signals: &Signals) {
-    eprintln!("running until interrupted");
+    tell("running until interrupted");
     let mut printed = Instant::now();
     while signals.take().is_none() {
         thread::sleep(LOOK_INTERVAL.into());
@@ -228,7 +229,7 @@ fn print_progress(emulation: &Emulation) {
         .collect();
     let seconds = emulation.elapsed().as_secs();
     let p99 = emulation.lateness().p99_us;
-    eprintln!("{seconds} s: packets through: {}; late p99 {p99} µs", counts.join(", "));
+    tell(format_args!("{seconds} s: packets through: {}; late p99 {p99} µs", counts.join(", ")));
 }
 
 fn report(
@@ -238,8 +239,8 @@ fn report(
     status: Option<i32>,
     audit: &Audit,
     links: &[LinkReport],
-) {
-    eprintln!("{}", audit.summary());
+) -> Result<(), String> {
+    tell(audit.summary());
     if args.json {
         let report = json!({
             "scenario": scenario.name,
@@ -249,8 +250,9 @@ fn report(
             "audit": audit,
             "links": links,
         });
-        println!("{report}");
+        print(&report)?;
     }
+    Ok(())
 }
 
 fn positive(text: &str) -> Result<f64, String> {

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use sys::netns::Namespace;
+use sys::print::print;
 use tcp_asran::{Flavour, Installed, Removed, State, Status};
 
 use crate::cli::{CcCommand, Place};
-use crate::print::print;
 use crate::status::columns;
 
 /// Does what the command line asks for.
@@ -38,7 +38,7 @@ type Answer = (Value, String);
 /// Tells programs of a failure in their own form, too.
 fn report_as<T>(json: bool, outcome: Result<T, String>) -> Result<T, String> {
     if let (true, Err(error)) = (json, &outcome) {
-        print(&json!({"error": error}).to_string())?;
+        print(json!({"error": error}))?;
     }
     outcome
 }

@@ -4,9 +4,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use proto::Duration;
 use serde_json::{Value, json};
+use sys::print::{Reader, print_anew, print_while_read};
 use tcp_asran::{Flavour, Flow};
 
-use crate::print::{Reader, print_anew, print_while_read};
 use crate::status::{columns, milliseconds, rate};
 
 /// How often the kernel is asked.
@@ -34,7 +34,7 @@ pub(crate) fn run(all: bool, count: Option<u64>, json: bool) -> Result<(), Strin
             tcp_asran::flows().map_err(|error| format!("ask about connections: {error}"))?;
         let flows: Vec<Flow> = flows.into_iter().filter(|flow| all || is_ours(flow)).collect();
         let reader = if json {
-            print_while_read(&object(&flows).to_string())?
+            print_while_read(object(&flows))?
         } else if count == Some(1) {
             print_while_read(table(&flows).trim_end())?
         } else {

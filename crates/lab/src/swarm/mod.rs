@@ -33,6 +33,7 @@ use crate::arguments::parse_seeds;
 use emulator::Failure;
 use judge::{Finding, Rule};
 use plan::{Part, Plan};
+use sys::print::{print, tell};
 
 /// The drone's place among the hosts, and the station's.
 const DRONE: usize = 0;
@@ -83,7 +84,7 @@ pub(crate) fn run_command(args: &SwarmArgs) -> Result<ExitCode, Failure> {
     let (first, last) = args.seeds.or(args.seed.map(|seed| (seed, seed))).unwrap_or((1, 1));
     if args.show {
         let plan = Plan::draw(first).without(&args.without);
-        println!("{plan}\n{}", plan.scenario().to_toml());
+        print(format_args!("{plan}\n{}", plan.scenario().to_toml()))?;
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(missing) = unknown_part(first, &args.without) {
@@ -94,9 +95,9 @@ pub(crate) fn run_command(args: &SwarmArgs) -> Result<ExitCode, Failure> {
     drop(panic::take_hook());
     if args.json {
         let findings: Vec<Value> = failed.iter().map(Failed::to_json).collect();
-        println!("{}", json!({"first": first, "last": last, "findings": findings}));
+        print(json!({"first": first, "last": last, "findings": findings}))?;
     }
-    eprintln!("swarm: {} of {} seeds found something", failed.len(), last - first + 1);
+    tell(format_args!("swarm: {} of {} seeds found something", failed.len(), last - first + 1));
     Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
@@ -124,10 +125,10 @@ fn run_all(args: &SwarmArgs, first: u64, last: u64) -> Vec<Failed> {
                         return;
                     }
                     if seed > first && (seed - first).is_multiple_of(PROGRESS_EVERY) {
-                        eprintln!("swarm: {} of {}", seed - first, last - first + 1);
+                        tell(format_args!("swarm: {} of {}", seed - first, last - first + 1));
                     }
                     if let Some(found) = run_seed(args, seed) {
-                        eprintln!("{found}");
+                        tell(&found);
                         if let Ok(mut failed) = failed.lock() {
                             failed.push(found);
                         }

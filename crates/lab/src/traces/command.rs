@@ -17,6 +17,7 @@ use super::{combinations, folder, link_sets, shared};
 use crate::arguments::positive;
 use crate::statistics::percentile;
 use emulator::Failure;
+use sys::print::{print, tell};
 
 const AFTER_HELP: &str = "\
 What a file may be, which is found out by looking at it (files may end in .gz):
@@ -175,57 +176,61 @@ pub(crate) fn run(command: &TraceCommand) -> Result<ExitCode, Failure> {
 fn info(args: &InfoArgs) -> Result<(), String> {
     for file in &args.files {
         let reading = read_file(file, &args.read)?;
-        println!("{}: {}", file.display(), reading.format);
-        println!("  length     {:.3} s, {} samples", reading.length_s, reading.samples.len());
+        print(format_args!("{}: {}", file.display(), reading.format))?;
+        print(format_args!(
+            "  length     {:.3} s, {} samples",
+            reading.length_s,
+            reading.samples.len()
+        ))?;
         if let Some(start) = reading.start_s {
-            println!("  begins     {start:.3} s after 1970-01-01 00:00 UTC");
+            print(format_args!("  begins     {start:.3} s after 1970-01-01 00:00 UTC"))?;
         }
         if let Some(trace) = &reading.deliveries {
-            println!(
+            print(format_args!(
                 "  rate       mean {:.3} Mbit/s; longest time without {:.3} s",
                 trace.mean_rate().as_mbps(),
                 trace.longest_gap().as_secs_f64()
-            );
+            ))?;
         }
         let values = |of: fn(&reading::Sample) -> Option<f64>| {
             let mut values: Vec<f64> = reading.samples.iter().filter_map(of).collect();
             values.sort_by(f64::total_cmp);
             values
         };
-        spread("rate Mbit/s", &values(|sample| sample.rate_mbps));
-        spread("delay ms", &values(|sample| sample.delay_ms));
+        spread("rate Mbit/s", &values(|sample| sample.rate_mbps))?;
+        spread("delay ms", &values(|sample| sample.delay_ms))?;
         let losses = values(|sample| sample.loss);
         if !losses.is_empty() {
             let mean = losses.iter().sum::<f64>() / losses.len() as f64;
-            println!("  loss       mean {:.3} %", mean * 1e2);
+            print(format_args!("  loss       mean {:.3} %", mean * 1e2))?;
         }
         let unknown = reading.gaps.iter().fold(0.0, |sum, (from, to)| sum + to - from);
-        println!("  gaps       {}, {unknown:.3} s in all", reading.gaps.len());
+        print(format_args!("  gaps       {}, {unknown:.3} s in all", reading.gaps.len()))?;
         for (from, to) in reading.gaps.iter().take(GAPS_SAID) {
-            println!("             from {from:.3} to {to:.3} s");
+            print(format_args!("             from {from:.3} to {to:.3} s"))?;
         }
         for note in &reading.notes {
-            println!("  note       {note}");
+            print(format_args!("  note       {note}"))?;
         }
     }
     Ok(())
 }
 
 /// Prints how values are spread, where there are any; they come in order.
-fn spread(what: &str, values: &[f64]) {
+fn spread(what: &str, values: &[f64]) -> Result<(), String> {
     if values.is_empty() {
-        return;
+        return Ok(());
     }
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let at = |p| percentile(values, p).unwrap_or(f64::NAN);
-    println!(
+    print(format_args!(
         "  {what:<10} mean {mean:.3}, least {:.3}, p10 {:.3}, p50 {:.3}, p90 {:.3}, most {:.3}",
         at(0.0),
         at(0.1),
         at(0.5),
         at(0.9),
         at(1.0)
-    );
+    ))
 }
 
 fn convert(args: &ConvertArgs) -> Result<(), String> {
@@ -233,13 +238,13 @@ fn convert(args: &ConvertArgs) -> Result<(), String> {
     let take = set.takes.into_iter().next().ok_or("no links")?;
     for link in &take.links {
         for (from, to) in link.gaps.iter().take(GAPS_SAID) {
-            eprintln!(
+            tell(format_args!(
                 "{}: nothing is known from {from:.3} to {to:.3} s: it carries nothing",
                 link.name
-            );
+            ));
         }
         if link.gaps.len() > GAPS_SAID {
-            eprintln!("{}: and {} gaps more", link.name, link.gaps.len() - GAPS_SAID);
+            tell(format_args!("{}: and {} gaps more", link.name, link.gaps.len() - GAPS_SAID));
         }
     }
     let seconds = take.links.iter().map(|link| link.length.as_secs()).max().unwrap_or(1);
@@ -247,10 +252,9 @@ fn convert(args: &ConvertArgs) -> Result<(), String> {
     let name = args.out.file_name().map_or("converted".into(), |name| name.to_string_lossy());
     let window = Window::whole(&name, &take, &options);
     for note in &window.notes {
-        eprintln!("{note}");
+        tell(note);
     }
-    println!("{}", write(&window, &args.out)?.display());
-    Ok(())
+    print(write(&window, &args.out)?.display())
 }
 
 fn window(args: &WindowArgs) -> Result<(), String> {
@@ -266,17 +270,17 @@ fn window(args: &WindowArgs) -> Result<(), String> {
     let mut options = options(&args.link, args.alive_mbps);
     options.seconds = args.seconds as usize;
     let random = Choice::Random { count: args.random, seed: args.seed };
-    println!(
+    print(format_args!(
         "{:<44} {:>7}  {:>5} seconds in which 0, 1, 2 and more live",
         "window", "begins", "long"
-    );
+    ))?;
     for combination in asked_for(args)? {
         for choice in [Choice::Worst(args.worst), random] {
             for window in combination.windows(choice, &options) {
-                show(&window);
+                show(&window)?;
                 if let Some(out) = &args.out {
                     let path = write(&window, &out.join(folder_name(&window.name)))?;
-                    println!("    {}", path.display());
+                    print(format_args!("    {}", path.display()))?;
                 }
             }
         }
@@ -284,10 +288,10 @@ fn window(args: &WindowArgs) -> Result<(), String> {
     Ok(())
 }
 
-fn show(window: &Window) {
+fn show(window: &Window) -> Result<(), String> {
     let count = |lives: fn(usize) -> bool| window.alive.iter().filter(|&&n| lives(n)).count();
     let starts: Vec<String> = window.starts_s.iter().map(ToString::to_string).collect();
-    println!(
+    print(format_args!(
         "{:<44} {:>7}  {:>5} {:>4} {:>4} {:>4}",
         window.name,
         starts.join(","),
@@ -295,7 +299,7 @@ fn show(window: &Window) {
         count(|n| n == 0),
         count(|n| n == 1),
         count(|n| n >= 2)
-    );
+    ))
 }
 
 fn list() -> Result<(), String> {
@@ -305,11 +309,11 @@ fn list() -> Result<(), String> {
     }
     for set in link_sets(&folder)? {
         let kind = if set.simultaneous { "recorded together" } else { "comparable" };
-        println!("{} ({kind}, {} takes)", set.name, set.takes.len());
+        print(format_args!("{} ({kind}, {} takes)", set.name, set.takes.len()))?;
         for link in set.takes.first().map_or(&[][..], |take| &take.links) {
-            println!("    {:<14} {:.0} s", link.name, link.length.as_secs_f64());
+            print(format_args!("    {:<14} {:.0} s", link.name, link.length.as_secs_f64()))?;
             for note in &link.notes {
-                println!("        {note}");
+                print(format_args!("        {note}"))?;
             }
         }
     }

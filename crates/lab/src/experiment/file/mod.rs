@@ -26,6 +26,7 @@ use crate::report::{Mode, Report, merged};
 use read::{Plan, Source};
 use streams::KINDS;
 use sweep::Point;
+use sys::print::tell;
 
 /// Describes what files are, unless they say otherwise.
 pub(super) const DESCRIPTION: Description =
@@ -110,16 +111,18 @@ fn warn_of_overridden(plan: &Plan, args: &FileArgs) {
     match (plan.seeds, args.run.given_seeds()) {
         (Some(of_file), Some(given)) if of_file != given => {
             let (given, of_file) = (seeds_shown(given), seeds_shown(of_file));
-            eprintln!("{file}: seeds: {of_file} of the file are not run: the options say {given}");
+            tell(format_args!(
+                "{file}: seeds: {of_file} of the file are not run: the options say {given}"
+            ));
         }
         (Some((first, last)), None) if first != last && args.run.mode() == Mode::Emu => {
-            eprintln!("{file}: seeds: --emu runs the first alone, {first}");
+            tell(format_args!("{file}: seeds: --emu runs the first alone, {first}"));
         }
         _ => {}
     }
     let given = &args.run.schemes;
     if !plan.schemes.is_empty() && !given.is_empty() && plan.schemes != *given {
-        eprintln!("{file}: schemes: those of --schemes are run, not those of the file");
+        tell(format_args!("{file}: schemes: those of --schemes are run, not those of the file"));
     }
 }
 

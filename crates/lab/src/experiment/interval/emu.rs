@@ -18,6 +18,7 @@ use crate::testbed::interruption;
 use crate::testbed::links::{Side, Testbed};
 use crate::testbed::{Recording, Stamp, Stream};
 use emulator::Audit;
+use sys::print::tell;
 
 /// How long duplicates are awaited after the last message.
 const DRAIN: Duration = Duration::from_secs(2);
@@ -36,7 +37,7 @@ pub(crate) fn run_intervals(
     let mut testbed = Testbed::start(scenario, plans.len(), seed, resolution)?;
     let mut carriers = Vec::new();
     for (number, (scheme, _)) in plans.iter().enumerate() {
-        eprintln!("starting {scheme}");
+        tell(format_args!("starting {scheme}"));
         let copy = testbed.copy(number);
         let describe = |error| format!("{scheme}: {error}");
         let mut carrier = Carrier::start(*scheme, &copy, &[Stream::Control]).map_err(describe)?;
@@ -139,7 +140,11 @@ impl Player {
             });
             if number % 20 == 19 {
                 let seconds = turn_over.since(self.start).as_secs_f64();
-                eprintln!("{:>14}: {} messages in {seconds:.1} s", self.scheme, number + 1);
+                tell(format_args!(
+                    "{:>14}: {} messages in {seconds:.1} s",
+                    self.scheme,
+                    number + 1
+                ));
             }
         }
         let end = now() + DRAIN;

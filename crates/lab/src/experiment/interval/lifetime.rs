@@ -23,6 +23,7 @@ use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
 use crate::statistics::{exponential_distance, exponential_rate, maximum, mean};
 use emulator::Failure;
+use sys::print::tell;
 
 /// Describes the experiment.
 pub(crate) const DESCRIPTION: Description = Description {
@@ -83,7 +84,7 @@ pub(crate) fn run(args: &LifetimeArgs) -> Result<Report, Failure> {
     let (first, last) = args.run.seeds();
     let mut results = Vec::new();
     for scheme in schemes {
-        eprintln!("lifetime --sim: {scheme}, {}", seeds_shown((first, last)));
+        tell(format_args!("lifetime --sim: {scheme}, {}", seeds_shown((first, last))));
         let mut runs = Vec::new();
         for seed in first..=last {
             runs.extend(lifetimes(&run_interval(&scenario, scheme, &plan, seed)?, delay));

@@ -29,6 +29,7 @@ use emu::run_intervals;
 use emulator::Failure;
 use plan::{IntervalPlan, IntervalRun};
 use sim::run_interval;
+use sys::print::tell;
 
 /// Describes the experiment.
 pub(super) const DESCRIPTION: Description = Description {
@@ -168,7 +169,7 @@ fn run_sim(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
     let scenario = scenario(args)?;
     let mut results = Vec::new();
     for scheme in schemes {
-        eprintln!("conclone-interval --sim: {scheme}, {}", seeds_shown((first, last)));
+        tell(format_args!("conclone-interval --sim: {scheme}, {}", seeds_shown((first, last))));
         let plan = plan(args, scheme);
         let run = |seed| Ok((seed, run_interval(&scenario, scheme, &plan, seed)?));
         let runs = (first..=last).map(run).collect::<Result<Vec<_>, String>>()?;

@@ -27,6 +27,7 @@ use crate::scheme::{Known, Scheme};
 use crate::statistics::{maximum, median, percentile};
 use emu::{BulkForm, MavlinkCell, MavlinkRun, run_mavlink};
 use emulator::Failure;
+use sys::print::tell;
 use transfer::{CHUNK, Taken, TransferPlan};
 
 /// Describes the experiment.
@@ -125,7 +126,7 @@ pub(super) fn run(args: &MavlinkBulkArgs) -> Result<Report, Failure> {
     };
     let (mut repetitions, mut audits) = (Vec::new(), Vec::new());
     for repetition in 0..args.again.repetitions {
-        eprintln!("mavlink-bulk --emu: {} of {}", repetition + 1, args.again.repetitions);
+        tell(format_args!("mavlink-bulk --emu: {} of {}", repetition + 1, args.again.repetitions));
         let links: Vec<MavlinkCell> = cells.iter().map(|(_, _, cell)| cell.clone()).collect();
         let limit = Duration::from_secs(args.limit);
         let (runs, audit) = run_mavlink(&links, plan, limit, args.run.seed() + repetition)?;

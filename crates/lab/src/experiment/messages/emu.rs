@@ -29,6 +29,7 @@ use crate::testbed::links::{Side, Testbed};
 use crate::testbed::{Stamp, Stream};
 use emulator::Failure;
 use emulator::{Audit, Claim};
+use sys::print::tell;
 
 /// The audit passes where the emulator's error stays below a tenth of this.
 const RESOLUTION: Duration = Duration::from_millis(10);
@@ -56,7 +57,7 @@ pub(crate) type RowInDoubt = (LrtRow, Value);
 pub(crate) fn run(parameters: &LrtParameters) -> Result<(Vec<RowInDoubt>, Vec<Audit>), Failure> {
     let (mut rows, mut audits) = (Vec::new(), Vec::new());
     for &loss in &parameters.losses {
-        eprintln!("messages at {} % loss: {:?}", loss * 1e2, parameters.submitting());
+        tell(format_args!("messages at {} % loss: {:?}", loss * 1e2, parameters.submitting()));
         let (logs, audit) = run_loss(parameters, loss)?;
         let row = |(scheme, log): (Scheme, MessageLog)| {
             let best = LrtRow::new(parameters, scheme, loss, &[log.at_best(&audit.stalls)]);

@@ -31,6 +31,7 @@ use emulator::Failure;
 use picture::draw;
 use point::{LrtParameters, LrtRow};
 use sim::run_messages;
+use sys::print::tell;
 
 /// The schemes of the world.
 const SIM: Known = Known::all(&[
@@ -218,7 +219,10 @@ fn run_sim(name: &str, point: &LrtParameters) -> Result<Vec<LrtRow>, Failure> {
     let mut rows = Vec::new();
     for loss in &point.losses {
         for scheme in &point.schemes {
-            eprintln!("{name} --sim: {scheme}, loss {loss}, {}", seeds_shown((first, last)));
+            tell(format_args!(
+                "{name} --sim: {scheme}, loss {loss}, {}",
+                seeds_shown((first, last))
+            ));
             let run = |seed| run_messages(point, *scheme, *loss, seed);
             let logs = (first..=last).map(run).collect::<Result<Vec<_>, String>>()?;
             rows.push(LrtRow::new(point, *scheme, *loss, &logs));

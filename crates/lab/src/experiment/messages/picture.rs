@@ -7,6 +7,7 @@ use super::point::{LrtParameters, LrtRow, milliseconds};
 use crate::arguments::seeds_shown;
 use crate::chart::{Distribution, DistributionChart, SweepCase, SweepChart, SweepCurve};
 use crate::report::Mode;
+use sys::print::tell;
 
 /// How far the axis of a distribution goes beyond the one-way delay.
 const AXIS_MS: f64 = 150.0;
@@ -83,12 +84,12 @@ pub(super) fn draw(
             1 => format!("{name}.svg"),
             _ => format!("{name}-{}.svg", index + 1),
         };
-        eprintln!("picture: {}", chart.write(directory, &file)?.display());
+        tell(format_args!("picture: {}", chart.write(directory, &file)?.display()));
     }
     match points.first().and_then(|point| sweep(name, mode, point, rows)) {
         Some(chart) => {
             let file = chart.write(directory, &format!("{name}-sweep.svg"))?;
-            eprintln!("picture: {}", file.display());
+            tell(format_args!("picture: {}", file.display()));
             Ok(())
         }
         None => Ok(()),

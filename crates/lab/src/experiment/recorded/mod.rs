@@ -35,6 +35,7 @@ use choice::WindowArgs;
 use emulator::Audit;
 use emulator::Failure;
 use messages::write_messages;
+use sys::print::tell;
 use window::{Played, Window};
 
 /// What an emulated run claims to tell apart: a message that is late from one that is not.
@@ -170,7 +171,7 @@ impl Stage<'_> {
         let (mut results, mut of_first_seed) = (Vec::new(), Vec::new());
         for scheme in schemes {
             for case in self.window.cases() {
-                eprintln!("recorded --sim: {}, {scheme} {}", self.title(), case.name());
+                tell(format_args!("recorded --sim: {}, {scheme} {}", self.title(), case.name()));
                 let workload = self.window.workload(case);
                 let mut by_seed = Vec::new();
                 for seed in first..=last {
@@ -201,7 +202,10 @@ impl Stage<'_> {
                 if seconds as u32 / 10 > shown {
                     shown = seconds as u32 / 10;
                     let title = format!("{} {}", self.title(), case.name());
-                    eprintln!("recorded --emu: {title}: {seconds:.0} of {} s", workload.seconds);
+                    tell(format_args!(
+                        "recorded --emu: {title}: {seconds:.0} of {} s",
+                        workload.seconds
+                    ));
                 }
             };
             let scenario = &self.window.scenario;

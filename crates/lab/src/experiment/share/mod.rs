@@ -24,6 +24,7 @@ use crate::scheme::{Known, Scheme};
 use crate::statistics::{mean, median};
 use emu::{Flow, Goodput, ShareCell, run_share};
 use emulator::Failure;
+use sys::print::tell;
 
 /// Describes the experiment.
 pub(super) const DESCRIPTION: Description = Description {
@@ -113,12 +114,14 @@ pub(super) fn run(args: &MessageShareArgs) -> Result<Report, Failure> {
             }
             let seconds = args.start_up + args.seconds;
             let (number, of) = (repetitions.len() + 1, args.again.repetitions);
-            eprintln!("message-share --emu: queue {queue_ms} ms, {number} of {of}, {seconds} s");
+            tell(format_args!(
+                "message-share --emu: queue {queue_ms} ms, {number} of {of}, {seconds} s"
+            ));
             let (runs, audit) = run_share(&cells, seconds, args.run.seed() + attempt)?;
             if !audit.faults.is_empty()
                 && attempt + args.again.repetitions < args.again.repetitions * ATTEMPTS
             {
-                eprintln!("{}; once more", audit.faults.join("; "));
+                tell(format_args!("{}; once more", audit.faults.join("; ")));
                 refused += 1;
                 continue;
             }

@@ -22,6 +22,7 @@ use crate::report::{Report, tall_table, try_directory};
 use crate::scheme::Scheme;
 use crate::testbed;
 use emulator::Failure;
+use sys::print::{print, tell};
 
 /// What the demo takes.
 #[derive(Clone, Debug, Args)]
@@ -60,12 +61,12 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
     testbed::prepare()?;
     try_directory(&args.out)?;
     let scene = Blackout::new()?;
-    eprintln!(
+    tell(format_args!(
         "Wi-Fi: 10 ms, 20 Mbit/s, 2 % loss. LTE: 35 ms, 4 Mbit/s, 1 % loss. A recorded flight both \
          ways,\n50 control messages a second each way, {} Mbit/s of video down. Each scheme has \
          links of its own.",
         scene.workload.video_mbps
-    );
+    ));
     let schemes: Vec<Scheme> = SCHEMES.into_iter().filter(|scheme| available(*scheme)).collect();
     let mut screen = Screen::new(scene.dead, scene.stall, scene.workload.seconds);
     let mut show = |seconds, tallies: &[_]| screen.show(seconds, tallies);
@@ -77,21 +78,25 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
         format!("Real daemons and kernel, emulated links, seed {}. {CHART_NOTE}", args.seed);
     let picture = scene.chart(&runs, subtitle).write(&args.out)?;
     let rows: Vec<(String, String)> = ROWS.iter().map(Figure::column).collect();
-    println!("\n{}\n", tall_table(&results, &rows));
-    println!(
+    print(format_args!("\n{}\n", tall_table(&results, &rows)))?;
+    print(format_args!(
         "Of {} control messages each way. Percentiles are the worse of both directions; gaps leave \
          the LTE stall\nout. redundant stands for the tools that replicate everything. (+x): up to \
          so much of it may be this\nmachine's doing, not the links'; of a share, what it is without.\n",
         results.first().map_or(0, |fulmar| fulmar["control_sent"].as_u64().unwrap_or(0))
-    );
+    ))?;
     let belief = Belief::of(&results);
     let doubts = rankings_in_doubt(&results, &rows, &[]);
     let audits = [audit];
     let report =
         Report::emu("mixed-blackout", args.seed, scene.parameters(), &audits, doubts, results);
-    println!("{}", report.audit_summary);
-    println!("picture: {}\nreport:  {}", picture.display(), report.write(&args.out)?.display());
-    println!("\n{}", belief.sentence(&report.faults, audits[0].stalls.extent()));
+    print(&report.audit_summary)?;
+    print(format_args!(
+        "picture: {}\nreport:  {}",
+        picture.display(),
+        report.write(&args.out)?.display()
+    ))?;
+    print(format_args!("\n{}", belief.sentence(&report.faults, audits[0].stalls.extent())))?;
     let holds = report.faults.is_empty() && belief.turns_over.is_empty();
     Ok(if holds { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
@@ -184,7 +189,7 @@ fn available(scheme: Scheme) -> bool {
     let missing =
         scheme == Scheme::KERNEL_MPTCP && !Path::new("/proc/sys/net/mptcp/enabled").exists();
     if missing {
-        eprintln!("{scheme} is left out: this kernel has no multipath TCP");
+        tell(format_args!("{scheme} is left out: this kernel has no multipath TCP"));
     }
     !missing
 }

@@ -23,6 +23,7 @@ use crate::testbed::interruption::sleep_until;
 use crate::testbed::links::{Side, Testbed};
 use crate::testbed::{Direction, Recording, Stream};
 use emulator::{Audit, Stalls};
+use sys::print::tell;
 
 /// Until the scenario and the workload begin: time for round trips on the idle links.
 const LEAD_IN: Duration = Duration::from_secs(1);
@@ -55,7 +56,7 @@ pub(crate) fn run_streams(
     let streams = streams(workload);
     let mut carriers = Vec::new();
     for (number, scheme) in schemes.iter().enumerate() {
-        eprintln!("starting {scheme}");
+        tell(format_args!("starting {scheme}"));
         let copy = testbed.copy(number);
         let describe = |error| format!("{scheme}: {error}");
         let mut carrier = Carrier::start(*scheme, &copy, &streams).map_err(describe)?;

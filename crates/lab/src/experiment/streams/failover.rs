@@ -29,6 +29,7 @@ use crate::scheme::{Known, Scheme};
 use crate::statistics::{maximum, percentile};
 use crate::testbed::{Direction, Recording, Stream};
 use emulator::Failure;
+use sys::print::tell;
 
 /// Describes the experiment.
 pub(crate) const DESCRIPTION: Description = Description {
@@ -112,7 +113,7 @@ pub(crate) fn run(args: &FailoverArgs) -> Result<Report, Failure> {
             let (first, last) = args.run.seeds();
             let mut results = Vec::new();
             for scheme in schemes {
-                eprintln!("failover --sim: {scheme}, {}", seeds_shown((first, last)));
+                tell(format_args!("failover --sim: {scheme}, {}", seeds_shown((first, last))));
                 let mut all = Figures::default();
                 for seed in first..=last {
                     let scene = scene(seed);
@@ -127,7 +128,7 @@ pub(crate) fn run(args: &FailoverArgs) -> Result<Report, Failure> {
             let schemes = args.run.schemes(DESCRIPTION.emu)?;
             let seed = args.run.seed();
             let scene = scene(seed);
-            eprintln!("failover --emu: {} s", workload.seconds);
+            tell(format_args!("failover --emu: {} s", workload.seconds));
             let (runs, audit) =
                 run_streams(&scene.links, &schemes, &workload, seed, RESOLUTION, &mut |_, _| {})?;
             let result = |(scheme, run): &(Scheme, StreamRun)| {

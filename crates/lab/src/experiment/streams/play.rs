@@ -15,6 +15,7 @@ use crate::figure::pooled;
 use crate::report::Mode;
 use crate::scheme::Scheme;
 use crate::testbed::Recording;
+use sys::print::tell;
 
 /// The runs that a picture is drawn of.
 type Runs = Vec<(Scheme, StreamRun)>;
@@ -69,7 +70,7 @@ fn in_world(
     let recording = Recording::load()?;
     let (mut results, mut of_first_seed) = (Vec::new(), Vec::new());
     for &scheme in schemes {
-        eprintln!("{name} --sim: {scheme}, {}", seeds_shown((first, last)));
+        tell(format_args!("{name} --sim: {scheme}, {}", seeds_shown((first, last))));
         let mut by_seed = Vec::new();
         for seed in first..=last {
             let run = run_stream(&scene.scenario, scheme, &scene.workload, &recording, seed)?;
@@ -89,12 +90,12 @@ fn emulated(
     schemes: &[Scheme],
     seed: u64,
 ) -> Result<(Runs, Audit), Failure> {
-    eprintln!("{name} --emu, {} s", scene.workload.seconds);
+    tell(format_args!("{name} --emu, {} s", scene.workload.seconds));
     let mut shown = 0;
     let played = scene.run_emu(schemes, seed, &mut |seconds, _| {
         if seconds as u32 / 10 > shown {
             shown = seconds as u32 / 10;
-            eprintln!("{name} --emu: {seconds:.0} of {} s", scene.workload.seconds);
+            tell(format_args!("{name} --emu: {seconds:.0} of {} s", scene.workload.seconds));
         }
     })?;
     Ok(played)

@@ -30,6 +30,7 @@ use crate::testbed::congestion::Congestion;
 use crate::testbed::tcp_flow::{FlowRun, Offer};
 use emulator::Failure;
 use emulator::{Audit, Claim};
+use sys::print::tell;
 
 /// Schemes of the emulator: the flow of constant rate shows what the hop is like.
 pub(crate) const SCHEMES: [Scheme; 8] = [
@@ -257,7 +258,11 @@ fn run_emu(
     let mut in_doubt = 0.0_f64;
     for batch in jobs.chunks(usize::from(args.parallel)) {
         let (done, all) = (encounters.len(), jobs.len());
-        eprintln!("{experiment} --emu: networks {}-{} of {all}", done + 1, done + batch.len());
+        tell(format_args!(
+            "{experiment} --emu: networks {}-{} of {all}",
+            done + 1,
+            done + batch.len()
+        ));
         let meeting = |(point, repetition, scheme): &(Point, u64, Scheme)| {
             args.meeting(point, *repetition, *scheme, heavy)
         };
@@ -268,7 +273,7 @@ fn run_emu(
             if audit.faults.is_empty() {
                 break;
             }
-            eprintln!("{experiment} --emu: once more, {}", audit.faults.join("; "));
+            tell(format_args!("{experiment} --emu: once more, {}", audit.faults.join("; ")));
             (runs, audit) = run()?;
         }
         let (from_s, to_s) = (args.settle_s as f64, args.length() as f64);

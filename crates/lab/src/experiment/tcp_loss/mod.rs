@@ -31,6 +31,7 @@ use crate::testbed::tcp_flow::{FlowRun, FlowSample};
 use emu::{Cell, CellRun, run_cells};
 use emulator::Failure;
 use emulator::{Audit, Claim};
+use sys::print::tell;
 use tcp_asran::Flavour;
 
 /// Describes the experiment.
@@ -149,7 +150,7 @@ pub(super) fn run(args: &AsranLossArgs) -> Result<Report, Failure> {
         let cells = cells(args, *point, &controls, beside);
         let (mut repetitions, mut in_doubt) = (Vec::new(), 0.0_f64);
         for repetition in 0..args.again.repetitions {
-            eprintln!(
+            tell(format_args!(
                 "asran-loss --emu: loss {loss}, RTT {rtt_ms} ms, queue {queue_packets}: point {} \
                  of {}, repetition {} of {}, {} s",
                 number + 1,
@@ -157,7 +158,7 @@ pub(super) fn run(args: &AsranLossArgs) -> Result<Report, Failure> {
                 repetition + 1,
                 args.again.repetitions,
                 START_UP.as_secs() + args.seconds,
-            );
+            ));
             let seed = args.run.seed() + repetition;
             let (runs, audit) = run_point(&cells, &congestion, args, seed)?;
             let start_up_s = START_UP.as_secs_f64();
@@ -176,7 +177,10 @@ pub(super) fn run(args: &AsranLossArgs) -> Result<Report, Failure> {
         results.extend(of_point);
     }
     if let Some(directory) = &args.run.out {
-        eprintln!("picture: {}", picture(args, &points, &results).write(directory)?.display());
+        tell(format_args!(
+            "picture: {}",
+            picture(args, &points, &results).write(directory)?.display()
+        ));
         if args.windows {
             write_windows(directory, &lines)?;
         }

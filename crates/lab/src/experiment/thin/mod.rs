@@ -31,6 +31,7 @@ use crate::report::{Mode, Report, merged, rounded};
 use crate::scheme::{Known, Scheme};
 use crate::testbed::{Direction, Recording, Stream};
 use emulator::Failure;
+use sys::print::tell;
 
 /// Describes the experiment.
 pub(super) const DESCRIPTION: Description = Description {
@@ -118,7 +119,7 @@ pub(super) fn run(args: &ThinLinksArgs) -> Result<Report, Failure> {
     let mut results = Vec::new();
     for case in Case::BOTH {
         for kbps in &args.rates_kbps {
-            eprintln!("thin-links --sim: {kbps} kbit/s, {}", seeds_shown((first, last)));
+            tell(format_args!("thin-links --sim: {kbps} kbit/s, {}", seeds_shown((first, last))));
             let scenario = links(*kbps, args.links, args.seconds);
             let workload = case.workload(args.seconds);
             for scheme in &schemes {
@@ -219,7 +220,7 @@ fn draw(
         ],
     };
     let file = chart.write(directory, "thin-links.svg")?;
-    eprintln!("picture: {}", file.display());
+    tell(format_args!("picture: {}", file.display()));
     Ok(())
 }
 

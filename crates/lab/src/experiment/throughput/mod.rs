@@ -25,6 +25,7 @@ use crate::scheme::{Known, Scheme};
 use crate::testbed::{Direction, Recording, Stream};
 use emu::{BulkPlan, run_bulk};
 use emulator::Failure;
+use sys::print::tell;
 
 /// Describes the experiment.
 pub(super) const DESCRIPTION: Description = Description {
@@ -100,7 +101,10 @@ fn run_sim(args: &ThroughputArgs) -> Result<Report, Failure> {
             ..Workload::default()
         };
         for scheme in known_at(links, &schemes) {
-            eprintln!("throughput --sim: {scheme}, {links}, {}", seeds_shown((first, last)));
+            tell(format_args!(
+                "throughput --sim: {scheme}, {links}, {}",
+                seeds_shown((first, last))
+            ));
             let mut goodput = 0.0;
             for seed in first..=last {
                 let run = run_stream(&scenario, scheme, &workload, &recording, seed)?;
@@ -122,7 +126,7 @@ fn run_emu(args: &ThroughputArgs) -> Result<Report, Failure> {
     let mut in_doubt = 0.0_f64;
     for (links, scenario) in points_of(args)? {
         let schemes = known_at(links, &schemes);
-        eprintln!("throughput --emu: {links}, {} s", args.seconds + 3);
+        tell(format_args!("throughput --emu: {links}, {} s", args.seconds + 3));
         let (runs, audit) = run_bulk(&scenario, &schemes, &plan, args.run.seed(), RESOLUTION)?;
         in_doubt = audit.stalls.reached_share(0.0, (args.seconds + 3) as f64).max(in_doubt);
         audits.push(audit);
