@@ -222,6 +222,13 @@ from = \"drone\"
 [[stream]]
 kind = \"ping\"
 
+[[stream]]
+kind = \"flight\"
+
+[[stream]]
+kind = \"telemetry\"
+bytes = 100
+
 [[link]]
 name = \"a\"
 between = [\"drone\", \"station\"]
@@ -252,6 +259,9 @@ fn an_experiment_in_a_file_runs_through_daemons() {
             (&streams["gripper"]["sent"], &streams["messages"]["sent"]),
             (&30.into(), &150.into())
         );
+        let telemetry = &streams["telemetry"];
+        assert_eq!((&telemetry["sent"], &telemetry["duplicates"]), (&150.into(), &0.into()));
+        assert!(telemetry["lost"].as_u64() < Some(30), "{result}");
         assert!(streams["ping"]["p50_ms"].as_f64() >= Some(40.0), "there and back: {result}");
         assert_eq!(
             (&result["up"]["strangers"], &result["down"]["strangers"]),

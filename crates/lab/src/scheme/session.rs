@@ -15,6 +15,8 @@ const MAVLINK: u8 = 2;
 const LIVE: u8 = 3;
 /// The local endpoint of messages that run beside other streams.
 const MESSAGES: u8 = 4;
+/// The local endpoint that speaks the MAVLink of one message a frame, made here.
+const TELEMETRY: u8 = 5;
 
 /// A scheme that runs on a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +106,8 @@ impl SessionScheme {
             (_, Stream::Messages) => {
                 Source::Message { channel: MESSAGES, stream: MessageStream::default() }
             }
+            // Its own policy asks for no copies: sessions without them have the same.
+            (_, Stream::Telemetry) => Source::Mavlink { channel: TELEMETRY },
             (scheme, Stream::Mavlink) if scheme.is_fulmar() => Source::Mavlink { channel: MAVLINK },
             (scheme, Stream::Control) if scheme.is_fulmar() => {
                 Source::Declared { channel: DECLARED, policy: Policy::DECLARED }

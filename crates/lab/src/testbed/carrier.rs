@@ -118,6 +118,7 @@ fn daemon_addresses(scheme: SessionScheme, side: Side, stream: Stream) -> (Socke
         (_, Stream::Live) => (local(application), local(super::daemon::LIVE_PORT)),
         (_, Stream::Mavlink) => (local(application), local(super::daemon::MAVLINK_PORT)),
         (_, Stream::Messages) => (local(application), local(super::daemon::MESSAGES_PORT)),
+        (_, Stream::Telemetry) => (local(application), local(super::daemon::TELEMETRY_PORT)),
     }
 }
 

@@ -22,6 +22,9 @@ pub(crate) const MAVLINK_PORT: u16 = 14_550;
 pub(crate) const LIVE_PORT: u16 = 14_801;
 /// Port of the local endpoint of messages.
 pub(crate) const MESSAGES_PORT: u16 = 14_802;
+/// Port of the local MAVLink endpoint of telemetry: one of its own, for an endpoint gives all that comes to each of its
+/// applications.
+pub(crate) const TELEMETRY_PORT: u16 = 14_803;
 /// Port of the daemons on the links.
 const LINK_PORT: u16 = 14_700;
 /// How long a daemon may take to end after it was asked to.
@@ -241,16 +244,24 @@ fn local_endpoints(scheme: SessionScheme) -> String {
         "\n[[message]]\nname = \"messages\"\nchannel = 30\nkind = \"udp-server\"\n\
          address = \"127.0.0.1:{MESSAGES_PORT}\"\n"
     );
+    let mavlink = |name: &str, lines: &str, port: u16| {
+        format!(
+            "\n[[mavlink]]\nname = \"{name}\"\n{lines}kind = \"udp-server\"\n\
+             address = \"127.0.0.1:{port}\"\nradio_status_hz = 0\n"
+        )
+    };
+    let telemetry = mavlink("telemetry", "channel = 13\n", TELEMETRY_PORT);
     if scheme.is_fulmar() {
-        let mavlink = format!(
-            "\n[[mavlink]]\nname = \"mavlink\"\nkind = \"udp-server\"\n\
-             address = \"127.0.0.1:{MAVLINK_PORT}\"\nradio_status_hz = 0\n"
-        );
-        return control("declared", 10, DECLARED_PORT, "all") + &live("all") + &mavlink + &messages;
+        return control("declared", 10, DECLARED_PORT, "all")
+            + &live("all")
+            + &mavlink("mavlink", "", MAVLINK_PORT)
+            + &messages
+            + &telemetry;
     }
     // A session without copies: MAVLink too is reliable, on one path at a time.
     control("declared", 10, DECLARED_PORT, "best")
         + &live("best")
         + &control("mavlink", 11, MAVLINK_PORT, "best")
         + &messages
+        + &telemetry
 }

@@ -70,7 +70,7 @@ fn drain(carrier: &mut Carrier) {
 fn greeting(stream: Stream, side: Side, recording: &Recording) -> Vec<u8> {
     match stream {
         // A MAVLink endpoint takes nothing but MAVLink.
-        Stream::Mavlink => first_frame(recording, side.sends()),
+        Stream::Mavlink | Stream::Telemetry => first_frame(recording, side.sends()),
         _ => GREETING.to_vec(),
     }
 }

@@ -28,7 +28,7 @@ mod wire_bytes;
 pub(crate) mod world;
 
 pub(crate) use recording::Recording;
-pub(crate) use stamp::{FLOW_MAX, STAMP_BYTES, Stamp};
+pub(crate) use stamp::{FLOW_MAX, STAMP_BYTES, Stamp, TELEMETRY_BYTES};
 pub(crate) use stream::{Direction, Stream};
 pub(crate) use wire_bytes::WireBytes;
 

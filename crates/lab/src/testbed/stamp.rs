@@ -3,16 +3,25 @@
 //! Sender and receiver are applications of one machine (or of one world), so the time is on the
 //! measurement's clock, not on the clock of an emulated host. Video is RTP, as a camera sends it: a
 //! header stands before its stamps, and all packets of a frame carry the time at which it was taken
-//! [RFC 3550 §5.1]. The marker that ends a frame is left out: nothing here reads it.
+//! [RFC 3550 §5.1]. The marker that ends a frame is left out: nothing here reads it. Telemetry is MAVLink 2:
+//! its stamps are the payload of sound frames, so a session sees what it sees of a vehicle.
 
+use core::ops::RangeInclusive;
+
+use proto::select::{Version, encode_frame};
 use units::Duration;
 
 use super::Stream;
 
 /// Bytes of a stamp at the front of a packet.
 pub(crate) const STAMP_BYTES: usize = 17;
+/// Bytes of a telemetry frame: those around the payload, and in it a stamp and one byte that is not zero, because
+/// MAVLink 2 cuts zeros off the end, up to 255 in all.
+pub(crate) const TELEMETRY_BYTES: RangeInclusive<usize> =
+    MAVLINK_BYTES + STAMP_BYTES + 1..=MAVLINK_BYTES + 255;
 /// Bits of a stamp's byte that name the stream; the others number the flow.
 const STREAM_BITS: u32 = 3;
+const _: () = assert!(Stream::ALL.len() <= 1 << STREAM_BITS);
 /// The highest number of a flow.
 pub(crate) const FLOW_MAX: u8 = u8::MAX >> STREAM_BITS;
 /// Bit of the number of a ping that was sent back.
@@ -23,6 +32,15 @@ const RTP_BYTES: usize = 12;
 const RTP: [u8; 2] = [0x80, 96];
 /// Its clock: 90 kHz, as for all video.
 const RTP_CLOCK: f64 = 90_000.0;
+/// Bytes of a MAVLink 2 frame around its payload: the header, and the checksum at the end.
+const MAVLINK_BYTES: usize = MAVLINK_HEADER + 2;
+const MAVLINK_HEADER: usize = 10;
+/// What a MAVLink 2 frame begins with.
+const MAVLINK: u8 = 0xFD;
+/// What telemetry is made of, in turn: ATTITUDE and GLOBAL_POSITION_INT.
+const TELEMETRY: [u32; 2] = [30, 33];
+/// The system and component that it comes from: the first vehicle's autopilot.
+const VEHICLE: (u8, u8) = (1, 1);
 /// Tells stamped packets from anything else that may reach a measured port.
 const MAGIC: [u8; 4] = *b"fLab";
 
@@ -60,6 +78,9 @@ impl Stamp {
         bytes.push(self.stream as u8 | self.flow << STREAM_BITS);
         bytes.extend_from_slice(&self.sequence.to_le_bytes());
         bytes.extend_from_slice(&self.sent.as_nanos().to_le_bytes());
+        if self.stream == Stream::Telemetry {
+            return self.frame(bytes, len);
+        }
         bytes.resize(len.max(bytes.len()), 0);
         bytes
     }
@@ -83,11 +104,12 @@ impl Stamp {
 
     /// Reads the stamp of a packet; none when it carries none.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
-        let bytes = match bytes.strip_prefix(&RTP) {
-            Some(_) => bytes.get(RTP_BYTES..)?,
-            None => bytes,
+        let start = match bytes {
+            [MAVLINK, ..] => MAVLINK_HEADER,
+            _ if bytes.starts_with(&RTP) => RTP_BYTES,
+            _ => 0,
         };
-        let rest = bytes.strip_prefix(&MAGIC)?;
+        let rest = bytes.get(start..)?.strip_prefix(&MAGIC)?;
         let (&first, rest) = rest.split_first()?;
         let (sequence, rest) = rest.split_first_chunk::<4>()?;
         let (nanos, _) = rest.split_first_chunk::<8>()?;
@@ -98,10 +120,23 @@ impl Stamp {
             sent: Duration::from_nanos(u64::from_le_bytes(*nanos)),
         })
     }
+
+    /// Makes a MAVLink frame of `len` bytes whose payload begins with `stamp`; what is longer than the message's
+    /// own fields is an extension to whoever reads it.
+    fn frame(&self, stamp: Vec<u8>, len: usize) -> Vec<u8> {
+        let mut payload = stamp;
+        payload
+            .resize(len.clamp(*TELEMETRY_BYTES.start(), *TELEMETRY_BYTES.end()) - MAVLINK_BYTES, 1);
+        let message = TELEMETRY[self.sequence as usize % TELEMETRY.len()];
+        encode_frame(Version::V2, self.sequence as u8, VEHICLE, message, &payload)
+            .expect("a known message, and a payload that fits it")
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use proto::select::{Direction, Policy, Selector, SelectorConfig};
+
     use super::*;
 
     #[test]
@@ -115,6 +150,20 @@ mod tests {
             assert_eq!(Stamp::read(&packet[..STAMP_BYTES - 1]), None);
         }
         assert_eq!(Stamp::read(b"something else"), None);
+    }
+
+    #[test]
+    fn telemetry_is_sound_mavlink_of_every_length() {
+        for (sequence, len) in (0..).zip(TELEMETRY_BYTES) {
+            let sent = Duration::ZERO;
+            let stamp = Stamp { stream: Stream::Telemetry, flow: 2, sequence, sent };
+            let packet = stamp.packet(len);
+            assert_eq!((packet.len(), Stamp::read(&packet)), (len, Some(stamp)));
+            let mut selector = Selector::new(&SelectorConfig::default(), Direction::FromVehicle);
+            let policies: Vec<Policy> =
+                selector.select_frames(1, &packet).map(|selected| selected.policy).collect();
+            assert_eq!(policies, [Policy::TELEMETRY]);
+        }
     }
 
     #[test]

@@ -20,11 +20,13 @@ pub(crate) enum Stream {
     Messages,
     /// Datagrams through the tunnel that are sent back: their round trip is measured.
     Ping,
+    /// What a vehicle says of itself, as MAVLink frames of constant rate.
+    Telemetry,
 }
 
 impl Stream {
     /// Every stream.
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Control,
         Self::Live,
         Self::Mavlink,
@@ -32,6 +34,7 @@ impl Stream {
         Self::Datagrams,
         Self::Messages,
         Self::Ping,
+        Self::Telemetry,
     ];
 
     /// Returns the stream's name in files.
@@ -44,6 +47,7 @@ impl Stream {
             Self::Datagrams => "datagrams",
             Self::Messages => "messages",
             Self::Ping => "ping",
+            Self::Telemetry => "telemetry",
         }
     }
 }

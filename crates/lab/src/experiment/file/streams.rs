@@ -6,12 +6,15 @@ use toml_keys::{Section, did_you_mean};
 
 use crate::experiment::streams::video::VideoShape;
 use crate::experiment::streams::workload::{Flow, Workload};
-use crate::testbed::{Direction, FLOW_MAX, STAMP_BYTES, Stream};
+use crate::testbed::{Direction, FLOW_MAX, STAMP_BYTES, Stream, TELEMETRY_BYTES};
 
 /// Packets of a kind per second; none leaves the stream out.
 const RATE_HZ: RangeInclusive<f64> = 0.0..=1_000.0;
 /// Bytes of a message: room for what is measured on it, and one datagram on every path.
 const BYTES: RangeInclusive<f64> = STAMP_BYTES as f64..=1_200.0;
+/// Bytes of a telemetry frame.
+const FRAME_BYTES: RangeInclusive<f64> =
+    *TELEMETRY_BYTES.start() as f64..=*TELEMETRY_BYTES.end() as f64;
 /// Rate of video; none leaves it out.
 const MBPS: RangeInclusive<f64> = 0.0..=1_000.0;
 /// How video is spread in time.
@@ -34,7 +37,7 @@ const NAME_MAX: usize = 32;
 const RATE: Key = Key::new("rate_hz", RATE_HZ, 50.0, |flow, hz| flow.rate_hz = hz);
 
 /// Every kind of stream.
-pub(super) const KINDS: [Kind; 7] = [
+pub(super) const KINDS: [Kind; 8] = [
     Kind {
         word: "control",
         means: "messages of which each counts, both ways",
@@ -68,6 +71,16 @@ pub(super) const KINDS: [Kind; 7] = [
         figures: &["mavlink"],
         enter: |workload, _| workload.recording = true,
         is_sent: |workload| workload.recording,
+    },
+    Kind {
+        word: "telemetry",
+        means: "what a vehicle says of itself, in MAVLink, from the drone",
+        stream: Stream::Telemetry,
+        keys: &[RATE, Key { range: FRAME_BYTES, ..size(40.0) }, deadline(250.0)],
+        way: Some(Direction::Down),
+        figures: &[],
+        enter: |_, _| {},
+        is_sent: |_| true,
     },
     Kind {
         word: "video",
@@ -114,14 +127,11 @@ pub(super) const KINDS: [Kind; 7] = [
 ];
 
 /// The kinds that are called otherwise, or that an experiment of their own measures.
-const ELSEWHERE: [(&str, &str); 2] = [
-    ("telemetry", "MAVLink is the kind flight, what another program sends the kind datagrams"),
-    (
-        "tcp",
-        "it does not run beside other streams: run throughput; there is no kernel in the world: its \
-         TCP needs --emu",
-    ),
-];
+const ELSEWHERE: [(&str, &str); 1] = [(
+    "tcp",
+    "it does not run beside other streams: run throughput; there is no kernel in the world: its \
+     TCP needs --emu",
+)];
 
 /// A kind of stream.
 pub(super) struct Kind {
@@ -134,7 +144,7 @@ pub(super) struct Kind {
     pub(super) keys: &'static [Key],
     /// From where it is sent, unless said.
     way: Option<Direction>,
-    /// What the figures of its first stream begin with.
+    /// What the figures of its first stream begin with; none, where all streams of the kind have those of their names.
     pub(super) figures: &'static [&'static str],
     /// Makes a flow the workload's own stream of the kind.
     enter: fn(&mut Workload, &Flow),
@@ -247,10 +257,8 @@ impl Streams {
             section.wrong("from", "a ping is from one end: \"drone\" or \"station\"");
         }
         let is_named = given.is_some() || section.has("deadline_ms");
-        let is_own_kind =
-            !matches!(kind.stream, Stream::Datagrams | Stream::Messages | Stream::Ping);
         self.all.push(kind.word);
-        let may_be_own = is_own_kind && flow.way == kind.way;
+        let may_be_own = !kind.figures.is_empty() && flow.way == kind.way;
         if may_be_own && !self.kinds.contains(&kind.word) {
             (kind.enter)(&mut self.workload, &flow);
             self.kinds.push(kind.word);

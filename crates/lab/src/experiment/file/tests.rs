@@ -342,6 +342,38 @@ fn messages_all_arrive_and_pings_come_back() {
 }
 
 #[test]
+fn telemetry_is_neither_copied_nor_sent_again() {
+    let text = OWN
+        .replace("udp\"", "fulmar\", \"min_rtt\", \"redundant\", \"udp\"")
+        .replace("\"up.control_p50_ms\"", "\"streams.telemetry.lost\"")
+        .replace("[[link]]", "[[stream]]\nkind = \"telemetry\"\n\n[[link]]")
+        .replace("delay_ms = 20", "delay_ms = 20\nloss = 0.2");
+    let text = &text[..text.find("[[sweep]]").unwrap()];
+    let second = &text[text.find("[[link]]").unwrap()..].replace("radio", "other");
+    let plan = parse(&format!("{text}{second}"), Mode::Sim).unwrap();
+    let played = play("own", &plan.scene(), &plan.schemes, (Mode::Sim, (1, 1)), None).unwrap();
+    let figure = |place: usize, key: &str| {
+        let telemetry = &played.results[place]["streams"]["telemetry"];
+        assert!(telemetry["up"].is_null() && telemetry["sent"] == 100, "{telemetry}");
+        telemetry[key].as_f64().unwrap()
+    };
+    let control = |place: usize| played.results[place]["control_lost"].as_f64().unwrap();
+    // One of five is lost on each link; of what goes over both, one of 25.
+    for place in [0, 1, 3] {
+        assert!((10.0..30.0).contains(&figure(place, "lost")), "{}", played.results[place]);
+        assert_eq!(figure(place, "duplicates"), 0.0);
+    }
+    assert!(figure(2, "lost") < 10.0);
+    assert_eq!((control(0), figure(0, "p50_ms")), (0.0, 20.0));
+    for result in &played.results {
+        assert_eq!(
+            (&result["up"]["strangers"], &result["down"]["strangers"]),
+            (&json!(0), &json!(0))
+        );
+    }
+}
+
+#[test]
 fn mistakes_of_names_and_ways_are_told() {
     let second = |lines: &str| {
         let text = OWN.replace("[[link]]", &format!("[[stream]]\n{lines}\n[[link]]"));
@@ -355,7 +387,7 @@ fn mistakes_of_names_and_ways_are_told() {
         ("kind = \"live\"\nname = \"a b\"", "\"a b\" is not 1 to 32 letters, digits, - or _"),
         ("kind = \"live\"\nfrom = \"dron\"", "\"dron\" is not one of"),
         ("kind = \"flight\"\nfrom = \"drone\"", "stream.flight.from: unknown key"),
-        ("kind = \"telemetry\"", "\"telemetry\": MAVLink is the kind flight"),
+        ("kind = \"telemetry\"\nbytes = 29", "stream.telemetry.bytes: 29 is not"),
     ] {
         let mistake = second(lines);
         assert!(mistake.contains(expected), "{expected}\n{mistake}");

@@ -98,7 +98,7 @@ fn streams(workload: &Workload) -> Vec<Stream> {
         Stream::Live => workload.live_hz > 0.0,
         Stream::Mavlink => workload.recording,
         Stream::Video => workload.video_mbps > 0.0,
-        Stream::Datagrams | Stream::Messages | Stream::Ping => false,
+        Stream::Datagrams | Stream::Messages | Stream::Ping | Stream::Telemetry => false,
     };
     let of_flow = |stream: &Stream| workload.flows.iter().any(|flow| flow.kind == *stream);
     Stream::ALL.into_iter().filter(|stream| present(stream) || of_flow(stream)).collect()

@@ -153,19 +153,20 @@ impl Ledger {
         }
     }
 
-    /// Notes what an application received at `at`: a stamped packet, or MAVLink of the flight.
+    /// Notes what an application received at `at`: a stamped packet, or MAVLink, of which a datagram may hold several
+    /// frames.
     pub(crate) fn on_delivered(&mut self, bytes: &[u8], at: Duration) {
-        if let Some(stamp) = Stamp::read(bytes) {
-            return self.mark(stamp.stream, stamp.flow, stamp.number(), at);
-        }
         let mut rest = bytes;
         while !rest.is_empty() {
             let len = mavlink_len(rest).unwrap_or(rest.len()).min(rest.len());
             let (frame, after) = rest.split_at(len);
             rest = after;
-            match self.flight.take(frame) {
-                Some(sequence) => self.mark(Stream::Mavlink, 0, sequence, at),
-                None => self.strangers += 1,
+            if let Some(stamp) = Stamp::read(frame) {
+                self.mark(stamp.stream, stamp.flow, stamp.number(), at);
+            } else if let Some(sequence) = self.flight.take(frame) {
+                self.mark(Stream::Mavlink, 0, sequence, at);
+            } else {
+                self.strangers += 1;
             }
         }
     }
