@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::area::{Area, LEFT, WIDTH, begin, number_below};
+use super::legend::Entry;
 use super::style;
 use super::svg::{Anchor, Svg, Text, write};
 use crate::scheme::Scheme;
@@ -136,15 +137,13 @@ impl Frame {
     }
 }
 
-/// Draws colour, name and figures of every curve beside the panel.
+/// Draws name and figures of every curve beside the panel.
 fn draw_legend(svg: &mut Svg, top: f64, curves: &[Distribution<'_>]) {
     let left = WIDTH - RIGHT + 24.0;
     for (row, curve) in curves.iter().enumerate() {
         let y = top + 14.0 + LEGEND_LINE * row as f64;
-        let (colour, width) = style(curve.scheme);
-        svg.line((left, y - 4.0), (left + 28.0, y - 4.0), colour, width);
-        svg.text(left + 36.0, y, curve.scheme.name(), Text::label(colour));
-        svg.text(left + 36.0, y + 16.0, &curve.note, Text::small("#444"));
+        let name = Entry::scheme(curve.scheme).draw(svg, left, y);
+        svg.text(name, y + 16.0, &curve.note, Text::small("#444"));
     }
 }
 

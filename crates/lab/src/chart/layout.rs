@@ -1,6 +1,7 @@
 //! Divides the picture of control delay: panels, axes, lanes. Pixels; y grows downwards.
 
 use super::area::{Area, LEFT, WIDTH, seconds_marks};
+use super::legend;
 
 /// Height of the picture.
 pub(super) const HEIGHT: f64 = 920.0;
@@ -10,8 +11,6 @@ pub(super) const RIGHT: f64 = 48.0;
 pub(super) const LANE: f64 = 9.0;
 /// Space above the first panel for its title, and above the legend.
 const HEAD: f64 = 110.0;
-/// Height of a line of the legend.
-pub(super) const LEGEND_LINE: f64 = 20.0;
 /// Space below the last panel, for numbers.
 const FOOT: f64 = 48.0;
 /// Space between panels.
@@ -47,7 +46,7 @@ impl Panels {
 
     /// Returns the place of a panel whose time axis ends at `seconds`.
     pub(super) fn frame(&self, index: usize, seconds: f64) -> Frame {
-        let head = HEAD + LEGEND_LINE * self.lanes as f64;
+        let head = HEAD + legend::LINE * self.lanes as f64;
         let each = (HEIGHT - head - FOOT) / self.count as f64;
         let top = head + each * index as f64;
         let lanes = LANE * self.lanes as f64 + 6.0;

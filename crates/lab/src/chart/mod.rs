@@ -2,11 +2,12 @@
 //!
 //! Not the figures: a picture shows the slowest message of every fifth of a second and a tick for
 //! every lost one; percentiles come from the experiment's figures. The pictures are written by hand, since
-//! no plotting library draws lanes of lost messages; what all of them have in common is in `area`.
+//! no plotting library draws lanes of lost messages; what all of them have in common is in `area` and `legend`.
 
 mod area;
 mod distribution;
 mod layout;
+mod legend;
 mod panels;
 mod svg;
 mod sweep;
@@ -27,6 +28,7 @@ use crate::statistics::maximum;
 
 use area::{LEFT, WIDTH, begin, number_below};
 use layout::{Frame, HEIGHT, Panels};
+use legend::Entry;
 use svg::{Anchor, Svg, Text, write};
 
 /// Messages sent within this time make one point of a curve.
@@ -112,14 +114,12 @@ impl Chart {
         self.panels.iter().map(|(_, curves)| curves.len()).max().unwrap_or(0)
     }
 
-    /// Draws a line per scheme: colour, name, meaning, share missed in each direction.
+    /// Draws a line per scheme, with its meaning and the share missed in each direction.
     fn draw_legend(&self, svg: &mut Svg) {
         let Some((_, curves)) = self.panels.first() else { return };
         for (row, curve) in curves.iter().enumerate() {
-            let y = 82.0 + layout::LEGEND_LINE * row as f64;
-            let style = style(curve.scheme);
-            svg.line((LEFT, y - 4.0), (LEFT + 34.0, y - 4.0), style.0, style.1);
-            svg.text(LEFT + 44.0, y, curve.scheme.name(), Text::label(style.0));
+            let y = 82.0 + legend::LINE * row as f64;
+            Entry::scheme(curve.scheme).draw(svg, LEFT, y);
             svg.text(LEFT + 170.0, y, curve.scheme.meaning(), Text::body());
             let of_scheme = |curves: &Vec<Curve>| {
                 curves.iter().find(|other| other.scheme == curve.scheme).map(Curve::miss_percent)

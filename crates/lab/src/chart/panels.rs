@@ -5,10 +5,11 @@
 use std::path::{Path, PathBuf};
 
 use super::area::{Area, LEFT, WIDTH, begin, number_below};
-use super::svg::{Anchor, Svg, Text, write};
+use super::legend::{Entry, Legend};
+use super::svg::{Svg, write};
 
 const RIGHT: f64 = 36.0;
-/// Space above the first panel, for titles and legend.
+/// Space above the first panel, for titles.
 const HEAD: f64 = 108.0;
 /// Height of a panel's frame, and from one to the next.
 const FRAME: f64 = 132.0;
@@ -94,13 +95,18 @@ impl TimeChart {
         for (i, curve) in panel.curves.iter().enumerate().rev() {
             let points: Vec<(f64, f64)> =
                 curve.points.iter().map(|(at, value)| (x(*at), y(*value))).collect();
-            svg.polyline(&points, curve.colour, if i == 0 { 2.0 } else { 1.5 });
-            let from_right = WIDTH - RIGHT - 190.0 * i as f64;
-            let label = Text::label(curve.colour).anchored(Anchor::End);
-            svg.text(from_right, top - 8.0, &curve.name, label);
+            svg.polyline(&points, curve.colour, width(i));
         }
+        let entries = panel.curves.iter().enumerate();
+        let entries = entries.map(|(i, curve)| Entry::curve(&curve.name, curve.colour, width(i)));
+        Legend::new(entries, f64::INFINITY).draw_until(svg, area.right, top - 8.0);
         area.axes(svg);
     }
+}
+
+/// Returns the width of a curve.
+fn width(number: usize) -> f64 {
+    if number == 0 { 2.0 } else { 1.5 }
 }
 
 impl Panel {

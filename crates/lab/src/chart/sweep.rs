@@ -8,7 +8,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::area::{Area, LEFT, begin, number_below};
+use super::area::{Area, LEFT, WIDTH, begin, number_below};
+use super::legend::{Entry, Legend};
 use super::style;
 use super::svg::{Anchor, Svg, Text, write};
 use crate::scheme::Scheme;
@@ -16,7 +17,7 @@ use crate::scheme::Scheme;
 /// Width of a panel's frame, and from the left one to the right one.
 const FRAME: f64 = 500.0;
 const BETWEEN: f64 = 600.0;
-/// Space above the first row, for titles and legend.
+/// Space above the first row, for titles and a legend of one line.
 const HEAD: f64 = 128.0;
 /// Height of a frame, and from one row to the next.
 const HEIGHT: f64 = 190.0;
@@ -77,12 +78,14 @@ impl SweepChart {
 
     /// Returns the picture.
     fn to_svg(&self) -> String {
-        let height = HEAD + STEP * self.cases.len() as f64;
+        let legend = self.legend();
+        let head = HEAD + legend.extra_height();
+        let height = head + STEP * self.cases.len() as f64;
         let mut svg = begin(LEFT, height, &self.title, &self.subtitle);
-        self.draw_legend(&mut svg);
+        legend.draw(&mut svg, LEFT, 82.0);
         let most_ms = self.most_ms();
         for (row, case) in self.cases.iter().enumerate() {
-            let top = HEAD + STEP * row as f64;
+            let top = head + STEP * row as f64;
             let panel = |left| Area { left, right: left + FRAME, top, bottom: top + HEIGHT };
             let shares = panel(LEFT);
             shares.title(&mut svg, &case.share);
@@ -111,14 +114,9 @@ impl SweepChart {
         svg.finish()
     }
 
-    fn draw_legend(&self, svg: &mut Svg) {
-        let Some(first) = self.cases.first() else { return };
-        for (place, curve) in first.curves.iter().enumerate() {
-            let x = LEFT + 150.0 * place as f64;
-            let (colour, width) = style(curve.scheme);
-            svg.line((x, 78.0), (x + 28.0, 78.0), colour, width);
-            svg.text(x + 36.0, 82.0, curve.scheme.name(), Text::label(colour));
-        }
+    fn legend(&self) -> Legend<'_> {
+        let curves = self.cases.first().map_or(&[][..], |case| &case.curves);
+        Legend::new(curves.iter().map(|curve| Entry::scheme(curve.scheme)), WIDTH - 2.0 * LEFT)
     }
 
     /// Draws the frame, a line for each of `lines` (height from 0 to 1, and what it is), and the

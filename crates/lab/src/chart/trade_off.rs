@@ -6,12 +6,13 @@
 use std::path::{Path, PathBuf};
 
 use super::area::{Area, WIDTH, begin, number_below};
+use super::legend::{Entry, Legend};
 use super::svg::{Anchor, Svg, Text, write};
 use crate::scheme::Scheme;
 
 /// Space left of a row of panels and right of it.
 const MARGIN: f64 = 62.0;
-/// Space above the first row, for titles and legend.
+/// Space above the first row, for titles and a legend of one line.
 const HEAD: f64 = 120.0;
 /// Height of a panel's frame, and from one to the next.
 const FRAME: f64 = 176.0;
@@ -58,33 +59,33 @@ impl TradeOff {
 
     fn to_svg(&self) -> String {
         let rows = self.panels.len().div_ceil(COLUMNS);
-        let mut svg = begin(MARGIN, HEAD + STEP * rows as f64, &self.title, &self.subtitle);
-        self.draw_legend(&mut svg);
+        let legend = self.legend();
+        let head = HEAD + legend.extra_height();
+        let mut svg = begin(MARGIN, head + STEP * rows as f64, &self.title, &self.subtitle);
+        legend.draw(&mut svg, MARGIN, 84.0);
         for (number, plane) in self.panels.iter().enumerate() {
-            self.draw(&mut svg, plane, number);
+            self.draw(&mut svg, plane, number, head);
         }
         svg.finish()
     }
 
-    /// Draws a dot and a name for each scheme that occurs.
-    fn draw_legend(&self, svg: &mut Svg) {
-        let mut x = MARGIN + DOT;
+    /// Names each scheme that occurs.
+    fn legend(&self) -> Legend<'_> {
         let mut named: Vec<Scheme> = Vec::new();
         for (scheme, _, _) in self.panels.iter().flat_map(|plane| &plane.dots) {
             if !named.contains(scheme) {
                 named.push(*scheme);
-                svg.polyline(&[(x, 80.0)], colour(*scheme), DOT);
-                svg.text(x + 12.0, 84.0, scheme.name(), Text::label(colour(*scheme)));
-                x += 48.0 + 8.6 * scheme.name().len() as f64;
             }
         }
+        let entries = named.into_iter().map(|one| Entry::dot(one.name(), colour(one), DOT));
+        Legend::new(entries, WIDTH - 2.0 * MARGIN)
     }
 
-    fn draw(&self, svg: &mut Svg, plane: &Plane, number: usize) {
+    fn draw(&self, svg: &mut Svg, plane: &Plane, number: usize, head: f64) {
         let columns = COLUMNS as f64;
         let width = (WIDTH - 2.0 * MARGIN - BETWEEN * (columns - 1.0)) / columns;
         let left = MARGIN + (width + BETWEEN) * (number % COLUMNS) as f64;
-        let top = HEAD + STEP * (number / COLUMNS) as f64;
+        let top = head + STEP * (number / COLUMNS) as f64;
         let area = Area { left, right: left + width, top, bottom: top + FRAME };
         let x = |ms: f64| area.x(ms / plane.full_ms);
         let y = |mbps: f64| area.y(mbps / self.rate_mbps);

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::area::{LEFT, WIDTH, number_below, seconds_marks};
 use super::layout::RIGHT;
+use super::legend::{Entry, Legend};
 use super::svg::{Anchor, Svg, Text, write};
 use super::{runs, style};
 use crate::scheme::Scheme;
@@ -29,6 +30,8 @@ const FOOT: f64 = 46.0;
 /// The foot and the head of the axis of rates, Mbit/s.
 const LEAST_MBPS: f64 = 0.01;
 const MOST_MBPS: f64 = 200.0;
+/// Width of the curve of a rate.
+const RATE: f64 = 1.6;
 /// Colours of links; they stay apart for the colour-blind.
 const LINKS: [&str; 4] = ["#0a4fd1", "#d97706", "#1b8a3a", "#a21d75"];
 /// Shades of the seconds in which no link, and one link, is alive.
@@ -89,10 +92,9 @@ impl WindowChart {
         let mut svg = Svg::new(WIDTH, height);
         svg.text(LEFT, 30.0, &self.title, Text::heading());
         svg.text(LEFT, 52.0, &self.subtitle, Text::body());
-        svg.rectangle((LEFT, 61.0), (12.0, 12.0), SHADES[0]);
-        svg.text(LEFT + 18.0, 71.0, "no link alive", Text::small("#444"));
-        svg.rectangle((LEFT + 118.0, 61.0), (12.0, 12.0), SHADES[1]);
-        svg.text(LEFT + 136.0, 71.0, "one link alive", Text::small("#444"));
+        let shades = ["no link alive", "one link alive"].into_iter().zip(SHADES);
+        let shades = shades.map(|(name, colour)| Entry::shade(name, colour));
+        Legend::new(shades, WIDTH).draw(&mut svg, LEFT, 71.0);
         let mut top = HEAD;
         for direction in &self.ways {
             self.draw_rates(&mut svg, direction, top + TITLE);
@@ -124,6 +126,7 @@ impl WindowChart {
         }
         let title = format!("{}: what the links carry, Mbit/s", way.title);
         svg.text(LEFT + NAMES, top - 8.0, &title, Text::strong());
+        let mut named = Vec::new();
         for (number, (name, points)) in way.rates.iter().enumerate() {
             let colour = LINKS[number % LINKS.len()];
             let mut steps = Vec::with_capacity(2 * points.len());
@@ -132,10 +135,10 @@ impl WindowChart {
                 steps.extend(steps.last().map(|(_, before)| (self.x(*at), *before)));
                 steps.push((self.x(*at), y(*mbps)));
             }
-            svg.polyline(&steps, colour, 1.6);
-            let from_right = WIDTH - RIGHT - 150.0 * (way.rates.len() - 1 - number) as f64;
-            svg.text(from_right, top - 8.0, name, Text::label(colour).anchored(Anchor::End));
+            svg.polyline(&steps, colour, RATE);
+            named.push(Entry::curve(name, colour, RATE));
         }
+        Legend::new(named, f64::INFINITY).draw_until(svg, WIDTH - RIGHT, top - 8.0);
         svg.line((self.x(0.0), bottom), (WIDTH - RIGHT, bottom), "#444", 1.0);
     }
 
@@ -166,15 +169,14 @@ impl WindowChart {
         }
         let title = "drone to station: video within 250 ms, by second";
         svg.text(LEFT + NAMES, top - 8.0, title, Text::strong());
-        for (number, (scheme, points)) in self.video.iter().enumerate().rev() {
+        for (scheme, points) in self.video.iter().rev() {
             let (colour, width) = style(*scheme);
             let points: Vec<(f64, f64)> =
                 points.iter().map(|(at, share)| (self.x(*at), y(*share))).collect();
             svg.polyline(&points, colour, 0.7 * width);
-            let from_right = WIDTH - RIGHT - 110.0 * number as f64;
-            let label = Text::label(colour).anchored(Anchor::End);
-            svg.text(from_right, top - 8.0, scheme.name(), label);
         }
+        let named = self.video.iter().map(|(scheme, _)| Entry::scheme(*scheme));
+        Legend::new(named, f64::INFINITY).draw_until(svg, WIDTH - RIGHT, top - 8.0);
     }
 
     /// Draws a line across a panel, with its value.
