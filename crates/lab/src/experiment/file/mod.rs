@@ -60,13 +60,14 @@ pub(super) fn run(args: &FileArgs) -> Result<Report, Failure> {
         _ => args.run.schemes(known)?,
     };
     let (mut results, mut audits) = (Vec::new(), Vec::new());
-    for point in plan.points() {
-        let here = source.at(&point).map_err(Failure::Usage)?;
-        let out = args.run.out.as_ref().map(|directory| directory.join(point.folder()));
+    let points = plan.points();
+    for (point, folder) in points.iter().zip(sweep::folders(&points)) {
+        let here = source.at(point).map_err(Failure::Usage)?;
+        let out = args.run.out.as_ref().map(|directory| directory.join(folder));
         let name = format!("{} {}", plan.name, point.name());
         let played =
             play(name.trim_end(), &here.scene(), &schemes, (mode, (first, last)), out.as_deref())?;
-        let finish = |result| at_point(&point, plan.with_asked(here.without_absent(result)));
+        let finish = |result| at_point(point, plan.with_asked(here.without_absent(result)));
         results.extend(played.results.into_iter().map(finish));
         audits.extend(played.audit);
     }

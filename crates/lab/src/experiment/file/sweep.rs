@@ -6,6 +6,9 @@ use toml_keys::{Change, Scalar, Section};
 /// The most values of a sweep, and points of a run.
 pub(super) const POINTS_MAX: usize = 1_000;
 
+/// The most bytes of a folder's name before a number: file systems take 255 in all.
+const FOLDER_MAX: usize = 200;
+
 /// What all points of a run have in common, and what to do in place of varying it.
 const FIXED: [(&str, &str); 5] = [
     ("name", ""),
@@ -92,8 +95,8 @@ impl Point {
         parts.collect::<Vec<_>>().join(",")
     }
 
-    /// Returns the name of the folder for the pictures of this point.
-    pub(super) fn folder(&self) -> String {
+    /// Returns the point's name in letters that a file system takes, however long.
+    fn plain_name(&self) -> String {
         let plain = |c: char| c.is_ascii_alphanumeric() || "=,._-".contains(c);
         self.name().replace(|c| !plain(c), "_")
     }
@@ -108,6 +111,22 @@ pub(super) fn points(sweeps: &[Sweep]) -> Vec<Point> {
         let beside = |point| sweep.values.iter().map(move |value| with(point, value));
         points.iter().flat_map(beside).collect()
     })
+}
+
+/// Returns the name of each point's folder for pictures: what it is called, or as much of that as a file system takes,
+/// and its number where that does not tell it from the others.
+pub(super) fn folders(points: &[Point]) -> Vec<String> {
+    let mut folders: Vec<String> = Vec::with_capacity(points.len());
+    for (number, point) in points.iter().enumerate() {
+        let mut name = point.plain_name();
+        if name.len() > FOLDER_MAX || folders.contains(&name) {
+            // Letters of one byte alone: it may be cut anywhere.
+            name.truncate(FOLDER_MAX);
+            name += &format!("-{number}");
+        }
+        folders.push(name);
+    }
+    folders
 }
 
 /// Returns every sweep with its values, for the report.
@@ -130,5 +149,31 @@ fn shown(value: &Scalar) -> Value {
         Scalar::Number(number) => json!(number),
         Scalar::Flag(flag) => json!(flag),
         Scalar::Text(text) => json!(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(key: &str, value: &str) -> Change {
+        Change { key: key.to_owned(), value: Scalar::Text(value.to_owned()) }
+    }
+
+    #[test]
+    fn each_point_has_a_folder_of_its_own_that_a_file_system_takes() {
+        let keys: Vec<String> =
+            (0..12).map(|i| format!("link.long-name-{i}.from_drone.loss")).collect();
+        let long = |value| Point(keys.iter().map(|key| change(key, value)).collect());
+        let points = [long("0.25"), long("0.5"), Point(vec![change("scenario", "a b")])];
+        let points =
+            [&points[..], &[Point(vec![change("scenario", "a_b")]), Point::default()]].concat();
+        let names = folders(&points);
+        let out = tempfile::tempdir().unwrap();
+        for name in names.iter().filter(|name| !name.is_empty()) {
+            std::fs::create_dir(out.path().join(name)).unwrap();
+        }
+        assert!(names[1].starts_with("link.long-name-0.from_drone.loss=0.5,link.long-name-1."));
+        assert_eq!(names[2..], ["scenario=a_b", "scenario=a_b-3", ""]);
     }
 }

@@ -86,8 +86,7 @@ fn every_file_that_is_shipped_reads() {
 fn a_file_may_bring_its_links_and_vary_them() {
     let (source, plan) = (source(OWN, Mode::Sim), parse(OWN, Mode::Sim).unwrap());
     let points = plan.points();
-    let shown: Vec<String> = points.iter().map(Point::folder).collect();
-    assert_eq!(shown, ["link.radio.loss=0", "link.radio.loss=0.5"]);
+    assert_eq!(sweep::folders(&points), ["link.radio.loss=0", "link.radio.loss=0.5"]);
     let scene = source.at(&points[1]).unwrap().scene();
     assert_eq!(scene.scenario.links[0].down.loss.independent, 0.5);
     assert_eq!((scene.workload.seconds, scene.workload.control_hz), (2.0, 50.0));
