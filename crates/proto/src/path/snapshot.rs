@@ -1,4 +1,4 @@
-//! What schedulers, forms of messages and the status page may know of a path: copies that cannot
+//! What schedulers, forms of messages and the status report may know of a path: copies that cannot
 //! change it. Who asks for one thing about each datagram asks the path.
 
 use units::{Duration, Instant, Rate};

@@ -1,7 +1,9 @@
 //! Sorts what applications hand in: datagrams of MAVLink endpoints, packets of the tunnel.
 //!
 //! The rules are those of specs/delivery.md §2. It keeps no packet; it remembers only which sources
-//! sign. Datagrams of a declared endpoint, all of which are control, bypass it [ConClone §3.3.1].
+//! sign, which flows are RTP, and what it counts. `table.rs` says which MAVLink message is control. What
+//! comes from declared endpoints [ConClone §3.3.1] and from message endpoints bypasses it: whoever hands
+//! that in says how it is to be delivered.
 
 use units::Duration;
 

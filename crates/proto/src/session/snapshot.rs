@@ -1,4 +1,4 @@
-//! What the status page shows of a session.
+//! What the status report says of a session.
 
 use units::Instant;
 

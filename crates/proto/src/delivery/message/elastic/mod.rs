@@ -1,8 +1,9 @@
 //! The elastic window: one window of symbols for all streams, trimmed by what the peer has decoded.
 //!
 //! [`Sender`] keeps every symbol until feedback says that it is known at the other end, and decides
-//! what else is sent: repair symbols, and symbols again. [`Receiver`] decodes and says what is
-//! missing.
+//! what else is sent: repair symbols, and symbols again. How much repair is `redundancy.rs`, which
+//! path brings a symbol sooner `detour.rs`, what is sent when nothing gets through `silence.rs`.
+//! [`Receiver`] decodes and says what is missing.
 
 mod detour;
 mod receiver;
