@@ -50,7 +50,7 @@ impl Memory {
         self.bound.load(Relaxed)
     }
 
-    /// Sets them; what is held already stays.
+    /// Sets the bound; what is held already stays.
     pub(crate) fn set_bound(&self, bytes: usize) {
         self.bound.store(bytes, Relaxed);
     }
@@ -157,17 +157,17 @@ pub(crate) struct Side {
 impl Side {
     const PLENTY: Self = Self { side: limits::SIDE, left: limits::SIDE };
 
-    /// Of what can be lost, and of what comes before its turn.
+    /// Returns the room for what can be lost, and for what comes before its turn.
     pub(crate) fn for_loss(self) -> usize {
         self.left.saturating_sub(self.side / 2)
     }
 
-    /// Of messages.
+    /// Returns the room for messages.
     pub(crate) fn for_messages(self) -> usize {
         self.left.saturating_sub(self.side / 8)
     }
 
-    /// Of control.
+    /// Returns the room for control.
     pub(crate) fn for_control(self) -> usize {
         self.left
     }

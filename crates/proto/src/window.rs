@@ -40,7 +40,8 @@ impl SeenWindow {
 
     /// Returns whether a number has not been seen and is not older than the window.
     ///
-    /// Of a datagram this is asked before it is opened; it is noted only when it has authenticated.
+    /// A datagram's number is checked before the datagram is opened, and noted only once it has
+    /// authenticated.
     pub(crate) fn is_new(&self, number: u64) -> bool {
         number >= self.next || (self.next - number <= self.size() && !self.get(number))
     }

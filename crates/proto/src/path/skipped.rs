@@ -25,7 +25,7 @@ pub(super) struct Skipped {
 }
 
 impl Skipped {
-    /// `seed` must not be guessable by the peer.
+    /// Starts with a seed that the peer must not be able to guess.
     pub(super) fn new(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let next = 1 + rng.below(APART);

@@ -178,7 +178,7 @@ impl Frame<'_> {
         )
     }
 
-    /// Returns the group of frames that it belongs to of which a datagram holds one, as a bit: no sender
+    /// Returns the bit of its group if a datagram holds only one frame of that group, else 0: no sender
     /// adds another, and a full datagram of them would cost milliseconds.
     pub(crate) fn single(&self) -> u8 {
         match self {
@@ -352,7 +352,7 @@ impl DroppedFrame {
 }
 
 impl<'a> ControlFrame<'a> {
-    /// How far the number lies above the floor; the sender's floor is never above it.
+    /// Returns how far the number lies above the floor; the sender's floor is never above it.
     fn above_floor(&self) -> u64 {
         u64::from(self.lane_seq.wrapping_sub(self.floor))
     }

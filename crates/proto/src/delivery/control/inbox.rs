@@ -243,7 +243,8 @@ impl Inbox {
         reception
     }
 
-    /// `wait` is how long it waits for an earlier one where message delivery has carried it.
+    /// Takes in a message of an ordered lane; `wait` is how long it waits for an earlier one if message
+    /// delivery has carried it.
     fn handle_ordered(
         &mut self,
         now: Instant,
@@ -327,8 +328,7 @@ impl Inbox {
         }
     }
 
-    /// Ends the wait of the message that would end it first when no more can be held. The sender
-    /// sees to it that this does not happen [specs/delivery.md §3] (rule 11).
+    /// When no more can be held, ends the wait that would be over first. The sender sees to it that this does not happen [specs/delivery.md §3] (rule 11).
     fn make_room(&mut self, now: Instant, bytes: usize) {
         if (self.releases.len() >= limits::HELD_MESSAGES || bytes + limits::BESIDE > self.room)
             && let Some((_, lane, number)) = self.releases.pop_first()
