@@ -328,7 +328,8 @@ impl Inbox {
         }
     }
 
-    /// When no more can be held, ends the wait that would be over first. The sender sees to it that this does not happen [specs/delivery.md §3] (rule 11).
+    /// When no more can be held, ends the wait that would be over first. The sender sees to it that
+    /// this does not happen [specs/delivery.md §3] (rule 11).
     fn make_room(&mut self, now: Instant, bytes: usize) {
         if (self.releases.len() >= limits::HELD_MESSAGES || bytes + limits::BESIDE > self.room)
             && let Some((_, lane, number)) = self.releases.pop_first()
