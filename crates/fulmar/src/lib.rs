@@ -31,6 +31,7 @@ use clap::Parser;
 use proto::{Duration, StaticSecret};
 use serde_json::json;
 use sys::print::{Reader, print, print_anew, print_while_read, tell};
+use toml_keys::one_line;
 
 use cli::{Arguments, Command};
 
@@ -61,7 +62,7 @@ fn run(file: &Path) -> Result<(), String> {
     let undumped = sys::dumps::forbid();
     let config = config::load(file).map_err(|error| format!("the configuration:\n{error}"))?;
     log::start(&config.log);
-    for warning in &config.warnings {
+    for warning in config.warnings.iter().map(|warning| one_line(warning)) {
         tracing::warn!("{warning}");
     }
     if let Err(error) = undumped {
@@ -94,7 +95,7 @@ fn check(file: &Path, json: bool) -> Result<(), String> {
 fn all_warnings(config: &config::Config) -> Vec<String> {
     let mut warnings = config.warnings.clone();
     warnings.extend(machine::warnings(config));
-    warnings
+    warnings.iter().map(|warning| one_line(warning)).collect()
 }
 
 fn reload(socket: Option<PathBuf>) -> Result<(), String> {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use emulator::read_scenario;
 use netem::Scenario;
+use toml_keys::{FileError, Mistake};
 
 use emulator::Failure;
 
@@ -48,7 +49,8 @@ impl WrongHosts {
             line = link.map_or(1, |link| link.line("between"));
             Some(())
         });
-        format!("{file}:{line}: link.{name}.between: {}", self.what)
+        let (key, what) = (format!("link.{name}.between"), self.what.clone());
+        FileError { file: file.to_owned(), mistakes: vec![Mistake { line, key, what }] }.to_string()
     }
 }
 

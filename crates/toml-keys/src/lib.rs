@@ -39,10 +39,11 @@ impl Mistake {
 
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.key.is_empty() {
-            return write!(f, "{}: {}", self.line, self.what);
+        let (key, what) = (one_line(&self.key), one_line(&self.what));
+        if key.is_empty() {
+            return write!(f, "{}: {what}", self.line);
         }
-        write!(f, "{}: {}: {}", self.line, self.key, self.what)
+        write!(f, "{}: {key}: {what}", self.line)
     }
 }
 
@@ -58,7 +59,8 @@ pub struct FileError {
 impl FileError {
     /// Returns the mistakes as text, one line each, with the file's name.
     pub fn lines(&self) -> Vec<String> {
-        self.mistakes.iter().map(|mistake| format!("{}:{mistake}", self.file)).collect()
+        let file = one_line(&self.file);
+        self.mistakes.iter().map(|mistake| format!("{file}:{mistake}")).collect()
     }
 }
 
@@ -118,6 +120,18 @@ pub fn read_changed<T>(
         return Err(failed(mistakes));
     }
     Ok(value.expect("a file that cannot be used has a mistake"))
+}
+
+/// Returns a text as one line that steers no terminal: names come from files, where they may hold anything.
+pub fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter.is_control() {
+            true => line.extend(letter.escape_debug()),
+            false => line.push(letter),
+        }
+    }
+    line
 }
 
 /// Returns the word that was meant by one that is none of those that there are.

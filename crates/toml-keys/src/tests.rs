@@ -63,6 +63,15 @@ fn every_mistake_is_told_at_once_with_its_line_and_key() {
 }
 
 #[test]
+fn a_mistake_is_one_line_whatever_names_hold() {
+    let text = "name = \"x\"\n[[link]]\nname = \"wi\\nfi\"\n\"u\\r\\u001b[2J\\tq\" = 1\n";
+    let error = read(text, "a\nb.toml", keys).unwrap_err();
+    let said = "a\\nb.toml:4: link.wi\\nfi.u\\r\\u{1b}[2J\\tq: unknown key; the keys here are name, up, air";
+    assert_eq!(error.to_string(), said);
+    assert_eq!(one_line("é \"\\ä"), "é \"\\ä", "other letters stay");
+}
+
+#[test]
 fn a_text_that_is_not_toml_says_where() {
     assert!(mistakes("\n\nname = = 3")[0].starts_with("f.toml:3: not TOML: "));
 }

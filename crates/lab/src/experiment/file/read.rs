@@ -193,8 +193,13 @@ impl Source {
             }
             let value = seconds.map(Scalar::Number);
             changes.extend(value.map(|value| Change { key: "seconds".to_owned(), value }));
-            let scenario = self.beside(root.text("scenario")?, &changes);
-            scenario.map_err(|error| root.wrong("scenario", error)).ok()?
+            match self.beside(root.text("scenario")?, &changes) {
+                Ok(scenario) => scenario,
+                Err(mistakes) => {
+                    mistakes.into_iter().for_each(|mistake| root.wrong("scenario", mistake));
+                    return None;
+                }
+            }
         } else if there.is_empty() {
             let what = "is missing: name a scenario file, or write the links here, as [[host]] and \
                         [[link]]";
@@ -215,14 +220,14 @@ impl Source {
         Some(scenario)
     }
 
-    /// Reads the scenario that this file names.
-    fn beside(&self, name: &str, changes: &[Change]) -> Result<Scenario, String> {
+    /// Reads the scenario that this file names; its mistakes, one line each, where it has any.
+    fn beside(&self, name: &str, changes: &[Change]) -> Result<Scenario, Vec<String>> {
         let path = self.beside_path(name);
-        let (text, shown) = ((self.files)(&path)?, path.display().to_string());
-        let traces = &mut self.traces(&path);
+        let text = (self.files)(&path).map_err(|error| vec![error])?;
+        let (shown, traces) = (path.display().to_string(), &mut self.traces(&path));
         let scenario = Scenario::from_toml_changed(&text, &shown, changes, traces)
-            .map_err(|error| error.to_string())?;
-        check_hosts(&scenario).map_err(|wrong| wrong.located(&text, &shown))?;
+            .map_err(|error| error.lines())?;
+        check_hosts(&scenario).map_err(|wrong| vec![wrong.located(&text, &shown)])?;
         Ok(scenario)
     }
 
@@ -252,8 +257,11 @@ impl Source {
         for value in &sweep.values {
             let change = sweep.change(value);
             let Err(error) = self.read(&[change], &mut Vec::new()) else { continue };
-            let new = error.mistakes.into_iter().find(|mistake| !known.contains(mistake));
-            found.extend(new.map(|mistake| (value, mistake)));
+            let new = || error.mistakes.iter().filter(|mistake| !known.contains(mistake));
+            // A scenario has several; what follows from another mistake would only hide that.
+            let of_first =
+                new().filter(|mistake| new().next().is_some_and(|one| one.key == mistake.key));
+            found.extend(of_first.map(|mistake| (value, mistake.clone())));
         }
         let [key_line, values_line] = sweep.lines;
         let told = |line, key, what| Mistake { line, key: format!("{}.{key}", sweep.name), what };

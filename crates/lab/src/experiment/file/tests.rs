@@ -40,6 +40,7 @@ fn beside(path: &Path) -> Result<String, String> {
     match path.to_str() {
         Some("base.toml") => Ok(BESIDE.to_owned()),
         Some("station.toml") => Ok(BESIDE.replace("base", "station")),
+        Some("wrong.toml") => Ok(BESIDE.replace("delay_ms", "\"de\\nlay\"").replace("loss", "los")),
         _ => Err(format!("read {}: there is no file", path.display())),
     }
 }
@@ -410,8 +411,11 @@ fn schemes_of_the_other_life_do_no_harm_where_others_are_asked_for() {
 }
 
 #[test]
-fn broken_files_never_panic() {
-    let try_it = |text: String| drop(parse(&text, Mode::Sim));
+fn broken_files_never_panic_and_mistakes_are_a_line_each() {
+    let try_it = |text: String| {
+        let Err(mistakes) = parse(&text, Mode::Sim) else { return };
+        assert!(mistakes.lines().all(|line| line.starts_with("own.toml:")), "{mistakes}");
+    };
     for at in 0..OWN.len() {
         try_it(OWN[..at].to_owned());
         for other in ["", "\"", "[", "=", "-9", "\n", "é"] {
@@ -471,6 +475,20 @@ fn hosts_that_are_not_drone_and_station_are_named_with_their_line() {
     assert!(
         there.contains("scenario: base.toml:3: link.radio.between: no host \"base\""),
         "{there}"
+    );
+}
+
+#[test]
+fn each_mistake_of_a_scenario_beside_is_a_line() {
+    let head = OWN.split("[[link]]").next().unwrap();
+    let there = parse(&format!("scenario = \"wrong.toml\"\n{head}"), Mode::Sim).unwrap_err();
+    let lines: Vec<&str> = there.lines().collect();
+    assert_eq!(lines.len(), 2, "{there}");
+    assert!(
+        lines[0].starts_with("own.toml:1: scenario: wrong.toml:4: link.radio.de\\nlay: unknown")
+    );
+    assert!(
+        lines[1].starts_with("own.toml:1: scenario: wrong.toml:6: link.radio.from_drone.los: ")
     );
 }
 
