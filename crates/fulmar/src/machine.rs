@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Instant;
@@ -14,6 +15,7 @@ use sys::interfaces;
 use crate::config::{Config, EndpointConfig, EndpointKind, PathConfig, Remote};
 use crate::interface::find_usable;
 use crate::names;
+use crate::socket_file::try_place;
 
 /// Speeds that serial ports and autopilots know, in baud.
 const USUAL_SPEEDS: [u32; 21] = [
@@ -59,6 +61,7 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
     if config.tunnel.is_some() && !device.exists() {
         warnings.push("tunnel: there is no /dev/net/tun here: modprobe tun".into());
     }
+    warnings.extend(status_trouble(&config.status));
     let is_own = |address: &IpAddr| !address.is_loopback();
     let own = interfaces.iter().flat_map(|interface| &interface.addresses).filter(|at| is_own(at));
     warnings.extend(config.warnings_of_own(&own.copied().collect::<Vec<_>>()));
@@ -107,7 +110,10 @@ fn endpoint_trouble(endpoint: &EndpointConfig) -> Option<String> {
     match &endpoint.kind {
         EndpointKind::UdpServer(address) => bind_trouble(UdpSocket::bind(address), *address),
         EndpointKind::TcpServer(address) => bind_trouble(TcpListener::bind(address), *address),
-        EndpointKind::UdpClient(_) | EndpointKind::Seqpacket(..) => None,
+        EndpointKind::UdpClient(_) => None,
+        EndpointKind::Seqpacket(path, _) => {
+            try_place(path).err().map(|error| format!("{}: {error}", path.display()))
+        }
         EndpointKind::Serial(device, baud) => {
             if !device.exists() {
                 return Some(format!("there is no {}", device.display()));
@@ -116,6 +122,17 @@ fn endpoint_trouble(endpoint: &EndpointConfig) -> Option<String> {
             is_odd.then(|| format!("{baud} baud is an odd speed: is it what the other end has?"))
         }
     }
+}
+
+/// Says why the status socket could not be made, without which no daemon starts.
+fn status_trouble(path: &Path) -> Option<String> {
+    let place = path.display();
+    if UnixStream::connect(path).is_ok() {
+        let by = "by this file's daemon, or by another program (ss -xlp)";
+        return Some(format!("status socket: {place} is in use: {by}"));
+    }
+    let error = try_place(path).err()?;
+    Some(format!("status socket: {place}: {error}; [status] socket names another place"))
 }
 
 /// Says why an address could not be taken; a program that has it is there now, or may be our daemon.

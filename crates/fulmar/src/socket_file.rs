@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use proto::Duration;
@@ -45,13 +46,36 @@ pub(crate) fn make_room(path: &Path, answers: impl Fn() -> bool) -> io::Result<M
         }
         std::thread::sleep(BETWEEN_LOOKS.into());
     }
+    if is_socket_there(path)? {
+        fs::remove_file(path)?;
+    }
+    Ok(made)
+}
+
+/// Tries whether [`make_room`] and a socket at `path` would succeed where nobody answers; changes nothing.
+///
+/// # Errors
+/// As of [`make_room`].
+pub(crate) fn try_place(path: &Path) -> io::Result<()> {
+    // A path may be too long for a socket.
+    SocketAddr::from_pathname(path)?;
+    let _made = make_directories(path)?;
+    is_socket_there(path)?;
+    // Beside it, for the socket that lies there may be a living daemon's.
+    let probe = path.with_file_name(format!(".fulmar-check-{}", std::process::id()));
+    fs::File::create_new(&probe)?;
+    fs::remove_file(&probe)
+}
+
+/// Tells whether a socket lies there, or nothing.
+fn is_socket_there(path: &Path) -> io::Result<bool> {
     match fs::symlink_metadata(path) {
-        Ok(there) if there.file_type().is_socket() => fs::remove_file(path).map(|()| made),
+        Ok(there) if there.file_type().is_socket() => Ok(true),
         Ok(_) => {
             let what = "something else than a socket lies there";
             Err(io::Error::new(ErrorKind::AlreadyExists, what))
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(made),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
 }

@@ -217,6 +217,8 @@ fn check_looks_at_this_computer_as_well() {
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let file = directory.path().join("drone.toml");
+    // Nobody makes anything below a file, root included.
+    let socket = format!("{}/drone.sock", path(&key));
     let config = format!(
         "role = \"drone\"\nprivate_key_file = \"private.key\"\n\
          [[peer]]\nname = \"station\"\npublic_key = \"{}\"\n\
@@ -225,7 +227,9 @@ fn check_looks_at_this_computer_as_well() {
          [[mavlink]]\nname = \"autopilot\"\nkind = \"serial\"\ndevice = \"/dev/nosuch0\"\n\
          [[mavlink]]\nname = \"odd\"\nkind = \"serial\"\ndevice = \"/dev/null\"\nbaud = 57601\n\
          [[mavlink]]\nname = \"foreign\"\nkind = \"udp-server\"\naddress = \"192.0.2.77:14550\"\n\
-         [[mavlink]]\nname = \"taken\"\nkind = \"udp-server\"\naddress = \"127.0.0.1:{port}\"\n",
+         [[mavlink]]\nname = \"taken\"\nkind = \"udp-server\"\naddress = \"127.0.0.1:{port}\"\n\
+         [[message]]\nname = \"log\\nger\"\nchannel = 9\nkind = \"seqpacket\"\npath = \"{socket}\"\n\
+         [status]\nsocket = \"{socket}\"\n",
         public.trim()
     );
     std::fs::write(&file, config).unwrap();
@@ -239,6 +243,8 @@ fn check_looks_at_this_computer_as_well() {
         "endpoint \"foreign\": no interface of this host has 192.0.2.77",
         &format!("endpoint \"taken\": 127.0.0.1:{port} is in use"),
         "peer \"station\" has no allowed_addresses",
+        &format!("status socket: {socket}: Not a directory (os error 20); [status] socket names"),
+        &format!("endpoint \"log\\nger\": {socket}: Not a directory"),
     ] {
         assert!(warnings.contains(what), "{what}: {warnings}");
     }
