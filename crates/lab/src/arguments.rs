@@ -53,7 +53,7 @@ impl RunArgs {
         self.seed.unwrap_or(1)
     }
 
-    /// Returns the first and the last seed, where the call says any.
+    /// Returns the first and the last seed, if any were given.
     pub(crate) fn given_seeds(&self) -> Option<(u64, u64)> {
         self.seeds.or(self.seed.map(|seed| (seed, seed)))
     }
@@ -132,7 +132,7 @@ pub(crate) struct RepetitionArgs {
     pub(crate) repetitions: u64,
 }
 
-/// Reads a loss that lets something through.
+/// Reads a loss below 1: something has to get through.
 pub(crate) fn loss(text: &str) -> Result<f64, String> {
     let loss = text.parse::<f64>().ok().filter(|loss| (0.0..1.0).contains(loss));
     loss.ok_or_else(|| format!("`{text}` is not a loss from 0 to below 1"))

@@ -53,7 +53,7 @@ impl Doubtful {
         Self { error: 0.0, ..self }
     }
 
-    /// Says whether it seems to be another's better or worse, and may be the reverse.
+    /// Says whether it seems better or worse than another, and may be the reverse.
     pub(crate) fn may_turn_over(self, other: Self) -> bool {
         let (low, high) = if self.value < other.value { (self, other) } else { (other, self) };
         let size = low.value.abs().max(high.value.abs());
@@ -72,7 +72,7 @@ pub(crate) fn beside<'a>(result: &'a Value, name: &str, key: &str) -> &'a Value 
 }
 
 /// Moves a message to where it would have been at best had nothing stood still; returns whether it counts.
-/// One that was lost within the reach of a stall does not.
+/// One that was lost within the reach of a stall does not count.
 pub(crate) fn at_best(sent: Duration, delivered: &mut Option<Duration>, stalls: &Stalls) -> bool {
     let from_s = sent.as_secs_f64();
     let Some(at) = delivered else { return !stalls.reaches(from_s) };

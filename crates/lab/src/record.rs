@@ -64,7 +64,7 @@ struct Row {
     error: f64,
     must: String,
     met: bool,
-    /// Whether it would be otherwise within the error.
+    /// Whether the error could turn the verdict over.
     in_doubt: bool,
 }
 
@@ -82,7 +82,7 @@ impl Record {
     /// Returns the experiment that the file describes.
     ///
     /// # Errors
-    /// What the command line says to its arguments.
+    /// What the command line has against its arguments.
     pub(crate) fn experiment(&self) -> Result<Experiment, String> {
         Experiment::parse(&self.run)
     }

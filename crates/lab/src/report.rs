@@ -177,7 +177,7 @@ impl Report {
     }
 }
 
-/// Makes the directory of a report, and sees that one can be written there, before hours are spent on it.
+/// Makes the directory of a report, and makes sure that one can be written there before hours are spent on a run.
 ///
 /// # Errors
 /// Says which path could not be written, and why.

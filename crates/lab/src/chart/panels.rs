@@ -116,7 +116,7 @@ impl Panel {
     }
 }
 
-/// Returns a round number of which four reach `greatest`.
+/// Returns a round number, four times which reaches `greatest`.
 fn round_step(greatest: f64) -> f64 {
     let least = (greatest / 4.0).max(1e-3);
     let power = 10.0_f64.powf(least.log10().floor());

@@ -74,7 +74,7 @@ impl SessionScheme {
 
     /// Returns the configuration of both ends' sessions.
     pub(crate) fn config(self) -> SessionConfig {
-        // What stands for others, or for a session without copies, is left as it was.
+        // Schemes that stand for other tools, or for a session without copies, are left as they were.
         let protect_control = match self {
             Self::Fulmar | Self::Lrt => ProtectControl::Balanced,
             Self::FulmarStrict => ProtectControl::Strict,
@@ -82,7 +82,7 @@ impl SessionScheme {
         };
         let mut config = SessionConfig { protect_control, ..SessionConfig::default() };
         if !self.is_fulmar() {
-            // What others stand for does not know video when it sees it.
+            // The tools that these schemes stand for do not know video when they see it.
             config.rtp_deadline = Duration::ZERO;
         }
         match self {

@@ -9,9 +9,9 @@ use super::fault::{Fault, FaultKind, Span};
 use super::plan::{Link, Plan};
 use super::{DRONE, STATION};
 
-/// A link of less, for all that may be sent, is not relied upon.
+/// A link slower than this is not relied upon: it may not carry all that is sent.
 const LEAST_RATE: Rate = Rate::from_bps(1_000_000);
-/// A link of a greater one-way delay is not relied upon.
+/// A link with a longer one-way delay is not relied upon.
 const MOST_DELAY: Duration = Duration::from_millis(150);
 /// A link that loses more is not relied upon: two seconds have room for many tries.
 const MOST_LOSS: f64 = 0.1;
@@ -27,7 +27,7 @@ const LEAST_QUEUE: u64 = 15_000;
 /// and an initiator that was turned away asks again after two.
 const SETTLED_AFTER: Duration = Duration::from_secs(6);
 
-/// Of a link that loses more it is not asked that a handshake comes through in two seconds.
+/// A link that loses more need not bring a handshake through in two seconds.
 const MOST_LOSS_OF_GREETING: f64 = 0.02;
 
 /// When each link is hindered; links that never are able are not in it.
@@ -65,7 +65,7 @@ impl Abilities {
         self.links.iter().any(|link| link.hindrances.iter().all(apart))
     }
 
-    /// Tells whether a drone that started at `from` must have got an answer until `to`: over a link that
+    /// Tells whether a drone that started at `from` must have had an answer by `to`: over a link that
     /// nothing but the start itself has touched lately.
     pub(super) fn greets(&self, from: Instant, to: Instant) -> bool {
         let apart = |(begin, end): &Span| {

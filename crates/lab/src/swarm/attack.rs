@@ -27,7 +27,7 @@ const SOONEST: Duration = Duration::from_micros(10);
 /// What an attacker does.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Attack {
-    /// Repeats what it heard, a share of it, up to so much later, from where it came or not.
+    /// Repeats a share of what it heard, up to this much later, from the address that it came from or from another.
     Replay(f64, Duration, bool),
     /// Alters a bit of a share of the datagrams; the genuine one follows, or does not.
     Tamper(f64, Option<Duration>),
@@ -35,22 +35,22 @@ pub(super) enum Attack {
     Indices(Option<Duration>),
     /// Lets every datagram come from another address first; the genuine one follows, or does not.
     Readdress(Option<Duration>),
-    /// Holds a share back for so long.
+    /// Holds a share back for this long.
     HoldBack(f64, Duration),
     /// Lets no handshake through.
     DropHandshakes,
     /// Lets no data through.
     DropData,
-    /// Lets every Initiation through after all that follows it for so long.
+    /// Lets every Initiation through this much later, after all that follows it.
     LateHandshakes(Duration),
-    /// Sends nonsense, so many a second, with types and indices that it has seen.
+    /// Sends nonsense, this many datagrams a second, with types and indices that it has seen.
     Garbage(u64),
-    /// Sends what looks like the beginning of handshakes, so many a second, from many addresses.
+    /// Sends what looks like the beginning of handshakes, this many a second, from many addresses.
     Strangers(u64),
     /// Lets altered copies of each datagram of a handshake come first, with codes that the public keys make;
     /// the genuine one follows, or does not.
     Forge(Option<Duration>),
-    /// Answers each Initiation with so many forged Cookies, whose codes the public keys make.
+    /// Answers each Initiation with this many forged Cookies, whose codes the public keys make.
     Cookies(u32),
     /// Begins handshakes with codes that the public keys make, so many a second: from a hundred addresses
     /// of its own, or from the address of whoever it hears.
@@ -106,7 +106,7 @@ impl Attack {
         }
     }
 
-    /// Draws what somebody does about handshakes who knows both public keys, and before which host.
+    /// Draws what somebody who knows both public keys does about handshakes, and before which host.
     pub(super) fn draw_with_keys(rng: &mut Rng) -> (Self, usize) {
         let host = pick(rng, &[DRONE, STATION]);
         let short = Duration::from_secs_f64(log_uniform(rng, 0.000_1, 0.5));
@@ -119,7 +119,7 @@ impl Attack {
         }
     }
 
-    /// Tells whether it spends what another one's address may ask for: it is felt where there is no other.
+    /// Tells whether it uses up what another's address may ask for: that is felt where there is no other address.
     pub(super) fn is_spoofed(self) -> bool {
         matches!(self, Self::Flood(_, true))
     }

@@ -17,7 +17,7 @@ use super::{DRONE, STATION};
 const LONGEST_FLOOD_S: f64 = 10.0;
 /// An attack on handshakes lasts longer than a drone may have to wait for its session.
 const SHORTEST_SIEGE_S: f64 = 2.5;
-/// How long a daemon is down at most that restarts while somebody attacks.
+/// How long a daemon that restarts during an attack is down at most.
 const LONGEST_RESTART_S: f64 = 1.0;
 /// When a second daemon with the drone's key starts at the earliest: the first has a session by then.
 const TWIN_NOT_BEFORE: Duration = Duration::from_millis(6_500);
@@ -127,7 +127,7 @@ impl Fault {
         }
     }
 
-    /// Draws what somebody does who knows both public keys, and often a restart meanwhile; the attacker's
+    /// Draws what somebody who knows both public keys does, and often a restart meanwhile; the attacker's
     /// link is not drawn here.
     pub(super) fn draw_siege(traffic: Duration, rng: &mut Rng) -> Vec<Self> {
         let (attack, host) = Attack::draw_with_keys(rng);

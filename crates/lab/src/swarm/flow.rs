@@ -58,7 +58,7 @@ const FRESH: Policy =
     Policy { copies: proto::select::Copies::Best, reliable: false, ..Policy::LIVE };
 
 impl Flow {
-    /// Draws the flow of this number for a run in which applications send for so long.
+    /// Draws the flow of this number for a run in which applications send for `traffic`.
     ///
     /// The first two are commands, one flow each way: what starvation is judged by.
     pub(super) fn draw(number: usize, traffic: Duration, rng: &mut Rng) -> Self {

@@ -42,7 +42,7 @@ const STATION: usize = 1;
 const HOSTS: usize = 2;
 /// The place of the second daemon with the drone's key, where there is one.
 const TWIN: usize = 2;
-/// So many runs are one line of progress.
+/// How many runs make a line of progress.
 const PROGRESS_EVERY: u64 = 100;
 
 /// The arguments of the swarm.

@@ -169,7 +169,7 @@ impl Plan {
         self
     }
 
-    /// Lets the commands of each direction go on for so long at least.
+    /// Lets the commands of each direction go on for at least this long.
     fn lengthen(&mut self, traffic: Duration) {
         self.traffic = self.traffic.max(traffic);
         for (_, flow) in &mut self.flows[..HOSTS] {
@@ -327,7 +327,7 @@ impl FromStr for Part {
 }
 
 impl Link {
-    /// Draws one on which nothing is to be missed, and which is seldom the fastest.
+    /// Draws a link over which everything must arrive, and which is seldom the fastest.
     pub(super) fn draw_good(rng: &mut Rng) -> Self {
         Self {
             rate: Some(Rate::from_mbps(log_uniform(rng, 2.0, 50.0))),

@@ -25,7 +25,7 @@ const PORT: u16 = 5_001;
 const CYCLE: Duration = Duration::from_millis(10);
 /// Symbols that the sender keeps and the receiver waits for: 20 s at the usual interval.
 const WINDOW: usize = 4_000;
-/// A round trip that takes so much longer than the links' delay lost its acknowledgement.
+/// A round trip that takes this much longer than the links' delay has lost its acknowledgement.
 const MARGIN: Duration = Duration::from_millis(2);
 
 /// The datagram holds a source symbol: its number, the symbol.

@@ -51,7 +51,7 @@ impl End {
     /// hosts.
     ///
     /// # Errors
-    /// When the scenario has not the hosts.
+    /// When the scenario lacks the hosts.
     pub(crate) fn session_pair(
         scheme: SessionScheme,
         config: &SessionConfig,
@@ -66,7 +66,7 @@ impl End {
     /// Makes both ends of a code by blocks, in the order of the scenario's hosts.
     ///
     /// # Errors
-    /// When the scenario has not the hosts, or there is no code for symbols of this size.
+    /// When the scenario lacks the hosts, or there is no code for symbols of this size.
     pub(crate) fn block_pair(plan: BlockPlan, scenario: &Scenario) -> Result<Vec<Self>, String> {
         let (places, [station, drone]) = addresses(scenario)?;
         let end = |local, remote| {

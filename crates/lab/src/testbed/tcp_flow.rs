@@ -26,7 +26,7 @@ use emulator::Emulation;
 
 /// How long a connection may take: several SYN retransmissions.
 const CONNECT: Duration = Duration::from_secs(20);
-/// Connected flows begin so much later, so that all threads stand ready.
+/// How much later connected flows begin, so that all threads are ready.
 const LEAD: Duration = Duration::from_millis(100);
 /// What a flow without a limit writes at once: a few milliseconds of a slow link, so that samples
 /// are on time.

@@ -13,7 +13,7 @@ use units::{Duration, Rate};
 
 use super::RecordedLink;
 
-/// Samples further apart than so many times the median distance leave a gap.
+/// Samples further apart than this many times the median distance leave a gap.
 const GAP_FACTOR: f64 = 3.0;
 /// Samples nearer than this to the one before are left out: a series has steps of 0.1 ms.
 const APART_MIN_S: f64 = 0.000_2;
@@ -139,7 +139,7 @@ impl Reading {
         Ok(model)
     }
 
-    /// Returns what a way made of this assumes.
+    /// Returns what a direction made of this takes for granted.
     pub(crate) fn assumptions(&self, assumed: Assumed) -> Vec<String> {
         let mut notes = self.notes.clone();
         let has = |of: fn(&Sample) -> Option<f64>| self.samples.iter().any(|one| of(one).is_some());

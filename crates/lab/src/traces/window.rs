@@ -21,11 +21,11 @@ use super::{LinkSet, RecordedLink, Take};
 
 /// A packet that takes longer is no use to control; as in the figures.
 const LATE: Duration = Duration::from_millis(100);
-/// Candidates of simultaneous links begin so far apart.
+/// How far apart candidate windows of simultaneous links begin.
 const STEP_S: usize = 5;
-/// Recordings that are not simultaneous are aligned in such steps.
+/// The steps in which recordings that are not simultaneous are aligned.
 const ALIGNMENT_S: usize = 20;
-/// The most alignments that are looked at; beyond it steps are doubled.
+/// The most alignments that are tried; if there are more, the steps are doubled.
 const CANDIDATES_MAX: usize = 20_000;
 /// The shortest window of simultaneous links that are not recorded for as long as asked for.
 const SHORTEST_S: usize = 20;
@@ -348,7 +348,7 @@ impl Take {
 }
 
 impl RecordedLink {
-    /// Keeps so many seconds from `start_s` on.
+    /// Keeps this many seconds, from `start_s` on.
     pub(super) fn cut(&mut self, start_s: f64, seconds: f64) {
         let time = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
         let start = Instant::ZERO + time(start_s);

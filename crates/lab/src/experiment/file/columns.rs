@@ -150,7 +150,7 @@ fn kind_of(figure: &str) -> Option<&'static Kind> {
     KINDS.iter().find(of)
 }
 
-/// Says which way the stream of a kind goes that the kind's figures are of.
+/// Says which way the stream goes that a kind's figures describe.
 fn goes(kind: &str) -> &'static str {
     if kind == "video" { " from the drone" } else { " that goes both ways" }
 }

@@ -145,7 +145,7 @@ impl Plan {
         json!({"file": source.contents(), "links": links})
     }
 
-    /// Makes figures that were asked for and cannot be had null.
+    /// Adds, as null, the figures that were asked for and cannot be had.
     fn with_asked(&self, mut result: Value) -> Value {
         if let Value::Object(figures) = &mut result {
             let whole = self.columns.iter().filter(|(key, _)| !key.contains('.'));
@@ -156,7 +156,7 @@ impl Plan {
         result
     }
 
-    /// Takes the figures of streams that there are none of out of a result: they are null.
+    /// Nulls the figures of streams that the file does not have.
     fn without_absent(&self, mut result: Value) -> Value {
         let absent = KINDS.iter().filter(|kind| !(kind.is_sent)(&self.streams.workload));
         let beginnings: Vec<&str> = absent.flat_map(|kind| kind.figures.iter().copied()).collect();
@@ -167,7 +167,7 @@ impl Plan {
     }
 }
 
-/// Makes figures null whose names begin like this, wherever in a result they stand.
+/// Nulls the figures whose names begin like this, wherever they stand in a result.
 fn forget(value: &mut Value, beginnings: &[&str]) {
     match value {
         Value::Object(figures) => {
@@ -184,7 +184,7 @@ fn forget(value: &mut Value, beginnings: &[&str]) {
     }
 }
 
-/// Says in a result at which point it was measured, right behind its scheme.
+/// Adds to a result the point at which it was measured, right behind its scheme.
 fn at_point(point: &Point, result: Value) -> Value {
     merged([json!({"scheme": result["scheme"]}), point.values(), result])
 }

@@ -128,7 +128,7 @@ impl Source {
         self.read(&point.0, &mut Vec::new()).map_err(|error| error.to_string())
     }
 
-    /// Reads the file with changes; `sweeps` are told though it has mistakes.
+    /// Reads the file with changes; `sweeps` are filled in even where it has mistakes.
     fn read(&self, changes: &[Change], sweeps: &mut Vec<Sweep>) -> Result<Plan, FileError> {
         let of_scenario = |change: &Change| {
             let section = change.key.split('.').next().unwrap_or_default();
@@ -283,7 +283,7 @@ impl Source {
         found.iter().map(each).collect()
     }
 
-    /// Says what is wrong with values together of which each may be had by itself.
+    /// Says what is wrong with a combination of values each of which is fine by itself.
     fn mistake_together(&self, sweeps: &[Sweep]) -> Option<Mistake> {
         points(sweeps).iter().find_map(|point| {
             let error = self.read(&point.0, &mut Vec::new()).err()?;
@@ -317,7 +317,7 @@ fn check_ends(root: &Section<'_>, scenario: &Scenario) {
     }
 }
 
-/// Says that a sweep varies a key of a link that one of its directions says itself: there, nothing would vary.
+/// Says that a sweep varies a key of a link that one of its directions sets itself: that direction would not vary.
 fn mistake_of_direction(links: &str, sweep: &Sweep) -> Option<Mistake> {
     let mut found = None;
     // What is wrong with the links has been told.
@@ -348,7 +348,7 @@ fn read_file(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("read {}: {error}", path.display()))
 }
 
-/// Reads the schemes, all of which the life must have that they are to run in.
+/// Reads the schemes, each of which must exist in the life that it is to run in.
 fn schemes(root: &Section<'_>, mode: Option<Mode>) -> Vec<Scheme> {
     let [sim, emu] =
         [DESCRIPTION.sim, DESCRIPTION.emu].map(|known| known.iter().collect::<Vec<_>>());

@@ -211,7 +211,7 @@ pub(super) fn read(root: &Section<'_>) -> Streams {
     let mut streams = Streams { workload: Workload::silent(), kinds, own, all };
     let (mut names, mut is_understood) = (Vec::new(), root.require("stream"));
     for section in root.sections("stream") {
-        // Without its kind, what its keys mean is not known.
+        // Without a kind, nobody knows what its keys mean.
         let Some(kind) = kind(&section) else {
             is_understood = false;
             continue;
@@ -229,7 +229,7 @@ pub(super) fn read(root: &Section<'_>) -> Streams {
 }
 
 impl Streams {
-    /// Says of which stream the figures are that bear a kind's name, where there are several of the kind.
+    /// Says which stream the figures with a kind's name describe, where there are several of the kind.
     pub(super) fn which(&self, kind: &str) -> Option<&str> {
         let is_one_of_several = self.all.iter().filter(|word| **word == kind).count() > 1;
         let (_, name) = self.own.iter().find(|(word, _)| *word == kind)?;

@@ -14,7 +14,7 @@ pub(crate) struct IntervalPlan {
     pub(crate) interval: Duration,
     /// Bytes of a message.
     pub(crate) bytes: usize,
-    /// Without a delivery for so long a message counts as lost and the next one's turn comes.
+    /// After this long without a delivery a message counts as lost, and it is the next one's turn.
     pub(crate) give_up: Duration,
     /// Rate of bulk that flows beside the messages, Mbit/s.
     pub(crate) bulk_mbps: f64,

@@ -31,7 +31,7 @@ const FTP_HEADER: usize = 15;
 const READ_FILE: u8 = 5;
 const BURST_READ_FILE: u8 = 15;
 const ACK: u8 = 128;
-/// Without news for so long the ground asks again.
+/// After this long without news the ground asks again.
 const RETRY: Duration = Duration::from_secs(1);
 /// Parameters that are asked for at once.
 const AT_ONCE: usize = 10;
@@ -138,7 +138,7 @@ impl Vehicle {
         if now < self.next {
             return Err(Some(self.next));
         }
-        // What was overslept is made up for, up to some messages.
+        // What a late wake-up missed is made up for, up to a few messages.
         self.next = (self.next + self.plan.pace).max(now - self.plan.pace * 4);
         self.waiting.pop_front().ok_or(None)
     }

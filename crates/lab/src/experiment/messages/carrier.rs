@@ -21,7 +21,7 @@ use crate::testbed::daemon::{DaemonPlan, Daemons};
 use crate::testbed::interruption;
 use crate::testbed::links::{Copy, Side};
 
-/// What is said before the run; no message of a run is so short.
+/// What is said before the run; no message of a run is this short.
 const GREETING: &[u8] = b"fulmar-lab greets";
 /// Greetings that are enough, and the time between two: daemons find out meanwhile how large their
 /// datagrams may be, and how long a round trip takes.
@@ -149,7 +149,7 @@ impl MessageCarrier {
         self.channel.take().ok_or_else(|| "its channel is in use".to_owned())
     }
 
-    /// Returns how many of so many greetings must come through.
+    /// Returns how many of a number of greetings must come through.
     fn wanted(&self, said: u32) -> u32 {
         if self.is_reliable() { said } else { 1 }
     }

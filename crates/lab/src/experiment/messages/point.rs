@@ -171,7 +171,7 @@ pub(crate) struct MessageLog {
 }
 
 impl MessageLog {
-    /// Opens a diary for so many messages.
+    /// Opens a diary for this many messages.
     pub(crate) fn new(messages: u32) -> Self {
         let none = vec![None; messages as usize];
         Self {

@@ -36,7 +36,7 @@ const OFFER: u64 = u64::MAX;
 /// Runs one scheme at one loss with one seed.
 ///
 /// # Errors
-/// When the scheme needs a real kernel, or the scenario has not the hosts.
+/// When the scheme needs a real kernel, or the scenario lacks the hosts.
 pub(crate) fn run_messages(
     parameters: &LrtParameters,
     scheme: Scheme,

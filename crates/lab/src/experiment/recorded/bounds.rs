@@ -13,7 +13,7 @@ use crate::testbed::{Direction, Recording, Stream};
 
 /// A message that comes within this time ends a gap, late as it is: control's time to live.
 const GAP_LIMIT_S: f64 = 2.0;
-/// How far links are looked at beyond the workload, for what is sent at its end.
+/// How far beyond the workload the links are followed, for what is sent at its end.
 const BEYOND_S: f64 = 2.5;
 
 /// The bounds of control, in the order of their strictness; `reachable` says what each means.

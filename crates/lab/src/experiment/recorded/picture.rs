@@ -11,7 +11,7 @@ use crate::experiment::streams::ledger::StreamLedger;
 use crate::scheme::Scheme;
 use crate::testbed::{Direction, Stream};
 
-/// What a link carries is drawn as the mean of so many milliseconds.
+/// What a link carries is drawn as the mean of this many milliseconds.
 const BIN_MS: usize = 500;
 
 impl Window {

@@ -170,8 +170,8 @@ impl Belief {
     }
 }
 
-/// Returns by what one fares better than another, less being better: of each direction what was lost or came
-/// late, for a scheme that loses everything is late with nothing, and the longest gap.
+/// Returns the figures by which schemes are compared, less being better: for each direction the longest gap, and what was
+/// lost or late, both together, because a scheme that loses everything is late with nothing.
 fn judged(result: &Value) -> impl Iterator<Item = (String, Doubtful)> {
     ["up", "down"].into_iter().flat_map(move |way| {
         let figure = |key: &str| Doubtful::of(result, &format!("{way}.{key}"));

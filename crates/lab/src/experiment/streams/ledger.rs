@@ -18,7 +18,7 @@ use crate::testbed::{Direction, Recording, Stamp, Stream, WireBytes};
 pub(crate) struct StreamLedger {
     /// Length of every planned packet, by sequence number.
     pub(crate) lens: Vec<usize>,
-    /// When the video frame was taken of which each is a piece; empty where there are none.
+    /// When the video frame was taken that each is a piece of; empty where there are none.
     pub(crate) taken: Vec<Duration>,
     /// When each was handed in; none while it has not been.
     pub(crate) sent: Vec<Option<Duration>>,

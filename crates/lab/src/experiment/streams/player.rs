@@ -73,8 +73,8 @@ impl Sender {
     }
 }
 
-/// Returns the direction whose ledger a packet belongs in that came in `direction`: an answer to a ping in
-/// that of the ping.
+/// Returns the direction whose ledger records a packet that came in `direction`: for the answer to a ping, that of the
+/// ping.
 pub(super) fn measured(bytes: &[u8], direction: Direction) -> Direction {
     let is_answer = Stamp::read(bytes).is_some_and(|stamp| stamp.is_answer());
     if is_answer { direction.other() } else { direction }

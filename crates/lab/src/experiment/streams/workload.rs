@@ -49,7 +49,7 @@ pub(crate) struct Flow {
     pub(crate) number: u8,
     /// The only direction in which it is sent; none for both.
     pub(crate) way: Option<Direction>,
-    /// Packets per second; of video there are what `mbps` makes.
+    /// Packets per second; for video, `mbps` decides.
     pub(crate) rate_hz: f64,
     /// Bytes of a packet.
     pub(crate) bytes: usize,
@@ -105,7 +105,7 @@ impl Workload {
 }
 
 impl Workload {
-    /// Returns about how many packets a second the busier direction has, the flight's left out.
+    /// Returns roughly how many packets a second the busier direction has, without the flight's.
     pub(crate) fn packets_per_second(&self) -> f64 {
         let of_video = |mbps: f64| mbps * 1e6 / 8.0 / PACKET_BYTES as f64;
         let flows = self.flows.iter().filter(|flow| flow.number > 0);
@@ -227,12 +227,12 @@ fn even(
     })
 }
 
-/// Tells whether a rate is none, for reports that do not speak of streams that are not there.
+/// Tells whether there is no rate: reports leave out streams that are not there.
 fn is_zero(hz: &f64) -> bool {
     *hz == 0.0
 }
 
-/// Tells whether a live message has its usual size, of which reports do not speak.
+/// Tells whether a live message has its usual size, which reports leave out.
 fn is_usual_live(bytes: &usize) -> bool {
     *bytes == LIVE_BYTES
 }

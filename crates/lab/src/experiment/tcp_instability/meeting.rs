@@ -86,7 +86,7 @@ const POINT: [&str; 6] = ["outage", "long_s", "short_ms", "full", "rtt_ms", "off
 /// extreme: a stall of a second moves the mean of 100 s by one part in a hundred at most.
 const CLAIM: Claim =
     Claim { extremes: Duration::from_secs(10), ..Claim::to(Duration::from_millis(100)) };
-/// The hop works so long at the beginning, seconds: the flows have found their rate.
+/// How long the hop works at the beginning, seconds: the flows find their rate.
 const CALM_S: f64 = 2.0;
 
 /// Says what an outage does to packets.
@@ -164,7 +164,7 @@ pub(crate) struct MeetingArgs {
     /// Packets that may wait for the hop; default 100, and 50 with a heavy sender.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     queue_packets: Option<u64>,
-    /// How often networks are run again in which something failed that no error of a figure accounts for.
+    /// How often a network is run again after a failure that no figure's error accounts for.
     #[arg(long, default_value_t = 2, value_name = "N")]
     again: u8,
 }

@@ -30,8 +30,7 @@ const COLUMNS: [&str; 10] = [
 ];
 
 /// Writes the series of all repetitions, and pictures and scenario of the first, into a directory;
-/// times count from the
-/// moment that counts, which the scenario has reached `ahead`.
+/// times count from the moment at which measuring begins, `ahead` into the scenario.
 pub(super) fn write(
     directory: &Path,
     experiment: &str,

@@ -170,7 +170,7 @@ fn points_of(args: &ThroughputArgs) -> Result<Vec<(&'static str, Scenario)>, Fai
     Ok(vec![("single", single), ("scenario", all)])
 }
 
-/// Leaves out schedulers that one link gives nothing to choose.
+/// Leaves out the schedulers where there is one link, and nothing to choose.
 fn known_at(links: &str, schemes: &[Scheme]) -> Vec<Scheme> {
     let meaningful = |scheme: &&Scheme| {
         links != "single" || !matches!(**scheme, Scheme::ROUND_ROBIN | Scheme::REDUNDANT)
