@@ -224,6 +224,16 @@ impl Path {
         self.probe_wanted = true;
     }
 
+    /// Returns the smoothed round-trip time or, before any sample, the initial guess.
+    pub(crate) fn srtt_or_initial(&self) -> Duration {
+        self.rtt.srtt_or_initial()
+    }
+
+    /// Returns the rate at which the congestion control lets bulk leave: window over round-trip time.
+    pub(crate) fn send_rate(&self) -> Rate {
+        Rate::from_bytes_in(self.congestion.cwnd(), self.rtt.srtt_or_initial())
+    }
+
     /// Returns the smoothed round-trip time, once there is one.
     pub(crate) fn srtt(&self) -> Option<Duration> {
         self.rtt.srtt()
