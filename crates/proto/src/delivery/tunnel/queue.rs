@@ -207,8 +207,10 @@ impl Queue {
 #[derive(Debug, Default)]
 struct Bound {
     bytes: f64,
-    /// When a packet left last, or began to wait where none did.
+    /// When a packet left last.
     left_at: Instant,
+    /// Since when one waits of which none has left.
+    waits_from: Instant,
     spared_until: Instant,
 }
 
@@ -222,17 +224,19 @@ impl Bound {
     }
 
     fn begin(&mut self, now: Instant) {
-        self.left_at = now;
+        self.waits_from = now;
     }
 
     fn on_left(&mut self, now: Instant) {
-        let quiet = now.since(self.left_at);
-        if quiet > self.stall() {
+        let stall = self.stall();
+        if now.since(self.waits_from) > stall {
             self.spare(now);
-        } else {
-            self.bytes *= 0.5_f64.powf(quiet.as_secs_f64() / HALVES_IN);
         }
-        self.left_at = now;
+        let elapsed = now.since(self.left_at);
+        if elapsed <= stall {
+            self.bytes *= 0.5_f64.powf(elapsed.as_secs_f64() / HALVES_IN);
+        }
+        (self.left_at, self.waits_from) = (now, now);
     }
 
     fn spare(&mut self, now: Instant) {
@@ -241,7 +245,7 @@ impl Bound {
 
     /// Tells whether it holds now: packets leave, and have done so for a while.
     fn holds(&self, now: Instant) -> bool {
-        now >= self.spared_until && now.since(self.left_at) <= self.stall()
+        now >= self.spared_until && now.since(self.waits_from) <= self.stall()
     }
 
     fn stall(&self) -> Duration {
@@ -315,8 +319,8 @@ mod tests {
         }
         let bound = queue.bound.bytes();
         assert!((124_000..127_000).contains(&bound), "half after three seconds: {bound}");
-        push(&mut queue, 8_000, 1, 0);
-        pop(&mut queue, 60_000, 400);
+        push(&mut queue, 60_000, 1, 0);
+        pop(&mut queue, 70_000, 400);
         assert_eq!(queue.bound.bytes(), bound, "nothing left meanwhile");
     }
 

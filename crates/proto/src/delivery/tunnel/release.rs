@@ -219,3 +219,111 @@ impl Release {
         self.ready.push_back(Released { age: held.age + waited, waited, payload: held.payload });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_millis(ms)
+    }
+
+    fn release() -> Release {
+        let mut release = Release::default();
+        release.set_slowest(at(0), Some(70 * MS));
+        release
+    }
+
+    /// Gives a symbol and returns the numbers of those that are passed on then.
+    fn give(release: &mut Release, ms: u64, number: u64, back: u64) -> Vec<u8> {
+        let payload = [number as u8];
+        let frame = TunnelFrame { number, back, submitted_us: 0, payload: &payload };
+        release.handle_symbol(at(ms), &frame, MS);
+        taken(release)
+    }
+
+    fn taken(release: &mut Release) -> Vec<u8> {
+        core::iter::from_fn(|| release.poll()).map(|released| released.payload[0]).collect()
+    }
+
+    #[test]
+    fn a_flow_waits_for_its_own_packets_alone() {
+        let mut release = release();
+        // Flow a: 1, 3, 5; flow b: 2, 4, 6.
+        assert_eq!(give(&mut release, 0, 1, 0), [1]);
+        assert_eq!(give(&mut release, 0, 5, 2), []);
+        assert_eq!(give(&mut release, 0, 2, 0), [2]);
+        assert_eq!(give(&mut release, 0, 4, 2), [4]);
+        assert_eq!(give(&mut release, 0, 6, 2), [6]);
+        assert_eq!(give(&mut release, 0, 3, 2), [3, 5]);
+        assert_eq!(give(&mut release, 0, 3, 2), [], "it has come before");
+        assert_eq!((release.held(), release.counters().duplicates), (0, 1));
+    }
+
+    #[test]
+    fn a_wait_ends_after_four_round_trips_and_what_comes_then_is_late() {
+        let mut release = release();
+        give(&mut release, 0, 1, 0);
+        assert_eq!(give(&mut release, 10, 3, 1), []);
+        assert_eq!(give(&mut release, 20, 4, 1), []);
+        assert_eq!(release.timeout(), Some(at(290)));
+        release.handle_timeout(at(289));
+        assert_eq!(taken(&mut release), []);
+        release.handle_timeout(at(290));
+        assert_eq!(taken(&mut release), [3, 4]);
+        assert_eq!((release.counters().expired, release.held()), (1, 0));
+        assert_eq!(give(&mut release, 300, 2, 1), [2]);
+        release.set_slowest(at(300), Some(10 * MS));
+        give(&mut release, 300, 6, 1);
+        assert_eq!(release.timeout(), Some(at(550)), "never less than 250 ms");
+    }
+
+    #[test]
+    fn no_wait_ends_in_an_outage_and_each_begins_anew_after_it() {
+        let mut release = release();
+        give(&mut release, 0, 1, 0);
+        give(&mut release, 10, 3, 1);
+        release.set_slowest(at(50), None);
+        assert_eq!(release.timeout(), None);
+        release.handle_timeout(at(20_000));
+        assert_eq!(taken(&mut release), []);
+        release.set_slowest(at(20_000), Some(70 * MS));
+        assert_eq!(release.timeout(), Some(at(20_280)));
+        assert_eq!(give(&mut release, 20_100, 2, 1), [2, 3]);
+    }
+
+    #[test]
+    fn what_waits_is_bounded_and_the_oldest_goes_first() {
+        let mut release = release();
+        let symbols = limits::TUNNEL_SYMBOLS as u64;
+        let passed: usize =
+            (2..symbols + 12).map(|number| give(&mut release, 0, 2 * number, 1).len()).sum();
+        assert_eq!((passed, release.held.len()), (10, limits::TUNNEL_SYMBOLS));
+        release.set_room(0);
+        assert_eq!(give(&mut release, 0, 100_001, 1), [24]);
+    }
+
+    #[test]
+    fn symbols_that_no_honest_sender_makes_are_survived() {
+        let mut release = release();
+        for (number, back) in [
+            (0, 0),
+            (0, 1),
+            (5, 5),
+            (6, 7),
+            (9, 2),
+            (8, 1),
+            (u64::MAX, 1),
+            (u64::MAX, u64::MAX),
+            (u64::MAX - 2, 1),
+            (3, 1 << 40),
+        ] {
+            give(&mut release, 0, number, back);
+        }
+        release.handle_timeout(at(10_000));
+        let _ = taken(&mut release);
+        assert_eq!((release.held(), release.followers.len()), (0, 0));
+    }
+}
