@@ -3,6 +3,7 @@
 use units::{Duration, Rate};
 
 use crate::delivery::message::MessageOrder;
+use crate::delivery::tunnel::TunnelForm;
 use crate::event::PathState;
 use crate::ids::{InterfaceId, PathId, PeerId};
 use crate::rejection::Rejections;
@@ -44,6 +45,8 @@ pub struct SessionStatus {
 /// The coded tunnel since the session began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TunnelStatus {
+    /// How TCP travels that is handed in here.
+    pub form: TunnelForm,
     /// Flows of TCP that are known.
     pub flows: u64,
     /// Packets of TCP that left for the first time.

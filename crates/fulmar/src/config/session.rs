@@ -106,7 +106,15 @@ fn message_form(section: &Section<'_>, form: &mut MessageForm) {
 /// Reads how TCP of the tunnel travels.
 fn tunnel_form(section: &Section<'_>, session: &mut SessionConfig) {
     let forms = [("window", TunnelForm::Window), ("plain", TunnelForm::Plain)];
-    set(&mut session.tunnel, section.choice("tunnel_form", &forms));
+    let form = section.choice("tunnel_form", &forms);
+    if form == Some(TunnelForm::Window) && session.scheduler == SchedulerKind::Redundant {
+        section.wrong(
+            "tunnel_form",
+            "must be \"plain\" beside scheduler = \"redundant\", which copies every packet",
+        );
+    }
+    let plain = session.scheduler == SchedulerKind::Redundant;
+    session.tunnel = form.unwrap_or(if plain { TunnelForm::Plain } else { session.tunnel });
     if section.has("resequence_max_ms") && session.tunnel != TunnelForm::Plain {
         section.wrong("resequence_max_ms", "belongs to tunnel_form = \"plain\"");
     }

@@ -307,7 +307,6 @@ pub(crate) struct Deliveries {
     control: Control,
     datagram: Datagrams,
     tunnel: Tunnel,
-    tunnel_form: TunnelForm,
     /// The place of the delivery whose bulk goes first now, and in how many datagrams more.
     turn: (u8, usize),
     coded_transfers: bool,
@@ -338,8 +337,7 @@ impl Deliveries {
             message: Messages::new(config.form, config.nonce),
             control: Control::new(),
             datagram: Datagrams::new(config.bulk_max_age, config.resequence_max),
-            tunnel: Tunnel::new(config.seed),
-            tunnel_form: config.tunnel,
+            tunnel: Tunnel::new(config.tunnel, config.seed),
             turn: (0, 0),
             coded_transfers: config.coded_transfers,
             rtp_life: config.rtp_life,

@@ -13,7 +13,6 @@ use units::{Duration, Instant};
 use super::control::{Control, Rejected, Submission};
 use super::datagram::{Plain, RtpPiece};
 use super::message::{self, MessageOrder, MessageStream};
-use super::tunnel::TunnelForm;
 use super::{Delivered, Deliveries};
 use crate::event::MessageId;
 use crate::recovery::PeerClock;
@@ -82,7 +81,7 @@ impl Deliveries {
         }
         self.accounts.of(class).submitted += 1;
         if rtp.is_some() || policy.is_plain() {
-            let coded = resequence && self.tunnel_form == TunnelForm::Window;
+            let coded = resequence && self.tunnel.carries_tcp();
             let payload = if coded { self.tunnel.submit(now, payload) } else { Some(payload) };
             let Some(payload) = payload else { return Ok(None) };
             // What is left of TCP then are its ACKs: cumulative, they have no order to keep.

@@ -3,6 +3,7 @@
 use hdrhistogram::Histogram;
 use units::{Duration, Instant, Rate};
 
+use super::TunnelForm;
 use super::queue::Waiting as Packet;
 use super::release::Release;
 use super::segment::{Part, Segment};
@@ -31,6 +32,7 @@ const LONGEST_WAIT_US: u64 = 4_000_000;
 /// Both halves of the coded tunnel in one session.
 #[derive(Debug)]
 pub(crate) struct Tunnel {
+    form: TunnelForm,
     /// Names flows.
     key: (u64, u64),
     sender: Sender,
@@ -55,14 +57,20 @@ impl Ask for Asked<'_, '_> {
 
 impl Tunnel {
     /// Starts with nothing sent and nothing received; `seed` is secret.
-    pub(crate) fn new(seed: u64) -> Self {
+    pub(crate) fn new(form: TunnelForm, seed: u64) -> Self {
         Self {
+            form,
             key: (seed, !seed),
             sender: Sender::default(),
             release: Release::default(),
             waits_us: None,
             used_at: Instant::ZERO,
         }
+    }
+
+    /// Tells whether TCP travels by it, and not as plain datagrams.
+    pub(crate) fn carries_tcp(&self) -> bool {
+        self.form == TunnelForm::Window
     }
 
     /// Takes a packet in, if it is a part of TCP that must arrive. Gives back what is not.
@@ -181,6 +189,7 @@ impl Delivery for Tunnel {
             waits.map_or(0, |waits| waits.value_at_quantile(quantile))
         };
         status.tunnel = TunnelStatus {
+            form: self.form,
             flows: self.sender.queue.flows() as u64,
             symbols: sent.symbols,
             again: sent.again,

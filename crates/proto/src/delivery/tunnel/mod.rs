@@ -14,12 +14,16 @@
 //! needs no table of flows, and a flow waits for its own packets alone.
 
 mod delivery;
+#[cfg(any(test, fuzzing, feature = "doors"))]
+mod driven;
 mod queue;
 mod release;
 mod segment;
 mod sender;
 
 pub(crate) use delivery::Tunnel;
+#[cfg(any(fuzzing, feature = "doors"))]
+pub(crate) use driven::drive;
 
 /// How TCP of the tunnel travels; the sender's choice, every receiver understands each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

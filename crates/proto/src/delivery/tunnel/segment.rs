@@ -57,7 +57,7 @@ impl Segment {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, fuzzing, feature = "doors"))]
 impl Flow {
     pub(super) fn test(number: u64) -> Self {
         Self(number)
