@@ -181,6 +181,11 @@ impl Frame<'_> {
         )
     }
 
+    /// Tells whether its receiver passes it on in order: what is missing before it holds it up.
+    pub(crate) fn is_in_order(&self) -> bool {
+        matches!(self, Self::Tunnel(_))
+    }
+
     /// Returns the bit of its group if a datagram holds only one frame of that group, else 0: no sender
     /// adds another, and a full datagram of them would cost milliseconds.
     pub(crate) fn single(&self) -> u8 {
