@@ -1,4 +1,4 @@
-//! Both halves of the coded tunnel, whatever is lost, delayed or forged between them.
+//! Both halves of tunnel delivery, whatever is lost, delayed or forged between them.
 
 #![no_main]
 

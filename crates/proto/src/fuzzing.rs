@@ -90,7 +90,7 @@ pub fn message_frames(plaintext: &[u8]) {
     }
 }
 
-/// Joins both halves of the coded tunnel by two paths that do what the bytes say.
+/// Joins both halves of tunnel delivery by two paths that do what the bytes say.
 pub fn tunnel_symbols(bytes: &[u8]) {
     crate::delivery::tunnel::drive(bytes);
 }

@@ -29,7 +29,7 @@ pub struct SessionStatus {
     pub messages: MessageStatus,
     /// The streams of messages, by channel and number: of each direction the first 1,024.
     pub message_streams: Vec<MessageStreamStatus>,
-    /// Its coded tunnel.
+    /// TCP of its tunnel.
     pub tunnel: TunnelStatus,
     /// Share of the queue that bulk and telemetry wait in which is free, in percent.
     pub queue_free_percent: u8,
@@ -42,7 +42,7 @@ pub struct SessionStatus {
     pub not_forwarded: Vec<(u8, NotForwarded, u64)>,
 }
 
-/// The coded tunnel since the session began.
+/// TCP of the tunnel since the session began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TunnelStatus {
     /// How TCP travels that is handed in here.

@@ -3,7 +3,7 @@
 //! ```text
 //! coded transfers                        → message delivery
 //! lanes of sources that sign             → message delivery; what is control also as control
-//! TCP of the tunnel, but ACKs alone      → the coded tunnel, unless its form is plain
+//! TCP of the tunnel, but ACKs alone      → tunnel delivery, unless its form is plain
 //! once, on the best path, in no order    → plain datagrams
 //! the rest                               → control delivery
 //! ```

@@ -45,7 +45,7 @@ pub(crate) enum Frame<'a> {
     Feedback(FeedbackFrame),
     /// Says how many symbols the decoder of a coder has seen.
     Rank(RankFrame),
-    /// Carries a packet of the coded tunnel.
+    /// Carries a packet of the tunnel's TCP.
     Tunnel(TunnelFrame<'a>),
     /// Says what the sender's clock shows, in microseconds.
     Clock { clock_us: u64 },

@@ -1,4 +1,4 @@
-//! The frame of the coded tunnel [specs/tunnel.md §2].
+//! The frame of tunnel delivery [specs/tunnel.md §2].
 
 use super::{Reader, WireError, put_varint, varint_len};
 

@@ -1,4 +1,4 @@
-//! The coded tunnel as a delivery.
+//! TCP of the tunnel as a delivery.
 
 use hdrhistogram::Histogram;
 use units::{Duration, Instant, Rate};
@@ -29,7 +29,7 @@ const IDLE: Duration = Duration::from_secs(60);
 /// The longest wait that is told apart, in microseconds.
 const LONGEST_WAIT_US: u64 = 4_000_000;
 
-/// Both halves of the coded tunnel in one session.
+/// Both halves in one session.
 #[derive(Debug)]
 pub(crate) struct Tunnel {
     form: TunnelForm,
