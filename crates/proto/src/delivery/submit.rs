@@ -95,6 +95,11 @@ impl Deliveries {
         Ok(taken?)
     }
 
+    /// Tells whether a packet of the tunnel can wait until it is known how large packets may be.
+    pub(crate) fn may_wait(&self, packet: &[u8]) -> bool {
+        self.tunnel.carries_tcp() && self.tunnel.is_symbol(packet)
+    }
+
     /// Takes a message of message delivery in.
     pub(crate) fn submit_message(
         &mut self,

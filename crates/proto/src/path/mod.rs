@@ -270,6 +270,11 @@ impl Path {
         self.mtu.current()
     }
 
+    /// Returns the largest datagram that the path may turn out to carry.
+    pub(crate) fn hoped_datagram(&self, now: Instant) -> usize {
+        self.mtu.hoped(now)
+    }
+
     /// Returns the age at which an unanswered packet is overdue.
     pub(crate) fn probe_timeout(&self) -> Duration {
         self.rtt.probe_timeout()

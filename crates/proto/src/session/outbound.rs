@@ -29,12 +29,11 @@ impl Session {
         bytes: &[u8],
     ) -> Result<Option<MessageId>, SendError> {
         self.settle_account();
-        let limit = match source {
-            Source::Message { .. } => limits::MESSAGE_BYTES,
-            _ => self.payload_limit(),
-        };
-        if bytes.len() > limit {
-            return Err(SendError::TooLarge { limit });
+        match source {
+            Source::Message { .. } => check_length(bytes, limits::MESSAGE_BYTES)?,
+            // It depends on what the packet turns out to be.
+            Source::Tunnel => {}
+            _ => check_length(bytes, self.payload_limit())?,
         }
         match source {
             Source::Tunnel => self.send_packet(now, bytes),
@@ -56,6 +55,8 @@ impl Session {
             self.deliveries.on_withheld(Class::Bulk);
             return Ok(None);
         };
+        let may_wait = selected.policy.is_plain() && self.deliveries.may_wait(packet);
+        check_length(packet, if may_wait { self.hoped_limit(now) } else { self.payload_limit() })?;
         let packet = Packet {
             channel: 0,
             policy: selected.policy,
@@ -193,6 +194,13 @@ impl Session {
         let active = self.paths.iter().filter(|path| path.state() == PathState::Active);
         let datagram = active.map(Path::max_datagram).max();
         datagram.unwrap_or(self.largest_datagram) - DATA_OVERHEAD - CONTROL_OVERHEAD
+    }
+
+    /// Returns the same as it may turn out to be: for what can wait until that is known.
+    fn hoped_limit(&self, now: Instant) -> usize {
+        let active = self.paths.iter().filter(|path| path.state() == PathState::Active);
+        let datagram = active.map(|path| path.hoped_datagram(now)).max();
+        datagram.unwrap_or(limits::MAX_DATAGRAM) - DATA_OVERHEAD - CONTROL_OVERHEAD
     }
 
     /// Tells the peer on one path that the session is over.
@@ -419,6 +427,10 @@ fn add_ack(path: PathId, ack: Option<AckToSend>, datagram: &mut Builder<'_>) {
         datagram.note_own(SentFrame::Ack { path, largest });
     }
     datagram.push(&Frame::Ack(frame));
+}
+
+fn check_length(bytes: &[u8], limit: usize) -> Result<(), SendError> {
+    if bytes.len() > limit { Err(SendError::TooLarge { limit }) } else { Ok(()) }
 }
 
 fn send_error(refused: Refused) -> SendError {

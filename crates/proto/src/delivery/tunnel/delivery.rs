@@ -73,6 +73,11 @@ impl Tunnel {
         self.form == TunnelForm::Window
     }
 
+    /// Tells whether a packet is a part of TCP that must arrive.
+    pub(crate) fn is_symbol(&self, packet: &[u8]) -> bool {
+        Segment::read(packet, self.key).is_some_and(|segment| segment.part != Part::Ack)
+    }
+
     /// Takes a packet in, if it is a part of TCP that must arrive. Gives back what is not.
     pub(crate) fn submit(&mut self, now: Instant, packet: Vec<u8>) -> Option<Vec<u8>> {
         let segment = Segment::read(&packet, self.key);
@@ -144,7 +149,7 @@ impl Delivery for Tunnel {
             return;
         }
         let (now, paths) = (outlook.now, outlook.paths);
-        let longest = paths.active().map(Path::max_datagram).max().unwrap_or(0);
+        let longest = paths.active().map(|path| path.hoped_datagram(now)).max().unwrap_or(0);
         let longest = longest.saturating_sub(DATA_OVERHEAD + TUNNEL_OVERHEAD);
         self.sender.set_paths(now, paths.active().map(Path::id), longest);
         let rate = paths.active().map(|path| path.send_rate().as_bps()).sum();

@@ -6,8 +6,8 @@
 //!
 //! A wait ends after four round trips of the slowest path in use: by then a symbol that was lost has been sent
 //! again three times. What is still missing then is TCP's to ask for; if it comes after all, it is passed on late.
-//! While no path works no wait ends, and afterwards all of them begin anew: a hole that TCP sees after an outage
-//! costs a timeout as long as the outage was.
+//! While no path works, or nothing comes in at all, no wait ends, and afterwards all of them begin anew: a hole
+//! that TCP sees after an outage costs a timeout as long as the outage was.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,6 +22,11 @@ const ROUND_TRIPS: u32 = 4;
 /// … and the bounds of that.
 const LEAST_WAIT: Duration = Duration::from_millis(250);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
+
+/// When no symbol has come for so long, the sender is silent …
+const QUIET: Duration = Duration::from_millis(150);
+/// … and by then it is known whether the paths are, and no wait ends: if not, it has given the symbol up.
+const QUIET_KNOWN: Duration = Duration::from_secs(3);
 
 /// A packet that may be passed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +74,7 @@ pub(super) struct Release {
     wait: Duration,
     outage: bool,
     resumed_at: Instant,
+    heard_at: Instant,
     ready: VecDeque<Released>,
     counters: Received,
 }
@@ -85,6 +91,7 @@ impl Default for Release {
             wait: LEAST_WAIT,
             outage: true,
             resumed_at: Instant::ZERO,
+            heard_at: Instant::ZERO,
             ready: VecDeque::new(),
             counters: Received::default(),
         }
@@ -99,6 +106,10 @@ impl Release {
             self.counters.duplicates += 1;
             return;
         }
+        if now.since(self.heard_at) > QUIET {
+            self.resumed_at = now;
+        }
+        self.heard_at = now;
         let previous = frame.number.saturating_sub(frame.back);
         let waits = frame.back > 0 && (seen.is_new(previous) || self.held.contains_key(&previous));
         let payload = frame.payload.to_vec();
@@ -172,7 +183,8 @@ impl Release {
     }
 
     fn wait_ends(&self, arrived: Instant) -> Instant {
-        arrived.max(self.resumed_at) + self.wait
+        let end = arrived.max(self.resumed_at) + self.wait;
+        if end.since(self.heard_at) > QUIET { end.max(self.heard_at + QUIET_KNOWN) } else { end }
     }
 
     /// Waits no longer where more waits than an honest sender leaves open.
@@ -268,6 +280,7 @@ mod tests {
         give(&mut release, 0, 1, 0);
         assert_eq!(give(&mut release, 10, 3, 1), []);
         assert_eq!(give(&mut release, 20, 4, 1), []);
+        (1..10).for_each(|step| drop(give(&mut release, 30 * step, 10 + step, 0)));
         assert_eq!(release.timeout(), Some(at(290)));
         release.handle_timeout(at(289));
         assert_eq!(taken(&mut release), []);
@@ -276,7 +289,8 @@ mod tests {
         assert_eq!((release.counters().expired, release.held()), (1, 0));
         assert_eq!(give(&mut release, 300, 2, 1), [2]);
         release.set_slowest(at(300), Some(10 * MS));
-        give(&mut release, 300, 6, 1);
+        give(&mut release, 300, 31, 1);
+        give(&mut release, 420, 32, 0);
         assert_eq!(release.timeout(), Some(at(550)), "never less than 250 ms");
     }
 
@@ -285,13 +299,27 @@ mod tests {
         let mut release = release();
         give(&mut release, 0, 1, 0);
         give(&mut release, 10, 3, 1);
-        release.set_slowest(at(50), None);
+        release.set_slowest(at(1_500), None);
         assert_eq!(release.timeout(), None);
         release.handle_timeout(at(20_000));
         assert_eq!(taken(&mut release), []);
         release.set_slowest(at(20_000), Some(70 * MS));
-        assert_eq!(release.timeout(), Some(at(20_280)));
-        assert_eq!(give(&mut release, 20_100, 2, 1), [2, 3]);
+        give(&mut release, 20_050, 4, 1);
+        give(&mut release, 20_190, 5, 1);
+        assert_eq!(release.timeout(), Some(at(20_330)));
+        assert_eq!(give(&mut release, 20_300, 2, 1), [2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn while_nothing_comes_a_wait_lasts_until_it_is_known_whether_paths_work() {
+        let mut release = release();
+        give(&mut release, 0, 1, 0);
+        give(&mut release, 10, 3, 1);
+        assert_eq!(release.timeout(), Some(at(3_010)));
+        give(&mut release, 2_000, 4, 1);
+        assert_eq!(release.timeout(), Some(at(5_000)), "it begins anew");
+        release.handle_timeout(at(5_000));
+        assert_eq!(taken(&mut release), [3, 4]);
     }
 
     #[test]
