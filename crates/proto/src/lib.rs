@@ -6,8 +6,8 @@
 //! the application into sealed datagrams for its paths and back.
 //!
 //! ```text
-//! send → select → control | message | datagram → schedule → path → wire, crypto → poll_transmit
-//! admit_datagram → serve → crypto, wire → recovery → control | message | datagram → poll_delivery
+//! send → select → control | message | tunnel | datagram → schedule → path → wire, crypto → poll_transmit
+//! admit_datagram → serve → crypto, wire → recovery → control | message | tunnel | datagram → poll_delivery
 //! ```
 
 mod congestion;
@@ -35,6 +35,7 @@ mod wire;
 pub use congestion::CongestionKind;
 pub use crypto::{KeyError, PublicKey, StaticSecret};
 pub use delivery::message::{MessageForm, MessageOrder, MessageStream};
+pub use delivery::tunnel::TunnelForm;
 pub use endpoint::{Endpoint, EndpointConfig, EndpointCounters, Share, Work};
 pub use event::{Delivery, Event, MessageId, Outcome, PathState};
 pub use ids::{InterfaceId, PathId, PathRef, PeerId, Received, SessionId, Transmit};
@@ -44,7 +45,7 @@ pub use schedule::SchedulerKind;
 pub use session::{PathError, SendError, SessionConfig, Source};
 pub use status::{
     ClassStatus, DelayPercentiles, MessageDelay, MessageStatus, MessageStreamStatus, PathGlance,
-    PathStatus, SessionStatus,
+    PathStatus, SessionStatus, TunnelStatus,
 };
 pub use units::{Duration, Instant, Rate};
 pub use via::Via;

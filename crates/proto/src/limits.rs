@@ -41,6 +41,16 @@ pub(crate) const CONTROL_WINDOW: u64 = 16_384;
 pub(crate) const BULK_BYTES: usize = 4 << 20;
 /// Packets that the resequencer holds.
 pub(crate) const RESEQUENCED: usize = 4_096;
+/// Flows of the tunnel's TCP that take turns, of one session.
+pub(crate) const TUNNEL_FLOWS: usize = 1_024;
+/// Bytes of the tunnel's TCP that wait to be numbered.
+pub(crate) const TUNNEL_QUEUE_BYTES: usize = 4 << 20;
+/// Symbols from the oldest that has not arrived to the newest, at the sender; the receiver holds no more.
+pub(crate) const TUNNEL_SYMBOLS: usize = if cfg!(fuzzing) { 64 } else { 8_192 };
+/// Bytes of these: 300 ms at 220 Mbit/s.
+pub(crate) const TUNNEL_BYTES: usize = 8 << 20;
+/// Symbols that the receiver remembers for removing duplicates.
+pub(crate) const TUNNEL_SEEN: u64 = 2 * TUNNEL_SYMBOLS as u64;
 /// The largest UDP payload that a path is probed for.
 pub(crate) const MAX_DATAGRAM: usize = 1_472;
 /// The UDP payload that every path must carry.

@@ -3,6 +3,7 @@
 use units::{Duration, Rate};
 
 use crate::delivery::message::MessageOrder;
+use crate::delivery::tunnel::TunnelForm;
 use crate::event::PathState;
 use crate::ids::{InterfaceId, PathId, PeerId};
 use crate::rejection::Rejections;
@@ -28,6 +29,8 @@ pub struct SessionStatus {
     pub messages: MessageStatus,
     /// The streams of messages, by channel and number: of each direction the first 1,024.
     pub message_streams: Vec<MessageStreamStatus>,
+    /// TCP of its tunnel.
+    pub tunnel: TunnelStatus,
     /// Share of the queue that bulk and telemetry wait in which is free, in percent.
     pub queue_free_percent: u8,
     /// What came in and was not taken, and why.
@@ -37,6 +40,29 @@ pub struct SessionStatus {
     /// What of our applications' MAVLink was not forwarded: by which channel (0 is the tunnel), why,
     /// and how much of it.
     pub not_forwarded: Vec<(u8, NotForwarded, u64)>,
+}
+
+/// TCP of the tunnel since the session began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TunnelStatus {
+    /// How TCP travels that is handed in here.
+    pub form: TunnelForm,
+    /// Flows of TCP that are known.
+    pub flows: u64,
+    /// Packets of TCP that left for the first time.
+    pub symbols: u64,
+    /// Times that one left again because a path had lost it.
+    pub again: u64,
+    /// Copies of SYN, FIN and RST beside the first.
+    pub copies: u64,
+    /// Packets that no path could carry any more.
+    pub given_up: u64,
+    /// Packets that the queue dropped or refused: what TCP takes for congestion.
+    pub dropped: u64,
+    /// Waits for an earlier packet that ended without it.
+    pub expired: u64,
+    /// How long packets that came in waited for earlier ones.
+    pub wait: DelayPercentiles,
 }
 
 /// What of a path is asked for often.

@@ -102,7 +102,7 @@ pub struct Pair {
     pub world: World<Peer>,
     /// What links and keys are drawn from.
     pub seed: u64,
-    config: SessionConfig,
+    configs: [SessionConfig; 2],
     addresses: [Vec<Ipv4Addr>; 2],
     /// What each host has delivered.
     pub seen: [Vec<Seen>; 2],
@@ -142,6 +142,14 @@ impl Pair {
     /// # Panics
     /// When it is no such scenario.
     pub fn new(scenario: &str, seed: u64, config: SessionConfig) -> Self {
+        Self::between(scenario, seed, [config.clone(), config])
+    }
+
+    /// The same with a configuration for each host.
+    ///
+    /// # Panics
+    /// As [`Self::new`] does.
+    pub fn between(scenario: &str, seed: u64, configs: [SessionConfig; 2]) -> Self {
         let scenario = Scenario::from_toml_with(scenario, "test.toml", &mut rates_by_name);
         let scenario = scenario.expect("a valid scenario");
         let host = |name| scenario.host(name).expect("the scenario has the host");
@@ -150,12 +158,12 @@ impl Pair {
             scenario.interfaces(host).iter().map(|interface| interface.address).collect()
         });
         let identity = Identity { seed, ..Identity::default() };
-        let peer = |host| Peer::new(host, &addresses, &config, identity, CLOCK_ORIGIN);
+        let peer = |host| Peer::new(host, &addresses, &configs[host], identity, CLOCK_ORIGIN);
         let peers = vec![peer(DRONE), peer(STATION)];
         let options = WorldOptions { seed: Some(seed), ..WorldOptions::default() };
         let world = World::new(&scenario, peers, &options);
         let (seen, events) = Default::default();
-        Self { world, seed, config, addresses, seen, events }
+        Self { world, seed, configs, addresses, seen, events }
     }
 
     /// Lets one thing happen, if it happens before `limit`.
@@ -227,7 +235,7 @@ impl Pair {
     pub fn restart(&mut self, host: usize) {
         let now = self.world.host_now(host);
         let identity = Identity { seed: self.seed, life: 1, ..Identity::default() };
-        let fresh = Peer::new(host, &self.addresses, &self.config, identity, now);
+        let fresh = Peer::new(host, &self.addresses, &self.configs[host], identity, now);
         self.world.replace_host(host, fresh);
     }
 

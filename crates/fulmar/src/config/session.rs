@@ -2,7 +2,9 @@
 
 use proto::Duration;
 use proto::select::{InspectedPorts, Policy, PolicyTable, SelectorConfig};
-use proto::{CongestionKind, MessageForm, ProtectControl, SchedulerKind, SessionConfig};
+use proto::{
+    CongestionKind, MessageForm, ProtectControl, SchedulerKind, SessionConfig, TunnelForm,
+};
 use toml_keys::Section;
 
 /// The code point of expedited forwarding: Wi-Fi puts it into its voice queue.
@@ -76,6 +78,7 @@ fn read_transport(section: &Section<'_>, transport: &mut Transport) {
     set(&mut session.bulk_max_age, millis("bulk_max_age_ms", 10..=10_000));
     set(&mut session.rtp_deadline, millis("rtp_deadline_ms", 0..=2_000));
     set(&mut session.resequence_max, millis("resequence_max_ms", 0..=1_000));
+    tunnel_form(section, session);
     let memory = section.number("memory_mib", 16..=1 << 20).map(|mib| (mib as usize) << 20);
     set(&mut transport.memory, memory);
     let bytes = |key| section.number(key, 4_096..=64 << 20).map(|bytes| bytes as usize);
@@ -97,6 +100,23 @@ fn message_form(section: &Section<'_>, form: &mut MessageForm) {
         if section.has(key) && *form == MessageForm::Elastic {
             section.wrong(key, "belongs to message_form = \"lrt\"");
         }
+    }
+}
+
+/// Reads how TCP of the tunnel travels.
+fn tunnel_form(section: &Section<'_>, session: &mut SessionConfig) {
+    let forms = [("window", TunnelForm::Window), ("plain", TunnelForm::Plain)];
+    let form = section.choice("tunnel_form", &forms);
+    if form == Some(TunnelForm::Window) && session.scheduler == SchedulerKind::Redundant {
+        section.wrong(
+            "tunnel_form",
+            "must be \"plain\" beside scheduler = \"redundant\", which copies every packet",
+        );
+    }
+    let plain = session.scheduler == SchedulerKind::Redundant;
+    session.tunnel = form.unwrap_or(if plain { TunnelForm::Plain } else { session.tunnel });
+    if section.has("resequence_max_ms") && session.tunnel != TunnelForm::Plain {
+        section.wrong("resequence_max_ms", "belongs to tunnel_form = \"plain\"");
     }
 }
 

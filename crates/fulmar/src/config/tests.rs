@@ -376,6 +376,34 @@ fn the_published_form_of_message_delivery_has_keys_of_its_own() {
     )]);
 }
 
+#[test]
+fn the_forms_of_the_tunnel_have_keys_of_their_own() {
+    let form = |text: &str| {
+        let config = parse(&drone(text), Path::new("drone.toml")).unwrap();
+        config.transport.session.tunnel
+    };
+    assert_eq!(form(""), proto::TunnelForm::Window);
+    assert_eq!(
+        form("[transport]\ntunnel_form = \"plain\"\nresequence_max_ms = 80\n"),
+        proto::TunnelForm::Plain
+    );
+    assert_eq!(
+        form("[transport]\nscheduler = \"redundant\"\nresequence_max_ms = 0\n"),
+        proto::TunnelForm::Plain
+    );
+    check(&[
+        (
+            drone("[transport]\nresequence_max_ms = 80\n"),
+            &["10: transport.resequence_max_ms: belongs to tunnel_form = \"plain\""],
+        ),
+        (
+            drone("[transport]\nscheduler = \"redundant\"\ntunnel_form = \"window\"\n"),
+            &["11: transport.tunnel_form: must be \"plain\" beside scheduler = \"redundant\""],
+        ),
+        (drone("[transport]\ntunnel_form = \"coded\"\n"), &["10: transport.tunnel_form: "]),
+    ]);
+}
+
 /// The shortest file of a station, with `more` after it.
 fn station(more: &str) -> String {
     format!(

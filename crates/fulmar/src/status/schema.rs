@@ -3,7 +3,7 @@
 
 use proto::{
     ClassStatus, EndpointCounters, MessageDelay, MessageOrder, MessageStatus, MessageStreamStatus,
-    PathState, PathStatus, Rate, Rejection, Rejections, SessionStatus,
+    PathState, PathStatus, Rate, Rejection, Rejections, SessionStatus, TunnelForm, TunnelStatus,
 };
 use serde::{Deserialize, Serialize};
 
@@ -106,6 +106,8 @@ section! {
     /// Its traffic by class.
     classes: Vec<ClassReport>, List(&ClassReport::SECTION),
         session.classes.iter().map(ClassReport::from).collect();
+    /// TCP of its tunnel.
+    tcp: TcpReport, Part(&TcpReport::SECTION), (&session.tunnel).into();
     /// What of our applications' MAVLink was not forwarded.
     not_forwarded: Vec<NotForwardedReport>, List(&NotForwardedReport::SECTION);
     /// Its messages, of all streams.
@@ -230,6 +232,32 @@ section! {
     delay_p99_ms: Option<f64>, Gauge("ms"), delay(class, class.delay.p99);
     /// Maximum of that delay.
     delay_max_ms: Option<f64>, Gauge("ms"), delay(class, class.delay.max);
+}
+
+section! {
+    /// TCP of the tunnel: sent until it arrives, and passed on in the order of each flow.
+    TcpReport of tcp: TunnelStatus;
+
+    /// `window` or `plain`: how ours travels. The peer's may travel otherwise.
+    form: String, State, tunnel_word(tcp.form).into();
+    /// Flows of ours that are known.
+    flows: u64, Gauge("flows"), tcp.flows;
+    /// Packets of ours that left for the first time; ACKs alone are not counted.
+    packets: u64, Counter("packets"), tcp.symbols;
+    /// Times that one left again because a path had lost it.
+    sent_again: u64, Counter("times"), tcp.again;
+    /// Copies of SYN, FIN and RST beside the first.
+    copies: u64, Counter("copies"), tcp.copies;
+    /// Packets that were dropped here because a flow had too many waiting: what tells TCP how fast to send.
+    dropped: u64, Counter("packets"), tcp.dropped;
+    /// Packets that no path could carry any more.
+    given_up: u64, Counter("packets"), tcp.given_up;
+    /// Packets of the peer that were passed on although an earlier one was missing.
+    not_waited_for: u64, Counter("times"), tcp.expired;
+    /// Median time for which packets of the peer waited for earlier ones.
+    order_p50_ms: f64, Gauge("ms"), millis(tcp.wait.p50);
+    /// 99th percentile of that time.
+    order_p99_ms: f64, Gauge("ms"), millis(tcp.wait.p99);
 }
 
 section! {
@@ -424,6 +452,13 @@ pub(crate) fn state_word(state: PathState) -> &'static str {
         PathState::Active => "active",
         PathState::Suspected => "suspected",
         PathState::Closed => "closed",
+    }
+}
+
+fn tunnel_word(form: TunnelForm) -> &'static str {
+    match form {
+        TunnelForm::Window => "window",
+        TunnelForm::Plain => "plain",
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{
     ClassReport, DelayReport, EndpointReport, MessageReport, MessageStreamReport,
-    NotForwardedReport, PathReport, PeerReport, Report, StrangersReport,
+    NotForwardedReport, PathReport, PeerReport, Report, StrangersReport, TcpReport,
 };
 
 /// Streams of messages that a table shows of each peer; JSON has them all.
@@ -153,6 +153,26 @@ pub(super) fn span(seconds: f64) -> String {
     }
 }
 
+fn tcp_text(tcp: &TcpReport) -> String {
+    if tcp.packets == 0 && tcp.order_p99_ms == 0.0 {
+        return String::new();
+    }
+    let mut text = format!("  TCP of the tunnel ({}): {} packets out", tcp.form, tcp.packets);
+    let more = counts(&[
+        (tcp.flows, "flows"),
+        (tcp.sent_again, "sent again"),
+        (tcp.dropped, "dropped by the queue"),
+        (tcp.given_up, "too large for every path"),
+        (tcp.not_waited_for, "passed on before an earlier one"),
+    ]);
+    if !more.is_empty() {
+        let _ = write!(text, ", {more}");
+    }
+    let (p50, p99) = (milliseconds(tcp.order_p50_ms), milliseconds(tcp.order_p99_ms));
+    let _ = writeln!(text, "; those that came waited {p50} for earlier ones, p99 {p99}");
+    text
+}
+
 fn peer_text(peer: &PeerReport) -> String {
     let mut text = format!("{}: ", peer.name);
     match peer.session_s {
@@ -196,6 +216,7 @@ fn peer_text(peer: &PeerReport) -> String {
     if !used.is_empty() {
         text += &rows(CLASSES, used);
     }
+    text += &tcp_text(&peer.tcp);
     text += &not_forwarded_text(&peer.not_forwarded);
     text + &messages_text(&peer.messages) + &streams_text(&peer.message_streams)
 }

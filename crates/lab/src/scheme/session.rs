@@ -1,7 +1,9 @@
 //! What a session of Fulmar is, and where each stream enters it, under each scheme that runs on one.
 
 use proto::select::{Copies, Order, Policy};
-use proto::{CongestionKind, MessageStream, ProtectControl, SchedulerKind, SessionConfig, Source};
+use proto::{
+    CongestionKind, MessageStream, ProtectControl, SchedulerKind, SessionConfig, Source, TunnelForm,
+};
 use units::Duration;
 
 use super::About;
@@ -84,6 +86,8 @@ impl SessionScheme {
         if !self.is_fulmar() {
             // The tools that these schemes stand for do not know video when they see it.
             config.rtp_deadline = Duration::ZERO;
+            // Nor does it send again what a link lost.
+            config.tunnel = TunnelForm::Plain;
         }
         match self {
             Self::RoundRobin => config.scheduler = SchedulerKind::RoundRobin,
@@ -128,10 +132,14 @@ impl SessionScheme {
     /// Returns the lines of a daemon's `[transport]` that say the same as [`SessionScheme::config`].
     pub(crate) const fn daemon_lines(self) -> &'static str {
         match self {
-            Self::Fulmar | Self::Lrt => "",
+            Self::Fulmar => "",
+            Self::Lrt => "tunnel_form = \"plain\"\n",
             Self::FulmarStrict => "protect_control = \"strict\"\n",
-            Self::FulmarOff | Self::MinRtt => "protect_control = \"off\"\n",
-            Self::RoundRobin => "scheduler = \"round_robin\"\nprotect_control = \"off\"\n",
+            Self::FulmarOff => "protect_control = \"off\"\n",
+            Self::MinRtt => "tunnel_form = \"plain\"\nprotect_control = \"off\"\n",
+            Self::RoundRobin => {
+                "scheduler = \"round_robin\"\ntunnel_form = \"plain\"\nprotect_control = \"off\"\n"
+            }
             Self::Redundant => {
                 "scheduler = \"redundant\"\ncongestion = \"none\"\nprotect_control = \"off\"\n"
             }

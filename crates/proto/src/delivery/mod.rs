@@ -15,6 +15,7 @@ pub(crate) mod control;
 pub(crate) mod datagram;
 pub(crate) mod message;
 mod submit;
+pub(crate) mod tunnel;
 
 use core::fmt::Debug;
 
@@ -37,6 +38,7 @@ use crate::wire::Frame;
 use control::Control;
 use datagram::Datagrams;
 use message::{MessageForm, Messages};
+use tunnel::{Tunnel, TunnelForm};
 
 /// What an operator can set about deliveries.
 #[derive(Clone, Copy, Debug)]
@@ -51,8 +53,12 @@ pub(crate) struct DeliveryConfig {
     pub(crate) bulk_max_age: Duration,
     /// How long RTP may be sent again; zero: never.
     pub(crate) rtp_life: Duration,
-    /// How long TCP's packets wait for an earlier one.
+    /// How TCP of the tunnel travels.
+    pub(crate) tunnel: TunnelForm,
+    /// How long TCP's packets wait for an earlier one in plain delivery.
     pub(crate) resequence_max: Duration,
+    /// Secret.
+    pub(crate) seed: u64,
 }
 
 /// A frame's surroundings as it comes in.
@@ -232,6 +238,11 @@ pub(crate) trait Delivery: Debug {
         0
     }
 
+    /// Returns how many flows of its bulk wait: in each round that bulk makes, so many datagrams begin with it.
+    fn turns(&self) -> usize {
+        usize::from(self.waiting().bulk)
+    }
+
     /// Adds what the peer must know before any acknowledgement, and tells whether one may follow.
     fn poll_before_ack(&mut self, _datagram: &mut Builder<'_>) -> bool {
         true
@@ -295,6 +306,9 @@ pub(crate) struct Deliveries {
     message: Messages,
     control: Control,
     datagram: Datagrams,
+    tunnel: Tunnel,
+    /// The place of the delivery whose bulk goes first now, and in how many datagrams more.
+    turn: (u8, usize),
     coded_transfers: bool,
     rtp_life: Duration,
     accounts: Accounts,
@@ -311,6 +325,8 @@ macro_rules! each {
         $do;
         let ($place, $delivery) = (2_u8, $($all)+.datagram);
         $do;
+        let ($place, $delivery) = (3_u8, $($all)+.tunnel);
+        $do;
     }};
 }
 
@@ -321,6 +337,8 @@ impl Deliveries {
             message: Messages::new(config.form, config.nonce),
             control: Control::new(),
             datagram: Datagrams::new(config.bulk_max_age, config.resequence_max),
+            tunnel: Tunnel::new(config.tunnel, config.seed),
+            turn: (0, 0),
             coded_transfers: config.coded_transfers,
             rtp_life: config.rtp_life,
             accounts: Accounts::default(),
@@ -408,12 +426,46 @@ impl Deliveries {
         if !has_budget || datagram.bulk {
             return;
         }
-        for tier in [Tier::Telemetry, Tier::Message, Tier::Bulk] {
+        for tier in [Tier::Telemetry, Tier::Message] {
             each!([&mut self], place, delivery => {
                 datagram.set_owner(place);
                 delivery.poll_tier(tier, &mut offer, datagram);
             });
         }
+        let before = datagram.len();
+        each!([&mut self], place, delivery => if place == self.turn.0 {
+            datagram.set_owner(place);
+            delivery.poll_tier(Tier::Bulk, &mut offer, datagram);
+        });
+        let used = datagram.len() > before;
+        each!([&mut self], place, delivery => if place != self.turn.0 {
+            datagram.set_owner(place);
+            delivery.poll_tier(Tier::Bulk, &mut offer, datagram);
+        });
+        if used || datagram.len() > before {
+            self.end_turn(used);
+        }
+    }
+
+    /// Lets the next delivery's bulk go first, where the one whose turn it was has had it: so that a ping does not
+    /// stand behind a transfer, nor one transfer behind a hundred.
+    fn end_turn(&mut self, used: bool) {
+        let (turn, left) = self.turn;
+        if used && left > 1 {
+            self.turn.1 = left - 1;
+            return;
+        }
+        // The next in the list that has bulk waiting; from the front again after the last.
+        let mut next = None;
+        let mut first = None;
+        each!([&self], place, delivery => {
+            let turns = delivery.turns();
+            if turns > 0 {
+                first = first.or(Some((place, turns)));
+                next = next.or(Some((place, turns)).filter(|_| place > turn));
+            }
+        });
+        self.turn = next.or(first).unwrap_or((turn, 1));
     }
 
     /// Adds what costs little and goes along with anything.

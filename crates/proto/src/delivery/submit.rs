@@ -3,6 +3,7 @@
 //! ```text
 //! coded transfers                        → message delivery
 //! lanes of sources that sign             → message delivery; what is control also as control
+//! TCP of the tunnel, but ACKs alone      → tunnel delivery, unless its form is plain
 //! once, on the best path, in no order    → plain datagrams
 //! the rest                               → control delivery
 //! ```
@@ -37,7 +38,7 @@ pub(crate) struct Packet<'a> {
     pub(crate) policy: Policy,
     /// Whose order it keeps.
     pub(crate) lane: LaneKey,
-    /// Whether the receiver restores its order (TCP).
+    /// Whether it is TCP, whose order is restored.
     pub(crate) resequence: bool,
     /// The frame of RTP that it is a piece of.
     pub(crate) rtp: Option<RtpFrame>,
@@ -80,6 +81,11 @@ impl Deliveries {
         }
         self.accounts.of(class).submitted += 1;
         if rtp.is_some() || policy.is_plain() {
+            let coded = resequence && self.tunnel.carries_tcp();
+            let payload = if coded { self.tunnel.submit(now, payload) } else { Some(payload) };
+            let Some(payload) = payload else { return Ok(None) };
+            // What is left of TCP then are its ACKs: cumulative, they have no order to keep.
+            let resequence = resequence && !coded;
             let rtp = rtp.map(|frame| RtpPiece { frame, life: self.rtp_life });
             self.datagram.submit(now, Plain { channel, class, resequence, rtp, payload });
             return Ok(None);
@@ -87,6 +93,11 @@ impl Deliveries {
         let taken = self.control.submit(now, Submission { channel, policy, lane, payload });
         self.accounts.of(class).dropped += u64::from(taken.is_err());
         Ok(taken?)
+    }
+
+    /// Tells whether a packet of the tunnel can wait until it is known how large packets may be.
+    pub(crate) fn may_wait(&self, packet: &[u8]) -> bool {
+        self.tunnel.carries_tcp() && self.tunnel.is_symbol(packet)
     }
 
     /// Takes a message of message delivery in.

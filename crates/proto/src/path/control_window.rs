@@ -255,6 +255,7 @@ mod tests {
             received_at_us,
             delay: Duration::ZERO,
             ecn_ce: 0,
+            elsewhere: false,
         };
         path.on_ack(left + RTT, &ack);
     }

@@ -164,7 +164,8 @@ impl Path {
     ) -> Option<Acked> {
         let newest = acked.iter().max_by_key(|packet| packet.pn)?;
         let trusted = self.suspicion.is_none() && newest.sent_at >= self.trusted_since;
-        let rtt = (trusted && newest.pn == ack.largest && newest.ack_eliciting)
+        let is_round_trip = newest.pn == ack.largest && !ack.elsewhere;
+        let rtt = (trusted && is_round_trip && newest.ack_eliciting)
             .then(|| self.rtt.on_sample(now, now.since(newest.sent_at), ack.delay));
         for packet in acked.iter().filter(|packet| packet.ack_eliciting) {
             self.rate.on_acked(now, packet.bytes.into(), packet.sent_at, packet.delivery);
@@ -177,12 +178,12 @@ impl Path {
             let (old, new) = (self.delivery_rate.as_bps(), sample.rate.as_bps());
             self.delivery_rate = Rate::from_bps(old - old / 8 + new / 8);
         }
-        if newest.pn == ack.largest && newest.ack_eliciting && !newest.bulk {
+        if is_round_trip && newest.ack_eliciting && !newest.bulk {
             let fallen = self.peer_holds - self.peer_holds / 16;
             let held = if ack.delay > MAX_ACK_DELAY { ack.delay } else { Duration::ZERO };
             self.peer_holds = held.min(SLOW_ACK_DELAY).max(fallen);
         }
-        if trusted && newest.pn == ack.largest {
+        if trusted && is_round_trip {
             let received_at_us = ack.received_at_us.min(LATEST_US);
             let rtt = now.since(newest.sent_at).saturating_sub(ack.delay);
             self.known = (newest.sent_at, newest.delivery.in_flight());

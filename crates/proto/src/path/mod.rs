@@ -224,6 +224,16 @@ impl Path {
         self.probe_wanted = true;
     }
 
+    /// Returns the smoothed round-trip time or, before any sample, the initial guess.
+    pub(crate) fn srtt_or_initial(&self) -> Duration {
+        self.rtt.srtt_or_initial()
+    }
+
+    /// Returns the rate at which the congestion control lets bulk leave: window over round-trip time.
+    pub(crate) fn send_rate(&self) -> Rate {
+        Rate::from_bytes_in(self.congestion.cwnd(), self.rtt.srtt_or_initial())
+    }
+
     /// Returns the smoothed round-trip time, once there is one.
     pub(crate) fn srtt(&self) -> Option<Duration> {
         self.rtt.srtt()
@@ -258,6 +268,11 @@ impl Path {
     /// Returns the largest datagram that it carries, in bytes of UDP payload.
     pub(crate) fn max_datagram(&self) -> usize {
         self.mtu.current()
+    }
+
+    /// Returns the largest datagram that the path may turn out to carry.
+    pub(crate) fn hoped_datagram(&self, now: Instant) -> usize {
+        self.mtu.hoped(now)
     }
 
     /// Returns the age at which an unanswered packet is overdue.

@@ -68,6 +68,16 @@ impl MtuDiscovery {
         self.current
     }
 
+    /// Returns the largest datagram that may be found to fit by the search that is under way.
+    pub(super) fn hoped(&self, now: Instant) -> usize {
+        let open = SIZES.into_iter().rev().find(|&size| size < self.too_large);
+        if now < self.search_at {
+            self.current
+        } else {
+            open.map_or(self.current, |size| size.max(self.current))
+        }
+    }
+
     /// Tells whether the path has been alive for a while.
     pub(super) fn is_settled(&self, now: Instant) -> bool {
         now >= self.settled_at

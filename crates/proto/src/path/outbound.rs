@@ -54,6 +54,16 @@ impl Path {
         self.received.has_news()
     }
 
+    /// Tells whether a gap in this path's packets is news that a faster path should tell as well.
+    pub(crate) fn has_news_of_gap(&self) -> bool {
+        self.received.has_news_of_gap()
+    }
+
+    /// Makes the acknowledgement that a faster path carries.
+    pub(crate) fn take_ack_elsewhere(&mut self, now: Instant) -> Option<AckToSend> {
+        self.received.take_elsewhere(now)
+    }
+
     /// Makes the acknowledgement of this path's packets, due or not, and counts it as sent.
     pub(crate) fn take_ack(&mut self, now: Instant) -> Option<AckToSend> {
         self.received.take(now)

@@ -100,7 +100,7 @@ impl Path {
             burst: self.sent.loss().burst(),
             cwnd: self.congestion.cwnd(),
             in_flight: self.sent.in_flight(),
-            send_rate: Rate::from_bytes_in(self.congestion.cwnd(), self.rtt.srtt_or_initial()),
+            send_rate: self.send_rate(),
             drain: self.drain(now),
             budget,
             bytes_sent: self.counters.bytes_sent,

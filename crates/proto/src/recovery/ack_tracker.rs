@@ -2,8 +2,10 @@
 //!
 //! Keeps the ranges of packet numbers received for the next ACK frame. Control, probes and
 //! challenges are acknowledged at once, so that silence is noticed within a round trip; other
-//! packets after the eighth or 10 ms, whichever is first, and at once where a gap opens. The replay
-//! window, not this file, removes duplicates.
+//! packets after the eighth or 10 ms, whichever is first, and at once where a gap opens. A gap that may
+//! keep a flow of the tunnel waiting is told again with each of the next packets, and by a faster path
+//! too, where there is one: the sooner it is known, the sooner the flow goes on. The replay window, not
+//! this file, removes duplicates.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -20,6 +22,8 @@ pub(crate) const MAX_ACK_DELAY: Duration = Duration::from_millis(10);
 pub(crate) const PACKETS_PER_ACK: u32 = 8;
 /// Ranges older than this are no longer repeated: the peer has long decided what was lost.
 const RANGE_MEMORY: Duration = Duration::from_secs(1);
+/// Packets after a gap that are acknowledged at once: as many as recovery waits for [RFC 9002 §6.1.1].
+const TOLD_AGAIN: u8 = 3;
 /// A gap of more packets is an outage, which says nothing about loss outside it.
 const LONGEST_GAP: u64 = 16;
 
@@ -32,6 +36,8 @@ pub(crate) struct Arrival {
     pub(crate) urgent: bool,
     /// Whether it bears the congestion-experienced mark.
     pub(crate) ecn_ce: bool,
+    /// Whether it carries what is passed on in order: what is missing before it holds it up.
+    pub(crate) in_order: bool,
 }
 
 /// Holds what an ACK frame says.
@@ -66,6 +72,10 @@ pub(crate) struct AckTracker {
     /// Everything below was acknowledged and the peer knows it.
     floor: u64,
     unacknowledged: u32,
+    /// Packets that are still to be acknowledged at once because of a gap, and how often a faster path is
+    /// still to tell of it.
+    hurried: u8,
+    told_elsewhere: u8,
     due_at: Option<Instant>,
     ecn_ce: u32,
     loss: LossEstimator,
@@ -86,7 +96,13 @@ impl AckTracker {
             return;
         }
         self.unacknowledged += 1;
-        let at_once = arrival.urgent || gap > 0 || self.unacknowledged >= PACKETS_PER_ACK;
+        if arrival.in_order && (1..=LONGEST_GAP).contains(&gap) {
+            (self.hurried, self.told_elsewhere) = (TOLD_AGAIN, TOLD_AGAIN);
+        }
+        let hurried = self.hurried > 0;
+        self.hurried = self.hurried.saturating_sub(1);
+        let at_once =
+            arrival.urgent || gap > 0 || hurried || self.unacknowledged >= PACKETS_PER_ACK;
         let due = if at_once { now } else { now + MAX_ACK_DELAY };
         self.due_at = Some(self.due_at.map_or(due, |at| at.min(due)));
     }
@@ -137,14 +153,30 @@ impl AckTracker {
         self.due_at
     }
 
+    /// Tells whether a gap is news that a faster path should tell as well.
+    pub(crate) fn has_news_of_gap(&self) -> bool {
+        self.told_elsewhere > 0 && self.unacknowledged > 0
+    }
+
+    /// Makes the acknowledgement that a faster path carries; the path's own is due all the same.
+    pub(crate) fn take_elsewhere(&mut self, now: Instant) -> Option<AckToSend> {
+        self.told_elsewhere = self.told_elsewhere.saturating_sub(1);
+        self.show(now)
+    }
+
     /// Makes the acknowledgement that is to be sent now and counts it as sent.
     pub(crate) fn take(&mut self, now: Instant) -> Option<AckToSend> {
         while self.ranges.len() > 1 && now.since(self.ranges[0].at) > RANGE_MEMORY {
             self.ranges.pop_front();
         }
-        let largest = self.ranges.back()?.last;
+        let ack = self.show(now)?;
         self.unacknowledged = 0;
         self.due_at = None;
+        Some(ack)
+    }
+
+    fn show(&self, now: Instant) -> Option<AckToSend> {
+        let largest = self.ranges.back()?.last;
         Some(AckToSend {
             largest,
             received_at: self.largest_at,
@@ -180,8 +212,10 @@ mod tests {
 
     use super::*;
 
-    const BULK: Arrival = Arrival { ack_eliciting: true, urgent: false, ecn_ce: false };
-    const URGENT: Arrival = Arrival { ack_eliciting: true, urgent: true, ecn_ce: false };
+    const BULK: Arrival =
+        Arrival { ack_eliciting: true, urgent: false, ecn_ce: false, in_order: false };
+    const URGENT: Arrival = Arrival { urgent: true, ..BULK };
+    const SYMBOL: Arrival = Arrival { in_order: true, ..BULK };
 
     fn ranges_of(tracker: &mut AckTracker) -> Vec<RangeInclusive<u64>> {
         tracker.take(Instant::ZERO).expect("something received").ranges.to_vec()
@@ -200,6 +234,28 @@ mod tests {
         assert!(!tracker.has_news());
         tracker.on_received(at(6), 8, URGENT);
         assert_eq!(tracker.due_at(), Some(at(6)));
+    }
+
+    #[test]
+    fn a_gap_before_what_is_in_order_is_told_at_once_four_times_and_elsewhere_three() {
+        let mut tracker = AckTracker::default();
+        let at = Instant::from_millis;
+        tracker.on_received(at(1), 0, SYMBOL);
+        tracker.take(at(1)).expect("something received");
+        assert!(!tracker.has_news_of_gap());
+        for pn in 2..=4 {
+            tracker.on_received(at(pn), pn, SYMBOL);
+            assert_eq!(tracker.due_at(), Some(at(pn)));
+            assert!(tracker.has_news_of_gap());
+            let elsewhere = tracker.take_elsewhere(at(pn)).expect("there is a gap");
+            assert_eq!(elsewhere, tracker.take(at(pn)).expect("its own is due all the same"));
+        }
+        tracker.on_received(at(5), 5, SYMBOL);
+        assert!(!tracker.has_news_of_gap());
+        assert_eq!(tracker.due_at(), Some(at(15)));
+        let mut other = AckTracker::default();
+        [0, 2, 3].into_iter().for_each(|pn| other.on_received(at(1), pn, BULK));
+        assert!(!other.has_news_of_gap(), "nothing waits behind it");
     }
 
     #[test]

@@ -106,6 +106,8 @@ pub(crate) struct AckInfo<'a> {
     pub(crate) ranges: &'a [RangeInclusive<u64>],
     /// Packets received with the congestion-experienced mark, in all.
     pub(crate) ecn_ce: u32,
+    /// Whether it came by another path: no round-trip time of this one follows from it.
+    pub(crate) elsewhere: bool,
 }
 
 /// Tells which packets an ACK frame newly acknowledges.
@@ -439,7 +441,10 @@ mod tests {
     fn ack(packets: &mut SentPackets, now: Instant, ranges: &[RangeInclusive<u64>]) -> NewlyAcked {
         let largest = ranges.iter().map(|range| *range.end()).max().unwrap_or_default();
         let delay = Duration::ZERO;
-        packets.on_ack(now, &AckInfo { largest, received_at_us: 0, delay, ranges, ecn_ce: 0 })
+        packets.on_ack(
+            now,
+            &AckInfo { largest, received_at_us: 0, delay, ranges, ecn_ce: 0, elsewhere: false },
+        )
     }
 
     fn numbers(packets: &[SentPacket]) -> Vec<u64> {

@@ -4,6 +4,7 @@ use units::Duration;
 
 use crate::congestion::CongestionKind;
 use crate::delivery::message::MessageForm;
+use crate::delivery::tunnel::TunnelForm;
 use crate::path::ProtectControl;
 use crate::schedule::SchedulerKind;
 use crate::select::{Policy, SelectorConfig};
@@ -36,7 +37,9 @@ pub struct SessionConfig {
     /// RTP packets of the tunnel that were lost are sent again as long as they arrive at no greater
     /// age; zero sends none again.
     pub rtp_deadline: Duration,
-    /// The longest time for which TCP packets of the tunnel wait for an earlier one; zero
+    /// How TCP of the tunnel travels; where the scheduler replicates, plain.
+    pub tunnel: TunnelForm,
+    /// The longest time for which TCP packets of the plain form wait for an earlier one; zero
     /// delivers every packet as it comes.
     pub resequence_max: Duration,
     /// A path that carried nothing for this long is probed; zero never probes.
@@ -55,6 +58,7 @@ impl Default for SessionConfig {
             selector: SelectorConfig::default(),
             bulk_max_age: BULK_MAX_AGE,
             rtp_deadline: RTP_DEADLINE,
+            tunnel: TunnelForm::default(),
             resequence_max: RESEQUENCE_MAX,
             idle_probe: IDLE_PROBE,
             protect_control: ProtectControl::default(),

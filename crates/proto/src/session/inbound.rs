@@ -117,6 +117,7 @@ impl Session {
             singles |= frame.single();
             arrival.ack_eliciting |= frame.is_ack_eliciting();
             arrival.urgent |= frame.is_urgent();
+            arrival.in_order |= frame.is_in_order();
             self.handle_frame(now, path, received, &frame);
         }
         arrival
@@ -125,7 +126,7 @@ impl Session {
     fn handle_frame(&mut self, now: Instant, path: PathId, received: &Received, frame: &Frame<'_>) {
         match frame {
             Frame::Padding(_) | Frame::Ping => {}
-            Frame::Ack(ack) => self.handle_ack(now, ack),
+            Frame::Ack(ack) => self.handle_ack(now, path, ack),
             Frame::PathChallenge { token } => {
                 if let Some(path) = self.path_mut(path) {
                     path.on_challenge(*token, route(received));
@@ -154,7 +155,7 @@ impl Session {
         }
     }
 
-    fn handle_ack(&mut self, now: Instant, ack: &AckFrame) {
+    fn handle_ack(&mut self, now: Instant, by: PathId, ack: &AckFrame) {
         let Some(path) = self.path_mut(ack.path) else {
             return;
         };
@@ -165,6 +166,7 @@ impl Session {
             delay: Duration::from_micros(u64::from(ack.delay_us)),
             ranges: &ranges,
             ecn_ce: ack.ecn_ce,
+            elsewhere: by != ack.path,
         };
         let outcome = path.on_ack(now, &info);
         self.apply(now, ack.path, outcome);

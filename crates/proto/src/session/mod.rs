@@ -22,6 +22,7 @@ pub use paths::PathError;
 
 use crate::crypto::{EpochKeys, KeyRing};
 use crate::delivery::message::MessageStream;
+use crate::delivery::tunnel::TunnelForm;
 use crate::delivery::{Deliveries, DeliveryConfig};
 use crate::event::{Delivery, Event, PathState};
 use crate::ids::{PathId, PeerId, SessionId};
@@ -204,7 +205,12 @@ impl Session {
                 coded_transfers: config.coded_transfers,
                 bulk_max_age: config.bulk_max_age,
                 rtp_life: config.rtp_deadline,
+                tunnel: match config.scheduler.replicates() {
+                    true => TunnelForm::Plain,
+                    false => config.tunnel,
+                },
                 resequence_max: config.resequence_max,
+                seed: drawn.seed,
             }),
             scheduler: config.scheduler.scheduler(),
             delivered: VecDeque::new(),

@@ -9,10 +9,10 @@ use units::Instant;
 use super::{SendError, Session, Source};
 use crate::delivery::{Builder, Packet, Refused, Turn, Waiting};
 use crate::event::{MessageId, PathState};
-use crate::ids::{PathRef, Transmit};
+use crate::ids::{PathId, PathRef, Transmit};
 use crate::limits;
 use crate::path::{Outgoing, Path, Route};
-use crate::recovery::SentFrame;
+use crate::recovery::{AckToSend, SentFrame};
 use crate::select::{Class, LaneKey};
 use crate::wire::{self, AckFrame, AckRanges, CONTROL_OVERHEAD, DATA_OVERHEAD, Frame};
 
@@ -29,12 +29,11 @@ impl Session {
         bytes: &[u8],
     ) -> Result<Option<MessageId>, SendError> {
         self.settle_account();
-        let limit = match source {
-            Source::Message { .. } => limits::MESSAGE_BYTES,
-            _ => self.payload_limit(),
-        };
-        if bytes.len() > limit {
-            return Err(SendError::TooLarge { limit });
+        match source {
+            Source::Message { .. } => check_length(bytes, limits::MESSAGE_BYTES)?,
+            // It depends on what the packet turns out to be.
+            Source::Tunnel => {}
+            _ => check_length(bytes, self.payload_limit())?,
         }
         match source {
             Source::Tunnel => self.send_packet(now, bytes),
@@ -56,6 +55,8 @@ impl Session {
             self.deliveries.on_withheld(Class::Bulk);
             return Ok(None);
         };
+        let may_wait = selected.policy.is_plain() && self.deliveries.may_wait(packet);
+        check_length(packet, if may_wait { self.hoped_limit(now) } else { self.payload_limit() })?;
         let packet = Packet {
             channel: 0,
             policy: selected.policy,
@@ -130,12 +131,21 @@ impl Session {
         let path = &self.paths[index];
         let (ack_is_due, own) = (path.ack_is_due(now), self.deliveries.waiting_for(now, path));
         let waiting = waiting.and(own);
-        if !ack_is_due && !waiting.is_any() && !path.probe_is_wanted() && !self.has_path_news() {
+        let tells_of_gap = self.slower_with_gap(index).is_some();
+        if !ack_is_due
+            && !tells_of_gap
+            && !waiting.is_any()
+            && !path.probe_is_wanted()
+            && !self.has_path_news()
+        {
             let size = self.mtu_probe(now, index, waiting)?;
             return self.send_mtu_probe(now, index, size, buf);
         }
         let mut datagram = self.begin(now, index, buf);
         self.add_own_ack(now, index, ack_is_due, &mut datagram);
+        if tells_of_gap {
+            self.add_acks_of_gaps(now, index, &mut datagram);
+        }
         let waiting = self.add_urgent(now, index, waiting, &mut datagram);
         if datagram.is_empty()
             && let Some(size) = self.mtu_probe(now, index, waiting)
@@ -186,6 +196,13 @@ impl Session {
         datagram.unwrap_or(self.largest_datagram) - DATA_OVERHEAD - CONTROL_OVERHEAD
     }
 
+    /// Returns the same as it may turn out to be: for what can wait until that is known.
+    fn hoped_limit(&self, now: Instant) -> usize {
+        let active = self.paths.iter().filter(|path| path.state() == PathState::Active);
+        let datagram = active.map(|path| path.hoped_datagram(now)).max();
+        datagram.unwrap_or(limits::MAX_DATAGRAM) - DATA_OVERHEAD - CONTROL_OVERHEAD
+    }
+
     /// Tells the peer on one path that the session is over.
     fn poll_farewell(&mut self, now: Instant, index: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
         let id = self.paths[index].id();
@@ -230,21 +247,32 @@ impl Session {
         }
         let path = &mut self.paths[index];
         let id = path.id();
-        let Some(ack) = path.take_ack(now) else { return };
-        let Some(ranges) = AckRanges::from_descending(ack.ranges) else { return };
-        let largest = ranges.largest();
-        let mut frame = AckFrame {
-            path: id,
-            ranges,
-            received_at_us: ack.received_at.as_micros(),
-            delay_us: u32::try_from(ack.delay.as_micros()).unwrap_or(u32::MAX),
-            ecn_ce: ack.ecn_ce,
-        };
-        // The peer has heard of older ranges when it has heard of a frame that names them all.
-        if frame.fit(datagram.room()) {
-            datagram.note_own(SentFrame::Ack { path: id, largest });
+        let ack = path.take_ack(now);
+        add_ack(id, ack, datagram);
+    }
+
+    /// Returns a slower path with a gap that the peer should hear of by this one, which is the fastest.
+    fn slower_with_gap(&self, index: usize) -> Option<usize> {
+        let gap = self.paths.iter().position(|path| path.has_news_of_gap())?;
+        let speed = |path: &Path| (path.srtt_or_initial(), path.id());
+        let fastest = self.paths.active().map(speed).min()?;
+        let own = speed(&self.paths[index]);
+        let others = gap..self.paths.len();
+        others
+            .filter(|_| own == fastest)
+            .find(|other| *other != index && self.paths[*other].has_news_of_gap())
+    }
+
+    /// Adds what slower paths have to tell of gaps: a flow of the tunnel waits for it.
+    fn add_acks_of_gaps(&mut self, now: Instant, index: usize, datagram: &mut Builder<'_>) {
+        while let Some(other) = self.slower_with_gap(index)
+            && datagram.room() >= wire::ACK_LEAST
+        {
+            let path = self.paths.receiving(other);
+            let id = path.id();
+            let ack = path.take_ack_elsewhere(now);
+            add_ack(id, ack, datagram);
         }
-        datagram.push(&Frame::Ack(frame));
     }
 
     /// Adds what no congestion window holds back; returns what waits then.
@@ -380,6 +408,29 @@ impl Session {
             urgent,
         })
     }
+}
+
+/// Adds an acknowledgement of a path's packets.
+fn add_ack(path: PathId, ack: Option<AckToSend>, datagram: &mut Builder<'_>) {
+    let Some(ack) = ack else { return };
+    let Some(ranges) = AckRanges::from_descending(ack.ranges) else { return };
+    let largest = ranges.largest();
+    let mut frame = AckFrame {
+        path,
+        ranges,
+        received_at_us: ack.received_at.as_micros(),
+        delay_us: u32::try_from(ack.delay.as_micros()).unwrap_or(u32::MAX),
+        ecn_ce: ack.ecn_ce,
+    };
+    // The peer has heard of older ranges when it has heard of a frame that names them all.
+    if frame.fit(datagram.room()) {
+        datagram.note_own(SentFrame::Ack { path, largest });
+    }
+    datagram.push(&Frame::Ack(frame));
+}
+
+fn check_length(bytes: &[u8], limit: usize) -> Result<(), SendError> {
+    if bytes.len() > limit { Err(SendError::TooLarge { limit }) } else { Ok(()) }
 }
 
 fn send_error(refused: Refused) -> SendError {

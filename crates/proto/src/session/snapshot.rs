@@ -5,7 +5,7 @@ use units::Instant;
 use super::Session;
 use crate::path::Path;
 use crate::select::NotForwarded;
-use crate::status::{MessageStatus, PathGlance, SessionStatus};
+use crate::status::{MessageStatus, PathGlance, SessionStatus, TunnelStatus};
 
 impl Session {
     /// Returns a snapshot for people and scripts.
@@ -19,6 +19,7 @@ impl Session {
             classes: Vec::new(),
             messages: MessageStatus::default(),
             message_streams: Vec::new(),
+            tunnel: TunnelStatus::default(),
             queue_free_percent: 100,
             rejected: self.rejected,
             mavlink: self.selector.counters(),

@@ -8,8 +8,8 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::{
-    AckRanges, FeedbackFrame, RankFrame, Reader, RepairFrame, SourceFrame, WireError, put_varint,
-    varint_len,
+    AckRanges, FeedbackFrame, RankFrame, Reader, RepairFrame, SourceFrame, TunnelFrame, WireError,
+    put_varint, varint_len,
 };
 use crate::ids::PathId;
 use crate::select::{Class, Order};
@@ -45,6 +45,8 @@ pub(crate) enum Frame<'a> {
     Feedback(FeedbackFrame),
     /// Says how many symbols the decoder of a coder has seen.
     Rank(RankFrame),
+    /// Carries a packet of the tunnel's TCP.
+    Tunnel(TunnelFrame<'a>),
     /// Says what the sender's clock shows, in microseconds.
     Clock { clock_us: u64 },
     /// Lists messages that came in and were not passed on.
@@ -150,6 +152,7 @@ const SOURCE: u8 = 0x18;
 const REPAIR: u8 = 0x19;
 const FEEDBACK: u8 = 0x1a;
 const RANK: u8 = 0x1b;
+const TUNNEL: u8 = 0x20;
 /// Type of a datagram frame; class and presence of fields stand in the low bits.
 const DATAGRAM: u8 = 0x40;
 const DATAGRAM_MASK: u8 = 0xe0;
@@ -176,6 +179,11 @@ impl Frame<'_> {
             self,
             Self::Control(_) | Self::LaneFloor { .. } | Self::Ping | Self::PathChallenge { .. }
         )
+    }
+
+    /// Tells whether its receiver passes it on in order: what is missing before it holds it up.
+    pub(crate) fn is_in_order(&self) -> bool {
+        matches!(self, Self::Tunnel(_))
     }
 
     /// Returns the bit of its group if a datagram holds only one frame of that group, else 0: no sender
@@ -206,6 +214,7 @@ impl Frame<'_> {
             Self::Repair(repair) => repair.encoded_len(),
             Self::Feedback(feedback) => feedback.encoded_len(),
             Self::Rank(rank) => rank.encoded_len(),
+            Self::Tunnel(tunnel) => 1 + tunnel.encoded_len(),
         }
     }
 
@@ -257,6 +266,10 @@ impl Frame<'_> {
                 out.push(RANK);
                 rank.encode(out);
             }
+            Self::Tunnel(tunnel) => {
+                out.push(TUNNEL);
+                tunnel.encode(out);
+            }
             Self::Clock { clock_us } => {
                 out.push(CLOCK);
                 out.extend_from_slice(&clock_us.to_le_bytes());
@@ -295,6 +308,7 @@ impl<'a> Frame<'a> {
             REPAIR => Self::Repair(RepairFrame::decode(reader)?),
             FEEDBACK => Self::Feedback(FeedbackFrame::decode(reader)?),
             RANK => Self::Rank(RankFrame::decode(reader)?),
+            TUNNEL => Self::Tunnel(TunnelFrame::decode(reader)?),
             kind if kind & DATAGRAM_MASK == DATAGRAM => {
                 Self::Datagram(DatagramFrame::decode(kind, reader)?)
             }

@@ -9,6 +9,7 @@ mod frame;
 mod header;
 mod message;
 mod reader;
+mod tunnel;
 
 pub(crate) use ack_ranges::AckRanges;
 pub(crate) use frame::{
@@ -22,6 +23,7 @@ pub(crate) use message::{
     FEEDBACK_MAX, FeedbackFrame, RankFrame, RepairFrame, SYMBOL_OVERHEAD, SourceFrame,
 };
 pub(crate) use reader::{Reader, put_varint, varint_len};
+pub(crate) use tunnel::{TUNNEL_OVERHEAD, TunnelFrame};
 
 /// Says why bytes from the network are not what they claim to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

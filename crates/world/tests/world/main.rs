@@ -15,3 +15,4 @@ mod signed;
 mod status;
 mod thin;
 mod transactional;
+mod tunnel;

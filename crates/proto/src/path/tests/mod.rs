@@ -301,11 +301,26 @@ fn take(path: &mut Path, now: Instant, step: &Step) {
             let ranges = [largest.saturating_sub(length)..=largest];
             let delay = Duration::from_micros(delay_us.into());
             let received_at_us = u64::from(ecn_ce) << 20;
-            path.on_ack(now, &AckInfo { largest, received_at_us, delay, ranges: &ranges, ecn_ce });
+            path.on_ack(
+                now,
+                &AckInfo {
+                    largest,
+                    received_at_us,
+                    delay,
+                    ranges: &ranges,
+                    ecn_ce,
+                    elsewhere: false,
+                },
+            );
         }
         Step::Receive { pn, port, ack_eliciting } => {
             path.on_datagram(now, pn, route(port), 100);
-            let arrival = Arrival { ack_eliciting, urgent: pn % 2 == 0, ecn_ce: pn % 3 == 0 };
+            let arrival = Arrival {
+                ack_eliciting,
+                urgent: pn % 2 == 0,
+                ecn_ce: pn % 3 == 0,
+                in_order: false,
+            };
             path.on_packet_received(now, pn, arrival);
         }
         Step::Challenge { token } => path.on_challenge(token, route(1)),

@@ -149,6 +149,7 @@ impl End {
                         delay: ack.delay,
                         ranges: &ack.ranges,
                         ecn_ce: ack.ecn_ce,
+                        elsewhere: false,
                     };
                     let outcome = self.path.on_ack(now, &info);
                     self.note(now, outcome);
@@ -166,7 +167,8 @@ impl End {
                 }
             }
         }
-        let arrival = Arrival { ack_eliciting: wire.eliciting, urgent, ecn_ce: wire.ce };
+        let arrival =
+            Arrival { ack_eliciting: wire.eliciting, urgent, ecn_ce: wire.ce, in_order: false };
         self.path.on_packet_received(now, wire.pn, arrival);
     }
 

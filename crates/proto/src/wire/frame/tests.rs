@@ -32,6 +32,9 @@ impl Owned {
             Frame::Repair(repair) => {
                 Frame::Repair(RepairFrame { payload: &self.payload, ..repair })
             }
+            Frame::Tunnel(tunnel) => {
+                Frame::Tunnel(TunnelFrame { payload: &self.payload, ..tunnel })
+            }
             other => other,
         }
     }
@@ -104,6 +107,13 @@ fn symbol() -> impl Strategy<Value = Frame<'static>> {
     )
 }
 
+fn tunnel() -> impl Strategy<Value = Frame<'static>> {
+    let number = || 0..crate::wire::reader::VARINT_MAX;
+    (number(), number(), any::<u32>()).prop_map(|(number, back, submitted_us)| {
+        Frame::Tunnel(TunnelFrame { number, back, submitted_us, payload: &[] })
+    })
+}
+
 fn feedback() -> impl Strategy<Value = Frame<'static>> {
     let steps = prop::collection::vec((0_u64..100_000, 1_u64..100_000), 0..16);
     (any::<[u32; 4]>(), steps, 0_u64..1_000).prop_map(
@@ -142,6 +152,7 @@ fn frame() -> impl Strategy<Value = Owned> {
         any::<(u16, u32)>().prop_map(|(lane, floor)| Frame::LaneFloor { lane, floor }),
         datagram(),
         symbol(),
+        tunnel(),
         feedback(),
         any::<[u32; 3]>().prop_map(|numbers| {
             let [coder, rank, filter] = numbers.map(u64::from);

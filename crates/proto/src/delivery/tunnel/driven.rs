@@ -1,0 +1,170 @@
+//! Both halves joined by two paths that do whatever some bytes say: for a test and a fuzz target.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use units::{Duration, Instant, Rate};
+
+use super::queue::Waiting;
+use super::release::Release;
+use super::segment::{Flow, Part};
+use super::sender::{Ask, Sender};
+use crate::ids::PathId;
+use crate::limits;
+use crate::wire::TunnelFrame;
+
+const PATHS: usize = 2;
+
+struct Yes;
+
+impl Ask for Yes {
+    fn is_for(&self, _backlog: usize, _packet: usize) -> bool {
+        true
+    }
+}
+
+struct Joined {
+    now: Instant,
+    sender: Sender,
+    release: Release,
+    under_way: [VecDeque<u64>; PATHS],
+    submitted: u32,
+    /// How often each packet came, in the order of the first time, by flow.
+    came: BTreeMap<u8, Vec<u32>>,
+    honest: bool,
+}
+
+/// Lets the bytes decide what is handed in, sent, lost and forged; asserts what must hold whatever they say.
+pub(crate) fn drive(bytes: &[u8]) {
+    let mut joined = Joined {
+        now: Instant::from_millis(10_000),
+        sender: Sender::default(),
+        release: Release::default(),
+        under_way: Default::default(),
+        submitted: 0,
+        came: BTreeMap::new(),
+        honest: true,
+    };
+    joined.set_paths(3, 1_400);
+    for step in bytes.chunks_exact(2) {
+        joined.step(step[0], step[1]);
+        assert!(joined.release.held() <= limits::TUNNEL_BYTES);
+    }
+    joined.settle();
+}
+
+impl Joined {
+    fn step(&mut self, what: u8, more: u8) {
+        let path = usize::from(more) % PATHS;
+        match what % 10 {
+            0 | 1 => self.submit(more),
+            2..=4 => self.send(path, usize::from(more) * 64),
+            5 | 6 => self.arrive(path),
+            7 => {
+                if let Some(number) = self.under_way[path].pop_front() {
+                    self.sender.on_lost(self.now, number);
+                }
+            }
+            8 => self.pass(Duration::from_millis(u64::from(more) * u64::from(what) / 8)),
+            _ if more < 128 => self.set_paths(more & 3, if more & 4 == 0 { 1_400 } else { 700 }),
+            _ => self.forge(what, more),
+        }
+    }
+
+    fn submit(&mut self, more: u8) {
+        let flow = more % 5;
+        let mut payload = vec![flow; 16 + usize::from(more) * 4];
+        payload[1..5].copy_from_slice(&self.submitted.to_le_bytes());
+        self.submitted += 1;
+        let part = if more < 16 { Part::Edge } else { Part::Data };
+        let flow = Flow::test(flow.into());
+        self.sender.submit(Waiting { flow, part, since: self.now, payload });
+    }
+
+    fn send(&mut self, path: usize, ahead: usize) {
+        let id = PathId(path as u8);
+        if let Some(number) = self.sender.poll(self.now, id, ahead, 1_400, &Yes) {
+            assert!(self.sender.frame(number).is_some(), "what leaves is kept");
+            self.under_way[path].push_back(number);
+        }
+    }
+
+    fn arrive(&mut self, path: usize) {
+        let Some(number) = self.under_way[path].pop_front() else { return };
+        if let Some(frame) = self.sender.frame(number) {
+            self.release.handle_symbol(self.now, &frame, Duration::ZERO);
+        }
+        self.sender.on_acked(number);
+        self.collect();
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now += time;
+        self.sender.handle_timeout(self.now);
+        self.release.handle_timeout(self.now);
+        let late = |timeout: Option<Instant>| timeout.is_some_and(|at| at <= self.now);
+        assert!(!late(self.sender.timeout()) && !late(self.release.timeout()));
+        self.collect();
+    }
+
+    fn set_paths(&mut self, which: u8, longest: usize) {
+        let paths = (0..PATHS as u8).filter(|path| which & 1 << path != 0).map(PathId);
+        self.sender.set_paths(self.now, paths, longest);
+        let rate = Rate::from_mbps(5.0 * f64::from(which.count_ones()));
+        self.sender.queue.set_rate(self.now, rate);
+        self.release.set_slowest(self.now, (which > 0).then_some(Duration::from_millis(50)));
+    }
+
+    fn forge(&mut self, what: u8, more: u8) {
+        self.honest = false;
+        let number = u64::from(what) << (more % 56);
+        let frame = TunnelFrame { number, back: more.into(), submitted_us: 0, payload: &[9; 20] };
+        self.release.handle_symbol(self.now, &frame, Duration::ZERO);
+        self.collect();
+    }
+
+    fn collect(&mut self) {
+        while let Some(released) = self.release.poll() {
+            let payload = released.payload;
+            let tag = u32::from_le_bytes([payload[1], payload[2], payload[3], payload[4]]);
+            self.came.entry(payload[0]).or_default().push(tag);
+        }
+    }
+
+    /// Lets everything arrive that is left, and looks at what came.
+    fn settle(&mut self) {
+        self.set_paths(3, 1_400);
+        for _ in 0..10 * limits::TUNNEL_SYMBOLS {
+            (0..PATHS).for_each(|path| self.send(path, 0));
+            (0..PATHS).for_each(|path| self.arrive(path));
+            if self.sender.is_idle() {
+                break;
+            }
+        }
+        assert!(self.sender.is_idle() && self.sender.backlog() == 0 && self.sender.held() == 0);
+        self.pass(Duration::from_secs(3));
+        assert!(self.release.is_idle() && self.release.held() == 0);
+        if !self.honest {
+            return;
+        }
+        let counted = self.sender.counters().given_up + self.sender.queue.dropped();
+        let came: usize = self.came.values().map(Vec::len).sum();
+        assert_eq!(came as u64 + counted, u64::from(self.submitted), "each comes once");
+        if self.release.counters().expired == 0 && self.sender.counters().given_up == 0 {
+            assert!(self.came.values().all(|tags| tags.is_sorted()), "each flow in its order");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_packet_that_was_taken_comes_once_and_in_order(
+            bytes in prop::collection::vec(any::<u8>(), 0..2_000),
+        ) {
+            super::drive(&bytes);
+        }
+    }
+}

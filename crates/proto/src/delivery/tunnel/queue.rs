@@ -1,0 +1,379 @@
+//! What waits to be numbered: flows take turns, a packet each.
+//!
+//! ```text
+//! a flow may hold   100 ms of what all paths carried at best in the last seconds, at least 64 packets
+//! beyond that       its oldest packet is dropped: TCP hears of the queue, and of nothing else
+//! in an outage      nothing is dropped for that, nor for some seconds after; what does not fit is refused
+//! ```
+//! The bound is in bytes, not in time: packets that are passed on in order are acknowledged in bursts, so TCP
+//! fills the queue in bursts, and a bound in time would drop in bursts. A packet of TCP that is dropped while
+//! nothing leaves costs a timeout that doubles with each try [RFC 6298 §5.5]: so the oldest stay, which are what
+//! ends the timeout, and the newest are refused.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use units::{Duration, Instant, Rate};
+
+use super::segment::{Flow, Part};
+use crate::limits;
+
+/// How much of what the paths carry a flow may have waiting.
+const QUEUE: Duration = Duration::from_millis(100);
+/// Packets that a flow may always have waiting: on slow links 100 ms would be less than TCP needs to recover
+/// from a loss without a timeout.
+const LEAST_PACKETS: usize = 64;
+/// In how many seconds the bound falls by half when the paths carry less.
+const HALVES_IN: f64 = 3.0;
+/// When nothing has left for so long, and for the time of four packets, the paths have stalled …
+const STALLED: Duration = Duration::from_millis(30);
+const STALLED_PACKETS: usize = 4;
+/// … and for so long after that nothing is dropped: TCP's timeout may be long by then.
+const SPARED: Duration = Duration::from_secs(3);
+
+/// A packet that waits.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) flow: Flow,
+    pub(super) part: Part,
+    pub(super) since: Instant,
+    pub(super) payload: Vec<u8>,
+}
+
+#[derive(Debug, Default)]
+struct Packets {
+    waiting: VecDeque<Waiting>,
+    bytes: usize,
+    /// The number of the flow's newest packet that left.
+    last: Option<u64>,
+}
+
+/// Keeps the packets of all flows until they can leave.
+#[derive(Debug)]
+pub(super) struct Queue {
+    flows: BTreeMap<Flow, Packets>,
+    /// Flows of which packets wait, in the order of their turns.
+    turns: VecDeque<Flow>,
+    bytes: usize,
+    /// How many bytes may wait, if the session may not hold more.
+    most: usize,
+    bound: Bound,
+    outage: bool,
+    dropped: u64,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self {
+            flows: BTreeMap::new(),
+            turns: VecDeque::new(),
+            bytes: 0,
+            most: limits::TUNNEL_QUEUE_BYTES,
+            bound: Bound::default(),
+            outage: true,
+            dropped: 0,
+        }
+    }
+}
+
+impl Queue {
+    /// Takes a packet in, or drops one.
+    pub(super) fn push(&mut self, packet: Waiting) {
+        let (now, flow, cost) = (packet.since, packet.flow, cost(&packet));
+        if self.bytes + cost > self.most || !self.knows(flow) {
+            self.dropped += 1;
+            return;
+        }
+        if self.is_empty() {
+            self.bound.begin(now);
+        }
+        let Some(packets) = self.flows.get_mut(&flow) else { return };
+        if packets.waiting.is_empty() {
+            self.turns.push_back(flow);
+        }
+        packets.bytes += cost;
+        packets.waiting.push_back(packet);
+        self.bytes += cost;
+        if self.outage || !self.bound.holds(now) {
+            return;
+        }
+        while packets.waiting.len() > LEAST_PACKETS
+            && packets.bytes > self.bound.bytes()
+            && let Some(oldest) = packets.waiting.pop_front()
+        {
+            let cost = self::cost(&oldest);
+            packets.bytes -= cost;
+            self.bytes -= cost;
+            self.dropped += 1;
+        }
+    }
+
+    /// Returns the bytes of the packet whose turn it is.
+    pub(super) fn next_len(&self) -> Option<usize> {
+        let packets = self.flows.get(self.turns.front()?)?;
+        packets.waiting.front().map(|packet| packet.payload.len())
+    }
+
+    /// Takes the packet whose turn it is, which gets this number; returns the number of its flow's packet before.
+    pub(super) fn pop(&mut self, now: Instant, number: u64) -> Option<(Waiting, Option<u64>)> {
+        let flow = self.turns.pop_front()?;
+        let packets = self.flows.get_mut(&flow)?;
+        let packet = packets.waiting.pop_front()?;
+        let cost = cost(&packet);
+        packets.bytes -= cost;
+        self.bytes -= cost;
+        if !packets.waiting.is_empty() {
+            self.turns.push_back(flow);
+        }
+        let before = packets.last.replace(number);
+        self.bound.on_left(now);
+        Some((packet, before))
+    }
+
+    /// Drops what is longer than a packet may be.
+    pub(super) fn drop_longer(&mut self, most: usize) {
+        let before = self.len();
+        for packets in self.flows.values_mut() {
+            packets.waiting.retain(|packet| packet.payload.len() <= most);
+            packets.bytes = packets.waiting.iter().map(cost).sum();
+        }
+        self.turns.retain(|flow| self.flows.get(flow).is_some_and(|its| !its.waiting.is_empty()));
+        self.bytes = self.flows.values().map(|packets| packets.bytes).sum();
+        self.dropped += (before - self.len()) as u64;
+    }
+
+    /// Learns what the paths carry together; none of them works where that is nothing.
+    pub(super) fn set_rate(&mut self, now: Instant, rate: Rate) {
+        let outage = rate == Rate::default();
+        if self.outage && !outage {
+            self.bound.spare(now);
+        }
+        self.outage = outage;
+        self.bound.raise(rate);
+    }
+
+    /// Notes how many bytes more the session may hold.
+    pub(super) fn set_room(&mut self, room: usize) {
+        self.most = self.bytes.saturating_add(room).min(limits::TUNNEL_QUEUE_BYTES);
+    }
+
+    /// Tells whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.turns.is_empty()
+    }
+
+    /// Returns the bytes that wait.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Returns how many flows have packets that wait.
+    pub(super) fn waiting_flows(&self) -> usize {
+        self.turns.len()
+    }
+
+    /// Returns how many flows are known.
+    pub(super) fn flows(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Returns how many packets were dropped or refused.
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Forgets flows of which nothing waits.
+    pub(super) fn forget_idle(&mut self) {
+        self.flows.retain(|_, packets| !packets.waiting.is_empty());
+    }
+
+    fn len(&self) -> usize {
+        self.flows.values().map(|packets| packets.waiting.len()).sum()
+    }
+
+    /// Makes a place for the flow; in that of one that has been quiet for longest, where there is none left.
+    fn knows(&mut self, flow: Flow) -> bool {
+        if !self.flows.contains_key(&flow) && self.flows.len() >= limits::TUNNEL_FLOWS {
+            let idle = self.flows.iter().filter(|(_, packets)| packets.waiting.is_empty());
+            let quietest = idle.min_by_key(|(_, packets)| packets.last).map(|(flow, _)| *flow);
+            let Some(quietest) = quietest else { return false };
+            self.flows.remove(&quietest);
+        }
+        self.flows.entry(flow).or_default();
+        true
+    }
+}
+
+/// How many bytes a flow may have waiting.
+#[derive(Debug, Default)]
+struct Bound {
+    bytes: f64,
+    /// When a packet left last.
+    left_at: Instant,
+    /// Since when one waits of which none has left.
+    waits_from: Instant,
+    spared_until: Instant,
+}
+
+impl Bound {
+    fn bytes(&self) -> usize {
+        self.bytes as usize
+    }
+
+    fn raise(&mut self, rate: Rate) {
+        self.bytes = self.bytes.max(rate.bytes_in(QUEUE) as f64);
+    }
+
+    fn begin(&mut self, now: Instant) {
+        self.waits_from = now;
+    }
+
+    fn on_left(&mut self, now: Instant) {
+        let stall = self.stall();
+        if now.since(self.waits_from) > stall {
+            self.spare(now);
+        }
+        let elapsed = now.since(self.left_at);
+        if elapsed <= stall {
+            self.bytes *= 0.5_f64.powf(elapsed.as_secs_f64() / HALVES_IN);
+        }
+        (self.left_at, self.waits_from) = (now, now);
+    }
+
+    fn spare(&mut self, now: Instant) {
+        self.spared_until = now + SPARED;
+    }
+
+    /// Tells whether it holds now: packets leave, and have done so for a while.
+    fn holds(&self, now: Instant) -> bool {
+        now >= self.spared_until && now.since(self.waits_from) <= self.stall()
+    }
+
+    fn stall(&self) -> Duration {
+        let packets = (STALLED_PACKETS * limits::MAX_DATAGRAM) as f64 / self.bytes.max(1.0);
+        STALLED + Duration::from_secs_f64((QUEUE.as_secs_f64() * packets).min(1.0))
+    }
+}
+
+/// What a packet costs, bytes: bounds the number of tiny ones as well.
+fn cost(packet: &Waiting) -> usize {
+    packet.payload.len() + limits::BESIDE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_millis(ms)
+    }
+
+    fn push(queue: &mut Queue, ms: u64, flow: u64, tag: u8) {
+        let (flow, part, since) = (Flow::test(flow), Part::Data, at(ms));
+        queue.push(Waiting { flow, part, since, payload: vec![tag; 1_000] });
+    }
+
+    fn pop(queue: &mut Queue, ms: u64, number: u64) -> Option<(u8, Option<u64>)> {
+        queue.pop(at(ms), number).map(|(packet, before)| (packet.payload[0], before))
+    }
+
+    /// A queue after the time in which nothing is dropped.
+    fn queue(mbps: f64) -> Queue {
+        let mut queue = Queue::default();
+        queue.set_rate(at(0), Rate::from_mbps(mbps));
+        queue
+    }
+
+    #[test]
+    fn flows_take_turns_and_each_knows_its_packet_before() {
+        let mut queue = queue(10.0);
+        for (flow, tag) in [(1, 10), (1, 11), (1, 12), (2, 20), (3, 30), (3, 31)] {
+            push(&mut queue, 5_000, flow, tag);
+        }
+        let order: Vec<_> = (1..=6).filter_map(|number| pop(&mut queue, 5_000, number)).collect();
+        let expected =
+            [(10, None), (20, None), (30, None), (11, Some(1)), (31, Some(3)), (12, Some(4))];
+        assert_eq!(order, expected);
+        assert!(queue.is_empty() && queue.bytes() == 0);
+    }
+
+    #[test]
+    fn a_flow_holds_a_tenth_of_a_second_and_drops_its_oldest() {
+        let mut queue = queue(20.0);
+        (0..400).for_each(|number| push(&mut queue, 5_000, 1, number as u8));
+        assert!(queue.bytes() <= 250_000 && queue.bytes() > 248_000, "{}", queue.bytes());
+        let kept = queue.len() as u64;
+        assert_eq!(queue.dropped(), 400 - kept);
+        assert_eq!(pop(&mut queue, 5_001, 1), Some(((400 - kept) as u8, None)));
+        let mut slow = self::queue(0.5);
+        (0..100).for_each(|number| push(&mut slow, 5_000, 1, number));
+        assert_eq!(slow.len(), LEAST_PACKETS);
+    }
+
+    #[test]
+    fn the_bound_falls_slowly_and_not_while_nothing_leaves() {
+        let mut queue = queue(20.0);
+        queue.set_rate(at(5_000), Rate::from_mbps(1.0));
+        for ms in 0..300_u64 {
+            push(&mut queue, 5_000 + 10 * ms, 1, 0);
+            pop(&mut queue, 5_000 + 10 * ms, ms);
+        }
+        let bound = queue.bound.bytes();
+        assert!((124_000..127_000).contains(&bound), "half after three seconds: {bound}");
+        push(&mut queue, 60_000, 1, 0);
+        pop(&mut queue, 70_000, 400);
+        assert_eq!(queue.bound.bytes(), bound, "nothing left meanwhile");
+    }
+
+    #[test]
+    fn an_outage_drops_nothing_that_fits_and_spares_what_comes_after() {
+        let mut queue = queue(5.0);
+        queue.set_rate(at(5_000), Rate::default());
+        (0..1_000).for_each(|number| push(&mut queue, 6_000, 1, number as u8));
+        assert_eq!((queue.len(), queue.dropped()), (1_000, 0));
+        (0..4_000).for_each(|_| push(&mut queue, 7_000, 1, 99));
+        assert!(queue.bytes() <= limits::TUNNEL_QUEUE_BYTES);
+        queue.set_rate(at(25_000), Rate::from_mbps(5.0));
+        assert_eq!(pop(&mut queue, 25_000, 1), Some((0, None)), "the oldest is still there");
+        let before = queue.len();
+        push(&mut queue, 26_000, 1, 0);
+        assert_eq!(queue.len(), before + 1);
+    }
+
+    #[test]
+    fn a_stall_that_nobody_has_noticed_yet_drops_nothing() {
+        let mut queue = queue(5.0);
+        push(&mut queue, 5_000, 1, 0);
+        (0..200).for_each(|number| push(&mut queue, 5_200, 1, number));
+        assert_eq!(queue.dropped(), 0);
+    }
+
+    #[test]
+    fn flows_are_bounded_and_quiet_ones_give_way() {
+        let mut queue = queue(5.0);
+        for flow in 0..2 * limits::TUNNEL_FLOWS as u64 {
+            push(&mut queue, 5_000, flow, 0);
+            pop(&mut queue, 5_000, flow);
+        }
+        assert_eq!(queue.flows(), limits::TUNNEL_FLOWS);
+        assert_eq!(queue.dropped(), 0);
+        (0..limits::TUNNEL_FLOWS as u64).for_each(|flow| push(&mut queue, 5_000, flow, 0));
+        push(&mut queue, 5_000, 1 << 40, 0);
+        assert_eq!(queue.dropped(), 1, "each of them has something waiting");
+    }
+
+    #[test]
+    fn what_no_path_carries_any_more_is_dropped() {
+        let mut queue = queue(5.0);
+        push(&mut queue, 5_000, 1, 1);
+        push(&mut queue, 5_000, 2, 2);
+        queue.push(Waiting {
+            flow: Flow::test(1),
+            part: Part::Data,
+            since: at(5_000),
+            payload: vec![3; 500],
+        });
+        queue.drop_longer(600);
+        assert_eq!((queue.len(), queue.dropped(), queue.waiting_flows()), (1, 2, 1));
+        assert_eq!(pop(&mut queue, 5_001, 1), Some((3, None)));
+    }
+}
