@@ -14,6 +14,7 @@ mod datagram_host;
 mod driver;
 mod pair;
 mod session_host;
+pub mod tcp;
 mod tunnel_packet;
 
 pub use crowd::Crowd;

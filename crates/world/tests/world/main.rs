@@ -13,6 +13,7 @@ mod radio;
 mod restart;
 mod signed;
 mod status;
+mod tcp;
 mod thin;
 mod transactional;
 mod tunnel;

@@ -1,0 +1,40 @@
+//! A TCP in the world: Linux's sender and receiver as state machines that make and take IP packets.
+//!
+//! ```text
+//! Sender    handshake, timers, packets ─→ recovery.rs   states, PRR, undoing
+//!                                          scoreboard.rs what is under way, RACK
+//!                                          rtt.rs        srtt, RTO
+//!                                          cubic.rs hystart.rs reno.rs
+//! Receiver  order, delayed ACKs, SACK, DSACK
+//! Flows     the senders and receivers of one host;  FlowHost  carries their packets: links or a session
+//! FlowWorld two such hosts, flows between them, and a record of what they delivered
+//! ```
+//! It models: SACK with RACK-TLP, PRR, CUBIC with HyStart and NewReno, RTO with backoff, F-RTO, Eifel and
+//! DSACK, timestamps, delayed and compressed ACKs, SYN with its repeats. It does not model: FIN and RST,
+//! GSO and GRO (every segment is a packet), pacing (Linux has none for CUBIC without `fq`), small queues
+//! (TSQ: a tunnel's device takes packets at once), ECN, PAWS, the growth of the receiver's window, and
+//! giving up: it repeats for ever. Payloads are zeros, lengths are whole packets of the MTU.
+//!
+//! Sources: RFC 9293, 7323, 2018, 2883, 5681, 6298, 6937, 8985, 9438, 5682, 3522, and where they leave a
+//! choice, `net/ipv4/tcp_*.c` of Linux 6, written anew.
+
+mod congestion;
+mod cubic;
+mod flows;
+mod host;
+mod hystart;
+mod receiver;
+mod recovery;
+mod reno;
+mod rtt;
+mod scoreboard;
+mod segment;
+mod sender;
+mod world;
+
+pub use congestion::Congestion;
+pub use flows::Flows;
+pub use host::FlowHost;
+pub use receiver::{Receiver, WINDOW};
+pub use sender::{Config, Sender, Statistics};
+pub use world::{FlowOptions, FlowWorld};

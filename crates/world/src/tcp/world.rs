@@ -1,0 +1,173 @@
+//! Two hosts with flows between them in virtual time, and a record of what the flows delivered.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use netem::{Scenario, StepKind, World, WorldOptions};
+use units::{Duration, Instant, Rate};
+
+use super::congestion::Congestion;
+use super::host::FlowHost;
+use super::receiver::{Receiver, WINDOW};
+use super::sender::{Config, Sender, Statistics};
+
+/// Ports of the first flow; those of others follow.
+const SOURCE_PORT: u16 = 40_000;
+const DESTINATION_PORT: u16 = 5_001;
+
+/// What a flow is like.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowOptions {
+    /// How its window grows and falls.
+    pub congestion: Congestion,
+    /// Bytes of the longest packet.
+    pub mtu: usize,
+    /// Bytes that it sends; none: it never ends.
+    pub bytes: Option<u64>,
+    /// The receiver's window, in bytes.
+    pub window: u64,
+}
+
+impl Default for FlowOptions {
+    fn default() -> Self {
+        Self { congestion: Congestion::Cubic, mtu: 1_280, bytes: None, window: WINDOW }
+    }
+}
+
+/// One flow.
+struct Flow {
+    /// The host of the sender, and which of its flows it is at each end.
+    from: usize,
+    sender: usize,
+    receiver: usize,
+    /// What the receiver's application has read, in total, and when.
+    delivered: Vec<(Instant, u64)>,
+}
+
+/// A station and a drone, and flows between them.
+pub struct FlowWorld {
+    /// Where they are.
+    pub world: World<FlowHost>,
+    flows: Vec<Flow>,
+    /// The address of each host inside the tunnel.
+    addresses: [Ipv4Addr; 2],
+}
+
+impl FlowWorld {
+    /// Puts the hosts of the station and of the drone into a scenario that has no others.
+    ///
+    /// # Panics
+    /// When the scenario's hosts are not a station and a drone.
+    pub fn new(scenario: &Scenario, hosts: [FlowHost; 2], options: &WorldOptions) -> Self {
+        let [station, drone] = hosts;
+        let mut addresses = [Ipv4Addr::new(10, 99, 0, 1), Ipv4Addr::new(10, 99, 0, 2)];
+        let mut hosts = vec![station, drone];
+        if scenario.host("station") > scenario.host("drone") {
+            addresses.reverse();
+            hosts.reverse();
+        }
+        Self { world: World::new(scenario, hosts, options), flows: Vec::new(), addresses }
+    }
+
+    /// Lets the session come up, until `deadline` at most; false when it has not by then.
+    pub fn connect(&mut self, deadline: Instant) -> bool {
+        loop {
+            if [0, 1].iter().all(|&host| self.world.host(host).ready(self.world.host_now(host))) {
+                return true;
+            }
+            if !self.step(deadline) {
+                return false;
+            }
+        }
+    }
+
+    /// Starts a flow whose sender is at the host of this place in the scenario; returns its number, from
+    /// zero.
+    pub fn start(&mut self, from: usize, options: FlowOptions) -> usize {
+        let flow = self.flows.len();
+        let end =
+            |host: usize, port: u16| SocketAddrV4::new(self.addresses[host], port + flow as u16);
+        let (source, destination) = (end(from, SOURCE_PORT), end(1 - from, DESTINATION_PORT));
+        let FlowOptions { congestion, mtu, bytes, window } = options;
+        let config = Config { source, destination, mtu, congestion, bytes };
+        let now = self.world.host_now(from);
+        let receivers = &mut self.world.host_mut(1 - from).flows.receivers;
+        receivers.push(Receiver::new(destination, mtu, window));
+        let receiver = receivers.len() - 1;
+        let senders = &mut self.world.host_mut(from).flows.senders;
+        senders.push(Sender::new(now, config));
+        let sender = senders.len() - 1;
+        self.flows.push(Flow { from, sender, receiver, delivered: Vec::new() });
+        flow
+    }
+
+    /// Lets one thing happen, if it happens by `limit`; otherwise moves time there.
+    pub fn step(&mut self, limit: Instant) -> bool {
+        let Some(step) = self.world.step_until(limit) else { return false };
+        // A session's resequencing may deliver at a time-out.
+        let (StepKind::Datagram { host } | StepKind::Timeout { host }) = step.kind else {
+            return true;
+        };
+        for flow in self.flows.iter_mut().filter(|flow| flow.from != host) {
+            let receiver = &self.world.host(host).flows.receivers[flow.receiver];
+            let bytes = receiver.received_bytes();
+            if bytes > flow.delivered.last().map_or(0, |(_, bytes)| *bytes) {
+                flow.delivered.push((step.at, bytes));
+            }
+        }
+        true
+    }
+
+    /// Lets everything happen up to `limit`.
+    pub fn run_until(&mut self, limit: Instant) {
+        while self.step(limit) {}
+    }
+
+    /// Lets everything happen within `duration`.
+    pub fn run_for(&mut self, duration: Duration) {
+        self.run_until(self.world.now() + duration);
+    }
+
+    /// Returns what a flow's receiver has read: the world's time, and bytes in total by then.
+    ///
+    /// # Panics
+    /// When there is no such flow.
+    pub fn delivered(&self, flow: usize) -> &[(Instant, u64)] {
+        &self.flows[flow].delivered
+    }
+
+    /// Returns the bytes that a flow's receiver had read by a time of the world.
+    ///
+    /// # Panics
+    /// When there is no such flow.
+    pub fn delivered_by(&self, flow: usize, at: Instant) -> u64 {
+        let delivered = self.delivered(flow);
+        let count = delivered.partition_point(|(when, _)| *when <= at);
+        delivered[..count].last().map_or(0, |(_, bytes)| *bytes)
+    }
+
+    /// Returns a flow's goodput between two times of the world.
+    ///
+    /// # Panics
+    /// When there is no such flow, or no time between them.
+    pub fn goodput(&self, flow: usize, from: Instant, to: Instant) -> Rate {
+        let bytes = self.delivered_by(flow, to) - self.delivered_by(flow, from);
+        Rate::from_bytes_in(bytes, to.since(from))
+    }
+
+    /// Returns what a flow's sender has done.
+    ///
+    /// # Panics
+    /// When there is no such flow.
+    pub fn statistics(&self, flow: usize) -> Statistics {
+        self.sender(flow).statistics()
+    }
+
+    /// Returns a flow's sender.
+    ///
+    /// # Panics
+    /// When there is no such flow.
+    pub fn sender(&self, flow: usize) -> &Sender {
+        let Flow { from, sender, .. } = self.flows[flow];
+        &self.world.host(from).flows.senders[sender]
+    }
+}
