@@ -219,7 +219,7 @@ fn draw_axes(svg: &mut Svg, frame: &Frame, last: bool) {
 }
 
 /// Returns colour and width of a scheme's curve; the colours stay apart for the colour-blind.
-fn style(scheme: Scheme) -> (&'static str, f64) {
+pub(crate) fn style(scheme: Scheme) -> (&'static str, f64) {
     match scheme {
         Scheme::FULMAR => ("#0a4fd1", 2.4),
         Scheme::FULMAR_STRICT => ("#4aa3df", 1.8),

@@ -4,6 +4,7 @@
 //! real time, both on `testbed`; `figures` and `picture` make something of it. What a file describes is
 //! `file`.
 
+mod bulk;
 pub(crate) mod file;
 mod interval;
 mod mavlink;
@@ -53,6 +54,12 @@ pub(crate) enum Experiment {
     ///
     /// The schedulers' comparison of the ConClone paper (Fig. 1). One object per scheme and kind of links.
     Throughput(throughput::ThroughputArgs),
+    /// One TCP flow over unequal links that lose packets, fall silent, or were recorded.
+    ///
+    /// Every scheme at once, each over links of its own, under each congestion control. One object per
+    /// scheme, congestion control and point; medians over the repetitions. What the machine lacks is an
+    /// object with `skipped` and the reason.
+    BulkLossy(bulk::BulkLossyArgs),
     /// The better of two loss-free links dies silently, again and again, at any instant.
     ///
     /// control_excess_ms is over the surviving link's one-way delay.
@@ -144,12 +151,13 @@ impl Experiment {
     /// Every experiment.
     ///
     /// What a file says is its own affair.
-    pub(crate) const ALL: [Description; 14] = [
+    pub(crate) const ALL: [Description; 15] = [
         interval::DESCRIPTION,
         streams::mixed_blackout::DESCRIPTION,
         recorded::DESCRIPTION,
         thin::DESCRIPTION,
         throughput::DESCRIPTION,
+        bulk::DESCRIPTION,
         streams::failover::DESCRIPTION,
         interval::lifetime::DESCRIPTION,
         tcp_instability::DESCRIPTION,
@@ -181,6 +189,7 @@ impl Experiment {
             Self::Recorded(args) => &args.run,
             Self::ThinLinks(args) => &args.run,
             Self::Throughput(args) => &args.run,
+            Self::BulkLossy(args) => &args.run,
             Self::Failover(args) => &args.run,
             Self::Lifetime(args) => &args.run,
             Self::AsranInstability(args) => &args.meeting.run,
@@ -201,6 +210,7 @@ impl Experiment {
             Self::Recorded(_) => recorded::DESCRIPTION,
             Self::ThinLinks(_) => thin::DESCRIPTION,
             Self::Throughput(_) => throughput::DESCRIPTION,
+            Self::BulkLossy(_) => bulk::DESCRIPTION,
             Self::Failover(_) => streams::failover::DESCRIPTION,
             Self::Lifetime(_) => interval::lifetime::DESCRIPTION,
             Self::AsranInstability(_) => tcp_instability::DESCRIPTION,
@@ -222,6 +232,7 @@ impl Experiment {
             Self::Recorded(args) => recorded::run(args),
             Self::ThinLinks(args) => thin::run(args),
             Self::Throughput(args) => throughput::run(args),
+            Self::BulkLossy(args) => bulk::run(args),
             Self::Failover(args) => streams::failover::run(args),
             Self::Lifetime(args) => interval::lifetime::run(args),
             Self::AsranInstability(args) => tcp_instability::run(args),

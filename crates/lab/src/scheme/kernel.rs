@@ -12,6 +12,7 @@ const MPTCP_CONGESTION: &str = "cubic";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KernelTransport {
     Udp,
+    Tcp,
     TcpCubic,
     TcpBbr,
     TcpReno,
@@ -26,6 +27,11 @@ impl KernelTransport {
                 name: "udp",
                 meaning: "plain datagrams on the better link",
                 help: "Plain datagrams over the better link",
+            },
+            Self::Tcp => About {
+                name: "kernel_tcp",
+                meaning: "the kernel's TCP on the better link",
+                help: "The kernel's TCP over the better link, its congestion control as asked",
             },
             Self::TcpCubic => About {
                 name: "kernel_tcp_cubic",
@@ -55,7 +61,7 @@ impl KernelTransport {
     pub(crate) const fn connection(self) -> Option<(Transport, &'static str)> {
         match self {
             Self::Udp => None,
-            Self::TcpCubic => Some((Transport::Tcp, "cubic")),
+            Self::Tcp | Self::TcpCubic => Some((Transport::Tcp, "cubic")),
             Self::TcpBbr => Some((Transport::Tcp, "bbr")),
             Self::TcpReno => Some((Transport::Tcp, "reno")),
             Self::Mptcp => Some((Transport::Mptcp, MPTCP_CONGESTION)),

@@ -1,12 +1,13 @@
 //! The names of what is compared, spelled the same in every figure, table and file.
 //!
-//! Four kinds of things, a file each: sessions of Fulmar, the kernel's transports, single TCP flows under
-//! a congestion control, and yardsticks that exist in the world only. What a kind is in each life stands
+//! Five kinds of things, a file each: sessions of Fulmar, the kernel's transports, tunnels of others, single
+//! TCP flows under a congestion control, and yardsticks that exist in the world only. What a kind is in each life stands
 //! with the kind; [`Scheme`] is any of them, for the command line.
 
 mod congestion;
 mod kernel;
 mod session;
+mod tunnel;
 mod yardstick;
 
 use core::fmt;
@@ -20,6 +21,7 @@ use crate::report::Mode;
 pub(crate) use congestion::CongestionControl;
 pub(crate) use kernel::KernelTransport;
 pub(crate) use session::{DECLARED, SessionScheme};
+pub(crate) use tunnel::OtherTunnel;
 pub(crate) use yardstick::Yardstick;
 
 /// Names a way to carry traffic over the links under test.
@@ -29,6 +31,8 @@ pub(crate) enum Scheme {
     Session(SessionScheme),
     /// What applications use without us.
     Kernel(KernelTransport),
+    /// A tunnel of others.
+    Tunnel(OtherTunnel),
     /// One TCP flow, which tells what its congestion control is worth.
     Congestion(CongestionControl),
     /// What others are measured against.
@@ -59,10 +63,13 @@ impl Scheme {
     pub(crate) const BOUND: Self = Self::Yardstick(Yardstick::Bound);
     pub(crate) const LRT: Self = Self::Session(SessionScheme::Lrt);
     pub(crate) const BLOCK_RLNC: Self = Self::Yardstick(Yardstick::BlockRlnc);
+    pub(crate) const KERNEL_TCP: Self = Self::Kernel(KernelTransport::Tcp);
     pub(crate) const KERNEL_TCP_CUBIC: Self = Self::Kernel(KernelTransport::TcpCubic);
     pub(crate) const KERNEL_TCP_BBR: Self = Self::Kernel(KernelTransport::TcpBbr);
     pub(crate) const KERNEL_TCP_RENO: Self = Self::Kernel(KernelTransport::TcpReno);
     pub(crate) const KERNEL_MPTCP: Self = Self::Kernel(KernelTransport::Mptcp);
+    pub(crate) const WIREGUARD_GO: Self = Self::Tunnel(OtherTunnel::WireguardGo);
+    pub(crate) const KCPTUN: Self = Self::Tunnel(OtherTunnel::Kcptun);
     pub(crate) const RENO: Self = Self::Congestion(CongestionControl::Reno);
     pub(crate) const CUBIC: Self = Self::Congestion(CongestionControl::Cubic);
     pub(crate) const BBR: Self = Self::Congestion(CongestionControl::Bbr);
@@ -75,7 +82,7 @@ impl Scheme {
         Self::Congestion(CongestionControl::Asran(Flavour::AsranDelay));
 
     /// Every scheme, in the order of lists.
-    const ALL: [Self; 22] = [
+    const ALL: [Self; 25] = [
         Self::FULMAR,
         Self::FULMAR_STRICT,
         Self::FULMAR_OFF,
@@ -87,10 +94,13 @@ impl Scheme {
         Self::BOUND,
         Self::LRT,
         Self::BLOCK_RLNC,
+        Self::KERNEL_TCP,
         Self::KERNEL_TCP_CUBIC,
         Self::KERNEL_TCP_BBR,
         Self::KERNEL_TCP_RENO,
         Self::KERNEL_MPTCP,
+        Self::WIREGUARD_GO,
+        Self::KCPTUN,
         Self::RENO,
         Self::CUBIC,
         Self::BBR,
@@ -120,7 +130,7 @@ impl Scheme {
     pub(crate) const fn lives_elsewhere(self, mode: Mode) -> bool {
         match (self, mode) {
             (Self::Kernel(KernelTransport::Udp) | Self::Session(_), _) => false,
-            (Self::Kernel(_) | Self::Congestion(_), Mode::Sim)
+            (Self::Kernel(_) | Self::Tunnel(_) | Self::Congestion(_), Mode::Sim)
             | (Self::Yardstick(_), Mode::Emu) => true,
             _ => false,
         }
@@ -135,6 +145,7 @@ impl Scheme {
         match self {
             Self::Session(scheme) => scheme.about(),
             Self::Kernel(transport) => transport.about(),
+            Self::Tunnel(tunnel) => tunnel.about(),
             Self::Congestion(control) => control.about(),
             Self::Yardstick(yardstick) => yardstick.about(),
         }

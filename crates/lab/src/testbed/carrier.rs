@@ -9,11 +9,13 @@ use sys::clock::now;
 use units::Duration;
 
 use super::Stream;
+use super::channel::stream as stream_channel;
 use super::channel::{Channel, datagrams};
 use super::daemon::Daemons;
-use super::kernel_stream;
 use super::links::{Copy, Side};
-use crate::scheme::{KernelTransport, Scheme, SessionScheme};
+use super::program::Program;
+use super::{kcptun, kernel_stream, wireguard};
+use crate::scheme::{KernelTransport, OtherTunnel, Scheme, SessionScheme};
 
 /// First port of the measured streams; none that the packet selector looks into.
 const PORT: u16 = 5_600;
@@ -29,7 +31,9 @@ pub(crate) struct Carrier {
     pub(crate) channels: BTreeMap<(Side, Stream), Channel>,
     /// The daemons, where the scheme has any; they end when this is dropped.
     pub(crate) daemons: Option<Daemons>,
-    /// What waits for further sub-flows of the kernel.
+    /// The programs of a tunnel of others; they end when this is dropped.
+    pub(crate) programs: Vec<Program>,
+    /// What waits for further sub-flows of the kernel, or connections that a tunnel makes.
     pub(crate) listeners: Vec<TcpListener>,
 }
 
@@ -49,6 +53,7 @@ impl Carrier {
             }
             Scheme::Session(session) => Self::through_daemons(session, copy, streams),
             Scheme::Kernel(transport) => Self::over_kernel(transport, copy, streams),
+            Scheme::Tunnel(tunnel) => Self::through_other(tunnel, copy, streams),
             Scheme::Congestion(_) => {
                 Err(format!("{scheme} carries one flow: fulmar-lab run asran-loss"))
             }
@@ -76,7 +81,7 @@ impl Carrier {
         let daemons = Daemons::start(scheme, copy)?;
         let channels =
             open(copy, streams, |side, stream| Ok(daemon_addresses(scheme, side, stream)))?;
-        Ok(Self { channels, daemons: Some(daemons), listeners: Vec::new() })
+        Ok(Self { channels, daemons: Some(daemons), programs: Vec::new(), listeners: Vec::new() })
     }
 
     fn over_kernel(
@@ -95,7 +100,31 @@ impl Carrier {
                 (channels, Vec::new())
             }
         };
-        Ok(Self { channels, daemons: None, listeners })
+        Ok(Self { channels, daemons: None, programs: Vec::new(), listeners })
+    }
+
+    fn through_other(
+        tunnel: OtherTunnel,
+        copy: &Copy<'_>,
+        streams: &[Stream],
+    ) -> Result<Self, String> {
+        if tunnel == OtherTunnel::WireguardGo {
+            let programs = wireguard::start(copy)?;
+            let at = |side, stream| (wireguard::address(side), port(stream)).into();
+            let ends = |side: Side, stream| Ok((at(side, stream), at(side.other(), stream)));
+            let channels = open(copy, streams, ends)?;
+            return Ok(Self { channels, daemons: None, programs, listeners: Vec::new() });
+        }
+        let (programs, listener) = kcptun::start(copy)?;
+        let mut channels = BTreeMap::new();
+        for stream in streams {
+            let ends = kcptun::connect(copy, &listener, "cubic")?;
+            for (side, socket) in [Side::Drone, Side::Station].into_iter().zip(ends) {
+                let channel = stream_channel(socket).map_err(|error| error.to_string())?;
+                channels.insert((side, *stream), channel);
+            }
+        }
+        Ok(Self { channels, daemons: None, programs, listeners: vec![listener] })
     }
 }
 

@@ -75,14 +75,11 @@ pub(crate) fn await_subflows(copy: &Copy<'_>, connections: usize) -> Result<(), 
     }
 }
 
-/// Takes the connection that the drone has made.
-fn accept(listener: &TcpListener) -> Result<TcpStream, String> {
-    let (socket, _) = listener.accept().map_err(|error| format!("accept: {error}"))?;
-    Ok(socket)
-}
-
-/// Tells both kernels to use every link.
-fn prepare_path_managers(copy: &Copy<'_>) -> Result<(), String> {
+/// Tells both kernels to use every link for multipath TCP.
+///
+/// # Errors
+/// When the kernel or iproute2 lacks it.
+pub(crate) fn prepare_path_managers(copy: &Copy<'_>) -> Result<(), String> {
     let links = copy.link_count();
     for side in Side::BOTH {
         // An announcement that is lost is repeated after this many seconds; the default, 120, is
@@ -99,6 +96,20 @@ fn prepare_path_managers(copy: &Copy<'_>) -> Result<(), String> {
         ip_mptcp(copy, Side::Station, &endpoint)?;
     }
     Ok(())
+}
+
+/// Finds a counter in the kernel's pairs of lines: names, then values.
+pub(crate) fn counter(text: &str, group: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter(|line| line.starts_with(group));
+    let (names, values) = (lines.next()?, lines.next()?);
+    let place = names.split_whitespace().position(|word| word == name)?;
+    values.split_whitespace().nth(place)?.parse().ok()
+}
+
+/// Takes the connection that the drone has made.
+fn accept(listener: &TcpListener) -> Result<TcpStream, String> {
+    let (socket, _) = listener.accept().map_err(|error| format!("accept: {error}"))?;
+    Ok(socket)
 }
 
 /// Runs `ip mptcp` in a side's host.
@@ -120,14 +131,6 @@ fn ip_mptcp(copy: &Copy<'_>, side: Side, arguments: &[&str]) -> Result<(), Strin
 fn joins() -> std::io::Result<u64> {
     let text = fs::read_to_string("/proc/thread-self/net/netstat")?;
     Ok(counter(&text, "MPTcpExt:", "MPJoinAckRx").unwrap_or(0))
-}
-
-/// Finds a counter in the kernel's pairs of lines: names, then values.
-fn counter(text: &str, group: &str, name: &str) -> Option<u64> {
-    let mut lines = text.lines().filter(|line| line.starts_with(group));
-    let (names, values) = (lines.next()?, lines.next()?);
-    let place = names.split_whitespace().position(|word| word == name)?;
-    values.split_whitespace().nth(place)?.parse().ok()
 }
 
 #[cfg(test)]

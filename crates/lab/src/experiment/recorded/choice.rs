@@ -71,12 +71,7 @@ impl WindowArgs {
             };
             return self.scenario.iter().map(read).collect();
         }
-        let folder = traces::folder();
-        if !folder.is_dir() {
-            let folder = folder.display();
-            return Err(format!("no recordings in {folder}: FULMAR_SHARED names the folder above"));
-        }
-        let sets = traces::link_sets(&folder)?;
+        let sets = recordings()?;
         let mut windows = Vec::new();
         for name in &self.set {
             for combination in combinations(&sets, name)? {
@@ -114,6 +109,38 @@ impl WindowArgs {
         };
         self.windows.iter().flat_map(choose).collect()
     }
+}
+
+/// Returns windows of a combination of recorded links, the better link first.
+///
+/// # Errors
+/// When there are no recordings, or no such combination.
+pub(crate) fn recorded_windows(
+    combination: &str,
+    choices: &[Choice],
+    seconds: f64,
+) -> Result<Vec<Scenario>, String> {
+    let options = WindowOptions { seconds: seconds.ceil() as usize, ..WindowOptions::default() };
+    let mut windows = Vec::new();
+    for combination in combinations(&recordings()?, combination)? {
+        for chosen in choices.iter().flat_map(|choice| combination.windows(*choice, &options)) {
+            let mut scenario = chosen.scenario;
+            scenario.name = chosen.name;
+            better_first(&mut scenario)?;
+            windows.push(scenario);
+        }
+    }
+    Ok(windows)
+}
+
+/// Reads which sets of recorded links there are.
+fn recordings() -> Result<Vec<LinkSet>, String> {
+    let folder = traces::folder();
+    if !folder.is_dir() {
+        let folder = folder.display();
+        return Err(format!("no recordings in {folder}: FULMAR_SHARED names the folder above"));
+    }
+    traces::link_sets(&folder)
 }
 
 /// Puts the link first that is alive for more seconds, both directions together, of equals the one

@@ -32,9 +32,11 @@ use crate::scheme::Scheme;
 use crate::testbed::{Direction, Recording};
 use bounds::Bounds;
 use choice::WindowArgs;
+pub(crate) use choice::recorded_windows;
 use emulator::Audit;
 use emulator::Failure;
 use messages::write_messages;
+pub(crate) use reachable::capacities;
 use sys::print::tell;
 use window::{Played, Window};
 

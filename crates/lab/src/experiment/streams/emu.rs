@@ -21,7 +21,7 @@ use crate::testbed::daemon::Daemons;
 use crate::testbed::greeting::greet;
 use crate::testbed::interruption::sleep_until;
 use crate::testbed::links::{Side, Testbed};
-use crate::testbed::{Direction, Recording, Stream};
+use crate::testbed::{Direction, Program, Recording, Stream};
 use emulator::{Audit, Stalls};
 use sys::print::tell;
 
@@ -105,18 +105,22 @@ fn streams(workload: &Workload) -> Vec<Stream> {
 }
 
 /// One scheme while it is running.
-struct Play {
+pub(crate) struct Play {
     scheme: Scheme,
     ledgers: SharedLedgers,
     threads: Vec<JoinHandle<()>>,
     daemons: Option<Daemons>,
+    _programs: Vec<Program>,
     /// Kept open for sub-flows that join again after an outage.
     _listeners: Vec<TcpListener>,
 }
 
 impl Play {
     /// Starts the applications of a scheme.
-    fn start(
+    ///
+    /// # Errors
+    /// When the machine gives no thread.
+    pub(crate) fn start(
         scheme: Scheme,
         carrier: Carrier,
         workload: &Workload,
@@ -144,20 +148,24 @@ impl Play {
             let sender = Sender { direction, plan, outlets, ledgers, recording, start };
             threads.push(sender.spawn().map_err(describe)?);
         }
-        let (daemons, _listeners) = (carrier.daemons, carrier.listeners);
-        Ok(Self { scheme, ledgers, threads, daemons, _listeners })
-    }
-
-    /// Counts what became of the control messages so far.
-    fn tallies(&self) -> [Tally; 2] {
-        Direction::BOTH.map(|direction| {
-            let ledger = locked(&self.ledgers, direction);
-            Tally::of(ledger.stream(Stream::Control), ledger.stream(Stream::Video))
+        Ok(Self {
+            scheme,
+            ledgers,
+            threads,
+            daemons: carrier.daemons,
+            _programs: carrier.programs,
+            _listeners: carrier.listeners,
         })
     }
 
+    /// Says so when a daemon has ended.
+    pub(crate) fn check(&mut self) -> Result<(), String> {
+        let Some(daemons) = &mut self.daemons else { return Ok(()) };
+        daemons.check().map_err(|error| format!("{}: {error}", self.scheme))
+    }
+
     /// Ends the applications and hands the ledgers over.
-    fn finish(self, wire: [WireBytes; 2], stalls: Arc<Stalls>) -> (Scheme, StreamRun) {
+    pub(crate) fn finish(self, wire: [WireBytes; 2], stalls: Arc<Stalls>) -> (Scheme, StreamRun) {
         drop(self.daemons);
         for thread in self.threads {
             if let Err(panic) = thread.join() {
@@ -169,15 +177,21 @@ impl Play {
         });
         (self.scheme, StreamRun { ledgers, wire, stalls: Some(stalls) })
     }
+
+    /// Counts what became of the control messages so far.
+    fn tallies(&self) -> [Tally; 2] {
+        Direction::BOTH.map(|direction| {
+            let ledger = locked(&self.ledgers, direction);
+            Tally::of(ledger.stream(Stream::Control), ledger.stream(Stream::Video))
+        })
+    }
 }
 
 /// Shows progress and notices daemons that ended.
 fn show(plays: &mut [Play], seconds: f64, progress: &mut Progress<'_>) -> Result<(), String> {
     let mut tallies = Vec::new();
     for play in plays {
-        if let Some(daemons) = &mut play.daemons {
-            daemons.check().map_err(|error| format!("{}: {error}", play.scheme))?;
-        }
+        play.check()?;
         tallies.push((play.scheme, play.tallies()));
     }
     progress(seconds, &tallies);

@@ -1,0 +1,97 @@
+//! What came of one flow: what arrived in each hundredth of a second, and what its sender did.
+
+/// Length of a bin, seconds.
+const BIN_S: f64 = 0.01;
+
+/// The record of a flow.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Flow {
+    /// Payload bytes that the receiving application got in each bin.
+    bins: Vec<u64>,
+    /// Segments that the sender sent again.
+    pub(super) retransmits: Option<u64>,
+    /// How often its timer fired.
+    pub(super) timeouts: Option<u64>,
+    /// Smoothed round-trip times, as the sender had them now and then, milliseconds.
+    pub(super) srtt_ms: Vec<f64>,
+}
+
+impl Flow {
+    /// Makes the record of a flow of a length.
+    pub(super) fn new(seconds: f64) -> Self {
+        Self { bins: vec![0; (seconds / BIN_S).round() as usize], ..Self::default() }
+    }
+
+    /// Notes that bytes arrived; what comes after the end counts for nothing.
+    pub(super) fn on_delivered(&mut self, at_s: f64, bytes: usize) {
+        if let Some(bin) = self.bins.get_mut((at_s / BIN_S) as usize) {
+            *bin += bytes as u64;
+        }
+    }
+
+    /// Returns the payload that arrived, bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bins.iter().sum()
+    }
+
+    /// Returns the goodput between two times, Mbit/s; none beyond the flow's end.
+    pub(super) fn mbps(&self, from_s: f64, to_s: f64) -> Option<f64> {
+        let bins = self.bins.get(place(from_s)..place(to_s)).filter(|bins| !bins.is_empty())?;
+        let bytes: u64 = bins.iter().sum();
+        Some(bytes as f64 * 8.0 / 1e6 / (bins.len() as f64 * BIN_S))
+    }
+
+    /// Returns the beginning and the end of the longest stretch in which nothing arrived, seconds.
+    pub(super) fn longest_gap(&self) -> (f64, f64) {
+        let (mut longest, mut from) = ((0, 0), 0);
+        for (number, bytes) in self.bins.iter().chain([&1]).enumerate() {
+            if *bytes > 0 {
+                if number - from > longest.1 - longest.0 {
+                    longest = (from, number);
+                }
+                from = number + 1;
+            }
+        }
+        (longest.0 as f64 * BIN_S, longest.1 as f64 * BIN_S)
+    }
+
+    /// Returns how long after a time the first byte arrived, seconds; none where none did.
+    pub(super) fn first_after(&self, at_s: f64) -> Option<f64> {
+        let later = self.bins.get(place(at_s)..)?;
+        later.iter().position(|bytes| *bytes > 0).map(|bin| bin as f64 * BIN_S)
+    }
+
+    /// Returns the goodput of each half second: its middle in seconds, Mbit/s.
+    pub(super) fn curve(&self) -> Vec<(f64, f64)> {
+        let half = |(number, bins): (usize, &[u64])| {
+            let bytes: u64 = bins.iter().sum();
+            let mbps = bytes as f64 * 8.0 / 1e6 / (bins.len() as f64 * BIN_S);
+            (number as f64 * 0.5 + 0.25, mbps)
+        };
+        self.bins.chunks(place(0.5)).enumerate().map(half).collect()
+    }
+}
+
+/// Returns the bin that begins at a time.
+fn place(at_s: f64) -> usize {
+    (at_s / BIN_S).round() as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_of_what_arrived() {
+        let mut flow = Flow::new(2.0);
+        for (at_s, bytes) in [(0.0, 1_000), (0.1, 1_000), (0.105, 500), (1.2, 10_000), (2.0, 9)] {
+            flow.on_delivered(at_s, bytes);
+        }
+        assert_eq!((flow.bytes(), flow.mbps(0.0, 1.0)), (12_500, Some(0.02)));
+        assert_eq!((flow.mbps(1.0, 2.0), flow.mbps(1.0, 3.0)), (Some(0.08), None));
+        assert_eq!(flow.longest_gap(), (0.11, 1.2));
+        assert_eq!((flow.first_after(1.0), flow.first_after(1.5)), (Some(0.2), None));
+        assert_eq!(flow.curve()[2], (1.25, 0.16));
+        assert_eq!(Flow::new(1.0).longest_gap(), (0.0, 1.0), "nothing at all");
+    }
+}

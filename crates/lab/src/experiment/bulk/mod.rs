@@ -1,0 +1,155 @@
+//! `bulk-lossy`: one TCP flow over parallel links that lose packets, through each scheme at once.
+//!
+//! ```text
+//! drone's application ─ TCP ─► tunnel or kernel ═ links ═► … ─► station's application
+//!                     ─ ping, 20 a second, through the same tunnel ─►
+//! ceiling   Σ rate · (1 − loss) of the links · TCP payload ÷ bytes of an IP packet on the link
+//! ```
+//! The flow begins 3 s after the sessions are there. Points: the links as they are, with more loss, with
+//! long delays, without loss; all links silent for a while, one of them; windows of recorded links, with
+//! control beside the flow. A scheme that cannot be had here is a row that says why.
+
+mod connection;
+mod emu;
+mod figures;
+mod flow;
+mod picture;
+mod point;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use super::Description;
+use crate::arguments::{RepetitionArgs, RunArgs};
+use crate::doubt::rankings_in_doubt;
+use crate::report::{Mode, Report};
+use crate::scheme::{Known, Scheme};
+use emu::{Asked, run_scene};
+use emulator::Failure;
+use figures::{FIGURES, MORE, pooled, row, skipped};
+use point::{Point, Scene};
+
+/// Describes the experiment.
+pub(super) const DESCRIPTION: Description = Description {
+    experiment: "bulk-lossy",
+    about: "one TCP flow over unequal links that lose packets, fall silent, or were recorded",
+    // A model of TCP in virtual time comes later.
+    sim: Known::all(&[]),
+    // The coded form of the tunnel that is as published will stand behind `fulmar`.
+    emu: Known::all(&[
+        Scheme::FULMAR,
+        Scheme::MIN_RTT,
+        Scheme::KERNEL_MPTCP,
+        Scheme::KERNEL_TCP,
+        Scheme::WIREGUARD_GO,
+        Scheme::KCPTUN,
+    ]),
+    beside: &[&MORE],
+    figures: &FIGURES,
+};
+
+/// The figures by which schemes are ranked.
+const RANKED: [(&str, &str); 2] = [("goodput_mbps", ""), ("steady_mbps", "")];
+
+/// The congestion controls of the flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Cc {
+    Cubic,
+    Reno,
+    Bbr,
+}
+
+impl Cc {
+    /// Returns the kernel's name.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Cubic => "cubic",
+            Self::Reno => "reno",
+            Self::Bbr => "bbr",
+        }
+    }
+}
+
+/// The arguments of the experiment.
+#[derive(Clone, Debug, Args)]
+#[command(mut_arg("repetitions", |arg| arg.default_value("1")))]
+pub(crate) struct BulkLossyArgs {
+    #[command(flatten)]
+    pub(super) run: RunArgs,
+    /// Congestion controls of the flow.
+    #[arg(long, value_delimiter = ',', value_name = "NAME,...", default_value = "cubic,reno,bbr")]
+    cc: Vec<Cc>,
+    /// What the links are like; `outage` and `one-dies` last until ten seconds after the return.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "NAME,...",
+        default_value = "lossy,loss5,loss10,long,clean,outage,recorded,one-dies"
+    )]
+    points: Vec<Point>,
+    /// Length of the flow, after three seconds in which the sessions settle.
+    #[arg(long, default_value_t = 30, value_name = "S",
+          value_parser = clap::value_parser!(u64).range(1..=600))]
+    seconds: u64,
+    /// The recorded links of `recorded`: a combination, as `run recorded --set` names them.
+    #[arg(long, value_name = "NAME", default_value = "lte-drives:att+verizon")]
+    set: String,
+    #[command(flatten)]
+    again: RepetitionArgs,
+}
+
+/// Runs the experiment.
+pub(super) fn run(args: &BulkLossyArgs) -> Result<Report, Failure> {
+    if args.run.mode() == Mode::Sim {
+        let why = "bulk-lossy: the world has no TCP yet, the kernel's runs in real time: use --emu";
+        return Err(Failure::Usage(why.to_owned()));
+    }
+    let schemes = args.run.schemes(DESCRIPTION.emu)?;
+    let mut scenes = Vec::new();
+    for point in &args.points {
+        scenes.extend(point.scenes(args.seconds, &args.set, args.run.seed())?);
+    }
+    let (mut results, mut audits, mut drawn) = (Vec::new(), Vec::new(), Vec::new());
+    for scene in &scenes {
+        eprintln!("bulk-lossy --emu: {}: ceiling {:.1} Mbit/s", scene.name(), scene.ceiling_mbps());
+        for cc in &args.cc {
+            let asked: Vec<Asked> =
+                schemes.iter().map(|scheme| Asked::new(*scheme, cc.name())).collect();
+            let mut repetitions: Vec<Vec<Value>> = vec![Vec::new(); asked.len()];
+            for repetition in 0..args.again.repetitions {
+                let seed = args.run.seed() + repetition;
+                let (name, seconds) = (scene.name(), scene.seconds);
+                eprintln!("bulk-lossy --emu: {name}, {}, seed {seed}, {seconds} s", cc.name());
+                let (runs, audit) = run_scene(scene, &asked, cc.name(), seed)?;
+                for ((rows, asked), run) in repetitions.iter_mut().zip(&asked).zip(&runs) {
+                    rows.push(match run {
+                        Ok(run) => row(asked.scheme, cc.name(), scene, run, Some(&audit.stalls)),
+                        Err(why) => skipped(asked.scheme, cc.name(), scene, why),
+                    });
+                }
+                audits.extend(audit.ran);
+                if repetition == 0 {
+                    drawn.push((
+                        scene,
+                        cc.name(),
+                        asked.iter().map(|one| one.scheme).zip(runs).collect(),
+                    ));
+                }
+            }
+            results.extend(repetitions.iter().map(|rows| pooled(rows, args.run.seed(), true)));
+        }
+    }
+    if let Some(directory) = &args.run.out {
+        picture::write(directory, &drawn)?;
+    }
+    let parameters = json!({
+        "seconds": args.seconds,
+        "start_up_s": emu::START_UP.as_secs(),
+        "repetitions": args.again.repetitions,
+        "tunnel_mtu": point::TUNNEL_MTU,
+        "set": args.set,
+        "scenes": scenes.iter().map(Scene::description).collect::<Vec<_>>(),
+    });
+    let doubts = rankings_in_doubt(&results, &RANKED, &["point", "window", "cc"]);
+    Ok(Report::emu(DESCRIPTION.experiment, args.run.seed(), parameters, &audits, doubts, results))
+}

@@ -1,0 +1,228 @@
+//! The points: which links, how long, what falls silent, and the ceiling of each.
+
+use clap::ValueEnum;
+use netem::{Delay, LinkModel, Outage, OutageMode, Scenario};
+use serde_json::{Value, json};
+use units::{Duration, Instant, Rate};
+
+use crate::experiment::recorded::{capacities, recorded_windows};
+use crate::report::rounded;
+use crate::testbed::Direction;
+use crate::traces::Choice;
+
+/// The links of the experiment.
+const LOSSY: &str = include_str!("../../../../../scenarios/two-lossy.toml");
+/// MTU of the daemons' tunnels in the lab.
+pub(super) const TUNNEL_MTU: u64 = 1_280;
+/// IP and TCP headers with timestamps, inside the tunnel.
+const TCP_HEADERS: u64 = 52;
+/// What a session puts around a tunnel's packet: IP and UDP headers, its own header, the tag, the frame.
+const AROUND: u64 = 72;
+/// When links fall silent, and how long the flow lasts after they are back, seconds.
+const BEFORE_S: f64 = 10.0;
+const AFTER_S: f64 = 10.0;
+/// Control messages each second, each way, beside the flow over recorded links, and their bytes.
+const CONTROL_HZ: f64 = 50.0;
+const CONTROL_BYTES: u64 = 100;
+/// From when on a flow counts as steady, seconds.
+pub(super) const STEADY_S: f64 = 10.0;
+
+/// What the links are like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Point {
+    /// 20 Mbit/s, 10 ms, 2 % and 10 Mbit/s, 35 ms, 1 %.
+    Lossy,
+    /// The same with 5 % on both.
+    Loss5,
+    /// The same with 10 % on both.
+    Loss10,
+    /// Two links of 4 Mbit/s, 150 ms, 2 %.
+    Long,
+    /// Without loss.
+    Clean,
+    /// All links silent for 20 s.
+    Outage,
+    /// The two worst windows of recorded links and two at random.
+    Recorded,
+    /// The better link silent for 10 s.
+    OneDies,
+}
+
+/// Links and a flow over them.
+#[derive(Clone, Debug)]
+pub(super) struct Scene {
+    pub(super) point: Point,
+    /// The name of the recorded window.
+    pub(super) window: Option<String>,
+    /// Times count from the beginning of the flow.
+    pub(super) scenario: Scenario,
+    /// Length of the flow.
+    pub(super) seconds: f64,
+    /// When links are silent, seconds.
+    pub(super) silence: Option<(f64, f64)>,
+    /// Control messages a second, each way, beside the flow; zero for none.
+    pub(super) control_hz: f64,
+    /// Bits that may arrive in each millisecond, all links together.
+    arriving: Vec<f64>,
+}
+
+impl Point {
+    /// Returns the name in figures.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Lossy => "lossy",
+            Self::Loss5 => "loss5",
+            Self::Loss10 => "loss10",
+            Self::Long => "long",
+            Self::Clean => "clean",
+            Self::Outage => "outage",
+            Self::Recorded => "recorded",
+            Self::OneDies => "one-dies",
+        }
+    }
+
+    /// Returns the point's links; of recorded ones, several windows.
+    ///
+    /// # Errors
+    /// When there are no recordings, or none of the name.
+    pub(super) fn scenes(self, seconds: u64, set: &str, seed: u64) -> Result<Vec<Scene>, String> {
+        let seconds = seconds as f64;
+        if self == Self::Recorded {
+            let choices = [Choice::Worst(2), Choice::Random { count: 2, seed }];
+            let windows = recorded_windows(set, &choices, seconds)?;
+            let scene = |scenario: Scenario| {
+                let window = Some(scenario.name.clone());
+                Ok(Scene { window, ..Scene::new(self, scenario, seconds, None, CONTROL_HZ)? })
+            };
+            return windows.into_iter().map(scene).collect();
+        }
+        let read = Scenario::from_toml(LOSSY, "two-lossy.toml");
+        let mut scenario = read.map_err(|error| error.to_string())?;
+        let mut silence = None;
+        let mut each = |change: &dyn Fn(&mut LinkModel)| {
+            for pair in &mut scenario.links {
+                change(&mut pair.up);
+                change(&mut pair.down);
+            }
+        };
+        match self {
+            Self::Lossy | Self::Recorded => {}
+            Self::Loss5 => each(&|model| model.loss.independent = 0.05),
+            Self::Loss10 => each(&|model| model.loss.independent = 0.1),
+            Self::Clean => each(&|model| model.loss.independent = 0.0),
+            Self::Long => each(&|model| {
+                model.delay = Delay::Fixed(Duration::from_millis(150));
+                model.rate = netem::LinkRate::Constant(Rate::from_mbps(4.0));
+                model.loss.independent = 0.02;
+            }),
+            Self::Outage => {
+                silence = Some((BEFORE_S, BEFORE_S + 20.0));
+                each(&|model| model.outages.push(outage(20)));
+            }
+            Self::OneDies => {
+                silence = Some((BEFORE_S, BEFORE_S + 10.0));
+                let first = &mut scenario.links[0];
+                first.up.outages.push(outage(10));
+                first.down.outages.push(outage(10));
+            }
+        }
+        let seconds = silence.map_or(seconds, |(_, end)| end + AFTER_S);
+        Ok(vec![Scene::new(self, scenario, seconds, silence, 0.0)?])
+    }
+}
+
+impl Scene {
+    fn new(
+        point: Point,
+        scenario: Scenario,
+        seconds: f64,
+        silence: Option<(f64, f64)>,
+        control_hz: f64,
+    ) -> Result<Self, String> {
+        let links = capacities(&scenario, Direction::Down, seconds)?;
+        let drone = scenario.host("drone");
+        let mut arriving = vec![0.0; (seconds * 1e3).ceil() as usize];
+        // Control goes by every link.
+        let control = control_hz * ((CONTROL_BYTES + AROUND) * 8) as f64 / 1e3;
+        for (pair, capacity) in scenario.links.iter().zip(&links) {
+            let model = if Some(pair.a) == drone { &pair.up } else { &pair.down };
+            let bursts = model.loss.burst.map_or(0.0, |burst| burst.mean_loss());
+            let kept = (1.0 - model.loss.independent) * (1.0 - bursts);
+            for (sum, slot) in arriving.iter_mut().zip(capacity.slots()) {
+                if slot.arrives {
+                    *sum += (slot.bits as f64 - control).max(0.0) * kept;
+                }
+            }
+        }
+        Ok(Self { point, window: None, scenario, seconds, silence, control_hz, arriving })
+    }
+
+    /// Returns the name of the point, or of the window.
+    pub(super) fn name(&self) -> String {
+        let point = self.point.name();
+        self.window.as_ref().map_or_else(|| point.to_owned(), |window| format!("{point} {window}"))
+    }
+
+    /// Returns the ceiling of the whole flow, Mbit/s of TCP payload in our own tunnel.
+    pub(super) fn ceiling_mbps(&self) -> f64 {
+        self.ceiling_between(0.0, self.seconds)
+    }
+
+    /// Returns the ceiling between two times of the flow; silent links have none.
+    pub(super) fn ceiling_between(&self, from_s: f64, to_s: f64) -> f64 {
+        let place = |s: f64| ((s * 1e3) as usize).min(self.arriving.len());
+        let slots = &self.arriving[place(from_s)..place(to_s)];
+        let share = (TUNNEL_MTU - TCP_HEADERS) as f64 / (TUNNEL_MTU + AROUND) as f64;
+        slots.iter().sum::<f64>() / slots.len().max(1) as f64 / 1e3 * share
+    }
+
+    /// Says what the links are, for the report.
+    pub(super) fn description(&self) -> Value {
+        json!({
+            "point": self.point.name(),
+            "window": self.window,
+            "seconds": self.seconds,
+            "silence_s": self.silence,
+            "ceiling_mbps": rounded(self.ceiling_mbps(), 2),
+        })
+    }
+}
+
+/// Returns an outage that begins when outages do.
+fn outage(seconds: u64) -> Outage {
+    let start = Instant::ZERO + Duration::from_secs_f64(BEFORE_S);
+    Outage { start, duration: Duration::from_secs(seconds), mode: OutageMode::Drop }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scene(point: Point) -> Scene {
+        point.scenes(30, "", 1).expect("a sound scenario").remove(0)
+    }
+
+    #[test]
+    fn ceilings_are_as_the_trial_had_them() {
+        use Point::{Clean, Long, Loss5, Loss10, Lossy};
+        let of = |point| rounded(scene(point).ceiling_mbps(), 1);
+        assert_eq!([Lossy, Loss5, Loss10, Long, Clean].map(of), [26.8, 25.9, 24.5, 7.1, 27.2]);
+    }
+
+    #[test]
+    fn what_is_silent_has_no_ceiling() {
+        let (outage, dies) = (scene(Point::Outage), scene(Point::OneDies));
+        assert_eq!((outage.seconds, dies.seconds), (40.0, 30.0));
+        assert_eq!(outage.ceiling_between(10.0, 30.0), 0.0);
+        assert_eq!(rounded(outage.ceiling_between(30.0, 40.0), 1), 26.8);
+        assert_eq!(rounded(dies.ceiling_between(10.0, 20.0), 1), 9.0);
+    }
+
+    #[test]
+    fn every_point_is_called_on_the_command_line_as_in_figures() {
+        for point in Point::value_variants() {
+            let value = point.to_possible_value().expect("none is hidden");
+            assert_eq!(value.get_name(), point.name());
+        }
+    }
+}
