@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use fulmar_world::{DRONE, Pair, STATION, two_links};
 use ip::{Packet, TCP};
-use proto::{Duration, Instant, SessionConfig, Source, TunnelForm};
+use proto::{CongestionKind, Duration, Instant, SessionConfig, Source, TunnelForm};
 
 const DATA: u8 = 0x10;
 const SYN: u8 = 0x02;
@@ -253,4 +253,17 @@ fn many_flows_share_alike() {
         least.is_some_and(|least| most.is_some_and(|most| most * 10 < least * 12)),
         "{counts:?}"
     );
+}
+
+#[test]
+fn paths_without_congestion_control_carry_tcp_as_well() {
+    let config = SessionConfig { congestion: CongestionKind::None, ..SessionConfig::default() };
+    let mut pair = Pair::new(&two_links(&lossy(WIFI, 0.02), &lossy(LTE, 0.02), None), 1, config);
+    pair.run_for(Duration::from_secs(3));
+    for number in 0..1_000 {
+        send(&mut pair, &segment(1, number, DATA, 1_000));
+        pair.run_for(MS * 2);
+    }
+    pair.run_for(Duration::from_secs(1));
+    assert!(numbers(&came(&pair)[&1]).iter().copied().eq(0..1_000));
 }

@@ -152,7 +152,9 @@ impl Delivery for Tunnel {
         let longest = paths.active().map(|path| path.hoped_datagram(now)).max().unwrap_or(0);
         let longest = longest.saturating_sub(DATA_OVERHEAD + TUNNEL_OVERHEAD);
         self.sender.set_paths(now, paths.active().map(Path::id), longest);
-        let rate = paths.active().map(|path| path.send_rate().as_bps()).sum();
+        // Without congestion control a path's rate has no end.
+        let rate =
+            paths.active().map(|path| path.send_rate().as_bps()).fold(0, u64::saturating_add);
         self.sender.queue.set_rate(now, Rate::from_bps(rate));
         self.release.set_slowest(now, paths.active().map(Path::srtt_or_initial).max());
     }
@@ -224,7 +226,7 @@ fn ahead(paths: &[PathSnapshot], id: PathId) -> usize {
         |path: &&PathSnapshot| path.state == PathState::Active && !path.doubtful && path.id != id;
     let sooner =
         |path: &PathSnapshot| path.send_rate.bytes_in(one_way(own).saturating_sub(one_way(path)));
-    let bytes: u64 = paths.iter().filter(works).map(sooner).sum();
+    let bytes = paths.iter().filter(works).map(sooner).fold(0, u64::saturating_add);
     usize::try_from(bytes).unwrap_or(usize::MAX).min(limits::TUNNEL_BYTES / 2)
 }
 
