@@ -27,6 +27,7 @@ pub(crate) use submit::{Packet, Refused};
 
 use crate::event::Event;
 use crate::ids::PathId;
+use crate::limits;
 use crate::memory::{Held, Room};
 use crate::path::{Path, PathSnapshot, Paths};
 use crate::recovery::{Mark, PeerClock};
@@ -315,6 +316,9 @@ pub(crate) struct Deliveries {
     rejected: Rejections,
 }
 
+/// The place of tunnel delivery in the list.
+const TUNNEL: u8 = 3;
+
 /// Does something with each delivery and its place in the list. Message delivery comes before control,
 /// whose lanes it carries.
 macro_rules! each {
@@ -325,7 +329,7 @@ macro_rules! each {
         $do;
         let ($place, $delivery) = (2_u8, $($all)+.datagram);
         $do;
-        let ($place, $delivery) = (3_u8, $($all)+.tunnel);
+        let ($place, $delivery) = (TUNNEL, $($all)+.tunnel);
         $do;
     }};
 }
@@ -432,13 +436,20 @@ impl Deliveries {
                 delivery.poll_tier(tier, &mut offer, datagram);
             });
         }
+        // Flows of the tunnel let other bulk have its turn: not all that they have waiting is ahead of it.
+        let crowd = self.tunnel.backlog();
+        let own = (backlog - crowd).div_ceil(limits::MIN_DATAGRAM);
+        let ahead = own.saturating_mul(self.tunnel.turns() * limits::MAX_DATAGRAM);
+        let backlogs = [backlog - crowd + crowd.min(ahead), backlog];
         let before = datagram.len();
         each!([&mut self], place, delivery => if place == self.turn.0 {
+            offer.backlog = backlogs[usize::from(place == TUNNEL)];
             datagram.set_owner(place);
             delivery.poll_tier(Tier::Bulk, &mut offer, datagram);
         });
         let used = datagram.len() > before;
         each!([&mut self], place, delivery => if place != self.turn.0 {
+            offer.backlog = backlogs[usize::from(place == TUNNEL)];
             datagram.set_owner(place);
             delivery.poll_tier(Tier::Bulk, &mut offer, datagram);
         });
