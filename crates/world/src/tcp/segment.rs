@@ -167,6 +167,11 @@ impl Segment {
     }
 }
 
+/// Returns the bytes of payload that a packet of `mtu` bytes carries.
+pub(super) fn payload_of(mtu: usize) -> usize {
+    mtu.saturating_sub(HEADER4 + HEADER + TIMESTAMPS).max(1)
+}
+
 /// Reads numbers of four bytes, two by two.
 fn pairs(bytes: &[u8]) -> impl Iterator<Item = (u32, u32)> + '_ {
     let number = |bytes: &[u8]| bytes.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte));
@@ -177,11 +182,6 @@ fn pairs(bytes: &[u8]) -> impl Iterator<Item = (u32, u32)> + '_ {
 fn pseudo_header(source: SocketAddrV4, destination: SocketAddrV4, len: usize) -> u32 {
     let addresses = [source, destination].map(|end| ip::sum(&end.ip().octets()));
     addresses[0] + addresses[1] + u32::from(TCP) + len as u32
-}
-
-/// Returns the bytes of payload that a packet of `mtu` bytes carries.
-pub(super) fn payload_of(mtu: usize) -> usize {
-    mtu.saturating_sub(HEADER4 + HEADER + TIMESTAMPS).max(1)
 }
 
 #[cfg(test)]

@@ -154,7 +154,8 @@ fn flows_fill_a_session_over_a_clean_link_and_share_it() {
         let start = world.world.now();
         world.start(DRONE, FlowOptions { mtu: 1_400, ..FlowOptions::default() });
         world.run_for(Duration::from_secs(30));
-        let alone = world.goodput(0, start, world.world.now()).as_mbps();
+        let settled = start + Duration::from_secs(2);
+        let alone = world.goodput(0, settled, world.world.now()).as_mbps();
         let start = world.world.now();
         world.start(DRONE, FlowOptions { mtu: 1_400, ..FlowOptions::default() });
         world.run_for(Duration::from_secs(60));
@@ -166,4 +167,48 @@ fn flows_fill_a_session_over_a_clean_link_and_share_it() {
     assert!(first.0 >= 9.0, "{} Mbit/s, {:?}", first.0, first.3);
     assert!(first.1[0] + first.1[1] >= 9.0 && first.1[1] > 2.0, "{:?} Mbit/s", first.1);
     assert!(first == run(), "the same seed gives the same run");
+}
+
+#[test]
+fn every_byte_arrives_whatever_the_link_does() {
+    let link = one_link(
+        "delay_ms = 15\nrate_mbps = 20\nqueue_bytes = 30_000\nloss = 0.04\n\
+         jitter_ms = 6\nkeep_order = false\nduplicate = 0.03\nduplicate_lag_ms = 20\n\
+         reorder = 0.05\nreorder_lag_ms = 60\ncorrupt = 0.02",
+    );
+    for seed in 0..40 {
+        let congestion = BOTH[seed as usize % 2];
+        let mut world = over_links(&link, seed);
+        let flows = [700_000, 1, 1_228_001].map(|bytes| {
+            let options = FlowOptions { congestion, bytes: Some(bytes), ..FlowOptions::default() };
+            (world.start(seed as usize % 2, options), bytes)
+        });
+        world.run_for(Duration::from_secs(400));
+        for (flow, bytes) in flows {
+            let statistics = world.statistics(flow);
+            assert!(world.sender(flow).is_done(), "seed {seed}: {statistics:?}");
+            assert_eq!(world.delivered(flow).last().expect("some").1, bytes, "seed {seed}");
+            assert_eq!(statistics.acknowledged_bytes, bytes, "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn timing_temp() {
+    let link = one_link("delay_ms = 20\nrate_mbps = 29\nqueue_bytes = 150_000");
+    let t = std::time::SystemTime::now();
+    let (mbps, s) = goodput(&mut over_links(&link, 1), Congestion::Cubic, 1, 30);
+    println!("TIMING {mbps} {:?} {s:?}", t.elapsed());
+    for loss in [0.05, 0.1, 0.2] {
+        for congestion in BOTH {
+            let link = one_link(&format!(
+                "delay_ms = 20\nrate_mbps = 10\nqueue_bytes = 100_000\nloss = {loss}"
+            ));
+            let (mbps, s) = goodput(&mut over_links(&link, 1), congestion, 0, 60);
+            println!("LOSS {loss} {mbps} {s:?}");
+            let t = std::time::SystemTime::now();
+            let (mbps, s) = goodput(&mut over_session(&link, 1), congestion, 0, 30);
+            println!("SESSION {loss} {mbps} {:?} {s:?}", t.elapsed());
+        }
+    }
 }
