@@ -5,6 +5,7 @@
 //! SessionHost    a driver and its applications: packets in, packets out
 //! DatagramHost   plain datagrams over the first link, to compare with
 //! Pair, Crowd    a drone and its station, or several, and a record of what they were told
+//! tcp            TCP flows over links or through sessions: Linux's TCP as a state machine
 //! ```
 //! The lab measures with the hosts, tests and examples use the pair. Whoever needs more of a host
 //! (attackers, restarts) builds it around a [`Driver`].

@@ -3,11 +3,11 @@
 //! ```text
 //! W(t) = C·(t − K)³ + W_max      K = ∛((W_max − cwnd)/C)      C = 0.4 segments/s³              [eq. 1, 2]
 //! loss: ssthresh = 0.7·cwnd;  fast convergence: W_max = cwnd·(1 + 0.7)/2 where cwnd < W_max     [§4.6, 4.7]
-//! Reno-friendly: W_est grows by one segment for each 1.875 · cwnd/… acknowledged                  [§4.3]
+//! Reno-friendly: W_est ← W_est + α·acked/cwnd,  α = 3·(1 − β)/(1 + β) ≈ 8/15                     [eq. 4]
 //! ```
 //! Times count in 1/1024 s, as in Linux with its coarsest clock of 1 ms. *Deviations from the RFC*, all of
 //! them Linux's: (1) the target is that of the present moment plus the least round trip; (2) W_est counts
-//! acknowledged segments in steps of 15/8·cwnd, which is eq. 4 in whole numbers; (3) the window grows by
+//! acknowledged segments in steps of 15/8·cwnd; (3) the window grows by
 //! one segment for two that are acknowledged at most; (4) an idle time does not move the epoch (here alone).
 
 use units::{Duration, Instant};

@@ -196,7 +196,7 @@ impl Control {
         if self.limited {
             return None;
         }
-        let repeat = if self.new_first { None } else { self.board.to_repeat() };
+        let repeat = if self.new_first { None } else { self.board.next_repeat() };
         repeat.map(Next::Repeat).or(has_new.then_some(Next::New))
     }
 

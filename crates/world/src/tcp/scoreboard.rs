@@ -140,7 +140,7 @@ impl Scoreboard {
     }
 
     /// Returns the first lost segment that was not sent again yet.
-    pub(super) fn to_repeat(&mut self) -> Option<u64> {
+    pub(super) fn next_repeat(&mut self) -> Option<u64> {
         if self.waiting == 0 {
             return None;
         }
@@ -392,9 +392,9 @@ mod tests {
             board.on_ack(at(40 + sacked), 0, &[(1, sacked)], 0, RTT);
             assert_eq!(board.detect(at(40 + sacked), RTT, RTT, false).segments, lost, "{sacked}");
         }
-        assert_eq!((board.to_repeat(), board.in_flight()), (Some(0), 6));
+        assert_eq!((board.next_repeat(), board.in_flight()), (Some(0), 6));
         board.on_repeated(0, at(45));
-        assert_eq!((board.to_repeat(), board.in_flight()), (None, 7));
+        assert_eq!((board.next_repeat(), board.in_flight()), (None, 7));
     }
 
     #[test]
@@ -406,7 +406,7 @@ mod tests {
         board.on_sent(at(46));
         board.on_ack(at(86), 0, &[(1, 11)], 0, RTT);
         assert_eq!(board.detect(at(86), RTT, RTT, true).segments, 1);
-        assert_eq!(board.to_repeat(), Some(0));
+        assert_eq!(board.next_repeat(), Some(0));
     }
 
     #[test]

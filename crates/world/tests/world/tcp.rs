@@ -49,7 +49,6 @@ fn a_clean_link_is_filled() {
     let link = one_link("delay_ms = 20\nrate_mbps = 10\nqueue_bytes = 50_000");
     for congestion in BOTH {
         let (mbps, statistics) = goodput(&mut over_links(&link, 1), congestion, 0, 30);
-        println!("{congestion:?} {mbps} {statistics:?}");
         assert!(
             mbps >= 0.95 * 10.0 * MSS / ON_LINK,
             "{congestion:?}: {mbps} Mbit/s, {statistics:?}"
@@ -67,19 +66,17 @@ fn lossy(delay_ms: u64, loss: f64) -> String {
 
 #[test]
 fn random_loss_leaves_what_the_equations_say() {
-    // [RFC 5681]'s window by M. Mathis and others, 1997: 1.22/√p segments; CUBIC is no slower here.
+    // NewReno's window by M. Mathis and others, 1997: 1.22/√p segments. CUBIC's is the same here.
     for congestion in BOTH {
-        let (mbps, statistics) = goodput(&mut over_links(&lossy(20, 0.01), 1), congestion, 10, 200);
+        let (mbps, _) = goodput(&mut over_links(&lossy(20, 0.01), 1), congestion, 10, 200);
         let expected = 1.22 * MSS * 8e-6 / (0.04 * 0.01_f64.sqrt());
-        println!("{congestion:?} {mbps} {expected} {statistics:?}");
         assert!((0.7..1.3).contains(&(mbps / expected)), "{congestion:?}: {mbps}, not {expected}");
     }
     // [RFC 9438 §5.1]: 1.054·(RTT/p)^0.75 segments.
     let (rtt, loss) = (0.4_f64, 0.0005);
     let mut world = over_links(&lossy(200, loss), 1);
-    let (mbps, statistics) = goodput(&mut world, Congestion::Cubic, 20, 600);
+    let (mbps, _) = goodput(&mut world, Congestion::Cubic, 20, 600);
     let expected = 1.054 * (rtt / loss).powf(0.75) * MSS * 8e-6 / rtt;
-    println!("long {mbps} {expected} {statistics:?}");
     assert!((0.7..1.3).contains(&(mbps / expected)), "{mbps}, not {expected}");
 }
 
@@ -92,10 +89,6 @@ fn timeouts_double_through_an_outage_of_20_s_and_the_flow_goes_on() {
         let (_, statistics) = goodput(&mut world, congestion, 0, 60);
         let at = |seconds: f64| netem::Instant::ZERO + Duration::from_secs_f64(seconds);
         let back = world.delivered(0).iter().find(|(when, _)| *when > at(10.5)).expect("goes on").0;
-        println!(
-            "{congestion:?} {back:?} {statistics:?} {}",
-            world.goodput(0, at(50.0), at(60.0)).as_mbps()
-        );
         // From 0.25 to 0.35 s, doubled six or seven times.
         assert!((5..=8).contains(&statistics.rto_timeouts), "{statistics:?}");
         assert!(back > at(30.0) && back < at(53.0), "{back:?}");
@@ -109,7 +102,6 @@ fn reordering_slows_nothing_once_rack_has_adapted() {
     for congestion in BOTH {
         let mut world = over_links(&two_links(&link(20), &link(28), None), 1);
         let (mbps, statistics) = goodput(&mut world, congestion, 10, 40);
-        println!("{congestion:?} {mbps} {statistics:?}");
         assert!(
             mbps >= 0.9 * 20.0 * MSS / ON_LINK,
             "{congestion:?}: {mbps} Mbit/s, {statistics:?}"
@@ -128,7 +120,6 @@ fn a_lost_last_segment_is_repaired_by_a_probe() {
     let flow = world.start(DRONE, options);
     world.run_for(Duration::from_secs(1));
     let statistics = world.statistics(flow);
-    println!("{statistics:?} {:?}", world.delivered(flow));
     assert!(world.sender(flow).is_done(), "{statistics:?}");
     assert_eq!((statistics.retransmitted_segments, statistics.probes), (1, 1));
     assert_eq!(statistics.rto_timeouts, 0);
@@ -163,7 +154,6 @@ fn flows_fill_a_session_over_a_clean_link_and_share_it() {
         (alone, both, world.delivered(1).to_vec(), world.statistics(0), world.statistics(1))
     };
     let first = run();
-    println!("{} {:?} {:?} {:?}", first.0, first.1, first.3, first.4);
     assert!(first.0 >= 9.0, "{} Mbit/s, {:?}", first.0, first.3);
     assert!(first.1[0] + first.1[1] >= 9.0 && first.1[1] > 2.0, "{:?} Mbit/s", first.1);
     assert!(first == run(), "the same seed gives the same run");
@@ -189,26 +179,6 @@ fn every_byte_arrives_whatever_the_link_does() {
             assert!(world.sender(flow).is_done(), "seed {seed}: {statistics:?}");
             assert_eq!(world.delivered(flow).last().expect("some").1, bytes, "seed {seed}");
             assert_eq!(statistics.acknowledged_bytes, bytes, "seed {seed}");
-        }
-    }
-}
-
-#[test]
-fn timing_temp() {
-    let link = one_link("delay_ms = 20\nrate_mbps = 29\nqueue_bytes = 150_000");
-    let t = std::time::SystemTime::now();
-    let (mbps, s) = goodput(&mut over_links(&link, 1), Congestion::Cubic, 1, 30);
-    println!("TIMING {mbps} {:?} {s:?}", t.elapsed());
-    for loss in [0.05, 0.1, 0.2] {
-        for congestion in BOTH {
-            let link = one_link(&format!(
-                "delay_ms = 20\nrate_mbps = 10\nqueue_bytes = 100_000\nloss = {loss}"
-            ));
-            let (mbps, s) = goodput(&mut over_links(&link, 1), congestion, 0, 60);
-            println!("LOSS {loss} {mbps} {s:?}");
-            let t = std::time::SystemTime::now();
-            let (mbps, s) = goodput(&mut over_session(&link, 1), congestion, 0, 30);
-            println!("SESSION {loss} {mbps} {:?} {s:?}", t.elapsed());
         }
     }
 }
