@@ -14,7 +14,7 @@ use std::net::SocketAddrV4;
 use units::{Duration, Instant};
 
 use super::recovery::milliseconds;
-use super::segment::{SACK_BLOCKS, Segment, Syn};
+use super::segment::{SACK_BLOCKS, Segment, Syn, announced_mss, payload_of};
 use super::sender::{SYN_DOUBLINGS, SYN_TIMEOUT, SYN_WINDOW};
 
 /// The window of a receiver that Linux has let grow, in bytes: `tcp_rmem`'s default limit.
@@ -113,7 +113,7 @@ impl Receiver {
         let syn = match &mut peer.opening {
             Some((at, _)) => {
                 *at = now;
-                Some(Syn { mss: self.mtu as u16 - 40, window_scale: WINDOW_SCALE })
+                Some(Syn { mss: announced_mss(self.mtu), window_scale: WINDOW_SCALE })
             }
             None => None,
         };
@@ -198,7 +198,7 @@ impl Receiver {
             self.peer = Some(Peer {
                 address: segment.source,
                 first_number: segment.sequence.wrapping_add(1),
-                mss: u64::from(syn.mss.min(self.mtu as u16 - 40)).saturating_sub(12).max(1),
+                mss: payload_of(syn.mss.min(announced_mss(self.mtu))),
                 echo: segment.timestamps.0,
                 opening: Some((now, 0)),
                 rtt: Duration::ZERO,

@@ -10,7 +10,7 @@ use ip::{HEADER4, Packet, TCP};
 /// Bytes of a TCP header without options.
 pub(super) const HEADER: usize = 20;
 /// Bytes of the timestamps in every segment, with the padding that Linux puts before them.
-pub(super) const TIMESTAMPS: usize = 12;
+const TIMESTAMPS: usize = 12;
 /// Blocks of SACK that fit beside timestamps [RFC 2018 §3].
 pub(super) const SACK_BLOCKS: usize = 3;
 
@@ -167,9 +167,14 @@ impl Segment {
     }
 }
 
-/// Returns the bytes of payload that a packet of `mtu` bytes carries.
-pub(super) fn payload_of(mtu: usize) -> usize {
-    mtu.saturating_sub(HEADER4 + HEADER + TIMESTAMPS).max(1)
+/// Returns the MSS that an end announces whose packets have at most `mtu` bytes [RFC 9293 §3.7.1].
+pub(super) fn announced_mss(mtu: usize) -> u16 {
+    mtu.saturating_sub(HEADER4 + HEADER).clamp(TIMESTAMPS + 1, 65_495) as u16
+}
+
+/// Returns the bytes of payload of a segment whose peer has announced an MSS.
+pub(super) fn payload_of(mss: u16) -> u64 {
+    u64::from(mss).saturating_sub(TIMESTAMPS as u64).max(1)
 }
 
 /// Reads numbers of four bytes, two by two.

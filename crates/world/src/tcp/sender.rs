@@ -12,7 +12,7 @@ use units::{Duration, Instant};
 use super::congestion::{Congestion, INITIAL_WINDOW};
 use super::recovery::{Ack, Control, Next, milliseconds};
 use super::rtt::RTO_MIN_US;
-use super::segment::{self, SACK_BLOCKS, Segment, Syn, TIMESTAMPS};
+use super::segment::{SACK_BLOCKS, Segment, Syn, announced_mss, payload_of};
 
 /// How long the first SYN waits for its answer; each one more twice as long [RFC 6298 §2.1].
 pub(super) const SYN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -107,7 +107,7 @@ pub struct Sender {
 impl Sender {
     /// Makes a sender whose SYN is due at once.
     pub fn new(now: Instant, config: Config) -> Self {
-        let mss = segment::payload_of(config.mtu) as u64;
+        let mss = payload_of(announced_mss(config.mtu));
         Self {
             config,
             handshake: Handshake::Due(0),
@@ -148,7 +148,7 @@ impl Sender {
         if let Handshake::Due(before) = self.handshake {
             self.handshake = Handshake::Waits(now, before);
             self.statistics.retransmitted_syns = before;
-            let syn = Syn { mss: self.config.mtu as u16 - 40, window_scale: 7 };
+            let syn = Syn { mss: announced_mss(self.config.mtu), window_scale: 7 };
             return Some(self.segment(now, 0, 0, Some(syn)).write());
         }
         if self.handshake != Handshake::Done {
@@ -243,7 +243,7 @@ impl Sender {
 
     fn begin(&mut self, now: Instant, segment: &Segment, syn: Syn, at: Instant, before: u32) {
         self.handshake = Handshake::Done;
-        self.mss = self.mss.min(u64::from(syn.mss).saturating_sub(TIMESTAMPS as u64)).max(1);
+        self.mss = self.mss.min(payload_of(syn.mss));
         self.scale = syn.window_scale.min(14);
         self.window_end = u64::from(segment.window);
         (self.peer_number, self.echo) = (segment.sequence.wrapping_add(1), segment.timestamps.0);
