@@ -179,6 +179,8 @@ fn send(mut stream: TcpStream, start: Instant, end: Instant) -> io::Result<Vec<f
         match stream.write(&bytes) {
             Ok(_) => {}
             Err(error) if is_passing(&error) => {}
+            // The receiver has counted to the end and is gone.
+            Err(_) if now() >= end => break,
             Err(error) => return Err(error),
         }
         if now() >= next_sample {
@@ -186,8 +188,6 @@ fn send(mut stream: TcpStream, start: Instant, end: Instant) -> io::Result<Vec<f
             next_sample = now() + LOOK;
         }
     }
-    // The receiver counts to the end, which it may reach a little later.
-    thread::sleep(LOOK.into());
     Ok(samples)
 }
 
