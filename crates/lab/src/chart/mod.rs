@@ -167,6 +167,24 @@ impl Chart {
     }
 }
 
+/// Returns colour and width of a scheme's curve; the colours stay apart for the colour-blind.
+pub(crate) fn style(scheme: Scheme) -> (&'static str, f64) {
+    match scheme {
+        Scheme::FULMAR => ("#0a4fd1", 2.4),
+        Scheme::FULMAR_STRICT => ("#4aa3df", 1.8),
+        Scheme::FULMAR_OFF => ("#7b6fd0", 1.8),
+        Scheme::KERNEL_MPTCP => ("#d97706", 1.5),
+        Scheme::REDUNDANT => ("#a21d75", 1.5),
+        Scheme::UDP => ("#4b6363", 1.5),
+        Scheme::MIN_RTT | Scheme::LRT => ("#1b8a3a", 1.5),
+        Scheme::BLOCK_RLNC => ("#a21d75", 1.5),
+        Scheme::KERNEL_TCP_CUBIC => ("#d97706", 1.5),
+        Scheme::KERNEL_TCP_BBR => ("#8a1c1c", 1.5),
+        Scheme::BOUND => ("#111111", 1.2),
+        _ => ("#777777", 1.5),
+    }
+}
+
 /// Draws a lane per scheme below the curves, with a tick for every lost message.
 fn draw_losses(svg: &mut Svg, frame: &Frame, curves: &[Curve]) {
     for (lane, curve) in curves.iter().enumerate() {
@@ -215,24 +233,6 @@ fn draw_axes(svg: &mut Svg, frame: &Frame, last: bool) {
         let y = frame.bottom_of_lanes() + 38.0;
         let text = Text::body().anchored(Anchor::Middle);
         svg.text(middle, y, "seconds since the start; a message counts when it was sent", text);
-    }
-}
-
-/// Returns colour and width of a scheme's curve; the colours stay apart for the colour-blind.
-pub(crate) fn style(scheme: Scheme) -> (&'static str, f64) {
-    match scheme {
-        Scheme::FULMAR => ("#0a4fd1", 2.4),
-        Scheme::FULMAR_STRICT => ("#4aa3df", 1.8),
-        Scheme::FULMAR_OFF => ("#7b6fd0", 1.8),
-        Scheme::KERNEL_MPTCP => ("#d97706", 1.5),
-        Scheme::REDUNDANT => ("#a21d75", 1.5),
-        Scheme::UDP => ("#4b6363", 1.5),
-        Scheme::MIN_RTT | Scheme::LRT => ("#1b8a3a", 1.5),
-        Scheme::BLOCK_RLNC => ("#a21d75", 1.5),
-        Scheme::KERNEL_TCP_CUBIC => ("#d97706", 1.5),
-        Scheme::KERNEL_TCP_BBR => ("#8a1c1c", 1.5),
-        Scheme::BOUND => ("#111111", 1.2),
-        _ => ("#777777", 1.5),
     }
 }
 

@@ -13,12 +13,13 @@ const LINKS: &str = "seconds = 1\n\
 
 /// The smallest run of each experiment in the world; those of the kernel's TCP and of real daemons alone
 /// have none.
-const SMALLEST: [&str; 11] = [
+const SMALLEST: [&str; 12] = [
     "conclone-interval --sim --messages 4 --schemes fulmar,udp",
     "mixed-blackout --sim --schemes redundant,udp --scenario LINKS",
     "recorded --sim --schemes udp --scenario LINKS",
     "thin-links --sim --schemes udp --rates-kbps 64 --seconds 1",
     "throughput --sim --schemes min_rtt --seconds 1",
+    "bulk-lossy --sim --schemes min_rtt --points lossy --cc reno --seconds 2",
     "failover --sim --schemes min_rtt --deaths 1",
     "lifetime --sim --schemes min_rtt --messages 20",
     "asran-instability --sim --seconds 5",

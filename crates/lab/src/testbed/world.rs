@@ -7,7 +7,7 @@
 //! takes deliveries the instant they happen, both on the world's clock. What the hosts themselves
 //! know of time is on clocks of their own.
 
-use netem::{LinkEnd, Scenario, World, WorldOptions};
+use netem::{Host, LinkEnd, Scenario, World, WorldOptions};
 use units::Instant;
 
 use super::Direction;
@@ -77,8 +77,8 @@ pub(crate) fn connect(world: &mut World<End>, deadline: Instant) {
 }
 
 /// Counts the bytes that each end has handed to the links, in the order of [`Direction::BOTH`].
-pub(crate) fn wire_bytes(
-    world: &World<End>,
+pub(crate) fn wire_bytes<H: Host>(
+    world: &World<H>,
     scenario: &Scenario,
     places: Places,
 ) -> [WireBytes; 2] {

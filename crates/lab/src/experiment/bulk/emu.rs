@@ -46,8 +46,8 @@ pub(super) struct Asked {
 #[derive(Debug)]
 pub(super) struct BulkRun {
     pub(super) flow: Flow,
-    /// Pings, and control.
-    pub(super) beside: StreamRun,
+    /// Pings, and control; none in the world.
+    pub(super) beside: Option<StreamRun>,
     /// Bytes that entered the links while the flow lasted, both ways.
     pub(super) wire_bytes: u64,
     /// Repair over what it repairs; none where nothing is coded.
@@ -148,7 +148,7 @@ pub(super) fn run_scene(
                 flow.retransmits = Some(new.retransmits - old.retransmits);
                 flow.timeouts = Some(new.timeouts - old.timeouts);
                 let wire_bytes = wire_after - wire_before;
-                Ok(BulkRun { flow, beside, wire_bytes, repair_share: None })
+                Ok(BulkRun { flow, beside: Some(beside), wire_bytes, repair_share: None })
             }
         });
     }

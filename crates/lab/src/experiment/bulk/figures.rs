@@ -93,14 +93,12 @@ pub(super) fn row(
         empty(scheme, cc, scene),
         figures,
         after_silence(scene, run),
-        ping(&run.beside, scene.seconds),
-        control(scene, &run.beside),
+        run.beside.as_ref().map_or_else(|| json!({}), |beside| of_beside(scene, beside)),
     ]);
-    let Some(stalls) = stalls else { return row };
+    let (Some(stalls), Some(beside)) = (stalls, &run.beside) else { return row };
     let declared: Vec<Figure> = FIGURES.into_iter().chain(MORE).collect();
     add_errors_of_time(&mut row, stalls.reached_share(0.0, scene.seconds), &declared);
-    let best = run.beside.at_best(stalls);
-    let best = merged([ping(&best, scene.seconds), control(scene, &best)]);
+    let best = of_beside(scene, &beside.at_best(stalls));
     for key in ["ping_p50_ms", "ping_p99_ms", "ping_lost_share"] {
         if let (Some(seen), Some(best)) = (row[key].as_f64(), best[key].as_f64()) {
             row["error"][key] = json!(rounded((seen - best).abs(), 4));
@@ -201,6 +199,11 @@ fn after_silence(scene: &Scene, run: &BulkRun) -> Value {
         "second_2_of_before": rounded_option(second.zip(before).map(|(s, b)| s / b), 4),
         "meanwhile_of_ceiling": rounded_option(meanwhile.map(|mbps| mbps / ceiling), 4),
     })
+}
+
+/// Returns the figures of what was sent beside the flow.
+fn of_beside(scene: &Scene, beside: &StreamRun) -> Value {
+    merged([ping(beside, scene.seconds), control(scene, beside)])
 }
 
 /// Returns the round trips of the pings beside the flow; those that came back.

@@ -15,12 +15,13 @@ mod figures;
 mod flow;
 mod picture;
 mod point;
+mod sim;
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::Description;
-use crate::arguments::{RepetitionArgs, RunArgs};
+use crate::arguments::{RepetitionArgs, RunArgs, seeds_shown};
 use crate::doubt::rankings_in_doubt;
 use crate::report::{Mode, Report};
 use crate::scheme::{Known, Scheme};
@@ -28,13 +29,13 @@ use emu::{Asked, run_scene};
 use emulator::Failure;
 use figures::{FIGURES, MORE, pooled, row, skipped};
 use point::{Point, Scene};
+use sim::run_flow;
 
 /// Describes the experiment.
 pub(super) const DESCRIPTION: Description = Description {
     experiment: "bulk-lossy",
     about: "one TCP flow over unequal links that lose packets, fall silent, or were recorded",
-    // A model of TCP in virtual time comes later.
-    sim: Known::all(&[]),
+    sim: Known::all(&[Scheme::FULMAR, Scheme::MIN_RTT]),
     // The coded form of the tunnel that is as published will stand behind `fulmar`.
     emu: Known::all(&[
         Scheme::FULMAR,
@@ -100,15 +101,49 @@ pub(crate) struct BulkLossyArgs {
 
 /// Runs the experiment.
 pub(super) fn run(args: &BulkLossyArgs) -> Result<Report, Failure> {
-    if args.run.mode() == Mode::Sim {
-        let why = "bulk-lossy: the world has no TCP yet, the kernel's runs in real time: use --emu";
-        return Err(Failure::Usage(why.to_owned()));
+    match args.run.mode() {
+        Mode::Sim => run_sim(args),
+        Mode::Emu => run_emu(args),
     }
+}
+
+fn run_sim(args: &BulkLossyArgs) -> Result<Report, Failure> {
+    let schemes = args.run.schemes(DESCRIPTION.sim)?;
+    let (scenes, (first, last)) = (scenes(args)?, args.run.seeds());
+    let (mut results, mut drawn) = (Vec::new(), Vec::new());
+    for scene in &scenes {
+        eprintln!("bulk-lossy --sim: {}: ceiling {:.1} Mbit/s", scene.name(), scene.ceiling_mbps());
+        for cc in &args.cc {
+            let mut of_first = Vec::new();
+            for scheme in &schemes {
+                let (name, seeds) = (scene.name(), seeds_shown((first, last)));
+                eprintln!("bulk-lossy --sim: {name}, {}, {scheme}, {seeds}", cc.name());
+                let mut rows = Vec::new();
+                for seed in first..=last {
+                    let run = run_flow(scene, *scheme, *cc, seed)?;
+                    rows.push(match &run {
+                        Ok(run) => row(*scheme, cc.name(), scene, run, None),
+                        Err(why) => skipped(*scheme, cc.name(), scene, why),
+                    });
+                    if seed == first {
+                        of_first.push((*scheme, run));
+                    }
+                }
+                results.push(pooled(&rows, first, false));
+            }
+            drawn.push((scene, cc.name(), of_first));
+        }
+    }
+    if let Some(directory) = &args.run.out {
+        picture::write(directory, &drawn)?;
+    }
+    let parameters = parameters(args, &scenes);
+    Ok(Report::sim(DESCRIPTION.experiment, (first, last), parameters, results))
+}
+
+fn run_emu(args: &BulkLossyArgs) -> Result<Report, Failure> {
     let schemes = args.run.schemes(DESCRIPTION.emu)?;
-    let mut scenes = Vec::new();
-    for point in &args.points {
-        scenes.extend(point.scenes(args.seconds, &args.set, args.run.seed())?);
-    }
+    let scenes = scenes(args)?;
     let (mut results, mut audits, mut drawn) = (Vec::new(), Vec::new(), Vec::new());
     for scene in &scenes {
         eprintln!("bulk-lossy --emu: {}: ceiling {:.1} Mbit/s", scene.name(), scene.ceiling_mbps());
@@ -142,14 +177,28 @@ pub(super) fn run(args: &BulkLossyArgs) -> Result<Report, Failure> {
     if let Some(directory) = &args.run.out {
         picture::write(directory, &drawn)?;
     }
-    let parameters = json!({
+    let parameters = parameters(args, &scenes);
+    let doubts = rankings_in_doubt(&results, &RANKED, &["point", "window", "cc"]);
+    Ok(Report::emu(DESCRIPTION.experiment, args.run.seed(), parameters, &audits, doubts, results))
+}
+
+/// Returns the scenes of all points.
+fn scenes(args: &BulkLossyArgs) -> Result<Vec<Scene>, String> {
+    let (mut scenes, by) = (Vec::new(), (args.run.mode(), args.run.seeds().0));
+    for point in &args.points {
+        scenes.extend(point.scenes(args.seconds, &args.set, by)?);
+    }
+    Ok(scenes)
+}
+
+/// Says what was asked for.
+fn parameters(args: &BulkLossyArgs, scenes: &[Scene]) -> Value {
+    json!({
         "seconds": args.seconds,
         "start_up_s": emu::START_UP.as_secs(),
         "repetitions": args.again.repetitions,
         "tunnel_mtu": point::TUNNEL_MTU,
         "set": args.set,
         "scenes": scenes.iter().map(Scene::description).collect::<Vec<_>>(),
-    });
-    let doubts = rankings_in_doubt(&results, &RANKED, &["point", "window", "cc"]);
-    Ok(Report::emu(DESCRIPTION.experiment, args.run.seed(), parameters, &audits, doubts, results))
+    })
 }
