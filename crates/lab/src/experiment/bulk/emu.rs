@@ -87,42 +87,25 @@ pub(super) fn run_scene(
         _ => Testbed::start_each(&vec![scene.scenario.clone(); present], seed, CLAIM)?,
     };
     let (recording, workload) = (Arc::new(Recording::load()?), workload(scene));
-    let (mut places, mut number) = (Vec::new(), 0);
-    for asked in asked {
-        places.push(match &asked.lacks {
-            Some(why) => Err(why.clone()),
-            None => {
-                eprintln!("starting {}", asked.scheme);
-                let copy = number;
-                number += 1;
-                match open(asked.scheme, &testbed.copy(copy), congestion, &workload, &recording) {
-                    Ok((carrier, connection)) => Ok((copy, asked.scheme, carrier, connection)),
-                    // Others' programs may not run everywhere.
-                    Err(why) if matches!(asked.scheme, Scheme::Tunnel(_)) => Err(why),
-                    Err(why) => return Err(format!("{}: {why}", asked.scheme)),
-                }
-            }
-        });
-    }
+    let places = set_up(&testbed, asked, congestion, &workload, &recording)?;
     let (start, stop) = (testbed.begin(START_UP), Arc::new(AtomicBool::new(false)));
     let mut running = Vec::new();
     for place in places {
         running.push(match place {
             Err(why) => Err(why),
-            Ok((copy, scheme, carrier, connection)) => {
+            Ok(Place { copy, scheme, carrier, connection }) => {
                 let play = Play::start(scheme, carrier, &workload, &recording, start, &stop)?;
                 let flow = connection.begin(start, scene.seconds);
                 Ok((copy, scheme, play, flow.map_err(|error| format!("{scheme}: {error}"))?))
             }
         });
     }
-    let copies: Vec<usize> = running.iter().flatten().map(|(copy, ..)| *copy).collect();
     let look = |testbed: &Testbed| -> Result<Vec<(Counters, u64)>, String> {
-        let of = |copy: &usize| {
-            let wire = testbed.wire(*copy).iter().map(|wire| wire.entered()).sum();
-            Ok((Counters::read(&testbed.copy(*copy))?, wire))
+        let of = |copy| {
+            let wire = testbed.wire(copy).iter().map(|wire| wire.entered()).sum();
+            Ok((Counters::read(&testbed.copy(copy))?, wire))
         };
-        copies.iter().map(of).collect()
+        (0..present).map(of).collect()
     };
     sleep_until(start)?;
     let before = look(&testbed)?;
@@ -135,16 +118,14 @@ pub(super) fn run_scene(
     }
     let audit = testbed.finish();
     let stalls = Arc::new(audit.stalls.clone());
-    let mut counts = before.into_iter().zip(after);
     let mut runs = Vec::new();
     for place in running {
-        runs.push(match (place, counts.len()) {
-            (Err(why), _) => Err(why),
-            (Ok(_), 0) => Err("nothing was counted".to_owned()),
-            (Ok((_, scheme, play, flow)), _) => {
+        runs.push(match place {
+            Err(why) => Err(why),
+            Ok((copy, scheme, play, flow)) => {
                 let mut flow = flow.finish().map_err(|error| format!("{scheme}: {error}"))?;
                 let (_, beside) = play.finish(Default::default(), Arc::clone(&stalls));
-                let ((old, wire_before), (new, wire_after)) = counts.next().unwrap_or_default();
+                let ((old, wire_before), (new, wire_after)) = (before[copy], after[copy]);
                 flow.retransmits = Some(new.retransmits - old.retransmits);
                 flow.timeouts = Some(new.timeouts - old.timeouts);
                 let wire_bytes = wire_after - wire_before;
@@ -153,6 +134,41 @@ pub(super) fn run_scene(
         });
     }
     Ok((runs, Account { stalls: audit.stalls.clone(), ran: Some(audit) }))
+}
+
+/// A scheme on its links, connected.
+struct Place {
+    copy: usize,
+    scheme: Scheme,
+    carrier: Carrier,
+    connection: Connection,
+}
+
+/// Sets every scheme up that can run, each on a copy of the links; of the others, why they cannot.
+fn set_up(
+    testbed: &Testbed,
+    asked: &[Asked],
+    congestion: &str,
+    workload: &Workload,
+    recording: &Recording,
+) -> Result<Vec<Result<Place, String>>, String> {
+    let (mut places, mut next) = (Vec::new(), 0);
+    for Asked { scheme, lacks } in asked {
+        if let Some(why) = lacks {
+            places.push(Err(why.clone()));
+            continue;
+        }
+        eprintln!("starting {scheme}");
+        let (scheme, copy) = (*scheme, next);
+        next += 1;
+        places.push(match open(scheme, &testbed.copy(copy), congestion, workload, recording) {
+            Ok((carrier, connection)) => Ok(Place { copy, scheme, carrier, connection }),
+            // Others' programs may not run everywhere.
+            Err(why) if matches!(scheme, Scheme::Tunnel(_)) => Err(why),
+            Err(why) => return Err(format!("{scheme}: {why}")),
+        });
+    }
+    Ok(places)
 }
 
 /// Returns what is sent beside the flow.
