@@ -20,6 +20,7 @@ use crate::testbed::interruption::sleep_until;
 use crate::testbed::links::{Copy, Testbed};
 use crate::testbed::{Direction, Recording, Stream, find_program};
 use emulator::{Audit, Claim, Stalls};
+use sys::print::tell;
 
 /// From when every connection is there to the beginning of the flow.
 pub(super) const START_UP: Duration = Duration::from_secs(3);
@@ -158,7 +159,7 @@ fn set_up(
             places.push(Err(why.clone()));
             continue;
         }
-        eprintln!("starting {scheme}");
+        tell(format_args!("starting {scheme}"));
         let (scheme, copy) = (*scheme, next);
         next += 1;
         places.push(match open(scheme, &testbed.copy(copy), congestion, workload, recording) {

@@ -30,6 +30,7 @@ use emulator::Failure;
 use figures::{FIGURES, MORE, pooled, row, skipped};
 use point::{Point, Scene};
 use sim::run_flow;
+use sys::print::tell;
 
 /// Describes the experiment.
 pub(super) const DESCRIPTION: Description = Description {
@@ -112,12 +113,16 @@ fn run_sim(args: &BulkLossyArgs) -> Result<Report, Failure> {
     let (scenes, (first, last)) = (scenes(args)?, args.run.seeds());
     let (mut results, mut drawn) = (Vec::new(), Vec::new());
     for scene in &scenes {
-        eprintln!("bulk-lossy --sim: {}: ceiling {:.1} Mbit/s", scene.name(), scene.ceiling_mbps());
+        tell(format_args!(
+            "bulk-lossy --sim: {}: ceiling {:.1} Mbit/s",
+            scene.name(),
+            scene.ceiling_mbps()
+        ));
         for cc in &args.cc {
             let mut of_first = Vec::new();
             for scheme in &schemes {
                 let (name, seeds) = (scene.name(), seeds_shown((first, last)));
-                eprintln!("bulk-lossy --sim: {name}, {}, {scheme}, {seeds}", cc.name());
+                tell(format_args!("bulk-lossy --sim: {name}, {}, {scheme}, {seeds}", cc.name()));
                 let mut rows = Vec::new();
                 for seed in first..=last {
                     let run = run_flow(scene, *scheme, *cc, seed)?;
@@ -146,7 +151,11 @@ fn run_emu(args: &BulkLossyArgs) -> Result<Report, Failure> {
     let scenes = scenes(args)?;
     let (mut results, mut audits, mut drawn) = (Vec::new(), Vec::new(), Vec::new());
     for scene in &scenes {
-        eprintln!("bulk-lossy --emu: {}: ceiling {:.1} Mbit/s", scene.name(), scene.ceiling_mbps());
+        tell(format_args!(
+            "bulk-lossy --emu: {}: ceiling {:.1} Mbit/s",
+            scene.name(),
+            scene.ceiling_mbps()
+        ));
         for cc in &args.cc {
             let asked: Vec<Asked> =
                 schemes.iter().map(|scheme| Asked::new(*scheme, cc.name())).collect();
@@ -154,7 +163,10 @@ fn run_emu(args: &BulkLossyArgs) -> Result<Report, Failure> {
             for repetition in 0..args.again.repetitions {
                 let seed = args.run.seed() + repetition;
                 let (name, seconds) = (scene.name(), scene.seconds);
-                eprintln!("bulk-lossy --emu: {name}, {}, seed {seed}, {seconds} s", cc.name());
+                tell(format_args!(
+                    "bulk-lossy --emu: {name}, {}, seed {seed}, {seconds} s",
+                    cc.name()
+                ));
                 let (runs, audit) = run_scene(scene, &asked, cc.name(), seed)?;
                 for ((rows, asked), run) in repetitions.iter_mut().zip(&asked).zip(&runs) {
                     rows.push(match run {

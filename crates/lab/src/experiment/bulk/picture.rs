@@ -6,6 +6,7 @@ use super::emu::BulkRun;
 use super::point::Scene;
 use crate::chart::{Panel, TimeChart, TimeCurve, style};
 use crate::scheme::Scheme;
+use sys::print::tell;
 
 /// A scene under a congestion control, with what each scheme made of it.
 pub(super) type Drawn<'a> = (&'a Scene, &'static str, Vec<(Scheme, Result<BulkRun, String>)>);
@@ -33,7 +34,10 @@ pub(super) fn write(directory: &Path, drawn: &[Drawn<'_>]) -> Result<(), String>
             spans: scene.silence.into_iter().collect(),
             panels: drawn.iter().filter(same).map(panel).collect(),
         };
-        eprintln!("picture: {}", chart.write(directory, &format!("{file}.svg"))?.display());
+        tell(format_args!(
+            "picture: {}",
+            chart.write(directory, &format!("{file}.svg"))?.display()
+        ));
     }
     Ok(())
 }
