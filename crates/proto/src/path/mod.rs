@@ -229,6 +229,11 @@ impl Path {
         self.rtt.srtt_or_initial()
     }
 
+    /// Returns the least round-trip time lately or, before any sample, the initial guess.
+    pub(crate) fn least_rtt(&self) -> Duration {
+        self.rtt.min_rtt().unwrap_or_else(|| self.rtt.srtt_or_initial())
+    }
+
     /// Returns the rate at which the congestion control lets bulk leave: window over round-trip time.
     pub(crate) fn send_rate(&self) -> Rate {
         Rate::from_bytes_in(self.congestion.cwnd(), self.rtt.srtt_or_initial())

@@ -155,7 +155,8 @@ impl Delivery for Tunnel {
         // Without congestion control a path's rate has no end.
         let rate =
             paths.active().map(|path| path.send_rate().as_bps()).fold(0, u64::saturating_add);
-        self.sender.queue.set_rate(now, Rate::from_bps(rate));
+        let rtt = paths.active().map(Path::least_rtt).max().unwrap_or_default();
+        self.sender.queue.set_rate(now, Rate::from_bps(rate), rtt);
         self.release.set_slowest(now, paths.active().map(Path::srtt_or_initial).max());
     }
 

@@ -1,9 +1,10 @@
 //! What waits to be numbered: flows take turns, a packet each.
 //!
 //! ```text
-//! a flow may hold   100 ms of what all paths carried at best in the last seconds, at least 64 packets
+//! a flow may hold   100 ms of what all paths carried at best in the last seconds, or a round trip of the slowest
+//!                   of them if that is longer: what TCP needs to keep them busy; at least 64 packets
 //! beyond that       its oldest packet is dropped: TCP hears of the queue, and of nothing else
-//! in an outage      nothing is dropped for that, nor for some seconds after; what does not fit is refused
+//! in an outage      nothing is dropped for that, nor for as long after; what does not fit is refused
 //! ```
 //! The bound is in bytes, not in time: packets that are passed on in order are acknowledged in bursts, so TCP
 //! fills the queue in bursts, and a bound in time would drop in bursts. A packet of TCP that is dropped while
@@ -17,7 +18,7 @@ use units::{Duration, Instant, Rate};
 use super::segment::{Flow, Part};
 use crate::limits;
 
-/// How much of what the paths carry a flow may have waiting.
+/// How much of what the paths carry a flow may have waiting, at least.
 const QUEUE: Duration = Duration::from_millis(100);
 /// Packets that a flow may always have waiting: on slow links 100 ms would be less than TCP needs to recover
 /// from a loss without a timeout.
@@ -27,7 +28,8 @@ const HALVES_IN: f64 = 3.0;
 /// When nothing has left for so long, and for the time of four packets, the paths have stalled …
 const STALLED: Duration = Duration::from_millis(30);
 const STALLED_PACKETS: usize = 4;
-/// … and for so long after that nothing is dropped: TCP's timeout may be long by then.
+/// … and for as long after that as they have, but no longer than this, nothing is dropped: TCP's timeout has
+/// grown with it.
 const SPARED: Duration = Duration::from_secs(3);
 
 /// A packet that waits.
@@ -57,7 +59,8 @@ pub(super) struct Queue {
     /// How many bytes may wait, if the session may not hold more.
     most: usize,
     bound: Bound,
-    outage: bool,
+    /// Since when no path works.
+    outage: Option<Instant>,
     dropped: u64,
 }
 
@@ -69,7 +72,7 @@ impl Default for Queue {
             bytes: 0,
             most: limits::TUNNEL_QUEUE_BYTES,
             bound: Bound::default(),
-            outage: true,
+            outage: Some(Instant::ZERO),
             dropped: 0,
         }
     }
@@ -93,7 +96,7 @@ impl Queue {
         packets.bytes += cost;
         packets.waiting.push_back(packet);
         self.bytes += cost;
-        if self.outage || !self.bound.holds(now) {
+        if self.outage.is_some() || !self.bound.holds(now) {
             return;
         }
         while packets.waiting.len() > LEAST_PACKETS
@@ -141,14 +144,15 @@ impl Queue {
         self.dropped += (before - self.len()) as u64;
     }
 
-    /// Learns what the paths carry together; none of them works where that is nothing.
-    pub(super) fn set_rate(&mut self, now: Instant, rate: Rate) {
-        let outage = rate == Rate::default();
-        if self.outage && !outage {
-            self.bound.spare(now);
+    /// Learns what the paths carry together, and the round-trip time of the slowest; none of them works where they
+    /// carry nothing.
+    pub(super) fn set_rate(&mut self, now: Instant, rate: Rate, rtt: Duration) {
+        if rate == Rate::default() {
+            self.outage = self.outage.or(Some(now));
+        } else if let Some(since) = self.outage.take() {
+            self.bound.spare(now, now.since(since));
         }
-        self.outage = outage;
-        self.bound.raise(rate);
+        self.bound.raise(rate.bytes_in(rtt.max(QUEUE)));
     }
 
     /// Notes how many bytes more the session may hold.
@@ -219,8 +223,8 @@ impl Bound {
         self.bytes as usize
     }
 
-    fn raise(&mut self, rate: Rate) {
-        self.bytes = self.bytes.max(rate.bytes_in(QUEUE) as f64);
+    fn raise(&mut self, bytes: u64) {
+        self.bytes = self.bytes.max(bytes as f64);
     }
 
     fn begin(&mut self, now: Instant) {
@@ -229,8 +233,9 @@ impl Bound {
 
     fn on_left(&mut self, now: Instant) {
         let stall = self.stall();
-        if now.since(self.waits_from) > stall {
-            self.spare(now);
+        let quiet = now.since(self.waits_from);
+        if quiet > stall {
+            self.spare(now, quiet);
         }
         let elapsed = now.since(self.left_at);
         if elapsed <= stall {
@@ -239,8 +244,8 @@ impl Bound {
         (self.left_at, self.waits_from) = (now, now);
     }
 
-    fn spare(&mut self, now: Instant) {
-        self.spared_until = now + SPARED;
+    fn spare(&mut self, now: Instant, after: Duration) {
+        self.spared_until = self.spared_until.max(now + after.min(SPARED));
     }
 
     /// Tells whether it holds now: packets leave, and have done so for a while.
@@ -279,7 +284,7 @@ mod tests {
     /// A queue after the time in which nothing is dropped.
     fn queue(mbps: f64) -> Queue {
         let mut queue = Queue::default();
-        queue.set_rate(at(0), Rate::from_mbps(mbps));
+        queue.set_rate(at(0), Rate::from_mbps(mbps), Duration::ZERO);
         queue
     }
 
@@ -304,6 +309,10 @@ mod tests {
         let kept = queue.len() as u64;
         assert_eq!(queue.dropped(), 400 - kept);
         assert_eq!(pop(&mut queue, 5_001, 1), Some(((400 - kept) as u8, None)));
+        let mut far = self::queue(20.0);
+        far.set_rate(at(0), Rate::from_mbps(20.0), Duration::from_millis(300));
+        (0..800).for_each(|number| push(&mut far, 5_000, 1, number as u8));
+        assert!((740_000..=750_000).contains(&far.bytes()), "{}", far.bytes());
         let mut slow = self::queue(0.5);
         (0..100).for_each(|number| push(&mut slow, 5_000, 1, number));
         assert_eq!(slow.len(), LEAST_PACKETS);
@@ -312,7 +321,7 @@ mod tests {
     #[test]
     fn the_bound_falls_slowly_and_not_while_nothing_leaves() {
         let mut queue = queue(20.0);
-        queue.set_rate(at(5_000), Rate::from_mbps(1.0));
+        queue.set_rate(at(5_000), Rate::from_mbps(1.0), Duration::ZERO);
         for ms in 0..300_u64 {
             push(&mut queue, 5_000 + 10 * ms, 1, 0);
             pop(&mut queue, 5_000 + 10 * ms, ms);
@@ -327,12 +336,12 @@ mod tests {
     #[test]
     fn an_outage_drops_nothing_that_fits_and_spares_what_comes_after() {
         let mut queue = queue(5.0);
-        queue.set_rate(at(5_000), Rate::default());
+        queue.set_rate(at(5_000), Rate::default(), Duration::ZERO);
         (0..1_000).for_each(|number| push(&mut queue, 6_000, 1, number as u8));
         assert_eq!((queue.len(), queue.dropped()), (1_000, 0));
         (0..4_000).for_each(|_| push(&mut queue, 7_000, 1, 99));
         assert!(queue.bytes() <= limits::TUNNEL_QUEUE_BYTES);
-        queue.set_rate(at(25_000), Rate::from_mbps(5.0));
+        queue.set_rate(at(25_000), Rate::from_mbps(5.0), Duration::ZERO);
         assert_eq!(pop(&mut queue, 25_000, 1), Some((0, None)), "the oldest is still there");
         let before = queue.len();
         push(&mut queue, 26_000, 1, 0);

@@ -413,7 +413,7 @@ mod tests {
     fn sender() -> Sender {
         let mut sender = Sender::default();
         sender.set_paths(at(0), [WIFI, LTE].into_iter(), ROOM);
-        sender.queue.set_rate(at(0), Rate::from_mbps(30.0));
+        sender.queue.set_rate(at(0), Rate::from_mbps(30.0), Duration::ZERO);
         sender
     }
 
