@@ -26,7 +26,7 @@ pub fn print(text: impl Display) -> Result<(), String> {
 /// Prints a line, and says whether another one would be read.
 ///
 /// # Errors
-/// As for [`print`].
+/// As for [`print()`].
 pub fn print_while_read(text: impl Display) -> Result<Reader, String> {
     match writeln!(io::stdout(), "{text}") {
         Ok(()) => Ok(Reader::There),
@@ -38,7 +38,7 @@ pub fn print_while_read(text: impl Display) -> Result<Reader, String> {
 /// Prints a table in the place of the last one; below it, where the output is no terminal.
 ///
 /// # Errors
-/// As for [`print`].
+/// As for [`print()`].
 pub fn print_anew(table: &str) -> Result<Reader, String> {
     if !io::stdout().is_terminal() {
         return print_while_read(table);
