@@ -133,7 +133,7 @@ impl Joined {
     /// Lets everything arrive that is left, and looks at what came.
     fn settle(&mut self) {
         self.set_paths(3, 1_400);
-        for _ in 0..10 * limits::TUNNEL_SYMBOLS {
+        for _ in 0..=2 * self.submitted {
             (0..PATHS).for_each(|path| self.send(path, 0));
             (0..PATHS).for_each(|path| self.arrive(path));
             if self.sender.is_idle() {

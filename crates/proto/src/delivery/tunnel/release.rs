@@ -201,10 +201,14 @@ impl Release {
     }
 
     /// Passes on a symbol together with those that it waits for and those that wait for it.
+    ///
+    /// Only one can follow another. Where a false sender names the same previous symbol twice, the other one goes
+    /// alone.
     fn end_wait(&mut self, now: Instant, number: u64) {
         let mut first = number;
         while let Some(held) = self.held.get(&first)
             && self.held.contains_key(&held.previous)
+            && self.followers.get(&held.previous) == Some(&first)
         {
             first = held.previous;
         }
@@ -352,6 +356,17 @@ mod tests {
         }
         release.handle_timeout(at(10_000));
         let _ = taken(&mut release);
+        assert_eq!((release.held(), release.followers.len()), (0, 0));
+    }
+
+    #[test]
+    fn of_two_that_name_the_same_symbol_before_them_neither_is_kept_for_ever() {
+        let mut release = release();
+        for (number, back) in [(6, 1), (7, 2), (5, 1)] {
+            assert_eq!(give(&mut release, 0, number, back), []);
+        }
+        release.handle_timeout(at(10_000));
+        assert_eq!(taken(&mut release), [6, 5, 7]);
         assert_eq!((release.held(), release.followers.len()), (0, 0));
     }
 }
