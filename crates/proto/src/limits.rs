@@ -49,6 +49,9 @@ pub(crate) const TUNNEL_QUEUE_BYTES: usize = 4 << 20;
 pub(crate) const TUNNEL_SYMBOLS: usize = if cfg!(fuzzing) { 64 } else { 8_192 };
 /// Bytes of these: 300 ms at 220 Mbit/s.
 pub(crate) const TUNNEL_BYTES: usize = 8 << 20;
+/// Symbols of the tunnel that a repair symbol combines at most, and the sender keeps for it; the receiver keeps twice
+/// as many: 300 ms at 35 Mbit/s.
+pub(crate) const TUNNEL_COMBINED: usize = if cfg!(fuzzing) { 32 } else { 1_024 };
 /// Symbols that the receiver remembers for removing duplicates.
 pub(crate) const TUNNEL_SEEN: u64 = 2 * TUNNEL_SYMBOLS as u64;
 /// The largest UDP payload that a path is probed for.

@@ -61,6 +61,13 @@ impl Encoder {
         })
     }
 
+    /// Has ids count from `id` instead of 0; only before the first symbol.
+    pub fn starting_at(mut self, id: u64) -> Self {
+        debug_assert!(self.next == 0, "symbols have ids already");
+        (self.first, self.next) = (id, id);
+        self
+    }
+
     /// Adds a source symbol to the window and returns its id; ids count from 0.
     ///
     /// # Errors

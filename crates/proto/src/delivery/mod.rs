@@ -341,7 +341,7 @@ impl Deliveries {
             message: Messages::new(config.form, config.nonce),
             control: Control::new(),
             datagram: Datagrams::new(config.bulk_max_age, config.resequence_max),
-            tunnel: Tunnel::new(config.tunnel, config.seed),
+            tunnel: Tunnel::new(config.tunnel, config.seed, config.nonce),
             turn: (0, 0),
             coded_transfers: config.coded_transfers,
             rtp_life: config.rtp_life,

@@ -12,6 +12,7 @@ use super::{
     put_varint, varint_len,
 };
 use crate::ids::PathId;
+use crate::limits;
 use crate::select::{Class, Order};
 
 /// Carries one unit of meaning inside a data datagram [specs/wire.md §3].
@@ -47,6 +48,8 @@ pub(crate) enum Frame<'a> {
     Rank(RankFrame),
     /// Carries a packet of the tunnel's TCP.
     Tunnel(TunnelFrame<'a>),
+    /// A combination of the tunnel's symbols.
+    TunnelRepair(RepairFrame<'a>),
     /// Says what the sender's clock shows, in microseconds.
     Clock { clock_us: u64 },
     /// Lists messages that came in and were not passed on.
@@ -153,6 +156,7 @@ const REPAIR: u8 = 0x19;
 const FEEDBACK: u8 = 0x1a;
 const RANK: u8 = 0x1b;
 const TUNNEL: u8 = 0x20;
+const TUNNEL_REPAIR: u8 = 0x23;
 /// Type of a datagram frame; class and presence of fields stand in the low bits.
 const DATAGRAM: u8 = 0x40;
 const DATAGRAM_MASK: u8 = 0xe0;
@@ -192,6 +196,7 @@ impl Frame<'_> {
         match self {
             Self::Source(_) | Self::Repair(_) => 1,
             Self::Feedback(_) => 2,
+            Self::TunnelRepair(_) => 4,
             _ => 0,
         }
     }
@@ -215,6 +220,7 @@ impl Frame<'_> {
             Self::Feedback(feedback) => feedback.encoded_len(),
             Self::Rank(rank) => rank.encoded_len(),
             Self::Tunnel(tunnel) => 1 + tunnel.encoded_len(),
+            Self::TunnelRepair(repair) => repair.encoded_len(),
         }
     }
 
@@ -270,6 +276,10 @@ impl Frame<'_> {
                 out.push(TUNNEL);
                 tunnel.encode(out);
             }
+            Self::TunnelRepair(repair) => {
+                out.push(TUNNEL_REPAIR);
+                repair.encode(out);
+            }
             Self::Clock { clock_us } => {
                 out.push(CLOCK);
                 out.extend_from_slice(&clock_us.to_le_bytes());
@@ -305,10 +315,11 @@ impl<'a> Frame<'a> {
             }),
             CONTROL => Self::Control(ControlFrame::decode(reader)?),
             SOURCE => Self::Source(SourceFrame::decode(reader)?),
-            REPAIR => Self::Repair(RepairFrame::decode(reader)?),
+            REPAIR => Self::Repair(RepairFrame::decode(reader, limits::SYMBOL_BYTES)?),
             FEEDBACK => Self::Feedback(FeedbackFrame::decode(reader)?),
             RANK => Self::Rank(RankFrame::decode(reader)?),
             TUNNEL => Self::Tunnel(TunnelFrame::decode(reader)?),
+            TUNNEL_REPAIR => Self::TunnelRepair(RepairFrame::decode(reader, limits::MAX_DATAGRAM)?),
             kind if kind & DATAGRAM_MASK == DATAGRAM => {
                 Self::Datagram(DatagramFrame::decode(kind, reader)?)
             }

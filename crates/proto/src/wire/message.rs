@@ -89,7 +89,7 @@ impl<'a> SourceFrame<'a> {
         if back > id {
             return Err(WireError::Invalid("symbols kept"));
         }
-        Ok(Self { coder, id, back, payload: payload(reader)? })
+        Ok(Self { coder, id, back, payload: payload(reader, limits::SYMBOL_BYTES)? })
     }
 }
 
@@ -108,13 +108,14 @@ impl<'a> RepairFrame<'a> {
         out.extend_from_slice(self.payload);
     }
 
-    pub(super) fn decode(reader: &mut Reader<'a>) -> Result<Self, WireError> {
+    /// Reads one whose combination has at most `longest` bytes.
+    pub(super) fn decode(reader: &mut Reader<'a>, longest: usize) -> Result<Self, WireError> {
         let (coder, repair, first) = (reader.varint()?, reader.varint()?, reader.varint()?);
         let count: u16 = reader.varint_as("symbols combined")?;
         if count == 0 {
             return Err(WireError::Invalid("symbols combined"));
         }
-        Ok(Self { coder, repair, first, count, payload: payload(reader)? })
+        Ok(Self { coder, repair, first, count, payload: payload(reader, longest)? })
     }
 }
 
@@ -182,9 +183,9 @@ impl RankFrame {
     }
 }
 
-fn payload<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], WireError> {
+fn payload<'a>(reader: &mut Reader<'a>, longest: usize) -> Result<&'a [u8], WireError> {
     let len: usize = reader.varint_as("symbol length")?;
-    if len > limits::SYMBOL_BYTES {
+    if len > longest {
         return Err(WireError::Invalid("symbol length"));
     }
     reader.take(len)

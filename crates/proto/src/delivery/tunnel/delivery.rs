@@ -6,6 +6,7 @@ use units::{Duration, Instant, Rate};
 use super::TunnelForm;
 use super::queue::Waiting as Packet;
 use super::release::Release;
+use super::repair::{Lossy, Repaired, share};
 use super::segment::{Part, Segment};
 use super::sender::{Ask, Sender};
 use crate::delivery::{
@@ -17,13 +18,16 @@ use crate::limits;
 use crate::memory::{Held, Room};
 use crate::path::{Path, PathSnapshot};
 use crate::recovery::Mark;
+use crate::rejection::Rejection;
 use crate::schedule::Decision;
 use crate::select::{Class, Tier};
 use crate::status::{DelayPercentiles, SessionStatus, TunnelStatus};
-use crate::wire::{DATA_OVERHEAD, Frame, TUNNEL_OVERHEAD};
+use crate::wire::{DATA_OVERHEAD, Frame, TUNNEL_OVERHEAD, TunnelFrame};
 
 /// Marks a symbol, by its number.
 const SYMBOL: u8 = 0;
+/// Marks a repair symbol: what becomes of it is of no interest.
+const REPAIR: u8 = 1;
 /// What is idle for so long gives its memory back.
 const IDLE: Duration = Duration::from_secs(60);
 /// The longest wait that is told apart, in microseconds.
@@ -37,6 +41,7 @@ pub(crate) struct Tunnel {
     key: (u64, u64),
     sender: Sender,
     release: Release,
+    repaired: Repaired,
     /// How long packets waited for earlier ones; made with the first.
     waits_us: Option<Box<Histogram<u32>>>,
     used_at: Instant,
@@ -56,13 +61,14 @@ impl Ask for Asked<'_, '_> {
 }
 
 impl Tunnel {
-    /// Starts with nothing sent and nothing received; `seed` is secret.
-    pub(crate) fn new(form: TunnelForm, seed: u64) -> Self {
+    /// Starts with nothing sent and nothing received; `seed` is secret, `nonce` the same at both ends.
+    pub(crate) fn new(form: TunnelForm, seed: u64, nonce: u64) -> Self {
         Self {
             form,
             key: (seed, !seed),
-            sender: Sender::default(),
+            sender: Sender::new(nonce),
             release: Release::default(),
+            repaired: Repaired::new(nonce),
             waits_us: None,
             used_at: Instant::ZERO,
         }
@@ -97,10 +103,24 @@ impl Tunnel {
 
 impl Delivery for Tunnel {
     fn handle_frame(&mut self, incoming: &Incoming<'_>, frame: &Frame<'_>) -> Taken {
-        let Frame::Tunnel(symbol) = frame else { return Taken::NotMine };
-        let age = incoming.clock.age(incoming.now, symbol.submitted_us).estimate;
-        self.used_at = incoming.now;
-        self.release.handle_symbol(incoming.now, symbol, age);
+        let now = incoming.now;
+        let age = |symbol: &TunnelFrame<'_>| incoming.clock.age(now, symbol.submitted_us).estimate;
+        match frame {
+            Frame::Tunnel(symbol) => {
+                self.release.handle_symbol(now, symbol, age(symbol));
+                self.repaired.handle_symbol(now, symbol);
+            }
+            Frame::TunnelRepair(repair) => {
+                if !self.repaired.handle_repair(now, repair) {
+                    return Taken::Rejected(Rejection::Malformed);
+                }
+            }
+            _ => return Taken::NotMine,
+        }
+        self.used_at = now;
+        while let Some(symbol) = self.repaired.poll(|number| self.release.is_new(number)) {
+            self.release.handle_symbol(now, &symbol, age(&symbol));
+        }
         Taken::Done
     }
 
@@ -122,6 +142,15 @@ impl Delivery for Tunnel {
         }
         let (now, path) = (offer.turn.now, offer.turn.path.id());
         let ahead = ahead(offer.snapshots, path);
+        let room = datagram.room();
+        let asked = Asked { offer, others: offer.backlog.saturating_sub(self.sender.backlog()) };
+        if let Some(repair) = self.sender.poll_repair(room, &asked) {
+            datagram.bulk = true;
+            datagram.push(&Frame::TunnelRepair(repair));
+            datagram.note(Mark { kind: REPAIR, numbers: [0, 0] });
+            offer.accounts.of(Class::Bulk).copies_sent += 1;
+            offer.scheduler.on_sent(path);
+        }
         loop {
             let others = offer.backlog.saturating_sub(self.sender.backlog());
             let room = datagram.room().saturating_sub(TUNNEL_OVERHEAD);
@@ -137,11 +166,15 @@ impl Delivery for Tunnel {
     }
 
     fn on_acked(&mut self, mark: Mark, _path: PathId) {
-        self.sender.on_acked(mark.numbers[0]);
+        if mark.kind == SYMBOL {
+            self.sender.on_acked(mark.numbers[0]);
+        }
     }
 
     fn on_lost(&mut self, mark: Mark, loss: &Loss<'_>) {
-        self.sender.on_lost(loss.now, mark.numbers[0]);
+        if mark.kind == SYMBOL {
+            self.sender.on_lost(loss.now, mark.numbers[0]);
+        }
     }
 
     fn set_paths(&mut self, outlook: &Outlook<'_>) {
@@ -152,6 +185,12 @@ impl Delivery for Tunnel {
         let longest = paths.active().map(|path| path.hoped_datagram(now)).max().unwrap_or(0);
         let longest = longest.saturating_sub(DATA_OVERHEAD + TUNNEL_OVERHEAD);
         self.sender.set_paths(now, paths.active().map(Path::id), longest);
+        let lossy = |path: &Path| Lossy {
+            rate: path.send_rate(),
+            loss: path.loss(),
+            rtt: path.srtt_or_initial(),
+        };
+        self.sender.repairs.set_share(share(paths.active().map(lossy)));
         // Without congestion control a path's rate has no end.
         let rate =
             paths.active().map(|path| path.send_rate().as_bps()).fold(0, u64::saturating_add);
@@ -161,12 +200,14 @@ impl Delivery for Tunnel {
     }
 
     fn held(&self) -> Held {
-        Held { ours: self.sender.held(), theirs: self.release.held() }
+        Held { ours: self.sender.held(), theirs: self.release.held() + self.repaired.held() }
     }
 
     fn set_room(&mut self, room: &Room) {
         self.sender.queue.set_room(room.ours.for_loss());
         self.release.set_room(room.theirs.for_loss());
+        self.sender.repairs.set_room(room.ours.for_loss());
+        self.repaired.set_room(room.theirs.for_loss());
     }
 
     fn timeout(&self) -> Option<Instant> {
@@ -178,6 +219,7 @@ impl Delivery for Tunnel {
         self.release.handle_timeout(now);
         if now.since(self.used_at) > IDLE && self.is_idle() {
             self.sender.give_back();
+            self.repaired.give_back();
         }
     }
 

@@ -37,7 +37,7 @@ struct Joined {
 pub(crate) fn drive(bytes: &[u8]) {
     let mut joined = Joined {
         now: Instant::from_millis(10_000),
-        sender: Sender::default(),
+        sender: Sender::new(1),
         release: Release::default(),
         under_way: Default::default(),
         submitted: 0,

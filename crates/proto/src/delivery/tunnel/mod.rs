@@ -18,6 +18,7 @@ mod delivery;
 mod driven;
 mod queue;
 mod release;
+mod repair;
 mod segment;
 mod sender;
 

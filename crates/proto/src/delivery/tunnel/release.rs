@@ -125,6 +125,11 @@ impl Release {
         }
     }
 
+    /// Tells whether a symbol has not come yet, and is not too old to be told.
+    pub(super) fn is_new(&self, number: u64) -> bool {
+        self.seen.as_ref().is_none_or(|seen| seen.is_new(number))
+    }
+
     /// Learns the round-trip time of the slowest path in use; none: no path works.
     pub(super) fn set_slowest(&mut self, now: Instant, rtt: Option<Duration>) {
         if let Some(rtt) = rtt {

@@ -19,10 +19,11 @@ use smallvec::SmallVec;
 use units::{Duration, Instant};
 
 use super::queue::{Queue, Waiting};
+use super::repair::Repairs;
 use super::segment::Part;
 use crate::ids::PathId;
 use crate::limits;
-use crate::wire::TunnelFrame;
+use crate::wire::{RepairFrame, TunnelFrame};
 
 /// For how long a symbol that fits no path that works may wait for one that it fits.
 const STUCK: Duration = Duration::from_secs(1);
@@ -37,6 +38,8 @@ pub(super) struct Sent {
     pub(super) symbols: u64,
     /// Times that one left again because a path had lost it.
     pub(super) again: u64,
+    /// Repair symbols.
+    pub(super) repairs: u64,
     /// Copies of SYN, FIN and RST beside the first.
     pub(super) copies: u64,
     /// Those that no path could carry any more.
@@ -91,11 +94,13 @@ pub(super) struct Sender {
     /// The longest packet that one of these carries, and since when it is no longer than that.
     longest: usize,
     shrunk_at: Instant,
+    pub(super) repairs: Repairs,
     counters: Sent,
 }
 
-impl Default for Sender {
-    fn default() -> Self {
+impl Sender {
+    /// Starts with nothing sent; `key` is the same at both ends.
+    pub(super) fn new(key: u64) -> Self {
         Self {
             queue: Queue::default(),
             first: 1,
@@ -110,12 +115,11 @@ impl Default for Sender {
             usable: SmallVec::new(),
             longest: usize::MAX,
             shrunk_at: Instant::ZERO,
+            repairs: Repairs::new(key),
             counters: Sent::default(),
         }
     }
-}
 
-impl Sender {
     /// Takes a packet in.
     pub(super) fn submit(&mut self, packet: Waiting) {
         self.queue.push(packet);
@@ -126,6 +130,7 @@ impl Sender {
         !self.again.is_empty()
             || !self.committed.is_empty()
             || !self.copies.is_empty()
+            || self.repairs.is_owed()
             || (!self.queue.is_empty() && self.has_window())
     }
 
@@ -157,6 +162,22 @@ impl Sender {
         let kept = self.kept_mut(number)?;
         kept.under_way = kept.under_way.saturating_add(1);
         Some(number)
+    }
+
+    /// Makes a repair symbol, if one is owed and fits into `room` bytes.
+    pub(super) fn poll_repair(&mut self, room: usize, ask: &impl Ask) -> Option<RepairFrame<'_>> {
+        if !self.repairs.is_owed() || !self.again.is_empty() {
+            return None;
+        }
+        let len = self.repairs.frame_bytes(self.longest_kept);
+        if len > room || !ask.is_for(self.backlog(), len) {
+            return None;
+        }
+        let end = self.committed.front().copied();
+        let end = end.unwrap_or(self.first + self.window.len() as u64);
+        let repair = self.repairs.repair(self.first, end)?;
+        self.counters.repairs += 1;
+        Some(repair)
     }
 
     /// Returns a symbol as it travels.
@@ -236,7 +257,7 @@ impl Sender {
 
     /// Returns the bytes that are held.
     pub(super) fn held(&self) -> usize {
-        self.queue.bytes() + self.window_bytes
+        self.queue.bytes() + self.window_bytes + self.repairs.held()
     }
 
     /// Tells whether nothing waits and nothing is under way.
@@ -248,6 +269,7 @@ impl Sender {
     pub(super) fn give_back(&mut self) {
         self.window.shrink_to_fit();
         self.committed.shrink_to_fit();
+        self.repairs.give_back();
         self.queue.forget_idle();
     }
 
@@ -307,6 +329,7 @@ impl Sender {
         };
         self.committed_bytes -= len;
         self.counters.symbols += 1;
+        self.repairs.on_left();
         if self.kept_mut(number).is_some_and(|kept| kept.part == Part::Edge) {
             let others = self.usable.iter().copied().filter(|other| *other != path);
             let others: SmallVec<[PathId; 4]> = others.collect();
@@ -332,6 +355,9 @@ impl Sender {
         self.committed_bytes += len;
         self.committed.push_back(number);
         let back = back.unwrap_or(0);
+        let submitted_us = since.as_micros() as u32;
+        let frame = TunnelFrame { number, back, submitted_us, payload: &payload };
+        self.repairs.on_numbered(&frame, self.first);
         let kept = Some(Kept { back, part, since, under_way: 0, payload });
         self.window.push_back(Slot { bytes, kept });
         true
@@ -411,7 +437,7 @@ mod tests {
     }
 
     fn sender() -> Sender {
-        let mut sender = Sender::default();
+        let mut sender = Sender::new(1);
         sender.set_paths(at(0), [WIFI, LTE].into_iter(), ROOM);
         sender.queue.set_rate(at(0), Rate::from_mbps(30.0), Duration::ZERO);
         sender
@@ -448,7 +474,7 @@ mod tests {
         sender.on_acked(1);
         sender.on_lost(at(60_000), 1);
         assert_eq!(poll(&mut sender, LTE, 0), Some((4, 1, 3)));
-        assert_eq!(sender.counters(), Sent { symbols: 4, again: 21, copies: 0, given_up: 0 });
+        assert_eq!(sender.counters(), Sent { symbols: 4, again: 21, ..Sent::default() });
     }
 
     #[test]

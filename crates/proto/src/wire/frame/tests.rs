@@ -32,6 +32,9 @@ impl Owned {
             Frame::Repair(repair) => {
                 Frame::Repair(RepairFrame { payload: &self.payload, ..repair })
             }
+            Frame::TunnelRepair(repair) => {
+                Frame::TunnelRepair(RepairFrame { payload: &self.payload, ..repair })
+            }
             Frame::Tunnel(tunnel) => {
                 Frame::Tunnel(TunnelFrame { payload: &self.payload, ..tunnel })
             }
