@@ -55,6 +55,10 @@ pub struct TunnelStatus {
     pub again: u64,
     /// Copies of SYN, FIN and RST beside the first.
     pub copies: u64,
+    /// Repair symbols that left.
+    pub repairs: u64,
+    /// Packets of the peer that were decoded from repair symbols before they came.
+    pub recovered: u64,
     /// Packets that no path could carry any more.
     pub given_up: u64,
     /// Packets that the queue dropped or refused: what TCP takes for congestion.

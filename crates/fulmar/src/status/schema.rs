@@ -248,6 +248,10 @@ section! {
     sent_again: u64, Counter("times"), tcp.again;
     /// Copies of SYN, FIN and RST beside the first.
     copies: u64, Counter("copies"), tcp.copies;
+    /// Repair symbols of ours: combinations from which the peer decodes what paths lose.
+    repairs: u64, Counter("symbols"), tcp.repairs;
+    /// Packets of the peer that were decoded from repair symbols before they came.
+    recovered: u64, Counter("packets"), tcp.recovered;
     /// Packets that were dropped here because a flow had too many waiting: what tells TCP how fast to send.
     dropped: u64, Counter("packets"), tcp.dropped;
     /// Packets that no path could carry any more.

@@ -161,6 +161,8 @@ fn tcp_text(tcp: &TcpReport) -> String {
     let more = counts(&[
         (tcp.flows, "flows"),
         (tcp.sent_again, "sent again"),
+        (tcp.repairs, "repair symbols"),
+        (tcp.recovered, "of the peer's recovered"),
         (tcp.dropped, "dropped by the queue"),
         (tcp.given_up, "too large for every path"),
         (tcp.not_waited_for, "passed on before an earlier one"),

@@ -79,6 +79,25 @@ fn tcp_sees_no_loss_and_no_reordering_at_ten_percent() {
 }
 
 #[test]
+fn what_a_long_path_loses_is_decoded_before_it_could_be_sent_again() {
+    const LINK: &str = "delay_ms = 150\nrate_mbps = 4\nqueue_bytes = 125_000\nloss = 0.02\n";
+    const PACKETS: u32 = 6_000;
+    let mut pair = Pair::connected(&two_links(LINK, LINK, None), 1);
+    for number in 0..PACKETS {
+        send(&mut pair, &segment(1, number, DATA, 1_000));
+        pair.run_for(MS * 4);
+    }
+    pair.run_for(Duration::from_secs(3));
+    let order = numbers(&came(&pair)[&1]);
+    let [sent, came] = [DRONE, STATION].map(|end| pair.status(end).expect("a session").tunnel);
+    let due = PACKETS as usize - sent.dropped as usize;
+    assert!(order.len() == due && order.is_sorted(), "{} of {due}", order.len());
+    assert!(came.recovered * 10 > sent.again * 8, "{sent:?}, {came:?}");
+    assert!(sent.repairs < u64::from(PACKETS) / 10, "{sent:?}");
+    assert!(came.wait.p99 < MS * 150, "{came:?}");
+}
+
+#[test]
 fn a_flow_waits_for_no_others_packets() {
     let mut pair = Pair::connected(&two_links(&lossy(WIFI, 0.05), &lossy(LTE, 0.05), None), 1);
     let mut sent = Vec::new();

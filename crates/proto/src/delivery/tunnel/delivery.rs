@@ -6,7 +6,7 @@ use units::{Duration, Instant, Rate};
 use super::TunnelForm;
 use super::queue::Waiting as Packet;
 use super::release::Release;
-use super::repair::{Lossy, Repaired, share};
+use super::repair::{Lossy, Repaired};
 use super::segment::{Part, Segment};
 use super::sender::{Ask, Sender};
 use crate::delivery::{
@@ -190,7 +190,7 @@ impl Delivery for Tunnel {
             loss: path.loss(),
             rtt: path.srtt_or_initial(),
         };
-        self.sender.repairs.set_share(share(paths.active().map(lossy)));
+        self.sender.repairs.set_paths(paths.active().map(lossy));
         // Without congestion control a path's rate has no end.
         let rate =
             paths.active().map(|path| path.send_rate().as_bps()).fold(0, u64::saturating_add);
@@ -244,6 +244,8 @@ impl Delivery for Tunnel {
             symbols: sent.symbols,
             again: sent.again,
             copies: sent.copies,
+            repairs: sent.repairs,
+            recovered: self.repaired.recovered,
             given_up: sent.given_up,
             dropped,
             expired: received.expired,

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! repeat  = round-trip time of the paths, weighted by what they carry: what a loss costs without repair
-//! ρ       = 0                             where repeat < 100 ms, or the paths lose nothing
-//!         = loss / (1 − loss) + 0.04      from 200 ms on; a share of that between the two
+//! ρ       = part · (loss / (1 − loss) + 0.06 · seen), at most 0.5                  repair symbols per symbol
+//! part    = 0 up to a repeat of 60 ms, 1 from 130 ms on, and linear between them
+//! seen    = 1 for the first 1,000 symbols, then loss / 0.05 %, between 1/4 and 1
 //! owed    ← min(owed + ρ, 4)              per symbol that leaves for the first time; a repair symbol takes one
 //! ```
 //! A repair symbol combines what is under way, the newest 1,024 symbols at most. So those of a few dozen
@@ -27,12 +28,17 @@ pub(super) const REPAIR_OVERHEAD: usize = 1 + 1 + 8 + 8 + 2 + 2;
 const HEAD: usize = 2 + 2 + 4;
 /// The longest that is combined.
 const LONGEST: usize = HEAD + limits::MAX_DATAGRAM;
-/// Without repair where a repeat takes less …
-const NONE_BELOW: f64 = 0.100;
+/// Without repair where a repeat takes no longer …
+const NONE_TO: f64 = 0.060;
 /// … and with all of it from here on, seconds.
-const ALL_FROM: f64 = 0.200;
-/// Repair symbols per symbol beyond what is lost.
-const MORE: f64 = 0.04;
+const ALL_FROM: f64 = 0.130;
+/// Repair symbols per symbol beyond what is lost …
+const MORE: f64 = 0.06;
+/// … where this much is, or nothing is known yet; …
+const SEEN: f64 = 0.0005;
+const KNOWN: u64 = 1_000;
+/// … of which this stays where nothing is.
+const UNSEEN: f64 = 0.25;
 /// The most of all.
 const MOST: f64 = 0.5;
 /// Repair symbols that may be owed.
@@ -50,28 +56,13 @@ pub(super) struct Lossy {
     pub(super) rtt: Duration,
 }
 
-/// Returns ρ, the repair symbols per symbol.
-pub(super) fn share(paths: impl Iterator<Item = Lossy>) -> f64 {
-    let (mut rates, mut lost, mut repeats) = (0.0, 0.0, 0.0);
-    for path in paths {
-        let rate = path.rate.as_bps() as f64;
-        rates += rate;
-        lost += rate * path.loss;
-        repeats += rate * path.rtt.as_secs_f64();
-    }
-    if rates <= 0.0 {
-        return 0.0;
-    }
-    let (loss, repeat) = (lost / rates, repeats / rates);
-    let part = ((repeat - NONE_BELOW) / (ALL_FROM - NONE_BELOW)).clamp(0.0, 1.0);
-    part * (loss / (1.0 - loss).max(0.1) + MORE).min(MOST)
-}
-
 /// The sender's half: combines what is under way.
 #[derive(Debug)]
 pub(super) struct Repairs {
     key: CoefficientKey,
+    /// ρ, and symbols since it was 0.
     share: f64,
+    left: u64,
     owed: f64,
     /// Made when repair begins, with the next number.
     encoder: Option<Box<Encoder>>,
@@ -83,15 +74,21 @@ impl Repairs {
     /// Starts without repair; `key` is the same at both ends.
     pub(super) fn new(key: u64) -> Self {
         let key = CoefficientKey::new(key);
-        Self { key, share: 0.0, owed: 0.0, encoder: None, next: 0, payload: Vec::new() }
+        Self { key, share: 0.0, left: 0, owed: 0.0, encoder: None, next: 0, payload: Vec::new() }
     }
 
-    /// Sets ρ.
-    pub(super) fn set_share(&mut self, share: f64) {
-        self.share = share;
-        if share == 0.0 && self.encoder.take().is_some() {
-            self.owed = 0.0;
-            self.payload = Vec::new();
+    /// Learns what the paths in use are like.
+    pub(super) fn set_paths(&mut self, paths: impl Iterator<Item = Lossy>) {
+        let (mut rates, mut lost, mut repeats) = (0.0, 0.0, 0.0);
+        for path in paths {
+            let rate = path.rate.as_bps() as f64;
+            rates += rate;
+            lost += rate * path.loss;
+            repeats += rate * path.rtt.as_secs_f64();
+        }
+        // In an outage it stays what it was.
+        if rates > 0.0 {
+            self.set_share(lost / rates, repeats / rates);
         }
     }
 
@@ -127,13 +124,18 @@ impl Repairs {
     /// Notes that a symbol leaves for the first time.
     pub(super) fn on_left(&mut self) {
         if self.encoder.is_some() {
+            self.left += 1;
             self.owed = (self.owed + self.share).min(OWED);
         }
     }
 
-    /// Tells whether a repair symbol is due.
-    pub(super) fn is_owed(&self) -> bool {
-        self.owed >= 1.0 && self.encoder.is_some()
+    /// Tells whether a repair symbol over the numbers from `first` to below `end` is due.
+    pub(super) fn is_owed(&self, first: u64, end: u64) -> bool {
+        let held = self
+            .encoder
+            .as_ref()
+            .is_some_and(|encoder| encoder.first().max(first) < encoder.next().min(end));
+        held && self.owed >= 1.0
     }
 
     /// Returns the bytes that the next repair frame takes at most.
@@ -159,6 +161,7 @@ impl Repairs {
     pub(super) fn give_back(&mut self) {
         self.encoder = None;
         self.payload = Vec::new();
+        (self.left, self.owed) = (0, 0.0);
     }
 
     /// Returns the bytes that are held.
@@ -170,6 +173,15 @@ impl Repairs {
     pub(super) fn set_room(&mut self, room: usize) {
         if let Some(encoder) = &mut self.encoder {
             encoder.set_memory(encoder.bytes().saturating_add(room));
+        }
+    }
+
+    fn set_share(&mut self, loss: f64, repeat: f64) {
+        let part = ((repeat - NONE_TO) / (ALL_FROM - NONE_TO)).clamp(0.0, 1.0);
+        let seen = if self.left < KNOWN { 1.0 } else { (loss / SEEN).clamp(UNSEEN, 1.0) };
+        self.share = part * (loss / (1.0 - loss).max(MOST) + MORE * seen).min(MOST);
+        if self.share == 0.0 && self.encoder.is_some() {
+            self.give_back();
         }
     }
 }
@@ -221,8 +233,8 @@ impl Repaired {
         let decoder = self.decoder.get_or_insert_with(|| {
             let made = Decoder::new(LONGEST, 2 * limits::TUNNEL_COMBINED, self.key);
             let mut decoder = made.expect("sizes within the code's bounds");
-            // What came before is not there any more.
-            decoder.skip_to(range.end);
+            // What came before is not there any more; but what a single symbol is made of tells it.
+            decoder.skip_to(if frame.count == 1 { range.start } else { range.end });
             Box::new(decoder)
         });
         // What was given up is not waited for.
@@ -276,4 +288,115 @@ fn read(number: u64, row: &[u8]) -> Option<TunnelFrame<'_>> {
     let payload = rest.get(..u16::from_le_bytes([l0, l1]).into())?;
     let back = u16::from_le_bytes([b0, b1]).into();
     Some(TunnelFrame { number, back, submitted_us: u32::from_le_bytes(age), payload })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_millis(300);
+
+    fn repairs(loss: f64, rtt: Duration) -> Repairs {
+        let mut repairs = Repairs::new(3);
+        set(&mut repairs, loss, rtt);
+        repairs
+    }
+
+    fn set(repairs: &mut Repairs, loss: f64, rtt: Duration) {
+        repairs.set_paths([Lossy { rate: Rate::from_mbps(4.0), loss, rtt }].into_iter());
+    }
+
+    fn frame(number: u64, payload: &[u8]) -> TunnelFrame<'_> {
+        TunnelFrame { number, back: 1, submitted_us: number as u32, payload }
+    }
+
+    /// Lets the symbols of these numbers leave; returns the ranges of the repair symbols that were due.
+    fn leave(repairs: &mut Repairs, numbers: core::ops::Range<u64>, first: u64) -> Vec<(u64, u16)> {
+        let mut ranges = Vec::new();
+        for number in numbers {
+            repairs.on_numbered(&frame(number, &[number as u8; 900]), first);
+            repairs.on_left();
+            while repairs.is_owed(first, number + 1) {
+                ranges.extend(
+                    repairs.repair(first, number + 1).map(|frame| (frame.first, frame.count)),
+                );
+            }
+        }
+        ranges
+    }
+
+    #[test]
+    fn there_is_none_where_a_repeat_is_soon_there_and_the_more_the_longer_it_takes() {
+        let due = |loss, ms| leave(&mut repairs(loss, Duration::from_millis(ms)), 1..801, 1).len();
+        assert_eq!(due(0.1, 60), 0);
+        // The first one begins the code.
+        assert_eq!([due(0.02, 95), due(0.02, 130), due(0.02, 600)], [1 + 32, 1 + 64, 1 + 64]);
+        assert_eq!([due(0.0, 300), due(0.1, 300)], [1 + 48, 1 + 136]);
+    }
+
+    #[test]
+    fn where_nothing_is_lost_for_long_a_quarter_stays() {
+        let mut repairs = repairs(0.0, LONG);
+        leave(&mut repairs, 1..1_002, 1);
+        set(&mut repairs, 0.0, LONG);
+        assert_eq!(leave(&mut repairs, 1_002..2_002, 1_000).len(), 15);
+        set(&mut repairs, 0.001, LONG);
+        assert_eq!(leave(&mut repairs, 2_002..3_002, 2_000).len(), 61);
+    }
+
+    #[test]
+    fn what_is_lost_is_decoded_whichever_it_is() {
+        let (mut repairs, mut repaired) = (repairs(0.02, LONG), Repaired::new(3));
+        let now = Instant::from_millis(1_000);
+        let mut came = Vec::new();
+        for number in 1..200 {
+            let payload = vec![number as u8; 600 + number as usize];
+            repairs.on_numbered(&frame(number, &payload), number.saturating_sub(80));
+            repairs.on_left();
+            if number % 40 != 10 {
+                repaired.handle_symbol(now, &frame(number, &payload));
+            }
+            while repairs.is_owed(1, number + 1) {
+                let repair = repairs.repair(number.saturating_sub(80), number + 1);
+                assert!(repaired.handle_repair(now, &repair.expect("it is owed")));
+            }
+            while let Some(symbol) = repaired.poll(|number| number % 40 == 10) {
+                assert_eq!(symbol.payload, vec![symbol.number as u8; 600 + symbol.number as usize]);
+                assert_eq!((symbol.back, u64::from(symbol.submitted_us)), (1, symbol.number));
+                came.push(symbol.number);
+            }
+        }
+        assert_eq!((came, repaired.recovered), (vec![10, 50, 90, 130, 170], 5));
+    }
+
+    #[test]
+    fn it_takes_memory_while_it_is_used_alone() {
+        let (mut repairs, mut repaired) = (repairs(0.02, LONG), Repaired::new(3));
+        assert_eq!((repairs.held(), repaired.held()), (0, 0));
+        repaired.handle_symbol(Instant::ZERO, &frame(1, &[0; 100]));
+        assert_eq!(repaired.held(), 0, "nothing is kept before the first repair symbol");
+        leave(&mut repairs, 1..3_000, 1);
+        repairs.owed = 1.0;
+        let repair = repairs.repair(1, 3_000).expect("there is something to combine");
+        assert_eq!(usize::from(repair.count), limits::TUNNEL_COMBINED, "the newest");
+        assert!(repaired.handle_repair(Instant::ZERO, &repair));
+        assert!(repairs.held() < 2 << 20 && repaired.held() > 0);
+        set(&mut repairs, 0.02, LONG / 10);
+        repaired.handle_symbol(Instant::from_millis(10_001), &frame(3_001, &[0; 100]));
+        assert_eq!((repairs.held(), repaired.held()), (0, 0));
+    }
+
+    #[test]
+    fn repair_symbols_that_no_sender_makes_are_refused_or_survived() {
+        let mut repaired = Repaired::new(3);
+        let mut give = |repair, first, count, payload: &[u8]| {
+            let frame = RepairFrame { coder: 0, repair, first, count, payload };
+            repaired.handle_repair(Instant::ZERO, &frame)
+        };
+        assert!(!give(0, u64::MAX, 2, &[1; 9]) && !give(0, LAST_NUMBER, 1, &[1; 9]));
+        assert!(!give(0, 1, limits::TUNNEL_COMBINED as u16 + 1, &[1; 9]));
+        assert!(!give(0, 1, 2, &[1; LONGEST + 1]));
+        assert!(give(1, 1, 1, &[]) && give(2, 5, 1, &[0xff; 20]) && give(3, 1 << 50, 3, &[7; 30]));
+        while repaired.poll(|_| true).is_some() {}
+    }
 }

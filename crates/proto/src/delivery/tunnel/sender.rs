@@ -130,7 +130,7 @@ impl Sender {
         !self.again.is_empty()
             || !self.committed.is_empty()
             || !self.copies.is_empty()
-            || self.repairs.is_owed()
+            || self.owes_repair()
             || (!self.queue.is_empty() && self.has_window())
     }
 
@@ -166,16 +166,15 @@ impl Sender {
 
     /// Makes a repair symbol, if one is owed and fits into `room` bytes.
     pub(super) fn poll_repair(&mut self, room: usize, ask: &impl Ask) -> Option<RepairFrame<'_>> {
-        if !self.repairs.is_owed() || !self.again.is_empty() {
+        if !self.owes_repair() || !self.again.is_empty() {
             return None;
         }
         let len = self.repairs.frame_bytes(self.longest_kept);
         if len > room || !ask.is_for(self.backlog(), len) {
             return None;
         }
-        let end = self.committed.front().copied();
-        let end = end.unwrap_or(self.first + self.window.len() as u64);
-        let repair = self.repairs.repair(self.first, end)?;
+        let (first, end) = self.under_way();
+        let repair = self.repairs.repair(first, end)?;
         self.counters.repairs += 1;
         Some(repair)
     }
@@ -361,6 +360,17 @@ impl Sender {
         let kept = Some(Kept { back, part, since, under_way: 0, payload });
         self.window.push_back(Slot { bytes, kept });
         true
+    }
+
+    /// Returns the first number that may be under way, and the one after the last.
+    fn under_way(&self) -> (u64, u64) {
+        let next = self.first + self.window.len() as u64;
+        (self.first, self.committed.front().copied().unwrap_or(next))
+    }
+
+    fn owes_repair(&self) -> bool {
+        let (first, end) = self.under_way();
+        self.repairs.is_owed(first, end)
     }
 
     fn has_window(&self) -> bool {

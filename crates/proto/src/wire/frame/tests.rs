@@ -100,14 +100,14 @@ fn datagram() -> impl Strategy<Value = Frame<'static>> {
 
 fn symbol() -> impl Strategy<Value = Frame<'static>> {
     let number = || 0..crate::wire::reader::VARINT_MAX;
-    (number(), number(), number(), 1_u16.., any::<bool>()).prop_map(
-        |(coder, id, other, count, is_source)| match is_source {
-            true => Frame::Source(SourceFrame { coder, id, back: other.min(id), payload: &[] }),
-            false => {
-                Frame::Repair(RepairFrame { coder, repair: other, first: id, count, payload: &[] })
-            }
-        },
-    )
+    (number(), number(), number(), 1_u16.., 0..3).prop_map(|(coder, id, other, count, kind)| {
+        let repair = RepairFrame { coder, repair: other, first: id, count, payload: &[] };
+        match kind {
+            0 => Frame::Source(SourceFrame { coder, id, back: other.min(id), payload: &[] }),
+            1 => Frame::Repair(repair),
+            _ => Frame::TunnelRepair(repair),
+        }
+    })
 }
 
 fn tunnel() -> impl Strategy<Value = Frame<'static>> {
