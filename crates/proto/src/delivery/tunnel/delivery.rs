@@ -195,7 +195,7 @@ impl Delivery for Tunnel {
         let rate =
             paths.active().map(|path| path.send_rate().as_bps()).fold(0, u64::saturating_add);
         let rtt = paths.active().map(Path::least_rtt).max().unwrap_or_default();
-        self.sender.queue.set_rate(now, Rate::from_bps(rate), rtt);
+        self.sender.queue.set_paths(now, paths.active().count(), Rate::from_bps(rate), rtt);
         self.release.set_slowest(now, paths.active().map(Path::srtt_or_initial).max());
     }
 

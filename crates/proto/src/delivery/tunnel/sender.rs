@@ -449,7 +449,7 @@ mod tests {
     fn sender() -> Sender {
         let mut sender = Sender::new(1);
         sender.set_paths(at(0), [WIFI, LTE].into_iter(), ROOM);
-        sender.queue.set_rate(at(0), Rate::from_mbps(30.0), Duration::ZERO);
+        sender.queue.set_paths(at(0), 1, Rate::from_mbps(30.0), Duration::ZERO);
         sender
     }
 
