@@ -7,9 +7,10 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
+use super::generation::generation;
 use super::{
-    AckRanges, FeedbackFrame, RankFrame, Reader, RepairFrame, SourceFrame, TunnelFrame, WireError,
-    put_varint, varint_len,
+    AckRanges, CombinationFrame, FeedbackFrame, RankFrame, Reader, RepairFrame, SourceFrame,
+    TunnelFrame, WireError, put_varint, varint_len,
 };
 use crate::ids::PathId;
 use crate::select::{Class, Order};
@@ -47,6 +48,10 @@ pub(crate) enum Frame<'a> {
     Rank(RankFrame),
     /// Carries a packet of the tunnel's TCP.
     Tunnel(TunnelFrame<'a>),
+    /// Carries a combination of a generation's packets.
+    Combination(CombinationFrame<'a>),
+    /// Says that a generation is decoded.
+    Decoded { generation: u64 },
     /// Says what the sender's clock shows, in microseconds.
     Clock { clock_us: u64 },
     /// Lists messages that came in and were not passed on.
@@ -153,6 +158,8 @@ const REPAIR: u8 = 0x19;
 const FEEDBACK: u8 = 0x1a;
 const RANK: u8 = 0x1b;
 const TUNNEL: u8 = 0x20;
+const COMBINATION: u8 = 0x21;
+const DECODED: u8 = 0x22;
 /// Type of a datagram frame; class and presence of fields stand in the low bits.
 const DATAGRAM: u8 = 0x40;
 const DATAGRAM_MASK: u8 = 0xe0;
@@ -169,6 +176,7 @@ impl Frame<'_> {
                 | Self::Ack(_)
                 | Self::Feedback(_)
                 | Self::Rank(_)
+                | Self::Decoded { .. }
                 | Self::Close { .. }
         )
     }
@@ -192,6 +200,7 @@ impl Frame<'_> {
         match self {
             Self::Source(_) | Self::Repair(_) => 1,
             Self::Feedback(_) => 2,
+            Self::Combination(_) => 4,
             _ => 0,
         }
     }
@@ -215,6 +224,8 @@ impl Frame<'_> {
             Self::Feedback(feedback) => feedback.encoded_len(),
             Self::Rank(rank) => rank.encoded_len(),
             Self::Tunnel(tunnel) => 1 + tunnel.encoded_len(),
+            Self::Combination(combination) => 1 + combination.encoded_len(),
+            Self::Decoded { generation } => 1 + varint_len(*generation),
         }
     }
 
@@ -270,6 +281,14 @@ impl Frame<'_> {
                 out.push(TUNNEL);
                 tunnel.encode(out);
             }
+            Self::Combination(combination) => {
+                out.push(COMBINATION);
+                combination.encode(out);
+            }
+            Self::Decoded { generation } => {
+                out.push(DECODED);
+                put_varint(*generation, out);
+            }
             Self::Clock { clock_us } => {
                 out.push(CLOCK);
                 out.extend_from_slice(&clock_us.to_le_bytes());
@@ -309,6 +328,8 @@ impl<'a> Frame<'a> {
             FEEDBACK => Self::Feedback(FeedbackFrame::decode(reader)?),
             RANK => Self::Rank(RankFrame::decode(reader)?),
             TUNNEL => Self::Tunnel(TunnelFrame::decode(reader)?),
+            COMBINATION => Self::Combination(CombinationFrame::decode(reader)?),
+            DECODED => Self::Decoded { generation: generation(reader)? },
             kind if kind & DATAGRAM_MASK == DATAGRAM => {
                 Self::Datagram(DatagramFrame::decode(kind, reader)?)
             }
