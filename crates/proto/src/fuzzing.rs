@@ -95,6 +95,11 @@ pub fn tunnel_symbols(bytes: &[u8]) {
     crate::delivery::tunnel::drive(bytes);
 }
 
+/// Joins source and destination of coded generations by ways that do what the bytes say.
+pub fn generations(bytes: &[u8]) {
+    crate::delivery::generation::drive(bytes);
+}
+
 /// Seals frames that no session would build, as a peer that has its key and means harm does.
 pub fn seal(
     endpoint: &mut Endpoint,

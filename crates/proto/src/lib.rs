@@ -35,7 +35,7 @@ mod wire;
 pub use congestion::CongestionKind;
 pub use crypto::{KeyError, PublicKey, StaticSecret};
 pub use delivery::message::{MessageForm, MessageOrder, MessageStream};
-pub use delivery::tunnel::TunnelForm;
+pub use delivery::tunnel::{FlowCodeParameters, TunnelForm};
 pub use endpoint::{Endpoint, EndpointConfig, EndpointCounters, Share, Work};
 pub use event::{Delivery, Event, MessageId, Outcome, PathState};
 pub use ids::{InterfaceId, PathId, PathRef, PeerId, Received, SessionId, Transmit};

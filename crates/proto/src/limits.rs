@@ -54,6 +54,18 @@ pub(crate) const TUNNEL_BYTES: usize = 8 << 20;
 pub(crate) const TUNNEL_COMBINED: usize = if cfg!(fuzzing) { 32 } else { 1_024 };
 /// Symbols that the receiver remembers for removing duplicates.
 pub(crate) const TUNNEL_SEEN: u64 = 2 * TUNNEL_SYMBOLS as u64;
+/// Packets of a coded generation: beyond that a generation waits for too many, and one frame carries too many
+/// coefficients.
+pub(crate) const GENERATION_PACKETS: usize = 16;
+/// Generations from the oldest that is not decoded to the newest, at the source; the destination remembers twice
+/// as many.
+pub(crate) const GENERATIONS: u64 = TUNNEL_SYMBOLS as u64;
+/// The largest number of a generation, so that its packets can be numbered.
+pub(crate) const LAST_GENERATION: u64 = (1 << 48) - 1;
+/// Bytes that a generation takes at the destination beside its packets, about.
+pub(crate) const BESIDE_GENERATION: usize = 1 << 10;
+/// Decoded generations that the destination still has to tell of.
+pub(crate) const DECODED_TO_TELL: usize = 1_024;
 /// The largest UDP payload that a path is probed for.
 pub(crate) const MAX_DATAGRAM: usize = 1_472;
 /// The UDP payload that every path must carry.

@@ -51,8 +51,15 @@ pub struct TunnelStatus {
     pub flows: u64,
     /// Packets of TCP that left for the first time.
     pub symbols: u64,
-    /// Times that one left again because a path had lost it.
+    /// Times that one left again because a path had lost it; in coded generations, combinations beyond the
+    /// first ones.
     pub again: u64,
+    /// Coded generations that they were packed into.
+    pub generations: u64,
+    /// Combinations of these that left.
+    pub combinations: u64,
+    /// Coded generations of the peer that were decoded.
+    pub decoded: u64,
     /// Copies of SYN, FIN and RST beside the first.
     pub copies: u64,
     /// Repair symbols that left.

@@ -3,7 +3,8 @@
 use proto::Duration;
 use proto::select::{InspectedPorts, Policy, PolicyTable, SelectorConfig};
 use proto::{
-    CongestionKind, MessageForm, ProtectControl, SchedulerKind, SessionConfig, TunnelForm,
+    CongestionKind, FlowCodeParameters, MessageForm, ProtectControl, SchedulerKind, SessionConfig,
+    TunnelForm,
 };
 use toml_keys::Section;
 
@@ -103,20 +104,31 @@ fn message_form(section: &Section<'_>, form: &mut MessageForm) {
     }
 }
 
-/// Reads how TCP of the tunnel travels.
+/// Reads how TCP of the tunnel travels, and the published form's parameters.
 fn tunnel_form(section: &Section<'_>, session: &mut SessionConfig) {
-    let forms = [("window", TunnelForm::Window), ("plain", TunnelForm::Plain)];
+    let mut parameters = FlowCodeParameters::default();
+    set(&mut parameters.k, section.number("flowcode_k", 1..=16).map(|k| k as u8));
+    parameters.f = section.number("flowcode_f", 1..=8_192).map(|f| f as u16);
+    set(&mut parameters.r, section.number("flowcode_r", 1..=255).map(|r| r as u8));
+    let published = TunnelForm::FlowCode(parameters);
+    let forms =
+        [("window", TunnelForm::Window), ("flowcode", published), ("plain", TunnelForm::Plain)];
     let form = section.choice("tunnel_form", &forms);
-    if form == Some(TunnelForm::Window) && session.scheduler == SchedulerKind::Redundant {
+    let copies = session.scheduler == SchedulerKind::Redundant;
+    if form.is_some_and(|form| form != TunnelForm::Plain) && copies {
         section.wrong(
             "tunnel_form",
             "must be \"plain\" beside scheduler = \"redundant\", which copies every packet",
         );
     }
-    let plain = session.scheduler == SchedulerKind::Redundant;
-    session.tunnel = form.unwrap_or(if plain { TunnelForm::Plain } else { session.tunnel });
+    session.tunnel = form.unwrap_or(if copies { TunnelForm::Plain } else { session.tunnel });
     if section.has("resequence_max_ms") && session.tunnel != TunnelForm::Plain {
         section.wrong("resequence_max_ms", "belongs to tunnel_form = \"plain\"");
+    }
+    for key in ["flowcode_k", "flowcode_f", "flowcode_r"] {
+        if section.has(key) && session.tunnel != published {
+            section.wrong(key, "belongs to tunnel_form = \"flowcode\"");
+        }
     }
 }
 

@@ -391,7 +391,38 @@ fn the_forms_of_the_tunnel_have_keys_of_their_own() {
         form("[transport]\nscheduler = \"redundant\"\nresequence_max_ms = 0\n"),
         proto::TunnelForm::Plain
     );
+    let published = proto::FlowCodeParameters::default();
+    assert_eq!(
+        form("[transport]\ntunnel_form = \"flowcode\"\n"),
+        proto::TunnelForm::FlowCode(published)
+    );
+    let set = proto::FlowCodeParameters { k: 8, f: Some(2), r: 3 };
+    assert_eq!(
+        form(
+            "[transport]\ntunnel_form = \"flowcode\"\nflowcode_k = 8\nflowcode_f = 2\nflowcode_r = 3\n"
+        ),
+        proto::TunnelForm::FlowCode(set)
+    );
     check(&[
+        (
+            drone("[transport]\nflowcode_k = 4\n"),
+            &["10: transport.flowcode_k: belongs to tunnel_form = \"flowcode\""],
+        ),
+        (
+            drone("[transport]\ntunnel_form = \"plain\"\nflowcode_f = 2\nflowcode_r = 5\n"),
+            &[
+                "11: transport.flowcode_f: belongs to tunnel_form = \"flowcode\"",
+                "12: transport.flowcode_r: belongs to tunnel_form = \"flowcode\"",
+            ],
+        ),
+        (
+            drone("[transport]\ntunnel_form = \"flowcode\"\nflowcode_k = 17\n"),
+            &["11: transport.flowcode_k: "],
+        ),
+        (
+            drone("[transport]\nscheduler = \"redundant\"\ntunnel_form = \"flowcode\"\n"),
+            &["11: transport.tunnel_form: must be \"plain\" beside scheduler = \"redundant\""],
+        ),
         (
             drone("[transport]\nresequence_max_ms = 80\n"),
             &["10: transport.resequence_max_ms: belongs to tunnel_form = \"plain\""],

@@ -238,14 +238,21 @@ section! {
     /// TCP of the tunnel: sent until it arrives, and passed on in the order of each flow.
     TcpReport of tcp: TunnelStatus;
 
-    /// `window` or `plain`: how ours travels. The peer's may travel otherwise.
+    /// `window`, `flowcode` or `plain`: how ours travels. The peer's may travel otherwise.
     form: String, State, tunnel_word(tcp.form).into();
     /// Flows of ours that are known.
     flows: u64, Gauge("flows"), tcp.flows;
     /// Packets of ours that left for the first time; ACKs alone are not counted.
     packets: u64, Counter("packets"), tcp.symbols;
-    /// Times that one left again because a path had lost it.
+    /// Times that one left again because a path had lost it; in the form `flowcode`, combinations of a generation
+    /// beyond its first ones.
     sent_again: u64, Counter("times"), tcp.again;
+    /// Coded generations that they were packed into.
+    generations: u64, Counter("generations"), tcp.generations;
+    /// Combinations of these that left.
+    combinations: u64, Counter("combinations"), tcp.combinations;
+    /// Coded generations of the peer that were decoded.
+    decoded: u64, Counter("generations"), tcp.decoded;
     /// Copies of SYN, FIN and RST beside the first.
     copies: u64, Counter("copies"), tcp.copies;
     /// Repair symbols of ours: combinations from which the peer decodes what paths lose.
@@ -462,6 +469,7 @@ pub(crate) fn state_word(state: PathState) -> &'static str {
 fn tunnel_word(form: TunnelForm) -> &'static str {
     match form {
         TunnelForm::Window => "window",
+        TunnelForm::FlowCode(_) => "flowcode",
         TunnelForm::Plain => "plain",
     }
 }

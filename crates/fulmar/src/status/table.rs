@@ -160,7 +160,10 @@ fn tcp_text(tcp: &TcpReport) -> String {
     let mut text = format!("  TCP of the tunnel ({}): {} packets out", tcp.form, tcp.packets);
     let more = counts(&[
         (tcp.flows, "flows"),
-        (tcp.sent_again, "sent again"),
+        (tcp.generations, "generations"),
+        (tcp.combinations, "combinations"),
+        (tcp.sent_again, if tcp.generations > 0 { "of them repeats" } else { "sent again" }),
+        (tcp.decoded, "generations decoded"),
         (tcp.repairs, "repair symbols"),
         (tcp.recovered, "of the peer's recovered"),
         (tcp.dropped, "dropped by the queue"),

@@ -20,7 +20,7 @@ use tcp_asran::Flavour;
 use crate::report::Mode;
 pub(crate) use congestion::CongestionControl;
 pub(crate) use kernel::KernelTransport;
-pub(crate) use session::{DECLARED, SessionScheme};
+pub(crate) use session::{DECLARED, Packets, SessionScheme};
 pub(crate) use tunnel::OtherTunnel;
 pub(crate) use yardstick::Yardstick;
 
@@ -55,6 +55,10 @@ impl Scheme {
     pub(crate) const FULMAR: Self = Self::Session(SessionScheme::Fulmar);
     pub(crate) const FULMAR_STRICT: Self = Self::Session(SessionScheme::FulmarStrict);
     pub(crate) const FULMAR_OFF: Self = Self::Session(SessionScheme::FulmarOff);
+    pub(crate) const FLOWCODE: Self = Self::Session(SessionScheme::FlowCode(Packets::Four));
+    pub(crate) const FLOWCODE_K2: Self = Self::Session(SessionScheme::FlowCode(Packets::Two));
+    pub(crate) const FLOWCODE_K8: Self = Self::Session(SessionScheme::FlowCode(Packets::Eight));
+    pub(crate) const FLOWCODE_K16: Self = Self::Session(SessionScheme::FlowCode(Packets::Sixteen));
     pub(crate) const MIN_RTT: Self = Self::Session(SessionScheme::MinRtt);
     pub(crate) const ROUND_ROBIN: Self = Self::Session(SessionScheme::RoundRobin);
     pub(crate) const REDUNDANT: Self = Self::Session(SessionScheme::Redundant);
@@ -82,10 +86,14 @@ impl Scheme {
         Self::Congestion(CongestionControl::Asran(Flavour::AsranDelay));
 
     /// Every scheme, in the order of lists.
-    const ALL: [Self; 25] = [
+    const ALL: [Self; 29] = [
         Self::FULMAR,
         Self::FULMAR_STRICT,
         Self::FULMAR_OFF,
+        Self::FLOWCODE,
+        Self::FLOWCODE_K2,
+        Self::FLOWCODE_K8,
+        Self::FLOWCODE_K16,
         Self::MIN_RTT,
         Self::ROUND_ROBIN,
         Self::REDUNDANT,

@@ -2,7 +2,8 @@
 
 use proto::select::{Copies, Order, Policy};
 use proto::{
-    CongestionKind, MessageStream, ProtectControl, SchedulerKind, SessionConfig, Source, TunnelForm,
+    CongestionKind, FlowCodeParameters, MessageStream, ProtectControl, SchedulerKind,
+    SessionConfig, Source, TunnelForm,
 };
 use units::Duration;
 
@@ -26,10 +27,32 @@ pub(crate) enum SessionScheme {
     Fulmar,
     FulmarStrict,
     FulmarOff,
+    /// With so many packets in a generation.
+    FlowCode(Packets),
     MinRtt,
     RoundRobin,
     Redundant,
     Lrt,
+}
+
+/// Packets of a coded generation: the paper's and others beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packets {
+    Two,
+    Four,
+    Eight,
+    Sixteen,
+}
+
+impl Packets {
+    const fn count(self) -> u8 {
+        match self {
+            Self::Two => 2,
+            Self::Four => 4,
+            Self::Eight => 8,
+            Self::Sixteen => 16,
+        }
+    }
 }
 
 impl SessionScheme {
@@ -50,6 +73,16 @@ impl SessionScheme {
                 name: "fulmar_off",
                 meaning: "the same, control not protected from data",
                 help: "Fulmar with `protect_control = \"off\"`: bulk fills what congestion control allows",
+            },
+            Self::FlowCode(packets) => About {
+                name: match packets {
+                    Packets::Two => "flowcode_k2",
+                    Packets::Four => "flowcode",
+                    Packets::Eight => "flowcode_k8",
+                    Packets::Sixteen => "flowcode_k16",
+                },
+                meaning: "the same, TCP of the tunnel in coded generations as published",
+                help: "Fulmar with `tunnel_form = \"flowcode\"`: TCP of the tunnel as the FlowCode paper has it",
             },
             Self::MinRtt => About {
                 name: "min_rtt",
@@ -78,7 +111,7 @@ impl SessionScheme {
     pub(crate) fn config(self) -> SessionConfig {
         // Schemes that stand for other tools, or for a session without copies, are left as they were.
         let protect_control = match self {
-            Self::Fulmar | Self::Lrt => ProtectControl::Balanced,
+            Self::Fulmar | Self::FlowCode(_) | Self::Lrt => ProtectControl::Balanced,
             Self::FulmarStrict => ProtectControl::Strict,
             _ => ProtectControl::Off,
         };
@@ -90,6 +123,10 @@ impl SessionScheme {
             config.tunnel = TunnelForm::Plain;
         }
         match self {
+            Self::FlowCode(packets) => {
+                let parameters = FlowCodeParameters { k: packets.count(), ..Default::default() };
+                config.tunnel = TunnelForm::FlowCode(parameters);
+            }
             Self::RoundRobin => config.scheduler = SchedulerKind::RoundRobin,
             Self::Redundant => {
                 config.scheduler = SchedulerKind::Redundant;
@@ -133,6 +170,12 @@ impl SessionScheme {
     pub(crate) const fn daemon_lines(self) -> &'static str {
         match self {
             Self::Fulmar => "",
+            Self::FlowCode(packets) => match packets {
+                Packets::Two => "tunnel_form = \"flowcode\"\nflowcode_k = 2\n",
+                Packets::Four => "tunnel_form = \"flowcode\"\n",
+                Packets::Eight => "tunnel_form = \"flowcode\"\nflowcode_k = 8\n",
+                Packets::Sixteen => "tunnel_form = \"flowcode\"\nflowcode_k = 16\n",
+            },
             Self::Lrt => "tunnel_form = \"plain\"\n",
             Self::FulmarStrict => "protect_control = \"strict\"\n",
             Self::FulmarOff => "protect_control = \"off\"\n",
@@ -148,7 +191,7 @@ impl SessionScheme {
 
     /// Tells whether it is the product itself, however it protects control.
     pub(crate) const fn is_fulmar(self) -> bool {
-        matches!(self, Self::Fulmar | Self::FulmarStrict | Self::FulmarOff)
+        matches!(self, Self::Fulmar | Self::FulmarStrict | Self::FulmarOff | Self::FlowCode(_))
     }
 }
 

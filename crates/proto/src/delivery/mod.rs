@@ -13,6 +13,7 @@ mod accounts;
 mod builder;
 pub(crate) mod control;
 pub(crate) mod datagram;
+pub(crate) mod generation;
 pub(crate) mod message;
 mod submit;
 pub(crate) mod tunnel;

@@ -100,6 +100,11 @@ impl Deliveries {
         self.tunnel.carries_tcp() && self.tunnel.is_symbol(packet)
     }
 
+    /// Returns how many bytes less such a packet may have than one that is control.
+    pub(crate) fn beyond_control(&self) -> usize {
+        self.tunnel.beyond_control()
+    }
+
     /// Takes a message of message delivery in.
     pub(crate) fn submit_message(
         &mut self,

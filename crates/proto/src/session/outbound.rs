@@ -56,7 +56,11 @@ impl Session {
             return Ok(None);
         };
         let may_wait = selected.policy.is_plain() && self.deliveries.may_wait(packet);
-        check_length(packet, if may_wait { self.hoped_limit(now) } else { self.payload_limit() })?;
+        let limit = match may_wait {
+            true => self.hoped_limit(now).saturating_sub(self.deliveries.beyond_control()),
+            false => self.payload_limit(),
+        };
+        check_length(packet, limit)?;
         let packet = Packet {
             channel: 0,
             policy: selected.policy,

@@ -7,9 +7,10 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
+use super::generation::generation;
 use super::{
-    AckRanges, FeedbackFrame, RankFrame, Reader, RepairFrame, SourceFrame, TunnelFrame, WireError,
-    put_varint, varint_len,
+    AckRanges, CombinationFrame, FeedbackFrame, RankFrame, Reader, RepairFrame, SourceFrame,
+    TunnelFrame, WireError, put_varint, varint_len,
 };
 use crate::ids::PathId;
 use crate::limits;
@@ -50,6 +51,10 @@ pub(crate) enum Frame<'a> {
     Tunnel(TunnelFrame<'a>),
     /// A combination of the tunnel's symbols.
     TunnelRepair(RepairFrame<'a>),
+    /// Carries a combination of a generation's packets.
+    Combination(CombinationFrame<'a>),
+    /// Says that a generation is decoded.
+    Decoded { generation: u64 },
     /// Says what the sender's clock shows, in microseconds.
     Clock { clock_us: u64 },
     /// Lists messages that came in and were not passed on.
@@ -157,6 +162,8 @@ const FEEDBACK: u8 = 0x1a;
 const RANK: u8 = 0x1b;
 const TUNNEL: u8 = 0x20;
 const TUNNEL_REPAIR: u8 = 0x23;
+const COMBINATION: u8 = 0x21;
+const DECODED: u8 = 0x22;
 /// Type of a datagram frame; class and presence of fields stand in the low bits.
 const DATAGRAM: u8 = 0x40;
 const DATAGRAM_MASK: u8 = 0xe0;
@@ -173,6 +180,7 @@ impl Frame<'_> {
                 | Self::Ack(_)
                 | Self::Feedback(_)
                 | Self::Rank(_)
+                | Self::Decoded { .. }
                 | Self::Close { .. }
         )
     }
@@ -197,6 +205,7 @@ impl Frame<'_> {
             Self::Source(_) | Self::Repair(_) => 1,
             Self::Feedback(_) => 2,
             Self::TunnelRepair(_) => 4,
+            Self::Combination(_) => 8,
             _ => 0,
         }
     }
@@ -221,6 +230,8 @@ impl Frame<'_> {
             Self::Rank(rank) => rank.encoded_len(),
             Self::Tunnel(tunnel) => 1 + tunnel.encoded_len(),
             Self::TunnelRepair(repair) => repair.encoded_len(),
+            Self::Combination(combination) => 1 + combination.encoded_len(),
+            Self::Decoded { generation } => 1 + varint_len(*generation),
         }
     }
 
@@ -280,6 +291,14 @@ impl Frame<'_> {
                 out.push(TUNNEL_REPAIR);
                 repair.encode(out);
             }
+            Self::Combination(combination) => {
+                out.push(COMBINATION);
+                combination.encode(out);
+            }
+            Self::Decoded { generation } => {
+                out.push(DECODED);
+                put_varint(*generation, out);
+            }
             Self::Clock { clock_us } => {
                 out.push(CLOCK);
                 out.extend_from_slice(&clock_us.to_le_bytes());
@@ -320,6 +339,8 @@ impl<'a> Frame<'a> {
             RANK => Self::Rank(RankFrame::decode(reader)?),
             TUNNEL => Self::Tunnel(TunnelFrame::decode(reader)?),
             TUNNEL_REPAIR => Self::TunnelRepair(RepairFrame::decode(reader, limits::MAX_DATAGRAM)?),
+            COMBINATION => Self::Combination(CombinationFrame::decode(reader)?),
+            DECODED => Self::Decoded { generation: generation(reader)? },
             kind if kind & DATAGRAM_MASK == DATAGRAM => {
                 Self::Datagram(DatagramFrame::decode(kind, reader)?)
             }

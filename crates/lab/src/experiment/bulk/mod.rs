@@ -36,19 +36,25 @@ use sys::print::tell;
 pub(super) const DESCRIPTION: Description = Description {
     experiment: "bulk-lossy",
     about: "one TCP flow over unequal links that lose packets, fall silent, or were recorded",
-    sim: Known::all(&[Scheme::FULMAR, Scheme::MIN_RTT]),
-    // The coded form of the tunnel that is as published will stand behind `fulmar`.
-    emu: Known::all(&[
-        Scheme::FULMAR,
-        Scheme::MIN_RTT,
-        Scheme::KERNEL_MPTCP,
-        Scheme::KERNEL_TCP,
-        Scheme::WIREGUARD_GO,
-        Scheme::KCPTUN,
-    ]),
+    sim: Known { unasked: &[Scheme::FULMAR, Scheme::MIN_RTT], asked: &FLOWCODE },
+    emu: Known {
+        unasked: &[
+            Scheme::FULMAR,
+            Scheme::MIN_RTT,
+            Scheme::KERNEL_MPTCP,
+            Scheme::KERNEL_TCP,
+            Scheme::WIREGUARD_GO,
+            Scheme::KCPTUN,
+        ],
+        asked: &FLOWCODE,
+    },
     beside: &[&MORE],
     figures: &FIGURES,
 };
+
+/// The tunnel as published, by the number of packets in a generation.
+const FLOWCODE: [Scheme; 4] =
+    [Scheme::FLOWCODE, Scheme::FLOWCODE_K2, Scheme::FLOWCODE_K8, Scheme::FLOWCODE_K16];
 
 /// The figures by which schemes are ranked.
 const RANKED: [(&str, &str); 2] = [("goodput_mbps", ""), ("steady_mbps", "")];

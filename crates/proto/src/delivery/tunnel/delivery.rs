@@ -1,74 +1,56 @@
-//! TCP of the tunnel as a delivery.
+//! TCP of the tunnel as a delivery: one of its forms takes what is handed in, each understands its own frames.
 
 use hdrhistogram::Histogram;
-use units::{Duration, Instant, Rate};
+use units::{Duration, Instant};
 
 use super::TunnelForm;
+use super::flowcode::{FlowCode, FlowCodeParameters};
+use super::form::{Form, Ways};
 use super::queue::Waiting as Packet;
-use super::release::Release;
-use super::repair::{Lossy, Repaired};
 use super::segment::{Part, Segment};
-use super::sender::{Ask, Sender};
+use super::window::Window;
 use crate::delivery::{
     Builder, Delivered, Delivery, Incoming, Loss, Offer, Outlook, Taken, Waiting,
 };
-use crate::event::PathState;
 use crate::ids::PathId;
 use crate::limits;
 use crate::memory::{Held, Room};
-use crate::path::{Path, PathSnapshot};
+use crate::path::Path;
 use crate::recovery::Mark;
-use crate::rejection::Rejection;
-use crate::schedule::Decision;
 use crate::select::{Class, Tier};
 use crate::status::{DelayPercentiles, SessionStatus, TunnelStatus};
-use crate::wire::{DATA_OVERHEAD, Frame, TUNNEL_OVERHEAD, TunnelFrame};
+use crate::wire::{CONTROL_OVERHEAD, Frame};
 
-/// Marks a symbol, by its number.
-const SYMBOL: u8 = 0;
-/// Marks a repair symbol: what becomes of it is of no interest.
-const REPAIR: u8 = 1;
 /// What is idle for so long gives its memory back.
 const IDLE: Duration = Duration::from_secs(60);
 /// The longest wait that is told apart, in microseconds.
 const LONGEST_WAIT_US: u64 = 4_000_000;
 
-/// Both halves in one session.
+/// All forms in one session.
 #[derive(Debug)]
 pub(crate) struct Tunnel {
     form: TunnelForm,
     /// Names flows.
     key: (u64, u64),
-    sender: Sender,
-    release: Release,
-    repaired: Repaired,
+    window: Window,
+    flowcode: FlowCode,
     /// How long packets waited for earlier ones; made with the first.
     waits_us: Option<Box<Histogram<u32>>>,
     used_at: Instant,
 }
 
-/// Asks the scheduler on behalf of the path that is served.
-struct Asked<'a, 'b> {
-    offer: &'a Offer<'b>,
-    others: usize,
-}
-
-impl Ask for Asked<'_, '_> {
-    fn is_for(&self, backlog: usize, packet: usize) -> bool {
-        let view = self.offer.view(self.others + backlog, packet);
-        self.offer.scheduler.offer(&view, self.offer.turn.path.id()) == Decision::Send
-    }
-}
-
 impl Tunnel {
     /// Starts with nothing sent and nothing received; `seed` is secret, `nonce` the same at both ends.
     pub(crate) fn new(form: TunnelForm, seed: u64, nonce: u64) -> Self {
+        let parameters = match form {
+            TunnelForm::FlowCode(parameters) => parameters,
+            TunnelForm::Window | TunnelForm::Plain => FlowCodeParameters::default(),
+        };
         Self {
             form,
             key: (seed, !seed),
-            sender: Sender::new(nonce),
-            release: Release::default(),
-            repaired: Repaired::new(nonce),
+            window: Window::new(nonce),
+            flowcode: FlowCode::new(parameters, seed),
             waits_us: None,
             used_at: Instant::ZERO,
         }
@@ -76,7 +58,17 @@ impl Tunnel {
 
     /// Tells whether TCP travels by it, and not as plain datagrams.
     pub(crate) fn carries_tcp(&self) -> bool {
-        self.form == TunnelForm::Window
+        self.form != TunnelForm::Plain
+    }
+
+    /// Returns how many bytes more than a control frame a frame has around a packet, at most.
+    pub(crate) fn beyond_control(&self) -> usize {
+        match self.form {
+            TunnelForm::FlowCode(parameters) => {
+                parameters.overhead().saturating_sub(CONTROL_OVERHEAD)
+            }
+            TunnelForm::Window | TunnelForm::Plain => 0,
+        }
     }
 
     /// Tells whether a packet is a part of TCP that must arrive.
@@ -92,139 +84,114 @@ impl Tunnel {
             return Some(packet);
         };
         self.used_at = now;
-        self.sender.submit(Packet { flow, part, since: now, payload: packet });
+        let packet = Packet { flow, part, since: now, payload: packet };
+        match self.form {
+            TunnelForm::FlowCode(_) => self.flowcode.submit(packet),
+            TunnelForm::Window | TunnelForm::Plain => self.window.submit(packet),
+        }
         None
     }
 
-    fn is_idle(&self) -> bool {
-        self.sender.is_idle() && self.release.is_idle()
+    fn forms(&self) -> [&dyn Form; 2] {
+        [&self.window, &self.flowcode]
+    }
+
+    fn forms_mut(&mut self) -> [&mut dyn Form; 2] {
+        [&mut self.window, &mut self.flowcode]
     }
 }
 
 impl Delivery for Tunnel {
     fn handle_frame(&mut self, incoming: &Incoming<'_>, frame: &Frame<'_>) -> Taken {
-        let now = incoming.now;
-        let age = |symbol: &TunnelFrame<'_>| incoming.clock.age(now, symbol.submitted_us).estimate;
-        match frame {
-            Frame::Tunnel(symbol) => {
-                self.release.handle_symbol(now, symbol, age(symbol));
-                self.repaired.handle_symbol(now, symbol);
+        let mut taken = Taken::NotMine;
+        for form in self.forms_mut() {
+            if taken == Taken::NotMine {
+                taken = form.handle_frame(incoming, frame);
             }
-            Frame::TunnelRepair(repair) => {
-                if !self.repaired.handle_repair(now, repair) {
-                    return Taken::Rejected(Rejection::Malformed);
-                }
-            }
-            _ => return Taken::NotMine,
         }
-        self.used_at = now;
-        while let Some(symbol) = self.repaired.poll(|number| self.release.is_new(number)) {
-            self.release.handle_symbol(now, &symbol, age(&symbol));
+        if taken != Taken::NotMine {
+            self.used_at = incoming.now;
         }
-        Taken::Done
+        taken
     }
 
     fn waiting(&self) -> Waiting {
-        Waiting { bulk: self.sender.wants(), ..Waiting::default() }
+        let bulk = self.forms().iter().any(|form| form.wants());
+        Waiting { bulk, ..Waiting::default() }
+    }
+
+    /// What tells of arrivals leaves alone, by every path that was heard lately.
+    fn waiting_for(&self, now: Instant, path: &Path) -> Waiting {
+        let heard =
+            || path.last_received_at().is_some_and(|at| now.since(at) < limits::LONGEST_BURST);
+        let along = self.forms().iter().any(|form| form.tells(path.id())) && heard();
+        Waiting { along, ..Waiting::default() }
     }
 
     fn backlog(&self) -> usize {
-        self.sender.backlog()
+        self.forms().iter().map(|form| form.backlog()).sum()
     }
 
     fn turns(&self) -> usize {
-        self.sender.turns()
+        self.forms().iter().map(|form| form.turns()).sum()
     }
 
     fn poll_tier(&mut self, tier: Tier, offer: &mut Offer<'_>, datagram: &mut Builder<'_>) {
-        if tier != Tier::Bulk || !self.sender.wants() {
+        if tier != Tier::Bulk {
             return;
         }
-        let (now, path) = (offer.turn.now, offer.turn.path.id());
-        let ahead = ahead(offer.snapshots, path);
-        let room = datagram.room();
-        let asked = Asked { offer, others: offer.backlog.saturating_sub(self.sender.backlog()) };
-        if let Some(repair) = self.sender.poll_repair(room, &asked) {
-            datagram.bulk = true;
-            datagram.push(&Frame::TunnelRepair(repair));
-            datagram.note(Mark { kind: REPAIR, numbers: [0, 0] });
-            offer.accounts.of(Class::Bulk).copies_sent += 1;
-            offer.scheduler.on_sent(path);
+        let path = offer.turn.path.id();
+        for form in self.forms_mut() {
+            while form.wants() && form.poll_frame(offer, datagram) {
+                offer.scheduler.on_sent(path);
+            }
         }
-        loop {
-            let others = offer.backlog.saturating_sub(self.sender.backlog());
-            let room = datagram.room().saturating_sub(TUNNEL_OVERHEAD);
-            let asked = Asked { offer, others };
-            let Some(number) = self.sender.poll(now, path, ahead, room, &asked) else { return };
-            let Some(frame) = self.sender.frame(number) else { return };
-            datagram.bulk = true;
-            datagram.push(&Frame::Tunnel(frame));
-            datagram.note(Mark { kind: SYMBOL, numbers: [number, 0] });
-            offer.accounts.of(Class::Bulk).copies_sent += 1;
-            offer.scheduler.on_sent(path);
-        }
+    }
+
+    fn poll_along(&mut self, path: PathId, datagram: &mut Builder<'_>) {
+        self.forms_mut().into_iter().for_each(|form| form.poll_along(path, datagram));
     }
 
     fn on_acked(&mut self, mark: Mark, _path: PathId) {
-        if mark.kind == SYMBOL {
-            self.sender.on_acked(mark.numbers[0]);
-        }
+        self.forms_mut().into_iter().for_each(|form| form.on_acked(mark));
     }
 
     fn on_lost(&mut self, mark: Mark, loss: &Loss<'_>) {
-        if mark.kind == SYMBOL {
-            self.sender.on_lost(loss.now, mark.numbers[0]);
-        }
+        self.forms_mut().into_iter().for_each(|form| form.on_lost(mark, loss));
     }
 
     fn set_paths(&mut self, outlook: &Outlook<'_>) {
         if !outlook.changed {
             return;
         }
-        let (now, paths) = (outlook.now, outlook.paths);
-        let longest = paths.active().map(|path| path.hoped_datagram(now)).max().unwrap_or(0);
-        let longest = longest.saturating_sub(DATA_OVERHEAD + TUNNEL_OVERHEAD);
-        self.sender.set_paths(now, paths.active().map(Path::id), longest);
-        let lossy = |path: &Path| Lossy {
-            rate: path.send_rate(),
-            loss: path.loss(),
-            rtt: path.srtt_or_initial(),
-        };
-        self.sender.repairs.set_paths(paths.active().map(lossy));
-        // Without congestion control a path's rate has no end.
-        let rate =
-            paths.active().map(|path| path.send_rate().as_bps()).fold(0, u64::saturating_add);
-        let rtt = paths.active().map(Path::least_rtt).max().unwrap_or_default();
-        self.sender.queue.set_paths(now, paths.active().count(), Rate::from_bps(rate), rtt);
-        self.release.set_slowest(now, paths.active().map(Path::srtt_or_initial).max());
+        let ways = Ways::new(outlook.now, outlook.paths);
+        self.forms_mut().into_iter().for_each(|form| form.set_ways(outlook.now, &ways));
     }
 
     fn held(&self) -> Held {
-        Held { ours: self.sender.held(), theirs: self.release.held() + self.repaired.held() }
+        self.forms().iter().fold(Held::default(), |held, form| held.and(form.held()))
     }
 
     fn set_room(&mut self, room: &Room) {
-        self.sender.queue.set_room(room.ours.for_loss());
-        self.release.set_room(room.theirs.for_loss());
-        self.sender.repairs.set_room(room.ours.for_loss());
-        self.repaired.set_room(room.theirs.for_loss());
+        self.forms_mut().into_iter().for_each(|form| form.set_room(room));
     }
 
     fn timeout(&self) -> Option<Instant> {
-        self.sender.timeout().into_iter().chain(self.release.timeout()).min()
+        self.forms().iter().filter_map(|form| form.timeout()).min()
     }
 
     fn handle_timeout(&mut self, now: Instant, _probe: Duration) {
-        self.sender.handle_timeout(now);
-        self.release.handle_timeout(now);
-        if now.since(self.used_at) > IDLE && self.is_idle() {
-            self.sender.give_back();
-            self.repaired.give_back();
+        let is_idle = now.since(self.used_at) > IDLE;
+        for form in self.forms_mut() {
+            form.handle_timeout(now);
+            if is_idle && form.is_idle() {
+                form.give_back();
+            }
         }
     }
 
     fn poll_delivery(&mut self) -> Option<Delivered> {
-        let ready = self.release.poll()?;
+        let ready = self.forms_mut().into_iter().find_map(|form| form.poll_released())?;
         let waits = self.waits_us.get_or_insert_with(|| Box::new(waits()));
         waits.saturating_record(ready.waited.as_micros());
         let (class, stream) = (Class::Bulk, None);
@@ -232,47 +199,19 @@ impl Delivery for Tunnel {
     }
 
     fn show(&self, _now: Instant, status: &mut SessionStatus) {
-        let (sent, received) = (self.sender.counters(), self.release.counters());
-        let dropped = self.sender.queue.dropped();
+        let waits = self.waits_us.as_ref();
         let at = |quantile| {
-            let waits = self.waits_us.as_ref();
-            waits.map_or(0, |waits| waits.value_at_quantile(quantile))
+            Duration::from_micros(waits.map_or(0, |waits| waits.value_at_quantile(quantile)))
         };
-        status.tunnel = TunnelStatus {
-            form: self.form,
-            flows: self.sender.queue.flows() as u64,
-            symbols: sent.symbols,
-            again: sent.again,
-            copies: sent.copies,
-            repairs: sent.repairs,
-            recovered: self.repaired.recovered,
-            given_up: sent.given_up,
-            dropped,
-            expired: received.expired,
-            wait: DelayPercentiles {
-                p50: Duration::from_micros(at(0.5)),
-                p95: Duration::from_micros(at(0.95)),
-                p99: Duration::from_micros(at(0.99)),
-                max: Duration::from_micros(self.waits_us.as_ref().map_or(0, |waits| waits.max())),
-            },
-        };
+        let max = Duration::from_micros(waits.map_or(0, |waits| waits.max()));
+        let wait = DelayPercentiles { p50: at(0.5), p95: at(0.95), p99: at(0.99), max };
+        status.tunnel = TunnelStatus { form: self.form, wait, ..TunnelStatus::default() };
+        self.forms().iter().for_each(|form| form.show(&mut status.tunnel));
         if let Some(row) = status.classes.iter_mut().find(|row| row.class == Class::Bulk) {
-            row.dropped += dropped + sent.given_up;
-            row.duplicates += received.duplicates;
+            row.dropped += status.tunnel.dropped + status.tunnel.given_up;
+            row.duplicates += self.forms().iter().map(|form| form.duplicates()).sum::<u64>();
         }
     }
-}
-
-/// Returns how many bytes faster paths carry before a packet that leaves now by this one arrives.
-fn ahead(paths: &[PathSnapshot], id: PathId) -> usize {
-    let Some(own) = paths.iter().find(|path| path.id == id) else { return 0 };
-    let one_way = |path: &PathSnapshot| path.srtt_or_initial() / 2;
-    let works =
-        |path: &&PathSnapshot| path.state == PathState::Active && !path.doubtful && path.id != id;
-    let sooner =
-        |path: &PathSnapshot| path.send_rate.bytes_in(one_way(own).saturating_sub(one_way(path)));
-    let bytes = paths.iter().filter(works).map(sooner).fold(0, u64::saturating_add);
-    usize::try_from(bytes).unwrap_or(usize::MAX).min(limits::TUNNEL_BYTES / 2)
 }
 
 fn waits() -> Histogram<u32> {

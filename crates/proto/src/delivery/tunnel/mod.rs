@@ -10,21 +10,28 @@
 //!            ACK alone           ─► plain delivery: cumulative, so it need not arrive
 //! symbol ─► release: duplicates removed, each flow in its order ─► tunnel
 //! ```
+//! That is the form `window`. In the form `flowcode` a source and a destination of coded generations
+//! (`delivery/generation`) stand in the sender's place; queue and release are the same.
+//!
 //! A symbol is one packet, never split. It says how far back the previous one of its flow lies: so the receiver
 //! needs no table of flows, and a flow waits for its own packets alone.
 
 mod delivery;
 #[cfg(any(test, fuzzing, feature = "doors"))]
 mod driven;
+mod flowcode;
+mod form;
 mod queue;
 mod release;
 mod repair;
 mod segment;
 mod sender;
+mod window;
 
 pub(crate) use delivery::Tunnel;
 #[cfg(any(fuzzing, feature = "doors"))]
 pub(crate) use driven::drive;
+pub use flowcode::FlowCodeParameters;
 
 /// How TCP of the tunnel travels; the sender's choice, every receiver understands each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +39,8 @@ pub enum TunnelForm {
     /// Sent until it arrives, in the order of its flow.
     #[default]
     Window,
+    /// Coded generations, in the order of its flow: as published.
+    FlowCode(FlowCodeParameters),
     /// Sent once, and put in order within a bounded delay.
     Plain,
 }

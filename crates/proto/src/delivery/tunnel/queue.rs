@@ -24,6 +24,8 @@ const QUEUE: Duration = Duration::from_millis(100);
 /// Packets that a flow may always have waiting: on slow links 100 ms would be less than TCP needs to recover
 /// from a loss without a timeout.
 const LEAST_PACKETS: usize = 64;
+/// Flows that are looked at for the packet that has waited for longest: as many as a generation has packets.
+const FEW: usize = limits::GENERATION_PACKETS;
 /// In how many seconds the bound falls by half when the paths carry less.
 const HALVES_IN: f64 = 3.0;
 /// When nothing has left for so long, and for the time of four packets, the paths have stalled …
@@ -118,6 +120,19 @@ impl Queue {
     pub(super) fn next_len(&self) -> Option<usize> {
         let packets = self.flows.get(self.turns.front()?)?;
         packets.waiting.front().map(|packet| packet.payload.len())
+    }
+
+    /// Tells whether so many packets wait.
+    pub(super) fn has(&self, packets: usize) -> bool {
+        // Of each of these flows at least one waits.
+        let flows = self.turns.iter().take(packets).filter_map(|flow| self.flows.get(flow));
+        flows.map(|flow| flow.waiting.len()).sum::<usize>() >= packets
+    }
+
+    /// Returns since when the packet waits that has waited for longest, of the first few flows whose turn it is.
+    pub(super) fn oldest(&self) -> Option<Instant> {
+        let flows = self.turns.iter().take(FEW).filter_map(|flow| self.flows.get(flow));
+        flows.filter_map(|flow| flow.waiting.front()).map(|packet| packet.since).min()
     }
 
     /// Takes the packet whose turn it is, which gets this number; returns the number of its flow's packet before.

@@ -10,6 +10,8 @@ const CLASSES: [Class; 6] =
     [Class::Liveness, Class::Live, Class::Control, Class::Telemetry, Class::Message, Class::Bulk];
 const ORDERS: [Order; 4] = [Order::None, Order::Latest, Order::InOrder, Order::Sequenced];
 
+const COEFFICIENTS: [u8; 16] = [0, 1, 2, 3, 255, 254, 7, 0, 0, 9, 10, 11, 12, 13, 14, 15];
+
 /// A frame that owns its payload; proptest needs values without a lifetime.
 #[derive(Clone, Debug)]
 struct Owned {
@@ -37,6 +39,13 @@ impl Owned {
             }
             Frame::Tunnel(tunnel) => {
                 Frame::Tunnel(TunnelFrame { payload: &self.payload, ..tunnel })
+            }
+            // As many coefficients as fit.
+            Frame::Combination(combination) => {
+                let packets = self.payload.len().clamp(1, 16);
+                let coefficients = &COEFFICIENTS[..packets];
+                let payload = &self.payload[..];
+                Frame::Combination(CombinationFrame { coefficients, payload, ..combination })
             }
             other => other,
         }
@@ -117,6 +126,16 @@ fn tunnel() -> impl Strategy<Value = Frame<'static>> {
     })
 }
 
+fn generation() -> impl Strategy<Value = Frame<'static>> {
+    (0..=crate::limits::LAST_GENERATION, any::<bool>()).prop_map(|(generation, is_decoded)| {
+        let combination = CombinationFrame { generation, coefficients: &[], payload: &[] };
+        match is_decoded {
+            true => Frame::Decoded { generation },
+            false => Frame::Combination(combination),
+        }
+    })
+}
+
 fn feedback() -> impl Strategy<Value = Frame<'static>> {
     let steps = prop::collection::vec((0_u64..100_000, 1_u64..100_000), 0..16);
     (any::<[u32; 4]>(), steps, 0_u64..1_000).prop_map(
@@ -156,6 +175,7 @@ fn frame() -> impl Strategy<Value = Owned> {
         datagram(),
         symbol(),
         tunnel(),
+        generation(),
         feedback(),
         any::<[u32; 3]>().prop_map(|numbers| {
             let [coder, rank, filter] = numbers.map(u64::from);

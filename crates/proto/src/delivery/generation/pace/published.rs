@@ -1,0 +1,84 @@
+//! As published [FlowCode §III-A, §III-B].
+
+use units::Duration;
+
+use super::{More, Pace, Way};
+
+/// Generations that may be in flight however short the way is: the paper's own setting.
+const LEAST_IN_FLIGHT: usize = 2;
+/// Part of the fastest round trip for which an incomplete generation waits: "a short time commensurate with the
+/// estimated RTT" [FlowCode §III-A]. A whole one would show in every pause of TCP's slow start.
+const WAIT: u32 = 4;
+/// No wait for an ACK is longer.
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// k combinations of each generation, and one more for each t_ARQ without an ACK.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Published {
+    /// Generations in flight; none: what the way holds.
+    pub(crate) f: Option<usize>,
+    /// Combinations for each packet of a generation, at most.
+    pub(crate) r: usize,
+}
+
+impl Pace for Published {
+    fn wait(&self, way: &Way) -> Duration {
+        way.least_rtt / WAIT
+    }
+
+    /// f = t_RTT · n_Tx / (t_pkt · k), where n_Tx / t_pkt is the rate of all transmitters in packets.
+    fn in_flight(&self, way: &Way, generation: usize) -> usize {
+        let held = || way.rate.bytes_in(way.rtt).div_ceil(generation.max(1) as u64);
+        self.f.unwrap_or_else(|| usize::try_from(held()).unwrap_or(usize::MAX).max(LEAST_IN_FLIGHT))
+    }
+
+    /// s = ⌈k / n_Tx⌉.
+    fn first(&self, k: usize, way: &Way) -> usize {
+        k.div_ceil(way.transmitters.max(1))
+    }
+
+    fn more(&self, k: usize, sent: usize, in_flight: usize, way: &Way) -> Option<More> {
+        let after = way.rate.transmission_time(in_flight).min(LONGEST);
+        (sent < k * self.r).then_some(More { after, combinations: 1 })
+    }
+
+    fn is_systematic(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use units::Rate;
+
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn parameters_are_the_papers() {
+        let pace = Published { f: None, r: 10 };
+        // Four transmitters of 1 Mbit/s, packets of 1,472 bytes, k = 4, a round trip of two generations: f = 2.
+        let way = Way {
+            transmitters: 4,
+            rate: Rate::from_mbps(4.0),
+            rtt: Rate::from_mbps(4.0).transmission_time(2 * 4 * 1_472),
+            least_rtt: 20 * MS,
+        };
+        assert_eq!(pace.in_flight(&way, 4 * 1_472), 2);
+        assert_eq!([3, 4, 5, 16].map(|k| pace.first(k, &way)), [1, 1, 2, 4]);
+        assert_eq!(pace.wait(&way), 5 * MS);
+        let more = pace.more(4, 39, 2 * 4 * 1_472, &way).expect("the last retry");
+        assert!(more.combinations == 1 && more.after <= way.rtt && more.after + MS > way.rtt);
+        assert_eq!(pace.more(4, 40, 0, &way), None);
+    }
+
+    #[test]
+    fn what_is_set_holds_and_a_way_without_a_rate_ends_no_wait() {
+        let way = Way { transmitters: 1, ..Way::default() };
+        assert_eq!(Published { f: Some(1), r: 1 }.in_flight(&way, 0), 1);
+        let pace = Published { f: None, r: 1 };
+        assert_eq!((pace.in_flight(&way, 0), pace.first(4, &way)), (2, 4));
+        assert_eq!(pace.more(4, 0, 1, &way).map(|more| more.after), Some(LONGEST));
+    }
+}

@@ -1,0 +1,132 @@
+//! What a form of the tunnel is: both its halves.
+
+use core::fmt::Debug;
+
+use smallvec::SmallVec;
+use units::{Duration, Instant, Rate};
+
+use super::queue::Waiting as Packet;
+use super::release::Released;
+use super::repair::Lossy;
+use crate::delivery::{Builder, Incoming, Loss, Offer, Taken};
+use crate::ids::PathId;
+use crate::memory::{Held, Room};
+use crate::path::{Path, Paths};
+use crate::recovery::Mark;
+use crate::schedule::Decision;
+use crate::status::TunnelStatus;
+use crate::wire::{DATA_OVERHEAD, Frame};
+
+/// Sends and receives TCP of the tunnel in one way. The operator says which form takes what is handed in here, the
+/// peer's which one its frames are for.
+pub(super) trait Form: Debug {
+    /// Takes a packet in.
+    fn submit(&mut self, packet: Packet);
+
+    /// Takes a frame that came in, if it is one of its own.
+    fn handle_frame(&mut self, incoming: &Incoming<'_>, frame: &Frame<'_>) -> Taken;
+
+    /// Tells whether a path with room could take something.
+    fn wants(&self) -> bool;
+
+    /// Returns the bytes that wait for a path.
+    fn backlog(&self) -> usize;
+
+    /// Returns how many flows wait, what has left before counting as one.
+    fn turns(&self) -> usize;
+
+    /// Adds a frame to what leaves by a path, if that should take one; tells whether it did.
+    fn poll_frame(&mut self, offer: &mut Offer<'_>, datagram: &mut Builder<'_>) -> bool;
+
+    /// Tells whether there is something to say that goes by this path as well, and waits for nothing.
+    fn tells(&self, _path: PathId) -> bool {
+        false
+    }
+
+    /// Adds that.
+    fn poll_along(&mut self, _path: PathId, _datagram: &mut Builder<'_>) {}
+
+    /// Learns that a packet arrived to which something was added.
+    fn on_acked(&mut self, _mark: Mark) {}
+
+    /// Learns that such a packet was lost.
+    fn on_lost(&mut self, _mark: Mark, _loss: &Loss<'_>) {}
+
+    /// Learns what the paths are like.
+    fn set_ways(&mut self, now: Instant, ways: &Ways);
+
+    /// Returns how many bytes it holds.
+    fn held(&self) -> Held;
+
+    /// Learns how many more it may hold.
+    fn set_room(&mut self, room: &Room);
+
+    /// Returns when [`Form::handle_timeout`] wants to be called.
+    fn timeout(&self) -> Option<Instant>;
+
+    /// Lets time pass.
+    fn handle_timeout(&mut self, now: Instant);
+
+    /// Returns the next packet that may be passed on.
+    fn poll_released(&mut self) -> Option<Released>;
+
+    /// Tells whether nothing waits and nothing is under way.
+    fn is_idle(&self) -> bool;
+
+    /// Gives back what is not needed while it is idle.
+    fn give_back(&mut self);
+
+    /// Adds what people and scripts may see.
+    fn show(&self, status: &mut TunnelStatus);
+
+    /// Returns how many packets were passed on before.
+    fn duplicates(&self) -> u64;
+}
+
+/// The paths that work, together.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ways {
+    /// Which they are.
+    pub(super) active: SmallVec<[PathId; 4]>,
+    /// Bytes of frames in the longest datagram that one of them carries or may be found to carry.
+    pub(super) longest: usize,
+    /// How each of them loses.
+    pub(super) lossy: SmallVec<[Lossy; 4]>,
+    /// What all of them carry.
+    pub(super) rate: Rate,
+    /// The largest of their least round-trip times, and the least of these.
+    pub(super) least_rtt: Duration,
+    pub(super) fastest_rtt: Duration,
+    /// The largest of their smoothed round-trip times; none where none works.
+    pub(super) slowest: Option<Duration>,
+}
+
+impl Ways {
+    /// Looks at all paths.
+    pub(super) fn new(now: Instant, paths: &Paths) -> Self {
+        let longest = paths.active().map(|path| path.hoped_datagram(now)).max().unwrap_or(0);
+        // Without congestion control a path's rate has no end.
+        let rate =
+            paths.active().map(|path| path.send_rate().as_bps()).fold(0, u64::saturating_add);
+        Self {
+            active: paths.active().map(Path::id).collect(),
+            lossy: paths.active().map(lossy).collect(),
+            longest: longest.saturating_sub(DATA_OVERHEAD),
+            rate: Rate::from_bps(rate),
+            least_rtt: paths.active().map(Path::least_rtt).max().unwrap_or_default(),
+            fastest_rtt: paths.active().map(Path::least_rtt).min().unwrap_or_default(),
+            slowest: paths.active().map(Path::srtt_or_initial).max(),
+        }
+    }
+}
+
+fn lossy(path: &Path) -> Lossy {
+    Lossy { rate: path.send_rate(), loss: path.loss(), rtt: path.srtt_or_initial() }
+}
+
+/// Tells whether the path that is served should take a packet of so many bytes, while so many of the form's wait.
+pub(super) fn is_for(offer: &Offer<'_>, own: usize, backlog: usize, packet: usize) -> bool {
+    let others = offer.backlog.saturating_sub(own);
+    let view = offer.view(others + backlog, packet);
+    offer.scheduler.offer(&view, offer.turn.path.id()) == Decision::Send
+}
