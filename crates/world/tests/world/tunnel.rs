@@ -7,7 +7,9 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use fulmar_world::{DRONE, Pair, STATION, two_links};
 use ip::{Packet, TCP};
-use proto::{CongestionKind, Duration, Instant, SessionConfig, Source, TunnelForm};
+use proto::{
+    CongestionKind, Duration, FlowCodeParameters, Instant, SessionConfig, Source, TunnelForm,
+};
 
 const DATA: u8 = 0x10;
 const SYN: u8 = 0x02;
@@ -252,6 +254,118 @@ fn both_forms_meet_in_one_session() {
     assert_eq!(pair.seen[DRONE].len(), 500);
     let symbols = [DRONE, STATION].map(|host| pair.status(host).map(|of| of.tunnel.symbols));
     assert_eq!(symbols, [Some(500), Some(0)]);
+}
+
+/// A session whose TCP travels in coded generations.
+fn flowcode() -> SessionConfig {
+    let tunnel = TunnelForm::FlowCode(FlowCodeParameters::default());
+    SessionConfig { tunnel, ..SessionConfig::default() }
+}
+
+#[test]
+fn tcp_in_coded_generations_sees_no_loss_and_no_reordering_at_two_percent() {
+    const PACKETS: u32 = 5_000;
+    for seed in 1..=3 {
+        let scenario = two_links(&lossy(WIFI, 0.02), &lossy(LTE, 0.02), None);
+        let mut pair = Pair::new(&scenario, seed, flowcode());
+        pair.run_for(Duration::from_secs(3));
+        for number in 0..PACKETS {
+            send(&mut pair, &segment(1, number, DATA, 1_000));
+            pair.run_for(MS / 2);
+        }
+        pair.run_for(Duration::from_secs(3));
+        let order = numbers(&came(&pair)[&1]);
+        let tcp = pair.status(DRONE).expect("a session").tunnel;
+        let due = PACKETS as usize - tcp.dropped as usize;
+        assert!(order.len() == due && order.is_sorted(), "seed {seed}: {} of {due}", order.len());
+        assert!(tcp.generations >= due as u64 / 4 && tcp.again > 50, "seed {seed}: {tcp:?}");
+        assert!(tcp.dropped < 250, "seed {seed}: {tcp:?}");
+        let station = pair.status(STATION).expect("a session").tunnel;
+        assert_eq!((station.expired, station.decoded), (0, tcp.generations), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_single_packet_does_not_wait_for_its_generation_to_fill() {
+    let mut pair = Pair::new(&two_links(WIFI, LTE, None), 1, flowcode());
+    pair.run_for(Duration::from_secs(3));
+    let mut sent = Vec::new();
+    for number in 0..50 {
+        sent.push(pair.world.now());
+        send(&mut pair, &segment(1, number, DATA, 100));
+        pair.run_for(MS * 100);
+    }
+    let came = &came(&pair)[&1];
+    assert!(numbers(came).iter().copied().eq(0..50));
+    let age = |(number, at): &(u32, Instant)| at.since(sent[*number as usize]);
+    let longest = came.iter().map(age).max().expect("some came");
+    assert!(longest < 60 * MS, "{longest:?}");
+    let tcp = pair.status(DRONE).expect("a session").tunnel;
+    assert_eq!((tcp.symbols, tcp.generations), (50, 50));
+}
+
+#[test]
+fn window_and_coded_generations_meet_in_one_session() {
+    let configs = [SessionConfig::default(), flowcode()];
+    let links = two_links(&lossy(WIFI, 0.02), &lossy(LTE, 0.02), None);
+    let mut pair = Pair::between(&links, 1, configs);
+    pair.run_for(Duration::from_secs(3));
+    for number in 0..500 {
+        for host in [DRONE, STATION] {
+            let packet = segment(1, number, DATA, 1_000);
+            pair.send(host, Source::Tunnel, &packet).expect("it is taken");
+        }
+        pair.run_for(MS * 2);
+    }
+    pair.run_for(Duration::from_secs(1));
+    assert!(numbers(&came(&pair)[&1]).iter().copied().eq(0..500));
+    assert_eq!(pair.seen[DRONE].len(), 500);
+    let [drone, station] = [DRONE, STATION].map(|host| pair.status(host).expect("both").tunnel);
+    assert_eq!((drone.generations, drone.symbols, station.symbols), (0, 500, 500));
+    assert_eq!((station.generations > 100, station.decoded), (true, 0));
+}
+
+#[test]
+fn an_outage_of_all_paths_loses_nothing_of_coded_generations() {
+    let outage = "[[link.outage]]\nstart_s = 10\nseconds = 20\nmode = \"drop\"\n";
+    let link = |link: &str| format!("{}{outage}", lossy(link, 0.02));
+    for seed in 1..=3 {
+        let scenario = two_links(&link(WIFI), &link(LTE), None);
+        let mut pair = Pair::new(&scenario, seed, flowcode());
+        let start = pair.world.now();
+        let mut number = 0;
+        while pair.world.now().since(start) < Duration::from_secs(25) {
+            send(&mut pair, &segment(1, number, DATA, 1_228));
+            number += 1;
+            let in_outage = pair.world.now().since(start) > Duration::from_secs(10);
+            pair.run_for(if in_outage { MS * 200 } else { MS * 2 });
+        }
+        pair.run_for(Duration::from_secs(10));
+        let came = &came(&pair)[&1];
+        let tcp = pair.status(DRONE).expect("a session").tunnel;
+        assert!(numbers(came).iter().copied().eq(0..number), "seed {seed}: {tcp:?}");
+        let gap = came.windows(2).map(|pair| pair[1].1.since(pair[0].1)).max().unwrap_or_default();
+        assert!(gap < MS * 20_500, "seed {seed}: {gap:?} without a packet");
+    }
+}
+
+#[test]
+fn packets_as_long_as_the_session_takes_fit_generations_of_any_size() {
+    for k in [1, 16] {
+        let parameters = FlowCodeParameters { k, ..FlowCodeParameters::default() };
+        let tunnel = TunnelForm::FlowCode(parameters);
+        let config = SessionConfig { tunnel, ..SessionConfig::default() };
+        let mut pair = Pair::new(&two_links(WIFI, LTE, None), 1, config);
+        pair.run_for(Duration::from_secs(10));
+        let fits = |payload: &usize| {
+            let packet = segment(1, *payload as u32, DATA, *payload);
+            pair.send(DRONE, Source::Tunnel, &packet).is_ok()
+        };
+        let taken = (1_300..1_472).filter(fits).count();
+        pair.run_for(Duration::from_secs(2));
+        assert!(taken > 50 && taken < 150, "k = {k}: {taken}");
+        assert_eq!(came(&pair)[&1].len(), taken, "k = {k}");
+    }
 }
 
 #[test]

@@ -16,8 +16,8 @@
 //! 1. What a dummy costs are its coefficients: combinations are as long as the longest packet of their
 //!    generation, and each packet's length stands before it inside what is coded.
 //! 2. A generation is packed when there is room to send it, not before; what waits can still be dropped.
-//! 3. t_ARQ is never shorter than the answer to the combination that left last takes: transmitters here have
-//!    round-trip times that differ, and a combination that is asked for before the ACK can have come is wasted.
+//! 3. t_ARQ is never shorter than the ACK takes, counted from each combination that has left: transmitters here
+//!    have round-trip times that differ, and what is asked for before the ACK can have come is wasted.
 //! 4. f and t_ARQ follow from the measured rate and round-trip time, which the paper sets by hand.
 //! 5. When no transmitter works, all that has no ACK begins anew: its k combinations leave in sequence before
 //!    anything new once one works again. The paper's source cannot know of an outage; its retries run out.

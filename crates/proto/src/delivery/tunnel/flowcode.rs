@@ -11,17 +11,19 @@
 //! Packets are numbered by their place: k · generation + place + 1. A dummy's number is nobody's.
 
 use smallvec::SmallVec;
-use units::Instant;
+use units::{Duration, Instant};
 
 use super::form::{Form, Ways, is_for};
 use super::queue::{Queue, Waiting as Packet};
 use super::release::{Release, Released};
 use crate::delivery::generation::{self, Destination, LENGTH, Published, Source, Way};
 use crate::delivery::{Builder, Incoming, Offer, Taken};
+use crate::event::PathState;
 use crate::ids::PathId;
 use crate::limits;
 use crate::memory::{Held, Room};
-use crate::recovery::Mark;
+use crate::path::PathSnapshot;
+use crate::recovery::{INITIAL_RTT, Mark};
 use crate::rejection::Rejection;
 use crate::select::Class;
 use crate::status::TunnelStatus;
@@ -175,7 +177,7 @@ impl Form for FlowCode {
         if datagram.has_note(COMBINATION.kind) {
             return false;
         }
-        let (now, path, own) = (offer.turn.now, offer.turn.path, self.backlog());
+        let (now, path, own) = (offer.turn.now, offer.turn.path.id(), self.backlog());
         if !self.source.is_asked()
             && self.packs()
             && let Some(len) = self.queue.next_len()
@@ -191,7 +193,7 @@ impl Form for FlowCode {
         if bytes + overhead > datagram.room() || !is_for(offer, own, own, bytes) {
             return false;
         }
-        let answer = path.probe_timeout();
+        let answer = answer(offer.snapshots, path);
         let Some(combination) = self.source.take(now, number, answer) else { return false };
         datagram.bulk = true;
         datagram.push(&Frame::Combination(CombinationFrame {
@@ -296,6 +298,18 @@ impl Form for FlowCode {
     fn duplicates(&self) -> u64 {
         self.destination.counters().redundant
     }
+}
+
+/// Returns how long the ACK of a generation takes whose last combination leaves by a path: it comes back by all,
+/// so by the fastest first, and waits for nothing. Of twice the mean deviation: four times it keeps TCP waiting
+/// (`lossy` of `bulk-lossy`, in the world: 24.2 Mbit/s instead of 24.7).
+fn answer(paths: &[PathSnapshot], id: PathId) -> Duration {
+    let active = paths.iter().filter(|path| path.state == PathState::Active);
+    let fastest = active.map(PathSnapshot::srtt_or_initial).min();
+    let own = paths.iter().find(|path| path.id == id);
+    let srtt = own.map_or(INITIAL_RTT, PathSnapshot::srtt_or_initial);
+    let deviation = own.and_then(|path| path.rttvar).unwrap_or(srtt / 2);
+    (srtt + fastest.unwrap_or(srtt)) / 2 + deviation * 2
 }
 
 /// Numbers a packet by its place.
