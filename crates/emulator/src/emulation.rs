@@ -43,6 +43,9 @@ pub struct Options {
     pub log: Option<PathBuf>,
     /// The packets whose time in queues is reported with the links' counts at the end.
     pub queue_watch: Option<QueueWatch>,
+    /// Lays each link between two hosts as a plain cable instead, of whose limits nothing is emulated:
+    /// nothing is counted on it either, and the audit knows nothing of it.
+    pub cables: bool,
     /// Makes the emulator late on purpose, to test its audit.
     pub sabotage: Duration,
 }
@@ -55,6 +58,7 @@ impl Default for Options {
             ring_frames: 32_768,
             log: None,
             queue_watch: None,
+            cables: false,
             sabotage: Duration::ZERO,
         }
     }
@@ -125,7 +129,7 @@ impl Emulation {
     /// `main`, which gets it for ordinary users too.
     pub fn start(scenario: &Scenario, seed: u64, options: &Options) -> io::Result<Self> {
         check_clocks(scenario)?;
-        let network = network::build(scenario, options.mtu)?;
+        let network = network::build(scenario, options.mtu, options.cables)?;
         let (frames, mtu) = (options.ring_frames, options.mtu as usize);
         let open = || Ok((PacketRing::open(frames, mtu)?, PacketSender::open()?));
         let (ring, sender) = network.emulator.run(open).and_then(|opened: io::Result<_>| opened)?;

@@ -8,7 +8,8 @@
 //! host a: wifi ═══ e0-1   engine   e0-2 ═══ wifi :host b
 //!         lte  ═══ e1-1            e1-2 ═══ lte
 //! ```
-//! A host between others forwards, and `routes` says by which neighbour each link is reached.
+//! A host between others forwards, and `routes` says by which neighbour each link is reached. Where nothing is
+//! to be emulated, a link is one cable from host to host.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -65,8 +66,9 @@ pub(crate) struct Network {
     pub(crate) ports: Vec<Port>,
 }
 
-/// Makes the namespaces and cables of `scenario`; links carry IP packets of up to `mtu` bytes.
-pub(crate) fn build(scenario: &Scenario, mtu: u32) -> io::Result<Network> {
+/// Makes the namespaces and cables of `scenario`; links carry IP packets of up to `mtu` bytes. `direct`
+/// cables go from host to host, past the emulator.
+pub(crate) fn build(scenario: &Scenario, mtu: u32, direct: bool) -> io::Result<Network> {
     let emulator = Namespace::create()?;
     // The emulator is a cable: it must not speak for itself.
     emulator.run(|| set_ipv6("default/disable_ipv6", "1"))??;
@@ -78,7 +80,12 @@ pub(crate) fn build(scenario: &Scenario, mtu: u32) -> io::Result<Network> {
         hosts.push(Host { name, namespace, clock_offset_ns });
     }
     let mut ports = Vec::new();
-    for (index, host) in hosts.iter().enumerate() {
+    if direct {
+        for (link, pair) in scenario.links.iter().enumerate() {
+            lay_directly(scenario, mtu, link, [pair.a, pair.b].map(|end| (end, &hosts[end])))?;
+        }
+    }
+    for (index, host) in hosts.iter().enumerate().filter(|_| !direct) {
         for interface in scenario.interfaces(index) {
             let (link, sends) = (interface.link, interface.sends);
             let name = scenario.link_name(link).expect("the scenario names its own links");
@@ -120,6 +127,34 @@ fn connect(scenario: &Scenario, host: usize) -> io::Result<()> {
     for route in routes::routes(scenario, host) {
         let interface = scenario.link_name(route.over).expect("the scenario names its own links");
         interface_setup::add_gateway_route(interface, route.network, PREFIX, route.gateway)?;
+    }
+    Ok(())
+}
+
+/// Connects two hosts by a cable as the kernel makes it, offloads included.
+fn lay_directly(
+    scenario: &Scenario,
+    mtu: u32,
+    link: usize,
+    ends: [(usize, &Host); 2],
+) -> io::Result<()> {
+    let name = scenario.link_name(link).expect("the scenario names its own links");
+    let address = |host: usize| {
+        let interfaces = scenario.interfaces(host);
+        let own = interfaces.iter().find(|interface| interface.link == link);
+        own.expect("a link's host has an interface on it").address
+    };
+    let addresses = ends.map(|(place, _)| address(place));
+    let [one, other] = [0, 1].map(|end| {
+        let [.., number] = addresses[end].octets();
+        VethEnd { name, mac: mac(link, number, 0), namespace: &ends[end].1.namespace }
+    });
+    interface_setup::create_veth(&one, &other, mtu)?;
+    for ((_, host), address) in ends.into_iter().zip(addresses) {
+        host.namespace.run(|| {
+            interface_setup::add_address(name, address, PREFIX)?;
+            interface_setup::set_up(name)
+        })??;
     }
     Ok(())
 }

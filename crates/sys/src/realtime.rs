@@ -117,6 +117,12 @@ impl MachineAccount {
     }
 }
 
+/// Returns the processor time that a process has used since it started, its own and the kernel's for it, of all
+/// of its threads, to a hundredth of a second; `None` where there is no such process.
+pub fn processor_time(process: u32) -> Option<Duration> {
+    processor_time_total(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
+}
+
 /// Returns the time in which some task of the machine waited for a processor, since it started.
 ///
 /// `None` where the kernel does not say. Cheap, unlike [`MachineAccount::read`].
@@ -151,6 +157,14 @@ fn stolen_total(text: &str) -> Option<Duration> {
     Some(ACCOUNT_TICK * ticks)
 }
 
+fn processor_time_total(text: &str) -> Option<Duration> {
+    // The name, in brackets, may hold anything; behind it utime and stime are the fields 14 and 15: proc(5).
+    let (_, fields) = text.rsplit_once(')')?;
+    let mut times = fields.split_ascii_whitespace().skip(11).map(str::parse::<u32>);
+    let (user, system) = (times.next()?.ok()?, times.next()?.ok()?);
+    Some(ACCOUNT_TICK * user.checked_add(system)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,6 +177,10 @@ mod tests {
         let text = "cpu  96365 0 20 300 4 5 6 70 8 9\ncpu0 1 2 3 4 5 6 7 8 9 10";
         assert_eq!(stolen_total(text), Some(Duration::from_millis(700)));
         assert_eq!((pressure_total(""), stolen_total("cpu 1 2")), (None, None));
+        let text = "71 (a) b) S 1 71 71 0 -1 4194304 90 0 0 0 250 31 0 0 20 0 1 0 5 9 1";
+        assert_eq!(processor_time_total(text), Some(Duration::from_millis(2_810)));
+        assert_eq!(processor_time_total("71 (fulmar) S 1"), None);
+        assert!(processor_time(std::process::id()).is_some());
     }
 
     #[test]

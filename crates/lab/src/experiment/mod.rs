@@ -54,11 +54,18 @@ pub(crate) enum Experiment {
     ///
     /// The schedulers' comparison of the ConClone paper (Fig. 1). One object per scheme and kind of links.
     Throughput(throughput::ThroughputArgs),
-    /// One TCP flow over unequal links that lose packets, fall silent, or were recorded.
+    /// TCP over unequal links that lose packets, fall silent, or were recorded.
     ///
-    /// Every scheme at once, each over links of its own, under each congestion control. One object per
-    /// scheme, congestion control and point; medians over the repetitions. What the machine lacks is an
-    /// object with `skipped` and the reason.
+    /// One flow of unlimited data from drone to station, pings beside it; every scheme at once, each over
+    /// links of its own, under each congestion control. `two`: two flows at once; `requests`: 1 kB and an
+    /// answer as long over a connection of their own, five a second, beside the flow and after it; `veth`
+    /// (--emu): no links, but cables as fast as the processors, one scheme after the other.
+    ///
+    /// One object per scheme, congestion control and point; medians over --repetitions, means over --seeds.
+    /// of_ceiling is steady_mbps over what the links carry of TCP's payload. of_one (`two`) needs `lossy`
+    /// in the same run, of_plain and cpu_of_plain the scheme `min_rtt`. What is null cannot be
+    /// had: cpu_s in the world, or where the kernel alone carries the flow. What the machine lacks is an
+    /// object with `skipped` and the reason. docs/experiments.md explains each figure.
     BulkLossy(bulk::BulkLossyArgs),
     /// The better of two loss-free links dies silently, again and again, at any instant.
     ///

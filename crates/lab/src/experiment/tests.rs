@@ -19,7 +19,7 @@ const SMALLEST: [&str; 12] = [
     "recorded --sim --schemes udp --scenario LINKS",
     "thin-links --sim --schemes udp --rates-kbps 64 --seconds 1",
     "throughput --sim --schemes min_rtt --seconds 1",
-    "bulk-lossy --sim --schemes min_rtt --points lossy --cc reno --seconds 2",
+    "bulk-lossy --sim --schemes min_rtt --points lossy,two,requests,veth --cc reno --seconds 2",
     "failover --sim --schemes min_rtt --deaths 1",
     "lifetime --sim --schemes min_rtt --messages 20",
     "asran-instability --sim --seconds 5",

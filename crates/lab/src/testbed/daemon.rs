@@ -1,14 +1,16 @@
 //! Two fulmar daemons on a copy of the links: their files, their processes, their end.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::net::Ipv4Addr;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use proto::StaticSecret;
+use serde_json::Value;
 use tempfile::TempDir;
 
 use super::links::{Copy, Side};
@@ -105,6 +107,30 @@ impl Daemons {
         self.folder.path()
     }
 
+    /// Returns the processor time of both so far; none where one has ended.
+    pub(crate) fn processor_time(&self) -> Option<units::Duration> {
+        let times = self.children.iter().map(|child| sys::realtime::processor_time(child.id()));
+        times.sum()
+    }
+
+    /// Returns what a side's daemon says of itself: what `fulmar status --json` prints.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub(crate) fn status(&self, side: Side) -> Result<Value, String> {
+        let describe = |error: &dyn std::fmt::Display| {
+            format!("status of the {} daemon: {error}", side.name())
+        };
+        let mut text = String::new();
+        let path = socket_path(self.folder.path(), side);
+        let read = UnixStream::connect(path).and_then(|mut socket| {
+            socket.set_read_timeout(Some(GRACE))?;
+            socket.read_to_string(&mut text)
+        });
+        read.map_err(|error| describe(&error))?;
+        serde_json::from_str(&text).map_err(|error| describe(&error))
+    }
+
     /// Says so when a daemon has ended, with the end of what it logged.
     pub(crate) fn check(&mut self) -> Result<(), String> {
         for (side, child) in Side::BOTH.into_iter().zip(&mut self.children) {
@@ -181,6 +207,10 @@ fn log_path(directory: &Path, side: Side) -> PathBuf {
     directory.join(format!("{}.log", side.name()))
 }
 
+fn socket_path(directory: &Path, side: Side) -> PathBuf {
+    directory.join(format!("{}.sock", side.name()))
+}
+
 /// Writes the file of one daemon.
 fn configuration(
     plan: &DaemonPlan<'_>,
@@ -222,7 +252,7 @@ fn configuration(
     }
     text += &format!("\n[transport]\n{}", plan.transport);
     text += &(plan.endpoints)(side, directory);
-    let socket = directory.join(format!("{}.sock", side.name()));
+    let socket = socket_path(directory, side);
     text += &format!("\n[status]\nsocket = \"{}\"\n", socket.display());
     Ok(text)
 }

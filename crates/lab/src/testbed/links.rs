@@ -72,13 +72,12 @@ impl Testbed {
         seed: u64,
         claim: Claim,
     ) -> Result<Self, String> {
-        let combined = combined(scenarios)?;
-        let options = Options { claim, ..Options::default() };
-        let emulation =
-            Emulation::start(&combined, seed, &options).map_err(|error| error.to_string())?;
-        let first = scenarios.first().map_or(&[][..], |scenario| &scenario.links);
-        let links = first.iter().map(|pair| pair.name.clone()).collect();
-        Ok(Self { emulation, links })
+        Self::start_with(scenarios, seed, &Options { claim, ..Options::default() })
+    }
+
+    /// Starts plain cables in place of links: nothing is emulated, and nothing limits them.
+    pub(crate) fn start_cables(scenarios: &[Scenario], claim: Claim) -> Result<Self, String> {
+        Self::start_with(scenarios, 0, &Options { claim, cables: true, ..Options::default() })
     }
 
     /// Starts anew with idle links and a fresh audit; returns when the scenario's time is zero,
@@ -121,6 +120,15 @@ impl Testbed {
     /// Ends the emulation and returns its audit.
     pub(crate) fn finish(self) -> Audit {
         self.emulation.finish().0
+    }
+
+    fn start_with(scenarios: &[Scenario], seed: u64, options: &Options) -> Result<Self, String> {
+        let combined = combined(scenarios)?;
+        let emulation =
+            Emulation::start(&combined, seed, options).map_err(|error| error.to_string())?;
+        let first = scenarios.first().map_or(&[][..], |scenario| &scenario.links);
+        let links = first.iter().map(|pair| pair.name.clone()).collect();
+        Ok(Self { emulation, links })
     }
 }
 

@@ -28,6 +28,11 @@ impl Program {
         child.map(Self).map_err(|error| error.to_string())
     }
 
+    /// Returns the processor time that it has used so far; none where it has ended.
+    pub(crate) fn processor_time(&self) -> Option<units::Duration> {
+        sys::realtime::processor_time(self.0.id())
+    }
+
     /// Says so when it has ended.
     pub(crate) fn check(&mut self) -> Result<(), String> {
         match self.0.try_wait() {

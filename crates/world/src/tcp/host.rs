@@ -1,13 +1,16 @@
-//! One host of the world with TCP flows: their packets go straight onto its links, or through a session.
+//! One host of the world with TCP flows, and packets of others beside them: straight onto its links, or
+//! through a session.
 
+use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use netem::{CLOCK_ORIGIN, Host, HostTransmit, Scenario};
-use proto::{PathState, SessionConfig, Source};
+use proto::{PathState, SessionConfig, SessionStatus, Source};
 use units::Instant;
 
 use super::flows::Flows;
 use crate::driver::{Driver, Identity, PORT};
+use crate::tunnel_packet::unwrap;
 
 /// The ends of flows at one host, and what carries their packets.
 pub struct FlowHost {
@@ -15,6 +18,10 @@ pub struct FlowHost {
     pub flows: Flows,
     /// Packets that the session did not take: they are lost, as at a daemon's tunnel.
     pub refused: u64,
+    /// Packets that are no flow's and leave before the flows' own.
+    pub(super) leaving: VecDeque<Vec<u8>>,
+    /// Payloads of datagrams that came.
+    pub(super) arrived: VecDeque<Vec<u8>>,
     carrier: Carrier,
 }
 
@@ -61,16 +68,22 @@ impl FlowHost {
 
     /// Tells whether packets may be handed in: the session is up, and every path has proved itself.
     pub fn ready(&self, now: Instant) -> bool {
-        let Carrier::Session { driver, paths } = &self.carrier else { return true };
-        let status = driver.session.and_then(|session| driver.endpoint.status(now, session));
-        status.is_some_and(|status| {
+        let Carrier::Session { paths, .. } = &self.carrier else { return true };
+        self.status(now).is_some_and(|status| {
             let active = status.paths.iter().filter(|path| path.state == PathState::Active);
             status.connected && active.count() >= *paths
         })
     }
 
+    /// Returns the status of the session; none where there is none.
+    pub fn status(&self, now: Instant) -> Option<SessionStatus> {
+        let Carrier::Session { driver, .. } = &self.carrier else { return None };
+        driver.session.and_then(|session| driver.endpoint.status(now, session))
+    }
+
     fn new(carrier: Carrier) -> Self {
-        Self { flows: Flows::default(), refused: 0, carrier }
+        let (leaving, arrived) = (VecDeque::new(), VecDeque::new());
+        Self { flows: Flows::default(), refused: 0, leaving, arrived, carrier }
     }
 
     /// Hands the session what the flows send, and the flows what it delivers, until both are quiet.
@@ -79,11 +92,12 @@ impl FlowHost {
         loop {
             while driver.poll_event().is_some() {}
             while let Some(delivery) = driver.endpoint.poll_delivery() {
-                if delivery.channel == 0 {
-                    self.flows.handle_packet(now, &delivery.bytes);
+                if delivery.channel == 0 && !self.flows.handle_packet(now, &delivery.bytes) {
+                    self.arrived.extend(unwrap(&delivery.bytes).map(<[u8]>::to_vec));
                 }
             }
-            let Some(packet) = self.flows.poll_packet(now) else { return };
+            let next = self.leaving.pop_front();
+            let Some(packet) = next.or_else(|| self.flows.poll_packet(now)) else { return };
             let taken = driver.session.is_some_and(|session| {
                 driver.endpoint.send(now, session, Source::Tunnel, &packet).is_ok()
             });
@@ -104,7 +118,9 @@ impl Host for FlowHost {
     ) {
         match &mut self.carrier {
             Carrier::Links { .. } => {
-                self.flows.handle_packet(now, bytes);
+                if !self.flows.handle_packet(now, bytes) {
+                    self.arrived.extend(unwrap(bytes).map(<[u8]>::to_vec));
+                }
             }
             Carrier::Session { driver, .. } => {
                 driver.handle_datagram(now, interface, [source, destination], ecn, bytes);
@@ -135,7 +151,8 @@ impl Host for FlowHost {
         self.exchange(now);
         match &mut self.carrier {
             Carrier::Links { sockets, turn } => {
-                bytes.extend_from_slice(&self.flows.poll_packet(now)?);
+                let next = self.leaving.pop_front();
+                bytes.extend_from_slice(&next.or_else(|| self.flows.poll_packet(now))?);
                 *turn = (*turn + 1) % sockets.len();
                 let [source, destination] = sockets[*turn];
                 Some(HostTransmit { interface: *turn, source, destination })

@@ -34,7 +34,7 @@ pub struct Config {
     pub mtu: usize,
     /// How its window grows and falls.
     pub congestion: Congestion,
-    /// Bytes that it sends; none: it never ends.
+    /// Bytes that it sends, and more once [`Sender::write`] says so; none: it never ends.
     pub bytes: Option<u64>,
 }
 
@@ -200,6 +200,19 @@ impl Sender {
             }
             None => {}
         }
+    }
+
+    /// Gives a sender that ends more bytes. Segments are as long as they can be: what is not a multiple of
+    /// their payload must be the last.
+    pub fn write(&mut self, bytes: u64) {
+        if let Some(total) = &mut self.config.bytes {
+            *total += bytes;
+        }
+    }
+
+    /// Ends it with what it has sent so far.
+    pub fn finish(&mut self) {
+        self.config.bytes = Some(self.start_of(self.control.board.next()));
     }
 
     /// Tells whether all bytes are acknowledged.

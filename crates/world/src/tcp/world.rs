@@ -9,10 +9,13 @@ use super::congestion::Congestion;
 use super::host::FlowHost;
 use super::receiver::{Receiver, WINDOW};
 use super::sender::{Config, Sender, Statistics};
+use crate::tunnel_packet::wrap;
 
 /// Ports of the first flow; those of others follow.
 const SOURCE_PORT: u16 = 40_000;
 const DESTINATION_PORT: u16 = 5_001;
+/// Port of datagrams beside the flows: none that a session looks into.
+const DATAGRAM_PORT: u16 = 5_600;
 
 /// What a flow is like.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +24,7 @@ pub struct FlowOptions {
     pub congestion: Congestion,
     /// Bytes of the longest packet.
     pub mtu: usize,
-    /// Bytes that it sends; none: it never ends.
+    /// Bytes that it sends, and more once [`FlowWorld::write`] says so; none: it never ends.
     pub bytes: Option<u64>,
     /// The receiver's window, in bytes.
     pub window: u64,
@@ -98,6 +101,36 @@ impl FlowWorld {
         let sender = senders.len() - 1;
         self.flows.push(Flow { from, sender, receiver, delivered: Vec::new() });
         flow
+    }
+
+    /// Gives a flow that ends more bytes to send, as [`Sender::write`] does.
+    ///
+    /// # Panics
+    /// When there is no such flow.
+    pub fn write(&mut self, flow: usize, bytes: u64) {
+        let Flow { from, sender, .. } = self.flows[flow];
+        self.world.host_mut(from).flows.senders[sender].write(bytes);
+    }
+
+    /// Lets a flow send nothing new, as [`Sender::finish`] does.
+    ///
+    /// # Panics
+    /// When there is no such flow.
+    pub fn finish(&mut self, flow: usize) {
+        let Flow { from, sender, .. } = self.flows[flow];
+        self.world.host_mut(from).flows.senders[sender].finish();
+    }
+
+    /// Sends a datagram of at most 65,507 bytes from one host to the other, beside the flows.
+    pub fn send_datagram(&mut self, from: usize, payload: &[u8]) {
+        let [source, destination] = [from, 1 - from].map(|host| self.addresses[host]);
+        let packet = wrap(payload, source, destination, DATAGRAM_PORT);
+        self.world.host_mut(from).leaving.push_back(packet);
+    }
+
+    /// Returns the payload of the next datagram that came to a host.
+    pub fn poll_datagram(&mut self, host: usize) -> Option<Vec<u8>> {
+        self.world.take_from(host).arrived.pop_front()
     }
 
     /// Lets one thing happen, if it happens by `limit`; otherwise moves time there.

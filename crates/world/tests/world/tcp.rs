@@ -4,7 +4,7 @@ use netem::{Scenario, WorldOptions};
 use proto::{Duration, SessionConfig};
 
 use fulmar_world::tcp::{Congestion, FlowHost, FlowOptions, FlowWorld, Statistics};
-use fulmar_world::{DRONE, one_link, two_links};
+use fulmar_world::{DRONE, STATION, one_link, two_links};
 
 const BOTH: [Congestion; 2] = [Congestion::Cubic, Congestion::Reno];
 /// Bytes of payload in a packet of 1,280 bytes, and what the packet takes of a link.
@@ -183,6 +183,30 @@ fn flows_fill_a_session_over_a_clean_link_and_share_it() {
     assert!(first.0 >= 9.0, "{} Mbit/s, {:?}", first.0, first.3);
     assert!(first.1[0] + first.1[1] >= 9.0 && first.1[1] > 2.0, "{:?} Mbit/s", first.1);
     assert!(first == run(), "the same seed gives the same run");
+}
+
+#[test]
+fn requests_are_answered_and_datagrams_pass_beside_a_flow() {
+    let link = one_link("delay_ms = 20\nrate_mbps = 10\nqueue_bytes = 100_000");
+    for world in [&mut over_links(&link, 1), &mut over_session(&link, 1)] {
+        let bulk = world.start(DRONE, FlowOptions::default());
+        // Packets of 1,052 bytes have a payload of 1,000.
+        let small = FlowOptions { mtu: 1_052, bytes: Some(0), ..FlowOptions::default() };
+        let flow = world.start(DRONE, small);
+        world.run_for(Duration::from_secs(2));
+        assert_eq!(world.delivered(flow), []);
+        for request in 1..=5 {
+            world.write(flow, 1_000);
+            world.send_datagram(DRONE, b"beside");
+            world.run_for(Duration::from_millis(300));
+            assert_eq!(world.delivered(flow).last().expect("it came").1, 1_000 * request);
+            assert_eq!(world.poll_datagram(STATION).as_deref(), Some(&b"beside"[..]));
+        }
+        assert_eq!((world.poll_datagram(STATION), world.poll_datagram(DRONE)), (None, None));
+        world.finish(bulk);
+        world.run_for(Duration::from_secs(2));
+        assert!(world.sender(bulk).is_done() && world.sender(flow).is_done());
+    }
 }
 
 #[test]

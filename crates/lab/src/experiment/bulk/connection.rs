@@ -1,6 +1,6 @@
-//! The kernel's TCP connection from drone to station: the same for every scheme, but for the way it takes.
+//! The kernel's TCP connections from drone to station: the same for every scheme, but for the way they take.
 //!
-//! Buffers are the kernel's own choice, as for any program. It is made, and has carried a byte each way,
+//! Buffers are the kernel's own choice, as for any program. They are made, and have carried a byte each way,
 //! before the flow begins: a lost SYN shifts nothing, and multipath TCP has its sub-flows.
 
 use std::io::{self, Read, Write};
@@ -22,20 +22,20 @@ use crate::testbed::kernel_stream::{await_subflows, counter, prepare_path_manage
 use crate::testbed::links::{Copy, Side};
 use crate::testbed::{kcptun, wireguard};
 
-/// Port of the receiver.
+/// Port of the first connection's receiver; those of others follow.
 const PORT: u16 = 5_900;
 /// How long the connection may take: several SYNs.
 const CONNECT: Duration = Duration::from_secs(20);
 /// How often the sender looks whether the flow is over, and asks the kernel for the round-trip time.
-const LOOK: Duration = Duration::from_millis(100);
+pub(super) const LOOK: Duration = Duration::from_millis(100);
 /// What is written at once.
 const CHUNK: usize = 1 << 16;
 
 /// A connection that waits for the flow to begin.
 #[derive(Debug)]
 pub(super) struct Connection {
-    sending: TcpStream,
-    receiving: TcpStream,
+    pub(super) sending: TcpStream,
+    pub(super) receiving: TcpStream,
     /// Open for sub-flows that join again after an outage.
     _listener: Option<TcpListener>,
 }
@@ -56,37 +56,30 @@ pub(super) struct Counters {
 }
 
 impl Connection {
-    /// Connects through what a scheme has set up.
+    /// Makes connections through what a scheme has set up.
     ///
     /// # Errors
-    /// When the connection does not come about, or has no sub-flow on some link.
+    /// When one does not come about, or has no sub-flow on some link.
     pub(super) fn open(
         scheme: Scheme,
         carrier: &Carrier,
         copy: &Copy<'_>,
         congestion: &str,
-    ) -> Result<Self, String> {
-        let (sending, receiving, listener) = match (scheme, carrier.listeners.first()) {
-            (Scheme::Tunnel(OtherTunnel::Kcptun), Some(listener)) => {
-                let [drone, station] = kcptun::connect(copy, listener, congestion)?;
-                (drone, station, None)
-            }
-            _ => {
-                let (transport, to) = match scheme {
-                    Scheme::Session(_) => (Transport::Tcp, tunnel_address(Side::Station)),
-                    Scheme::Tunnel(_) => (Transport::Tcp, wireguard::address(Side::Station)),
-                    Scheme::KERNEL_MPTCP => (Transport::Mptcp, copy.address(Side::Station, 0)?),
-                    _ => (Transport::Tcp, copy.address(Side::Station, 0)?),
-                };
-                direct(copy, transport, congestion, (to, PORT).into())?
-            }
-        };
-        let connection = Self { sending, receiving, _listener: listener };
-        connection.greet().map_err(|error| format!("a first byte each way: {error}"))?;
+        count: usize,
+    ) -> Result<Vec<Self>, String> {
         if scheme == Scheme::KERNEL_MPTCP {
-            await_subflows(copy, 1)?;
+            prepare_path_managers(copy)?;
         }
-        Ok(connection)
+        let mut connections = Vec::new();
+        for port in (PORT..).take(count) {
+            let connection = Self::connect(scheme, carrier, copy, congestion, port)?;
+            connection.greet().map_err(|error| format!("a first byte each way: {error}"))?;
+            connections.push(connection);
+        }
+        if scheme == Scheme::KERNEL_MPTCP {
+            await_subflows(copy, count)?;
+        }
+        Ok(connections)
     }
 
     /// Starts the flow, which lasts from `start` for `seconds`.
@@ -100,6 +93,31 @@ impl Connection {
         let end = start + Duration::from_secs_f64(seconds);
         let sender = spawn("send bulk").spawn(move || send(sending, start, end))?;
         Ok(Running { sender, receiver, _listener })
+    }
+
+    fn connect(
+        scheme: Scheme,
+        carrier: &Carrier,
+        copy: &Copy<'_>,
+        congestion: &str,
+        port: u16,
+    ) -> Result<Self, String> {
+        let (sending, receiving, listener) = match (scheme, carrier.listeners.first()) {
+            (Scheme::Tunnel(OtherTunnel::Kcptun), Some(listener)) => {
+                let [drone, station] = kcptun::connect(copy, listener, congestion)?;
+                (drone, station, None)
+            }
+            _ => {
+                let (transport, to) = match scheme {
+                    Scheme::Session(_) => (Transport::Tcp, tunnel_address(Side::Station)),
+                    Scheme::Tunnel(_) => (Transport::Tcp, wireguard::address(Side::Station)),
+                    Scheme::KERNEL_MPTCP => (Transport::Mptcp, copy.address(Side::Station, 0)?),
+                    _ => (Transport::Tcp, copy.address(Side::Station, 0)?),
+                };
+                direct(copy, transport, congestion, (to, port).into())?
+            }
+        };
+        Ok(Self { sending, receiving, _listener: listener })
     }
 
     /// Lets a byte go each way.
@@ -129,7 +147,7 @@ impl Running {
 }
 
 impl Counters {
-    /// Reads those of the drone's host, in which the flow is the only TCP there is.
+    /// Reads those of the drone's host, in which there is no TCP but the flow's, and that of requests.
     ///
     /// # Errors
     /// When the kernel does not tell.
@@ -143,6 +161,17 @@ impl Counters {
     }
 }
 
+/// Waits for a thread.
+pub(super) fn join<T>(thread: JoinHandle<T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Tells whether a socket only has nothing now.
+pub(super) fn is_passing(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
+}
+
 /// Connects from the drone to an address of the station's.
 fn direct(
     copy: &Copy<'_>,
@@ -150,11 +179,8 @@ fn direct(
     congestion: &str,
     to: SocketAddr,
 ) -> Result<(TcpStream, TcpStream, Option<TcpListener>), String> {
-    if transport == Transport::Mptcp {
-        prepare_path_managers(copy)?;
-    }
     // Sub-flows come to other addresses of the station: it listens at all of them.
-    let anywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT));
+    let anywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, to.port()));
     let listener = copy.enter(Side::Station, || listen(transport, congestion, anywhere))?;
     let sending = copy.enter(Side::Drone, || {
         // What an earlier connection learnt about the way is not to help or harm.
@@ -207,13 +233,4 @@ fn receive(mut stream: TcpStream, start: Instant, seconds: f64) -> io::Result<Fl
         }
     }
     Ok(flow)
-}
-
-fn join<T>(thread: JoinHandle<T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-fn is_passing(error: &io::Error) -> bool {
-    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
-    matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
 }

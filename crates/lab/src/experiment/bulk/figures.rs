@@ -1,4 +1,4 @@
-//! Turns a flow into the figures of a report.
+//! Turns a run into the figures of a report.
 //!
 //! ```text
 //! goodput_mbps        payload that the receiving application got, over the whole flow
@@ -8,6 +8,11 @@
 //! srtt_ms             median of what the sender had, ten times a second; of multipath TCP the first
 //!                     sub-flow's; of kcptun that to its own end
 //! wire_overhead       bytes that entered the links both ways ÷ payload
+//! repair_share        repair symbols that a session sent ÷ packets of TCP
+//! jain                of several flows, how evenly they share; everything else is of all of them together
+//! request_…           requests of 1 kB, one each 200 ms: beside the flow, alone, and what it adds
+//! cpu_s               processor time of both ends' programs while the flow lasted
+//! of_one, of_plain, cpu_of_plain   beside other rows: comparison.rs
 //! first_data_s        from the return of the links to the first payload
 //! second_2_of_before  goodput of the second second after the return ÷ that of the 5 s before the silence
 //! meanwhile_of_ceiling   goodput while links were silent ÷ the ceiling of those that were not
@@ -16,7 +21,8 @@
 use emulator::Stalls;
 use serde_json::{Map, Value, json};
 
-use super::emu::{BulkRun, PING};
+use super::beside::PING;
+use super::flow::BulkRun;
 use super::point::{STEADY_S, Scene};
 use crate::doubt::add_errors_of_time;
 use crate::experiment::streams::figures::{CONTROL_MISSED, ControlFigures};
@@ -24,11 +30,11 @@ use crate::experiment::streams::ledger::StreamRun;
 use crate::figure::Figure;
 use crate::report::{field, merged, rounded, rounded_option};
 use crate::scheme::Scheme;
-use crate::statistics::{mean, median, percentile};
+use crate::statistics::{jain_index, mean, median, percentile};
 use crate::testbed::{Direction, Stream};
 
 /// The columns of the table.
-pub(super) const FIGURES: [Figure; 21] = [
+pub(super) const FIGURES: [Figure; 30] = [
     Figure::new("scheme", "scheme"),
     Figure::new("cc", "cc"),
     Figure::new("point", "point"),
@@ -49,16 +55,27 @@ pub(super) const FIGURES: [Figure; 21] = [
     Figure::new("second_2_of_before", "2nd s of before").ratio(),
     Figure::new("meanwhile_of_ceiling", "meanwhile"),
     CONTROL_MISSED.within("down", "control missed"),
+    Figure::new("jain", "Jain"),
+    Figure::new("of_one", "of one flow's").ratio(),
+    Figure::new("request_p50_ms", "request p50 ms"),
+    Figure::new("request_p95_ms", "p95 ms"),
+    Figure::new("request_more_p50_ms", "longer by p50 ms"),
+    Figure::new("request_more_p95_ms", "p95 ms"),
+    Figure::new("cpu_s", "processor s"),
+    Figure::new("cpu_of_plain", "of plain's").ratio(),
+    Figure::new("of_plain", "Mbit/s of plain's").ratio(),
     Figure::new("skipped", "skipped"),
 ];
 
 /// What results have beside these.
-pub(super) const MORE: [Figure; 5] = [
+pub(super) const MORE: [Figure; 7] = [
     Figure::new("ceiling_mbps", "ceiling").exact(),
     Figure::new("from_20s_mbps", "from 20 s"),
     Figure::new("least_mbps", "least"),
     Figure::new("ping_lost_share", "pings lost"),
     Figure::new("control_missed", "control missed"),
+    Figure::new("request_alone_p50_ms", "request alone p50 ms"),
+    Figure::new("request_alone_p95_ms", "p95 ms"),
 ];
 
 /// Returns the row of a flow, with errors where it was a real one.
@@ -75,6 +92,9 @@ pub(super) fn row(
     let ceiling = scene.ceiling_between(STEADY_S, scene.seconds);
     let gap = flow.longest_gap();
     let payload = flow.bytes().max(1) as f64;
+    let overhead = run.wire_bytes.map(|bytes| bytes as f64 / payload);
+    let shares: Vec<f64> = run.each.iter().map(|bytes| *bytes as f64).collect();
+    let jain = jain_index(&shares).filter(|_| shares.len() > 1);
     let figures = json!({
         "goodput_mbps": rounded_option(goodput, 4),
         "least_mbps": rounded_option(goodput, 4),
@@ -85,23 +105,26 @@ pub(super) fn row(
         "tcp_retransmits": flow.retransmits,
         "tcp_timeouts": flow.timeouts,
         "srtt_ms": rounded_option(median(&flow.srtt_ms), 2),
-        "wire_overhead": rounded(run.wire_bytes as f64 / payload, 4),
-        "repair_share": run.repair_share,
+        "wire_overhead": rounded_option(overhead, 4),
+        "repair_share": rounded_option(run.repair_share, 4),
+        "jain": rounded_option(jain, 4),
+        "cpu_s": rounded_option(run.cpu_s, 2),
         "longest_gap_ms": rounded((gap.1 - gap.0) * 1e3, 0),
     });
     let mut row = merged([
         empty(scheme, cc, scene),
         figures,
         after_silence(scene, run),
-        run.beside.as_ref().map_or_else(|| json!({}), |beside| of_beside(scene, beside)),
+        of_beside(scene, run, None),
     ]);
-    let (Some(stalls), Some(beside)) = (stalls, &run.beside) else { return row };
+    let Some(stalls) = stalls else { return row };
     let declared: Vec<Figure> = FIGURES.into_iter().chain(MORE).collect();
     add_errors_of_time(&mut row, stalls.reached_share(0.0, scene.seconds), &declared);
-    let best = of_beside(scene, &beside.at_best(stalls));
-    for key in ["ping_p50_ms", "ping_p99_ms", "ping_lost_share"] {
-        if let (Some(seen), Some(best)) = (row[key].as_f64(), best[key].as_f64()) {
-            row["error"][key] = json!(rounded((seen - best).abs(), 4));
+    let best = of_beside(scene, run, Some(stalls));
+    let single = |figure: &&Figure| !best[figure.key].is_null();
+    for Figure { key, .. } in declared.iter().filter(single) {
+        if let (Some(seen), Some(best)) = (row[*key].as_f64(), best[*key].as_f64()) {
+            row["error"][*key] = json!(rounded((seen - best).abs(), 4));
         }
     }
     for way in Direction::BOTH.map(Direction::name) {
@@ -179,7 +202,7 @@ fn empty(scheme: Scheme, cc: &str, scene: &Scene) -> Value {
         "cc": cc,
         "point": scene.point.name(),
         "window": scene.window,
-        "ceiling_mbps": rounded(scene.ceiling_mbps(), 2),
+        "ceiling_mbps": rounded_option(scene.ceiling_mbps(), 2),
         "up": {"control_missed": null},
         "down": {"control_missed": null},
     });
@@ -201,9 +224,14 @@ fn after_silence(scene: &Scene, run: &BulkRun) -> Value {
     })
 }
 
-/// Returns the figures of what was sent beside the flow.
-fn of_beside(scene: &Scene, beside: &StreamRun) -> Value {
-    merged([ping(beside, scene.seconds), control(scene, beside)])
+/// Returns the figures of what was sent beside the flow; with `stalls` as they would have been at best had
+/// nothing stood still.
+fn of_beside(scene: &Scene, run: &BulkRun, stalls: Option<&Stalls>) -> Value {
+    let best = stalls.map(|stalls| run.beside.at_best(stalls));
+    let beside = best.as_ref().unwrap_or(&run.beside);
+    let requests = run.requests.as_ref();
+    let requests = requests.map_or_else(|| json!({}), |all| all.figures(scene, stalls));
+    merged([ping(beside, scene.seconds), control(scene, beside), requests])
 }
 
 /// Returns the round trips of the pings beside the flow; those that came back.

@@ -1,7 +1,31 @@
-//! What came of one flow: what arrived in each hundredth of a second, and what its sender did.
+//! What came of a run: what arrived of its flows in each hundredth of a second, what their senders did, and
+//! what went beside them.
+
+use super::requests::Requests;
+use crate::experiment::streams::ledger::StreamRun;
 
 /// Length of a bin, seconds.
 const BIN_S: f64 = 0.01;
+
+/// What came of a scheme's flow, or of several at once, and of what was sent beside it.
+#[derive(Debug)]
+pub(super) struct BulkRun {
+    /// All flows together.
+    pub(super) flow: Flow,
+    /// The payload that each of them brought, bytes.
+    pub(super) each: Vec<u64>,
+    /// Pings, and control, which the world has not.
+    pub(super) beside: StreamRun,
+    /// Of the point that has them.
+    pub(super) requests: Option<Requests>,
+    /// Bytes that entered the links while the flow lasted, both ways; none where they were not counted.
+    pub(super) wire_bytes: Option<u64>,
+    /// Repair over what it repairs; none where nothing is coded.
+    pub(super) repair_share: Option<f64>,
+    /// Processor time of the programs that carry it while the flow lasted, both ends', seconds; none in the
+    /// world, and where the kernel alone carries it.
+    pub(super) cpu_s: Option<f64>,
+}
 
 /// The record of a flow.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +44,20 @@ impl Flow {
     /// Makes the record of a flow of a length.
     pub(super) fn new(seconds: f64) -> Self {
         Self { bins: vec![0; (seconds / BIN_S).round() as usize], ..Self::default() }
+    }
+
+    /// Adds flows of the same time up; returns the bytes of each as well.
+    pub(super) fn together(flows: Vec<Self>) -> (Self, Vec<u64>) {
+        let each = flows.iter().map(Self::bytes).collect();
+        let sum = |one: Option<u64>, other: Option<u64>| Some(one? + other?);
+        let all = flows.into_iter().reduce(|mut all, flow| {
+            all.bins.iter_mut().zip(flow.bins).for_each(|(all, bytes)| *all += bytes);
+            all.retransmits = sum(all.retransmits, flow.retransmits);
+            all.timeouts = sum(all.timeouts, flow.timeouts);
+            all.srtt_ms.extend(flow.srtt_ms);
+            all
+        });
+        (all.unwrap_or_default(), each)
     }
 
     /// Notes that bytes arrived; what comes after the end counts for nothing.
@@ -93,5 +131,10 @@ mod tests {
         assert_eq!((flow.first_after(1.0), flow.first_after(1.5)), (Some(0.2), None));
         assert_eq!(flow.curve()[2], (1.25, 0.16));
         assert_eq!(Flow::new(1.0).longest_gap(), (0.0, 1.0), "nothing at all");
+        let mut other = Flow::new(2.0);
+        other.on_delivered(0.5, 1_500);
+        let (both, each) = Flow::together(vec![flow, other]);
+        assert_eq!((both.bytes(), both.longest_gap()), (14_000, (1.21, 2.0)));
+        assert_eq!(each, [12_500, 1_500]);
     }
 }

@@ -1,4 +1,4 @@
-//! `bulk-lossy`: one TCP flow over parallel links that lose packets, through each scheme at once.
+//! `bulk-lossy`: TCP over parallel links that lose packets, through each scheme at once.
 //!
 //! ```text
 //! drone's application ─ TCP ─► tunnel or kernel ═ links ═► … ─► station's application
@@ -7,14 +7,20 @@
 //! ```
 //! The flow begins 3 s after the sessions are there. Points: the links as they are, with more loss, with
 //! long delays, without loss; all links silent for a while, one of them; windows of recorded links, with
-//! control beside the flow. A scheme that cannot be had here is a row that says why.
+//! control beside the flow; two flows; requests beside the flow; cables in place of links. A scheme that
+//! cannot be had here is a row that says why.
 
+mod beside;
+mod comparison;
 mod connection;
 mod emu;
 mod figures;
 mod flow;
 mod picture;
 mod point;
+mod repair;
+mod requests;
+mod running;
 mod sim;
 
 use clap::{Args, ValueEnum};
@@ -25,6 +31,7 @@ use crate::arguments::{RepetitionArgs, RunArgs, seeds_shown};
 use crate::doubt::rankings_in_doubt;
 use crate::report::{Mode, Report};
 use crate::scheme::{Known, Scheme};
+use comparison::compare;
 use emu::{Asked, run_scene};
 use emulator::Failure;
 use figures::{FIGURES, MORE, pooled, row, skipped};
@@ -35,7 +42,7 @@ use sys::print::tell;
 /// Describes the experiment.
 pub(super) const DESCRIPTION: Description = Description {
     experiment: "bulk-lossy",
-    about: "one TCP flow over unequal links that lose packets, fall silent, or were recorded",
+    about: "TCP over unequal links that lose packets, fall silent, or were recorded",
     sim: Known { unasked: &[Scheme::FULMAR, Scheme::MIN_RTT], asked: &FLOWCODE },
     emu: Known {
         unasked: &[
@@ -87,12 +94,13 @@ pub(crate) struct BulkLossyArgs {
     /// Congestion controls of the flow.
     #[arg(long, value_delimiter = ',', value_name = "NAME,...", default_value = "cubic,reno,bbr")]
     cc: Vec<Cc>,
-    /// What the links are like; `outage` and `one-dies` last until ten seconds after the return.
+    /// What the links are like; `outage` and `one-dies` last until ten seconds after the return, `requests`
+    /// twice as long as the flow, and `veth` (`--emu`) lets schemes run in turn.
     #[arg(
         long,
         value_delimiter = ',',
         value_name = "NAME,...",
-        default_value = "lossy,loss5,loss10,long,clean,outage,recorded,one-dies"
+        default_value = "lossy,loss5,loss10,long,clean,outage,recorded,one-dies,two,requests,veth"
     )]
     points: Vec<Point>,
     /// Length of the flow, after three seconds in which the sessions settle.
@@ -117,13 +125,9 @@ pub(super) fn run(args: &BulkLossyArgs) -> Result<Report, Failure> {
 fn run_sim(args: &BulkLossyArgs) -> Result<Report, Failure> {
     let schemes = args.run.schemes(DESCRIPTION.sim)?;
     let (scenes, (first, last)) = (scenes(args)?, args.run.seeds());
-    let (mut results, mut drawn) = (Vec::new(), Vec::new());
+    let (mut all, mut drawn) = (Vec::new(), Vec::new());
     for scene in &scenes {
-        tell(format_args!(
-            "bulk-lossy --sim: {}: ceiling {:.1} Mbit/s",
-            scene.name(),
-            scene.ceiling_mbps()
-        ));
+        tell(format_args!("bulk-lossy --sim: {}: {}", scene.name(), scene.ceiling_text()));
         for cc in &args.cc {
             let mut of_first = Vec::new();
             for scheme in &schemes {
@@ -140,11 +144,13 @@ fn run_sim(args: &BulkLossyArgs) -> Result<Report, Failure> {
                         of_first.push((*scheme, run));
                     }
                 }
-                results.push(pooled(&rows, first, false));
+                all.push(rows);
             }
             drawn.push((scene, cc.name(), of_first));
         }
     }
+    compare(&mut all);
+    let results = all.iter().map(|rows| pooled(rows, first, false)).collect();
     if let Some(directory) = &args.run.out {
         picture::write(directory, &drawn)?;
     }
@@ -155,43 +161,44 @@ fn run_sim(args: &BulkLossyArgs) -> Result<Report, Failure> {
 fn run_emu(args: &BulkLossyArgs) -> Result<Report, Failure> {
     let schemes = args.run.schemes(DESCRIPTION.emu)?;
     let scenes = scenes(args)?;
-    let (mut results, mut audits, mut drawn) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut all, mut audits, mut drawn) = (Vec::new(), Vec::new(), Vec::new());
     for scene in &scenes {
-        tell(format_args!(
-            "bulk-lossy --emu: {}: ceiling {:.1} Mbit/s",
-            scene.name(),
-            scene.ceiling_mbps()
-        ));
+        tell(format_args!("bulk-lossy --emu: {}: {}", scene.name(), scene.ceiling_text()));
         for cc in &args.cc {
             let asked: Vec<Asked> =
                 schemes.iter().map(|scheme| Asked::new(*scheme, cc.name())).collect();
             let mut repetitions: Vec<Vec<Value>> = vec![Vec::new(); asked.len()];
             for repetition in 0..args.again.repetitions {
                 let seed = args.run.seed() + repetition;
-                let (name, seconds) = (scene.name(), scene.seconds);
+                let (name, seconds) = (scene.name(), scene.end());
                 tell(format_args!(
                     "bulk-lossy --emu: {name}, {}, seed {seed}, {seconds} s",
                     cc.name()
                 ));
-                let (runs, audit) = run_scene(scene, &asked, cc.name(), seed)?;
-                for ((rows, asked), run) in repetitions.iter_mut().zip(&asked).zip(&runs) {
-                    rows.push(match run {
-                        Ok(run) => row(asked.scheme, cc.name(), scene, run, Some(&audit.stalls)),
-                        Err(why) => skipped(asked.scheme, cc.name(), scene, why),
-                    });
+                let mut ran = Vec::new();
+                // Over cables, where the processors are the limit, one scheme at a time.
+                for together in asked.chunks(if scene.is_of_cables() { 1 } else { asked.len() }) {
+                    let (runs, account) = run_scene(scene, together, cc.name(), seed)?;
+                    for (asked, run) in together.iter().zip(runs) {
+                        repetitions[ran.len()].push(match &run {
+                            Ok(run) => {
+                                row(asked.scheme, cc.name(), scene, run, Some(&account.stalls))
+                            }
+                            Err(why) => skipped(asked.scheme, cc.name(), scene, why),
+                        });
+                        ran.push((asked.scheme, run));
+                    }
+                    audits.extend(account.ran);
                 }
-                audits.extend(audit.ran);
                 if repetition == 0 {
-                    drawn.push((
-                        scene,
-                        cc.name(),
-                        asked.iter().map(|one| one.scheme).zip(runs).collect(),
-                    ));
+                    drawn.push((scene, cc.name(), ran));
                 }
             }
-            results.extend(repetitions.iter().map(|rows| pooled(rows, args.run.seed(), true)));
+            all.extend(repetitions);
         }
     }
+    compare(&mut all);
+    let results: Vec<Value> = all.iter().map(|rows| pooled(rows, args.run.seed(), true)).collect();
     if let Some(directory) = &args.run.out {
         picture::write(directory, &drawn)?;
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::emu::BulkRun;
+use super::flow::BulkRun;
 use super::point::Scene;
 use crate::chart::{Panel, TimeChart, TimeCurve, style};
 use crate::scheme::Scheme;
@@ -27,8 +27,9 @@ pub(super) fn write(directory: &Path, drawn: &[Drawn<'_>]) -> Result<(), String>
         let chart = TimeChart {
             title: format!("bulk-lossy, {name}: goodput of half seconds"),
             subtitle: format!(
-                "One TCP flow, ceiling {:.1} Mbit/s; shaded: links are silent",
-                scene.ceiling_mbps()
+                "{}, {}; shaded: links are silent",
+                if scene.flows == 1 { "One TCP flow" } else { "Two TCP flows together" },
+                scene.ceiling_text()
             ),
             seconds: scene.seconds,
             spans: scene.silence.into_iter().collect(),

@@ -1,4 +1,4 @@
-//! The points: which links, how long, what falls silent, and the ceiling of each.
+//! The points: which links, how long, what falls silent, what runs beside, and the ceiling of each.
 
 use clap::ValueEnum;
 use netem::{Delay, LinkModel, Outage, OutageMode, Scenario};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use units::{Duration, Instant, Rate};
 
 use crate::experiment::recorded::{capacities, recorded_windows};
-use crate::report::{Mode, rounded};
+use crate::report::{Mode, rounded_option};
 use crate::testbed::Direction;
 use crate::traces::Choice;
 
@@ -15,7 +15,7 @@ const LOSSY: &str = include_str!("../../../../../scenarios/two-lossy.toml");
 /// MTU of the daemons' tunnels in the lab.
 pub(super) const TUNNEL_MTU: u64 = 1_280;
 /// IP and TCP headers with timestamps, inside the tunnel.
-const TCP_HEADERS: u64 = 52;
+pub(super) const TCP_HEADERS: u64 = 52;
 /// What a session puts around a tunnel's packet: IP and UDP headers, its own header, the tag, the frame.
 const AROUND: u64 = 72;
 /// When links fall silent, and how long the flow lasts after they are back, seconds.
@@ -24,6 +24,8 @@ const AFTER_S: f64 = 10.0;
 /// Control messages each second, each way, beside the flow over recorded links, and their bytes.
 const CONTROL_HZ: f64 = 50.0;
 const CONTROL_BYTES: u64 = 100;
+/// Between the end of the flow and the requests without it: its queues are empty then, seconds.
+const PAUSE_S: f64 = 2.0;
 /// From when on a flow counts as steady, seconds.
 pub(super) const STEADY_S: f64 = 10.0;
 
@@ -46,6 +48,12 @@ pub(super) enum Point {
     Recorded,
     /// The better link silent for 10 s.
     OneDies,
+    /// The links of `lossy`, and two flows at once.
+    Two,
+    /// The links of `lossy`, and requests of 1 kB beside the flow and after it.
+    Requests,
+    /// Two plain cables in place of links: what the processors carry. Schemes run in turn.
+    Veth,
 }
 
 /// Links and a flow over them.
@@ -62,7 +70,9 @@ pub(super) struct Scene {
     pub(super) silence: Option<(f64, f64)>,
     /// Control messages a second, each way, beside the flow; zero for none.
     pub(super) control_hz: f64,
-    /// Bits that may arrive in each millisecond, all links together.
+    /// TCP flows that begin together.
+    pub(super) flows: usize,
+    /// Bits that may arrive in each millisecond, all links together; nothing where nothing limits them.
     arriving: Vec<f64>,
 }
 
@@ -78,6 +88,9 @@ impl Point {
             Self::Outage => "outage",
             Self::Recorded => "recorded",
             Self::OneDies => "one-dies",
+            Self::Two => "two",
+            Self::Requests => "requests",
+            Self::Veth => "veth",
         }
     }
 
@@ -113,7 +126,8 @@ impl Point {
             }
         };
         match self {
-            Self::Lossy | Self::Recorded => {}
+            Self::Lossy | Self::Recorded | Self::Two | Self::Requests => {}
+            Self::Veth => each(&|model| *model = LinkModel::default()),
             Self::Loss5 => each(&|model| model.loss.independent = 0.05),
             Self::Loss10 => each(&|model| model.loss.independent = 0.1),
             Self::Clean => each(&|model| model.loss.independent = 0.0),
@@ -146,9 +160,14 @@ impl Scene {
         silence: Option<(f64, f64)>,
         control_hz: f64,
     ) -> Result<Self, String> {
-        let links = capacities(&scenario, Direction::Down, seconds)?;
+        let (links, slots) = match point {
+            Point::Veth => (Vec::new(), 0),
+            _ => {
+                (capacities(&scenario, Direction::Down, seconds)?, (seconds * 1e3).ceil() as usize)
+            }
+        };
         let drone = scenario.host("drone");
-        let mut arriving = vec![0.0; (seconds * 1e3).ceil() as usize];
+        let mut arriving = vec![0.0; slots];
         // Control goes by every link.
         let control = control_hz * ((CONTROL_BYTES + AROUND) * 8) as f64 / 1e3;
         for (pair, capacity) in scenario.links.iter().zip(&links) {
@@ -161,7 +180,24 @@ impl Scene {
                 }
             }
         }
-        Ok(Self { point, window: None, scenario, seconds, silence, control_hz, arriving })
+        let flows = if point == Point::Two { 2 } else { 1 };
+        Ok(Self { point, window: None, scenario, seconds, silence, control_hz, flows, arriving })
+    }
+
+    /// Tells whether nothing is emulated.
+    pub(super) fn is_of_cables(&self) -> bool {
+        self.point == Point::Veth
+    }
+
+    /// Returns when requests go without the flow, after those beside it, seconds; none where there are none.
+    pub(super) fn requests_alone(&self) -> Option<(f64, f64)> {
+        let from = self.seconds + PAUSE_S;
+        (self.point == Point::Requests).then_some((from, from + self.seconds))
+    }
+
+    /// Returns when the last is sent, seconds.
+    pub(super) fn end(&self) -> f64 {
+        self.requests_alone().map_or(self.seconds, |(_, end)| end)
     }
 
     /// Returns the name of the point, or of the window.
@@ -170,12 +206,20 @@ impl Scene {
         self.window.as_ref().map_or_else(|| point.to_owned(), |window| format!("{point} {window}"))
     }
 
-    /// Returns the ceiling of the whole flow, Mbit/s of TCP payload in our own tunnel.
-    pub(super) fn ceiling_mbps(&self) -> f64 {
-        self.ceiling_between(0.0, self.seconds)
+    /// Returns the ceiling of the whole flow, Mbit/s of TCP payload in our own tunnel; none where nothing
+    /// limits the links.
+    pub(super) fn ceiling_mbps(&self) -> Option<f64> {
+        (!self.arriving.is_empty()).then(|| self.ceiling_between(0.0, self.seconds))
     }
 
-    /// Returns the ceiling between two times of the flow; silent links have none.
+    /// Says the same, for people.
+    pub(super) fn ceiling_text(&self) -> String {
+        let mbps = |mbps| format!("ceiling {mbps:.1} Mbit/s");
+        self.ceiling_mbps().map_or_else(|| "no ceiling".to_owned(), mbps)
+    }
+
+    /// Returns the ceiling between two times of the flow; zero of links that are silent, or that nothing
+    /// limits.
     pub(super) fn ceiling_between(&self, from_s: f64, to_s: f64) -> f64 {
         let place = |s: f64| ((s * 1e3) as usize).min(self.arriving.len());
         let slots = &self.arriving[place(from_s)..place(to_s)];
@@ -190,7 +234,9 @@ impl Scene {
             "window": self.window,
             "seconds": self.seconds,
             "silence_s": self.silence,
-            "ceiling_mbps": rounded(self.ceiling_mbps(), 2),
+            "flows": self.flows,
+            "requests_alone_s": self.requests_alone(),
+            "ceiling_mbps": rounded_option(self.ceiling_mbps(), 2),
         })
     }
 }
@@ -204,6 +250,7 @@ fn outage(seconds: u64) -> Outage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::rounded;
 
     fn scene(point: Point) -> Scene {
         point.scenes(30, "", (Mode::Sim, 1)).expect("a sound scenario").remove(0)
@@ -211,9 +258,12 @@ mod tests {
 
     #[test]
     fn ceilings_are_as_the_trial_had_them() {
-        use Point::{Clean, Long, Loss5, Loss10, Lossy};
-        let of = |point| rounded(scene(point).ceiling_mbps(), 1);
+        use Point::{Clean, Long, Loss5, Loss10, Lossy, Requests, Two, Veth};
+        let of = |point| rounded(scene(point).ceiling_mbps().expect("they have limits"), 1);
         assert_eq!([Lossy, Loss5, Loss10, Long, Clean].map(of), [26.8, 25.9, 24.5, 7.1, 27.2]);
+        assert_eq!([Two, Requests].map(of), [26.8, 26.8]);
+        let cables = scene(Veth);
+        assert_eq!((cables.ceiling_mbps(), cables.ceiling_text()), (None, "no ceiling".to_owned()));
     }
 
     #[test]

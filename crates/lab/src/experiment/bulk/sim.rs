@@ -1,18 +1,23 @@
-//! Runs the flow in virtual time: the world's model of TCP over real sessions.
+//! Runs flows in virtual time: the world's model of TCP over real sessions.
 //!
-//! It knows CUBIC and NewReno, and our own schemes alone. Nothing is sent beside the flow: there are no
-//! pings, and over recorded links no control.
+//! It knows CUBIC and NewReno, and our own schemes alone. Pings go beside the flow as in real time; over
+//! recorded links no control does. A connection of requests is two flows there, one each way, whose packets
+//! hold a request or an answer each.
 
 use units::{Duration, Instant};
 use world::tcp::{Congestion, FlowHost, FlowOptions, FlowWorld};
 
 use super::Cc;
-use super::emu::BulkRun;
-use super::flow::Flow;
+use super::beside::workload;
+use super::flow::{BulkRun, Flow};
 use super::point::Scene;
+use super::requests::{BYTES, DRAIN, Requests};
+use super::{point, repair};
+use crate::experiment::streams::ledger::{Ledger, StreamRun};
+use crate::experiment::streams::workload::{PlannedPacket, packet_bytes};
 use crate::scheme::Scheme;
-use crate::testbed::WireBytes;
 use crate::testbed::world::{Places, calm, wire_bytes};
+use crate::testbed::{Direction, Recording, Stamp, WireBytes};
 
 /// From the beginning of the run to that of the flow: handshakes, probes, and the start-up.
 const LEAD_IN: Duration = Duration::from_secs(5);
@@ -37,6 +42,9 @@ pub(super) fn run_flow(
         Cc::Reno => Congestion::Reno,
         Cc::Bbr => return Ok(Err("the world's TCP has no bbr: use --emu".to_owned())),
     };
+    if scene.is_of_cables() {
+        return Ok(Err("what processors carry takes processors: use --emu".to_owned()));
+    }
     let scenario = &scene.scenario;
     let hosts = FlowHost::over_session(scenario, &session.config(), seed)?;
     let mut world = FlowWorld::new(scenario, hosts, &calm(seed));
@@ -44,26 +52,204 @@ pub(super) fn run_flow(
     world.world.begin(start);
     // Where no link carries anything yet, the session goes on trying while the flow does.
     world.connect(start);
-    world.run_until(start);
-    let before = wire_bytes(&world.world, scenario, places);
-    let number = world.start(places.drone, FlowOptions { congestion, ..FlowOptions::default() });
+    let mut run = Run::new(world, scene, places, congestion, start)?;
+    run.run_until(start);
+    let wire = |run: &Run<'_>| -> u64 {
+        let all = wire_bytes(&run.world.world, scenario, places);
+        all.iter().map(|wire| wire.entered()).sum()
+    };
+    let before = wire(&run);
+    let options = FlowOptions { congestion, ..FlowOptions::default() };
+    let numbers: Vec<usize> =
+        (0..scene.flows).map(|_| run.world.start(places.drone, options)).collect();
     let end = start + Duration::from_secs_f64(scene.seconds);
-    let mut flow = Flow::new(scene.seconds);
-    while world.world.now() < end {
-        world.run_until(end.min(world.world.now() + LOOK));
-        let srtt = world.statistics(number).srtt;
-        flow.srtt_ms.extend(srtt.map(|srtt| srtt.as_secs_f64() * 1e3));
+    let mut flows = vec![Flow::new(scene.seconds); scene.flows];
+    while run.world.world.now() < end {
+        run.run_until(end.min(run.world.world.now() + LOOK));
+        for (flow, number) in flows.iter_mut().zip(&numbers) {
+            let srtt = run.world.statistics(*number).srtt;
+            flow.srtt_ms.extend(srtt.map(|srtt| srtt.as_secs_f64() * 1e3));
+        }
     }
-    let mut read = 0;
-    for (at, bytes) in world.delivered(number) {
-        flow.on_delivered(at.since(start).as_secs_f64(), (bytes - read) as usize);
-        read = *bytes;
+    for (flow, number) in flows.iter_mut().zip(&numbers) {
+        let mut read = 0;
+        for (at, bytes) in run.world.delivered(*number) {
+            flow.on_delivered(at.since(start).as_secs_f64(), (bytes - read) as usize);
+            read = *bytes;
+        }
+        let statistics = run.world.statistics(*number);
+        flow.retransmits = Some(statistics.retransmitted_segments);
+        flow.timeouts = Some(statistics.rto_timeouts);
+        run.world.finish(*number);
     }
-    let statistics = world.statistics(number);
-    flow.retransmits = Some(statistics.retransmitted_segments);
-    flow.timeouts = Some(statistics.rto_timeouts);
-    let after = wire_bytes(&world.world, scenario, places);
-    let entered = |all: [WireBytes; 2]| all.iter().map(|wire| wire.entered()).sum::<u64>();
-    let wire_bytes = entered(after) - entered(before);
-    Ok(Ok(BulkRun { flow, beside: None, wire_bytes, repair_share: None }))
+    let wire_bytes = wire(&run) - before;
+    let drone = run.world.world.host(places.drone);
+    let status = drone.status(run.world.world.host_now(places.drone));
+    let repair_share = status.and_then(|status| repair::of_session(&status.tunnel));
+    run.run_until(start + Duration::from_secs_f64(scene.end()) + DRAIN);
+    let (flow, each) = Flow::together(flows);
+    let (beside, requests) = run.finish();
+    let wire_bytes = Some(wire_bytes);
+    Ok(Ok(BulkRun { flow, each, beside, requests, wire_bytes, repair_share, cpu_s: None }))
+}
+
+/// The world, and the applications beside the flow.
+struct Run<'a> {
+    world: FlowWorld,
+    scene: &'a Scene,
+    places: Places,
+    /// When the flow begins.
+    start: Instant,
+    recording: Recording,
+    pings: Vec<PlannedPacket>,
+    /// The next of them.
+    next: usize,
+    ledgers: [Ledger; 2],
+    requests: Option<(Requests, [Way; 2])>,
+}
+
+/// One way of the connection of requests.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    flow: usize,
+    /// Bytes that its receiver has read and we have seen to.
+    read: u64,
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        mut world: FlowWorld,
+        scene: &'a Scene,
+        places: Places,
+        congestion: Congestion,
+        start: Instant,
+    ) -> Result<Self, String> {
+        let (recording, workload) = (Recording::load()?, workload(scene));
+        let plans = Direction::BOTH.map(|direction| workload.plan(direction, &recording));
+        let ledgers = Direction::BOTH
+            .map(|direction| Ledger::new(&plans[direction as usize], direction, &recording));
+        let [_, pings] = plans;
+        let requests = scene.requests_alone().map(|_| {
+            let mtu = BYTES + point::TCP_HEADERS as usize;
+            let options = FlowOptions { congestion, mtu, bytes: Some(0), ..FlowOptions::default() };
+            let ends = [places.drone, places.station];
+            (
+                Requests::default(),
+                ends.map(|from| Way { flow: world.start(from, options), read: 0 }),
+            )
+        });
+        Ok(Self { world, scene, places, start, recording, pings, next: 0, ledgers, requests })
+    }
+
+    /// Lets everything happen up to `limit`.
+    fn run_until(&mut self, limit: Instant) {
+        loop {
+            let due = self.due().filter(|due| *due <= limit);
+            while self.world.step(due.unwrap_or(limit)) {
+                self.answer();
+            }
+            if due.is_none() {
+                return;
+            }
+            self.send_due();
+        }
+    }
+
+    fn finish(self) -> (StreamRun, Option<Requests>) {
+        let wire = [WireBytes::default(); 2];
+        let beside = StreamRun { ledgers: self.ledgers, wire, stalls: None };
+        (beside, self.requests.map(|(requests, _)| requests))
+    }
+
+    /// Returns when the next ping or request is sent.
+    fn due(&self) -> Option<Instant> {
+        let request = self.requests.as_ref().and_then(|(requests, _)| requests.due(self.scene));
+        let ping = self.pings.get(self.next).map(|ping| ping.at);
+        Some(self.start + request.into_iter().chain(ping).min()?)
+    }
+
+    /// Sends what is due.
+    fn send_due(&mut self) {
+        let at = self.world.world.now().since(self.start);
+        while let Some(ping) = self.pings.get(self.next).filter(|ping| ping.at <= at) {
+            let bytes = packet_bytes(ping, Direction::Down, &self.recording, at);
+            self.world.send_datagram(self.places.drone, &bytes);
+            self.ledgers[Direction::Down as usize].on_sent(ping, at);
+            self.next += 1;
+        }
+        let Some((requests, [there, _])) = &mut self.requests else { return };
+        if requests.due(self.scene).is_some_and(|due| due <= at) {
+            self.world.write(there.flow, BYTES as u64);
+            requests.on_sent(at);
+        }
+    }
+
+    /// Answers pings and requests that came, and notes answers.
+    fn answer(&mut self) {
+        while let Some(bytes) = self.world.poll_datagram(self.places.station) {
+            if let Some(answer) = Stamp::answer(&bytes) {
+                self.world.send_datagram(self.places.station, &answer);
+            }
+        }
+        let at = self.world.world.now().since(self.start);
+        while let Some(bytes) = self.world.poll_datagram(self.places.drone) {
+            self.ledgers[Direction::Down as usize].on_delivered(&bytes, at);
+        }
+        let Some((requests, [there, back])) = &mut self.requests else { return };
+        let came = there.read(&self.world);
+        if came > 0 {
+            self.world.write(back.flow, came);
+        }
+        requests.on_answer(at, back.read(&self.world) as usize);
+    }
+}
+
+impl Way {
+    /// Returns the bytes that came since the last call.
+    fn read(&mut self, world: &FlowWorld) -> u64 {
+        let read = world.delivered(self.flow).last().map_or(0, |(_, bytes)| *bytes);
+        read - core::mem::replace(&mut self.read, read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::bulk::figures::row;
+    use crate::experiment::bulk::point::Point;
+    use crate::report::Mode;
+
+    fn figures(point: Point, scheme: Scheme) -> serde_json::Value {
+        let scene = point.scenes(4, "", (Mode::Sim, 1)).expect("a sound scenario").remove(0);
+        let run = run_flow(&scene, scheme, Cc::Cubic, 1).expect("a session");
+        row(scheme, "cubic", &scene, &run.expect("the model knows it"), None)
+    }
+
+    #[test]
+    fn two_flows_share_what_one_would_have() {
+        let row = figures(Point::Two, Scheme::FULMAR);
+        let of = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key} in {row}"));
+        assert!(of("jain") > 0.5 && of("goodput_mbps") > 15.0, "{row}");
+        assert_eq!(of("repair_share"), 0.0);
+        assert!((1.0..1.3).contains(&of("wire_overhead")), "{row}");
+    }
+
+    #[test]
+    fn requests_and_pings_take_at_least_a_round_trip_beside_the_flow_and_without_it() {
+        let row = figures(Point::Requests, Scheme::FULMAR);
+        let of = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key} in {row}"));
+        // The shortest way there and back is 20 ms.
+        for key in ["request_p50_ms", "request_alone_p50_ms", "ping_p50_ms"] {
+            assert!((20.0..150.0).contains(&of(key)), "{key} in {row}");
+        }
+        assert!(of("request_p95_ms") >= of("request_p50_ms"), "{row}");
+        assert_eq!(row["jain"], serde_json::Value::Null);
+    }
+
+    #[test]
+    fn cables_are_for_real_processors() {
+        let scene = Point::Veth.scenes(4, "", (Mode::Sim, 1)).expect("a sound scenario").remove(0);
+        let run = run_flow(&scene, Scheme::FULMAR, Cc::Cubic, 1).expect("a session");
+        assert!(run.is_err_and(|why| why.contains("--emu")));
+    }
 }

@@ -129,8 +129,7 @@ pub(super) const KINDS: [Kind; 8] = [
 /// The kinds that are called otherwise, or that an experiment of their own measures.
 const ELSEWHERE: [(&str, &str); 1] = [(
     "tcp",
-    "it does not run beside other streams: run throughput; there is no kernel in the world: its \
-     TCP needs --emu",
+    "it does not run beside other streams: run bulk-lossy, in either life, or throughput --emu",
 )];
 
 /// A kind of stream.

@@ -116,7 +116,7 @@ fn every_mistake_is_told_with_its_line_and_key() {
         "own.toml:1: second: unknown key",
         "own.toml:2: schemes: \"kernel_mptcp\" cannot be had here: it needs --emu",
         "own.toml:3: figures: \"lost\" is none of control_sent",
-        "own.toml:6: stream[0].kind: \"tcp\": it does not run beside other streams: run throughput",
+        "own.toml:6: stream[0].kind: \"tcp\": it does not run beside other streams: run bulk-lossy",
         "own.toml:14: sweep[0].key: link.wifi.loss: no [[link]] is called \"wifi\"; there are radio",
     ] {
         assert!(mistakes.contains(expected), "{expected}\n{mistakes}");

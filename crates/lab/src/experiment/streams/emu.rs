@@ -110,7 +110,7 @@ pub(crate) struct Play {
     ledgers: SharedLedgers,
     threads: Vec<JoinHandle<()>>,
     daemons: Option<Daemons>,
-    _programs: Vec<Program>,
+    programs: Vec<Program>,
     /// Kept open for sub-flows that join again after an outage.
     _listeners: Vec<TcpListener>,
 }
@@ -153,7 +153,7 @@ impl Play {
             ledgers,
             threads,
             daemons: carrier.daemons,
-            _programs: carrier.programs,
+            programs: carrier.programs,
             _listeners: carrier.listeners,
         })
     }
@@ -162,6 +162,21 @@ impl Play {
     pub(crate) fn check(&mut self) -> Result<(), String> {
         let Some(daemons) = &mut self.daemons else { return Ok(()) };
         daemons.check().map_err(|error| format!("{}: {error}", self.scheme))
+    }
+
+    /// Returns the daemons that carry it, where any do.
+    pub(crate) fn daemons(&self) -> Option<&Daemons> {
+        self.daemons.as_ref()
+    }
+
+    /// Returns the processor time so far of the programs that carry it, at both ends; none where the kernel
+    /// alone does.
+    pub(crate) fn processor_time(&self) -> Option<Duration> {
+        match &self.daemons {
+            Some(daemons) => daemons.processor_time(),
+            None if self.programs.is_empty() => None,
+            None => self.programs.iter().map(Program::processor_time).sum(),
+        }
     }
 
     /// Ends the applications and hands the ledgers over.

@@ -120,13 +120,13 @@ impl Ways {
     }
 }
 
-fn lossy(path: &Path) -> Lossy {
-    Lossy { rate: path.send_rate(), loss: path.loss(), rtt: path.srtt_or_initial() }
-}
-
 /// Tells whether the path that is served should take a packet of so many bytes, while so many of the form's wait.
 pub(super) fn is_for(offer: &Offer<'_>, own: usize, backlog: usize, packet: usize) -> bool {
     let others = offer.backlog.saturating_sub(own);
     let view = offer.view(others + backlog, packet);
     offer.scheduler.offer(&view, offer.turn.path.id()) == Decision::Send
+}
+
+fn lossy(path: &Path) -> Lossy {
+    Lossy { rate: path.send_rate(), loss: path.loss(), rtt: path.srtt_or_initial() }
 }

@@ -31,7 +31,7 @@ pub(crate) struct More {
 }
 
 /// Decides how generations leave.
-pub(crate) trait Pace: Debug {
+pub(crate) trait Pace: Debug + Send {
     /// Returns how long fewer than k packets wait for more of them.
     fn wait(&self, way: &Way) -> Duration;
 
