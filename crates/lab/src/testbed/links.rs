@@ -214,6 +214,10 @@ fn combined(scenarios: &[Scenario]) -> Result<Scenario, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::UdpSocket;
+
+    use sys::sandbox::skip;
+
     use super::*;
     use crate::experiment::streams::blackout::Blackout;
 
@@ -225,5 +229,26 @@ mod tests {
         assert_eq!(all.links[4].name, "wifi2");
         assert_eq!(all.hosts[all.links[4].a].name, numbered(&scenario.hosts[0].name, 2));
         assert_eq!(all.links[4].up, scenario.links[0].up);
+    }
+    #[test]
+    fn cables_lead_from_host_to_host_past_the_emulator() {
+        let scenario = Blackout::new().expect("the scenario is sound").scenario;
+        let testbed = match Testbed::start_cables(&[scenario], Claim::default()) {
+            Ok(testbed) => testbed,
+            Err(error) => return skip("cables_lead_from_host_to_host_past_the_emulator", &error),
+        };
+        let copy = testbed.copy(0);
+        for link in 0..copy.link_count() {
+            let [station, drone] = Side::BOTH.map(|side| {
+                let address = copy.address(side, link).expect("both are on every link");
+                copy.enter(side, || UdpSocket::bind((address, 7_000))).expect("a free port")
+            });
+            let patience = Some(std::time::Duration::from_secs(5));
+            station.set_read_timeout(patience).expect("a sound time");
+            drone.send_to(b"direct", station.local_addr().expect("bound")).expect("sent");
+            let mut bytes = [0; 16];
+            assert_eq!(station.recv(&mut bytes).expect("it arrives"), 6);
+        }
+        assert_eq!(testbed.wire_bytes(0), 0, "nobody counts");
     }
 }
