@@ -142,7 +142,7 @@ impl FlowCode {
 
 impl Form for FlowCode {
     fn submit(&mut self, packet: Packet) {
-        self.queue.push(packet);
+        self.queue.push(packet, 0);
     }
 
     fn handle_frame(&mut self, incoming: &Incoming<'_>, frame: &Frame<'_>) -> Taken {

@@ -1,4 +1,5 @@
-//! What waits to be numbered: flows take turns, a packet each.
+//! What waits to be numbered: flows take turns, a packet each. A flow of which nothing else is under way comes
+//! first: a request does not wait for what a transfer has waiting.
 //!
 //! ```text
 //! a flow may hold   100 ms of what all paths carried at best in the last seconds, or a round trip of the slowest
@@ -58,6 +59,8 @@ pub(super) struct Queue {
     flows: BTreeMap<Flow, Packets>,
     /// Flows of which packets wait, in the order of their turns.
     turns: VecDeque<Flow>,
+    /// Those of which a packet waits after all before it have arrived: they come first.
+    fresh: VecDeque<Flow>,
     bytes: usize,
     /// How many bytes may wait, if the session may not hold more.
     most: usize,
@@ -74,6 +77,7 @@ impl Default for Queue {
         Self {
             flows: BTreeMap::new(),
             turns: VecDeque::new(),
+            fresh: VecDeque::new(),
             bytes: 0,
             most: limits::TUNNEL_QUEUE_BYTES,
             bound: Bound::default(),
@@ -85,8 +89,8 @@ impl Default for Queue {
 }
 
 impl Queue {
-    /// Takes a packet in, or drops one.
-    pub(super) fn push(&mut self, packet: Waiting) {
+    /// Takes a packet in, or drops one. All numbers below `arrived` have arrived.
+    pub(super) fn push(&mut self, packet: Waiting, arrived: u64) {
         let (now, flow, cost) = (packet.since, packet.flow, cost(&packet));
         if self.bytes + cost > self.most || !self.knows(flow) {
             self.dropped += 1;
@@ -97,7 +101,9 @@ impl Queue {
         }
         let Some(packets) = self.flows.get_mut(&flow) else { return };
         if packets.waiting.is_empty() {
-            self.turns.push_back(flow);
+            let is_fresh = packets.last.map_or(arrived > 0, |last| last < arrived);
+            let turns = if is_fresh { &mut self.fresh } else { &mut self.turns };
+            turns.push_back(flow);
         }
         packets.bytes += cost;
         packets.waiting.push_back(packet);
@@ -118,8 +124,12 @@ impl Queue {
 
     /// Returns the bytes of the packet whose turn it is.
     pub(super) fn next_len(&self) -> Option<usize> {
-        let packets = self.flows.get(self.turns.front()?)?;
-        packets.waiting.front().map(|packet| packet.payload.len())
+        self.len_of(self.turns.front()?)
+    }
+
+    /// Returns the bytes of the packet that comes first.
+    pub(super) fn fresh_len(&self) -> Option<usize> {
+        self.len_of(self.fresh.front()?)
     }
 
     /// Tells whether so many packets wait.
@@ -138,17 +148,17 @@ impl Queue {
     /// Takes the packet whose turn it is, which gets this number; returns the number of its flow's packet before.
     pub(super) fn pop(&mut self, now: Instant, number: u64) -> Option<(Waiting, Option<u64>)> {
         let flow = self.turns.pop_front()?;
-        let packets = self.flows.get_mut(&flow)?;
-        let packet = packets.waiting.pop_front()?;
-        let cost = cost(&packet);
-        packets.bytes -= cost;
-        self.bytes -= cost;
-        if !packets.waiting.is_empty() {
-            self.turns.push_back(flow);
-        }
-        let before = packets.last.replace(number);
-        self.bound.on_left(now);
-        Some((packet, before))
+        self.take(now, flow, number)
+    }
+
+    /// The same of the packet that comes first.
+    pub(super) fn pop_fresh(
+        &mut self,
+        now: Instant,
+        number: u64,
+    ) -> Option<(Waiting, Option<u64>)> {
+        let flow = self.fresh.pop_front()?;
+        self.take(now, flow, number)
     }
 
     /// Drops what is longer than a packet may be.
@@ -158,7 +168,9 @@ impl Queue {
             packets.waiting.retain(|packet| packet.payload.len() <= most);
             packets.bytes = packets.waiting.iter().map(cost).sum();
         }
-        self.turns.retain(|flow| self.flows.get(flow).is_some_and(|its| !its.waiting.is_empty()));
+        let waits = |flow: &Flow| self.flows.get(flow).is_some_and(|its| !its.waiting.is_empty());
+        self.turns.retain(waits);
+        self.fresh.retain(waits);
         self.bytes = self.flows.values().map(|packets| packets.bytes).sum();
         self.dropped += (before - self.len()) as u64;
     }
@@ -187,7 +199,7 @@ impl Queue {
 
     /// Tells whether nothing waits.
     pub(super) fn is_empty(&self) -> bool {
-        self.turns.is_empty()
+        self.turns.is_empty() && self.fresh.is_empty()
     }
 
     /// Returns the bytes that wait.
@@ -197,7 +209,7 @@ impl Queue {
 
     /// Returns how many flows have packets that wait.
     pub(super) fn waiting_flows(&self) -> usize {
-        self.turns.len()
+        self.turns.len() + self.fresh.len()
     }
 
     /// Returns how many flows are known.
@@ -213,6 +225,25 @@ impl Queue {
     /// Forgets flows of which nothing waits.
     pub(super) fn forget_idle(&mut self) {
         self.flows.retain(|_, packets| !packets.waiting.is_empty());
+    }
+
+    fn take(&mut self, now: Instant, flow: Flow, number: u64) -> Option<(Waiting, Option<u64>)> {
+        let packets = self.flows.get_mut(&flow)?;
+        let packet = packets.waiting.pop_front()?;
+        let cost = cost(&packet);
+        packets.bytes -= cost;
+        self.bytes -= cost;
+        if !packets.waiting.is_empty() {
+            self.turns.push_back(flow);
+        }
+        let before = packets.last.replace(number);
+        self.bound.on_left(now);
+        Some((packet, before))
+    }
+
+    fn len_of(&self, flow: &Flow) -> Option<usize> {
+        let packets = self.flows.get(flow)?;
+        packets.waiting.front().map(|packet| packet.payload.len())
     }
 
     fn len(&self) -> usize {
@@ -303,7 +334,7 @@ mod tests {
 
     fn push(queue: &mut Queue, ms: u64, flow: u64, tag: u8) {
         let (flow, part, since) = (Flow::test(flow), Part::Data, at(ms));
-        queue.push(Waiting { flow, part, since, payload: vec![tag; 1_000] });
+        queue.push(Waiting { flow, part, since, payload: vec![tag; 1_000] }, 0);
     }
 
     fn pop(queue: &mut Queue, ms: u64, number: u64) -> Option<(u8, Option<u64>)> {
@@ -419,12 +450,8 @@ mod tests {
         let mut queue = queue(5.0);
         push(&mut queue, 5_000, 1, 1);
         push(&mut queue, 5_000, 2, 2);
-        queue.push(Waiting {
-            flow: Flow::test(1),
-            part: Part::Data,
-            since: at(5_000),
-            payload: vec![3; 500],
-        });
+        let (flow, part, since) = (Flow::test(1), Part::Data, at(5_000));
+        queue.push(Waiting { flow, part, since, payload: vec![3; 500] }, 0);
         queue.drop_longer(600);
         assert_eq!((queue.len(), queue.dropped(), queue.waiting_flows()), (1, 2, 1));
         assert_eq!(pop(&mut queue, 5_001, 1), Some((3, None)));

@@ -3,7 +3,8 @@
 //! ```text
 //! 1. a copy of a SYN, FIN or RST    on every path that works: a lost SYN costs TCP a second
 //! 2. what a path has lost           before anything new, on the path that brings it soonest
-//! 3. the next packet of the queue   on the path that the scheduler offers
+//! 3. a flow's only packet           on the path that brings it soonest
+//! 4. the next packet of the queue   on the path that the scheduler offers
 //! ```
 //! What is lost is what recovery says of *that path's* packet numbers: gaps in the symbols' own numbers are made
 //! by paths of unequal delay all the time. Nothing expires: what was sent stays through an outage of any length
@@ -122,7 +123,7 @@ impl Sender {
 
     /// Takes a packet in.
     pub(super) fn submit(&mut self, packet: Waiting) {
-        self.queue.push(packet);
+        self.queue.push(packet, self.first);
     }
 
     /// Tells whether a path with room could take something.
@@ -158,6 +159,7 @@ impl Sender {
         let number = self
             .take_copy(path, room)
             .or_else(|| self.take_again(room, ask))
+            .or_else(|| self.take_fresh(now, path, room, ask))
             .or_else(|| self.take_new(now, path, ahead, room, ask))?;
         let kept = self.kept_mut(number)?;
         kept.under_way = kept.under_way.saturating_add(1);
@@ -301,6 +303,25 @@ impl Sender {
         Some(number)
     }
 
+    /// Takes the packet of a flow that has nothing else under way, before what is left to this path.
+    fn take_fresh(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        room: usize,
+        ask: &impl Ask,
+    ) -> Option<u64> {
+        let len = self.queue.fresh_len().filter(|len| *len <= room && self.has_window())?;
+        if !ask.is_for(len, len) {
+            return None;
+        }
+        let number = self.next();
+        let (packet, before) = self.queue.pop_fresh(now, number)?;
+        self.number(packet, before);
+        self.on_first(number, path);
+        Some(number)
+    }
+
     fn take_new(
         &mut self,
         now: Instant,
@@ -327,6 +348,12 @@ impl Sender {
             self.committed.pop_front()
         };
         self.committed_bytes -= len;
+        self.on_first(number, path);
+        Some(number)
+    }
+
+    /// Notes that a symbol leaves for the first time, by this path.
+    fn on_first(&mut self, number: u64, path: PathId) {
         self.counters.symbols += 1;
         self.repairs.on_left();
         if self.kept_mut(number).is_some_and(|kept| kept.part == Part::Edge) {
@@ -336,7 +363,6 @@ impl Sender {
                 self.copies.insert(number, others);
             }
         }
-        Some(number)
     }
 
     /// Numbers the packet whose turn it is; false when none may be numbered.
@@ -344,28 +370,37 @@ impl Sender {
         if !self.has_window() {
             return false;
         }
-        let number = self.first + self.window.len() as u64;
+        let number = self.next();
         let Some((packet, before)) = self.queue.pop(now, number) else { return false };
+        self.committed_bytes += packet.payload.len();
+        self.committed.push_back(number);
+        self.number(packet, before);
+        true
+    }
+
+    /// Gives a packet the next number.
+    fn number(&mut self, packet: Waiting, before: Option<u64>) {
+        let number = self.next();
         let Waiting { part, since, payload, .. } = packet;
         let back = before.map(|before| number - before).filter(|back| *back <= FARTHEST_BACK);
         let (bytes, len) = (payload.len() + limits::BESIDE, payload.len());
         self.longest_kept = if self.window.is_empty() { len } else { self.longest_kept.max(len) };
         self.window_bytes += bytes;
-        self.committed_bytes += len;
-        self.committed.push_back(number);
         let back = back.unwrap_or(0);
         let submitted_us = since.as_micros() as u32;
         let frame = TunnelFrame { number, back, submitted_us, payload: &payload };
         self.repairs.on_numbered(&frame, self.first);
         let kept = Some(Kept { back, part, since, under_way: 0, payload });
         self.window.push_back(Slot { bytes, kept });
-        true
+    }
+
+    fn next(&self) -> u64 {
+        self.first + self.window.len() as u64
     }
 
     /// Returns the first number that may be under way, and the one after the last.
     fn under_way(&self) -> (u64, u64) {
-        let next = self.first + self.window.len() as u64;
-        (self.first, self.committed.front().copied().unwrap_or(next))
+        (self.first, self.committed.front().copied().unwrap_or(self.next()))
     }
 
     fn owes_repair(&self) -> bool {
@@ -379,7 +414,8 @@ impl Sender {
 
     /// Tells whether anything may wait that fits no path that works.
     fn is_stuck(&self) -> bool {
-        self.longest < self.longest_kept.max(self.queue.next_len().unwrap_or(0)) && self.wants()
+        let waiting = self.queue.next_len().max(self.queue.fresh_len()).unwrap_or(0);
+        self.longest < self.longest_kept.max(waiting) && self.wants()
     }
 
     /// Drops a symbol, wherever it stands.
@@ -425,144 +461,4 @@ impl Sender {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::segment::Flow;
-    use super::*;
-    use units::Rate;
-
-    const ROOM: usize = 1_400;
-    const WIFI: PathId = PathId(0);
-    const LTE: PathId = PathId(1);
-
-    struct Always(bool);
-
-    impl Ask for Always {
-        fn is_for(&self, _backlog: usize, _packet: usize) -> bool {
-            self.0
-        }
-    }
-
-    fn at(ms: u64) -> Instant {
-        Instant::from_millis(ms)
-    }
-
-    fn sender() -> Sender {
-        let mut sender = Sender::new(1);
-        sender.set_paths(at(0), [WIFI, LTE].into_iter(), ROOM);
-        sender.queue.set_paths(at(0), 1, Rate::from_mbps(30.0), Duration::ZERO);
-        sender
-    }
-
-    fn submit(sender: &mut Sender, flow: u64, part: Part, tag: u8) {
-        let payload = vec![tag; 1_000];
-        sender.submit(Waiting { flow: Flow::test(flow), part, since: at(5_000), payload });
-    }
-
-    /// Lets a path take what it is given; returns the symbol's number, how far back it points, and its tag.
-    fn poll(sender: &mut Sender, path: PathId, ahead: usize) -> Option<(u64, u64, u8)> {
-        let number = sender.poll(at(5_000), path, ahead, ROOM, &Always(true))?;
-        let frame = sender.frame(number).expect("what leaves is kept");
-        Some((number, frame.back, frame.payload[0]))
-    }
-
-    #[test]
-    fn what_was_lost_leaves_before_anything_new_and_stays_until_it_arrives() {
-        let mut sender = sender();
-        (0..4).for_each(|tag| submit(&mut sender, 1, Part::Data, tag));
-        assert_eq!(poll(&mut sender, WIFI, 0), Some((1, 0, 0)));
-        assert_eq!(poll(&mut sender, WIFI, 0), Some((2, 1, 1)));
-        sender.on_lost(at(5_030), 1);
-        assert_eq!(poll(&mut sender, WIFI, 0), Some((1, 0, 0)));
-        assert_eq!(poll(&mut sender, WIFI, 0), Some((3, 1, 2)));
-        [2, 3].into_iter().for_each(|number| sender.on_acked(number));
-        for _ in 0..20 {
-            sender.on_lost(at(60_000), 1);
-            assert_eq!(poll(&mut sender, LTE, 0).map(|(number, ..)| number), Some(1));
-        }
-        sender.on_acked(1);
-        assert_eq!((sender.first, sender.window.len()), (4, 0));
-        sender.on_acked(1);
-        sender.on_lost(at(60_000), 1);
-        assert_eq!(poll(&mut sender, LTE, 0), Some((4, 1, 3)));
-        assert_eq!(sender.counters(), Sent { symbols: 4, again: 21, ..Sent::default() });
-    }
-
-    #[test]
-    fn a_slow_path_takes_what_the_fast_one_would_reach_later() {
-        let mut sender = sender();
-        (0..6).for_each(|tag| submit(&mut sender, 1, Part::Data, tag));
-        assert_eq!(poll(&mut sender, LTE, 2_500), Some((4, 1, 3)));
-        let fast: Vec<_> = (0..4).filter_map(|_| poll(&mut sender, WIFI, 0)).collect();
-        assert_eq!(fast, [(1, 0, 0), (2, 1, 1), (3, 1, 2), (5, 1, 4)]);
-    }
-
-    #[test]
-    fn edges_of_a_connection_leave_on_every_path_that_works() {
-        let mut sender = sender();
-        submit(&mut sender, 1, Part::Edge, 7);
-        assert_eq!(poll(&mut sender, WIFI, 0), Some((1, 0, 7)));
-        assert_eq!(poll(&mut sender, WIFI, 0), None);
-        assert!(sender.wants());
-        assert_eq!(poll(&mut sender, LTE, 0), Some((1, 0, 7)));
-        sender.on_lost(at(5_030), 1);
-        assert!(!sender.wants(), "the other copy may arrive");
-        sender.on_lost(at(5_060), 1);
-        assert_eq!(poll(&mut sender, LTE, 0), Some((1, 0, 7)));
-    }
-
-    #[test]
-    fn what_no_path_takes_waits_where_it_was() {
-        let mut sender = sender();
-        (0..2).for_each(|tag| submit(&mut sender, 1, Part::Data, tag));
-        assert_eq!(sender.poll(at(5_000), LTE, 0, ROOM, &Always(false)), None);
-        assert_eq!(sender.poll(at(5_000), LTE, 0, 900, &Always(true)), None, "no room for it");
-        assert_eq!(poll(&mut sender, WIFI, 0), Some((1, 0, 0)));
-        assert_eq!(poll(&mut sender, WIFI, 0), Some((2, 1, 1)));
-    }
-
-    #[test]
-    fn what_fits_no_path_any_more_is_given_up_after_a_second() {
-        let mut sender = sender();
-        (0..3).for_each(|tag| submit(&mut sender, 1, Part::Data, tag));
-        poll(&mut sender, WIFI, 0);
-        poll(&mut sender, WIFI, 0);
-        sender.set_paths(at(6_000), [LTE].into_iter(), 900);
-        sender.on_lost(at(6_000), 1);
-        assert_eq!(sender.timeout(), Some(at(7_000)));
-        sender.handle_timeout(at(6_999));
-        assert!(sender.frame(1).is_some());
-        sender.handle_timeout(at(7_000));
-        assert_eq!((sender.counters().given_up, sender.timeout()), (1, None));
-        assert_eq!(sender.queue.dropped(), 1);
-        sender.on_lost(at(7_100), 2);
-        assert!(sender.is_idle(), "what was under way is not waited for either");
-    }
-
-    #[test]
-    fn an_outage_gives_nothing_up() {
-        let mut sender = sender();
-        submit(&mut sender, 1, Part::Data, 0);
-        poll(&mut sender, WIFI, 0);
-        sender.set_paths(at(6_000), [].into_iter(), 0);
-        sender.on_lost(at(6_000), 1);
-        sender.handle_timeout(at(60_000));
-        sender.set_paths(at(60_000), [WIFI].into_iter(), 1_100);
-        assert_eq!(poll(&mut sender, WIFI, 0), Some((1, 0, 0)));
-    }
-
-    #[test]
-    fn the_window_is_bounded_until_its_oldest_arrives() {
-        let mut sender = sender();
-        for tag in 0..2 * limits::TUNNEL_SYMBOLS {
-            submit(&mut sender, 1, Part::Data, tag as u8);
-            poll(&mut sender, WIFI, 0);
-            if tag > 0 {
-                sender.on_acked(tag as u64 + 1);
-            }
-        }
-        assert!(sender.window_bytes <= limits::TUNNEL_BYTES + 2_000);
-        assert!(!sender.wants() && !sender.queue.is_empty());
-        sender.on_acked(1);
-        assert!(sender.wants() && sender.window.is_empty());
-    }
-}
+mod tests;
