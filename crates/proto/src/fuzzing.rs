@@ -95,9 +95,9 @@ pub fn tunnel_symbols(bytes: &[u8]) {
     crate::delivery::tunnel::drive(bytes);
 }
 
-/// Joins source and destination of coded generations by ways that do what the bytes say.
-pub fn generations(bytes: &[u8]) {
-    crate::delivery::generation::drive(bytes);
+/// Joins both halves of the tunnel's coded generations by two paths that do what the bytes say.
+pub fn tunnel_generations(bytes: &[u8]) {
+    crate::delivery::tunnel::drive_generations(bytes);
 }
 
 /// Seals frames that no session would build, as a peer that has its key and means harm does.

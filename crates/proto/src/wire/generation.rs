@@ -6,6 +6,9 @@ use crate::limits;
 /// Bytes of a COMBINATION frame around its payload, at most, beside its coefficients.
 pub(crate) const COMBINATION_OVERHEAD: usize = 1 + 8 + 1 + 2;
 
+/// Bytes of a DECODED frame, at most.
+pub(crate) const DECODED_BYTES: usize = 1 + 8;
+
 /// Carries a combination of the packets of one generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CombinationFrame<'a> {

@@ -17,7 +17,7 @@ pub(crate) use frame::{
     ACK_LEAST, AckFrame, CLOSED, CONTROL_OVERHEAD, ControlFrame, DATAGRAM_OVERHEAD, DROPPED_LEAST,
     DatagramFrame, DroppedFrame, Frame, Frames, KEY_IN_USE, REVOKED,
 };
-pub(crate) use generation::{COMBINATION_OVERHEAD, CombinationFrame};
+pub(crate) use generation::{COMBINATION_OVERHEAD, CombinationFrame, DECODED_BYTES};
 pub(crate) use header::{
     DATA_HEADER, DATA_OVERHEAD, DataHeader, DatagramType, PACKET_NUMBER_MAX, unknown_index,
 };

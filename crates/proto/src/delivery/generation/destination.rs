@@ -149,7 +149,9 @@ impl Destination {
 
     /// Gives back what an idle destination needs not.
     pub(crate) fn give_back(&mut self) {
-        self.ready.shrink_to_fit();
+        self.ready = VecDeque::new();
+        self.forgotten = self.acks();
+        self.told = VecDeque::new();
     }
 
     /// Returns what came in.

@@ -27,16 +27,14 @@
 //! 8. At both ends the generations under way have a bound, in number and in bytes, whatever f is.
 
 mod destination;
-#[cfg(any(test, fuzzing, feature = "doors"))]
-mod driven;
 mod pace;
 mod source;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use destination::{Destination, Packet};
-#[cfg(any(fuzzing, feature = "doors"))]
-pub(crate) use driven::drive;
 pub(crate) use pace::{Pace, Published, Way};
-pub(crate) use source::Source;
+pub(crate) use source::{Combination, Source};
 
 /// Bytes of a packet's length, before it inside what is coded.
 pub(crate) const LENGTH: usize = 2;

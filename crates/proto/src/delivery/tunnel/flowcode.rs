@@ -13,10 +13,11 @@
 use smallvec::SmallVec;
 use units::{Duration, Instant};
 
-use super::form::{Form, Ways, is_for};
+use super::form::{Asked, Form, Ways};
 use super::queue::{Queue, Waiting as Packet};
 use super::release::{Release, Released};
-use crate::delivery::generation::{self, Destination, LENGTH, Published, Source, Way};
+use super::sender::Ask;
+use crate::delivery::generation::{self, Combination, Destination, LENGTH, Published, Source, Way};
 use crate::delivery::{Builder, Incoming, Offer, Taken};
 use crate::event::PathState;
 use crate::ids::PathId;
@@ -24,10 +25,9 @@ use crate::limits;
 use crate::memory::{Held, Room};
 use crate::path::PathSnapshot;
 use crate::recovery::{INITIAL_RTT, Mark};
-use crate::rejection::Rejection;
 use crate::select::Class;
 use crate::status::TunnelStatus;
-use crate::wire::{COMBINATION_OVERHEAD, CombinationFrame, Frame, TunnelFrame};
+use crate::wire::{COMBINATION_OVERHEAD, CombinationFrame, DECODED_BYTES, Frame, TunnelFrame};
 
 /// Marks a combination; what becomes of it, ACKs of its generation tell.
 const COMBINATION: Mark = Mark { kind: 1, numbers: [0; 2] };
@@ -86,6 +86,70 @@ impl FlowCode {
         }
     }
 
+    /// Chooses what leaves by the path that asks, if it fits into `room` bytes: what is asked for, then something new,
+    /// then what is repeated in sequence. Its ACK takes as long as `answer`.
+    pub(super) fn poll(
+        &mut self,
+        now: Instant,
+        room: usize,
+        answer: Duration,
+        ask: &impl Ask,
+    ) -> Option<Combination<'_>> {
+        if !self.source.is_asked()
+            && self.packs()
+            && let Some(len) = self.queue.next_len()
+        {
+            if !ask.is_for(self.backlog(), len) {
+                return None;
+            }
+            self.pack(now);
+        }
+        let (number, bytes) = self.source.peek().or_else(|| self.source.peek_repeat())?;
+        if bytes > room || !ask.is_for(self.backlog(), bytes) {
+            return None;
+        }
+        self.source.take(now, number, answer)
+    }
+
+    /// Takes a combination, and passes on what is decoded; false if some of it makes no sense. `age` says how old is
+    /// what was submitted then.
+    pub(super) fn handle_combination(
+        &mut self,
+        now: Instant,
+        frame: &CombinationFrame<'_>,
+        age: impl Fn(u32) -> Duration,
+    ) -> bool {
+        let CombinationFrame { generation, coefficients, payload } = *frame;
+        let mut taken = self.destination.handle_combination(generation, coefficients, payload);
+        while let Some(packet) = self.destination.poll() {
+            let generation::Packet { generation, k, place, bytes } = packet;
+            let Some((&[b0, b1, s0, s1, s2, s3], payload)) = bytes.split_first_chunk::<BEFORE>()
+            else {
+                taken = false;
+                continue;
+            };
+            let submitted_us = u32::from_be_bytes([s0, s1, s2, s3]);
+            let back = u16::from_be_bytes([b0, b1]).into();
+            let number = number(generation, k, place);
+            let symbol = TunnelFrame { number, back, submitted_us, payload };
+            self.release.handle_symbol(now, &symbol, age(submitted_us));
+        }
+        taken
+    }
+
+    /// Learns that a generation is decoded at the other end; false if there has been none of this number.
+    pub(super) fn on_ack(&mut self, generation: u64) -> bool {
+        self.source.on_decoded(generation)
+    }
+
+    /// Returns the next generation whose ACK is to leave by a path.
+    pub(super) fn next_ack(&mut self, path: PathId) -> Option<u64> {
+        let (_, told) = self.told.iter_mut().find(|(id, _)| *id == path)?;
+        let (generation, count) = self.destination.ack(*told)?;
+        *told = count;
+        Some(generation)
+    }
+
     /// Tells whether a generation may be packed now.
     fn packs(&self) -> bool {
         let waits = !self.queue.is_empty();
@@ -113,26 +177,6 @@ impl FlowCode {
         }
     }
 
-    /// Passes on what was decoded; false if some of it makes no sense.
-    fn release(&mut self, incoming: &Incoming<'_>) -> bool {
-        let mut makes_sense = true;
-        while let Some(packet) = self.destination.poll() {
-            let generation::Packet { generation, k, place, bytes } = packet;
-            let Some((&[b0, b1, s0, s1, s2, s3], payload)) = bytes.split_first_chunk::<BEFORE>()
-            else {
-                makes_sense = false;
-                continue;
-            };
-            let submitted_us = u32::from_be_bytes([s0, s1, s2, s3]);
-            let back = u16::from_be_bytes([b0, b1]).into();
-            let number = number(generation, k, place);
-            let age = incoming.clock.age(incoming.now, submitted_us).estimate;
-            let symbol = TunnelFrame { number, back, submitted_us, payload };
-            self.release.handle_symbol(incoming.now, &symbol, age);
-        }
-        makes_sense
-    }
-
     /// Returns when what waits has waited long enough for more.
     fn wait_ends(&self) -> Option<Instant> {
         let waits = !self.flushes && self.source.has_room() && !self.queue.has(self.source.k());
@@ -147,13 +191,12 @@ impl Form for FlowCode {
 
     fn handle_frame(&mut self, incoming: &Incoming<'_>, frame: &Frame<'_>) -> Taken {
         match frame {
-            Frame::Combination(CombinationFrame { generation, coefficients, payload }) => {
-                let destination = &mut self.destination;
-                let taken = destination.handle_combination(*generation, coefficients, payload);
-                Taken::from(self.release(incoming) && taken)
+            Frame::Combination(combination) => {
+                let now = incoming.now;
+                let age = |submitted_us| incoming.clock.age(now, submitted_us).estimate;
+                self.handle_combination(now, combination, age).into()
             }
-            Frame::Decoded { generation } if self.source.on_decoded(*generation) => Taken::Done,
-            Frame::Decoded { .. } => Taken::Rejected(Rejection::Malformed),
+            Frame::Decoded { generation } => self.on_ack(*generation).into(),
             _ => Taken::NotMine,
         }
     }
@@ -171,36 +214,20 @@ impl Form for FlowCode {
         self.queue.waiting_flows().max(usize::from(repeats))
     }
 
-    /// What is asked for, then something new, then what is repeated in sequence: one combination in a datagram,
-    /// so that not two of a generation are lost at once.
+    /// One combination in a datagram, so that not two of a generation are lost at once.
     fn poll_frame(&mut self, offer: &mut Offer<'_>, datagram: &mut Builder<'_>) -> bool {
         if datagram.has_note(COMBINATION.kind) {
             return false;
         }
-        let (now, path, own) = (offer.turn.now, offer.turn.path.id(), self.backlog());
-        if !self.source.is_asked()
-            && self.packs()
-            && let Some(len) = self.queue.next_len()
-        {
-            if !is_for(offer, own, own, len) {
-                return false;
-            }
-            self.pack(now);
-        }
-        let next = self.source.peek().or_else(|| self.source.peek_repeat());
-        let Some((number, bytes)) = next else { return false };
-        let overhead = COMBINATION_OVERHEAD + self.source.k();
-        if bytes + overhead > datagram.room() || !is_for(offer, own, own, bytes) {
+        let room = datagram.room().saturating_sub(COMBINATION_OVERHEAD + self.source.k());
+        let answer = answer(offer.snapshots, offer.turn.path.id());
+        let asked = Asked { offer, own: self.backlog() };
+        let Some(combination) = self.poll(offer.turn.now, room, answer, &asked) else {
             return false;
-        }
-        let answer = answer(offer.snapshots, path);
-        let Some(combination) = self.source.take(now, number, answer) else { return false };
+        };
+        let Combination { generation, coefficients, payload } = combination;
         datagram.bulk = true;
-        datagram.push(&Frame::Combination(CombinationFrame {
-            generation: combination.generation,
-            coefficients: combination.coefficients,
-            payload: combination.payload,
-        }));
+        datagram.push(&Frame::Combination(CombinationFrame { generation, coefficients, payload }));
         datagram.note(COMBINATION);
         offer.accounts.of(Class::Bulk).copies_sent += 1;
         true
@@ -212,11 +239,10 @@ impl Form for FlowCode {
     }
 
     fn poll_along(&mut self, path: PathId, datagram: &mut Builder<'_>) {
-        let Some((_, told)) = self.told.iter_mut().find(|(id, _)| *id == path) else { return };
-        while let Some((generation, count)) = self.destination.ack(*told)
-            && datagram.push(&Frame::Decoded { generation })
+        while datagram.room() >= DECODED_BYTES
+            && let Some(generation) = self.next_ack(path)
         {
-            *told = count;
+            datagram.push(&Frame::Decoded { generation });
         }
     }
 

@@ -8,6 +8,7 @@ use units::{Duration, Instant, Rate};
 use super::queue::Waiting as Packet;
 use super::release::Released;
 use super::repair::Lossy;
+use super::sender::Ask;
 use crate::delivery::{Builder, Incoming, Loss, Offer, Taken};
 use crate::ids::PathId;
 use crate::memory::{Held, Room};
@@ -120,11 +121,19 @@ impl Ways {
     }
 }
 
-/// Tells whether the path that is served should take a packet of so many bytes, while so many of the form's wait.
-pub(super) fn is_for(offer: &Offer<'_>, own: usize, backlog: usize, packet: usize) -> bool {
-    let others = offer.backlog.saturating_sub(own);
-    let view = offer.view(others + backlog, packet);
-    offer.scheduler.offer(&view, offer.turn.path.id()) == Decision::Send
+/// Asks the scheduler on behalf of the path that is served.
+pub(super) struct Asked<'a, 'b> {
+    pub(super) offer: &'a Offer<'b>,
+    /// Bytes of the form's own among those that wait.
+    pub(super) own: usize,
+}
+
+impl Ask for Asked<'_, '_> {
+    fn is_for(&self, backlog: usize, packet: usize) -> bool {
+        let others = self.offer.backlog.saturating_sub(self.own);
+        let view = self.offer.view(others + backlog, packet);
+        self.offer.scheduler.offer(&view, self.offer.turn.path.id()) == Decision::Send
+    }
 }
 
 fn lossy(path: &Path) -> Lossy {

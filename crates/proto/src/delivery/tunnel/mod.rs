@@ -19,6 +19,8 @@
 mod delivery;
 #[cfg(any(test, fuzzing, feature = "doors"))]
 mod driven;
+#[cfg(any(test, fuzzing, feature = "doors"))]
+mod driven_generations;
 mod flowcode;
 mod form;
 mod queue;
@@ -31,6 +33,8 @@ mod window;
 pub(crate) use delivery::Tunnel;
 #[cfg(any(fuzzing, feature = "doors"))]
 pub(crate) use driven::drive;
+#[cfg(any(fuzzing, feature = "doors"))]
+pub(crate) use driven_generations::drive as drive_generations;
 pub use flowcode::FlowCodeParameters;
 
 /// How TCP of the tunnel travels; the sender's choice, every receiver understands each.

@@ -1,10 +1,10 @@
 //! The form `window`: each packet is sent until it arrives.
 
-use super::form::{Form, Ways, is_for};
+use super::form::{Asked, Form, Ways};
 use super::queue::Waiting as Packet;
 use super::release::{Release, Released};
 use super::repair::Repaired;
-use super::sender::{Ask, Sender};
+use super::sender::Sender;
 use crate::delivery::{Builder, Incoming, Loss, Offer, Taken};
 use crate::event::PathState;
 use crate::ids::PathId;
@@ -29,18 +29,6 @@ pub(super) struct Window {
     sender: Sender,
     release: Release,
     repaired: Repaired,
-}
-
-/// Asks the scheduler on behalf of the path that is served.
-struct Asked<'a, 'b> {
-    offer: &'a Offer<'b>,
-    own: usize,
-}
-
-impl Ask for Asked<'_, '_> {
-    fn is_for(&self, backlog: usize, packet: usize) -> bool {
-        is_for(self.offer, self.own, backlog, packet)
-    }
 }
 
 impl Window {

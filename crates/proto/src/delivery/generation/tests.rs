@@ -1,7 +1,8 @@
-//! Source and destination joined by a way that does whatever some bytes say: for a test and a fuzz target.
+//! Source and destination joined by ways that do whatever some bytes say.
 
 use std::collections::VecDeque;
 
+use proptest::prelude::*;
 use units::{Duration, Instant, Rate};
 
 use super::{Destination, Published, Source, Way};
@@ -25,7 +26,7 @@ struct Joined {
 }
 
 /// Lets the bytes decide what is packed, sent, lost, repeated and forged; asserts what must hold whatever they say.
-pub(crate) fn drive(bytes: &[u8]) {
+fn drive(bytes: &[u8]) {
     let (k, f) = bytes.first().map_or((4, 0), |first| (1 + first % 16, first / 16));
     let pace = Published { f: (f > 0).then_some(f.into()), r: 1 + usize::from(f) / 4 };
     let mut joined = Joined {
@@ -169,14 +170,9 @@ impl Joined {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn every_packet_comes_once(bytes in prop::collection::vec(any::<u8>(), 0..1_000)) {
-            super::drive(&bytes);
-        }
+proptest! {
+    #[test]
+    fn every_packet_comes_once(bytes in prop::collection::vec(any::<u8>(), 0..1_000)) {
+        drive(&bytes);
     }
 }
