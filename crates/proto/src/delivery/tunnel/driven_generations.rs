@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use smallvec::SmallVec;
 use units::{Duration, Instant, Rate};
 
 use super::flowcode::{FlowCode, FlowCodeParameters};
@@ -150,6 +151,7 @@ impl Joined {
         let rtt = Duration::from_millis(50);
         let ways = Ways {
             active: (0..PATHS as u8).filter(|path| which & 1 << path != 0).map(PathId).collect(),
+            lossy: SmallVec::new(),
             longest: longest + 64,
             rate: Rate::from_mbps(5.0 * f64::from(which.count_ones())),
             least_rtt: rtt,
