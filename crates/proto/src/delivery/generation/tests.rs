@@ -23,6 +23,7 @@ struct Joined {
     submitted: u32,
     came: Vec<u32>,
     honest: bool,
+    settles: bool,
 }
 
 /// Lets the bytes decide what is packed, sent, lost, repeated and forged; asserts what must hold whatever they say.
@@ -39,6 +40,7 @@ fn drive(bytes: &[u8]) {
         submitted: 0,
         came: Vec::new(),
         honest: true,
+        settles: false,
     };
     joined.set_way(true);
     for step in bytes.get(1..).unwrap_or_default().chunks_exact(2) {
@@ -85,7 +87,9 @@ impl Joined {
     }
 
     fn send(&mut self, way: usize) {
-        let repeat = || self.source.peek_repeat().filter(|_| !self.source.has_room());
+        // While it settles nothing new can be packed.
+        let repeats = self.settles || !self.source.has_room();
+        let repeat = || self.source.peek_repeat().filter(|_| repeats);
         let Some((number, bytes)) = self.source.peek().or_else(repeat) else { return };
         let answer = Duration::from_millis(40);
         let one = self.source.take(self.now, number, answer).expect("it is in flight");
@@ -148,6 +152,7 @@ impl Joined {
 
     /// Lets everything arrive that is left, and looks at what came.
     fn settle(&mut self) {
+        self.settles = true;
         self.set_way(true);
         for _ in 0..1_000 {
             if self.source.is_idle() || !self.honest {
