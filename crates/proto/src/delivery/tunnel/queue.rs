@@ -5,7 +5,8 @@
 //! a flow may hold   100 ms of what all paths carried at best in the last seconds, or a round trip of the slowest
 //!                   of them if that is longer: what TCP needs to keep them busy; at least 64 packets
 //! beyond that       its oldest packet is dropped: TCP hears of the queue, and of nothing else
-//! a path goes       what the others carry now counts at once: TCP's next repeat would wait behind the rest
+//! a path goes       if more waits than the others carry now, that counts at once: TCP's next repeat would wait
+//!                   behind the rest
 //! in an outage      nothing is dropped for that, nor for as long after; what does not fit is refused
 //! ```
 //! The bound is in bytes, not in time: packets that are passed on in order are acknowledged in bursts, so TCP
@@ -183,7 +184,8 @@ impl Queue {
             self.bound.spare(now, now.since(since));
         }
         let bytes = rate.bytes_in(rtt.max(QUEUE));
-        if (1..self.paths).contains(&paths) {
+        // Where less waits, the others may never have been filled, and carry more than they show.
+        if (1..self.paths).contains(&paths) && self.bytes as u64 > bytes {
             self.bound.lower(bytes);
         }
         self.bound.raise(bytes);
@@ -402,6 +404,9 @@ mod tests {
         };
         assert_eq!(set(&mut queue, 2, 28.0), 350_000);
         assert_eq!(set(&mut queue, 2, 10.0), 350_000, "a lower rate alone takes its time");
+        assert_eq!(set(&mut queue, 1, 8.0), 350_000, "nothing waits");
+        set(&mut queue, 2, 10.0);
+        (0..101).for_each(|number| push(&mut queue, 5_000, 1, number));
         assert_eq!(set(&mut queue, 1, 8.0), 100_000);
         assert_eq!(set(&mut queue, 0, 0.0), 100_000);
         assert_eq!(set(&mut queue, 1, 6.0), 100_000);

@@ -4,7 +4,7 @@
 //! repeat  = round-trip time of the paths, weighted by what they carry: what a loss costs without repair
 //! ρ       = part · (loss / (1 − loss) + 0.06 · seen), at most 0.5                  repair symbols per symbol
 //! part    = 0 up to a repeat of 60 ms, 1 from 130 ms on, and linear between them
-//! seen    = 1 for the first 1,000 symbols, then loss / 0.05 %, between 1/4 and 1
+//! seen    = 1 for the first 1,000 symbols, then loss / 0.05 %, at most 1
 //! owed    ← min(owed + ρ, 4)              per symbol that leaves for the first time; a repair symbol takes one
 //! ```
 //! A repair symbol combines what is under way, the newest 1,024 symbols at most. So those of a few dozen
@@ -34,11 +34,9 @@ const NONE_TO: f64 = 0.060;
 const ALL_FROM: f64 = 0.130;
 /// Repair symbols per symbol beyond what is lost …
 const MORE: f64 = 0.06;
-/// … where this much is, or nothing is known yet; …
+/// … where this much is, or nothing is known yet.
 const SEEN: f64 = 0.0005;
 const KNOWN: u64 = 1_000;
-/// … of which this stays where nothing is.
-const UNSEEN: f64 = 0.25;
 /// The most of all.
 const MOST: f64 = 0.5;
 /// Repair symbols that may be owed.
@@ -60,7 +58,7 @@ pub(super) struct Lossy {
 #[derive(Debug)]
 pub(super) struct Repairs {
     key: CoefficientKey,
-    /// ρ, and symbols since it was 0.
+    /// ρ, and symbols that have left since all was forgotten.
     share: f64,
     left: u64,
     owed: f64,
@@ -123,8 +121,8 @@ impl Repairs {
 
     /// Notes that a symbol leaves for the first time.
     pub(super) fn on_left(&mut self) {
+        self.left += 1;
         if self.encoder.is_some() {
-            self.left += 1;
             self.owed = (self.owed + self.share).min(OWED);
         }
     }
@@ -178,10 +176,10 @@ impl Repairs {
 
     fn set_share(&mut self, loss: f64, repeat: f64) {
         let part = ((repeat - NONE_TO) / (ALL_FROM - NONE_TO)).clamp(0.0, 1.0);
-        let seen = if self.left < KNOWN { 1.0 } else { (loss / SEEN).clamp(UNSEEN, 1.0) };
+        let seen = if self.left < KNOWN { 1.0 } else { (loss / SEEN).min(1.0) };
         self.share = part * (loss / (1.0 - loss).max(MOST) + MORE * seen).min(MOST);
-        if self.share == 0.0 && self.encoder.is_some() {
-            self.give_back();
+        if self.share == 0.0 {
+            self.encoder = None;
         }
     }
 }
@@ -335,13 +333,16 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_lost_for_long_a_quarter_stays() {
+    fn where_nothing_is_lost_for_long_nothing_is_repaired() {
         let mut repairs = repairs(0.0, LONG);
         leave(&mut repairs, 1..1_002, 1);
         set(&mut repairs, 0.0, LONG);
-        assert_eq!(leave(&mut repairs, 1_002..2_002, 1_000).len(), 15);
+        assert_eq!(leave(&mut repairs, 1_002..2_002, 1_000).len(), 0);
         set(&mut repairs, 0.001, LONG);
-        assert_eq!(leave(&mut repairs, 2_002..3_002, 2_000).len(), 61);
+        assert_eq!(leave(&mut repairs, 2_002..3_002, 2_000).len(), 1 + 61);
+        set(&mut repairs, 0.0, Duration::from_millis(40));
+        set(&mut repairs, 0.0, LONG);
+        assert_eq!(leave(&mut repairs, 3_002..4_002, 3_000).len(), 0);
     }
 
     #[test]
