@@ -47,7 +47,7 @@ use pacer::Pacer;
 use skipped::Skipped;
 use snapshot::Counters;
 
-use crate::congestion::{CongestionKind, Controller, LinkView};
+use crate::congestion::{CongestionKind, Controller, LinkView, initial_window};
 use crate::event::PathState;
 use crate::ids::PathId;
 use crate::limits;
@@ -237,6 +237,11 @@ impl Path {
     /// Returns the rate at which the congestion control lets bulk leave: window over round-trip time.
     pub(crate) fn send_rate(&self) -> Rate {
         Rate::from_bytes_in(self.congestion.cwnd(), self.rtt.srtt_or_initial())
+    }
+
+    /// Tells whether its window has grown beyond the first one: until then its rate says little of the path.
+    pub(crate) fn was_filled(&self) -> bool {
+        self.congestion.cwnd() > initial_window(self.mtu.current() as u64)
     }
 
     /// Returns the smoothed round-trip time, once there is one.

@@ -138,7 +138,13 @@ impl Joined {
         let paths = (0..PATHS as u8).filter(|path| which & 1 << path != 0).map(PathId);
         self.sender.set_paths(self.now, paths, longest);
         let rate = Rate::from_mbps(5.0 * f64::from(which.count_ones()));
-        self.sender.queue.set_paths(self.now, which.count_ones() as usize, rate, Duration::ZERO);
+        self.sender.queue.set_paths(
+            self.now,
+            which.count_ones() as usize,
+            rate,
+            Duration::ZERO,
+            true,
+        );
         self.release.set_slowest(self.now, (which > 0).then_some(Duration::from_millis(50)));
     }
 

@@ -153,6 +153,7 @@ impl Joined {
             active: (0..PATHS as u8).filter(|path| which & 1 << path != 0).map(PathId).collect(),
             lossy: SmallVec::new(),
             longest: longest + 64,
+            is_known: true,
             rate: Rate::from_mbps(5.0 * f64::from(which.count_ones())),
             least_rtt: rtt,
             fastest_rtt: rtt,

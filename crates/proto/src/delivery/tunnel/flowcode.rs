@@ -265,7 +265,8 @@ impl Form for FlowCode {
         let longest = ways.longest.saturating_sub(COMBINATION_OVERHEAD + self.source.k());
         self.source.set_way(way);
         self.source.set_longest(now, works.then_some(longest));
-        self.queue.set_paths(now, ways.active.len(), ways.rate, ways.least_rtt);
+        let (paths, rtt) = (ways.active.len(), ways.least_rtt);
+        self.queue.set_paths(now, paths, ways.rate, rtt, ways.is_known);
         self.release.set_slowest(now, ways.slowest);
     }
 

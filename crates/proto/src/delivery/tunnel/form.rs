@@ -95,6 +95,8 @@ pub(super) struct Ways {
     pub(super) lossy: SmallVec<[Lossy; 4]>,
     /// What all of them carry.
     pub(super) rate: Rate,
+    /// All of them were filled once: it is what they carry.
+    pub(super) is_known: bool,
     /// The largest of their least round-trip times, and the least of these.
     pub(super) least_rtt: Duration,
     pub(super) fastest_rtt: Duration,
@@ -114,6 +116,7 @@ impl Ways {
             lossy: paths.active().map(lossy).collect(),
             longest: longest.saturating_sub(DATA_OVERHEAD),
             rate: Rate::from_bps(rate),
+            is_known: paths.active().all(Path::was_filled),
             least_rtt: paths.active().map(Path::least_rtt).max().unwrap_or_default(),
             fastest_rtt: paths.active().map(Path::least_rtt).min().unwrap_or_default(),
             slowest: paths.active().map(Path::srtt_or_initial).max(),

@@ -5,8 +5,7 @@
 //! a flow may hold   100 ms of what all paths carried at best in the last seconds, or a round trip of the slowest
 //!                   of them if that is longer: what TCP needs to keep them busy; at least 64 packets
 //! beyond that       its oldest packet is dropped: TCP hears of the queue, and of nothing else
-//! a path goes       if more waits than the others carry now, that counts at once: TCP's next repeat would wait
-//!                   behind the rest
+//! a path goes       what the others carry now counts at once: TCP's next repeat would wait behind the rest
 //! in an outage      nothing is dropped for that, nor for as long after; what does not fit is refused
 //! ```
 //! The bound is in bytes, not in time: packets that are passed on in order are acknowledged in bursts, so TCP
@@ -176,16 +175,23 @@ impl Queue {
         self.dropped += (before - self.len()) as u64;
     }
 
-    /// Learns how many paths work, what they carry together, and the round-trip time of the slowest.
-    pub(super) fn set_paths(&mut self, now: Instant, paths: usize, rate: Rate, rtt: Duration) {
+    /// Learns how many paths work, what they carry together, and the round-trip time of the slowest. What one
+    /// carries that was never filled is not known.
+    pub(super) fn set_paths(
+        &mut self,
+        now: Instant,
+        paths: usize,
+        rate: Rate,
+        rtt: Duration,
+        is_known: bool,
+    ) {
         if paths == 0 {
             self.outage = self.outage.or(Some(now));
         } else if let Some(since) = self.outage.take() {
             self.bound.spare(now, now.since(since));
         }
         let bytes = rate.bytes_in(rtt.max(QUEUE));
-        // Where less waits, the others may never have been filled, and carry more than they show.
-        if (1..self.paths).contains(&paths) && self.bytes as u64 > bytes {
+        if (1..self.paths).contains(&paths) && is_known {
             self.bound.lower(bytes);
         }
         self.bound.raise(bytes);
@@ -346,7 +352,7 @@ mod tests {
     /// A queue after the time in which nothing is dropped.
     fn queue(mbps: f64) -> Queue {
         let mut queue = Queue::default();
-        queue.set_paths(at(0), 1, Rate::from_mbps(mbps), Duration::ZERO);
+        queue.set_paths(at(0), 1, Rate::from_mbps(mbps), Duration::ZERO, true);
         queue
     }
 
@@ -372,7 +378,7 @@ mod tests {
         assert_eq!(queue.dropped(), 400 - kept);
         assert_eq!(pop(&mut queue, 5_001, 1), Some(((400 - kept) as u8, None)));
         let mut far = self::queue(20.0);
-        far.set_paths(at(0), 1, Rate::from_mbps(20.0), Duration::from_millis(300));
+        far.set_paths(at(0), 1, Rate::from_mbps(20.0), Duration::from_millis(300), true);
         (0..800).for_each(|number| push(&mut far, 5_000, 1, number as u8));
         assert!((740_000..=750_000).contains(&far.bytes()), "{}", far.bytes());
         let mut slow = self::queue(0.5);
@@ -383,7 +389,7 @@ mod tests {
     #[test]
     fn the_bound_falls_slowly_and_not_while_nothing_leaves() {
         let mut queue = queue(20.0);
-        queue.set_paths(at(5_000), 1, Rate::from_mbps(1.0), Duration::ZERO);
+        queue.set_paths(at(5_000), 1, Rate::from_mbps(1.0), Duration::ZERO, true);
         for ms in 0..300_u64 {
             push(&mut queue, 5_000 + 10 * ms, 1, 0);
             pop(&mut queue, 5_000 + 10 * ms, ms);
@@ -399,14 +405,13 @@ mod tests {
     fn where_a_path_goes_the_bound_is_what_the_others_carry() {
         let mut queue = Queue::default();
         let set = |queue: &mut Queue, paths, mbps| {
-            queue.set_paths(at(0), paths, Rate::from_mbps(mbps), Duration::ZERO);
+            queue.set_paths(at(0), paths, Rate::from_mbps(mbps), Duration::ZERO, true);
             queue.bound.bytes()
         };
         assert_eq!(set(&mut queue, 2, 28.0), 350_000);
         assert_eq!(set(&mut queue, 2, 10.0), 350_000, "a lower rate alone takes its time");
-        assert_eq!(set(&mut queue, 1, 8.0), 350_000, "nothing waits");
-        set(&mut queue, 2, 10.0);
-        (0..101).for_each(|number| push(&mut queue, 5_000, 1, number));
+        queue.set_paths(at(0), 1, Rate::from_mbps(8.0), Duration::ZERO, false);
+        assert_eq!(set(&mut queue, 2, 10.0), 350_000, "who knows what the other carries");
         assert_eq!(set(&mut queue, 1, 8.0), 100_000);
         assert_eq!(set(&mut queue, 0, 0.0), 100_000);
         assert_eq!(set(&mut queue, 1, 6.0), 100_000);
@@ -416,12 +421,12 @@ mod tests {
     #[test]
     fn an_outage_drops_nothing_that_fits_and_spares_what_comes_after() {
         let mut queue = queue(5.0);
-        queue.set_paths(at(5_000), 0, Rate::default(), Duration::ZERO);
+        queue.set_paths(at(5_000), 0, Rate::default(), Duration::ZERO, true);
         (0..1_000).for_each(|number| push(&mut queue, 6_000, 1, number as u8));
         assert_eq!((queue.len(), queue.dropped()), (1_000, 0));
         (0..4_000).for_each(|_| push(&mut queue, 7_000, 1, 99));
         assert!(queue.bytes() <= limits::TUNNEL_QUEUE_BYTES);
-        queue.set_paths(at(25_000), 1, Rate::from_mbps(5.0), Duration::ZERO);
+        queue.set_paths(at(25_000), 1, Rate::from_mbps(5.0), Duration::ZERO, true);
         assert_eq!(pop(&mut queue, 25_000, 1), Some((0, None)), "the oldest is still there");
         let before = queue.len();
         push(&mut queue, 26_000, 1, 0);

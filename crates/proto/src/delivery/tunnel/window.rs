@@ -125,7 +125,8 @@ impl Form for Window {
         let longest = ways.longest.saturating_sub(TUNNEL_OVERHEAD);
         self.sender.set_paths(now, ways.active.iter().copied(), longest);
         self.sender.repairs.set_paths(ways.lossy.iter().copied());
-        self.sender.queue.set_paths(now, ways.active.len(), ways.rate, ways.least_rtt);
+        let (paths, rtt) = (ways.active.len(), ways.least_rtt);
+        self.sender.queue.set_paths(now, paths, ways.rate, rtt, ways.is_known);
         self.release.set_slowest(now, ways.slowest);
     }
 

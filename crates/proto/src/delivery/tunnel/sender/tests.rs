@@ -23,7 +23,7 @@ fn at(ms: u64) -> Instant {
 fn sender() -> Sender {
     let mut sender = Sender::new(1);
     sender.set_paths(at(0), [WIFI, LTE].into_iter(), ROOM);
-    sender.queue.set_paths(at(0), 1, Rate::from_mbps(30.0), Duration::ZERO);
+    sender.queue.set_paths(at(0), 1, Rate::from_mbps(30.0), Duration::ZERO, true);
     sender
 }
 
