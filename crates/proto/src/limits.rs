@@ -47,11 +47,15 @@ pub(crate) const TUNNEL_FLOWS: usize = 1_024;
 pub(crate) const TUNNEL_QUEUE_BYTES: usize = 4 << 20;
 /// Symbols from the oldest that has not arrived to the newest, at the sender; the receiver holds no more.
 pub(crate) const TUNNEL_SYMBOLS: usize = if cfg!(fuzzing) { 64 } else { 8_192 };
-/// Bytes of these: 300 ms at 220 Mbit/s.
-pub(crate) const TUNNEL_BYTES: usize = 8 << 20;
+/// Bytes of these: 300 ms at 190 Mbit/s.
+pub(crate) const TUNNEL_BYTES: usize = 7 << 20;
 /// Symbols of the tunnel that a repair symbol combines at most, and the sender keeps for it; the receiver keeps twice
 /// as many: 300 ms at 35 Mbit/s.
 pub(crate) const TUNNEL_COMBINED: usize = if cfg!(fuzzing) { 32 } else { 1_024 };
+// A transfer each way takes no more than this of either end.
+const _: () = assert!(
+    TUNNEL_QUEUE_BYTES + 2 * TUNNEL_BYTES + 3 * TUNNEL_COMBINED * MAX_DATAGRAM <= 24_000_000
+);
 /// Symbols that the receiver remembers for removing duplicates.
 pub(crate) const TUNNEL_SEEN: u64 = 2 * TUNNEL_SYMBOLS as u64;
 /// Packets of a coded generation: beyond that a generation waits for too many, and one frame carries too many

@@ -43,7 +43,7 @@ use sys::print::tell;
 pub(super) const DESCRIPTION: Description = Description {
     experiment: "bulk-lossy",
     about: "TCP over unequal links that lose packets, fall silent, or were recorded",
-    sim: Known { unasked: &[Scheme::FULMAR, Scheme::MIN_RTT], asked: &FLOWCODE },
+    sim: Known { unasked: &[Scheme::FULMAR, Scheme::MIN_RTT], asked: &ASKED },
     emu: Known {
         unasked: &[
             Scheme::FULMAR,
@@ -53,15 +53,21 @@ pub(super) const DESCRIPTION: Description = Description {
             Scheme::WIREGUARD_GO,
             Scheme::KCPTUN,
         ],
-        asked: &FLOWCODE,
+        asked: &ASKED,
     },
     beside: &[&MORE],
     figures: &FIGURES,
 };
 
-/// The tunnel as published, by the number of packets in a generation.
-const FLOWCODE: [Scheme; 4] =
-    [Scheme::FLOWCODE, Scheme::FLOWCODE_K2, Scheme::FLOWCODE_K8, Scheme::FLOWCODE_K16];
+/// The tunnel as published, by the number of packets in a generation, and how far control is protected.
+const ASKED: [Scheme; 6] = [
+    Scheme::FLOWCODE,
+    Scheme::FLOWCODE_K2,
+    Scheme::FLOWCODE_K8,
+    Scheme::FLOWCODE_K16,
+    Scheme::FULMAR_OFF,
+    Scheme::FULMAR_STRICT,
+];
 
 /// The figures by which schemes are ranked.
 const RANKED: [(&str, &str); 2] = [("goodput_mbps", ""), ("steady_mbps", "")];
