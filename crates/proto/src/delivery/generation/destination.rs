@@ -94,11 +94,10 @@ impl Destination {
         let decoded = self.decoded.get_or_insert_with(|| SeenWindow::new(SEEN));
         if !decoded.is_new(generation) {
             self.counters.redundant += 1;
-            // What is so old that nothing is known of it is no honest source's.
-            if decoded.next() - generation > SEEN {
-                return false;
+            // Of what is so old that it is forgotten nothing can be said: a path held a copy for long.
+            if decoded.next() - generation <= SEEN {
+                self.tell(generation);
             }
-            self.tell(generation);
             return true;
         }
         let Some(open) = self.open(generation, k, bytes) else { return false };
@@ -308,7 +307,18 @@ mod tests {
         assert_eq!(destination.poll(), None);
         assert!(destination.handle_combination(limits::LAST_GENERATION, &[1], &[0, 1, 7]));
         assert_eq!(destination.poll().map(|packet| packet.bytes), Some(vec![7]));
-        assert!(!destination.handle_combination(5, &[0, 1], &[0, 1, 2]), "too old");
+    }
+
+    #[test]
+    fn what_a_path_held_until_it_was_forgotten_is_no_mistake() {
+        let mut destination = Destination::default();
+        for generation in 0..=SEEN {
+            assert!(destination.handle_combination(generation, &[1], &[0, 1, 7]));
+        }
+        while destination.poll().is_some() {}
+        let acks = destination.acks();
+        assert!(destination.handle_combination(0, &[1], &[0, 1, 7]));
+        assert_eq!((destination.poll(), destination.acks()), (None, acks));
     }
 
     #[test]
