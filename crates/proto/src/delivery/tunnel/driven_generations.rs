@@ -188,6 +188,14 @@ impl Joined {
         }
     }
 
+    fn empty_paths(&mut self) {
+        (0..PATHS).for_each(|path| {
+            while !self.under_way[path].is_empty() {
+                self.arrive(path);
+            }
+        });
+    }
+
     /// Lets everything arrive that is left, and looks at what came.
     fn settle(&mut self) {
         self.set_ways(3, ROOM);
@@ -195,6 +203,8 @@ impl Joined {
             self.pass(Duration::from_secs(60));
             return;
         }
+        // What waits on a path would hold up each generation that is left.
+        self.empty_paths();
         for _ in 0..1_000 + self.submitted {
             self.pass(Duration::from_millis(60));
             for _ in 0..2 * limits::GENERATION_PACKETS * PATHS {
@@ -206,11 +216,7 @@ impl Joined {
                 break;
             }
         }
-        (0..PATHS).for_each(|path| {
-            while !self.under_way[path].is_empty() {
-                self.arrive(path);
-            }
-        });
+        self.empty_paths();
         let sender = &self.sender;
         assert!(sender.is_idle() && sender.backlog() == 0 && sender.held().ours == 0);
         self.pass(Duration::from_secs(5));
