@@ -11,7 +11,7 @@ use core::ops::RangeInclusive;
 use proto::select::{Version, encode_frame};
 use units::Duration;
 
-use super::Stream;
+use super::{Direction, Stream};
 
 /// Bytes of a stamp at the front of a packet.
 pub(crate) const STAMP_BYTES: usize = 17;
@@ -90,6 +90,13 @@ impl Stamp {
         let stamp = Self::read(bytes).filter(|stamp| stamp.stream == Stream::Ping)?;
         let answer = Self { sequence: stamp.sequence | REPLY, ..stamp };
         (!stamp.is_answer()).then(|| answer.packet(bytes.len()))
+    }
+
+    /// Returns the direction whose ledger records a packet that came in `direction`: for the answer to a ping, that
+    /// of the ping.
+    pub(crate) fn measured(bytes: &[u8], direction: Direction) -> Direction {
+        let is_answer = Self::read(bytes).is_some_and(|stamp| stamp.is_answer());
+        if is_answer { direction.other() } else { direction }
     }
 
     /// Tells whether it is on a ping that was sent back.

@@ -2,7 +2,7 @@
 //! through a session.
 
 use std::collections::VecDeque;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use netem::{CLOCK_ORIGIN, Host, HostTransmit, Scenario};
 use proto::{PathState, SessionConfig, SessionStatus, Source};
@@ -18,8 +18,8 @@ pub struct FlowHost {
     pub flows: Flows,
     /// Packets that the session did not take: they are lost, as at a daemon's tunnel.
     pub refused: u64,
-    /// Packets that are no flow's and leave before the flows' own.
-    pub(super) leaving: VecDeque<Vec<u8>>,
+    /// What is no flow's and leaves before the flows' packets, and where it enters the session.
+    leaving: VecDeque<(Source, Vec<u8>)>,
     /// Payloads of datagrams that came.
     pub(super) arrived: VecDeque<Vec<u8>>,
     carrier: Carrier,
@@ -81,6 +81,14 @@ impl FlowHost {
         driver.session.and_then(|session| driver.endpoint.status(now, session))
     }
 
+    /// Hands in a datagram beside the flows: at its own source in a session, as a packet between two addresses
+    /// at the tunnel's and over links.
+    pub(super) fn send(&mut self, source: Source, payload: &[u8], ends: [SocketAddrV4; 2]) {
+        let is_packet = source == Source::Tunnel || matches!(self.carrier, Carrier::Links { .. });
+        let bytes = if is_packet { ip::udp4(ends[0], ends[1], payload) } else { payload.to_vec() };
+        self.leaving.push_back((source, bytes));
+    }
+
     fn new(carrier: Carrier) -> Self {
         let (leaving, arrived) = (VecDeque::new(), VecDeque::new());
         Self { flows: Flows::default(), refused: 0, leaving, arrived, carrier }
@@ -92,15 +100,17 @@ impl FlowHost {
         loop {
             while driver.poll_event().is_some() {}
             while let Some(delivery) = driver.endpoint.poll_delivery() {
-                if delivery.channel == 0 && !self.flows.handle_packet(now, &delivery.bytes) {
+                if delivery.channel != 0 {
+                    self.arrived.push_back(delivery.bytes.to_vec());
+                } else if !self.flows.handle_packet(now, &delivery.bytes) {
                     self.arrived.extend(unwrap(&delivery.bytes).map(<[u8]>::to_vec));
                 }
             }
-            let next = self.leaving.pop_front();
-            let Some(packet) = next.or_else(|| self.flows.poll_packet(now)) else { return };
-            let taken = driver.session.is_some_and(|session| {
-                driver.endpoint.send(now, session, Source::Tunnel, &packet).is_ok()
-            });
+            let packet = || self.flows.poll_packet(now).map(|packet| (Source::Tunnel, packet));
+            let Some((source, bytes)) = self.leaving.pop_front().or_else(packet) else { return };
+            let taken = driver
+                .session
+                .is_some_and(|session| driver.endpoint.send(now, session, source, &bytes).is_ok());
             self.refused += u64::from(!taken);
         }
     }
@@ -151,7 +161,7 @@ impl Host for FlowHost {
         self.exchange(now);
         match &mut self.carrier {
             Carrier::Links { sockets, turn } => {
-                let next = self.leaving.pop_front();
+                let next = self.leaving.pop_front().map(|(_, packet)| packet);
                 bytes.extend_from_slice(&next.or_else(|| self.flows.poll_packet(now))?);
                 *turn = (*turn + 1) % sockets.len();
                 let [source, destination] = sockets[*turn];

@@ -3,13 +3,13 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use netem::{Scenario, StepKind, World, WorldOptions};
+use proto::Source;
 use units::{Duration, Instant, Rate};
 
 use super::congestion::Congestion;
 use super::host::FlowHost;
 use super::receiver::{Receiver, WINDOW};
 use super::sender::{Config, Sender, Statistics};
-use crate::tunnel_packet::wrap;
 
 /// Ports of the first flow; those of others follow.
 const SOURCE_PORT: u16 = 40_000;
@@ -121,11 +121,12 @@ impl FlowWorld {
         self.world.host_mut(from).flows.senders[sender].finish();
     }
 
-    /// Sends a datagram of at most 65,507 bytes from one host to the other, beside the flows.
-    pub fn send_datagram(&mut self, from: usize, payload: &[u8]) {
-        let [source, destination] = [from, 1 - from].map(|host| self.addresses[host]);
-        let packet = wrap(payload, source, destination, DATAGRAM_PORT);
-        self.world.host_mut(from).leaving.push_back(packet);
+    /// Sends a datagram of at most 65,507 bytes from one host to the other, beside the flows, by this way into the
+    /// session; over links there is one way.
+    pub fn send_datagram(&mut self, from: usize, source: Source, payload: &[u8]) {
+        let end = |host: usize| SocketAddrV4::new(self.addresses[host], DATAGRAM_PORT);
+        let ends = [end(from), end(1 - from)];
+        self.world.host_mut(from).send(source, payload, ends);
     }
 
     /// Returns the payload of the next datagram that came to a host.

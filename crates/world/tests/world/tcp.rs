@@ -1,7 +1,8 @@
 //! TCP in the world: what it reaches over links and over a session, and how it gets over what goes wrong.
 
 use netem::{Scenario, WorldOptions};
-use proto::{Duration, SessionConfig};
+use proto::select::Policy;
+use proto::{Duration, SessionConfig, Source};
 
 use fulmar_world::tcp::{Congestion, FlowHost, FlowOptions, FlowWorld, Statistics};
 use fulmar_world::{DRONE, STATION, one_link, two_links};
@@ -188,6 +189,7 @@ fn flows_fill_a_session_over_a_clean_link_and_share_it() {
 #[test]
 fn requests_are_answered_and_datagrams_pass_beside_a_flow() {
     let link = one_link("delay_ms = 20\nrate_mbps = 10\nqueue_bytes = 100_000");
+    let declared = Source::Declared { channel: 1, policy: Policy::DECLARED };
     for world in [&mut over_links(&link, 1), &mut over_session(&link, 1)] {
         let bulk = world.start(DRONE, FlowOptions::default());
         // Packets of 1,052 bytes have a payload of 1,000.
@@ -197,10 +199,14 @@ fn requests_are_answered_and_datagrams_pass_beside_a_flow() {
         assert_eq!(world.delivered(flow), []);
         for request in 1..=5 {
             world.write(flow, 1_000);
-            world.send_datagram(DRONE, b"beside");
+            for source in [Source::Tunnel, declared] {
+                world.send_datagram(DRONE, source, b"beside");
+            }
             world.run_for(Duration::from_millis(300));
             assert_eq!(world.delivered(flow).last().expect("it came").1, 1_000 * request);
-            assert_eq!(world.poll_datagram(STATION).as_deref(), Some(&b"beside"[..]));
+            for _ in 0..2 {
+                assert_eq!(world.poll_datagram(STATION).as_deref(), Some(&b"beside"[..]));
+            }
         }
         assert_eq!((world.poll_datagram(STATION), world.poll_datagram(DRONE)), (None, None));
         world.finish(bulk);

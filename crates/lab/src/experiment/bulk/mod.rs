@@ -215,9 +215,9 @@ fn run_emu(args: &BulkLossyArgs) -> Result<Report, Failure> {
 
 /// Returns the scenes of all points.
 fn scenes(args: &BulkLossyArgs) -> Result<Vec<Scene>, String> {
-    let (mut scenes, by) = (Vec::new(), (args.run.mode(), args.run.seeds().0));
+    let (mut scenes, seed) = (Vec::new(), args.run.seeds().0);
     for point in &args.points {
-        scenes.extend(point.scenes(args.seconds, &args.set, by)?);
+        scenes.extend(point.scenes(args.seconds, &args.set, seed)?);
     }
     Ok(scenes)
 }

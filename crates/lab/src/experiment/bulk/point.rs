@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use units::{Duration, Instant, Rate};
 
 use crate::experiment::recorded::{capacities, recorded_windows};
-use crate::report::{Mode, rounded_option};
+use crate::report::rounded_option;
 use crate::testbed::Direction;
 use crate::traces::Choice;
 
@@ -98,21 +98,14 @@ impl Point {
     ///
     /// # Errors
     /// When there are no recordings, or none of the name.
-    pub(super) fn scenes(
-        self,
-        seconds: u64,
-        set: &str,
-        (mode, seed): (Mode, u64),
-    ) -> Result<Vec<Scene>, String> {
+    pub(super) fn scenes(self, seconds: u64, set: &str, seed: u64) -> Result<Vec<Scene>, String> {
         let seconds = seconds as f64;
         if self == Self::Recorded {
             let choices = [Choice::Worst(2), Choice::Random { count: 2, seed }];
-            // In the world nothing is sent beside the flow.
-            let control_hz = if mode == Mode::Emu { CONTROL_HZ } else { 0.0 };
             let windows = recorded_windows(set, &choices, seconds)?;
             let scene = |scenario: Scenario| {
                 let window = Some(scenario.name.clone());
-                Ok(Scene { window, ..Scene::new(self, scenario, seconds, None, control_hz)? })
+                Ok(Scene { window, ..Scene::new(self, scenario, seconds, None, CONTROL_HZ)? })
             };
             return windows.into_iter().map(scene).collect();
         }
@@ -253,7 +246,7 @@ mod tests {
     use crate::report::rounded;
 
     fn scene(point: Point) -> Scene {
-        point.scenes(30, "", (Mode::Sim, 1)).expect("a sound scenario").remove(0)
+        point.scenes(30, "", 1).expect("a sound scenario").remove(0)
     }
 
     #[test]

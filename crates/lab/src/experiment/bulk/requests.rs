@@ -207,11 +207,10 @@ fn read(mut socket: TcpStream, start: Instant, end: Instant) -> io::Result<Reque
 mod tests {
     use super::*;
     use crate::experiment::bulk::point::Point;
-    use crate::report::Mode;
 
     #[test]
     fn what_the_flow_adds_is_told_and_what_is_not_answered_waits_to_the_end() {
-        let scenes = Point::Requests.scenes(1, "", (Mode::Sim, 1)).expect("a sound scenario");
+        let scenes = Point::Requests.scenes(1, "", 1).expect("a sound scenario");
         let scene = &scenes[0];
         let mut requests = Requests::default();
         while let Some(due) = requests.due(scene) {

@@ -1,7 +1,7 @@
 //! Runs flows in virtual time: the world's model of TCP over real sessions.
 //!
-//! It knows CUBIC and NewReno, and our own schemes alone. Pings go beside the flow as in real time; over
-//! recorded links no control does. A connection of requests is two flows there, one each way, whose packets
+//! It knows CUBIC and NewReno, and our own schemes alone. Pings and control go beside the flow as in
+//! real time. A connection of requests is two flows there, one each way, whose packets
 //! hold a request or an answer each.
 
 use units::{Duration, Instant};
@@ -15,9 +15,9 @@ use super::requests::{BYTES, DRAIN, Requests};
 use super::{point, repair};
 use crate::experiment::streams::ledger::{Ledger, StreamRun};
 use crate::experiment::streams::workload::{PlannedPacket, packet_bytes};
-use crate::scheme::Scheme;
+use crate::scheme::{Scheme, SessionScheme};
 use crate::testbed::world::{Places, calm, wire_bytes};
-use crate::testbed::{Direction, Recording, Stamp, WireBytes};
+use crate::testbed::{Direction, Recording, Stamp, Stream, WireBytes};
 
 /// From the beginning of the run to that of the flow: handshakes, probes, and the start-up.
 const LEAD_IN: Duration = Duration::from_secs(5);
@@ -52,7 +52,7 @@ pub(super) fn run_flow(
     world.world.begin(start);
     // Where no link carries anything yet, the session goes on trying while the flow does.
     world.connect(start);
-    let mut run = Run::new(world, scene, places, congestion, start)?;
+    let mut run = Run::new(world, scene, session, places, congestion, start)?;
     run.run_until(start);
     let wire = |run: &Run<'_>| -> u64 {
         let all = wire_bytes(&run.world.world, scenario, places);
@@ -97,13 +97,14 @@ pub(super) fn run_flow(
 struct Run<'a> {
     world: FlowWorld,
     scene: &'a Scene,
+    scheme: SessionScheme,
     places: Places,
     /// When the flow begins.
     start: Instant,
     recording: Recording,
-    pings: Vec<PlannedPacket>,
-    /// The next of them.
-    next: usize,
+    plans: [Vec<PlannedPacket>; 2],
+    /// The next of each.
+    next: [usize; 2],
     ledgers: [Ledger; 2],
     requests: Option<(Requests, [Way; 2])>,
 }
@@ -120,6 +121,7 @@ impl<'a> Run<'a> {
     fn new(
         mut world: FlowWorld,
         scene: &'a Scene,
+        scheme: SessionScheme,
         places: Places,
         congestion: Congestion,
         start: Instant,
@@ -128,7 +130,6 @@ impl<'a> Run<'a> {
         let plans = Direction::BOTH.map(|direction| workload.plan(direction, &recording));
         let ledgers = Direction::BOTH
             .map(|direction| Ledger::new(&plans[direction as usize], direction, &recording));
-        let [_, pings] = plans;
         let requests = scene.requests_alone().map(|_| {
             let mtu = BYTES + point::TCP_HEADERS as usize;
             let options = FlowOptions { congestion, mtu, bytes: Some(0), ..FlowOptions::default() };
@@ -138,7 +139,8 @@ impl<'a> Run<'a> {
                 ends.map(|from| Way { flow: world.start(from, options), read: 0 }),
             )
         });
-        Ok(Self { world, scene, places, start, recording, pings, next: 0, ledgers, requests })
+        let next = [0; 2];
+        Ok(Self { world, scene, scheme, places, start, recording, plans, next, ledgers, requests })
     }
 
     /// Lets everything happen up to `limit`.
@@ -161,21 +163,27 @@ impl<'a> Run<'a> {
         (beside, self.requests.map(|(requests, _)| requests))
     }
 
-    /// Returns when the next ping or request is sent.
+    /// Returns when the next packet or request is sent.
     fn due(&self) -> Option<Instant> {
         let request = self.requests.as_ref().and_then(|(requests, _)| requests.due(self.scene));
-        let ping = self.pings.get(self.next).map(|ping| ping.at);
-        Some(self.start + request.into_iter().chain(ping).min()?)
+        let next = self.plans.iter().zip(self.next);
+        let packets = next.filter_map(|(plan, next)| plan.get(next).map(|packet| packet.at));
+        Some(self.start + packets.chain(request).min()?)
     }
 
     /// Sends what is due.
     fn send_due(&mut self) {
         let at = self.world.world.now().since(self.start);
-        while let Some(ping) = self.pings.get(self.next).filter(|ping| ping.at <= at) {
-            let bytes = packet_bytes(ping, Direction::Down, &self.recording, at);
-            self.world.send_datagram(self.places.drone, &bytes);
-            self.ledgers[Direction::Down as usize].on_sent(ping, at);
-            self.next += 1;
+        for direction in Direction::BOTH {
+            let (way, host) = (direction as usize, self.places.sender(direction));
+            while let Some(packet) = self.plans[way].get(self.next[way])
+                && packet.at <= at
+            {
+                let bytes = packet_bytes(packet, direction, &self.recording, at);
+                self.world.send_datagram(host, self.scheme.source(packet.stream), &bytes);
+                self.ledgers[way].on_sent(packet, at);
+                self.next[way] += 1;
+            }
         }
         let Some((requests, [there, _])) = &mut self.requests else { return };
         if requests.due(self.scene).is_some_and(|due| due <= at) {
@@ -184,16 +192,23 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Answers pings and requests that came, and notes answers.
+    /// Notes what came, and answers pings and requests.
     fn answer(&mut self) {
-        while let Some(bytes) = self.world.poll_datagram(self.places.station) {
-            if let Some(answer) = Stamp::answer(&bytes) {
-                self.world.send_datagram(self.places.station, &answer);
-            }
-        }
         let at = self.world.world.now().since(self.start);
-        while let Some(bytes) = self.world.poll_datagram(self.places.drone) {
-            self.ledgers[Direction::Down as usize].on_delivered(&bytes, at);
+        for host in [self.places.station, self.places.drone] {
+            let direction = self.places.received_by(host);
+            while let Some(bytes) = self.world.poll_datagram(host) {
+                match Stamp::answer(&bytes) {
+                    Some(answer) => {
+                        let source = self.scheme.source(Stream::Ping);
+                        self.world.send_datagram(host, source, &answer);
+                    }
+                    None => {
+                        let measured = Stamp::measured(&bytes, direction);
+                        self.ledgers[measured as usize].on_delivered(&bytes, at);
+                    }
+                }
+            }
         }
         let Some((requests, [there, back])) = &mut self.requests else { return };
         let came = there.read(&self.world);
@@ -217,10 +232,9 @@ mod tests {
     use super::*;
     use crate::experiment::bulk::figures::row;
     use crate::experiment::bulk::point::Point;
-    use crate::report::Mode;
 
     fn figures(point: Point, scheme: Scheme) -> serde_json::Value {
-        let scene = point.scenes(4, "", (Mode::Sim, 1)).expect("a sound scenario").remove(0);
+        let scene = point.scenes(4, "", 1).expect("a sound scenario").remove(0);
         let run = run_flow(&scene, scheme, Cc::Cubic, 1).expect("a session");
         row(scheme, "cubic", &scene, &run.expect("the model knows it"), None)
     }
@@ -248,7 +262,7 @@ mod tests {
 
     #[test]
     fn cables_are_for_real_processors() {
-        let scene = Point::Veth.scenes(4, "", (Mode::Sim, 1)).expect("a sound scenario").remove(0);
+        let scene = Point::Veth.scenes(4, "", 1).expect("a sound scenario").remove(0);
         let run = run_flow(&scene, Scheme::FULMAR, Cc::Cubic, 1).expect("a session");
         assert!(run.is_err_and(|why| why.contains("--emu")));
     }

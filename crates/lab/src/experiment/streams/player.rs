@@ -73,13 +73,6 @@ impl Sender {
     }
 }
 
-/// Returns the direction whose ledger records a packet that came in `direction`: for the answer to a ping, that of the
-/// ping.
-pub(super) fn measured(bytes: &[u8], direction: Direction) -> Direction {
-    let is_answer = Stamp::read(bytes).is_some_and(|stamp| stamp.is_answer());
-    if is_answer { direction.other() } else { direction }
-}
-
 /// What a receiving thread is given.
 pub(super) struct Receiver {
     /// The direction of what it receives.
@@ -102,7 +95,8 @@ impl Receiver {
                     let at = now().since(start);
                     match Stamp::answer(bytes) {
                         Some(answer) => answers.push(answer),
-                        None => locked(ledgers, measured(bytes, direction)).on_delivered(bytes, at),
+                        None => locked(ledgers, Stamp::measured(bytes, direction))
+                            .on_delivered(bytes, at),
                     }
                 });
                 for answer in answers {

@@ -4,7 +4,6 @@ use netem::{Scenario, StepKind, World};
 use units::{Duration, Instant};
 
 use super::ledger::{Ledger, StreamRun};
-use super::player::measured;
 use super::workload::{PlannedPacket, Workload, packet_bytes};
 use crate::scheme::Scheme;
 use crate::testbed::end::End;
@@ -119,7 +118,7 @@ impl Player {
                 world.host_mut(host).send(host_now, Stream::Ping, &answer);
                 continue;
             }
-            self.ledgers[measured(&bytes, direction) as usize].on_delivered(&bytes, at);
+            self.ledgers[Stamp::measured(&bytes, direction) as usize].on_delivered(&bytes, at);
         }
     }
 }
