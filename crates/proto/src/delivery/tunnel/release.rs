@@ -28,6 +28,9 @@ const QUIET: Duration = Duration::from_millis(150);
 /// … and by then it is known whether the paths are, and no wait ends: if not, it has given the symbol up.
 const QUIET_KNOWN: Duration = Duration::from_secs(3);
 
+/// … for so long in all: where others speak now and then, each of their silences would begin the wait anew.
+const QUIET_IN_ALL: Duration = Duration::from_secs(6);
+
 /// A packet that may be passed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Released {
@@ -73,6 +76,8 @@ pub(super) struct Release {
     /// How long one waits, and from when on: not while no path works.
     wait: Duration,
     outage: bool,
+    worked_at: Instant,
+    /// The same, silences counted as well, and when a symbol came last.
     resumed_at: Instant,
     heard_at: Instant,
     ready: VecDeque<Released>,
@@ -90,6 +95,7 @@ impl Default for Release {
             most: limits::TUNNEL_BYTES,
             wait: LEAST_WAIT,
             outage: true,
+            worked_at: Instant::ZERO,
             resumed_at: Instant::ZERO,
             heard_at: Instant::ZERO,
             ready: VecDeque::new(),
@@ -136,7 +142,7 @@ impl Release {
             self.wait = (rtt * ROUND_TRIPS).clamp(LEAST_WAIT, LONGEST_WAIT);
         }
         if self.outage && rtt.is_some() {
-            self.resumed_at = now;
+            (self.worked_at, self.resumed_at) = (now, now);
         }
         self.outage = rtt.is_none();
     }
@@ -189,7 +195,11 @@ impl Release {
 
     fn wait_ends(&self, arrived: Instant) -> Instant {
         let end = arrived.max(self.resumed_at) + self.wait;
-        if end.since(self.heard_at) > QUIET { end.max(self.heard_at + QUIET_KNOWN) } else { end }
+        let end = match end.since(self.heard_at) > QUIET {
+            true => end.max(self.heard_at + QUIET_KNOWN),
+            false => end,
+        };
+        end.min(arrived.max(self.worked_at) + self.wait + QUIET_IN_ALL)
     }
 
     /// Waits no longer where more waits than an honest sender leaves open.
@@ -373,5 +383,25 @@ mod tests {
         release.handle_timeout(at(10_000));
         assert_eq!(taken(&mut release), [6, 5, 7]);
         assert_eq!((release.held(), release.followers.len()), (0, 0));
+    }
+
+    #[test]
+    fn what_others_say_now_and_then_makes_no_wait_last_for_ever() {
+        for gap in [160, 200, 1_000, 2_900] {
+            let mut release = release();
+            give(&mut release, 0, 1, 0);
+            assert_eq!(give(&mut release, 10, 3, 1), []);
+            let mut passed_at = None;
+            for (number, ms) in (4..).zip((0..60_000).step_by(gap).skip(1)) {
+                while let Some(end) = release.timeout().filter(|end| *end <= at(ms)) {
+                    release.handle_timeout(end);
+                    if taken(&mut release).contains(&3) {
+                        passed_at = passed_at.or(Some(end));
+                    }
+                }
+                give(&mut release, ms, number, 0);
+            }
+            assert!(passed_at.is_some_and(|at| at <= self::at(7_000)), "{gap} ms: {passed_at:?}");
+        }
     }
 }
