@@ -324,9 +324,11 @@ impl Source {
         self.counters
     }
 
-    /// Tells whether the oldest that is asked for is longer than any transmitter carries.
+    /// Tells whether the oldest that is asked for, or the next that is repeated, is longer than any transmitter
+    /// carries.
     fn is_stuck(&self) -> bool {
-        self.peek().is_some_and(|(_, bytes)| bytes > self.longest)
+        let next = self.peek().or_else(|| self.peek_repeat());
+        next.is_some_and(|(_, bytes)| bytes > self.longest)
     }
 
     /// Drops a generation, wherever it stands; returns how many packets it has.
@@ -487,5 +489,19 @@ mod tests {
         source.set_longest(at(1_099), Some(900));
         source.handle_timeout(at(1_100));
         assert_eq!((source.counters().given_up, source.peek()), (3, Some((1, 102))));
+    }
+
+    #[test]
+    fn what_is_repeated_and_no_transmitter_carries_is_given_up_as_well() {
+        let mut source = source(Some(2), 1);
+        (0..2).for_each(|_| source.pack(&packets(4)));
+        take(&mut source, at(0));
+        assert!(source.has_repeats() && !source.has_room());
+        // Nothing so long came through: by now that is known.
+        source.set_longest(at(100), Some(900));
+        assert_eq!(source.timeout(), Some(at(1_100)));
+        source.handle_timeout(at(1_100));
+        assert_eq!((source.counters().given_up, source.has_repeats()), (8, false));
+        assert!(source.has_room() && source.is_idle() && source.timeout().is_none());
     }
 }
