@@ -207,6 +207,8 @@ impl Sender {
             self.forget(number);
         } else if self.again.insert(number) {
             self.again_bytes += len;
+            // It may be longer than what was left when the others were given up.
+            self.longest_kept = self.longest_kept.max(len);
         }
     }
 
@@ -337,6 +339,10 @@ impl Sender {
         }
         while self.committed_bytes < ahead && self.commit(now) {}
         if ahead > 0 || self.committed.is_empty() {
+            // What does not fit any more is not numbered: it would be left to the faster paths.
+            if self.has_window() && self.queue.next_len().is_some_and(|len| len > room) {
+                return None;
+            }
             self.commit(now);
         }
         let last = ahead > 0;

@@ -160,3 +160,41 @@ fn the_window_is_bounded_until_its_oldest_arrives() {
     sender.on_acked(1);
     assert!(sender.wants() && sender.window.is_empty());
 }
+
+#[test]
+fn what_was_lost_late_is_given_up_too_though_the_longest_has_changed_since() {
+    for outage in [false, true] {
+        let mut sender = sender();
+        (0..2).for_each(|tag| submit(&mut sender, 1, Part::Data, tag));
+        (0..2).for_each(|_| assert!(poll(&mut sender, WIFI, 0).is_some()));
+        sender.set_paths(at(6_000), [LTE].into_iter(), 900);
+        sender.on_lost(at(6_000), 1);
+        sender.handle_timeout(at(7_000));
+        assert_eq!(sender.counters().given_up, 1);
+        if outage {
+            sender.set_paths(at(7_050), [].into_iter(), 0);
+            sender.on_lost(at(7_060), 2);
+            sender.set_paths(at(7_100), [LTE].into_iter(), 900);
+        } else {
+            sender.set_paths(at(7_100), [LTE].into_iter(), 950);
+            sender.on_lost(at(7_110), 2);
+        }
+        assert_eq!(sender.timeout(), Some(at(8_100)), "outage: {outage}");
+        sender.handle_timeout(at(8_100));
+        assert_eq!(sender.counters().given_up, 2);
+        assert!(sender.is_idle() && !sender.wants() && sender.timeout().is_none());
+    }
+}
+
+#[test]
+fn a_datagram_that_is_full_has_nothing_left_to_faster_paths() {
+    let mut sender = sender();
+    (0..60).for_each(|tag| submit(&mut sender, 1, Part::Data, tag));
+    assert_eq!(poll(&mut sender, WIFI, 0), Some((1, 0, 0)));
+    for _ in 0..10 {
+        assert!(poll(&mut sender, LTE, 2_500).is_some());
+        // What is left of that datagram.
+        assert_eq!(sender.poll(at(5_000), LTE, 2_500, 300, &Always(true)), None);
+    }
+    assert!(sender.committed.len() <= 4, "{} are left to the faster", sender.committed.len());
+}
