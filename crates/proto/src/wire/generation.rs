@@ -1,4 +1,4 @@
-//! The frames of coded generations [specs/tunnel.md §6].
+//! The frames of coded generations [specs/tunnel.md §7].
 
 use super::{Reader, WireError, put_varint, varint_len};
 use crate::limits;

@@ -142,12 +142,16 @@ impl Destination {
     }
 
     /// Tells whether no generation is open.
+    #[cfg(test)]
     pub(crate) fn is_idle(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// Gives back what an idle destination needs not.
+    /// Gives back what an idle destination needs not. What is open by then its source has given up; otherwise it
+    /// sends as much again.
     pub(crate) fn give_back(&mut self) {
+        self.counters.given_up += self.open.len() as u64;
+        (self.open, self.bytes) = (BTreeMap::new(), 0);
         self.ready = VecDeque::new();
         self.forgotten = self.acks();
         self.told = VecDeque::new();
@@ -333,6 +337,19 @@ mod tests {
         let held = destination.held();
         destination.handle_combination(1 << 20, &[1; 16], &[0; 1_400]);
         assert!(destination.held() <= held);
+    }
+
+    #[test]
+    fn what_its_source_has_given_up_is_not_kept_for_ever() {
+        let (mut source, mut destination) = (source(2), Destination::default());
+        source.pack(&[vec![1; 100], vec![2; 100]]);
+        assert!(give(&mut source, &mut destination, 0).is_empty());
+        assert!(!destination.is_idle() && destination.held() > 0);
+        destination.give_back();
+        assert_eq!((destination.held(), destination.counters().given_up), (0, 1));
+        // Its source has not, after all.
+        assert!(give(&mut source, &mut destination, 0).is_empty());
+        assert_eq!(give(&mut source, &mut destination, 0).len(), 2);
     }
 
     #[test]

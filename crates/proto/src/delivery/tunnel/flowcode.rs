@@ -297,10 +297,7 @@ impl Form for FlowCode {
     }
 
     fn is_idle(&self) -> bool {
-        self.queue.is_empty()
-            && self.source.is_idle()
-            && self.destination.is_idle()
-            && self.release.is_idle()
+        self.queue.is_empty() && self.source.is_idle() && self.release.is_idle()
     }
 
     fn give_back(&mut self) {
@@ -312,6 +309,7 @@ impl Form for FlowCode {
     fn show(&self, status: &mut TunnelStatus) {
         let (sent, received) = (self.source.counters(), self.destination.counters());
         status.flows += self.queue.flows() as u64;
+        self.release.give_back();
         status.symbols += sent.packets;
         status.generations += sent.generations;
         status.combinations += sent.combinations;

@@ -189,6 +189,13 @@ impl Release {
         self.held.is_empty()
     }
 
+    /// Gives back what an idle release needs not.
+    pub(super) fn give_back(&mut self) {
+        // Of those that came nothing waits any more.
+        self.arrivals = VecDeque::new();
+        self.ready.shrink_to_fit();
+    }
+
     pub(super) fn counters(&self) -> Received {
         self.counters
     }
@@ -403,5 +410,19 @@ mod tests {
             }
             assert!(passed_at.is_some_and(|at| at <= self::at(7_000)), "{gap} ms: {passed_at:?}");
         }
+    }
+
+    #[test]
+    fn what_is_idle_keeps_nothing_of_what_has_waited() {
+        let mut release = release();
+        (2..5_000).for_each(|number| drop(give(&mut release, 0, number, 1)));
+        assert_eq!(give(&mut release, 1, 1, 0).len(), 4_999);
+        assert!(release.is_idle() && release.arrivals.len() == 4_998);
+        release.give_back();
+        assert_eq!((release.arrivals.capacity(), release.ready.capacity()), (0, 0));
+        assert_eq!(
+            (release.timeout(), give(&mut release, 2, 5_000, 1)),
+            (None, vec![(5_000 % 256) as u8])
+        );
     }
 }

@@ -160,6 +160,7 @@ impl Form for Window {
 
     fn give_back(&mut self) {
         self.sender.give_back();
+        self.release.give_back();
         self.repaired.give_back();
     }
 
