@@ -36,7 +36,7 @@ use crate::rejection::{Rejection, Rejections};
 use crate::schedule::{Decision, ScheduleView, Scheduler};
 use crate::select::{Class, Tier};
 use crate::status::SessionStatus;
-use crate::wire::Frame;
+use crate::wire::{DATAGRAM_OVERHEAD, Frame};
 use control::Control;
 use datagram::Datagrams;
 use message::{MessageForm, Messages};
@@ -165,14 +165,15 @@ pub(crate) struct Offer<'a> {
 impl Offer<'_> {
     /// Tells whether the scheduler gives the path a packet of so many bytes.
     pub(crate) fn is_for(&self, packet: usize) -> bool {
-        let view = self.view(self.backlog, packet);
+        let frame = packet + DATAGRAM_OVERHEAD;
+        let view = ScheduleView { frame, ..self.view(self.backlog, packet) };
         self.scheduler.offer(&view, self.turn.path.id()) == Decision::Send
     }
 
     /// Returns what schedulers are shown.
     pub(crate) fn view(&self, backlog: usize, packet: usize) -> ScheduleView<'_> {
         let (paths, now) = (self.snapshots, self.turn.now);
-        ScheduleView { paths, now, backlog: backlog as u64, packet }
+        ScheduleView { paths, now, backlog: backlog as u64, packet, frame: packet }
     }
 }
 

@@ -9,6 +9,7 @@ use crate::ids::PathId;
 use crate::limits;
 use crate::recovery::INITIAL_RTT;
 use crate::status::{PathGlance, PathStatus};
+use crate::wire::DATA_OVERHEAD;
 
 /// Shows a path at one moment.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct PathSnapshot {
     pub(crate) state: PathState,
     /// True when a packet is overdue and nothing sent later was acknowledged: it may be silent.
     pub(crate) doubtful: bool,
+    /// Bytes of frames in the longest datagram that it is known to carry.
+    pub(crate) carries: usize,
     /// Smoothed round-trip time.
     pub(crate) srtt: Option<Duration>,
     /// Its variation.
@@ -92,6 +95,7 @@ impl Path {
             id: self.id,
             state: self.state,
             doubtful: self.doubtful,
+            carries: self.max_datagram().saturating_sub(DATA_OVERHEAD),
             srtt: self.rtt.srtt(),
             rttvar: self.rtt.rttvar(),
             min_rtt: self.rtt.min_rtt(),

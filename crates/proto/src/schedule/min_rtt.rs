@@ -55,8 +55,7 @@ impl Scheduler for MinRtt {
         let Some(offered) = view.paths.iter().find(|candidate| candidate.id == path) else {
             return Decision::Wait;
         };
-        let mut others =
-            view.paths.iter().filter(|other| other.state == PathState::Active && other.id != path);
+        let mut others = view.candidates().filter(|other| other.id != path);
         if others.any(|other| is_worth_waiting_for(view, other, offered)) {
             Decision::Wait
         } else {
@@ -68,8 +67,7 @@ impl Scheduler for MinRtt {
         let Some(offered) = view.paths.iter().find(|candidate| candidate.id == path) else {
             return Decision::Wait;
         };
-        let mut others =
-            view.paths.iter().filter(|other| other.state == PathState::Active && other.id != path);
+        let mut others = view.candidates().filter(|other| other.id != path);
         let delivers_earlier = |other: &PathSnapshot| {
             let (its, ours) = (other.expected_delay(view.now), offered.expected_delay(view.now));
             let waiting = || other.send_rate.transmission_time(backlog(view)).saturating_add(its);

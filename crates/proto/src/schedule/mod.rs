@@ -57,6 +57,17 @@ pub(crate) struct ScheduleView<'a> {
     pub(crate) backlog: u64,
     /// Bytes of the packet in question.
     pub(crate) packet: usize,
+    /// The same with the frame around it, where that is known: what a path must be able to carry.
+    pub(crate) frame: usize,
+}
+
+impl ScheduleView<'_> {
+    /// Returns the paths that work and can carry the packet at all: nothing waits for any other.
+    fn candidates(&self) -> impl Iterator<Item = &PathSnapshot> {
+        let carries =
+            |path: &&PathSnapshot| path.state == PathState::Active && path.carries >= self.frame;
+        self.paths.iter().filter(carries)
+    }
 }
 
 /// Says what to do with the packet at the head of the queue.
@@ -71,7 +82,7 @@ pub(crate) enum Decision {
 /// Decides which path carries bulk.
 ///
 /// ```text
-/// let view = ScheduleView { paths: &snapshots, now, backlog: 30_000, packet: 1_200 };
+/// let view = ScheduleView { paths: &snapshots, now, backlog: 30_000, packet: 1_200, frame: 1_220 };
 /// if scheduler.offer(&view, path) == Decision::Send { /* seal it for `path` */ scheduler.on_sent(path) }
 /// ```
 pub(crate) trait Scheduler: Debug + Send {
@@ -121,6 +132,7 @@ mod tests {
             id: PathId(id),
             state: PathState::Active,
             doubtful: false,
+            carries: 1_400,
             srtt: rtt,
             rttvar: rtt,
             min_rtt: rtt,
@@ -143,7 +155,7 @@ mod tests {
 
     fn offers(kind: SchedulerKind, paths: &[PathSnapshot], backlog: u64) -> Vec<Decision> {
         let scheduler = kind.scheduler();
-        let view = ScheduleView { paths, now: Instant::ZERO, backlog, packet: 1_200 };
+        let view = ScheduleView { paths, now: Instant::ZERO, backlog, packet: 1_200, frame: 1_220 };
         paths.iter().map(|path| scheduler.offer(&view, path.id)).collect()
     }
 
@@ -210,11 +222,25 @@ mod tests {
     }
 
     #[test]
+    fn nothing_waits_for_a_path_that_cannot_carry_it() {
+        let narrow = PathSnapshot { carries: 1_219, ..path(0, 5, ROOM) };
+        for kind in [SchedulerKind::MinRtt, SchedulerKind::RoundRobin] {
+            let decisions = offers(kind, &[narrow, path(1, 80, ROOM)], 1_200);
+            assert_eq!(decisions[1], Decision::Send, "{kind:?}");
+        }
+    }
+
+    #[test]
     fn round_robin_takes_turns_and_skips_paths_without_room() {
         let paths = [path(0, 20, ROOM), path(1, 80, ROOM), path(2, 5, 0)];
         let mut scheduler = SchedulerKind::RoundRobin.scheduler();
-        let view =
-            ScheduleView { paths: &paths, now: Instant::ZERO, backlog: 1_200, packet: 1_200 };
+        let view = ScheduleView {
+            paths: &paths,
+            now: Instant::ZERO,
+            backlog: 1_200,
+            packet: 1_200,
+            frame: 1_220,
+        };
         let mut order = Vec::new();
         for _ in 0..4 {
             let next = paths

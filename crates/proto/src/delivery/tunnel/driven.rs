@@ -18,7 +18,7 @@ const PATHS: usize = 2;
 struct Yes;
 
 impl Ask for Yes {
-    fn is_for(&self, _backlog: usize, _packet: usize) -> bool {
+    fn is_for(&self, _backlog: usize, _packet: usize, _frame: usize) -> bool {
         true
     }
 }

@@ -20,7 +20,7 @@ const ROOM: usize = 1_400;
 struct Yes;
 
 impl Ask for Yes {
-    fn is_for(&self, _backlog: usize, _packet: usize) -> bool {
+    fn is_for(&self, _backlog: usize, _packet: usize, _frame: usize) -> bool {
         true
     }
 }

@@ -99,13 +99,14 @@ impl FlowCode {
             && self.packs()
             && let Some(len) = self.queue.next_len()
         {
-            if !ask.is_for(self.backlog(), len) {
+            let frame = BEFORE + LENGTH + len + self.around();
+            if !ask.is_for(self.backlog(), len, frame) {
                 return None;
             }
             self.pack(now);
         }
         let (number, bytes) = self.source.peek().or_else(|| self.source.peek_repeat())?;
-        if bytes > room || !ask.is_for(self.backlog(), bytes) {
+        if bytes > room || !ask.is_for(self.backlog(), bytes, bytes + self.around()) {
             return None;
         }
         self.source.take(now, number, answer)
@@ -148,6 +149,11 @@ impl FlowCode {
         let (generation, count) = self.destination.ack(*told)?;
         *told = count;
         Some(generation)
+    }
+
+    /// Returns how many bytes a frame has around a combination, at most.
+    fn around(&self) -> usize {
+        COMBINATION_OVERHEAD + self.source.k()
     }
 
     /// Tells whether a generation may be packed now.
@@ -303,13 +309,13 @@ impl Form for FlowCode {
     fn give_back(&mut self) {
         self.queue.forget_idle();
         self.source.give_back();
+        self.release.give_back();
         self.destination.give_back();
     }
 
     fn show(&self, status: &mut TunnelStatus) {
         let (sent, received) = (self.source.counters(), self.destination.counters());
         status.flows += self.queue.flows() as u64;
-        self.release.give_back();
         status.symbols += sent.packets;
         status.generations += sent.generations;
         status.combinations += sent.combinations;

@@ -14,7 +14,7 @@ use crate::ids::PathId;
 use crate::memory::{Held, Room};
 use crate::path::{Path, Paths};
 use crate::recovery::Mark;
-use crate::schedule::Decision;
+use crate::schedule::{Decision, ScheduleView};
 use crate::status::TunnelStatus;
 use crate::wire::{DATA_OVERHEAD, Frame};
 
@@ -132,9 +132,9 @@ pub(super) struct Asked<'a, 'b> {
 }
 
 impl Ask for Asked<'_, '_> {
-    fn is_for(&self, backlog: usize, packet: usize) -> bool {
+    fn is_for(&self, backlog: usize, packet: usize, frame: usize) -> bool {
         let others = self.offer.backlog.saturating_sub(self.own);
-        let view = self.offer.view(others + backlog, packet);
+        let view = ScheduleView { frame, ..self.offer.view(others + backlog, packet) };
         self.offer.scheduler.offer(&view, self.offer.turn.path.id()) == Decision::Send
     }
 }

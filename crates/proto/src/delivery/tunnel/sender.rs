@@ -24,7 +24,7 @@ use super::repair::Repairs;
 use super::segment::Part;
 use crate::ids::PathId;
 use crate::limits;
-use crate::wire::{RepairFrame, TunnelFrame};
+use crate::wire::{RepairFrame, TUNNEL_OVERHEAD, TunnelFrame};
 
 /// For how long a symbol that fits no path that works may wait for one that it fits.
 const STUCK: Duration = Duration::from_secs(1);
@@ -68,8 +68,9 @@ struct Kept {
 
 /// What a path is offered, and what others say to that.
 pub(super) trait Ask {
-    /// Tells whether the path should take a packet of so many bytes, while `backlog` bytes wait.
-    fn is_for(&self, backlog: usize, packet: usize) -> bool;
+    /// Tells whether the path should take a packet of so many bytes, in a frame of so many, while `backlog` bytes
+    /// wait.
+    fn is_for(&self, backlog: usize, packet: usize, frame: usize) -> bool;
 }
 
 /// Keeps the tunnel's packets until they have arrived.
@@ -172,7 +173,7 @@ impl Sender {
             return None;
         }
         let len = self.repairs.frame_bytes(self.longest_kept);
-        if len > room || !ask.is_for(self.backlog(), len) {
+        if len > room || !ask.is_for(self.backlog(), len, len) {
             return None;
         }
         let (first, end) = self.under_way();
@@ -296,7 +297,7 @@ impl Sender {
     fn take_again(&mut self, room: usize, ask: &impl Ask) -> Option<u64> {
         let &number = self.again.first()?;
         let len = self.len(number).filter(|len| *len <= room)?;
-        if !ask.is_for(self.again_bytes, len) {
+        if !ask.is_for(self.again_bytes, len, len + TUNNEL_OVERHEAD) {
             return None;
         }
         self.again.remove(&number);
@@ -314,7 +315,7 @@ impl Sender {
         ask: &impl Ask,
     ) -> Option<u64> {
         let len = self.queue.fresh_len().filter(|len| *len <= room && self.has_window())?;
-        if !ask.is_for(len, len) {
+        if !ask.is_for(len, len, len + TUNNEL_OVERHEAD) {
             return None;
         }
         let number = self.next();
@@ -334,7 +335,7 @@ impl Sender {
     ) -> Option<u64> {
         let next = self.committed.front().and_then(|number| self.len(*number));
         let len = next.or_else(|| self.queue.next_len().filter(|_| self.has_window()))?;
-        if !ask.is_for(self.backlog(), len) {
+        if !ask.is_for(self.backlog(), len, len + TUNNEL_OVERHEAD) {
             return None;
         }
         while self.committed_bytes < ahead && self.commit(now) {}

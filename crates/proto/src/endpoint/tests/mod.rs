@@ -8,6 +8,7 @@ mod moves;
 mod one_link;
 mod restart;
 mod revoked;
+mod tunnel;
 mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -109,6 +110,8 @@ struct Wire {
     jitter: Duration,
     /// One-way delay from the address; none when it is cut off.
     delays: BTreeMap<SocketAddr, Option<Duration>>,
+    /// The longest datagram from the address or to it.
+    longest: BTreeMap<SocketAddr, usize>,
     /// Sits on the drone's first link: sees what passes and adds to it, sooner than it arrives.
     eavesdropper: Option<Eavesdropper>,
     /// Whom the drone has spoken to, where nobody else gets through to it.
@@ -131,6 +134,7 @@ impl Wire {
             duplication: 0.0,
             jitter: Duration::ZERO,
             delays: BTreeMap::new(),
+            longest: BTreeMap::new(),
             eavesdropper: None,
             firewall: None,
             log: Vec::new(),
@@ -199,6 +203,11 @@ impl Wire {
             }
         }
         let Some(delay) = self.delay(&flight) else { return };
+        let ends = [flight.source, flight.destination];
+        let longest = ends.iter().filter_map(|end| self.longest.get(end)).min();
+        if longest.is_some_and(|longest| flight.bytes.len() > *longest) {
+            return;
+        }
         let copies = 1 + u32::from(self.rng.chance(self.duplication));
         for _ in 0..copies {
             if self.rng.chance(self.loss) {

@@ -11,7 +11,7 @@ const LTE: PathId = PathId(1);
 struct Always(bool);
 
 impl Ask for Always {
-    fn is_for(&self, _backlog: usize, _packet: usize) -> bool {
+    fn is_for(&self, _backlog: usize, _packet: usize, _frame: usize) -> bool {
         self.0
     }
 }
