@@ -36,6 +36,8 @@ struct Joined {
     repaired: Repaired,
     under_way: [VecDeque<Sent>; PATHS],
     submitted: u32,
+    /// The longest packet that a path carries.
+    longest: usize,
     /// How often each packet came, in the order of the first time, by flow.
     came: BTreeMap<u8, Vec<u32>>,
     honest: bool,
@@ -50,6 +52,7 @@ pub(crate) fn drive(bytes: &[u8]) {
         repaired: Repaired::new(1),
         under_way: Default::default(),
         submitted: 0,
+        longest: 1_400,
         came: BTreeMap::new(),
         honest: true,
     };
@@ -100,7 +103,7 @@ impl Joined {
             let payload = payload.to_vec();
             self.under_way[path].push_back(Sent::Repair { repair, first, count, payload });
         }
-        if let Some(number) = self.sender.poll(self.now, id, ahead, 1_400, &Yes) {
+        if let Some(number) = self.sender.poll(self.now, id, ahead, self.longest, &Yes) {
             assert!(self.sender.frame(number).is_some(), "what leaves is kept");
             self.under_way[path].push_back(Sent::Symbol(number));
         }
@@ -135,6 +138,7 @@ impl Joined {
     }
 
     fn set_paths(&mut self, which: u8, longest: usize) {
+        self.longest = longest;
         let paths = (0..PATHS as u8).filter(|path| which & 1 << path != 0).map(PathId);
         self.sender.set_paths(self.now, paths, longest);
         let rate = Rate::from_mbps(5.0 * f64::from(which.count_ones()));
@@ -179,8 +183,10 @@ impl Joined {
 
     /// Lets everything arrive that is left, and looks at what came.
     fn settle(&mut self) {
-        self.set_paths(3, 1_400);
-        for _ in 0..=2 * self.submitted {
+        // What is too long for the paths as they are now is given up.
+        self.set_paths(3, self.longest);
+        for _ in 0..=200 + 2 * self.submitted {
+            self.pass(Duration::from_millis(10));
             (0..PATHS).for_each(|path| self.send(path, 0));
             (0..PATHS).for_each(|path| self.arrive(path));
             if self.sender.is_idle() {

@@ -152,7 +152,7 @@ impl Joined {
         let ways = Ways {
             active: (0..PATHS as u8).filter(|path| which & 1 << path != 0).map(PathId).collect(),
             lossy: SmallVec::new(),
-            longest: longest + 64,
+            longest: longest + self.sender.around(),
             is_known: true,
             rate: Rate::from_mbps(5.0 * f64::from(which.count_ones())),
             least_rtt: rtt,
@@ -198,7 +198,9 @@ impl Joined {
 
     /// Lets everything arrive that is left, and looks at what came.
     fn settle(&mut self) {
-        self.set_ways(3, ROOM);
+        // What is too long for the paths as they are now is given up.
+        let longest = if self.room > 0 { self.room } else { ROOM };
+        self.set_ways(3, longest);
         if !self.honest {
             self.pass(Duration::from_secs(60));
             return;

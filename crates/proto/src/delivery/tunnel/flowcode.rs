@@ -152,7 +152,7 @@ impl FlowCode {
     }
 
     /// Returns how many bytes a frame has around a combination, at most.
-    fn around(&self) -> usize {
+    pub(super) fn around(&self) -> usize {
         COMBINATION_OVERHEAD + self.source.k()
     }
 
