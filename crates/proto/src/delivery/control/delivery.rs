@@ -173,8 +173,10 @@ impl Delivery for Control {
         if tier != Tier::Message || !offer.waiting.message {
             return;
         }
-        let path = offer.turn.path;
-        for tier in OTHERS.into_iter().filter(|tier| path.serves(*tier)) {
+        for tier in OTHERS {
+            if !offer.turn_to(tier) {
+                continue;
+            }
             while self.outbox.wants(id, tier)
                 && offer.is_for(MESSAGE_GUESS)
                 && self.add_copy(now, id, tier, room, datagram).is_some()

@@ -56,7 +56,8 @@ impl Delivery for Messages {
     /// alone.
     fn waiting_for(&self, now: Instant, path: &Path) -> Waiting {
         let heard = path.last_received_at().is_some_and(|at| now.since(at) < limits::LONGEST_BURST);
-        let along = heard && self.form.feedback_is_due(now, path.id());
+        let along =
+            heard && path.serves(Tier::Message) && self.form.feedback_is_due(now, path.id());
         Waiting { along, ..Waiting::default() }
     }
 
@@ -87,8 +88,10 @@ impl Delivery for Messages {
     }
 
     /// Adds what the peer's sender is to be told.
-    fn poll_along(&mut self, path: PathId, datagram: &mut Builder<'_>) {
-        while let Some(frame) = self.form.poll_feedback(path, datagram.room()) {
+    fn poll_along(&mut self, path: &Path, datagram: &mut Builder<'_>) {
+        while path.serves(Tier::Message)
+            && let Some(frame) = self.form.poll_feedback(path.id(), datagram.room())
+        {
             datagram.push(&frame);
         }
     }
