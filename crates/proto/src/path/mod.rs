@@ -14,6 +14,8 @@ mod bulk_bound;
 mod bursts;
 mod control_window;
 mod drain;
+#[cfg(any(test, fuzzing, feature = "doors"))]
+mod driven;
 mod health;
 mod inbound;
 mod mtu;
@@ -37,6 +39,8 @@ pub(crate) use bulk_bound::BulkRole;
 pub use bulk_bound::ProtectControl;
 pub(crate) use control_window::CopyRoom;
 pub(crate) use drain::Drain;
+#[cfg(any(fuzzing, feature = "doors"))]
+pub(crate) use driven::drive;
 pub use path_use::{Carries, Cost, PathUse};
 pub(crate) use paths::{MUCH_LOSS, PATIENCE_WITHOUT_PATH, Paths};
 pub(crate) use snapshot::PathSnapshot;
