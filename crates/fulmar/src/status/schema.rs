@@ -465,12 +465,6 @@ section! {
     processor_s: f64, Counter("s");
 }
 
-/// Returns the words for what a path carries.
-fn tiers(carries: Option<Carries>) -> String {
-    let tiers = carries.into_iter().flat_map(Carries::tiers);
-    tiers.map(path_use::word).collect::<Vec<_>>().join(", ")
-}
-
 /// Returns the word for a state.
 pub(crate) fn state_word(state: PathState) -> &'static str {
     match state {
@@ -480,6 +474,12 @@ pub(crate) fn state_word(state: PathState) -> &'static str {
         PathState::Suspected => "suspected",
         PathState::Closed => "closed",
     }
+}
+
+/// Returns the words for what a path carries.
+fn tiers(carries: Option<Carries>) -> String {
+    let tiers = carries.into_iter().flat_map(Carries::tiers);
+    tiers.map(path_use::word).collect::<Vec<_>>().join(", ")
 }
 
 fn tunnel_word(form: TunnelForm) -> &'static str {

@@ -78,6 +78,11 @@ const ENDPOINTS: &[Column<EndpointReport>] = &[
     ("what", |endpoint| endpoint.description.clone()),
 ];
 
+/// Tells whether a path that works is a backup that nothing calls for.
+pub(super) fn is_in_reserve(path: &PathReport) -> bool {
+    path.state == "active" && path.backup && path.serves.is_empty()
+}
+
 /// Lays the report out; columns are as wide as what stands in them.
 pub(crate) fn table(report: &Report) -> String {
     let mut text = String::new();
@@ -254,11 +259,6 @@ fn strangers_text(strangers: &StrangersReport) -> String {
         );
     }
     if text.is_empty() { text } else { format!("\n{text}") }
-}
-
-/// Tells whether a path that works is a backup that nothing calls for.
-pub(super) fn is_in_reserve(path: &PathReport) -> bool {
-    path.state == "active" && path.backup && path.serves.is_empty()
 }
 
 /// Lists the counts that are not zero.
