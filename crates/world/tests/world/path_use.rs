@@ -252,6 +252,26 @@ fn telemetry_keeps_to_the_paths_that_carry_it() {
 }
 
 #[test]
+fn a_backup_that_alone_carries_a_class_always_does() {
+    for copies in [Copies::Best, Copies::All] {
+        let lte = PathUse { backup: true, ..PathUse::default() };
+        let mut pair = pair([WIFI, LTE], 1, None, [carrying(&[Tier::Control, Tier::Bulk]), lte]);
+        let policy = Policy { copies, reliable: true, ..Policy::TELEMETRY };
+        let before = pair.carried(0);
+        for _ in 0..500 {
+            let telemetry = Source::Declared { channel: 3, policy };
+            pair.send(STATION, telemetry, &[7; 1_000]).expect("there is room");
+            pair.run_for(MS * 10);
+        }
+        assert!(pair.seen[DRONE].len() >= 490, "{copies:?}: {}", pair.seen[DRONE].len());
+        assert!(pair.carried(0) - before < 20_000, "{copies:?}");
+        let status = pair.status(DRONE).expect("a session");
+        let path = status.paths.iter().find(|path| path.id == SECOND).expect("it is there");
+        assert_eq!(path.serves, Carries::new([Tier::Telemetry, Tier::Message]));
+    }
+}
+
+#[test]
 fn control_keeps_to_the_paths_that_carry_it_and_so_does_what_is_announced_of_its_order() {
     let outage = "[[link.outage]]\nstart_s = 6\nseconds = 3\nmode = \"drop\"\n";
     let mut pair = pair(
