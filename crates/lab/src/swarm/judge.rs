@@ -264,14 +264,15 @@ impl<'a> Judge<'a> {
             return found(Rule::Connected, now, format!("host {host} is not: {shown:?}"));
         }
         let probe = self.plan.sessions[host].idle_probe;
-        let excused = self.plan.has_clock_steps() || self.plan.has_full_sockets();
+        // A path in reserve is probed every 25 s.
+        let excused = self.plan.has_clock_steps()
+            || self.plan.has_full_sockets()
+            || self.plan.uses.iter().any(|said| said.usage.backup);
         if probe.is_zero() || probe > PROBED_EVERY || excused {
             return Ok(());
         }
         let silent = status.iter().flat_map(|status| &status.paths).find(|path| {
             path.state == PathState::Active
-                // One in reserve is probed every 25 s.
-                && !path.usage.backup
                 && path.silent_for.is_some_and(|silent| {
                     let rounds = path.srtt.unwrap_or_default() * SILENT_ROUNDS;
                     silent > SILENT_BEYOND.max(rounds)

@@ -11,7 +11,6 @@
 use std::cell::Ref;
 use std::ops::Deref;
 
-use smallvec::SmallVec;
 use units::{Duration, Instant};
 
 use super::{Carries, Path, PathSnapshot, PathUse, Paths, health};
@@ -213,7 +212,7 @@ pub(crate) enum Shown<'a> {
     /// All there are.
     All(Ref<'a, [PathSnapshot]>),
     /// Not all.
-    Some(SmallVec<[PathSnapshot; 2]>),
+    Some(Vec<PathSnapshot>),
 }
 
 impl Deref for Shown<'_> {
