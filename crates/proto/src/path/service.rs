@@ -20,7 +20,7 @@ use crate::select::Tier;
 /// How long a backup in reserve carries nothing before it is probed: 25 s, below the 30 s after which the
 /// least patient translators forget a UDP flow. A probe of both ends costs 264 bytes with all headers, 38 kB
 /// an hour.
-const RESERVE_PROBE: Duration = Duration::from_secs(25);
+pub(super) const RESERVE_PROBE: Duration = Duration::from_secs(25);
 
 /// What is known of a path's use.
 #[derive(Clone, Copy, Debug)]
@@ -171,7 +171,7 @@ impl Paths {
             let serves = carries.tiers().filter(is_called).fold(Carries::NONE, Carries::with);
             let service = &self[index].service;
             if (service.carries, service.serves) != (carries, serves) {
-                self.change_service(index, carries, serves);
+                self.change_service(now, index, carries, serves);
             }
         }
     }
@@ -196,13 +196,15 @@ impl Paths {
         Shown::Some(all.iter().filter(serves).copied().collect())
     }
 
-    fn change_service(&mut self, index: usize, carries: Carries, serves: Carries) {
+    fn change_service(&mut self, now: Instant, index: usize, carries: Carries, serves: Carries) {
         let path = &mut self[index];
         let rested = path.rests();
         (path.service.carries, path.service.serves) = (carries, serves);
-        // What was heard of it last may be old, or it may be back by now.
-        path.probe_wanted |=
-            rested && matches!(path.state, PathState::Active | PathState::Suspected);
+        if rested {
+            // What was heard of it last may be old, or it may be back by now.
+            path.probe_wanted |= matches!(path.state, PathState::Active | PathState::Suspected);
+            path.address.hurry(now);
+        }
     }
 }
 

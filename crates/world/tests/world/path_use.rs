@@ -111,6 +111,27 @@ fn a_backup_costs_less_than_100_kb_an_hour_while_others_work() {
 }
 
 #[test]
+fn a_backup_that_is_dead_costs_little_and_is_tried_at_once_when_it_is_needed() {
+    let outage = |start: u64, seconds: u64| {
+        format!("[[link.outage]]\nstart_s = {start}\nseconds = {seconds}\nmode = \"drop\"\n")
+    };
+    for begins in [0, 4] {
+        let scenario = two_links(&format!("{WIFI}{}", outage(300, 10)), LTE, None)
+            + &outage(begins, 299 - begins);
+        let mut pair = Pair::new(&scenario, 1, SessionConfig::default());
+        pair.use_path(SECOND, backup());
+        pair.run_until(Instant::from_millis(100_000));
+        let before = pair.carried(1);
+        fly(&mut pair, 199);
+        let an_hour = (pair.carried(1) - before) * 18;
+        assert!(an_hour < 60_000, "from {begins} s: {an_hour} bytes an hour");
+        let gap = fly(&mut pair, 9);
+        assert!(gap < MS * 300, "from {begins} s: {gap:?}");
+        assert_eq!(pair.path_state(STATION, FIRST), Some(PathState::Suspected));
+    }
+}
+
+#[test]
 fn control_goes_by_a_backup_before_a_gap_of_90_ms_when_all_others_die() {
     for links in [[WIFI, LTE], [LTE, WIFI]] {
         for seed in 1..41 {
