@@ -412,6 +412,10 @@ impl Controller for DelayBounded {
         }
     }
 
+    fn runs_dry(&self) -> bool {
+        matches!(self.phase, Phase::Dry { .. })
+    }
+
     fn usual_loss(&self) -> f64 {
         self.loss.usual()
     }

@@ -122,6 +122,11 @@ pub(crate) trait Controller: Debug + Send {
     /// Returns the congestion window: bytes that may be in flight.
     fn cwnd(&self) -> u64;
 
+    /// Tells whether the window is small for a moment, on purpose: to show what the path is like when it is empty.
+    fn runs_dry(&self) -> bool {
+        false
+    }
+
     /// Returns the share of packets that the path loses at any rate, 0 to 1, as far as it is known.
     fn usual_loss(&self) -> f64 {
         0.0

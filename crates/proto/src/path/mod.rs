@@ -254,6 +254,11 @@ impl Path {
         self.congestion.cwnd() > initial_window(self.mtu.current() as u64)
     }
 
+    /// Tells whether it carries less than it could for a moment, on purpose.
+    pub(crate) fn runs_dry(&self) -> bool {
+        self.congestion.runs_dry()
+    }
+
     /// Returns the smoothed round-trip time, once there is one.
     pub(crate) fn srtt(&self) -> Option<Duration> {
         self.rtt.srtt()

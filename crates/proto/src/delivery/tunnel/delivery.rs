@@ -5,9 +5,10 @@ use units::{Duration, Instant};
 
 use super::TunnelForm;
 use super::flowcode::{FlowCode, FlowCodeParameters};
-use super::form::{Form, Ways};
+use super::form::Form;
 use super::queue::Waiting as Packet;
 use super::segment::{Part, Segment};
+use super::ways::Ways;
 use super::window::Window;
 use crate::delivery::{
     Builder, Delivered, Delivery, Incoming, Loss, Offer, Outlook, Taken, Waiting,
@@ -79,12 +80,13 @@ impl Tunnel {
     /// Takes a packet in, if it is a part of TCP that must arrive. Gives back what is not.
     pub(crate) fn submit(&mut self, now: Instant, packet: Vec<u8>) -> Option<Vec<u8>> {
         let segment = Segment::read(&packet, self.key);
-        let Some(Segment { flow, part }) = segment.filter(|segment| segment.part != Part::Ack)
+        let Some(Segment { flow, part, sequence }) =
+            segment.filter(|segment| segment.part != Part::Ack)
         else {
             return Some(packet);
         };
         self.used_at = now;
-        let packet = Packet { flow, part, since: now, payload: packet };
+        let packet = Packet { flow, part, sequence, since: now, payload: packet };
         match self.form {
             TunnelForm::FlowCode(_) => self.flowcode.submit(packet),
             TunnelForm::Window | TunnelForm::Plain => self.window.submit(packet),

@@ -9,6 +9,7 @@ use super::release::Release;
 use super::repair::{Lossy, Repaired};
 use super::segment::{Flow, Part};
 use super::sender::{Ask, Sender};
+use super::ways::Ways;
 use crate::ids::PathId;
 use crate::limits;
 use crate::wire::{RepairFrame, TunnelFrame};
@@ -93,7 +94,8 @@ impl Joined {
         self.submitted += 1;
         let part = if more < 16 { Part::Edge } else { Part::Data };
         let flow = Flow::test(flow.into());
-        self.sender.submit(Waiting { flow, part, since: self.now, payload });
+        let sequence = self.submitted;
+        self.sender.submit(Waiting { flow, part, sequence, since: self.now, payload });
     }
 
     fn send(&mut self, path: usize, ahead: usize) {
@@ -141,14 +143,8 @@ impl Joined {
         self.longest = longest;
         let paths = (0..PATHS as u8).filter(|path| which & 1 << path != 0).map(PathId);
         self.sender.set_paths(self.now, paths, longest);
-        let rate = Rate::from_mbps(5.0 * f64::from(which.count_ones()));
-        self.sender.queue.set_paths(
-            self.now,
-            which.count_ones() as usize,
-            rate,
-            Duration::ZERO,
-            true,
-        );
+        let paths = which.count_ones() as u8;
+        self.sender.queue.set_ways(self.now, &Ways::test(paths, 5.0 * f64::from(paths)));
         self.release.set_slowest(self.now, (which > 0).then_some(Duration::from_millis(50)));
     }
 

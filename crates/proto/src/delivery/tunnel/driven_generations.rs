@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use smallvec::SmallVec;
-use units::{Duration, Instant, Rate};
+use units::{Duration, Instant};
 
 use super::flowcode::{FlowCode, FlowCodeParameters};
-use super::form::{Form, Ways};
+use super::form::Form;
 use super::queue::Waiting;
 use super::segment::{Flow, Part};
 use super::sender::Ask;
+use super::ways::Ways;
 use crate::ids::PathId;
 use crate::limits;
 use crate::wire::CombinationFrame;
@@ -104,7 +104,8 @@ impl Joined {
         self.submitted += 1;
         let part = if more < 16 { Part::Edge } else { Part::Data };
         let flow = Flow::test(flow.into());
-        self.sender.submit(Waiting { flow, part, since: self.now, payload });
+        let sequence = self.submitted;
+        self.sender.submit(Waiting { flow, part, sequence, since: self.now, payload });
     }
 
     fn send(&mut self, path: usize) {
@@ -149,15 +150,14 @@ impl Joined {
 
     fn set_ways(&mut self, which: u8, longest: usize) {
         let rtt = Duration::from_millis(50);
+        let paths = which.count_ones() as u8;
         let ways = Ways {
             active: (0..PATHS as u8).filter(|path| which & 1 << path != 0).map(PathId).collect(),
-            lossy: SmallVec::new(),
             longest: longest + self.sender.around(),
-            is_known: true,
-            rate: Rate::from_mbps(5.0 * f64::from(which.count_ones())),
             least_rtt: rtt,
             fastest_rtt: rtt,
             slowest: (which > 0).then_some(rtt),
+            ..Ways::test(paths, 5.0 * f64::from(paths))
         };
         self.room = if which > 0 { longest } else { 0 };
         self.sender.set_ways(self.now, &ways);

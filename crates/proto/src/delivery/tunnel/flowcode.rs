@@ -13,10 +13,11 @@
 use smallvec::SmallVec;
 use units::{Duration, Instant};
 
-use super::form::{Asked, Form, Ways};
+use super::form::{Asked, Form};
 use super::queue::{Queue, Waiting as Packet};
 use super::release::{Release, Released};
 use super::sender::Ask;
+use super::ways::Ways;
 use crate::delivery::generation::{self, Combination, Destination, LENGTH, Published, Source, Way};
 use crate::delivery::{Builder, Incoming, Offer, Taken};
 use crate::event::PathState;
@@ -271,8 +272,7 @@ impl Form for FlowCode {
         let longest = ways.longest.saturating_sub(COMBINATION_OVERHEAD + self.source.k());
         self.source.set_way(way);
         self.source.set_longest(now, works.then_some(longest));
-        let (paths, rtt) = (ways.active.len(), ways.least_rtt);
-        self.queue.set_paths(now, paths, ways.rate, rtt, ways.is_known);
+        self.queue.set_ways(now, ways);
         self.release.set_slowest(now, ways.slowest);
     }
 

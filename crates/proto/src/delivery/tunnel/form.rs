@@ -2,22 +2,19 @@
 
 use core::fmt::Debug;
 
-use smallvec::SmallVec;
-use units::{Duration, Instant, Rate};
+use units::Instant;
 
 use super::queue::Waiting as Packet;
 use super::release::Released;
-use super::repair::Lossy;
 use super::sender::Ask;
+use super::ways::Ways;
 use crate::delivery::{Builder, Incoming, Loss, Offer, Taken};
 use crate::ids::PathId;
 use crate::memory::{Held, Room};
-use crate::path::{Path, Paths};
 use crate::recovery::Mark;
 use crate::schedule::{Decision, ScheduleView};
-use crate::select::Tier;
 use crate::status::TunnelStatus;
-use crate::wire::{DATA_OVERHEAD, Frame};
+use crate::wire::Frame;
 
 /// Sends and receives TCP of the tunnel in one way. The operator says which form takes what is handed in here, the
 /// peer's which one its frames are for.
@@ -85,46 +82,6 @@ pub(super) trait Form: Debug {
     fn duplicates(&self) -> u64;
 }
 
-/// The paths that work, together.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Ways {
-    /// Which they are.
-    pub(super) active: SmallVec<[PathId; 4]>,
-    /// Bytes of frames in the longest datagram that one of them carries or may be found to carry.
-    pub(super) longest: usize,
-    /// How each of them loses.
-    pub(super) lossy: SmallVec<[Lossy; 4]>,
-    /// What all of them carry.
-    pub(super) rate: Rate,
-    /// All of them were filled once: it is what they carry.
-    pub(super) is_known: bool,
-    /// The largest of their least round-trip times, and the least of these.
-    pub(super) least_rtt: Duration,
-    pub(super) fastest_rtt: Duration,
-    /// The largest of their smoothed round-trip times; none where none works.
-    pub(super) slowest: Option<Duration>,
-}
-
-impl Ways {
-    /// Looks at all paths that serve bulk.
-    pub(super) fn new(now: Instant, paths: &Paths) -> Self {
-        let active = || paths.active_for(Tier::Bulk);
-        let longest = active().map(|path| path.hoped_datagram(now)).max().unwrap_or(0);
-        // Without congestion control a path's rate has no end.
-        let rate = active().map(|path| path.send_rate().as_bps()).fold(0, u64::saturating_add);
-        Self {
-            active: active().map(Path::id).collect(),
-            lossy: active().map(lossy).collect(),
-            longest: longest.saturating_sub(DATA_OVERHEAD),
-            rate: Rate::from_bps(rate),
-            is_known: active().all(Path::was_filled),
-            least_rtt: active().map(Path::least_rtt).max().unwrap_or_default(),
-            fastest_rtt: active().map(Path::least_rtt).min().unwrap_or_default(),
-            slowest: active().map(Path::srtt_or_initial).max(),
-        }
-    }
-}
-
 /// Asks the scheduler on behalf of the path that is served.
 pub(super) struct Asked<'a, 'b> {
     pub(super) offer: &'a Offer<'b>,
@@ -138,8 +95,4 @@ impl Ask for Asked<'_, '_> {
         let view = ScheduleView { frame, ..self.offer.view(others + backlog, packet) };
         self.offer.scheduler.offer(&view, self.offer.turn.path.id()) == Decision::Send
     }
-}
-
-fn lossy(path: &Path) -> Lossy {
-    Lossy { rate: path.send_rate(), loss: path.loss(), rtt: path.srtt_or_initial() }
 }

@@ -28,6 +28,7 @@ mod release;
 mod repair;
 mod segment;
 mod sender;
+mod ways;
 mod window;
 
 pub(crate) use delivery::Tunnel;

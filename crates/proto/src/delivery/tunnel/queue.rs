@@ -5,8 +5,11 @@
 //! a flow may hold   100 ms of what all paths carried at best in the last seconds, or a round trip of the slowest
 //!                   of them if that is longer: what TCP needs to keep them busy; at least 64 packets
 //! beyond that       its oldest packet is dropped: TCP hears of the queue, and of nothing else
-//! a path goes       what the others carry now counts at once: TCP's next repeat would wait behind the rest
-//! in an outage      nothing is dropped for that, nor for as long after; what does not fit is refused
+//! a path goes       what the others carry counts at once, for TCP's next repeat would wait behind the rest, and half
+//!                   of what it carried while it may come back: TCP's window must be worth something then
+//! in an outage      nothing is dropped for that, nor for as long after; what does not fit is refused. The same
+//!                   while a path runs dry: that takes from the queue what it needs to fill it again
+//! a repeat          stays: without it TCP would stand still for another round trip
 //! ```
 //! The bound is in bytes, not in time: packets that are passed on in order are acknowledged in bursts, so TCP
 //! fills the queue in bursts, and a bound in time would drop in bursts. A packet of TCP that is dropped while
@@ -18,6 +21,7 @@ use std::collections::{BTreeMap, VecDeque};
 use units::{Duration, Instant, Rate};
 
 use super::segment::{Flow, Part};
+use super::ways::Ways;
 use crate::limits;
 
 /// How much of what the paths carry a flow may have waiting, at least.
@@ -41,6 +45,8 @@ const SPARED: Duration = Duration::from_secs(3);
 pub(super) struct Waiting {
     pub(super) flow: Flow,
     pub(super) part: Part,
+    /// Where it lies in its flow, as TCP counts.
+    pub(super) sequence: u32,
     pub(super) since: Instant,
     pub(super) payload: Vec<u8>,
 }
@@ -48,6 +54,10 @@ pub(super) struct Waiting {
 #[derive(Debug, Default)]
 struct Packets {
     waiting: VecDeque<Waiting>,
+    /// Which of those TCP sends again, in the same order.
+    repeats: VecDeque<bool>,
+    /// Where the packet lies that lies farthest in the flow.
+    farthest: Option<u32>,
     bytes: usize,
     /// The number of the flow's newest packet that left.
     last: Option<u64>,
@@ -67,8 +77,8 @@ pub(super) struct Queue {
     bound: Bound,
     /// How many paths work, or did before none does.
     paths: usize,
-    /// Since when no path works.
-    outage: Option<Instant>,
+    /// Since when no path works, or one runs dry.
+    lull: Option<Instant>,
     dropped: u64,
 }
 
@@ -82,7 +92,7 @@ impl Default for Queue {
             most: limits::TUNNEL_QUEUE_BYTES,
             bound: Bound::default(),
             paths: 0,
-            outage: Some(Instant::ZERO),
+            lull: Some(Instant::ZERO),
             dropped: 0,
         }
     }
@@ -105,18 +115,15 @@ impl Queue {
             let turns = if is_fresh { &mut self.fresh } else { &mut self.turns };
             turns.push_back(flow);
         }
-        packets.bytes += cost;
-        packets.waiting.push_back(packet);
+        packets.push(packet);
         self.bytes += cost;
-        if self.outage.is_some() || !self.bound.holds(now) {
+        if self.lull.is_some() || !self.bound.holds(now) {
             return;
         }
         while packets.waiting.len() > LEAST_PACKETS
             && packets.bytes > self.bound.bytes()
-            && let Some(oldest) = packets.waiting.pop_front()
+            && let Some(cost) = packets.drop_one()
         {
-            let cost = self::cost(&oldest);
-            packets.bytes -= cost;
             self.bytes -= cost;
             self.dropped += 1;
         }
@@ -165,8 +172,7 @@ impl Queue {
     pub(super) fn drop_longer(&mut self, most: usize) {
         let before = self.len();
         for packets in self.flows.values_mut() {
-            packets.waiting.retain(|packet| packet.payload.len() <= most);
-            packets.bytes = packets.waiting.iter().map(cost).sum();
+            packets.retain(|packet| packet.payload.len() <= most);
         }
         let waits = |flow: &Flow| self.flows.get(flow).is_some_and(|its| !its.waiting.is_empty());
         self.turns.retain(waits);
@@ -175,23 +181,19 @@ impl Queue {
         self.dropped += (before - self.len()) as u64;
     }
 
-    /// Learns how many paths work, what they carry together, and the round-trip time of the slowest. What one
-    /// carries that was never filled is not known.
-    pub(super) fn set_paths(
-        &mut self,
-        now: Instant,
-        paths: usize,
-        rate: Rate,
-        rtt: Duration,
-        is_known: bool,
-    ) {
-        if paths == 0 {
-            self.outage = self.outage.or(Some(now));
-        } else if let Some(since) = self.outage.take() {
+    /// Learns what the paths are like. What one carries that was never filled is not known.
+    pub(super) fn set_ways(&mut self, now: Instant, ways: &Ways) {
+        let paths = ways.active.len();
+        if paths == 0 || ways.runs_dry {
+            self.lull = self.lull.or(Some(now));
+        } else if let Some(since) = self.lull.take() {
             self.bound.spare(now, now.since(since));
         }
-        let bytes = rate.bytes_in(rtt.max(QUEUE));
-        if (1..self.paths).contains(&paths) && is_known {
+        let carried = ways.rate.as_bps();
+        let silent = (ways.silent.as_bps() / 2).min(carried);
+        let rate = Rate::from_bps(carried.saturating_add(silent));
+        let bytes = rate.bytes_in(ways.least_rtt.max(QUEUE));
+        if (1..self.paths).contains(&paths) && ways.is_known {
             self.bound.lower(bytes);
         }
         self.bound.raise(bytes);
@@ -237,10 +239,8 @@ impl Queue {
 
     fn take(&mut self, now: Instant, flow: Flow, number: u64) -> Option<(Waiting, Option<u64>)> {
         let packets = self.flows.get_mut(&flow)?;
-        let packet = packets.waiting.pop_front()?;
-        let cost = cost(&packet);
-        packets.bytes -= cost;
-        self.bytes -= cost;
+        let packet = packets.remove(0)?;
+        self.bytes -= cost(&packet);
         if !packets.waiting.is_empty() {
             self.turns.push_back(flow);
         }
@@ -268,6 +268,41 @@ impl Queue {
         }
         self.flows.entry(flow).or_default();
         true
+    }
+}
+
+impl Packets {
+    fn push(&mut self, packet: Waiting) {
+        let beyond = |farthest: u32| packet.sequence.wrapping_sub(farthest) as i32 > 0;
+        // A SYN, which may begin another connection of the same name, counts anew.
+        let is_new = packet.part == Part::Edge || self.farthest.is_none_or(beyond);
+        if is_new {
+            self.farthest = Some(packet.sequence);
+        }
+        self.repeats.push_back(!is_new);
+        self.bytes += cost(&packet);
+        self.waiting.push_back(packet);
+    }
+
+    fn remove(&mut self, place: usize) -> Option<Waiting> {
+        let packet = self.waiting.remove(place)?;
+        self.repeats.remove(place);
+        self.bytes -= cost(&packet);
+        Some(packet)
+    }
+
+    /// Drops the oldest that is no repeat, or the oldest of all; returns what it cost.
+    fn drop_one(&mut self) -> Option<usize> {
+        let place = self.repeats.iter().position(|is_repeat| !is_repeat).unwrap_or(0);
+        self.remove(place).map(|packet| cost(&packet))
+    }
+
+    fn retain(&mut self, keep: impl Fn(&Waiting) -> bool) {
+        let kept: Vec<bool> = self.waiting.iter().map(&keep).collect();
+        let mut places = kept.iter();
+        self.repeats.retain(|_| places.next().is_some_and(|keep| *keep));
+        self.waiting.retain(keep);
+        self.bytes = self.waiting.iter().map(cost).sum();
     }
 }
 
@@ -341,8 +376,13 @@ mod tests {
     }
 
     fn push(queue: &mut Queue, ms: u64, flow: u64, tag: u8) {
+        let far = queue.flows.get(&Flow::test(flow)).and_then(|packets| packets.farthest);
+        push_at(queue, ms, flow, tag, far.map_or(u32::MAX - 2, |far| far.wrapping_add(1)));
+    }
+
+    fn push_at(queue: &mut Queue, ms: u64, flow: u64, tag: u8, sequence: u32) {
         let (flow, part, since) = (Flow::test(flow), Part::Data, at(ms));
-        queue.push(Waiting { flow, part, since, payload: vec![tag; 1_000] }, 0);
+        queue.push(Waiting { flow, part, sequence, since, payload: vec![tag; 1_000] }, 0);
     }
 
     fn pop(queue: &mut Queue, ms: u64, number: u64) -> Option<(u8, Option<u64>)> {
@@ -352,7 +392,7 @@ mod tests {
     /// A queue after the time in which nothing is dropped.
     fn queue(mbps: f64) -> Queue {
         let mut queue = Queue::default();
-        queue.set_paths(at(0), 1, Rate::from_mbps(mbps), Duration::ZERO, true);
+        queue.set_ways(at(0), &Ways::test(1, mbps));
         queue
     }
 
@@ -378,7 +418,8 @@ mod tests {
         assert_eq!(queue.dropped(), 400 - kept);
         assert_eq!(pop(&mut queue, 5_001, 1), Some(((400 - kept) as u8, None)));
         let mut far = self::queue(20.0);
-        far.set_paths(at(0), 1, Rate::from_mbps(20.0), Duration::from_millis(300), true);
+        let rtt = Duration::from_millis(300);
+        far.set_ways(at(0), &Ways { least_rtt: rtt, ..Ways::test(1, 20.0) });
         (0..800).for_each(|number| push(&mut far, 5_000, 1, number as u8));
         assert!((740_000..=750_000).contains(&far.bytes()), "{}", far.bytes());
         let mut slow = self::queue(0.5);
@@ -389,7 +430,7 @@ mod tests {
     #[test]
     fn the_bound_falls_slowly_and_not_while_nothing_leaves() {
         let mut queue = queue(20.0);
-        queue.set_paths(at(5_000), 1, Rate::from_mbps(1.0), Duration::ZERO, true);
+        queue.set_ways(at(5_000), &Ways::test(1, 1.0));
         for ms in 0..300_u64 {
             push(&mut queue, 5_000 + 10 * ms, 1, 0);
             pop(&mut queue, 5_000 + 10 * ms, ms);
@@ -405,12 +446,12 @@ mod tests {
     fn where_a_path_goes_the_bound_is_what_the_others_carry() {
         let mut queue = Queue::default();
         let set = |queue: &mut Queue, paths, mbps| {
-            queue.set_paths(at(0), paths, Rate::from_mbps(mbps), Duration::ZERO, true);
+            queue.set_ways(at(0), &Ways::test(paths, mbps));
             queue.bound.bytes()
         };
         assert_eq!(set(&mut queue, 2, 28.0), 350_000);
         assert_eq!(set(&mut queue, 2, 10.0), 350_000, "a lower rate alone takes its time");
-        queue.set_paths(at(0), 1, Rate::from_mbps(8.0), Duration::ZERO, false);
+        queue.set_ways(at(0), &Ways { is_known: false, ..Ways::test(1, 8.0) });
         assert_eq!(set(&mut queue, 2, 10.0), 350_000, "who knows what the other carries");
         assert_eq!(set(&mut queue, 1, 8.0), 100_000);
         assert_eq!(set(&mut queue, 0, 0.0), 100_000);
@@ -419,14 +460,54 @@ mod tests {
     }
 
     #[test]
+    fn half_of_what_is_silent_counts_but_no_more_than_what_works() {
+        for (silent, bytes) in [(0.0, 100_000), (6.0, 137_500), (16.0, 200_000), (90.0, 200_000)] {
+            let mut queue = queue(28.0);
+            queue.set_ways(at(0), &Ways::test(2, 28.0));
+            let silent = Rate::from_mbps(silent);
+            queue.set_ways(at(0), &Ways { silent, ..Ways::test(1, 8.0) });
+            assert_eq!(queue.bound.bytes(), bytes, "{silent:?}");
+        }
+    }
+
+    #[test]
+    fn what_tcp_sends_again_stays_where_something_else_can_go() {
+        let mut queue = queue(20.0);
+        (0..50).for_each(|number| push(&mut queue, 5_000, 1, number));
+        (0..50).for_each(|number| assert!(pop(&mut queue, 5_000, number).is_some()));
+        (10..13).for_each(|sequence| push_at(&mut queue, 5_000, 1, 99, sequence));
+        (0..400).for_each(|_| push(&mut queue, 5_000, 1, 1));
+        assert!(queue.dropped() > 100);
+        let next: Vec<_> = (60..64).filter_map(|number| pop(&mut queue, 5_000, number)).collect();
+        assert_eq!(next.iter().map(|(tag, _)| *tag).collect::<Vec<_>>(), [99, 99, 99, 1]);
+        // Nothing but repeats: the oldest of them goes.
+        (0..400).for_each(|_| push_at(&mut queue, 5_001, 2, 7, 5));
+        assert!(queue.flows[&Flow::test(2)].bytes <= queue.bound.bytes());
+    }
+
+    #[test]
+    fn while_a_path_runs_dry_nothing_is_dropped_for_its_sake() {
+        let mut queue = queue(20.0);
+        queue.set_ways(at(5_000), &Ways { runs_dry: true, ..Ways::test(1, 5.0) });
+        (0..400).for_each(|_| push(&mut queue, 5_000, 1, 0));
+        (0..9).for_each(|number| assert!(pop(&mut queue, 5_020 + 20 * number, number).is_some()));
+        queue.set_ways(at(5_200), &Ways::test(1, 20.0));
+        (9..20).for_each(|number| assert!(pop(&mut queue, 5_020 + 20 * number, number).is_some()));
+        push(&mut queue, 5_399, 1, 0);
+        assert_eq!(queue.dropped(), 0);
+        push(&mut queue, 5_401, 1, 0);
+        assert!(queue.dropped() > 100, "for as long after as it lasted, and no longer");
+    }
+
+    #[test]
     fn an_outage_drops_nothing_that_fits_and_spares_what_comes_after() {
         let mut queue = queue(5.0);
-        queue.set_paths(at(5_000), 0, Rate::default(), Duration::ZERO, true);
+        queue.set_ways(at(5_000), &Ways::test(0, 0.0));
         (0..1_000).for_each(|number| push(&mut queue, 6_000, 1, number as u8));
         assert_eq!((queue.len(), queue.dropped()), (1_000, 0));
         (0..4_000).for_each(|_| push(&mut queue, 7_000, 1, 99));
         assert!(queue.bytes() <= limits::TUNNEL_QUEUE_BYTES);
-        queue.set_paths(at(25_000), 1, Rate::from_mbps(5.0), Duration::ZERO, true);
+        queue.set_ways(at(25_000), &Ways::test(1, 5.0));
         assert_eq!(pop(&mut queue, 25_000, 1), Some((0, None)), "the oldest is still there");
         let before = queue.len();
         push(&mut queue, 26_000, 1, 0);
@@ -461,7 +542,7 @@ mod tests {
         push(&mut queue, 5_000, 1, 1);
         push(&mut queue, 5_000, 2, 2);
         let (flow, part, since) = (Flow::test(1), Part::Data, at(5_000));
-        queue.push(Waiting { flow, part, since, payload: vec![3; 500] }, 0);
+        queue.push(Waiting { flow, part, sequence: 9, since, payload: vec![3; 500] }, 0);
         queue.drop_longer(600);
         assert_eq!((queue.len(), queue.dropped(), queue.waiting_flows()), (1, 2, 1));
         assert_eq!(pop(&mut queue, 5_001, 1), Some((3, None)));

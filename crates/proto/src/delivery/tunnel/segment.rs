@@ -35,6 +35,8 @@ pub(crate) struct Segment {
     pub(crate) part: Part,
     /// The connection, in one direction.
     pub(crate) flow: Flow,
+    /// The sequence number of its first byte [RFC 9293 §3.1].
+    pub(crate) sequence: u32,
 }
 
 impl Segment {
@@ -53,7 +55,8 @@ impl Segment {
         let mut hasher = SipHasher13::new_with_keys(key.0, key.1);
         hasher.write(packet.address_bytes());
         hasher.write(&header[..4]);
-        Some(Self { part, flow: Flow(hasher.finish()) })
+        let sequence = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
+        Some(Self { part, flow: Flow(hasher.finish()), sequence })
     }
 }
 

@@ -1,10 +1,11 @@
 //! The form `window`: each packet is sent until it arrives.
 
-use super::form::{Asked, Form, Ways};
+use super::form::{Asked, Form};
 use super::queue::Waiting as Packet;
 use super::release::{Release, Released};
 use super::repair::Repaired;
 use super::sender::Sender;
+use super::ways::Ways;
 use crate::delivery::{Builder, Incoming, Loss, Offer, Taken};
 use crate::event::PathState;
 use crate::ids::PathId;
@@ -125,8 +126,7 @@ impl Form for Window {
         let longest = ways.longest.saturating_sub(TUNNEL_OVERHEAD);
         self.sender.set_paths(now, ways.active.iter().copied(), longest);
         self.sender.repairs.set_paths(ways.lossy.iter().copied());
-        let (paths, rtt) = (ways.active.len(), ways.least_rtt);
-        self.sender.queue.set_paths(now, paths, ways.rate, rtt, ways.is_known);
+        self.sender.queue.set_ways(now, ways);
         self.release.set_slowest(now, ways.slowest);
     }
 

@@ -1,8 +1,8 @@
 //! What the sender does with packets, paths and losses, step by step.
 
 use super::super::segment::Flow;
+use super::super::ways::Ways;
 use super::*;
-use units::Rate;
 
 const ROOM: usize = 1_400;
 const WIFI: PathId = PathId(0);
@@ -23,13 +23,19 @@ fn at(ms: u64) -> Instant {
 fn sender() -> Sender {
     let mut sender = Sender::new(1);
     sender.set_paths(at(0), [WIFI, LTE].into_iter(), ROOM);
-    sender.queue.set_paths(at(0), 1, Rate::from_mbps(30.0), Duration::ZERO, true);
+    sender.queue.set_ways(at(0), &Ways::test(1, 30.0));
     sender
 }
 
 fn submit(sender: &mut Sender, flow: u64, part: Part, tag: u8) {
     let payload = vec![tag; 1_000];
-    sender.submit(Waiting { flow: Flow::test(flow), part, since: at(5_000), payload });
+    sender.submit(Waiting {
+        flow: Flow::test(flow),
+        part,
+        sequence: tag.into(),
+        since: at(5_000),
+        payload,
+    });
 }
 
 /// Lets a path take what it is given; returns the symbol's number, how far back it points, and its tag.

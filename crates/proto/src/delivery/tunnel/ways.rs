@@ -1,0 +1,81 @@
+//! What the tunnel's forms know of the paths.
+
+use smallvec::SmallVec;
+use units::{Duration, Instant, Rate};
+
+use super::repair::Lossy;
+use crate::event::PathState;
+use crate::ids::PathId;
+use crate::path::{Path, Paths};
+use crate::select::Tier;
+use crate::wire::DATA_OVERHEAD;
+
+/// For how long a path that fell silent counts as one that may come back: most gaps of a radio in flight, a turn
+/// behind a hill or a handover, are shorter.
+const MAY_COME_BACK: Duration = Duration::from_secs(30);
+
+/// The paths that work, together.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ways {
+    /// Which they are.
+    pub(super) active: SmallVec<[PathId; 4]>,
+    /// Bytes of frames in the longest datagram that one of them carries or may be found to carry.
+    pub(super) longest: usize,
+    /// How each of them loses.
+    pub(super) lossy: SmallVec<[Lossy; 4]>,
+    /// What all of them carry.
+    pub(super) rate: Rate,
+    /// What those carried that have fallen silent and may come back.
+    pub(super) silent: Rate,
+    /// One of them carries less for a moment, on purpose.
+    pub(super) runs_dry: bool,
+    /// All of them were filled once: it is what they carry.
+    pub(super) is_known: bool,
+    /// The largest of their least round-trip times, and the least of these.
+    pub(super) least_rtt: Duration,
+    pub(super) fastest_rtt: Duration,
+    /// The largest of their smoothed round-trip times; none where none works.
+    pub(super) slowest: Option<Duration>,
+}
+
+impl Ways {
+    /// Looks at all paths that serve bulk.
+    pub(super) fn new(now: Instant, paths: &Paths) -> Self {
+        let active = || paths.active_for(Tier::Bulk);
+        let longest = active().map(|path| path.hoped_datagram(now)).max().unwrap_or(0);
+        let silent = paths.serving(Tier::Bulk).filter(|path| may_come_back(now, path));
+        Self {
+            active: active().map(Path::id).collect(),
+            lossy: active().map(lossy).collect(),
+            longest: longest.saturating_sub(DATA_OVERHEAD),
+            rate: together(active()),
+            silent: together(silent),
+            runs_dry: active().any(Path::runs_dry),
+            is_known: active().all(Path::was_filled),
+            least_rtt: active().map(Path::least_rtt).max().unwrap_or_default(),
+            fastest_rtt: active().map(Path::least_rtt).min().unwrap_or_default(),
+            slowest: active().map(Path::srtt_or_initial).max(),
+        }
+    }
+
+    /// So many paths that work and carry so much together.
+    #[cfg(any(test, fuzzing, feature = "doors"))]
+    pub(super) fn test(paths: u8, mbps: f64) -> Self {
+        let active = (0..paths).map(PathId).collect();
+        Self { active, rate: Rate::from_mbps(mbps), is_known: true, ..Self::default() }
+    }
+}
+
+/// Returns what these paths carry together. Without congestion control a path's rate has no end.
+fn together<'a>(paths: impl Iterator<Item = &'a Path>) -> Rate {
+    Rate::from_bps(paths.map(|path| path.send_rate().as_bps()).fold(0, u64::saturating_add))
+}
+
+fn may_come_back(now: Instant, path: &Path) -> bool {
+    let heard = path.last_received_at().is_some_and(|at| now.since(at) < MAY_COME_BACK);
+    path.state() == PathState::Suspected && heard && path.was_filled()
+}
+
+fn lossy(path: &Path) -> Lossy {
+    Lossy { rate: path.send_rate(), loss: path.loss(), rtt: path.srtt_or_initial() }
+}
