@@ -147,6 +147,7 @@ impl Path {
         }
         let ecn_ce = ack.ecn_ce.wrapping_sub(self.ecn_ce) as i32 > 0;
         self.ecn_ce = if ecn_ce { ack.ecn_ce } else { self.ecn_ce };
+        outcome.received_at_us = ack.received_at_us;
         outcome.acked = newly.packets;
         outcome.acked.extend(newly.late);
         self.detect_lost(now, ecn_ce.then_some(newest_sent_at), &mut outcome);

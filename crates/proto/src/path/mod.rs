@@ -94,6 +94,8 @@ pub(crate) struct Outcome {
     pub(crate) cheated: bool,
     /// A bound on the offset of the peer's clock.
     pub(crate) clock: Option<ClockSample>,
+    /// When the peer had received the newest of `acked`, in microseconds of its clock.
+    pub(crate) received_at_us: u64,
 }
 
 /// Describes a datagram that is being sent.

@@ -13,6 +13,7 @@ use units::Instant;
 use super::Submission;
 use super::inbox::CARRIED_LIFE;
 use super::message::Message;
+use super::plan::Form;
 use super::outbox::{Outbox, Rejected};
 use super::sender_lanes::NoLane;
 use crate::event::MessageId;
@@ -61,7 +62,7 @@ impl Outbox {
         self.lanes.carry(now, place, expires);
         self.lanes.leave(place);
         let floor = self.lanes.floor(place.lane);
-        Frame::Control(Message::new(now, submission, Some(place)).frame(0, floor)).encode(carried);
+        Frame::Control(Message::new(now, submission, Some(place), Form::All).frame(0, floor)).encode(carried);
         Ok(())
     }
 }

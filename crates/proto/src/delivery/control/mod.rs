@@ -14,6 +14,7 @@ mod outbox;
 mod pending;
 mod plan;
 mod receiver_lane;
+mod rounds;
 mod sender_lanes;
 #[cfg(test)]
 mod tests;
@@ -58,6 +59,19 @@ pub(crate) struct ControlPath {
     pub(crate) usable: bool,
     /// Age at which a copy that is under way there may be repeated there.
     pub(crate) repeat_after: Duration,
+    /// How long a copy takes that is sent now.
+    pub(crate) transit: Duration,
+    /// Age at which the answer to a copy is overdue.
+    pub(crate) answer_after: Duration,
+}
+
+#[cfg(test)]
+impl ControlPath {
+    /// A path that takes copies at once and is not planned with.
+    pub(crate) fn plain(id: PathId, usable: bool) -> Self {
+        let (repeat_after, answer_after) = (Duration::ZERO, Duration::from_millis(25));
+        Self { id, usable, repeat_after, transit: Duration::ZERO, answer_after }
+    }
 }
 
 /// A message that the receiver passes on.

@@ -81,6 +81,15 @@ impl Pending {
         changes
     }
 
+    /// Takes over what is known now of paths that are the same as before.
+    pub(super) fn refresh(&mut self, paths: &[ControlPath]) {
+        for path in paths {
+            if let Some(queue) = self.paths.iter_mut().find(|queue| queue.path.id == path.id) {
+                queue.path = *path;
+            }
+        }
+    }
+
     /// Returns the path that alone is usable.
     pub(super) fn lone_usable(&self) -> Option<PathId> {
         let mut usable = self.paths.iter().filter(|queue| queue.path.usable);
@@ -224,11 +233,7 @@ mod tests {
     fn views(paths: &[(u8, bool)]) -> Vec<ControlPath> {
         paths
             .iter()
-            .map(|&(id, usable)| ControlPath {
-                id: PathId(id),
-                usable,
-                repeat_after: Duration::ZERO,
-            })
+            .map(|&(id, usable)| ControlPath::plain(PathId(id), usable))
             .collect()
     }
 

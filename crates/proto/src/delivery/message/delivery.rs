@@ -15,7 +15,7 @@ use crate::ids::PathId;
 use crate::limits;
 use crate::memory::{Held, Room};
 use crate::path::Path;
-use crate::recovery::Mark;
+use crate::recovery::{Mark, Receipt};
 use crate::schedule::Decision;
 use crate::select::Class;
 use crate::status::SessionStatus;
@@ -93,8 +93,8 @@ impl Delivery for Messages {
         }
     }
 
-    fn on_acked(&mut self, _mark: Mark, path: PathId) {
-        self.form.on_acked(path);
+    fn on_acked(&mut self, _mark: Mark, receipt: &Receipt) {
+        self.form.on_acked(receipt.path);
     }
 
     fn on_lost(&mut self, _mark: Mark, loss: &Loss<'_>) {
