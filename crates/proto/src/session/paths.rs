@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use smallvec::SmallVec;
-use units::Instant;
+use units::{Duration, Instant};
 
 use super::{Drawn, Role, Session, SessionConfig};
 use crate::delivery::Outlook;
@@ -229,7 +229,8 @@ impl Session {
             for packet in &outcome.acked {
                 let sent_at = packet.sent_at;
                 self.answered = self.answered.max(Some(sent_at));
-                let arrived = arrived.map(|(at, error)| (at.max(sent_at), error));
+                let earlier = outcome.repeats_lost.map_or(Duration::ZERO, |at| at.since(sent_at));
+                let arrived = arrived.map(|(at, error)| (at.max(sent_at + earlier) - earlier, error));
                 self.on_packet_acked(packet, &Receipt { now, path: id, sent_at, arrived });
             }
         }

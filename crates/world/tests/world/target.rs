@@ -25,6 +25,7 @@ struct Run {
     bytes: u64,
     copies: f64,
     status: Option<ReliabilityStatus>,
+    other: Option<ReliabilityStatus>,
 }
 
 struct Plan {
@@ -122,6 +123,7 @@ impl Plan {
             bytes,
             copies: copies as f64 / sent.len() as f64,
             status: status.reliability.first().copied(),
+            other: pair.status(DRONE).expect("connected").reliability.first().copied(),
         }
     }
 }
@@ -142,9 +144,9 @@ fn table() {
         ]
     };
     let correlated = [
-        link("wifi", "delay_ms = 10\nrate_mbps = 20\nloss = 0.01"),
-        link("lte", "delay_ms = 35\nrate_mbps = 10\nloss = 0.01"),
-        "[[group]]\nname = \"mast\"\nlinks = [\"wifi\", \"lte\"]\n[group.burst_loss]\ngood_ms = 99900\nbad_ms = 100\n".to_owned(),
+        link("wifi", "delay_ms = 10\nrate_mbps = 20\nloss = 0.01\ngroups = [\"mast\"]"),
+        link("lte", "delay_ms = 35\nrate_mbps = 10\nloss = 0.01\ngroups = [\"mast\"]"),
+        "[[group]]\nname = \"mast\"\n[group.burst_loss]\ngood_ms = 99900\nbad_ms = 100\n".to_owned(),
     ];
     let step = [
         link("wifi", "delay_ms = 10\nrate_mbps = 20\nloss_csv = \"STEP\""),
@@ -181,6 +183,7 @@ fn table() {
         let plan = |target| Plan { scenario: scenario.clone(), policy, target, counted_s };
         for seed in 1..=std::env::var("SEEDS").map_or(1, |seeds| seeds.parse().unwrap()) {
             let planned = plan(Some((share, ms))).run(seed);
+            println!("{:?}", planned.other);
             let all = plan(None).run(seed);
             let status = planned.status.expect("under a target");
             println!(

@@ -30,7 +30,7 @@ impl Outbox {
     pub(super) fn arm(&mut self, now: Instant, seq: u64) {
         let view = View { now, probe: self.probe, pending: &self.pending };
         let Some(message) = self.messages.get_mut(&seq) else { return };
-        let at = message.next_timer(self.plans.of(message.form).next_round(view, message));
+        let at = message.next_timer(self.plans.of(message.form).next_round(view, seq, message));
         if let Some(old) = message.timer.replace(at) {
             self.timers.remove(&(old, seq));
         }
@@ -52,7 +52,7 @@ impl Outbox {
             message.second = SecondCopy::Done;
             second = self.plans.of(message.form).second_on(view, message);
         }
-        let round = self.plans.of(message.form).next_round(view, message);
+        let round = self.plans.of(message.form).next_round(view, seq, message);
         if let Some(path) = second {
             self.pending.add_on(path, (message.rank, seq));
         }

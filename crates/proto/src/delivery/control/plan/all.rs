@@ -45,7 +45,7 @@ impl Plan for All {
         everywhere(view, message)
     }
 
-    fn next_round(&self, view: View<'_>, message: &Message) -> Option<Instant> {
+    fn next_round(&self, view: View<'_>, _seq: u64, message: &Message) -> Option<Instant> {
         let started = message.round_started.filter(|_| message.policy().reliable)?;
         let least = if view.pending.any_usable() { MIN_ROUND } else { SILENT_ROUND };
         Some(started + view.probe.max(least))

@@ -27,7 +27,7 @@ impl Plan for Best {
         Round::Best
     }
 
-    fn next_round(&self, view: View<'_>, message: &Message) -> Option<Instant> {
+    fn next_round(&self, view: View<'_>, _seq: u64, message: &Message) -> Option<Instant> {
         let started = message.round_started.filter(|_| message.policy().reliable)?;
         Some(started + view.probe.max(BEST_ROUND))
     }

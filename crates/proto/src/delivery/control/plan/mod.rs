@@ -69,7 +69,7 @@ pub(super) trait Plan: Debug + Send {
     fn round(&mut self, view: View<'_>, seq: u64, message: &Message) -> Round;
 
     /// Returns when the next round is due; none where there is none, or no copy has left in this one.
-    fn next_round(&self, view: View<'_>, message: &Message) -> Option<Instant>;
+    fn next_round(&self, view: View<'_>, seq: u64, message: &Message) -> Option<Instant>;
 
     /// Returns after which time a second copy follows one that leaves on `path` now.
     fn second_after(&self, view: View<'_>, message: &Message, path: PathId) -> Option<Duration>;
