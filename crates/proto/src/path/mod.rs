@@ -132,8 +132,8 @@ pub(crate) struct Path {
     next_pn: u64,
     skipped: Skipped,
     largest_received: Option<u64>,
-    /// Whether packets of the peer are missing just before the newest: acknowledgements may have been among them.
-    gap_before_newest: bool,
+    /// Whether packets of the peer are missing since its last acknowledgement: others may have been among them.
+    gap_since_ack: bool,
     replay: SeenWindow,
     sent: SentPackets,
     received: AckTracker,
@@ -189,7 +189,7 @@ impl Path {
             next_pn: 0,
             skipped: Skipped::new(!seed),
             largest_received: None,
-            gap_before_newest: false,
+            gap_since_ack: false,
             replay: SeenWindow::new(limits::REPLAY_WINDOW),
             sent: SentPackets::new(),
             received: AckTracker::default(),
