@@ -230,7 +230,8 @@ impl Session {
                 let sent_at = packet.sent_at;
                 self.answered = self.answered.max(Some(sent_at));
                 let earlier = outcome.repeats_lost.map_or(Duration::ZERO, |at| at.since(sent_at));
-                let arrived = arrived.map(|(at, error)| (at.max(sent_at + earlier) - earlier, error));
+                let arrived =
+                    arrived.map(|(at, error)| (at.max(sent_at + earlier) - earlier, error));
                 self.on_packet_acked(packet, &Receipt { now, path: id, sent_at, arrived });
             }
         }

@@ -4,7 +4,8 @@
 
 use proto::select::Policy;
 use proto::{
-    Duration, Instant, Reliability, ReliabilityState, ReliabilityStatus, SessionConfig, Source, Target,
+    Duration, Instant, Reliability, ReliabilityState, ReliabilityStatus, SessionConfig, Source,
+    Target,
 };
 
 use fulmar_world::{DRONE, Pair, STATION};
@@ -92,16 +93,22 @@ impl Plan {
         self.judge(&pair, &sent, from as usize, deadline, bytes)
     }
 
-    fn judge(&self, pair: &Pair, sent: &[Instant], from: usize, deadline: Duration, bytes: u64) -> Run {
+    fn judge(
+        &self,
+        pair: &Pair,
+        sent: &[Instant],
+        from: usize,
+        deadline: Duration,
+        bytes: u64,
+    ) -> Run {
         let mut arrived: Vec<Option<Instant>> = vec![None; sent.len()];
         for seen in &pair.seen[DRONE] {
             let number = u64::from_be_bytes(seen.delivery.bytes[..8].try_into().expect("8 bytes"));
             let known = &mut arrived[number as usize];
             *known = Some(known.map_or(seen.at, |at| at.min(seen.at)));
         }
-        let late = |index: &usize| {
-            arrived[*index].is_none_or(|at| at.since(sent[*index]) > deadline)
-        };
+        let late =
+            |index: &usize| arrived[*index].is_none_or(|at| at.since(sent[*index]) > deadline);
         let misses = (from..sent.len()).filter(late).count();
         // The newest is too old from its own deadline until a newer one comes.
         let mut stale = Duration::ZERO;
@@ -139,27 +146,50 @@ fn table() {
     let bursty = |ms: u32| {
         let bad = |share: f64| f64::from(ms) * (1.0 - share) / share;
         [
-            link("wifi", &format!("delay_ms = 10\nrate_mbps = 20\n[link.burst_loss]\ngood_ms = {}\nbad_ms = {ms}\nloss_good = 0.002", bad(0.02))),
-            link("lte", &format!("delay_ms = 35\nrate_mbps = 10\n[link.burst_loss]\ngood_ms = {}\nbad_ms = {ms}\nloss_good = 0.002", bad(0.01))),
+            link(
+                "wifi",
+                &format!(
+                    "delay_ms = 10\nrate_mbps = 20\n[link.burst_loss]\ngood_ms = {}\nbad_ms = {ms}\nloss_good = 0.002",
+                    bad(0.02)
+                ),
+            ),
+            link(
+                "lte",
+                &format!(
+                    "delay_ms = 35\nrate_mbps = 10\n[link.burst_loss]\ngood_ms = {}\nbad_ms = {ms}\nloss_good = 0.002",
+                    bad(0.01)
+                ),
+            ),
         ]
     };
     let correlated = [
         link("wifi", "delay_ms = 10\nrate_mbps = 20\nloss = 0.01\ngroups = [\"mast\"]"),
         link("lte", "delay_ms = 35\nrate_mbps = 10\nloss = 0.01\ngroups = [\"mast\"]"),
-        "[[group]]\nname = \"mast\"\n[group.burst_loss]\ngood_ms = 99900\nbad_ms = 100\n".to_owned(),
+        "[[group]]\nname = \"mast\"\n[group.burst_loss]\ngood_ms = 99900\nbad_ms = 100\n"
+            .to_owned(),
     ];
     let step = [
         link("wifi", "delay_ms = 10\nrate_mbps = 20\nloss_csv = \"STEP\""),
         link("lte", "delay_ms = 35\nrate_mbps = 10\nloss = 0.005"),
     ];
     let dying = [
-        link("wifi", "delay_ms = 10\nrate_mbps = 20\nloss = 0.005\n[[link.outage]]\nstart_s = 400\nseconds = 10\nmode = \"drop\""),
+        link(
+            "wifi",
+            "delay_ms = 10\nrate_mbps = 20\nloss = 0.005\n[[link.outage]]\nstart_s = 400\nseconds = 10\nmode = \"drop\"",
+        ),
         link("lte", "delay_ms = 35\nrate_mbps = 10\nloss = 0.005"),
     ];
     let _ = step;
     let cases: Vec<(&str, String, Policy, f64, u64, (u64, u64))> = vec![
         ("independent 1st minute", scenario(&independent), Policy::DECLARED, 0.999, 100, (0, 60)),
-        ("independent 0.9999 two minutes", scenario(&independent), Policy::DECLARED, 0.9999, 100, (0, 120)),
+        (
+            "independent 0.9999 two minutes",
+            scenario(&independent),
+            Policy::DECLARED,
+            0.9999,
+            100,
+            (0, 120),
+        ),
         ("independent", scenario(&independent), Policy::DECLARED, 0.999, 100, (60, long)),
         ("independent 0.9999", scenario(&independent), Policy::DECLARED, 0.9999, 100, (60, long)),
         ("independent 0.99999", scenario(&independent), Policy::DECLARED, 0.99999, 100, (0, 600)),
@@ -180,17 +210,32 @@ fn table() {
         if !name.contains(&only) {
             continue;
         }
-        let plan = |target| Plan { scenario: scenario.clone(), policy, target, deadline_ms: ms, counted_s };
+        let plan = |target| Plan {
+            scenario: scenario.clone(),
+            policy,
+            target,
+            deadline_ms: ms,
+            counted_s,
+        };
         for seed in 1..=std::env::var("SEEDS").map_or(1, |seeds| seeds.parse().unwrap()) {
             let planned = plan(Some(share)).run(seed);
             let all = plan(None).run(seed);
             let status = planned.status.expect("under a target");
             println!(
                 "{name:32} misses {:5} / {:5} of {}  stale {:.1e} / {:.1e}  bytes {:.1} %  copies {:.2}  {:?} predicted {:.1e} seen {:.1e} bound {:.1e} misses {} episodes {}",
-                planned.misses, all.misses, planned.messages, planned.stale_share, all.stale_share,
+                planned.misses,
+                all.misses,
+                planned.messages,
+                planned.stale_share,
+                all.stale_share,
                 100.0 * planned.bytes as f64 / all.bytes as f64,
-                planned.copies, status.state, status.predicted_miss.unwrap_or(9.0), status.miss_share.unwrap_or(9.0),
-                status.bound_95.unwrap_or(9.0), status.misses, status.episodes,
+                planned.copies,
+                status.state,
+                status.predicted_miss.unwrap_or(9.0),
+                status.miss_share.unwrap_or(9.0),
+                status.bound_95.unwrap_or(9.0),
+                status.misses,
+                status.episodes,
             );
         }
     }

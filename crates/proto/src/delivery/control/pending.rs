@@ -231,10 +231,7 @@ mod tests {
     }
 
     fn views(paths: &[(u8, bool)]) -> Vec<ControlPath> {
-        paths
-            .iter()
-            .map(|&(id, usable)| ControlPath::plain(PathId(id), usable))
-            .collect()
+        paths.iter().map(|&(id, usable)| ControlPath::plain(PathId(id), usable)).collect()
     }
 
     fn add_on_all(pending: &mut Pending, entry: Entry) {

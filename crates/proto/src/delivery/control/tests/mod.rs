@@ -328,11 +328,7 @@ fn signed_command_does_not_overtake_the_download_before_it() {
     submit(Policy::TRANSACTIONAL);
     submit(Policy::TRANSFER);
     let path = PathId(0);
-    outbox.set_paths(
-        now,
-        &[ControlPath::plain(path, true)],
-        20 * MS,
-    );
+    outbox.set_paths(now, &[ControlPath::plain(path, true)], 20 * MS);
     let mut taken = VecDeque::new();
     while let Some((seq, _)) = outbox.poll(now, path, Tier::Control, CopyRoom::both(1_000)) {
         taken.push_back(seq);
@@ -345,12 +341,7 @@ fn signed_command_does_not_overtake_the_download_before_it() {
 fn unreplicated_message_moves_when_its_path_falls_silent() {
     let mut outbox = Outbox::new(&Reliability::default(), 0);
     let now = Instant::from_millis(1);
-    let paths = |first| {
-        [
-            ControlPath::plain(PathId(0), first),
-            ControlPath::plain(PathId(1), true),
-        ]
-    };
+    let paths = |first| [ControlPath::plain(PathId(0), first), ControlPath::plain(PathId(1), true)];
     outbox.set_paths(now, &paths(true), 20 * MS);
     let policy = Policy { copies: Copies::Best, ..Policy::TRANSFER };
     let submission = Submission { channel: 1, policy, lane: lane(1), payload: Vec::new() };
