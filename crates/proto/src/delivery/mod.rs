@@ -123,6 +123,20 @@ impl Waiting {
         self.alone || self.telemetry || self.message || self.bulk
     }
 
+    /// Leaves out what the path does not serve now; what is urgent waits for no path that it may not go by.
+    pub(crate) fn served_by(self, path: &Path) -> Self {
+        let (message, bulk) = (path.serves(Tier::Message), path.serves(Tier::Bulk));
+        let telemetry = path.serves(Tier::Telemetry);
+        Self {
+            urgent: self.urgent,
+            alone: self.alone && message,
+            telemetry: self.telemetry && telemetry,
+            message: self.message && (telemetry || message),
+            bulk: self.bulk && bulk,
+            along: self.along,
+        }
+    }
+
     /// Adds what waits elsewhere.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
@@ -152,8 +166,10 @@ pub(crate) struct Turn<'a> {
 pub(crate) struct Offer<'a> {
     /// Which path, and when.
     pub(crate) turn: Turn<'a>,
-    /// Every path, as schedulers see it.
+    /// Every path that serves what it is offered to, as schedulers see it.
     pub(crate) snapshots: &'a [PathSnapshot],
+    /// The same of telemetry, messages and bulk.
+    pub(crate) by_tier: [&'a [PathSnapshot]; 3],
     /// What waits in all deliveries.
     pub(crate) waiting: Waiting,
     /// Bytes of it that schedulers are told of.
@@ -165,6 +181,17 @@ pub(crate) struct Offer<'a> {
 }
 
 impl Offer<'_> {
+    /// Offers the room to a tier below control from now on; tells whether the path serves that.
+    pub(crate) fn turn_to(&mut self, tier: Tier) -> bool {
+        let [telemetry, message, bulk] = self.by_tier;
+        self.snapshots = match tier {
+            Tier::Control | Tier::Telemetry => telemetry,
+            Tier::Message => message,
+            Tier::Bulk => bulk,
+        };
+        self.turn.path.serves(tier)
+    }
+
     /// Tells whether the scheduler gives the path a packet of so many bytes.
     pub(crate) fn is_for(&self, packet: usize) -> bool {
         let frame = packet + DATAGRAM_OVERHEAD;
@@ -262,8 +289,8 @@ pub(crate) trait Delivery: Debug {
     /// Adds what goes once, of one tier.
     fn poll_tier(&mut self, _tier: Tier, _offer: &mut Offer<'_>, _datagram: &mut Builder<'_>) {}
 
-    /// Adds what costs little and goes along with anything.
-    fn poll_along(&mut self, _path: PathId, _datagram: &mut Builder<'_>) {}
+    /// Adds what costs little and goes along with anything, where the path serves what it is about.
+    fn poll_along(&mut self, _path: &Path, _datagram: &mut Builder<'_>) {}
 
     /// Learns that a packet arrived that it had added to.
     fn on_acked(&mut self, _mark: Mark, _receipt: &Receipt) {}
@@ -419,12 +446,14 @@ impl Deliveries {
         scheduler: &mut dyn Scheduler,
         datagram: &mut Builder<'_>,
     ) {
-        let snapshots = turn.paths.snapshots(turn.now);
+        let shown = |tier| turn.paths.shown_for(turn.now, tier);
+        let shown = [shown(Tier::Telemetry), shown(Tier::Message), shown(Tier::Bulk)];
+        let by_tier = shown.each_ref().map(|shown| &shown[..]);
         let mut backlog = 0;
         each!([&self], _, delivery => backlog += delivery.backlog());
         let accounts = &mut self.accounts;
-        let snapshots = &snapshots[..];
-        let mut offer = Offer { turn, snapshots, waiting, backlog, scheduler, accounts };
+        let mut offer =
+            Offer { turn, snapshots: by_tier[1], by_tier, waiting, backlog, scheduler, accounts };
         if waiting.alone && !datagram.is_noted() {
             each!([&mut self], place, delivery => if !datagram.bulk {
                 datagram.set_owner(place);
@@ -435,10 +464,14 @@ impl Deliveries {
             return;
         }
         for tier in [Tier::Telemetry, Tier::Message] {
+            offer.turn_to(tier);
             each!([&mut self], place, delivery => {
                 datagram.set_owner(place);
                 delivery.poll_tier(tier, &mut offer, datagram);
             });
+        }
+        if !offer.turn_to(Tier::Bulk) {
+            return;
         }
         // Flows of the tunnel let other bulk have its turn: not all that they have waiting is ahead of it.
         let crowd = self.tunnel.backlog();
@@ -484,7 +517,7 @@ impl Deliveries {
     }
 
     /// Adds what costs little and goes along with anything.
-    pub(crate) fn poll_along(&mut self, path: PathId, datagram: &mut Builder<'_>) {
+    pub(crate) fn poll_along(&mut self, path: &Path, datagram: &mut Builder<'_>) {
         each!([&mut self], place, delivery => {
             datagram.set_owner(place);
             delivery.poll_along(path, datagram);

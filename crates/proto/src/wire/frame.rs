@@ -9,8 +9,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::generation::generation;
 use super::{
-    AckRanges, CombinationFrame, FeedbackFrame, RankFrame, Reader, RepairFrame, SourceFrame,
-    TunnelFrame, WireError, put_varint, varint_len,
+    AckRanges, CombinationFrame, FeedbackFrame, PathUseFrame, RankFrame, Reader, RepairFrame,
+    SourceFrame, TunnelFrame, WireError, put_varint, varint_len,
 };
 use crate::ids::PathId;
 use crate::limits;
@@ -33,6 +33,8 @@ pub(crate) enum Frame<'a> {
     PathClose { path: PathId },
     /// Says that the sender's end of a path has this address now; the receiver tries it.
     PathAddress { path: PathId, address: SocketAddr },
+    /// Says how the initiator's operator wants a path to be used.
+    PathUse(PathUseFrame),
     /// Carries a message with a policy of its own; the same frame on several paths is a replica.
     Control(ControlFrame<'a>),
     /// Says that no more messages of a lane below `floor` will come.
@@ -153,6 +155,7 @@ const CLOSE: u8 = 0x08;
 const PATH_ADDRESS: u8 = 0x09;
 const CLOCK: u8 = 0x0a;
 const DROPPED: u8 = 0x0b;
+const PATH_USE: u8 = 0x0c;
 /// Bytes of a CLOCK frame.
 const CLOCK_BYTES: usize = 9;
 const CONTROL: u8 = 0x10;
@@ -220,6 +223,7 @@ impl Frame<'_> {
             Self::Clock { .. } => CLOCK_BYTES,
             Self::PathClose { .. } | Self::Close { .. } => 2,
             Self::PathAddress { .. } => 20,
+            Self::PathUse(_) => 8,
             Self::Control(control) => control.encoded_len(),
             Self::Dropped(dropped) => dropped.encoded_len(),
             Self::LaneFloor { lane, .. } => 5 + varint_len(u64::from(*lane)),
@@ -254,6 +258,10 @@ impl Frame<'_> {
                 out.extend_from_slice(&[PATH_ADDRESS, path.0]);
                 out.extend_from_slice(&as_ipv6(address.ip()).octets());
                 out.extend_from_slice(&address.port().to_le_bytes());
+            }
+            Self::PathUse(usage) => {
+                out.push(PATH_USE);
+                usage.encode(out);
             }
             Self::Control(control) => control.encode(out),
             Self::Dropped(dropped) => {
@@ -328,6 +336,7 @@ impl<'a> Frame<'a> {
                     .into(),
             },
             CLOCK => Self::Clock { clock_us: reader.u64()? },
+            PATH_USE => Self::PathUse(PathUseFrame::decode(reader)?),
             DROPPED => Self::Dropped(DroppedFrame {
                 unlisted: reader.varint()?,
                 numbers: AckRanges::decode(reader)?,

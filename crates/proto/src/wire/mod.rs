@@ -9,6 +9,7 @@ mod frame;
 mod generation;
 mod header;
 mod message;
+mod path_use;
 mod reader;
 mod tunnel;
 
@@ -24,6 +25,7 @@ pub(crate) use header::{
 pub(crate) use message::{
     FEEDBACK_MAX, FeedbackFrame, RankFrame, RepairFrame, SYMBOL_OVERHEAD, SourceFrame,
 };
+pub(crate) use path_use::PathUseFrame;
 pub(crate) use reader::{Reader, put_varint, varint_len};
 pub(crate) use tunnel::{TUNNEL_OVERHEAD, TunnelFrame};
 

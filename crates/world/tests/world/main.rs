@@ -9,6 +9,7 @@ mod message_fairness;
 mod message_figures;
 mod messages;
 mod movement;
+mod path_use;
 mod radio;
 mod restart;
 mod signed;

@@ -27,6 +27,8 @@ const LATE: Duration = Duration::from_millis(200);
 const REFRESH: Duration = Duration::from_millis(5);
 /// Bytes that a message may have for the schedulers' question whether a path has room for it.
 const MESSAGE_GUESS: usize = 300;
+/// The tiers of messages that are not control.
+const OTHERS: [Tier; 2] = [Tier::Telemetry, Tier::Message];
 /// Marks a copy of the message with a session-wide number.
 const COPY: u8 = 0;
 /// Marks the floor of a lane: lane, number.
@@ -122,10 +124,11 @@ impl Delivery for Control {
     }
 
     fn waiting_for(&self, _now: Instant, path: &Path) -> Waiting {
+        let others = OTHERS.into_iter().filter(|tier| path.serves(*tier));
         let path = path.id();
         Waiting {
             urgent: self.outbox.wants(path, Tier::Control),
-            message: self.outbox.wants_others(path),
+            message: self.outbox.wants_others(path, others),
             ..Waiting::default()
         }
     }
@@ -175,7 +178,10 @@ impl Delivery for Control {
         if tier != Tier::Message || !offer.waiting.message {
             return;
         }
-        for tier in [Tier::Telemetry, Tier::Message] {
+        for tier in OTHERS {
+            if !offer.turn_to(tier) {
+                continue;
+            }
             while self.outbox.wants(id, tier)
                 && offer.is_for(MESSAGE_GUESS)
                 && self.add_copy(now, id, tier, room, datagram).is_some()
@@ -210,15 +216,19 @@ impl Delivery for Control {
         self.refreshed = Some(outlook.now);
         let mut paths = SmallVec::<[ControlPath; 4]>::new();
         for path in control_order(outlook.paths.iter(), |path| path.control_place()) {
+            let carries = path.carries();
             paths.push(ControlPath {
                 id: path.id(),
                 usable: path.is_usable(),
                 repeat_after: path.repeat_after(),
                 transit: path.control_arrival(outlook.now),
                 answer_after: path.control_answer_after(),
+                cost: path.usage().cost,
+                carries,
+                backup: carries.has(Tier::Control) && !path.serves(Tier::Control),
             });
         }
-        let usable = outlook.paths.iter().filter(|path| path.is_usable());
+        let usable = outlook.paths.serving(Tier::Control).filter(|path| path.is_usable());
         let probe = usable.map(Path::probe_timeout).min().unwrap_or(PATIENCE_WITHOUT_PATH);
         if outlook.changed {
             self.outbox.set_paths(outlook.now, &paths, probe);

@@ -26,6 +26,9 @@ pub(crate) use outbox::{Ended, Outbox, Rejected};
 use units::Duration;
 
 use crate::ids::PathId;
+#[cfg(test)]
+use crate::path::PathUse;
+use crate::path::{Carries, Cost};
 use crate::select::{Class, LaneKey, Policy};
 
 /// Hands a message to [`Outbox::submit`].
@@ -63,14 +66,27 @@ pub(crate) struct ControlPath {
     pub(crate) transit: Duration,
     /// Age at which the answer to a copy is overdue.
     pub(crate) answer_after: Duration,
+    /// What a byte costs there, relative to other paths.
+    pub(crate) cost: Cost,
+    /// What it may carry.
+    pub(crate) carries: Carries,
+    /// True while it is a backup that nothing calls for: it gets a copy only where a plan names it because
+    /// a target cannot be reached without.
+    pub(crate) backup: bool,
 }
 
-#[cfg(test)]
 impl ControlPath {
-    /// A path that takes copies at once and is not planned with.
-    pub(crate) fn plain(id: PathId, usable: bool) -> Self {
-        let (repeat_after, answer_after) = (Duration::ZERO, Duration::from_millis(25));
-        Self { id, usable, repeat_after, transit: Duration::ZERO, answer_after }
+    /// Tells whether copies of this class go there as a matter of course.
+    pub(crate) fn takes(&self, class: Class) -> bool {
+        self.carries.has(class.tier()) && !self.backup
+    }
+
+    /// Makes a path of which the operator has said nothing.
+    #[cfg(test)]
+    pub(crate) fn plain(id: PathId, usable: bool, repeat_after: Duration) -> Self {
+        let PathUse { cost, backup, carries } = PathUse::default();
+        let (transit, answer_after) = (Duration::ZERO, Duration::from_millis(25));
+        Self { id, usable, repeat_after, transit, answer_after, cost, carries, backup }
     }
 }
 

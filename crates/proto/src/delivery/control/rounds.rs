@@ -81,7 +81,7 @@ impl Outbox {
             {
                 self.counters[message.policy().class.index()].expired += 1;
             }
-        } else if self.pending.any_usable() {
+        } else if self.pending.any_usable(message.policy().class) {
             self.begin_round(now, seq);
             self.arm(now, seq);
         }

@@ -11,13 +11,12 @@ use crate::delivery::{
     self, Builder, Delivered, Delivery, Incoming, Loss, Outlook, Taken, Waiting,
 };
 use crate::event::Event;
-use crate::ids::PathId;
 use crate::limits;
 use crate::memory::{Held, Room};
 use crate::path::Path;
 use crate::recovery::{Mark, Receipt};
 use crate::schedule::Decision;
-use crate::select::Class;
+use crate::select::{Class, Tier};
 use crate::status::SessionStatus;
 use crate::wire::Frame;
 
@@ -36,11 +35,11 @@ impl Delivery for Messages {
             Frame::Source(source) => return self.handle_source(now, source, clock),
             Frame::Repair(repair) => return self.handle_repair(now, repair, clock),
             Frame::Feedback(feedback) => {
-                let paths = incoming.paths.snapshots(now);
+                let paths = incoming.paths.shown_for(now, Tier::Message);
                 self.handle_feedback(now, Feedback::Window(feedback), &paths)
             }
             Frame::Rank(rank) => {
-                let paths = incoming.paths.snapshots(now);
+                let paths = incoming.paths.shown_for(now, Tier::Message);
                 self.handle_feedback(now, Feedback::Rank(*rank), &paths)
             }
             _ => return Taken::NotMine,
@@ -56,7 +55,8 @@ impl Delivery for Messages {
     /// alone.
     fn waiting_for(&self, now: Instant, path: &Path) -> Waiting {
         let heard = path.last_received_at().is_some_and(|at| now.since(at) < limits::LONGEST_BURST);
-        let along = heard && self.form.feedback_is_due(now, path.id());
+        let along =
+            heard && path.serves(Tier::Message) && self.form.feedback_is_due(now, path.id());
         Waiting { along, ..Waiting::default() }
     }
 
@@ -87,8 +87,10 @@ impl Delivery for Messages {
     }
 
     /// Adds what the peer's sender is to be told.
-    fn poll_along(&mut self, path: PathId, datagram: &mut Builder<'_>) {
-        while let Some(frame) = self.form.poll_feedback(path, datagram.room()) {
+    fn poll_along(&mut self, path: &Path, datagram: &mut Builder<'_>) {
+        while path.serves(Tier::Message)
+            && let Some(frame) = self.form.poll_feedback(path.id(), datagram.room())
+        {
             datagram.push(&frame);
         }
     }
@@ -103,7 +105,8 @@ impl Delivery for Messages {
 
     fn set_paths(&mut self, outlook: &Outlook<'_>) {
         if self.form.follows_paths() {
-            self.form.follow_paths(outlook.now, &outlook.paths.snapshots(outlook.now));
+            self.form
+                .follow_paths(outlook.now, &outlook.paths.shown_for(outlook.now, Tier::Message));
         }
     }
 

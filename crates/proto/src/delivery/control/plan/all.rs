@@ -42,32 +42,40 @@ pub(in super::super) struct All;
 
 impl Plan for All {
     fn round(&mut self, view: View<'_>, _seq: u64, message: &Message) -> Round {
-        everywhere(view, message)
+        everywhere(view, message, false)
     }
 
     fn next_round(&self, view: View<'_>, _seq: u64, message: &Message) -> Option<Instant> {
         let started = message.round_started.filter(|_| message.policy().reliable)?;
-        let least = if view.pending.any_usable() { MIN_ROUND } else { SILENT_ROUND };
+        let least =
+            if view.pending.any_usable(message.policy().class) { MIN_ROUND } else { SILENT_ROUND };
         Some(started + view.probe.max(least))
     }
 
-    fn second_after(&self, view: View<'_>, _message: &Message, path: PathId) -> Option<Duration> {
-        let is_lone = view.pending.lone_usable() == Some(path);
+    fn second_after(&self, view: View<'_>, message: &Message, path: PathId) -> Option<Duration> {
+        let is_lone = view.pending.lone_usable(message.policy().class) == Some(path);
         is_lone.then_some(SECOND_COPY_AFTER)
     }
 
-    fn second_on(&self, view: View<'_>, _message: &Message) -> Option<PathId> {
-        view.pending.lone_usable()
+    fn second_on(&self, view: View<'_>, message: &Message) -> Option<PathId> {
+        view.pending.lone_usable(message.policy().class)
     }
 
     fn wants_on_gained(&self, view: View<'_>, message: &Message, path: &ControlPath) -> bool {
-        (message.policy().reliable || !message.is_copied) && wants_copy(view.now, message, path)
+        path.takes(message.policy().class)
+            && (message.policy().reliable || !message.is_copied)
+            && wants_copy(view.now, message, path)
     }
 }
 
-/// Returns the round that puts a copy on every path.
-pub(super) fn everywhere(view: View<'_>, message: &Message) -> Round {
-    let wants = |path: &&ControlPath| wants_copy(view.now, message, path);
+/// Returns the round that puts a copy on every path that takes control, and on backups that nothing else calls for
+/// where they `are_needed`.
+pub(super) fn everywhere(view: View<'_>, message: &Message, are_needed: bool) -> Round {
+    let class = message.policy().class;
+    let wants = |path: &&ControlPath| {
+        let takes = path.takes(class) || are_needed && path.carries.has(class.tier());
+        takes && wants_copy(view.now, message, path)
+    };
     Round::On(view.paths().filter(wants).map(|path| path.id).collect())
 }
 

@@ -36,8 +36,8 @@ impl Plan for Best {
         None
     }
 
-    fn second_on(&self, view: View<'_>, _message: &Message) -> Option<PathId> {
-        view.pending.lone_usable()
+    fn second_on(&self, view: View<'_>, message: &Message) -> Option<PathId> {
+        view.pending.lone_usable(message.policy().class)
     }
 
     fn wants_on_gained(&self, _view: View<'_>, _message: &Message, _path: &ControlPath) -> bool {

@@ -120,7 +120,9 @@ impl Sim {
             .lines
             .iter()
             .enumerate()
-            .map(|(id, line)| ControlPath::plain(PathId(id as u8), !suspected(line)))
+            .map(|(id, line)| {
+                ControlPath::plain(PathId(id as u8), !suspected(line), Duration::ZERO)
+            })
             .collect();
         let timeout = |line: &Line| (line.delay + line.jitter) * 2 + 5 * MS;
         let usable = self.lines.iter().filter(|line| !suspected(line)).map(timeout).min();
