@@ -446,17 +446,6 @@ mod tests {
                 superseded: 2,
                 ..Default::default()
             }],
-            reliability: vec![ReliabilityReport {
-                name: "live".into(),
-                target: 0.999,
-                deadline_ms: 100.0,
-                state: "met".into(),
-                predicted: Some(0.999_981),
-                achieved: Some(1.0),
-                copies_per_message: Some(1.137),
-                limit: "wifi and lte fail together in 1 in 6 failures of wifi".into(),
-                ..Default::default()
-            }],
             messages: MessageReport {
                 submitted: 10,
                 source_symbols: 20,
@@ -485,9 +474,6 @@ mod tests {
         let control = line("control");
         let cells: Vec<_> = control.split_whitespace().collect();
         assert_eq!(cells, ["control", "3", "0", "0", "2", "0", "0", "0", "–", "–", "–", "–"]);
-        let live = line("live");
-        assert!(live.contains("99.90 % in 100 ms") && live.contains("met"), "{live}");
-        assert!(live.contains("99.9981 %") && live.ends_with("failures of wifi"), "{live}");
         let kept = "not forwarded from channel 1: 2 SETUP_SIGNING, 3 broken frames";
         assert_eq!(line("not forwarded").trim(), kept);
         assert!(line("tunnel").ends_with("0 in, 2 from a wrong address, 1 turned away"), "{text}");
@@ -508,6 +494,26 @@ mod tests {
         let text = rows(PATHS, &[lte]);
         let cells: Vec<_> = text.lines().nth(1).unwrap().split_whitespace().collect();
         assert_eq!(cells[..9], ["lte", "wwan0", "active", "–", "–", "1.2", "%", "11.0", "%"]);
+    }
+
+    #[test]
+    fn a_target_stands_beside_what_was_achieved_and_what_limits_it() {
+        let live = ReliabilityReport {
+            name: "live".into(),
+            target: 0.999,
+            deadline_ms: 100.0,
+            state: "met".into(),
+            predicted: Some(0.999_981),
+            achieved: Some(1.0),
+            copies_per_message: Some(1.137),
+            limit: "wifi and lte fail together in 1 in 6 failures of wifi".into(),
+            ..Default::default()
+        };
+        let peer = PeerReport { reliability: vec![live], ..PeerReport::default() };
+        let text = table(&Report { peers: vec![peer], ..Report::default() });
+        let line = text.lines().find(|line| line.trim_start().starts_with("live")).unwrap();
+        assert!(line.contains("99.90 % in 100 ms") && line.contains("met"), "{line}");
+        assert!(line.contains("99.9981 %") && line.ends_with("failures of wifi"), "{line}");
     }
 
     #[test]
