@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use super::{
     ClassReport, DelayReport, EndpointReport, MessageReport, MessageStreamReport,
-    NotForwardedReport, PathReport, PeerReport, Report, StrangersReport, TcpReport,
+    NotForwardedReport, PathReport, PeerReport, ReliabilityReport, Report, StrangersReport,
+    TcpReport,
 };
 
 /// Streams of messages that a table shows of each peer; JSON has them all.
@@ -45,6 +46,20 @@ const CLASSES: &[Column<ClassReport>] = &[
     ("p95", |class| or_nothing(class.delay_p95_ms.map(milliseconds))),
     ("p99", |class| or_nothing(class.delay_p99_ms.map(milliseconds))),
     ("max", |class| or_nothing(class.delay_max_ms.map(milliseconds))),
+];
+
+const TARGETS: &[Column<ReliabilityReport>] = &[
+    ("target", |kept| kept.name.clone()),
+    ("asked", |kept| format!("{} in {:.0} ms", share(kept.target), kept.deadline_ms)),
+    ("state", |kept| kept.state.clone()),
+    ("predicted", |kept| or_nothing(kept.predicted.map(share))),
+    ("achieved", |kept| or_nothing(kept.achieved.map(share))),
+    ("proven", |kept| or_nothing(kept.proven.map(share))),
+    ("missed", |kept| kept.missed.to_string()),
+    ("outages", |kept| kept.episodes.to_string()),
+    ("copies", |kept| or_nothing(kept.copies_per_message.map(|copies| format!("{copies:.2}")))),
+    ("saved", |kept| or_nothing(kept.saved_percent.map(percent))),
+    ("what limits", |kept| if_any(&kept.limit, NOTHING)),
 ];
 
 const STREAMS: &[Column<MessageStreamReport>] = &[
@@ -226,6 +241,9 @@ fn peer_text(peer: &PeerReport) -> String {
     if !used.is_empty() {
         text += &rows(CLASSES, used);
     }
+    if !peer.reliability.is_empty() {
+        text += &rows(TARGETS, &peer.reliability);
+    }
     text += &tcp_text(&peer.tcp);
     text += &not_forwarded_text(&peer.not_forwarded);
     text + &messages_text(&peer.messages) + &streams_text(&peer.message_streams)
@@ -366,6 +384,13 @@ fn if_any(text: &str, otherwise: &str) -> String {
     if text.is_empty() { otherwise } else { text }.to_owned()
 }
 
+/// Writes a share with as many digits as tell it from all.
+fn share(value: f64) -> String {
+    let missing = (1.0 - value).max(1e-6);
+    let digits = (-(missing * 100.0).log10()).ceil().clamp(0.0, 4.0) as usize + 1;
+    format!("{:.digits$} %", value * 100.0)
+}
+
 fn percent(value: f64) -> String {
     format!("{value:.1} %")
 }
@@ -469,6 +494,26 @@ mod tests {
         let text = rows(PATHS, &[lte]);
         let cells: Vec<_> = text.lines().nth(1).unwrap().split_whitespace().collect();
         assert_eq!(cells[..9], ["lte", "wwan0", "active", "–", "–", "1.2", "%", "11.0", "%"]);
+    }
+
+    #[test]
+    fn a_target_stands_beside_what_was_achieved_and_what_limits_it() {
+        let live = ReliabilityReport {
+            name: "live".into(),
+            target: 0.999,
+            deadline_ms: 100.0,
+            state: "met".into(),
+            predicted: Some(0.999_981),
+            achieved: Some(1.0),
+            copies_per_message: Some(1.137),
+            limit: "wifi and lte fail together in 1 in 6 failures of wifi".into(),
+            ..Default::default()
+        };
+        let peer = PeerReport { reliability: vec![live], ..PeerReport::default() };
+        let text = table(&Report { peers: vec![peer], ..Report::default() });
+        let line = text.lines().find(|line| line.trim_start().starts_with("live")).unwrap();
+        assert!(line.contains("99.90 % in 100 ms") && line.contains("met"), "{line}");
+        assert!(line.contains("99.9981 %") && line.ends_with("failures of wifi"), "{line}");
     }
 
     #[test]

@@ -31,10 +31,10 @@ use crate::ids::PathId;
 use crate::limits;
 use crate::memory::{Held, Room};
 use crate::path::{Path, PathSnapshot, Paths};
-use crate::recovery::{Mark, PeerClock};
+use crate::recovery::{Mark, PeerClock, Receipt};
 use crate::rejection::{Rejection, Rejections};
 use crate::schedule::{Decision, ScheduleView, Scheduler};
-use crate::select::{Class, Tier};
+use crate::select::{Class, Reliability, Tier};
 use crate::status::SessionStatus;
 use crate::wire::{DATAGRAM_OVERHEAD, Frame};
 use control::Control;
@@ -59,6 +59,8 @@ pub(crate) struct DeliveryConfig {
     pub(crate) tunnel: TunnelForm,
     /// How long TCP's packets wait for an earlier one in plain delivery.
     pub(crate) resequence_max: Duration,
+    /// How much of control is to be in time.
+    pub(crate) reliability: Reliability,
     /// Secret.
     pub(crate) seed: u64,
 }
@@ -291,7 +293,7 @@ pub(crate) trait Delivery: Debug {
     fn poll_along(&mut self, _path: &Path, _datagram: &mut Builder<'_>) {}
 
     /// Learns that a packet arrived that it had added to.
-    fn on_acked(&mut self, _mark: Mark, _path: PathId) {}
+    fn on_acked(&mut self, _mark: Mark, _receipt: &Receipt) {}
 
     /// Learns that such a packet was lost.
     fn on_lost(&mut self, _mark: Mark, _loss: &Loss<'_>) {}
@@ -368,7 +370,7 @@ impl Deliveries {
     pub(crate) fn new(config: &DeliveryConfig) -> Self {
         Self {
             message: Messages::new(config.form, config.nonce),
-            control: Control::new(),
+            control: Control::new(&config.reliability, config.seed),
             datagram: Datagrams::new(config.bulk_max_age, config.resequence_max),
             tunnel: Tunnel::new(config.tunnel, config.seed, config.nonce),
             turn: (0, 0),
@@ -523,9 +525,9 @@ impl Deliveries {
     }
 
     /// Learns that a packet arrived to which the delivery at this place of the list had added.
-    pub(crate) fn on_acked(&mut self, owner: u8, mark: Mark, path: PathId) {
+    pub(crate) fn on_acked(&mut self, owner: u8, mark: Mark, receipt: &Receipt) {
         each!([&mut self], place, delivery => if place == owner {
-            delivery.on_acked(mark, path);
+            delivery.on_acked(mark, receipt);
         });
     }
 

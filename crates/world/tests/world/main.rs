@@ -14,6 +14,7 @@ mod radio;
 mod restart;
 mod signed;
 mod status;
+mod target;
 mod tcp;
 mod thin;
 mod transactional;

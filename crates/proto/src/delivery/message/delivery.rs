@@ -11,11 +11,10 @@ use crate::delivery::{
     self, Builder, Delivered, Delivery, Incoming, Loss, Outlook, Taken, Waiting,
 };
 use crate::event::Event;
-use crate::ids::PathId;
 use crate::limits;
 use crate::memory::{Held, Room};
 use crate::path::Path;
-use crate::recovery::Mark;
+use crate::recovery::{Mark, Receipt};
 use crate::schedule::Decision;
 use crate::select::{Class, Tier};
 use crate::status::SessionStatus;
@@ -96,8 +95,8 @@ impl Delivery for Messages {
         }
     }
 
-    fn on_acked(&mut self, _mark: Mark, path: PathId) {
-        self.form.on_acked(path);
+    fn on_acked(&mut self, _mark: Mark, receipt: &Receipt) {
+        self.form.on_acked(receipt.path);
     }
 
     fn on_lost(&mut self, _mark: Mark, loss: &Loss<'_>) {

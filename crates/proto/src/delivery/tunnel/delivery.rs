@@ -13,11 +13,10 @@ use super::window::Window;
 use crate::delivery::{
     Builder, Delivered, Delivery, Incoming, Loss, Offer, Outlook, Taken, Waiting,
 };
-use crate::ids::PathId;
 use crate::limits;
 use crate::memory::{Held, Room};
 use crate::path::Path;
-use crate::recovery::Mark;
+use crate::recovery::{Mark, Receipt};
 use crate::select::{Class, Tier};
 use crate::status::{DelayPercentiles, SessionStatus, TunnelStatus};
 use crate::wire::{CONTROL_OVERHEAD, Frame};
@@ -157,7 +156,7 @@ impl Delivery for Tunnel {
         }
     }
 
-    fn on_acked(&mut self, mark: Mark, _path: PathId) {
+    fn on_acked(&mut self, mark: Mark, _receipt: &Receipt) {
         self.forms_mut().into_iter().for_each(|form| form.on_acked(mark));
     }
 
