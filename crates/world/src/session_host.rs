@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use netem::{Host, HostTransmit};
-use proto::{PathState, PathStatus, SessionConfig, Source};
+use proto::{PathState, PathStatus, SessionConfig, SessionStatus, Source};
 use units::Instant;
 
 use crate::driver::{Driver, Identity};
@@ -48,12 +48,15 @@ impl SessionHost {
 
     /// Tells whether the session is up and every path has proved itself.
     pub fn ready(&self, now: Instant) -> bool {
-        let driver = &self.driver;
-        let status = driver.session.and_then(|session| driver.endpoint.status(now, session));
-        status.is_some_and(|status| {
+        self.status(now).is_some_and(|status| {
             let open = |path: &&PathStatus| path.state == PathState::Active;
             status.connected && status.paths.iter().filter(open).count() >= self.paths
         })
+    }
+
+    /// Returns what the session says of itself, once there is one.
+    pub fn status(&self, now: Instant) -> Option<SessionStatus> {
+        self.driver.endpoint.status(now, self.driver.session?)
     }
 
     /// Takes a packet of an application, and wraps it where it is the tunnel's; false when the

@@ -6,6 +6,7 @@
 
 mod area;
 mod distribution;
+mod functions;
 mod layout;
 mod legend;
 mod panels;
@@ -15,6 +16,7 @@ mod trade_off;
 mod window;
 
 pub(crate) use distribution::{Distribution, DistributionChart};
+pub(crate) use functions::{FunctionChart, FunctionPanel, Heights};
 pub(crate) use panels::{Panel, TimeChart, TimeCurve};
 pub(crate) use sweep::{SweepCase, SweepChart, SweepCurve};
 pub(crate) use trade_off::{Plane, TradeOff};

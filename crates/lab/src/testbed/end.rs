@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use netem::{Host, HostTransmit, Scenario};
-use proto::{MessageStream, SessionConfig, Source};
+use proto::{MessageStream, SessionConfig, SessionStatus, Source};
 use units::Instant;
 use world::{DatagramHost, SessionHost};
 
@@ -91,6 +91,14 @@ impl End {
         match self {
             Self::Session(end, _) => end.ready(now),
             Self::Plain(_) | Self::Block(_) => true,
+        }
+    }
+
+    /// Returns what the session says of itself; none where there is none.
+    pub(crate) fn status(&self, now: Instant) -> Option<SessionStatus> {
+        match self {
+            Self::Session(end, _) => end.status(now),
+            Self::Plain(_) | Self::Block(_) => None,
         }
     }
 

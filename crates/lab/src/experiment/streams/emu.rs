@@ -46,12 +46,12 @@ pub(crate) type Progress<'a> = dyn FnMut(f64, &[(Scheme, [Tally; 2])]) + 'a;
 pub(crate) fn run_streams(
     scenario: &Scenario,
     schemes: &[Scheme],
-    workload: &Workload,
+    (workload, recording): (&Workload, &Recording),
     seed: u64,
     resolution: Duration,
     progress: &mut Progress<'_>,
 ) -> Result<(Vec<(Scheme, StreamRun)>, Audit), String> {
-    let recording = Arc::new(Recording::load()?);
+    let recording = Arc::new(recording.clone());
     let mut testbed = Testbed::start(scenario, schemes.len(), seed, resolution)?;
     let streams = streams(workload);
     let mut carriers = Vec::new();

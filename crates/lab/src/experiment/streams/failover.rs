@@ -27,7 +27,7 @@ use crate::report::{Mode, Report, merged, rounded, rounded_option};
 use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
 use crate::statistics::{maximum, percentile};
-use crate::testbed::{Direction, Recording, Stream};
+use crate::testbed::{Direction, Stream};
 use emulator::Failure;
 use sys::print::tell;
 
@@ -90,11 +90,12 @@ pub(crate) fn run(args: &FailoverArgs) -> Result<Report, Failure> {
     let own_seconds = PERIOD_S * (f64::from(count) + 1.0);
     let workload = Workload {
         seconds: other.as_ref().map_or(own_seconds, |other| other.seconds),
-        recording: false,
+        recording: args.run.tlog.is_some(),
         video_mbps: DATA_MBPS,
         video_shape: VideoShape::Even,
         ..Workload::default()
     };
+    let recording = args.run.recording()?;
     let scene = |seed| other.clone().map_or_else(|| Scene::own(count, seed), Scene::of);
     let parameters = match &other {
         Some(other) => json!({"scenario": other.name, "workload": workload}),
@@ -109,7 +110,6 @@ pub(crate) fn run(args: &FailoverArgs) -> Result<Report, Failure> {
     match mode {
         Mode::Sim => {
             let schemes = args.run.schemes(DESCRIPTION.sim)?;
-            let recording = Recording::load()?;
             let (first, last) = args.run.seeds();
             let mut results = Vec::new();
             for scheme in schemes {
@@ -129,8 +129,14 @@ pub(crate) fn run(args: &FailoverArgs) -> Result<Report, Failure> {
             let seed = args.run.seed();
             let scene = scene(seed);
             tell(format_args!("failover --emu: {} s", workload.seconds));
-            let (runs, audit) =
-                run_streams(&scene.links, &schemes, &workload, seed, RESOLUTION, &mut |_, _| {})?;
+            let (runs, audit) = run_streams(
+                &scene.links,
+                &schemes,
+                (&workload, &recording),
+                seed,
+                RESOLUTION,
+                &mut |_, _| {},
+            )?;
             let result = |(scheme, run): &(Scheme, StreamRun)| {
                 with_errors(run, (workload.seconds, None), |run| {
                     let mut figures = Figures::default();

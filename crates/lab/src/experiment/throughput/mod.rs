@@ -22,7 +22,7 @@ use crate::figure::Figure;
 use crate::report::{Mode, Report, rounded};
 use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
-use crate::testbed::{Direction, Recording, Stream};
+use crate::testbed::{Direction, Stream};
 use emu::{BulkPlan, run_bulk};
 use emulator::Failure;
 use sys::print::tell;
@@ -87,7 +87,7 @@ pub(super) fn run(args: &ThroughputArgs) -> Result<Report, Failure> {
 
 fn run_sim(args: &ThroughputArgs) -> Result<Report, Failure> {
     let schemes = args.run.schemes(DESCRIPTION.sim)?;
-    let recording = Recording::load()?;
+    let recording = args.run.recording()?;
     let (first, last) = args.run.seeds();
     let mut points = Points::default();
     for (links, scenario) in points_of(args)? {
@@ -95,7 +95,7 @@ fn run_sim(args: &ThroughputArgs) -> Result<Report, Failure> {
         let workload = Workload {
             seconds: args.seconds as f64,
             control_hz: 0.0,
-            recording: false,
+            recording: args.run.tlog.is_some(),
             video_mbps: load,
             video_shape: VideoShape::Even,
             ..Workload::default()
