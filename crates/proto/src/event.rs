@@ -4,6 +4,7 @@ use units::Duration;
 
 use crate::ids::{PathId, PeerId, SessionId};
 use crate::select::Class;
+use crate::status::ReliabilityState;
 use crate::via::Via;
 
 /// Names a message that was handed in for reliable delivery, within one session.
@@ -115,6 +116,15 @@ pub enum Event {
         outcome: Outcome,
         /// Its MAVLink message id, where the packet selector found a frame in it.
         mavlink: Option<u32>,
+    },
+    /// Whether a target is kept has changed.
+    Reliability {
+        /// The class whose messages are under it.
+        class: Class,
+        /// The declared endpoint whose own it is; none where it is the class's.
+        channel: Option<u8>,
+        /// What it is now.
+        state: ReliabilityState,
     },
     /// Message delivery refused a message for want of room, and has room again.
     RoomForMessages,

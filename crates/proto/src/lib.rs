@@ -42,10 +42,11 @@ pub use ids::{InterfaceId, PathId, PathRef, PeerId, Received, SessionId, Transmi
 pub use path::ProtectControl;
 pub use rejection::{Rejection, Rejections};
 pub use schedule::SchedulerKind;
+pub use select::{Reliability, Target};
 pub use session::{PathError, SendError, SessionConfig, Source};
 pub use status::{
     ClassStatus, DelayPercentiles, MessageDelay, MessageStatus, MessageStreamStatus, PathGlance,
-    PathStatus, SessionStatus, TunnelStatus,
+    PathStatus, ReliabilityLimit, ReliabilityState, ReliabilityStatus, SessionStatus, TunnelStatus,
 };
 pub use units::{Duration, Instant, Rate};
 pub use via::Via;

@@ -7,7 +7,7 @@ use crate::delivery::tunnel::TunnelForm;
 use crate::event::PathState;
 use crate::ids::{InterfaceId, PathId, PeerId};
 use crate::rejection::Rejections;
-use crate::select::{Class, NotForwarded, SelectorCounters};
+use crate::select::{Class, NotForwarded, SelectorCounters, Target};
 use crate::via::Via;
 
 /// A session at one moment.
@@ -25,6 +25,9 @@ pub struct SessionStatus {
     pub paths: Vec<PathStatus>,
     /// Its traffic by class.
     pub classes: Vec<ClassStatus>,
+    /// How its targets are kept: of the classes that have one, then of declared endpoints with one of their own,
+    /// from the first message on that is under it.
+    pub reliability: Vec<ReliabilityStatus>,
     /// Its message delivery.
     pub messages: MessageStatus,
     /// The streams of messages, by channel and number: of each direction the first 1,024.
@@ -170,6 +173,90 @@ pub struct ClassStatus {
     pub late: u64,
     /// Delay of what was delivered, from submission to delivery.
     pub delay: DelayPercentiles,
+}
+
+/// How a target is kept. Shares are of messages or, where the newest one replaces the others, of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReliabilityStatus {
+    /// The class whose messages are under it.
+    pub class: Class,
+    /// The declared endpoint whose own it is; none where it is the class's.
+    pub channel: Option<u8>,
+    /// What is asked.
+    pub target: Target,
+    /// Whether these links give it.
+    pub state: ReliabilityState,
+    /// Share that was expected to be missed, on average of the last ten minutes; none before there is evidence.
+    pub predicted_miss: Option<f64>,
+    /// Share that was missed in the last ten minutes, as far as the peer's acknowledgements tell: what the error of
+    /// the clock offset leaves open counts as missed. None before the first was due.
+    pub miss_share: Option<f64>,
+    /// What these minutes prove: with 95 % confidence no more than this share is missed; misses of one outage are one
+    /// sample.
+    pub bound_95: Option<f64>,
+    /// Messages of these minutes whose fate is known.
+    pub messages: u64,
+    /// Of those, messages that were missed.
+    pub misses: u64,
+    /// Outages that they were missed in.
+    pub episodes: u64,
+    /// Copies that left of each message of these minutes, on average.
+    pub copies_per_message: Option<f64>,
+    /// Share of the bytes of a copy on every path that did not leave.
+    pub saved_share: Option<f64>,
+    /// The same in bytes with their headers, since the session began.
+    pub saved_bytes: u64,
+    /// What keeps these links from more.
+    pub limit: ReliabilityLimit,
+    /// How many more links that are like the best one, and fail together with the others as the present ones do,
+    /// would give the target; none where no number of them would, or too little is known.
+    pub more_links: Option<u32>,
+}
+
+/// Says whether a target is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ReliabilityState {
+    /// Too little is known so far: every path has a copy.
+    Learning,
+    /// On average it is.
+    Met,
+    /// On average these links do not give it, whatever is sent: every path has a copy.
+    NotReachable,
+}
+
+/// Says what keeps links from more reliability.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ReliabilityLimit {
+    /// Nothing is known to.
+    Unknown,
+    /// One path alone carries control, and of its messages this share is missed.
+    Alone {
+        /// The path.
+        path: PathId,
+        /// The share.
+        share: f64,
+    },
+    /// Copies on a path come after the deadline.
+    TooSlow {
+        /// The path.
+        path: PathId,
+        /// By so much at least.
+        by: Duration,
+    },
+    /// When a copy on the one path fails, one on the other often does as well.
+    Together {
+        /// The paths.
+        paths: [PathId; 2],
+        /// In this share of the cases.
+        share: f64,
+    },
+    /// The deadline leaves no time for a second try.
+    NoRetry {
+        /// The best path.
+        path: PathId,
+        /// The delay after which a second try on it is there.
+        needs: Duration,
+    },
 }
 
 /// Message delivery since the session began.

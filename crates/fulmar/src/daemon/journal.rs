@@ -13,7 +13,7 @@ use tracing::{debug, info, trace, warn};
 use super::Daemon;
 use super::not_forwarded::message_name;
 use crate::config::Role;
-use crate::status::state_word;
+use crate::status::{reliability_word, state_word};
 
 /// A peer that is not connected for this long is worth a line.
 const UNANSWERED: Duration = Duration::from_secs(5);
@@ -97,6 +97,10 @@ impl Daemon {
             }
             Event::PathTold { path, remote } => {
                 info!(peer, path = name(*path), %remote, "the peer says that it is there now");
+            }
+            Event::Reliability { class, channel, state } => {
+                let state = reliability_word(*state);
+                info!(peer, class = ?class, channel = *channel, state, "reliability target");
             }
             Event::MessageEnded { .. } | Event::RoomForMessages => {}
             Event::ClockStepped => info!(peer, "the peer's clock stepped"),

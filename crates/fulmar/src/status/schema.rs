@@ -3,7 +3,8 @@
 
 use proto::{
     ClassStatus, EndpointCounters, MessageDelay, MessageOrder, MessageStatus, MessageStreamStatus,
-    PathState, PathStatus, Rate, Rejection, Rejections, SessionStatus, TunnelForm, TunnelStatus,
+    PathState, PathStatus, Rate, Rejection, Rejections, ReliabilityState, SessionStatus, TunnelForm,
+    TunnelStatus,
 };
 use serde::{Deserialize, Serialize};
 
@@ -463,6 +464,15 @@ pub(crate) fn state_word(state: PathState) -> &'static str {
         PathState::Active => "active",
         PathState::Suspected => "suspected",
         PathState::Closed => "closed",
+    }
+}
+
+/// Returns the word for the state of a target.
+pub(crate) fn reliability_word(state: ReliabilityState) -> &'static str {
+    match state {
+        ReliabilityState::Learning => "learning",
+        ReliabilityState::Met => "met",
+        ReliabilityState::NotReachable => "not reachable",
     }
 }
 

@@ -15,6 +15,7 @@ mod selector;
 mod signing;
 mod stream;
 mod table;
+mod target;
 
 pub use config::{Direction, InspectedPorts, PolicyTable, SelectorConfig, UnknownMessage};
 pub use lane::{LaneKey, StreamKey};
@@ -28,3 +29,4 @@ pub use rtp::RtpFrame;
 pub use selector::{Selected, Selection, Selector, SelectorCounters};
 pub use stream::StreamFramer;
 pub use table::SETUP_SIGNING;
+pub use target::{Reliability, Target};

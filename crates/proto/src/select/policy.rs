@@ -5,6 +5,8 @@
 
 use units::Duration;
 
+use super::Target;
+
 /// Sorts traffic by what it is to the vehicle; lower sorts before higher in every queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
@@ -70,6 +72,9 @@ pub struct Policy {
     pub order: Order,
     /// Beyond this age it is dropped, wherever it is.
     pub ttl: Duration,
+    /// How much of what is copied to every path is to be in time, where its class is not asked for the same: then
+    /// no more copies leave than that takes.
+    pub target: Option<Target>,
 }
 
 impl Class {
@@ -102,6 +107,7 @@ impl Policy {
         reliable: true,
         order: Order::InOrder,
         ttl: Duration::from_secs(2),
+        target: None,
     };
     /// Stick input and set-points: replicated, sent again while newest; the newest wins.
     pub const LIVE: Self = Self {
@@ -110,6 +116,7 @@ impl Policy {
         reliable: true,
         order: Order::Latest,
         ttl: Duration::from_millis(300),
+        target: None,
     };
     /// Heartbeats, time and ping: replicated, never sent again.
     pub const LIVENESS: Self = Self {
@@ -118,6 +125,7 @@ impl Policy {
         reliable: false,
         order: Order::None,
         ttl: Duration::from_secs(1),
+        target: None,
     };
     /// Parameters, files and logs: reliable on the best path.
     pub const TRANSFER: Self = Self {
@@ -126,6 +134,7 @@ impl Policy {
         reliable: true,
         order: Order::None,
         ttl: Duration::from_secs(10),
+        target: None,
     };
     /// Corrections that grow old: reliable on the best path within two seconds.
     pub const EXPIRING: Self = Self {
@@ -134,6 +143,7 @@ impl Policy {
         reliable: true,
         order: Order::None,
         ttl: Duration::from_secs(2),
+        target: None,
     };
     /// The autopilot's stream: once, on the best path; the time to live bounds the queue.
     pub const TELEMETRY: Self = Self {
@@ -142,6 +152,7 @@ impl Policy {
         reliable: false,
         order: Order::None,
         ttl: Duration::from_secs(1),
+        target: None,
     };
     /// What the tunnel carries beside MAVLink: once, on the best path; the session bounds its age.
     pub const BULK: Self = Self {
@@ -150,6 +161,7 @@ impl Policy {
         reliable: false,
         order: Order::None,
         ttl: Duration::from_millis(150),
+        target: None,
     };
     /// What an application declares to be control: replicated, delivered exactly once, in any
     /// order.

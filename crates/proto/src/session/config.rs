@@ -7,7 +7,7 @@ use crate::delivery::message::MessageForm;
 use crate::delivery::tunnel::TunnelForm;
 use crate::path::ProtectControl;
 use crate::schedule::SchedulerKind;
-use crate::select::{Policy, SelectorConfig};
+use crate::select::{Policy, Reliability, SelectorConfig};
 
 /// How long bulk waits for a path: the life that its policy gives it [specs/delivery.md §1].
 const BULK_MAX_AGE: Duration = Policy::BULK.ttl;
@@ -32,6 +32,8 @@ pub struct SessionConfig {
     pub coded_transfers: bool,
     /// Which packets get which delivery policy.
     pub selector: SelectorConfig,
+    /// How much of control is to be in time; a declared endpoint may have a target of its own.
+    pub reliability: Reliability,
     /// Bulk that has waited longer for a path is dropped, the oldest first.
     pub bulk_max_age: Duration,
     /// RTP packets of the tunnel that were lost are sent again as long as they arrive at no greater
@@ -56,6 +58,7 @@ impl Default for SessionConfig {
             message: MessageForm::default(),
             coded_transfers: true,
             selector: SelectorConfig::default(),
+            reliability: Reliability::default(),
             bulk_max_age: BULK_MAX_AGE,
             rtp_deadline: RTP_DEADLINE,
             tunnel: TunnelForm::default(),

@@ -17,6 +17,7 @@ impl Session {
             clock_offset_us: self.clock.estimate_us(now),
             paths: self.paths.iter().map(|path| path.status(now)).collect(),
             classes: Vec::new(),
+            reliability: Vec::new(),
             messages: MessageStatus::default(),
             message_streams: Vec::new(),
             tunnel: TunnelStatus::default(),
