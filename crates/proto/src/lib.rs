@@ -39,7 +39,7 @@ pub use delivery::tunnel::{FlowCodeParameters, TunnelForm};
 pub use endpoint::{Endpoint, EndpointConfig, EndpointCounters, Share, Work};
 pub use event::{Delivery, Event, MessageId, Outcome, PathState};
 pub use ids::{InterfaceId, PathId, PathRef, PeerId, Received, SessionId, Transmit};
-pub use path::ProtectControl;
+pub use path::{Carries, Cost, PathUse, ProtectControl};
 pub use rejection::{Rejection, Rejections};
 pub use schedule::SchedulerKind;
 pub use select::{Reliability, Target};

@@ -18,6 +18,9 @@ pub(crate) const SIDE: usize = 64 << 20;
 pub(crate) const BESIDE: usize = 128;
 /// Paths of one session; also what a peer may open.
 pub(crate) const PATHS: usize = 16;
+/// The highest price of a byte, in thousandths of what it costs where nobody has said: sums of prices fit
+/// into 64 bits, and no link is a million times as dear as another.
+pub(crate) const HIGHEST_COST: u32 = 1_000_000_000;
 /// Packet numbers that a replay window remembers, per path: at 10⁴ packets/s a skew of 0.8 s.
 pub(crate) const REPLAY_WINDOW: u64 = 8_192;
 /// Ranges in one ACK frame.

@@ -6,6 +6,7 @@ use crate::delivery::message::MessageOrder;
 use crate::delivery::tunnel::TunnelForm;
 use crate::event::PathState;
 use crate::ids::{InterfaceId, PathId, PeerId};
+use crate::path::{Carries, PathUse};
 use crate::rejection::Rejections;
 use crate::select::{Class, NotForwarded, SelectorCounters, Target};
 use crate::via::Via;
@@ -105,6 +106,10 @@ pub struct PathStatus {
     pub remote: Via,
     /// What it is good for.
     pub state: PathState,
+    /// How the drone's operator wants it to be used.
+    pub usage: PathUse,
+    /// What goes there now; nothing while it is a backup that nothing calls for.
+    pub serves: Option<Carries>,
     /// Smoothed round-trip time.
     pub srtt: Option<Duration>,
     /// Its variation.

@@ -9,6 +9,7 @@ mod filter;
 mod kind;
 mod local;
 mod message;
+pub(crate) mod path_use;
 mod peers;
 mod session;
 #[cfg(test)]
@@ -22,7 +23,7 @@ use std::str::FromStr;
 
 use ipnet::IpNet;
 use proto::select::Policy;
-use proto::{Duration, MessageStream, PublicKey, Source, StaticSecret};
+use proto::{Duration, MessageStream, PathUse, PublicKey, Source, StaticSecret};
 use toml_keys::{FileError, Mistake, Section};
 use zeroize::Zeroizing;
 
@@ -89,6 +90,8 @@ pub(crate) struct PathConfig {
     pub(crate) remotes: Vec<Remote>,
     /// Index into [`Config::peers`].
     pub(crate) peer: usize,
+    /// What it costs, and what it is for.
+    pub(crate) usage: PathUse,
 }
 
 impl PathConfig {
@@ -320,7 +323,7 @@ fn read(root: &Section<'_>, file: &Path) -> Option<Config> {
     let realtime = root.flag("realtime").unwrap_or(false);
     let secret = peers::secret(root, file, &mut warnings);
     let peers = peers::peers(root, secret.as_ref(), file, &mut warnings);
-    let paths = peers::paths(root, role, &peers);
+    let paths = peers::paths(root, role, &peers, &mut warnings);
     let listens = peers::listens(root, role);
     let tunnel = local::tunnel(root);
     let endpoints = endpoints::read(root, role, &peers);

@@ -11,7 +11,7 @@ use toml_keys::Section;
 
 use zeroize::Zeroizing;
 
-use super::{Listen, MAX_SOCKETS, PathConfig, Peer, Remote, Role};
+use super::{Listen, MAX_SOCKETS, PathConfig, Peer, Remote, Role, path_use};
 use crate::keys;
 
 /// A peer, and where its paths go unless they say otherwise.
@@ -100,7 +100,12 @@ pub(super) fn peers(
 }
 
 /// Reads every `[[path]]` of a drone.
-pub(super) fn paths(root: &Section<'_>, role: Option<Role>, peers: &[ReadPeer]) -> Vec<PathConfig> {
+pub(super) fn paths(
+    root: &Section<'_>,
+    role: Option<Role>,
+    peers: &[ReadPeer],
+    warnings: &mut Vec<String>,
+) -> Vec<PathConfig> {
     let sections = root.sections("path");
     match role {
         Some(Role::Station) if !sections.is_empty() => {
@@ -116,6 +121,7 @@ pub(super) fn paths(root: &Section<'_>, role: Option<Role>, peers: &[ReadPeer]) 
     }
     check_count(root, "path", sections.len());
     let mut paths: Vec<PathConfig> = Vec::new();
+    let mut read = Vec::new();
     for section in sections {
         let interface = section.required_text("interface").unwrap_or_default().to_owned();
         check_interface(&section, &interface);
@@ -135,11 +141,14 @@ pub(super) fn paths(root: &Section<'_>, role: Option<Role>, peers: &[ReadPeer]) 
         if siblings >= MAX_PATHS {
             section.wrong("peer", format!("has {MAX_PATHS} paths already: no session has more"));
         }
-        section.finish();
+        let usage = path_use::read(&section);
+        read.push((section, peer, usage));
         if let (Some(peer), false) = (peer, remotes.is_empty()) {
-            paths.push(PathConfig { name, interface, remotes, peer });
+            paths.push(PathConfig { name, interface, remotes, peer, usage });
         }
     }
+    path_use::check(&read, peers, warnings);
+    read.into_iter().for_each(|(section, ..)| section.finish());
     paths
 }
 

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use proto::{Endpoint, EndpointConfig, Instant, PathRef, SessionId};
+use proto::{Endpoint, EndpointConfig, Instant, PathRef, PathUse, SessionId};
 use sys::interfaces::InterfaceWatch;
 use sys::notify::Notifier;
 use sys::poller::{Interest, Poller};
@@ -125,7 +125,7 @@ pub(super) fn open_session(
 /// Opens a drone's path; where its link is not there, the path waits for it.
 pub(super) fn open_path(
     now: Instant,
-    slot: usize,
+    (slot, usage): (usize, PathUse),
     remote: SocketAddr,
     session: SessionId,
     endpoint: &mut Endpoint,
@@ -134,6 +134,7 @@ pub(super) fn open_path(
     let interface = sockets.interface_id(slot, 0);
     match endpoint.add_path(now, session, interface, remote) {
         Ok(id) => {
+            endpoint.set_path_use(now, session, id, usage);
             if sockets.list[slot].udp.is_none() {
                 endpoint.set_path_present(now, session, id, false);
             }
@@ -230,7 +231,8 @@ fn open_paths(
     let now = clock::now();
     let mut open = |(slot, path): (usize, &PathConfig)| {
         let remote = path.remotes.iter().find_map(Remote::address)?;
-        open_path(now, slot, remote, peers[path.peer].session?, endpoint, sockets)
+        let place = (slot, path.usage);
+        open_path(now, place, remote, peers[path.peer].session?, endpoint, sockets)
     };
     config.paths.iter().enumerate().map(&mut open).collect()
 }

@@ -59,7 +59,8 @@ impl Daemon {
         let moves = Moves::between(&self.config.peers, &new.peers);
         let fixed = fixed_sections(&self.config, &new, &moves);
         if !fixed.is_empty() {
-            let what = "changed, which needs a restart; peers, and endpoints as a whole, do not";
+            let what = "changed, which needs a restart; peers, endpoints as a whole, and cost, backup and carries \
+                        of a [[path]] do not";
             return Err(format!("{} {what}", fixed.join(", ")));
         }
         let opened = self.open_new_locals(&new, &moves)?;
@@ -74,12 +75,32 @@ impl Daemon {
         if let Some(tunnel) = &mut self.tunnel {
             tunnel.follow(&new.peers);
         }
+        let used_otherwise = self.use_paths(now, &new);
         self.config = new;
         self.open_missing_paths(now);
+        let paths = match used_otherwise {
+            0 => String::new(),
+            count => format!("; paths: {count} used otherwise"),
+        };
         Ok(format!(
             "peers: {come} added, {gone} removed, {others} with other addresses; endpoints: \
-             {opened} opened, {closed} closed"
+             {opened} opened, {closed} closed{paths}"
         ))
+    }
+
+    /// Uses paths as the new file says; returns how many are used otherwise than before.
+    fn use_paths(&mut self, now: Instant, new: &Config) -> usize {
+        let mut changed = 0;
+        for (slot, (old, new)) in self.config.paths.iter().zip(&new.paths).enumerate() {
+            if old.usage == new.usage {
+                continue;
+            }
+            changed += 1;
+            if let Some(path) = self.paths[slot] {
+                self.endpoint.set_path_use(now, path.session, path.path, new.usage);
+            }
+        }
+        changed
     }
 
     /// Opens the endpoints that only the new file has.
@@ -153,8 +174,9 @@ impl Daemon {
             if let Some(remote) = remote
                 && self.paths[slot].is_none_or(|known| known.session != session)
             {
+                let place = (slot, path.usage);
                 self.paths[slot] =
-                    open_path(now, slot, remote, session, &mut self.endpoint, &self.sockets);
+                    open_path(now, place, remote, session, &mut self.endpoint, &self.sockets);
             }
         }
     }
@@ -241,7 +263,8 @@ fn fixed_sections(old: &Config, new: &Config, moves: &Moves) -> Vec<&'static str
             || old.peers[one.peer].name == new.peers[other.peer].name
     };
     let same_path = |(one, other): (&PathConfig, &PathConfig)| {
-        same_peer(one, other) && PathConfig { peer: other.peer, ..one.clone() } == *other
+        let PathConfig { peer, usage, .. } = *other;
+        same_peer(one, other) && PathConfig { peer, usage, ..one.clone() } == *other
     };
     let same_paths =
         old.paths.len() == new.paths.len() && old.paths.iter().zip(&new.paths).all(same_path);

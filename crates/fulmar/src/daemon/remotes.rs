@@ -87,10 +87,11 @@ impl Daemon {
     pub(super) fn take_names(&mut self, now: Instant) {
         for slot in self.remotes.take_answers() {
             let Some(remote) = self.remotes.first(slot) else { continue };
-            let session = self.config.paths.get(slot).and_then(|at| self.peers[at.peer].session);
-            if let (None, Some(session)) = (self.paths[slot], session) {
+            let Some(path) = self.config.paths.get(slot) else { continue };
+            if let (None, Some(session)) = (self.paths[slot], self.peers[path.peer].session) {
+                let place = (slot, path.usage);
                 self.paths[slot] =
-                    open_path(now, slot, remote, session, &mut self.endpoint, &self.sockets);
+                    open_path(now, place, remote, session, &mut self.endpoint, &self.sockets);
             }
         }
         self.look_elsewhere(now);
@@ -270,6 +271,7 @@ mod tests {
             interface: "wlan0".into(),
             remotes: vec![Remote::Name("localhost".into(), 14_700)],
             peer: 0,
+            usage: Default::default(),
         };
         let mut remotes = Remotes::open(&[path], &poller).unwrap();
         assert_eq!(remotes.first(0), None);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::table::span;
+use super::table::{is_in_reserve, span};
 use super::{PathReport, PeerReport};
 use crate::config::Role;
 
@@ -12,6 +12,9 @@ const LOSSY_PERCENT: f64 = 5.0;
 const QUEUE_MS: f64 = 100.0;
 /// Silence worth a word, whatever the path's state.
 const SILENT_MS: f64 = 3_000.0;
+
+/// The same of a backup that nothing calls for: each end probes it every 25 s.
+const RESERVE_SILENT_MS: f64 = 30_000.0;
 
 /// Says what is wrong with a path; `lacks` is what its socket or interface lacks.
 pub(crate) fn path_trouble(path: &PathReport, lacks: Option<&str>) -> String {
@@ -103,7 +106,8 @@ fn count(peer: &PeerReport, state: &str) -> usize {
 
 fn active_trouble(path: &PathReport) -> String {
     let mut troubles = Vec::new();
-    if let Some(silent) = path.silent_ms.filter(|&silent| silent > SILENT_MS) {
+    let longest = if is_in_reserve(path) { RESERVE_SILENT_MS } else { SILENT_MS };
+    if let Some(silent) = path.silent_ms.filter(|&silent| silent > longest) {
         troubles.push(format!("nothing heard for {}", seconds(silent)));
     }
     if path.loss_percent >= LOSSY_PERCENT {

@@ -2,14 +2,15 @@
 //! docs/status.md follow from here.
 
 use proto::{
-    ClassStatus, EndpointCounters, MessageDelay, MessageOrder, MessageStatus, MessageStreamStatus,
-    PathState, PathStatus, Rate, Rejection, Rejections, ReliabilityState, SessionStatus, TunnelForm,
-    TunnelStatus,
+    Carries, ClassStatus, EndpointCounters, MessageDelay, MessageOrder, MessageStatus,
+    MessageStreamStatus, PathState, PathStatus, Rate, Rejection, Rejections, ReliabilityState,
+    SessionStatus, TunnelForm, TunnelStatus,
 };
 use serde::{Deserialize, Serialize};
 
 use super::field::Kind::{Counter, Flat, Gauge, List, Part, State, Text};
 use super::field::{Field, Section, section};
+use crate::config::path_use;
 use crate::endpoints::LocalEndpoint;
 
 section! {
@@ -145,6 +146,14 @@ section! {
     remote: String, Text, path.remote.to_string();
     /// `absent`, `validating`, `active`, `suspected` or `closed`.
     state: String, State, state_word(path.state).into();
+    /// What a byte costs, relative to the other paths: a drone's file says so, and its station is told.
+    cost: f64, Gauge(""), path.usage.cost.get();
+    /// Whether it is kept in reserve.
+    backup: bool, State, path.usage.backup;
+    /// What it may carry: `control`, `telemetry`, `message`, `bulk`.
+    carries: String, Text, tiers(Some(path.usage.carries));
+    /// What goes there now: less than it may carry while it is a backup that nothing calls for.
+    serves: String, Text, tiers(path.serves);
     /// What is wrong, in words; empty when nothing is.
     trouble: String, Text;
     /// What is wrong with the names of its remote, of a drone's path; empty when nothing is.
@@ -454,6 +463,12 @@ section! {
     limited: u64, Counter("datagrams"), all.rate_limited;
     /// Processor time that handshakes took, those of strangers included.
     processor_s: f64, Counter("s");
+}
+
+/// Returns the words for what a path carries.
+fn tiers(carries: Option<Carries>) -> String {
+    let tiers = carries.into_iter().flat_map(Carries::tiers);
+    tiers.map(path_use::word).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the word for a state.

@@ -19,7 +19,7 @@ type Column<T> = (&'static str, fn(&T) -> String);
 const PATHS: &[Column<PathReport>] = &[
     ("path", |path| path.name.clone()),
     ("interface", |path| path.interface.clone()),
-    ("state", |path| path.state.clone()),
+    ("state", |path| if is_in_reserve(path) { "in reserve".into() } else { path.state.clone() }),
     ("rtt", |path| figure(path, path.srtt_ms.map(milliseconds))),
     ("±", |path| figure(path, path.rttvar_ms.map(milliseconds))),
     ("loss out", |path| figure(path, Some(percent(path.loss_percent)))),
@@ -254,6 +254,11 @@ fn strangers_text(strangers: &StrangersReport) -> String {
         );
     }
     if text.is_empty() { text } else { format!("\n{text}") }
+}
+
+/// Tells whether a path that works is a backup that nothing calls for.
+pub(super) fn is_in_reserve(path: &PathReport) -> bool {
+    path.state == "active" && path.backup && path.serves.is_empty()
 }
 
 /// Lists the counts that are not zero.

@@ -59,7 +59,16 @@ impl<'a> Builder<'a> {
     pub(crate) fn preface(&mut self, frame: &Frame<'_>) {
         if frame.encoded_len() <= self.room() {
             frame.encode(self.buf);
-            self.preface = frame.encoded_len();
+            self.preface += frame.encoded_len();
+        }
+    }
+
+    /// Begins with what the peer is to know of the path before all else; no datagram leaves for it either.
+    pub(crate) fn preface_noted(&mut self, frame: &Frame<'_>, sent: SentFrame) {
+        if frame.encoded_len() <= self.room() {
+            self.preface(frame);
+            self.ack_eliciting |= frame.is_ack_eliciting();
+            self.frames.push(sent);
         }
     }
 
@@ -92,9 +101,9 @@ impl<'a> Builder<'a> {
         self.frames.iter().any(is_it)
     }
 
-    /// Tells whether anything was noted.
+    /// Tells whether anything was noted beside what every datagram begins with.
     pub(crate) fn is_noted(&self) -> bool {
-        !self.frames.is_empty()
+        self.frames.iter().any(|sent| !matches!(sent, SentFrame::PathUse { .. }))
     }
 
     /// Gives the delivery at this place its turn.

@@ -121,6 +121,20 @@ impl Waiting {
         self.alone || self.telemetry || self.message || self.bulk
     }
 
+    /// Leaves out what the path does not serve now; what is urgent waits for no path that it may not go by.
+    pub(crate) fn served_by(self, path: &Path) -> Self {
+        let (message, bulk) = (path.serves(Tier::Message), path.serves(Tier::Bulk));
+        let telemetry = path.serves(Tier::Telemetry);
+        Self {
+            urgent: self.urgent,
+            alone: self.alone && message,
+            telemetry: self.telemetry && telemetry,
+            message: self.message && (telemetry || message),
+            bulk: self.bulk && bulk,
+            along: self.along && (message || bulk),
+        }
+    }
+
     /// Adds what waits elsewhere.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
@@ -150,7 +164,7 @@ pub(crate) struct Turn<'a> {
 pub(crate) struct Offer<'a> {
     /// Which path, and when.
     pub(crate) turn: Turn<'a>,
-    /// Every path, as schedulers see it.
+    /// Every path that serves what it is offered to, as schedulers see it.
     pub(crate) snapshots: &'a [PathSnapshot],
     /// What waits in all deliveries.
     pub(crate) waiting: Waiting,
@@ -417,12 +431,13 @@ impl Deliveries {
         scheduler: &mut dyn Scheduler,
         datagram: &mut Builder<'_>,
     ) {
-        let snapshots = turn.paths.snapshots(turn.now);
+        let shown = |tier| turn.paths.shown_for(turn.now, tier);
+        let shown = [shown(Tier::Telemetry), shown(Tier::Message), shown(Tier::Bulk)];
+        let [telemetry, message, bulk] = shown.each_ref().map(|shown| &shown[..]);
         let mut backlog = 0;
         each!([&self], _, delivery => backlog += delivery.backlog());
         let accounts = &mut self.accounts;
-        let snapshots = &snapshots[..];
-        let mut offer = Offer { turn, snapshots, waiting, backlog, scheduler, accounts };
+        let mut offer = Offer { turn, snapshots: message, waiting, backlog, scheduler, accounts };
         if waiting.alone && !datagram.is_noted() {
             each!([&mut self], place, delivery => if !datagram.bulk {
                 datagram.set_owner(place);
@@ -432,12 +447,17 @@ impl Deliveries {
         if !has_budget || datagram.bulk {
             return;
         }
-        for tier in [Tier::Telemetry, Tier::Message] {
+        for (tier, snapshots) in [(Tier::Telemetry, telemetry), (Tier::Message, message)] {
+            offer.snapshots = snapshots;
             each!([&mut self], place, delivery => {
                 datagram.set_owner(place);
                 delivery.poll_tier(tier, &mut offer, datagram);
             });
         }
+        if !turn.path.serves(Tier::Bulk) {
+            return;
+        }
+        offer.snapshots = bulk;
         // Flows of the tunnel let other bulk have its turn: not all that they have waiting is ahead of it.
         let crowd = self.tunnel.backlog();
         let own = (backlog - crowd).div_ceil(limits::MIN_DATAGRAM);

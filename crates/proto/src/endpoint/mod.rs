@@ -40,6 +40,7 @@ use crate::event::{Delivery, Event, MessageId};
 use crate::ids::{InterfaceId, PathId, PeerId, Received, SessionId};
 use crate::limits;
 use crate::memory::{Account, Memory};
+use crate::path::PathUse;
 use crate::select::NotForwarded;
 use crate::session::{Drawn, PathError, Role, SendError, Session, SessionConfig, Source};
 use crate::status::{PathGlance, SessionStatus};
@@ -190,6 +191,16 @@ impl Endpoint {
         if let Some(slot) = self.sessions.get_mut(session) {
             slot.session.remove_path(now, path);
             slot.follow_paths(now);
+        }
+    }
+
+    /// Says how a path that was opened here is to be used; the peer is told. Until it is said, a path costs
+    /// what others do and carries everything.
+    pub fn set_path_use(&mut self, now: Instant, session: SessionId, path: PathId, usage: PathUse) {
+        self.now = now;
+        let slot = self.sessions.get_mut(session).filter(|slot| slot.initiator.is_some());
+        if let Some(slot) = slot {
+            slot.session.set_path_use(now, path, usage);
         }
     }
 

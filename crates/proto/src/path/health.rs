@@ -35,6 +35,11 @@ use crate::recovery::{PACKETS_PER_ACK, SentPacket};
 const FALSE_ALARM: f64 = 1e-7;
 /// Added to the measured loss: the estimate is that uncertain.
 const LOSS_DOUBT: f64 = 0.01;
+/// Chance, per packet, of calling for a backup because of losses at random: at 50 packets/s each way and 2 %
+/// of loss that costs 40 kB an hour.
+const FALSE_CALL: f64 = 1e-3;
+/// Least number of answers that are missing then: a single one is overdue after each loss.
+const LEAST_CALL: u32 = 2;
 /// Least number of unanswered packets.
 const LEAST_UNANSWERED: u32 = 3;
 /// Largest number of unanswered packets: what a path that loses half may demand.
@@ -96,9 +101,19 @@ impl HealthView {
 
     /// Returns how many unanswered packets in a row chance does not explain.
     pub(super) fn unanswered_limit(&self) -> usize {
+        self.least_run(FALSE_ALARM).clamp(LEAST_UNANSWERED, MOST_UNANSWERED) as usize
+    }
+
+    /// Returns how many answers must be missing before control goes to a backup as well: fewer, since
+    /// a copy that was not needed costs its bytes alone.
+    fn call_limit(&self) -> usize {
+        self.least_run(FALSE_CALL).clamp(LEAST_CALL, MOST_UNANSWERED) as usize
+    }
+
+    /// Returns the least number of answers that chance makes fail in a row no more often than that.
+    fn least_run(&self, chance: f64) -> u32 {
         let fails = 1.0 - (1.0 - self.loss) * (1.0 - self.loss_in) + LOSS_DOUBT;
-        let limit = (FALSE_ALARM.ln() / fails.min(0.99).ln()).ceil();
-        (limit as u32).clamp(LEAST_UNANSWERED, MOST_UNANSWERED) as usize
+        (chance.ln() / fails.min(0.99).ln()).ceil() as u32
     }
 
     /// Returns how long an answer must be overdue before the path is given up.
@@ -143,6 +158,18 @@ pub(super) enum Verdict {
     Silent,
 }
 
+/// Returns when so many answers are missing that control goes to a backup as well; none before so many
+/// are due.
+pub(super) fn alarm_at<'a>(
+    view: &HealthView,
+    mut unanswered: impl Iterator<Item = &'a SentPacket>,
+) -> Option<Instant> {
+    let oldest = unanswered.next()?;
+    let last = missing_answer(view, oldest, unanswered, view.call_limit())?;
+    let overdue_at = oldest.sent_at + view.overdue_after(oldest.bulk);
+    Some(overdue_at.max(last.sent_at + view.answerable_after(last.bulk)))
+}
+
 /// Returns how long the oldest of the unanswered packets has been overdue.
 pub(super) fn overdue_for<'a>(
     now: Instant,
@@ -179,7 +206,7 @@ pub(super) fn judge<'a>(
         return Verdict::Healthy { look_at: Some(late_at) };
     }
     let overdue_at = oldest.sent_at + view.overdue_after(oldest.bulk);
-    let last = missing_answer(view, oldest, unanswered);
+    let last = missing_answer(view, oldest, unanswered, view.unanswered_limit());
     if now < overdue_at {
         return Verdict::Late { look_at: overdue_at, enough: last.is_some() };
     }
@@ -192,13 +219,15 @@ pub(super) fn judge<'a>(
     Verdict::Silent
 }
 
-/// Returns the packet whose answer, if it is missing, is the last that chance does not explain.
+/// Returns the packet whose answer, if it is missing, is the last of so many in a row: with as many as chance
+/// does not explain, the path is silent.
 fn missing_answer<'a>(
     view: &HealthView,
     oldest: &'a SentPacket,
     rest: impl Iterator<Item = &'a SentPacket>,
+    limit: usize,
 ) -> Option<&'a SentPacket> {
-    let mut missing = view.unanswered_limit() - 1;
+    let mut missing = limit - 1;
     let (mut covered_since, mut covered) = (oldest.sent_at, 1);
     for packet in rest {
         if packet.bulk {
@@ -276,6 +305,11 @@ impl Suspicion {
                 Answer::Stale
             }
         }
+    }
+
+    /// Returns how long it has lasted.
+    pub(super) fn lasts(&self, now: Instant) -> Duration {
+        now.since(self.began)
     }
 
     /// Returns the time between probes: rarer the longer the path is silent.

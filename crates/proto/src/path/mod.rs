@@ -20,8 +20,10 @@ mod mtu;
 mod outbound;
 mod pacer;
 mod passage;
+mod path_use;
 mod paths;
 mod rate_history;
+mod service;
 mod skipped;
 mod snapshot;
 #[cfg(test)]
@@ -35,6 +37,7 @@ pub(crate) use bulk_bound::BulkRole;
 pub use bulk_bound::ProtectControl;
 pub(crate) use control_window::CopyRoom;
 pub(crate) use drain::Drain;
+pub use path_use::{Carries, Cost, PathUse};
 pub(crate) use paths::{MUCH_LOSS, PATIENCE_WITHOUT_PATH, Paths};
 pub(crate) use snapshot::PathSnapshot;
 
@@ -44,6 +47,7 @@ use bursts::Bursts;
 use health::{HealthView, Suspicion};
 use mtu::MtuDiscovery;
 use pacer::Pacer;
+use service::Service;
 use skipped::Skipped;
 use snapshot::Counters;
 
@@ -163,6 +167,7 @@ pub(crate) struct Path {
     last_received_at: Option<Instant>,
     counters: Counters,
     looked_at: Instant,
+    service: Service,
 }
 
 impl Path {
@@ -211,6 +216,7 @@ impl Path {
             last_received_at: None,
             counters: Counters::default(),
             looked_at: now,
+            service: Service::default(),
         }
     }
 
@@ -354,7 +360,10 @@ impl Path {
 
     fn probe_interval(&self, now: Instant) -> Duration {
         let interval = match &self.suspicion {
-            Some(suspicion) => suspicion.probe_interval(now, self.rtt.srtt_or_initial()),
+            Some(suspicion) => {
+                let least = self.least_silent_probe(suspicion.lasts(now));
+                suspicion.probe_interval(now, self.rtt.srtt_or_initial()).max(least)
+            }
             None => self.health_view(now).probe_interval(),
         };
         interval.max(self.least_probe_interval(now))

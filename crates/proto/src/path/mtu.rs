@@ -40,6 +40,8 @@ pub(super) struct MtuDiscovery {
     large_lost: u32,
     large_lost_since: Instant,
     small_arrived: bool,
+    /// A search has ended at the base.
+    has_failed: bool,
 }
 
 impl MtuDiscovery {
@@ -54,6 +56,7 @@ impl MtuDiscovery {
             large_lost: 0,
             large_lost_since: now,
             small_arrived: false,
+            has_failed: false,
         }
     }
 
@@ -97,6 +100,11 @@ impl MtuDiscovery {
         (!self.in_flight && self.current < MAX_DATAGRAM).then_some(at)
     }
 
+    /// Tells whether a search has found nothing: the next one is likely to be in vain as well.
+    pub(super) fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
     /// Tells whether a probe is under way.
     pub(super) fn is_probing(&self) -> bool {
         self.in_flight
@@ -123,6 +131,7 @@ impl MtuDiscovery {
         if self.probe(now).is_none() {
             self.too_large = MAX_DATAGRAM + 1;
             self.search_at = now + SEARCH_AGAIN;
+            self.has_failed = true;
         }
     }
 

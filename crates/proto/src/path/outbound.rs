@@ -110,6 +110,7 @@ impl Path {
             && !self.doubtful
             && !self.is_thin(now)
             && self.never_faster(now).is_none()
+            && !(self.rests() && self.mtu.has_failed())
             && self.rtt.srtt().is_some();
         fit.then_some(size)
     }

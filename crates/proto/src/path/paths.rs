@@ -12,6 +12,7 @@ use super::{CopyRoom, Path, PathSnapshot};
 use crate::event::PathState;
 use crate::ids::{InterfaceId, PathId};
 use crate::recovery::INITIAL_RTT;
+use crate::select::Tier;
 use crate::via::Via;
 
 /// Loss of a path whose answers to single packets are waited for: where less is lost, a later packet
@@ -32,6 +33,8 @@ pub(crate) struct Paths {
     blocked: Vec<Blocked>,
     /// Whether any has changed since that was asked last.
     changed: bool,
+    /// Whether an operator has said of any what it may carry, or that it is a backup.
+    pub(super) are_limited: bool,
     /// How each was shown last.
     shown: RefCell<Vec<PathSnapshot>>,
 }
@@ -160,19 +163,20 @@ impl Paths {
         self.all.iter().filter_map(timeout).min()
     }
 
-    /// Returns how long a packet that leaves now takes to arrive, on the fastest path that works.
+    /// Returns how long a packet of bulk that leaves now takes to arrive, on the fastest path that works.
     pub(crate) fn reach(&self) -> Duration {
-        self.active().map(Path::one_way).min().unwrap_or_default()
+        self.active_for(Tier::Bulk).map(Path::one_way).min().unwrap_or_default()
     }
 
-    /// Tells whether a path that works loses much.
+    /// Tells whether a path that works, and serves bulk, loses much.
     pub(crate) fn loses_much(&self) -> bool {
-        self.active().any(|path| path.loss() >= MUCH_LOSS)
+        self.active_for(Tier::Bulk).any(|path| path.loss() >= MUCH_LOSS)
     }
 
     /// Returns the time after which an answer of the best path is overdue.
     pub(crate) fn probe_timeout(&self) -> Duration {
-        self.active().map(Path::probe_timeout).min().unwrap_or(PATIENCE_WITHOUT_PATH)
+        let serving = self.active().filter(|path| !path.rests());
+        serving.map(Path::probe_timeout).min().unwrap_or(PATIENCE_WITHOUT_PATH)
     }
 
     /// Returns the room that a path has for control. On a thin path a message that is under way
@@ -182,7 +186,7 @@ impl Paths {
         if !path.is_thin(now) {
             return room;
         }
-        let sooner = self.active().any(|other| {
+        let sooner = self.active_for(Tier::Control).any(|other| {
             !self.is_blocked(other)
                 && (other.control_arrival(now), other.id()) < (path.control_arrival(now), path.id())
                 && other.control_room(now).fresh > 0

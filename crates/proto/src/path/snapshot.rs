@@ -3,7 +3,7 @@
 
 use units::{Duration, Instant, Rate};
 
-use super::{Drain, KNOWN_FOR, Path};
+use super::{Carries, Drain, KNOWN_FOR, Path};
 use crate::event::PathState;
 use crate::ids::PathId;
 use crate::limits;
@@ -48,6 +48,8 @@ pub(crate) struct PathSnapshot {
     pub(crate) bytes_sent: u64,
     /// When the last datagram came in.
     pub(crate) last_received_at: Option<Instant>,
+    /// What goes there now.
+    pub(crate) serves: Carries,
 }
 
 /// What a path is good for, from much to little.
@@ -109,6 +111,7 @@ impl Path {
             budget,
             bytes_sent: self.counters.bytes_sent,
             last_received_at: self.last_received_at,
+            serves: self.service.serves,
         }
     }
 
@@ -131,6 +134,8 @@ impl Path {
             interface: route.interface,
             remote: route.remote,
             state: self.state,
+            usage: self.usage(),
+            serves: self.serving(),
             srtt: self.rtt.srtt(),
             rttvar: self.rtt.rttvar(),
             min_rtt: self.rtt.min_rtt(),

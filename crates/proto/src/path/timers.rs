@@ -20,19 +20,20 @@ impl Path {
             return None;
         }
         let ack = self.ack_timeout(self.looked_at);
-        let mut timers = [ack, self.address.timeout(), None, None, None];
+        let mut timers = [ack, self.address.timeout(), None, None, None, None];
         if self.state != PathState::Validating {
             timers[2] = self.sent.loss_time();
             timers[3] = self.health_timeout();
             timers[4] = self.mtu.timeout().filter(|_| self.state == PathState::Active);
+            timers[5] = self.alarm_at(self.looked_at);
         }
         timers.into_iter().flatten().filter(|&at| at > self.looked_at).min()
     }
 
     fn health_timeout(&self) -> Option<Instant> {
         let probe = (!self.probe_wanted).then_some(self.probe_at);
-        let idle = self.last_eliciting_at + self.config.idle_probe;
-        let idle = (self.config.idle_probe > Duration::ZERO && !self.probe_wanted).then_some(idle);
+        let idle = self.last_eliciting_at + self.idle_probe();
+        let idle = (self.idle_probe() > Duration::ZERO && !self.probe_wanted).then_some(idle);
         if self.suspicion.is_some() {
             return probe;
         }
@@ -97,7 +98,7 @@ impl Path {
 
     /// Tells whether a path that carries nothing is to be probed.
     fn is_idle(&self, now: Instant) -> bool {
-        let interval = self.config.idle_probe;
+        let interval = self.idle_probe();
         interval > Duration::ZERO && now.since(self.last_eliciting_at) >= interval
     }
 

@@ -58,6 +58,8 @@ pub(crate) enum SentFrame {
     PathClose { path: PathId },
     /// That our end of another path has another address.
     PathAddress { path: PathId },
+    /// How the operator wants the packet's path to be used, as of this change.
+    PathUse { change: u8 },
     /// A probe for the path's MTU: nothing but padding up to this size.
     MtuProbe { size: u16 },
     /// An acknowledgement of packets received on `path` up to `largest`.

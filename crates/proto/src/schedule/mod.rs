@@ -121,7 +121,7 @@ mod tests {
     use units::Rate;
 
     use super::*;
-    use crate::path::Drain;
+    use crate::path::{Carries, Drain};
 
     const ROOM: usize = 100_000;
 
@@ -146,6 +146,7 @@ mod tests {
             budget,
             bytes_sent: 0,
             last_received_at: None,
+            serves: Carries::ALL,
         }
     }
 

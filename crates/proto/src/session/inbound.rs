@@ -137,6 +137,7 @@ impl Session {
             Frame::PathAddress { path, address } => {
                 self.handle_path_address(now, *path, *address);
             }
+            Frame::PathUse(usage) => self.handle_path_use(usage),
             Frame::Clock { clock_us } => self.handle_clock(now, path, *clock_us),
             Frame::Close { reason: wire::KEY_IN_USE } => {
                 self.refused = true;
@@ -194,6 +195,11 @@ impl Session {
                     }
                 }
                 SentFrame::PathAddress { path } => self.on_address_told(path, true),
+                SentFrame::PathUse { change } => {
+                    if let Some(path) = self.path_mut(path) {
+                        path.on_usage_told(change);
+                    }
+                }
                 SentFrame::PathClose { .. } | SentFrame::MtuProbe { .. } => {}
             }
         }
@@ -209,7 +215,8 @@ impl Session {
                 }
                 SentFrame::PathClose { path } => self.closed_paths.push(path),
                 SentFrame::PathAddress { path } => self.on_address_told(path, false),
-                SentFrame::Ack { .. } | SentFrame::MtuProbe { .. } => {}
+                // It is told until it has arrived.
+                SentFrame::PathUse { .. } | SentFrame::Ack { .. } | SentFrame::MtuProbe { .. } => {}
             }
         }
     }

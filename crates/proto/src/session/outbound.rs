@@ -13,8 +13,10 @@ use crate::ids::{PathId, PathRef, Transmit};
 use crate::limits;
 use crate::path::{Outgoing, Path, Route};
 use crate::recovery::{AckToSend, SentFrame};
-use crate::select::{Class, LaneKey};
-use crate::wire::{self, AckFrame, AckRanges, CONTROL_OVERHEAD, DATA_OVERHEAD, Frame};
+use crate::select::{Class, LaneKey, Tier};
+use crate::wire::{
+    self, AckFrame, AckRanges, CONTROL_OVERHEAD, DATA_OVERHEAD, Frame, PathUseFrame,
+};
 
 /// Bytes of bulk that are under way on a silent path at most, where every path is silent: four full
 /// datagrams, of which one gets through at 40 % loss nearly for certain.
@@ -134,7 +136,7 @@ impl Session {
         }
         let path = &self.paths[index];
         let (ack_is_due, own) = (path.ack_is_due(now), self.deliveries.waiting_for(now, path));
-        let waiting = waiting.and(own);
+        let waiting = waiting.and(own).served_by(path);
         let tells_of_gap = self.slower_with_gap(index).is_some();
         if !ack_is_due
             && !tells_of_gap
@@ -160,7 +162,9 @@ impl Session {
         if !datagram.urgent {
             self.add_best_path_traffic(now, index, waiting, &mut datagram);
         }
-        if waiting.along || !datagram.is_empty() {
+        let path = &self.paths[index];
+        let serves_data = path.serves(Tier::Message) || path.serves(Tier::Bulk);
+        if waiting.along || serves_data && !datagram.is_empty() {
             self.deliveries.poll_along(self.paths[index].id(), &mut datagram);
         }
         if datagram.is_empty() {
@@ -179,7 +183,19 @@ impl Session {
         if self.owes_clock {
             datagram.preface(&Frame::Clock { clock_us: now.as_micros() });
         }
+        self.add_path_use(index, &mut datagram);
         datagram
+    }
+
+    /// Adds how the path is to be used, as long as the peer may not know: it may not send there meanwhile
+    /// what must not go there.
+    fn add_path_use(&self, index: usize, datagram: &mut Builder<'_>) {
+        let path = &self.paths[index];
+        if let Some((change, usage)) = path.untold_usage() {
+            let (flags, cost) = usage.to_wire();
+            let frame = PathUseFrame { path: path.id(), change, flags, cost };
+            datagram.preface_noted(&Frame::PathUse(frame), SentFrame::PathUse { change });
+        }
     }
 
     /// Seals frames that no session would build: the peer's bugs, for tests.
@@ -232,6 +248,7 @@ impl Session {
             }
         };
         let mut datagram = Builder::new(buf, limits::MIN_DATAGRAM);
+        self.add_path_use(index, &mut datagram);
         datagram.push(&frame);
         self.finish(now, index, Some(token.route), datagram)
     }
@@ -259,7 +276,8 @@ impl Session {
     fn slower_with_gap(&self, index: usize) -> Option<usize> {
         let gap = self.paths.iter().position(|path| path.has_news_of_gap())?;
         let speed = |path: &Path| (path.srtt_or_initial(), path.id());
-        let fastest = self.paths.active().map(speed).min()?;
+        let serving = self.paths.active().filter(|path| !path.rests());
+        let fastest = serving.map(speed).min()?;
         let own = speed(&self.paths[index]);
         let others = gap..self.paths.len();
         others
@@ -292,7 +310,7 @@ impl Session {
             let turn = Turn { now, path: &self.paths[index], paths: &self.paths };
             self.deliveries.poll_urgent(&turn, datagram);
             let own = self.deliveries.waiting_for(now, &self.paths[index]);
-            waiting = self.deliveries.waiting().and(own);
+            waiting = self.deliveries.waiting().and(own).served_by(&self.paths[index]);
         }
         if !datagram.urgent && self.paths[index].probe_is_wanted() {
             datagram.push(&Frame::Ping);
@@ -385,7 +403,7 @@ impl Session {
     fn may_trickle(&self, now: Instant, path: &Path) -> bool {
         let lately =
             path.last_received_at().is_some_and(|at| now.since(at) < limits::LONGEST_BURST);
-        lately && path.may_drip(TRICKLE) && self.paths.active().next().is_none()
+        lately && path.may_drip(TRICKLE) && self.paths.active_for(Tier::Bulk).next().is_none()
     }
 
     /// Seals the datagram and notes that it was sent.

@@ -10,9 +10,11 @@ use crate::delivery::Outlook;
 use crate::event::{Event, PathState};
 use crate::ids::{InterfaceId, PathId};
 use crate::limits;
-use crate::path::{BulkRole, Outcome, Path, Route};
+use crate::path::{BulkRole, Outcome, Path, PathUse, Route};
 use crate::rejection::Rejection;
+use crate::select::Tier;
 use crate::via::Via;
+use crate::wire::PathUseFrame;
 
 /// Says why a path was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +49,26 @@ impl Session {
         self.next_path += 1;
         self.insert_path(now, id, Route { interface, local: None, remote });
         Ok(id)
+    }
+
+    /// Takes what the operator says of the use of a path.
+    pub(crate) fn set_path_use(&mut self, now: Instant, id: PathId, usage: PathUse) {
+        if let Some(path) = self.path_mut(id) {
+            path.set_usage(usage);
+        }
+        self.after_change(now);
+    }
+
+    /// Takes what the initiator's operator says of the use of a path; what makes no sense is dropped.
+    pub(super) fn handle_path_use(&mut self, frame: &PathUseFrame) {
+        let is_ours = self.role == Role::Responder;
+        let usage = PathUse::from_wire(frame.flags, frame.cost).filter(|_| is_ours);
+        let reason = match (usage, self.path_mut(frame.path)) {
+            (None, _) => Rejection::Malformed,
+            (_, None) => Rejection::UnknownPath,
+            (Some(usage), Some(path)) => return path.on_usage(frame.change, usage),
+        };
+        self.rejected.count(reason);
     }
 
     /// Gives up a path for good; the peer is told by another one.
@@ -167,6 +189,7 @@ impl Session {
         successor.sent_last = self.sent_last;
         for path in self.paths.iter() {
             successor.insert_path(now, path.id(), path.route());
+            successor.set_path_use(now, path.id(), path.usage());
             if path.state() == PathState::Absent {
                 successor.set_present(now, path.id(), false);
             }
@@ -237,6 +260,7 @@ impl Session {
         self.now = now;
         let largest = self.paths.active().map(Path::max_datagram).max();
         self.largest_datagram = largest.unwrap_or(self.largest_datagram);
+        self.paths.assign(now);
         self.choose_free_path(now);
         let replicates = self.scheduler.replicates();
         let changed = self.paths.take_changed();
@@ -247,7 +271,8 @@ impl Session {
 
     /// Lets the path with the best present rate be filled by bulk; the others are sanctuaries.
     fn choose_free_path(&mut self, now: Instant) {
-        let candidates = self.paths.active().map(|path| (path.fitness(now), path.id()));
+        let candidates =
+            self.paths.active_for(Tier::Bulk).map(|path| (path.fitness(now), path.id()));
         let free = candidates.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
         for index in 0..self.paths.len() {
             let is_free = free.is_none_or(|(_, id)| id == self.paths[index].id());

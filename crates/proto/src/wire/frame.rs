@@ -33,6 +33,8 @@ pub(crate) enum Frame<'a> {
     PathClose { path: PathId },
     /// Says that the sender's end of a path has this address now; the receiver tries it.
     PathAddress { path: PathId, address: SocketAddr },
+    /// Says how the initiator's operator wants a path to be used.
+    PathUse(PathUseFrame),
     /// Carries a message with a policy of its own; the same frame on several paths is a replica.
     Control(ControlFrame<'a>),
     /// Says that no more messages of a lane below `floor` will come.
@@ -76,6 +78,19 @@ pub(crate) struct AckFrame {
     pub(crate) delay_us: u32,
     /// Packets of the path that came in marked "congestion experienced" so far.
     pub(crate) ecn_ce: u32,
+}
+
+/// Says how the initiator's operator wants a path to be used. What it says may make no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PathUseFrame {
+    /// Which path.
+    pub(crate) path: PathId,
+    /// Numbers the changes of this path's use, modulo 256.
+    pub(crate) change: u8,
+    /// Whether it is a backup, and what it carries ([`crate::PathUse`]).
+    pub(crate) flags: u8,
+    /// What a byte costs, in thousandths.
+    pub(crate) cost: u32,
 }
 
 /// Carries a message of the control delivery.
@@ -153,6 +168,7 @@ const CLOSE: u8 = 0x08;
 const PATH_ADDRESS: u8 = 0x09;
 const CLOCK: u8 = 0x0a;
 const DROPPED: u8 = 0x0b;
+const PATH_USE: u8 = 0x0c;
 /// Bytes of a CLOCK frame.
 const CLOCK_BYTES: usize = 9;
 const CONTROL: u8 = 0x10;
@@ -220,6 +236,7 @@ impl Frame<'_> {
             Self::Clock { .. } => CLOCK_BYTES,
             Self::PathClose { .. } | Self::Close { .. } => 2,
             Self::PathAddress { .. } => 20,
+            Self::PathUse(_) => 8,
             Self::Control(control) => control.encoded_len(),
             Self::Dropped(dropped) => dropped.encoded_len(),
             Self::LaneFloor { lane, .. } => 5 + varint_len(u64::from(*lane)),
@@ -254,6 +271,10 @@ impl Frame<'_> {
                 out.extend_from_slice(&[PATH_ADDRESS, path.0]);
                 out.extend_from_slice(&as_ipv6(address.ip()).octets());
                 out.extend_from_slice(&address.port().to_le_bytes());
+            }
+            Self::PathUse(usage) => {
+                out.extend_from_slice(&[PATH_USE, usage.path.0, usage.change, usage.flags]);
+                out.extend_from_slice(&usage.cost.to_le_bytes());
             }
             Self::Control(control) => control.encode(out),
             Self::Dropped(dropped) => {
@@ -328,6 +349,12 @@ impl<'a> Frame<'a> {
                     .into(),
             },
             CLOCK => Self::Clock { clock_us: reader.u64()? },
+            PATH_USE => Self::PathUse(PathUseFrame {
+                path: PathId(reader.u8()?),
+                change: reader.u8()?,
+                flags: reader.u8()?,
+                cost: reader.u32()?,
+            }),
             DROPPED => Self::Dropped(DroppedFrame {
                 unlisted: reader.varint()?,
                 numbers: AckRanges::decode(reader)?,

@@ -15,7 +15,7 @@ mod tunnel;
 pub(crate) use ack_ranges::AckRanges;
 pub(crate) use frame::{
     ACK_LEAST, AckFrame, CLOSED, CONTROL_OVERHEAD, ControlFrame, DATAGRAM_OVERHEAD, DROPPED_LEAST,
-    DatagramFrame, DroppedFrame, Frame, Frames, KEY_IN_USE, REVOKED,
+    DatagramFrame, DroppedFrame, Frame, Frames, KEY_IN_USE, PathUseFrame, REVOKED,
 };
 pub(crate) use generation::{COMBINATION_OVERHEAD, CombinationFrame, DECODED_BYTES};
 pub(crate) use header::{

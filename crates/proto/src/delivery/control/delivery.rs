@@ -24,6 +24,8 @@ use crate::wire::{self, CONTROL_OVERHEAD, ControlFrame, Frame};
 const LATE: Duration = Duration::from_millis(200);
 /// Bytes that a message may have for the schedulers' question whether a path has room for it.
 const MESSAGE_GUESS: usize = 300;
+/// The tiers of messages that are not control.
+const OTHERS: [Tier; 2] = [Tier::Telemetry, Tier::Message];
 /// Marks a copy of the message with a session-wide number.
 const COPY: u8 = 0;
 /// Marks the floor of a lane: lane, number.
@@ -117,10 +119,11 @@ impl Delivery for Control {
     }
 
     fn waiting_for(&self, _now: Instant, path: &Path) -> Waiting {
+        let others = OTHERS.into_iter().filter(|tier| path.serves(*tier));
         let path = path.id();
         Waiting {
             urgent: self.outbox.wants(path, Tier::Control),
-            message: self.outbox.wants_others(path),
+            message: self.outbox.wants_others(path, others),
             ..Waiting::default()
         }
     }
@@ -170,7 +173,8 @@ impl Delivery for Control {
         if tier != Tier::Message || !offer.waiting.message {
             return;
         }
-        for tier in [Tier::Telemetry, Tier::Message] {
+        let path = offer.turn.path;
+        for tier in OTHERS.into_iter().filter(|tier| path.serves(*tier)) {
             while self.outbox.wants(id, tier)
                 && offer.is_for(MESSAGE_GUESS)
                 && self.add_copy(now, id, tier, room, datagram).is_some()
@@ -203,9 +207,12 @@ impl Delivery for Control {
         let mut paths = SmallVec::<[ControlPath; 4]>::new();
         for path in control_order(outlook.paths.iter(), |path| path.control_place()) {
             let (id, usable) = (path.id(), path.is_usable());
-            paths.push(ControlPath { id, usable, repeat_after: path.repeat_after() });
+            let (repeat_after, cost, carries) =
+                (path.repeat_after(), path.usage().cost, path.carries());
+            let backup = carries.has(Tier::Control) && !path.serves(Tier::Control);
+            paths.push(ControlPath { id, usable, repeat_after, cost, carries, backup });
         }
-        let usable = outlook.paths.iter().filter(|path| path.is_usable());
+        let usable = outlook.paths.serving(Tier::Control).filter(|path| path.is_usable());
         let probe = usable.map(Path::probe_timeout).min().unwrap_or(PATIENCE_WITHOUT_PATH);
         self.outbox.set_paths(outlook.now, &paths, probe);
         self.inbox.set_wait(probe);

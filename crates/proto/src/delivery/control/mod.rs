@@ -25,6 +25,9 @@ pub(crate) use outbox::{Ended, Outbox, Rejected};
 use units::Duration;
 
 use crate::ids::PathId;
+#[cfg(test)]
+use crate::path::PathUse;
+use crate::path::{Carries, Cost};
 use crate::select::{Class, LaneKey, Policy};
 
 /// Hands a message to [`Outbox::submit`].
@@ -58,6 +61,27 @@ pub(crate) struct ControlPath {
     pub(crate) usable: bool,
     /// Age at which a copy that is under way there may be repeated there.
     pub(crate) repeat_after: Duration,
+    /// What a byte costs there, relative to other paths.
+    pub(crate) cost: Cost,
+    /// What it may carry.
+    pub(crate) carries: Carries,
+    /// True while it is a backup that nothing calls for: it gets a copy only where a plan names it because
+    /// a target cannot be reached without.
+    pub(crate) backup: bool,
+}
+
+impl ControlPath {
+    /// Tells whether copies of this class go there as a matter of course.
+    pub(crate) fn takes(&self, class: Class) -> bool {
+        self.carries.has(class.tier()) && !self.backup
+    }
+
+    /// Makes a path of which the operator has said nothing.
+    #[cfg(test)]
+    pub(crate) fn plain(id: PathId, usable: bool, repeat_after: Duration) -> Self {
+        let PathUse { cost, backup, carries } = PathUse::default();
+        Self { id, usable, repeat_after, cost, carries, backup }
+    }
 }
 
 /// A message that the receiver passes on.

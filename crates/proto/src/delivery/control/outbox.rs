@@ -180,12 +180,13 @@ impl Outbox {
 
     /// Returns true when a copy or a floor of the tier waits for the path.
     pub(crate) fn wants(&self, path: PathId, tier: Tier) -> bool {
-        self.pending.waits_for(path, tier) || tier == Tier::Control && self.floors.waits_for(path)
+        self.pending.waits_for(path, tier)
+            || tier == Tier::Control && self.floors.waits_for(path) && self.carries_floors(path)
     }
 
-    /// Returns true when a message that is not control waits for the path.
-    pub(crate) fn wants_others(&self, path: PathId) -> bool {
-        self.others > 0 && (self.wants(path, Tier::Message) || self.wants(path, Tier::Telemetry))
+    /// Returns true when a message of one of these tiers, none of them control's, waits for the path.
+    pub(crate) fn wants_others(&self, path: PathId, tiers: impl IntoIterator<Item = Tier>) -> bool {
+        self.others > 0 && tiers.into_iter().any(|tier| self.wants(path, tier))
     }
 
     /// Takes the next copy of a tier for a path, with its full session-wide number.
@@ -231,7 +232,8 @@ impl Outbox {
     /// Takes the next floor to announce on a path; belongs to the control tier.
     pub(crate) fn poll_floor(&mut self, now: Instant, path: PathId) -> Option<LaneFloor> {
         self.handle_timeout(now);
-        self.floors.poll(now, path, self.probe)
+        let carries = self.carries_floors(path);
+        carries.then(|| self.floors.poll(now, path, self.probe)).flatten()
     }
 
     /// Notes that a packet with a copy of message `seq` was acknowledged. The receiver names what
@@ -351,6 +353,10 @@ impl Outbox {
             Outcome::Expired => counters.expired += 1,
             _ => counters.delivered += 1,
         }
+    }
+
+    fn carries_floors(&self, path: PathId) -> bool {
+        self.pending.takes(path, Class::Control)
     }
 
     fn has_room(&self, submission: &Submission) -> bool {
@@ -479,7 +485,7 @@ impl Outbox {
             {
                 self.counters[message.policy().class.index()].expired += 1;
             }
-        } else if self.pending.any_usable() {
+        } else if self.pending.any_usable(message.policy().class) {
             self.begin_round(now, seq);
             self.arm(now, seq);
         }

@@ -53,7 +53,8 @@ impl Pending {
     pub(super) fn set_paths(&mut self, paths: &[ControlPath]) -> PathChanges {
         let paths = &paths[..paths.len().min(limits::PATHS)];
         let mut changes = PathChanges::default();
-        self.best_path = paths.iter().find(|path| path.usable).map(|path| path.id);
+        let best = |path: &&ControlPath| path.usable && path.takes(Class::Control);
+        self.best_path = paths.iter().find(best).map(|path| path.id);
         self.paths.retain(|queue| {
             let kept = paths.iter().any(|path| path.id == queue.path.id);
             if !kept {
@@ -69,11 +70,18 @@ impl Pending {
                     self.paths.push(PathQueue { path: *path, copies: BTreeSet::new() });
                 }
                 Some(queue) => {
-                    if path.usable && !queue.path.usable {
+                    let is_called = queue.path.backup && !path.backup
+                        || path.carries.exceeds(queue.path.carries);
+                    if path.usable && !queue.path.usable || is_called {
                         changes.gained.push(path.id);
                     } else if queue.path.usable && !path.usable {
                         changes.silent.push(path.id);
                     }
+                    if path.backup && !queue.path.backup {
+                        // What waits there waits, or was sent, elsewhere by now.
+                        queue.copies.clear();
+                    }
+                    queue.copies.retain(|entry| path.carries.has(entry.0.tier()));
                     queue.path = *path;
                 }
             }
@@ -81,9 +89,9 @@ impl Pending {
         changes
     }
 
-    /// Returns the path that alone is usable.
-    pub(super) fn lone_usable(&self) -> Option<PathId> {
-        let mut usable = self.paths.iter().filter(|queue| queue.path.usable);
+    /// Returns the path that alone is usable, of those that take copies of a class.
+    pub(super) fn lone_usable(&self, class: Class) -> Option<PathId> {
+        let mut usable = self.usable_for(class);
         let first = usable.next()?;
         usable.next().is_none().then_some(first.path.id)
     }
@@ -98,13 +106,21 @@ impl Pending {
         self.paths.iter().filter(|queue| queue.path.usable).map(|queue| queue.path.id).collect()
     }
 
-    pub(super) fn any_usable(&self) -> bool {
-        self.paths.iter().any(|queue| queue.path.usable)
+    pub(super) fn any_usable(&self, class: Class) -> bool {
+        self.usable_for(class).next().is_some()
     }
 
-    /// Queues a copy for one path.
+    /// Tells whether a path takes copies of a class as a matter of course.
+    pub(super) fn takes(&self, path: PathId, class: Class) -> bool {
+        self.paths().any(|known| known.id == path && known.takes(class))
+    }
+
+    /// Queues a copy for one path, if that may carry it.
     pub(super) fn add_on(&mut self, path: PathId, entry: Entry) {
-        if let Some(queue) = self.paths.iter_mut().find(|queue| queue.path.id == path) {
+        let may_carry = |queue: &&mut PathQueue| {
+            queue.path.id == path && queue.path.carries.has(entry.0.tier())
+        };
+        if let Some(queue) = self.paths.iter_mut().find(may_carry) {
             queue.copies.insert(entry);
         }
     }
@@ -159,9 +175,9 @@ impl Pending {
 
     /// Returns true when a copy waits for every path that is believed to work.
     pub(super) fn waits_everywhere(&self, entry: Entry) -> bool {
-        let mut usable = self.paths.iter().filter(|queue| queue.path.usable);
+        let mut usable = self.usable_for(entry.0);
         self.best.contains(&entry)
-            || self.any_usable() && usable.all(|queue| queue.copies.contains(&entry))
+            || self.any_usable(entry.0) && usable.all(|queue| queue.copies.contains(&entry))
     }
 
     /// Moves every waiting copy of a message to a more urgent rank.
@@ -183,9 +199,14 @@ impl Pending {
             queue.copies.remove(&entry);
         }
     }
+
+    fn usable_for(&self, class: Class) -> impl Iterator<Item = &PathQueue> {
+        self.paths.iter().filter(move |queue| queue.path.usable && queue.path.takes(class))
+    }
 }
 
-/// Tells whether a path is served from the shared queue.
+/// Tells whether a path is served from the shared queue. A backup may be called for by one tier and not by
+/// another: below control that is for the session to say.
 fn shares(queue: &PathQueue, best: Option<PathId>, tier: Tier) -> bool {
     queue.path.usable && (tier != Tier::Control || best == Some(queue.path.id))
 }
@@ -214,6 +235,7 @@ mod tests {
     use units::Duration;
 
     use super::*;
+    use crate::path::Carries;
 
     fn pending(paths: &[(u8, bool)]) -> Pending {
         let mut pending = Pending::default();
@@ -224,11 +246,7 @@ mod tests {
     fn views(paths: &[(u8, bool)]) -> Vec<ControlPath> {
         paths
             .iter()
-            .map(|&(id, usable)| ControlPath {
-                id: PathId(id),
-                usable,
-                repeat_after: Duration::ZERO,
-            })
+            .map(|&(id, usable)| ControlPath::plain(PathId(id), usable, Duration::ZERO))
             .collect()
     }
 
@@ -256,7 +274,7 @@ mod tests {
         let mut pending = pending(&[(0, false), (1, true)]);
         add_on_all(&mut pending, (Class::Control, 1));
         pending.add_best((Class::Control, 0));
-        assert_eq!(pending.lone_usable(), Some(PathId(1)));
+        assert_eq!(pending.lone_usable(Class::Control), Some(PathId(1)));
         assert_eq!(pending.take(PathId(0), Tier::Control, |_| true), Some(1));
         assert_eq!(pending.take(PathId(0), Tier::Control, |_| true), None);
         assert_eq!(pending.take(PathId(1), Tier::Control, |_| true), Some(0));
@@ -270,6 +288,39 @@ mod tests {
         add_on_all(&mut pending, (Class::Control, 2));
         assert_eq!(pending.take(PathId(0), Tier::Control, |seq| seq == 2), Some(2));
         assert!(pending.waits_for(PathId(0), Tier::Control));
+    }
+
+    #[test]
+    fn a_backup_in_reserve_is_no_path_of_its_own_accord_and_is_gained_when_it_is_called() {
+        let mut pending = pending(&[(0, true), (1, true)]);
+        let mut paths = views(&[(0, true), (1, true)]);
+        paths[1].backup = true;
+        pending.set_paths(&paths);
+        assert_eq!(pending.lone_usable(Class::Control), Some(PathId(0)));
+        assert!(!pending.takes(PathId(1), Class::Control));
+        add_on_all(&mut pending, (Class::Control, 1));
+        assert!(pending.waits_for(PathId(1), Tier::Control), "a plan may name it");
+        paths[1].backup = false;
+        assert_eq!(pending.set_paths(&paths).gained.as_slice(), [PathId(1)]);
+        paths[1].backup = true;
+        let changes = pending.set_paths(&paths);
+        assert!(changes.gained.is_empty() && changes.silent.is_empty(), "{changes:?}");
+        assert!(!pending.waits_for(PathId(1), Tier::Control), "it goes elsewhere");
+    }
+
+    #[test]
+    fn no_copy_waits_for_a_path_that_may_not_carry_it() {
+        let mut pending = Pending::default();
+        let mut paths = views(&[(0, true), (1, true)]);
+        paths[0].carries = Carries::new([Tier::Telemetry, Tier::Bulk]).expect("two");
+        pending.set_paths(&paths);
+        add_on_all(&mut pending, (Class::Control, 1));
+        add_on_all(&mut pending, (Class::Telemetry, 2));
+        pending.add_best((Class::Live, 3));
+        assert_eq!(pending.take(PathId(0), Tier::Control, |_| true), None);
+        assert_eq!(pending.take(PathId(0), Tier::Telemetry, |_| true), Some(2));
+        assert_eq!(pending.take(PathId(1), Tier::Control, |_| true), Some(3));
+        assert_eq!(pending.lone_usable(Class::Control), Some(PathId(1)));
     }
 
     #[test]

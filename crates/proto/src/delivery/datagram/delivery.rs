@@ -112,8 +112,10 @@ impl Delivery for Datagrams {
             return;
         }
         let paths = outlook.paths;
-        self.bulk.set_replicas(paths.active().filter(|_| outlook.replicates).map(Path::id));
-        self.bulk.set_outage(outlook.now, paths.active().next().is_none());
+        self.bulk.set_replicas(
+            paths.active_for(Tier::Bulk).filter(|_| outlook.replicates).map(Path::id),
+        );
+        self.bulk.set_outage(outlook.now, paths.active_for(Tier::Bulk).next().is_none());
         self.bulk.set_outlook(paths.reach(), paths.loses_much());
     }
 

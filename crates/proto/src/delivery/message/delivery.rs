@@ -17,7 +17,7 @@ use crate::memory::{Held, Room};
 use crate::path::Path;
 use crate::recovery::Mark;
 use crate::schedule::Decision;
-use crate::select::Class;
+use crate::select::{Class, Tier};
 use crate::status::SessionStatus;
 use crate::wire::Frame;
 
@@ -36,11 +36,11 @@ impl Delivery for Messages {
             Frame::Source(source) => return self.handle_source(now, source, clock),
             Frame::Repair(repair) => return self.handle_repair(now, repair, clock),
             Frame::Feedback(feedback) => {
-                let paths = incoming.paths.snapshots(now);
+                let paths = incoming.paths.shown_for(now, Tier::Message);
                 self.handle_feedback(now, Feedback::Window(feedback), &paths)
             }
             Frame::Rank(rank) => {
-                let paths = incoming.paths.snapshots(now);
+                let paths = incoming.paths.shown_for(now, Tier::Message);
                 self.handle_feedback(now, Feedback::Rank(*rank), &paths)
             }
             _ => return Taken::NotMine,
@@ -103,7 +103,8 @@ impl Delivery for Messages {
 
     fn set_paths(&mut self, outlook: &Outlook<'_>) {
         if self.form.follows_paths() {
-            self.form.follow_paths(outlook.now, &outlook.paths.snapshots(outlook.now));
+            self.form
+                .follow_paths(outlook.now, &outlook.paths.shown_for(outlook.now, Tier::Message));
         }
     }
 

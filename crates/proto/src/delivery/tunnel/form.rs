@@ -15,6 +15,7 @@ use crate::memory::{Held, Room};
 use crate::path::{Path, Paths};
 use crate::recovery::Mark;
 use crate::schedule::{Decision, ScheduleView};
+use crate::select::Tier;
 use crate::status::TunnelStatus;
 use crate::wire::{DATA_OVERHEAD, Frame};
 
@@ -105,21 +106,21 @@ pub(super) struct Ways {
 }
 
 impl Ways {
-    /// Looks at all paths.
+    /// Looks at all paths that serve bulk.
     pub(super) fn new(now: Instant, paths: &Paths) -> Self {
-        let longest = paths.active().map(|path| path.hoped_datagram(now)).max().unwrap_or(0);
+        let active = || paths.active_for(Tier::Bulk);
+        let longest = active().map(|path| path.hoped_datagram(now)).max().unwrap_or(0);
         // Without congestion control a path's rate has no end.
-        let rate =
-            paths.active().map(|path| path.send_rate().as_bps()).fold(0, u64::saturating_add);
+        let rate = active().map(|path| path.send_rate().as_bps()).fold(0, u64::saturating_add);
         Self {
-            active: paths.active().map(Path::id).collect(),
-            lossy: paths.active().map(lossy).collect(),
+            active: active().map(Path::id).collect(),
+            lossy: active().map(lossy).collect(),
             longest: longest.saturating_sub(DATA_OVERHEAD),
             rate: Rate::from_bps(rate),
-            is_known: paths.active().all(Path::was_filled),
-            least_rtt: paths.active().map(Path::least_rtt).max().unwrap_or_default(),
-            fastest_rtt: paths.active().map(Path::least_rtt).min().unwrap_or_default(),
-            slowest: paths.active().map(Path::srtt_or_initial).max(),
+            is_known: active().all(Path::was_filled),
+            least_rtt: active().map(Path::least_rtt).max().unwrap_or_default(),
+            fastest_rtt: active().map(Path::least_rtt).min().unwrap_or_default(),
+            slowest: active().map(Path::srtt_or_initial).max(),
         }
     }
 }

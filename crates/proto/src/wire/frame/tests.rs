@@ -183,6 +183,9 @@ fn frame() -> impl Strategy<Value = Owned> {
         }),
         any::<u8>().prop_map(|reason| Frame::Close { reason }),
         any::<u64>().prop_map(|clock_us| Frame::Clock { clock_us }),
+        any::<(u8, u8, u8, u32)>().prop_map(|(path, change, flags, cost)| {
+            Frame::PathUse(PathUseFrame { path: PathId(path), change, flags, cost })
+        }),
     ];
     let payload = prop::collection::vec(any::<u8>(), 0..300);
     (frame, payload).prop_map(|(frame, payload)| Owned { frame, payload })

@@ -51,13 +51,16 @@ impl Plan for ConClone {
         if !message.is_replicated() {
             return Round::Best;
         }
-        let wants = |path: &&ControlPath| wants_copy(view.now, message, path);
+        let wants = |path: &&ControlPath| {
+            path.takes(message.policy().class) && wants_copy(view.now, message, path)
+        };
         Round::On(view.paths().filter(wants).map(|path| path.id).collect())
     }
 
     fn next_round(&self, view: View<'_>, message: &Message) -> Option<Instant> {
         let started = message.round_started.filter(|_| message.policy().reliable)?;
-        let least = match (message.is_replicated(), view.pending.any_usable()) {
+        let least = match (message.is_replicated(), view.pending.any_usable(message.policy().class))
+        {
             (false, _) => BEST_ROUND,
             (true, true) => MIN_ROUND,
             (true, false) => SILENT_ROUND,
@@ -66,16 +69,18 @@ impl Plan for ConClone {
     }
 
     fn second_after(&self, view: View<'_>, message: &Message, path: PathId) -> Option<Duration> {
-        let is_lone = message.is_replicated() && view.pending.lone_usable() == Some(path);
+        let lone = view.pending.lone_usable(message.policy().class);
+        let is_lone = message.is_replicated() && lone == Some(path);
         is_lone.then_some(SECOND_COPY_AFTER)
     }
 
-    fn second_on(&self, view: View<'_>, _message: &Message) -> Option<PathId> {
-        view.pending.lone_usable()
+    fn second_on(&self, view: View<'_>, message: &Message) -> Option<PathId> {
+        view.pending.lone_usable(message.policy().class)
     }
 
     fn wants_on_gained(&self, view: View<'_>, message: &Message, path: &ControlPath) -> bool {
         message.is_replicated()
+            && path.takes(message.policy().class)
             && (message.policy().reliable || !message.is_copied)
             && wants_copy(view.now, message, path)
     }

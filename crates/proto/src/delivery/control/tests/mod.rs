@@ -328,11 +328,7 @@ fn signed_command_does_not_overtake_the_download_before_it() {
     submit(Policy::TRANSACTIONAL);
     submit(Policy::TRANSFER);
     let path = PathId(0);
-    outbox.set_paths(
-        now,
-        &[ControlPath { id: path, usable: true, repeat_after: Duration::ZERO }],
-        20 * MS,
-    );
+    outbox.set_paths(now, &[ControlPath::plain(path, true, Duration::ZERO)], 20 * MS);
     let mut taken = VecDeque::new();
     while let Some((seq, _)) = outbox.poll(now, path, Tier::Control, CopyRoom::both(1_000)) {
         taken.push_back(seq);
@@ -347,8 +343,8 @@ fn unreplicated_message_moves_when_its_path_falls_silent() {
     let now = Instant::from_millis(1);
     let paths = |first| {
         [
-            ControlPath { id: PathId(0), usable: first, repeat_after: Duration::ZERO },
-            ControlPath { id: PathId(1), usable: true, repeat_after: Duration::ZERO },
+            ControlPath::plain(PathId(0), first, Duration::ZERO),
+            ControlPath::plain(PathId(1), true, Duration::ZERO),
         ]
     };
     outbox.set_paths(now, &paths(true), 20 * MS);
@@ -365,7 +361,7 @@ fn unreplicated_message_moves_when_its_path_falls_silent() {
 fn path_that_comes_back_gets_what_is_unacknowledged_unless_it_waits_in_a_queue() {
     let mut outbox = Outbox::new();
     let now = Instant::from_millis(1);
-    let path = |usable, repeat_after| [ControlPath { id: PathId(0), usable, repeat_after }];
+    let path = |usable, repeat_after| [ControlPath::plain(PathId(0), usable, repeat_after)];
     outbox.set_paths(now, &path(false, Duration::ZERO), 20 * MS);
     let policy = Policy::TRANSACTIONAL;
     let submission = Submission { channel: 1, policy, lane: lane(1), payload: Vec::new() };
@@ -383,7 +379,7 @@ fn path_that_comes_back_gets_what_is_unacknowledged_unless_it_waits_in_a_queue()
 fn a_lost_message_goes_again_although_a_copy_waits_for_a_path_that_leaves_it_to_others() {
     let mut outbox = Outbox::new();
     let now = Instant::from_millis(1);
-    let path = |id| ControlPath { id: PathId(id), usable: true, repeat_after: Duration::ZERO };
+    let path = |id| ControlPath::plain(PathId(id), true, Duration::ZERO);
     outbox.set_paths(now, &[path(0), path(1)], 20 * MS);
     let policy = Policy::TRANSACTIONAL;
     let submission = Submission { channel: 1, policy, lane: lane(1), payload: vec![0; 10] };

@@ -120,10 +120,8 @@ impl Sim {
             .lines
             .iter()
             .enumerate()
-            .map(|(id, line)| ControlPath {
-                id: PathId(id as u8),
-                usable: !suspected(line),
-                repeat_after: Duration::ZERO,
+            .map(|(id, line)| {
+                ControlPath::plain(PathId(id as u8), !suspected(line), Duration::ZERO)
             })
             .collect();
         let timeout = |line: &Line| (line.delay + line.jitter) * 2 + 5 * MS;
