@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use netem::{Host, HostTransmit};
-use proto::{PathState, PathStatus, SessionConfig, SessionStatus, Source};
+use proto::{PathId, PathState, PathStatus, PathUse, SessionConfig, SessionStatus, Source};
 use units::Instant;
 
 use crate::driver::{Driver, Identity};
@@ -57,6 +57,14 @@ impl SessionHost {
     /// Returns what the session says of itself, once there is one.
     pub fn status(&self, now: Instant) -> Option<SessionStatus> {
         self.driver.endpoint.status(now, self.driver.session?)
+    }
+
+    /// Says how the operator wants the path on an interface to be used, at the drone's end; the station is told.
+    pub fn use_path(&mut self, now: Instant, interface: u8, usage: PathUse) {
+        if let Some(session) = self.driver.session {
+            // The drone opens a path on each interface, in their order.
+            self.driver.endpoint.set_path_use(now, session, PathId(interface), usage);
+        }
     }
 
     /// Takes a packet of an application, and wraps it where it is the tunnel's; false when the

@@ -2,8 +2,8 @@
 
 use proto::select::{Copies, Order, Policy};
 use proto::{
-    CongestionKind, FlowCodeParameters, MessageStream, ProtectControl, SchedulerKind,
-    SessionConfig, Source, TunnelForm,
+    CongestionKind, FlowCodeParameters, MessageStream, ProtectControl, Reliability, SchedulerKind,
+    SessionConfig, Source, Target, TunnelForm,
 };
 use units::Duration;
 
@@ -25,6 +25,8 @@ const TELEMETRY: u8 = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SessionScheme {
     Fulmar,
+    /// With this target for all that is control, or a usual one.
+    FulmarTarget(Option<Target>),
     FulmarStrict,
     FulmarOff,
     /// With so many packets in a generation.
@@ -63,6 +65,11 @@ impl SessionScheme {
                 name: "fulmar",
                 meaning: "control copied to every path, data by least delay",
                 help: "The product's own choice: control copied to every path, data by least delay",
+            },
+            Self::FulmarTarget(_) => About {
+                name: "fulmar_target",
+                meaning: "control in as few copies as its reliability target takes",
+                help: "Fulmar with a reliability target: no more copies of control than it takes; 0.999 in 100 ms unless the experiment says another",
             },
             Self::FulmarStrict => About {
                 name: "fulmar_strict",
@@ -111,7 +118,9 @@ impl SessionScheme {
     pub(crate) fn config(self) -> SessionConfig {
         // Schemes that stand for other tools, or for a session without copies, are left as they were.
         let protect_control = match self {
-            Self::Fulmar | Self::FlowCode(_) | Self::Lrt => ProtectControl::Balanced,
+            Self::Fulmar | Self::FulmarTarget(_) | Self::FlowCode(_) | Self::Lrt => {
+                ProtectControl::Balanced
+            }
             Self::FulmarStrict => ProtectControl::Strict,
             _ => ProtectControl::Off,
         };
@@ -123,6 +132,11 @@ impl SessionScheme {
             config.tunnel = TunnelForm::Plain;
         }
         match self {
+            Self::FulmarTarget(target) => {
+                let target = target.or_else(usual_target);
+                config.reliability =
+                    Reliability { control: target, liveness: target, live: target };
+            }
             Self::FlowCode(packets) => {
                 let parameters = FlowCodeParameters { k: packets.count(), ..Default::default() };
                 config.tunnel = TunnelForm::FlowCode(parameters);
@@ -169,7 +183,7 @@ impl SessionScheme {
     /// Returns the lines of a daemon's `[transport]` that say the same as [`SessionScheme::config`].
     pub(crate) const fn daemon_lines(self) -> &'static str {
         match self {
-            Self::Fulmar => "",
+            Self::Fulmar | Self::FulmarTarget(_) => "",
             Self::FlowCode(packets) => match packets {
                 Packets::Two => "tunnel_form = \"flowcode\"\nflowcode_k = 2\n",
                 Packets::Four => "tunnel_form = \"flowcode\"\n",
@@ -189,10 +203,33 @@ impl SessionScheme {
         }
     }
 
+    /// Returns the sections of a daemon's file that say the same, beside `[transport]`.
+    pub(crate) fn daemon_sections(self) -> String {
+        let Self::FulmarTarget(target) = self else { return String::new() };
+        let Some(target) = target.or_else(usual_target) else { return String::new() };
+        let (share, deadline_ms) = (target.share(), target.deadline().as_secs_f64() * 1e3);
+        let section = |class| {
+            format!("\n[reliability.{class}]\ntarget = {share}\ndeadline_ms = {deadline_ms}\n")
+        };
+        ["control", "liveness", "live"].map(section).concat()
+    }
+
     /// Tells whether it is the product itself, however it protects control.
     pub(crate) const fn is_fulmar(self) -> bool {
-        matches!(self, Self::Fulmar | Self::FulmarStrict | Self::FulmarOff | Self::FlowCode(_))
+        matches!(
+            self,
+            Self::Fulmar
+                | Self::FulmarTarget(_)
+                | Self::FulmarStrict
+                | Self::FulmarOff
+                | Self::FlowCode(_)
+        )
     }
+}
+
+/// Returns the target where none is said: what the documents take for an example.
+fn usual_target() -> Option<Target> {
+    Target::new(0.999, Duration::from_millis(100))
 }
 
 /// Returns the policy of control in a session without copies.

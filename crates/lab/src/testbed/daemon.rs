@@ -286,7 +286,8 @@ fn local_endpoints(scheme: SessionScheme) -> String {
             + &live("all")
             + &mavlink("mavlink", "", MAVLINK_PORT)
             + &messages
-            + &telemetry;
+            + &telemetry
+            + &scheme.daemon_sections();
     }
     // A session without copies: MAVLink too is reliable, on one path at a time.
     control("declared", 10, DECLARED_PORT, "best")

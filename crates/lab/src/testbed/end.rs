@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use netem::{Host, HostTransmit, Scenario};
-use proto::{MessageStream, SessionConfig, SessionStatus, Source};
+use proto::{MessageStream, PathUse, SessionConfig, SessionStatus, Source};
 use units::Instant;
 use world::{DatagramHost, SessionHost};
 
@@ -99,6 +99,13 @@ impl End {
         match self {
             Self::Session(end, _) => end.status(now),
             Self::Plain(_) | Self::Block(_) => None,
+        }
+    }
+
+    /// Says how a path is to be used, at the drone's end of a session.
+    pub(crate) fn use_path(&mut self, now: Instant, link: u8, usage: PathUse) {
+        if let Self::Session(end, _) = self {
+            end.use_path(now, link, usage);
         }
     }
 

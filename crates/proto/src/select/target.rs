@@ -74,7 +74,8 @@ mod tests {
     #[test]
     fn targets_that_make_no_sense_are_none() {
         let deadline = Duration::from_millis(100);
-        for share in [0.0, 1.0, 1.5, -0.5, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1.0 - 1e-12] {
+        for share in [0.0, 1.0, 1.5, -0.5, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1.0 - 1e-12]
+        {
             assert_eq!(Target::new(share, deadline), None, "{share}");
         }
         assert_eq!(Target::new(0.999, Duration::ZERO), None);
