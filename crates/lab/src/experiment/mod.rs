@@ -5,6 +5,7 @@
 //! `file`.
 
 mod bulk;
+mod conclone_target;
 pub(crate) mod file;
 mod interval;
 mod mavlink;
@@ -12,7 +13,7 @@ mod messages;
 mod recorded;
 mod share;
 pub(crate) mod streams;
-mod target;
+
 mod tcp_instability;
 mod tcp_loss;
 mod thin;
@@ -39,7 +40,7 @@ pub(crate) enum Experiment {
     /// Links that lose packets by themselves, in bursts, together, or for a while; that die; of which one is
     /// dear or thin; recorded ones. Figures leave the first minute out, from_start has it. One object per kind
     /// of links, class, target, deadline and scheme.
-    ConcloneTarget(target::TargetArgs),
+    ConcloneTarget(conclone_target::TargetArgs),
     /// Control, a recorded flight and video, while the Wi-Fi goes silently dead and the LTE stalls.
     ///
     /// Figures of control are the worse of both directions, which follow as `up` and `down`.
@@ -167,7 +168,7 @@ impl Experiment {
     /// What a file says is its own affair.
     pub(crate) const ALL: [Description; 16] = [
         interval::DESCRIPTION,
-        target::DESCRIPTION,
+        conclone_target::DESCRIPTION,
         streams::mixed_blackout::DESCRIPTION,
         recorded::DESCRIPTION,
         thin::DESCRIPTION,
@@ -222,7 +223,7 @@ impl Experiment {
     pub(crate) fn description(&self) -> Description {
         match self {
             Self::ConcloneInterval(_) => interval::DESCRIPTION,
-            Self::ConcloneTarget(_) => target::DESCRIPTION,
+            Self::ConcloneTarget(_) => conclone_target::DESCRIPTION,
             Self::MixedBlackout(_) => streams::mixed_blackout::DESCRIPTION,
             Self::Recorded(_) => recorded::DESCRIPTION,
             Self::ThinLinks(_) => thin::DESCRIPTION,
@@ -263,7 +264,7 @@ impl Experiment {
         }
         match self {
             Self::ConcloneInterval(args) => interval::run(args),
-            Self::ConcloneTarget(args) => target::run(args),
+            Self::ConcloneTarget(args) => conclone_target::run(args),
             Self::MixedBlackout(args) => streams::mixed_blackout::run(args),
             Self::Recorded(args) => recorded::run(args),
             Self::ThinLinks(args) => thin::run(args),
