@@ -174,6 +174,7 @@ pub(crate) fn style(scheme: Scheme) -> (&'static str, f64) {
     match scheme {
         Scheme::FULMAR => ("#0a4fd1", 2.4),
         Scheme::FULMAR_TARGET => ("#00857c", 2.0),
+        Scheme::FULMAR_BACKUP => ("#6b4fd0", 1.8),
         Scheme::FULMAR_STRICT => ("#4aa3df", 1.8),
         Scheme::FULMAR_OFF => ("#7b6fd0", 1.8),
         Scheme::KERNEL_MPTCP => ("#d97706", 1.5),

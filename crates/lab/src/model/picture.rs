@@ -21,7 +21,7 @@ pub(super) fn success(output: &Output) -> Result<(), String> {
         curves: (1..=4)
             .map(|n| curve(name(n), (0.0, 1.0), |f| conclone::success_probability_equal(f, n)))
             .collect(),
-        printed: vec![(0.1, 0.9, "0.900, 0.990, 0.999".to_owned())],
+        printed: vec![(0.1, 0.9, "0.900".to_owned())],
     };
     let few = FunctionPanel {
         title: "The same where failures are few: 1 − P_success".to_owned(),
@@ -85,7 +85,13 @@ pub(super) fn interfaces(output: &Output) -> Result<(), String> {
         panel("least n with H_n/λ ≥ α, exactly", lifetime::interfaces_exactly, Vec::new()),
     ];
     let title = "Interfaces that a mean lifetime needs";
-    draw(output, "fig7-interfaces.svg", title, "Fig. 7, eq. 10", panels)
+    draw(
+        output,
+        "fig7-interfaces.svg",
+        title,
+        "Fig. 7, eq. 9 and 10. Dots: what the paper prints",
+        panels,
+    )
 }
 
 /// Fig. 8: eq. 11 to 14 over distance.

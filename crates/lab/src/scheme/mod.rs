@@ -54,6 +54,7 @@ pub(crate) struct About {
 impl Scheme {
     pub(crate) const FULMAR: Self = Self::Session(SessionScheme::Fulmar);
     pub(crate) const FULMAR_TARGET: Self = Self::Session(SessionScheme::FulmarTarget(None));
+    pub(crate) const FULMAR_BACKUP: Self = Self::Session(SessionScheme::FulmarBackup);
     pub(crate) const FULMAR_STRICT: Self = Self::Session(SessionScheme::FulmarStrict);
     pub(crate) const FULMAR_OFF: Self = Self::Session(SessionScheme::FulmarOff);
     pub(crate) const FLOWCODE: Self = Self::Session(SessionScheme::FlowCode(Packets::Four));
@@ -87,9 +88,10 @@ impl Scheme {
         Self::Congestion(CongestionControl::Asran(Flavour::AsranDelay));
 
     /// Every scheme, in the order of lists.
-    const ALL: [Self; 30] = [
+    const ALL: [Self; 31] = [
         Self::FULMAR,
         Self::FULMAR_TARGET,
+        Self::FULMAR_BACKUP,
         Self::FULMAR_STRICT,
         Self::FULMAR_OFF,
         Self::FLOWCODE,

@@ -27,6 +27,8 @@ pub(crate) enum SessionScheme {
     Fulmar,
     /// With this target for all that is control, or a usual one.
     FulmarTarget(Option<Target>),
+    /// With every link but the first in reserve.
+    FulmarBackup,
     FulmarStrict,
     FulmarOff,
     /// With so many packets in a generation.
@@ -70,6 +72,11 @@ impl SessionScheme {
                 name: "fulmar_target",
                 meaning: "control in as few copies as its reliability target takes",
                 help: "Fulmar with a reliability target: no more copies of control than it takes; 0.999 in 100 ms unless the experiment says another",
+            },
+            Self::FulmarBackup => About {
+                name: "fulmar_backup",
+                meaning: "every link but the first in reserve, until nothing else works",
+                help: "Fulmar with `backup = true` on every link but the first",
             },
             Self::FulmarStrict => About {
                 name: "fulmar_strict",
@@ -118,9 +125,11 @@ impl SessionScheme {
     pub(crate) fn config(self) -> SessionConfig {
         // Schemes that stand for other tools, or for a session without copies, are left as they were.
         let protect_control = match self {
-            Self::Fulmar | Self::FulmarTarget(_) | Self::FlowCode(_) | Self::Lrt => {
-                ProtectControl::Balanced
-            }
+            Self::Fulmar
+            | Self::FulmarTarget(_)
+            | Self::FulmarBackup
+            | Self::FlowCode(_)
+            | Self::Lrt => ProtectControl::Balanced,
             Self::FulmarStrict => ProtectControl::Strict,
             _ => ProtectControl::Off,
         };
@@ -183,7 +192,7 @@ impl SessionScheme {
     /// Returns the lines of a daemon's `[transport]` that say the same as [`SessionScheme::config`].
     pub(crate) const fn daemon_lines(self) -> &'static str {
         match self {
-            Self::Fulmar | Self::FulmarTarget(_) => "",
+            Self::Fulmar | Self::FulmarTarget(_) | Self::FulmarBackup => "",
             Self::FlowCode(packets) => match packets {
                 Packets::Two => "tunnel_form = \"flowcode\"\nflowcode_k = 2\n",
                 Packets::Four => "tunnel_form = \"flowcode\"\n",
@@ -203,6 +212,11 @@ impl SessionScheme {
         }
     }
 
+    /// Tells whether a link is kept in reserve.
+    pub(crate) const fn is_backup(self, link: usize) -> bool {
+        matches!(self, Self::FulmarBackup) && link > 0
+    }
+
     /// Returns the sections of a daemon's file that say the same, beside `[transport]`.
     pub(crate) fn daemon_sections(self) -> String {
         let Self::FulmarTarget(target) = self else { return String::new() };
@@ -220,6 +234,7 @@ impl SessionScheme {
             self,
             Self::Fulmar
                 | Self::FulmarTarget(_)
+                | Self::FulmarBackup
                 | Self::FulmarStrict
                 | Self::FulmarOff
                 | Self::FlowCode(_)

@@ -44,6 +44,8 @@ pub(crate) fn tunnel_address(side: Side) -> Ipv4Addr {
 pub(crate) struct DaemonPlan<'a> {
     /// The lines of `[transport]`.
     pub(crate) transport: &'a str,
+    /// What the drone's file says of the path over each link.
+    pub(crate) path_lines: &'a dyn Fn(usize) -> &'static str,
     /// The sections of the local endpoints; given the side and the folder in which sockets may lie.
     pub(crate) endpoints: &'a dyn Fn(Side, &Path) -> String,
     pub(crate) has_tunnel: bool,
@@ -68,6 +70,7 @@ impl Daemons {
     pub(crate) fn start(scheme: SessionScheme, copy: &Copy<'_>) -> Result<Self, String> {
         let plan = DaemonPlan {
             transport: scheme.daemon_lines(),
+            path_lines: &|link| if scheme.is_backup(link) { "backup = true\n" } else { "" },
             endpoints: &|_, _| local_endpoints(scheme),
             has_tunnel: true,
             realtime: false,
@@ -242,7 +245,10 @@ fn configuration(
                 format!("[[listen]]\nname = \"{interface}\"\naddress = \"{station}:{port}\"\n")
             }
             Side::Drone => {
-                format!("[[path]]\ninterface = \"{interface}\"\nremote = \"{station}:{port}\"\n")
+                let lines = (plan.path_lines)(link);
+                format!(
+                    "[[path]]\ninterface = \"{interface}\"\nremote = \"{station}:{port}\"\n{lines}"
+                )
             }
         };
     }

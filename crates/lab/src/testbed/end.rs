@@ -82,7 +82,11 @@ impl End {
         [station, drone]: [&[Ipv4Addr]; 2],
         seed: u64,
     ) -> [Self; 2] {
-        let hosts = SessionHost::pair(config, station, drone, seed);
+        let mut hosts = SessionHost::pair(config, station, drone, seed);
+        for link in (0..drone.len()).filter(|link| scheme.is_backup(*link)) {
+            let usage = PathUse { backup: true, ..PathUse::default() };
+            hosts[1].use_path(netem::CLOCK_ORIGIN, link as u8, usage);
+        }
         hosts.map(|host| Self::Session(Box::new(host), scheme))
     }
 
