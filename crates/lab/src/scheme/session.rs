@@ -141,8 +141,8 @@ impl SessionScheme {
             config.tunnel = TunnelForm::Plain;
         }
         match self {
-            Self::FulmarTarget(target) => {
-                let target = target.or_else(usual_target);
+            Self::FulmarTarget(_) => {
+                let target = self.target();
                 config.reliability =
                     Reliability { control: target, liveness: target, live: target };
             }
@@ -217,15 +217,33 @@ impl SessionScheme {
         matches!(self, Self::FulmarBackup) && link > 0
     }
 
-    /// Returns the sections of a daemon's file that say the same, beside `[transport]`.
+    /// Returns what a daemon's file says of copies in the section of an endpoint whose datagrams are all control.
+    pub(crate) fn daemon_copies(self) -> String {
+        match (self, self.target()) {
+            (_, Some(target)) => format!(
+                "target = {}\ndeadline_ms = {}\n",
+                target.share(),
+                target.deadline().as_millis()
+            ),
+            (scheme, None) if scheme.is_fulmar() => "copies = \"all\"\n".to_owned(),
+            _ => "copies = \"best\"\n".to_owned(),
+        }
+    }
+
+    /// Returns the sections of a daemon's file that ask the same of MAVLink.
     pub(crate) fn daemon_sections(self) -> String {
-        let Self::FulmarTarget(target) = self else { return String::new() };
-        let Some(target) = target.or_else(usual_target) else { return String::new() };
-        let (share, deadline_ms) = (target.share(), target.deadline().as_secs_f64() * 1e3);
-        let section = |class| {
-            format!("\n[reliability.{class}]\ntarget = {share}\ndeadline_ms = {deadline_ms}\n")
-        };
+        let Some(_) = self.target() else { return String::new() };
+        let keys = self.daemon_copies();
+        let section = |class| format!("\n[reliability.{class}]\n{keys}");
         ["control", "liveness", "live"].map(section).concat()
+    }
+
+    /// Returns the target, where there is one.
+    fn target(self) -> Option<Target> {
+        match self {
+            Self::FulmarTarget(target) => target.or_else(usual_target),
+            _ => None,
+        }
     }
 
     /// Tells whether it is the product itself, however it protects control.

@@ -8,11 +8,11 @@
 
 use serde_json::{Value, json};
 
-use super::Point;
 use super::ledger::{Lateness, Way, noticed_dead_s};
 use super::said::said;
 use super::sim::Run;
 use super::step::after_step_s;
+use super::{Class, Point};
 use crate::report::{merged, rounded, rounded_option};
 use crate::statistics::ratio_of_batches_interval;
 
@@ -164,7 +164,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    fn of(ways: &[(&Way, &Lateness)], stretch: Stretch) -> Self {
+    pub(super) fn of(ways: &[(&Way, &Lateness)], stretch: Stretch) -> Self {
         let seconds = stretch.to - stretch.from;
         let count = (seconds / BATCH_MIN_S).clamp(1, BATCHES_MAX);
         let mut tally = Self::default();
@@ -190,6 +190,17 @@ impl Tally {
         tally
     }
 
+    pub(super) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Returns below which share of a class's misses 99 % of such runs do not come.
+    pub(super) fn low(&self, class: Class) -> Option<f64> {
+        let which = usize::from(class == Class::Live);
+        let batches: Vec<(f64, f64)> = self.batches.iter().map(|batch| batch[which]).collect();
+        ratio_of_batches_interval(&batches).map(|(low, _)| low)
+    }
+
     pub(super) fn miss_share(&self) -> f64 {
         self.missed as f64 / self.sent.max(1) as f64
     }
@@ -198,7 +209,7 @@ impl Tally {
         self.stale_s / self.seconds.max(1.0)
     }
 
-    fn result(&self) -> Value {
+    pub(super) fn result(&self) -> Value {
         let batches = |which: usize| -> Vec<(f64, f64)> {
             self.batches.iter().map(|batch| batch[which]).collect()
         };

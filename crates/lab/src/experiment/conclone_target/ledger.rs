@@ -7,15 +7,61 @@
 //! Both for several deadlines at once: a scheme that knows none is run once for all of them. Nothing here
 //! knows whether the run was one of the world.
 
+use crate::experiment::streams::ledger::StreamLedger;
+
 /// After this long a dead link counts as noticed, seconds: what comes before is the price of noticing.
 const NOTICED_S: f64 = 0.3;
 /// A command that comes later is no use: control's time to live.
 const COMMAND_TTL_S: f64 = 2.0;
 
+/// When messages are handed in.
+#[derive(Clone, Debug)]
+pub(super) enum Schedule {
+    /// So many a second.
+    Even(f64),
+    /// At recorded times, again and again.
+    Recorded {
+        /// In ascending order, seconds.
+        at_s: Vec<f64>,
+        /// How long the recording is.
+        length_s: f64,
+    },
+}
+
+impl Schedule {
+    /// Returns when a message is handed in, seconds.
+    pub(super) fn at_s(&self, number: u32) -> f64 {
+        match self {
+            Self::Even(hz) => f64::from(number) / hz,
+            Self::Recorded { at_s, length_s } => {
+                let (round, place) = (number as usize / at_s.len(), number as usize % at_s.len());
+                round as f64 * length_s + at_s[place]
+            }
+        }
+    }
+
+    /// Counts the messages that are handed in before `seconds`.
+    fn count(&self, seconds: f64) -> usize {
+        match self {
+            Self::Even(hz) => (seconds * hz).round() as usize,
+            Self::Recorded { at_s, .. } if at_s.is_empty() => 0,
+            Self::Recorded { .. } => {
+                (0..).take_while(|number| self.at_s(*number) < seconds).count()
+            }
+        }
+    }
+}
+
+impl Default for Schedule {
+    fn default() -> Self {
+        Self::Recorded { at_s: Vec::new(), length_s: 0.0 }
+    }
+}
+
 /// One direction of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Way {
-    hz: f64,
+    schedule: Schedule,
     /// Messages handed in, by the second.
     pub(super) sent: Vec<u32>,
     /// For each deadline.
@@ -43,8 +89,8 @@ pub(super) struct Lateness {
 }
 
 impl Way {
-    /// Makes the record of a direction in which messages are handed in at `hz` for some seconds.
-    pub(super) fn new(hz: f64, seconds: f64, deadlines_s: &[f64]) -> Self {
+    /// Makes the record of a direction in which messages are handed in for some seconds.
+    pub(super) fn new(schedule: Schedule, seconds: f64, deadlines_s: &[f64]) -> Self {
         let bins = seconds.ceil() as usize + 1;
         let lateness = |deadline_s: &f64| Lateness {
             deadline_s: *deadline_s,
@@ -53,10 +99,10 @@ impl Way {
             stale_dead_s: 0.0,
         };
         Self {
-            hz,
+            seen: vec![false; schedule.count(seconds)],
+            schedule,
             sent: vec![0; bins],
             late: deadlines_s.iter().map(lateness).collect(),
-            seen: vec![false; (seconds * hz).round() as usize],
             newest_s: 0.0,
             aged_s: 0.0,
             commands: (0, 0),
@@ -65,7 +111,7 @@ impl Way {
 
     /// Returns when a message is handed in, seconds.
     pub(super) fn handed_in_s(&self, number: u32) -> f64 {
-        f64::from(number) / self.hz
+        self.schedule.at_s(number)
     }
 
     /// Counts the messages of the plan.
@@ -118,6 +164,30 @@ impl Way {
         self.aged_s = self.aged_s.max(at_s);
     }
 
+    /// Takes what the ledger of a real run has: when each was handed in and came, in seconds.
+    pub(super) fn of_ledger(
+        ledger: &StreamLedger,
+        hz: f64,
+        seconds: f64,
+        deadlines_s: &[f64],
+    ) -> Self {
+        let mut way = Self::new(Schedule::Even(hz), seconds, deadlines_s);
+        let mut arrivals = Vec::new();
+        for (number, (sent, delivered)) in (0..).zip(ledger.sent.iter().zip(&ledger.delivered)) {
+            let Some(sent) = sent else { continue };
+            way.on_sent(number);
+            if let Some(at) = delivered {
+                // It counts from when it should have been handed in, as if that had been then.
+                let delay_s = at.saturating_sub(*sent).as_secs_f64();
+                arrivals.push((way.handed_in_s(number) + delay_s, number));
+            }
+        }
+        arrivals.sort_by(|a, b| a.0.total_cmp(&b.0));
+        arrivals.into_iter().for_each(|(at_s, number)| way.on_delivered(number, at_s, &[]));
+        way.age_until(seconds, &[]);
+        way
+    }
+
     /// Notes what became of a command, by its delay in seconds; none while it has not come.
     pub(super) fn on_command(&mut self, delay_s: Option<f64>) {
         match delay_s {
@@ -147,7 +217,7 @@ mod tests {
     #[test]
     fn messages_are_missed_and_the_newest_grows_stale() {
         let dead = [(0.5, 1.5)];
-        let mut way = Way::new(10.0, 3.0, &[0.2, 0.5]);
+        let mut way = Way::new(Schedule::Even(10.0), 3.0, &[0.2, 0.5]);
         // The messages of 0.5 s to 1.3 s are lost; that of 1.4 s takes 250 ms.
         let mut arrivals = Vec::new();
         for number in 0..way.planned() {

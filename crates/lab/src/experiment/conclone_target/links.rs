@@ -70,6 +70,20 @@ pub(super) enum Kind {
     Operators,
 }
 
+impl Kind {
+    /// Those that need no recording.
+    pub(super) const MADE: [Self; 8] = [
+        Self::Independent,
+        Self::Bursts,
+        Self::LongBursts,
+        Self::Correlated,
+        Self::Changing,
+        Self::Dying,
+        Self::Dear,
+        Self::Thin,
+    ];
+}
+
 /// Links that a target is set for.
 #[derive(Clone, Debug)]
 pub(super) struct Links {

@@ -3,12 +3,15 @@
 //! A plan in memory, as other experiments have it, would hold each of a million messages; here the next
 //! one follows from its number.
 
+use std::sync::Arc;
+
 use netem::{LinkEnd, Scenario, StepKind, World};
 use proto::{Cost, PathUse, ReliabilityStatus};
 use units::{Duration, Instant};
 
-use super::ledger::Way;
+use super::ledger::{Schedule, Way};
 use super::links::Links;
+use super::played::Played;
 use super::{Class, HZ};
 use crate::scheme::Scheme;
 use crate::testbed::end::End;
@@ -40,6 +43,8 @@ pub(super) struct Plan<'a> {
     /// What the scheme is asked for, where it knows a target.
     pub(super) target: Option<f64>,
     pub(super) class: Class,
+    /// Recorded messages in place of even ones.
+    pub(super) played: Option<Arc<Played>>,
     pub(super) deadlines_s: Vec<f64>,
     pub(super) seconds: f64,
     pub(super) seed: u64,
@@ -89,14 +94,25 @@ pub(super) fn run(plan: &Plan<'_>) -> Result<Run, String> {
     connect(&mut world, Instant::ZERO + CONNECT);
     let start = world.now();
     world.begin(start);
-    let way = || Way::new(HZ, plan.seconds, &plan.deadlines_s);
+    let way = |direction| {
+        let schedule = match &plan.played {
+            Some(played) => played.schedule(direction),
+            None => Schedule::Even(HZ),
+        };
+        Way::new(schedule, plan.seconds, &plan.deadlines_s)
+    };
     let mut player = Player {
         plan,
         places,
         start,
         next: [0; 2],
         commands: [0; 2],
-        run: Run { ways: [way(), way()], bytes: Vec::new(), copies: Vec::new(), said: Vec::new() },
+        run: Run {
+            ways: Direction::BOTH.map(way),
+            bytes: Vec::new(),
+            copies: Vec::new(),
+            said: Vec::new(),
+        },
     };
     player.play(&mut world);
     Ok(player.run)
@@ -179,16 +195,16 @@ impl Player<'_> {
 
     fn send(&mut self, world: &mut World<End>, direction: Direction) {
         let number = self.next[direction as usize];
-        let (stream, bytes) = match self.plan.class {
-            Class::Control => (Stream::Control, CONTROL_BYTES),
-            Class::Live => (Stream::Live, LIVE_BYTES),
+        let stamped = |stream, bytes| {
+            let stamp = Stamp { flow: 0, stream, sequence: number, sent: Duration::ZERO };
+            (stream, stamp.packet(bytes))
         };
-        self.hand_in(
-            world,
-            direction,
-            Stamp { flow: 0, stream, sequence: number, sent: Duration::ZERO },
-            bytes,
-        );
+        let (stream, packet) = match (&self.plan.played, self.plan.class) {
+            (Some(played), _) => (Stream::Mavlink, played.message(direction, number)),
+            (None, Class::Control) => stamped(Stream::Control, CONTROL_BYTES),
+            (None, Class::Live) => stamped(Stream::Live, LIVE_BYTES),
+        };
+        self.hand_in(world, direction, stream, &packet);
         self.run.ways[direction as usize].on_sent(number);
         self.next[direction as usize] += 1;
         self.schedule(world, direction);
@@ -198,17 +214,17 @@ impl Player<'_> {
         let sequence = self.commands[direction as usize];
         let sent = world.now().since(self.start);
         let stamp = Stamp { flow: COMMANDS, stream: Stream::Control, sequence, sent };
-        self.hand_in(world, direction, stamp, CONTROL_BYTES);
+        self.hand_in(world, direction, stamp.stream, &stamp.packet(CONTROL_BYTES));
         self.run.ways[direction as usize].on_command(None);
         self.commands[direction as usize] += 1;
         self.schedule_command(world, direction);
     }
 
     /// Hands a packet in. One that is refused does not come.
-    fn hand_in(&self, world: &mut World<End>, direction: Direction, stamp: Stamp, bytes: usize) {
+    fn hand_in(&self, world: &mut World<End>, direction: Direction, stream: Stream, packet: &[u8]) {
         let host = self.places.sender(direction);
         let host_now = world.host_now(host);
-        world.host_mut(host).send(host_now, stamp.stream, &stamp.packet(bytes));
+        world.host_mut(host).send(host_now, stream, packet);
     }
 
     /// Writes down what the applications of a host received.
@@ -220,12 +236,21 @@ impl Player<'_> {
         let direction = self.places.received_by(host);
         let at_s = now.as_secs_f64() - self.phase_s(direction);
         while let Some(bytes) = world.take_from(host).poll_delivered() {
-            let Some(stamp) = Stamp::read(&bytes) else { continue };
+            let next = self.next[direction as usize];
             let way = &mut self.run.ways[direction as usize];
-            if stamp.flow == COMMANDS {
-                way.on_command(Some(now.saturating_sub(stamp.sent).as_secs_f64()));
-            } else {
-                way.on_delivered(stamp.sequence, at_s, &self.plan.links.dead_s);
+            match (Stamp::read(&bytes), &self.plan.played) {
+                (Some(stamp), _) if stamp.flow == COMMANDS => {
+                    way.on_command(Some(now.saturating_sub(stamp.sent).as_secs_f64()));
+                }
+                (Some(stamp), _) => {
+                    way.on_delivered(stamp.sequence, at_s, &self.plan.links.dead_s);
+                }
+                (None, Some(played)) => {
+                    if let Some(number) = played.number(direction, &bytes, next) {
+                        way.on_delivered(number, at_s, &self.plan.links.dead_s);
+                    }
+                }
+                (None, None) => {}
             }
         }
     }
