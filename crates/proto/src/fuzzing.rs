@@ -100,6 +100,11 @@ pub fn tunnel_generations(bytes: &[u8]) {
     crate::delivery::tunnel::drive_generations(bytes);
 }
 
+/// Changes the use of a responder's paths, and the paths, as the bytes say.
+pub fn path_use(bytes: &[u8]) {
+    crate::path::drive(bytes);
+}
+
 /// Seals frames that no session would build, as a peer that has its key and means harm does.
 pub fn seal(
     endpoint: &mut Endpoint,

@@ -18,6 +18,15 @@ pub(crate) const SIDE: usize = 64 << 20;
 pub(crate) const BESIDE: usize = 128;
 /// Paths of one session; also what a peer may open.
 pub(crate) const PATHS: usize = 16;
+/// Targets of reliability in one session: those of classes and of declared endpoints; what comes beyond has a copy on
+/// every path.
+pub(crate) const TARGETS: usize = 8;
+/// Messages under one target whose fate is open: two seconds of 2,000 a second.
+pub(crate) const FLIGHTS: usize = 4_096;
+/// Copies of one message that are followed one by one, and copies on one path whose answers are awaited.
+pub(crate) const COPIES_FOLLOWED: usize = 32;
+/// Streams of messages under one target whose pace is known.
+pub(crate) const STREAMS_FOLLOWED: usize = 64;
 /// The highest price of a byte, in thousandths of what it costs where nobody has said: sums of prices fit
 /// into 64 bits, and no link is a million times as dear as another.
 pub(crate) const HIGHEST_COST: u32 = 1_000_000_000;

@@ -2,10 +2,10 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use netem::{CLOCK_ORIGIN, Host, HostTransmit, Scenario, World, WorldOptions};
+use netem::{CLOCK_ORIGIN, Direction, Host, HostTransmit, LinkEnd, Scenario, World, WorldOptions};
 use proto::{
-    Delivery, Event, InterfaceId, MessageId, Outcome, PathId, PathState, Received, SendError,
-    SessionConfig, SessionStatus, Source,
+    Delivery, Event, InterfaceId, MessageId, Outcome, PathId, PathState, PathUse, Received,
+    SendError, SessionConfig, SessionStatus, Source,
 };
 use units::{Duration, Instant};
 
@@ -211,6 +211,23 @@ impl Pair {
         let sent = peer.driver.endpoint.send(now, session, source, bytes);
         peer.collect();
         sent
+    }
+
+    /// Says how the drone's operator wants a path to be used.
+    ///
+    /// # Panics
+    /// When the drone has no session.
+    pub fn use_path(&mut self, path: PathId, usage: PathUse) {
+        let now = self.world.host_now(DRONE);
+        let driver = &mut self.world.host_mut(DRONE).driver;
+        let session = driver.session.expect("the drone has a session from the beginning");
+        driver.endpoint.set_path_use(now, session, path, usage);
+    }
+
+    /// Returns the bytes that entered a link so far, from either host, with all headers below ours.
+    pub fn carried(&self, link: usize) -> u64 {
+        let entered = |direction| self.world.net().stats(LinkEnd { link, direction }).bytes_in;
+        entered(Direction::Up) + entered(Direction::Down)
     }
 
     /// Returns what a host knows of its session.

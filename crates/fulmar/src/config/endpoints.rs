@@ -8,7 +8,7 @@ use super::filter::filters;
 use super::kind::{Kind, endpoint_kind};
 use super::message::message;
 use super::peers::{ReadPeer, peer};
-use super::{Content, EndpointConfig, EndpointKind, MavlinkContent, Role};
+use super::{Content, EndpointConfig, EndpointKind, MavlinkContent, Role, reliability};
 
 /// Reads every endpoint, in the order of the file within each of the lists.
 pub(super) fn read(
@@ -96,7 +96,12 @@ fn control(section: &Section<'_>, peers: &[ReadPeer]) -> Option<EndpointConfig> 
     // One path at a time is for experiments and for links paid by the byte.
     let copies = [("all", Copies::All), ("best", Copies::Best)];
     let copies = section.choice("copies", &copies).unwrap_or(Policy::DECLARED.copies);
-    let content = Content::Declared(Policy { order, ttl, copies, ..Policy::DECLARED });
+    let target = reliability::target(section, ttl);
+    if section.has("copies") && section.has("target") {
+        let what = "cannot stand beside target, which says how many copies that takes; leave one of them out";
+        section.wrong("copies", what);
+    }
+    let content = Content::Declared(Policy { order, ttl, copies, target, ..Policy::DECLARED });
     Some(EndpointConfig { name, channel: channel? as u8, peer: peer?, kind: kind?, content })
 }
 

@@ -11,6 +11,7 @@ mod local;
 mod message;
 pub(crate) mod path_use;
 mod peers;
+mod reliability;
 mod session;
 #[cfg(test)]
 mod tests;

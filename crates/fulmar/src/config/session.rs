@@ -8,6 +8,8 @@ use proto::{
 };
 use toml_keys::Section;
 
+use super::reliability;
+
 /// The code point of expedited forwarding: Wi-Fi puts it into its voice queue.
 const EXPEDITED_FORWARDING: u8 = 46;
 /// Bytes of a path's send buffer: about 50 datagrams, what one batch needs.
@@ -32,6 +34,10 @@ pub(super) fn read(root: &Section<'_>) -> Transport {
     let mut session = SessionConfig::default();
     if let Some(section) = root.section("selector") {
         selector(&section, &mut session.selector);
+        section.finish();
+    }
+    if let Some(section) = root.section("reliability") {
+        session.reliability = reliability::read(&section);
         section.finish();
     }
     let mut transport = Transport {

@@ -4,6 +4,7 @@
 mod advice;
 mod client;
 mod field;
+mod reliability;
 mod schema;
 mod server;
 mod table;
@@ -13,6 +14,7 @@ pub(crate) use advice::{path_trouble, peer_trouble};
 pub(crate) use client::parse;
 pub(crate) use client::{fetch, find_socket, reload};
 pub(crate) use field::fields;
+pub(crate) use reliability::limit_text;
 pub(crate) use schema::*;
 pub(crate) use server::StatusServer;
 pub(crate) use table::{columns, milliseconds, rate, table};

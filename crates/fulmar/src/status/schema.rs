@@ -4,7 +4,7 @@
 use proto::{
     Carries, ClassStatus, EndpointCounters, MessageDelay, MessageOrder, MessageStatus,
     MessageStreamStatus, PathState, PathStatus, Rate, Rejection, Rejections, ReliabilityState,
-    SessionStatus, TunnelForm, TunnelStatus,
+    ReliabilityStatus, SessionStatus, TunnelForm, TunnelStatus,
 };
 use serde::{Deserialize, Serialize};
 
@@ -108,6 +108,8 @@ section! {
     /// Its traffic by class.
     classes: Vec<ClassReport>, List(&ClassReport::SECTION),
         session.classes.iter().map(ClassReport::from).collect();
+    /// How its reliability targets are kept, where it has any: from the first message on that is under one.
+    reliability: Vec<ReliabilityReport>, List(&ReliabilityReport::SECTION);
     /// TCP of its tunnel.
     tcp: TcpReport, Part(&TcpReport::SECTION), (&session.tunnel).into();
     /// What of our applications' MAVLink was not forwarded.
@@ -242,6 +244,43 @@ section! {
     delay_p99_ms: Option<f64>, Gauge("ms"), delay(class, class.delay.p99);
     /// Maximum of that delay.
     delay_max_ms: Option<f64>, Gauge("ms"), delay(class, class.delay.max);
+}
+
+section! {
+    /// A reliability target. Its shares are of messages; of set-points and whatever else the newest replaces, of time.
+    ReliabilityReport of kept: ReliabilityStatus;
+
+    /// The class, `liveness`, `live` or `control`, or the endpoint whose own it is.
+    name: String, Text;
+    /// Share that is to be in time.
+    target: f64, Gauge(""), kept.target.share();
+    /// Age up to which a message is in time.
+    deadline_ms: f64, Gauge("ms"), millis(kept.target.deadline());
+    /// `learning`, `met` or `not reachable`: whether these links give it on average.
+    state: String, State, reliability_word(kept.state).into();
+    /// Share that was expected to be in time, over the last ten minutes; none before there is evidence.
+    predicted: Option<f64>, Gauge(""), kept.predicted_miss.map(|miss| 1.0 - miss);
+    /// Share that was in time in these minutes, as far as the peer's acknowledgements prove it.
+    achieved: Option<f64>, Gauge(""), kept.miss_share.map(|miss| 1.0 - miss);
+    /// Share that these minutes prove with 95 % confidence; misses of one outage are one sample.
+    proven: Option<f64>, Gauge(""), kept.bound_95.map(|miss| 1.0 - miss);
+    /// Messages of these minutes whose fate is known.
+    messages: u64, Gauge("messages"), kept.messages;
+    /// Of those, messages that were missed.
+    missed: u64, Gauge("messages"), kept.misses;
+    /// Outages that they were missed in.
+    episodes: u64, Gauge("outages"), kept.episodes;
+    /// Copies that left of each message of these minutes.
+    copies_per_message: Option<f64>, Gauge("copies"), kept.copies_per_message;
+    /// Share of a copy on every path that these minutes did not cost.
+    saved_percent: Option<f64>, Gauge("%"), kept.saved_share.map(|share| share * 100.0);
+    /// Bytes that a copy on every path would have cost more.
+    saved_bytes: u64, Counter("bytes"), kept.saved_bytes;
+    /// What keeps these links from more, and how many more links like the best one would give the target, in words;
+    /// empty when nothing is known to.
+    limit: String, Text;
+    /// How many more links like the best one would give it; none where no number would, or too little is known.
+    more_links: Option<u32>, Gauge("links"), kept.more_links;
 }
 
 section! {
@@ -465,12 +504,6 @@ section! {
     processor_s: f64, Counter("s");
 }
 
-/// Returns the words for what a path carries.
-fn tiers(carries: Option<Carries>) -> String {
-    let tiers = carries.into_iter().flat_map(Carries::tiers);
-    tiers.map(path_use::word).collect::<Vec<_>>().join(", ")
-}
-
 /// Returns the word for a state.
 pub(crate) fn state_word(state: PathState) -> &'static str {
     match state {
@@ -489,6 +522,12 @@ pub(crate) fn reliability_word(state: ReliabilityState) -> &'static str {
         ReliabilityState::Met => "met",
         ReliabilityState::NotReachable => "not reachable",
     }
+}
+
+/// Returns the words for what a path carries.
+fn tiers(carries: Option<Carries>) -> String {
+    let tiers = carries.into_iter().flat_map(Carries::tiers);
+    tiers.map(path_use::word).collect::<Vec<_>>().join(", ")
 }
 
 fn tunnel_word(form: TunnelForm) -> &'static str {

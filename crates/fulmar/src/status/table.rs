@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use super::{
     ClassReport, DelayReport, EndpointReport, MessageReport, MessageStreamReport,
-    NotForwardedReport, PathReport, PeerReport, Report, StrangersReport, TcpReport,
+    NotForwardedReport, PathReport, PeerReport, ReliabilityReport, Report, StrangersReport,
+    TcpReport,
 };
 
 /// Streams of messages that a table shows of each peer; JSON has them all.
@@ -47,6 +48,20 @@ const CLASSES: &[Column<ClassReport>] = &[
     ("max", |class| or_nothing(class.delay_max_ms.map(milliseconds))),
 ];
 
+const TARGETS: &[Column<ReliabilityReport>] = &[
+    ("target", |kept| kept.name.clone()),
+    ("asked", |kept| format!("{} in {:.0} ms", share(kept.target), kept.deadline_ms)),
+    ("state", |kept| kept.state.clone()),
+    ("predicted", |kept| or_nothing(kept.predicted.map(share))),
+    ("achieved", |kept| or_nothing(kept.achieved.map(share))),
+    ("proven", |kept| or_nothing(kept.proven.map(share))),
+    ("missed", |kept| kept.missed.to_string()),
+    ("outages", |kept| kept.episodes.to_string()),
+    ("copies", |kept| or_nothing(kept.copies_per_message.map(|copies| format!("{copies:.2}")))),
+    ("saved", |kept| or_nothing(kept.saved_percent.map(percent))),
+    ("what limits", |kept| if_any(&kept.limit, NOTHING)),
+];
+
 const STREAMS: &[Column<MessageStreamReport>] = &[
     ("messages", |stream| if_any(&stream.name, "(no endpoint)")),
     ("channel", |stream| format!("{}/{}", stream.channel, stream.stream)),
@@ -77,6 +92,11 @@ const ENDPOINTS: &[Column<EndpointReport>] = &[
     ("filtered", |endpoint| endpoint.filtered.to_string()),
     ("what", |endpoint| endpoint.description.clone()),
 ];
+
+/// Tells whether a path that works is a backup that nothing calls for.
+pub(super) fn is_in_reserve(path: &PathReport) -> bool {
+    path.state == "active" && path.backup && path.serves.is_empty()
+}
 
 /// Lays the report out; columns are as wide as what stands in them.
 pub(crate) fn table(report: &Report) -> String {
@@ -221,6 +241,9 @@ fn peer_text(peer: &PeerReport) -> String {
     if !used.is_empty() {
         text += &rows(CLASSES, used);
     }
+    if !peer.reliability.is_empty() {
+        text += &rows(TARGETS, &peer.reliability);
+    }
     text += &tcp_text(&peer.tcp);
     text += &not_forwarded_text(&peer.not_forwarded);
     text + &messages_text(&peer.messages) + &streams_text(&peer.message_streams)
@@ -254,11 +277,6 @@ fn strangers_text(strangers: &StrangersReport) -> String {
         );
     }
     if text.is_empty() { text } else { format!("\n{text}") }
-}
-
-/// Tells whether a path that works is a backup that nothing calls for.
-pub(super) fn is_in_reserve(path: &PathReport) -> bool {
-    path.state == "active" && path.backup && path.serves.is_empty()
 }
 
 /// Lists the counts that are not zero.
@@ -366,6 +384,13 @@ fn if_any(text: &str, otherwise: &str) -> String {
     if text.is_empty() { otherwise } else { text }.to_owned()
 }
 
+/// Writes a share with as many digits as tell it from all.
+fn share(value: f64) -> String {
+    let missing = (1.0 - value).max(1e-6);
+    let digits = (-(missing * 100.0).log10()).ceil().clamp(0.0, 4.0) as usize + 1;
+    format!("{:.digits$} %", value * 100.0)
+}
+
 fn percent(value: f64) -> String {
     format!("{value:.1} %")
 }
@@ -421,6 +446,17 @@ mod tests {
                 superseded: 2,
                 ..Default::default()
             }],
+            reliability: vec![ReliabilityReport {
+                name: "live".into(),
+                target: 0.999,
+                deadline_ms: 100.0,
+                state: "met".into(),
+                predicted: Some(0.999_981),
+                achieved: Some(1.0),
+                copies_per_message: Some(1.137),
+                limit: "wifi and lte fail together in 1 in 6 failures of wifi".into(),
+                ..Default::default()
+            }],
             messages: MessageReport {
                 submitted: 10,
                 source_symbols: 20,
@@ -449,6 +485,9 @@ mod tests {
         let control = line("control");
         let cells: Vec<_> = control.split_whitespace().collect();
         assert_eq!(cells, ["control", "3", "0", "0", "2", "0", "0", "0", "–", "–", "–", "–"]);
+        let live = line("live");
+        assert!(live.contains("99.90 % in 100 ms") && live.contains("met"), "{live}");
+        assert!(live.contains("99.9981 %") && live.ends_with("failures of wifi"), "{live}");
         let kept = "not forwarded from channel 1: 2 SETUP_SIGNING, 3 broken frames";
         assert_eq!(line("not forwarded").trim(), kept);
         assert!(line("tunnel").ends_with("0 in, 2 from a wrong address, 1 turned away"), "{text}");

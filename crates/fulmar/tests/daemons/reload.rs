@@ -142,3 +142,43 @@ fn a_peers_addresses_change_without_its_session() {
     assert_eq!(drone.status()["peers"][0]["connected"], true);
     assert!(!drone.log().contains("session ended"), "{}", drone.log());
 }
+
+#[test]
+fn what_a_link_is_for_changes_at_both_ends_without_a_new_session() {
+    let name = "reload::what_a_link_is_for_changes_at_both_ends_without_a_new_session";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(2);
+    let station = rig.start_station("");
+    let file = |second: &str| {
+        let path = |number: u8, more: &str| {
+            format!(
+                "[[path]]\ninterface = \"l{number}\"\nremote = \"192.168.{number}.2:14700\"\n{more}"
+            )
+        };
+        let head = rig.head("drone", "station", "10.77.0.1/32");
+        format!("{head}{}{}", path(0, ""), path(1, second))
+    };
+    let drone = rig.start("drone", &rig.drone, &file("cost = 2.5\nbackup = true\n"));
+    drone.wait_for_paths(2);
+    let is_so = |cost: f64, backup: bool, serves: &str| {
+        let serves = serves.to_owned();
+        move |status: &serde_json::Value| {
+            let paths = status["peers"][0]["paths"].as_array();
+            paths.into_iter().flatten().any(|path| {
+                path["cost"] == cost && path["backup"] == backup && path["serves"] == *serves
+            })
+        }
+    };
+    for daemon in [&drone, &station] {
+        daemon.wait_for("the link is in reserve", is_so(2.5, true, ""));
+    }
+    write(&rig, "drone", &file("cost = 4\ncarries = [\"control\", \"bulk\"]\n"));
+    let output = reload(&drone);
+    assert!(text(&output.stdout).contains("paths: 1 used otherwise"), "{output:?}");
+    for daemon in [&drone, &station] {
+        daemon.wait_for("the link carries less", is_so(4.0, false, "control, bulk"));
+        assert!(!daemon.log().contains("session ended"), "{}", daemon.log());
+    }
+}

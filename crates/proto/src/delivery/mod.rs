@@ -31,10 +31,10 @@ use crate::ids::PathId;
 use crate::limits;
 use crate::memory::{Held, Room};
 use crate::path::{Path, PathSnapshot, Paths};
-use crate::recovery::{Mark, PeerClock};
+use crate::recovery::{Mark, PeerClock, Receipt};
 use crate::rejection::{Rejection, Rejections};
 use crate::schedule::{Decision, ScheduleView, Scheduler};
-use crate::select::{Class, Tier};
+use crate::select::{Class, Reliability, Tier};
 use crate::status::SessionStatus;
 use crate::wire::{DATAGRAM_OVERHEAD, Frame};
 use control::Control;
@@ -59,6 +59,8 @@ pub(crate) struct DeliveryConfig {
     pub(crate) tunnel: TunnelForm,
     /// How long TCP's packets wait for an earlier one in plain delivery.
     pub(crate) resequence_max: Duration,
+    /// How much of control is to be in time.
+    pub(crate) reliability: Reliability,
     /// Secret.
     pub(crate) seed: u64,
 }
@@ -131,7 +133,7 @@ impl Waiting {
             telemetry: self.telemetry && telemetry,
             message: self.message && (telemetry || message),
             bulk: self.bulk && bulk,
-            along: self.along && (message || bulk),
+            along: self.along,
         }
     }
 
@@ -166,6 +168,8 @@ pub(crate) struct Offer<'a> {
     pub(crate) turn: Turn<'a>,
     /// Every path that serves what it is offered to, as schedulers see it.
     pub(crate) snapshots: &'a [PathSnapshot],
+    /// The same of telemetry, messages and bulk.
+    pub(crate) by_tier: [&'a [PathSnapshot]; 3],
     /// What waits in all deliveries.
     pub(crate) waiting: Waiting,
     /// Bytes of it that schedulers are told of.
@@ -177,6 +181,17 @@ pub(crate) struct Offer<'a> {
 }
 
 impl Offer<'_> {
+    /// Offers the room to a tier below control from now on; tells whether the path serves that.
+    pub(crate) fn turn_to(&mut self, tier: Tier) -> bool {
+        let [telemetry, message, bulk] = self.by_tier;
+        self.snapshots = match tier {
+            Tier::Control | Tier::Telemetry => telemetry,
+            Tier::Message => message,
+            Tier::Bulk => bulk,
+        };
+        self.turn.path.serves(tier)
+    }
+
     /// Tells whether the scheduler gives the path a packet of so many bytes.
     pub(crate) fn is_for(&self, packet: usize) -> bool {
         let frame = packet + DATAGRAM_OVERHEAD;
@@ -274,11 +289,11 @@ pub(crate) trait Delivery: Debug {
     /// Adds what goes once, of one tier.
     fn poll_tier(&mut self, _tier: Tier, _offer: &mut Offer<'_>, _datagram: &mut Builder<'_>) {}
 
-    /// Adds what costs little and goes along with anything.
-    fn poll_along(&mut self, _path: PathId, _datagram: &mut Builder<'_>) {}
+    /// Adds what costs little and goes along with anything, where the path serves what it is about.
+    fn poll_along(&mut self, _path: &Path, _datagram: &mut Builder<'_>) {}
 
     /// Learns that a packet arrived that it had added to.
-    fn on_acked(&mut self, _mark: Mark, _path: PathId) {}
+    fn on_acked(&mut self, _mark: Mark, _receipt: &Receipt) {}
 
     /// Learns that such a packet was lost.
     fn on_lost(&mut self, _mark: Mark, _loss: &Loss<'_>) {}
@@ -355,7 +370,7 @@ impl Deliveries {
     pub(crate) fn new(config: &DeliveryConfig) -> Self {
         Self {
             message: Messages::new(config.form, config.nonce),
-            control: Control::new(),
+            control: Control::new(&config.reliability, config.seed),
             datagram: Datagrams::new(config.bulk_max_age, config.resequence_max),
             tunnel: Tunnel::new(config.tunnel, config.seed, config.nonce),
             turn: (0, 0),
@@ -433,11 +448,12 @@ impl Deliveries {
     ) {
         let shown = |tier| turn.paths.shown_for(turn.now, tier);
         let shown = [shown(Tier::Telemetry), shown(Tier::Message), shown(Tier::Bulk)];
-        let [telemetry, message, bulk] = shown.each_ref().map(|shown| &shown[..]);
+        let by_tier = shown.each_ref().map(|shown| &shown[..]);
         let mut backlog = 0;
         each!([&self], _, delivery => backlog += delivery.backlog());
         let accounts = &mut self.accounts;
-        let mut offer = Offer { turn, snapshots: message, waiting, backlog, scheduler, accounts };
+        let mut offer =
+            Offer { turn, snapshots: by_tier[1], by_tier, waiting, backlog, scheduler, accounts };
         if waiting.alone && !datagram.is_noted() {
             each!([&mut self], place, delivery => if !datagram.bulk {
                 datagram.set_owner(place);
@@ -447,17 +463,16 @@ impl Deliveries {
         if !has_budget || datagram.bulk {
             return;
         }
-        for (tier, snapshots) in [(Tier::Telemetry, telemetry), (Tier::Message, message)] {
-            offer.snapshots = snapshots;
+        for tier in [Tier::Telemetry, Tier::Message] {
+            offer.turn_to(tier);
             each!([&mut self], place, delivery => {
                 datagram.set_owner(place);
                 delivery.poll_tier(tier, &mut offer, datagram);
             });
         }
-        if !turn.path.serves(Tier::Bulk) {
+        if !offer.turn_to(Tier::Bulk) {
             return;
         }
-        offer.snapshots = bulk;
         // Flows of the tunnel let other bulk have its turn: not all that they have waiting is ahead of it.
         let crowd = self.tunnel.backlog();
         let own = (backlog - crowd).div_ceil(limits::MIN_DATAGRAM);
@@ -502,7 +517,7 @@ impl Deliveries {
     }
 
     /// Adds what costs little and goes along with anything.
-    pub(crate) fn poll_along(&mut self, path: PathId, datagram: &mut Builder<'_>) {
+    pub(crate) fn poll_along(&mut self, path: &Path, datagram: &mut Builder<'_>) {
         each!([&mut self], place, delivery => {
             datagram.set_owner(place);
             delivery.poll_along(path, datagram);
@@ -510,9 +525,9 @@ impl Deliveries {
     }
 
     /// Learns that a packet arrived to which the delivery at this place of the list had added.
-    pub(crate) fn on_acked(&mut self, owner: u8, mark: Mark, path: PathId) {
+    pub(crate) fn on_acked(&mut self, owner: u8, mark: Mark, receipt: &Receipt) {
         each!([&mut self], place, delivery => if place == owner {
-            delivery.on_acked(mark, path);
+            delivery.on_acked(mark, receipt);
         });
     }
 

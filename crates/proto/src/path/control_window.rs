@@ -164,6 +164,11 @@ impl Path {
         self.rtt.min_rtt().unwrap_or_default() / 2 + waits.unwrap_or_default()
     }
 
+    /// Returns the age at which the answer to a copy of control is overdue.
+    pub(crate) fn control_answer_after(&self) -> Duration {
+        self.rtt.probe_timeout() + self.peer_holds
+    }
+
     /// Returns how large a datagram with control may be; messages that are late anyway need no
     /// small ones.
     pub(crate) fn control_datagram(&self, now: Instant, is_late: bool) -> usize {

@@ -167,7 +167,7 @@ pub(super) fn alarm_at<'a>(
     let oldest = unanswered.next()?;
     let last = missing_answer(view, oldest, unanswered, view.call_limit())?;
     let overdue_at = oldest.sent_at + view.overdue_after(oldest.bulk);
-    Some(overdue_at.max(last.sent_at + view.answerable_after(last.bulk)))
+    Some(overdue_at.max(last.sent_at + view.late_after(last.bulk)))
 }
 
 /// Returns how long the oldest of the unanswered packets has been overdue.

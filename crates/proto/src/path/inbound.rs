@@ -32,6 +32,7 @@ impl Path {
     pub(crate) fn on_datagram(&mut self, now: Instant, pn: u64, from: Route, bytes: usize) {
         self.replay.insert(pn);
         let newest = self.largest_received.is_none_or(|largest| pn > largest);
+        self.gap_since_ack |= self.largest_received.is_some_and(|largest| pn > largest + 1);
         self.largest_received = self.largest_received.max(Some(pn));
         self.address.on_received(now, from, bytes, newest);
         self.last_received_at = Some(now);
@@ -147,6 +148,11 @@ impl Path {
         }
         let ecn_ce = ack.ecn_ce.wrapping_sub(self.ecn_ce) as i32 > 0;
         self.ecn_ce = if ecn_ce { ack.ecn_ce } else { self.ecn_ce };
+        outcome.received_at_us = ack.received_at_us;
+        let mut all = newly.packets.iter().chain(&newly.late);
+        let largest = all.find(|packet| packet.pn == ack.largest);
+        let is_gap = std::mem::take(&mut self.gap_since_ack);
+        outcome.repeats_lost = largest.filter(|_| is_gap).map(|packet| packet.sent_at);
         outcome.acked = newly.packets;
         outcome.acked.extend(newly.late);
         self.detect_lost(now, ecn_ce.then_some(newest_sent_at), &mut outcome);

@@ -14,6 +14,8 @@ mod bulk_bound;
 mod bursts;
 mod control_window;
 mod drain;
+#[cfg(any(test, fuzzing, feature = "doors"))]
+mod driven;
 mod health;
 mod inbound;
 mod mtu;
@@ -37,6 +39,8 @@ pub(crate) use bulk_bound::BulkRole;
 pub use bulk_bound::ProtectControl;
 pub(crate) use control_window::CopyRoom;
 pub(crate) use drain::Drain;
+#[cfg(any(fuzzing, feature = "doors"))]
+pub(crate) use driven::drive;
 pub use path_use::{Carries, Cost, PathUse};
 pub(crate) use paths::{MUCH_LOSS, PATIENCE_WITHOUT_PATH, Paths};
 pub(crate) use snapshot::PathSnapshot;
@@ -98,6 +102,11 @@ pub(crate) struct Outcome {
     pub(crate) cheated: bool,
     /// A bound on the offset of the peer's clock.
     pub(crate) clock: Option<ClockSample>,
+    /// When the peer had received the newest of `acked`, in microseconds of its clock.
+    pub(crate) received_at_us: u64,
+    /// When that one was sent, where earlier acknowledgements seem to have been lost: then those before it took as long as
+    /// it did. Otherwise they may have come together with it.
+    pub(crate) repeats_lost: Option<Instant>,
 }
 
 /// Describes a datagram that is being sent.
@@ -131,6 +140,8 @@ pub(crate) struct Path {
     next_pn: u64,
     skipped: Skipped,
     largest_received: Option<u64>,
+    /// Whether packets of the peer are missing since its last acknowledgement: others may have been among them.
+    gap_since_ack: bool,
     replay: SeenWindow,
     sent: SentPackets,
     received: AckTracker,
@@ -187,6 +198,7 @@ impl Path {
             next_pn: 0,
             skipped: Skipped::new(!seed),
             largest_received: None,
+            gap_since_ack: false,
             replay: SeenWindow::new(limits::REPLAY_WINDOW),
             sent: SentPackets::new(),
             received: AckTracker::default(),

@@ -19,8 +19,8 @@ use crate::event::PathState;
 use crate::select::Tier;
 
 /// How long a backup in reserve carries nothing before it is probed: 25 s, below the 30 s after which the
-/// least patient translators forget a UDP flow [RFC 4787 §4.3]. Each such probe of both ends costs 264 bytes
-/// with all headers, 38 kB an hour.
+/// least patient translators forget a UDP flow. A probe of both ends costs 264 bytes with all headers, 38 kB
+/// an hour.
 const RESERVE_PROBE: Duration = Duration::from_secs(25);
 
 /// What is known of a path's use.

@@ -108,6 +108,15 @@ impl ClockOffset {
         })
     }
 
+    /// Returns when the peer's clock showed `peer_us`, by ours, and how far that may be off; none before the first
+    /// sample.
+    pub(crate) fn by_ours(&self, now: Instant, peer_us: u64) -> Option<(Instant, Duration)> {
+        let (offset_us, error_us) = self.estimate_us(now)?;
+        let ours_us = i64::try_from(peer_us).unwrap_or(i64::MAX).saturating_sub(offset_us);
+        let at = Instant::from_micros(u64::try_from(ours_us).unwrap_or(0));
+        Some((at, Duration::from_micros(error_us)))
+    }
+
     /// Tells how long ago the peer's clock showed the low 32 bits `submitted_us`; nothing before
     /// the first sample. What seems to lie in the future, within error, is of age zero.
     pub(crate) fn age(&self, now: Instant, submitted_us: u32) -> Option<Age> {

@@ -7,11 +7,13 @@ mod ack_tracker;
 mod clock_offset;
 mod delivery_rate;
 mod loss_estimator;
+mod receipt;
 mod rtt;
 mod sent_packets;
 
 pub(crate) use ack_tracker::{AckToSend, AckTracker, Arrival, MAX_ACK_DELAY, PACKETS_PER_ACK};
 pub(crate) use clock_offset::{Age, ClockOffset, ClockSample, PeerClock};
 pub(crate) use delivery_rate::{DeliveryRate, RateSample};
+pub(crate) use receipt::Receipt;
 pub(crate) use rtt::{INITIAL_RTT, RttEstimator, SLOW_ACK_DELAY};
 pub(crate) use sent_packets::{AckInfo, Mark, SentFrame, SentFrames, SentPacket, SentPackets};

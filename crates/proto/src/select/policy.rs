@@ -181,6 +181,11 @@ impl Policy {
         })
     }
 
+    /// Returns true when every path may carry a copy.
+    pub const fn is_replicated(&self) -> bool {
+        matches!(self.copies, Copies::All)
+    }
+
     /// Returns true when plain datagram delivery carries the packet: once, on one path, unordered.
     ///
     /// Control delivery carries what neither this nor message delivery does.

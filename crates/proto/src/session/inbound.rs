@@ -13,7 +13,7 @@ use crate::event::Delivery;
 use crate::ids::{PathId, Received};
 use crate::limits;
 use crate::path::{Path, Route};
-use crate::recovery::{AckInfo, Arrival, ClockSample, PeerClock, SentFrame, SentPacket};
+use crate::recovery::{AckInfo, Arrival, ClockSample, PeerClock, Receipt, SentFrame, SentPacket};
 use crate::rejection::Rejection;
 use crate::wire::{self, AckFrame, DataHeader, Frame, Frames};
 
@@ -182,11 +182,11 @@ impl Session {
         }
     }
 
-    pub(super) fn on_packet_acked(&mut self, path: PathId, packet: &SentPacket) {
+    pub(super) fn on_packet_acked(&mut self, packet: &SentPacket, receipt: &Receipt) {
         for frame in &packet.frames {
             match *frame {
                 SentFrame::Delivery { owner, mark } => {
-                    self.deliveries.on_acked(owner, mark, path);
+                    self.deliveries.on_acked(owner, mark, receipt);
                 }
                 SentFrame::Ack { path, largest } => {
                     self.owes_clock = false;
@@ -196,7 +196,7 @@ impl Session {
                 }
                 SentFrame::PathAddress { path } => self.on_address_told(path, true),
                 SentFrame::PathUse { change } => {
-                    if let Some(path) = self.path_mut(path) {
+                    if let Some(path) = self.path_mut(receipt.path) {
                         path.on_usage_told(change);
                     }
                 }

@@ -210,6 +210,7 @@ impl Session {
                     false => config.tunnel,
                 },
                 resequence_max: config.resequence_max,
+                reliability: config.reliability,
                 seed: drawn.seed,
             }),
             scheduler: config.scheduler.scheduler(),

@@ -162,10 +162,8 @@ impl Session {
         if !datagram.urgent {
             self.add_best_path_traffic(now, index, waiting, &mut datagram);
         }
-        let path = &self.paths[index];
-        let serves_data = path.serves(Tier::Message) || path.serves(Tier::Bulk);
-        if waiting.along || serves_data && !datagram.is_empty() {
-            self.deliveries.poll_along(self.paths[index].id(), &mut datagram);
+        if waiting.along || !datagram.is_empty() {
+            self.deliveries.poll_along(&self.paths[index], &mut datagram);
         }
         if datagram.is_empty() {
             return None;

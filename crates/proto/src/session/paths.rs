@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use smallvec::SmallVec;
-use units::Instant;
+use units::{Duration, Instant};
 
 use super::{Drawn, Role, Session, SessionConfig};
 use crate::delivery::Outlook;
@@ -11,6 +11,7 @@ use crate::event::{Event, PathState};
 use crate::ids::{InterfaceId, PathId};
 use crate::limits;
 use crate::path::{BulkRole, Outcome, Path, PathUse, Route};
+use crate::recovery::Receipt;
 use crate::rejection::Rejection;
 use crate::select::Tier;
 use crate::via::Via;
@@ -246,9 +247,16 @@ impl Session {
         {
             self.events.push_back(Event::ClockStepped);
         }
-        for packet in &outcome.acked {
-            self.answered = self.answered.max(Some(packet.sent_at));
-            self.on_packet_acked(id, packet);
+        if !outcome.acked.is_empty() {
+            let arrived = self.clock.by_ours(now, outcome.received_at_us);
+            for packet in &outcome.acked {
+                let sent_at = packet.sent_at;
+                self.answered = self.answered.max(Some(sent_at));
+                let earlier = outcome.repeats_lost.map_or(Duration::ZERO, |at| at.since(sent_at));
+                let arrived =
+                    arrived.map(|(at, error)| (at.max(sent_at + earlier) - earlier, error));
+                self.on_packet_acked(packet, &Receipt { now, path: id, sent_at, arrived });
+            }
         }
         for packet in &outcome.lost {
             self.on_packet_lost(now, id, packet);

@@ -9,8 +9,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::generation::generation;
 use super::{
-    AckRanges, CombinationFrame, FeedbackFrame, RankFrame, Reader, RepairFrame, SourceFrame,
-    TunnelFrame, WireError, put_varint, varint_len,
+    AckRanges, CombinationFrame, FeedbackFrame, PathUseFrame, RankFrame, Reader, RepairFrame,
+    SourceFrame, TunnelFrame, WireError, put_varint, varint_len,
 };
 use crate::ids::PathId;
 use crate::limits;
@@ -78,19 +78,6 @@ pub(crate) struct AckFrame {
     pub(crate) delay_us: u32,
     /// Packets of the path that came in marked "congestion experienced" so far.
     pub(crate) ecn_ce: u32,
-}
-
-/// Says how the initiator's operator wants a path to be used. What it says may make no sense.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PathUseFrame {
-    /// Which path.
-    pub(crate) path: PathId,
-    /// Numbers the changes of this path's use, modulo 256.
-    pub(crate) change: u8,
-    /// Whether it is a backup, and what it carries ([`crate::PathUse`]).
-    pub(crate) flags: u8,
-    /// What a byte costs, in thousandths.
-    pub(crate) cost: u32,
 }
 
 /// Carries a message of the control delivery.
@@ -273,8 +260,8 @@ impl Frame<'_> {
                 out.extend_from_slice(&address.port().to_le_bytes());
             }
             Self::PathUse(usage) => {
-                out.extend_from_slice(&[PATH_USE, usage.path.0, usage.change, usage.flags]);
-                out.extend_from_slice(&usage.cost.to_le_bytes());
+                out.push(PATH_USE);
+                usage.encode(out);
             }
             Self::Control(control) => control.encode(out),
             Self::Dropped(dropped) => {
@@ -349,12 +336,7 @@ impl<'a> Frame<'a> {
                     .into(),
             },
             CLOCK => Self::Clock { clock_us: reader.u64()? },
-            PATH_USE => Self::PathUse(PathUseFrame {
-                path: PathId(reader.u8()?),
-                change: reader.u8()?,
-                flags: reader.u8()?,
-                cost: reader.u32()?,
-            }),
+            PATH_USE => Self::PathUse(PathUseFrame::decode(reader)?),
             DROPPED => Self::Dropped(DroppedFrame {
                 unlisted: reader.varint()?,
                 numbers: AckRanges::decode(reader)?,

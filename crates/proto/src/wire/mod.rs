@@ -9,13 +9,14 @@ mod frame;
 mod generation;
 mod header;
 mod message;
+mod path_use;
 mod reader;
 mod tunnel;
 
 pub(crate) use ack_ranges::AckRanges;
 pub(crate) use frame::{
     ACK_LEAST, AckFrame, CLOSED, CONTROL_OVERHEAD, ControlFrame, DATAGRAM_OVERHEAD, DROPPED_LEAST,
-    DatagramFrame, DroppedFrame, Frame, Frames, KEY_IN_USE, PathUseFrame, REVOKED,
+    DatagramFrame, DroppedFrame, Frame, Frames, KEY_IN_USE, REVOKED,
 };
 pub(crate) use generation::{COMBINATION_OVERHEAD, CombinationFrame, DECODED_BYTES};
 pub(crate) use header::{
@@ -24,6 +25,7 @@ pub(crate) use header::{
 pub(crate) use message::{
     FEEDBACK_MAX, FeedbackFrame, RankFrame, RepairFrame, SYMBOL_OVERHEAD, SourceFrame,
 };
+pub(crate) use path_use::PathUseFrame;
 pub(crate) use reader::{Reader, put_varint, varint_len};
 pub(crate) use tunnel::{TUNNEL_OVERHEAD, TunnelFrame};
 

@@ -14,6 +14,7 @@ use super::Submission;
 use super::inbox::CARRIED_LIFE;
 use super::message::Message;
 use super::outbox::{Outbox, Rejected};
+use super::plan::Form;
 use super::sender_lanes::NoLane;
 use crate::event::MessageId;
 use crate::select::Tier;
@@ -61,7 +62,8 @@ impl Outbox {
         self.lanes.carry(now, place, expires);
         self.lanes.leave(place);
         let floor = self.lanes.floor(place.lane);
-        Frame::Control(Message::new(now, submission, Some(place)).frame(0, floor)).encode(carried);
+        Frame::Control(Message::new(now, submission, Some(place), Form::All).frame(0, floor))
+            .encode(carried);
         Ok(())
     }
 }

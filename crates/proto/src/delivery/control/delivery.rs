@@ -13,15 +13,18 @@ use crate::event::{Event, MessageId};
 use crate::ids::PathId;
 use crate::memory::{Held, Room};
 use crate::path::{CopyRoom, PATIENCE_WITHOUT_PATH, Path};
-use crate::recovery::{Age, Mark};
+use crate::recovery::{Age, Mark, Receipt};
 use crate::rejection::Rejection;
 use crate::schedule::control_order;
-use crate::select::Tier;
+use crate::select::{Reliability, Tier};
 use crate::status::SessionStatus;
 use crate::wire::{self, CONTROL_OVERHEAD, ControlFrame, Frame};
 
 /// A message that has waited for so long is late for every autopilot.
 const LATE: Duration = Duration::from_millis(200);
+/// Plans are told at most this often what is known of the paths, beside their changes: what an acknowledgement changes
+/// is less than this.
+const REFRESH: Duration = Duration::from_millis(5);
 /// Bytes that a message may have for the schedulers' question whether a path has room for it.
 const MESSAGE_GUESS: usize = 300;
 /// The tiers of messages that are not control.
@@ -38,15 +41,17 @@ const DROPPED: u8 = 2;
 pub(crate) struct Control {
     outbox: Outbox,
     inbox: Inbox,
+    /// When the outbox was told last what is known of the paths.
+    refreshed: Option<Instant>,
 }
 
 impl Control {
     /// How long message delivery may take over a message of a lane.
     pub(crate) const CARRIED_LIFE: Duration = CARRIED_LIFE;
 
-    /// Starts with nothing sent and nothing received.
-    pub(crate) fn new() -> Self {
-        Self { outbox: Outbox::new(), inbox: Inbox::new() }
+    /// Starts with nothing sent and nothing received; `seed` is for what plans draw.
+    pub(crate) fn new(reliability: &Reliability, seed: u64) -> Self {
+        Self { outbox: Outbox::new(reliability, seed), inbox: Inbox::new(), refreshed: None }
     }
 
     /// Takes a message in; see [`Outbox::submit`].
@@ -173,8 +178,10 @@ impl Delivery for Control {
         if tier != Tier::Message || !offer.waiting.message {
             return;
         }
-        let path = offer.turn.path;
-        for tier in OTHERS.into_iter().filter(|tier| path.serves(*tier)) {
+        for tier in OTHERS {
+            if !offer.turn_to(tier) {
+                continue;
+            }
             while self.outbox.wants(id, tier)
                 && offer.is_for(MESSAGE_GUESS)
                 && self.add_copy(now, id, tier, room, datagram).is_some()
@@ -184,9 +191,9 @@ impl Delivery for Control {
         }
     }
 
-    fn on_acked(&mut self, mark: Mark, _path: PathId) {
+    fn on_acked(&mut self, mark: Mark, receipt: &Receipt) {
         match (mark.kind, mark.numbers) {
-            (COPY, [seq, _]) => self.outbox.on_acked(seq),
+            (COPY, [seq, _]) => self.outbox.on_acked(seq, receipt),
             (FLOOR, floor) => self.outbox.on_floor_acked(lane_floor(floor)),
             (_, [changes, _]) => self.inbox.on_dropped_told(changes),
         }
@@ -201,21 +208,34 @@ impl Delivery for Control {
     }
 
     fn set_paths(&mut self, outlook: &Outlook<'_>) {
-        if !outlook.changed {
+        let is_old = |at: Instant| outlook.now.since(at) >= REFRESH;
+        let refreshes = self.outbox.has_targets() && self.refreshed.is_none_or(is_old);
+        if !outlook.changed && !refreshes {
             return;
         }
+        self.refreshed = Some(outlook.now);
         let mut paths = SmallVec::<[ControlPath; 4]>::new();
         for path in control_order(outlook.paths.iter(), |path| path.control_place()) {
-            let (id, usable) = (path.id(), path.is_usable());
-            let (repeat_after, cost, carries) =
-                (path.repeat_after(), path.usage().cost, path.carries());
-            let backup = carries.has(Tier::Control) && !path.serves(Tier::Control);
-            paths.push(ControlPath { id, usable, repeat_after, cost, carries, backup });
+            let carries = path.carries();
+            paths.push(ControlPath {
+                id: path.id(),
+                usable: path.is_usable(),
+                repeat_after: path.repeat_after(),
+                transit: path.control_arrival(outlook.now),
+                answer_after: path.control_answer_after(),
+                cost: path.usage().cost,
+                carries,
+                backup: carries.has(Tier::Control) && !path.serves(Tier::Control),
+            });
         }
         let usable = outlook.paths.serving(Tier::Control).filter(|path| path.is_usable());
         let probe = usable.map(Path::probe_timeout).min().unwrap_or(PATIENCE_WITHOUT_PATH);
-        self.outbox.set_paths(outlook.now, &paths, probe);
-        self.inbox.set_wait(probe);
+        if outlook.changed {
+            self.outbox.set_paths(outlook.now, &paths, probe);
+            self.inbox.set_wait(probe);
+        } else {
+            self.outbox.refresh_paths(&paths, probe);
+        }
     }
 
     fn held(&self) -> Held {
@@ -243,6 +263,9 @@ impl Delivery for Control {
     }
 
     fn poll_event(&mut self) -> Option<Event> {
+        if let Some(event) = self.outbox.poll_event() {
+            return Some(event);
+        }
         let super::Ended { message, outcome, mavlink } = self.outbox.poll_outcome()?;
         Some(Event::MessageEnded { message, outcome, mavlink })
     }
@@ -253,6 +276,7 @@ impl Delivery for Control {
     }
 
     fn show(&self, _now: Instant, status: &mut SessionStatus) {
+        status.reliability = self.outbox.reliability().collect();
         for row in &mut status.classes {
             let sent = &self.outbox.counters()[row.class.index()];
             let received = &self.inbox.counters()[row.class.index()];

@@ -6,8 +6,9 @@ use smallvec::SmallVec;
 use units::Instant;
 
 use super::Submission;
+use super::plan::Form;
 use crate::ids::PathId;
-use crate::select::{Class, Copies, Policy};
+use crate::select::{Class, Policy};
 use crate::wire::ControlFrame;
 
 /// A message of the outbox.
@@ -15,6 +16,10 @@ use crate::wire::ControlFrame;
 pub(super) struct Message {
     /// What was handed in.
     pub(super) submission: Submission,
+    /// The policy of its copies.
+    pub(super) form: Form,
+    /// Rounds of copies that have begun.
+    pub(super) rounds: u32,
     /// When it was handed in.
     pub(super) submitted: Instant,
     /// When its time to live ends.
@@ -71,8 +76,15 @@ pub(super) enum SecondCopy {
 }
 
 impl Message {
-    pub(super) fn new(now: Instant, submission: Submission, place: Option<Place>) -> Self {
+    pub(super) fn new(
+        now: Instant,
+        submission: Submission,
+        place: Option<Place>,
+        form: Form,
+    ) -> Self {
         Self {
+            form,
+            rounds: 0,
             submitted: now,
             expires: now + submission.policy.ttl,
             place,
@@ -96,7 +108,7 @@ impl Message {
     }
 
     pub(super) fn is_replicated(&self) -> bool {
-        self.policy().copies == Copies::All
+        self.policy().is_replicated()
     }
 
     /// Notes a copy that leaves on `path`, and when one more is to follow it within the round.
@@ -139,6 +151,7 @@ impl Message {
 
     /// Begins a round: the next copy that is sent is its first.
     pub(super) fn begin_round(&mut self) {
+        self.rounds = self.rounds.saturating_add(1);
         self.round_started = None;
         self.second = SecondCopy::None;
     }

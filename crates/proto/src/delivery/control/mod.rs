@@ -14,6 +14,7 @@ mod outbox;
 mod pending;
 mod plan;
 mod receiver_lane;
+mod rounds;
 mod sender_lanes;
 #[cfg(test)]
 mod tests;
@@ -61,6 +62,10 @@ pub(crate) struct ControlPath {
     pub(crate) usable: bool,
     /// Age at which a copy that is under way there may be repeated there.
     pub(crate) repeat_after: Duration,
+    /// How long a copy takes that is sent now.
+    pub(crate) transit: Duration,
+    /// Age at which the answer to a copy is overdue.
+    pub(crate) answer_after: Duration,
     /// What a byte costs there, relative to other paths.
     pub(crate) cost: Cost,
     /// What it may carry.
@@ -80,7 +85,8 @@ impl ControlPath {
     #[cfg(test)]
     pub(crate) fn plain(id: PathId, usable: bool, repeat_after: Duration) -> Self {
         let PathUse { cost, backup, carries } = PathUse::default();
-        Self { id, usable, repeat_after, cost, carries, backup }
+        let (transit, answer_after) = (Duration::ZERO, Duration::from_millis(25));
+        Self { id, usable, repeat_after, transit, answer_after, cost, carries, backup }
     }
 }
 

@@ -4,7 +4,7 @@
 //! fate is acknowledgement, supersession, or the end of its time to live. Reliable messages get
 //! exactly one outcome each [specs/delivery.md §3] (rule 9). Not here: which path is asked first
 //! (`schedule/`), datagrams (`session/`), the queues themselves (`pending.rs`), and
-//! which copies leave when (`plan/`).
+//! which copies leave when (`plan/`, whose rounds `rounds.rs` carries out).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,16 +12,18 @@ use smallvec::SmallVec;
 use units::{Duration, Instant};
 
 use super::floors::FloorNotices;
-use super::message::{Kind, Message, SecondCopy};
+use super::message::{Kind, Message};
 use super::pending::Pending;
-use super::plan::{ConClone, Plan, Round, View};
+use super::plan::{Form, Plans, View};
 use super::sender_lanes::{NoLane, SenderLanes};
 use super::{ControlPath, LaneFloor, Submission};
-use crate::event::{MessageId, Outcome};
+use crate::event::{Event, MessageId, Outcome};
 use crate::ids::PathId;
 use crate::limits;
 use crate::path::{CopyRoom, PATIENCE_WITHOUT_PATH};
-use crate::select::{Class, LaneKey, Order, Tier};
+use crate::recovery::Receipt;
+use crate::select::{Class, LaneKey, Order, Reliability, Tier};
+use crate::status::ReliabilityStatus;
 use crate::wire::{ControlFrame, DroppedFrame};
 
 /// Messages outside the control tier that are kept: half of all, so that a download of parameters
@@ -71,24 +73,24 @@ pub(crate) struct Outbox {
     /// Bytes that they take, and how many more the session may hold.
     bytes: usize,
     room: usize,
-    pending: Pending,
-    plan: Box<dyn Plan>,
+    pub(super) pending: Pending,
+    pub(super) plans: Plans,
     pub(super) lanes: SenderLanes,
     pub(super) floors: FloorNotices,
     /// The newest live message of each stream.
     newest: BTreeMap<LaneKey, u64>,
     /// Expired messages whose acknowledgement may still be under way, and until when.
     closing: BTreeMap<u64, Closing>,
-    timers: BTreeSet<(Instant, u64)>,
+    pub(super) timers: BTreeSet<(Instant, u64)>,
     outcomes: VecDeque<Ended>,
     /// An unreliable message that was just sent for the last time, kept while its frame is read.
     spent: Option<Message>,
-    probe: Duration,
+    pub(super) probe: Duration,
     /// Messages below it may have been dropped at the receiver without its having said so.
     unlisted: u64,
     pub(super) next_seq: u64,
     others: usize,
-    counters: [OutboxCounters; Class::ALL.len()],
+    pub(super) counters: [OutboxCounters; Class::ALL.len()],
 }
 
 /// The end of a reliable message.
@@ -107,14 +109,14 @@ struct Closing {
 }
 
 impl Outbox {
-    /// Starts empty, with no path.
-    pub(crate) fn new() -> Self {
+    /// Starts empty, with no path; `seed` is for what plans draw.
+    pub(crate) fn new(reliability: &Reliability, seed: u64) -> Self {
         Self {
             messages: BTreeMap::new(),
             bytes: 0,
             room: usize::MAX,
             pending: Pending::default(),
-            plan: Box::new(ConClone),
+            plans: Plans::new(reliability, seed),
             lanes: SenderLanes::default(),
             floors: FloorNotices::default(),
             newest: BTreeMap::new(),
@@ -143,6 +145,18 @@ impl Outbox {
         }
     }
 
+    /// Takes over what is known now of paths that are the same as before: for plans, which look at them with every
+    /// message.
+    pub(crate) fn refresh_paths(&mut self, paths: &[ControlPath], probe: Duration) {
+        self.probe = probe;
+        self.pending.refresh(paths);
+    }
+
+    /// Tells whether that is worth while.
+    pub(crate) fn has_targets(&self) -> bool {
+        self.plans.has_targets()
+    }
+
     /// Takes a message in. Reliable ones get an id and, later, exactly one outcome.
     ///
     /// # Errors
@@ -150,11 +164,14 @@ impl Outbox {
     pub(crate) fn submit(
         &mut self,
         now: Instant,
-        submission: Submission,
+        mut submission: Submission,
     ) -> Result<Option<MessageId>, Rejected> {
         if !self.has_room(&submission) {
             return Err(Rejected::Busy);
         }
+        let form = self.plans.admit(&submission);
+        // What has a target is sent again where that is what it takes.
+        submission.policy.reliable |= matches!(form, Form::Target(_));
         let seq = self.next_seq;
         let (policy, lane) = (submission.policy, submission.lane);
         let expires = now + policy.ttl;
@@ -166,7 +183,7 @@ impl Outbox {
         self.next_seq += 1;
         self.others += usize::from(policy.class.tier() != Tier::Control);
         self.bytes += cost(&submission);
-        self.messages.insert(seq, Message::new(now, submission, place));
+        self.messages.insert(seq, Message::new(now, submission, place, form));
         self.begin_round(now, seq);
         self.arm(now, seq);
         if policy.order == Order::Sequenced {
@@ -217,7 +234,9 @@ impl Outbox {
         let seq = fresh.or_else(repeat)?;
         let view = View { now, probe: self.probe, pending: &self.pending };
         let message = self.messages.get_mut(&seq)?;
-        let second = self.plan.second_after(view, message, path);
+        let plan = self.plans.of_mut(message.form);
+        let second = plan.second_after(view, message, path);
+        plan.on_sent(now, seq, path);
         message.on_sent(now, path, second.map(|after| now + after));
         self.counters[message.policy().class.index()].copies_sent += 1;
         let floor = message.place.map_or(0, |place| self.lanes.floor(place.lane));
@@ -238,7 +257,8 @@ impl Outbox {
 
     /// Notes that a packet with a copy of message `seq` was acknowledged. The receiver names what
     /// it did not pass on before it acknowledges.
-    pub(crate) fn on_acked(&mut self, seq: u64) {
+    pub(crate) fn on_acked(&mut self, seq: u64, receipt: &Receipt) {
+        self.plans.on_acked(receipt.now, seq, receipt);
         let is_listed = seq >= self.unlisted;
         let outcome = if is_listed { Outcome::Delivered } else { Outcome::Indeterminate };
         self.conclude(seq, outcome);
@@ -291,7 +311,7 @@ impl Outbox {
     /// Returns when [`Outbox::handle_timeout`] wants to be called.
     pub(crate) fn timeout(&self) -> Option<Instant> {
         let timer = self.timers.first().map(|(at, _)| *at);
-        [timer, self.floors.timeout()].into_iter().flatten().min()
+        [timer, self.floors.timeout(), self.plans.timeout()].into_iter().flatten().min()
     }
 
     /// Expires messages, and starts rounds and second copies that are due.
@@ -308,6 +328,7 @@ impl Outbox {
             }
         }
         self.floors.handle_timeout(now);
+        self.plans.handle_timeout(now);
     }
 
     /// Ends the session: every reliable message that is in flight becomes indeterminate, one that
@@ -326,6 +347,16 @@ impl Outbox {
         }
         self.timers.clear();
         self.floors.clear();
+    }
+
+    /// Returns what an application should know of plans.
+    pub(crate) fn poll_event(&mut self) -> Option<Event> {
+        self.plans.poll_event()
+    }
+
+    /// Lists how targets are kept.
+    pub(crate) fn reliability(&self) -> impl Iterator<Item = ReliabilityStatus> + '_ {
+        self.plans.statuses()
     }
 
     /// Returns counters by [`Class::index`].
@@ -373,30 +404,6 @@ impl Outbox {
             && (!waits || self.lanes.span() < limits::HELD_MESSAGES as u64)
     }
 
-    /// Queues the copies of a round.
-    fn begin_round(&mut self, now: Instant, seq: u64) {
-        let view = View { now, probe: self.probe, pending: &self.pending };
-        let Some(message) = self.messages.get_mut(&seq) else { return };
-        message.begin_round();
-        let entry = (message.rank, seq);
-        match self.plan.round(view, message) {
-            Round::Best => self.pending.add_best(entry),
-            Round::On(paths) if paths.is_empty() => message.round_started = Some(now),
-            Round::On(paths) => paths.iter().for_each(|path| self.pending.add_on(*path, entry)),
-        }
-    }
-
-    /// Sets the timer of a message to what it waits for next.
-    fn arm(&mut self, now: Instant, seq: u64) {
-        let view = View { now, probe: self.probe, pending: &self.pending };
-        let Some(message) = self.messages.get_mut(&seq) else { return };
-        let at = message.next_timer(self.plan.next_round(view, message));
-        if let Some(old) = message.timer.replace(at) {
-            self.timers.remove(&(old, seq));
-        }
-        self.timers.insert((at, seq));
-    }
-
     /// Lets the earlier messages of a sequenced lane go no later than this one: overtaken, they
     /// would be dropped at the receiver. Ranks never fall along a lane, so the walk stops early.
     fn promote_earlier(&mut self, seq: u64) {
@@ -426,37 +433,8 @@ impl Outbox {
         }
     }
 
-    fn handle_message_timeout(&mut self, now: Instant, seq: u64) {
-        let view = View { now, probe: self.probe, pending: &self.pending };
-        let Some(message) = self.messages.get_mut(&seq) else { return };
-        message.timer = None;
-        let mut second = None;
-        if now >= message.expires {
-            self.expire(now, seq);
-            return;
-        }
-        if let SecondCopy::Due(at) = message.second
-            && at <= now
-        {
-            message.second = SecondCopy::Done;
-            second = self.plan.second_on(view, message);
-        }
-        let round = self.plan.next_round(view, message);
-        if let Some(path) = second {
-            self.pending.add_on(path, (message.rank, seq));
-        }
-        if round.is_some_and(|at| at <= now) {
-            self.begin_round(now, seq);
-        }
-        if self.is_spent(seq) {
-            self.remove(seq, false);
-        } else {
-            self.arm(now, seq);
-        }
-    }
-
     /// Gives a message up. Copies that are under way may still be acknowledged for a round trip.
-    fn expire(&mut self, now: Instant, seq: u64) {
+    pub(super) fn expire(&mut self, now: Instant, seq: u64) {
         let Some(message) = self.remove(seq, false) else { return };
         let kind = message.kind();
         if !message.policy().reliable {
@@ -470,77 +448,8 @@ impl Outbox {
         }
     }
 
-    /// Starts the next round at once when no copy is under way, unless one waits for every working path:
-    /// a path where one waits may leave it to another that takes it sooner.
-    fn follow_up_loss(&mut self, now: Instant, seq: u64) {
-        let Some(message) = self.messages.get(&seq) else { return };
-        let entry = (message.rank, seq);
-        if !message.flights.is_empty() || self.pending.waits_everywhere(entry) {
-            return;
-        }
-        if !message.policy().reliable {
-            if !self.pending.contains_usable(entry)
-                && self.is_spent(seq)
-                && let Some(message) = self.remove(seq, false)
-            {
-                self.counters[message.policy().class.index()].expired += 1;
-            }
-        } else if self.pending.any_usable(message.policy().class) {
-            self.begin_round(now, seq);
-            self.arm(now, seq);
-        }
-    }
-
-    /// Takes back what a path that fell silent alone carries; replicas have their other paths.
-    fn on_silent(&mut self, now: Instant, path: PathId, is_removed: bool) {
-        let affected: Vec<u64> = self
-            .messages
-            .iter_mut()
-            .filter(|(_, message)| is_removed || !message.is_replicated())
-            .filter_map(|(&seq, message)| message.forget_path(path).then_some(seq))
-            .collect();
-        for seq in affected {
-            self.follow_up_loss(now, seq);
-        }
-    }
-
-    /// Sends what is not acknowledged yet on a path that is new or works again, but where a copy
-    /// merely waits in its queue: a moment's doubt loses none.
-    fn on_gained(&mut self, now: Instant, path: PathId) {
-        let (mut waiting, mut wanting) = (Vec::new(), Vec::new());
-        let view = View { now, probe: self.probe, pending: &self.pending };
-        let Some(gained) = view.paths().find(|known| known.id == path) else { return };
-        for (&seq, message) in &self.messages {
-            if self.plan.wants_on_gained(view, message, gained) {
-                wanting.push((message.rank, seq));
-            } else if !message.is_replicated()
-                && message.flights.is_empty()
-                && message.policy().reliable
-            {
-                waiting.push(seq);
-            }
-        }
-        wanting.into_iter().for_each(|entry| self.pending.add_on(path, entry));
-        for seq in waiting {
-            self.begin_round(now, seq);
-            self.arm(now, seq);
-        }
-    }
-
-    /// Returns true when nothing is left to do for an unreliable message. In a lane it stays until
-    /// its copies are accounted for: the floor must not pass it while it may arrive.
-    fn is_spent(&self, seq: u64) -> bool {
-        self.messages.get(&seq).is_some_and(|message| {
-            !message.policy().reliable
-                && message.is_copied
-                && !matches!(message.second, SecondCopy::Due(_))
-                && !self.pending.contains((message.rank, seq))
-                && (message.place.is_none() || message.flights.is_empty())
-        })
-    }
-
     /// Takes a message out of everything.
-    fn remove(&mut self, seq: u64, acked: bool) -> Option<Message> {
+    pub(super) fn remove(&mut self, seq: u64, acked: bool) -> Option<Message> {
         let message = self.messages.remove(&seq)?;
         self.bytes -= cost(&message.submission);
         self.pending.remove((message.rank, seq));

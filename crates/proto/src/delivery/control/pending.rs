@@ -89,6 +89,15 @@ impl Pending {
         changes
     }
 
+    /// Takes over what is known now of paths that are the same as before.
+    pub(super) fn refresh(&mut self, paths: &[ControlPath]) {
+        for path in paths {
+            if let Some(queue) = self.paths.iter_mut().find(|queue| queue.path.id == path.id) {
+                queue.path = *path;
+            }
+        }
+    }
+
     /// Returns the path that alone is usable, of those that take copies of a class.
     pub(super) fn lone_usable(&self, class: Class) -> Option<PathId> {
         let mut usable = self.usable_for(class);

@@ -7,11 +7,10 @@ use crate::delivery::{
     Builder, Delivered, Delivery, Incoming, Loss, Offer, Outlook, Taken, Turn, Waiting,
 };
 use crate::event::PathState;
-use crate::ids::PathId;
 use crate::limits;
 use crate::memory::{Held, Room};
 use crate::path::{MUCH_LOSS, Path};
-use crate::recovery::Mark;
+use crate::recovery::{Mark, Receipt};
 use crate::select::{Class, Policy, Tier};
 use crate::status::SessionStatus;
 use crate::wire::{DATAGRAM_OVERHEAD, Frame};
@@ -99,7 +98,7 @@ impl Delivery for Datagrams {
         }
     }
 
-    fn on_acked(&mut self, mark: Mark, _path: PathId) {
+    fn on_acked(&mut self, mark: Mark, _receipt: &Receipt) {
         self.bulk.on_acked(mark.numbers[0] as u32);
     }
 

@@ -11,11 +11,10 @@ use crate::delivery::{
     self, Builder, Delivered, Delivery, Incoming, Loss, Outlook, Taken, Waiting,
 };
 use crate::event::Event;
-use crate::ids::PathId;
 use crate::limits;
 use crate::memory::{Held, Room};
 use crate::path::Path;
-use crate::recovery::Mark;
+use crate::recovery::{Mark, Receipt};
 use crate::schedule::Decision;
 use crate::select::{Class, Tier};
 use crate::status::SessionStatus;
@@ -56,7 +55,8 @@ impl Delivery for Messages {
     /// alone.
     fn waiting_for(&self, now: Instant, path: &Path) -> Waiting {
         let heard = path.last_received_at().is_some_and(|at| now.since(at) < limits::LONGEST_BURST);
-        let along = heard && self.form.feedback_is_due(now, path.id());
+        let along =
+            heard && path.serves(Tier::Message) && self.form.feedback_is_due(now, path.id());
         Waiting { along, ..Waiting::default() }
     }
 
@@ -87,14 +87,16 @@ impl Delivery for Messages {
     }
 
     /// Adds what the peer's sender is to be told.
-    fn poll_along(&mut self, path: PathId, datagram: &mut Builder<'_>) {
-        while let Some(frame) = self.form.poll_feedback(path, datagram.room()) {
+    fn poll_along(&mut self, path: &Path, datagram: &mut Builder<'_>) {
+        while path.serves(Tier::Message)
+            && let Some(frame) = self.form.poll_feedback(path.id(), datagram.room())
+        {
             datagram.push(&frame);
         }
     }
 
-    fn on_acked(&mut self, _mark: Mark, path: PathId) {
-        self.form.on_acked(path);
+    fn on_acked(&mut self, _mark: Mark, receipt: &Receipt) {
+        self.form.on_acked(receipt.path);
     }
 
     fn on_lost(&mut self, _mark: Mark, loss: &Loss<'_>) {

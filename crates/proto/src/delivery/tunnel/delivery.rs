@@ -12,11 +12,10 @@ use super::window::Window;
 use crate::delivery::{
     Builder, Delivered, Delivery, Incoming, Loss, Offer, Outlook, Taken, Waiting,
 };
-use crate::ids::PathId;
 use crate::limits;
 use crate::memory::{Held, Room};
 use crate::path::Path;
-use crate::recovery::Mark;
+use crate::recovery::{Mark, Receipt};
 use crate::select::{Class, Tier};
 use crate::status::{DelayPercentiles, SessionStatus, TunnelStatus};
 use crate::wire::{CONTROL_OVERHEAD, Frame};
@@ -124,6 +123,7 @@ impl Delivery for Tunnel {
     fn waiting_for(&self, now: Instant, path: &Path) -> Waiting {
         let heard =
             || path.last_received_at().is_some_and(|at| now.since(at) < limits::LONGEST_BURST);
+        let heard = || path.serves(Tier::Bulk) && heard();
         let along = self.forms().iter().any(|form| form.tells(path.id())) && heard();
         Waiting { along, ..Waiting::default() }
     }
@@ -148,11 +148,13 @@ impl Delivery for Tunnel {
         }
     }
 
-    fn poll_along(&mut self, path: PathId, datagram: &mut Builder<'_>) {
-        self.forms_mut().into_iter().for_each(|form| form.poll_along(path, datagram));
+    fn poll_along(&mut self, path: &Path, datagram: &mut Builder<'_>) {
+        if path.serves(Tier::Bulk) {
+            self.forms_mut().into_iter().for_each(|form| form.poll_along(path.id(), datagram));
+        }
     }
 
-    fn on_acked(&mut self, mark: Mark, _path: PathId) {
+    fn on_acked(&mut self, mark: Mark, _receipt: &Receipt) {
         self.forms_mut().into_iter().for_each(|form| form.on_acked(mark));
     }
 

@@ -4,11 +4,12 @@
 use super::*;
 use crate::crypto::mac1_key;
 use crate::limits;
+use crate::path::PathUse;
 use crate::rejection::Rejection;
 use crate::select::{Class, Order};
 use crate::wire::{
-    AckFrame, AckRanges, ControlFrame, DatagramFrame, Frame, PACKET_NUMBER_MAX, RepairFrame,
-    SourceFrame,
+    AckFrame, AckRanges, ControlFrame, DatagramFrame, Frame, PACKET_NUMBER_MAX, PathUseFrame,
+    RepairFrame, SourceFrame,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -510,4 +511,42 @@ fn what_is_rejected_says_why() {
         assert_eq!(rejected.of(reason), 1, "{reason:?} of {rejected:?}");
     }
     assert_eq!(rejected.total(), 5);
+}
+
+#[test]
+fn a_use_of_a_path_that_makes_no_sense_is_dropped_and_counted_and_costs_no_session() {
+    let (mut wire, session) = Wire::pair(3);
+    wire.run_for(SECOND);
+    let (flags, cost) = PathUse::default().to_wire();
+    let frame = |path, flags, cost| {
+        let change = 1;
+        Frame::PathUse(PathUseFrame { path: PathId(path), change, flags, cost })
+    };
+    let (_, before) = station_after(&mut wire, session, &[Frame::Ping]);
+    // No class, unknown flags, no price, one beyond the bound, a path that was never opened.
+    let nonsense = [(0, 0, cost), (0, 1, cost), (0, 0x3e, cost), (0, 0xff, cost), (0, flags, 0)];
+    let more = [(0, flags, u32::MAX), (0, flags, f32::NAN.to_bits()), (9, flags, cost)];
+    for (count, (path, flags, cost)) in (1..).zip(nonsense.into_iter().chain(more)) {
+        // What stands behind it in the datagram is taken.
+        let frames = [frame(path, flags, cost), frame(1, 0b11, 2_000)];
+        assert_eq!(station_after(&mut wire, session, &frames).1, before + count);
+    }
+    let theirs = wire.hosts[1].endpoint.sessions().next().expect("a session").0;
+    let uses = |wire: &Wire| {
+        let status = wire.hosts[1].endpoint.status(wire.now, theirs).expect("a session");
+        status.paths.iter().map(|path| (path.id.0, path.usage)).collect::<Vec<_>>()
+    };
+    let told = PathUse::from_wire(0b11, 2_000).expect("it makes sense");
+    assert!(uses(&wire).contains(&(0, PathUse::default())) && uses(&wire).contains(&(1, told)));
+    // A responder has nothing to say about a path.
+    let mut bytes = Vec::new();
+    frame(0, 0b11, 2_000).encode(&mut bytes);
+    let station = &mut wire.hosts[1];
+    let datagram = station.endpoint.seal_frames(theirs, PathId(0), &bytes).expect("a session");
+    let source = station.addresses[0];
+    inject(&mut wire, 0, source, &datagram);
+    let drone = wire.hosts[0].endpoint.status(wire.now, session).expect("a session");
+    assert_eq!(drone.rejected.of(Rejection::Malformed), 1);
+    assert!(drone.paths.iter().all(|path| path.usage == PathUse::default()));
+    wire.assert_carries(0, session, 1, SECOND);
 }

@@ -1,22 +1,34 @@
-//! Which copies of a control message leave when: a policy, asked by `outbox.rs`, which carries it out.
+//! Which copies of a control message leave when: a policy, asked by the outbox, which carries it out.
 //!
-//! A policy is a trait, a read-only view and one file each, as schedulers are. [`conclone`] is today's:
-//! every path, at a constant pace. What another one needs to know of a path goes into [`ControlPath`],
-//! which the outbox keeps up to date.
+//! A policy is a trait, a read-only view and one file each, as schedulers are:
+//!
+//! ```text
+//! all      a copy on every path, at a constant pace         what is replicated and has no target
+//! best     one path at a time                               what is not replicated
+//! target   no more copies than a target takes               what is replicated and has one
+//! ```
+//! What a policy needs to know of a path goes into [`ControlPath`], which the outbox keeps up to date.
 
-mod conclone;
+mod all;
+mod best;
+mod target;
 
 use core::fmt::Debug;
 
 use smallvec::SmallVec;
 use units::{Duration, Instant};
 
-pub(super) use conclone::ConClone;
-
-use super::ControlPath;
 use super::message::Message;
 use super::pending::Pending;
+use super::{ControlPath, Submission};
+use crate::event::Event;
 use crate::ids::PathId;
+use crate::recovery::Receipt;
+use crate::select::Reliability;
+use crate::status::ReliabilityStatus;
+use all::All;
+use best::Best;
+use target::Targets;
 
 /// What a plan may know beside the message and how far its copies have come.
 #[derive(Clone, Copy, Debug)]
@@ -53,11 +65,11 @@ pub(super) enum Round {
 /// besides    a path comes or works again: a copy there at once, where `wants_on_gained`
 /// ```
 pub(super) trait Plan: Debug + Send {
-    /// Returns where copies go in a round that begins now.
-    fn round(&self, view: View<'_>, message: &Message) -> Round;
+    /// Returns where copies go in a round that begins now; the first one is the *flight* of the message.
+    fn round(&mut self, view: View<'_>, seq: u64, message: &Message) -> Round;
 
     /// Returns when the next round is due; none where there is none, or no copy has left in this one.
-    fn next_round(&self, view: View<'_>, message: &Message) -> Option<Instant>;
+    fn next_round(&self, view: View<'_>, seq: u64, message: &Message) -> Option<Instant>;
 
     /// Returns after which time a second copy follows one that leaves on `path` now.
     fn second_after(&self, view: View<'_>, message: &Message, path: PathId) -> Option<Duration>;
@@ -67,4 +79,95 @@ pub(super) trait Plan: Debug + Send {
 
     /// Tells whether a copy goes at once on a path that is new or works again.
     fn wants_on_gained(&self, view: View<'_>, message: &Message, path: &ControlPath) -> bool;
+
+    /// Learns that a copy leaves.
+    fn on_sent(&mut self, _now: Instant, _seq: u64, _path: PathId) {}
+
+    /// Learns that a copy arrived, and when. Copies of which nothing is heard are lost.
+    fn on_acked(&mut self, _now: Instant, _seq: u64, _receipt: &Receipt) {}
+}
+
+/// Which policy a message is under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A copy on every path.
+    All,
+    /// One path at a time.
+    Best,
+    /// As many as the target of this number takes.
+    Target(u8),
+}
+
+/// The policies of a session.
+#[derive(Debug)]
+pub(super) struct Plans {
+    all: All,
+    best: Best,
+    target: Targets,
+}
+
+impl Plans {
+    /// Makes them; `seed` draws which messages go everywhere to find out what that does.
+    pub(super) fn new(reliability: &Reliability, seed: u64) -> Self {
+        Self { all: All, best: Best, target: Targets::new(reliability, seed) }
+    }
+
+    /// Chooses the policy of a message that is handed in.
+    pub(super) fn admit(&mut self, submission: &Submission) -> Form {
+        match self.target.admit(submission) {
+            Some(goal) => Form::Target(goal),
+            None if submission.policy.is_replicated() => Form::All,
+            None => Form::Best,
+        }
+    }
+
+    /// Returns a policy.
+    pub(super) fn of(&self, form: Form) -> &dyn Plan {
+        match form {
+            Form::All => &self.all,
+            Form::Best => &self.best,
+            Form::Target(_) => &self.target,
+        }
+    }
+
+    /// Returns a policy that is to decide, or to learn.
+    pub(super) fn of_mut(&mut self, form: Form) -> &mut dyn Plan {
+        match form {
+            Form::All => &mut self.all,
+            Form::Best => &mut self.best,
+            Form::Target(_) => &mut self.target,
+        }
+    }
+
+    /// Tells whether any message has been under a target: only then is more to be told than changes of paths.
+    pub(super) fn has_targets(&self) -> bool {
+        self.target.is_in_use()
+    }
+
+    /// Learns that a copy arrived.
+    pub(super) fn on_acked(&mut self, now: Instant, seq: u64, receipt: &Receipt) {
+        if self.has_targets() {
+            self.target.on_acked(now, seq, receipt);
+        }
+    }
+
+    /// Returns when [`Plans::handle_timeout`] wants to be called.
+    pub(super) fn timeout(&self) -> Option<Instant> {
+        self.target.timeout()
+    }
+
+    /// Lets time pass.
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        self.target.handle_timeout(now);
+    }
+
+    /// Returns what an application should know.
+    pub(super) fn poll_event(&mut self) -> Option<Event> {
+        self.target.poll_event()
+    }
+
+    /// Lists how targets are kept.
+    pub(super) fn statuses(&self) -> impl Iterator<Item = ReliabilityStatus> + '_ {
+        self.target.statuses()
+    }
 }

@@ -16,7 +16,7 @@ use crate::ids::PathId;
 use crate::limits;
 use crate::path::CopyRoom;
 use crate::recovery::Age;
-use crate::select::{Class, Copies, LaneKey, Order, Policy, StreamKey, Tier};
+use crate::select::{Class, Copies, LaneKey, Order, Policy, Reliability, StreamKey, Tier};
 use crate::wire::{AckRanges, ControlFrame, DroppedFrame};
 
 fn line(delay: u64, jitter: u64, loss: f64) -> Line {
@@ -287,7 +287,7 @@ fn what_waits_for_an_earlier_one_is_passed_on_when_the_session_ends() {
 
 #[test]
 fn downloads_leave_room_for_control_and_bounds_hold() {
-    let mut outbox = Outbox::new();
+    let mut outbox = Outbox::new(&Reliability::default(), 0);
     let now = Instant::from_millis(1);
     let mut submit = |policy: Policy, lane: LaneKey| {
         outbox.submit(now, Submission { channel: 1, policy, lane, payload: vec![0; 200] }).is_ok()
@@ -316,7 +316,7 @@ fn unreliable_copies_go_out_once_per_path_and_are_forgotten() {
 #[test]
 fn signed_command_does_not_overtake_the_download_before_it() {
     // Nothing is sent yet, so everything is still queued when the command comes.
-    let mut outbox = Outbox::new();
+    let mut outbox = Outbox::new(&Reliability::default(), 0);
     let now = Instant::from_millis(1);
     let mut submit = |policy: Policy| {
         let policy = Policy { order: Order::Sequenced, ..policy };
@@ -339,7 +339,7 @@ fn signed_command_does_not_overtake_the_download_before_it() {
 
 #[test]
 fn unreplicated_message_moves_when_its_path_falls_silent() {
-    let mut outbox = Outbox::new();
+    let mut outbox = Outbox::new(&Reliability::default(), 0);
     let now = Instant::from_millis(1);
     let paths = |first| {
         [
@@ -359,7 +359,7 @@ fn unreplicated_message_moves_when_its_path_falls_silent() {
 
 #[test]
 fn path_that_comes_back_gets_what_is_unacknowledged_unless_it_waits_in_a_queue() {
-    let mut outbox = Outbox::new();
+    let mut outbox = Outbox::new(&Reliability::default(), 0);
     let now = Instant::from_millis(1);
     let path = |usable, repeat_after| [ControlPath::plain(PathId(0), usable, repeat_after)];
     outbox.set_paths(now, &path(false, Duration::ZERO), 20 * MS);
@@ -377,7 +377,7 @@ fn path_that_comes_back_gets_what_is_unacknowledged_unless_it_waits_in_a_queue()
 
 #[test]
 fn a_lost_message_goes_again_although_a_copy_waits_for_a_path_that_leaves_it_to_others() {
-    let mut outbox = Outbox::new();
+    let mut outbox = Outbox::new(&Reliability::default(), 0);
     let now = Instant::from_millis(1);
     let path = |id| ControlPath::plain(PathId(id), true, Duration::ZERO);
     outbox.set_paths(now, &[path(0), path(1)], 20 * MS);

@@ -13,8 +13,8 @@ use super::super::{ControlPath, LaneFloor, Submission};
 use crate::event::{MessageId, Outcome};
 use crate::ids::PathId;
 use crate::path::CopyRoom;
-use crate::recovery::Age;
-use crate::select::{Class, LaneKey, Order, Policy, Tier};
+use crate::recovery::{Age, Receipt};
+use crate::select::{Class, LaneKey, Order, Policy, Reliability, Tier};
 use crate::wire::{ControlFrame, DroppedFrame};
 
 pub(super) const MS: Duration = Duration::from_millis(1);
@@ -82,7 +82,7 @@ impl Sim {
         let mut sim = Self {
             now: Instant::from_millis(1_000),
             rng: Rng::new(seed),
-            outbox: Outbox::new(),
+            outbox: Outbox::new(&Reliability::default(), 0),
             inbox: Inbox::new(),
             events: BTreeMap::new(),
             serial: 0,
@@ -228,10 +228,12 @@ impl Sim {
                     self.outbox.on_dropped(&frame);
                     self.inbox.on_dropped_told(changes);
                 }
-                if let Some((_, carried)) = self.flying[path].remove(&packet) {
+                if let Some((sent_at, carried)) = self.flying[path].remove(&packet) {
+                    let (now, path) = (self.now, PathId(path as u8));
+                    let receipt = Receipt { now, path, sent_at, arrived: None };
                     for carried in &carried {
                         match carried {
-                            Carried::Control { seq, .. } => self.outbox.on_acked(*seq),
+                            Carried::Control { seq, .. } => self.outbox.on_acked(*seq, &receipt),
                             Carried::Floor(floor) => self.outbox.on_floor_acked(*floor),
                         }
                     }

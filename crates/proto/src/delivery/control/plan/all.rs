@@ -11,7 +11,7 @@
 //! 1. Sub-flows of MPTCP send a lost copy again after TCP's timeout, which doubles; rounds here
 //!    follow each other at a constant probe timeout.
 //! 2. The paper has one class of control; policies here differ in order, life and persistence, and some
-//!    messages are not replicated: they go to the best path.
+//!    messages are not replicated: they go to the best path (`best.rs`).
 //! 3. The second copy on a lone path, and copies on paths that have fallen silent, are additions.
 
 use units::{Duration, Instant};
@@ -28,7 +28,7 @@ const SECOND_COPY_AFTER: Duration = Duration::from_millis(5);
 
 /// The least time between two rounds of copies: twice the pause before the second copy, so that the
 /// second copy belongs to its round [specs/delivery.md §3] (rule 3).
-const MIN_ROUND: Duration = Duration::from_millis(10);
+pub(super) const MIN_ROUND: Duration = Duration::from_millis(10);
 
 /// The least time between two rounds while no path is usable: 200 ms. It stays constant, so nothing
 /// is backed off exponentially. It keeps a link that stalls from being handed a hundred rounds that
@@ -36,41 +36,24 @@ const MIN_ROUND: Duration = Duration::from_millis(10);
 /// 75 kB/s instead of 600. The first sign of life of a path starts a round at once.
 const SILENT_ROUND: Duration = Duration::from_millis(200);
 
-/// The least time between two rounds of a message that is not replicated. The detection of losses
-/// and of silent paths starts a round much sooner; this is the net below it, and long because the
-/// path that carries the message need not be the one that the probe timeout is of
-/// [specs/delivery.md §3] (rule 6).
-const BEST_ROUND: Duration = Duration::from_millis(500);
-
 /// The plan of the paper, with its deviations.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct ConClone;
+pub(in super::super) struct All;
 
-impl Plan for ConClone {
-    fn round(&self, view: View<'_>, message: &Message) -> Round {
-        if !message.is_replicated() {
-            return Round::Best;
-        }
-        let wants = |path: &&ControlPath| {
-            path.takes(message.policy().class) && wants_copy(view.now, message, path)
-        };
-        Round::On(view.paths().filter(wants).map(|path| path.id).collect())
+impl Plan for All {
+    fn round(&mut self, view: View<'_>, _seq: u64, message: &Message) -> Round {
+        everywhere(view, message, false)
     }
 
-    fn next_round(&self, view: View<'_>, message: &Message) -> Option<Instant> {
+    fn next_round(&self, view: View<'_>, _seq: u64, message: &Message) -> Option<Instant> {
         let started = message.round_started.filter(|_| message.policy().reliable)?;
-        let least = match (message.is_replicated(), view.pending.any_usable(message.policy().class))
-        {
-            (false, _) => BEST_ROUND,
-            (true, true) => MIN_ROUND,
-            (true, false) => SILENT_ROUND,
-        };
+        let least =
+            if view.pending.any_usable(message.policy().class) { MIN_ROUND } else { SILENT_ROUND };
         Some(started + view.probe.max(least))
     }
 
     fn second_after(&self, view: View<'_>, message: &Message, path: PathId) -> Option<Duration> {
-        let lone = view.pending.lone_usable(message.policy().class);
-        let is_lone = message.is_replicated() && lone == Some(path);
+        let is_lone = view.pending.lone_usable(message.policy().class) == Some(path);
         is_lone.then_some(SECOND_COPY_AFTER)
     }
 
@@ -79,11 +62,21 @@ impl Plan for ConClone {
     }
 
     fn wants_on_gained(&self, view: View<'_>, message: &Message, path: &ControlPath) -> bool {
-        message.is_replicated()
-            && path.takes(message.policy().class)
+        path.takes(message.policy().class)
             && (message.policy().reliable || !message.is_copied)
             && wants_copy(view.now, message, path)
     }
+}
+
+/// Returns the round that puts a copy on every path that takes control, and on backups that nothing else calls for
+/// where they `are_needed`.
+pub(super) fn everywhere(view: View<'_>, message: &Message, are_needed: bool) -> Round {
+    let class = message.policy().class;
+    let wants = |path: &&ControlPath| {
+        let takes = path.takes(class) || are_needed && path.carries.has(class.tier());
+        takes && wants_copy(view.now, message, path)
+    };
+    Round::On(view.paths().filter(wants).map(|path| path.id).collect())
 }
 
 /// Tells whether a copy that is sent on the path now would not run behind one that may still arrive.
