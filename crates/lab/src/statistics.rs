@@ -101,20 +101,6 @@ pub(crate) fn ratio_of_batches_interval(batches: &[(f64, f64)]) -> Option<(f64, 
     Some(((ratio - reach).max(0.0), ratio + reach))
 }
 
-/// Returns what Student's t exceeds once in a hundred times, by the expansion around the normal
-/// distribution [Abramowitz §26.7.5]; good to 1 % from five degrees of freedom on.
-fn student_99(degrees: usize) -> f64 {
-    /// The same of the normal distribution.
-    const Z: f64 = 2.326_347_874;
-    let n = degrees as f64;
-    let terms = [
-        (Z.powi(3) + Z) / 4.0,
-        (5.0 * Z.powi(5) + 16.0 * Z.powi(3) + 3.0 * Z) / 96.0,
-        (3.0 * Z.powi(7) + 19.0 * Z.powi(5) + 17.0 * Z.powi(3) - 15.0 * Z) / 384.0,
-    ];
-    terms.iter().zip(1..).map(|(term, power)| term / n.powi(power)).sum::<f64>() + Z
-}
-
 /// Returns Jain's index of how evenly a sample is shared out: 1 where all have the same, 1/n where
 /// one of n has everything [Jain §1]; none where nobody has anything.
 pub(crate) fn jain_index(shares: &[f64]) -> Option<f64> {
@@ -159,6 +145,20 @@ pub(crate) fn exponential_distance(sorted: &[f64], rate: f64) -> f64 {
         (empirical - (1.0 - (-rate * (x + 0.5)).exp())).abs()
     };
     step_ends.map(distance).fold(0.0, f64::max)
+}
+
+/// Returns what Student's t exceeds once in a hundred times, by the expansion around the normal
+/// distribution [Abramowitz §26.7.5]; good to 1 % from five degrees of freedom on.
+fn student_99(degrees: usize) -> f64 {
+    /// The same of the normal distribution.
+    const Z: f64 = 2.326_347_874;
+    let n = degrees as f64;
+    let terms = [
+        (Z.powi(3) + Z) / 4.0,
+        (5.0 * Z.powi(5) + 16.0 * Z.powi(3) + 3.0 * Z) / 96.0,
+        (3.0 * Z.powi(7) + 19.0 * Z.powi(5) + 17.0 * Z.powi(3) - 15.0 * Z) / 384.0,
+    ];
+    terms.iter().zip(1..).map(|(term, power)| term / n.powi(power)).sum::<f64>() + Z
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ mod tests {
         let bytes = played.message(Direction::Up, 3);
         assert_eq!(played.message(Direction::Up, len + 3), bytes);
         let first = played.number(Direction::Up, &bytes, 5).expect("it is one of them");
-        assert!(first >= 3 && first < 5 && played.message(Direction::Up, first) == bytes);
+        assert!((3..5).contains(&first) && played.message(Direction::Up, first) == bytes);
         assert_eq!(played.number(Direction::Up, &bytes, 0), None);
         let second = played.number(Direction::Up, &bytes, len + 4).expect("of the second round");
         assert_eq!(second, len + 3);

@@ -153,6 +153,26 @@ pub(super) fn links(count: u8, delay_ms: f64, loss: f64) -> Scenario {
     scenario
 }
 
+/// Returns how many copies of a message leave at once.
+pub(super) fn copies(scheme: Scheme, links: u8) -> u32 {
+    if [Scheme::FULMAR, Scheme::REDUNDANT].contains(&scheme) { u32::from(links) } else { 1 }
+}
+
+/// Returns how long an application waits for a message before it counts it as lost.
+///
+/// Transports that do not retransmit are given a second, which is what an application's own
+/// retry would wait; the session 3 s, which is beyond its time to live; the kernel as long as it
+/// may need, for it delivers in the end (the longest wait seen was 59 s).
+pub(super) fn give_up(scheme: Scheme) -> Duration {
+    match scheme {
+        Scheme::UDP | Scheme::REDUNDANT => Duration::from_secs(1),
+        Scheme::FULMAR | Scheme::FULMAR_TARGET | Scheme::MIN_RTT | Scheme::ROUND_ROBIN => {
+            Duration::from_secs(3)
+        }
+        _ => Duration::from_secs(180),
+    }
+}
+
 fn run_emu(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
     let schemes = args.run.schemes(DESCRIPTION.emu)?;
     let contents = contents(args)?;
@@ -218,26 +238,6 @@ fn messages(mode: Mode) -> u32 {
     match mode {
         Mode::Sim => MESSAGES_SIM,
         Mode::Emu => MESSAGES_EMU,
-    }
-}
-
-/// Returns how many copies of a message leave at once.
-pub(super) fn copies(scheme: Scheme, links: u8) -> u32 {
-    if [Scheme::FULMAR, Scheme::REDUNDANT].contains(&scheme) { u32::from(links) } else { 1 }
-}
-
-/// Returns how long an application waits for a message before it counts it as lost.
-///
-/// Transports that do not retransmit are given a second, which is what an application's own
-/// retry would wait; the session 3 s, which is beyond its time to live; the kernel as long as it
-/// may need, for it delivers in the end (the longest wait seen was 59 s).
-pub(super) fn give_up(scheme: Scheme) -> Duration {
-    match scheme {
-        Scheme::UDP | Scheme::REDUNDANT => Duration::from_secs(1),
-        Scheme::FULMAR | Scheme::FULMAR_TARGET | Scheme::MIN_RTT | Scheme::ROUND_ROBIN => {
-            Duration::from_secs(3)
-        }
-        _ => Duration::from_secs(180),
     }
 }
 
