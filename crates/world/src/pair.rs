@@ -291,8 +291,12 @@ pub fn two_links(first: &str, second: &str, dies_s: Option<f64>) -> String {
     )
 }
 
-/// Returns the trace of rates that is named by its rates in Mbit/s, one for each second: `12,12,0.6`.
+/// Returns the trace of rates that is named by its rates in Mbit/s, one for each second: `12,12,0.6`; or that of
+/// losses, each with the time from which it holds: `loss 0:0.01,60:0.2`.
 fn rates_by_name(name: &str) -> Result<String, String> {
+    if let Some(losses) = name.strip_prefix("loss ") {
+        return Ok(format!("time_s,loss\n{}\n", losses.replace(',', "\n").replace(':', ",")));
+    }
     let line = |(second, rate)| format!("{second},{rate}\n");
     let lines = name.split(',').enumerate().map(line);
     Ok(format!("time_s,rate_mbps\n{}", lines.collect::<String>()))

@@ -10,7 +10,7 @@ const SECRET: &str = "yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk=";
 const OTHER: &str = "xTIBA5rboUvnH4htodjb6e697QjLERt1NAB4mZqp8Dg=";
 
 /// The shortest file of a drone, with `more` after it.
-fn drone(more: &str) -> String {
+pub(super) fn drone(more: &str) -> String {
     format!(
         "role = \"drone\"\nprivate_key = \"{SECRET}\"\n\
          [[peer]]\nname = \"ground\"\npublic_key = \"{OTHER}\"\n\
@@ -18,7 +18,7 @@ fn drone(more: &str) -> String {
     )
 }
 
-fn problems(text: &str) -> Vec<String> {
+pub(super) fn problems(text: &str) -> Vec<String> {
     let file = tempfile::NamedTempFile::new().unwrap();
     match parse(text, file.path()) {
         Ok(_) => Vec::new(),
@@ -566,66 +566,4 @@ fn what_strangers_and_peers_could_abuse_is_warned_of() {
     assert!(has(&drone(open), "endpoint \"m\" listens at 0.0.0.0:14550"));
     assert!(!has(&drone(&open.replace("0.0.0.0", "127.0.0.1")), "listens at"));
     assert!(has(&drone("[tunnel]\naddress = \"10.77.0.2/24\"\n"), "has no allowed_addresses"));
-}
-
-#[test]
-fn targets_are_read_for_classes_and_endpoints() {
-    let text = drone(
-        r#"
-[reliability.control]
-target = 0.999
-deadline_ms = 100
-[reliability.live]
-target = 0.99
-deadline_ms = 300
-[[control]]
-name = "sticks"
-channel = 10
-address = "127.0.0.1:14800"
-target = 0.9999
-deadline_ms = 80
-"#,
-    );
-    let config = parse(&text, Path::new("drone.toml")).unwrap();
-    let target = |share, ms| proto::Target::new(share, Duration::from_millis(ms));
-    let reliability = config.transport.session.reliability;
-    assert_eq!(reliability.control, target(0.999, 100));
-    assert_eq!((reliability.liveness, reliability.live), (None, target(0.99, 300)));
-    let Content::Declared(policy) = config.endpoints[0].content else { panic!("declared") };
-    assert_eq!(policy.target, target(0.9999, 80));
-}
-
-#[test]
-fn targets_that_make_no_sense_are_named_with_what_to_write_instead() {
-    let class = |keys: &str| drone(&format!("[reliability.live]\n{keys}\n"));
-    let own = |keys: &str| {
-        let endpoint =
-            "[[control]]\nname = \"sticks\"\nchannel = 10\naddress = \"127.0.0.1:14800\"";
-        drone(&format!("{endpoint}\n{keys}\n"))
-    };
-    let cases = [
-        (class("target = 1\ndeadline_ms = 100"), "reliability.live.target", "such as 0.999"),
-        (class("target = 1.5\ndeadline_ms = 100"), "reliability.live.target", "such as 0.999"),
-        (class("target = 0\ndeadline_ms = 100"), "reliability.live.target", "such as 0.999"),
-        (class("target = 0.999"), "reliability.live.target", "needs deadline_ms"),
-        (class("deadline_ms = 100"), "reliability.live.deadline_ms", "needs target"),
-        (class("target = 0.99\ndeadline_ms = 301"), "reliability.live.deadline_ms", "300 or less"),
-        (class("target = 0.99\ndeadline_ms = 2"), "reliability.live.deadline_ms", "below 5"),
-        (own("target = 0.999"), "control[0].target", "needs deadline_ms"),
-        (
-            own("target = 0.99\ndeadline_ms = 100\nttl_ms = 50"),
-            "control[0].deadline_ms",
-            "50 or less",
-        ),
-        (
-            own("target = 0.99\ndeadline_ms = 9\ncopies = \"all\""),
-            "control[0].copies",
-            "beside target",
-        ),
-    ];
-    for (text, key, what) in cases {
-        let problems = problems(&text);
-        let [problem] = &problems[..] else { panic!("{key}: {problems:?}") };
-        assert!(problem.contains(key) && problem.contains(what), "{key}: {problem}");
-    }
 }

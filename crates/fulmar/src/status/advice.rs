@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use proto::Carries;
+
 use super::table::{is_in_reserve, span};
 use super::{PathReport, PeerReport};
-use crate::config::Role;
+use crate::config::{Role, path_use};
 
 /// Loss worth a word: control survives it, a video does not.
 const LOSSY_PERCENT: f64 = 5.0;
@@ -44,14 +46,27 @@ pub(crate) fn peer_trouble(peer: &PeerReport, role: Role, own_key: &str) -> Stri
         return format!("not connected: {}", absence(peer, role, own_key));
     }
     let states = |state: &str| count(peer, state);
-    match (states("active"), peer.paths.len()) {
-        (0, _) => "no path works: nothing gets through".into(),
-        (1, all) if all > 1 => "only one path works: nothing is left if it fails".into(),
+    match (states("active"), peer.paths.len(), class_without_path(peer)) {
+        (0, ..) => "no path works: nothing gets through".into(),
+        (.., Some(class)) => {
+            format!("no path that carries {class} works: {class} waits, and is dropped")
+        }
+        (1, all, None) if all > 1 => "only one path works: nothing is left if it fails".into(),
         _ if peer.queue_free_percent < 20 => {
             "the links carry less than is sent: telemetry and bulk are dropped".into()
         }
         _ => String::new(),
     }
+}
+
+/// Returns the first class that paths carry, but none that works.
+fn class_without_path(peer: &PeerReport) -> Option<&'static str> {
+    let has = |words: &str, class: &str| words.split(", ").any(|word| word == class);
+    Carries::TIERS.into_iter().map(path_use::word).find(|class| {
+        let works = |path: &&PathReport| path.state == "active" && has(&path.serves, class);
+        peer.paths.iter().any(|path| has(&path.carries, class))
+            && !peer.paths.iter().any(|path| works(&path))
+    })
 }
 
 /// Says why there is no session, as far as this end can tell.
@@ -184,6 +199,25 @@ mod tests {
         assert!(drone(&peer).starts_with("only one path"));
         peer.paths[1].state = "active".into();
         assert_eq!(drone(&peer), "");
+    }
+
+    #[test]
+    fn a_class_whose_paths_do_not_work_is_named_and_a_path_in_reserve_is_no_trouble() {
+        let mut peer =
+            PeerReport { connected: true, queue_free_percent: 100, ..Default::default() };
+        let all = "control, telemetry, message, bulk";
+        let wifi = PathReport { carries: all.into(), serves: all.into(), ..path("suspected") };
+        let (carries, serves) = ("control, telemetry".into(), "control, telemetry".into());
+        let lte = PathReport { carries, serves, ..path("active") };
+        peer.paths = vec![wifi, lte];
+        assert!(drone(&peer).starts_with("no path that carries message works"), "{}", drone(&peer));
+        peer.paths[0].state = "active".into();
+        assert_eq!(drone(&peer), "");
+        let silent_ms = Some(24_000.0);
+        let reserve = PathReport { backup: true, silent_ms, ..path("active") };
+        assert_eq!(path_trouble(&reserve, None), "");
+        let used = PathReport { serves: "control".into(), ..reserve };
+        assert_eq!(path_trouble(&used, None), "nothing heard for 24.0 s");
     }
 
     #[test]

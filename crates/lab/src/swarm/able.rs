@@ -2,7 +2,8 @@
 //!
 //! The rules are cautious: a link that is not able may still carry everything.
 
-use proto::CongestionKind;
+use proto::select::Tier;
+use proto::{Carries, CongestionKind};
 use units::{Duration, Instant, Rate};
 
 use super::fault::{Fault, FaultKind, Span};
@@ -39,6 +40,9 @@ pub(super) struct Abilities {
 
 /// A link that is able when it is not hindered.
 struct Able {
+    number: usize,
+    /// What it carries whatever is said of it; nothing where it is a backup, which need not be tried often.
+    carries: Option<Carries>,
     hindrances: Vec<Span>,
     /// Whether it loses next to nothing.
     is_sound: bool,
@@ -54,15 +58,27 @@ impl Abilities {
         Self { links: able.collect(), twin: plan.twin().map(|(_, span, _)| span) }
     }
 
-    /// Tells whether one link was able to carry everything all the time from `from` to `to`.
+    /// Tells whether one link was able to carry a tier, or just to be there where none is given, all the time
+    /// from `from` to `to`.
     ///
     /// Of two daemons with one key the older stays for as long as it is not silent: while there are two, and
     /// shortly after, a link must have been able since before the second came.
-    pub(super) fn is_able(&self, from: Instant, to: Instant) -> bool {
+    pub(super) fn is_able(&self, tier: Option<Tier>, from: Instant, to: Instant) -> bool {
         let is_near = |(begin, end): &Span| *begin <= to && from <= *end + SETTLED_AFTER;
         let from = self.twin.filter(is_near).map_or(from, |(begin, _)| from.min(begin));
         let apart = |(begin, end): &Span| *begin > to || *end + SETTLED_AFTER < from;
-        self.links.iter().any(|link| link.hindrances.iter().all(apart))
+        let carries = |link: &&Able| {
+            link.carries.is_some_and(|carries| tier.is_none_or(|tier| carries.has(tier)))
+        };
+        let mut links = self.links.iter().filter(carries);
+        links.any(|link| link.hindrances.iter().all(apart))
+    }
+
+    /// Tells whether a link of this number was able to be there for all this time.
+    pub(super) fn is_there(&self, number: usize, from: Instant, to: Instant) -> bool {
+        let apart = |(begin, end): &Span| *begin > to || *end + SETTLED_AFTER < from;
+        let mut links = self.links.iter().filter(|link| link.number == number);
+        links.any(|link| link.hindrances.iter().all(apart))
     }
 
     /// Tells whether a drone that started at `from` must have had an answer by `to`: over a link that
@@ -113,7 +129,15 @@ fn able(plan: &Plan, link: usize) -> Option<Able> {
             Hindrance::Always => return None,
         }
     }
-    Some(Able { hindrances: spans, is_sound })
+    Some(Able { number: link, carries: carries(plan, link), hindrances: spans, is_sound })
+}
+
+/// Returns what a link carries whatever is said of it, unless it may be a backup.
+fn carries(plan: &Plan, link: usize) -> Option<Carries> {
+    let said = || plan.uses.iter().filter(|said| said.link == link).map(|said| said.usage);
+    let carry = |tier: &Tier| said().all(|usage| usage.carries.has(*tier));
+    let all = Carries::new(Carries::TIERS.into_iter().filter(carry));
+    all.filter(|_| said().all(|usage| !usage.backup))
 }
 
 enum Hindrance {

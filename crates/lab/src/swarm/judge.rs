@@ -4,6 +4,7 @@
 use core::fmt;
 use std::collections::{BTreeMap, VecDeque};
 
+use proto::select::Tier;
 use proto::{
     Delivery, Event, MAX_PATHS, MessageId, Outcome, PathState, SendError, SessionId, SessionStatus,
 };
@@ -44,6 +45,10 @@ const GREETED_WITHIN: Duration = Duration::from_secs(2);
 /// A second daemon with the drone's key is turned away, and both ends say so, within this time.
 const TURNED_AWAY_WITHIN: Duration = Duration::from_secs(5);
 
+/// What commands need of a link, and what messages do.
+const CONTROL: Option<Tier> = Some(Tier::Control);
+const MESSAGES: Option<Tier> = Some(Tier::Message);
+
 /// What a daemon says of itself that was turned away has this in it.
 const KEY_IN_USE: &str = "another one uses our key";
 
@@ -70,6 +75,8 @@ pub(super) enum Rule {
     Contested,
     /// While a link is able, messages without a deadline arrive.
     Lost,
+    /// What is said of the drone's links holds at the station.
+    Agreed,
     /// Bounds are kept.
     Bounds,
     /// Nothing panics.
@@ -186,7 +193,7 @@ impl<'a> Judge<'a> {
         }
         match its.life().filter(|_| epoch.is_some()) {
             Some(life) => self.awaited.push_back((now + life, flow, sequence)),
-            None if self.abilities.is_able(now, now) => {
+            None if self.abilities.is_able(CONTROL, now, now) => {
                 let why = sent.map(|(_, result)| result);
                 return found(Rule::Starved, now, format!("flow{number} is refused: {why:?}"));
             }
@@ -250,14 +257,17 @@ impl<'a> Judge<'a> {
             self.check_greeting(now)?;
             self.check_twin(now)?;
         }
-        if !self.abilities.is_able(now, now) || is_active {
+        if !self.abilities.is_able(None, now, now) || is_active {
             self.fine_at[host] = now;
         } else if now.since(self.fine_at[host]) > SUSPECTED_BEYOND {
             let shown = status.map(|status| (status.connected, status.paths));
             return found(Rule::Connected, now, format!("host {host} is not: {shown:?}"));
         }
         let probe = self.plan.sessions[host].idle_probe;
-        let excused = self.plan.has_clock_steps() || self.plan.has_full_sockets();
+        // A path in reserve is probed every 25 s.
+        let excused = self.plan.has_clock_steps()
+            || self.plan.has_full_sockets()
+            || self.plan.uses.iter().any(|said| said.usage.backup);
         if probe.is_zero() || probe > PROBED_EVERY || excused {
             return Ok(());
         }
@@ -279,7 +289,7 @@ impl<'a> Judge<'a> {
 
     /// Tells whether messages that must arrive are still to come.
     pub(super) fn waits_for_messages(&self, now: Instant) -> bool {
-        self.abilities.is_able(now, now) && self.missing_message().is_some()
+        self.abilities.is_able(MESSAGES, now, now) && self.missing_message().is_some()
     }
 
     /// Judges the run as a whole when it is over.
@@ -287,7 +297,7 @@ impl<'a> Judge<'a> {
         self.check_awaited(now)?;
         let quiet_since = Instant::ZERO + self.plan.traffic;
         if let Some((flow, sequence)) = self.missing_message()
-            && self.abilities.is_able(quiet_since, now)
+            && self.abilities.is_able(MESSAGES, quiet_since, now)
         {
             let number = self.plan.flows[flow].0;
             return found(
@@ -307,6 +317,31 @@ impl<'a> Judge<'a> {
                         format!("packet {sequence} of flow{number}: {what}"),
                     );
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares what both ends know of the use of the paths that work at both, when a run is over.
+    pub(super) fn on_uses(
+        &self,
+        now: Instant,
+        [drone, station]: [Option<SessionStatus>; HOSTS],
+    ) -> Result<(), Finding> {
+        let (Some(drone), Some(station)) = (drone, station) else { return Ok(()) };
+        let quiet_since = Instant::ZERO + self.plan.traffic;
+        for ours in drone.paths.iter().filter(|path| path.state == PathState::Active) {
+            let theirs = station.paths.iter().find(|path| path.id == ours.id);
+            let theirs = theirs.filter(|path| path.state == PathState::Active);
+            let link = self.plan.links.get(usize::from(ours.id.0)).map(|(number, _)| *number);
+            let is_there = link.is_some_and(|link| self.abilities.is_there(link, quiet_since, now));
+            let Some(theirs) = theirs.filter(|_| is_there && self.plan.twin().is_none()) else {
+                continue;
+            };
+            if ours.usage != theirs.usage {
+                let what =
+                    format!("{:?} at the drone, {:?} at the station", ours.usage, theirs.usage);
+                return found(Rule::Agreed, now, format!("path {}: {what}", ours.id.0));
             }
         }
         Ok(())
@@ -456,7 +491,7 @@ impl<'a> Judge<'a> {
         while let Some(&(until, flow, sequence)) = self.awaited.front().filter(|due| due.0 <= now) {
             self.awaited.pop_front();
             let packet = &self.packets[flow][sequence as usize];
-            if packet.delivered.is_none() && self.abilities.is_able(packet.at, until) {
+            if packet.delivered.is_none() && self.abilities.is_able(CONTROL, packet.at, until) {
                 let (number, told) = (self.plan.flows[flow].0, packet.outcome);
                 let at = packet.at.as_secs_f64();
                 let what = format!(
@@ -502,7 +537,7 @@ impl<'a> Judge<'a> {
     fn check_twin(&self, now: Instant) -> Result<(), Finding> {
         let Some((_, (begin, end), _)) = self.plan.twin() else { return Ok(()) };
         let due = begin + TURNED_AWAY_WITHIN;
-        if now < due || now > end || !self.abilities.is_able(begin, now) {
+        if now < due || now > end || !self.abilities.is_able(None, begin, now) {
             return Ok(());
         }
         match self.said_contested {

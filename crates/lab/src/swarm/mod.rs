@@ -18,6 +18,7 @@ mod peer;
 mod plan;
 mod run;
 mod shrink;
+mod uses;
 
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};

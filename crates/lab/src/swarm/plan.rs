@@ -14,6 +14,7 @@ use super::HOSTS;
 use super::draw::{log_uniform, pick};
 use super::fault::{Fault, FaultKind, Span};
 use super::flow::Flow;
+use super::uses::{self, Use};
 
 /// The most links of a run.
 const LINKS_MAX: u64 = 4;
@@ -66,6 +67,8 @@ pub(super) struct Plan {
     pub(super) flows: Vec<(usize, Flow)>,
     /// How the drone and the station are configured.
     pub(super) sessions: [SessionConfig; HOSTS],
+    /// What is said of the drone's links, in the order of time.
+    pub(super) uses: Vec<Use>,
     /// Whether they are configured in any way.
     pub(super) is_configured: bool,
     /// The pre-shared key of both, if they have one.
@@ -81,6 +84,8 @@ pub(crate) enum Part {
     Flow(usize),
     /// A link, and what goes wrong there.
     Link(usize),
+    /// What is said of the drone's links: without it each carries everything.
+    Uses,
     /// The configuration of both ends: without it they have the defaults.
     Config,
     /// Somebody who knows both public keys, and what the run has for that.
@@ -119,6 +124,7 @@ impl Plan {
             faults: (0..faults).map(|number| (number, fault(number))).collect(),
             flows: (0..flows).map(|number| (number, flow(number))).collect(),
             sessions: [session(0), session(1)],
+            uses: uses::draw(seed, links, traffic),
             is_configured,
             psk: rng.chance(0.2).then_some([7; 32]),
         }
@@ -198,6 +204,10 @@ impl Plan {
                 fault.link.is_none_or(|link| self.links.iter().any(|(number, _)| *number == link));
             link_is_there && !parts.contains(&Part::Fault(*number))
         });
+        self.uses.retain(|said| {
+            let link_is_there = self.links.iter().any(|(number, _)| *number == said.link);
+            link_is_there && !parts.contains(&Part::Uses)
+        });
         if parts.contains(&Part::Config) {
             self.sessions = [SessionConfig::default(), SessionConfig::default()];
             self.is_configured = false;
@@ -211,13 +221,14 @@ impl Plan {
         let faults = self.faults.iter().map(|(number, _)| Part::Fault(*number));
         let flows = self.flows.iter().map(|(number, _)| Part::Flow(*number));
         let config = (self.is_configured || self.psk.is_some()).then_some(Part::Config);
+        let uses = (!self.uses.is_empty()).then_some(Part::Uses);
         // There is no run without a link.
         let links = links.filter(|_| self.links.len() > 1);
         let is_besieged = self.links.iter().any(|(number, _)| *number == HAVEN);
         let siege = is_besieged.then_some(Part::Siege);
         let twin = self.twin().map(|_| Part::Twin);
         let added = siege.into_iter().chain(twin);
-        added.chain(links).chain(faults).chain(config).chain(flows).collect()
+        added.chain(links).chain(faults).chain(uses).chain(config).chain(flows).collect()
     }
 
     /// Returns the place of a link among those that are there.
@@ -279,6 +290,9 @@ impl fmt::Display for Plan {
         for (number, flow) in &self.flows {
             writeln!(f, "flow{number}: {flow}")?;
         }
+        for said in &self.uses {
+            writeln!(f, "uses: {said}")?;
+        }
         if self.is_configured {
             writeln!(
                 f,
@@ -299,6 +313,7 @@ impl fmt::Display for Part {
             Self::Fault(number) => write!(f, "fault{number}"),
             Self::Flow(number) => write!(f, "flow{number}"),
             Self::Link(number) => write!(f, "link{number}"),
+            Self::Uses => f.write_str("uses"),
             Self::Config => f.write_str("config"),
             Self::Siege => f.write_str("siege"),
             Self::Twin => f.write_str("twin"),
@@ -315,13 +330,14 @@ impl FromStr for Part {
         let part = part.or_else(|| number("flow").map(Self::Flow));
         let part = part.or_else(|| number("link").map(Self::Link));
         let part = part.or(match text {
+            "uses" => Some(Self::Uses),
             "config" => Some(Self::Config),
             "siege" => Some(Self::Siege),
             "twin" => Some(Self::Twin),
             _ => None,
         });
         part.ok_or_else(|| {
-            format!("`{text}` is no part like fault3, flow1, link0, config, siege or twin")
+            format!("`{text}` is no part like fault3, flow1, link0, uses, config, siege or twin")
         })
     }
 }

@@ -12,6 +12,7 @@ use super::forge::Forger;
 use super::judge::{Finding, Judge};
 use super::peer::Peer;
 use super::plan::Plan;
+use super::uses::Use;
 use super::{DRONE, HOSTS, STATION, TWIN};
 
 /// How often the judge looks at what the ends show.
@@ -20,7 +21,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const QUIET: Duration = Duration::from_secs(8);
 /// How long messages that must arrive are waited for.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Marks of the world: below it the numbers of flows, from it on those of faults, begin and end.
+/// Marks of the world: below it the numbers of flows, from it on those of what is said of links.
+const USES: u64 = 500;
+/// From it on those of faults, begin and end.
 const FAULTS: u64 = 1_000;
 /// Which life of the drone's the twin's randomness is: one that nobody gets to.
 const TWINS_LIFE: u32 = u32::MAX;
@@ -56,7 +59,10 @@ impl<'a> Run<'a> {
             .map(|host| Peer::new(attackers(plan, host, start(host))))
             .collect();
         for (host, peer) in hosts.iter_mut().enumerate().take(HOSTS) {
-            peer.driver = Some(driver(plan, &addresses, host, 0, start(host)));
+            let mut driver = driver(plan, &addresses, host, 0, start(host));
+            let first = plan.uses.iter().filter(|said| host == DRONE && said.is_first());
+            first.for_each(|said| say(plan, said, &mut driver, start(host)));
+            peer.driver = Some(driver);
         }
         let options = WorldOptions { seed: Some(plan.seed), ..WorldOptions::default() };
         let mut world = World::new(&scenario, hosts, &options);
@@ -66,6 +72,9 @@ impl<'a> Run<'a> {
         for (index, (_, fault)) in plan.faults.iter().enumerate() {
             world.schedule(fault.span.0, FAULTS + 2 * index as u64);
             world.schedule(fault.span.1, FAULTS + 2 * index as u64 + 1);
+        }
+        for (index, said) in plan.uses.iter().enumerate().filter(|(_, said)| !said.is_first()) {
+            world.schedule(said.at, USES + index as u64);
         }
         world.schedule(Instant::ZERO + LOOK_EVERY, LOOK);
         let rhythm = |number: usize| Rng::stream(plan.seed, &format!("rhythm {number}"));
@@ -79,7 +88,12 @@ impl<'a> Run<'a> {
         while self.judge.waits_for_messages(self.world.now()) && self.world.now() < end + PATIENCE {
             self.play_until(self.world.now() + Duration::from_secs(1))?;
         }
-        self.judge.end(self.world.now())
+        self.judge.end(self.world.now())?;
+        let shown = [DRONE, STATION].map(|host| {
+            let local = self.world.host_now(host);
+            self.world.host(host).status(local)
+        });
+        self.judge.on_uses(self.world.now(), shown)
     }
 
     fn play_until(&mut self, limit: Instant) -> Result<(), Finding> {
@@ -108,7 +122,14 @@ impl<'a> Run<'a> {
                 self.world.schedule(self.world.now() + LOOK_EVERY, LOOK);
                 [DRONE, STATION].into_iter().try_for_each(|host| self.look(host))
             }
-            flow if flow < FAULTS => self.hand_in(flow as usize),
+            flow if flow < USES => self.hand_in(flow as usize),
+            said if said < FAULTS => {
+                let now = self.world.host_now(DRONE);
+                if let Some(driver) = &mut self.world.host_mut(DRONE).driver {
+                    say(self.plan, &self.plan.uses[(said - USES) as usize], driver, now);
+                }
+                Ok(())
+            }
             fault => {
                 let (index, ends) = ((fault - FAULTS) / 2, (fault - FAULTS) % 2 == 1);
                 let (_, fault) = &self.plan.faults[index as usize];
@@ -207,7 +228,9 @@ impl<'a> Run<'a> {
     fn start(&mut self, host: usize) {
         let now = self.world.host_now(host);
         self.lives[host] += 1;
-        let driver = driver(self.plan, &self.addresses, host, self.lives[host], now);
+        let mut driver = driver(self.plan, &self.addresses, host, self.lives[host], now);
+        let so_far = self.plan.uses.iter().filter(|said| said.at <= self.world.now());
+        so_far.filter(|_| host == DRONE).for_each(|said| say(self.plan, said, &mut driver, now));
         self.world.host_mut(host).driver = Some(driver);
         self.judge.on_restart(self.world.now(), host, true);
     }
@@ -233,6 +256,14 @@ fn driver(
     };
     let config = plan.sessions[DRONE].clone();
     Driver::drone(identity, config, &addresses[host], theirs, now)
+}
+
+/// Tells the drone what is said of a link.
+fn say(plan: &Plan, said: &Use, driver: &mut Driver, now: Instant) {
+    if let (Some(place), Some(session)) = (plan.place(said.link), driver.session) {
+        // The drone's paths are numbered as its interfaces are.
+        driver.endpoint.set_path_use(now, session, PathId(place as u8), said.usage);
+    }
 }
 
 /// Makes the attackers before a host; those that are there from the beginning see the first datagram.

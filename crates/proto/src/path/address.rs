@@ -26,6 +26,8 @@ const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LAST_RETRY: Duration = Duration::from_secs(1);
 /// Challenges that a candidate gets before it is forgotten.
 const CANDIDATE_CHALLENGES: u32 = 5;
+/// Challenges of the first minute.
+const MINUTE_OF_CHALLENGES: u32 = 64;
 /// Challenges that the address before the present one gets.
 const FORMER_CHALLENGES: u32 = 3;
 /// How many of the latest tokens still count as answers: as many challenges may be under way.
@@ -307,6 +309,20 @@ impl Address {
             return None;
         }
         Some(Token { token: own.make(now, &mut self.rng), route: self.route })
+    }
+
+    /// Challenges an address that has not answered for a minute no sooner than that.
+    pub(super) fn put_off(&mut self, until: Instant) {
+        if let Some(own) = self.own.as_mut().filter(|own| own.sent >= MINUTE_OF_CHALLENGES) {
+            own.next_at = own.next_at.max(until);
+        }
+    }
+
+    /// Challenges the address at once, if it has not answered yet.
+    pub(super) fn hurry(&mut self, now: Instant) {
+        if let Some(own) = &mut self.own {
+            own.next_at = own.next_at.min(now);
+        }
     }
 
     /// Returns when the next challenge is due.

@@ -3,6 +3,7 @@
 
 use units::{Duration, Instant, Rate};
 
+use super::service::RESERVE_PROBE;
 use super::{Outgoing, Path, Token};
 use crate::event::PathState;
 use crate::recovery::{AckToSend, SLOW_ACK_DELAY, SentFrame, SentPacket};
@@ -82,7 +83,11 @@ impl Path {
     /// Returns the challenge that is to be sent now; its datagram must not exceed 64 bytes unless
     /// [`Path::allowance`] permits it.
     pub(crate) fn take_challenge(&mut self, now: Instant) -> Option<Token> {
-        self.address.take_challenge(now, CHALLENGE_BYTES)
+        let token = self.address.take_challenge(now, CHALLENGE_BYTES);
+        if self.rests() {
+            self.address.put_off(now + RESERVE_PROBE);
+        }
+        token
     }
 
     /// Tells whether a PING is to be sent now. Anything that elicits an acknowledgement at once

@@ -101,7 +101,8 @@ impl Default for Carries {
 impl PathUse {
     /// Returns flags and price as PATH_USE has them [specs/wire.md §3] (3.11).
     pub(crate) fn to_wire(self) -> (u8, u32) {
-        (u8::from(self.backup) * BACKUP | self.carries.0 << CARRIES_SHIFT, self.cost.0)
+        let backup = if self.backup { BACKUP } else { 0 };
+        (self.carries.0 << CARRIES_SHIFT | backup, self.cost.0)
     }
 
     /// Takes what a peer says; none where it makes no sense.

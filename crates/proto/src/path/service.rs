@@ -11,7 +11,6 @@
 use std::cell::Ref;
 use std::ops::Deref;
 
-use smallvec::SmallVec;
 use units::{Duration, Instant};
 
 use super::{Carries, Path, PathSnapshot, PathUse, Paths, health};
@@ -21,7 +20,7 @@ use crate::select::Tier;
 /// How long a backup in reserve carries nothing before it is probed: 25 s, below the 30 s after which the
 /// least patient translators forget a UDP flow. A probe of both ends costs 264 bytes with all headers, 38 kB
 /// an hour.
-const RESERVE_PROBE: Duration = Duration::from_secs(25);
+pub(super) const RESERVE_PROBE: Duration = Duration::from_secs(25);
 
 /// What is known of a path's use.
 #[derive(Clone, Copy, Debug)]
@@ -172,7 +171,7 @@ impl Paths {
             let serves = carries.tiers().filter(is_called).fold(Carries::NONE, Carries::with);
             let service = &self[index].service;
             if (service.carries, service.serves) != (carries, serves) {
-                self.change_service(index, carries, serves);
+                self.change_service(now, index, carries, serves);
             }
         }
     }
@@ -197,13 +196,15 @@ impl Paths {
         Shown::Some(all.iter().filter(serves).copied().collect())
     }
 
-    fn change_service(&mut self, index: usize, carries: Carries, serves: Carries) {
+    fn change_service(&mut self, now: Instant, index: usize, carries: Carries, serves: Carries) {
         let path = &mut self[index];
         let rested = path.rests();
         (path.service.carries, path.service.serves) = (carries, serves);
-        // What was heard of it last may be old, or it may be back by now.
-        path.probe_wanted |=
-            rested && matches!(path.state, PathState::Active | PathState::Suspected);
+        if rested {
+            // What was heard of it last may be old, or it may be back by now.
+            path.probe_wanted |= matches!(path.state, PathState::Active | PathState::Suspected);
+            path.address.hurry(now);
+        }
     }
 }
 
@@ -213,7 +214,7 @@ pub(crate) enum Shown<'a> {
     /// All there are.
     All(Ref<'a, [PathSnapshot]>),
     /// Not all.
-    Some(SmallVec<[PathSnapshot; 2]>),
+    Some(Vec<PathSnapshot>),
 }
 
 impl Deref for Shown<'_> {

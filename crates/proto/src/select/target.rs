@@ -23,7 +23,7 @@ impl Target {
     /// none where the share is another, or closer than 10⁻⁹ to 0 or 1, or the deadline is zero.
     pub fn new(share: f64, deadline: Duration) -> Option<Self> {
         let misses = ((1.0 - share) * BILLION).round();
-        let makes_sense = misses >= 1.0 && misses < BILLION && deadline > Duration::ZERO;
+        let makes_sense = (1.0..BILLION).contains(&misses) && deadline > Duration::ZERO;
         makes_sense.then_some(Self { misses: misses as u64, deadline })
     }
 

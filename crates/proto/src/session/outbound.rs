@@ -35,7 +35,10 @@ impl Session {
             Source::Message { .. } => check_length(bytes, limits::MESSAGE_BYTES)?,
             // It depends on what the packet turns out to be.
             Source::Tunnel => {}
-            _ => check_length(bytes, self.payload_limit())?,
+            Source::Mavlink { .. } => check_length(bytes, self.payload_limit(Tier::Control))?,
+            Source::Declared { policy, .. } => {
+                check_length(bytes, self.payload_limit(policy.class.tier()))?;
+            }
         }
         match source {
             Source::Tunnel => self.send_packet(now, bytes),
@@ -60,7 +63,7 @@ impl Session {
         let may_wait = selected.policy.is_plain() && self.deliveries.may_wait(packet);
         let limit = match may_wait {
             true => self.hoped_limit(now).saturating_sub(self.deliveries.beyond_control()),
-            false => self.payload_limit(),
+            false => self.payload_limit(selected.policy.class.tier()),
         };
         check_length(packet, limit)?;
         let packet = Packet {
@@ -206,17 +209,17 @@ impl Session {
         Some(datagram)
     }
 
-    /// Returns how many bytes of payload fit into a datagram of the path that carries most. While none is
-    /// active it is what one has carried: a kernel that is told less keeps to that for minutes.
-    fn payload_limit(&self) -> usize {
-        let active = self.paths.iter().filter(|path| path.state() == PathState::Active);
-        let datagram = active.map(Path::max_datagram).max();
+    /// Returns how many bytes of payload fit into a datagram of the path that carries most, of those that serve
+    /// a tier. While none is active it is what one has carried: a kernel that is told less keeps to that for
+    /// minutes.
+    fn payload_limit(&self, tier: Tier) -> usize {
+        let datagram = self.paths.active_for(tier).map(Path::max_datagram).max();
         datagram.unwrap_or(self.largest_datagram) - DATA_OVERHEAD - CONTROL_OVERHEAD
     }
 
     /// Returns the same as it may turn out to be: for what can wait until that is known.
     fn hoped_limit(&self, now: Instant) -> usize {
-        let active = self.paths.iter().filter(|path| path.state() == PathState::Active);
+        let active = self.paths.active_for(Tier::Bulk);
         let datagram = active.map(|path| path.hoped_datagram(now)).max();
         datagram.unwrap_or(limits::MAX_DATAGRAM) - DATA_OVERHEAD - CONTROL_OVERHEAD
     }

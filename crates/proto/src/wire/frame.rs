@@ -9,8 +9,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::generation::generation;
 use super::{
-    AckRanges, CombinationFrame, FeedbackFrame, PathUseFrame, RankFrame, Reader, RepairFrame,
-    SourceFrame, TunnelFrame, WireError, put_varint, varint_len,
+    AckRanges, CombinationFrame, FeedbackFrame, PATH_USE, PathUseFrame, RankFrame, Reader,
+    RepairFrame, SourceFrame, TunnelFrame, WireError, put_varint, varint_len,
 };
 use crate::ids::PathId;
 use crate::limits;
@@ -155,7 +155,6 @@ const CLOSE: u8 = 0x08;
 const PATH_ADDRESS: u8 = 0x09;
 const CLOCK: u8 = 0x0a;
 const DROPPED: u8 = 0x0b;
-const PATH_USE: u8 = 0x0c;
 /// Bytes of a CLOCK frame.
 const CLOCK_BYTES: usize = 9;
 const CONTROL: u8 = 0x10;
@@ -259,10 +258,7 @@ impl Frame<'_> {
                 out.extend_from_slice(&as_ipv6(address.ip()).octets());
                 out.extend_from_slice(&address.port().to_le_bytes());
             }
-            Self::PathUse(usage) => {
-                out.push(PATH_USE);
-                usage.encode(out);
-            }
+            Self::PathUse(usage) => usage.encode(out),
             Self::Control(control) => control.encode(out),
             Self::Dropped(dropped) => {
                 out.push(DROPPED);

@@ -25,6 +25,7 @@ pub(crate) use header::{
 pub(crate) use message::{
     FEEDBACK_MAX, FeedbackFrame, RankFrame, RepairFrame, SYMBOL_OVERHEAD, SourceFrame,
 };
+use path_use::PATH_USE;
 pub(crate) use path_use::PathUseFrame;
 pub(crate) use reader::{Reader, put_varint, varint_len};
 pub(crate) use tunnel::{TUNNEL_OVERHEAD, TunnelFrame};

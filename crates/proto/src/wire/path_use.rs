@@ -3,6 +3,9 @@
 use super::{Reader, WireError};
 use crate::ids::PathId;
 
+/// Its type.
+pub(super) const PATH_USE: u8 = 0x0c;
+
 /// Says how a path is to be used. What it says may make no sense: that is found out where it is taken
 /// ([`crate::PathUse`]), so that the rest of the datagram is not lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +22,7 @@ pub(crate) struct PathUseFrame {
 
 impl PathUseFrame {
     pub(super) fn encode(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[self.path.0, self.change, self.flags]);
+        out.extend_from_slice(&[PATH_USE, self.path.0, self.change, self.flags]);
         out.extend_from_slice(&self.cost.to_le_bytes());
     }
 

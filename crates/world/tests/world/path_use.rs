@@ -111,6 +111,27 @@ fn a_backup_costs_less_than_100_kb_an_hour_while_others_work() {
 }
 
 #[test]
+fn a_backup_that_is_dead_costs_little_and_is_tried_at_once_when_it_is_needed() {
+    let outage = |start: u64, seconds: u64| {
+        format!("[[link.outage]]\nstart_s = {start}\nseconds = {seconds}\nmode = \"drop\"\n")
+    };
+    for begins in [0, 4] {
+        let scenario = two_links(&format!("{WIFI}{}", outage(300, 10)), LTE, None)
+            + &outage(begins, 299 - begins);
+        let mut pair = Pair::new(&scenario, 1, SessionConfig::default());
+        pair.use_path(SECOND, backup());
+        pair.run_until(Instant::from_millis(100_000));
+        let before = pair.carried(1);
+        fly(&mut pair, 199);
+        let an_hour = (pair.carried(1) - before) * 18;
+        assert!(an_hour < 60_000, "from {begins} s: {an_hour} bytes an hour");
+        let gap = fly(&mut pair, 9);
+        assert!(gap < MS * 300, "from {begins} s: {gap:?}");
+        assert_eq!(pair.path_state(STATION, FIRST), Some(PathState::Suspected));
+    }
+}
+
+#[test]
 fn control_goes_by_a_backup_before_a_gap_of_90_ms_when_all_others_die() {
     for links in [[WIFI, LTE], [LTE, WIFI]] {
         for seed in 1..41 {
@@ -248,6 +269,26 @@ fn telemetry_keeps_to_the_paths_that_carry_it() {
         assert!((700..=1_000).contains(&came), "{policy:?}: {came} came");
         let spent = pair.carried(1) - before;
         assert!(spent < 10_000, "{policy:?}: {spent} bytes");
+    }
+}
+
+#[test]
+fn a_backup_that_alone_carries_a_class_always_does() {
+    for copies in [Copies::Best, Copies::All] {
+        let lte = PathUse { backup: true, ..PathUse::default() };
+        let mut pair = pair([WIFI, LTE], 1, None, [carrying(&[Tier::Control, Tier::Bulk]), lte]);
+        let policy = Policy { copies, reliable: true, ..Policy::TELEMETRY };
+        let before = pair.carried(0);
+        for _ in 0..500 {
+            let telemetry = Source::Declared { channel: 3, policy };
+            pair.send(STATION, telemetry, &[7; 1_000]).expect("there is room");
+            pair.run_for(MS * 10);
+        }
+        assert!(pair.seen[DRONE].len() >= 490, "{copies:?}: {}", pair.seen[DRONE].len());
+        assert!(pair.carried(0) - before < 20_000, "{copies:?}");
+        let status = pair.status(DRONE).expect("a session");
+        let path = status.paths.iter().find(|path| path.id == SECOND).expect("it is there");
+        assert_eq!(path.serves, Carries::new([Tier::Telemetry, Tier::Message]));
     }
 }
 

@@ -29,7 +29,7 @@ use crate::ids::PathId;
 #[cfg(test)]
 use crate::path::PathUse;
 use crate::path::{Carries, Cost};
-use crate::select::{Class, LaneKey, Policy};
+use crate::select::{Class, LaneKey, Policy, Tier};
 
 /// Hands a message to [`Outbox::submit`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,15 +70,17 @@ pub(crate) struct ControlPath {
     pub(crate) cost: Cost,
     /// What it may carry.
     pub(crate) carries: Carries,
-    /// True while it is a backup that nothing calls for: it gets a copy only where a plan names it because
+    /// True while it is a backup to which nothing calls control: it gets a copy only where a plan names it because
     /// a target cannot be reached without.
     pub(crate) backup: bool,
 }
 
 impl ControlPath {
-    /// Tells whether copies of this class go there as a matter of course.
+    /// Tells whether copies of this class go there as a matter of course. Whether other tiers than control
+    /// call for a backup is found out when the path has room.
     pub(crate) fn takes(&self, class: Class) -> bool {
-        self.carries.has(class.tier()) && !self.backup
+        let tier = class.tier();
+        self.carries.has(tier) && !(self.backup && tier == Tier::Control)
     }
 
     /// Makes a path of which the operator has said nothing.

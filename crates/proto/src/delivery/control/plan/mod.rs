@@ -5,13 +5,13 @@
 //! ```text
 //! all      a copy on every path, at a constant pace         what is replicated and has no target
 //! best     one path at a time                               what is not replicated
-//! target   no more copies than a target takes               what is replicated and has one
+//! targets  no more copies than a target takes               what is replicated and has one
 //! ```
 //! What a policy needs to know of a path goes into [`ControlPath`], which the outbox keeps up to date.
 
 mod all;
 mod best;
-mod target;
+mod targets;
 
 use core::fmt::Debug;
 
@@ -28,7 +28,7 @@ use crate::select::Reliability;
 use crate::status::ReliabilityStatus;
 use all::All;
 use best::Best;
-use target::Targets;
+use targets::Targets;
 
 /// What a plan may know beside the message and how far its copies have come.
 #[derive(Clone, Copy, Debug)]

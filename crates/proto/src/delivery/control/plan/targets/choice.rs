@@ -1,0 +1,272 @@
+//! Which flight is the cheapest that is good enough.
+//!
+//! ```text
+//! miss(S | F) = f(S | F) · u(S | F)                                     failures.rs
+//! cost(S)     = Σ over S of cost + 2 f(earliest of S | F) · cost of a round everywhere       lost answers cost a
+//!               + half of the cost of the earliest · its delay / deadline                    round as well
+//! choose the cheapest S with   miss(S | F) ≤ target / 2
+//!                       and    miss(S | F) − least miss(F) ≤ 9/10 target − average of the least
+//! none: everywhere
+//! ```
+//! The second condition spends what the links leave of the target, once: where the average is just met whatever is
+//! sent, nothing may be saved.
+
+use units::Duration;
+
+use super::failures::{Failures, Reading};
+use super::slots::{Mask, SLOTS};
+use crate::delivery::control::plan::all::MIN_ROUND;
+
+/// Rounds that are looked ahead: beyond that a path that failed every time is dead.
+const ROUNDS: u32 = 8;
+/// How much of the target one message may use up.
+const HALF: f64 = 0.5;
+/// How much of the target the average may use up.
+const MOST: f64 = 0.9;
+/// What a delay as long as the deadline costs, in copies: of paths that cost the same, the faster one is to be taken, unless it
+/// loses so much that rounds cost more.
+const DELAY: f64 = 0.5;
+/// Rounds that lost answers cause, for each that a lost copy does: both ways lose alike, as a rule.
+const ANSWERS: f64 = 2.0;
+
+/// What a plan knows of one path.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    /// How long a copy takes that is sent now.
+    pub(super) transit: Duration,
+    /// When the answer to it is overdue.
+    pub(super) answer_after: Duration,
+    /// The price of a byte.
+    pub(super) cost: f64,
+}
+
+/// What a plan knows of all paths.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ways {
+    /// By place.
+    pub(super) ways: [Option<Way>; SLOTS],
+    /// The time after which an answer of the best path is overdue.
+    pub(super) probe: Duration,
+}
+
+/// A flight, and what is expected of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Choice {
+    /// Paths that get a copy at once.
+    pub(super) paths: Mask,
+    /// Share that it is expected to miss.
+    pub(super) miss: f64,
+}
+
+/// What is asked of a choice.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Demand {
+    /// The share that may be missed.
+    pub(super) miss: f64,
+    /// The least that these links miss on average.
+    pub(super) average: f64,
+    /// Whether the newest message counts: then rounds begin when something is late that was expected, and a flight on
+    /// failing paths alone would never have one.
+    pub(super) newest_counts: bool,
+    pub(super) deadline: Duration,
+}
+
+impl Ways {
+    /// Returns every path that is there.
+    pub(super) fn present(&self) -> Mask {
+        (0..SLOTS).filter(|slot| self.ways[*slot].is_some()).fold(Mask::NONE, Mask::with)
+    }
+
+    /// Leaves some out.
+    pub(super) fn without(mut self, left_out: Mask) -> Self {
+        left_out.iter().for_each(|slot| self.ways[slot] = None);
+        self
+    }
+
+    /// Returns the paths on which a copy is there within a time.
+    pub(super) fn within(&self, time: Option<Duration>) -> Mask {
+        let arrives = |slot: &usize| {
+            let way = &self.ways[*slot];
+            way.is_some_and(|way| time.is_some_and(|time| way.transit <= time))
+        };
+        (0..SLOTS).filter(arrives).fold(Mask::NONE, Mask::with)
+    }
+
+    /// Returns when the rounds of a flight begin: when its earliest answer is late, of those that may be expected.
+    pub(super) fn rounds_from(&self, [before, flight]: [Mask; 2]) -> Option<Duration> {
+        let due = expected(before, flight)
+            .iter()
+            .filter_map(|slot| self.ways[slot])
+            .map(|way| way.answer_after);
+        due.min().map(|due| due.max(MIN_ROUND))
+    }
+
+    /// Lists the paths of each round of a flight on which a copy is still in time.
+    pub(super) fn rounds(
+        &self,
+        moment: [Mask; 2],
+        deadline: Duration,
+    ) -> impl Iterator<Item = Mask> {
+        let (first, step) = (self.rounds_from(moment), self.probe.max(MIN_ROUND));
+        let left = move |round: u32| deadline.checked_sub(first? + step * round);
+        (0..ROUNDS).map(move |round| self.within(left(round))).take_while(|paths| !paths.is_empty())
+    }
+
+    /// Returns the share that a flight misses.
+    pub(super) fn miss(
+        &self,
+        failures: &Failures,
+        [before, flight]: [Mask; 2],
+        deadline: Duration,
+        reading: Reading,
+    ) -> f64 {
+        let rounds = self.rounds([before, flight], deadline);
+        let fails = failures.flight(before, flight, reading);
+        fails * failures.rescue(before, flight, rounds, reading)
+    }
+
+    /// Returns the least share that any flight misses.
+    pub(super) fn least(
+        &self,
+        failures: &Failures,
+        before: Mask,
+        demand: &Demand,
+        reading: Reading,
+    ) -> f64 {
+        let flights = self.flights(before, demand);
+        let miss = |flight| self.miss(failures, [before, flight], demand.deadline, reading);
+        flights.map(miss).fold(1.0, f64::min)
+    }
+
+    /// Chooses the flight for a moment in which the paths `before` fail.
+    pub(super) fn choose(&self, failures: &Failures, before: Mask, demand: &Demand) -> Choice {
+        let miss =
+            |flight| self.miss(failures, [before, flight], demand.deadline, Reading::Planned);
+        let least = self.least(failures, before, demand, Reading::Planned);
+        let spare = (MOST * demand.miss - demand.average).max(0.0);
+        let fits =
+            |choice: &Choice| choice.miss <= HALF * demand.miss && choice.miss - least <= spare;
+        let choices = self.flights(before, demand).map(|paths| Choice { paths, miss: miss(paths) });
+        let cost = |paths| self.cost(failures, before, paths, demand.deadline);
+        let cheapest = choices
+            .filter(fits)
+            .min_by(|a, b| cost(a.paths).total_cmp(&cost(b.paths)).then(a.miss.total_cmp(&b.miss)));
+        cheapest.unwrap_or_else(|| self.everywhere(failures, before, demand.deadline))
+    }
+
+    /// Returns the flight on every path.
+    pub(super) fn everywhere(
+        &self,
+        failures: &Failures,
+        before: Mask,
+        deadline: Duration,
+    ) -> Choice {
+        let paths = self.present();
+        let miss = self.miss(failures, [before, paths], deadline, Reading::Planned);
+        Choice { paths, miss }
+    }
+
+    /// Lists the flights that there may be: all there are, and any of the paths that are in time.
+    fn flights(&self, before: Mask, demand: &Demand) -> impl Iterator<Item = Mask> {
+        let (in_time, all) = (self.within(Some(demand.deadline)), self.present());
+        let failing = if demand.newest_counts { before } else { Mask::NONE };
+        let makes_sense =
+            move |flight: &Mask| flight.is_within(in_time) && !flight.is_within(failing);
+        Mask::sets().filter(move |flight| *flight == all || makes_sense(flight))
+    }
+
+    fn cost(&self, failures: &Failures, before: Mask, flight: Mask, deadline: Duration) -> f64 {
+        let price = |paths: Mask| -> f64 {
+            paths.iter().filter_map(|slot| self.ways[slot]).map(|way| way.cost).sum()
+        };
+        let due = |slot: &usize| self.ways[*slot].map_or(Duration::MAX, |way| way.answer_after);
+        let earliest = expected(before, flight).iter().min_by_key(due);
+        let fails = earliest.map_or(1.0, |slot| failures.copy(slot, before, Reading::Planned));
+        let way = earliest.and_then(|slot| self.ways[slot]);
+        let delay = way.map_or(0.0, |way| way.cost * way.transit.div_duration_f64(deadline));
+        price(flight) + (ANSWERS * fails).min(1.0) * price(self.present()) + DELAY * delay
+    }
+}
+
+/// Returns the paths of a flight of which answers may be expected: not those that fail, unless all do.
+pub(super) fn expected(before: Mask, flight: Mask) -> Mask {
+    let works = flight.iter().filter(|path| !before.contains(*path)).fold(Mask::NONE, Mask::with);
+    if works.is_empty() { flight } else { works }
+}
+
+#[cfg(test)]
+mod tests {
+    use units::Instant;
+
+    use super::*;
+
+    const FAST: usize = 0;
+    const SLOW: usize = 1;
+
+    /// Paths of 10 and 35 ms.
+    fn ways() -> Ways {
+        let way = |ms| Way {
+            transit: Duration::from_millis(ms),
+            answer_after: Duration::from_millis(2 * ms + 5),
+            cost: 1.0,
+        };
+        let ways = [Some(way(10)), Some(way(35)), None, None];
+        Ways { ways, probe: Duration::from_millis(25) }
+    }
+
+    fn demand(ms: u64, miss: f64) -> Demand {
+        Demand { miss, average: 0.0, newest_counts: false, deadline: Duration::from_millis(ms) }
+    }
+
+    /// Failures of paths that each lose one copy in fifty, never together.
+    fn known() -> Failures {
+        let mut failures = Failures::new();
+        let both = Mask::NONE.with(FAST).with(SLOW);
+        for message in 0..20_000_u64 {
+            let now = Instant::from_millis(1_000 + 20 * message);
+            let failed = match message % 50 {
+                0 => Mask::NONE.with(FAST),
+                25 => Mask::NONE.with(SLOW),
+                _ => Mask::NONE,
+            };
+            failures.learn(now, Mask::NONE, both, failed);
+            if failed.contains(FAST) {
+                failures.learn(now, failed, both, Mask::NONE);
+            }
+        }
+        failures
+    }
+
+    #[test]
+    fn rounds_begin_when_the_earliest_answer_is_late() {
+        let (ways, both) = (ways(), Mask::NONE.with(FAST).with(SLOW));
+        assert_eq!(ways.rounds_from([Mask::NONE, both]), Some(Duration::from_millis(25)));
+        let rounds: Vec<usize> =
+            ways.rounds([Mask::NONE, both], Duration::from_millis(100)).map(Mask::len).collect();
+        assert_eq!(rounds, [2, 2, 1], "the slow path is in time until 65 ms, the fast until 90");
+    }
+
+    #[test]
+    fn one_copy_is_enough_where_there_is_time_for_a_second_try() {
+        let choose = |ms| ways().choose(&known(), Mask::NONE, &demand(ms, 1e-3)).paths;
+        assert_eq!(choose(100), Mask::NONE.with(FAST));
+        assert_eq!(choose(34).len(), 2, "no second try is in time");
+    }
+
+    #[test]
+    fn before_there_is_evidence_everything_goes_everywhere() {
+        let choice = ways().choose(&Failures::new(), Mask::NONE, &demand(100, 1e-3));
+        assert_eq!(choice.paths.len(), 2);
+        let choice = ways().choose(&known(), Mask::NONE, &demand(30, 1e-3));
+        assert_eq!(choice.paths.len(), 2, "and where the target cannot be reached");
+    }
+
+    #[test]
+    fn what_the_links_need_on_average_cannot_be_saved() {
+        let failures = known();
+        let spent = Demand { average: 0.95e-3, ..demand(100, 1e-3) };
+        let choice = ways().choose(&failures, Mask::NONE, &spent);
+        let least = ways().least(&failures, Mask::NONE, &spent, Reading::Planned);
+        assert!(choice.paths.len() == 2 || choice.miss <= least, "{choice:?}, {least}");
+    }
+}

@@ -1,0 +1,206 @@
+//! What is known of copies that fail: frequencies, given what else has just failed.
+//!
+//! ```text
+//! f(S | F) = Π over i in S of P(copy on i fails | paths of F and paths of S before i failed)     eq. 1 without its
+//!                                                                                                independence
+//! u(S | F) = share of failed flights S that nothing saved before the deadline; before there are samples the
+//!            chain goes on over the rounds that fit:  Π over rounds r, paths j of P(j fails | F, S, and those before)
+//! fails    = lost, or later than the deadline
+//! ```
+//! Sources: [ConClone eq. 1]; conditional chains in place of its independence, and priors, are ours.
+//!
+//! What may be learned from which copy:
+//! 1. Copies that leave at once leave whatever happens: they teach P(i | F and any of those beside it that failed).
+//! 2. Copies of later rounds left because others had failed: they teach P(j | those that failed), never P(j) alone.
+//!    A path's loss learned from them would be that of bad moments [specs/delivery.md §6] (rule 5).
+
+use units::Instant;
+
+use super::SLOTS;
+use super::frequency::Frequency;
+use super::slots::Mask;
+
+/// How many samples a prior counts for.
+const PRIOR_WEIGHT: f64 = 10.0;
+/// Prior of a path's failures, and of its failures when another path has failed: one in ten. Independence would
+/// say much less of the latter, and be wrong by orders of magnitude where links share a mast or a street.
+const PRIOR: f64 = 0.1;
+/// Prior of a path's failure just after another one of its own: losses come in bursts.
+const PRIOR_AGAIN: f64 = 0.5;
+/// The same when others have failed as well: what has taken them all down lasts.
+const PRIOR_ALL_AGAIN: f64 = 0.8;
+
+/// Subsets of paths.
+const SETS: usize = 1 << SLOTS;
+
+/// The frequencies of one deadline.
+#[derive(Debug)]
+pub(super) struct Failures {
+    /// By path, and by those that failed before.
+    copies: [[Frequency; SETS]; SLOTS],
+    /// By those that had failed before, and by flight.
+    rescues: Box<[[Frequency; SETS]; SETS]>,
+}
+
+/// How a frequency is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// With its prior: what to plan with.
+    Planned,
+    /// No more than the samples prove: what to call a target out of reach by.
+    Proven,
+}
+
+impl Failures {
+    pub(super) fn new() -> Self {
+        let none = Frequency::default();
+        Self { copies: [[none; SETS]; SLOTS], rescues: Box::new([[none; SETS]; SETS]) }
+    }
+
+    /// Takes the fate of copies that left together, `failed` of them; `before` had failed when they left.
+    pub(super) fn learn(&mut self, now: Instant, before: Mask, sent: Mask, failed: Mask) {
+        for path in sent.iter() {
+            let others = failed.without(path);
+            for beside in others.subsets() {
+                let cell = &mut self.copies[path][before.and(beside).index()];
+                cell.learn(now, f64::from(u8::from(failed.contains(path))));
+            }
+        }
+    }
+
+    /// Takes how much was missed of a flight that failed whole, from 0 to 1.
+    pub(super) fn learn_rescue(&mut self, now: Instant, before: Mask, flight: Mask, missed: f64) {
+        self.rescues[before.index()][flight.index()].learn(now, missed);
+    }
+
+    /// Forgets what is known of a path: another one takes its place.
+    pub(super) fn forget(&mut self, path: usize) {
+        self.copies[path] = [Frequency::default(); SETS];
+        let has = |set: usize| set & (1 << path) != 0;
+        for cells in &mut self.copies {
+            (0..SETS).filter(|set| has(*set)).for_each(|set| cells[set] = Frequency::default());
+        }
+        for (before, row) in self.rescues.iter_mut().enumerate() {
+            for (flight, cell) in row.iter_mut().enumerate() {
+                if has(before) || has(flight) {
+                    *cell = Frequency::default();
+                }
+            }
+        }
+    }
+
+    /// Returns f(S | F).
+    pub(super) fn flight(&self, before: Mask, flight: Mask, reading: Reading) -> f64 {
+        self.chain(before, flight, reading).0
+    }
+
+    /// Returns u(S | F), where the paths of each set in `rounds` get a copy in one round after the other, all of
+    /// them in time.
+    pub(super) fn rescue(
+        &self,
+        before: Mask,
+        flight: Mask,
+        rounds: impl Iterator<Item = Mask>,
+        reading: Reading,
+    ) -> f64 {
+        let measured = &self.rescues[before.index()][flight.index()];
+        if reading == Reading::Proven {
+            return measured.at_least();
+        }
+        let (mut failed, mut share) = (before.and(flight), 1.0);
+        for round in rounds {
+            let (next, after) = self.chain(failed, round, reading);
+            (share, failed) = (share * next, after);
+        }
+        measured.mean(share, PRIOR_WEIGHT)
+    }
+
+    /// Returns P(copy on the path fails | those failed).
+    pub(super) fn copy(&self, path: usize, failed: Mask, reading: Reading) -> f64 {
+        let cell = &self.copies[path][failed.index()];
+        match reading {
+            Reading::Planned => cell.mean(self.prior(path, failed), PRIOR_WEIGHT),
+            Reading::Proven => cell.at_least(),
+        }
+    }
+
+    /// Multiplies along a chain, and returns which paths have failed at its end.
+    fn chain(&self, before: Mask, paths: Mask, reading: Reading) -> (f64, Mask) {
+        let step = |(share, failed): (f64, Mask), path| {
+            (share * self.copy(path, failed, reading), failed.with(path))
+        };
+        paths.iter().fold((1.0, before), step)
+    }
+
+    /// Returns what is assumed before there are samples: never less than what is known of fewer failures.
+    fn prior(&self, path: usize, failed: Mask) -> f64 {
+        let own = match (failed.contains(path), failed.without(path).is_empty()) {
+            (false, _) => PRIOR,
+            (true, true) => PRIOR_AGAIN,
+            (true, false) => PRIOR_ALL_AGAIN,
+        };
+        if failed.is_empty() {
+            return own;
+        }
+        let known = |fewer: Mask| {
+            let cell = &self.copies[path][fewer.index()];
+            (cell.samples() >= PRIOR_WEIGHT).then(|| cell.mean(PRIOR, PRIOR_WEIGHT))
+        };
+        let fewer = failed.iter().map(|other| failed.without(other));
+        fewer.filter_map(known).fold(own, f64::max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use units::Rng;
+
+    use super::*;
+
+    fn at(message: u64) -> Instant {
+        Instant::from_millis(1_000 + 20 * message)
+    }
+
+    fn set(paths: &[usize]) -> Mask {
+        paths.iter().fold(Mask::NONE, |set, path| set.with(*path))
+    }
+
+    #[test]
+    fn before_there_is_evidence_links_fail_together_in_one_case_of_ten() {
+        let failures = Failures::new();
+        let both = failures.flight(Mask::NONE, set(&[0, 1]), Reading::Planned);
+        assert!((both - 0.01).abs() < 1e-9, "{both}");
+        assert_eq!(failures.flight(Mask::NONE, set(&[0, 1]), Reading::Proven), 0.0);
+    }
+
+    #[test]
+    fn links_that_fail_together_are_not_multiplied() {
+        let (mut failures, mut rng) = (Failures::new(), Rng::new(1));
+        let (mut own, mut joint) = (0, 0);
+        const MESSAGES: u64 = 20_000;
+        for message in 0..MESSAGES {
+            let common = rng.chance(0.005);
+            let fails = [(); 2].map(|()| common || rng.chance(0.01));
+            let failed = (0..2).filter(|path| fails[*path]).fold(Mask::NONE, Mask::with);
+            failures.learn(at(message), Mask::NONE, set(&[0, 1]), failed);
+            own += u64::from(fails[0]);
+            joint += u64::from(fails[0] && fails[1]);
+        }
+        let share = |count: u64| count as f64 / MESSAGES as f64;
+        let predicted = failures.flight(Mask::NONE, set(&[0, 1]), Reading::Planned);
+        assert!((0.6..1.6).contains(&(predicted / share(joint))), "{predicted}, {}", share(joint));
+        assert!(predicted > 10.0 * share(own) * share(own), "far from independent");
+    }
+
+    #[test]
+    fn a_path_that_another_one_replaces_is_unknown_again() {
+        let mut failures = Failures::new();
+        for message in 0..1_000 {
+            failures.learn(at(message), Mask::NONE, set(&[0, 1]), Mask::NONE);
+        }
+        assert!(failures.copy(0, Mask::NONE, Reading::Planned) < 0.01);
+        failures.forget(0);
+        assert_eq!(failures.copy(0, Mask::NONE, Reading::Planned), PRIOR);
+        assert!(failures.copy(1, Mask::NONE, Reading::Planned) < 0.01);
+    }
+}

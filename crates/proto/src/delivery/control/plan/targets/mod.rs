@@ -1,0 +1,323 @@
+//! No more copies than a target takes: the planner of reliability targets.
+//!
+//! ```text
+//! message handed in:  F = paths whose newest answers are missing
+//!                     flight = the cheapest set of paths that is expected to miss no more than the target allows,
+//!                              or every path; copies on them leave at once
+//!                     one flight in 32, drawn at random, goes on every path, to learn what that does
+//! earliest answer is late, or all copies are lost: copies everywhere, and so on each probe timeout
+//! a second after the deadline: what became of each copy is learned, and what came of it all is counted
+//! ```
+//! One copy now, and copies everywhere when its answer is late, is as reliable as copies everywhere now, for half the
+//! bytes, wherever the deadline leaves time for that [DeanBarroso]; where it does not, copies at once are worth their load
+//! as long as control is little beside what the links carry [Vulimiri]; which copies are worth their price is weighed
+//! as for media with deadlines [ChouMiao]. What is weighed are measured frequencies (`failures.rs`): links that share a
+//! mast fail together.
+//!
+//! *Deviations from these sources*:
+//! 1. A request is hedged there after a fixed percentile of its latency; here when the path's own timeout says that
+//!    the answer is late, and only where the deadline leaves time for that.
+//! 2. Failures are not taken for independent, nor for known: they are counted given what has just failed, with
+//!    priors, and forgotten.
+//! 3. For set-points, where a newer one makes up for a lost one, the share is one of time [AoI].
+//!
+//! Not here: which copies of later rounds leave (`all.rs`), and whether a path has room for them.
+
+mod account;
+mod bound;
+mod choice;
+mod failures;
+mod flights;
+mod frequency;
+mod goal;
+mod slots;
+mod track;
+
+use std::collections::VecDeque;
+
+use smallvec::SmallVec;
+use units::{Duration, Instant, Rng};
+
+use super::all::{All, MIN_ROUND, everywhere};
+use super::{Form, Plan, Round, Submission, View};
+use crate::delivery::control::ControlPath;
+use crate::delivery::control::message::Message;
+use crate::event::Event;
+use crate::ids::PathId;
+use crate::limits;
+use crate::recovery::Receipt;
+use crate::select::{Class, Order, Policy, Reliability, Tier};
+use crate::status::{ReliabilityState, ReliabilityStatus};
+use choice::{Way, Ways, expected};
+use flights::Flight;
+use goal::{Goal, Key};
+use slots::{Mask, SLOTS, Slots};
+use track::{Belief, Track};
+
+/// One flight in so many goes on every path, whatever is planned: what is never tried is never learned.
+const SOUNDING: u64 = 32;
+/// On dear paths one in so many of these.
+const DEAR_SOUNDING: u64 = 4;
+/// A path is dear when a byte costs so many times as much as on the cheapest.
+const DEAR: f64 = 2.0;
+/// Bytes of a copy beside its payload: frame, datagram and IP headers.
+const HEADERS: usize = 76;
+/// How long a message's fate may be open longer than it need be while nothing else happens: fewer wake-ups.
+const IDLE: Duration = Duration::from_millis(500);
+
+/// Plans the flights of every target of a session.
+#[derive(Debug)]
+pub(super) struct Targets {
+    reliability: Reliability,
+    goals: Vec<Goal>,
+    slots: Slots,
+    ways: Ways,
+    tracks: [Track; SLOTS],
+    /// Paths that failed when that was looked at last.
+    failing: Mask,
+    /// Backups that nothing calls for.
+    reserve: Mask,
+    events: VecDeque<Event>,
+    rng: Rng,
+}
+
+impl Targets {
+    pub(super) fn new(reliability: &Reliability, seed: u64) -> Self {
+        Self {
+            reliability: *reliability,
+            goals: Vec::new(),
+            slots: Slots::default(),
+            ways: Ways::default(),
+            tracks: Default::default(),
+            failing: Mask::NONE,
+            reserve: Mask::NONE,
+            events: VecDeque::new(),
+            rng: Rng::stream(seed, "soundings"),
+        }
+    }
+
+    /// Returns the number of the target that a message is under.
+    pub(super) fn admit(&mut self, submission: &Submission) -> Option<u8> {
+        let policy = &submission.policy;
+        if !policy.is_replicated() || policy.class.tier() != Tier::Control {
+            return None;
+        }
+        let own = policy.target.map(|target| (target, Some(submission.channel)));
+        let of_class = || self.reliability.of(policy.class).map(|target| (target, None));
+        let (target, channel) = own.or_else(of_class)?;
+        let key = Key { class: policy.class, channel, target };
+        let known = self.goals.iter().position(|goal| goal.key == key);
+        let place = known.or_else(|| {
+            (self.goals.len() < limits::TARGETS).then(|| {
+                self.goals.push(Goal::new(key, newest_counts(policy)));
+                self.goals.len() - 1
+            })
+        });
+        place.and_then(|place| u8::try_from(place).ok())
+    }
+
+    /// Tells whether any message has been under a target.
+    pub(super) fn is_in_use(&self) -> bool {
+        !self.goals.is_empty()
+    }
+
+    /// Returns when [`Targets::handle_timeout`] wants to be called.
+    pub(super) fn timeout(&self) -> Option<Instant> {
+        let settled =
+            self.goals.iter().filter_map(|goal| goal.flights.all_settled(goal.deadline()));
+        settled.min().map(|at| at + IDLE)
+    }
+
+    /// Settles what is certain.
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        for goal in &mut self.goals {
+            goal.settle(now, &self.slots, &self.ways);
+        }
+    }
+
+    /// Returns what an application should know.
+    pub(super) fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Lists how the targets are kept: of classes, then of endpoints.
+    pub(super) fn statuses(&self) -> impl Iterator<Item = ReliabilityStatus> + '_ {
+        let of_class = self.goals.iter().filter(|goal| goal.key.channel.is_none());
+        let own = self.goals.iter().filter(|goal| goal.key.channel.is_some());
+        of_class.chain(own).map(|goal| goal.status(&self.slots, &self.ways))
+    }
+
+    /// Takes over what is known of the paths now; tells whether one fails that was believed to work.
+    fn look(&mut self, view: View<'_>) -> bool {
+        let carries = |path: &&ControlPath| path.carries.has(Tier::Control);
+        let ids: SmallVec<[PathId; 4]> = view.paths().filter(carries).map(|path| path.id).collect();
+        for slot in self.slots.set(&ids).iter() {
+            self.tracks[slot] = Track::default();
+            self.goals.iter_mut().for_each(|goal| goal.failures.forget(slot));
+        }
+        (self.ways.ways, self.ways.probe) = (Default::default(), view.probe);
+        let mut surprise = false;
+        (self.failing, self.reserve) = (Mask::NONE, Mask::NONE);
+        for path in view.paths() {
+            let Some(slot) = self.slots.find(path.id) else { continue };
+            let (transit, answer_after) = (path.transit, path.answer_after);
+            let cost = path.cost.get();
+            self.ways.ways[slot] = Some(Way { transit, answer_after, cost });
+            if path.backup {
+                self.reserve = self.reserve.with(slot);
+            }
+            let belief = self.tracks[slot].belief(view.now, answer_after);
+            surprise |= belief == Belief::Surprises;
+            if belief != Belief::Works || !path.usable {
+                self.failing = self.failing.with(slot);
+            }
+        }
+        surprise
+    }
+
+    /// Draws the paths that get a copy to learn what that does; none as a rule.
+    fn sounding(&mut self) -> Mask {
+        if self.rng.below(SOUNDING) > 0 {
+            return Mask::NONE;
+        }
+        let costs = self.ways.ways.iter().flatten().map(|way| way.cost);
+        let dear = costs.fold(f64::INFINITY, f64::min) * DEAR;
+        let mut paths = Mask::NONE;
+        for slot in self.ways.without(self.reserve).present().iter() {
+            let is_dear = self.ways.ways[slot].is_some_and(|way| way.cost >= dear);
+            if !is_dear || self.rng.below(DEAR_SOUNDING) == 0 {
+                paths = paths.with(slot);
+            }
+        }
+        paths
+    }
+
+    /// Plans the flight of a message that is handed in.
+    fn first(&mut self, view: View<'_>, seq: u64, message: &Message, goal: usize) -> Round {
+        let (surprise, before) = (self.look(view), self.failing);
+        let sounding = self.sounding();
+        let goal = &mut self.goals[goal];
+        goal.settle(view.now, &self.slots, &self.ways);
+        let was = goal.state;
+        let choice = goal.choose(view.now, before, surprise, (&self.ways, self.reserve));
+        if goal.state != was {
+            let Key { class, channel, .. } = goal.key;
+            self.events.push_back(Event::Reliability { class, channel, state: goal.state });
+        }
+        let paths = choice.paths.and(sounding);
+        let needed = goal.needs_reserve;
+        let usual = if needed { self.ways } else { self.ways.without(self.reserve) };
+        let is_everywhere = paths == usual.present();
+        let stream = message.submission.lane;
+        let gap = goal.gap(view.now, stream);
+        goal.flights.push(Flight {
+            seq,
+            stream,
+            in_order: message.policy().order == Order::InOrder,
+            submitted: view.now,
+            expires: message.expires,
+            gap,
+            before,
+            is_everywhere,
+            paths,
+            predicted: (goal.state != ReliabilityState::Learning).then_some(choice.miss),
+            everywhere: view.paths().filter(|path| path.takes(Class::Control)).count(),
+            bytes: message.submission.payload.len() + HEADERS,
+            round: 0,
+            sent_in_all: 0,
+            copies: SmallVec::new(),
+            first: None,
+        });
+        if is_everywhere {
+            return everywhere(view, message, needed);
+        }
+        Round::On(paths.iter().filter_map(|slot| self.slots.path(slot)).collect())
+    }
+
+    fn flight_mut(&mut self, seq: u64) -> Option<&mut Flight> {
+        self.goals.iter_mut().find_map(|goal| goal.flights.find(seq))
+    }
+
+    /// Returns when the first answer to the flight of a message is late, of those that may be expected; where nothing
+    /// of it could leave so far, a probe timeout after it was handed in. Where the newest message counts, it makes up for
+    /// those before it on the same path: the first late answer to one of them is one to it.
+    fn late_at(&self, view: View<'_>, flight: &Flight, message: &Message) -> Instant {
+        let waits = expected(flight.before, flight.paths);
+        let due = message.flights.iter().filter_map(|flight| {
+            let path = view.paths().find(|path| path.id == flight.path)?;
+            let slot = self.slots.find(path.id);
+            let is_expected = slot.is_none_or(|slot| waits.contains(slot));
+            let first = slot.filter(|_| newest_counts(message.policy()));
+            let since = first.and_then(|slot| self.tracks[slot].awaited_since());
+            let since = since.map_or(flight.sent_at, |since| since.min(flight.sent_at));
+            is_expected.then(|| since + path.answer_after.max(MIN_ROUND))
+        });
+        due.min().unwrap_or(message.submitted + view.probe.max(MIN_ROUND))
+    }
+}
+
+impl Plan for Targets {
+    fn round(&mut self, view: View<'_>, seq: u64, message: &Message) -> Round {
+        if let (Form::Target(goal), true) = (message.form, message.rounds == 1) {
+            return self.first(view, seq, message, usize::from(goal));
+        }
+        if let Some(flight) = self.flight_mut(seq) {
+            flight.round = flight.round.saturating_add(1);
+        }
+        let are_needed = match message.form {
+            Form::Target(goal) => self.goals[usize::from(goal)].needs_reserve,
+            Form::All | Form::Best => false,
+        };
+        everywhere(view, message, are_needed)
+    }
+
+    fn next_round(&self, view: View<'_>, seq: u64, message: &Message) -> Option<Instant> {
+        let flight = self.goals.iter().find_map(|goal| goal.flights.get(seq));
+        if let (Some(flight), 1) = (flight, message.rounds)
+            && !flight.is_everywhere
+            && view.pending.any_usable(message.policy().class)
+        {
+            return Some(self.late_at(view, flight, message));
+        }
+        All.next_round(view, seq, message)
+    }
+
+    fn second_after(&self, view: View<'_>, message: &Message, path: PathId) -> Option<Duration> {
+        All.second_after(view, message, path)
+    }
+
+    fn second_on(&self, view: View<'_>, message: &Message) -> Option<PathId> {
+        All.second_on(view, message)
+    }
+
+    fn wants_on_gained(&self, view: View<'_>, message: &Message, path: &ControlPath) -> bool {
+        All.wants_on_gained(view, message, path)
+    }
+
+    fn on_sent(&mut self, now: Instant, seq: u64, path: PathId) {
+        let slot = self.slots.find(path);
+        if let Some(slot) = slot {
+            self.tracks[slot].on_sent(now, !self.failing.contains(slot));
+        }
+        if let Some(flight) = self.flight_mut(seq) {
+            // A path that is not of the flight was gained meanwhile.
+            let is_planned = slot.is_none_or(|slot| flight.paths.contains(slot));
+            flight.on_sent(now, path, is_planned);
+        }
+    }
+
+    fn on_acked(&mut self, now: Instant, seq: u64, receipt: &Receipt) {
+        if let Some(slot) = self.slots.find(receipt.path) {
+            self.tracks[slot].on_acked(receipt.sent_at);
+        }
+        if let Some(flight) = self.flight_mut(seq) {
+            flight.on_acked(receipt);
+        }
+        self.handle_timeout(now);
+    }
+}
+
+/// Tells whether a newer message of a policy makes up for an older one.
+fn newest_counts(policy: &Policy) -> bool {
+    policy.class == Class::Live || policy.order == Order::Latest
+}
