@@ -7,6 +7,7 @@ use units::{Duration, Rate};
 
 use crate::report::Mode;
 use crate::scheme::{Known, Scheme};
+use crate::testbed::Recording;
 use emulator::Failure;
 
 /// The arguments of every experiment.
@@ -37,6 +38,10 @@ pub(crate) struct RunArgs {
     /// Also write report.json, and pictures where the experiment draws any, into this directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Play this recorded MAVLink (tlog) in place of the flight that comes with the program; an experiment
+    /// that plays none otherwise plays it beside, or in place of, its own messages.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tlog: Option<PathBuf>,
     /// Exit 0 although the emulator's audit declares the run invalid.
     #[arg(long)]
     pub(crate) allow_invalid: bool,
@@ -61,6 +66,25 @@ impl RunArgs {
     /// Returns the first and the last seed.
     pub(crate) fn seeds(&self) -> (u64, u64) {
         self.given_seeds().unwrap_or((self.seed(), self.seed()))
+    }
+
+    /// Returns the MAVLink that is played.
+    ///
+    /// # Errors
+    /// When the file does not read, or holds no MAVLink of a vehicle and its ground.
+    pub(crate) fn recording(&self) -> Result<Recording, Failure> {
+        let read = |path: &PathBuf| Recording::read(path).map_err(Failure::Usage);
+        self.tlog.as_ref().map_or_else(|| Ok(Recording::load()?), read)
+    }
+
+    /// Refuses recorded MAVLink in an experiment that sends none.
+    ///
+    /// # Errors
+    /// When there is any.
+    pub(crate) fn without_tlog(&self, experiment: &str) -> Result<(), Failure> {
+        let what =
+            || format!("--tlog: {experiment} measures TCP or messages, and sends no MAVLink");
+        self.tlog.as_ref().map_or(Ok(()), |_| Err(Failure::Usage(what())))
     }
 
     /// Returns the schemes to run: those asked for, else those that run unasked.

@@ -3,14 +3,14 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::experiment::streams::demo::DemoArgs;
 use crate::experiment::{Description, Experiment};
+use crate::model::Model;
 use crate::swarm::SwarmArgs;
 use crate::traces::TraceCommand;
 use emulator::{AccuracyArgs, EmulateArgs};
-use models::asran::Stretch;
 
 const AFTER_HELP: &str = "\
 Start here:
@@ -85,48 +85,12 @@ pub(crate) enum Command {
     /// then the Wi-Fi goes silently dead, comes back, and the LTE stalls. Fulmar and its opponents
     /// play it at the same time, each over links of its own.
     Demo(DemoArgs),
-    /// Evaluate a paper's equations and set them beside the figures that it prints.
+    /// Evaluate a paper's equations, set them beside the figures that it prints, draw its pictures again.
     Model {
-        /// Which paper.
+        /// Which model.
         #[command(subcommand)]
-        paper: Paper,
+        model: Model,
     },
-}
-
-/// Names a paper with an analysis.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Paper {
-    /// ConClone, equations 1 to 16.
-    Conclone {
-        /// Print one JSON object on stdout.
-        #[arg(long)]
-        json: bool,
-    },
-    /// ASRAN, equations 1 to 3: what it gains over CUBIC between two losses.
-    AsranGain(AsranGainArgs),
-}
-
-/// What the model of ASRAN takes; the paper's example unasked.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct AsranGainArgs {
-    /// Window just after a loss.
-    #[arg(long, default_value_t = 1.0, value_name = "WINDOW")]
-    pub(crate) i: f64,
-    /// Window before the previous loss, which slow start returns to.
-    #[arg(long, default_value_t = 2.0, value_name = "WINDOW")]
-    pub(crate) last_max: f64,
-    /// Time until the next loss.
-    #[arg(long, default_value_t = 2.5, value_name = "TIME")]
-    pub(crate) t: f64,
-    /// Distance of the points that are summed.
-    #[arg(long, default_value_t = 0.1, value_name = "TIME")]
-    pub(crate) step: f64,
-    /// A sub-flow (of MPTCP) as I,LAST_MAX,T or I,LAST_MAX,T,RTT; give it once for each.
-    #[arg(long, value_name = "I,LAST_MAX,T[,RTT]", value_parser = Stretch::parse)]
-    pub(crate) subflow: Vec<Stretch>,
-    /// Print one JSON object on stdout.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// Reads the command line; a wrong one ends here with exit code 2 and clap's explanation.

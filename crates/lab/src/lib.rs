@@ -17,6 +17,7 @@ mod figure;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing;
+mod model;
 mod record;
 mod report;
 mod scenario_file;
@@ -31,11 +32,10 @@ use std::process::ExitCode;
 use serde::Serialize;
 use serde_json::json;
 
-use cli::{Command, Paper};
+use cli::Command;
 use emulator::Failure;
 use experiment::Experiment;
 use experiment::streams::demo;
-use models::{asran, conclone};
 use report::Mode;
 use sys::print::{print, tell};
 
@@ -67,24 +67,8 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Demo(args) => demo::run(&args),
         Command::Swarm(args) => swarm::run_command(&args),
         Command::Trace { command } => traces::run_command(&command),
-        Command::Model { paper: Paper::Conclone { json } } => {
-            let all = conclone::checks();
-            if json {
-                print_json(&json!({"model": "conclone", "checks": all}))?;
-            } else {
-                checks::print_table(&all)?;
-            }
-            Ok(ExitCode::SUCCESS)
-        }
-        Command::Model { paper: Paper::AsranGain(args) } => {
-            let stretch =
-                asran::Stretch { i: args.i, last_max: args.last_max, t: args.t, rtt: 1.0 };
-            let gain = asran::gain(stretch, args.step, &args.subflow).map_err(Failure::Usage)?;
-            if args.json {
-                print_json(&gain)?;
-            } else {
-                print(gain.to_string().trim_end())?;
-            }
+        Command::Model { model } => {
+            model::run(&model)?;
             Ok(ExitCode::SUCCESS)
         }
     }

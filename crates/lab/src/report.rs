@@ -277,6 +277,8 @@ fn cell(result: &Value, key: &str) -> String {
     let digits = number.as_f64().filter(|_| number.is_f64()).map_or(0, |value| match value.abs() {
         size if size >= 100.0 => 1,
         size if size >= 10.0 => 2,
+        // Four digits would show one message in ten thousand, and nothing below.
+        size if size > 0.0 && size < 1e-3 => 7,
         _ => 4,
     });
     let shown = |value: f64| format!("{value:.digits$}");

@@ -85,6 +85,22 @@ pub(crate) fn ratio_of_means_interval(pairs: &[(f64, f64)]) -> Option<(f64, f64)
     Some((percentile(&ratios, TAIL)?, percentile(&ratios, 1.0 - TAIL)?))
 }
 
+/// Returns between which values the ratio of the sums of pairs lies, each bound with 99 % confidence, where
+/// pairs are batches of a series whose values depend on their neighbours: misses over messages of a stretch
+/// of time [Law §9.5]. None below six batches.
+pub(crate) fn ratio_of_batches_interval(batches: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let n = batches.len();
+    if n < 6 {
+        return None;
+    }
+    let ratio = ratio_of_means(batches)?;
+    let whole: f64 = batches.iter().map(|batch| batch.1).sum();
+    let squares: f64 = batches.iter().map(|batch| (batch.0 - ratio * batch.1).powi(2)).sum();
+    let error = (squares * n as f64 / (n - 1) as f64).sqrt() / whole;
+    let reach = student_99(n - 1) * error;
+    Some(((ratio - reach).max(0.0), ratio + reach))
+}
+
 /// Returns Jain's index of how evenly a sample is shared out: 1 where all have the same, 1/n where
 /// one of n has everything [Jain §1]; none where nobody has anything.
 pub(crate) fn jain_index(shares: &[f64]) -> Option<f64> {
@@ -129,6 +145,20 @@ pub(crate) fn exponential_distance(sorted: &[f64], rate: f64) -> f64 {
         (empirical - (1.0 - (-rate * (x + 0.5)).exp())).abs()
     };
     step_ends.map(distance).fold(0.0, f64::max)
+}
+
+/// Returns what Student's t exceeds once in a hundred times, by the expansion around the normal
+/// distribution [Abramowitz §26.7.5]; good to 1 % from five degrees of freedom on.
+fn student_99(degrees: usize) -> f64 {
+    /// The same of the normal distribution.
+    const Z: f64 = 2.326_347_874;
+    let n = degrees as f64;
+    let terms = [
+        (Z.powi(3) + Z) / 4.0,
+        (5.0 * Z.powi(5) + 16.0 * Z.powi(3) + 3.0 * Z) / 96.0,
+        (3.0 * Z.powi(7) + 19.0 * Z.powi(5) + 17.0 * Z.powi(3) - 15.0 * Z) / 384.0,
+    ];
+    terms.iter().zip(1..).map(|(term, power)| term / n.powi(power)).sum::<f64>() + Z
 }
 
 #[cfg(test)]
@@ -189,6 +219,28 @@ mod tests {
         assert!(low < 0.8 && high > 1.2 && low > 0.2 && high < 4.0, "{low} to {high}");
         assert_eq!(ratio_of_means_interval(&apart), ratio_of_means_interval(&apart));
         assert_eq!((ratio_of_means(&[]), ratio_of_means_interval(&apart[..5])), (None, None));
+    }
+
+    #[test]
+    fn batches_say_how_sure_a_share_is_although_misses_come_together() {
+        assert!((student_99(5) / 3.365 - 1.0).abs() < 0.01, "{}", student_99(5));
+        assert!((student_99(99) - 2.365).abs() < 0.001, "{}", student_99(99));
+        assert_eq!(ratio_of_batches_interval(&[(1.0, 10.0); 5]), None);
+        assert_eq!(ratio_of_batches_interval(&[(1.0, 10.0); 6]), Some((0.1, 0.1)));
+        // Outages of 50 messages once in 1,000 on average: 5 %, in batches of 10,000.
+        let mut rng = units::Rng::new(7);
+        let mut outside = 0;
+        for _ in 0..500 {
+            let batches: Vec<(f64, f64)> = (0..40)
+                .map(|_| {
+                    let outages = (0..1_000).filter(|_| rng.chance(0.01)).count();
+                    (outages as f64 * 50.0, 10_000.0)
+                })
+                .collect();
+            let (low, _) = ratio_of_batches_interval(&batches).expect("forty batches");
+            outside += u32::from(low > 0.05);
+        }
+        assert!(outside <= 12, "one in a hundred of 500: {outside}");
     }
 
     #[test]

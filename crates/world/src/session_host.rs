@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use netem::{Host, HostTransmit};
-use proto::{PathState, PathStatus, SessionConfig, Source};
+use proto::{PathId, PathState, PathStatus, PathUse, SessionConfig, SessionStatus, Source};
 use units::Instant;
 
 use crate::driver::{Driver, Identity};
@@ -48,12 +48,23 @@ impl SessionHost {
 
     /// Tells whether the session is up and every path has proved itself.
     pub fn ready(&self, now: Instant) -> bool {
-        let driver = &self.driver;
-        let status = driver.session.and_then(|session| driver.endpoint.status(now, session));
-        status.is_some_and(|status| {
+        self.status(now).is_some_and(|status| {
             let open = |path: &&PathStatus| path.state == PathState::Active;
             status.connected && status.paths.iter().filter(open).count() >= self.paths
         })
+    }
+
+    /// Returns what the session says of itself, once there is one.
+    pub fn status(&self, now: Instant) -> Option<SessionStatus> {
+        self.driver.endpoint.status(now, self.driver.session?)
+    }
+
+    /// Says how the operator wants the path on an interface to be used, at the drone's end; the station is told.
+    pub fn use_path(&mut self, now: Instant, interface: u8, usage: PathUse) {
+        if let Some(session) = self.driver.session {
+            // The drone opens a path on each interface, in their order.
+            self.driver.endpoint.set_path_use(now, session, PathId(interface), usage);
+        }
     }
 
     /// Takes a packet of an application, and wraps it where it is the tunnel's; false when the

@@ -6,6 +6,7 @@
 
 mod area;
 mod distribution;
+mod functions;
 mod layout;
 mod legend;
 mod panels;
@@ -15,6 +16,7 @@ mod trade_off;
 mod window;
 
 pub(crate) use distribution::{Distribution, DistributionChart};
+pub(crate) use functions::{FunctionChart, FunctionPanel, Heights};
 pub(crate) use panels::{Panel, TimeChart, TimeCurve};
 pub(crate) use sweep::{SweepCase, SweepChart, SweepCurve};
 pub(crate) use trade_off::{Plane, TradeOff};
@@ -171,6 +173,8 @@ impl Chart {
 pub(crate) fn style(scheme: Scheme) -> (&'static str, f64) {
     match scheme {
         Scheme::FULMAR => ("#0a4fd1", 2.4),
+        Scheme::FULMAR_TARGET => ("#00857c", 2.0),
+        Scheme::FULMAR_BACKUP => ("#6b4fd0", 1.8),
         Scheme::FULMAR_STRICT => ("#4aa3df", 1.8),
         Scheme::FULMAR_OFF => ("#7b6fd0", 1.8),
         Scheme::KERNEL_MPTCP => ("#d97706", 1.5),

@@ -5,6 +5,7 @@
 //! `file`.
 
 mod bulk;
+mod conclone_target;
 pub(crate) mod file;
 mod interval;
 mod mavlink;
@@ -12,6 +13,7 @@ mod messages;
 mod recorded;
 mod share;
 pub(crate) mod streams;
+
 mod tcp_instability;
 mod tcp_loss;
 mod thin;
@@ -33,6 +35,12 @@ pub(crate) enum Experiment {
     /// The experiment of the ConClone paper (Fig. 9-12, Tables 2 and 3): two links with 28.4 % loss
     /// each.
     ConcloneInterval(interval::ConcloneIntervalArgs),
+    /// What a reliability target costs, and whether it is kept, over links of every kind.
+    ///
+    /// Links that lose packets by themselves, in bursts, together, or for a while; that die; of which one is
+    /// dear or thin; recorded ones. Figures leave the first minute out, from_start has it. One object per kind
+    /// of links, class, target, deadline and scheme.
+    ConcloneTarget(conclone_target::TargetArgs),
     /// Control, a recorded flight and video, while the Wi-Fi goes silently dead and the LTE stalls.
     ///
     /// Figures of control are the worse of both directions, which follow as `up` and `down`.
@@ -158,8 +166,9 @@ impl Experiment {
     /// Every experiment.
     ///
     /// What a file says is its own affair.
-    pub(crate) const ALL: [Description; 15] = [
+    pub(crate) const ALL: [Description; 16] = [
         interval::DESCRIPTION,
+        conclone_target::DESCRIPTION,
         streams::mixed_blackout::DESCRIPTION,
         recorded::DESCRIPTION,
         thin::DESCRIPTION,
@@ -192,6 +201,7 @@ impl Experiment {
     pub(crate) fn run_args(&self) -> &RunArgs {
         match self {
             Self::ConcloneInterval(args) => &args.run,
+            Self::ConcloneTarget(args) => &args.run,
             Self::MixedBlackout(args) => &args.run,
             Self::Recorded(args) => &args.run,
             Self::ThinLinks(args) => &args.run,
@@ -213,6 +223,7 @@ impl Experiment {
     pub(crate) fn description(&self) -> Description {
         match self {
             Self::ConcloneInterval(_) => interval::DESCRIPTION,
+            Self::ConcloneTarget(_) => conclone_target::DESCRIPTION,
             Self::MixedBlackout(_) => streams::mixed_blackout::DESCRIPTION,
             Self::Recorded(_) => recorded::DESCRIPTION,
             Self::ThinLinks(_) => thin::DESCRIPTION,
@@ -231,10 +242,29 @@ impl Experiment {
         }
     }
 
+    /// Tells whether MAVLink is among what it sends, or can be.
+    fn sends_mavlink(&self) -> bool {
+        !matches!(
+            self,
+            Self::BulkLossy(_)
+                | Self::AsranInstability(_)
+                | Self::AsranTraffic(_)
+                | Self::AsranLoss(_)
+                | Self::LrtTcp(_)
+                | Self::LrtBlock(_)
+                | Self::MessageShare(_)
+                | Self::MavlinkBulk(_)
+        )
+    }
+
     /// Runs the experiment.
     pub(crate) fn run(&self) -> Result<Report, Failure> {
+        if !self.sends_mavlink() {
+            self.run_args().without_tlog(self.description().experiment)?;
+        }
         match self {
             Self::ConcloneInterval(args) => interval::run(args),
+            Self::ConcloneTarget(args) => conclone_target::run(args),
             Self::MixedBlackout(args) => streams::mixed_blackout::run(args),
             Self::Recorded(args) => recorded::run(args),
             Self::ThinLinks(args) => thin::run(args),

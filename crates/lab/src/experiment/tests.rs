@@ -13,7 +13,8 @@ const LINKS: &str = "seconds = 1\n\
 
 /// The smallest run of each experiment in the world; those of the kernel's TCP and of real daemons alone
 /// have none.
-const SMALLEST: [&str; 12] = [
+const SMALLEST: [&str; 13] = [
+    "conclone-target --sim --links thin,dear --messages 6000 --targets 0.99 --deadlines-ms 100 --schemes fulmar_target,fulmar,udp",
     "conclone-interval --sim --messages 4 --schemes fulmar,udp",
     "mixed-blackout --sim --schemes redundant,udp --scenario LINKS",
     "recorded --sim --schemes udp --scenario LINKS",

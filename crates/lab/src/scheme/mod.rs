@@ -53,6 +53,8 @@ pub(crate) struct About {
 /// Every scheme by the name that experiments call it by.
 impl Scheme {
     pub(crate) const FULMAR: Self = Self::Session(SessionScheme::Fulmar);
+    pub(crate) const FULMAR_TARGET: Self = Self::Session(SessionScheme::FulmarTarget(None));
+    pub(crate) const FULMAR_BACKUP: Self = Self::Session(SessionScheme::FulmarBackup);
     pub(crate) const FULMAR_STRICT: Self = Self::Session(SessionScheme::FulmarStrict);
     pub(crate) const FULMAR_OFF: Self = Self::Session(SessionScheme::FulmarOff);
     pub(crate) const FLOWCODE: Self = Self::Session(SessionScheme::FlowCode(Packets::Four));
@@ -86,8 +88,10 @@ impl Scheme {
         Self::Congestion(CongestionControl::Asran(Flavour::AsranDelay));
 
     /// Every scheme, in the order of lists.
-    const ALL: [Self; 29] = [
+    const ALL: [Self; 31] = [
         Self::FULMAR,
+        Self::FULMAR_TARGET,
+        Self::FULMAR_BACKUP,
         Self::FULMAR_STRICT,
         Self::FULMAR_OFF,
         Self::FLOWCODE,

@@ -2,8 +2,8 @@
 
 use proto::select::{Copies, Order, Policy};
 use proto::{
-    CongestionKind, FlowCodeParameters, MessageStream, ProtectControl, SchedulerKind,
-    SessionConfig, Source, TunnelForm,
+    CongestionKind, FlowCodeParameters, MessageStream, ProtectControl, Reliability, SchedulerKind,
+    SessionConfig, Source, Target, TunnelForm,
 };
 use units::Duration;
 
@@ -25,6 +25,10 @@ const TELEMETRY: u8 = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SessionScheme {
     Fulmar,
+    /// With this target for all that is control, or a usual one.
+    FulmarTarget(Option<Target>),
+    /// With every link but the first in reserve.
+    FulmarBackup,
     FulmarStrict,
     FulmarOff,
     /// With so many packets in a generation.
@@ -63,6 +67,16 @@ impl SessionScheme {
                 name: "fulmar",
                 meaning: "control copied to every path, data by least delay",
                 help: "The product's own choice: control copied to every path, data by least delay",
+            },
+            Self::FulmarTarget(_) => About {
+                name: "fulmar_target",
+                meaning: "control in as few copies as its reliability target takes",
+                help: "Fulmar with a reliability target: no more copies of control than it takes; 0.999 in 100 ms unless the experiment says another",
+            },
+            Self::FulmarBackup => About {
+                name: "fulmar_backup",
+                meaning: "every link but the first in reserve, until nothing else works",
+                help: "Fulmar with `backup = true` on every link but the first",
             },
             Self::FulmarStrict => About {
                 name: "fulmar_strict",
@@ -111,7 +125,11 @@ impl SessionScheme {
     pub(crate) fn config(self) -> SessionConfig {
         // Schemes that stand for other tools, or for a session without copies, are left as they were.
         let protect_control = match self {
-            Self::Fulmar | Self::FlowCode(_) | Self::Lrt => ProtectControl::Balanced,
+            Self::Fulmar
+            | Self::FulmarTarget(_)
+            | Self::FulmarBackup
+            | Self::FlowCode(_)
+            | Self::Lrt => ProtectControl::Balanced,
             Self::FulmarStrict => ProtectControl::Strict,
             _ => ProtectControl::Off,
         };
@@ -123,6 +141,11 @@ impl SessionScheme {
             config.tunnel = TunnelForm::Plain;
         }
         match self {
+            Self::FulmarTarget(_) => {
+                let target = self.target();
+                config.reliability =
+                    Reliability { control: target, liveness: target, live: target };
+            }
             Self::FlowCode(packets) => {
                 let parameters = FlowCodeParameters { k: packets.count(), ..Default::default() };
                 config.tunnel = TunnelForm::FlowCode(parameters);
@@ -169,7 +192,7 @@ impl SessionScheme {
     /// Returns the lines of a daemon's `[transport]` that say the same as [`SessionScheme::config`].
     pub(crate) const fn daemon_lines(self) -> &'static str {
         match self {
-            Self::Fulmar => "",
+            Self::Fulmar | Self::FulmarTarget(_) | Self::FulmarBackup => "",
             Self::FlowCode(packets) => match packets {
                 Packets::Two => "tunnel_form = \"flowcode\"\nflowcode_k = 2\n",
                 Packets::Four => "tunnel_form = \"flowcode\"\n",
@@ -189,10 +212,57 @@ impl SessionScheme {
         }
     }
 
+    /// Tells whether a link is kept in reserve.
+    pub(crate) const fn is_backup(self, link: usize) -> bool {
+        matches!(self, Self::FulmarBackup) && link > 0
+    }
+
+    /// Returns what a daemon's file says of copies in the section of an endpoint whose datagrams are all control.
+    pub(crate) fn daemon_copies(self) -> String {
+        match (self, self.target()) {
+            (_, Some(target)) => format!(
+                "target = {}\ndeadline_ms = {}\n",
+                target.share(),
+                target.deadline().as_millis()
+            ),
+            (scheme, None) if scheme.is_fulmar() => "copies = \"all\"\n".to_owned(),
+            _ => "copies = \"best\"\n".to_owned(),
+        }
+    }
+
+    /// Returns the sections of a daemon's file that ask the same of MAVLink.
+    pub(crate) fn daemon_sections(self) -> String {
+        let Some(_) = self.target() else { return String::new() };
+        let keys = self.daemon_copies();
+        let section = |class| format!("\n[reliability.{class}]\n{keys}");
+        ["control", "liveness", "live"].map(section).concat()
+    }
+
+    /// Returns the target, where there is one.
+    fn target(self) -> Option<Target> {
+        match self {
+            Self::FulmarTarget(target) => target.or_else(usual_target),
+            _ => None,
+        }
+    }
+
     /// Tells whether it is the product itself, however it protects control.
     pub(crate) const fn is_fulmar(self) -> bool {
-        matches!(self, Self::Fulmar | Self::FulmarStrict | Self::FulmarOff | Self::FlowCode(_))
+        matches!(
+            self,
+            Self::Fulmar
+                | Self::FulmarTarget(_)
+                | Self::FulmarBackup
+                | Self::FulmarStrict
+                | Self::FulmarOff
+                | Self::FlowCode(_)
+        )
     }
+}
+
+/// Returns the target where none is said: what the documents take for an example.
+fn usual_target() -> Option<Target> {
+    Target::new(0.999, Duration::from_millis(100))
 }
 
 /// Returns the policy of control in a session without copies.

@@ -44,6 +44,8 @@ pub(crate) fn tunnel_address(side: Side) -> Ipv4Addr {
 pub(crate) struct DaemonPlan<'a> {
     /// The lines of `[transport]`.
     pub(crate) transport: &'a str,
+    /// What the drone's file says of the path over each link.
+    pub(crate) path_lines: &'a dyn Fn(usize) -> &'static str,
     /// The sections of the local endpoints; given the side and the folder in which sockets may lie.
     pub(crate) endpoints: &'a dyn Fn(Side, &Path) -> String,
     pub(crate) has_tunnel: bool,
@@ -68,6 +70,7 @@ impl Daemons {
     pub(crate) fn start(scheme: SessionScheme, copy: &Copy<'_>) -> Result<Self, String> {
         let plan = DaemonPlan {
             transport: scheme.daemon_lines(),
+            path_lines: &|link| if scheme.is_backup(link) { "backup = true\n" } else { "" },
             endpoints: &|_, _| local_endpoints(scheme),
             has_tunnel: true,
             realtime: false,
@@ -242,7 +245,10 @@ fn configuration(
                 format!("[[listen]]\nname = \"{interface}\"\naddress = \"{station}:{port}\"\n")
             }
             Side::Drone => {
-                format!("[[path]]\ninterface = \"{interface}\"\nremote = \"{station}:{port}\"\n")
+                let lines = (plan.path_lines)(link);
+                format!(
+                    "[[path]]\ninterface = \"{interface}\"\nremote = \"{station}:{port}\"\n{lines}"
+                )
             }
         };
     }
@@ -259,17 +265,16 @@ fn configuration(
 
 /// Returns the sections of the local endpoints.
 fn local_endpoints(scheme: SessionScheme) -> String {
-    let control = |name: &str, channel: u8, port: u16, copies: &str| {
+    let copies = scheme.daemon_copies();
+    let control = |name: &str, channel: u8, port: u16| {
         format!(
             "\n[[control]]\nname = \"{name}\"\nchannel = {channel}\n\
-             address = \"127.0.0.1:{port}\"\ncopies = \"{copies}\"\n"
+             address = \"127.0.0.1:{port}\"\n{copies}"
         )
     };
     // The newest wins, for as long as the policy of set-points says.
-    let live = |copies: &str| {
-        let ttl_ms = proto::select::Policy::LIVE.ttl.as_millis();
-        control("live", 12, LIVE_PORT, copies) + &format!("order = \"latest\"\nttl_ms = {ttl_ms}\n")
-    };
+    let ttl_ms = proto::select::Policy::LIVE.ttl.as_millis();
+    let live = control("live", 12, LIVE_PORT) + &format!("order = \"latest\"\nttl_ms = {ttl_ms}\n");
     let messages = format!(
         "\n[[message]]\nname = \"messages\"\nchannel = 30\nkind = \"udp-server\"\n\
          address = \"127.0.0.1:{MESSAGES_PORT}\"\n"
@@ -281,17 +286,12 @@ fn local_endpoints(scheme: SessionScheme) -> String {
         )
     };
     let telemetry = mavlink("telemetry", "channel = 13\n", TELEMETRY_PORT);
-    if scheme.is_fulmar() {
-        return control("declared", 10, DECLARED_PORT, "all")
-            + &live("all")
-            + &mavlink("mavlink", "", MAVLINK_PORT)
-            + &messages
-            + &telemetry;
-    }
+    let declared = control("declared", 10, DECLARED_PORT) + &live;
     // A session without copies: MAVLink too is reliable, on one path at a time.
-    control("declared", 10, DECLARED_PORT, "best")
-        + &live("best")
-        + &control("mavlink", 11, MAVLINK_PORT, "best")
-        + &messages
-        + &telemetry
+    let flight = if scheme.is_fulmar() {
+        mavlink("mavlink", "", MAVLINK_PORT)
+    } else {
+        control("mavlink", 11, MAVLINK_PORT)
+    };
+    declared + &flight + &messages + &telemetry + &scheme.daemon_sections()
 }

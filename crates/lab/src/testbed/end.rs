@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use netem::{Host, HostTransmit, Scenario};
-use proto::{MessageStream, SessionConfig, Source};
+use proto::{MessageStream, PathUse, SessionConfig, SessionStatus, Source};
 use units::Instant;
 use world::{DatagramHost, SessionHost};
 
@@ -82,7 +82,11 @@ impl End {
         [station, drone]: [&[Ipv4Addr]; 2],
         seed: u64,
     ) -> [Self; 2] {
-        let hosts = SessionHost::pair(config, station, drone, seed);
+        let mut hosts = SessionHost::pair(config, station, drone, seed);
+        for link in (0..drone.len()).filter(|link| scheme.is_backup(*link)) {
+            let usage = PathUse { backup: true, ..PathUse::default() };
+            hosts[1].use_path(netem::CLOCK_ORIGIN, link as u8, usage);
+        }
         hosts.map(|host| Self::Session(Box::new(host), scheme))
     }
 
@@ -91,6 +95,21 @@ impl End {
         match self {
             Self::Session(end, _) => end.ready(now),
             Self::Plain(_) | Self::Block(_) => true,
+        }
+    }
+
+    /// Returns what the session says of itself; none where there is none.
+    pub(crate) fn status(&self, now: Instant) -> Option<SessionStatus> {
+        match self {
+            Self::Session(end, _) => end.status(now),
+            Self::Plain(_) | Self::Block(_) => None,
+        }
+    }
+
+    /// Says how a path is to be used, at the drone's end of a session.
+    pub(crate) fn use_path(&mut self, now: Instant, link: u8, usage: PathUse) {
+        if let Self::Session(end, _) = self {
+            end.use_path(now, link, usage);
         }
     }
 

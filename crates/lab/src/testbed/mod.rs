@@ -31,7 +31,7 @@ pub(crate) mod wireguard;
 pub(crate) mod world;
 
 pub(crate) use program::{Program, find as find_program};
-pub(crate) use recording::Recording;
+pub(crate) use recording::{RecordedFrame, Recording};
 pub(crate) use stamp::{FLOW_MAX, STAMP_BYTES, Stamp, TELEMETRY_BYTES};
 pub(crate) use stream::{Direction, Stream};
 pub(crate) use wire_bytes::WireBytes;

@@ -10,6 +10,7 @@
 
 mod command;
 mod formats;
+mod joined;
 mod ping;
 mod reading;
 mod shared;
@@ -20,6 +21,7 @@ mod write;
 pub(crate) use command::{TraceCommand, run as run_command};
 #[cfg(fuzzing)]
 pub(crate) use formats::{HowToRead, read};
+pub(crate) use joined::operators_joined;
 #[cfg(fuzzing)]
 pub(crate) use reading::{Assumed, link};
 pub(crate) use shared::{folder, link_sets};

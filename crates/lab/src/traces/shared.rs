@@ -58,7 +58,7 @@ pub(crate) fn link_sets(folder: &Path) -> Result<Vec<LinkSet>, String> {
             name: "operators".to_owned(),
             simultaneous: true,
             with: None,
-            takes: nuwins(&folder.join("nuwins-3operators-ping"))?,
+            takes: nuwins(folder)?,
         },
         LinkSet {
             name: "wifi".to_owned(),
@@ -95,6 +95,45 @@ pub(super) fn text(path: &Path) -> Result<String, String> {
         return Err(describe(&format!("is longer than {FILE_MAX} bytes")));
     }
     String::from_utf8(bytes).map_err(|error| describe(&error))
+}
+
+/// Reads every session of pings of the three operators.
+pub(super) fn pings(folder: &Path) -> Result<Vec<Session>, String> {
+    let path = folder.join("nuwins-3operators-ping").join("all_sessions_derived.csv.gz");
+    sessions(&text(&path)?, &path.display().to_string())
+}
+
+/// Makes a link of pings, one after the other; `before` is the round-trip time before the first, in ms.
+pub(super) fn pinged(
+    name: &str,
+    pings: &[Option<f64>],
+    mut before: f64,
+) -> Result<RecordedLink, String> {
+    let (mut delays, mut losses) = (Vec::new(), Vec::new());
+    for (place, rtt) in pings.iter().enumerate() {
+        let at = Duration::from_millis(place as u64 * PING_MS as u64);
+        before = rtt.unwrap_or(before);
+        delays.push((at, Duration::from_secs_f64(before / 2e3)));
+        losses.push((at, if rtt.is_some() { 0.0 } else { 1.0 }));
+    }
+    let length = Duration::from_millis(pings.len() as u64 * PING_MS as u64);
+    let mut way = delayed(name, &delays, length)?;
+    let series = Series::from_steps(losses, Some(length), name);
+    let series = Arc::new(series.map_err(|error| error.to_string())?);
+    way.loss.csv = Some(CsvLoss { path: format!("{name}-loss.csv"), series });
+    Ok(RecordedLink {
+        name: name.to_owned(),
+        to_drone: way.clone(),
+        to_station: way,
+        length,
+        gaps: Vec::new(),
+        notes: vec![
+            format!("rate {} Mbit/s each way: the recording has none", RATE.as_mbps()),
+            "half of the round-trip time each way; a ping that was lost is 0.2 s without \
+             anything in both directions, with the delay of the ping before it"
+                .to_owned(),
+        ],
+    })
 }
 
 /// Reads pairs of delivery traces; the phone that recorded them is the drone.
@@ -148,8 +187,7 @@ fn leocc(folder: &Path) -> Result<RecordedLink, String> {
 
 /// Reads pings of three operators; a take is a time at which all three have a session.
 fn nuwins(folder: &Path) -> Result<Vec<Take>, String> {
-    let path = folder.join("all_sessions_derived.csv.gz");
-    let sessions = sessions(&text(&path)?, &path.display().to_string())?;
+    let sessions = pings(folder)?;
     let of = |operator: &'static str| sessions.iter().filter(move |one| one.operator == operator);
     let mut takes = Vec::new();
     for att in of("atnt") {
@@ -173,17 +211,23 @@ fn nuwins(folder: &Path) -> Result<Vec<Take>, String> {
 }
 
 /// One session of pings of one operator.
-struct Session {
-    operator: String,
-    start_ms: i64,
+pub(super) struct Session {
+    pub(super) operator: String,
+    pub(super) start_ms: i64,
     /// The round-trip time of each ping; none when it was lost.
-    rtts_ms: Vec<Option<f64>>,
+    pub(super) rtts_ms: Vec<Option<f64>>,
 }
 
 /// From one ping to the next.
-const PING_MS: i64 = 200;
+pub(super) const PING_MS: i64 = 200;
 
 impl Session {
+    /// Returns the ping of an instant, if one was sent then.
+    pub(super) fn at(&self, ms: i64) -> Option<Option<f64>> {
+        let place = usize::try_from((ms - self.start_ms).div_euclid(PING_MS)).ok()?;
+        self.rtts_ms.get(place).copied()
+    }
+
     fn end_ms(&self) -> i64 {
         self.start_ms + PING_MS * self.rtts_ms.len() as i64
     }
@@ -192,33 +236,9 @@ impl Session {
     fn link(&self, name: &str, start: i64, end: i64) -> Result<RecordedLink, String> {
         let skip = usize::try_from((start - self.start_ms) / PING_MS).unwrap_or(0);
         let count = usize::try_from((end - start) / PING_MS).unwrap_or(0);
-        let pings = self.rtts_ms.iter().skip(skip).take(count);
-        let mut before = self.rtts_ms.iter().flatten().next().copied().unwrap_or(0.0);
-        let (mut delays, mut losses) = (Vec::new(), Vec::new());
-        for (place, rtt) in pings.enumerate() {
-            let at = Duration::from_millis(place as u64 * PING_MS as u64);
-            before = rtt.unwrap_or(before);
-            delays.push((at, Duration::from_secs_f64(before / 2e3)));
-            losses.push((at, if rtt.is_some() { 0.0 } else { 1.0 }));
-        }
-        let length = Duration::from_millis(count as u64 * PING_MS as u64);
-        let mut way = delayed(name, &delays, length)?;
-        let series = Series::from_steps(losses, Some(length), name);
-        let series = Arc::new(series.map_err(|error| error.to_string())?);
-        way.loss.csv = Some(CsvLoss { path: format!("{name}-loss.csv"), series });
-        Ok(RecordedLink {
-            name: name.to_owned(),
-            to_drone: way.clone(),
-            to_station: way,
-            length,
-            gaps: Vec::new(),
-            notes: vec![
-                format!("rate {} Mbit/s each way: the recording has none", RATE.as_mbps()),
-                "half of the round-trip time each way; a ping that was lost is 0.2 s without \
-                 anything in both directions, with the delay of the ping before it"
-                    .to_owned(),
-            ],
-        })
+        let pings: Vec<_> = self.rtts_ms.iter().skip(skip).take(count).copied().collect();
+        let before = self.rtts_ms.iter().flatten().next().copied().unwrap_or(0.0);
+        pinged(name, &pings, before)
     }
 }
 

@@ -19,6 +19,7 @@
 pub mod channel;
 pub mod inertia;
 pub mod lifetime;
+pub mod outages;
 
 use crate::Check;
 
@@ -66,6 +67,11 @@ pub fn completion_ratio(k: f64, f: f64, n: u32) -> f64 {
     1.0 + k * system_failure(f, n) / (1.0 - system_failure(f, n))
 }
 
+/// Returns the failure coefficient of a measured Tr: eq. 7 solved for k.
+pub fn failure_coefficient(tr: f64, f: f64, n: u32) -> f64 {
+    (tr - 1.0) * success_probability_equal(f, n) / system_failure(f, n)
+}
+
 /// Returns the greatest f for which Tr stays below `ratio`: eq. 7 solved for f.
 pub fn tolerable_loss(k: f64, ratio: f64, n: u32) -> f64 {
     let allowed = ratio - 1.0;
@@ -75,6 +81,7 @@ pub fn tolerable_loss(k: f64, ratio: f64, n: u32) -> f64 {
 /// Returns every check of the analysis, in the order of its equations.
 pub fn checks() -> Vec<Check> {
     let mut checks = replication_checks();
+    checks.extend(outages::checks());
     checks.extend(lifetime::checks());
     checks.extend(channel::checks());
     checks.extend(inertia::checks());
@@ -143,6 +150,13 @@ mod tests {
         for (k, n) in [(1.0, 1), (1.5, 2), (2.0, 3)] {
             let f = tolerable_loss(k, 1.1, n);
             assert!((completion_ratio(k, f, n) - 1.1).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn failure_coefficient_inverts_the_completion_ratio() {
+        for (k, f, n) in [(1.122, 0.284, 1), (0.04, 0.284, 2), (2.0, 0.1, 3)] {
+            assert!((failure_coefficient(completion_ratio(k, f, n), f, n) - k).abs() < 1e-9);
         }
     }
 

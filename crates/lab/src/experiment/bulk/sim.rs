@@ -159,7 +159,7 @@ impl<'a> Run<'a> {
 
     fn finish(self) -> (StreamRun, Option<Requests>) {
         let wire = [WireBytes::default(); 2];
-        let beside = StreamRun { ledgers: self.ledgers, wire, stalls: None };
+        let beside = StreamRun { ledgers: self.ledgers, wire, stalls: None, status: None };
         (beside, self.requests.map(|(requests, _)| requests))
     }
 

@@ -59,14 +59,21 @@ pub(super) fn run(args: &FileArgs) -> Result<Report, Failure> {
         ([], [_, ..]) => plan.schemes.clone(),
         _ => args.run.schemes(known)?,
     };
+    let recording = args.run.recording()?;
     let (mut results, mut audits) = (Vec::new(), Vec::new());
     let points = plan.points();
     for (point, folder) in points.iter().zip(sweep::folders(&points)) {
         let here = source.at(point).map_err(Failure::Usage)?;
         let out = args.run.out.as_ref().map(|directory| directory.join(folder));
         let name = format!("{} {}", plan.name, point.name());
-        let played =
-            play(name.trim_end(), &here.scene(), &schemes, (mode, (first, last)), out.as_deref())?;
+        let played = play(
+            name.trim_end(),
+            &here.scene(),
+            &schemes,
+            (mode, (first, last)),
+            &recording,
+            out.as_deref(),
+        )?;
         let finish = |result| at_point(point, plan.with_asked(here.without_absent(result)));
         results.extend(played.results.into_iter().map(finish));
         audits.extend(played.audit);

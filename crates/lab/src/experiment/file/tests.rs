@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use super::*;
+use crate::experiment::streams::play::Played;
 use crate::scheme::Scheme;
+use crate::testbed::Recording;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/mixed-blackout.toml");
 
@@ -49,6 +51,12 @@ fn source(text: &str, mode: Mode) -> Source {
     Source::new(text.to_owned(), Path::new("own.toml"), Some(mode), beside)
 }
 
+/// Plays a scene in the world, with seed 1.
+fn played(scene: &Blackout, schemes: &[Scheme]) -> Played {
+    let recording = Recording::load().unwrap();
+    play("own", scene, schemes, (Mode::Sim, (1, 1)), &recording, None).unwrap()
+}
+
 fn parse(text: &str, mode: Mode) -> Result<Plan, String> {
     source(text, mode).plan()
 }
@@ -92,10 +100,9 @@ fn a_file_may_bring_its_links_and_vary_them() {
     assert_eq!(scene.scenario.links[0].down.loss.independent, 0.5);
     assert_eq!((scene.workload.seconds, scene.workload.control_hz), (2.0, 50.0));
     assert!(!scene.workload.recording && scene.workload.video_mbps == 0.0);
-    let life = (Mode::Sim, (1, 1));
     let lost = |point| {
         let scene = source.at(point).unwrap().scene();
-        let played = play("own", &scene, &plan.schemes, life, None).unwrap();
+        let played = played(&scene, &plan.schemes);
         let result = at_point(point, played.results[0].clone());
         (result["link.radio.loss"].clone(), result["control_lost"].as_u64())
     };
@@ -204,7 +211,7 @@ fn figures_of_streams_that_are_not_there_are_null() {
     let text = text.replace("figures =", "# figures =");
     let plan = parse(&text, Mode::Sim).unwrap();
     assert!(plan.columns.iter().all(|(key, _)| !key.starts_with("control_")));
-    let played = play("own", &plan.scene(), &plan.schemes, (Mode::Sim, (1, 1)), None).unwrap();
+    let played = played(&plan.scene(), &plan.schemes);
     let result = plan.without_absent(played.results[0].clone());
     assert!(result["control_gap_s"].is_null() && result["up"]["control_gap_s"].is_null());
     assert!(result["data_goodput_mbps"].as_f64() > Some(1.0));
@@ -289,7 +296,7 @@ fn several_streams_of_a_kind_have_names_ways_and_figures_of_their_own() {
     let lost = "lost (the one without a name)";
     assert_eq!(titles, ["scheme", "stream.aux.rate_hz", lost, "aux p99 ms", "log late"]);
     let scene = source.at(&plan.points()[1]).unwrap().scene();
-    let played = play("own", &scene, &plan.schemes, (Mode::Sim, (1, 1)), None).unwrap();
+    let played = played(&scene, &plan.schemes);
     for result in &played.results {
         let streams = &result["streams"];
         assert_eq!((&result["control_sent"], &result["control_lost"]), (&json!(100), &json!(0)));
@@ -322,7 +329,7 @@ fn messages_all_arrive_and_pings_come_back() {
         .replace("delay_ms = 20", "delay_ms = 20\nloss = 0.1");
     let text = &text[..text.find("[[sweep]]").unwrap()];
     let plan = parse(text, Mode::Sim).unwrap();
-    let played = play("own", &plan.scene(), &plan.schemes, (Mode::Sim, (1, 1)), None).unwrap();
+    let played = played(&plan.scene(), &plan.schemes);
     let [fulmar, udp] = &played.results[..] else { panic!("two schemes") };
     assert_eq!(fulmar["streams"]["messages"]["sent"], json!(100));
     assert_eq!(fulmar["streams"]["messages"]["lost"], json!(0));
@@ -351,7 +358,7 @@ fn telemetry_is_neither_copied_nor_sent_again() {
     let text = &text[..text.find("[[sweep]]").unwrap()];
     let second = &text[text.find("[[link]]").unwrap()..].replace("radio", "other");
     let plan = parse(&format!("{text}{second}"), Mode::Sim).unwrap();
-    let played = play("own", &plan.scene(), &plan.schemes, (Mode::Sim, (1, 1)), None).unwrap();
+    let played = played(&plan.scene(), &plan.schemes);
     let figure = |place: usize, key: &str| {
         let telemetry = &played.results[place]["streams"]["telemetry"];
         assert!(telemetry["up"].is_null() && telemetry["sent"] == 100, "{telemetry}");
@@ -433,7 +440,7 @@ fn a_figure_that_is_asked_for_is_shown_though_it_cannot_be_had() {
             "[[stream]]\nkind = \"live\"\nname = \"radio\"\nrate_hz = 0\n[[link]]",
         );
     let plan = parse(&text, Mode::Sim).unwrap();
-    let played = play("own", &plan.scene(), &plan.schemes, (Mode::Sim, (1, 1)), None).unwrap();
+    let played = played(&plan.scene(), &plan.schemes);
     let result = plan.with_asked(plan.without_absent(played.results[0].clone()));
     assert_eq!(result.get("live_age_p99_ms"), Some(&Value::Null), "{result}");
     let mut report = Report::sim("own", (1, 1), Value::Null, vec![result]);

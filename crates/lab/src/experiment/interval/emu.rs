@@ -3,6 +3,8 @@
 //! The station's application sends; the drone's application receives and tells the sender at once,
 //! within this program and outside the links, so that one direction is measured [ConClone §5.1].
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use netem::Scenario;
@@ -20,6 +22,8 @@ use crate::testbed::{Recording, Stamp, Stream};
 use emulator::Audit;
 use sys::print::tell;
 
+/// Bytes of a packet of bulk beside the messages.
+const BULK_BYTES: usize = 1_200;
 /// How long duplicates are awaited after the last message.
 const DRAIN: Duration = Duration::from_secs(2);
 
@@ -36,11 +40,11 @@ pub(crate) fn run_intervals(
     let recording = Recording::load()?;
     let mut testbed = Testbed::start(scenario, plans.len(), seed, resolution)?;
     let mut carriers = Vec::new();
-    for (number, (scheme, _)) in plans.iter().enumerate() {
+    for (number, (scheme, plan)) in plans.iter().enumerate() {
         tell(format_args!("starting {scheme}"));
         let copy = testbed.copy(number);
         let describe = |error| format!("{scheme}: {error}");
-        let mut carrier = Carrier::start(*scheme, &copy, &[Stream::Control]).map_err(describe)?;
+        let mut carrier = Carrier::start(*scheme, &copy, &streams(plan)).map_err(describe)?;
         greet(&mut carrier, &recording).map_err(describe)?;
         carrier.await_paths(*scheme, &copy).map_err(describe)?;
         carriers.push(carrier);
@@ -50,12 +54,15 @@ pub(crate) fn run_intervals(
     // Daemons run, and listeners wait for sub-flows, until the last message.
     let mut kept = Vec::new();
     for ((scheme, plan), mut carrier) in plans.iter().zip(carriers) {
-        let mut take = |side| carrier.channels.remove(&(side, Stream::Control));
+        let mut take = |side| carrier.channels.remove(&(side, plan.contents.stream()));
         let (Some((outlet, _)), Some((_, inlet))) = (take(Side::Station), take(Side::Drone)) else {
             return Err(format!("{scheme}: no control channel"));
         };
-        kept.push((carrier.daemons, carrier.listeners));
-        let (name, player) = (scheme.name(), Player::new(*scheme, *plan, zero, (outlet, inlet)));
+        let bulk = Bulk::start(&mut carrier, plan.bulk_mbps)
+            .map_err(|error| format!("{scheme}: {error}"))?;
+        kept.push((bulk, carrier.daemons, carrier.listeners));
+        let (name, player) =
+            (scheme.name(), Player::new(*scheme, plan.clone(), zero, (outlet, inlet)));
         let thread = thread::Builder::new().name(name.to_owned()).spawn(|| player.play());
         players.push((*scheme, thread.map_err(|error| format!("start a thread: {error}"))?));
     }
@@ -70,6 +77,62 @@ pub(crate) fn run_intervals(
     Ok((runs, audit))
 }
 
+/// Returns the streams of a plan.
+fn streams(plan: &IntervalPlan) -> Vec<Stream> {
+    let bulk = (plan.bulk_mbps > 0.0).then_some(Stream::Video);
+    core::iter::once(plan.contents.stream()).chain(bulk).collect()
+}
+
+/// Bulk beside the messages, from station to drone as they go; dropping it ends it.
+struct Bulk {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Bulk {
+    /// Starts sending at a rate, and reading what comes; nothing where the rate is zero.
+    fn start(carrier: &mut Carrier, mbps: f64) -> Result<Self, String> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut bulk = Self { stop: Arc::clone(&stop), threads: Vec::new() };
+        let mut take = |side| carrier.channels.remove(&(side, Stream::Video));
+        let (Some((mut outlet, _)), Some((_, mut inlet))) =
+            (take(Side::Station), take(Side::Drone))
+        else {
+            return Ok(bulk);
+        };
+        let gap = Duration::from_secs_f64(BULK_BYTES as f64 * 8.0 / (mbps * 1e6));
+        let stamp = Stamp { flow: 0, stream: Stream::Video, sequence: 0, sent: Duration::ZERO };
+        let packet = stamp.packet(BULK_BYTES);
+        let ended = Arc::clone(&stop);
+        let send = move || {
+            let mut due = now();
+            while !ended.load(Ordering::Relaxed) && !interruption::is_asked() {
+                due += gap;
+                thread::sleep(due.since(now()).into());
+                // What the transport does not take is lost, as a camera's would be.
+                outlet.send(&packet, true);
+            }
+        };
+        let receive =
+            move || while !stop.load(Ordering::Relaxed) && inlet.receive(|_| {}).is_ok() {};
+        let named = |name: &str| thread::Builder::new().name(name.to_owned());
+        let describe = |error| format!("start a thread: {error}");
+        bulk.threads.push(named("send bulk").spawn(send).map_err(describe)?);
+        bulk.threads.push(named("receive bulk").spawn(receive).map_err(describe)?);
+        Ok(bulk)
+    }
+}
+
+impl Drop for Bulk {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // One that panicked has ended too.
+            let _ = thread.join();
+        }
+    }
+}
+
 /// Both applications of one scheme.
 ///
 /// One thread plays both: the receiver blocks on its socket while nothing is to be sent, and the
@@ -81,6 +144,8 @@ struct Player {
     inlet: Inlet,
     run: IntervalRun,
     delivered: Vec<bool>,
+    /// The newest message that was sent.
+    latest: u32,
     /// When the scenario's time was zero.
     zero: Instant,
     start: Instant,
@@ -97,7 +162,7 @@ impl Player {
         let delivered = vec![false; plan.messages as usize];
         let start = now();
         let run = IntervalRun::default();
-        Self { scheme, plan, outlet, inlet, run, delivered, zero, start, last: start }
+        Self { scheme, plan, outlet, inlet, run, delivered, latest: 0, zero, start, last: start }
     }
 
     fn play(mut self) -> IntervalRun {
@@ -116,13 +181,8 @@ impl Player {
             }
             thread::sleep(due.since(now()).into());
             let sent = now();
-            let stamp = Stamp {
-                flow: 0,
-                stream: Stream::Control,
-                sequence: number,
-                sent: sent.since(self.start),
-            };
-            self.outlet.send(&stamp.packet(self.plan.bytes), false);
+            let message = self.plan.contents.message(number, sent.since(self.start));
+            self.outlet.send(&message, false);
             while !self.delivered[number as usize]
                 && now().since(sent) < self.plan.give_up
                 && !interruption::is_asked()
@@ -157,17 +217,18 @@ impl Player {
 
     /// Waits a little for messages; the one whose turn it is ends an interval.
     fn receive(&mut self, turn: Option<u32>) {
-        let Self { inlet, run, delivered, start, last, .. } = self;
+        let Self { inlet, run, delivered, start, last, plan, latest, .. } = self;
+        *latest = turn.unwrap_or(*latest);
         // A channel that is broken delivers nothing more, which the figures will show.
         let _ = inlet.receive(|bytes| {
             let at = now();
-            let Some(stamp) = Stamp::read(bytes) else { return };
-            match delivered.get_mut(stamp.sequence as usize) {
+            let Some(number) = plan.contents.number(bytes, *latest) else { return };
+            match delivered.get_mut(number as usize) {
                 Some(seen @ false) => *seen = true,
                 _ => return run.duplicates += 1,
             }
             // One that was given up and comes after all counts as lost: its turn is over.
-            if turn == Some(stamp.sequence) {
+            if turn == Some(number) {
                 run.intervals.push(at.since(*last).as_secs_f64());
                 *last = at;
                 run.completion_s = at.since(*start).as_secs_f64();

@@ -1,23 +1,91 @@
 //! What is run, message after message, and what comes of it: the same in both lives.
 
-use emulator::Stalls;
+use std::sync::Arc;
+
+use emulator::{Failure, Stalls};
+use proto::select::Tier;
 use units::Duration;
 
+use crate::arguments::RunArgs;
 use crate::doubt::at_best;
+use crate::testbed::{Direction, RecordedFrame, Stamp, Stream};
 
 /// Describes a run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct IntervalPlan {
     /// Messages to deliver.
     pub(crate) messages: u32,
     /// Time from a delivery to the next sending.
     pub(crate) interval: Duration,
-    /// Bytes of a message.
-    pub(crate) bytes: usize,
     /// After this long without a delivery a message counts as lost, and it is the next one's turn.
     pub(crate) give_up: Duration,
     /// Rate of bulk that flows beside the messages, Mbit/s.
     pub(crate) bulk_mbps: f64,
+    /// What the messages are.
+    pub(crate) contents: Contents,
+}
+
+/// What the messages of a run are.
+#[derive(Clone, Debug)]
+pub(crate) enum Contents {
+    /// Stamped messages of so many bytes.
+    Stamped(usize),
+    /// What the station says in recorded MAVLink of the control tier, over and over.
+    Recorded(Arc<[RecordedFrame]>),
+}
+
+impl Contents {
+    /// Returns the recorded control of a run that plays any, else messages of 100 bytes.
+    ///
+    /// # Errors
+    /// When the recording does not read, or has no control from the station.
+    pub(crate) fn of(run: &RunArgs) -> Result<Self, Failure> {
+        if run.tlog.is_none() {
+            return Ok(Self::Stamped(100));
+        }
+        let recording = run.recording()?;
+        let frames = recording.frames(Direction::Up).iter();
+        let control: Arc<[RecordedFrame]> =
+            frames.filter(|frame| frame.policy.class.tier() == Tier::Control).copied().collect();
+        if control.is_empty() {
+            let what = "--tlog: the station says nothing in it that is control".to_owned();
+            return Err(Failure::Usage(what));
+        }
+        Ok(Self::Recorded(control))
+    }
+
+    /// Returns the stream that carries them.
+    pub(crate) fn stream(&self) -> Stream {
+        match self {
+            Self::Stamped(_) => Stream::Control,
+            Self::Recorded(_) => Stream::Mavlink,
+        }
+    }
+
+    /// Makes a message that is handed in at `sent`.
+    pub(crate) fn message(&self, number: u32, sent: Duration) -> Vec<u8> {
+        match self {
+            Self::Stamped(len) => {
+                Stamp { flow: 0, stream: Stream::Control, sequence: number, sent }.packet(*len)
+            }
+            Self::Recorded(frames) => frames[number as usize % frames.len()].bytes.to_vec(),
+        }
+    }
+
+    /// Returns the number of a message that came while that of `turn` was awaited; none of anything else.
+    pub(crate) fn number(&self, bytes: &[u8], turn: u32) -> Option<u32> {
+        match self {
+            Self::Stamped(_) => Stamp::read(bytes)
+                .filter(|stamp| stamp.stream == Stream::Control)
+                .map(|stamp| stamp.sequence),
+            // Of equal frames the newest that was sent.
+            Self::Recorded(frames) => {
+                let of = |number: u32| frames[number as usize % frames.len()].bytes;
+                let oldest = turn.saturating_sub(frames.len() as u32 - 1);
+                (oldest..=turn).rev().find(|number| of(*number) == bytes)
+            }
+        }
+    }
 }
 
 /// What came of a run.

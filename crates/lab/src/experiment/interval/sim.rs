@@ -44,7 +44,7 @@ pub(crate) fn run_interval(
     let start = world.now() + SETTLE;
     world.begin(start);
     world.run_until(start);
-    let mut turns = Turns::new(*plan, Places::of(scenario)?, start);
+    let mut turns = Turns::new(plan.clone(), Places::of(scenario)?, start);
     world.schedule(start + plan.interval, SEND);
     if plan.bulk_mbps > 0.0 {
         world.schedule(start, BULK);
@@ -65,11 +65,13 @@ fn run_ideal(scenario: &Scenario, plan: &IntervalPlan, seed: u64) -> IntervalRun
     let mut arq = IdealArq::new(scenario, seed);
     let mut run = IntervalRun::default();
     let mut last = Instant::ZERO;
-    for _ in 0..plan.messages {
+    for number in 0..plan.messages {
         let first_try = last + plan.interval;
         let mut at = first_try;
         let delivered = loop {
-            if let Some(delivered) = arq.send(at, plan.bytes) {
+            if let Some(delivered) =
+                arq.send(at, plan.contents.message(number, Duration::ZERO).len())
+            {
                 break Some(delivered);
             }
             at = arq.knows_at(at);
@@ -136,14 +138,10 @@ impl Turns {
     fn send(&mut self, world: &mut World<End>) {
         let number = self.sent;
         let sent = world.now().since(self.start);
-        let stamp = Stamp { flow: 0, stream: Stream::Control, sequence: number, sent };
+        let message = self.plan.contents.message(number, sent);
         let host_now = world.host_now(self.places.station);
         // A refused message stays undelivered, and is given up as any other.
-        world.host_mut(self.places.station).send(
-            host_now,
-            Stream::Control,
-            &stamp.packet(self.plan.bytes),
-        );
+        world.host_mut(self.places.station).send(host_now, self.plan.contents.stream(), &message);
         self.sent += 1;
         self.settled = false;
         world.schedule(world.now() + self.plan.give_up, u64::from(number));
@@ -178,11 +176,9 @@ impl Turns {
         }
         let now = world.now();
         while let Some(bytes) = world.take_from(self.places.drone).poll_delivered() {
-            let Some(stamp) = Stamp::read(&bytes) else { continue };
-            if stamp.stream != Stream::Control {
-                continue;
-            }
-            match self.delivered.get_mut(stamp.sequence as usize) {
+            let turn = self.sent.saturating_sub(1);
+            let Some(number) = self.plan.contents.number(&bytes, turn) else { continue };
+            match self.delivered.get_mut(number as usize) {
                 Some(seen @ false) => *seen = true,
                 _ => {
                     self.run.duplicates += 1;
@@ -190,7 +186,7 @@ impl Turns {
                 }
             }
             // A message that was given up and comes after all counts as lost: its turn is over.
-            if stamp.sequence + 1 == self.sent && !self.settled {
+            if number + 1 == self.sent && !self.settled {
                 self.run.intervals.push(now.since(self.last).as_secs_f64());
                 self.last = now;
                 self.run.completion_s = now.since(self.start).as_secs_f64();

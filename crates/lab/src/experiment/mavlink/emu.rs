@@ -177,6 +177,7 @@ impl Place {
             )
         };
         let plan = DaemonPlan {
+            path_lines: &|_| "",
             transport,
             endpoints: &endpoints,
             has_tunnel: false,

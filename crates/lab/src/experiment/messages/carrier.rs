@@ -83,8 +83,14 @@ impl MessageCarrier {
         transport: &str,
         pair: u16,
     ) -> Result<Self, String> {
-        let plan =
-            DaemonPlan { transport, endpoints: &endpoint, has_tunnel: false, realtime: true, pair };
+        let plan = DaemonPlan {
+            transport,
+            path_lines: &|_| "",
+            endpoints: &endpoint,
+            has_tunnel: false,
+            realtime: true,
+            pair,
+        };
         let daemons = Daemons::start_with(&plan, copy)?;
         let open = |side| connect(&socket(daemons.folder(), side)).map(messages);
         let (station, drone) = (open(Side::Station)?, open(Side::Drone)?);

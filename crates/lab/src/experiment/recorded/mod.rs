@@ -110,7 +110,7 @@ pub(super) fn run(args: &RecordedArgs) -> Result<Report, Failure> {
     };
     let schemes = args.run.schemes(known)?;
     let windows = args.windows.windows(&traffic(args)).map_err(Failure::Usage)?;
-    let recording = Recording::load()?;
+    let recording = args.run.recording()?;
     let (mut results, mut described, mut audits) = (Vec::new(), Vec::new(), Vec::new());
     for (number, window) in windows.iter().enumerate() {
         let bounds = window.bounds(&recording)?;
@@ -211,8 +211,14 @@ impl Stage<'_> {
                 }
             };
             let scenario = &self.window.scenario;
-            let (runs, audit) =
-                run_streams(scenario, schemes, &workload, seed, RESOLUTION, &mut progress)?;
+            let (runs, audit) = run_streams(
+                scenario,
+                schemes,
+                (&workload, self.recording),
+                seed,
+                RESOLUTION,
+                &mut progress,
+            )?;
             audits.push(audit);
             for (scheme, run) in runs {
                 let played = Played { scheme, case, run };

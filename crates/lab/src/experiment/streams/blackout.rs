@@ -16,7 +16,7 @@ use super::workload::{Flow, Workload};
 use crate::chart::{Chart, Curve};
 use crate::report::{merged, rounded, rounded_option};
 use crate::scheme::Scheme;
-use crate::testbed::{Direction, Stream};
+use crate::testbed::{Direction, Recording, Stream};
 use emulator::Audit;
 
 /// The scene that comes with the program.
@@ -77,10 +77,12 @@ impl Blackout {
     pub(crate) fn run_emu(
         &self,
         schemes: &[Scheme],
+        recording: &Recording,
         seed: u64,
         progress: &mut Progress<'_>,
     ) -> Result<(Vec<(Scheme, StreamRun)>, Audit), String> {
-        run_streams(&self.scenario, schemes, &self.workload, seed, RESOLUTION, progress)
+        let played = (&self.workload, recording);
+        run_streams(&self.scenario, schemes, played, seed, RESOLUTION, progress)
     }
 
     /// Computes the figures of one scheme, with their errors where the run was a real one.

@@ -21,6 +21,7 @@ use crate::figure::Figure;
 use crate::report::{Report, tall_table, try_directory};
 use crate::scheme::Scheme;
 use crate::testbed;
+use crate::testbed::Recording;
 use emulator::Failure;
 use sys::print::{print, tell};
 
@@ -70,7 +71,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
     let schemes: Vec<Scheme> = SCHEMES.into_iter().filter(|scheme| available(*scheme)).collect();
     let mut screen = Screen::new(scene.dead, scene.stall, scene.workload.seconds);
     let mut show = |seconds, tallies: &[_]| screen.show(seconds, tallies);
-    let (runs, audit) = scene.run_emu(&schemes, args.seed, &mut show)?;
+    let (runs, audit) = scene.run_emu(&schemes, &Recording::load()?, args.seed, &mut show)?;
     let mut results: Vec<Value> =
         runs.iter().map(|(scheme, run)| with_megabytes(scene.figures(*scheme, run))).collect();
     relate_wire_bytes(&mut results);

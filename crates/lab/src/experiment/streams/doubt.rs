@@ -122,7 +122,12 @@ mod tests {
             to_s: f64::from(*to) / 1e3,
         };
         let stalls = Stalls::new(stalls_ms.iter().map(stall).collect(), 0.0);
-        StreamRun { ledgers, wire: [WireBytes::default(); 2], stalls: Some(Arc::new(stalls)) }
+        StreamRun {
+            ledgers,
+            wire: [WireBytes::default(); 2],
+            stalls: Some(Arc::new(stalls)),
+            status: None,
+        }
     }
 
     fn figures(run: &StreamRun) -> Value {

@@ -46,12 +46,12 @@ pub(crate) type Progress<'a> = dyn FnMut(f64, &[(Scheme, [Tally; 2])]) + 'a;
 pub(crate) fn run_streams(
     scenario: &Scenario,
     schemes: &[Scheme],
-    workload: &Workload,
+    (workload, recording): (&Workload, &Recording),
     seed: u64,
     resolution: Duration,
     progress: &mut Progress<'_>,
 ) -> Result<(Vec<(Scheme, StreamRun)>, Audit), String> {
-    let recording = Arc::new(Recording::load()?);
+    let recording = Arc::new(recording.clone());
     let mut testbed = Testbed::start(scenario, schemes.len(), seed, resolution)?;
     let streams = streams(workload);
     let mut carriers = Vec::new();
@@ -181,6 +181,10 @@ impl Play {
 
     /// Ends the applications and hands the ledgers over.
     pub(crate) fn finish(self, wire: [WireBytes; 2], stalls: Arc<Stalls>) -> (Scheme, StreamRun) {
+        let status = self.daemons.as_ref().and_then(|daemons| {
+            let [up, down] = [Side::Station, Side::Drone].map(|side| daemons.status(side).ok());
+            Some([up?, down?])
+        });
         drop(self.daemons);
         for thread in self.threads {
             if let Err(panic) = thread.join() {
@@ -190,7 +194,7 @@ impl Play {
         let ledgers = Direction::BOTH.map(|direction| {
             self.ledgers[direction as usize].lock().unwrap_or_else(PoisonError::into_inner).clone()
         });
-        (self.scheme, StreamRun { ledgers, wire, stalls: Some(stalls) })
+        (self.scheme, StreamRun { ledgers, wire, stalls: Some(stalls), status })
     }
 
     /// Counts what became of the control messages so far.

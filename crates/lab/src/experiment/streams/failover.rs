@@ -2,18 +2,26 @@
 //!
 //! ```text
 //! death n at 2.5·n s + a phase from the seed, for 1 s, without a link-down event
+//! dies      nothing arrives; stalls: what it is given is held back for that long, and then comes;
+//! slows     it carries SLOW_KBPS in place of its rate
 //! excess    = delay of the slowest control message − the surviving link's one-way delay
 //! data move = first delivery of data over the survivor − its one-way delay − the death
+//! data gap  = longest time without a delivery of data from the death on, until the link is back
 //! ```
 
-use clap::Args;
-use netem::{Delay, LinkModel, LinkRate, Outage, OutageMode, Scenario};
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use netem::{Delay, LinkModel, LinkRate, Outage, OutageMode, Scenario, Series};
+use serde::Serialize;
 use serde_json::{Value, json};
 use units::{Duration, Instant, Rate, Rng};
 
 use super::doubt::with_errors;
 use super::emu::run_streams;
-use super::figures::{CONTROL_DUPLICATES, CONTROL_LOST, CONTROL_MAX, CONTROL_SENT, FIGURES};
+use super::figures::{
+    CONTROL_DUPLICATES, CONTROL_GAP, CONTROL_LOST, CONTROL_MAX, CONTROL_SENT, FIGURES,
+};
 use super::figures::{ControlFigures, Span};
 use super::ledger::{StreamLedger, StreamRun};
 use super::sim::run_stream;
@@ -26,8 +34,8 @@ use crate::figure::Figure;
 use crate::report::{Mode, Report, merged, rounded, rounded_option};
 use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
-use crate::statistics::{maximum, percentile};
-use crate::testbed::{Direction, Recording, Stream};
+use crate::statistics::{longest_gap, maximum, percentile};
+use crate::testbed::{Direction, Stream};
 use emulator::Failure;
 use sys::print::tell;
 
@@ -35,10 +43,27 @@ use sys::print::tell;
 pub(crate) const DESCRIPTION: Description = Description {
     experiment: "failover",
     about: "the better of two loss-free links dies silently, at any instant",
-    sim: Known::all(&[Scheme::FULMAR, Scheme::MIN_RTT, Scheme::ROUND_ROBIN, Scheme::REDUNDANT]),
-    emu: Known::all(&[Scheme::FULMAR, Scheme::KERNEL_MPTCP]),
+    sim: Known {
+        unasked: &[Scheme::FULMAR, Scheme::MIN_RTT, Scheme::ROUND_ROBIN, Scheme::REDUNDANT],
+        asked: &[Scheme::FULMAR_BACKUP, Scheme::FULMAR_TARGET, Scheme::UDP],
+    },
+    emu: Known {
+        unasked: &[Scheme::FULMAR, Scheme::KERNEL_MPTCP],
+        asked: &[
+            Scheme::FULMAR_BACKUP,
+            Scheme::FULMAR_TARGET,
+            Scheme::MIN_RTT,
+            Scheme::ROUND_ROBIN,
+            Scheme::REDUNDANT,
+            Scheme::UDP,
+            Scheme::KERNEL_TCP_CUBIC,
+            Scheme::KERNEL_TCP_BBR,
+            Scheme::KERNEL_TCP_RENO,
+        ],
+    },
     beside: &[&FIGURES, &[Figure::sum("data_never_moved", "never moved")]],
     figures: &[
+        Figure::new("fault", "fault"),
         Figure::new("scheme", "scheme"),
         Figure::new("deaths", "deaths"),
         CONTROL_SENT,
@@ -46,8 +71,10 @@ pub(crate) const DESCRIPTION: Description = Description {
         CONTROL_DUPLICATES,
         CONTROL_MAX.titled("slowest ms"),
         Figure::new("control_excess_ms", "over the survivor ms"),
+        CONTROL_GAP,
         Figure::new("data_move_p50_ms", "data moves p50 ms"),
         Figure::new("data_move_max_ms", "max ms"),
+        Figure::new("data_gap_max_ms", "data gap ms"),
     ],
 };
 
@@ -61,16 +88,41 @@ const LINK_MBPS: f64 = 20.0;
 const PERIOD_S: f64 = 2.5;
 /// How long the link is dead.
 const DEAD: Duration = Duration::from_secs(1);
+/// What the link that becomes slow carries, kbit/s: control alone takes twice that.
+const SLOW_KBPS: u64 = 50;
 /// Rate of the data that is to move: a packet every 10 ms, so that its move is seen to 10 ms.
 const DATA_MBPS: f64 = 0.96;
 /// What an emulated run claims to tell apart.
 const RESOLUTION: Duration = Duration::from_millis(10);
+
+/// Says what happens to the link again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
+enum Fault {
+    /// Nothing arrives.
+    Dies,
+    /// What it is given is held back, and then comes.
+    Stalls,
+    /// It carries next to nothing.
+    Slows,
+}
 
 /// The arguments of the experiment.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FailoverArgs {
     #[command(flatten)]
     pub(crate) run: RunArgs,
+    /// What happens to the better link.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "FAULT,...",
+        value_enum,
+        default_value = "dies",
+        conflicts_with = "scenario"
+    )]
+    faults: Vec<Fault>,
     /// Deaths per seed; default 200 with --sim, 20 with --emu.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=2000),
           conflicts_with = "scenario")]
@@ -90,12 +142,14 @@ pub(crate) fn run(args: &FailoverArgs) -> Result<Report, Failure> {
     let own_seconds = PERIOD_S * (f64::from(count) + 1.0);
     let workload = Workload {
         seconds: other.as_ref().map_or(own_seconds, |other| other.seconds),
-        recording: false,
+        recording: args.run.tlog.is_some(),
         video_mbps: DATA_MBPS,
         video_shape: VideoShape::Even,
         ..Workload::default()
     };
-    let scene = |seed| other.clone().map_or_else(|| Scene::own(count, seed), Scene::of);
+    let recording = args.run.recording()?;
+    let scene =
+        |fault, seed| other.clone().map_or_else(|| Scene::own(fault, count, seed), Scene::of);
     let parameters = match &other {
         Some(other) => json!({"scenario": other.name, "workload": workload}),
         None => json!({
@@ -109,38 +163,43 @@ pub(crate) fn run(args: &FailoverArgs) -> Result<Report, Failure> {
     match mode {
         Mode::Sim => {
             let schemes = args.run.schemes(DESCRIPTION.sim)?;
-            let recording = Recording::load()?;
             let (first, last) = args.run.seeds();
             let mut results = Vec::new();
-            for scheme in schemes {
-                tell(format_args!("failover --sim: {scheme}, {}", seeds_shown((first, last))));
-                let mut all = Figures::default();
-                for seed in first..=last {
-                    let scene = scene(seed);
-                    let run = run_stream(&scene.links, scheme, &workload, &recording, seed)?;
-                    all.add(&run, &scene, workload.seconds);
+            for fault in &args.faults {
+                for scheme in &schemes {
+                    tell(format_args!("failover --sim: {scheme}, {}", seeds_shown((first, last))));
+                    let mut all = Figures::default();
+                    for seed in first..=last {
+                        let scene = scene(*fault, seed);
+                        let run = run_stream(&scene.links, *scheme, &workload, &recording, seed)?;
+                        all.add(&run, &scene, workload.seconds);
+                    }
+                    results.push(all.result(*fault, *scheme));
                 }
-                results.push(all.result(scheme));
             }
             Ok(Report::sim(DESCRIPTION.experiment, (first, last), parameters, results))
         }
         Mode::Emu => {
             let schemes = args.run.schemes(DESCRIPTION.emu)?;
             let seed = args.run.seed();
-            let scene = scene(seed);
-            tell(format_args!("failover --emu: {} s", workload.seconds));
-            let (runs, audit) =
-                run_streams(&scene.links, &schemes, &workload, seed, RESOLUTION, &mut |_, _| {})?;
-            let result = |(scheme, run): &(Scheme, StreamRun)| {
-                with_errors(run, (workload.seconds, None), |run| {
-                    let mut figures = Figures::default();
-                    figures.add(run, &scene, workload.seconds);
-                    figures.result(*scheme)
-                })
-            };
-            let results: Vec<Value> = runs.iter().map(result).collect();
-            let doubts = rankings_in_doubt(&results, &DESCRIPTION.columns(), &[]);
-            let audits = [audit];
+            let (mut results, mut audits) = (Vec::new(), Vec::new());
+            for fault in &args.faults {
+                let scene = scene(*fault, seed);
+                tell(format_args!("failover --emu: {} s", workload.seconds));
+                let played = (&workload, &recording);
+                let (runs, audit) =
+                    run_streams(&scene.links, &schemes, played, seed, RESOLUTION, &mut |_, _| {})?;
+                audits.push(audit);
+                let result = |(scheme, run): &(Scheme, StreamRun)| {
+                    with_errors(run, (workload.seconds, None), |run| {
+                        let mut figures = Figures::default();
+                        figures.add(run, &scene, workload.seconds);
+                        figures.result(*fault, *scheme)
+                    })
+                };
+                results.extend(runs.iter().map(result));
+            }
+            let doubts = rankings_in_doubt(&results, &DESCRIPTION.columns(), &["fault"]);
             Ok(Report::emu(DESCRIPTION.experiment, seed, parameters, &audits, doubts, results))
         }
     }
@@ -158,26 +217,33 @@ struct Scene {
 
 impl Scene {
     /// Makes the links of the experiment.
-    fn own(deaths: u16, seed: u64) -> Self {
+    fn own(fault: Fault, deaths: u16, seed: u64) -> Self {
         let model = |delay| LinkModel {
             delay: Delay::Fixed(delay),
             rate: LinkRate::Constant(Rate::from_mbps(LINK_MBPS)),
             ..LinkModel::default()
         };
         let (mut dying, mut phases) = (model(DYING), Rng::stream(seed, "failover phases"));
-        for death in 1..=deaths {
-            let start = PERIOD_S * f64::from(death) + phases.unit();
-            dying.outages.push(Outage {
-                start: Instant::ZERO + Duration::from_secs_f64(start),
-                duration: DEAD,
-                mode: OutageMode::Drop,
-            });
+        let starts: Vec<Duration> = (1..=deaths)
+            .map(|death| Duration::from_secs_f64(PERIOD_S * f64::from(death) + phases.unit()))
+            .collect();
+        let outage = |mode| {
+            move |start: &Duration| Outage { start: Instant::ZERO + *start, duration: DEAD, mode }
+        };
+        match fault {
+            Fault::Dies => dying.outages.extend(starts.iter().map(outage(OutageMode::Drop))),
+            Fault::Stalls => {
+                dying.outages.extend(starts.iter().map(outage(OutageMode::Hold { queue: None })));
+            }
+            Fault::Slows => dying.rate = slowing(&starts).unwrap_or(dying.rate),
         }
         let mut scenario = Scenario::new(DESCRIPTION.experiment, 0.0)
             .link("dying", "drone", "station", &dying)
             .link("survivor", "drone", "station", &model(SURVIVOR));
         scenario.hosts[0].clock.offset_ns = 3_000_000_000;
-        Self::of(scenario)
+        let (from, to) = (Duration::as_secs_f64, DEAD.as_secs_f64());
+        let deaths = starts.iter().map(|start| (from(*start), from(*start) + to)).collect();
+        Self { deaths, ..Self::of(scenario) }
     }
 
     /// Takes the links of another scenario; the silent outages of its first link are the deaths.
@@ -204,6 +270,7 @@ struct Figures {
     down: Option<ControlFigures>,
     survivor: Duration,
     moves_ms: Vec<f64>,
+    gaps_ms: Vec<f64>,
     never_moved: usize,
 }
 
@@ -227,10 +294,11 @@ impl Figures {
                 None => self.never_moved += 1,
             }
         }
+        self.gaps_ms.extend(data_gaps_ms(data, &scene.deaths));
         self.deaths += scene.deaths.len();
     }
 
-    fn result(mut self, scheme: Scheme) -> Value {
+    fn result(mut self, fault: Fault, scheme: Scheme) -> Value {
         let (Some(up), Some(down)) = (self.up, self.down) else { return Value::Null };
         let excess = |control: &ControlFigures| {
             let survivor = self.survivor.as_secs_f64() * 1e3;
@@ -239,12 +307,13 @@ impl Figures {
         let worse = up.worse(down);
         self.moves_ms.sort_by(f64::total_cmp);
         merged([
-            json!({"scheme": scheme, "deaths": self.deaths}),
+            json!({"fault": fault, "scheme": scheme, "deaths": self.deaths}),
             json!(worse),
             json!({
                 "control_excess_ms": excess(&worse),
                 "data_move_p50_ms": rounded_option(percentile(&self.moves_ms, 0.5), 3),
                 "data_move_max_ms": rounded_option(maximum(&self.moves_ms), 3),
+                "data_gap_max_ms": rounded_option(maximum(&self.gaps_ms), 3),
                 "data_never_moved": self.never_moved,
                 "up": up,
                 "down": down,
@@ -267,6 +336,28 @@ fn data_move_ms(data: &StreamLedger, (died, back): Span, scene: &Scene) -> Optio
     Some(((first - survivor - died) * 1e3).max(0.0))
 }
 
+/// Returns the longest time without a delivery of data from each death on until the link is back, milliseconds.
+fn data_gaps_ms(data: &StreamLedger, deaths: &[Span]) -> Vec<f64> {
+    let times = data.delivery_times();
+    let gap = |(died, back): &Span| {
+        // What came last before the death began the gap.
+        let before = times.partition_point(|at| at <= died);
+        let from = before.checked_sub(1).map_or(*died, |last| times[last]);
+        longest_gap(&times, from, *back, None) * 1e3
+    };
+    deaths.iter().map(gap).collect()
+}
+
+/// Returns a rate that falls at each start and is back when a death would be over.
+fn slowing(starts: &[Duration]) -> Option<LinkRate> {
+    let whole = Rate::from_mbps(LINK_MBPS);
+    let slow = Rate::from_bps(SLOW_KBPS * 1_000);
+    let steps = starts.iter().flat_map(|start| [(*start, slow), (*start + DEAD, whole)]);
+    let all = core::iter::once((Duration::ZERO, whole)).chain(steps);
+    let series = Series::from_steps(all, None, "failover").ok()?;
+    Some(LinkRate::Csv { path: String::new(), series: Arc::new(series) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,7 +368,7 @@ mod tests {
         let ms = |ms| Some(Duration::from_millis(ms));
         data.sent = vec![ms(995), ms(1_005), ms(1_050), ms(1_060)];
         data.delivered = vec![ms(1_005), None, ms(1_085), ms(1_095)];
-        let scene = Scene::own(1, 1);
+        let scene = Scene::own(Fault::Dies, 1, 1);
         let moved = data_move_ms(&data, (1.0, 2.0), &scene).expect("it moved");
         assert!((moved - 50.0).abs() < 1e-6, "{moved}");
         assert_eq!(data_move_ms(&data, (3.0, 4.0), &scene), None);
@@ -285,9 +376,15 @@ mod tests {
 
     #[test]
     fn deaths_do_not_overlap_and_fit_the_run() {
-        let Scene { links, deaths: spans, .. } = Scene::own(50, 7);
+        let Scene { links, deaths: spans, .. } = Scene::own(Fault::Dies, 50, 7);
         assert_eq!(links.links[0].up.outages.len(), 50);
         assert!(spans.windows(2).all(|pair| pair[0].1 + 0.4 < pair[1].0));
         assert!(spans[49].1 < PERIOD_S * 51.0);
+        let slow = Scene::own(Fault::Slows, 50, 7);
+        assert_eq!(slow.deaths, spans);
+        let LinkRate::Csv { series, .. } = &slow.links.links[0].up.rate else { panic!("steps") };
+        let at = Instant::ZERO + Duration::from_secs_f64(spans[7].0 + 0.5);
+        assert_eq!(series.at(at), Rate::from_bps(SLOW_KBPS * 1_000));
+        assert_eq!(series.at(at + Duration::from_secs(1)), Rate::from_mbps(LINK_MBPS));
     }
 }

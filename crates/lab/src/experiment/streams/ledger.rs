@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use emulator::Stalls;
+use serde_json::Value;
 use units::Duration;
 
 use super::workload::PlannedPacket;
@@ -194,6 +195,9 @@ pub(crate) struct StreamRun {
     pub(crate) wire: [WireBytes; 2],
     /// When the emulator or the programs stood still; none in the world, where nothing does.
     pub(crate) stalls: Option<Arc<Stalls>>,
+    /// What the daemons that send in each direction say of themselves at the end, in the same order; none where
+    /// there are none.
+    pub(crate) status: Option<[Value; 2]>,
 }
 
 impl StreamRun {
@@ -204,7 +208,7 @@ impl StreamRun {
             ledger.flows.iter_mut().for_each(|flow| *flow = flow.at_best(stalls));
             ledger
         });
-        Self { ledgers, wire: self.wire, stalls: None }
+        Self { ledgers, wire: self.wire, stalls: None, status: self.status.clone() }
     }
 
     /// Returns what became of the packets of a direction.

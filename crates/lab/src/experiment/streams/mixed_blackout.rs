@@ -88,8 +88,14 @@ pub(crate) fn run(args: &MixedBlackoutArgs) -> Result<Report, Failure> {
         Mode::Emu => DESCRIPTION.emu,
     })?;
     let (scene, seeds, name) = (scene(args)?, args.run.seeds(), DESCRIPTION.experiment);
-    let Played { results, audit } =
-        play(name, &scene, &schemes, (mode, seeds), args.run.out.as_deref())?;
+    let Played { results, audit } = play(
+        name,
+        &scene,
+        &schemes,
+        (mode, seeds),
+        &args.run.recording()?,
+        args.run.out.as_deref(),
+    )?;
     let Some(audit) = audit else {
         return Ok(Report::sim(name, seeds, scene.parameters(), results));
     };

@@ -34,15 +34,16 @@ pub(crate) fn play(
     scene: &Blackout,
     schemes: &[Scheme],
     (mode, seeds): (Mode, (u64, u64)),
+    recording: &Recording,
     out: Option<&Path>,
 ) -> Result<Played, Failure> {
     let (mut results, runs, audit) = match mode {
         Mode::Sim => {
-            let (results, runs) = in_world(name, scene, schemes, seeds)?;
+            let (results, runs) = in_world(name, scene, schemes, recording, seeds)?;
             (results, runs, None)
         }
         Mode::Emu => {
-            let (runs, audit) = emulated(name, scene, schemes, seeds.0)?;
+            let (runs, audit) = emulated(name, scene, schemes, recording, seeds.0)?;
             let figures = |(scheme, run): &(Scheme, StreamRun)| scene.figures(*scheme, run);
             (runs.iter().map(figures).collect(), runs, Some(audit))
         }
@@ -65,15 +66,15 @@ fn in_world(
     name: &str,
     scene: &Blackout,
     schemes: &[Scheme],
+    recording: &Recording,
     (first, last): (u64, u64),
 ) -> Result<(Vec<Value>, Runs), Failure> {
-    let recording = Recording::load()?;
     let (mut results, mut of_first_seed) = (Vec::new(), Vec::new());
     for &scheme in schemes {
         tell(format_args!("{name} --sim: {scheme}, {}", seeds_shown((first, last))));
         let mut by_seed = Vec::new();
         for seed in first..=last {
-            let run = run_stream(&scene.scenario, scheme, &scene.workload, &recording, seed)?;
+            let run = run_stream(&scene.scenario, scheme, &scene.workload, recording, seed)?;
             by_seed.push((seed, scene.figures(scheme, &run)));
             if seed == first {
                 of_first_seed.push((scheme, run));
@@ -88,11 +89,12 @@ fn emulated(
     name: &str,
     scene: &Blackout,
     schemes: &[Scheme],
+    recording: &Recording,
     seed: u64,
 ) -> Result<(Runs, Audit), Failure> {
     tell(format_args!("{name} --emu, {} s", scene.workload.seconds));
     let mut shown = 0;
-    let played = scene.run_emu(schemes, seed, &mut |seconds, _| {
+    let played = scene.run_emu(schemes, recording, seed, &mut |seconds, _| {
         if seconds as u32 / 10 > shown {
             shown = seconds as u32 / 10;
             tell(format_args!("{name} --emu: {seconds:.0} of {} s", scene.workload.seconds));

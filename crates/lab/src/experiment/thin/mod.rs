@@ -29,7 +29,7 @@ use crate::experiment::streams::workload::Workload;
 use crate::figure::{Figure, pooled};
 use crate::report::{Mode, Report, merged, rounded};
 use crate::scheme::{Known, Scheme};
-use crate::testbed::{Direction, Recording, Stream};
+use crate::testbed::{Direction, Stream};
 use emulator::Failure;
 use sys::print::tell;
 
@@ -114,7 +114,7 @@ pub(super) fn run(args: &ThinLinksArgs) -> Result<Report, Failure> {
         return Err(Failure::Usage("thin-links: in the world only (--sim)".to_owned()));
     }
     let schemes = args.run.schemes(DESCRIPTION.sim)?;
-    let recording = Recording::load()?;
+    let recording = args.run.recording()?;
     let (first, last) = args.run.seeds();
     let mut results = Vec::new();
     for case in Case::BOTH {

@@ -6,6 +6,8 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use netem::Scenario;
@@ -13,6 +15,9 @@ use serde_json::Value;
 use sys::clock::now;
 use units::{Duration, Instant};
 
+use crate::experiment::streams::emu::Play;
+use crate::experiment::streams::ledger::StreamRun;
+use crate::experiment::streams::workload::Workload;
 use crate::scheme::Scheme;
 use crate::testbed::carrier::Carrier;
 use crate::testbed::channel::{Inlet, Outlet};
@@ -20,11 +25,11 @@ use crate::testbed::daemon::tunnel_address;
 use crate::testbed::greeting::greet;
 use crate::testbed::interruption::sleep_until;
 use crate::testbed::links::{Copy, Side, Testbed};
-use crate::testbed::{Recording, Stream};
+use crate::testbed::{Recording, Stream, WireBytes};
 use emulator::Audit;
 
 /// Time at the beginning that does not count: TCP's start-up and what the session learns.
-const START_UP: Duration = Duration::from_secs(3);
+pub(super) const START_UP: Duration = Duration::from_secs(3);
 
 /// Describes the flow.
 #[derive(Clone, Debug)]
@@ -33,10 +38,12 @@ pub(crate) struct BulkPlan {
     pub(crate) seconds: u64,
     /// Congestion control of the TCP connection inside the tunnel.
     pub(crate) congestion: String,
+    /// Control messages beside it, from the start of its start-up on.
+    pub(crate) control: Option<Workload>,
 }
 
 /// What came of one scheme's flow.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct BulkRun {
     /// Payload that the receiving application got per second, Mbit/s.
     pub(crate) goodput_mbps: f64,
@@ -44,6 +51,8 @@ pub(crate) struct BulkRun {
     pub(crate) retransmits: Option<u64>,
     /// Bytes that entered the links while it was measured, over the payload delivered.
     pub(crate) wire_overhead: f64,
+    /// What became of the control messages beside it.
+    pub(crate) control: Option<StreamRun>,
 }
 
 /// Runs the flow through every scheme at once, each over links of its own.
@@ -57,23 +66,33 @@ pub(crate) fn run_bulk(
     seed: u64,
     resolution: Duration,
 ) -> Result<(Vec<(Scheme, BulkRun)>, Audit), String> {
-    let recording = Recording::load()?;
+    let recording = Arc::new(Recording::load()?);
+    let streams: &[Stream] = match plan.control {
+        Some(_) => &[Stream::Video, Stream::Control],
+        None => &[Stream::Video],
+    };
     let mut testbed = Testbed::start(scenario, schemes.len(), seed, resolution)?;
     let mut carriers = Vec::new();
     for (number, scheme) in schemes.iter().enumerate() {
         let copy = testbed.copy(number);
         let describe = |error| format!("{scheme}: {error}");
-        let mut carrier = Carrier::start(*scheme, &copy, &[Stream::Video]).map_err(describe)?;
+        let mut carrier = Carrier::start(*scheme, &copy, streams).map_err(describe)?;
         greet(&mut carrier, &recording).map_err(describe)?;
         carrier.await_paths(*scheme, &copy).map_err(describe)?;
         carriers.push(carrier);
     }
-    testbed.begin(Duration::ZERO);
+    let start = testbed.begin(Duration::ZERO);
     let mut flows = Vec::new();
     for (number, (scheme, carrier)) in schemes.iter().zip(&mut carriers).enumerate() {
         let copy = testbed.copy(number);
         flows
             .push(Flow::start(carrier, &copy, plan).map_err(|error| format!("{scheme}: {error}"))?);
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut beside = Vec::new();
+    for (scheme, carrier) in schemes.iter().zip(carriers) {
+        let control = plan.control.clone().unwrap_or_else(Workload::silent);
+        beside.push(Play::start(*scheme, carrier, &control, &recording, start, &stop)?);
     }
     let wire = |testbed: &Testbed| -> Vec<u64> {
         (0..schemes.len()).map(|copy| testbed.wire_bytes(copy)).collect()
@@ -90,8 +109,14 @@ pub(crate) fn run_bulk(
         run.wire_overhead = (after - before) as f64 / payload.max(1.0);
         runs.push((*scheme, run));
     }
-    drop(carriers);
-    Ok((runs, testbed.finish()))
+    stop.store(true, Ordering::Relaxed);
+    let audit = testbed.finish();
+    let stalls = Arc::new(audit.stalls.clone());
+    for ((_, run), play) in runs.iter_mut().zip(beside) {
+        let (_, control) = play.finish([WireBytes::default(); 2], Arc::clone(&stalls));
+        run.control = plan.control.is_some().then_some(control);
+    }
+    Ok((runs, audit))
 }
 
 /// A flow under way.
@@ -176,7 +201,7 @@ fn read_iperf(output: &[u8]) -> Result<BulkRun, String> {
     let goodput = end["sum_received"]["bits_per_second"].as_f64();
     let goodput = goodput.ok_or("iperf3 reports no goodput")?;
     let retransmits = end["sum_sent"]["retransmits"].as_u64();
-    Ok(BulkRun { goodput_mbps: goodput / 1e6, retransmits, wire_overhead: 0.0 })
+    Ok(BulkRun { goodput_mbps: goodput / 1e6, retransmits, ..BulkRun::default() })
 }
 
 /// Writes without pause on one thread and counts on another.

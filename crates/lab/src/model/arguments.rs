@@ -1,0 +1,206 @@
+//! What each model is asked with.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use models::asran::Stretch;
+
+use crate::arguments::{loss, positive};
+
+/// Interfaces beyond e to this are none that a vehicle could carry.
+pub(super) const LIFETIMES_MAX: f64 = 10.0;
+/// The most points of a channel.
+pub(super) const POINTS_MAX: f64 = 10_000.0;
+
+/// Names a model.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Model {
+    /// ConClone, equations 1 to 16: each figure beside the one that the paper prints.
+    Conclone {
+        /// Print one JSON object on stdout.
+        #[arg(long)]
+        json: bool,
+    },
+    /// ASRAN, equations 1 to 3: what it gains over CUBIC between two losses.
+    AsranGain(AsranGainArgs),
+    /// ConClone, equations 1 and 2 (Fig. 3): how likely one copy at least arrives.
+    Success(SuccessArgs),
+    /// ConClone, equations 3 to 7 (Fig. 4): how long messages one after the other take.
+    Completion(CompletionArgs),
+    /// ConClone, equation 7 solved for f: which loss a completion time allows.
+    MaxFailure(MaxFailureArgs),
+    /// ConClone, equations 9 and 10 (Fig. 7): how many interfaces a lifetime needs.
+    Interfaces(InterfacesArgs),
+    /// ConClone, equations 11 to 14 (Fig. 8): path loss and errors over distance.
+    Channel(ChannelArgs),
+    /// ConClone, equations 15 and 16 (Table 1): moments of inertia with interfaces, kg·m².
+    Inertia(InertiaArgs),
+    /// ConClone, equation 7 with outages: completion where connections are unstable, which the paper leaves open.
+    ///
+    /// Also tells which outages would explain the completion times that the paper measured, 110.44 and 68.17 s.
+    Outages(OutagesArgs),
+}
+
+/// What a model prints, and where it draws.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Output {
+    /// Print one JSON object on stdout.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Also draw the paper's picture into this directory, where it has one.
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
+}
+
+/// What the model of ASRAN takes; the paper's example unasked.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct AsranGainArgs {
+    /// Window just after a loss.
+    #[arg(long, default_value_t = 1.0, value_name = "WINDOW")]
+    pub(super) i: f64,
+    /// Window before the previous loss, which slow start returns to.
+    #[arg(long, default_value_t = 2.0, value_name = "WINDOW")]
+    pub(super) last_max: f64,
+    /// Time until the next loss.
+    #[arg(long, default_value_t = 2.5, value_name = "TIME")]
+    pub(super) t: f64,
+    /// Distance of the points that are summed.
+    #[arg(long, default_value_t = 0.1, value_name = "TIME")]
+    pub(super) step: f64,
+    /// A sub-flow (of MPTCP) as I,LAST_MAX,T or I,LAST_MAX,T,RTT; give it once for each.
+    #[arg(long, value_name = "I,LAST_MAX,T[,RTT]", value_parser = Stretch::parse)]
+    pub(super) subflow: Vec<Stretch>,
+    /// Print one JSON object on stdout.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Eq. 1 and 2.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SuccessArgs {
+    /// Probability that a copy fails, 0 to below 1: one for all interfaces, or one for each.
+    #[arg(long, required = true, value_delimiter = ',', value_name = "P,...", value_parser = loss)]
+    pub(super) f: Vec<f64>,
+    /// Interfaces, where they all have the same f; 1 unless said.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(super) n: Option<u32>,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+/// Eq. 3 to 7; the paper's experiment unasked.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct CompletionArgs {
+    /// Probability that a copy fails, 0 to below 1.
+    #[arg(long, default_value_t = 0.284, value_name = "P", value_parser = loss)]
+    pub(super) f: f64,
+    /// Failure coefficient: what a failure costs, in intervals.
+    #[arg(long, default_value_t = 1.122, value_name = "K", value_parser = positive)]
+    pub(super) k: f64,
+    /// Interfaces.
+    #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(super) n: u32,
+    /// Messages.
+    #[arg(long, default_value_t = 120, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) count: u32,
+    /// From a delivery to the next message, seconds.
+    #[arg(long, default_value_t = 0.5, value_name = "S", value_parser = positive)]
+    pub(super) interval: f64,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+/// Eq. 7 solved for f.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct MaxFailureArgs {
+    /// Completion time over that without failures, above 1.
+    #[arg(long, default_value_t = 1.1, value_name = "RATIO", value_parser = positive)]
+    pub(super) tr: f64,
+    /// Failure coefficient: what a failure costs, in intervals.
+    #[arg(long, default_value_t = 1.5, value_name = "K", value_parser = positive)]
+    pub(super) k: f64,
+    /// Interfaces.
+    #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(super) n: u32,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+/// Eq. 9 and 10.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct InterfacesArgs {
+    /// Rate at which one interface's lifetime ends.
+    #[arg(long, default_value_t = 2.0, value_name = "RATE", value_parser = positive)]
+    pub(super) lambda: f64,
+    /// Mean lifetime that is required.
+    #[arg(long, default_value_t = 0.8, value_name = "TIME", value_parser = positive)]
+    pub(super) alpha: f64,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+/// Eq. 11 to 14.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ChannelArgs {
+    /// Path-loss exponent: 2.03 air to ground, 2.01 air to air.
+    #[arg(long, default_value_t = 2.03, value_name = "ALPHA", value_parser = positive)]
+    pub(super) alpha: f64,
+    /// First distance, metres.
+    #[arg(long, default_value_t = 1.0, value_name = "M", value_parser = positive)]
+    pub(super) from: f64,
+    /// Last distance, metres.
+    #[arg(long, default_value_t = 100.0, value_name = "M", value_parser = positive)]
+    pub(super) to: f64,
+    /// From one distance to the next, metres.
+    #[arg(long, default_value_t = 1.0, value_name = "M", value_parser = positive)]
+    pub(super) step: f64,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+/// Eq. 15 and 16.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct InertiaArgs {
+    /// Interfaces.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(super) n: u32,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+/// Eq. 7 with outages.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct OutagesArgs {
+    /// Probability that a copy fails, 0 to below 1.
+    #[arg(long, default_value_t = 0.284, value_name = "P", value_parser = loss)]
+    pub(super) f: f64,
+    /// Failure coefficient: what a failure costs, in intervals.
+    #[arg(long, default_value_t = 1.122, value_name = "K", value_parser = positive)]
+    pub(super) k: f64,
+    /// Interfaces.
+    #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(super) n: u32,
+    /// Messages.
+    #[arg(long, default_value_t = 120, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) count: u32,
+    /// From a delivery to the next message, seconds.
+    #[arg(long, default_value_t = 0.5, value_name = "S", value_parser = positive)]
+    pub(super) interval: f64,
+    /// Joint outages that begin per second in which there is none.
+    #[arg(long, default_value_t = 0.0, value_name = "HZ", value_parser = none_or_more)]
+    pub(super) rate_hz: f64,
+    /// Their mean length, seconds.
+    #[arg(long, default_value_t = 2.0, value_name = "S", value_parser = none_or_more)]
+    pub(super) length_s: f64,
+    /// From one try to the next during an outage, seconds; unless said what a failure costs, k intervals.
+    #[arg(long, value_name = "S", value_parser = none_or_more)]
+    pub(super) retry_s: Option<f64>,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+/// Reads a number that may be zero.
+fn none_or_more(text: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().ok().filter(|value| (0.0..=1e6).contains(value));
+    value.ok_or_else(|| format!("`{text}` is not a number from 0 to a million"))
+}
