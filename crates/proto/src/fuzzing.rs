@@ -1,6 +1,7 @@
 //! Doors for the fuzz targets in `fuzz/` and for benches; not part of the crate otherwise.
 
 mod mad_peer;
+mod planning;
 
 use units::{Duration, Instant};
 
@@ -18,6 +19,7 @@ use crate::{
 };
 
 pub use mad_peer::mad_peer;
+pub use planning::send_control;
 
 /// Decodes frames; what is accepted must mean the same when it is written anew.
 pub fn decode_frames(plaintext: &[u8]) {

@@ -4,8 +4,8 @@
 
 use proto::select::{Copies, Policy};
 use proto::{
-    Duration, Instant, PathId, Reliability, ReliabilityLimit, ReliabilityState, ReliabilityStatus,
-    SessionConfig, Source, Target,
+    Duration, Instant, PathId, PathUse, Reliability, ReliabilityLimit, ReliabilityState,
+    ReliabilityStatus, SessionConfig, Source, Target,
 };
 
 use fulmar_world::{DRONE, Pair, STATION};
@@ -305,4 +305,82 @@ fn a_target_is_never_less_reliable_than_one_path_at_a_time_and_never_dearer_than
         let bytes = share_of(&planned, &all);
         assert!(bytes <= 1.03, "{name}: {bytes:.3} of the bytes of a copy everywhere");
     }
+}
+
+/// Bytes that left on a path at both ends, with all headers.
+fn path_bytes(pair: &Pair, path: PathId) -> u64 {
+    let rows = [DRONE, STATION].map(|host| {
+        let status = pair.status(host).expect("connected");
+        status.paths.into_iter().find(|row| row.id == path).expect("a path")
+    });
+    rows.iter().map(|row| row.sent.1 + 28 * row.sent.0).sum()
+}
+
+/// Lets both ends send set-points, 50 a second, under a target for some seconds; returns what each path has carried,
+/// in bytes a second, and how the station's target is kept.
+fn set_points(
+    links: &str,
+    usage: Option<PathUse>,
+    (share, deadline_ms): (f64, u64),
+    seconds: u64,
+) -> ([f64; 2], ReliabilityStatus) {
+    let live = Target::new(share, Duration::from_millis(deadline_ms));
+    let reliability = Reliability { live, ..Reliability::default() };
+    let config = SessionConfig { reliability, ..SessionConfig::default() };
+    let mut pair = Pair::new(links, 1, config);
+    pair.run_until(Instant::from_millis(5_000));
+    if let Some(usage) = usage {
+        pair.use_path(PathId(1), usage);
+        pair.run_for(Duration::from_secs(5));
+    }
+    let start = pair.world.now();
+    let before = [0, 1].map(|path| path_bytes(&pair, PathId(path)));
+    let source = Source::Declared { channel: 1, policy: Policy::LIVE };
+    for message in 0..seconds * HZ {
+        pair.run_until(start + Duration::from_micros(message * 20_003));
+        for host in [STATION, DRONE] {
+            pair.send(host, source, &[0; MESSAGE_BYTES]).expect("there is room");
+        }
+    }
+    let after = [0, 1].map(|path| path_bytes(&pair, PathId(path)));
+    let rate = |path: usize| (after[path] - before[path]) as f64 / seconds as f64;
+    let status = pair.status(STATION).expect("connected");
+    ([rate(0), rate(1)], status.reliability[0])
+}
+
+#[test]
+fn a_backup_costs_no_more_than_100_kb_an_hour_while_the_target_is_kept_without_it() {
+    let links = scenario(&[
+        link("wifi", "delay_ms = 10\nrate_mbps = 20\nloss = 0.005"),
+        link("lte", "delay_ms = 35\nrate_mbps = 10\nloss = 0.005"),
+    ]);
+    let usage = PathUse { backup: true, ..PathUse::default() };
+    let ([_, backup], status) = set_points(&links, Some(usage), (0.99, 100), 600);
+    assert_eq!(status.state, ReliabilityState::Met, "{status:?}");
+    assert!(backup * 3_600.0 <= 100e3, "{:.0} kB an hour", backup * 3.6);
+}
+
+#[test]
+fn a_backup_is_called_for_where_nothing_else_gives_the_target() {
+    let links = scenario(&[
+        link("wifi", "delay_ms = 10\nrate_mbps = 20\nloss = 0.05"),
+        link("lte", "delay_ms = 12\nrate_mbps = 10\nloss = 0.01"),
+    ]);
+    let usage = PathUse { backup: true, ..PathUse::default() };
+    // There is no time for a second try, and one in twenty is lost.
+    let ([wifi, backup], status) = set_points(&links, Some(usage), (0.9999, 45), 300);
+    assert!(backup > 0.3 * wifi, "{backup:.0} and {wifi:.0} bytes a second, {status:?}");
+}
+
+#[test]
+fn a_modem_of_64_kbit_keeps_three_quarters_of_its_rate_free_while_the_wifi_works() {
+    let links = scenario(&[
+        link("wifi", "delay_ms = 10\nrate_mbps = 20\nloss = 0.01"),
+        link("modem", "delay_ms = 40\nrate_mbps = 0.064\nqueue_bytes = 8_000"),
+    ]);
+    let ([_, modem], status) = set_points(&links, None, (0.999, 250), 300);
+    // Both directions share the modem's air.
+    let used = modem * 8.0 / 64e3;
+    assert!(used <= 0.25, "{used:.3} of the modem's rate, {status:?}");
+    assert_eq!(status.state, ReliabilityState::Met, "{status:?}");
 }

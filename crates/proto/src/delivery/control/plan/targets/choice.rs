@@ -181,7 +181,8 @@ impl Ways {
         };
         let due = |slot: &usize| self.ways[*slot].map_or(Duration::MAX, |way| way.answer_after);
         let earliest = expected(before, flight).iter().min_by_key(due);
-        let fails = earliest.map_or(1.0, |slot| failures.copy(slot, before, Reading::Planned));
+        let fails =
+            earliest.map_or(1.0, |slot| failures.copy(slot, before, Mask::NONE, Reading::Planned));
         let way = earliest.and_then(|slot| self.ways[slot]);
         let delay = way.map_or(0.0, |way| way.cost * way.transit.div_duration_f64(deadline));
         price(flight) + (ANSWERS * fails).min(1.0) * price(self.present()) + DELAY * delay
@@ -220,7 +221,7 @@ mod tests {
 
     /// Failures of paths that each lose one copy in fifty, never together.
     fn known() -> Failures {
-        let mut failures = Failures::new();
+        let mut failures = Failures::default();
         let both = Mask::NONE.with(FAST).with(SLOW);
         for message in 0..20_000_u64 {
             let now = Instant::from_millis(1_000 + 20 * message);
@@ -229,9 +230,9 @@ mod tests {
                 25 => Mask::NONE.with(SLOW),
                 _ => Mask::NONE,
             };
-            failures.learn(now, Mask::NONE, both, failed);
+            failures.learn(now, [Mask::NONE; 2], both, failed);
             if failed.contains(FAST) {
-                failures.learn(now, failed, both, Mask::NONE);
+                failures.learn(now, [Mask::NONE, failed], both, Mask::NONE);
             }
         }
         failures
@@ -255,7 +256,7 @@ mod tests {
 
     #[test]
     fn before_there_is_evidence_everything_goes_everywhere() {
-        let choice = ways().choose(&Failures::new(), Mask::NONE, &demand(100, 1e-3));
+        let choice = ways().choose(&Failures::default(), Mask::NONE, &demand(100, 1e-3));
         assert_eq!(choice.paths.len(), 2);
         let choice = ways().choose(&known(), Mask::NONE, &demand(30, 1e-3));
         assert_eq!(choice.paths.len(), 2, "and where the target cannot be reached");

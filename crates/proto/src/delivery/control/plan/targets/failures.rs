@@ -14,9 +14,10 @@
 //! 2. Copies of later rounds left because others had failed: they teach P(j | those that failed), never P(j) alone.
 //!    A path's loss learned from them would be that of bad moments [specs/delivery.md §6] (rule 5).
 
+use std::collections::BTreeMap;
+
 use units::Instant;
 
-use super::SLOTS;
 use super::frequency::Frequency;
 use super::slots::Mask;
 
@@ -30,16 +31,18 @@ const PRIOR_AGAIN: f64 = 0.5;
 /// The same when others have failed as well: what has taken them all down lasts.
 const PRIOR_ALL_AGAIN: f64 = 0.8;
 
-/// Subsets of paths.
-const SETS: usize = 1 << SLOTS;
+/// A path, the paths that had failed when the message left, and those whose copies of this message have failed.
+type Cell = (usize, u8, u8);
 
 /// The frequencies of one deadline.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Failures {
-    /// By path, and by those that failed before.
-    copies: [[Frequency; SETS]; SLOTS],
-    /// By those that had failed before, and by flight.
-    rescues: Box<[[Frequency; SETS]; SETS]>,
+    /// Of copies. That a path has failed before and fails again says more than either: so both are told apart …
+    copies: BTreeMap<Cell, Frequency>,
+    /// … as far as there are samples; before that, by the paths of either kind.
+    unions: BTreeMap<(usize, u8), Frequency>,
+    /// Of failed flights that were missed, by the paths that had failed before, and by flight.
+    rescues: BTreeMap<(u8, u8), Frequency>,
 }
 
 /// How a frequency is read.
@@ -52,46 +55,44 @@ pub(super) enum Reading {
 }
 
 impl Failures {
-    pub(super) fn new() -> Self {
-        let none = Frequency::default();
-        Self { copies: [[none; SETS]; SLOTS], rescues: Box::new([[none; SETS]; SETS]) }
-    }
-
-    /// Takes the fate of copies that left together, `failed` of them; `before` had failed when they left.
-    pub(super) fn learn(&mut self, now: Instant, before: Mask, sent: Mask, failed: Mask) {
+    /// Takes the fate of copies that left together, `failed` of them; the paths `before` had failed when the message
+    /// was handed in, and `earlier` copies of it.
+    pub(super) fn learn(
+        &mut self,
+        now: Instant,
+        [before, earlier]: [Mask; 2],
+        sent: Mask,
+        failed: Mask,
+    ) {
         for path in sent.iter() {
-            let others = failed.without(path);
-            for beside in others.subsets() {
-                let cell = &mut self.copies[path][before.and(beside).index()];
-                cell.learn(now, f64::from(u8::from(failed.contains(path))));
+            let failure = f64::from(u8::from(failed.contains(path)));
+            for beside in failed.without(path).subsets() {
+                let others = earlier.and(beside);
+                let cell = (path, before.bits(), others.bits());
+                self.copies.entry(cell).or_default().learn(now, failure);
+                let union = (path, before.and(others).bits());
+                self.unions.entry(union).or_default().learn(now, failure);
             }
         }
     }
 
     /// Takes how much was missed of a flight that failed whole, from 0 to 1.
     pub(super) fn learn_rescue(&mut self, now: Instant, before: Mask, flight: Mask, missed: f64) {
-        self.rescues[before.index()][flight.index()].learn(now, missed);
+        let cell = (before.bits(), flight.bits());
+        self.rescues.entry(cell).or_default().learn(now, missed);
     }
 
     /// Forgets what is known of a path: another one takes its place.
     pub(super) fn forget(&mut self, path: usize) {
-        self.copies[path] = [Frequency::default(); SETS];
-        let has = |set: usize| set & (1 << path) != 0;
-        for cells in &mut self.copies {
-            (0..SETS).filter(|set| has(*set)).for_each(|set| cells[set] = Frequency::default());
-        }
-        for (before, row) in self.rescues.iter_mut().enumerate() {
-            for (flight, cell) in row.iter_mut().enumerate() {
-                if has(before) || has(flight) {
-                    *cell = Frequency::default();
-                }
-            }
-        }
+        let has = |set: u8| set & (1 << path) != 0;
+        self.copies.retain(|(of, before, failed), _| *of != path && !has(*before) && !has(*failed));
+        self.unions.retain(|(of, failed), _| *of != path && !has(*failed));
+        self.rescues.retain(|(before, flight), _| !has(*before) && !has(*flight));
     }
 
     /// Returns f(S | F).
     pub(super) fn flight(&self, before: Mask, flight: Mask, reading: Reading) -> f64 {
-        self.chain(before, flight, reading).0
+        self.chain(before, Mask::NONE, flight, reading).0
     }
 
     /// Returns u(S | F), where the paths of each set in `rounds` get a copy in one round after the other, all of
@@ -103,33 +104,44 @@ impl Failures {
         rounds: impl Iterator<Item = Mask>,
         reading: Reading,
     ) -> f64 {
-        let measured = &self.rescues[before.index()][flight.index()];
+        let measured =
+            self.rescues.get(&(before.bits(), flight.bits())).copied().unwrap_or_default();
         if reading == Reading::Proven {
             return measured.at_least();
         }
-        let (mut failed, mut share) = (before.and(flight), 1.0);
+        let (mut failed, mut share) = (flight, 1.0);
         for round in rounds {
-            let (next, after) = self.chain(failed, round, reading);
+            let (next, after) = self.chain(before, failed, round, reading);
             (share, failed) = (share * next, after);
         }
         measured.mean(share, PRIOR_WEIGHT)
     }
 
-    /// Returns P(copy on the path fails | those failed).
-    pub(super) fn copy(&self, path: usize, failed: Mask, reading: Reading) -> f64 {
-        let cell = &self.copies[path][failed.index()];
-        match reading {
-            Reading::Planned => cell.mean(self.prior(path, failed), PRIOR_WEIGHT),
-            Reading::Proven => cell.at_least(),
+    /// Returns P(copy on the path fails | paths that had failed before, copies that have).
+    pub(super) fn copy(&self, path: usize, before: Mask, failed: Mask, reading: Reading) -> f64 {
+        let cell = self.copies.get(&(path, before.bits(), failed.bits()));
+        let cell = cell.copied().unwrap_or_default();
+        if reading == Reading::Proven {
+            return cell.at_least();
         }
+        let either = before.and(failed);
+        let union = self.union(path, either).unwrap_or_default();
+        let prior = union.mean(self.prior(path, either), PRIOR_WEIGHT);
+        // Where they are the same samples, they count once.
+        let is_both = !before.is_empty() && !failed.is_empty();
+        if is_both { cell.mean(prior, PRIOR_WEIGHT) } else { prior }
     }
 
-    /// Multiplies along a chain, and returns which paths have failed at its end.
-    fn chain(&self, before: Mask, paths: Mask, reading: Reading) -> (f64, Mask) {
+    fn union(&self, path: usize, failed: Mask) -> Option<Frequency> {
+        self.unions.get(&(path, failed.bits())).copied()
+    }
+
+    /// Multiplies along a chain, and returns which copies have failed at its end.
+    fn chain(&self, before: Mask, failed: Mask, paths: Mask, reading: Reading) -> (f64, Mask) {
         let step = |(share, failed): (f64, Mask), path| {
-            (share * self.copy(path, failed, reading), failed.with(path))
+            (share * self.copy(path, before, failed, reading), failed.with(path))
         };
-        paths.iter().fold((1.0, before), step)
+        paths.iter().fold((1.0, failed), step)
     }
 
     /// Returns what is assumed before there are samples: never less than what is known of fewer failures.
@@ -143,7 +155,7 @@ impl Failures {
             return own;
         }
         let known = |fewer: Mask| {
-            let cell = &self.copies[path][fewer.index()];
+            let cell = self.union(path, fewer)?;
             (cell.samples() >= PRIOR_WEIGHT).then(|| cell.mean(PRIOR, PRIOR_WEIGHT))
         };
         let fewer = failed.iter().map(|other| failed.without(other));
@@ -167,7 +179,7 @@ mod tests {
 
     #[test]
     fn before_there_is_evidence_links_fail_together_in_one_case_of_ten() {
-        let failures = Failures::new();
+        let failures = Failures::default();
         let both = failures.flight(Mask::NONE, set(&[0, 1]), Reading::Planned);
         assert!((both - 0.01).abs() < 1e-9, "{both}");
         assert_eq!(failures.flight(Mask::NONE, set(&[0, 1]), Reading::Proven), 0.0);
@@ -175,14 +187,14 @@ mod tests {
 
     #[test]
     fn links_that_fail_together_are_not_multiplied() {
-        let (mut failures, mut rng) = (Failures::new(), Rng::new(1));
+        let (mut failures, mut rng) = (Failures::default(), Rng::new(1));
         let (mut own, mut joint) = (0, 0);
         const MESSAGES: u64 = 20_000;
         for message in 0..MESSAGES {
             let common = rng.chance(0.005);
             let fails = [(); 2].map(|()| common || rng.chance(0.01));
             let failed = (0..2).filter(|path| fails[*path]).fold(Mask::NONE, Mask::with);
-            failures.learn(at(message), Mask::NONE, set(&[0, 1]), failed);
+            failures.learn(at(message), [Mask::NONE; 2], set(&[0, 1]), failed);
             own += u64::from(fails[0]);
             joint += u64::from(fails[0] && fails[1]);
         }
@@ -194,13 +206,13 @@ mod tests {
 
     #[test]
     fn a_path_that_another_one_replaces_is_unknown_again() {
-        let mut failures = Failures::new();
+        let mut failures = Failures::default();
         for message in 0..1_000 {
-            failures.learn(at(message), Mask::NONE, set(&[0, 1]), Mask::NONE);
+            failures.learn(at(message), [Mask::NONE; 2], set(&[0, 1]), Mask::NONE);
         }
-        assert!(failures.copy(0, Mask::NONE, Reading::Planned) < 0.01);
+        assert!(failures.copy(0, Mask::NONE, Mask::NONE, Reading::Planned) < 0.01);
         failures.forget(0);
-        assert_eq!(failures.copy(0, Mask::NONE, Reading::Planned), PRIOR);
-        assert!(failures.copy(1, Mask::NONE, Reading::Planned) < 0.01);
+        assert_eq!(failures.copy(0, Mask::NONE, Mask::NONE, Reading::Planned), PRIOR);
+        assert!(failures.copy(1, Mask::NONE, Mask::NONE, Reading::Planned) < 0.01);
     }
 }

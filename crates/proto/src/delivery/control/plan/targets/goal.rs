@@ -73,7 +73,7 @@ impl Goal {
         Self {
             key,
             newest_counts,
-            failures: Failures::new(),
+            failures: Failures::default(),
             flights: Flights::default(),
             account: Account::default(),
             streams: BTreeMap::new(),
@@ -199,8 +199,9 @@ impl Goal {
         let pairs = present.iter().flat_map(|one| {
             present.without(one).iter().map(move |other| ([one, other], Mask::NONE.with(one)))
         });
-        let shares = pairs
-            .map(|(pair, failed)| (pair, self.failures.copy(pair[1], failed, Reading::Planned)));
+        let shares = pairs.map(|(pair, failed)| {
+            (pair, self.failures.copy(pair[1], Mask::NONE, failed, Reading::Planned))
+        });
         shares.max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
@@ -298,18 +299,18 @@ impl Goal {
         // What a path had no room for in time did not arrive either.
         let unsent = flight.paths.iter().filter(|path| !sent.contains(*path));
         let failed = unsent.fold(failed, Mask::with);
-        self.failures.learn(now, before, flight.paths, failed);
+        self.failures.learn(now, [before, Mask::NONE], flight.paths, failed);
         if failed != flight.paths || failed.is_empty() {
             return;
         }
-        let mut known = before.and(failed);
+        let mut known = failed;
         for round in 1..flight.rounds() {
             let [sent, failed] = flight.fates(slots, round, deadline);
             let sent_at = flight.copies.iter().find(|copy| copy.round == round);
             let left = sent_at
                 .and_then(|copy| (copy.sent_at <= deadline).then(|| deadline.since(copy.sent_at)));
             let in_time = sent.of(ways.within(left));
-            self.failures.learn(now, known, in_time, failed.of(in_time));
+            self.failures.learn(now, [before, known], in_time, failed.of(in_time));
             if failed != sent {
                 break;
             }
@@ -418,7 +419,7 @@ mod tests {
 
     /// Both links lose 1 % on their own, and everything in one case of a hundred. The second one carries soundings,
     /// and copies because one on the first has failed: in those it fails far more often than as a rule. Seen to fail
-    /// with the rounds' copies counted as if they had left unconditionally (`known` without `failed` in
+    /// with the rounds' copies counted as if they had left unconditionally (`known` empty in
     /// [`Goal::learn`]): then it seems to lose 20 % and not 2.
     #[test]
     fn copies_that_left_because_another_failed_say_nothing_of_a_paths_own_loss() {
@@ -443,9 +444,9 @@ mod tests {
             goal.flights.push(flight(seq, at, if is_sounding { both } else { first }, &copies));
             goal.settle(at, &slots, &ways);
         }
-        let alone = goal.failures.copy(1, Mask::NONE, Reading::Planned);
+        let alone = goal.failures.copy(1, Mask::NONE, Mask::NONE, Reading::Planned);
         assert!((0.01..0.04).contains(&alone), "it loses 2 % and seems to lose {alone}");
-        let after = goal.failures.copy(1, first, Reading::Planned);
+        let after = goal.failures.copy(1, Mask::NONE, first, Reading::Planned);
         assert!(
             (0.3..0.7).contains(&after),
             "when the first has failed, it fails in half of all cases: {after}"

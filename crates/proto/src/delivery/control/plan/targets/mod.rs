@@ -234,6 +234,12 @@ impl Targets {
         Round::On(paths.iter().filter_map(|slot| self.slots.path(slot)).collect())
     }
 
+    /// Tells whether a message has copies on backups that nothing else calls for.
+    fn needs_reserve(&self, message: &Message) -> bool {
+        let Form::Target(goal) = message.form else { return false };
+        self.goals[usize::from(goal)].needs_reserve
+    }
+
     fn flight_mut(&mut self, seq: u64) -> Option<&mut Flight> {
         self.goals.iter_mut().find_map(|goal| goal.flights.find(seq))
     }
@@ -264,11 +270,7 @@ impl Plan for Targets {
         if let Some(flight) = self.flight_mut(seq) {
             flight.round = flight.round.saturating_add(1);
         }
-        let are_needed = match message.form {
-            Form::Target(goal) => self.goals[usize::from(goal)].needs_reserve,
-            Form::All | Form::Best => false,
-        };
-        everywhere(view, message, are_needed)
+        everywhere(view, message, self.needs_reserve(message))
     }
 
     fn next_round(&self, view: View<'_>, seq: u64, message: &Message) -> Option<Instant> {
@@ -283,7 +285,8 @@ impl Plan for Targets {
     }
 
     fn second_after(&self, view: View<'_>, message: &Message, path: PathId) -> Option<Duration> {
-        All.second_after(view, message, path)
+        // A backup that is needed for the target is beside it.
+        if self.needs_reserve(message) { None } else { All.second_after(view, message, path) }
     }
 
     fn second_on(&self, view: View<'_>, message: &Message) -> Option<PathId> {

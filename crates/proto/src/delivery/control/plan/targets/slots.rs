@@ -25,6 +25,11 @@ impl Mask {
         self.0 as usize
     }
 
+    /// Returns a bit for each path.
+    pub(super) const fn bits(self) -> u8 {
+        self.0
+    }
+
     pub(super) const fn is_empty(self) -> bool {
         self.0 == 0
     }
