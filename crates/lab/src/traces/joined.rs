@@ -1,7 +1,8 @@
 //! The three operators at every instant at which all of them were pinged, one after the other.
 //!
 //! Windows are stretches of time as it was; this is for figures of many messages, for which no stretch is
-//! long enough. Where one stretch ends and the next begins, links change in an instant.
+//! long enough. Where one stretch ends and the next begins, links change in an instant. No order is kept: a ping
+//! that was answered before the one ahead of it did overtake it.
 
 use std::path::Path;
 
@@ -41,7 +42,9 @@ pub(crate) fn operators_joined(folder: &Path) -> Result<Vec<RecordedLink>, Strin
     let mut named: Vec<_> = OPERATORS.iter().map(|(_, name)| *name).zip(joined).collect();
     named.sort_by_key(|(_, pings)| pings.iter().filter(|ping| ping.is_none()).count());
     let link = |(name, pings): &(&str, Vec<Option<f64>>)| {
-        pinged(name, pings, pings.iter().flatten().next().copied().unwrap_or(0.0))
+        let mut link = pinged(name, pings, pings.iter().flatten().next().copied().unwrap_or(0.0))?;
+        (link.to_drone.keep_order, link.to_station.keep_order) = (false, false);
+        Ok(link)
     };
     named.iter().map(link).collect()
 }
