@@ -174,10 +174,10 @@ fn flows_fill_a_session_over_a_clean_link_and_share_it() {
         world.run_for(Duration::from_secs(30));
         let settled = start + Duration::from_secs(2);
         let alone = world.goodput(0, settled, world.world.now()).as_mbps();
-        let start = world.world.now();
+        let settled = world.world.now() + Duration::from_secs(2);
         world.start(DRONE, FlowOptions { mtu: 1_400, ..FlowOptions::default() });
         world.run_for(Duration::from_secs(60));
-        let both = [0, 1].map(|flow| world.goodput(flow, start, world.world.now()).as_mbps());
+        let both = [0, 1].map(|flow| world.goodput(flow, settled, world.world.now()).as_mbps());
         (alone, both, world.delivered(1).to_vec(), world.statistics(0), world.statistics(1))
     };
     let first = run();
