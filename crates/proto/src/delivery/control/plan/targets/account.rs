@@ -4,7 +4,7 @@
 //! window    ten minutes, in buckets of ten seconds; besides, the whole session
 //! share     missed weight / weight; a message weighs one, or, where the newest counts, the time since the one before
 //! episode   misses less than a second apart
-//! bound     upper bound of [ClopperPearson] for episodes in messages / (misses per episode)
+//! bound     upper bound of \[ClopperPearson\] for episodes in messages / (misses per episode)
 //! ```
 //! Misses of one outage are one sample: fifty of them prove no more than one does.
 

@@ -1,4 +1,4 @@
-//! What samples prove of a share: the exact bounds of [ClopperPearson].
+//! What samples prove of a share: the exact bounds of \[ClopperPearson\].
 //!
 //! ```text
 //! upper: the p for which P(X ≤ k | n, p) = 5 %        lower: the p for which P(X ≥ k | n, p) = 0.1 %

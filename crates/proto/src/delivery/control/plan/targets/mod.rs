@@ -9,9 +9,9 @@
 //! a second after the deadline: what became of each copy is learned, and what came of it all is counted
 //! ```
 //! One copy now, and copies everywhere when its answer is late, is as reliable as copies everywhere now, for half the
-//! bytes, wherever the deadline leaves time for that [DeanBarroso]; where it does not, copies at once are worth their load
-//! as long as control is little beside what the links carry [Vulimiri]; which copies are worth their price is weighed
-//! as for media with deadlines [ChouMiao]. What is weighed are measured frequencies (`failures.rs`): links that share a
+//! bytes, wherever the deadline leaves time for that \[DeanBarroso\]; where it does not, copies at once are worth their load
+//! as long as control is little beside what the links carry \[Vulimiri\]; which copies are worth their price is weighed
+//! as for media with deadlines \[ChouMiao\]. What is weighed are measured frequencies (`failures.rs`): links that share a
 //! mast fail together.
 //!
 //! *Deviations from these sources*:
@@ -19,7 +19,7 @@
 //!    the answer is late, and only where the deadline leaves time for that.
 //! 2. Failures are not taken for independent, nor for known: they are counted given what has just failed, with
 //!    priors, and forgotten.
-//! 3. For set-points, where a newer one makes up for a lost one, the share is one of time [AoI].
+//! 3. For set-points, where a newer one makes up for a lost one, the share is one of time \[AoI\].
 //!
 //! Not here: which copies of later rounds leave (`all.rs`), and whether a path has room for them.
 
