@@ -118,6 +118,12 @@ impl Daemon {
             let is_taken = |local: &&LocalEndpoint| local.config.kind.collides_with(&endpoint.kind);
             if let Some(other) = self.locals.values().find(is_taken) {
                 let (name, other) = (&endpoint.name, &other.config.name);
+                if name == other {
+                    return Err(format!(
+                        "endpoint {name}: what it does changes with a restart, or by a reload without it and \
+                         another one with it"
+                    ));
+                }
                 return Err(format!(
                     "endpoint {name}: its address or device is that of endpoint {other} until a \
                      restart"
@@ -275,7 +281,7 @@ fn fixed_sections(old: &Config, new: &Config, moves: &Moves) -> Vec<&'static str
         ("[[path]]", same_paths),
         ("[[listen]]", old.listens == new.listens),
         ("[tunnel]", old.tunnel == new.tunnel),
-        ("[transport] or [selector]", old.transport == new.transport),
+        ("[transport], [selector] or [reliability]", old.transport == new.transport),
         ("[status]", old.status == new.status),
         ("[log]", old.log == new.log),
     ];

@@ -349,9 +349,13 @@ impl Endpoint {
             return;
         };
         let Some(slot) = self.sessions.get_mut(id) else { return };
-        let (peer, initiator) = (self.peers.get(slot.peer), slot.initiator.as_mut());
+        let Some(initiator) = slot.initiator.as_mut() else {
+            // Another path was faster: the handshake is over.
+            self.counters.replayed += 1;
+            return;
+        };
         let Received { interface, source, .. } = *received;
-        let used = peer.zip(initiator).is_some_and(|(peer, initiator)| {
+        let used = self.peers.get(slot.peer).is_some_and(|peer| {
             initiator.handle_cookie(now, interface, source, &peer.shared, &answer)
         });
         match used {

@@ -243,7 +243,10 @@ impl Goal {
             self.needs_reserve = average > self.key.target.miss() / HYSTERESIS;
         } else {
             self.average = self.average(&usual, Reading::Planned);
-            self.needs_reserve = self.judge(&usual) == ReliabilityState::NotReachable;
+            let state = self.judge(&usual);
+            let is_short = self.is_known() && self.average > self.key.target.miss();
+            self.needs_reserve = state == ReliabilityState::NotReachable
+                || (state == ReliabilityState::Learning && is_short);
         }
         let ways = if self.needs_reserve { all } else { &usual };
         self.average = self.average(ways, Reading::Planned);
@@ -264,9 +267,20 @@ impl Goal {
         if all > 0.0 { sum / all } else { 1.0 }
     }
 
+    /// Tells whether enough was sent to say anything.
+    pub(super) fn is_known(&self) -> bool {
+        self.account.session().messages >= FEW
+    }
+
+    /// Tells whether what is expected rests on samples rather than on priors.
+    pub(super) fn has_prediction(&self) -> bool {
+        let is_within = self.average <= HYSTERESIS * self.key.target.miss();
+        self.is_known() && (self.state != ReliabilityState::Learning || is_within)
+    }
+
     fn judge(&self, ways: &Ways) -> ReliabilityState {
         let (window, target) = (self.account.window(), self.key.target.miss());
-        if self.account.session().messages < FEW {
+        if !self.is_known() {
             return ReliabilityState::Learning;
         }
         let proven = self.average(ways, Reading::Proven);
@@ -277,7 +291,9 @@ impl Goal {
         }
         let was_met = self.state == ReliabilityState::Met;
         let bound = if was_met { HYSTERESIS * target } else { target };
-        match self.average <= bound {
+        // What was missed in ten minutes counts whatever is expected: it may come again.
+        let achieved = window.miss_share().unwrap_or(0.0);
+        match self.average.max(achieved) <= bound {
             true => ReliabilityState::Met,
             // What was out of reach stays so until it is in reach.
             false if was_lost => self.state,

@@ -47,7 +47,7 @@ use crate::ids::PathId;
 use crate::limits;
 use crate::recovery::Receipt;
 use crate::select::{Class, Order, Policy, Reliability, Tier};
-use crate::status::{ReliabilityState, ReliabilityStatus};
+use crate::status::ReliabilityStatus;
 use choice::{Way, Ways, expected};
 use flights::Flight;
 use goal::{Goal, Key};
@@ -220,7 +220,7 @@ impl Targets {
             before,
             is_everywhere,
             paths,
-            predicted: (goal.state != ReliabilityState::Learning).then_some(choice.miss),
+            predicted: goal.has_prediction().then_some(choice.miss),
             everywhere: view.paths().filter(|path| path.takes(Class::Control)).count(),
             bytes: message.submission.payload.len() + HEADERS,
             round: 0,
