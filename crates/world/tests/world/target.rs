@@ -386,16 +386,6 @@ fn a_backup_is_called_for_before_it_is_proved_that_nothing_else_gives_the_target
 }
 
 #[test]
-fn a_target_that_an_outage_has_broken_is_not_met_although_the_links_give_it_on_average() {
-    let outage = "[[link.outage]]\nstart_s = 60\nseconds = 3\nmode = \"drop\"";
-    let links =
-        ["wifi", "lte"].map(|name| link(name, &format!("delay_ms = 10\nrate_mbps = 4\n{outage}")));
-    let (_, status) = set_points(&scenario(&links), None, (0.99, 150), 120);
-    assert!(status.miss_share.is_some_and(|missed| missed > 0.01), "{status:?}");
-    assert_ne!(status.state, ReliabilityState::Met, "{status:?}");
-}
-
-#[test]
 fn a_modem_of_64_kbit_keeps_three_quarters_of_its_rate_free_while_the_wifi_works() {
     let links = scenario(&[
         link("wifi", "delay_ms = 10\nrate_mbps = 20\nloss = 0.01"),
