@@ -11,6 +11,7 @@
 //! cannot be had here is a row that says why.
 
 mod beside;
+mod bound;
 mod comparison;
 mod connection;
 mod emu;

@@ -5,6 +5,7 @@ use netem::{Delay, LinkModel, Outage, OutageMode, Scenario};
 use serde_json::{Value, json};
 use units::{Duration, Instant, Rate};
 
+use super::bound::{Bound, bounds};
 use crate::experiment::recorded::{capacities, recorded_windows};
 use crate::report::rounded_option;
 use crate::testbed::Direction;
@@ -74,6 +75,8 @@ pub(super) struct Scene {
     pub(super) flows: usize,
     /// Bits that may arrive in each millisecond, all links together; nothing where nothing limits them.
     arriving: Vec<f64>,
+    /// What a sender could have of recorded links that knew them.
+    pub(super) bounds: Vec<Bound>,
 }
 
 impl Point {
@@ -174,7 +177,24 @@ impl Scene {
             }
         }
         let flows = if point == Point::Two { 2 } else { 1 };
-        Ok(Self { point, window: None, scenario, seconds, silence, control_hz, flows, arriving })
+        let bounds = match point {
+            Point::Recorded => {
+                let bits = ((CONTROL_BYTES + AROUND) * 8) as f64;
+                bounds(&links, STEADY_S.min(seconds / 2.0), (1e3 / control_hz) as usize, bits)
+            }
+            _ => Vec::new(),
+        };
+        Ok(Self {
+            point,
+            window: None,
+            scenario,
+            seconds,
+            silence,
+            control_hz,
+            flows,
+            arriving,
+            bounds,
+        })
     }
 
     /// Tells whether nothing is emulated.
@@ -230,6 +250,7 @@ impl Scene {
             "flows": self.flows,
             "requests_alone_s": self.requests_alone(),
             "ceiling_mbps": rounded_option(self.ceiling_mbps(), 2),
+            "bounds": self.bounds.iter().map(Bound::description).collect::<Vec<_>>(),
         })
     }
 }

@@ -36,7 +36,7 @@ pub(crate) use choice::recorded_windows;
 use emulator::Audit;
 use emulator::Failure;
 use messages::write_messages;
-pub(crate) use reachable::capacities;
+pub(crate) use reachable::{Capacity, capacities};
 use sys::print::tell;
 use window::{Played, Window};
 
