@@ -27,7 +27,7 @@ use units::{Duration, Instant, Rate};
 
 use super::control_window::THIN;
 use super::passage::Passage;
-use super::rate_history::{Came, RateHistory, Slot};
+use super::rate_history::{Came, RateHistory};
 use crate::limits;
 use crate::recovery::SentPacket;
 
@@ -63,15 +63,9 @@ const SATURATED_WITHIN: Duration = Duration::from_secs(1);
 /// A queue of this length shows that more is sent than the hop carries; changes of delay by less
 /// could be jitter.
 const DEEP: Duration = Duration::from_millis(40);
-/// If more than one in this many receptions came too early for the rate, what looks like a queue is
-/// jitter.
-const EARLY_SHARE: u32 = 5;
 /// Receptions as far apart as their sendings, within this, came as they were sent: receptions are noted some hundred
 /// microseconds late.
 const AS_SENT: Duration = Duration::from_millis(1);
-/// If more than one in this many came so, behind a hop that seems thin, the path has become longer, and what looks
-/// like a queue is that. Recorded operators, whose delay jumps: four in five. A radio modem that is full: none to one in five.
-const AS_SENT_SHARE: u32 = 2;
 /// Time over which early receptions are counted where the hop was not saturated.
 const CALM: Duration = Duration::from_secs(10);
 /// How long a hop counts as saturated after it was.
@@ -355,9 +349,9 @@ impl Bottleneck {
     /// Keeps what follows from the history, which is asked for far more often than it changes.
     fn look_back(&mut self) {
         let calm = self.history.sum(CALM);
-        self.is_jittery = is_jitter(&calm) || is_longer(&calm);
+        self.is_jittery = calm.is_jitter() || calm.is_longer();
         let recent = self.history.sum(SATURATED_WITHIN);
-        let tells = recent.busy >= FIRST_BUSY && !is_jitter(&recent) && !is_longer(&recent);
+        let tells = recent.busy >= FIRST_BUSY && !recent.is_jitter() && !recent.is_longer();
         self.first = if tells { self.history.low(FIRST_MEMORY, 1.0) } else { None };
         self.usual = self.history.low(USUAL_MEMORY, 0.5);
     }
@@ -383,8 +377,8 @@ impl Bottleneck {
         let recent = self.history.sum(SATURATED_WITHIN);
         let known = self.saturated.filter(|known| now < known.until);
         // What we send at the pace at which a full hop takes it comes as it was sent, too.
-        let is_deep = known.is_some() || self.queue >= DEEP && !is_longer(&recent);
-        if recent.busy >= SATURATED && is_deep && !is_jitter(&recent) {
+        let is_deep = known.is_some() || self.queue >= DEEP && !recent.is_longer();
+        if recent.busy >= SATURATED && is_deep && !recent.is_jitter() {
             self.saturated = Some(Saturated { rate: recent.rate(), until: now + SATURATED_MEMORY });
         } else if let Some(known) = known
             && recent.busy >= STILL_TELLING
@@ -440,16 +434,6 @@ impl<T: Copy + Ord> LeastOf<T> {
     fn least(&self) -> Option<T> {
         self.slots.iter().copied().flatten().min()
     }
-}
-
-/// Tells whether too many packets came too early after each other for the rate to be the hop's.
-fn is_jitter(recent: &Slot) -> bool {
-    recent.early * EARLY_SHARE > recent.receptions
-}
-
-/// Tells whether most packets came as they were sent, so that what delays them is no thin hop.
-fn is_longer(recent: &Slot) -> bool {
-    recent.rate() < THIN && recent.as_sent * AS_SENT_SHARE > recent.receptions
 }
 
 /// No time is out of range: 2⁶³ µs are 292,000 years.

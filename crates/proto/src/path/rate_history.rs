@@ -7,10 +7,19 @@ use std::collections::VecDeque;
 
 use units::{Duration, Instant, Rate};
 
+use super::control_window::THIN;
+
 /// Length of a slot: links of a moving vehicle change from one second to the next.
 const SLOT: Duration = Duration::from_millis(250);
 /// Memory: twenty seconds, as long as `strict` protection of control looks back (`bulk_bound.rs`).
 const SLOTS: usize = 80;
+
+/// If more than one in this many receptions came too early for the rate, what looks like a queue is
+/// jitter.
+const EARLY_SHARE: u32 = 5;
+/// If more than one in this many came as they were sent, behind a hop that seems thin, the path has become longer, and what
+/// looks like a queue is that. Recorded operators, whose delay jumps: four in five. A full radio modem: one in five at most.
+const AS_SENT_SHARE: u32 = 2;
 
 /// Remembers rates.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +54,16 @@ impl Slot {
     /// Returns the rate of the hop.
     pub(super) fn rate(&self) -> Rate {
         Rate::from_bytes_in(self.bytes, self.busy)
+    }
+
+    /// Tells whether too many packets came too early after each other for the rate to be the hop's.
+    pub(super) fn is_jitter(&self) -> bool {
+        self.early * EARLY_SHARE > self.receptions
+    }
+
+    /// Tells whether most packets came as they were sent, so that what delays them is no thin hop.
+    pub(super) fn is_longer(&self) -> bool {
+        self.rate() < THIN && self.as_sent * AS_SENT_SHARE > self.receptions
     }
 }
 
