@@ -292,10 +292,13 @@ pub fn two_links(first: &str, second: &str, dies_s: Option<f64>) -> String {
 }
 
 /// Returns the trace of rates that is named by its rates in Mbit/s, one for each second: `12,12,0.6`; or that of
-/// losses, each with the time from which it holds: `loss 0:0.01,60:0.2`.
+/// losses or delays, each with the time from which it holds: `loss 0:0.01,60:0.2`, `delay_ms 0:30,0.2:55`.
 fn rates_by_name(name: &str) -> Result<String, String> {
-    if let Some(losses) = name.strip_prefix("loss ") {
-        return Ok(format!("time_s,loss\n{}\n", losses.replace(',', "\n").replace(':', ",")));
+    for column in ["loss", "delay_ms"] {
+        if let Some(values) = name.strip_prefix(column).and_then(|rest| rest.strip_prefix(' ')) {
+            let rows = values.replace(',', "\n").replace(':', ",");
+            return Ok(format!("time_s,{column}\n{rows}\n"));
+        }
     }
     let line = |(second, rate)| format!("{second},{rate}\n");
     let lines = name.split(',').enumerate().map(line);

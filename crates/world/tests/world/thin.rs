@@ -1,9 +1,10 @@
 //! Links thinner than what is to be said: control is thinned, not piled up [specs/paths.md §6] (rules 9, 10).
 
-use proto::select::Policy;
+use proto::select::{Class, Policy};
 use proto::{Duration, Instant, Source};
 
 use fulmar_world::{DRONE, Pair, STATION, one_link, two_links};
+use units::Rng;
 
 const COMMAND: Source = Source::Declared { channel: 1, policy: Policy::TRANSACTIONAL };
 const SET_POINT: Source = Source::Declared { channel: 2, policy: Policy::LIVE };
@@ -116,6 +117,37 @@ fn links_that_carry_one_copy_and_not_two_lose_nothing() {
         assert_eq!(lost, 0, "{kbps} kbit/s");
         assert!(kbps < 64 || late <= 120, "{kbps} kbit/s: {late} late of 6,000");
         assert!(kbps < 96 || late == 0, "{kbps} kbit/s: {late} late");
+    }
+}
+
+/// A link whose delay is another every 200 ms, from 25 to 65 ms, as that of mobile networks is.
+fn jumping(seed: u64) -> String {
+    let mut rng = Rng::new(seed);
+    let step = |n: u32| format!("{:.1}:{}", f64::from(n) / 5.0, 25 + rng.below(41));
+    let steps: Vec<String> = (0..500).map(step).collect();
+    format!("delay_csv = \"delay_ms {}\"\nrate_mbps = 12", steps.join(","))
+}
+
+/// Seen to fail where a delay that has jumped counts as a queue: then such links seem to carry what is just sent there and
+/// no more, and half of the messages have one copy.
+#[test]
+fn links_whose_delay_jumps_are_not_thin_and_carry_every_copy() {
+    let scenario = two_links(&jumping(1), &jumping(2), None);
+    let mut pair = Pair::at_once(&scenario, 1);
+    pair.run_for(SHORT_LEAD);
+    let start = pair.world.now();
+    for message in 0..TALK.as_secs() as u32 * 50 {
+        pair.run_until(start + Duration::from_millis(20) * message);
+        for host in [STATION, DRONE] {
+            pair.send(host, COMMAND, &[0; 100]).expect("there is room");
+        }
+    }
+    pair.run_for(Duration::from_secs(1));
+    for host in [STATION, DRONE] {
+        let status = pair.status(host).expect("connected");
+        let row = status.classes.iter().find(|row| row.class == Class::Control).expect("used");
+        let copies = row.copies_sent as f64 / row.submitted as f64;
+        assert!(copies >= 2.0, "{copies} copies of a message");
     }
 }
 

@@ -235,7 +235,7 @@ impl Outbox {
         let view = View { now, probe: self.probe, pending: &self.pending };
         let message = self.messages.get_mut(&seq)?;
         let plan = self.plans.of_mut(message.form);
-        let second = plan.second_after(view, message, path);
+        let second = plan.second_after(view, seq, message, path);
         plan.on_sent(now, seq, path);
         message.on_sent(now, path, second.map(|after| now + after));
         self.counters[message.policy().class.index()].copies_sent += 1;

@@ -52,7 +52,13 @@ impl Plan for All {
         Some(started + view.probe.max(least))
     }
 
-    fn second_after(&self, view: View<'_>, message: &Message, path: PathId) -> Option<Duration> {
+    fn second_after(
+        &self,
+        view: View<'_>,
+        _seq: u64,
+        message: &Message,
+        path: PathId,
+    ) -> Option<Duration> {
         let is_lone = view.pending.lone_usable(message.policy().class) == Some(path);
         is_lone.then_some(SECOND_COPY_AFTER)
     }

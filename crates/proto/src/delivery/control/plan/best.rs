@@ -32,7 +32,13 @@ impl Plan for Best {
         Some(started + view.probe.max(BEST_ROUND))
     }
 
-    fn second_after(&self, _view: View<'_>, _message: &Message, _path: PathId) -> Option<Duration> {
+    fn second_after(
+        &self,
+        _view: View<'_>,
+        _seq: u64,
+        _message: &Message,
+        _path: PathId,
+    ) -> Option<Duration> {
         None
     }
 

@@ -72,7 +72,13 @@ pub(super) trait Plan: Debug + Send {
     fn next_round(&self, view: View<'_>, seq: u64, message: &Message) -> Option<Instant>;
 
     /// Returns after which time a second copy follows one that leaves on `path` now.
-    fn second_after(&self, view: View<'_>, message: &Message, path: PathId) -> Option<Duration>;
+    fn second_after(
+        &self,
+        view: View<'_>,
+        seq: u64,
+        message: &Message,
+        path: PathId,
+    ) -> Option<Duration>;
 
     /// Returns the path of a second copy that is due.
     fn second_on(&self, view: View<'_>, message: &Message) -> Option<PathId>;

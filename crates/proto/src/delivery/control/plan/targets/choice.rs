@@ -8,6 +8,8 @@
 //!                       and    miss(S | F) − least miss(F) ≤ 9/10 target − average of the least
 //! none: everywhere
 //! ```
+//! Where one path is all there is, S is there once, or with a second copy 5 ms later, at its price; the second one's failures
+//! given the first's are measured too.
 //! The second condition spends what the links leave of the target, once: where the average is just met whatever is
 //! sent, nothing may be saved.
 
@@ -54,6 +56,8 @@ pub(super) struct Ways {
 pub(super) struct Choice {
     /// Paths that get a copy at once.
     pub(super) paths: Mask,
+    /// Whether a second copy follows on a lone path.
+    pub(super) second: bool,
     /// Share that it is expected to miss.
     pub(super) miss: f64,
 }
@@ -75,6 +79,11 @@ impl Ways {
     /// Returns every path that is there.
     pub(super) fn present(&self) -> Mask {
         (0..SLOTS).filter(|slot| self.ways[*slot].is_some()).fold(Mask::NONE, Mask::with)
+    }
+
+    /// Tells whether one path is all there is.
+    pub(super) fn is_lone(&self) -> bool {
+        self.present().len() == 1
     }
 
     /// Leaves some out.
@@ -116,13 +125,14 @@ impl Ways {
     pub(super) fn miss(
         &self,
         failures: &Failures,
-        [before, flight]: [Mask; 2],
+        before: Mask,
+        (flight, second): (Mask, bool),
         deadline: Duration,
         reading: Reading,
     ) -> f64 {
         let rounds = self.rounds([before, flight], deadline);
         let fails = failures.flight(before, flight, reading);
-        fails * failures.rescue(before, flight, rounds, reading)
+        fails * failures.rescue(before, (flight, second), rounds, reading)
     }
 
     /// Returns the least share that any flight misses.
@@ -134,23 +144,26 @@ impl Ways {
         reading: Reading,
     ) -> f64 {
         let flights = self.flights(before, demand);
-        let miss = |flight| self.miss(failures, [before, flight], demand.deadline, reading);
+        let miss = |flight| self.miss(failures, before, flight, demand.deadline, reading);
         flights.map(miss).fold(1.0, f64::min)
     }
 
     /// Chooses the flight for a moment in which the paths `before` fail.
     pub(super) fn choose(&self, failures: &Failures, before: Mask, demand: &Demand) -> Choice {
-        let miss =
-            |flight| self.miss(failures, [before, flight], demand.deadline, Reading::Planned);
+        let miss = |flight| self.miss(failures, before, flight, demand.deadline, Reading::Planned);
         let least = self.least(failures, before, demand, Reading::Planned);
         let spare = (MOST * demand.miss - demand.average).max(0.0);
         let fits =
             |choice: &Choice| choice.miss <= HALF * demand.miss && choice.miss - least <= spare;
-        let choices = self.flights(before, demand).map(|paths| Choice { paths, miss: miss(paths) });
-        let cost = |paths| self.cost(failures, before, paths, demand.deadline);
+        let choices = self.flights(before, demand).map(|(paths, second)| {
+            let miss = miss((paths, second));
+            Choice { paths, second, miss }
+        });
+        let cost =
+            |of: &Choice| self.cost(failures, before, (of.paths, of.second), demand.deadline);
         let cheapest = choices
             .filter(fits)
-            .min_by(|a, b| cost(a.paths).total_cmp(&cost(b.paths)).then(a.miss.total_cmp(&b.miss)));
+            .min_by(|a, b| cost(a).total_cmp(&cost(b)).then(a.miss.total_cmp(&b.miss)));
         cheapest.unwrap_or_else(|| self.everywhere(failures, before, demand.deadline))
     }
 
@@ -161,21 +174,30 @@ impl Ways {
         before: Mask,
         deadline: Duration,
     ) -> Choice {
-        let paths = self.present();
-        let miss = self.miss(failures, [before, paths], deadline, Reading::Planned);
-        Choice { paths, miss }
+        let (paths, second) = (self.present(), self.is_lone());
+        let miss = self.miss(failures, before, (paths, second), deadline, Reading::Planned);
+        Choice { paths, second, miss }
     }
 
-    /// Lists the flights that there may be: all there are, and any of the paths that are in time.
-    fn flights(&self, before: Mask, demand: &Demand) -> impl Iterator<Item = Mask> {
+    /// Lists the flights that there may be: all there are, and any of the paths that are in time. Where one path is all
+    /// there is, with a second copy and without.
+    fn flights(&self, before: Mask, demand: &Demand) -> impl Iterator<Item = (Mask, bool)> {
         let (in_time, all) = (self.within(Some(demand.deadline)), self.present());
         let failing = if demand.newest_counts { before } else { Mask::NONE };
         let makes_sense =
             move |flight: &Mask| flight.is_within(in_time) && !flight.is_within(failing);
-        Mask::sets().filter(move |flight| *flight == all || makes_sense(flight))
+        let sets = Mask::sets().filter(move |flight| *flight == all || makes_sense(flight));
+        let seconds: &[bool] = if self.is_lone() { &[false, true] } else { &[false] };
+        sets.flat_map(move |flight| seconds.iter().map(move |second| (flight, *second)))
     }
 
-    fn cost(&self, failures: &Failures, before: Mask, flight: Mask, deadline: Duration) -> f64 {
+    fn cost(
+        &self,
+        failures: &Failures,
+        before: Mask,
+        (flight, second): (Mask, bool),
+        deadline: Duration,
+    ) -> f64 {
         let price = |paths: Mask| -> f64 {
             paths.iter().filter_map(|slot| self.ways[slot]).map(|way| way.cost).sum()
         };
@@ -185,7 +207,8 @@ impl Ways {
             earliest.map_or(1.0, |slot| failures.copy(slot, before, Mask::NONE, Reading::Planned));
         let way = earliest.and_then(|slot| self.ways[slot]);
         let delay = way.map_or(0.0, |way| way.cost * way.transit.div_duration_f64(deadline));
-        price(flight) + (ANSWERS * fails).min(1.0) * price(self.present()) + DELAY * delay
+        let at_once = price(flight) * if second { 2.0 } else { 1.0 };
+        at_once + (ANSWERS * fails).min(1.0) * price(self.present()) + DELAY * delay
     }
 }
 
@@ -260,6 +283,23 @@ mod tests {
         assert_eq!(choice.paths.len(), 2);
         let choice = ways().choose(&known(), Mask::NONE, &demand(30, 1e-3));
         assert_eq!(choice.paths.len(), 2, "and where the target cannot be reached");
+    }
+
+    #[test]
+    fn a_second_copy_on_a_lone_path_leaves_where_it_is_needed_and_helps() {
+        let alone = Ways { ways: [ways().ways[FAST], None, None, None], ..ways() };
+        let choose = |ms, miss, helps: bool| {
+            let mut failures = known();
+            for message in 0..400 {
+                let now = Instant::from_millis(401_000 + 20 * message);
+                failures.learn_second(now, Mask::NONE, !helps || message % 50 == 0);
+            }
+            alone.choose(&failures, Mask::NONE, &demand(ms, miss)).second
+        };
+        assert!(!choose(100, 1e-3, true), "there is time for a round");
+        assert!(choose(30, 1e-2, true), "there is none");
+        assert!(!choose(30, 0.1, true), "one copy is enough");
+        assert!(choose(30, 1e-2, false), "out of reach: everything that can be sent");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //!                                                                                                independence
 //! u(S | F) = share of failed flights S that nothing saved before the deadline; before there are samples the
 //!            chain goes on over the rounds that fit:  Π over rounds r, paths j of P(j fails | F, S, and those before)
+//!            a second copy on a lone path goes before them: P(it fails | the first has)
 //! fails    = lost, or later than the deadline
 //! ```
 //! Sources: [ConClone eq. 1]; conditional chains in place of its independence, and priors, are ours.
@@ -41,8 +42,11 @@ pub(super) struct Failures {
     copies: BTreeMap<Cell, Frequency>,
     /// … as far as there are samples; before that, by the paths of either kind.
     unions: BTreeMap<(usize, u8), Frequency>,
-    /// Of failed flights that were missed, by the paths that had failed before, and by flight.
-    rescues: BTreeMap<(u8, u8), Frequency>,
+    /// Of failed flights that were missed, by the paths that had failed before, by flight, and by whether a second copy
+    /// followed on a lone path.
+    rescues: BTreeMap<(u8, u8, bool), Frequency>,
+    /// Of second copies on a lone path whose first had failed, by whether the path had failed before.
+    seconds: BTreeMap<bool, Frequency>,
 }
 
 /// How a frequency is read.
@@ -76,9 +80,21 @@ impl Failures {
         }
     }
 
+    /// Takes what became of a second copy on a lone path whose first has failed.
+    pub(super) fn learn_second(&mut self, now: Instant, before: Mask, has_failed: bool) {
+        let failure = f64::from(u8::from(has_failed));
+        self.seconds.entry(before.is_empty()).or_default().learn(now, failure);
+    }
+
     /// Takes how much was missed of a flight that failed whole, from 0 to 1.
-    pub(super) fn learn_rescue(&mut self, now: Instant, before: Mask, flight: Mask, missed: f64) {
-        let cell = (before.bits(), flight.bits());
+    pub(super) fn learn_rescue(
+        &mut self,
+        now: Instant,
+        before: Mask,
+        (flight, second): (Mask, bool),
+        missed: f64,
+    ) {
+        let cell = (before.bits(), flight.bits(), second);
         self.rescues.entry(cell).or_default().learn(now, missed);
     }
 
@@ -87,7 +103,8 @@ impl Failures {
         let has = |set: u8| set & (1 << path) != 0;
         self.copies.retain(|(of, before, failed), _| *of != path && !has(*before) && !has(*failed));
         self.unions.retain(|(of, failed), _| *of != path && !has(*failed));
-        self.rescues.retain(|(before, flight), _| !has(*before) && !has(*flight));
+        self.rescues.retain(|(before, flight, _), _| !has(*before) && !has(*flight));
+        self.seconds.clear();
     }
 
     /// Returns f(S | F).
@@ -95,21 +112,21 @@ impl Failures {
         self.chain(before, Mask::NONE, flight, reading).0
     }
 
-    /// Returns u(S | F), where the paths of each set in `rounds` get a copy in one round after the other, all of
-    /// them in time.
+    /// Returns u(S | F), where a second copy follows on a lone path, or not, and the paths of each set in `rounds` get a
+    /// copy in one round after the other, all of them in time.
     pub(super) fn rescue(
         &self,
         before: Mask,
-        flight: Mask,
+        (flight, second): (Mask, bool),
         rounds: impl Iterator<Item = Mask>,
         reading: Reading,
     ) -> f64 {
-        let measured =
-            self.rescues.get(&(before.bits(), flight.bits())).copied().unwrap_or_default();
+        let cell = (before.bits(), flight.bits(), second);
+        let measured = self.rescues.get(&cell).copied().unwrap_or_default();
         if reading == Reading::Proven {
             return measured.at_least();
         }
-        let (mut failed, mut share) = (flight, 1.0);
+        let (mut failed, mut share) = (flight, if second { self.second(before) } else { 1.0 });
         for round in rounds {
             let (next, after) = self.chain(before, failed, round, reading);
             (share, failed) = (share * next, after);
@@ -130,6 +147,12 @@ impl Failures {
         // Where they are the same samples, they count once.
         let is_both = !before.is_empty() && !failed.is_empty();
         if is_both { cell.mean(prior, PRIOR_WEIGHT) } else { prior }
+    }
+
+    /// Returns P(second copy on a lone path fails | the first one has).
+    fn second(&self, before: Mask) -> f64 {
+        let known = self.seconds.get(&before.is_empty()).copied().unwrap_or_default();
+        known.mean(PRIOR_AGAIN, PRIOR_WEIGHT)
     }
 
     fn union(&self, path: usize, failed: Mask) -> Option<Frequency> {

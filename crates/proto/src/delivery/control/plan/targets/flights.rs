@@ -49,6 +49,8 @@ pub(super) struct Flight {
     pub(super) paths: Mask,
     /// Share that was expected to be missed, where there was evidence.
     pub(super) predicted: Option<f64>,
+    /// Where one path is all there is: whether a second copy was to follow on it.
+    pub(super) second: Option<bool>,
     /// Copies of a copy on every path.
     pub(super) everywhere: usize,
     /// Bytes of a copy.
@@ -92,6 +94,12 @@ impl Flight {
     /// Returns the rounds in which copies left.
     pub(super) fn rounds(&self) -> u8 {
         self.copies.iter().map(|copy| copy.round + 1).max().unwrap_or(0)
+    }
+
+    /// Tells whether the second copy on a lone path was not there by `deadline`; none where none followed.
+    pub(super) fn second_failed(&self, deadline: Instant) -> Option<bool> {
+        let second = self.copies.iter().filter(|copy| copy.round == 0).nth(1)?;
+        (self.second == Some(true)).then(|| second.arrival().is_none_or(|at| at > deadline))
     }
 
     /// Returns which paths had copies in a round, and which of those were not there by `deadline`.

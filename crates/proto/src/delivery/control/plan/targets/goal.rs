@@ -332,7 +332,11 @@ impl Goal {
             }
             known = known.and(failed);
         }
-        self.failures.learn_rescue(now, before, flight.paths, missed);
+        if let Some(has_failed) = flight.second_failed(deadline) {
+            self.failures.learn_second(now, before, has_failed);
+        }
+        let second = flight.second == Some(true);
+        self.failures.learn_rescue(now, before, (flight.paths, second), missed);
     }
 
     /// Counts what the message has come to.
@@ -424,6 +428,7 @@ mod tests {
             is_everywhere: false,
             paths,
             predicted: None,
+            second: None,
             everywhere: 2,
             bytes: 100,
             round: 0,

@@ -208,6 +208,7 @@ impl Targets {
         let needed = goal.needs_reserve;
         let usual = if needed { self.ways } else { self.ways.without(self.reserve) };
         let is_everywhere = paths == usual.present();
+        let second = usual.is_lone().then_some(choice.second || !sounding.is_empty());
         let stream = message.submission.lane;
         let gap = goal.gap(view.now, stream);
         goal.flights.push(Flight {
@@ -221,7 +222,9 @@ impl Targets {
             is_everywhere,
             paths,
             predicted: goal.has_prediction().then_some(choice.miss),
-            everywhere: view.paths().filter(|path| path.takes(Class::Control)).count(),
+            second,
+            everywhere: view.paths().filter(|path| path.takes(Class::Control)).count()
+                + usize::from(second.is_some()),
             bytes: message.submission.payload.len() + HEADERS,
             round: 0,
             sent_in_all: 0,
@@ -284,9 +287,19 @@ impl Plan for Targets {
         All.next_round(view, seq, message)
     }
 
-    fn second_after(&self, view: View<'_>, message: &Message, path: PathId) -> Option<Duration> {
+    fn second_after(
+        &self,
+        view: View<'_>,
+        seq: u64,
+        message: &Message,
+        path: PathId,
+    ) -> Option<Duration> {
+        let flight = self.goals.iter().find_map(|goal| goal.flights.get(seq));
+        let is_first = message.rounds == 1;
+        let is_single = is_first && flight.is_some_and(|flight| flight.second == Some(false));
         // A backup that is needed for the target is beside it.
-        if self.needs_reserve(message) { None } else { All.second_after(view, message, path) }
+        let is_enough = is_single || self.needs_reserve(message);
+        if is_enough { None } else { All.second_after(view, seq, message, path) }
     }
 
     fn second_on(&self, view: View<'_>, message: &Message) -> Option<PathId> {
