@@ -68,7 +68,7 @@ const DEEP: Duration = Duration::from_millis(40);
 const AS_SENT: Duration = Duration::from_millis(1);
 /// Time over which early receptions are counted where the hop was not saturated.
 const CALM: Duration = Duration::from_secs(10);
-/// How long a hop counts as saturated after it was.
+/// How long a hop counts as saturated after it was, or after a thin one was [`STILL_TELLING`].
 const SATURATED_MEMORY: Duration = Duration::from_secs(60);
 /// This many datagrams in a row that take less than half of the time that the rate says end that
 /// sooner.
@@ -80,7 +80,7 @@ const TELLING: Duration = Duration::from_millis(8);
 const LARGE: usize = 1_000;
 /// A packet with no more bytes than this under way before it was alone: a PING or two.
 const ALONE: u64 = 100;
-/// The rate of a saturated hop is updated whenever it was busy for this much of
+/// The rate of a saturated hop is updated, and a thin one stays saturated, whenever it was busy for this much of
 /// [`SATURATED_WITHIN`].
 const STILL_TELLING: Duration = Duration::from_millis(100);
 /// A longer gap between two packets of a busy hop is a stall: 600 bytes at 16 kbit/s.
@@ -383,7 +383,10 @@ impl Bottleneck {
         } else if let Some(known) = known
             && recent.busy >= STILL_TELLING
         {
-            self.saturated = Some(Saturated { rate: recent.rate(), ..known });
+            // A thin hop for which set-points wait here is not busy for long any more.
+            let is_thin = recent.rate() < THIN && !is_jitter(&recent);
+            let until = if is_thin { now + SATURATED_MEMORY } else { known.until };
+            self.saturated = Some(Saturated { rate: recent.rate(), until });
         }
     }
 

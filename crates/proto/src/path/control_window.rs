@@ -6,12 +6,23 @@
 //! fresh    = rate of the hop · (base + slack) − control in flight          nothing of it is under way
 //! slack    = 30 ms where the hop is saturated, else 80 ms
 //! unknown  : fresh = 400 bytes + twice what the path has had under way without a queue − in flight
+//! newest   = fresh, or nothing while a thin hop has more than 20 ms to send  a newer one will replace it
 //! repeat   = fresh, or nothing where the hop may be slow                   another copy is under way
 //! datagram ≤ 40 ms of the hop's time, 480 bytes at least; 250 ms of it where messages are late
 //! ```
 //! On all but the thinnest links control never fills a window. What must wait waits here, where the
 //! newest set-point replaces the older one and a command goes before a repeat, and not in the queue
 //! of a modem. A path with nothing under way always takes a datagram.
+//!
+//! The window counts a queue in the other direction as time to fill. Where both directions share the air, each end fills it
+//! so for the other, and a set-point waits behind both. So what a newer message will replace follows the hop itself:
+//!
+//! ```text
+//! free at  = when the newest packet known to have left the hop left it; then each one since, at the hop's rate
+//! leaves   = free at − 20 ms + (queue of that packet − 30 ms, if positive)
+//! ```
+//! That it waits for the hop's time and not for an acknowledgement also spaces set-points evenly. What counts by itself
+//! keeps to the window: it gains nothing by waiting, and larger datagrams have fewer headers.
 //!
 //! How a path is treated before its hop was ever saturated matters as much: a session begins with
 //! more than a thin link carries, and the queue that it makes looks like silence. So a path starts
@@ -22,6 +33,7 @@ use units::{Duration, Instant, Rate};
 
 use super::Path;
 use crate::event::PathState;
+use crate::limits;
 use crate::recovery::SentPacket;
 
 /// A rate that was last measured this long ago may have grown by [`GROWTH`].
@@ -34,6 +46,9 @@ const SLOW_MEMORY: Duration = Duration::from_secs(10);
 const SLACK: Duration = Duration::from_millis(30);
 /// The same before the hop is known to be saturated: it may have stalled for a moment.
 const FIRST_SLACK: Duration = Duration::from_millis(80);
+/// A message that a newer one replaces leaves this long before a thin hop is free: early enough for the hop never to be idle,
+/// which is when it shows its rate, and late enough to be new.
+const NEXT: Duration = Duration::from_millis(20);
 /// Behind a queue of this length a path of unknown rate takes only [`LEAST_WINDOW`].
 const UNKNOWN_QUEUE: Duration = Duration::from_millis(100);
 /// Control that may be under way on any path: two messages of 100 bytes. On a silent path more
@@ -65,6 +80,8 @@ const PING: usize = 64;
 pub(crate) struct CopyRoom {
     /// Of messages of which no copy is under way anywhere.
     pub(crate) fresh: usize,
+    /// Of those among them that a newer one replaces.
+    pub(crate) newest: usize,
     /// Of other copies.
     pub(crate) repeat: usize,
     /// How long a copy takes at least: what has less time to live is not worth sending.
@@ -74,13 +91,19 @@ pub(crate) struct CopyRoom {
 impl CopyRoom {
     /// The same room for all copies.
     pub(crate) fn both(bytes: usize) -> Self {
-        Self { fresh: bytes, repeat: bytes, transit: Duration::ZERO }
+        Self { fresh: bytes, newest: bytes, repeat: bytes, transit: Duration::ZERO }
     }
 
     /// No more than `bytes` of either; what is not nothing may be used whole.
     pub(crate) fn within(self, bytes: usize) -> Self {
         let within = |room: usize| if room == 0 { 0 } else { bytes };
-        Self { fresh: within(self.fresh), repeat: within(self.repeat), ..self }
+        let [fresh, newest, repeat] = [self.fresh, self.newest, self.repeat].map(within);
+        Self { fresh, newest, repeat, ..self }
+    }
+
+    /// Tells whether no copy at all may leave.
+    pub(crate) fn is_none(&self) -> bool {
+        self.fresh.max(self.newest).max(self.repeat) == 0
     }
 }
 
@@ -103,7 +126,22 @@ impl Path {
             usize::try_from(window.saturating_sub(in_flight)).unwrap_or(usize::MAX)
         };
         let repeat = if self.may_be_slow(now) { 0 } else { room(SLACK) };
-        CopyRoom { fresh: room(slack), repeat, transit: self.control_arrival(now) }
+        let fresh = room(slack);
+        let newest = if self.newest_ready_at(now).is_some() { 0 } else { fresh };
+        CopyRoom { fresh, newest, repeat, transit: self.control_arrival(now) }
+    }
+
+    /// Returns when a message may leave that a newer one replaces, where it has to wait: until the hop has sent what is
+    /// under way. While it waits here, it is still the newest when it leaves.
+    pub(super) fn newest_ready_at(&self, now: Instant) -> Option<Instant> {
+        let rate = self.bottleneck.saturated_rate(now).filter(|rate| *rate < THIN)?;
+        let queue = self.bottleneck.queue();
+        let free_at = self.sent.unanswered().fold(self.known.0 + queue, |free_at, packet| {
+            let bytes = usize::from(packet.bytes) + limits::IP_AND_UDP as usize;
+            free_at.max(packet.sent_at) + rate.transmission_time(bytes)
+        });
+        let ready_at = free_at + queue.saturating_sub(SLACK) - NEXT;
+        (ready_at > now).then_some(ready_at)
     }
 
     /// Tells whether so much waits at the hop that its rate must be found out first.
@@ -222,6 +260,7 @@ mod tests {
     const KBPS: u64 = 64;
     const MESSAGE: usize = 149;
     const RTT: Duration = Duration::from_millis(60);
+    const MS: Duration = Duration::from_millis(1);
 
     fn at(ms: u64) -> Instant {
         Instant::from_millis(10_000 + ms)
@@ -306,6 +345,21 @@ mod tests {
         assert!(path.sent.control_in_flight() <= window, "{}", path.sent.control_in_flight());
         assert_eq!(path.control_datagram(now, false), LEAST_DATAGRAM);
         assert!(path.control_datagram(now, true) > 3 * LEAST_DATAGRAM);
+    }
+
+    #[test]
+    fn on_a_thin_path_what_a_newer_message_replaces_waits_until_the_hop_is_about_to_be_free() {
+        let mut path = path();
+        let now = fill(&mut path, 3);
+        send(&mut path, now, MESSAGE);
+        let one = path.newest_ready_at(now).expect("later");
+        assert_eq!(path.control_room(now).newest, 0);
+        send(&mut path, now, MESSAGE);
+        let two = path.newest_ready_at(now).expect("later");
+        let takes = Rate::from_bps(KBPS * 1_000).transmission_time(MESSAGE + 28);
+        assert!(two.since(one) > takes - MS && two.since(one) < takes + MS, "{:?}", two.since(one));
+        let room = path.control_room(two);
+        assert_eq!(room.newest, room.fresh);
     }
 
     #[test]

@@ -186,12 +186,15 @@ impl Paths {
         if !path.is_thin(now) {
             return room;
         }
-        let sooner = self.active_for(Tier::Control).any(|other| {
-            !self.is_blocked(other)
-                && (other.control_arrival(now), other.id()) < (path.control_arrival(now), path.id())
-                && other.control_room(now).fresh > 0
+        let own = (path.control_arrival(now), path.id());
+        let others = self.active_for(Tier::Control).filter(|other| {
+            !self.is_blocked(other) && (other.control_arrival(now), other.id()) < own
         });
-        if sooner { CopyRoom { fresh: 0, ..room } } else { room }
+        others.map(|other| other.control_room(now)).fold(room, |room, sooner| CopyRoom {
+            fresh: if sooner.fresh > 0 { 0 } else { room.fresh },
+            newest: if sooner.newest > 0 { 0 } else { room.newest },
+            ..room
+        })
     }
 
     /// Brings up to date how the paths are shown.

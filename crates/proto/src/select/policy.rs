@@ -186,6 +186,11 @@ impl Policy {
         matches!(self.copies, Copies::All)
     }
 
+    /// Returns true when a newer message of the stream makes up for an older one.
+    pub const fn newest_counts(&self) -> bool {
+        matches!(self.class, Class::Live) || matches!(self.order, Order::Latest)
+    }
+
     /// Returns true when plain datagram delivery carries the packet: once, on one path, unordered.
     ///
     /// Control delivery carries what neither this nor message delivery does.

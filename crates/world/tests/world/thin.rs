@@ -179,3 +179,15 @@ fn the_newest_set_point_and_every_command_get_through_the_thinnest_links() {
         }
     }
 }
+
+#[test]
+fn on_a_modem_whose_directions_take_turns_the_newest_set_point_is_no_older_than_250_ms() {
+    // 142 bytes with headers and an acknowledgement take 18 ms of the air: it carries half of the set-points.
+    let modem = format!("{}\nmedium = \"air\"\n[[medium]]\nname = \"air\"", link(64, 30));
+    let wifi = "delay_ms = 10\nrate_mbps = 10\nloss = 0.02";
+    for scenario in [one_link(&modem), two_links(wifi, &modem, Some(20.0))] {
+        let (lost, age) = lost_commands_and_age(&scenario, LEAD);
+        assert_eq!(lost, 0, "commands");
+        assert!(age.as_millis() <= 250, "{age:?} old");
+    }
+}

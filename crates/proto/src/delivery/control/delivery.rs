@@ -93,7 +93,7 @@ impl Control {
         datagram: &mut Builder<'_>,
     ) -> Option<Duration> {
         let room = room.within(datagram.room().saturating_sub(CONTROL_OVERHEAD));
-        if room.fresh.max(room.repeat) == 0 || !self.outbox.wants(id, tier) {
+        if room.is_none() || !self.outbox.wants(id, tier) {
             return None;
         }
         let (seq, frame) = self.outbox.poll(now, id, tier, room)?;
@@ -160,6 +160,8 @@ impl Delivery for Control {
             age = added;
             datagram.urgent = true;
             room.repeat = if one_repeat { 0 } else { room.repeat };
+            // In a datagram that leaves anyway it costs no headers.
+            room.newest = room.newest.max(room.fresh);
         }
         // Copies carry their lane's floor: a floor alone may wait for one.
         while (room.fresh > 0 || datagram.urgent)

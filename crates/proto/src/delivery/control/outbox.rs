@@ -189,7 +189,7 @@ impl Outbox {
         if policy.order == Order::Sequenced {
             self.promote_earlier(seq);
         }
-        if policy.class == Class::Live || policy.order == Order::Latest {
+        if policy.newest_counts() {
             self.supersede(lane, seq);
         }
         Ok(policy.reliable.then_some(MessageId(seq)))
@@ -229,7 +229,11 @@ impl Outbox {
                     && now + room.transit < message.expires
             })
         };
-        let fresh = self.pending.take(path, tier, |seq| fits(seq, true, room.fresh));
+        let bytes = |seq: u64| match messages.get(&seq) {
+            Some(message) if message.policy().newest_counts() => room.newest,
+            _ => room.fresh,
+        };
+        let fresh = self.pending.take(path, tier, |seq| fits(seq, true, bytes(seq)));
         let repeat = || self.pending.take(path, tier, |seq| fits(seq, false, room.repeat));
         let seq = fresh.or_else(repeat)?;
         let view = View { now, probe: self.probe, pending: &self.pending };

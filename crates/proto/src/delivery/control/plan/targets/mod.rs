@@ -46,7 +46,7 @@ use crate::event::Event;
 use crate::ids::PathId;
 use crate::limits;
 use crate::recovery::Receipt;
-use crate::select::{Class, Order, Policy, Reliability, Tier};
+use crate::select::{Class, Order, Reliability, Tier};
 use crate::status::ReliabilityStatus;
 use choice::{Way, Ways, expected};
 use flights::Flight;
@@ -109,7 +109,7 @@ impl Targets {
         let known = self.goals.iter().position(|goal| goal.key == key);
         let place = known.or_else(|| {
             (self.goals.len() < limits::TARGETS).then(|| {
-                self.goals.push(Goal::new(key, newest_counts(policy)));
+                self.goals.push(Goal::new(key, policy.newest_counts()));
                 self.goals.len() - 1
             })
         });
@@ -256,7 +256,7 @@ impl Targets {
             let path = view.paths().find(|path| path.id == flight.path)?;
             let slot = self.slots.find(path.id);
             let is_expected = slot.is_none_or(|slot| waits.contains(slot));
-            let first = slot.filter(|_| newest_counts(message.policy()));
+            let first = slot.filter(|_| message.policy().newest_counts());
             let since = first.and_then(|slot| self.tracks[slot].awaited_since());
             let since = since.map_or(flight.sent_at, |since| since.min(flight.sent_at));
             is_expected.then(|| since + path.answer_after.max(MIN_ROUND))
@@ -331,9 +331,4 @@ impl Plan for Targets {
         }
         self.handle_timeout(now);
     }
-}
-
-/// Tells whether a newer message of a policy makes up for an older one.
-fn newest_counts(policy: &Policy) -> bool {
-    policy.class == Class::Live || policy.order == Order::Latest
 }
