@@ -58,6 +58,23 @@ pub enum PathState {
     Closed,
 }
 
+/// Says what a backup is called for: why no path before it carries what it is asked to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Call {
+    /// Answers are missing.
+    Silent,
+    /// Control takes too long.
+    Slow,
+    /// The socket takes nothing.
+    Full,
+    /// None is active.
+    Down,
+    /// None may carry it.
+    Alone,
+    /// They do not give a reliability target.
+    Target,
+}
+
 /// Everything that can happen to a session, for logs, metrics, the status page, figures and tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -100,6 +117,18 @@ pub enum Event {
         path: PathId,
         /// Its new remote address.
         remote: Via,
+    },
+    /// A backup is called.
+    BackupCalled {
+        /// Which path.
+        path: PathId,
+        /// What for.
+        call: Call,
+    },
+    /// A backup has not been called for a second.
+    BackupRests {
+        /// Which path.
+        path: PathId,
     },
     /// The peer says that its end of a path has another address; the path is tried there.
     PathTold {

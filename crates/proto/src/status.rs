@@ -4,7 +4,7 @@ use units::{Duration, Rate};
 
 use crate::delivery::message::MessageOrder;
 use crate::delivery::tunnel::TunnelForm;
-use crate::event::PathState;
+use crate::event::{Call, PathState};
 use crate::ids::{InterfaceId, PathId, PeerId};
 use crate::path::{Carries, PathUse};
 use crate::rejection::Rejections;
@@ -89,6 +89,8 @@ pub struct PathGlance {
     pub remote: Via,
     /// What it is good for.
     pub state: PathState,
+    /// Whether it is a backup in reserve.
+    pub rests: bool,
     /// Bytes of the datagrams that were sent on it.
     pub sent_bytes: u64,
     /// Bytes of the datagrams that came by it.
@@ -110,6 +112,8 @@ pub struct PathStatus {
     pub usage: PathUse,
     /// What goes there now; nothing while it is a backup that nothing calls for.
     pub serves: Option<Carries>,
+    /// What a backup is in use for; none while it is in reserve.
+    pub call: Option<Call>,
     /// Smoothed round-trip time.
     pub srtt: Option<Duration>,
     /// Its variation.

@@ -292,13 +292,10 @@ pub fn two_links(first: &str, second: &str, dies_s: Option<f64>) -> String {
 }
 
 /// Returns the trace of rates that is named by its rates in Mbit/s, one for each second: `12,12,0.6`; or that of
-/// losses or delays, each with the time from which it holds: `loss 0:0.01,60:0.2`, `delay_ms 0:30,0.2:55`.
+/// losses or delays, each with the time from which it holds: `loss 0:0.01,60:0.2`, `delay_ms 0:10,60:100`.
 fn rates_by_name(name: &str) -> Result<String, String> {
-    for column in ["loss", "delay_ms"] {
-        if let Some(values) = name.strip_prefix(column).and_then(|rest| rest.strip_prefix(' ')) {
-            let rows = values.replace(',', "\n").replace(':', ",");
-            return Ok(format!("time_s,{column}\n{rows}\n"));
-        }
+    if let Some((column @ ("loss" | "delay_ms"), steps)) = name.split_once(' ') {
+        return Ok(format!("time_s,{column}\n{}\n", steps.replace(',', "\n").replace(':', ",")));
     }
     let line = |(second, rate)| format!("{second},{rate}\n");
     let lines = name.split(',').enumerate().map(line);

@@ -65,7 +65,13 @@ pub(super) fn check(
         for tier in Carries::TIERS {
             let carry = |(_, usage): &(_, &PathUse)| usage.carries.has(tier);
             let word = word(tier);
-            match own.iter().any(carry) {
+            let carrying: Vec<_> = own.iter().filter(|path| carry(path)).collect();
+            let backups_alone = carrying.iter().all(|(_, usage)| usage.backup);
+            match !carrying.is_empty() {
+                true if backups_alone && tier == Tier::Control => warnings.push(format!(
+                    "a backup alone carries {word} to \"{name}\": all of it goes there always; put \"{word}\" \
+                     into the list of another path as well"
+                )),
                 true => {}
                 false if tier == Tier::Control => {
                     let what = format!(

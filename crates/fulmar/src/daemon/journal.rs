@@ -13,7 +13,7 @@ use tracing::{debug, info, trace, warn};
 use super::Daemon;
 use super::not_forwarded::message_name;
 use crate::config::Role;
-use crate::status::{reliability_word, state_word};
+use crate::status::{call_words, reliability_word, state_word};
 
 /// A peer that is not connected for this long is worth a line.
 const UNANSWERED: Duration = Duration::from_secs(5);
@@ -95,6 +95,10 @@ impl Daemon {
             Event::PathMoved { path, remote } => {
                 info!(peer, path = name(*path), %remote, "path moved");
             }
+            Event::BackupCalled { path, call } => {
+                info!(peer, path = name(*path), why = call_words(*call), "backup called");
+            }
+            Event::BackupRests { path } => info!(peer, path = name(*path), "backup let go"),
             Event::PathTold { path, remote } => {
                 info!(peer, path = name(*path), %remote, "the peer says that it is there now");
             }

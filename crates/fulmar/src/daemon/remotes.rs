@@ -22,6 +22,11 @@ use crate::names;
 
 /// How long a path without an answer tries one address before the next.
 const TRY_EVERY: Duration = Duration::from_secs(2);
+/// The same of a backup in reserve that has been silent for [`RARELY_AFTER`]: a try is up to five challenges, 66 kB an
+/// hour with all headers.
+const TRY_RARELY: Duration = Duration::from_secs(25);
+/// How long a backup in reserve must have been silent for that.
+const RARELY_AFTER: Duration = Duration::from_secs(60);
 /// How often names are looked up while a path gets no answer.
 const LOOK_UP_EVERY: Duration = Duration::from_secs(10);
 /// Addresses of one path; beyond that, the oldest go.
@@ -46,9 +51,10 @@ struct Slot {
     asked_at: Option<Instant>,
     /// What is wrong with which of the names.
     troubles: BTreeMap<String, String>,
-    /// Which address is to be tried next, and when.
+    /// Which address is to be tried next, when one was, and since when the path gets no answer.
     next: usize,
-    try_at: Option<Instant>,
+    tried_at: Option<Instant>,
+    silent_since: Option<Instant>,
 }
 
 /// What a lookup brought, for a slot.
@@ -67,17 +73,17 @@ impl Daemon {
                 continue;
             };
             let known = self.endpoint.paths(path.session).find(|known| known.id == path.path);
-            match known.map(|known| known.state) {
-                Some(PathState::Validating | PathState::Suspected) => {
+            match known.map(|known| (known.state, known.rests)) {
+                Some((PathState::Validating | PathState::Suspected, rests)) => {
                     self.remotes.look_up(now, slot);
-                    if let Some(remote) = self.remotes.slots[slot].next(now) {
+                    if let Some(remote) = self.remotes.slots[slot].next(now, rests) {
                         self.endpoint.suggest_remote(now, path.session, path.path, remote);
                     }
                 }
                 // By the time that a path dies, what is known of its names is old.
                 _ => {
                     let slot = &mut self.remotes.slots[slot];
-                    (slot.try_at, slot.asked_at) = (None, None);
+                    (slot.tried_at, slot.asked_at, slot.silent_since) = (None, None, None);
                 }
             }
         }
@@ -186,8 +192,9 @@ impl Remotes {
 
 impl Slot {
     fn new(configured: Vec<Remote>) -> Self {
-        let (learned, asking, asked_at, troubles, next, try_at) = Default::default();
-        Self { configured, learned, asking, asked_at, troubles, next, try_at }
+        let (learned, asking, asked_at, troubles, next) = Default::default();
+        let (tried_at, silent_since) = (None, None);
+        Self { configured, learned, asking, asked_at, troubles, next, tried_at, silent_since }
     }
 
     /// Takes what a lookup ran into, if anything; the log hears of changes alone.
@@ -227,15 +234,18 @@ impl Slot {
         configured.chain(self.learned.iter().copied()).collect()
     }
 
-    /// Returns the address that is to be tried now.
-    fn next(&mut self, now: Instant) -> Option<SocketAddr> {
-        if self.try_at.is_some_and(|at| at > now) {
+    /// Returns the address that is to be tried now; of a backup that `rests` one may wait longer.
+    fn next(&mut self, now: Instant, rests: bool) -> Option<SocketAddr> {
+        let silent_for = now.since(*self.silent_since.get_or_insert(now));
+        let is_rare = rests && silent_for >= RARELY_AFTER;
+        let every = if is_rare { TRY_RARELY } else { TRY_EVERY };
+        if self.tried_at.is_some_and(|at| now.since(at) < every) {
             return None;
         }
         let all = self.all();
         let remote = all.get(self.next % all.len().max(1)).copied();
         self.next = (self.next + 1) % all.len().max(1);
-        self.try_at = Some(now + TRY_EVERY);
+        self.tried_at = Some(now);
         remote
     }
 }
@@ -252,15 +262,27 @@ mod tests {
     fn addresses_take_turns_and_what_is_new_comes_next() {
         let mut slot = Slot::new(vec![Remote::Address(address(1)), Remote::Address(address(2))]);
         let at = |seconds: u64| Instant::from_millis(seconds * 1_000);
-        assert_eq!(slot.next(at(0)), Some(address(1)));
-        assert_eq!(slot.next(at(1)), None, "each has its time");
-        assert_eq!(slot.next(at(2)), Some(address(2)));
-        assert_eq!(slot.next(at(4)), Some(address(1)));
+        assert_eq!(slot.next(at(0), false), Some(address(1)));
+        assert_eq!(slot.next(at(1), false), None, "each has its time");
+        assert_eq!(slot.next(at(2), false), Some(address(2)));
+        assert_eq!(slot.next(at(4), false), Some(address(1)));
         slot.learn(address(3));
-        assert_eq!(slot.next(at(6)), Some(address(3)));
-        assert_eq!(slot.next(at(8)), Some(address(1)));
+        assert_eq!(slot.next(at(6), false), Some(address(3)));
+        assert_eq!(slot.next(at(8), false), Some(address(1)));
         (0..100).for_each(|last| slot.learn(address(last)));
         assert_eq!(slot.learned.len(), MOST);
+    }
+
+    #[test]
+    fn a_backup_in_reserve_that_stays_silent_is_tried_every_25_s_and_at_once_when_it_is_called() {
+        let mut slot = Slot::new(vec![Remote::Address(address(1)), Remote::Address(address(2))]);
+        let at = |seconds: u64| Instant::from_millis(seconds * 1_000);
+        let tries = (0..60).filter(|second| slot.next(at(*second), true).is_some()).count();
+        assert_eq!(tries, 30, "it may come back");
+        let tries = (60..360).filter(|second| slot.next(at(*second), true).is_some()).count();
+        assert_eq!(tries, 12);
+        assert!(slot.next(at(360), false).is_some(), "it is called");
+        assert!(slot.next(at(362), false).is_some());
     }
 
     #[test]

@@ -216,7 +216,7 @@ mod tests {
         let silent_ms = Some(24_000.0);
         let reserve = PathReport { backup: true, silent_ms, ..path("active") };
         assert_eq!(path_trouble(&reserve, None), "");
-        let used = PathReport { serves: "control".into(), ..reserve };
+        let used = PathReport { in_use: "no path before it works".into(), ..reserve };
         assert_eq!(path_trouble(&used, None), "nothing heard for 24.0 s");
     }
 

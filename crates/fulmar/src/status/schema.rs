@@ -2,7 +2,7 @@
 //! docs/status.md follow from here.
 
 use proto::{
-    Carries, ClassStatus, EndpointCounters, MessageDelay, MessageOrder, MessageStatus,
+    Call, Carries, ClassStatus, EndpointCounters, MessageDelay, MessageOrder, MessageStatus,
     MessageStreamStatus, PathState, PathStatus, Rate, Rejection, Rejections, ReliabilityState,
     ReliabilityStatus, SessionStatus, TunnelForm, TunnelStatus,
 };
@@ -156,6 +156,8 @@ section! {
     carries: String, Text, tiers(Some(path.usage.carries));
     /// What goes there now: less than it may carry while it is a backup that nothing calls for.
     serves: String, Text, tiers(path.serves);
+    /// Why a backup is in use, in words; empty while it is in reserve.
+    in_use: String, Text, path.call.map_or("", call_words).into();
     /// What is wrong, in words; empty when nothing is.
     trouble: String, Text;
     /// What is wrong with the names of its remote, of a drone's path; empty when nothing is.
@@ -512,6 +514,18 @@ pub(crate) fn state_word(state: PathState) -> &'static str {
         PathState::Active => "active",
         PathState::Suspected => "suspected",
         PathState::Closed => "closed",
+    }
+}
+
+/// Returns the words for what a backup is called for.
+pub(crate) fn call_words(call: Call) -> &'static str {
+    match call {
+        Call::Silent => "answers are missing on the paths before it",
+        Call::Slow => "control takes too long on the paths before it",
+        Call::Full => "the sockets of the paths before it are full",
+        Call::Down => "no path before it works",
+        Call::Alone => "no path before it may carry what it carries",
+        Call::Target => "a reliability target cannot be reached without it",
     }
 }
 

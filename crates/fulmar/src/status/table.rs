@@ -20,7 +20,7 @@ type Column<T> = (&'static str, fn(&T) -> String);
 const PATHS: &[Column<PathReport>] = &[
     ("path", |path| path.name.clone()),
     ("interface", |path| path.interface.clone()),
-    ("state", |path| if is_in_reserve(path) { "in reserve".into() } else { path.state.clone() }),
+    ("state", state),
     ("rtt", |path| figure(path, path.srtt_ms.map(milliseconds))),
     ("±", |path| figure(path, path.rttvar_ms.map(milliseconds))),
     ("loss out", |path| figure(path, Some(percent(path.loss_percent)))),
@@ -95,7 +95,7 @@ const ENDPOINTS: &[Column<EndpointReport>] = &[
 
 /// Tells whether a path that works is a backup that nothing calls for.
 pub(super) fn is_in_reserve(path: &PathReport) -> bool {
-    path.state == "active" && path.backup && path.serves.is_empty()
+    path.state == "active" && path.backup && path.in_use.is_empty()
 }
 
 /// Lays the report out; columns are as wide as what stands in them.
@@ -170,6 +170,16 @@ pub(super) fn span(seconds: f64) -> String {
         0..60 => format!("{whole} s"),
         60..3_600 => format!("{} min {} s", whole / 60, whole % 60),
         _ => format!("{} h {} min", whole / 3_600, whole % 3_600 / 60),
+    }
+}
+
+/// Says what a path is good for, and whether it is a backup.
+fn state(path: &PathReport) -> String {
+    match path.state.as_str() {
+        state if !path.backup => state.into(),
+        "active" if path.in_use.is_empty() => "backup".into(),
+        "active" => "backup, in use".into(),
+        state => format!("backup, {state}"),
     }
 }
 

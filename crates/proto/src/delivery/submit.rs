@@ -62,6 +62,11 @@ impl From<Rejected> for Refused {
 }
 
 impl Deliveries {
+    /// Tells whether a reliability target needs backups that nothing else calls for.
+    pub(crate) fn needs_backups(&self) -> bool {
+        self.control.needs_backups()
+    }
+
     /// Takes a packet in.
     pub(crate) fn submit(
         &mut self,

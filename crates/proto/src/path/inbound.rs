@@ -173,6 +173,13 @@ impl Path {
         let is_round_trip = newest.pn == ack.largest && !ack.elsewhere;
         let rtt = (trusted && is_round_trip && newest.ack_eliciting)
             .then(|| self.rtt.on_sample(now, now.since(newest.sent_at), ack.delay));
+        if rtt.is_some() && !newest.bulk {
+            // Where acknowledgements of the peer were lost, older packets waited for want of those.
+            let first = acked.iter().filter(|packet| packet.ack_eliciting && !self.gap_since_ack);
+            let first = first.map(|packet| packet.sent_at).filter(|at| *at >= self.trusted_since);
+            let took = now.since(first.min().unwrap_or(newest.sent_at));
+            self.answers.on_answer(now, took, self.rtt.srtt_or_initial());
+        }
         for packet in acked.iter().filter(|packet| packet.ack_eliciting) {
             self.rate.on_acked(now, packet.bytes.into(), packet.sent_at, packet.delivery);
         }

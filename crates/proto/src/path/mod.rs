@@ -9,6 +9,7 @@
 //! those of [specs/paths.md §1].
 
 mod address;
+mod answers;
 mod bottleneck;
 mod bulk_bound;
 mod bursts;
@@ -46,6 +47,7 @@ pub(crate) use paths::{MUCH_LOSS, PATIENCE_WITHOUT_PATH, Paths};
 pub(crate) use snapshot::PathSnapshot;
 
 use address::Address;
+use answers::Answers;
 use bottleneck::Bottleneck;
 use bursts::Bursts;
 use health::{HealthView, Suspicion};
@@ -164,6 +166,7 @@ pub(crate) struct Path {
     proved: u64,
     /// The silences that it came back from.
     bursts: Bursts,
+    answers: Answers,
     /// An answer is late: the path is being probed.
     late: bool,
     doubtful: bool,
@@ -216,6 +219,7 @@ impl Path {
             was_thin: true,
             proved: 0,
             bursts: Bursts::new(now),
+            answers: Answers::new(),
             late: false,
             doubtful: false,
             revived_at: None,
@@ -355,6 +359,7 @@ impl Path {
             ack_delay: MAX_ACK_DELAY.max(patience),
             control_ack_delay: patience,
             burst: self.bursts.usual(now),
+            usual: self.usual_answer(srtt),
         }
     }
 

@@ -13,7 +13,7 @@ const BACKUP: u8 = 1;
 const CARRIES_SHIFT: u8 = 1;
 
 /// The price of a byte on a path, relative to the other paths' prices, in thousandths: more than zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cost(u32);
 
 /// Which tiers of traffic a path may carry.

@@ -9,7 +9,7 @@ use std::ops::{Index, IndexMut};
 use units::{Duration, Instant};
 
 use super::{CopyRoom, Path, PathSnapshot};
-use crate::event::PathState;
+use crate::event::{Call, PathState};
 use crate::ids::{InterfaceId, PathId};
 use crate::recovery::INITIAL_RTT;
 use crate::select::Tier;
@@ -35,6 +35,10 @@ pub(crate) struct Paths {
     changed: bool,
     /// Whether an operator has said of any what it may carry, or that it is a backup.
     pub(super) are_limited: bool,
+    /// Whether a target needs backups that nothing else calls for.
+    pub(super) target_calls: bool,
+    /// Backups that are called or were let go, and what for.
+    pub(super) call_news: Vec<(PathId, Option<Call>)>,
     /// How each was shown last.
     shown: RefCell<Vec<PathSnapshot>>,
 }

@@ -2,8 +2,10 @@
 //!
 //! ```text
 //! carries(p)   = what the operator says, and control where no path is said to carry it
-//! serves(p, t) = p carries t, and, where p is a backup, no other path that carries t works for it
-//! works for t  : active; for control besides: fewer answers are missing than call for a backup (`health.rs`)
+//! serves(p, t) = p carries t, and, where p is a backup, none of those before it that carry t works for it: paths that
+//!                are no backups, then backups that cost less
+//! works for t  : active; for control besides: fewer answers are missing than call for a backup, none is later than
+//!                control may be (`health.rs`, `answers.rs`), and its socket is not full for that long
 //! rests(p)     : p serves nothing, so that it is heard of rarely
 //! ```
 //! A path of which nothing was said serves everything, and nothing here changes what it does.
@@ -11,16 +13,21 @@
 use std::cell::Ref;
 use std::ops::Deref;
 
+use smallvec::SmallVec;
 use units::{Duration, Instant};
 
-use super::{Carries, Path, PathSnapshot, PathUse, Paths, health};
-use crate::event::PathState;
+use super::{Carries, Cost, HealthView, Path, PathSnapshot, PathUse, Paths, health};
+use crate::event::{Call, PathState};
+use crate::ids::PathId;
+use crate::recovery::MAX_ACK_DELAY;
 use crate::select::Tier;
 
 /// How long a backup in reserve carries nothing before it is probed: 25 s, below the 30 s after which the
 /// least patient translators forget a UDP flow. A probe of both ends costs 264 bytes with all headers, 38 kB
 /// an hour.
 pub(super) const RESERVE_PROBE: Duration = Duration::from_secs(25);
+/// How long a backup rests before it is said to: calls that follow each other sooner are one use of it.
+const LET_GO_AFTER: Duration = Duration::from_secs(1);
 
 /// What is known of a path's use.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +41,13 @@ pub(super) struct Service {
     pub(super) serves: Carries,
     /// Whether a backup relies on being told when answers are missing here.
     is_watched: bool,
+    /// Since when its socket has been full.
+    full_since: Option<Instant>,
+    /// What a backup serves something for.
+    call: Option<Call>,
+    /// Whether it was said that it does, and since when it has rested again.
+    is_said: bool,
+    rests_since: Option<Instant>,
 }
 
 impl Default for Service {
@@ -45,6 +59,10 @@ impl Default for Service {
             carries: Carries::ALL,
             serves: Carries::ALL,
             is_watched: false,
+            full_since: None,
+            call: None,
+            is_said: false,
+            rests_since: None,
         }
     }
 }
@@ -68,6 +86,11 @@ impl Path {
     /// Returns what goes there now, if anything does.
     pub(super) fn serving(&self) -> Option<Carries> {
         Carries::new(self.service.serves.tiers())
+    }
+
+    /// Returns what a backup serves something for.
+    pub(super) fn call(&self) -> Option<Call> {
+        self.service.call
     }
 
     /// Tells whether it is in reserve, so that nothing goes there but what keeps it open.
@@ -103,12 +126,28 @@ impl Path {
         self.service.untold.take_if(|untold| *untold == change);
     }
 
-    /// Returns when so many answers will be missing that a backup has to carry control; none while no
+    /// Returns when a backup has to carry control unless there is an answer, and what for; none while no
     /// backup waits for that.
-    pub(super) fn alarm_at(&self, now: Instant) -> Option<Instant> {
+    pub(super) fn alarm_at(&self, now: Instant) -> Option<(Instant, Call)> {
         let is_watched = self.service.is_watched && self.state == PathState::Active;
+        // How long a slow hop may hold an answer back is seen in what is usual, once there were answers.
+        let (control_ack_delay, ack_delay) = (self.peer_holds, self.peer_holds.max(MAX_ACK_DELAY));
         let view = is_watched.then(|| self.health_view(now))?;
-        health::alarm_at(&view, self.sent.unanswered())
+        // A path that was called knows little of its variation, and the next one costs no more than its bytes.
+        let most = if self.service.usage.backup { view.srtt / 8 } else { view.rttvar };
+        let rttvar = view.rttvar.min(most);
+        let view = HealthView { control_ack_delay, ack_delay, rttvar, ..view };
+        let missing = health::alarm_at(&view, self.sent.unanswered());
+        let oldest = self.sent.unanswered().next();
+        let late = oldest.map(|packet| packet.sent_at + self.answers.bound() + self.peer_holds);
+        let full = self.service.full_since.map(|since| since + view.overdue_after(false));
+        let at = [(missing, Call::Silent), (late, Call::Slow), (full, Call::Full)];
+        at.into_iter().filter_map(|(at, call)| at.zip(Some(call))).min_by_key(|(at, _)| *at)
+    }
+
+    /// Returns how long an answer may take by what is usual, where a backup relies on it.
+    pub(super) fn usual_answer(&self, srtt: Duration) -> Duration {
+        if self.service.is_watched { self.answers.patience(srtt) } else { Duration::ZERO }
     }
 
     /// Returns how long it may carry nothing before it is probed; zero never probes.
@@ -129,10 +168,36 @@ impl Path {
         }
     }
 
-    /// Tells whether it works as well as a tier asks: other paths of it may rest.
-    fn works_for(&self, now: Instant, tier: Tier) -> bool {
-        self.state == PathState::Active
-            && (tier != Tier::Control || self.alarm_at(now).is_none_or(|at| at > now))
+    /// Returns why it does not work as well as a tier asks; none where it does, so that others may rest.
+    fn trouble(&self, now: Instant, tier: Tier) -> Option<Call> {
+        if self.state != PathState::Active {
+            return Some(Call::Down);
+        }
+        let control = tier == Tier::Control && self.service.is_watched;
+        if control && self.answers.is_slow(now) {
+            return Some(Call::Slow);
+        }
+        let (at, call) = self.alarm_at(now).filter(|_| control)?;
+        (at <= now).then_some(call)
+    }
+
+    /// Tells whether what it serves is news: that it is called, or has rested for a while.
+    fn take_call_news(&mut self, now: Instant) -> bool {
+        let rests = self.service.call.is_none();
+        let since = rests.then(|| *self.service.rests_since.get_or_insert(now));
+        self.service.rests_since = since;
+        let is_news = match since {
+            Some(since) => self.service.is_said && now.since(since) >= LET_GO_AFTER,
+            None => !self.service.is_said,
+        };
+        self.service.is_said ^= is_news;
+        is_news
+    }
+
+    /// Returns where it stands among those of which the first that works serves: by what it costs, where it is a backup.
+    fn place_in_reserve(&self) -> (bool, Cost, PathId) {
+        let PathUse { backup, cost, .. } = self.service.usage;
+        (backup, if backup { cost } else { Cost::default() }, self.id)
     }
 
     fn is_limited(&self) -> bool {
@@ -147,33 +212,64 @@ impl Paths {
         if !std::mem::replace(&mut self.are_limited, are_limited) && !are_limited {
             return;
         }
-        let has_backup = self.iter().any(|path| path.service.usage.backup);
-        for index in 0..self.len() {
-            let is_watched = has_backup && !self[index].service.usage.backup;
-            if self[index].service.is_watched != is_watched {
-                self.receiving(index).service.is_watched = is_watched;
-            }
-        }
         let some_carries_control =
             self.iter().any(|path| path.service.usage.carries.has(Tier::Control));
-        for index in 0..self.len() {
+        let mut order: SmallVec<[usize; 4]> = (0..self.len()).collect();
+        order.sort_by_key(|&index| self[index].place_in_reserve());
+        // Why none of those before works, for each tier.
+        let mut calls = [Some(Call::Alone); Carries::TIERS.len()];
+        for place in 0..order.len() {
+            let index = order[place];
             let usage = self[index].service.usage;
             let carries = match some_carries_control {
                 true => usage.carries,
                 false => usage.carries.with(Tier::Control),
             };
-            let works = |tier: Tier| {
-                let others = self.iter().filter(|path| !path.service.usage.backup);
-                let mut carrying = others.filter(|path| path.service.usage.carries.has(tier));
-                carrying.any(|path| path.works_for(now, tier))
-            };
-            let is_called = |tier: &Tier| !usage.backup || !works(*tier);
-            let serves = carries.tiers().filter(is_called).fold(Carries::NONE, Carries::with);
+            let call = |tier: &Tier| calls[*tier as usize].filter(|_| usage.backup);
+            let is_served = |tier: &Tier| !usage.backup || call(tier).is_some();
+            let serves = carries.tiers().filter(is_served).fold(Carries::NONE, Carries::with);
+            let call = carries.tiers().find_map(|tier| call(&tier));
+            let may_help = usage.backup && self.target_calls && carries.has(Tier::Control);
+            let call = call.or(may_help.then_some(Call::Target));
+            let is_followed =
+                order[place + 1..].iter().any(|&later| self[later].service.usage.backup);
+            let is_full = self.is_blocked(&self[index]);
+            let service = &self[index].service;
+            let full_since = is_full.then(|| service.full_since.unwrap_or(now));
+            let is_watched = is_followed && serves != Carries::NONE;
+            if (service.is_watched, service.full_since, service.call)
+                != (is_watched, full_since, call)
+            {
+                let service = &mut self.receiving(index).service;
+                (service.is_watched, service.full_since) = (is_watched, full_since);
+                service.call = call;
+            }
             let service = &self[index].service;
             if (service.carries, service.serves) != (carries, serves) {
                 self.change_service(now, index, carries, serves);
             }
+            for tier in carries.tiers() {
+                let before = &mut calls[tier as usize];
+                let trouble = before.and_then(|_| self[index].trouble(now, tier));
+                *before = if *before == Some(Call::Alone) { trouble } else { before.and(trouble) };
+            }
+            let may_be_news = usage.backup || self[index].service.is_said;
+            if may_be_news && self.receiving(index).take_call_news(now) {
+                let path = &self[index];
+                self.call_news.push((path.id, path.service.call));
+            }
         }
+    }
+
+    /// Notes whether a target needs backups that nothing else calls for: its plans name them, and what they serve stays
+    /// the same.
+    pub(crate) fn set_target_calls(&mut self, calls: bool) {
+        self.target_calls = calls;
+    }
+
+    /// Lists the backups that are called, and those that have been let go.
+    pub(crate) fn take_call_news(&mut self) -> Vec<(PathId, Option<Call>)> {
+        std::mem::take(&mut self.call_news)
     }
 
     /// Lists the paths that serve a tier.

@@ -121,6 +121,7 @@ impl Path {
             id: self.id,
             remote: self.address.route().remote,
             state: self.state,
+            rests: self.rests(),
             sent_bytes: self.counters.bytes_sent,
             received_bytes: self.counters.bytes_received,
         }
@@ -136,6 +137,7 @@ impl Path {
             state: self.state,
             usage: self.usage(),
             serves: self.serving(),
+            call: self.call(),
             srtt: self.rtt.srtt(),
             rttvar: self.rtt.rttvar(),
             min_rtt: self.rtt.min_rtt(),

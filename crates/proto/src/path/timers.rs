@@ -25,7 +25,7 @@ impl Path {
             timers[2] = self.sent.loss_time();
             timers[3] = self.health_timeout();
             timers[4] = self.mtu.timeout().filter(|_| self.state == PathState::Active);
-            timers[5] = self.alarm_at(self.looked_at);
+            timers[5] = self.alarm_at(self.looked_at).map(|(at, _)| at);
             timers[6] = self.newest_ready_at(self.looked_at);
         }
         timers.into_iter().flatten().filter(|&at| at > self.looked_at).min()
@@ -140,6 +140,8 @@ impl Path {
             }
             Answer::Slower(rtt) => self.rtt.reset(now, rtt),
         }
+        let age = now.since(newest_sent_at);
+        self.answers.on_answer(now, age, self.rtt.srtt_or_initial());
         self.revived_at = Some(now);
         self.suspicion = None;
         self.doubtful = false;

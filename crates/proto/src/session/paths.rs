@@ -207,7 +207,10 @@ impl Session {
         remote: Option<Via>,
         blocked: bool,
     ) -> bool {
-        self.paths.set_blocked((interface, remote), blocked)
+        let is_news = self.paths.set_blocked((interface, remote), blocked);
+        // A backup may have to be called a while later.
+        self.paths.assign(self.now);
+        is_news
     }
 
     pub(super) fn insert_path(&mut self, now: Instant, id: PathId, route: Route) {
@@ -268,7 +271,14 @@ impl Session {
         self.now = now;
         let largest = self.paths.active().map(Path::max_datagram).max();
         self.largest_datagram = largest.unwrap_or(self.largest_datagram);
+        self.paths.set_target_calls(self.deliveries.needs_backups());
         self.paths.assign(now);
+        for (path, call) in self.paths.take_call_news() {
+            self.events.push_back(match call {
+                Some(call) => Event::BackupCalled { path, call },
+                None => Event::BackupRests { path },
+            });
+        }
         self.choose_free_path(now);
         let replicates = self.scheduler.replicates();
         let changed = self.paths.take_changed();

@@ -2,6 +2,7 @@
 //!
 //! Every test says its seed where it fails. Both hosts have clocks of their own.
 
+mod backups;
 mod failover;
 mod live;
 mod message_detour;

@@ -10,21 +10,40 @@ use proto::{
 
 use fulmar_world::{DRONE, Pair, STATION, two_links};
 
-const LIVE: Source = Source::Declared { channel: 1, policy: Policy::LIVE };
+pub(super) const LIVE: Source = Source::Declared { channel: 1, policy: Policy::LIVE };
 const COMMANDS: Source = Source::Declared { channel: 2, policy: Policy::TRANSACTIONAL };
 const MESSAGES: Source = Source::Message {
     channel: 4,
     stream: MessageStream { id: 1, order: MessageOrder::InOrder, deadline: None },
 };
-const WIFI: &str = "delay_ms = 10\nrate_mbps = 20\n";
-const LTE: &str = "delay_ms = 35\nrate_mbps = 10\n";
+pub(super) const WIFI: &str = "delay_ms = 10\nrate_mbps = 20\n";
+pub(super) const LTE: &str = "delay_ms = 35\nrate_mbps = 10\n";
 /// The places of these links.
-const FIRST: PathId = PathId(0);
-const SECOND: PathId = PathId(1);
-const MS: Duration = Duration::from_millis(1);
+pub(super) const FIRST: PathId = PathId(0);
+pub(super) const SECOND: PathId = PathId(1);
+pub(super) const MS: Duration = Duration::from_millis(1);
 
-fn backup() -> PathUse {
+pub(super) fn backup() -> PathUse {
     PathUse { backup: true, cost: Cost::new(10.0).expect("a price"), ..PathUse::default() }
+}
+
+/// Sends a set-point each way every 20 ms; returns the longest time between two that came, at either host.
+pub(super) fn fly(pair: &mut Pair, seconds: u64) -> Duration {
+    let before = [DRONE, STATION].map(|host| pair.seen[host].len());
+    let start = pair.world.now();
+    for number in 0..seconds * 50 {
+        pair.run_until(start + MS * 20 * number as u32);
+        for host in [DRONE, STATION] {
+            pair.send(host, LIVE, &[7; 60]).expect("there is room");
+        }
+    }
+    pair.run_for(MS * 100);
+    let gaps = [DRONE, STATION].into_iter().flat_map(|host| {
+        let came: Vec<Instant> =
+            pair.seen[host][before[host]..].iter().map(|seen| seen.at).collect();
+        came.windows(2).map(|two| two[1].since(two[0])).collect::<Vec<_>>()
+    });
+    gaps.max().expect("something came")
 }
 
 fn carrying(tiers: &[Tier]) -> PathUse {
@@ -47,25 +66,6 @@ fn pair(links: [&str; 2], seed: u64, dies_s: Option<f64>, uses: [PathUse; 2]) ->
 fn told(pair: &Pair) -> PathUse {
     let status = pair.status(STATION).expect("a session");
     status.paths.iter().find(|path| path.id == SECOND).expect("it has come").usage
-}
-
-/// Sends a set-point each way every 20 ms; returns the longest time between two that came, at either host.
-fn fly(pair: &mut Pair, seconds: u64) -> Duration {
-    let before = [DRONE, STATION].map(|host| pair.seen[host].len());
-    let start = pair.world.now();
-    for number in 0..seconds * 50 {
-        pair.run_until(start + MS * 20 * number as u32);
-        for host in [DRONE, STATION] {
-            pair.send(host, LIVE, &[7; 60]).expect("there is room");
-        }
-    }
-    pair.run_for(MS * 100);
-    let gaps = [DRONE, STATION].into_iter().flat_map(|host| {
-        let came: Vec<Instant> =
-            pair.seen[host][before[host]..].iter().map(|seen| seen.at).collect();
-        came.windows(2).map(|two| two[1].since(two[0])).collect::<Vec<_>>()
-    });
-    gaps.max().expect("something came")
 }
 
 /// Hands in video for some seconds: datagrams of the tunnel, 4 Mbit/s.

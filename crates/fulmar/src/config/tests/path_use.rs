@@ -26,6 +26,21 @@ fn what_a_path_is_for_is_understood() {
 }
 
 #[test]
+fn a_backup_that_alone_carries_control_is_warned_of() {
+    let warned = |first: &str, second: &str| {
+        let second = format!("[[path]]\ninterface = \"wwan0\"\nremote = \"192.0.2.2:1\"\n{second}");
+        let config = parse(&drone(&format!("{first}{second}")), Path::new("drone.toml")).unwrap();
+        config.warnings.iter().any(|warning| {
+            warning
+                .starts_with("a backup alone carries control to \"ground\": all of it goes there")
+        })
+    };
+    assert!(warned("carries = [\"telemetry\", \"bulk\"]\n", "backup = true\n"));
+    assert!(!warned("carries = [\"telemetry\", \"control\"]\n", "backup = true\n"));
+    assert!(!warned("carries = [\"telemetry\", \"bulk\"]\n", "cost = 2.0\n"));
+}
+
+#[test]
 fn mistakes_about_what_a_path_is_for_are_told_with_line_key_and_remedy() {
     let second = |more: &str| {
         drone(&format!("[[path]]\ninterface = \"wwan0\"\nremote = \"192.0.2.2:1\"\n{more}"))

@@ -73,6 +73,11 @@ impl Control {
         self.outbox.submit_carried(now, submission, carried)
     }
 
+    /// Tells whether a target needs backups that nothing else calls for.
+    pub(crate) fn needs_backups(&self) -> bool {
+        self.outbox.needs_backups()
+    }
+
     /// Takes in what message delivery carried; false when it makes no sense.
     pub(crate) fn handle_carried(
         &mut self,

@@ -157,6 +157,11 @@ impl Outbox {
         self.plans.has_targets()
     }
 
+    /// Tells whether a target needs backups that nothing else calls for.
+    pub(crate) fn needs_backups(&self) -> bool {
+        self.plans.needs_backups()
+    }
+
     /// Takes a message in. Reliable ones get an id and, later, exactly one outcome.
     ///
     /// # Errors

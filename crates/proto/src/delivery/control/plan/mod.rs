@@ -150,6 +150,11 @@ impl Plans {
         self.target.is_in_use()
     }
 
+    /// Tells whether a target needs backups that nothing else calls for.
+    pub(super) fn needs_backups(&self) -> bool {
+        self.target.needs_backups()
+    }
+
     /// Learns that a copy arrived.
     pub(super) fn on_acked(&mut self, now: Instant, seq: u64, receipt: &Receipt) {
         if self.has_targets() {

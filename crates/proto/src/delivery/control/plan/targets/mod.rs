@@ -128,6 +128,11 @@ impl Targets {
         settled.min().map(|at| at + IDLE)
     }
 
+    /// Tells whether a target needs backups that nothing else calls for.
+    pub(super) fn needs_backups(&self) -> bool {
+        self.goals.iter().any(|goal| goal.needs_reserve)
+    }
+
     /// Settles what is certain.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         for goal in &mut self.goals {
