@@ -76,7 +76,12 @@ impl<'d> Section<'d> {
     pub fn section(&self, key: &str) -> Option<Self> {
         let found = self.find(key)?;
         let Some(table) = found.value.as_table() else {
-            self.report_type(key, found, &format!("a section: [{key}]"));
+            let head = self.full(key);
+            if found.value.is_array() {
+                self.wrong(key, format!("there is one of these: head it [{head}]"));
+            } else {
+                self.report_type(key, found, &format!("a section: [{head}]"));
+            }
             return None;
         };
         Some(Self::new(self.document, self.full(key), found.line, table))

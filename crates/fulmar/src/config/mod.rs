@@ -329,6 +329,8 @@ fn read(root: &Section<'_>, file: &Path) -> Option<Config> {
     let tunnel = local::tunnel(root);
     let endpoints = endpoints::read(root, role, &peers);
     let transport = session::read(root);
+    let classes = &transport.session.reliability;
+    reliability::warn_of_lone_paths(classes, &endpoints, &paths, &peers, &mut warnings);
     let shares = transport.memory / proto::SESSION_SHARE;
     if shares < peers.len() {
         let all = peers.len();
