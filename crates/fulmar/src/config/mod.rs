@@ -14,7 +14,7 @@ mod peers;
 mod reliability;
 mod session;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::fmt;
 use std::io::{self, Read};
