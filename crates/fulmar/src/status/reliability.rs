@@ -40,6 +40,7 @@ pub(crate) fn reliability_reports(
             }
             None => ReliabilityReport {
                 name,
+                channel: key.1,
                 target: key.2.share(),
                 deadline_ms: millis(key.2.deadline()),
                 state: reliability_word(ReliabilityState::Learning).into(),

@@ -254,6 +254,8 @@ section! {
 
     /// The class, `liveness`, `live` or `control`, or the endpoint whose own it is.
     name: String, Text;
+    /// The channel of that endpoint; none where it is a class.
+    channel: Option<u8>, Text, kept.channel;
     /// Share that is to be in time.
     target: f64, Gauge(""), kept.target.share();
     /// Age up to which a message is in time.

@@ -19,15 +19,14 @@ const MOVED: f64 = 0.8;
 /// A share that settles below this has not moved.
 const APART: f64 = 0.05;
 
-/// Returns how long after a step plans have changed, the worse of steps for the worse and for the better, in seconds; none
-/// where they stay as they were, and under a scheme that plans nothing.
-pub(super) fn after_step_s(links: &Links, run: &Run) -> Option<f64> {
+/// Returns how long after a step for the worse plans have changed, and after one for the better, in seconds; none where
+/// they stay as they were, and under a scheme that plans nothing.
+pub(super) fn after_steps_s(links: &Links, run: &Run) -> [Option<f64>; 2] {
     // Steps come in pairs: there, and back.
-    let [there, back] = [0, 1].map(|place| {
+    [0, 1].map(|place| {
         let steps = links.steps_s.iter().skip(place).step_by(2).copied();
         moved_after_s(&links.steps_s, steps, run)
-    });
-    there.into_iter().chain(back).reduce(f64::max)
+    })
 }
 
 fn moved_after_s(all: &[f64], steps: impl Iterator<Item = f64>, run: &Run) -> Option<f64> {
@@ -57,6 +56,7 @@ fn moved_after_s(all: &[f64], steps: impl Iterator<Item = f64>, run: &Run) -> Op
     if counted == 0.0 || settled / counted < APART {
         return None;
     }
+
     let first = moved.windows(QUARTERS).position(|second| mean(second) >= MOVED * settled)?;
     Some(first as f64 / QUARTERS as f64)
 }
@@ -97,8 +97,8 @@ mod tests {
             let is_other = (137.0..167.0).contains(&at_s) != quarter.is_multiple_of(50);
             Some(if is_other { both } else { wifi })
         });
-        assert_eq!(after_step_s(&links, &changes), Some(2.0));
-        assert_eq!(after_step_s(&links, &run(&|_| Some(wifi))), None, "it stays");
-        assert_eq!(after_step_s(&links, &run(&|_| None)), None, "nothing is planned");
+        assert_eq!(after_steps_s(&links, &changes), [Some(2.0); 2]);
+        assert_eq!(after_steps_s(&links, &run(&|_| Some(wifi))), [None; 2], "it stays");
+        assert_eq!(after_steps_s(&links, &run(&|_| None)), [None; 2], "nothing is planned");
     }
 }
