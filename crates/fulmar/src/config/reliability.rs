@@ -134,15 +134,22 @@ mod tests {
         assert_eq!(policy.target, target(0.9999, 80));
     }
 
+    /// Each file has one mistake, which begins with what is expected.
+    fn one_mistake_each(cases: &[(String, &str)]) {
+        for (text, expected) in cases {
+            let problems = problems(text);
+            let [problem] = &problems[..] else { panic!("{expected}: {problems:?}") };
+            assert!(problem.starts_with(expected), "{expected}: {problem}");
+            let is_share =
+                !expected.contains("is not a share") || problem.ends_with("such as 0.999");
+            assert!(is_share, "{problem}");
+        }
+    }
+
     #[test]
     fn targets_that_make_no_sense_are_named_with_what_to_write_instead() {
         let class = |keys: &str| drone(&format!("[reliability.live]\n{keys}\n"));
-        let own = |keys: &str| {
-            let endpoint =
-                "[[control]]\nname = \"sticks\"\nchannel = 10\naddress = \"127.0.0.1:14800\"";
-            drone(&format!("{endpoint}\n{keys}\n"))
-        };
-        let cases = [
+        one_mistake_each(&[
             (
                 class("target = 1\ndeadline_ms = 100"),
                 "10: reliability.live.target: 1 is not a share from 0.5 to ",
@@ -197,6 +204,17 @@ mod tests {
                 drone("[[reliability.live]]\ntarget = 0.99\ndeadline_ms = 100\n"),
                 "9: reliability.live: there is one of these: head it [reliability.live]",
             ),
+        ]);
+    }
+
+    #[test]
+    fn targets_of_endpoints_that_make_no_sense_are_named_as_well() {
+        let own = |keys: &str| {
+            let endpoint =
+                "[[control]]\nname = \"sticks\"\nchannel = 10\naddress = \"127.0.0.1:14800\"";
+            drone(&format!("{endpoint}\n{keys}\n"))
+        };
+        one_mistake_each(&[
             (own("target = 0.999"), "13: control[0].target: needs deadline_ms"),
             (
                 own("target = 0.99\ndeadline_ms = 100\nttl_ms = 50"),
@@ -207,15 +225,7 @@ mod tests {
                 own("target = 0.99\ndeadline_ms = 9\ncopies = \"all\""),
                 "15: control[0].copies: cannot stand beside target",
             ),
-        ];
-        for (text, expected) in cases {
-            let problems = problems(&text);
-            let [problem] = &problems[..] else { panic!("{expected}: {problems:?}") };
-            assert!(problem.starts_with(expected), "{expected}: {problem}");
-            let is_share =
-                !expected.contains("is not a share") || problem.ends_with("such as 0.999");
-            assert!(is_share, "{problem}");
-        }
+        ]);
     }
 
     #[test]

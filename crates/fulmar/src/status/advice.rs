@@ -49,12 +49,6 @@ pub(crate) fn path_trouble(path: &PathReport, lacks: Option<&str>) -> String {
     }
 }
 
-/// Tells whether something came in by a path since it was suspected, and of late: what was under way then is no sign.
-fn is_heard(path: &PathReport) -> bool {
-    let Some((silent, unanswered)) = path.silent_ms.zip(path.unanswered_ms) else { return false };
-    silent < SILENT_MS && silent + UNDER_WAY_MS < unanswered
-}
-
 /// Says what is wrong with a peer as a whole; `own_key` is our public key.
 pub(crate) fn peer_trouble(peer: &PeerReport, role: Role, own_key: &str) -> String {
     if !peer.connected {
@@ -72,6 +66,12 @@ pub(crate) fn peer_trouble(peer: &PeerReport, role: Role, own_key: &str) -> Stri
         }
         _ => String::new(),
     }
+}
+
+/// Tells whether something came in by a path since it was suspected, and of late: what was under way then is no sign.
+fn is_heard(path: &PathReport) -> bool {
+    let Some((silent, unanswered)) = path.silent_ms.zip(path.unanswered_ms) else { return false };
+    silent < SILENT_MS && silent + UNDER_WAY_MS < unanswered
 }
 
 /// Returns the first class that paths carry, but none that works.

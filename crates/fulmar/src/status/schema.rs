@@ -535,6 +535,11 @@ pub(crate) fn reliability_word(state: ReliabilityState) -> &'static str {
     }
 }
 
+/// Returns a time in milliseconds.
+pub(super) fn millis(time: proto::Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
 /// Returns the share that is in time, of one that is missed; none where the clocks do not tell.
 fn kept_share(kept: &ReliabilityStatus, missed: Option<f64>) -> Option<f64> {
     missed.filter(|_| !kept.is_hidden_by_clock()).map(|missed| 1.0 - missed)
@@ -575,8 +580,4 @@ fn not_ours(all: &EndpointCounters) -> u64 {
 
 fn delay(class: &ClassStatus, time: proto::Duration) -> Option<f64> {
     (class.delivered > 0).then(|| millis(time))
-}
-
-pub(super) fn millis(time: proto::Duration) -> f64 {
-    time.as_secs_f64() * 1e3
 }

@@ -62,6 +62,11 @@ impl From<Rejected> for Refused {
 }
 
 impl Deliveries {
+    /// Gives up control that has left; see [`Control::give_up_sent`].
+    pub(crate) fn give_up_sent(&mut self) {
+        self.control.give_up_sent();
+    }
+
     /// Takes a packet in.
     pub(crate) fn submit(
         &mut self,

@@ -94,6 +94,16 @@ pub(super) fn figures(point: &Point<'_>, run: &Run, all: Option<&Yardstick>) -> 
     ])
 }
 
+/// Returns what the bytes of all links cost.
+pub(super) fn cost(bytes: &[u64], costs: &[f64]) -> f64 {
+    bytes.iter().zip(costs).map(|(bytes, cost)| *bytes as f64 * cost).sum()
+}
+
+/// Returns a figure over that of a copy on every path.
+pub(super) fn ratio(own: f64, all: Option<f64>) -> Option<f64> {
+    all.filter(|all| *all > 0.0).map(|all| own / all)
+}
+
 /// Returns what a run was like from its first message on.
 fn from_start(
     ways: &[(&Way, &Lateness)],
@@ -240,14 +250,4 @@ fn wire(bytes: &[Vec<u64>], stretch: Stretch) -> Vec<u64> {
 
 fn by_second(run: &Run) -> Vec<Vec<u64>> {
     (0..=run.seconds()).map(|second| run.bytes_at(second).to_vec()).collect()
-}
-
-/// Returns what the bytes of all links cost.
-pub(super) fn cost(bytes: &[u64], costs: &[f64]) -> f64 {
-    bytes.iter().zip(costs).map(|(bytes, cost)| *bytes as f64 * cost).sum()
-}
-
-/// Returns a figure over that of a copy on every path.
-pub(super) fn ratio(own: f64, all: Option<f64>) -> Option<f64> {
-    all.filter(|all| *all > 0.0).map(|all| own / all)
 }
