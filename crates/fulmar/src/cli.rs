@@ -22,6 +22,15 @@ First steps, on each of the two computers:
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.";
 
+const RELOADED: &str = "\
+What it takes over, without a new session for the peers that stay:
+  [[peer]]          peers come and go, with their endpoints, and their allowed_addresses change
+  [[path]]          cost, backup, carries
+  [[mavlink]], [[control]], [[message]]
+                    endpoints are opened and closed, with their targets. Where a key of one changes, target and
+                    deadline_ms too, it takes two reloads: one without it, and one with it
+Everything else needs a restart, [reliability.control], [reliability.liveness] and [reliability.live] too.";
+
 const CC_EXAMPLES: &str = "\
 A loss on a radio link is not a full queue. ASRAN lowers the window as every TCP does, and then \
 slow-starts back to what the path carried before, instead of creeping there. Only the sender needs it.
@@ -72,8 +81,9 @@ pub(crate) enum Command {
         #[arg(short, long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
-    /// Let a running daemon read its file again: peers come and go, their addresses change, endpoints
-    /// are opened and closed. A file with a mistake, or with another change, changes nothing.
+    /// Let a running daemon read its file again. A file with a mistake, or with a change that needs a restart,
+    /// changes nothing.
+    #[command(after_long_help = RELOADED, after_help = "fulmar reload --help says what is taken over.")]
     Reload {
         /// The daemon's socket; needed where several daemons run on one host.
         #[arg(short, long, value_name = "PATH")]

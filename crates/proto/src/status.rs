@@ -153,6 +153,8 @@ pub struct PathStatus {
     pub suspicions: u64,
     /// Time since the last datagram came in.
     pub silent_for: Option<Duration>,
+    /// Time since the path has been suspected to be silent, while it is.
+    pub suspected_for: Option<Duration>,
 }
 
 /// The traffic of a class since the session began.
@@ -203,6 +205,11 @@ pub struct ReliabilityStatus {
     /// What these minutes prove: with 95 % confidence no more than this share is missed; misses of one outage are one
     /// sample.
     pub bound_95: Option<f64>,
+    /// Of what was missed, the share that was in time by the estimate of the peer's clock, but not for certain. None
+    /// before the first was due.
+    pub open_share: Option<f64>,
+    /// How far that estimate may be off; none before anything arrived.
+    pub clock_error: Option<Duration>,
     /// Messages of these minutes whose fate is known.
     pub messages: u64,
     /// Of those, messages that were missed.
@@ -220,6 +227,16 @@ pub struct ReliabilityStatus {
     /// How many more links that are like the best one, and fail together with the others as the present ones do,
     /// would give the target; none where no number of them would, or too little is known.
     pub more_links: Option<u32>,
+    /// Paths on which the copies of a message leave at once that is handed in now; of four at most.
+    pub flight: [Option<PathId>; 4],
+}
+
+impl ReliabilityStatus {
+    /// Tells whether the uncertainty of the clocks leaves more open than the target allows: then what was achieved is not
+    /// known.
+    pub fn is_hidden_by_clock(&self) -> bool {
+        matches!(self.limit, ReliabilityLimit::Clock { .. })
+    }
 }
 
 /// Says whether a target is kept.
@@ -238,12 +255,19 @@ pub enum ReliabilityState {
 pub enum ReliabilityLimit {
     /// Nothing is known to.
     Unknown,
+    /// The uncertainty of the clocks leaves more open than the target allows, and what it leaves open counts as missed.
+    Clock {
+        /// How far the peer's clock may be off its estimate.
+        error: Duration,
+    },
     /// One path alone carries control, and of its messages this share is missed.
     Alone {
         /// The path.
         path: PathId,
         /// The share.
         share: f64,
+        /// Messages that this was seen of; none where it is assumed.
+        samples: u64,
     },
     /// Copies on a path come after the deadline.
     TooSlow {
@@ -258,6 +282,8 @@ pub enum ReliabilityLimit {
         paths: [PathId; 2],
         /// In this share of the cases.
         share: f64,
+        /// Cases that this was seen in. While these are fewer than ten, most of the share is assumed.
+        samples: u64,
     },
     /// The deadline leaves no time for a second try.
     NoRetry {

@@ -15,6 +15,8 @@ use crate::{Document, Mistake, did_you_mean};
 pub struct Section<'d> {
     document: &'d Document,
     path: String,
+    /// How the file heads it: the path without numbers and names.
+    head: String,
     line: usize,
     table: &'d DeTable<'d>,
     asked: RefCell<Vec<String>>,
@@ -76,10 +78,15 @@ impl<'d> Section<'d> {
     pub fn section(&self, key: &str) -> Option<Self> {
         let found = self.find(key)?;
         let Some(table) = found.value.as_table() else {
-            self.report_type(key, found, &format!("a section: [{key}]"));
+            let head = self.head(key);
+            if found.value.is_array() {
+                self.wrong(key, format!("there is one of these: head it [{head}]"));
+            } else {
+                self.report_type(key, found, &format!("a section: [{head}]"));
+            }
             return None;
         };
-        Some(Self::new(self.document, self.full(key), found.line, table))
+        Some(Self::new(self.document, (self.full(key), self.head(key)), found.line, table))
     }
 
     /// Reads the sections headed `[[key]]`.
@@ -100,7 +107,8 @@ impl<'d> Section<'d> {
             return Vec::new();
         };
         let numbered = |(at, (line, table))| {
-            Self::new(self.document, format!("{}[{at}]", self.full(key)), line, table)
+            let path = format!("{}[{at}]", self.full(key));
+            Self::new(self.document, (path, self.head(key)), line, table)
         };
         tables.into_iter().enumerate().map(numbered).collect()
     }
@@ -133,7 +141,7 @@ impl<'d> Section<'d> {
     }
 
     pub(crate) fn root(document: &'d Document, table: &'d DeTable<'d>) -> Self {
-        Self::new(document, String::new(), 1, table)
+        Self::new(document, Default::default(), 1, table)
     }
 
     pub(crate) fn find(&self, key: &str) -> Option<Found<'d>> {
@@ -149,9 +157,14 @@ impl<'d> Section<'d> {
         self.report(found.line, key, format!("{} is not {expected}", shown(found.value)));
     }
 
-    fn new(document: &'d Document, path: String, line: usize, table: &'d DeTable<'d>) -> Self {
+    fn new(
+        document: &'d Document,
+        (path, head): (String, String),
+        line: usize,
+        table: &'d DeTable<'d>,
+    ) -> Self {
         let (asked, free) = (RefCell::default(), Cell::new(false));
-        Self { document, path, line, table, asked, free }
+        Self { document, path, head, line, table, asked, free }
     }
 
     fn lookup(&self, key: &str) -> Option<Found<'d>> {
@@ -165,11 +178,11 @@ impl<'d> Section<'d> {
     }
 
     fn full(&self, key: &str) -> String {
-        match (self.path.as_str(), key) {
-            ("", key) => key.to_owned(),
-            (path, "") => path.to_owned(),
-            (path, key) => format!("{path}.{key}"),
-        }
+        joined(&self.path, key)
+    }
+
+    fn head(&self, key: &str) -> String {
+        joined(&self.head, key)
     }
 }
 
@@ -181,5 +194,13 @@ pub(crate) fn shown(value: &DeValue<'_>) -> String {
         DeValue::Boolean(flag) => flag.to_string(),
         DeValue::String(text) => format!("{text:?}"),
         other => format!("a value of type {}", other.type_str()),
+    }
+}
+
+fn joined(path: &str, key: &str) -> String {
+    match (path, key) {
+        ("", key) => key.to_owned(),
+        (path, "") => path.to_owned(),
+        (path, key) => format!("{path}.{key}"),
     }
 }

@@ -164,6 +164,13 @@ fn what_is_wrong_says_how_it_would_be_right() {
         both.ends_with("[link] and [[link]] exclude each other: [[link]] heads each of several"),
         "{both}"
     );
+    assert!(of("ports = \"80, 81\"").ends_with("several make a list: [\"80\", \"81\"]"));
+    let air = |text: &str| mistakes(&format!("name = \"x\"\n[[link]]\n{text}")).join("\n");
+    assert_eq!(
+        air("[[link.air]]\nnoise = 1\n"),
+        "f.toml:3: link[0].air: there is one of these: head it [link.air]"
+    );
+    assert_eq!(air("air = 3\n"), "f.toml:3: link[0].air: 3 is not a section: [link.air]");
     let none = changed("count = 1\n", "link.wifi.noise", Scalar::Number(0.0)).unwrap_err();
     assert_eq!(none.to_string(), "f:1: link: there is none in the file");
     let list =

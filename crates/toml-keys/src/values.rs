@@ -56,7 +56,10 @@ impl<'d> Section<'d> {
         for text in texts {
             match text.map(|text| (text, text.parse())) {
                 Some((_, Ok(value))) => values.push(value),
-                Some((text, Err(_))) => self.wrong(key, format!("{text:?} is not {expected}")),
+                Some((text, Err(_))) => {
+                    let hint = list_hint(text);
+                    self.wrong(key, format!("{text:?} is not {expected}{hint}"));
+                }
                 None => self.report_type(key, found, &format!("a list of texts: {expected}")),
             }
         }
@@ -103,10 +106,21 @@ impl<'d> Section<'d> {
 
     /// Reads a whole number.
     pub fn number(&self, key: &str, range: RangeInclusive<u64>) -> Option<u64> {
+        let expected = format!("a whole number {}", whole_range(&range));
+        self.whole_within(key, range, &expected)
+    }
+
+    /// Reads a whole number; `expected` names it, its range and why that is so.
+    pub fn whole_within(
+        &self,
+        key: &str,
+        range: RangeInclusive<u64>,
+        expected: &str,
+    ) -> Option<u64> {
         let found = self.find(key)?;
         let number = whole_number(found.value).filter(|number| range.contains(number));
         if number.is_none() {
-            self.report_number(key, found, &format!("a whole number {}", whole_range(&range)));
+            self.report_number(key, found, expected);
         }
         number
     }
@@ -161,6 +175,16 @@ impl<'d> Section<'d> {
             (from, to) => format!("a number from {from} to {to}"),
         };
         self.within(key, range, &expected)
+    }
+
+    /// Reads a finite number that may have a fraction; `expected` names it, its range and an example.
+    pub fn within(&self, key: &str, range: RangeInclusive<f64>, expected: &str) -> Option<f64> {
+        let found = self.find(key)?;
+        let number = fraction(found.value).filter(|number| range.contains(number));
+        if number.is_none() {
+            self.report_number(key, found, expected);
+        }
+        number
     }
 
     /// Reads a probability.
@@ -224,21 +248,21 @@ impl<'d> Section<'d> {
         Some(Duration::from_nanos(nanos.round() as u64))
     }
 
-    fn within(&self, key: &str, range: RangeInclusive<f64>, expected: &str) -> Option<f64> {
-        let found = self.find(key)?;
-        let number = fraction(found.value).filter(|number| range.contains(number));
-        if number.is_none() {
-            self.report_number(key, found, expected);
-        }
-        number
-    }
-
     /// Reports what is not the number that was `expected`.
     fn report_number(&self, key: &str, found: Found<'d>, expected: &str) {
         let is_quoted = found.value.as_str().is_some_and(begins_with_number);
         let hint = if is_quoted { ": write a number alone, without quotes or unit" } else { "" };
         self.report_type(key, found, &format!("{expected}{hint}"));
     }
+}
+
+/// Says how to write several texts that stand in one.
+fn list_hint(text: &str) -> String {
+    if !text.contains(',') {
+        return String::new();
+    }
+    let quoted: Vec<String> = text.split(',').map(|one| format!("{:?}", one.trim())).collect();
+    format!("; several make a list: [{}]", quoted.join(", "))
 }
 
 fn begins_with_number(text: &str) -> bool {

@@ -14,7 +14,7 @@ mod peers;
 mod reliability;
 mod session;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::fmt;
 use std::io::{self, Read};
@@ -329,6 +329,8 @@ fn read(root: &Section<'_>, file: &Path) -> Option<Config> {
     let tunnel = local::tunnel(root);
     let endpoints = endpoints::read(root, role, &peers);
     let transport = session::read(root);
+    let classes = &transport.session.reliability;
+    reliability::warn_of_lone_paths(classes, &endpoints, &paths, &peers, &mut warnings);
     let shares = transport.memory / proto::SESSION_SHARE;
     if shares < peers.len() {
         let all = peers.len();

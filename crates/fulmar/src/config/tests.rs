@@ -10,7 +10,7 @@ const SECRET: &str = "yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk=";
 const OTHER: &str = "xTIBA5rboUvnH4htodjb6e697QjLERt1NAB4mZqp8Dg=";
 
 /// The shortest file of a drone, with `more` after it.
-pub(super) fn drone(more: &str) -> String {
+pub(crate) fn drone(more: &str) -> String {
     format!(
         "role = \"drone\"\nprivate_key = \"{SECRET}\"\n\
          [[peer]]\nname = \"ground\"\npublic_key = \"{OTHER}\"\n\

@@ -2,7 +2,7 @@
 
 use proto::{
     EndpointCounters, Event, Instant, MessageStreamStatus, PathRef, PathState, PathStatus, Rate,
-    ReliabilityStatus, SessionId, SessionStatus, Share, Via,
+    SessionId, SessionStatus, Share, Via,
 };
 
 use super::Daemon;
@@ -10,8 +10,8 @@ use super::tokens::Token;
 use crate::config::Role;
 use crate::endpoints::LocalEndpoint;
 use crate::status::{
-    EndpointReport, MemoryReport, MessageStreamReport, PathReport, PeerReport, ReliabilityReport,
-    Report, StrangersReport, limit_text, path_trouble, peer_trouble, state_word,
+    EndpointReport, MemoryReport, MessageStreamReport, PathReport, PeerReport, Report,
+    StrangersReport, path_trouble, peer_trouble, reliability_reports, state_word,
 };
 
 /// The rates of a path between two looks at its counters.
@@ -178,11 +178,9 @@ impl Daemon {
             late_datagrams: work.late,
             dropped_datagrams: work.dropped,
             paths: paths.chain(self.paths_without_address(peer)).collect(),
-            reliability: status
-                .reliability
-                .iter()
-                .map(|kept| self.reliability_report(session, peer, kept))
-                .collect(),
+            reliability: reliability_reports(&self.config, peer, &status.reliability, |path| {
+                self.path_name(PathRef { session, path })
+            }),
             message_streams: streams.map(|stream| self.stream_report(peer, stream)).collect(),
             ..PeerReport::from(status)
         }
@@ -229,24 +227,6 @@ impl Daemon {
             report.name_trouble = self.remotes.trouble(slot);
         }
         report
-    }
-
-    fn reliability_report(
-        &self,
-        session: SessionId,
-        peer: usize,
-        kept: &ReliabilityStatus,
-    ) -> ReliabilityReport {
-        let own = kept.channel.and_then(|channel| {
-            let all = self.locals.values().map(|local| &local.config);
-            all.filter(|config| config.peer == peer).find(|config| config.channel == channel)
-        });
-        let class = || format!("{:?}", kept.class).to_lowercase();
-        ReliabilityReport {
-            name: own.map_or_else(class, |config| config.name.clone()),
-            limit: limit_text(kept, |path| self.path_name(PathRef { session, path })),
-            ..ReliabilityReport::from(kept)
-        }
     }
 
     fn stream_report(&self, peer: usize, status: &MessageStreamStatus) -> MessageStreamReport {

@@ -15,6 +15,9 @@ const QUEUE_MS: f64 = 100.0;
 /// Silence worth a word, whatever the path's state.
 const SILENT_MS: f64 = 3_000.0;
 
+/// What left before a link died is there by then.
+const UNDER_WAY_MS: f64 = 1_000.0;
+
 /// The same of a backup that nothing calls for: each end probes it every 25 s.
 const RESERVE_SILENT_MS: f64 = 30_000.0;
 
@@ -33,7 +36,13 @@ pub(crate) fn path_trouble(path: &PathReport, lacks: Option<&str>) -> String {
             )
         }
         ("validating", Some(_)) => "address not confirmed yet".into(),
-        ("suspected", Some(silent)) => format!("silent for {silent}: dead or out of range"),
+        ("suspected", Some(silent)) => match path.unanswered_ms.filter(|_| is_heard(path)) {
+            Some(unanswered) => format!(
+                "what we send is not answered for {}, though the peer was heard {silent} ago: dead from here to there",
+                seconds(unanswered)
+            ),
+            None => format!("silent for {silent}: dead or out of range"),
+        },
         ("suspected", None) => "silent: dead or out of range".into(),
         ("closed", _) => "given up".into(),
         _ => active_trouble(path),
@@ -57,6 +66,12 @@ pub(crate) fn peer_trouble(peer: &PeerReport, role: Role, own_key: &str) -> Stri
         }
         _ => String::new(),
     }
+}
+
+/// Tells whether something came in by a path since it was suspected, and of late: what was under way then is no sign.
+fn is_heard(path: &PathReport) -> bool {
+    let Some((silent, unanswered)) = path.silent_ms.zip(path.unanswered_ms) else { return false };
+    silent < SILENT_MS && silent + UNDER_WAY_MS < unanswered
 }
 
 /// Returns the first class that paths carry, but none that works.
@@ -123,7 +138,7 @@ fn active_trouble(path: &PathReport) -> String {
     let mut troubles = Vec::new();
     let longest = if is_in_reserve(path) { RESERVE_SILENT_MS } else { SILENT_MS };
     if let Some(silent) = path.silent_ms.filter(|&silent| silent > longest) {
-        troubles.push(format!("nothing heard for {}", seconds(silent)));
+        troubles.push(format!("nothing comes from the peer for {}", seconds(silent)));
     }
     if path.loss_percent >= LOSSY_PERCENT {
         let bursts = if path.burst >= 2.0 {
@@ -180,6 +195,15 @@ mod tests {
     fn trouble_names_its_cause() {
         let dead = PathReport { silent_ms: Some(4_200.0), ..path("suspected") };
         assert_eq!(path_trouble(&dead, None), "silent for 4.2 s: dead or out of range");
+        let mut one_way =
+            PathReport { silent_ms: Some(12.0), unanswered_ms: Some(5_000.0), ..path("suspected") };
+        assert_eq!(
+            path_trouble(&one_way, None),
+            "what we send is not answered for 5.0 s, though the peer was heard 12 ms ago: dead from here to there"
+        );
+        // What was heard last may have left before the link died.
+        one_way.silent_ms = Some(4_200.0);
+        assert_eq!(path_trouble(&one_way, None), "silent for 4.2 s: dead or out of range");
         let lossy = PathReport { loss_percent: 12.4, burst: 3.2, ..path("active") };
         assert_eq!(path_trouble(&lossy, None), "loses 12 % of what we send, in bursts of 3");
         let deaf = PathReport { loss_in_percent: 11.3, ..path("active") };
@@ -217,7 +241,7 @@ mod tests {
         let reserve = PathReport { backup: true, silent_ms, ..path("active") };
         assert_eq!(path_trouble(&reserve, None), "");
         let used = PathReport { in_use: "no path before it works".into(), ..reserve };
-        assert_eq!(path_trouble(&used, None), "nothing heard for 24.0 s");
+        assert_eq!(path_trouble(&used, None), "nothing comes from the peer for 24.0 s");
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub(crate) use advice::{path_trouble, peer_trouble};
 pub(crate) use client::parse;
 pub(crate) use client::{fetch, find_socket, reload};
 pub(crate) use field::fields;
-pub(crate) use reliability::limit_text;
+pub(crate) use reliability::reliability_reports;
 pub(crate) use schema::*;
 pub(crate) use server::StatusServer;
 pub(crate) use table::{columns, milliseconds, rate, table};

@@ -108,7 +108,7 @@ section! {
     /// Its traffic by class.
     classes: Vec<ClassReport>, List(&ClassReport::SECTION),
         session.classes.iter().map(ClassReport::from).collect();
-    /// How its reliability targets are kept, where it has any: from the first message on that is under one.
+    /// How its reliability targets are kept: those of our file, while there is a session.
     reliability: Vec<ReliabilityReport>, List(&ReliabilityReport::SECTION);
     /// TCP of its tunnel.
     tcp: TcpReport, Part(&TcpReport::SECTION), (&session.tunnel).into();
@@ -210,6 +210,8 @@ section! {
     send_errors: u64, Counter("datagrams");
     /// Time since the last datagram came in.
     silent_ms: Option<f64>, Gauge("ms"), path.silent_for.map(millis);
+    /// Time since what we send has not been answered any more, while the path is suspected.
+    unanswered_ms: Option<f64>, Gauge("ms"), path.suspected_for.map(millis);
 }
 
 section! {
@@ -254,18 +256,27 @@ section! {
 
     /// The class, `liveness`, `live` or `control`, or the endpoint whose own it is.
     name: String, Text;
+    /// The channel of that endpoint; none where it is a class.
+    channel: Option<u8>, Text, kept.channel;
     /// Share that is to be in time.
     target: f64, Gauge(""), kept.target.share();
     /// Age up to which a message is in time.
     deadline_ms: f64, Gauge("ms"), millis(kept.target.deadline());
     /// `learning`, `met` or `not reachable`: whether these links give it on average.
     state: String, State, reliability_word(kept.state).into();
-    /// Share that was expected to be in time, over the last ten minutes; none before there is evidence.
-    predicted: Option<f64>, Gauge(""), kept.predicted_miss.map(|miss| 1.0 - miss);
-    /// Share that was in time in these minutes, as far as the peer's acknowledgements prove it.
-    achieved: Option<f64>, Gauge(""), kept.miss_share.map(|miss| 1.0 - miss);
-    /// Share that these minutes prove with 95 % confidence; misses of one outage are one sample.
-    proven: Option<f64>, Gauge(""), kept.bound_95.map(|miss| 1.0 - miss);
+    /// Share that was expected to be in time, over the last ten minutes; none before there is evidence, and where the
+    /// uncertainty of the clocks leaves more open than the target allows.
+    predicted: Option<f64>, Gauge(""), kept_share(kept, kept.predicted_miss);
+    /// Share that was in time in these minutes, as far as the peer's acknowledgements prove it; none where the
+    /// uncertainty of the clocks leaves more open than the target allows.
+    achieved: Option<f64>, Gauge(""), kept_share(kept, kept.miss_share);
+    /// Share that these minutes prove with 95 % confidence; misses of one outage are one sample. None where achieved
+    /// is none.
+    proven: Option<f64>, Gauge(""), kept_share(kept, kept.bound_95);
+    /// Share of which the uncertainty of the clocks leaves open whether it was in time; it counts as missed.
+    open: Option<f64>, Gauge(""), kept.open_share;
+    /// That uncertainty.
+    clock_error_ms: Option<f64>, Gauge("ms"), kept.clock_error.map(millis);
     /// Messages of these minutes whose fate is known.
     messages: u64, Gauge("messages"), kept.messages;
     /// Of those, messages that were missed.
@@ -538,6 +549,16 @@ pub(crate) fn reliability_word(state: ReliabilityState) -> &'static str {
     }
 }
 
+/// Returns a time in milliseconds.
+pub(super) fn millis(time: proto::Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// Returns the share that is in time, of one that is missed; none where the clocks do not tell.
+fn kept_share(kept: &ReliabilityStatus, missed: Option<f64>) -> Option<f64> {
+    missed.filter(|_| !kept.is_hidden_by_clock()).map(|missed| 1.0 - missed)
+}
+
 /// Returns the words for what a path carries.
 fn tiers(carries: Option<Carries>) -> String {
     let tiers = carries.into_iter().flat_map(Carries::tiers);
@@ -573,8 +594,4 @@ fn not_ours(all: &EndpointCounters) -> u64 {
 
 fn delay(class: &ClassStatus, time: proto::Duration) -> Option<f64> {
     (class.delivered > 0).then(|| millis(time))
-}
-
-fn millis(time: proto::Duration) -> f64 {
-    time.as_secs_f64() * 1e3
 }

@@ -88,9 +88,9 @@ pub(crate) struct SuccessArgs {
     pub(super) output: Output,
 }
 
-/// Eq. 3 to 7; the paper's experiment unasked.
+/// Messages one after the other; the paper's experiment unasked.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct CompletionArgs {
+pub(crate) struct MessagesArgs {
     /// Probability that a copy fails, 0 to below 1.
     #[arg(long, default_value_t = 0.284, value_name = "P", value_parser = loss)]
     pub(super) f: f64,
@@ -106,6 +106,13 @@ pub(crate) struct CompletionArgs {
     /// From a delivery to the next message, seconds.
     #[arg(long, default_value_t = 0.5, value_name = "S", value_parser = positive)]
     pub(super) interval: f64,
+}
+
+/// Eq. 3 to 7.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct CompletionArgs {
+    #[command(flatten)]
+    pub(super) messages: MessagesArgs,
     #[command(flatten)]
     pub(super) output: Output,
 }
@@ -171,21 +178,8 @@ pub(crate) struct InertiaArgs {
 /// Eq. 7 with outages.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct OutagesArgs {
-    /// Probability that a copy fails, 0 to below 1.
-    #[arg(long, default_value_t = 0.284, value_name = "P", value_parser = loss)]
-    pub(super) f: f64,
-    /// Failure coefficient: what a failure costs, in intervals.
-    #[arg(long, default_value_t = 1.122, value_name = "K", value_parser = positive)]
-    pub(super) k: f64,
-    /// Interfaces.
-    #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(super) n: u32,
-    /// Messages.
-    #[arg(long, default_value_t = 120, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(super) count: u32,
-    /// From a delivery to the next message, seconds.
-    #[arg(long, default_value_t = 0.5, value_name = "S", value_parser = positive)]
-    pub(super) interval: f64,
+    #[command(flatten)]
+    pub(super) messages: MessagesArgs,
     /// Joint outages that begin per second in which there is none.
     #[arg(long, default_value_t = 0.0, value_name = "HZ", value_parser = none_or_more)]
     pub(super) rate_hz: f64,

@@ -93,7 +93,7 @@ fn success(args: &SuccessArgs) -> Result<Value, Failure> {
 }
 
 /// Eq. 3 to 7.
-fn completion(args: &CompletionArgs) -> Value {
+fn completion(CompletionArgs { messages: args, .. }: &CompletionArgs) -> Value {
     let (ideal_s, recovery_s) = (
         conclone::ideal_time(args.count, args.interval),
         conclone::recovery_time(args.count, args.k, args.interval, args.f, args.n),
@@ -179,15 +179,18 @@ fn inertia(args: &InertiaArgs) -> Value {
 
 /// Eq. 7 with the time of outages added.
 fn outages(args: &OutagesArgs) -> Value {
-    let (count, interval_s, n) = (args.count, args.interval, args.n);
-    let messages =
-        Messages { count, interval_s, tr: conclone::completion_ratio(args.k, args.f, n) };
-    let retry_s = args.retry_s.unwrap_or(conclone::failure_interval(args.k, interval_s));
+    let (count, interval_s, n) = (args.messages.count, args.messages.interval, args.messages.n);
+    let messages = Messages {
+        count,
+        interval_s,
+        tr: conclone::completion_ratio(args.messages.k, args.messages.f, n),
+    };
+    let retry_s = args.retry_s.unwrap_or(conclone::failure_interval(args.messages.k, interval_s));
     let outages = outages::Outages { rate_hz: args.rate_hz, length_s: args.length_s, retry_s };
     let completion_s = outages.completion_s(&messages);
     json!({
         "model": "outages",
-        "f": args.f, "k": args.k, "n": n, "count": count, "interval_s": interval_s,
+        "f": args.messages.f, "k": args.messages.k, "n": n, "count": count, "interval_s": interval_s,
         "rate_hz": args.rate_hz, "length_s": args.length_s, "retry_s": retry_s,
         "tr": messages.tr,
         "outage_cost_s": outages.cost_s(&messages),

@@ -45,7 +45,7 @@ pub(crate) struct DaemonPlan<'a> {
     /// The lines of `[transport]`.
     pub(crate) transport: &'a str,
     /// What the drone's file says of the path over each link.
-    pub(crate) path_lines: &'a dyn Fn(usize) -> &'static str,
+    pub(crate) path_lines: &'a dyn Fn(usize) -> String,
     /// The sections of the local endpoints; given the side and the folder in which sockets may lie.
     pub(crate) endpoints: &'a dyn Fn(Side, &Path) -> String,
     pub(crate) has_tunnel: bool,
@@ -70,7 +70,11 @@ impl Daemons {
     pub(crate) fn start(scheme: SessionScheme, copy: &Copy<'_>) -> Result<Self, String> {
         let plan = DaemonPlan {
             transport: scheme.daemon_lines(),
-            path_lines: &|link| if scheme.is_backup(link) { "backup = true\n" } else { "" },
+            path_lines: &|link| {
+                let backup = if scheme.is_backup(link) { "backup = true\n" } else { "" };
+                let cost = copy.cost(link).map(|cost| format!("cost = {cost:?}\n"));
+                backup.to_owned() + &cost.unwrap_or_default()
+            },
             endpoints: &|_, _| local_endpoints(scheme),
             has_tunnel: true,
             realtime: false,

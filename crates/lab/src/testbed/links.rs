@@ -6,7 +6,7 @@
 use std::io;
 use std::net::Ipv4Addr;
 
-use netem::{HostModel, LinkPair, LinkStats, Scenario};
+use netem::{HostModel, LinkModel, LinkPair, LinkStats, MediumModel, Scenario};
 use units::{Duration, Instant};
 
 use super::Direction;
@@ -53,6 +53,8 @@ impl Side {
 pub(crate) struct Testbed {
     emulation: Emulation,
     links: Vec<String>,
+    /// The price of a byte on each link, where they differ.
+    costs: Vec<f64>,
 }
 
 impl Testbed {
@@ -78,6 +80,11 @@ impl Testbed {
     /// Starts plain cables in place of links: nothing is emulated, and nothing limits them.
     pub(crate) fn start_cables(scenarios: &[Scenario], claim: Claim) -> Result<Self, String> {
         Self::start_with(scenarios, 0, &Options { claim, cables: true, ..Options::default() })
+    }
+
+    /// Says what a byte costs on each link; without this all cost the same.
+    pub(crate) fn set_costs(&mut self, costs: &[f64]) {
+        self.costs = costs.to_vec();
     }
 
     /// Starts anew with idle links and a fresh audit; returns when the scenario's time is zero,
@@ -110,7 +117,14 @@ impl Testbed {
         })
     }
 
-    /// Returns what a side of a copy put on its links.
+    /// Returns the bytes that entered each link of a copy, both directions.
+    pub(crate) fn entered(&self, copy: usize) -> Vec<u64> {
+        let [up, down] = Side::BOTH.map(|side| self.sent_by(side, copy));
+        let entered = |stats: &LinkStats| stats.bytes_in - stats.queue_dropped_bytes;
+        up.iter().zip(&down).map(|(up, down)| entered(up) + entered(down)).collect()
+    }
+
+    /// Returns what a side of a copy put on its links, in their order.
     pub(crate) fn sent_by(&self, side: Side, copy: usize) -> Vec<LinkStats> {
         let to = numbered(side.other().name(), copy);
         let from_side = self.emulation.links().into_iter().filter(|report| report.to == to);
@@ -128,7 +142,7 @@ impl Testbed {
             Emulation::start(&combined, seed, options).map_err(|error| error.to_string())?;
         let first = scenarios.first().map_or(&[][..], |scenario| &scenario.links);
         let links = first.iter().map(|pair| pair.name.clone()).collect();
-        Ok(Self { emulation, links })
+        Ok(Self { emulation, links, costs: Vec::new() })
     }
 }
 
@@ -153,6 +167,11 @@ impl<'a> Copy<'a> {
     /// Returns the number of links.
     pub(crate) fn link_count(&self) -> usize {
         self.testbed.links.len()
+    }
+
+    /// Returns what a byte costs on a link; none where that is nothing to speak of.
+    pub(crate) fn cost(&self, link: usize) -> Option<f64> {
+        self.testbed.costs.get(link).copied().filter(|cost| *cost != 1.0)
     }
 
     /// Returns the interface name of a link at both hosts.
@@ -189,6 +208,7 @@ fn combined(scenarios: &[Scenario]) -> Result<Scenario, String> {
     let mut all = scenarios.first().cloned().ok_or("a testbed needs a scenario")?;
     all.hosts.clear();
     all.links.clear();
+    all.media.clear();
     for (copy, scenario) in scenarios.iter().enumerate() {
         let ends = ["station", "drone"].map(|name| scenario.host(name));
         let [Some(_), Some(_)] = ends else {
@@ -201,11 +221,22 @@ fn combined(scenarios: &[Scenario]) -> Result<Scenario, String> {
         let named =
             |host: &HostModel| HostModel { name: numbered(&host.name, copy), ..host.clone() };
         all.hosts.extend(scenario.hosts.iter().map(named));
+        // Copies do not hear each other: each has its own air.
+        let own_air = |link: &LinkModel| LinkModel {
+            medium: link.medium.as_ref().map(|medium| numbered(medium, copy)),
+            ..link.clone()
+        };
+        let medium = |medium: &MediumModel| MediumModel {
+            name: numbered(&medium.name, copy),
+            ..medium.clone()
+        };
+        all.media.extend(scenario.media.iter().map(medium));
         let moved = |pair: &LinkPair| LinkPair {
             name: numbered(&pair.name, copy),
             a: pair.a + first,
             b: pair.b + first,
-            ..pair.clone()
+            up: own_air(&pair.up),
+            down: own_air(&pair.down),
         };
         all.links.extend(scenario.links.iter().map(moved));
     }
@@ -230,6 +261,20 @@ mod tests {
         assert_eq!(all.hosts[all.links[4].a].name, numbered(&scenario.hosts[0].name, 2));
         assert_eq!(all.links[4].up, scenario.links[0].up);
     }
+    #[test]
+    fn copies_do_not_share_their_air() {
+        let mut scenario = Blackout::new().expect("the scenario is sound").scenario;
+        let name = || "radio".to_owned();
+        scenario.media.push(MediumModel { name: name(), gap: Duration::ZERO });
+        let LinkPair { up, down, .. } = &mut scenario.links[1];
+        (up.medium, down.medium) = (Some(name()), Some(name()));
+        let all = combined(&vec![scenario; 2]).expect("both hosts are there");
+        let media: Vec<&str> = all.media.iter().map(|medium| medium.name.as_str()).collect();
+        assert_eq!(media, ["radio0", "radio1"]);
+        assert_eq!(all.links[3].up.medium, Some("radio1".to_owned()));
+        assert_eq!(all.links[3].down.medium, all.links[3].up.medium);
+    }
+
     #[test]
     fn cables_lead_from_host_to_host_past_the_emulator() {
         let scenario = Blackout::new().expect("the scenario is sound").scenario;

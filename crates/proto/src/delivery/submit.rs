@@ -67,6 +67,11 @@ impl Deliveries {
         self.control.needs_backups()
     }
 
+    /// Gives up control that has left; see [`Control::give_up_sent`].
+    pub(crate) fn give_up_sent(&mut self) {
+        self.control.give_up_sent();
+    }
+
     /// Takes a packet in.
     pub(crate) fn submit(
         &mut self,

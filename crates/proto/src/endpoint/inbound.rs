@@ -311,10 +311,15 @@ impl Endpoint {
             }
         };
         let slot = self.sessions.get(id).map(|slot| (slot.nonce, slot.session.has_heard()));
-        if let Some((nonce, true)) = slot
-            && !finished.agreed.continues
-        {
-            self.end_lost_session(now, id, nonce);
+        match slot.filter(|_| !finished.agreed.continues) {
+            Some((nonce, true)) => self.end_lost_session(now, id, nonce),
+            Some((_, false)) => {
+                // With the first keys nothing has left so far.
+                if let Some(slot) = self.sessions.get_mut(id) {
+                    slot.session.give_up_sent(now);
+                }
+            }
+            None => {}
         }
         self.rest(now, id);
         self.sessions.install(now, id, finished.agreed.keys);

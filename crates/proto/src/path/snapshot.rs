@@ -157,6 +157,7 @@ impl Path {
             bad_acks: counters.bad_acks,
             suspicions: counters.suspicions,
             silent_for: self.last_received_at.map(|at| now.since(at)),
+            suspected_for: self.suspicion.as_ref().map(|suspicion| suspicion.lasts(now)),
         }
     }
 }

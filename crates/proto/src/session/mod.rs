@@ -368,6 +368,14 @@ impl Session {
         self.events.push_back(Event::Disconnected { reason });
     }
 
+    /// Learns that the peer knows nothing of a session of which nothing was heard: it may have lost one in which it
+    /// delivered control that left before.
+    pub(crate) fn give_up_sent(&mut self, now: Instant) {
+        self.now = now;
+        self.deliveries.give_up_sent();
+        self.collect_events();
+    }
+
     /// Tells whether the session is over and everything was said that remained to be said.
     pub(crate) fn is_over(&self) -> bool {
         self.ended && self.farewells.is_empty()

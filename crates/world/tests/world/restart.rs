@@ -73,6 +73,31 @@ fn restart_of_the_sending_station() {
     (1..=3).for_each(|seed| at_most_once_across_a_restart_of(STATION, STATION, seed));
 }
 
+/// The drone has heard nothing of the session that the station lost, and does not know whether what it sent was delivered.
+/// Seen to fail where the drone sends it again.
+#[test]
+fn a_station_that_restarts_before_the_drone_has_heard_it_delivers_nothing_twice() {
+    let link = "delay_ms = 7\nrate_mbps = 10\n[link.from_station]\nloss = 0.3";
+    for seed in 1..=60 {
+        let mut pair = Pair::new(&one_link(link), seed, SessionConfig::default());
+        let mut restarted = false;
+        for message in 0..300_u32 {
+            pair.send(DRONE, COMMAND, &message.to_be_bytes()).expect("there is room");
+            let next = Instant::ZERO + Duration::from_millis(20) * (message + 1);
+            while pair.step(next) {
+                if !restarted && !pair.seen[STATION].is_empty() {
+                    pair.restart(STATION);
+                    restarted = true;
+                }
+            }
+        }
+        pair.run_for(Duration::from_secs(5));
+        let got: BTreeSet<_> = pair.seen[STATION].iter().map(|seen| &seen.delivery.bytes).collect();
+        assert_eq!(got.len(), pair.seen[STATION].len(), "seed {seed}: delivered twice");
+        assert!(got.len() > 100, "seed {seed}: {} of 300 came", got.len());
+    }
+}
+
 /// The station's session is younger than what the drone has had to say before: a link that holds the
 /// drone's first datagram must not bring old commands to a station that knows no clock yet.
 #[test]

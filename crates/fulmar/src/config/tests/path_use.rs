@@ -81,5 +81,13 @@ fn mistakes_about_what_a_path_is_for_are_told_with_line_key_and_remedy() {
             ],
         ),
         (second("carries = \"bulk\""), &[]),
+        (
+            drone("carries = \"control, telemetry\""),
+            &[
+                "9: path[0].carries: \"control, telemetry\" is not one of \"control\", \"telemetry\", \
+                 \"message\", \"bulk\" (video, ssh and the like are bulk); several make a list: \
+                 [\"control\", \"telemetry\"]",
+            ],
+        ),
     ]);
 }

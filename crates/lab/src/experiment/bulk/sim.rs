@@ -159,7 +159,13 @@ impl<'a> Run<'a> {
 
     fn finish(self) -> (StreamRun, Option<Requests>) {
         let wire = [WireBytes::default(); 2];
-        let beside = StreamRun { ledgers: self.ledgers, wire, stalls: None, status: None };
+        let beside = StreamRun {
+            ledgers: self.ledgers,
+            wire,
+            by_link: Vec::new(),
+            stalls: None,
+            status: None,
+        };
         (beside, self.requests.map(|(requests, _)| requests))
     }
 

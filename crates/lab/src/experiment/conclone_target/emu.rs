@@ -6,7 +6,7 @@ use emulator::Audit;
 use serde_json::{Value, json};
 use units::Duration;
 
-use super::figures::{Stretch, Tally, WARM_UP_S};
+use super::figures::{Stretch, Tally, WARM_UP_S, cost, ratio};
 use super::ledger::{Lateness, Way};
 use super::{Class, Plan};
 use crate::arguments::RunArgs;
@@ -49,12 +49,15 @@ pub(super) fn run(
             tell(format_args!("conclone-target --emu: {name}: {seconds:.0} of {all} s"));
         }
     };
-    let scenario = &first.links.scenario;
+    let links = (&first.links.scenario, &first.links.costs[..]);
     let played = (&workload, &recording);
     let (runs, audit) =
-        run_streams(scenario, &schemes, played, first.seed, RESOLUTION, &mut progress)?;
+        run_streams(links, &schemes, played, first.seed, RESOLUTION, &mut progress)?;
     let all = runs.iter().find(|(scheme, _)| *scheme == Scheme::FULMAR);
-    let all = all.map(|(_, run)| run.wire_bytes() as f64);
+    let all = all.map(|(_, run)| All {
+        wire_bytes: run.wire_bytes() as f64,
+        cost: cost(&run.by_link, &first.links.costs),
+    });
     let mut results = Vec::new();
     for (plan, (_, run)) in plans.iter().zip(&runs) {
         for deadline_s in &plan.deadlines_s {
@@ -69,8 +72,15 @@ pub(super) fn run(
     Ok((results, audit))
 }
 
+/// What a copy on every path came to.
+#[derive(Clone, Copy)]
+struct All {
+    wire_bytes: f64,
+    cost: f64,
+}
+
 /// Computes the figures of a run at a deadline.
-fn result(plan: &Plan<'_>, run: &StreamRun, deadline_s: f64, all: Option<f64>) -> Value {
+fn result(plan: &Plan<'_>, run: &StreamRun, deadline_s: f64, all: Option<All>) -> Value {
     let stream = match plan.class {
         Class::Control => Stream::Control,
         Class::Live => Stream::Live,
@@ -85,7 +95,8 @@ fn result(plan: &Plan<'_>, run: &StreamRun, deadline_s: f64, all: Option<f64>) -
     let counted = Stretch { from: WARM_UP_S.min(to / 2), to };
     let both = Tally::of(&ways, counted);
     let wire_bytes = run.wire_bytes();
-    let to_all = all.filter(|all| *all > 0.0).map(|all| wire_bytes as f64 / all);
+    let to_all = ratio(wire_bytes as f64, all.map(|all| all.wire_bytes));
+    let own_cost = cost(&run.by_link, &plan.links.costs);
     let of = |place: usize| Tally::of(&ways[place..=place], counted).result();
     merged([
         json!({
@@ -101,6 +112,8 @@ fn result(plan: &Plan<'_>, run: &StreamRun, deadline_s: f64, all: Option<f64>) -
         json!({
             "wire_bytes": wire_bytes,
             "wire_to_all": rounded_option(to_all, 4),
+            "cost": rounded(own_cost, 1),
+            "cost_to_all": rounded_option(ratio(own_cost, all.map(|all| all.cost)), 4),
             "up": of(0),
             "down": of(1),
         }),
@@ -115,7 +128,8 @@ fn said(plan: &Plan<'_>, run: &StreamRun, both: &Tally) -> Value {
     };
     let row = |status: &Value| {
         let rows = status["peers"][0]["reliability"].as_array()?;
-        rows.iter().find(|row| row["name"] == name).cloned()
+        // A class may be called as the endpoint is.
+        rows.iter().find(|row| row["name"] == name && !row["channel"].is_null()).cloned()
     };
     let rows: Vec<Value> = run.status.iter().flatten().filter_map(row).collect();
     let misses = |key: &str| -> Vec<f64> {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::ledger::{Lateness, Way, noticed_dead_s};
 use super::said::said;
 use super::sim::Run;
-use super::step::after_step_s;
+use super::step::after_steps_s;
 use super::{Class, Point};
 use crate::report::{merged, rounded, rounded_option};
 use crate::statistics::ratio_of_batches_interval;
@@ -62,6 +62,7 @@ pub(super) fn figures(point: &Point<'_>, run: &Run, all: Option<&Yardstick>) -> 
         let [from, to] = [stretch.from, stretch.to].map(|at| run.copies[at]);
         (to.1 > from.1).then(|| (to.0 - from.0) as f64 / (to.1 - from.1) as f64)
     };
+    let [worse, better] = after_steps_s(point.links, run);
     merged([
         json!({
             "links": point.links.name,
@@ -73,7 +74,10 @@ pub(super) fn figures(point: &Point<'_>, run: &Run, all: Option<&Yardstick>) -> 
         }),
         both.result(),
         said(point, run, &ways, counted, &both),
-        json!({"plan_after_step_s": rounded_option(after_step_s(point.links, run), 2)}),
+        json!({
+            "plan_after_step_s": rounded_option(worse.into_iter().chain(better).reduce(f64::max), 2),
+            "plan_after_worse_s": rounded_option(worse, 2),
+        }),
         json!({
             "copies_per_message": rounded_option(copies(counted), 4),
             "wire_bytes": wire.iter().sum::<u64>(),
@@ -88,6 +92,16 @@ pub(super) fn figures(point: &Point<'_>, run: &Run, all: Option<&Yardstick>) -> 
             "from_start": from_start(&ways, seconds, &copies, &to_all),
         }),
     ])
+}
+
+/// Returns what the bytes of all links cost.
+pub(super) fn cost(bytes: &[u64], costs: &[f64]) -> f64 {
+    bytes.iter().zip(costs).map(|(bytes, cost)| *bytes as f64 * cost).sum()
+}
+
+/// Returns a figure over that of a copy on every path.
+pub(super) fn ratio(own: f64, all: Option<f64>) -> Option<f64> {
+    all.filter(|all| *all > 0.0).map(|all| own / all)
 }
 
 /// Returns what a run was like from its first message on.
@@ -236,12 +250,4 @@ fn wire(bytes: &[Vec<u64>], stretch: Stretch) -> Vec<u64> {
 
 fn by_second(run: &Run) -> Vec<Vec<u64>> {
     (0..=run.seconds()).map(|second| run.bytes_at(second).to_vec()).collect()
-}
-
-fn cost(bytes: &[u64], costs: &[f64]) -> f64 {
-    bytes.iter().zip(costs).map(|(bytes, cost)| *bytes as f64 * cost).sum()
-}
-
-fn ratio(own: f64, all: Option<f64>) -> Option<f64> {
-    all.filter(|all| *all > 0.0).map(|all| own / all)
 }

@@ -90,7 +90,7 @@ pub(super) const DESCRIPTION: Description = Description {
 };
 
 /// What results have beside the table's columns.
-const OTHERS: [Figure; 21] = [
+const OTHERS: [Figure; 22] = [
     Figure::new("batches_hit", "batches with misses"),
     Figure::mean("miss_low_99", "99 % above"),
     Figure::mean("stale_low_99", "stale: 99 % above"),
@@ -101,6 +101,7 @@ const OTHERS: [Figure; 21] = [
     Figure::mean("met_share", "says met"),
     Figure::share("met_miss_share", "missed then"),
     Figure::new("contradicted", "contradicted"),
+    Figure::worst("plan_after_worse_s", "moved after a step for the worse s"),
     Figure::worst("not_reachable_after_s", "not reachable after s"),
     Figure::sum("cost", "cost"),
     Figure::share("stale_share_dead", "stale while dead"),
@@ -277,11 +278,6 @@ fn run_emu(args: &TargetArgs, plans: &[Plan<'_>]) -> Result<(Vec<Value>, Vec<Aud
     if args.run.tlog.is_some() {
         let what = "--tlog: of conclone-target in the world only (--sim)";
         return Err(Failure::Usage(what.to_owned()));
-    }
-    let is_priced = |plan: &&Plan<'_>| plan.links.costs.iter().any(|cost| *cost != 1.0);
-    if let Some(priced) = plans.iter().find(is_priced) {
-        let what = format!("--links {}: bytes have prices in the world only", priced.links.name);
-        return Err(Failure::Usage(what));
     }
     let (mut results, mut audits) = (Vec::new(), Vec::new());
     for together in plans.chunk_by(|one, other| one.is_beside(other)) {
@@ -473,7 +469,6 @@ mod tests {
     fn what_cannot_be_is_refused() {
         for words in [
             "--sim --seeds 1-2",
-            "--emu --links dear",
             "--emu --links independent --targets 0.9,0.99,0.999,0.9999 --deadlines-ms 30,60,100,150",
         ] {
             assert!(matches!(report(words), Err(Failure::Usage(_))), "{words}");

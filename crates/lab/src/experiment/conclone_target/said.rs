@@ -119,13 +119,16 @@ fn limit(point: &Point<'_>, row: &ReliabilityStatus) -> Option<String> {
     let percent = |share: f64| format!("{} %", rounded(share * 100.0, 1));
     Some(match row.limit {
         ReliabilityLimit::Unknown => return None,
-        ReliabilityLimit::Alone { path, share } => {
+        ReliabilityLimit::Clock { error } => {
+            format!("the clocks are known to ± {} ms", error.as_millis())
+        }
+        ReliabilityLimit::Alone { path, share, .. } => {
             format!("{} alone misses {}", name(path), percent(share))
         }
         ReliabilityLimit::TooSlow { path, by } => {
             format!("{} is {} ms too slow", name(path), by.as_millis())
         }
-        ReliabilityLimit::Together { paths: [one, other], share } => {
+        ReliabilityLimit::Together { paths: [one, other], share, .. } => {
             format!("{} and {} fail together in {}", name(one), name(other), percent(share))
         }
         ReliabilityLimit::NoRetry { path, needs } => {

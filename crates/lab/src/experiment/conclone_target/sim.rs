@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use netem::{LinkEnd, Scenario, StepKind, World};
-use proto::{Cost, PathUse, ReliabilityStatus};
+use proto::{Cost, PathId, PathUse, ReliabilityStatus};
 use units::{Duration, Instant};
 
 use super::ledger::{Schedule, Way};
@@ -50,6 +50,9 @@ pub(super) struct Plan<'a> {
     pub(super) seed: u64,
 }
 
+/// The paths on which copies leave at once.
+pub(super) type Flight = [Option<PathId>; 4];
+
 /// What came of a run.
 #[derive(Debug)]
 pub(super) struct Run {
@@ -62,6 +65,9 @@ pub(super) struct Run {
     pub(super) copies: Vec<(u64, u64)>,
     /// What the sender of each direction says of its target, at the same times.
     pub(super) said: Vec<[Option<ReliabilityStatus>; 2]>,
+    /// Where the copies of its next message are to leave at once, each quarter of a second; where links have no steps,
+    /// nobody asks.
+    pub(super) flights: Vec<[Option<Flight>; 2]>,
 }
 
 impl Run {
@@ -112,6 +118,7 @@ pub(super) fn run(plan: &Plan<'_>) -> Result<Run, String> {
             bytes: Vec::new(),
             copies: Vec::new(),
             said: Vec::new(),
+            flights: Vec::new(),
         },
     };
     player.play(&mut world);
@@ -255,11 +262,13 @@ impl Player<'_> {
         }
     }
 
-    /// Counts bytes so far and, at whole seconds, copies, and asks what the senders say.
+    /// Counts bytes so far and, at whole seconds, copies, and asks what the senders say and plan.
     fn count(&mut self, world: &World<End>) {
         let quarter = self.run.bytes.len();
         self.run.bytes.push(bytes(world, &self.plan.links.scenario));
-        if !quarter.is_multiple_of(QUARTERS) {
+        let (is_second, has_steps) =
+            (quarter.is_multiple_of(QUARTERS), !self.plan.links.steps_s.is_empty());
+        if !is_second && !has_steps {
             return;
         }
         let class = self.plan.class.class();
@@ -273,8 +282,13 @@ impl Player<'_> {
             said[direction as usize] =
                 status.reliability.into_iter().find(|row| row.class == class);
         }
-        self.run.copies.push(copies);
-        self.run.said.push(said);
+        if has_steps {
+            self.run.flights.push(said.map(|row: Option<ReliabilityStatus>| Some(row?.flight)));
+        }
+        if is_second {
+            self.run.copies.push(copies);
+            self.run.said.push(said);
+        }
     }
 }
 

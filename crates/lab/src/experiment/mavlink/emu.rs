@@ -177,7 +177,7 @@ impl Place {
             )
         };
         let plan = DaemonPlan {
-            path_lines: &|_| "",
+            path_lines: &|_| String::new(),
             transport,
             endpoints: &endpoints,
             has_tunnel: false,

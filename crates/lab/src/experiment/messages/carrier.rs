@@ -85,7 +85,7 @@ impl MessageCarrier {
     ) -> Result<Self, String> {
         let plan = DaemonPlan {
             transport,
-            path_lines: &|_| "",
+            path_lines: &|_| String::new(),
             endpoints: &endpoint,
             has_tunnel: false,
             realtime: true,

@@ -81,8 +81,13 @@ mod tests {
             ledger.on_delivered(&stamp.packet(100), plan[1].at + Duration::from_millis(15));
             ledger
         });
-        let run =
-            StreamRun { ledgers, wire: [WireBytes::default(); 2], stalls: None, status: None };
+        let run = StreamRun {
+            ledgers,
+            wire: [WireBytes::default(); 2],
+            by_link: Vec::new(),
+            stalls: None,
+            status: None,
+        };
         let text = csv(&Played { scheme: Scheme::UDP, case: Case::Alone, run });
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 1 + 2 * 5);

@@ -212,7 +212,7 @@ impl Stage<'_> {
             };
             let scenario = &self.window.scenario;
             let (runs, audit) = run_streams(
-                scenario,
+                (scenario, &[]),
                 schemes,
                 (&workload, self.recording),
                 seed,

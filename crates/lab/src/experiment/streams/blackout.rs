@@ -82,7 +82,7 @@ impl Blackout {
         progress: &mut Progress<'_>,
     ) -> Result<(Vec<(Scheme, StreamRun)>, Audit), String> {
         let played = (&self.workload, recording);
-        run_streams(&self.scenario, schemes, played, seed, RESOLUTION, progress)
+        run_streams((&self.scenario, &[]), schemes, played, seed, RESOLUTION, progress)
     }
 
     /// Computes the figures of one scheme, with their errors where the run was a real one.

@@ -125,6 +125,7 @@ mod tests {
         StreamRun {
             ledgers,
             wire: [WireBytes::default(); 2],
+            by_link: Vec::new(),
             stalls: Some(Arc::new(stalls)),
             status: None,
         }

@@ -39,12 +39,13 @@ pub(crate) type Progress<'a> = dyn FnMut(f64, &[(Scheme, [Tally; 2])]) + 'a;
 /// Runs a workload through every scheme at once, each over links of its own.
 ///
 /// The scenario's times count from the start of the workload. `resolution` is what the run
-/// claims to measure, for the emulator's audit.
+/// claims to measure, for the emulator's audit. `links` are the scenario of the links and the price of a byte on
+/// each; without prices all cost the same.
 ///
 /// # Errors
 /// Says which part of the set-up failed.
 pub(crate) fn run_streams(
-    scenario: &Scenario,
+    links: (&Scenario, &[f64]),
     schemes: &[Scheme],
     (workload, recording): (&Workload, &Recording),
     seed: u64,
@@ -52,7 +53,8 @@ pub(crate) fn run_streams(
     progress: &mut Progress<'_>,
 ) -> Result<(Vec<(Scheme, StreamRun)>, Audit), String> {
     let recording = Arc::new(recording.clone());
-    let mut testbed = Testbed::start(scenario, schemes.len(), seed, resolution)?;
+    let mut testbed = Testbed::start(links.0, schemes.len(), seed, resolution)?;
+    testbed.set_costs(links.1);
     let streams = streams(workload);
     let mut carriers = Vec::new();
     for (number, scheme) in schemes.iter().enumerate() {
@@ -72,13 +74,17 @@ pub(crate) fn run_streams(
     }
     sleep_until(start)?;
     let count = |testbed: &Testbed| (0..schemes.len()).map(|copy| testbed.wire(copy)).collect();
+    let entered =
+        |testbed: &Testbed| (0..schemes.len()).map(|copy| testbed.entered(copy)).collect();
     let before: Vec<[WireBytes; 2]> = count(&testbed);
+    let before_by_link: Vec<Vec<u64>> = entered(&testbed);
     let end = start + Duration::from_secs_f64(workload.seconds);
     while now() < end {
         sleep_until(end.min(now() + SHOW))?;
         show(&mut plays, now().since(start).as_secs_f64(), progress)?;
     }
     let after: Vec<[WireBytes; 2]> = count(&testbed);
+    let after_by_link: Vec<Vec<u64>> = entered(&testbed);
     sleep_until(end + DRAIN)?;
     stop.store(true, Ordering::Relaxed);
     let audit = testbed.finish();
@@ -86,8 +92,13 @@ pub(crate) fn run_streams(
     let wires = after.iter().zip(before).map(|(after, before)| {
         core::array::from_fn(|direction| after[direction].since(before[direction]))
     });
-    let runs =
-        plays.into_iter().zip(wires).map(|(play, wire)| play.finish(wire, Arc::clone(&stalls)));
+    let by_link = after_by_link.iter().zip(before_by_link).map(|(after, before)| {
+        after.iter().zip(before).map(|(after, before)| after - before).collect::<Vec<u64>>()
+    });
+    let runs = plays.into_iter().zip(wires.zip(by_link)).map(|(play, (wire, by_link))| {
+        let (scheme, run) = play.finish(wire, Arc::clone(&stalls));
+        (scheme, StreamRun { by_link, ..run })
+    });
     Ok((runs.collect(), audit))
 }
 
@@ -194,7 +205,10 @@ impl Play {
         let ledgers = Direction::BOTH.map(|direction| {
             self.ledgers[direction as usize].lock().unwrap_or_else(PoisonError::into_inner).clone()
         });
-        (self.scheme, StreamRun { ledgers, wire, stalls: Some(stalls), status })
+        (
+            self.scheme,
+            StreamRun { ledgers, wire, by_link: Vec::new(), stalls: Some(stalls), status },
+        )
     }
 
     /// Counts what became of the control messages so far.

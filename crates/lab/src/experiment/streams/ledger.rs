@@ -193,6 +193,8 @@ pub(crate) struct StreamRun {
     pub(crate) ledgers: [Ledger; 2],
     /// What each direction handed to the links while the workload ran, in the same order.
     pub(crate) wire: [WireBytes; 2],
+    /// Bytes that entered each link meanwhile, both directions; empty where nobody counted them apart.
+    pub(crate) by_link: Vec<u64>,
     /// When the emulator or the programs stood still; none in the world, where nothing does.
     pub(crate) stalls: Option<Arc<Stalls>>,
     /// What the daemons that send in each direction say of themselves at the end, in the same order; none where
@@ -208,7 +210,8 @@ impl StreamRun {
             ledger.flows.iter_mut().for_each(|flow| *flow = flow.at_best(stalls));
             ledger
         });
-        Self { ledgers, wire: self.wire, stalls: None, status: self.status.clone() }
+        let by_link = self.by_link.clone();
+        Self { ledgers, wire: self.wire, by_link, stalls: None, status: self.status.clone() }
     }
 
     /// Returns what became of the packets of a direction.

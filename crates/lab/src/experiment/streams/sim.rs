@@ -46,7 +46,7 @@ pub(crate) fn run_stream(
     let after = wire_bytes(&world, scenario, places);
     player.run(&mut world, recording, end + DRAIN);
     let wire = core::array::from_fn(|direction| after[direction].since(before[direction]));
-    Ok(StreamRun { ledgers: player.ledgers, wire, stalls: None, status: None })
+    Ok(StreamRun { ledgers: player.ledgers, wire, by_link: Vec::new(), stalls: None, status: None })
 }
 
 /// Hands planned packets in at their times and writes deliveries down.

@@ -54,6 +54,11 @@ impl Control {
         Self { outbox: Outbox::new(reliability, seed), inbox: Inbox::new(), refreshed: None }
     }
 
+    /// Gives up what has left; see [`Outbox::give_up_sent`].
+    pub(crate) fn give_up_sent(&mut self) {
+        self.outbox.give_up_sent();
+    }
+
     /// Takes a message in; see [`Outbox::submit`].
     pub(crate) fn submit(
         &mut self,

@@ -358,6 +358,18 @@ impl Outbox {
         self.floors.clear();
     }
 
+    /// Gives up every reliable message that has left: whether the peer has delivered it nobody knows any more.
+    pub(crate) fn give_up_sent(&mut self) {
+        let is_open = |message: &Message| message.is_copied && message.policy().reliable;
+        let sent = self.messages.iter().filter(|(_, message)| is_open(message));
+        let sent: Vec<u64> = sent.map(|(seq, _)| *seq).collect();
+        for seq in sent {
+            if let Some(message) = self.remove(seq, false) {
+                self.report(seq, message.kind(), Outcome::Indeterminate);
+            }
+        }
+    }
+
     /// Returns what an application should know of plans.
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
         self.plans.poll_event()

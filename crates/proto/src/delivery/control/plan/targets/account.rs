@@ -29,6 +29,10 @@ pub(super) struct Fate {
     /// What it weighs, and how much of that was missed.
     pub(super) weight: f64,
     pub(super) missed: f64,
+    /// How much of that was in time by the estimate of the peer's clock, but not for certain.
+    pub(super) open: f64,
+    /// How far that estimate may be off; none where nothing arrived.
+    pub(super) clock_error: Option<Duration>,
     /// Share that was expected to be missed, where there was evidence.
     pub(super) predicted: Option<f64>,
     /// Copies that left, and copies of a copy on every path.
@@ -48,6 +52,7 @@ pub(super) struct Sums {
     pub(super) everywhere: u64,
     weight: f64,
     missed: f64,
+    open: f64,
     predicted: f64,
     predicted_weight: f64,
 }
@@ -58,6 +63,7 @@ pub(super) struct Account {
     buckets: VecDeque<(Instant, Sums)>,
     session: Sums,
     last_miss: Option<Instant>,
+    clock_error: Option<Duration>,
     saved_bytes: u64,
 }
 
@@ -65,6 +71,11 @@ impl Sums {
     /// Returns the share that was missed.
     pub(super) fn miss_share(&self) -> Option<f64> {
         (self.weight > 0.0).then(|| self.missed / self.weight)
+    }
+
+    /// Returns the share of which it is open whether it was missed: it counts as missed.
+    pub(super) fn open_share(&self) -> Option<f64> {
+        (self.weight > 0.0).then(|| self.open / self.weight)
     }
 
     /// Returns the share that was expected to be.
@@ -110,6 +121,7 @@ impl Sums {
         self.everywhere += fate.everywhere as u64;
         self.weight += fate.weight;
         self.missed += fate.missed;
+        self.open += fate.open;
         if let Some(predicted) = fate.predicted {
             self.predicted += predicted * fate.weight;
             self.predicted_weight += fate.weight;
@@ -124,6 +136,7 @@ impl Sums {
         self.everywhere += other.everywhere;
         self.weight += other.weight;
         self.missed += other.missed;
+        self.open += other.open;
         self.predicted += other.predicted;
         self.predicted_weight += other.predicted_weight;
         self
@@ -139,6 +152,7 @@ impl Account {
             is_episode = self.last_miss.is_none_or(|last| at.since(last) > EPISODE);
             self.last_miss = Some(at);
         }
+        self.clock_error = fate.clock_error.or(self.clock_error);
         self.session.add(fate, is_episode);
         let saved = fate.everywhere.saturating_sub(fate.copies) * fate.bytes;
         self.saved_bytes += saved as u64;
@@ -165,6 +179,11 @@ impl Account {
         &self.session
     }
 
+    /// Returns how far the peer's clock may have been off its estimate when a copy arrived last.
+    pub(super) fn clock_error(&self) -> Option<Duration> {
+        self.clock_error
+    }
+
     /// Returns the bytes that a copy on every path would have cost more since the session began.
     pub(super) fn saved_bytes(&self) -> u64 {
         self.saved_bytes
@@ -180,6 +199,8 @@ mod tests {
             submitted: Instant::from_millis(1_000 + message * 20),
             weight: 1.0,
             missed: f64::from(u8::from(missed)),
+            open: 0.0,
+            clock_error: None,
             predicted: Some(0.01),
             copies: 1,
             everywhere: 2,

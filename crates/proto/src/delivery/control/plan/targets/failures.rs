@@ -155,6 +155,11 @@ impl Failures {
         known.mean(PRIOR_AGAIN, PRIOR_WEIGHT)
     }
 
+    /// Returns how many copies on a path are known to have failed or not after those on `failed` had failed.
+    pub(super) fn samples(&self, path: usize, failed: Mask) -> u64 {
+        self.union(path, failed).map_or(0, |union| union.samples().round() as u64)
+    }
+
     fn union(&self, path: usize, failed: Mask) -> Option<Frequency> {
         self.unions.get(&(path, failed.bits())).copied()
     }

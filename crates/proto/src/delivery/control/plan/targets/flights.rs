@@ -63,6 +63,15 @@ pub(super) struct Flight {
     pub(super) first: Option<(Instant, Duration)>,
 }
 
+/// How far the estimate of the peer's clock is believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Clock {
+    /// What its error leaves open counts against a copy.
+    Proven,
+    /// As if it had no error.
+    Estimated,
+}
+
 impl Flight {
     /// Notes a copy that leaves, on a path of the flight or on one that was gained meanwhile.
     pub(super) fn on_sent(&mut self, now: Instant, path: PathId, is_planned: bool) {
@@ -86,9 +95,12 @@ impl Flight {
         }
     }
 
-    /// Returns when the first copy is there at the latest: what the clock's error leaves open counts against it.
-    pub(super) fn arrival(&self) -> Option<Instant> {
-        self.first.map(|(at, error)| at + error)
+    /// Returns when the first copy is there.
+    pub(super) fn arrival(&self, clock: Clock) -> Option<Instant> {
+        self.first.map(|(at, error)| match clock {
+            Clock::Proven => at + error,
+            Clock::Estimated => at,
+        })
     }
 
     /// Returns the rounds in which copies left.
@@ -162,8 +174,14 @@ impl Flights {
     }
 
     /// Returns when the first of those in a stream arrives that were handed in before `until`.
-    pub(super) fn newer_arrival(&self, stream: LaneKey, until: Instant) -> Option<Instant> {
+    pub(super) fn newer_arrival(
+        &self,
+        stream: LaneKey,
+        until: Instant,
+        clock: Clock,
+    ) -> Option<Instant> {
         let newer = self.0.iter().take_while(|flight| flight.submitted < until);
-        newer.filter(|flight| flight.stream == stream).filter_map(|flight| flight.arrival()).min()
+        let of_stream = newer.filter(|flight| flight.stream == stream);
+        of_stream.filter_map(|flight| flight.arrival(clock)).min()
     }
 }

@@ -149,7 +149,9 @@ impl Targets {
     pub(super) fn statuses(&self) -> impl Iterator<Item = ReliabilityStatus> + '_ {
         let of_class = self.goals.iter().filter(|goal| goal.key.channel.is_none());
         let own = self.goals.iter().filter(|goal| goal.key.channel.is_some());
-        of_class.chain(own).map(|goal| goal.status(&self.slots, &self.ways))
+        of_class
+            .chain(own)
+            .map(|goal| goal.status(&self.slots, &self.ways, [self.reserve, self.failing]))
     }
 
     /// Takes over what is known of the paths now; tells whether one fails that was believed to work.
