@@ -384,7 +384,7 @@ impl Bottleneck {
             && recent.busy >= STILL_TELLING
         {
             // A thin hop for which set-points wait here is not busy for long any more.
-            let is_thin = recent.rate() < THIN && !is_jitter(&recent);
+            let is_thin = recent.rate() < THIN && !recent.is_jitter();
             let until = if is_thin { now + SATURATED_MEMORY } else { known.until };
             self.saturated = Some(Saturated { rate: recent.rate(), until });
         }
