@@ -94,7 +94,7 @@ mod tests {
         let changes = run(&|quarter| {
             let at_s = f64::from(quarter) / 4.0 % 300.0;
             // Now and then something fails: that is no change of plan.
-            let is_other = (137.0..167.0).contains(&at_s) != quarter.is_multiple_of(50);
+            let is_other = (137.0..167.0).contains(&at_s) != quarter.is_multiple_of(90);
             Some(if is_other { both } else { wifi })
         });
         assert_eq!(after_steps_s(&links, &changes), [Some(2.0); 2]);
