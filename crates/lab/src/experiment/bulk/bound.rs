@@ -9,7 +9,8 @@
 //! control      missed where a message that is handed in at t comes later than 100 ms on every link
 //! ```
 //! No real sender has that: it learns a rate from what it sends itself, and knows nothing of what it does not use.
-//! The first round trip and 200 ms are left out.
+//! The first round trip and 200 ms are left out. That is a mark to measure by, not a proof: who guessed better what a link does next
+//! would have more.
 
 use serde_json::{Value, json};
 
