@@ -354,13 +354,14 @@ impl Endpoint {
             return;
         };
         let Some(slot) = self.sessions.get_mut(id) else { return };
-        let Some(initiator) = slot.initiator.as_mut() else {
+        let peer = self.peers.get(slot.peer);
+        let Some(initiator) = slot.initiator_of(answer.receiver) else {
             // Another path was faster: the handshake is over.
             self.counters.replayed += 1;
             return;
         };
         let Received { interface, source, .. } = *received;
-        let used = self.peers.get(slot.peer).is_some_and(|peer| {
+        let used = peer.is_some_and(|peer| {
             initiator.handle_cookie(now, interface, source, &peer.shared, &answer)
         });
         match used {
@@ -379,11 +380,12 @@ impl Endpoint {
             self.counters.garbage += 1;
             return;
         };
-        let (peer, initiator) = (self.peers.get(slot.peer), slot.initiator.as_mut());
-        let heard = peer
-            .zip(initiator)
-            .is_some_and(|(peer, initiator)| initiator.handle_refusal(&peer.key, &answer));
-        if !heard {
+        let peer = self.peers.get(slot.peer);
+        let Some(initiator) = slot.initiator_of(answer.receiver) else {
+            self.counters.replayed += 1;
+            return;
+        };
+        if !peer.is_some_and(|peer| initiator.handle_refusal(&peer.key, &answer)) {
             self.counters.bad_mac += 1;
         }
     }

@@ -154,6 +154,11 @@ impl Initiator {
         Some((outgoing, forgotten))
     }
 
+    /// Tells whether an answer to the Initiation of this index may still come.
+    pub(super) fn expects(&self, index: u32) -> bool {
+        self.mac2(index).is_some()
+    }
+
     /// Takes a Cookie datagram that came in on `interface`; false when it answers nothing.
     pub(super) fn handle_cookie(
         &mut self,

@@ -53,6 +53,11 @@ impl Slot {
         }
     }
 
+    /// Returns what waits for an answer to the Initiation of this index.
+    pub(super) fn initiator_of(&mut self, index: u32) -> Option<&mut Initiator> {
+        self.initiator.as_mut().filter(|initiator| initiator.expects(index))
+    }
+
     /// Tells the initiator which paths it may try.
     pub(super) fn follow_paths(&mut self, now: Instant) {
         if let Some(initiator) = &mut self.initiator {

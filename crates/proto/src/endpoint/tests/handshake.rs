@@ -62,6 +62,16 @@ fn the_first_answer_wins_and_a_dead_path_costs_nothing() {
 }
 
 #[test]
+fn an_answer_by_the_slower_path_is_not_taken_for_that_to_another_key() {
+    let (mut wire, _) = Wire::pair(1);
+    set_delay(&mut wire, 1, Some(Duration::from_millis(60)));
+    wire.run_for(SECOND);
+    let counters = wire.hosts[0].endpoint.counters();
+    assert_eq!((counters.handshakes, counters.bad_mac), (1, 0));
+    assert!(counters.replayed > 0, "nothing came by the slower path");
+}
+
+#[test]
 fn a_slow_path_alone_is_enough() {
     let (mut wire, session) = Wire::pair(1);
     set_delay(&mut wire, 0, None);
