@@ -122,9 +122,8 @@ impl Crates {
             let dependencies = node.into_iter().flat_map(|node| node.deps.iter().filter(linked));
             open.extend(dependencies.map(|dependency| dependency.pkg.as_str()));
         }
-        let foreign = |package: &&Package| {
-            package.source.is_some() && seen.contains(package.id.as_str())
-        };
+        let foreign =
+            |package: &&Package| package.source.is_some() && seen.contains(package.id.as_str());
         Ok(self.packages.iter().filter(foreign).collect())
     }
 }
