@@ -27,7 +27,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use proto::{Duration, StaticSecret};
 use serde_json::json;
 use sys::print::{Reader, print, print_anew, print_while_read, tell};
@@ -37,6 +37,7 @@ use cli::{Arguments, Command};
 
 /// Does what the command line says.
 pub fn main() -> ExitCode {
+    sys::resolver::prefer_own();
     // Wrong usage ends here with code 2.
     let done = match Arguments::parse().command {
         Command::Run { file, config } => run(&file.or(config).unwrap_or_default()),
@@ -55,6 +56,11 @@ pub fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Returns what can be said on the command line, for manual pages and shells' completions.
+pub fn command_line() -> clap::Command {
+    Arguments::command()
 }
 
 fn run(file: &Path) -> Result<(), String> {

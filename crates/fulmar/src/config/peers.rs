@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use ipnet::IpNet;
@@ -327,8 +326,7 @@ fn key_file(
 }
 
 fn warn_of_readers(path: &Path, holds: &str, warnings: &mut Vec<String>) {
-    let open = path.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0);
-    if open {
+    if keys::is_open(path) {
         let path = path.display();
         warnings.push(format!("{path} {holds} and others may read it: chmod 600 {path}"));
     }
