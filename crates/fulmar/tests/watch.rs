@@ -60,7 +60,8 @@ impl Pair {
         };
         let listen = format!("listen = [{{ address = \"127.0.0.1:{port}\" }}]");
         let path = format!("path = [{{ interface = \"lo\", remote = \"127.0.0.1:{port}\" }}]");
-        let daemons = [run("station", "drone", &drone, listen), run("drone", "ground", &station, path)];
+        let daemons =
+            [run("station", "drone", &drone, listen), run("drone", "ground", &station, path)];
         Self { directory, _daemons: daemons }
     }
 
@@ -108,7 +109,10 @@ fn ask(address: &str, request: &str) -> (u16, String, String) {
 }
 
 fn get(address: &str, path: &str, more: &str) -> (u16, String, String) {
-    ask(address, &format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{more}\r\n"))
+    ask(
+        address,
+        &format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{more}\r\n"),
+    )
 }
 
 fn events(socket: &Path, more: &[&str]) -> (Killed, BufReader<ChildStdout>) {
@@ -163,9 +167,12 @@ fn the_page_shows_both_daemons_and_is_read_only() {
     let connected = |event: &Value| event["event"] == "connected";
     assert!(view["events"].as_array().unwrap().iter().any(connected));
 
-    for (path, kind) in
-        [("/", "text/html"), ("/app.js", "text/javascript"), ("/style.css", "text/css"), ("/icon.svg", "image/svg+xml")]
-    {
+    for (path, kind) in [
+        ("/", "text/html"),
+        ("/app.js", "text/javascript"),
+        ("/style.css", "text/css"),
+        ("/icon.svg", "image/svg+xml"),
+    ] {
         let (status, head, body) = get(&address, path, "");
         assert!(status == 200 && head.contains(&format!("content-type: {kind}")), "{path}: {head}");
         assert!(head.contains("content-security-policy: default-src 'none'; script-src 'self'"));
@@ -175,7 +182,9 @@ fn the_page_shows_both_daemons_and_is_read_only() {
         assert!(!foreign.contains("://") && !body.contains(" style="), "{path}");
     }
     assert_eq!(get(&address, "/nothing", "").0, 404);
-    let post = format!("POST / HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+    let post = format!(
+        "POST / HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+    );
     assert_eq!(ask(&address, &post).0, 405);
     let evil = "GET / HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n";
     assert_eq!(ask(&address, evil).0, 421);
@@ -200,7 +209,8 @@ fn with_a_token_nothing_is_told_to_those_who_do_not_know_it() {
     assert!(status == 401 && page.contains("<form method=\"post\""));
     let login = |token: &str| {
         let body = format!("token={token}");
-        let head = format!("host: {address}\r\nconnection: close\r\ncontent-length: {}", body.len());
+        let head =
+            format!("host: {address}\r\nconnection: close\r\ncontent-length: {}", body.len());
         ask(&address, &format!("POST /login HTTP/1.1\r\n{head}\r\n\r\n{body}"))
     };
     let (status, _, page) = login("wrong");

@@ -9,6 +9,8 @@ use crate::status::PathReport;
 pub(crate) const BUCKET: Duration = Duration::from_secs(2);
 /// Buckets of ten minutes.
 const BUCKETS: usize = 300;
+/// Buckets in a row that may be missing and are taken to be like the one before: a large station is asked less often.
+const BRIDGED: u64 = 5;
 /// Stands for a delay that is not known.
 const UNKNOWN: u16 = u16::MAX;
 
@@ -52,12 +54,14 @@ impl History {
             self.newest = number;
             self.buckets.push_back(GAP);
         }
+        let missing = number.saturating_sub(self.newest + 1);
+        let last = self.buckets.back().copied().filter(|_| missing <= BRIDGED).unwrap_or(GAP);
         while self.newest < number {
             self.newest += 1;
             if self.buckets.len() == BUCKETS {
                 self.buckets.pop_front();
             }
-            self.buckets.push_back(GAP);
+            self.buckets.push_back(if self.newest < number { last } else { GAP });
         }
         if let Some(bucket) = self.buckets.back_mut() {
             bucket.take(path);
@@ -133,12 +137,18 @@ mod tests {
         assert_eq!(buckets.len(), 1);
         assert_eq!((buckets[0].delay_ms(), buckets[0].loss_percent()), (Some(80.0), Some(7)));
         let silent = PathReport { state: "suspected".into(), srtt_ms: Some(1e9), ..active() };
-        history.add(at(9), &silent);
+        history.add(at(19), &silent);
         let buckets: Vec<Bucket> = history.buckets().copied().collect();
-        assert_eq!(buckets.len(), 5, "the time that nobody looked is a gap");
+        assert_eq!(buckets.len(), 10, "the time that nobody looked is a gap");
         assert_eq!((buckets[2].delay_ms(), buckets[2].loss_percent()), (None, None));
-        assert!(buckets[2].works() && !buckets[4].works() && buckets[4].delay_ms().is_none());
-        (10..3_000).for_each(|second| history.add(at(second), &active()));
+        assert!(buckets[2].works() && !buckets[9].works() && buckets[9].delay_ms().is_none());
+        history.add(at(27), &active());
+        let bridged = history.buckets().nth(11).copied();
+        assert!(
+            bridged.is_some_and(|bucket| !bucket.is_gap && !bucket.works()),
+            "a short one is not"
+        );
+        (28..3_000).for_each(|second| history.add(at(second), &active()));
         assert_eq!(history.buckets().len(), BUCKETS);
         assert!(history.is_fresh(at(3_500)) && !history.is_fresh(at(3_700)));
     }

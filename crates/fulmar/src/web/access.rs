@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_foreign_name_is_refused_also_where_no_token_is_needed() {
-        let access = access(None, &["ground.local"]);
+        let rules = access(None, &["ground.local"]);
         for (host, ours) in [
             ("127.0.0.1:8470", true),
             ("[::1]:8470", true),
@@ -211,51 +211,51 @@ mod tests {
             ("localhost.evil.example:8470", false),
             ("", false),
         ] {
-            assert_eq!(access.is_ours(host), ours, "{host}");
+            assert_eq!(rules.is_ours(host), ours, "{host}");
         }
-        assert_eq!(access.judge(&HeaderMap::new(), HERE), Verdict::WrongName);
-        assert_eq!(access.judge(&headers(&[]), HERE), Verdict::Welcome);
-        assert!(access.set_cookie().is_none());
+        assert_eq!(rules.judge(&HeaderMap::new(), HERE), Verdict::WrongName);
+        assert_eq!(rules.judge(&headers(&[]), HERE), Verdict::Welcome);
+        assert!(rules.set_cookie().is_none());
     }
 
     #[test]
     fn the_token_opens_by_header_and_cookie_and_nothing_else_does() {
-        let access = access(Some(TOKEN), &[]);
-        let judge = |all: &[_]| access.judge(&headers(all), HERE);
+        let rules = access(Some(TOKEN), &[]);
+        let judge = |all: &[_]| rules.judge(&headers(all), HERE);
         assert_eq!(judge(&[]), Verdict::Unknown);
         assert_eq!(judge(&[(AUTHORIZATION, &format!("Bearer {TOKEN}"))]), Verdict::Welcome);
         assert_eq!(judge(&[(AUTHORIZATION, &format!("Bearer {TOKEN}x"))]), Verdict::Unknown);
-        let set = access.set_cookie().unwrap();
+        let set = rules.set_cookie().unwrap();
         assert!(set.ends_with("; Secure") && set.contains("HttpOnly") && !set.contains(TOKEN));
         let cookie = set.split(';').next().unwrap();
         assert_eq!(judge(&[(COOKIE, &format!("a=b; {cookie}"))]), Verdict::Welcome);
         assert_eq!(judge(&[(COOKIE, &format!("fulmar={TOKEN}"))]), Verdict::Unknown);
         let other = access(Some("another token of 24 bytes"), &[]);
-        assert_ne!(other.set_cookie(), access.set_cookie());
+        assert_ne!(other.set_cookie(), rules.set_cookie());
     }
 
     #[test]
     fn a_proxys_own_word_says_who_asks() {
-        let access = access(Some(TOKEN), &[]);
+        let rules = access(Some(TOKEN), &[]);
         let forwarded = hyper::header::HeaderName::from_static("x-forwarded-for");
         let told = headers(&[(forwarded.clone(), "10.9.9.9, 192.0.2.7")]);
-        assert_eq!(access.origin(&told, HERE), IpAddr::from([192, 0, 2, 7]));
-        assert_eq!(access.origin(&headers(&[(forwarded, "nonsense")]), HERE), HERE);
-        assert_eq!(access.origin(&headers(&[]), HERE), HERE);
+        assert_eq!(rules.origin(&told, HERE), IpAddr::from([192, 0, 2, 7]));
+        assert_eq!(rules.origin(&headers(&[(forwarded, "nonsense")]), HERE), HERE);
+        assert_eq!(rules.origin(&headers(&[]), HERE), HERE);
     }
 
     #[test]
     fn guesses_are_counted_by_network_and_bounded() {
-        let access = access(Some(TOKEN), &[]);
+        let rules = access(Some(TOKEN), &[]);
         let from = |last: u16| IpAddr::from([0x2001, 0xdb8, 0, 1, 0, 0, 0, last]);
         for guess in 0..WRONG_TRIES as u16 {
-            assert_eq!(access.try_token("wrong", from(guess)), Verdict::Unknown);
+            assert_eq!(rules.try_token("wrong", from(guess)), Verdict::Unknown);
         }
-        assert_eq!(access.try_token(TOKEN, from(999)), Verdict::TooMany);
-        assert_eq!(access.try_token(TOKEN, HERE), Verdict::Welcome);
+        assert_eq!(rules.try_token(TOKEN, from(999)), Verdict::TooMany);
+        assert_eq!(rules.try_token(TOKEN, HERE), Verdict::Welcome);
         for network in 0..2 * REMEMBERED as u32 {
-            access.try_token("wrong", IpAddr::from(network.to_be_bytes()));
+            rules.try_token("wrong", IpAddr::from(network.to_be_bytes()));
         }
-        assert_eq!(access.wrong.lock().unwrap().len(), REMEMBERED);
+        assert_eq!(rules.wrong.lock().unwrap().len(), REMEMBERED);
     }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,18 +43,22 @@ const SCOPES: &[Scope] = &[
 struct Family {
     kind: &'static str,
     help: String,
-    samples: Vec<(String, f64)>,
-    /// The labels that it has: two samples of the same would make the whole answer worthless.
-    labels: BTreeSet<String>,
+    samples: Vec<(Rc<str>, f64)>,
 }
 
-type Families = BTreeMap<String, Family>;
+/// All metrics, by name.
+#[derive(Default)]
+struct Families {
+    all: BTreeMap<String, Family>,
+    /// The things that were added, by their words and labels: two of the same would make the whole answer worthless.
+    things: BTreeSet<(&'static str, Rc<str>)>,
+}
 
 /// Writes the metrics of daemons: each with its name, its report if it answers, and how long the answer took.
 pub(super) fn text(daemons: &[(String, Option<Arc<Report>>, Duration)]) -> String {
-    let mut families = Families::new();
+    let mut families = Families::default();
     for (name, report, took) in daemons {
-        let labels = labelled("", "daemon", name);
+        let labels: Rc<str> = labelled("", "daemon", name).into();
         let up = f64::from(u8::from(report.is_some()));
         add(&mut families, "fulmar_up", ("gauge", "Whether the daemon answers."), &labels, up);
         let Some(report) = report else { continue };
@@ -61,14 +66,14 @@ pub(super) fn text(daemons: &[(String, Option<Arc<Report>>, Duration)]) -> Strin
         let took = took.as_secs_f64();
         add(&mut families, "fulmar_answer_seconds", ("gauge", help), &labels, took);
         let info = labelled(&labels, "version", &report.version);
-        let info = labelled(&info, "role", &report.role);
+        let info = labelled(&info, "role", &report.role).into();
         add(&mut families, "fulmar_info", ("gauge", "Version and role of the daemon."), &info, 1.0);
         if let Ok(value) = serde_json::to_value(&**report) {
             add_section(&mut families, "", &Report::SECTION, &value, &labels);
         }
     }
     let mut text = String::new();
-    for (name, family) in &families {
+    for (name, family) in &families.all {
         let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {}", family.help, family.kind);
         for (labels, value) in &family.samples {
             let _ = writeln!(text, "{name}{{{labels}}} {value}");
@@ -93,7 +98,10 @@ fn add_section(
     for (label, field) in *own {
         labels = labelled(&labels, label, &shown(&value[*field]));
     }
-    add_fields(families, place, words, section, value, &labels);
+    let labels: Rc<str> = labels.into();
+    if families.things.insert((words, labels.clone())) {
+        add_fields(families, place, words, section, value, &labels);
+    }
 }
 
 fn add_fields(
@@ -102,7 +110,7 @@ fn add_fields(
     words: &str,
     section: &Section,
     value: &Value,
-    labels: &str,
+    labels: &Rc<str>,
 ) {
     for field in section.fields {
         let (inner, at) = (&value[field.name], format!("{place}.{}", field.name));
@@ -120,7 +128,7 @@ fn add_fields(
 }
 
 /// Adds what a field says, if it is a figure or a state.
-fn add_field(families: &mut Families, words: &str, field: &Field, value: &Value, labels: &str) {
+fn add_field(families: &mut Families, words: &str, field: &Field, value: &Value, labels: &Rc<str>) {
     let Some(name) = metric_name(words, field) else { return };
     let (kind, factor) = match field.kind {
         Kind::Counter(unit) => ("counter", base_unit(unit).1),
@@ -129,14 +137,14 @@ fn add_field(families: &mut Families, words: &str, field: &Field, value: &Value,
     };
     let of_label = format!("{}=\"", field.name);
     let (value, labels) = match value {
-        Value::Number(number) => (number.as_f64().unwrap_or_default() * factor, labels.to_owned()),
-        Value::Bool(is) => (f64::from(u8::from(*is)), labels.to_owned()),
+        Value::Number(number) => (number.as_f64().unwrap_or_default() * factor, labels.clone()),
+        Value::Bool(is) => (f64::from(u8::from(*is)), labels.clone()),
         Value::String(trouble) if field.name == "trouble" => {
-            (f64::from(u8::from(!trouble.is_empty())), labels.to_owned())
+            (f64::from(u8::from(!trouble.is_empty())), labels.clone())
         }
         // A state that is the thing's name already, such as a class, says nothing more.
         Value::String(state) if !state.is_empty() && !labels.contains(&of_label) => {
-            (1.0, labelled(labels, field.name, state))
+            (1.0, labelled(labels, field.name, state).into())
         }
         _ => return,
     };
@@ -185,17 +193,15 @@ fn add(
     families: &mut Families,
     name: &str,
     (kind, help): (&'static str, &str),
-    labels: &str,
+    labels: &Rc<str>,
     value: f64,
 ) {
-    let family = families.entry(name.into()).or_insert_with(|| Family {
-        kind,
-        help: help.replace('\\', "\\\\").replace('\n', "\\n"),
-        samples: Vec::new(),
-        labels: BTreeSet::new(),
-    });
-    if family.labels.insert(labels.into()) {
-        family.samples.push((labels.into(), value));
+    if !families.all.contains_key(name) {
+        let help = help.replace('\\', "\\\\").replace('\n', "\\n");
+        families.all.insert(name.into(), Family { kind, help, samples: Vec::new() });
+    }
+    if let Some(family) = families.all.get_mut(name) {
+        family.samples.push((labels.clone(), value));
     }
 }
 

@@ -142,7 +142,7 @@ function show(view) {
 function showDaemons(daemons) {
   const words = daemons.map((daemon) => daemon.trouble
     ? `${daemon.name}: ${daemon.trouble}`
-    : `${daemon.name} (${daemon.role} ${daemon.version}), up ${span(daemon.uptime_s)}`);
+    : `${daemon.name}${daemon.name === daemon.role ? "" : ` (${daemon.role})`} ${daemon.version}, up ${span(daemon.uptime_s)}`);
   setText(at("daemons"), words.join(" · "));
 }
 
@@ -270,7 +270,7 @@ function updateDrone(node, drone, view, several) {
     const works = path.state === "active";
     setAttribute(chip, "class", works ? "" : "dead");
     setText(chip, works
-      ? `${pathName(path)} ${milliseconds(path.rtt_ms)}${path.loss >= 1 ? ` −${percent(path.loss)}` : ""}`
+      ? `${pathName(path)} ${milliseconds(path.rtt_ms)}${path.loss >= 1 ? `, loss ${percent(path.loss)}` : ""}`
       : `${pathName(path)} ${path.state}`);
   });
   setAttribute(head, "aria-expanded", String(Boolean(drone.detail)));
