@@ -5,6 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use tcp_asran::Flavour;
 
+use crate::events::EventsArguments;
+use crate::top::TopArguments;
+use crate::web::WebArguments;
+
 const LONG: &str = "\
 Keeps a drone and its ground station talking over several bad links at once.
 
@@ -116,6 +120,12 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: CcCommand,
     },
+    /// Follow what happens in a running daemon, a line for each event.
+    Events(EventsArguments),
+    /// Watch the daemons of this host on the terminal: what is wrong first, and the last minutes of each path.
+    Top(TopArguments),
+    /// Serve a page that shows the daemons of this host, live, and metrics for Prometheus.
+    Web(WebArguments),
     /// Show a running daemon: its paths, its traffic, its streams of messages, and what is wrong.
     #[command(after_long_help = STATUS_BLOCKS)]
     Status {

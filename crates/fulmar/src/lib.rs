@@ -12,6 +12,7 @@ mod cli;
 mod config;
 mod daemon;
 mod endpoints;
+mod events;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -22,6 +23,9 @@ mod machine;
 mod names;
 mod socket_file;
 mod status;
+mod top;
+mod watch;
+mod web;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -46,6 +50,9 @@ pub fn main() -> ExitCode {
         Command::Keygen { out } => keygen(out.as_deref()),
         Command::Pubkey { file } => pubkey(file.as_deref()),
         Command::Cc { command } => cc::run(command),
+        Command::Events(arguments) => events::run(arguments),
+        Command::Web(arguments) => web::run(arguments),
+        Command::Top(arguments) => top::run(&arguments),
         Command::Status { fields: true, .. } => print(status::fields().trim_end()),
         Command::Status { socket, json, watch, .. } => show_status(socket, json, watch),
     };

@@ -10,6 +10,7 @@
 mod batches;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
+mod happened;
 mod input;
 mod journal;
 mod not_forwarded;
@@ -36,6 +37,7 @@ use sys::udp::ReceiveBuffers;
 
 use crate::config::Config;
 use crate::endpoints::LocalEndpoint;
+use crate::events::EventServer;
 use crate::status::{ReloadReport, StatusServer};
 use batches::Batches;
 use journal::Journal;
@@ -70,6 +72,8 @@ pub(crate) struct Daemon {
     tunnel: Option<Tunnel>,
     /// By the place that they have in tokens; no place is used twice.
     locals: BTreeMap<usize, LocalEndpoint>,
+    /// Goes before the socket of the status, for whose place directories may have been made.
+    events: EventServer,
     /// Goes after the endpoints, which may have sockets in the directory that was made for its own.
     status: StatusServer,
     batches: Batches,
@@ -118,6 +122,7 @@ impl Daemon {
     /// Those of the poller: without it nothing works.
     pub(crate) fn run(mut self) -> std::io::Result<()> {
         self.notifier.ready();
+        self.note_start();
         let mut ready: Vec<Ready> = Vec::new();
         while self.running {
             let now = clock::now();
@@ -163,6 +168,7 @@ impl Daemon {
             Token::Tunnel => self.handle_tunnel(now),
             Token::Endpoint(place, part) => self.handle_local(now, place, part, event),
             Token::Status(part) => self.answer_status(now, part),
+            Token::Events(part) => self.serve_events(part),
             Token::Interfaces => {
                 if !matches!(self.watch.changed(), Ok(false)) {
                     self.refresh_sockets(now);

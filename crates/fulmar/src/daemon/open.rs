@@ -23,6 +23,7 @@ use super::tunnel::Tunnel;
 use super::{Daemon, PeerState, TICK, places};
 use crate::config::{Config, EndpointConfig as LocalConfig, PathConfig, Peer, Remote, Role};
 use crate::endpoints::{LocalEndpoint, Tokens};
+use crate::events::EventServer;
 use crate::status::StatusServer;
 
 /// Above ordinary programs, below the kernel's threaded interrupts (50).
@@ -40,6 +41,9 @@ impl Daemon {
         let poller = Poller::new().map_err(|error| format!("open the poller: {error}"))?;
         let watch = InterfaceWatch::open().map_err(|error| format!("watch interfaces: {error}"))?;
         let status = open_status(&config.status)?;
+        let events = EventServer::open(&config.status).map_err(|error| {
+            format!("open the socket of events beside {}: {error}", config.status.display())
+        })?;
         let sockets = open_sockets(&config, &poller)?;
         let tunnel = open_tunnel(&config, &poller)?;
         let locals = open_locals(&config, &poller)?;
@@ -56,7 +60,8 @@ impl Daemon {
         let wanted = poller
             .add(&signals, Token::Signals.encode(), Interest::Read)
             .and_then(|()| poller.add(&watch, Token::Interfaces.encode(), Interest::Read))
-            .and_then(|()| poller.add(&status, Token::Status(0).encode(), Interest::Read));
+            .and_then(|()| poller.add(&status, Token::Status(0).encode(), Interest::Read))
+            .and_then(|()| poller.add(&events, Token::Events(0).encode(), Interest::Read));
         wanted.map_err(|error| format!("wait for descriptors: {error}"))?;
         let next_sign_of_life = notifier.watchdog().map(|every| now + every);
         Ok(Self {
@@ -65,6 +70,7 @@ impl Daemon {
             signals,
             watch,
             notifier,
+            events,
             status,
             endpoint,
             places: places(&peers),

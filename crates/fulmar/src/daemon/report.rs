@@ -10,7 +10,7 @@ use super::tokens::Token;
 use crate::config::Role;
 use crate::endpoints::LocalEndpoint;
 use crate::status::{
-    EndpointReport, MemoryReport, MessageStreamReport, PathReport, PeerReport, Report,
+    Answer, EndpointReport, MemoryReport, MessageStreamReport, PathReport, PeerReport, Report,
     StrangersReport, path_trouble, peer_trouble, reliability_reports, state_word,
 };
 
@@ -51,6 +51,7 @@ impl Daemon {
                 self.offer_held(now, session);
             }
             self.log_event(session, &event);
+            self.note_event(now, session, &event);
             if let Event::PathTold { path, remote: Via::Udp(remote) } = event {
                 self.remotes.learn(&self.paths, PathRef { session, path }, remote);
             }
@@ -68,13 +69,19 @@ impl Daemon {
 
     /// Answers new clients of the status socket, or goes on with one that reads slowly.
     pub(super) fn answer_status(&mut self, now: Instant, part: usize) {
-        if part > 0 {
-            return self.status.go_on(part);
-        }
-        self.strangers.look(now, self.endpoint.counters());
-        for client in self.status.newcomers() {
-            let report = self.take_report(now);
-            self.status.give(client, &report, &self.poller, |part| Token::Status(part).encode());
+        let answers: Vec<Answer> = if part > 0 {
+            self.status.take(part).into_iter().collect()
+        } else {
+            self.strangers.look(now, self.endpoint.counters());
+            let newcomers = self.status.newcomers().into_iter();
+            newcomers.filter_map(|client| Answer::begin(client, &self.take_report(now))).collect()
+        };
+        for mut answer in answers {
+            let peer =
+                |place: usize| (place < self.peers.len()).then(|| self.peer_report(now, place));
+            if answer.go_on(peer) {
+                self.status.keep(answer, &self.poller, |part| Token::Status(part).encode());
+            }
         }
     }
 
@@ -109,6 +116,7 @@ impl Daemon {
         found.map_or_else(|| format!("#{}", path.path.0), |known| known.remote.to_string())
     }
 
+    /// Takes the report without its peers, of which each is told when its turn comes.
     fn take_report(&self, now: Instant) -> Report {
         let role = match self.config.role {
             Role::Drone => "drone",
@@ -119,7 +127,7 @@ impl Daemon {
             version: env!("CARGO_PKG_VERSION").into(),
             public_key: self.config.secret.public().to_string(),
             uptime_s: now.since(self.started).as_secs_f64(),
-            peers: (0..self.peers.len()).map(|peer| self.peer_report(now, peer)).collect(),
+            peers: Vec::new(),
             endpoints: self.locals.values().map(|local| self.endpoint_report(local)).collect(),
             tunnel: self.tunnel.as_ref().map(|tunnel| tunnel.counts.clone()),
             strangers: StrangersReport {
@@ -132,6 +140,7 @@ impl Daemon {
                 held_bytes: self.endpoint.memory_held() as u64,
                 bound_bytes: self.endpoint.memory_bound() as u64,
             },
+            events: self.events.count(),
             reload: self.reload.clone(),
         }
     }

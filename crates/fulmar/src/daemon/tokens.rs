@@ -11,6 +11,8 @@ pub(super) enum Token {
     Tunnel,
     /// The status socket, or a client of it that reads slowly.
     Status(usize),
+    /// The socket of events, or a client that follows them.
+    Events(usize),
     /// A socket at an interface, by its slot.
     Socket(usize),
     /// An outlet beside it, by the slot and its place.
@@ -36,6 +38,7 @@ impl Token {
             Self::Outlet(slot, place) => (6, slot, place),
             Self::Names => (7, 0, 0),
             Self::File => (8, 0, 0),
+            Self::Events(part) => (9, 0, part),
         };
         kind << 48 | (place as u64) << 16 | part as u64
     }
@@ -52,6 +55,7 @@ impl Token {
             6 => Self::Outlet(place, part),
             7 => Self::Names,
             8 => Self::File,
+            9 => Self::Events(part),
             _ => Self::Endpoint(place, part),
         }
     }
@@ -71,6 +75,8 @@ mod tests {
             Token::Status(3),
             Token::Names,
             Token::File,
+            Token::Events(0),
+            Token::Events(65_535),
             Token::Socket(7),
             Token::Outlet(3, 256),
             Token::Endpoint(300, 8),

@@ -56,14 +56,7 @@ pub(crate) fn reload(socket: &Path) -> io::Result<ReloadReport> {
 
 /// Finds the socket of the one daemon of this host, or says which there are.
 pub(crate) fn find_socket() -> Result<PathBuf, String> {
-    let mut sockets: Vec<PathBuf> = std::fs::read_dir(RUN_DIRECTORY)
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "sock"))
-        .collect();
-    sockets.sort();
-    match sockets.as_slice() {
+    match sockets().as_slice() {
         [] => Err(format!(
             "no daemon has a socket in {RUN_DIRECTORY}; is one running? --socket names another"
         )),
@@ -75,7 +68,20 @@ pub(crate) fn find_socket() -> Result<PathBuf, String> {
     }
 }
 
-fn make_harmless(value: &mut Value, has_lines: bool) {
+/// Returns the sockets of the daemons of this host that lie at the usual place, in the order of their names.
+pub(crate) fn sockets() -> Vec<PathBuf> {
+    let mut sockets: Vec<PathBuf> = std::fs::read_dir(RUN_DIRECTORY)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "sock"))
+        .collect();
+    sockets.sort();
+    sockets
+}
+
+/// Replaces what could steer a terminal in every text of an answer; `has_lines` says whether one may have several lines.
+pub(crate) fn make_harmless(value: &mut Value, has_lines: bool) {
     match value {
         Value::String(text) => {
             let odd = |c: char| steers_a_terminal(c) && !(has_lines && c == '\n');

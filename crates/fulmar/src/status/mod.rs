@@ -12,9 +12,9 @@ mod table;
 pub(crate) use advice::{path_trouble, peer_trouble};
 #[cfg(fuzzing)]
 pub(crate) use client::parse;
-pub(crate) use client::{fetch, find_socket, reload};
-pub(crate) use field::fields;
+pub(crate) use client::{fetch, find_socket, make_harmless, reload, sockets};
+pub(crate) use field::{Field, Kind, Section, fields, list, section};
 pub(crate) use reliability::reliability_reports;
 pub(crate) use schema::*;
-pub(crate) use server::StatusServer;
+pub(crate) use server::{Answer, StatusServer};
 pub(crate) use table::{columns, milliseconds, rate, table};

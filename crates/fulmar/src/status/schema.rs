@@ -35,6 +35,8 @@ section! {
     strangers: StrangersReport, Part(&StrangersReport::SECTION);
     /// What the sessions hold.
     memory: MemoryReport, Part(&MemoryReport::SECTION);
+    /// Events so far: the number of the last one of `fulmar events`.
+    events: u64, Counter("events");
     /// What became of `fulmar reload`.
     reload: ReloadReport, Part(&ReloadReport::SECTION);
 }
