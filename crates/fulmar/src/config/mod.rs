@@ -203,6 +203,11 @@ pub(crate) enum EndpointKind {
 }
 
 impl EndpointKind {
+    /// Tells whether one may take over the other's port: a socket at the same address, the same device or path.
+    pub(crate) fn shares_port(&self, other: &Self) -> bool {
+        self == other || self.collides_with(other)
+    }
+
     /// Tells whether both would open the same thing.
     pub(crate) fn collides_with(&self, other: &Self) -> bool {
         match (self, other) {

@@ -120,13 +120,35 @@ impl LocalEndpoint {
                 Port::Seqpacket(seqpacket::SeqpacketPort::open(path, *mode, tokens, poller)?)
             }
         };
-        let every = match &config.content {
-            Content::Mavlink(content) => content.radio_status,
-            Content::Declared(_) | Content::Message(_) => None,
-        };
-        let radio_status = every.map(|every| RadioStatus::new(every, now));
+        let radio_status = radio_status_every(&config).map(|every| RadioStatus::new(every, now));
         let (counts, shared) = (Counts::default(), Vec::new());
         Ok(Self { config, counts, port, radio_status, held: None, shared })
+    }
+
+    /// Takes another configuration of the same port, whose programs do not notice: it may be of another peer or
+    /// channel, with other targets or filters. A serial port at another speed is opened again.
+    pub(crate) fn adopt(&mut self, now: Instant, config: EndpointConfig, poller: &Poller) {
+        match (&mut self.port, &config.kind) {
+            (Port::Serial(port), EndpointKind::Serial(_, baud)) => port.set_baud(*baud, now),
+            (Port::Seqpacket(port), EndpointKind::Seqpacket(path, mode)) => {
+                port.set_mode(path, *mode);
+            }
+            _ => {}
+        }
+        let every = radio_status_every(&config);
+        if every != radio_status_every(&self.config) {
+            self.radio_status = every.map(|every| RadioStatus::new(every, now));
+        }
+        if self.config.name != config.name {
+            self.counts = Counts::default();
+        }
+        let old = std::mem::replace(&mut self.config, config);
+        // What waits for room would go to another stream, or to nobody.
+        if self.held.is_some() && old.content != self.config.content {
+            self.held = None;
+            self.counts.refused += 1;
+            self.set_paused(false, poller);
+        }
     }
 
     /// Reads what came in and gives each piece to `take`, which says what the session did with it.
@@ -332,6 +354,13 @@ impl EndpointConfig {
             Taken::NotConnected => matches!(self.kind, EndpointKind::Seqpacket(..)),
             Taken::Yes | Taken::Refused => false,
         }
+    }
+}
+
+fn radio_status_every(config: &EndpointConfig) -> Option<Duration> {
+    match &config.content {
+        Content::Mavlink(content) => content.radio_status,
+        Content::Declared(_) | Content::Message(_) => None,
     }
 }
 
