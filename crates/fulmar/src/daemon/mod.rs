@@ -18,6 +18,7 @@ mod outlets;
 mod output;
 mod packet;
 mod paths;
+mod pilot;
 mod reload;
 mod remotes;
 mod report;
@@ -42,6 +43,7 @@ use crate::status::{ReloadReport, StatusServer};
 use batches::Batches;
 use journal::Journal;
 use paths::DronePath;
+use pilot::Watch;
 use reload::Loader;
 use remotes::Remotes;
 use report::{Meter, StrangersSeen};
@@ -100,6 +102,8 @@ struct PeerState {
     connected_at: Option<Instant>,
     /// When its last session ended, and why, while there is no other.
     ended: Option<(Instant, &'static str)>,
+    /// What the pilot knows of its links.
+    watch: Watch,
 }
 
 impl PeerState {
@@ -201,6 +205,7 @@ impl Daemon {
             self.look_elsewhere(now);
             self.close_leaving_paths(now);
             self.log_silence(now);
+            self.tell_pilot(now);
             self.notifier.status(&self.summary());
             if let Some(tunnel) = &mut self.tunnel {
                 tunnel.restore(&self.poller);

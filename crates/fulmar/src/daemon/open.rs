@@ -125,7 +125,7 @@ pub(super) fn open_session(
 ) -> PeerState {
     let id = endpoint.add_peer(peer.key, peer.preshared_key.as_deref());
     let session = (role == Role::Drone).then(|| endpoint.connect(now, id));
-    PeerState { id, session, connected_at: None, ended: None }
+    PeerState { id, session, connected_at: None, ended: None, watch: Default::default() }
 }
 
 /// Opens a drone's path; where its link is not there, the path waits for it.

@@ -359,3 +359,39 @@ impl Plan for Targets {
         self.handle_timeout(now);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::select::{LaneKey, Policy, Target};
+
+    fn submission(channel: u8, deadline_ms: u64) -> Submission {
+        let target = Target::new(0.999, Duration::from_millis(deadline_ms));
+        let policy = Policy { target, ..Policy::DECLARED };
+        let lane = LaneKey { channel, flow: 0, source: (1, 1), stream: None };
+        Submission { channel, policy, lane, payload: vec![0; 10] }
+    }
+
+    #[test]
+    fn targets_that_were_taken_back_make_room_for_others_and_call_no_backups() {
+        let mut targets = Targets::new(&Reliability::default(), 1);
+        for deadline in 0..limits::TARGETS as u64 {
+            assert_eq!(targets.admit(&submission(1, 50 + deadline)), Some(deadline as u8));
+        }
+        assert_eq!(targets.admit(&submission(1, 100)), None, "there are as many as there may be");
+        targets.goals[2].needs_reserve = true;
+        assert!(targets.needs_backups());
+        targets.set_reliability(&Reliability::default());
+        assert!(!targets.needs_backups());
+        assert_eq!(
+            targets.admit(&submission(1, 52)),
+            Some(2),
+            "one that is still asked for goes on"
+        );
+        assert!(targets.needs_backups());
+        for deadline in 100..100 + limits::TARGETS as u64 - 1 {
+            assert!(targets.admit(&submission(1, deadline)).is_some());
+        }
+        assert_eq!(targets.admit(&submission(1, 200)), None);
+    }
+}
