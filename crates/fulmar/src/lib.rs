@@ -11,15 +11,19 @@ mod cc;
 mod cli;
 mod config;
 mod daemon;
+mod edit;
 mod endpoints;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing;
+mod guest_socket;
 mod interface;
 mod keys;
 mod log;
 mod machine;
 mod names;
+mod pair;
+mod peers;
 mod socket_file;
 mod status;
 
@@ -44,6 +48,8 @@ pub fn main() -> ExitCode {
         Command::Reload { socket } => reload(socket),
         Command::Keygen { out } => keygen(out.as_deref()),
         Command::Pubkey { file } => pubkey(file.as_deref()),
+        Command::Pair(arguments) => pair::run(&arguments),
+        Command::Peers(arguments) => peers::run(&arguments),
         Command::Cc { command } => cc::run(command),
         Command::Status { fields: true, .. } => print(status::fields().trim_end()),
         Command::Status { socket, json, watch, .. } => show_status(socket, json, watch),
@@ -68,9 +74,7 @@ fn run(file: &Path) -> Result<(), String> {
     if let Err(error) = undumped {
         tracing::warn!(%error, "a crash may write the keys to disk");
     }
-    let daemon = daemon::Daemon::open(config)?;
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), "running");
-    daemon.run().map_err(|error| format!("the event loop: {error}"))
+    daemon::run(config)
 }
 
 fn check(file: &Path, json: bool) -> Result<(), String> {

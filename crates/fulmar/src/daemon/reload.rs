@@ -58,6 +58,9 @@ impl Daemon {
     fn take_on(&mut self, now: Instant, new: Config) -> Result<String, String> {
         let moves = Moves::between(&self.config.peers, &new.peers);
         let fixed = fixed_sections(&self.config, &new, &moves);
+        if !fixed.is_empty() && self.may_begin_anew() {
+            return Ok(self.begin_anew(new));
+        }
         if !fixed.is_empty() {
             let what = "changed, which needs a restart; peers, endpoints as a whole, and cost, backup and carries \
                         of a [[path]] do not";

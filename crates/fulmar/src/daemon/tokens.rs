@@ -19,6 +19,8 @@ pub(super) enum Token {
     File,
     /// Names of hosts that were looked up.
     Names,
+    /// The socket of `fulmar pair`, or one of its connections.
+    Guests(usize),
     /// A local endpoint, by its place, and which of its descriptors.
     Endpoint(usize, usize),
 }
@@ -36,6 +38,7 @@ impl Token {
             Self::Outlet(slot, place) => (6, slot, place),
             Self::Names => (7, 0, 0),
             Self::File => (8, 0, 0),
+            Self::Guests(part) => (9, 0, part),
         };
         kind << 48 | (place as u64) << 16 | part as u64
     }
@@ -52,6 +55,7 @@ impl Token {
             6 => Self::Outlet(place, part),
             7 => Self::Names,
             8 => Self::File,
+            9 => Self::Guests(part),
             _ => Self::Endpoint(place, part),
         }
     }
@@ -71,6 +75,7 @@ mod tests {
             Token::Status(3),
             Token::Names,
             Token::File,
+            Token::Guests(4),
             Token::Socket(7),
             Token::Outlet(3, 256),
             Token::Endpoint(300, 8),

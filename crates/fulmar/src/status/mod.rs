@@ -12,7 +12,7 @@ mod table;
 pub(crate) use advice::{path_trouble, peer_trouble};
 #[cfg(fuzzing)]
 pub(crate) use client::parse;
-pub(crate) use client::{fetch, find_socket, reload};
+pub(crate) use client::{fetch, find_socket, reload, steers_a_terminal};
 pub(crate) use field::fields;
 pub(crate) use reliability::reliability_reports;
 pub(crate) use schema::*;
