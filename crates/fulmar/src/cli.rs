@@ -6,6 +6,8 @@ use clap::{Args, Parser, Subcommand};
 use tcp_asran::Flavour;
 
 use crate::events::EventsArguments;
+use crate::pair::{PAIR_LONG, PairArguments};
+use crate::peers::PeersArguments;
 use crate::top::TopArguments;
 use crate::web::WebArguments;
 
@@ -19,10 +21,11 @@ Applications see an IP tunnel and local MAVLink endpoints.";
 const FIRST_STEPS: &str = "\
 First steps, on each of the two computers:
   1. fulmar keygen --out /etc/fulmar/private.key    makes a key pair, prints the public key
-  2. edit /etc/fulmar/drone.toml (or station.toml)  put the other end's public key into [[peer]]
+  2. edit /etc/fulmar/drone.toml (or station.toml)  what it carries; the station also where it listens
   3. fulmar check /etc/fulmar/drone.toml            says what is wrong with it, line by line
   4. fulmar run /etc/fulmar/drone.toml              or: systemctl enable --now fulmar@drone
-  5. fulmar status --watch                          shows every path, and what is wrong with it
+  5. fulmar pair                                    at the station; then fulmar pair CODE on the drone
+  6. fulmar status --watch                          shows every path, and what is wrong with it
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.";
 
@@ -118,6 +121,11 @@ pub(crate) enum Command {
         /// The file with the private key; without it, or with -, standard input.
         file: Option<PathBuf>,
     },
+    /// Pair a drone with a station: the station shows a code, the drone is given it, and both files have what they need.
+    #[command(after_long_help = PAIR_LONG, after_help = "fulmar pair --help shows how it goes at both ends.")]
+    Pair(Box<PairArguments>),
+    /// List the peers of a configuration, call one otherwise, or remove one.
+    Peers(PeersArguments),
     /// Give the kernel's own TCP a congestion control for bad links (ASRAN), with or without a daemon.
     #[command(after_long_help = CC_EXAMPLES, after_help = "fulmar cc --help shows how to use one.")]
     Cc {

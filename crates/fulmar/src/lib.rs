@@ -11,16 +11,20 @@ mod cc;
 mod cli;
 mod config;
 mod daemon;
+mod edit;
 mod endpoints;
 mod events;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing;
+mod guest_socket;
 mod interface;
 mod keys;
 mod log;
 mod machine;
 mod names;
+mod pair;
+mod peers;
 mod socket_file;
 mod status;
 mod top;
@@ -49,6 +53,8 @@ pub fn main() -> ExitCode {
         Command::Reload { socket } => reload(socket),
         Command::Keygen { out } => keygen(out.as_deref()),
         Command::Pubkey { file } => pubkey(file.as_deref()),
+        Command::Pair(arguments) => pair::run(&arguments),
+        Command::Peers(arguments) => peers::run(&arguments),
         Command::Cc { command } => cc::run(command),
         Command::Events(arguments) => events::run(arguments),
         Command::Web(arguments) => web::run(arguments),
@@ -81,9 +87,7 @@ fn run(file: &Path) -> Result<(), String> {
     if let Err(error) = undumped {
         tracing::warn!(%error, "a crash may write the keys to disk");
     }
-    let daemon = daemon::Daemon::open(config, log)?;
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), "running");
-    daemon.run().map_err(|error| format!("the event loop: {error}"))
+    daemon::run(config, &log)
 }
 
 fn check(file: &Path, json: bool) -> Result<(), String> {

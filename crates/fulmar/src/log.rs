@@ -17,6 +17,7 @@ use tracing_subscriber::{Registry, reload};
 use crate::config::LogConfig;
 
 /// The log, whose level and format may change.
+#[derive(Clone)]
 pub(crate) struct Log {
     json: Arc<AtomicBool>,
     level: reload::Handle<LevelFilter, Registry>,

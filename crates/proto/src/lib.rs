@@ -33,7 +33,7 @@ mod window;
 mod wire;
 
 pub use congestion::CongestionKind;
-pub use crypto::{KeyError, PublicKey, StaticSecret};
+pub use crypto::{Guest, KeyError, PublicKey, StaticSecret, is_proof, prove};
 pub use delivery::message::{MessageForm, MessageOrder, MessageStream};
 pub use delivery::tunnel::{FlowCodeParameters, TunnelForm};
 pub use endpoint::{Endpoint, EndpointConfig, EndpointCounters, Share, Work};

@@ -120,7 +120,7 @@ impl Remote {
         }
     }
 
-    fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         match self {
             Self::Address(address) => address.port(),
             Self::Name(_, port) => *port,
@@ -375,7 +375,7 @@ fn read(root: &Section<'_>, file: &Path) -> Option<Config> {
         }
     }
     endpoints::warn_of_strangers(&endpoints, &mut warnings);
-    if endpoints.is_empty() && tunnel.is_none() {
+    if endpoints.is_empty() && tunnel.is_none() && !peers.is_empty() {
         let sections = "[tunnel], no [[mavlink]], no [[control]] and no [[message]]";
         warnings.push(format!("there is no {sections}: nothing to carry"));
     }

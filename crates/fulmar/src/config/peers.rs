@@ -22,6 +22,8 @@ const REMOTES: usize = 8;
 const KEY: &str = "a key: base64 of 32 bytes, 44 characters";
 /// What stands in the place of keys in the examples of README.md and `dist/`.
 const PLACEHOLDERS: [&str; 2] = ["STATION-PUBLIC-KEY", "DRONE-PUBLIC-KEY"];
+/// Said of a file that waits to be paired.
+const NO_PEER: &str = "there is no [[peer]] yet: fulmar pair, at the station and then on the drone, makes one at both ends";
 const REMOTE: &str = "an address or name with a port from 1 to 65535, such as 203.0.113.5:14700, [2001:db8::5]:14700 or \
                       station.example.org:14700";
 const ADDRESS: &str = "an address and port such as 203.0.113.5:14700 or [2001:db8::5]:14700";
@@ -65,7 +67,7 @@ pub(super) fn peers(
     let mut known = Known::default();
     let sections = root.sections("peer");
     if sections.is_empty() {
-        root.wrong("peer", "is missing: name the other end in a [[peer]] section");
+        warnings.push(NO_PEER.into());
     }
     if sections.len() > MAX_SESSIONS {
         let what =
@@ -120,7 +122,8 @@ pub(super) fn paths(
                 "belongs to a drone's file: a station waits at [[listen]] addresses",
             );
         }
-        Some(Role::Drone) if sections.is_empty() && !root.has("path") => {
+        // One that is to be paired is given its paths then.
+        Some(Role::Drone) if sections.is_empty() && !peers.is_empty() && !root.has("path") => {
             root.wrong("path", "is missing: a drone needs a [[path]] for each link");
         }
         _ => {}
@@ -136,7 +139,7 @@ pub(super) fn paths(
         let mut remotes = remotes(&section, "remote");
         if remotes.is_empty() && !section.has("remote") {
             remotes = peer.and_then(|peer| peers.get(peer)).map_or(Vec::new(), |at| at.1.clone());
-            if remotes.is_empty() {
+            if remotes.is_empty() && !peers.is_empty() {
                 section.wrong("remote", "is missing, and the peer has no endpoint");
             }
         }

@@ -7,9 +7,11 @@
 //! Wake-ups dominate latency, so nothing is handed to another thread; every handler takes a bounded
 //! batch, so that no input starves the others. What a packet means is decided in `proto`.
 
+mod anew;
 mod batches;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
+pub(crate) mod guests;
 mod happened;
 mod input;
 mod journal;
@@ -42,7 +44,10 @@ use crate::endpoints::LocalEndpoint;
 use crate::events::EventServer;
 use crate::log::Log;
 use crate::status::{ReloadReport, StatusServer};
+use anew::Anew;
+pub(crate) use anew::run;
 use batches::Batches;
+use guests::Guests;
 use journal::Journal;
 use paths::DronePath;
 use pilot::Watch;
@@ -81,6 +86,8 @@ pub(crate) struct Daemon {
     events: EventServer,
     /// Goes after the endpoints, which may have sockets in the directory that was made for its own.
     status: StatusServer,
+    /// A station's, where their socket could be opened.
+    guests: Option<Guests>,
     batches: Batches,
     received: ReceiveBuffers,
     datagram: Vec<u8>,
@@ -97,6 +104,8 @@ pub(crate) struct Daemon {
     /// There is more to handle or to send than one turn may take.
     more: bool,
     running: bool,
+    /// The configuration to begin anew with.
+    anew: Option<Config>,
 }
 
 /// What is known of a peer.
@@ -124,11 +133,12 @@ fn places(peers: &[PeerState]) -> BTreeMap<SessionId, usize> {
 }
 
 impl Daemon {
-    /// Runs until a signal ends it; then the peers are told, and nothing is left behind.
+    /// Runs until a signal ends it; then the peers are told, and nothing is left behind. Returns how to begin anew, where
+    /// that is why it ends.
     ///
     /// # Errors
     /// Those of the poller: without it nothing works.
-    pub(crate) fn run(mut self) -> std::io::Result<()> {
+    fn run(mut self) -> std::io::Result<Option<Anew>> {
         self.notifier.ready();
         self.note_start();
         let mut ready: Vec<Ready> = Vec::new();
@@ -151,8 +161,11 @@ impl Daemon {
             self.deliver(now);
             self.transmit(now);
         }
+        if let Some(new) = self.anew {
+            return Ok(Some(Anew { new, old: self.config, reload: self.reload }));
+        }
         self.shut_down();
-        Ok(())
+        Ok(None)
     }
 
     fn deadline(&self, now: Instant) -> Instant {
@@ -177,6 +190,7 @@ impl Daemon {
             Token::Endpoint(place, part) => self.handle_local(now, place, part, event),
             Token::Status(part) => self.answer_status(now, part),
             Token::Events(part) => self.serve_events(part),
+            Token::Guests(part) => self.handle_guests(now, part, event),
             Token::Interfaces => {
                 if !matches!(self.watch.changed(), Ok(false)) {
                     self.refresh_sockets(now);
@@ -210,6 +224,7 @@ impl Daemon {
             self.sockets.tidy(now);
             self.look_elsewhere(now);
             self.close_leaving_paths(now);
+            self.end_guests(now);
             self.log_silence(now);
             self.tell_pilot(now);
             self.notifier.status(&self.summary());

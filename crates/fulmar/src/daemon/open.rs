@@ -15,6 +15,7 @@ use sys::udp::ReceiveBuffers;
 use sys::{clock, entropy};
 
 use super::batches::Batches;
+use super::guests::Guests;
 use super::reload::Loader;
 use super::remotes::Remotes;
 use super::sockets::{LOOK_EVERY, Sockets};
@@ -45,6 +46,7 @@ impl Daemon {
         let events = EventServer::open(&config.status).map_err(|error| {
             format!("open the socket of events beside {}: {error}", config.status.display())
         })?;
+        let guests = open_guests(&config, &poller);
         let sockets = open_sockets(&config, &poller)?;
         let tunnel = open_tunnel(&config, &poller)?;
         let locals = open_locals(&config, &poller)?;
@@ -71,6 +73,7 @@ impl Daemon {
             notifier,
             events,
             status,
+            guests,
             endpoint,
             places: places(&peers),
             peers,
@@ -94,6 +97,7 @@ impl Daemon {
             next_sign_of_life,
             more: true,
             running: true,
+            anew: None,
         };
         let paths = std::mem::take(&mut daemon.config.paths);
         paths.iter().for_each(|path| daemon.add_path(now, path));
@@ -183,6 +187,15 @@ fn open_status(path: &Path) -> Result<StatusServer, String> {
         };
         format!("status socket {}: {error}{hint}", path.display())
     })
+}
+
+/// Opens the door for guests of a station. Without it everything works but `fulmar pair`.
+fn open_guests(config: &Config, poller: &Poller) -> Option<Guests> {
+    if config.role == Role::Drone {
+        return None;
+    }
+    let opened = Guests::open(&config.status, poller);
+    opened.inspect_err(|error| tracing::warn!(%error, "fulmar pair will not work")).ok()
 }
 
 fn open_sockets(config: &Config, poller: &Poller) -> Result<Sockets, String> {

@@ -62,7 +62,9 @@ impl Daemon {
     }
 
     fn hand_over(&mut self, now: Instant, mut delivery: Delivery) {
-        let Some(peer) = self.peer_of(delivery.session) else { return };
+        let Some(peer) = self.peer_of(delivery.session) else {
+            return self.take_from_guest(&delivery);
+        };
         if delivery.channel == 0 {
             let Some(tunnel) = &mut self.tunnel else { return };
             if !tunnel.rules.incoming(peer, &mut delivery.bytes) {

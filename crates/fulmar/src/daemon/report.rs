@@ -36,6 +36,9 @@ impl Daemon {
     /// Writes a log line for each event, and follows which peer has which session.
     pub(super) fn report_events(&mut self, now: Instant) {
         while let Some((session, event)) = self.endpoint.poll_event() {
+            if self.is_of_guests(session, &event) {
+                continue;
+            }
             if let Event::Connected { peer } = event
                 && let Some(place) = self.peers.iter().position(|state| state.id == peer)
             {

@@ -21,6 +21,8 @@ pub(super) enum Token {
     File,
     /// Names of hosts that were looked up.
     Names,
+    /// The socket of `fulmar pair`, or one of its connections.
+    Guests(usize),
     /// A local endpoint, by its place, and which of its descriptors.
     Endpoint(usize, usize),
 }
@@ -39,6 +41,7 @@ impl Token {
             Self::Names => (7, 0, 0),
             Self::File => (8, 0, 0),
             Self::Events(part) => (9, 0, part),
+            Self::Guests(part) => (10, 0, part),
         };
         kind << 48 | (place as u64) << 16 | part as u64
     }
@@ -56,6 +59,7 @@ impl Token {
             7 => Self::Names,
             8 => Self::File,
             9 => Self::Events(part),
+            10 => Self::Guests(part),
             _ => Self::Endpoint(place, part),
         }
     }
@@ -77,6 +81,7 @@ mod tests {
             Token::File,
             Token::Events(0),
             Token::Events(65_535),
+            Token::Guests(4),
             Token::Socket(7),
             Token::Outlet(3, 256),
             Token::Endpoint(300, 8),

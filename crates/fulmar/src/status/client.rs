@@ -45,9 +45,10 @@ pub(crate) fn reload(socket: &Path) -> io::Result<ReloadReport> {
     sys::signals::ask_to_reload(&UnixStream::connect(socket)?)?;
     let deadline = Instant::now() + std::time::Duration::from(RELOADED_WITHIN);
     while Instant::now() < deadline {
-        let reload = fetch(socket)?.reload;
-        if reload.count != before {
-            return Ok(reload);
+        match fetch(socket) {
+            Ok(Report { reload, .. }) if reload.count != before => return Ok(reload),
+            // A daemon that begins anew is away for a moment.
+            Ok(_) | Err(_) => {}
         }
         std::thread::sleep(LOOK_EVERY.into());
     }
@@ -80,6 +81,12 @@ pub(crate) fn sockets() -> Vec<PathBuf> {
     sockets
 }
 
+/// Tells control characters, those of 8 bits too, ends of lines, and marks of the direction of text.
+pub(crate) fn steers_a_terminal(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// Replaces what could steer a terminal in every text of an answer; `has_lines` says whether one may have several lines.
 pub(crate) fn make_harmless(value: &mut Value, has_lines: bool) {
     match value {
@@ -95,12 +102,6 @@ pub(crate) fn make_harmless(value: &mut Value, has_lines: bool) {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
-}
-
-/// Tells control characters, those of 8 bits too, ends of lines, and marks of the direction of text.
-fn steers_a_terminal(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

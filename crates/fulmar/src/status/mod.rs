@@ -12,7 +12,7 @@ mod table;
 pub(crate) use advice::{path_trouble, peer_trouble};
 #[cfg(fuzzing)]
 pub(crate) use client::parse;
-pub(crate) use client::{fetch, find_socket, make_harmless, reload, sockets};
+pub(crate) use client::{fetch, find_socket, make_harmless, reload, sockets, steers_a_terminal};
 pub(crate) use field::{Field, Kind, Section, fields, list, section};
 pub(crate) use reliability::reliability_reports;
 pub(crate) use schema::*;

@@ -18,6 +18,7 @@ mod middle;
 mod moves;
 mod neighbours;
 mod outage;
+mod pairing;
 mod pilot;
 mod reload;
 mod reload_storm;

@@ -61,6 +61,9 @@ impl Daemon {
     fn take_on(&mut self, now: Instant, new: Config) -> Result<String, String> {
         let moves = Moves::between(&self.config.peers, &new.peers);
         let fixed = fixed_sections(&self.config, &new);
+        if !fixed.is_empty() && self.may_begin_anew() {
+            return Ok(self.begin_anew(new));
+        }
         if !fixed.is_empty() {
             let what =
                 "cannot change while the daemon runs: restart it, or put back what was there";
