@@ -116,7 +116,9 @@ fn every_block_says_what_it_is() {
 #[test]
 fn blocks_are_read_with_their_marks_and_without_their_indent() {
     let found = parse("a.md", "x\n  ```sh,long\n  one\n    two\n  ```\n```toml\n```\n");
-    let shown: Vec<_> =
-        found.iter().map(|block| (block.line, &*block.language, &*block.mark, &*block.body)).collect();
+    let shown: Vec<_> = found
+        .iter()
+        .map(|block| (block.line, &*block.language, &*block.mark, &*block.body))
+        .collect();
     assert_eq!(shown, [(2, "sh", "long", "one\n  two\n"), (6, "toml", "", "")]);
 }

@@ -9,7 +9,9 @@ fn completed(block: &Block) -> String {
         return with_keys(&block.body);
     }
     let role = match block.mark.as_str() {
-        "" => panic!("{}: say whose part of a file it is: toml,drone or toml,station", block.place()),
+        "" => {
+            panic!("{}: say whose part of a file it is: toml,drone or toml,station", block.place())
+        }
         role => role,
     };
     let has = |section: &str| block.body.lines().any(|line| line.trim() == section);

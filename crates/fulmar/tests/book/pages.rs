@@ -5,25 +5,46 @@ use std::path::Path;
 use crate::blocks::documents;
 use crate::{root, text};
 
-/// Returns the targets of the links of a text that lead to files, with the folder that they start from.
-fn links(document: &str) -> Vec<String> {
-    let text = text(document);
+/// Returns the lines of a text that are in no fenced block.
+fn prose(document: &str) -> Vec<String> {
     let mut fenced = false;
+    let text = text(document);
     let lines = text.lines().filter(|line| {
         let fence = line.trim_start().starts_with("```");
         fenced ^= fence;
         !fenced && !fence
     });
-    let targets = lines.flat_map(|line| line.split("](").skip(1));
+    lines.map(str::to_owned).collect()
+}
+
+/// Returns the targets of a text's links that lead to files, and to headings of files: path and anchor, either may be empty.
+fn links(document: &str) -> Vec<(String, String)> {
+    let lines = prose(document);
+    let targets = lines.iter().flat_map(|line| line.split("](").skip(1));
     let targets = targets.filter_map(|rest| rest.split(')').next());
-    let files = targets.filter(|target| !target.contains("://") && !target.starts_with('#'));
-    files.map(|target| target.split('#').next().unwrap_or_default().to_owned()).collect()
+    let own = targets.filter(|target| !target.contains("://"));
+    let parts = own.map(|target| target.split_once('#').unwrap_or((target, "")));
+    parts.map(|(path, anchor)| (path.to_owned(), anchor.to_owned())).collect()
+}
+
+/// Returns the anchors of a text's headings, as GitHub and mdBook make them.
+fn anchors(document: &str) -> Vec<String> {
+    let lines = prose(document);
+    let headings = lines.iter().filter(|line| line.starts_with('#'));
+    let anchor = |heading: &String| {
+        let heading = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+        heading
+            .chars()
+            .filter(|letter| letter.is_alphanumeric() || "-_".contains(*letter))
+            .collect()
+    };
+    headings.map(anchor).collect()
 }
 
 #[test]
 fn every_page_is_in_the_table_of_contents_once() {
     let mut told: Vec<String> =
-        links("docs/SUMMARY.md").iter().map(|page| format!("docs/{page}")).collect();
+        links("docs/SUMMARY.md").iter().map(|(page, _)| format!("docs/{page}")).collect();
     told.sort();
     let is_page = |name: &String| name.starts_with("docs/") && name != "docs/SUMMARY.md";
     let pages: Vec<String> = documents().into_iter().filter(is_page).collect();
@@ -34,11 +55,18 @@ fn every_page_is_in_the_table_of_contents_once() {
 fn every_link_leads_somewhere() {
     for document in documents() {
         let folder = Path::new(&document).parent().unwrap();
-        for target in links(&document) {
-            let there = root().join(folder).join(&target).exists();
-            assert!(there, "{document}: {target} is not there");
+        for (path, anchor) in links(&document) {
+            let target = if path.is_empty() { document.clone() } else { at(folder, &path) };
+            assert!(root().join(&target).exists(), "{document}: {path} is not there");
+            let found = anchor.is_empty() || anchors(&target).contains(&anchor);
+            assert!(found, "{document}: {target} has no heading for #{anchor}");
         }
     }
+}
+
+/// Returns a path of the project as seen from a folder of it.
+fn at(folder: &Path, path: &str) -> String {
+    folder.join(path).to_str().unwrap().to_owned()
 }
 
 #[test]
@@ -49,7 +77,10 @@ fn every_piece_of_advice_is_explained() {
     let advice = literals(code);
     assert!(advice.len() >= 20, "{advice:?}");
     for words in &advice {
-        assert!(page.contains(words.as_str()), "docs/when-it-is-wrong.md does not explain \"{words}\"");
+        assert!(
+            page.contains(words.as_str()),
+            "docs/when-it-is-wrong.md does not explain \"{words}\""
+        );
     }
 }
 
@@ -68,6 +99,7 @@ fn literals(code: &str) -> Vec<String> {
 
 #[test]
 fn the_constant_part_of_advice_is_found() {
-    let code = "// \"no text\"\nf(\"a\", \"loses {:.0} % of what \\\n    we send{x}\", \"two words\")\n";
+    let code =
+        "// \"no text\"\nf(\"a\", \"loses {:.0} % of what \\\n    we send{x}\", \"two words\")\n";
     assert_eq!(literals(code), ["% of what we send", "two words"]);
 }

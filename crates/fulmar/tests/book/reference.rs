@@ -65,7 +65,8 @@ fn documented() -> Sections {
         if let Some(heading) = line.strip_prefix("## ") {
             let mut names = heading.split('`').skip(1).step_by(2).map(str::to_owned);
             section = if heading == "At the top" { Some(String::new()) } else { names.next() };
-            sections.extend(section.iter().cloned().chain(names).map(|name| (name, BTreeMap::new())));
+            sections
+                .extend(section.iter().cloned().chain(names).map(|name| (name, BTreeMap::new())));
         }
         let key = line.strip_prefix("| `").and_then(|row| row.split('`').next());
         if let (Some(section), Some(key)) = (&section, key) {
@@ -106,7 +107,8 @@ fn taken(section: &str) -> BTreeSet<String> {
         let line = line.unwrap_or_else(|| panic!("{section}: {said}"));
         let (_, list) = line.split_once("the keys here are ").unwrap();
         let list = list.split("; did you").next().unwrap_or_default();
-        let taken = list.split(", ").filter(|key| section == "[[mavlink]]" || !SERIAL.contains(key));
+        let taken =
+            list.split(", ").filter(|key| section == "[[mavlink]]" || !SERIAL.contains(key));
         keys.extend(taken.map(str::to_owned));
     }
     keys
@@ -155,7 +157,11 @@ fn documented_defaults_are_those_of_the_examples() {
             let value = value.split("  ").next().unwrap_or_default().trim();
             let default = row.split(" | ").nth(1).unwrap_or_default();
             if default.starts_with('`') {
-                assert_eq!(default, format!("`{value}`"), "{CONFIGURATION} {section} {key}: {file}");
+                assert_eq!(
+                    default,
+                    format!("`{value}`"),
+                    "{CONFIGURATION} {section} {key}: {file}"
+                );
                 compared += 1;
             }
         }
