@@ -53,10 +53,16 @@ impl Log {
         Self { json, level: handle }
     }
 
+    /// Returns one that says nothing, for a daemon inside another program.
+    pub(crate) fn silent() -> Self {
+        let (_, level) = reload::Layer::new(LevelFilter::OFF);
+        Self { json: Arc::default(), level }
+    }
+
     /// Takes another level and format, for the lines that follow.
     pub(crate) fn set(&self, config: &LogConfig) {
         self.json.store(config.json, Ordering::Relaxed);
-        // The subscriber lives as long as the process: that it is gone cannot be.
+        // It fails where nothing is logged.
         let _ = self.level.reload(LevelFilter::from_level(config.level));
     }
 }

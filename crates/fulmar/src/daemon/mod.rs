@@ -95,6 +95,8 @@ pub(crate) struct Daemon {
     strangers: StrangersSeen,
     journal: Journal,
     log: Log,
+    /// The peer whose links are looked at first, for the pilot.
+    next_watched: usize,
     reload: ReloadReport,
     loader: Loader,
     started: Instant,

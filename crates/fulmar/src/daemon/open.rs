@@ -89,6 +89,7 @@ impl Daemon {
             strangers: Default::default(),
             journal: Default::default(),
             log,
+            next_watched: 0,
             reload: Default::default(),
             loader,
             started: now,

@@ -55,10 +55,10 @@ impl Daemon {
             }
             self.log_event(session, &event);
             self.note_event(now, session, &event);
-            if let Event::PathTold { path, remote: Via::Udp(remote) } = event {
-                if let Some(slot) = self.slot_of(PathRef { session, path }) {
-                    self.remotes.learn(slot, remote);
-                }
+            if let Event::PathTold { path, remote: Via::Udp(remote) } = event
+                && let Some(slot) = self.slot_of(PathRef { session, path })
+            {
+                self.remotes.learn(slot, remote);
             }
             if let Event::Disconnected { reason } = event
                 && let Some(peer) = self.peer_of(session)

@@ -81,11 +81,7 @@ impl StatusText {
 
 /// Tells whether the bytes may begin with a heartbeat, without looking at more than its header.
 fn may_begin_with_heartbeat(bytes: &[u8]) -> bool {
-    match bytes {
-        [0xFE, _, _, _, _, 0, ..] => true,
-        [0xFD, _, _, _, _, _, _, 0, 0, 0, ..] => true,
-        _ => false,
-    }
+    matches!(bytes, [0xFE, _, _, _, _, 0, ..] | [0xFD, _, _, _, _, _, _, 0, 0, 0, ..])
 }
 
 #[cfg(test)]

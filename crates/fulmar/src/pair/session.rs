@@ -17,6 +17,7 @@ use super::enrol::Message;
 use super::links::Link;
 use crate::config::{self, Config};
 use crate::daemon;
+use crate::log::Log;
 use crate::guest_socket::LONGEST_TEXT;
 use crate::status::{self, Report};
 use crate::{daemon::guests::CHANNEL, keys};
@@ -48,7 +49,7 @@ impl Session {
         let texts = folder.join("texts");
         let thread = config.and_then(|config| {
             let thread = std::thread::Builder::new().name("session".into());
-            let spawned = thread.spawn(move || daemon::run(config));
+            let spawned = thread.spawn(move || daemon::run(config, &Log::silent()));
             spawned.map_err(|error| format!("start a thread: {error}"))
         });
         let mut thread = match thread {

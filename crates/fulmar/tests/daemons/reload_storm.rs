@@ -203,7 +203,7 @@ fn made_of(daemon: &Daemon) -> String {
         };
         list.as_array().into_iter().flatten().map(one).collect::<Vec<_>>().join(", ")
     };
-    let paths = names(&status["peers"][0]["paths"], &["name", "remote", "state", "cost", "backup"]);
+    let paths = names(&status["peers"][0]["paths"], &["name", "remote", "cost", "backup"]);
     format!(
         "{}; {paths}; {}",
         names(&status["peers"], &["name", "connected"]),
@@ -275,7 +275,7 @@ fn a_hundred_reloads_of_every_kind_lose_no_control_message_and_a_hundred_broken_
     over.store(true, Ordering::Relaxed);
     for (way, stream) in [("to the station", down), ("to the drone", up)] {
         let (sent, lost, twice, late) = stream.end();
-        println!("{way}: {sent} sent, {} lost, {late} later than 100 ms", lost.len());
+        eprintln!("{way}: {sent} sent, {} lost, {late} later than 100 ms", lost.len());
         assert!(
             lost.is_empty() && twice.is_empty(),
             "{way}: of {sent} lost {lost:?}, twice {twice:?}"

@@ -5,6 +5,8 @@
 //! with which target and filters, changes without the programs at it noticing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
+use std::os::unix::net::UnixStream;
 
 use proto::Instant;
 
@@ -13,6 +15,9 @@ use crate::config::{Config, EndpointConfig, EndpointKind};
 use crate::daemon::Daemon;
 use crate::daemon::open::open_local;
 use crate::endpoints::LocalEndpoint;
+
+/// Whether an old endpoint's port is for a new one.
+type Rule<'r> = &'r dyn Fn(&EndpointConfig, &EndpointConfig) -> bool;
 
 /// What is to become of the local endpoints, as far as anything of it can fail.
 pub(super) struct NewLocals {
@@ -51,7 +56,11 @@ impl Daemon {
         let fresh = new.endpoints.iter().enumerate().filter(|(at, _)| !taken.contains(at));
         for (place, (_, endpoint)) in (first..).zip(fresh) {
             self.make_way(endpoint, &mut locals);
-            match open_local(place, endpoint, &self.poller) {
+            let opened = match is_taken(&endpoint.kind) {
+                true => Err(format!("endpoint {}: another program answers there", endpoint.name)),
+                false => open_local(place, endpoint, &self.poller),
+            };
+            match opened {
                 Ok(opened) => _ = locals.opened.insert(place, opened),
                 Err(error) => {
                     self.keep_old_locals(locals);
@@ -126,8 +135,7 @@ fn adopted(
         old.name == new.name && old.kind.shares_port(&new.kind)
     };
     let has_port = |old: &EndpointConfig, new: &EndpointConfig| old.kind.shares_port(&new.kind);
-    let rules: [&dyn Fn(&EndpointConfig, &EndpointConfig) -> bool; 3] =
-        [&is_same, &has_name, &has_port];
+    let rules: [Rule<'_>; 3] = [&is_same, &has_name, &has_port];
     for rule in rules {
         for (place, local) in old {
             let is_it = |(at, new): &(usize, &EndpointConfig)| {
@@ -146,6 +154,15 @@ fn adopted(
         |(place, at): &(&usize, &usize)| !moves.is_same(&old[*place].config, &new.endpoints[**at]);
     let changed = adopted.iter().filter(is_changed).count();
     (adopted, changed)
+}
+
+/// Tells whether another program answers at the path of a socket. At its start a daemon waits a moment for one that is
+/// on its way out; in flight nothing may wait.
+fn is_taken(kind: &EndpointKind) -> bool {
+    let EndpointKind::Seqpacket(path, _) = kind else { return false };
+    // A living socket of another type than a stream's is an error of its own.
+    let is_free = |kind| matches!(kind, ErrorKind::NotFound | ErrorKind::ConnectionRefused);
+    UnixStream::connect(path).err().is_none_or(|error| !is_free(error.kind()))
 }
 
 /// Tells whether the kernel would refuse one while the other is there: the same port, and an address that covers
