@@ -54,6 +54,11 @@ impl Control {
         Self { outbox: Outbox::new(reliability, seed), inbox: Inbox::new(), refreshed: None }
     }
 
+    /// Takes other targets of classes; see [`Outbox::set_reliability`].
+    pub(crate) fn set_reliability(&mut self, reliability: &Reliability) {
+        self.outbox.set_reliability(reliability);
+    }
+
     /// Gives up what has left; see [`Outbox::give_up_sent`].
     pub(crate) fn give_up_sent(&mut self) {
         self.outbox.give_up_sent();

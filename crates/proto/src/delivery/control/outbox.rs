@@ -162,6 +162,11 @@ impl Outbox {
         self.plans.needs_backups()
     }
 
+    /// Takes other targets of classes, for what is handed in from now on.
+    pub(crate) fn set_reliability(&mut self, reliability: &Reliability) {
+        self.plans.set_reliability(reliability);
+    }
+
     /// Takes a message in. Reliable ones get an id and, later, exactly one outcome.
     ///
     /// # Errors

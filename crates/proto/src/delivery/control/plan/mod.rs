@@ -118,6 +118,11 @@ impl Plans {
         Self { all: All, best: Best, target: Targets::new(reliability, seed) }
     }
 
+    /// Takes other targets of classes, for what is handed in from now on.
+    pub(super) fn set_reliability(&mut self, reliability: &Reliability) {
+        self.target.set_reliability(reliability);
+    }
+
     /// Chooses the policy of a message that is handed in.
     pub(super) fn admit(&mut self, submission: &Submission) -> Form {
         match self.target.admit(submission) {

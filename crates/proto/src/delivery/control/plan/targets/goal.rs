@@ -56,6 +56,8 @@ pub(super) struct Goal {
     average: f64,
     /// Whether backups are needed that nothing else calls for.
     pub(super) needs_reserve: bool,
+    /// The operator has taken it back: what is under way goes on under it.
+    pub(super) ended: bool,
     pub(super) state: ReliabilityState,
 }
 
@@ -83,6 +85,7 @@ impl Goal {
             planned_for: Mask::NONE,
             average: 1.0,
             needs_reserve: false,
+            ended: false,
             state: ReliabilityState::Learning,
         }
     }

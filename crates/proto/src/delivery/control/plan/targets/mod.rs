@@ -106,14 +106,21 @@ impl Targets {
         let of_class = || self.reliability.of(policy.class).map(|target| (target, None));
         let (target, channel) = own.or_else(of_class)?;
         let key = Key { class: policy.class, channel, target };
-        let known = self.goals.iter().position(|goal| goal.key == key);
-        let place = known.or_else(|| {
-            (self.goals.len() < limits::TARGETS).then(|| {
-                self.goals.push(Goal::new(key, policy.newest_counts()));
-                self.goals.len() - 1
-            })
-        });
-        place.and_then(|place| u8::try_from(place).ok())
+        let place = match self.goals.iter().position(|goal| goal.key == key) {
+            Some(known) => known,
+            None => self.begin(Goal::new(key, policy.newest_counts()))?,
+        };
+        self.goals[place].ended = false;
+        u8::try_from(place).ok()
+    }
+
+    /// Takes other targets of classes. Those of endpoints count as ended until a message comes under one.
+    pub(super) fn set_reliability(&mut self, reliability: &Reliability) {
+        self.reliability = *reliability;
+        for goal in &mut self.goals {
+            let Key { class, channel, target } = goal.key;
+            goal.ended = channel.is_some() || reliability.of(class) != Some(target);
+        }
     }
 
     /// Tells whether any message has been under a target.
@@ -130,7 +137,7 @@ impl Targets {
 
     /// Tells whether a target needs backups that nothing else calls for.
     pub(super) fn needs_backups(&self) -> bool {
-        self.goals.iter().any(|goal| goal.needs_reserve)
+        self.goals.iter().any(|goal| goal.needs_reserve && !goal.ended)
     }
 
     /// Settles what is certain.
@@ -152,6 +159,19 @@ impl Targets {
         of_class
             .chain(own)
             .map(|goal| goal.status(&self.slots, &self.ways, [self.reserve, self.failing]))
+    }
+
+    /// Gives a target its place: a free one, or that of one which has ended and whose messages are settled.
+    fn begin(&mut self, goal: Goal) -> Option<usize> {
+        if self.goals.len() < limits::TARGETS {
+            self.goals.push(goal);
+            return Some(self.goals.len() - 1);
+        }
+        let is_over =
+            |goal: &Goal| goal.ended && goal.flights.all_settled(goal.deadline()).is_none();
+        let place = self.goals.iter().position(is_over)?;
+        self.goals[place] = goal;
+        Some(place)
     }
 
     /// Takes over what is known of the paths now; tells whether one fails that was believed to work.
@@ -337,5 +357,41 @@ impl Plan for Targets {
             flight.on_acked(receipt);
         }
         self.handle_timeout(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::select::{LaneKey, Policy, Target};
+
+    fn submission(channel: u8, deadline_ms: u64) -> Submission {
+        let target = Target::new(0.999, Duration::from_millis(deadline_ms));
+        let policy = Policy { target, ..Policy::DECLARED };
+        let lane = LaneKey { channel, flow: 0, source: (1, 1), stream: None };
+        Submission { channel, policy, lane, payload: vec![0; 10] }
+    }
+
+    #[test]
+    fn targets_that_were_taken_back_make_room_for_others_and_call_no_backups() {
+        let mut targets = Targets::new(&Reliability::default(), 1);
+        for deadline in 0..limits::TARGETS as u64 {
+            assert_eq!(targets.admit(&submission(1, 50 + deadline)), Some(deadline as u8));
+        }
+        assert_eq!(targets.admit(&submission(1, 100)), None, "there are as many as there may be");
+        targets.goals[2].needs_reserve = true;
+        assert!(targets.needs_backups());
+        targets.set_reliability(&Reliability::default());
+        assert!(!targets.needs_backups());
+        assert_eq!(
+            targets.admit(&submission(1, 52)),
+            Some(2),
+            "one that is still asked for goes on"
+        );
+        assert!(targets.needs_backups());
+        for deadline in 100..100 + limits::TARGETS as u64 - 1 {
+            assert!(targets.admit(&submission(1, deadline)).is_some());
+        }
+        assert_eq!(targets.admit(&submission(1, 200)), None);
     }
 }
