@@ -24,12 +24,16 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.";
 
 const RELOADED: &str = "\
 What it takes over, without a new session for the peers that stay:
-  [[peer]]          peers come and go, with their endpoints, and their allowed_addresses change
-  [[path]]          cost, backup, carries
+  [[peer]]          peers come and go, with their endpoints; names and allowed_addresses change
+  [[path]]          paths come and go; cost, backup and carries change. A path with another interface or remote is
+                    another path: the old one stays until the new one works, for 5 s at most
+  [[listen]]        addresses come and go; a drone finds those that are in its own file
   [[mavlink]], [[control]], [[message]]
-                    endpoints are opened and closed, with their targets. Where a key of one changes, target and
-                    deadline_ms too, it takes two reloads: one without it, and one with it
-Everything else needs a restart, [reliability.control], [reliability.liveness] and [reliability.live] too.";
+                    endpoints come, go and change, targets included; programs at an address that stays do not notice,
+                    even where it becomes another endpoint's
+  [reliability.*], [selector], [log]
+It is refused, and nothing changes, where the file has a mistake, where something cannot be opened, or where one of
+these has changed, which needs a restart: role, realtime, the private key, [tunnel], [transport], [status].";
 
 const CC_EXAMPLES: &str = "\
 A loss on a radio link is not a full queue. ASRAN lowers the window as every TCP does, and then \

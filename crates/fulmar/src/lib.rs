@@ -61,14 +61,14 @@ fn run(file: &Path) -> Result<(), String> {
     // Before any key is read.
     let undumped = sys::dumps::forbid();
     let config = config::load(file).map_err(|error| format!("the configuration:\n{error}"))?;
-    log::start(&config.log);
+    let log = log::Log::start(&config.log);
     for warning in config.warnings.iter().map(|warning| one_line(warning)) {
         tracing::warn!("{warning}");
     }
     if let Err(error) = undumped {
         tracing::warn!(%error, "a crash may write the keys to disk");
     }
-    let daemon = daemon::Daemon::open(config)?;
+    let daemon = daemon::Daemon::open(config, log)?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "running");
     daemon.run().map_err(|error| format!("the event loop: {error}"))
 }

@@ -41,7 +41,7 @@ impl Daemon {
     /// Takes in what one call of the kernel gives; returns whether there may be more.
     fn receive(&mut self, now: Instant, slot: usize) -> bool {
         let Self { received, sockets, endpoint, .. } = self;
-        let Some(socket) = sockets.list.get(slot) else { return false };
+        let Some(socket) = sockets.list.get(&slot) else { return false };
         let Some(udp) = &socket.udp else { return false };
         match udp.receive(received) {
             Ok(true) => {}

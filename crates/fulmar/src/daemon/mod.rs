@@ -17,6 +17,8 @@ mod open;
 mod outlets;
 mod output;
 mod packet;
+mod paths;
+mod pilot;
 mod reload;
 mod remotes;
 mod report;
@@ -36,9 +38,12 @@ use sys::udp::ReceiveBuffers;
 
 use crate::config::Config;
 use crate::endpoints::LocalEndpoint;
+use crate::log::Log;
 use crate::status::{ReloadReport, StatusServer};
 use batches::Batches;
 use journal::Journal;
+use paths::DronePath;
+use pilot::Watch;
 use reload::Loader;
 use remotes::Remotes;
 use report::{Meter, StrangersSeen};
@@ -65,7 +70,7 @@ pub(crate) struct Daemon {
     places: BTreeMap<SessionId, usize>,
     sockets: Sockets,
     /// A drone's paths, by the slot of their link.
-    paths: Vec<Option<PathRef>>,
+    paths: BTreeMap<usize, DronePath>,
     remotes: Remotes,
     tunnel: Option<Tunnel>,
     /// By the place that they have in tokens; no place is used twice.
@@ -78,6 +83,9 @@ pub(crate) struct Daemon {
     meters: BTreeMap<PathRef, Meter>,
     strangers: StrangersSeen,
     journal: Journal,
+    log: Log,
+    /// The peer whose links are looked at first, for the pilot.
+    next_watched: usize,
     reload: ReloadReport,
     loader: Loader,
     started: Instant,
@@ -96,6 +104,8 @@ struct PeerState {
     connected_at: Option<Instant>,
     /// When its last session ended, and why, while there is no other.
     ended: Option<(Instant, &'static str)>,
+    /// What the pilot knows of its links.
+    watch: Watch,
 }
 
 impl PeerState {
@@ -151,7 +161,7 @@ impl Daemon {
     /// When the sessions want to be asked again. What is due but cannot leave, because a socket is full,
     /// must not keep the loop spinning.
     fn session_deadline(&self, now: Instant) -> Option<Instant> {
-        let blocked = self.sockets.list.iter().any(|socket| socket.outlets.is_any_blocked());
+        let blocked = self.sockets.list.values().any(|socket| socket.outlets.is_any_blocked());
         let timeout = self.endpoint.timeout()?;
         Some(if blocked { timeout.max(now + BLOCKED_TURN) } else { timeout })
     }
@@ -195,7 +205,9 @@ impl Daemon {
             self.measure(now);
             self.sockets.tidy(now);
             self.look_elsewhere(now);
+            self.close_leaving_paths(now);
             self.log_silence(now);
+            self.tell_pilot(now);
             self.notifier.status(&self.summary());
             if let Some(tunnel) = &mut self.tunnel {
                 tunnel.restore(&self.poller);
@@ -218,10 +230,10 @@ impl Daemon {
             };
             self.batches.forget(slot);
             self.follow_blocked();
-            let name = &self.sockets.list[slot].name;
-            tracing::info!(link = %name, present = states.last(), "link changed");
+            let Some(socket) = self.sockets.list.get(&slot) else { continue };
+            tracing::info!(link = %socket.name, present = states.last(), "link changed");
             for &present in states {
-                if let Some(path) = self.paths.get(slot).copied().flatten() {
+                if let Some(path) = self.paths.get(&slot).and_then(|path| path.path) {
                     self.endpoint.set_path_present(now, path.session, path.path, present);
                 }
             }

@@ -21,8 +21,9 @@ use super::sockets::{LOOK_EVERY, Sockets};
 use super::tokens::Token;
 use super::tunnel::Tunnel;
 use super::{Daemon, PeerState, TICK, places};
-use crate::config::{Config, EndpointConfig as LocalConfig, PathConfig, Peer, Remote, Role};
+use crate::config::{Config, EndpointConfig as LocalConfig, Peer, Role};
 use crate::endpoints::{LocalEndpoint, Tokens};
+use crate::log::Log;
 use crate::status::StatusServer;
 
 /// Above ordinary programs, below the kernel's threaded interrupts (50).
@@ -33,7 +34,7 @@ impl Daemon {
     ///
     /// # Errors
     /// Say the operation, the subject and what to do about it.
-    pub(crate) fn open(config: Config) -> Result<Self, String> {
+    pub(crate) fn open(config: Config, log: Log) -> Result<Self, String> {
         let signals = Signals::block().map_err(|error| format!("block the signals: {error}"))?;
         prepare_thread(&config);
         let now = clock::now();
@@ -45,10 +46,8 @@ impl Daemon {
         let locals = open_locals(&config, &poller)?;
         let mut endpoint = open_endpoint(&config)?;
         let peers = open_sessions(&config, &mut endpoint);
-        let mut remotes = Remotes::open(&config.paths, &poller)
-            .map_err(|error| format!("wait for names of hosts: {error}"))?;
-        let paths = open_paths(&config, &mut endpoint, &peers, &sockets);
-        remotes.look_up_all(now);
+        let remotes =
+            Remotes::open(&poller).map_err(|error| format!("wait for names of hosts: {error}"))?;
         let loader = Loader::open(&poller)
             .map_err(|error| format!("wait for the file to be read again: {error}"))?;
         let notifier = Notifier::from_environment()
@@ -59,7 +58,7 @@ impl Daemon {
             .and_then(|()| poller.add(&status, Token::Status(0).encode(), Interest::Read));
         wanted.map_err(|error| format!("wait for descriptors: {error}"))?;
         let next_sign_of_life = notifier.watchdog().map(|every| now + every);
-        Ok(Self {
+        let mut daemon = Self {
             config,
             poller,
             signals,
@@ -70,7 +69,7 @@ impl Daemon {
             places: places(&peers),
             peers,
             sockets,
-            paths,
+            paths: Default::default(),
             remotes,
             tunnel,
             locals,
@@ -80,6 +79,8 @@ impl Daemon {
             meters: Default::default(),
             strangers: Default::default(),
             journal: Default::default(),
+            log,
+            next_watched: 0,
             reload: Default::default(),
             loader,
             started: now,
@@ -88,7 +89,13 @@ impl Daemon {
             next_sign_of_life,
             more: true,
             running: true,
-        })
+        };
+        let paths = std::mem::take(&mut daemon.config.paths);
+        paths.iter().for_each(|path| daemon.add_path(now, path));
+        daemon.config.paths = paths;
+        daemon.sockets.refresh(&daemon.poller);
+        daemon.open_missing_paths(now);
+        Ok(daemon)
     }
 }
 
@@ -119,7 +126,7 @@ pub(super) fn open_session(
 ) -> PeerState {
     let id = endpoint.add_peer(peer.key, peer.preshared_key.as_deref());
     let session = (role == Role::Drone).then(|| endpoint.connect(now, id));
-    PeerState { id, session, connected_at: None, ended: None }
+    PeerState { id, session, connected_at: None, ended: None, watch: Default::default() }
 }
 
 /// Opens a drone's path; where its link is not there, the path waits for it.
@@ -135,13 +142,14 @@ pub(super) fn open_path(
     match endpoint.add_path(now, session, interface, remote) {
         Ok(id) => {
             endpoint.set_path_use(now, session, id, usage);
-            if sockets.list[slot].udp.is_none() {
+            if sockets.list.get(&slot).is_none_or(|socket| socket.udp.is_none()) {
                 endpoint.set_path_present(now, session, id, false);
             }
             Some(PathRef { session, path: id })
         }
         Err(error) => {
-            tracing::error!(path = %sockets.list[slot].name, ?error, "path not opened");
+            let name = sockets.list.get(&slot).map(|socket| &socket.name);
+            tracing::error!(path = name, ?error, "path not opened");
             None
         }
     }
@@ -173,18 +181,11 @@ fn open_status(path: &Path) -> Result<StatusServer, String> {
 }
 
 fn open_sockets(config: &Config, poller: &Poller) -> Result<Sockets, String> {
-    let mut sockets = Sockets::new(config);
-    sockets.refresh(poller);
-    // An address of no interface in particular will not appear later.
-    let failed =
-        sockets.list.iter().find(|socket| socket.interface.is_none() && socket.udp.is_none());
-    match failed {
-        Some(socket) => {
-            let trouble = socket.trouble.as_deref().unwrap_or("cannot be opened");
-            Err(format!("listen at {}: {trouble}; ss -ulpn shows who listens where", socket.name))
-        }
-        None => Ok(sockets),
+    let mut sockets = Sockets::new(&config.transport);
+    for listen in &config.listens {
+        sockets.listen(listen, poller)?;
     }
+    Ok(sockets)
 }
 
 fn open_tunnel(config: &Config, poller: &Poller) -> Result<Option<Tunnel>, String> {
@@ -219,20 +220,4 @@ fn open_endpoint(config: &Config) -> Result<Endpoint, String> {
 fn open_sessions(config: &Config, endpoint: &mut Endpoint) -> Vec<PeerState> {
     let now = clock::now();
     config.peers.iter().map(|peer| open_session(now, config.role, peer, endpoint)).collect()
-}
-
-/// Opens a drone's paths; a path whose link is not there waits for it.
-fn open_paths(
-    config: &Config,
-    endpoint: &mut Endpoint,
-    peers: &[PeerState],
-    sockets: &Sockets,
-) -> Vec<Option<PathRef>> {
-    let now = clock::now();
-    let mut open = |(slot, path): (usize, &PathConfig)| {
-        let remote = path.remotes.iter().find_map(Remote::address)?;
-        let place = (slot, path.usage);
-        open_path(now, place, remote, peers[path.peer].session?, endpoint, sockets)
-    };
-    config.paths.iter().enumerate().map(&mut open).collect()
 }

@@ -86,7 +86,7 @@ impl Daemon {
         let (slot, interface) = self.sockets.place(transmit.interface)?;
         let dscp = if transmit.urgent { self.config.transport.control_dscp } else { 0 };
         let (local, Via::Udp(destination)) = (transmit.local, transmit.destination);
-        let socket = &mut self.sockets.list[slot];
+        let socket = self.sockets.list.get_mut(&slot)?;
         let of_path = transmit.path.is_some();
         let outlet = socket.outlets.find(now, destination, of_path, socket.udp.as_ref());
         Some(Way { slot, interface, local, destination, dscp, outlet })

@@ -51,8 +51,10 @@ impl Daemon {
                 self.offer_held(now, session);
             }
             self.log_event(session, &event);
-            if let Event::PathTold { path, remote: Via::Udp(remote) } = event {
-                self.remotes.learn(&self.paths, PathRef { session, path }, remote);
+            if let Event::PathTold { path, remote: Via::Udp(remote) } = event
+                && let Some(slot) = self.slot_of(PathRef { session, path })
+            {
+                self.remotes.learn(slot, remote);
             }
             if let Event::Disconnected { reason } = event
                 && let Some(peer) = self.peer_of(session)
@@ -95,18 +97,24 @@ impl Daemon {
     /// Says in one line how the daemon is.
     pub(super) fn summary(&self) -> String {
         let connected = self.peers.iter().filter(|peer| peer.connected_at.is_some()).count();
-        let links = self.sockets.list.iter().filter(|socket| socket.udp.is_some()).count();
+        let links = self.sockets.list.values().filter(|socket| socket.udp.is_some()).count();
         let (peers, all) = (self.peers.len(), self.sockets.list.len());
         format!("{connected} of {peers} peers connected, {links} of {all} links there")
     }
 
     /// Names a path: a drone's as its file does, a station's by where it comes from.
     pub(super) fn path_name(&self, path: PathRef) -> String {
-        if let Some(slot) = self.paths.iter().position(|known| *known == Some(path)) {
-            return self.sockets.list[slot].name.clone();
+        if let Some(slot) = self.slot_of(path) {
+            return self.paths[&slot].config.name.clone();
         }
         let found = self.endpoint.paths(path.session).find(|known| known.id == path.path);
         found.map_or_else(|| format!("#{}", path.path.0), |known| known.remote.to_string())
+    }
+
+    /// Returns the slot of a drone's path.
+    fn slot_of(&self, path: PathRef) -> Option<usize> {
+        let found = self.paths.iter().find(|(_, known)| known.path == Some(path));
+        found.map(|(slot, _)| *slot)
     }
 
     fn take_report(&self, now: Instant) -> Report {
@@ -188,20 +196,19 @@ impl Daemon {
 
     /// Shows the paths whose remote address is not known yet.
     fn paths_without_address(&self, peer: usize) -> impl Iterator<Item = PathReport> {
-        let slots = self.config.paths.iter().enumerate();
-        let unknown = slots.filter(move |(slot, path)| {
-            path.peer == peer && self.paths.get(*slot).is_some_and(Option::is_none)
+        let unknown = self.paths.iter().filter(move |(_, path)| {
+            path.config.peer == peer && path.path.is_none() && path.leaving.is_none()
         });
         unknown.map(|(slot, path)| PathReport {
-            name: path.name.clone(),
-            interface: path.interface.clone(),
-            remote: path.remotes[0].to_string(),
+            name: path.config.name.clone(),
+            interface: path.config.interface.clone(),
+            remote: path.config.remotes[0].to_string(),
             state: state_word(PathState::Absent).into(),
             trouble: joined(
-                self.sockets.list[slot].trouble.as_deref(),
-                &self.remotes.trouble(slot),
+                self.sockets.list.get(slot).and_then(|socket| socket.trouble.as_deref()),
+                &self.remotes.trouble(*slot),
             ),
-            name_trouble: self.remotes.trouble(slot),
+            name_trouble: self.remotes.trouble(*slot),
             ..PathReport::default()
         })
     }
@@ -209,7 +216,8 @@ impl Daemon {
     fn path_report(&self, session: SessionId, path: &PathStatus) -> PathReport {
         let key = PathRef { session, path: path.id };
         let meter = self.meters.get(&key).copied().unwrap_or_default();
-        let socket = self.sockets.place(path.interface).map(|(slot, _)| &self.sockets.list[slot]);
+        let socket =
+            self.sockets.place(path.interface).and_then(|(slot, _)| self.sockets.list.get(&slot));
         let mut report = PathReport {
             name: self.path_name(key),
             interface: self.sockets.interface_name(path.interface),
@@ -223,7 +231,7 @@ impl Daemon {
             .map(|error| format!("cannot send: {error}; is there a route to {}?", report.remote));
         let lacks = socket.and_then(|socket| socket.trouble.clone()).or(refused);
         report.trouble = path_trouble(&report, lacks.as_deref());
-        if let Some(slot) = self.paths.iter().position(|known| *known == Some(key)) {
+        if let Some(slot) = self.slot_of(key) {
             report.name_trouble = self.remotes.trouble(slot);
         }
         report
