@@ -29,7 +29,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, daemons: &BTreeMap<String, Seen>, choi
     let path_lines = peers.get(chosen).map_or(0, |row| row.peer.paths.len() as u16 * PATH_LINES);
     let class_lines = peers.get(chosen).map_or(0, |row| {
         let used = row.peer.classes.iter().filter(|class| class.submitted + class.delivered > 0);
-        used.count() as u16 + 1
+        let used = used.count() as u16;
+        if used > 0 { used + 1 } else { 0 }
     });
     let [head, troubles, list, paths, classes, events, foot] = Layout::vertical([
         Constraint::Length(1),
