@@ -53,13 +53,14 @@ pub(crate) fn run(arguments: EventsArguments) -> Result<(), String> {
     }
     let socket = arguments.socket.clone().map_or_else(find_socket, Ok)?;
     let now = crate::status::fetch(&socket).map_err(|error| explain(&socket, &error))?;
-    let mut follower = Follower::connect(&socket).map_err(|error| explain(&socket, &error))?;
+    let place = socket_beside(&socket);
+    let mut follower = Follower::connect(&socket).map_err(|error| explain(&place, &error))?;
     // Events before this number are not shown, and those after that one are not waited for.
     let mut begin = if arguments.all { 1 } else { now.events + 1 };
     let end = if arguments.no_follow { now.events } else { u64::MAX };
     let mut is_gone = false;
     loop {
-        match follower.next().map_err(|error| explain(&socket, &error))? {
+        match follower.next().map_err(|error| explain(&place, &error))? {
             Some(event) => {
                 is_gone = false;
                 if event.seq >= begin
@@ -71,9 +72,9 @@ pub(crate) fn run(arguments: EventsArguments) -> Result<(), String> {
             }
             None => {
                 if !is_gone {
-                    let place = socket.display();
                     tell(format_args!(
-                        "fulmar: {place}: the daemon has ended, or too many follow it; waiting"
+                        "fulmar: {}: the daemon has ended, or too many follow it; waiting",
+                        socket.display()
                     ));
                 }
                 (begin, is_gone) = (1, true);
@@ -115,8 +116,7 @@ fn shown(event: &EventReport, json: bool) -> Result<String, String> {
     Ok(format!("{} {mark} {about}{}", event.time, event.text))
 }
 
-fn explain(socket: &Path, error: &io::Error) -> String {
-    let place = socket_beside(socket);
+fn explain(place: &Path, error: &io::Error) -> String {
     format!(
         "{}: {error}; is the daemon running, of this version, and may you look (group or root)?",
         place.display()

@@ -141,10 +141,8 @@ impl EventServer {
 impl Client {
     /// Tells whether the other end is there. It has nothing to say.
     fn is_there(&mut self) -> bool {
-        match self.stream.read(&mut [0; 16]) {
-            Ok(_) => false,
-            Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
-        }
+        let waits = |kind| matches!(kind, ErrorKind::WouldBlock | ErrorKind::Interrupted);
+        self.stream.read_exact(&mut [0]).is_err_and(|error| waits(error.kind()))
     }
 
     /// Gives the lines that it has not had, as far as there is room; false when the client is gone.

@@ -106,11 +106,8 @@ impl Choice {
             }
             KeyCode::Enter => self.is_typing = false,
             KeyCode::Backspace if self.is_typing => _ = self.filter.pop(),
-            KeyCode::Char(typed) if self.is_typing => {
-                if self.filter.len() < LONGEST && !is_control {
-                    self.filter.extend(typed.to_lowercase());
-                }
-            }
+            KeyCode::Char(_) if self.is_typing && (is_control || self.filter.len() >= LONGEST) => {}
+            KeyCode::Char(typed) if self.is_typing => self.filter.extend(typed.to_lowercase()),
             KeyCode::Char('q') | KeyCode::Esc => return true,
             KeyCode::Char('/') => self.is_typing = true,
             KeyCode::Up | KeyCode::Char('k') => self.step(daemons, -1),

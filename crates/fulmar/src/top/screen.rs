@@ -29,7 +29,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, daemons: &BTreeMap<String, Seen>, choi
     let path_lines = peers.get(chosen).map_or(0, |row| row.peer.paths.len() as u16 * PATH_LINES);
     let class_lines = peers.get(chosen).map_or(0, |row| {
         let used = row.peer.classes.iter().filter(|class| class.submitted + class.delivered > 0);
-        used.count() as u16 + 1
+        let used = used.count() as u16;
+        if used > 0 { used + 1 } else { 0 }
     });
     let [head, troubles, list, paths, classes, events, foot] = Layout::vertical([
         Constraint::Length(1),
@@ -360,10 +361,10 @@ mod tests {
         assert!(!press(KeyCode::Down) && !press(KeyCode::Down) && !press(KeyCode::Up));
         assert_eq!(choice.id.as_deref(), Some("station/drone-0"));
         let mut press = |code| choice.take(KeyEvent::new(code, KeyModifiers::NONE), &daemons);
-        ['/', 'q', '2'].map(|typed| press(KeyCode::Char(typed)));
+        ['/', 'q', '2'].into_iter().for_each(|typed| assert!(!press(KeyCode::Char(typed))));
         press(KeyCode::Backspace);
         press(KeyCode::Backspace);
-        ['E', '-', '2', '7'].map(|typed| press(KeyCode::Char(typed)));
+        ['E', '-', '2', '7'].into_iter().for_each(|typed| assert!(!press(KeyCode::Char(typed))));
         press(KeyCode::Enter);
         assert_eq!(choice.filter, "e-27");
         assert!(shown(&daemons, &choice, (80, 24)).contains("▸ ✔ drone-27"));

@@ -173,6 +173,8 @@ fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
+    use hyper::header::HeaderName;
+
     use super::*;
 
     const TOKEN: &str = "hVq0jvB1b0vXc0Yp2mYt0c5uW1k8aGd3";
@@ -190,7 +192,7 @@ mod tests {
         })
     }
 
-    fn headers(all: &[(hyper::header::HeaderName, &str)]) -> HeaderMap {
+    fn headers(all: &[(HeaderName, &str)]) -> HeaderMap {
         let all = all.iter().map(|(name, value)| (name.clone(), value.parse().unwrap()));
         [(HOST, "127.0.0.1:8470".parse().unwrap())].into_iter().chain(all).collect()
     }
@@ -221,15 +223,15 @@ mod tests {
     #[test]
     fn the_token_opens_by_header_and_cookie_and_nothing_else_does() {
         let rules = access(Some(TOKEN), &[]);
-        let judge = |all: &[_]| rules.judge(&headers(all), HERE);
-        assert_eq!(judge(&[]), Verdict::Unknown);
-        assert_eq!(judge(&[(AUTHORIZATION, &format!("Bearer {TOKEN}"))]), Verdict::Welcome);
-        assert_eq!(judge(&[(AUTHORIZATION, &format!("Bearer {TOKEN}x"))]), Verdict::Unknown);
+        let judge = |name: HeaderName, value: &str| rules.judge(&headers(&[(name, value)]), HERE);
+        assert_eq!(rules.judge(&headers(&[]), HERE), Verdict::Unknown);
+        assert_eq!(judge(AUTHORIZATION, &format!("Bearer {TOKEN}")), Verdict::Welcome);
+        assert_eq!(judge(AUTHORIZATION, &format!("Bearer {TOKEN}x")), Verdict::Unknown);
         let set = rules.set_cookie().unwrap();
         assert!(set.ends_with("; Secure") && set.contains("HttpOnly") && !set.contains(TOKEN));
         let cookie = set.split(';').next().unwrap();
-        assert_eq!(judge(&[(COOKIE, &format!("a=b; {cookie}"))]), Verdict::Welcome);
-        assert_eq!(judge(&[(COOKIE, &format!("fulmar={TOKEN}"))]), Verdict::Unknown);
+        assert_eq!(judge(COOKIE, &format!("a=b; {cookie}")), Verdict::Welcome);
+        assert_eq!(judge(COOKIE, &format!("fulmar={TOKEN}")), Verdict::Unknown);
         let other = access(Some("another token of 24 bytes"), &[]);
         assert_ne!(other.set_cookie(), rules.set_cookie());
     }
@@ -237,7 +239,7 @@ mod tests {
     #[test]
     fn a_proxys_own_word_says_who_asks() {
         let rules = access(Some(TOKEN), &[]);
-        let forwarded = hyper::header::HeaderName::from_static("x-forwarded-for");
+        let forwarded = HeaderName::from_static("x-forwarded-for");
         let told = headers(&[(forwarded.clone(), "10.9.9.9, 192.0.2.7")]);
         assert_eq!(rules.origin(&told, HERE), IpAddr::from([192, 0, 2, 7]));
         assert_eq!(rules.origin(&headers(&[(forwarded, "nonsense")]), HERE), HERE);
