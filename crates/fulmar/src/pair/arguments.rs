@@ -46,9 +46,9 @@ pub(crate) struct PairArguments {
     /// Take no address in the tunnel.
     #[arg(long, help_heading = DRONE)]
     pub(super) no_tunnel: bool,
-    /// Look for the station for so long: 90s, 2m, 1h.
-    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = duration, help_heading = DRONE)]
-    pub(super) wait: Duration,
+    /// Look for the station for so long; 2m without it.
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = DRONE)]
+    pub(super) wait: Option<Duration>,
 
     /// Where drones find this station, up to four, such as station.example.org:14700; without it the addresses of this
     /// host's interfaces.
@@ -91,6 +91,21 @@ impl PairArguments {
     /// Whether there is a code to be used, and none to be shown.
     pub(super) fn is_for_drone(&self) -> bool {
         !self.code.is_empty() || self.file.is_some() || self.picture.is_some()
+    }
+
+    /// Returns an argument that the other end has.
+    pub(super) fn misplaced(&self) -> Option<&'static str> {
+        let of_drone = [("--no-tunnel", self.no_tunnel), ("--wait", self.wait.is_some())];
+        let of_station = [
+            ("--address", !self.address.is_empty()),
+            ("--valid", self.valid.is_some()),
+            ("--png", self.png.is_some()),
+            ("--svg", self.svg.is_some()),
+            ("--list", self.list.is_some()),
+            ("--stay", self.stay),
+        ];
+        let others = if self.is_for_drone() { &of_station[..] } else { &of_drone };
+        others.iter().find(|(_, is_given)| *is_given).map(|(name, _)| *name)
     }
 }
 

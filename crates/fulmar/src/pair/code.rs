@@ -247,7 +247,8 @@ pub(super) mod tests {
             bytes
         };
         assert!(Code::of_bytes(&bytes(&|_| {})).is_some());
-        let changes: [&dyn Fn(&mut Vec<u8>); 8] = [
+        type Change<'c> = &'c dyn Fn(&mut Vec<u8>);
+        let changes: [Change<'_>; 8] = [
             &|bytes| bytes[0] = 2,
             &|bytes| bytes[1..33].fill(0),
             &|bytes| bytes[49] = 0,

@@ -23,6 +23,8 @@ use crate::status::{self, PeerReport};
 
 /// The largest file that can hold a code as text.
 const LARGEST_TEXT: u64 = 16 << 10;
+/// How long a station is looked for unless somebody says otherwise.
+const WAIT: Duration = Duration::from_secs(120);
 /// How long one wait for an answer is.
 const TURN: Duration = Duration::from_millis(250);
 /// What was not answered is said again after this time: a session may have begun anew.
@@ -85,7 +87,8 @@ fn pair(arguments: &PairArguments) -> Result<(), String> {
     }
     let guest = code.guest();
     let session = Session::begin(&code, &guest, &links)?;
-    let deadline = Instant::now() + std::time::Duration::from(arguments.wait);
+    let wait = arguments.wait.unwrap_or(WAIT);
+    let deadline = Instant::now() + std::time::Duration::from(wait);
     let mut enrolment =
         Enrolment { arguments, file, config, code, guest, session, links, deadline, told: false };
     let paired = enrolment.enrol()?;
@@ -144,7 +147,7 @@ impl Enrolment<'_> {
                 return Err(not_known(is_confirmed));
             }
             if Instant::now() > self.deadline {
-                return Err(given_up(&peer, is_confirmed, self.arguments.wait));
+                return Err(given_up(&peer, is_confirmed, self.arguments.wait.unwrap_or(WAIT)));
             }
             if peer.connected && said.elapsed() > AGAIN.into() {
                 self.session.say(message)?;
@@ -198,7 +201,7 @@ fn read_code(arguments: &PairArguments) -> Result<Code, String> {
     let (text, place) = match (&arguments.file, arguments.code.as_slice()) {
         (Some(file), _) => {
             let open = std::fs::File::open(file);
-            let read = open.and_then(|open| read_text(open));
+            let read = open.and_then(read_text);
             let named = |error: std::io::Error| format!("{}: {error}", file.display());
             (read.map_err(named)?, format!("the code in {}", file.display()))
         }
@@ -238,6 +241,9 @@ fn not_known(is_confirmed: bool) -> String {
 
 /// Says why no answer came.
 fn given_up(peer: &PeerReport, is_confirmed: bool, waited: Duration) -> String {
+    if peer.refused && !peer.connected {
+        return not_known(is_confirmed);
+    }
     let waited = waited.as_secs();
     if is_confirmed {
         return format!(
@@ -250,9 +256,6 @@ fn given_up(peer: &PeerReport, is_confirmed: bool, waited: Duration) -> String {
             .into();
     }
     let mut text = format!("no answer from the station within {waited} s");
-    if !peer.trouble.is_empty() {
-        text += &format!("; {}", peer.trouble);
-    }
     for path in &peer.paths {
         let trouble = if path.trouble.is_empty() { "no answer" } else { &path.trouble };
         text += &format!("\n  {} to {}: {trouble}", path.name, path.remote);

@@ -36,7 +36,18 @@ const FOLDER: &str = "/etc/fulmar";
 
 /// Pairs, at the end that the arguments are for.
 pub(crate) fn run(arguments: &PairArguments) -> Result<(), String> {
-    match arguments.is_for_drone() {
+    let is_for_drone = arguments.is_for_drone();
+    if let Some(misplaced) = arguments.misplaced() {
+        return Err(match is_for_drone {
+            true => format!(
+                "{misplaced} belongs to the station, and a code to the drone: which one is this?"
+            ),
+            false => {
+                format!("{misplaced} belongs to the drone, which needs a code: fulmar pair CODE")
+            }
+        });
+    }
+    match is_for_drone {
         true => drone::run(arguments),
         false => station::run(arguments),
     }
