@@ -108,7 +108,8 @@ impl Control {
         datagram: &mut Builder<'_>,
     ) -> Option<Duration> {
         let room = room.within(datagram.room().saturating_sub(CONTROL_OVERHEAD));
-        if room.is_none() || !self.outbox.wants(id, tier) {
+        let rides = room.ride > 0 && self.outbox.has_rides(id);
+        if !rides && (room.is_none() || !self.outbox.wants(id, tier)) {
             return None;
         }
         let (seq, frame) = self.outbox.poll(now, id, tier, room)?;
@@ -177,6 +178,7 @@ impl Delivery for Control {
             room.repeat = if one_repeat { 0 } else { room.repeat };
             // In a datagram that leaves anyway it costs no headers.
             room.newest = room.newest.max(room.fresh);
+            room.ride = room.repeat;
         }
         // Copies carry their lane's floor: a floor alone may wait for one.
         while (room.fresh > 0 || datagram.urgent)

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use units::{Duration, Instant};
 
 use super::floors::FloorNotices;
-use super::message::{Kind, Message};
+use super::message::{Kind, Message, SecondCopy};
 use super::pending::Pending;
 use super::plan::{Form, Plans, View};
 use super::sender_lanes::{NoLane, SenderLanes};
@@ -211,6 +211,11 @@ impl Outbox {
             || tier == Tier::Control && self.floors.waits_for(path) && self.carries_floors(path)
     }
 
+    /// Tells whether a copy waits for the path that shares the datagram of another.
+    pub(crate) fn has_rides(&self, path: PathId) -> bool {
+        self.pending.has_rides(path)
+    }
+
     /// Returns true when a message of one of these tiers, none of them control's, waits for the path.
     pub(crate) fn wants_others(&self, path: PathId, tiers: impl IntoIterator<Item = Tier>) -> bool {
         self.others > 0 && tiers.into_iter().any(|tier| self.wants(path, tier))
@@ -245,13 +250,23 @@ impl Outbox {
         };
         let fresh = self.pending.take(path, tier, |seq| fits(seq, true, bytes(seq)));
         let repeat = || self.pending.take(path, tier, |seq| fits(seq, false, room.repeat));
-        let seq = fresh.or_else(repeat)?;
+        let own = fresh.or_else(repeat);
+        let ride = || {
+            let may_ride = |seq| messages.get(&seq).is_some_and(|message| message.may_ride(now));
+            self.pending.take_ride(path, tier, |seq| may_ride(seq) && fits(seq, false, room.ride))
+        };
+        let seq = own.or_else(ride)?;
         let view = View { now, probe: self.probe, pending: &self.pending };
         let message = self.messages.get_mut(&seq)?;
         let plan = self.plans.of_mut(message.form);
-        let second = plan.second_after(view, seq, message, path);
+        let second = plan.second_due(view, seq, message, path);
         plan.on_sent(now, seq, path);
-        message.on_sent(now, path, second.map(|after| now + after));
+        if own.is_none() {
+            message.second = SecondCopy::Done;
+        }
+        if message.on_sent(now, path, second) {
+            self.pending.add_ride(path, (message.rank, seq));
+        }
         self.counters[message.policy().class.index()].copies_sent += 1;
         let floor = message.place.map_or(0, |place| self.lanes.floor(place.lane));
         if self.is_spent(seq) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use units::{Duration, Instant};
 
 use super::account::{Account, Fate};
-use super::choice::{Choice, Demand, Ways};
+use super::choice::{Choice, Demand, Second, Ways};
 use super::failures::{Failures, Reading};
 use super::flights::{Clock, Flight, Flights};
 use super::slots::{Mask, SLOTS, Slots};
@@ -94,6 +94,11 @@ impl Goal {
         self.key.target.deadline()
     }
 
+    /// Returns the age at which a message must be there to be known to be in time.
+    pub(super) fn latest(&self) -> Duration {
+        self.deadline().saturating_sub(self.account.clock_error().unwrap_or_default())
+    }
+
     /// Chooses the flight of a message that is handed in while the paths `before` fail. Where the newest message
     /// counts and a failure is a surprise, it is what a round is elsewhere: it goes everywhere. Paths in
     /// `reserve` are left out until nothing else keeps the target.
@@ -113,7 +118,7 @@ impl Goal {
         let ways = &self.usual(all, reserve);
         self.moments[before.index()] += 1.0;
         if surprise && self.newest_counts {
-            return ways.everywhere(&self.failures, before, self.deadline());
+            return ways.everywhere(&self.failures, before, &self.demand());
         }
         let choice = self.plan(ways, before);
         self.plans[before.index()] = Some(choice);
@@ -251,9 +256,7 @@ impl Goal {
     fn plan(&self, ways: &Ways, before: Mask) -> Choice {
         let demand = self.demand();
         let choose = || match self.state {
-            ReliabilityState::NotReachable => {
-                ways.everywhere(&self.failures, before, demand.deadline)
-            }
+            ReliabilityState::NotReachable => ways.everywhere(&self.failures, before, &demand),
             _ => ways.choose(&self.failures, before, &demand),
         };
         self.plans[before.index()].unwrap_or_else(choose)
@@ -373,10 +376,10 @@ impl Goal {
             }
             known = known.and(failed);
         }
-        if let Some(has_failed) = flight.second_failed(deadline) {
-            self.failures.learn_second(now, before, has_failed);
+        if let Some(second) = flight.second_failed(deadline) {
+            self.failures.learn_second(now, before, second);
         }
-        let second = flight.second == Some(true);
+        let second = flight.second.unwrap_or(Second::Never);
         self.failures.learn_rescue(now, before, (flight.paths, second), missed);
     }
 

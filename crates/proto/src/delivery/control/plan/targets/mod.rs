@@ -38,8 +38,8 @@ use std::collections::VecDeque;
 use smallvec::SmallVec;
 use units::{Duration, Instant, Rng};
 
-use super::all::{All, MIN_ROUND, everywhere};
-use super::{Form, Plan, Round, Submission, View};
+use super::all::{All, MIN_ROUND, SECOND_COPY_AFTER, everywhere};
+use super::{Due, Form, Plan, Round, Submission, View};
 use crate::delivery::control::ControlPath;
 use crate::delivery::control::message::Message;
 use crate::event::Event;
@@ -48,7 +48,7 @@ use crate::limits;
 use crate::recovery::Receipt;
 use crate::select::{Class, Order, Reliability, Tier};
 use crate::status::ReliabilityStatus;
-use choice::{Way, Ways, expected};
+use choice::{Second, Way, Ways, expected};
 use flights::Flight;
 use goal::{Goal, Key};
 use slots::{Mask, SLOTS, Slots};
@@ -235,7 +235,11 @@ impl Targets {
         let needed = goal.needs_reserve;
         let usual = if needed { self.ways } else { self.ways.without(self.reserve) };
         let is_everywhere = paths == usual.present();
-        let second = usual.is_lone().then_some(choice.second || !sounding.is_empty());
+        let second = usual.is_lone().then(|| {
+            let copies = Second::copies(goal.newest_counts);
+            let mut drawn = || copies[self.rng.below(copies.len() as u64) as usize];
+            if sounding.is_empty() { choice.second } else { drawn() }
+        });
         let stream = message.submission.lane;
         let gap = goal.gap(view.now, stream);
         goal.flights.push(Flight {
@@ -314,19 +318,21 @@ impl Plan for Targets {
         All.next_round(view, seq, message)
     }
 
-    fn second_after(
-        &self,
-        view: View<'_>,
-        seq: u64,
-        message: &Message,
-        path: PathId,
-    ) -> Option<Duration> {
-        let flight = self.goals.iter().find_map(|goal| goal.flights.get(seq));
-        let is_first = message.rounds == 1;
-        let is_single = is_first && flight.is_some_and(|flight| flight.second == Some(false));
+    fn second_due(&self, view: View<'_>, seq: u64, message: &Message, path: PathId) -> Option<Due> {
         // A backup that is needed for the target is beside it.
-        let is_enough = is_single || self.needs_reserve(message);
-        if is_enough { None } else { All.second_after(view, seq, message, path) }
+        let soon =
+            All.second_due(view, seq, message, path).filter(|_| !self.needs_reserve(message))?;
+        let of_message = |goal: &Goal| Some((goal.flights.get(seq)?.second?, goal.latest()));
+        match self.goals.iter().find_map(of_message).filter(|_| message.rounds == 1) {
+            Some((Second::Never, _)) => None,
+            Some((Second::Rides, latest)) => {
+                let from = view.now + SECOND_COPY_AFTER;
+                let way = view.paths().find(|known| known.id == path)?.transit;
+                let latest = message.submitted + latest.saturating_sub(way);
+                Some(Due::WithNext { from, until: latest.max(from) })
+            }
+            Some((Second::Soon, _)) | None => Some(soon),
+        }
     }
 
     fn second_on(&self, view: View<'_>, message: &Message) -> Option<PathId> {
