@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use tcp_asran::Flavour;
 
+use crate::look_back::RecordCommand;
+
 const LONG: &str = "\
 Keeps a drone and its ground station talking over several bad links at once.
 
@@ -59,6 +61,14 @@ What it shows of each peer:
                 (losses), order (the wait for earlier messages); only once messages have gone
 and below them the endpoints, the tunnel, and strangers. --json has more of each, --fields says what;
 docs/messages.md explains the fields of messages.";
+
+pub(crate) const RECORD_READERS: &str = "\
+Foxglove and PlotJuggler open the same files; Mission Planner, MAVProxy and QGroundControl open the .tlog beside them. \
+docs/record.md says what a record holds.";
+
+pub(crate) const RECORD_CSV: &str = "\
+path-PEER-PATH.csv has a path's samples, control-PEER.csv each control message with its end, copies-PEER.csv each copy \
+of them, received-PEER.csv the peer's, session-PEER.csv, events.csv, position.csv. Times are seconds since 1970.";
 
 /// The arguments of a call.
 #[derive(Debug, Parser)]
@@ -115,6 +125,11 @@ pub(crate) enum Command {
     Cc {
         #[command(subcommand)]
         command: CcCommand,
+    },
+    /// Look back at flights that a daemon with [record] has recorded: figures, CSV, one page.
+    Record {
+        #[command(subcommand)]
+        command: RecordCommand,
     },
     /// Show a running daemon: its paths, its traffic, its streams of messages, and what is wrong.
     #[command(after_long_help = STATUS_BLOCKS)]

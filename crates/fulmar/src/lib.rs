@@ -18,8 +18,10 @@ pub mod fuzzing;
 mod interface;
 mod keys;
 mod log;
+mod look_back;
 mod machine;
 mod names;
+mod recorder;
 mod socket_file;
 mod status;
 
@@ -45,6 +47,7 @@ pub fn main() -> ExitCode {
         Command::Keygen { out } => keygen(out.as_deref()),
         Command::Pubkey { file } => pubkey(file.as_deref()),
         Command::Cc { command } => cc::run(command),
+        Command::Record { command } => look_back::run(command),
         Command::Status { fields: true, .. } => print(status::fields().trim_end()),
         Command::Status { socket, json, watch, .. } => show_status(socket, json, watch),
     };

@@ -17,6 +17,7 @@ mod open;
 mod outlets;
 mod output;
 mod packet;
+mod recording;
 mod reload;
 mod remotes;
 mod report;
@@ -36,9 +37,11 @@ use sys::udp::ReceiveBuffers;
 
 use crate::config::Config;
 use crate::endpoints::LocalEndpoint;
+use crate::recorder::Recorder;
 use crate::status::{ReloadReport, StatusServer};
 use batches::Batches;
 use journal::Journal;
+pub(crate) use not_forwarded::message_name;
 use reload::Loader;
 use remotes::Remotes;
 use report::{Meter, StrangersSeen};
@@ -78,6 +81,7 @@ pub(crate) struct Daemon {
     meters: BTreeMap<PathRef, Meter>,
     strangers: StrangersSeen,
     journal: Journal,
+    recorder: Option<Recorder>,
     reload: ReloadReport,
     loader: Loader,
     started: Instant,
@@ -145,6 +149,7 @@ impl Daemon {
     fn deadline(&self, now: Instant) -> Instant {
         let own = [Some(self.next_tick), self.next_sign_of_life, self.session_deadline(now)];
         let locals = self.locals.values().filter_map(LocalEndpoint::timeout);
+        let locals = locals.chain(self.recorder.as_ref().map(Recorder::timeout));
         own.into_iter().flatten().chain(locals).min().unwrap_or(self.next_tick)
     }
 
@@ -204,6 +209,7 @@ impl Daemon {
         if self.next_look <= now {
             self.refresh_sockets(now);
         }
+        self.record(now);
     }
 
     /// Follows the interfaces: paths leave and join with them.
@@ -248,5 +254,8 @@ impl Daemon {
         }
         self.transmit(now);
         self.report_events(now);
+        if let Some(recorder) = self.recorder.take() {
+            recorder.finish();
+        }
     }
 }

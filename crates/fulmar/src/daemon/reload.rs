@@ -284,6 +284,7 @@ fn fixed_sections(old: &Config, new: &Config, moves: &Moves) -> Vec<&'static str
         ("[transport], [selector] or [reliability]", old.transport == new.transport),
         ("[status]", old.status == new.status),
         ("[log]", old.log == new.log),
+        ("[record]", old.record == new.record),
     ];
     sections.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
 }

@@ -9,6 +9,7 @@ use super::Daemon;
 use super::tokens::Token;
 use crate::config::Role;
 use crate::endpoints::LocalEndpoint;
+use crate::recorder::Recorder;
 use crate::status::{
     EndpointReport, MemoryReport, MessageStreamReport, PathReport, PeerReport, Report,
     StrangersReport, path_trouble, peer_trouble, reliability_reports, state_word,
@@ -54,7 +55,10 @@ impl Daemon {
             if let Event::PathTold { path, remote: Via::Udp(remote) } = event {
                 self.remotes.learn(&self.paths, PathRef { session, path }, remote);
             }
-            if let Event::Disconnected { reason } = event
+            let ended =
+                if let Event::Disconnected { reason } = event { Some(reason) } else { None };
+            self.record_event(now, session, event);
+            if let Some(reason) = ended
                 && let Some(peer) = self.peer_of(session)
             {
                 let state = &mut self.peers[peer];
@@ -133,6 +137,7 @@ impl Daemon {
                 bound_bytes: self.endpoint.memory_bound() as u64,
             },
             reload: self.reload.clone(),
+            record: self.recorder.as_ref().map(Recorder::report),
         }
     }
 

@@ -4,6 +4,7 @@
 mod advice;
 mod client;
 mod field;
+mod record;
 mod reliability;
 mod schema;
 mod server;
@@ -14,6 +15,7 @@ pub(crate) use advice::{path_trouble, peer_trouble};
 pub(crate) use client::parse;
 pub(crate) use client::{fetch, find_socket, reload};
 pub(crate) use field::fields;
+pub(crate) use record::RecordReport;
 pub(crate) use reliability::reliability_reports;
 pub(crate) use schema::*;
 pub(crate) use server::StatusServer;

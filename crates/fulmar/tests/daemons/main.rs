@@ -18,6 +18,7 @@ mod middle;
 mod moves;
 mod neighbours;
 mod outage;
+mod record;
 mod reload;
 mod restart;
 mod rig;
