@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use tcp_asran::Flavour;
 
 use crate::events::EventsArguments;
+use crate::look_back::RecordCommand;
 use crate::pair::{PAIR_LONG, PairArguments};
 use crate::peers::PeersArguments;
 use crate::top::TopArguments;
@@ -70,6 +71,14 @@ What it shows of each peer:
                 (losses), order (the wait for earlier messages); only once messages have gone
 and below them the endpoints, the tunnel, and strangers. --json has more of each, --fields says what;
 docs/messages.md explains the fields of messages.";
+
+pub(crate) const RECORD_READERS: &str = "\
+Foxglove and PlotJuggler open the same files; Mission Planner, MAVProxy and QGroundControl open the .tlog beside them. \
+docs/record.md says what a record holds.";
+
+pub(crate) const RECORD_CSV: &str = "\
+path-PEER-PATH.csv has a path's samples, control-PEER.csv each control message with its end, copies-PEER.csv each copy \
+of them, received-PEER.csv the peer's, session-PEER.csv, events.csv, position.csv. Times are seconds since 1970.";
 
 /// The arguments of a call.
 #[derive(Debug, Parser)]
@@ -138,6 +147,11 @@ pub(crate) enum Command {
     Top(TopArguments),
     /// Serve a page that shows the daemons of this host, live, and metrics for Prometheus.
     Web(WebArguments),
+    /// Look back at flights that a daemon with [record] has recorded: figures, CSV, one page.
+    Record {
+        #[command(subcommand)]
+        command: RecordCommand,
+    },
     /// Show a running daemon: its paths, its traffic, its streams of messages, and what is wrong.
     #[command(after_long_help = STATUS_BLOCKS)]
     Status {

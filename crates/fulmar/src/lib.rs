@@ -21,10 +21,12 @@ mod guest_socket;
 mod interface;
 mod keys;
 mod log;
+mod look_back;
 mod machine;
 mod names;
 mod pair;
 mod peers;
+mod recorder;
 mod socket_file;
 mod status;
 mod top;
@@ -57,8 +59,9 @@ pub fn main() -> ExitCode {
         Command::Peers(arguments) => peers::run(&arguments),
         Command::Cc { command } => cc::run(command),
         Command::Events(arguments) => events::run(arguments),
-        Command::Web(arguments) => web::run(arguments),
+        Command::Record { command } => look_back::run(command),
         Command::Top(arguments) => top::run(&arguments),
+        Command::Web(arguments) => web::run(arguments),
         Command::Status { fields: true, .. } => print(status::fields().trim_end()),
         Command::Status { socket, json, watch, .. } => show_status(socket, json, watch),
     };

@@ -11,6 +11,7 @@ mod local;
 mod message;
 pub(crate) mod path_use;
 mod peers;
+mod record;
 mod reliability;
 mod session;
 #[cfg(test)]
@@ -30,6 +31,7 @@ use zeroize::Zeroizing;
 
 pub(crate) use filter::{Filter, Filters};
 pub(crate) use local::RUN_DIRECTORY;
+pub(crate) use record::RecordConfig;
 pub(crate) use session::Transport;
 
 /// The largest file that can be a configuration: that of a station with a thousand drones fits several times.
@@ -68,6 +70,8 @@ pub(crate) struct Config {
     pub(crate) transport: Transport,
     pub(crate) status: PathBuf,
     pub(crate) log: LogConfig,
+    /// Where flights are recorded; nowhere without it.
+    pub(crate) record: Option<RecordConfig>,
     /// What is allowed but hardly wanted; for the log and for `fulmar check`.
     pub(crate) warnings: Vec<String>,
 }
@@ -360,6 +364,7 @@ fn read(root: &Section<'_>, file: &Path) -> Option<Config> {
     }
     let status = local::status(root, file);
     let log = local::log(root);
+    let record = record::read(root);
     if role == Some(Role::Station) {
         let listens = listens.iter().map(|listen| listen.address.ip());
         let inside = tunnel.iter().flat_map(|tunnel| &tunnel.addresses).map(IpNet::addr);
@@ -392,6 +397,7 @@ fn read(root: &Section<'_>, file: &Path) -> Option<Config> {
         transport,
         status,
         log,
+        record,
         warnings,
     })
 }

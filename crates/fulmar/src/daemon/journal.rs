@@ -106,7 +106,7 @@ impl Daemon {
                 let state = reliability_word(*state);
                 info!(peer, class = ?class, channel = *channel, state, "reliability target");
             }
-            Event::MessageEnded { .. } | Event::RoomForMessages => {}
+            Event::MessageEnded { .. } | Event::RoomForMessages | Event::Step(_) => {}
             Event::ClockStepped => info!(peer, "the peer's clock stepped"),
         }
     }

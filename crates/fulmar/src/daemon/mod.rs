@@ -22,6 +22,7 @@ mod output;
 mod packet;
 mod paths;
 mod pilot;
+mod recording;
 mod reload;
 mod remotes;
 mod report;
@@ -43,12 +44,14 @@ use crate::config::Config;
 use crate::endpoints::LocalEndpoint;
 use crate::events::EventServer;
 use crate::log::Log;
+use crate::recorder::Recorder;
 use crate::status::{ReloadReport, StatusServer};
 use anew::Anew;
 pub(crate) use anew::run;
 use batches::Batches;
 use guests::Guests;
 use journal::Journal;
+pub(crate) use not_forwarded::message_name;
 use paths::DronePath;
 use pilot::Watch;
 use reload::Loader;
@@ -97,6 +100,7 @@ pub(crate) struct Daemon {
     log: Log,
     /// The peer whose links are looked at first, for the pilot.
     next_watched: usize,
+    recorder: Option<Recorder>,
     reload: ReloadReport,
     loader: Loader,
     started: Instant,
@@ -173,6 +177,7 @@ impl Daemon {
     fn deadline(&self, now: Instant) -> Instant {
         let own = [Some(self.next_tick), self.next_sign_of_life, self.session_deadline(now)];
         let locals = self.locals.values().filter_map(LocalEndpoint::timeout);
+        let locals = locals.chain(self.recorder.as_ref().map(Recorder::timeout));
         own.into_iter().flatten().chain(locals).min().unwrap_or(self.next_tick)
     }
 
@@ -237,6 +242,7 @@ impl Daemon {
         if self.next_look <= now {
             self.refresh_sockets(now);
         }
+        self.record(now);
     }
 
     /// Follows the interfaces: paths leave and join with them.
@@ -281,5 +287,8 @@ impl Daemon {
         }
         self.transmit(now);
         self.report_events(now);
+        if let Some(recorder) = self.recorder.take() {
+            recorder.finish();
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use proto::{Endpoint, EndpointConfig, Instant, PathRef, PathUse, SessionId};
+use proto::{Endpoint, EndpointConfig, Instant, PathRef, PathUse, SessionConfig, SessionId};
 use sys::interfaces::InterfaceWatch;
 use sys::notify::Notifier;
 use sys::poller::{Interest, Poller};
@@ -26,6 +26,7 @@ use crate::config::{Config, EndpointConfig as LocalConfig, Peer, Role};
 use crate::endpoints::{LocalEndpoint, Tokens};
 use crate::events::EventServer;
 use crate::log::Log;
+use crate::recorder::Recorder;
 use crate::status::StatusServer;
 
 /// Above ordinary programs, below the kernel's threaded interrupts (50).
@@ -40,6 +41,7 @@ impl Daemon {
         let signals = Signals::block().map_err(|error| format!("block the signals: {error}"))?;
         prepare_thread(&config);
         let now = clock::now();
+        let recorder = open_recorder(now, &config)?;
         let poller = Poller::new().map_err(|error| format!("open the poller: {error}"))?;
         let watch = InterfaceWatch::open().map_err(|error| format!("watch interfaces: {error}"))?;
         let status = open_status(&config.status)?;
@@ -90,6 +92,7 @@ impl Daemon {
             journal: Default::default(),
             log,
             next_watched: 0,
+            recorder,
             reload: Default::default(),
             loader,
             started: now,
@@ -180,6 +183,14 @@ fn prepare_thread(config: &Config) {
     }
 }
 
+fn open_recorder(now: Instant, config: &Config) -> Result<Option<Recorder>, String> {
+    let role = match config.role {
+        Role::Drone => "drone",
+        Role::Station => "station",
+    };
+    config.record.as_ref().map(|record| Recorder::open(now, record, role)).transpose()
+}
+
 fn open_status(path: &Path) -> Result<StatusServer, String> {
     StatusServer::open(path).map_err(|error| {
         let hint = match error.kind() {
@@ -228,7 +239,10 @@ fn open_endpoint(config: &Config) -> Result<Endpoint, String> {
         secret: config.secret.clone(),
         entropy,
         accept: config.role == Role::Station,
-        session: config.transport.session.clone(),
+        session: SessionConfig {
+            steps: config.record.is_some(),
+            ..config.transport.session.clone()
+        },
     };
     let mut endpoint = Endpoint::new(endpoint, clock::now());
     endpoint.set_memory_bound(config.transport.memory);

@@ -4,6 +4,8 @@ use proto::{Delivery, Instant, SessionId, Transmit, Via};
 
 use super::Daemon;
 use super::batches::Way;
+use super::recording::record_delivery;
+use crate::config::Content;
 
 /// Datagrams that one turn sends before it looks at its inputs again.
 const AT_A_TIME: usize = 256;
@@ -75,12 +77,18 @@ impl Daemon {
             tunnel.send(&delivery.bytes);
             return;
         }
+        let mut is_mavlink = false;
         for local in self.locals.values_mut() {
             let config = &local.config;
             let is_addressed = config.peer == peer && config.channel == delivery.channel;
             if is_addressed && config.takes(delivery.stream) {
                 local.deliver(now, delivery.class, &delivery.bytes, None, &self.poller);
+                is_mavlink |= matches!(local.config.content, Content::Mavlink(_));
             }
+        }
+        if let Some(recorder) = &mut self.recorder {
+            let name = &self.config.peers[peer].name;
+            record_delivery(recorder, now, name, &delivery, is_mavlink);
         }
     }
 

@@ -9,6 +9,7 @@ use super::Daemon;
 use super::tokens::Token;
 use crate::config::Role;
 use crate::endpoints::LocalEndpoint;
+use crate::recorder::Recorder;
 use crate::status::{
     Answer, EndpointReport, MemoryReport, MessageStreamReport, PathReport, PeerReport, Report,
     StrangersReport, path_trouble, peer_trouble, reliability_reports, state_word,
@@ -60,7 +61,10 @@ impl Daemon {
             {
                 self.remotes.learn(slot, remote);
             }
-            if let Event::Disconnected { reason } = event
+            let ended =
+                if let Event::Disconnected { reason } = event { Some(reason) } else { None };
+            self.record_event(now, session, event);
+            if let Some(reason) = ended
                 && let Some(peer) = self.peer_of(session)
             {
                 let state = &mut self.peers[peer];
@@ -153,6 +157,7 @@ impl Daemon {
             },
             events: self.events.count(),
             reload: self.reload.clone(),
+            record: self.recorder.as_ref().map(Recorder::report),
         }
     }
 

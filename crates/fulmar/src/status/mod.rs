@@ -4,6 +4,7 @@
 mod advice;
 mod client;
 mod field;
+mod record;
 mod reliability;
 mod schema;
 mod server;
@@ -14,6 +15,7 @@ pub(crate) use advice::{path_trouble, peer_trouble};
 pub(crate) use client::parse;
 pub(crate) use client::{fetch, find_socket, make_harmless, reload, sockets, steers_a_terminal};
 pub(crate) use field::{Field, Kind, Section, fields, list, section};
+pub(crate) use record::RecordReport;
 pub(crate) use reliability::reliability_reports;
 pub(crate) use schema::*;
 pub(crate) use server::{Answer, StatusServer};

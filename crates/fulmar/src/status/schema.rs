@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::field::Kind::{Counter, Flat, Gauge, List, Part, State, Text};
 use super::field::{Field, Section, section};
+use super::record::RecordReport;
 use crate::config::path_use;
 use crate::endpoints::LocalEndpoint;
 
@@ -39,6 +40,8 @@ section! {
     events: u64, Counter("events");
     /// What became of `fulmar reload`.
     reload: ReloadReport, Part(&ReloadReport::SECTION);
+    /// The flight record, where there is one.
+    record: Option<RecordReport>, Part(&RecordReport::SECTION);
 }
 
 section! {
@@ -552,7 +555,7 @@ pub(crate) fn reliability_word(state: ReliabilityState) -> &'static str {
 }
 
 /// Returns a time in milliseconds.
-pub(super) fn millis(time: proto::Duration) -> f64 {
+pub(crate) fn millis(time: proto::Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 

@@ -20,6 +20,7 @@ mod neighbours;
 mod outage;
 mod pairing;
 mod pilot;
+mod record;
 mod reload;
 mod reload_storm;
 mod restart;

@@ -62,6 +62,14 @@ impl From<Rejected> for Refused {
 }
 
 impl Deliveries {
+    /// Makes every step of messages through control delivery an event, if that is asked for.
+    pub(crate) fn with_steps(mut self, steps: bool) -> Self {
+        if steps {
+            self.control.keep_steps();
+        }
+        self
+    }
+
     /// Tells whether a reliability target needs backups that nothing else calls for.
     pub(crate) fn needs_backups(&self) -> bool {
         self.control.needs_backups()

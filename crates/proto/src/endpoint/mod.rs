@@ -43,7 +43,7 @@ use crate::memory::{Account, Memory};
 use crate::path::PathUse;
 use crate::select::{NotForwarded, Reliability, SelectorConfig};
 use crate::session::{Drawn, PathError, Role, SendError, Session, SessionConfig, Source};
-use crate::status::{PathGlance, SessionStatus};
+use crate::status::{PathGlance, PathStatus, SessionStatus};
 use crate::via::Via;
 use inbound::Job;
 use initiator::Initiator;
@@ -360,6 +360,16 @@ impl Endpoint {
     /// Shows a session at this moment.
     pub fn status(&self, now: Instant, session: SessionId) -> Option<SessionStatus> {
         self.sessions.get(session).map(|slot| slot.session.status(now))
+    }
+
+    /// Shows each path of a session, which costs less than the session as a whole.
+    pub fn path_statuses(
+        &self,
+        now: Instant,
+        session: SessionId,
+    ) -> impl Iterator<Item = PathStatus> + '_ {
+        let slot = self.sessions.get(session).into_iter();
+        slot.flat_map(move |slot| slot.session.path_statuses(now))
     }
 
     /// Shows the least of each path of a session.

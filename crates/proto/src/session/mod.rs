@@ -218,7 +218,8 @@ impl Session {
                 resequence_max: config.resequence_max,
                 reliability: config.reliability,
                 seed: drawn.seed,
-            }),
+            })
+            .with_steps(config.steps),
             scheduler: config.scheduler.scheduler(),
             delivered: VecDeque::new(),
             events: VecDeque::new(),

@@ -240,6 +240,7 @@ fn fixed_sections(old: &Config, new: &Config) -> Vec<&'static str> {
         ("[tunnel]", old.tunnel == new.tunnel),
         ("[transport]", transport == new.transport),
         ("[status]", old.status == new.status),
+        ("[record]", old.record == new.record),
     ];
     sections.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
 }

@@ -59,6 +59,11 @@ impl Control {
         self.outbox.set_reliability(reliability);
     }
 
+    /// Keeps every step of messages, as events.
+    pub(crate) fn keep_steps(&mut self) {
+        self.outbox.keep_steps();
+    }
+
     /// Gives up what has left; see [`Outbox::give_up_sent`].
     pub(crate) fn give_up_sent(&mut self) {
         self.outbox.give_up_sent();

@@ -16,8 +16,9 @@ use super::message::{Kind, Message, SecondCopy};
 use super::pending::Pending;
 use super::plan::{Form, Plans, View};
 use super::sender_lanes::{NoLane, SenderLanes};
+use super::steps::Steps;
 use super::{ControlPath, LaneFloor, Submission};
-use crate::event::{Event, MessageId, Outcome};
+use crate::event::{Event, MessageId, Outcome, StepKind};
 use crate::ids::PathId;
 use crate::limits;
 use crate::path::{CopyRoom, PATIENCE_WITHOUT_PATH};
@@ -85,6 +86,7 @@ pub(crate) struct Outbox {
     outcomes: VecDeque<Ended>,
     /// An unreliable message that was just sent for the last time, kept while its frame is read.
     spent: Option<Message>,
+    pub(super) steps: Steps,
     pub(super) probe: Duration,
     /// Messages below it may have been dropped at the receiver without its having said so.
     unlisted: u64,
@@ -124,6 +126,7 @@ impl Outbox {
             timers: BTreeSet::new(),
             outcomes: VecDeque::new(),
             spent: None,
+            steps: Steps::default(),
             probe: PATIENCE_WITHOUT_PATH,
             unlisted: 0,
             next_seq: 0,
@@ -150,6 +153,11 @@ impl Outbox {
     pub(crate) fn refresh_paths(&mut self, paths: &[ControlPath], probe: Duration) {
         self.probe = probe;
         self.pending.refresh(paths);
+    }
+
+    /// Keeps every step of messages, for [`Outbox::poll_event`].
+    pub(crate) fn keep_steps(&mut self) {
+        self.steps.start();
     }
 
     /// Tells whether that is worth while.
@@ -193,6 +201,7 @@ impl Outbox {
         self.next_seq += 1;
         self.others += usize::from(policy.class.tier() != Tier::Control);
         self.bytes += cost(&submission);
+        self.steps.on_handed_in(now, seq, &submission);
         self.messages.insert(seq, Message::new(now, submission, place, form));
         self.begin_round(now, seq);
         self.arm(now, seq);
@@ -268,6 +277,7 @@ impl Outbox {
             self.pending.add_ride(path, (message.rank, seq));
         }
         self.counters[message.policy().class.index()].copies_sent += 1;
+        self.steps.note(now, seq, || StepKind::Sent { path });
         let floor = message.place.map_or(0, |place| self.lanes.floor(place.lane));
         if self.is_spent(seq) {
             self.spent = self.remove(seq, false);
@@ -288,6 +298,7 @@ impl Outbox {
     /// it did not pass on before it acknowledges.
     pub(crate) fn on_acked(&mut self, seq: u64, receipt: &Receipt) {
         self.plans.on_acked(receipt.now, seq, receipt);
+        self.steps.on_acked(seq, receipt);
         let is_listed = seq >= self.unlisted;
         let outcome = if is_listed { Outcome::Delivered } else { Outcome::Indeterminate };
         self.conclude(seq, outcome);
@@ -306,6 +317,7 @@ impl Outbox {
 
     /// Notes that a packet with a copy of message `seq` was declared lost.
     pub(crate) fn on_lost(&mut self, now: Instant, seq: u64, path: PathId) {
+        self.steps.note(now, seq, || StepKind::Lost { path });
         let Some(message) = self.messages.get_mut(&seq) else { return };
         if message.on_lost(path) {
             self.follow_up_loss(now, seq);
@@ -345,6 +357,7 @@ impl Outbox {
 
     /// Expires messages, and starts rounds and second copies that are due.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.steps.on_time(now);
         while let Some(&(at, seq)) = self.timers.first() {
             if at > now {
                 break;
@@ -392,7 +405,7 @@ impl Outbox {
 
     /// Returns what an application should know of plans.
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
-        self.plans.poll_event()
+        self.plans.poll_event().or_else(|| self.steps.poll().map(Event::Step))
     }
 
     /// Lists how targets are kept.
@@ -422,7 +435,10 @@ impl Outbox {
         let counters = &mut self.counters[message.policy().class.index()];
         match outcome {
             _ if message.policy().reliable => self.report(seq, message.kind(), outcome),
-            Outcome::Expired => counters.expired += 1,
+            Outcome::Expired => {
+                counters.expired += 1;
+                self.steps.on_ended(seq, outcome);
+            }
             _ => counters.delivered += 1,
         }
     }
@@ -470,6 +486,7 @@ impl Outbox {
         if policy.reliable {
             self.report(older, message.kind(), Outcome::Superseded);
         } else {
+            self.steps.on_ended(older, Outcome::Superseded);
             self.counters[policy.class.index()].superseded += 1;
         }
     }
@@ -480,6 +497,7 @@ impl Outbox {
         let kind = message.kind();
         if !message.policy().reliable {
             self.counters[kind.class.index()].expired += u64::from(!message.is_copied);
+            self.steps.on_ended(seq, Outcome::Expired);
         } else if message.flights.is_empty() {
             self.report(seq, kind, Outcome::Expired);
         } else {
@@ -520,6 +538,7 @@ impl Outbox {
             Outcome::Superseded => counters.superseded += 1,
             Outcome::Indeterminate => counters.indeterminate += 1,
         }
+        self.steps.on_ended(seq, outcome);
         self.outcomes.push_back(Ended { message: MessageId(seq), outcome, mavlink: kind.mavlink });
     }
 }
