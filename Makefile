@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 20
 NS3_SEEDS ?= 1-20
 ARCHES ?= amd64 arm64 armhf
 
-.PHONY: list demo fly book test test-aarch64 lint deny miri docs fuzz experiments ns3 deb tarball test-deb setup install clean
+.PHONY: list demo fly book test test-aarch64 lint deny miri docs fuzz experiments ns3 deb test-deb setup install clean
 
 list:
 	@echo 'make demo         set up, build and fly the demonstration: two daemons, two bad links, a table and a picture'
@@ -26,7 +26,6 @@ list:
 	@echo 'make ns3          ASRAN in the simulator ns-3: builds ns3/, runs its mobility scenario for NS3_SEEDS ($(NS3_SEEDS), about 45 min), prints the table'
 	@echo 'make setup        install what the above need (without ns-3), nothing else'
 	@echo 'make deb          Debian packages for ARCHES ($(ARCHES)), into $(TARGET)/packages'
-	@echo 'make tarball      the daemon for systems without Debian packages: one static program for each of ARCHES'
 	@echo 'make test-deb     install, fly, upgrade, remove and purge them in fresh systems (root; minutes)'
 	@echo 'make install      build and install fulmar and fulmar-lab (cargo install)'
 
@@ -89,7 +88,7 @@ ns3:
 	$(MAKE) -C ns3 OUT=$(abspath $(TARGET))/ns3
 	ns3/table3 --seeds $(NS3_SEEDS) --scenario $(TARGET)/ns3/mobility --out $(TARGET)/ns3/mobility.csv
 
-deb tarball:
+deb:
 	@scripts/setup packages
 	@scripts/package $@ $(ARCHES)
 

@@ -47,7 +47,6 @@ use cli::{Arguments, Command};
 
 /// Does what the command line says.
 pub fn main() -> ExitCode {
-    sys::resolver::prefer_own();
     // Wrong usage ends here with code 2.
     let done = match Arguments::parse().command {
         Command::Run { file, config } => run(&file.or(config).unwrap_or_default()),

@@ -23,7 +23,6 @@ pub mod packet_ring;
 pub mod poller;
 pub mod print;
 pub mod realtime;
-pub mod resolver;
 pub mod sandbox;
 pub mod seqpacket;
 pub mod serial;

@@ -108,7 +108,10 @@ impl Daemon {
                 of_session("clock-stepped", false, "the peer's clock stepped".into())
             }
             // New keys come every two minutes; what became of messages is said once a second.
-            Event::Rekeyed | Event::MessageEnded { .. } | Event::RoomForMessages => return None,
+            Event::Rekeyed
+            | Event::MessageEnded { .. }
+            | Event::RoomForMessages
+            | Event::Step(_) => return None,
         })
     }
 }
