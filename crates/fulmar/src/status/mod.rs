@@ -8,6 +8,7 @@ mod record;
 mod reliability;
 mod schema;
 mod server;
+mod strangers;
 mod table;
 
 pub(crate) use advice::{path_trouble, peer_trouble};
@@ -19,4 +20,5 @@ pub(crate) use record::RecordReport;
 pub(crate) use reliability::reliability_reports;
 pub(crate) use schema::*;
 pub(crate) use server::{Answer, StatusServer};
+pub(crate) use strangers::StrangersReport;
 pub(crate) use table::{columns, milliseconds, rate, table};

@@ -37,6 +37,7 @@ const SCOPES: &[Scope] = &[
     (".strangers", "strangers", &[]),
     (".memory", "memory", &[]),
     (".reload", "reload", &[]),
+    (".record", "record", &[]),
 ];
 
 /// A metric: its type, its help, and its samples, each by its labels.

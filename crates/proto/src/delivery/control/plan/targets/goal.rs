@@ -22,7 +22,6 @@ const FEW: u64 = 100;
 const HYSTERESIS: f64 = 1.5;
 /// Share of the moments seen of late that is left after ten minutes.
 const MEMORY: Duration = Duration::from_secs(600);
-
 /// How often a further link fails when a lone one has, as long as nobody has measured it: as in `failures.rs`.
 const TOGETHER: f64 = 0.1;
 /// More links than this are no advice.
