@@ -17,8 +17,8 @@ use super::enrol::Message;
 use super::links::Link;
 use crate::config::{self, Config};
 use crate::daemon;
-use crate::log::Log;
 use crate::guest_socket::LONGEST_TEXT;
+use crate::log::Log;
 use crate::status::{self, Report};
 use crate::{daemon::guests::CHANNEL, keys};
 
