@@ -11,7 +11,7 @@ use super::found::Links;
 pub(super) const USUAL_BAUD: u32 = 57_600;
 
 const HEAD: &str = "\
-# Keys: docs/configuration.md; an example with all of them: dist/ROLE.toml (with the package in /usr/share/doc/fulmar).
+# Keys: docs/configuration.md; an example with all of them: dist/ROLE.toml, of the package /etc/fulmar/ROLE.toml.example.
 # Made by fulmar init. fulmar check FILE says what is wrong with it, fulmar reload takes a change over.
 
 role = \"ROLE\"
@@ -92,11 +92,24 @@ mod tests {
     use super::*;
     use crate::{config, keys};
 
+    /// Reads a text as it is written, then with what pairing adds: endpoints are read with their peer.
     fn config_of(text: &str) -> config::Config {
         let folder = tempfile::tempdir().unwrap();
         keys::write_new(&folder.path().join("private.key"), &keys::generate().unwrap()).unwrap();
         let file = folder.path().join("x.toml");
-        config::parse(text, &file).unwrap_or_else(|error| panic!("{error}\n{text}"))
+        let read = |text: &str| {
+            config::parse(text, &file).unwrap_or_else(|error| panic!("{error}\n{text}"))
+        };
+        let alone = read(text);
+        assert_eq!(alone.warnings.len(), 1, "only that there is no peer: {:?}", alone.warnings);
+        let key = keys::generate().unwrap().public();
+        let mut paired = format!(
+            "{text}\n[[peer]]\nname = \"other\"\npublic_key = \"{key}\"\nendpoint = [\"192.0.2.1:14700\"]\n"
+        );
+        if text.contains("role = \"drone\"") && !text.contains("\n[[path]]") {
+            paired += "[[path]]\ninterface = \"wlan0\"\n";
+        }
+        read(&paired)
     }
 
     #[test]
@@ -134,7 +147,7 @@ mod tests {
                 );
             }
             let config = config_of(&station(address(listen), address("[::1]:14550"), Tunnel::None));
-            assert_eq!(config.warnings.len(), 1, "{:?}", config.warnings);
+            assert!(config.tunnel.is_none() && config.endpoints.len() == 1);
         }
     }
 }
