@@ -45,18 +45,6 @@ pub(super) fn links() -> Result<Links, String> {
     Ok(choose(&all, is_hardware))
 }
 
-fn choose(all: &[Interface], is_hardware: impl Fn(&str) -> bool) -> Links {
-    let mut links = Links::default();
-    for interface in all.iter().filter(|interface| is_hardware(&interface.name)) {
-        let is_ready = interface.running && !interface.addresses.is_empty();
-        let list = if is_ready { &mut links.ready } else { &mut links.waiting };
-        list.push(interface.name.clone());
-    }
-    links.ready.truncate(proto::MAX_PATHS);
-    links.waiting.truncate(proto::MAX_PATHS);
-    links
-}
-
 /// Lists the serial ports that are really there, and says which of them are somebody's.
 pub(super) fn ports() -> Vec<Port> {
     let consoles = fs::read_to_string("/sys/class/tty/console/active").unwrap_or_default();
@@ -73,6 +61,41 @@ pub(super) fn ports() -> Vec<Port> {
         holder(&real).map(|program| format!("in use by {program}"))
     };
     devices.into_iter().map(|device| Port { taken: taken(&device), device }).collect()
+}
+
+/// Names the program that has a device open, as far as this user may see: reading beside it would take its bytes away.
+pub(super) fn holder(device: &Path) -> Option<String> {
+    let processes = names(Path::new("/proc")).into_iter();
+    for process in processes.filter(|process| process.join("fd").exists()) {
+        let open = names(&process.join("fd"));
+        if open.iter().any(|link| fs::read_link(link).is_ok_and(|target| target == device)) {
+            let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
+            let number = process.file_name().unwrap_or_default().to_string_lossy();
+            return Some(format!("{} (process {number})", name.trim()));
+        }
+    }
+    None
+}
+
+/// Returns a station's address in a network that this machine has no part in yet.
+pub(super) fn free_tunnel() -> Option<IpNet> {
+    let all = interfaces::list().unwrap_or_default();
+    let used: Vec<_> = all.into_iter().flat_map(|interface| interface.addresses).collect();
+    let nets = (77..=99).filter_map(|net| format!("10.{net}.0.1/24").parse::<IpNet>().ok());
+    let mut free = nets.filter(|net| !used.iter().any(|address| net.contains(address)));
+    free.next()
+}
+
+fn choose(all: &[Interface], is_hardware: impl Fn(&str) -> bool) -> Links {
+    let mut links = Links::default();
+    for interface in all.iter().filter(|interface| is_hardware(&interface.name)) {
+        let is_ready = interface.running && !interface.addresses.is_empty();
+        let list = if is_ready { &mut links.ready } else { &mut links.waiting };
+        list.push(interface.name.clone());
+    }
+    links.ready.truncate(proto::MAX_PATHS);
+    links.waiting.truncate(proto::MAX_PATHS);
+    links
 }
 
 fn devices(dev: &Path, class: &Path) -> Vec<PathBuf> {
@@ -100,29 +123,6 @@ fn names(folder: &Path) -> Vec<PathBuf> {
     let mut names: Vec<_> = entries.map(|entry| entry.path()).collect();
     names.sort();
     names
-}
-
-/// Names the program that has a device open, as far as this user may see: reading beside it would take its bytes away.
-pub(super) fn holder(device: &Path) -> Option<String> {
-    let processes = names(Path::new("/proc")).into_iter();
-    for process in processes.filter(|process| process.join("fd").exists()) {
-        let open = names(&process.join("fd"));
-        if open.iter().any(|link| fs::read_link(link).is_ok_and(|target| target == device)) {
-            let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
-            let number = process.file_name().unwrap_or_default().to_string_lossy();
-            return Some(format!("{} (process {number})", name.trim()));
-        }
-    }
-    None
-}
-
-/// Returns a station's address in a network that this machine has no part in yet.
-pub(super) fn free_tunnel() -> Option<IpNet> {
-    let all = interfaces::list().unwrap_or_default();
-    let used: Vec<_> = all.into_iter().flat_map(|interface| interface.addresses).collect();
-    let nets = (77..=99).filter_map(|net| format!("10.{net}.0.1/24").parse::<IpNet>().ok());
-    let mut free = nets.filter(|net| !used.iter().any(|address| net.contains(address)));
-    free.next()
 }
 
 #[cfg(test)]
