@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use tcp_asran::Flavour;
 
 use crate::events::EventsArguments;
+use crate::init::{INIT_LONG, InitCommand};
 use crate::look_back::RecordCommand;
 use crate::pair::{PAIR_LONG, PairArguments};
 use crate::peers::PeersArguments;
@@ -21,12 +22,11 @@ Applications see an IP tunnel and local MAVLink endpoints.";
 
 const FIRST_STEPS: &str = "\
 First steps, on each of the two computers:
-  1. fulmar keygen --out /etc/fulmar/private.key    makes a key pair, prints the public key
-  2. edit /etc/fulmar/drone.toml (or station.toml)  what it carries; the station also where it listens
-  3. fulmar check /etc/fulmar/drone.toml            says what is wrong with it, line by line
-  4. fulmar run /etc/fulmar/drone.toml              or: systemctl enable --now fulmar@drone
-  5. fulmar pair                                    at the station; then fulmar pair CODE on the drone
-  6. fulmar status --watch                          shows every path, and what is wrong with it
+  1. fulmar init drone (or station)                 writes /etc/fulmar/drone.toml and makes a key pair
+  2. fulmar check /etc/fulmar/drone.toml            says what is wrong with it, once you have edited it
+  3. fulmar run /etc/fulmar/drone.toml              or: systemctl enable --now fulmar@drone
+  4. fulmar pair                                    at the station; then fulmar pair CODE on the drone
+  5. fulmar status --watch                          shows every path, and what is wrong with it
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.";
 
@@ -117,6 +117,12 @@ pub(crate) enum Command {
         /// Print one JSON object: {"valid": …, "problems": […], "warnings": […]}.
         #[arg(long)]
         json: bool,
+    },
+    /// Write the configuration of this end from what the machine has, and make its key.
+    #[command(after_long_help = INIT_LONG, after_help = "fulmar init --help shows how it goes at both ends.")]
+    Init {
+        #[command(subcommand)]
+        command: InitCommand,
     },
     /// Make a key pair: one per airframe, one per station.
     Keygen {

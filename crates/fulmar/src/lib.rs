@@ -18,6 +18,7 @@ mod events;
 #[doc(hidden)]
 pub mod fuzzing;
 mod guest_socket;
+mod init;
 mod interface;
 mod keys;
 mod log;
@@ -54,6 +55,7 @@ pub fn main() -> ExitCode {
         Command::Reload { socket } => reload(socket),
         Command::Keygen { out } => keygen(out.as_deref()),
         Command::Pubkey { file } => pubkey(file.as_deref()),
+        Command::Init { command } => init::run(&command),
         Command::Pair(arguments) => pair::run(&arguments),
         Command::Peers(arguments) => peers::run(&arguments),
         Command::Cc { command } => cc::run(command),

@@ -32,7 +32,7 @@ pub(crate) use code::Code;
 pub(crate) use enrol::Message;
 
 /// Where the files of this host lie.
-const FOLDER: &str = "/etc/fulmar";
+pub(crate) const FOLDER: &str = "/etc/fulmar";
 
 /// Pairs, at the end that the arguments are for.
 pub(crate) fn run(arguments: &PairArguments) -> Result<(), String> {
