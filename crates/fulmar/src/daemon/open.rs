@@ -45,9 +45,7 @@ impl Daemon {
         let poller = Poller::new().map_err(|error| format!("open the poller: {error}"))?;
         let watch = InterfaceWatch::open().map_err(|error| format!("watch interfaces: {error}"))?;
         let status = open_status(&config.status)?;
-        let events = EventServer::open(&config.status).map_err(|error| {
-            format!("open the socket of events beside {}: {error}", config.status.display())
-        })?;
+        let events = open_events(&config.status)?;
         let guests = open_guests(&config, &poller);
         let sockets = open_sockets(&config, &poller)?;
         let tunnel = open_tunnel(&config, &poller)?;
@@ -199,6 +197,11 @@ fn open_status(path: &Path) -> Result<StatusServer, String> {
         };
         format!("status socket {}: {error}{hint}", path.display())
     })
+}
+
+fn open_events(status: &Path) -> Result<EventServer, String> {
+    EventServer::open(status)
+        .map_err(|error| format!("open the socket of events beside {}: {error}", status.display()))
 }
 
 /// Opens the door for guests of a station. Without it everything works but `fulmar pair`.
