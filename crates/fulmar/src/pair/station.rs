@@ -271,21 +271,10 @@ fn addresses(arguments: &PairArguments, config: &Config) -> Result<Vec<Remote>, 
         return Ok(arguments.address.clone());
     }
     let here = interfaces::list().map_err(|error| format!("list the interfaces: {error}"))?;
-    let tunnel = config.tunnel.as_ref().map(|tunnel| tunnel.interface.as_str());
-    let mut found = Vec::new();
-    for listen in &config.listens {
-        let (ip, port) = (listen.address.ip(), listen.address.port());
-        if !ip.is_unspecified() {
-            found.push(listen.address);
-            continue;
-        }
-        let ours = |at: &&interfaces::Interface| {
-            let is_wanted = listen.interface.as_ref().is_none_or(|name| *name == at.name);
-            at.running && is_wanted && Some(at.name.as_str()) != tunnel
-        };
-        let all = here.iter().filter(ours).flat_map(|at| &at.addresses);
-        let fits = |at: &&std::net::IpAddr| at.is_ipv4() == ip.is_ipv4() && !at.is_loopback();
-        found.extend(all.filter(fits).map(|at| SocketAddr::new(*at, port)));
+    let mut found = listening(config, here.iter().filter(|at| at.running));
+    if found.is_empty() {
+        // A link that has just come, or is about to come back.
+        found = listening(config, here.iter());
     }
     // IPv4 first: it is what most links of drones have.
     found.sort_by_key(SocketAddr::is_ipv6);
@@ -296,6 +285,30 @@ fn addresses(arguments: &PairArguments, config: &Config) -> Result<Vec<Remote>, 
         return Err("no interface of this host has an address that drones could reach: name one with --address".into());
     }
     Ok(found.into_iter().map(Remote::Address).collect())
+}
+
+/// Returns where the station can be reached at these interfaces.
+fn listening<'i>(
+    config: &Config,
+    here: impl Iterator<Item = &'i interfaces::Interface> + Clone,
+) -> Vec<SocketAddr> {
+    let tunnel = config.tunnel.as_ref().map(|tunnel| tunnel.interface.as_str());
+    let mut found = Vec::new();
+    for listen in &config.listens {
+        let (ip, port) = (listen.address.ip(), listen.address.port());
+        if !ip.is_unspecified() {
+            found.push(listen.address);
+            continue;
+        }
+        let ours = |at: &&interfaces::Interface| {
+            let is_wanted = listen.interface.as_ref().is_none_or(|name| *name == at.name);
+            is_wanted && Some(at.name.as_str()) != tunnel
+        };
+        let all = here.clone().filter(ours).flat_map(|at| &at.addresses);
+        let fits = |at: &&std::net::IpAddr| at.is_ipv4() == ip.is_ipv4() && !at.is_loopback();
+        found.extend(all.filter(fits).map(|at| SocketAddr::new(*at, port)));
+    }
+    found
 }
 
 /// Shows the codes: on the terminal, as files, as JSON.
