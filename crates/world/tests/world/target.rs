@@ -244,8 +244,7 @@ fn a_second_copy_on_a_lone_path_leaves_where_the_target_takes_it() {
     assert!(planned.copies >= 1.9, "out of reach, nothing is saved: {planned:?}");
 }
 
-/// A copy that rides 20 ms later is known to be there after 60 ms, a repeat after 90. Seen to fail where a second copy never
-/// rides: then both cost what a copy everywhere does, and in bursts twice as much is missed.
+/// A copy that rides 20 ms later is known to be there after 60 ms, a repeat after 90.
 #[test]
 fn where_there_is_no_time_for_a_repeat_a_copy_on_a_lone_path_rides_with_the_next_message() {
     let bursts = "[link.burst_loss]\ngood_ms = 980\nbad_ms = 20";
