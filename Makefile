@@ -7,27 +7,38 @@ TARGET ?= $(or $(CARGO_TARGET_DIR),target)
 CARGO ?= cargo
 FUZZ_SECONDS ?= 20
 NS3_SEEDS ?= 1-20
+ARCHES ?= amd64 arm64 armhf
 
-.PHONY: list demo test test-aarch64 lint deny miri docs fuzz experiments ns3 setup install clean
+.PHONY: list demo fly book test test-aarch64 lint deny miri docs fuzz experiments ns3 deb test-deb setup install clean
 
 list:
 	@echo 'make demo         set up, build and fly the demonstration: two daemons, two bad links, a table and a picture'
+	@echo 'make fly          a simulated vehicle and a ground station over two emulated links that fail: see a heartbeat cross'
 	@echo 'make test         set up and run every test; ends with "N passed, N failed, N skipped"'
 	@echo 'make lint         rustfmt, clippy, rustdoc and tidy, all without a warning, and make deny'
 	@echo 'make deny         licences, duplicates, sources and known weaknesses of the dependencies (cargo-deny)'
 	@echo 'make miri         coefficients and slabs of the codes and the parsers of the wire in Miri (nightly toolchain)'
 	@echo 'make docs         the documentation of the crates, below $(TARGET)/doc'
+	@echo 'make book         the book for a browser, target/book/index.html (needs mdbook)'
 	@echo 'make fuzz         every fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS) s) each'
 	@echo 'make test-aarch64 the codes on 64-bit Arm, under qemu'
 	@echo 'make experiments  run what experiments/ has recorded again, in virtual time; fails where a figure is not reached'
 	@echo 'make ns3          ASRAN in the simulator ns-3: builds ns3/, runs its mobility scenario for NS3_SEEDS ($(NS3_SEEDS), about 45 min), prints the table'
 	@echo 'make setup        install what the above need (without ns-3), nothing else'
+	@echo 'make deb          Debian packages for ARCHES ($(ARCHES)), into $(TARGET)/packages'
+	@echo 'make test-deb     install, fly, upgrade, remove and purge them in fresh systems (root; minutes)'
 	@echo 'make install      build and install fulmar and fulmar-lab (cargo install)'
 
 demo:
 	@scripts/setup demo
 	$(CARGO) build --release --locked -p fulmar -p fulmar-lab
 	$(TARGET)/release/fulmar-lab demo
+
+fly:
+	@scripts/setup fly
+	$(CARGO) build --release --locked -p fulmar -p fulmar-lab
+	@FULMAR=$(TARGET)/release/fulmar PYTHON=$(TARGET)/peers/bin/python \
+		$(TARGET)/release/fulmar-lab emulate scenarios/mixed-blackout.toml -- scripts/first-flight/fly
 
 test:
 	@scripts/setup test
@@ -51,6 +62,12 @@ docs:
 	$(CARGO) doc --workspace --no-deps --locked
 	@echo 'open $(TARGET)/doc/fulmar_proto/index.html'
 
+book:
+	@command -v mdbook >/dev/null || { \
+		echo 'make book: mdbook is missing: cargo install --locked mdbook, then once more'; exit 1; }
+	mdbook build
+	@echo 'open target/book/index.html'
+
 fuzz:
 	@scripts/setup fuzz
 	@scripts/fuzz $(FUZZ_SECONDS)
@@ -70,6 +87,13 @@ ns3:
 	@scripts/setup ns3
 	$(MAKE) -C ns3 OUT=$(abspath $(TARGET))/ns3
 	ns3/table3 --seeds $(NS3_SEEDS) --scenario $(TARGET)/ns3/mobility --out $(TARGET)/ns3/mobility.csv
+
+deb:
+	@scripts/setup packages
+	@scripts/package $@ $(ARCHES)
+
+test-deb:
+	@scripts/test-packages $(ARCHES)
 
 setup:
 	@scripts/setup all

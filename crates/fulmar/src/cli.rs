@@ -5,6 +5,14 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use tcp_asran::Flavour;
 
+use crate::events::EventsArguments;
+use crate::init::{INIT_LONG, InitCommand};
+use crate::look_back::RecordCommand;
+use crate::pair::{PAIR_LONG, PairArguments};
+use crate::peers::PeersArguments;
+use crate::top::TopArguments;
+use crate::web::WebArguments;
+
 const LONG: &str = "\
 Keeps a drone and its ground station talking over several bad links at once.
 
@@ -14,22 +22,26 @@ Applications see an IP tunnel and local MAVLink endpoints.";
 
 const FIRST_STEPS: &str = "\
 First steps, on each of the two computers:
-  1. fulmar keygen --out /etc/fulmar/private.key    makes a key pair, prints the public key
-  2. edit /etc/fulmar/drone.toml (or station.toml)  put the other end's public key into [[peer]]
-  3. fulmar check /etc/fulmar/drone.toml            says what is wrong with it, line by line
-  4. fulmar run /etc/fulmar/drone.toml              or: systemctl enable --now fulmar@drone
+  1. fulmar init drone (or station)                 writes /etc/fulmar/drone.toml and makes a key pair
+  2. fulmar check /etc/fulmar/drone.toml            says what is wrong with it, once you have edited it
+  3. fulmar run /etc/fulmar/drone.toml              or: systemctl enable --now fulmar@drone
+  4. fulmar pair                                    at the station; then fulmar pair CODE on the drone
   5. fulmar status --watch                          shows every path, and what is wrong with it
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.";
 
 const RELOADED: &str = "\
 What it takes over, without a new session for the peers that stay:
-  [[peer]]          peers come and go, with their endpoints, and their allowed_addresses change
-  [[path]]          cost, backup, carries
+  [[peer]]          peers come and go, with their endpoints; names and allowed_addresses change
+  [[path]]          paths come and go; cost, backup and carries change. A path with another interface or remote is
+                    another path: the old one stays until the new one works, for 5 s at most
+  [[listen]]        addresses come and go; a drone finds those that are in its own file
   [[mavlink]], [[control]], [[message]]
-                    endpoints are opened and closed, with their targets. Where a key of one changes, target and
-                    deadline_ms too, it takes two reloads: one without it, and one with it
-Everything else needs a restart, [reliability.control], [reliability.liveness] and [reliability.live] too.";
+                    endpoints come, go and change, targets included; programs at an address that stays do not notice,
+                    even where it becomes another endpoint's
+  [reliability.*], [selector], [log]
+It is refused, and nothing changes, where the file has a mistake, where something cannot be opened, or where one of
+these has changed, which needs a restart: role, realtime, the private key, [tunnel], [transport], [status].";
 
 const CC_EXAMPLES: &str = "\
 A loss on a radio link is not a full queue. ASRAN lowers the window as every TCP does, and then \
@@ -59,6 +71,14 @@ What it shows of each peer:
                 (losses), order (the wait for earlier messages); only once messages have gone
 and below them the endpoints, the tunnel, and strangers. --json has more of each, --fields says what;
 docs/messages.md explains the fields of messages.";
+
+pub(crate) const RECORD_READERS: &str = "\
+Foxglove and PlotJuggler open the same files; Mission Planner, MAVProxy and QGroundControl open the .tlog beside them. \
+docs/record.md says what a record holds.";
+
+pub(crate) const RECORD_CSV: &str = "\
+path-PEER-PATH.csv has a path's samples, control-PEER.csv each control message with its end, copies-PEER.csv each copy \
+of them, received-PEER.csv the peer's, session-PEER.csv, events.csv, position.csv. Times are seconds since 1970.";
 
 /// The arguments of a call.
 #[derive(Debug, Parser)]
@@ -98,6 +118,12 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Write the configuration of this end from what the machine has, and make its key.
+    #[command(after_long_help = INIT_LONG, after_help = "fulmar init --help shows how it goes at both ends.")]
+    Init {
+        #[command(subcommand)]
+        command: InitCommand,
+    },
     /// Make a key pair: one per airframe, one per station.
     Keygen {
         /// Write the private key into this new file and print the public key; without it, print
@@ -110,11 +136,27 @@ pub(crate) enum Command {
         /// The file with the private key; without it, or with -, standard input.
         file: Option<PathBuf>,
     },
+    /// Pair a drone with a station: the station shows a code, the drone is given it, and both files have what they need.
+    #[command(after_long_help = PAIR_LONG, after_help = "fulmar pair --help shows how it goes at both ends.")]
+    Pair(Box<PairArguments>),
+    /// List the peers of a configuration, call one otherwise, or remove one.
+    Peers(PeersArguments),
     /// Give the kernel's own TCP a congestion control for bad links (ASRAN), with or without a daemon.
     #[command(after_long_help = CC_EXAMPLES, after_help = "fulmar cc --help shows how to use one.")]
     Cc {
         #[command(subcommand)]
         command: CcCommand,
+    },
+    /// Follow what happens in a running daemon, a line for each event.
+    Events(EventsArguments),
+    /// Watch the daemons of this host on the terminal: what is wrong first, and the last minutes of each path.
+    Top(TopArguments),
+    /// Serve a page that shows the daemons of this host, live, and metrics for Prometheus.
+    Web(WebArguments),
+    /// Look back at flights that a daemon with [record] has recorded: figures, CSV, one page.
+    Record {
+        #[command(subcommand)]
+        command: RecordCommand,
     },
     /// Show a running daemon: its paths, its traffic, its streams of messages, and what is wrong.
     #[command(after_long_help = STATUS_BLOCKS)]

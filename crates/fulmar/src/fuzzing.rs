@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 pub use crate::daemon::fuzzing::tunnel_packet;
+use crate::pair::{Code, Message};
 use crate::{config, status};
 
 /// Reads a configuration: it is refused with lines that say where and why, or all of it makes sense.
@@ -29,6 +30,21 @@ pub fn status_answer(bytes: &[u8]) {
     let again = serde_json::to_string(&report).expect("what was read can be written");
     let again: status::Report = serde_json::from_str(&again).expect("and read again");
     assert_eq!(again.peers.len(), report.peers.len());
+}
+
+/// Reads a pairing code, and what is said while a drone is enrolled.
+pub fn pairing(text: &str) {
+    match Code::read(text) {
+        Ok(code) => {
+            let again = code.text().expect("what was read is no longer than a code");
+            assert!(Code::read(&again).is_ok_and(|again| again == code));
+        }
+        Err(why) => assert!(!why.is_empty() && why.chars().all(|c| !c.is_control())),
+    }
+    if let Ok(message) = Message::read(text) {
+        let again = Message::read(&message.text()).expect("what was read can be said");
+        assert_eq!(again, message);
+    }
 }
 
 fn check(config: &config::Config) {

@@ -1,8 +1,8 @@
 //! Key pairs: made once per airframe, written as base64 on one line.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use proto::{PublicKey, StaticSecret};
@@ -16,13 +16,23 @@ pub(crate) fn generate() -> io::Result<StaticSecret> {
     Ok(StaticSecret::generate(sys::entropy::seed()?))
 }
 
-/// Writes a secret key into a new file that only its owner may read.
+/// Writes a secret key into a new file that only its owner may read, and the group that a folder gives to what is
+/// made in it: `/etc/fulmar` of the package gives the daemon's.
 ///
 /// An existing file is not overwritten: the old key would be lost, and with it the pairing.
 pub(crate) fn write_new(path: &Path, secret: &StaticSecret) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    if gives_its_group(path) {
+        file.set_permissions(Permissions::from_mode(0o640))?;
+    }
     writeln!(file, "{}", encode(secret))?;
     file.sync_all()
+}
+
+/// Tells whether others may read a file with a secret: the group too, unless its folder gives it that group.
+pub(crate) fn is_open(path: &Path) -> bool {
+    let meant_to = if gives_its_group(path) { 0o640 } else { 0o600 };
+    path.metadata().is_ok_and(|file| file.mode() & 0o077 & !meant_to != 0)
 }
 
 /// Writes a secret key as text: the same form as a public key.
@@ -34,7 +44,7 @@ pub(crate) fn encode(secret: &StaticSecret) -> String {
 /// Reads a key file: base64 of 32 bytes, alone on its line; lines that begin with # are comments.
 pub(crate) fn read_key(path: &Path) -> io::Result<Zeroizing<[u8; 32]>> {
     let mut text = Zeroizing::new(String::with_capacity(LARGEST_FILE as usize));
-    std::fs::File::open(path)?.take(LARGEST_FILE).read_to_string(&mut text)?;
+    File::open(path)?.take(LARGEST_FILE).read_to_string(&mut text)?;
     decode(&text)
 }
 
@@ -44,6 +54,14 @@ pub(crate) fn decode(text: &str) -> io::Result<Zeroizing<[u8; 32]>> {
     let key = line.unwrap_or_default().parse::<StaticSecret>();
     key.map(|key| Zeroizing::new(key.to_bytes()))
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// Tells whether the file's folder has the set-group-ID bit (inode(7)), with which root says whose its files are.
+fn gives_its_group(path: &Path) -> bool {
+    const SET_GROUP_ID: u32 = 0o2000;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new(".")).metadata();
+    folder.is_ok_and(|folder| folder.uid() == 0 && folder.mode() & SET_GROUP_ID != 0)
 }
 
 #[cfg(test)]
@@ -57,10 +75,26 @@ mod tests {
         let secret = generate().unwrap();
         write_new(&path, &secret).unwrap();
         assert_eq!(*read_key(&path).unwrap(), secret.to_bytes());
-        use std::os::unix::fs::PermissionsExt;
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         let again = write_new(&path, &secret).unwrap_err();
         assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn a_key_is_for_the_group_of_a_folder_that_root_has_given_one() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(directory.path(), Permissions::from_mode(0o2750)).unwrap();
+        let path = directory.path().join("private.key");
+        write_new(&path, &generate().unwrap()).unwrap();
+        let by_root = directory.path().metadata().unwrap().uid() == 0;
+        let mode = path.metadata().unwrap().mode() & 0o777;
+        assert_eq!(mode, if by_root { 0o640 } else { 0o600 });
+        assert!(!is_open(&path));
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        assert!(is_open(&path));
+        std::fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+        std::fs::set_permissions(directory.path(), Permissions::from_mode(0o750)).unwrap();
+        assert!(is_open(&path), "the group is not one that the folder gives");
     }
 
     #[test]

@@ -11,23 +11,34 @@ mod cc;
 mod cli;
 mod config;
 mod daemon;
+mod edit;
 mod endpoints;
+mod events;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing;
+mod guest_socket;
+mod init;
 mod interface;
 mod keys;
 mod log;
+mod look_back;
 mod machine;
 mod names;
+mod pair;
+mod peers;
+mod recorder;
 mod socket_file;
 mod status;
+mod top;
+mod watch;
+mod web;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use proto::{Duration, StaticSecret};
 use serde_json::json;
 use sys::print::{Reader, print, print_anew, print_while_read, tell};
@@ -44,7 +55,14 @@ pub fn main() -> ExitCode {
         Command::Reload { socket } => reload(socket),
         Command::Keygen { out } => keygen(out.as_deref()),
         Command::Pubkey { file } => pubkey(file.as_deref()),
+        Command::Init { command } => init::run(&command),
+        Command::Pair(arguments) => pair::run(&arguments),
+        Command::Peers(arguments) => peers::run(&arguments),
         Command::Cc { command } => cc::run(command),
+        Command::Events(arguments) => events::run(arguments),
+        Command::Record { command } => look_back::run(command),
+        Command::Top(arguments) => top::run(&arguments),
+        Command::Web(arguments) => web::run(arguments),
         Command::Status { fields: true, .. } => print(status::fields().trim_end()),
         Command::Status { socket, json, watch, .. } => show_status(socket, json, watch),
     };
@@ -57,20 +75,23 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Returns what can be said on the command line, for manual pages and shells' completions.
+pub fn command_line() -> clap::Command {
+    Arguments::command()
+}
+
 fn run(file: &Path) -> Result<(), String> {
     // Before any key is read.
     let undumped = sys::dumps::forbid();
     let config = config::load(file).map_err(|error| format!("the configuration:\n{error}"))?;
-    log::start(&config.log);
+    let log = log::Log::start(&config.log);
     for warning in config.warnings.iter().map(|warning| one_line(warning)) {
         tracing::warn!("{warning}");
     }
     if let Err(error) = undumped {
         tracing::warn!(%error, "a crash may write the keys to disk");
     }
-    let daemon = daemon::Daemon::open(config)?;
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), "running");
-    daemon.run().map_err(|error| format!("the event loop: {error}"))
+    daemon::run(config, &log)
 }
 
 fn check(file: &Path, json: bool) -> Result<(), String> {

@@ -13,6 +13,7 @@ use proto::Duration;
 use sys::interfaces;
 
 use crate::config::{Config, EndpointConfig, EndpointKind, PathConfig, Remote};
+use crate::events::socket_beside;
 use crate::interface::find_usable;
 use crate::names;
 use crate::socket_file::try_place;
@@ -131,7 +132,7 @@ fn status_trouble(path: &Path) -> Option<String> {
         let by = "by this file's daemon, or by another program (ss -xlp)";
         return Some(format!("status socket: {place} is in use: {by}"));
     }
-    let error = try_place(path).err()?;
+    let error = try_place(path).and_then(|()| try_place(&socket_beside(path))).err()?;
     Some(format!("status socket: {place}: {error}; [status] socket names another place"))
 }
 

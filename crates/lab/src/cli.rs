@@ -100,7 +100,7 @@ pub(crate) fn parse() -> Cli {
 }
 
 /// Returns the command line, where each experiment lists its figures.
-fn command() -> clap::Command {
+pub(crate) fn command() -> clap::Command {
     let with_figures = |run: clap::Command, known: &Description| {
         run.mut_subcommand(known.experiment, |one| one.after_long_help(known.help()))
     };

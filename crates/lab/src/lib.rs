@@ -51,6 +51,11 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Returns what can be said on the command line, for manual pages and shells' completions.
+pub fn command_line() -> clap::Command {
+    cli::command()
+}
+
 fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run { experiment } => run_experiment(&experiment),

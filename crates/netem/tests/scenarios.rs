@@ -229,7 +229,7 @@ const WRONG: [(&str, &str); 20] = [
     ("[link.up]\nbetween = 1", "5: link.l.up.between: unknown key; the keys here are"),
     (
         "[link.outage]\nstart_s = 1",
-        "4: link.l.outage: a value of type table is not sections, each headed [[outage]]",
+        "4: link.l.outage: is one of several: head each of them [[outage]]",
     ),
 ];
 

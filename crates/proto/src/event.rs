@@ -1,6 +1,6 @@
 //! What a session tells its driver: deliveries, and one closed enum of everything that happened.
 
-use units::Duration;
+use units::{Duration, Instant};
 
 use crate::ids::{PathId, PeerId, SessionId};
 use crate::select::Class;
@@ -41,6 +41,59 @@ pub enum Outcome {
     /// The session ended or the peer restarted while it was in flight: delivered at most once. Or so
     /// many messages were dropped at once that the receiver could not name them all.
     Indeterminate,
+}
+
+/// One step of a message through control delivery, for whoever records flights: see
+/// [`crate::SessionConfig::steps`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// When it happened here.
+    pub at: Instant,
+    /// Which message: its number in the session, which for those of reliable delivery is their [`MessageId`].
+    pub message: u64,
+    /// What happened.
+    pub kind: StepKind,
+}
+
+/// What happened to a message of control delivery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StepKind {
+    /// It was handed in.
+    HandedIn {
+        /// Its class.
+        class: Class,
+        /// The consumer at the other end.
+        channel: u8,
+        /// Its MAVLink message id, where it is a frame.
+        mavlink: Option<u32>,
+        /// Its bytes.
+        bytes: usize,
+        /// Its time to live.
+        life: Duration,
+    },
+    /// A copy left.
+    Sent {
+        /// The path that took it.
+        path: PathId,
+    },
+    /// The peer acknowledged a copy.
+    Acked {
+        /// The path that the copy went by.
+        path: PathId,
+        /// When it was sent.
+        sent_at: Instant,
+        /// When it arrived, by our clock, and how far that may be off; none before the peer's clock is known.
+        arrived: Option<(Instant, Duration)>,
+    },
+    /// A copy was declared lost.
+    Lost {
+        /// The path that the copy went by.
+        path: PathId,
+    },
+    /// Nothing more of it will leave, and what became of it is known.
+    Ended(Outcome),
+    /// So many steps before this one were not kept, because nobody asked for them.
+    Skipped(u64),
 }
 
 /// Says what a path is good for.
@@ -155,6 +208,8 @@ pub enum Event {
         /// What it is now.
         state: ReliabilityState,
     },
+    /// A step of a message through control delivery, where the configuration asks for steps.
+    Step(Step),
     /// Message delivery refused a message for want of room, and has room again.
     RoomForMessages,
     /// The peer's clock stepped, or our estimate of its offset was found wrong and set anew.

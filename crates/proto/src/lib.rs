@@ -33,11 +33,11 @@ mod window;
 mod wire;
 
 pub use congestion::CongestionKind;
-pub use crypto::{KeyError, PublicKey, StaticSecret};
+pub use crypto::{Guest, KeyError, PublicKey, StaticSecret, is_proof, prove};
 pub use delivery::message::{MessageForm, MessageOrder, MessageStream};
 pub use delivery::tunnel::{FlowCodeParameters, TunnelForm};
 pub use endpoint::{Endpoint, EndpointConfig, EndpointCounters, Share, Work};
-pub use event::{Call, Delivery, Event, MessageId, Outcome, PathState};
+pub use event::{Call, Delivery, Event, MessageId, Outcome, PathState, Step, StepKind};
 pub use ids::{InterfaceId, PathId, PathRef, PeerId, Received, SessionId, Transmit};
 pub use path::{Carries, Cost, PathUse, ProtectControl};
 pub use rejection::{Rejection, Rejections};

@@ -70,6 +70,15 @@ pub fn terminate(child: &Child) -> io::Result<()> {
     Ok(rustix::process::kill_process(pid, rustix::process::Signal::TERM)?)
 }
 
+/// Asks this process to end (SIGTERM), of which one of its threads has [`Signals`].
+///
+/// # Errors
+/// Those of `kill`.
+pub fn end_this_process() -> io::Result<()> {
+    let this = rustix::process::getpid();
+    Ok(rustix::process::kill_process(this, rustix::process::Signal::TERM)?)
+}
+
 /// Asks the process that listens at the other end of a socket to read its configuration again (SIGHUP).
 ///
 /// # Errors

@@ -4,6 +4,7 @@
 //! asked for is a mistake too. What the keys mean is the business of whoever asks for them.
 
 mod change;
+mod hints;
 mod section;
 mod values;
 
@@ -107,9 +108,9 @@ pub fn read_changed<T>(
     let changes = change::Changes::new(changes);
     let mut tree = DeTable::parse(text).map_err(|error| {
         let line = document.line(error.span().map_or(0, |span| span.start));
-        let hint = heading_hint(text, line).unwrap_or_default();
+        let (key, hint) = hints::of_line(text, line);
         let what = format!("not TOML: {}{hint}", error.message());
-        failed(vec![Mistake { line, key: String::new(), what }])
+        failed(vec![Mistake { line, key, what }])
     })?;
     changes.apply(tree.get_mut()).map_err(|mistake| failed(vec![mistake]))?;
     let root = Section::root(&document, tree.get_ref());
@@ -144,22 +145,6 @@ pub fn closest<'w>(word: &str, words: &[&'w str]) -> Option<&'w str> {
 /// Asks whether the closest of some words was meant, in the end of a mistake; empty where none is close.
 pub fn did_you_mean(word: &str, words: &[&str]) -> String {
     closest(word, words).map_or(String::new(), |known| format!("; did you mean {known}?"))
-}
-
-/// Says how to head a section where the file does so both ways, `[stream]` and `[[stream]]`.
-fn heading_hint(text: &str, line: usize) -> Option<String> {
-    let head = |line: &str| {
-        let line = line.split('#').next().unwrap_or_default().trim();
-        Some(line.strip_prefix('[')?.strip_suffix(']')?.to_owned())
-    };
-    let at = head(text.lines().nth(line.checked_sub(1)?)?)?;
-    let bare = at.trim_matches(['[', ']']).to_owned();
-    let other = if at == bare { format!("[{bare}]") } else { bare.clone() };
-    let is_other = |line: &str| head(line).as_ref() == Some(&other);
-    let both = text.lines().any(is_other);
-    both.then(|| {
-        format!("; [{bare}] and [[{bare}]] exclude each other: [[{bare}]] heads each of several")
-    })
 }
 
 /// What the sections of a file have in common: where its lines are, and what is wrong so far.

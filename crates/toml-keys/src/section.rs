@@ -102,7 +102,8 @@ impl<'d> Section<'d> {
             if found.is_made {
                 self.wrong(key, "there is none in the file");
             } else {
-                self.report_type(key, found, &format!("sections, each headed [[{key}]]"));
+                let what = format!("is one of several: head each of them [[{key}]]");
+                self.report(found.line, key, what);
             }
             return Vec::new();
         };

@@ -73,7 +73,7 @@ fn a_mistake_is_one_line_whatever_names_hold() {
 
 #[test]
 fn a_text_that_is_not_toml_says_where() {
-    assert!(mistakes("\n\nname = = 3")[0].starts_with("f.toml:3: not TOML: "));
+    assert!(mistakes("\n\nname = = 3")[0].starts_with("f.toml:3: name: not TOML: "));
 }
 
 #[test]

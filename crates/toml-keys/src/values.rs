@@ -32,7 +32,11 @@ impl<'d> Section<'d> {
 
     /// Reads a text that means a `T`; `expected` names it with an example.
     pub fn parsed<T: FromStr>(&self, key: &str, expected: &str) -> Option<T> {
-        let text = self.text(key)?;
+        let found = self.find(key)?;
+        let Some(text) = found.value.as_str() else {
+            self.report_type(key, found, &format!("{expected}, in quotes"));
+            return None;
+        };
         let parsed = text.parse().ok();
         if parsed.is_none() {
             self.wrong(key, format!("{text:?} is not {expected}"));
@@ -99,7 +103,9 @@ impl<'d> Section<'d> {
         let found = self.find(key)?;
         let flag = found.value.as_bool();
         if flag.is_none() {
-            self.report_type(key, found, "true or false");
+            let is_quoted = matches!(found.value.as_str(), Some("true" | "false"));
+            let hint = if is_quoted { ": write it alone, without quotes" } else { "" };
+            self.report_type(key, found, &format!("true or false{hint}"));
         }
         flag
     }

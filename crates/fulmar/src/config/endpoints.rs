@@ -75,8 +75,9 @@ fn mavlink(
     let radio_status = (hertz > 0.0).then(|| Duration::from_secs_f64(1.0 / hertz.max(0.01)));
     let peer = peer(section, peers);
     let share = section.flag("share").unwrap_or(false);
-    let content =
-        Content::Mavlink(MavlinkContent { radio_status, share, filters: filters(section) });
+    let status_text = section.flag("statustext").unwrap_or(true);
+    let filters = filters(section);
+    let content = Content::Mavlink(MavlinkContent { radio_status, status_text, share, filters });
     Some(EndpointConfig { name, channel, peer: peer?, kind: kind?, content })
 }
 

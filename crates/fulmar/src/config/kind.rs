@@ -21,7 +21,10 @@ pub(super) enum Kind {
 /// Reads the keys of a kind.
 pub(super) fn endpoint_kind(section: &Section<'_>, kind: Kind) -> Option<EndpointKind> {
     if kind == Kind::Serial {
-        let device = section.required_text("device");
+        let device = section.text("device");
+        if !section.has("device") {
+            section.wrong("device", "is missing: name the port, such as device = \"/dev/ttyAMA0\"");
+        }
         let baud = section.number("baud", 1_200..=12_000_000).unwrap_or(57_600) as u32;
         if section.has("address") {
             section.wrong("address", "belongs to UDP and TCP, not to a serial port");

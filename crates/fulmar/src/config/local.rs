@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ipnet::IpNet;
 use toml_keys::Section;
 
-use super::peers::check_interface;
+use super::peers::{ReadPeer, check_interface};
 use super::{LogConfig, TunnelConfig};
 
 /// Where the sockets of `fulmar status` are looked for.
@@ -15,12 +15,25 @@ pub(crate) const RUN_DIRECTORY: &str = "/run/fulmar";
 const LARGEST_MTU: u64 = 1_400;
 
 /// Reads `[tunnel]`.
-pub(super) fn tunnel(root: &Section<'_>) -> Option<TunnelConfig> {
+pub(super) fn tunnel(root: &Section<'_>, peers: &[ReadPeer]) -> Option<TunnelConfig> {
     let section = root.section("tunnel")?;
     let interface = section.text("interface").unwrap_or("fulmar0").to_owned();
     check_interface(&section, &interface);
     section.require("address");
     let addresses: Vec<IpNet> = section.list("address", "an address with prefix: 10.77.0.2/24");
+    for (peer, _) in peers {
+        let is_peers = |own: &&IpNet| {
+            let single = |net: &&IpNet| net.prefix_len() == net.max_prefix_len();
+            peer.allowed.iter().filter(single).any(|net| net.addr() == own.addr())
+        };
+        if let Some(own) = addresses.iter().find(is_peers) {
+            let (own, name) = (own.addr(), &peer.name);
+            let what = format!(
+                "{own} is the address of peer \"{name}\" (allowed_addresses): each end needs one of its own"
+            );
+            section.wrong("address", what);
+        }
+    }
     let mtu = section.number("mtu", 576..=LARGEST_MTU).unwrap_or(1_280) as u16;
     if mtu < 1_280 && addresses.iter().any(|address| matches!(address, IpNet::V6(_))) {
         section.wrong("mtu", "IPv6 needs at least 1280");

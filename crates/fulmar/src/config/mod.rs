@@ -11,6 +11,7 @@ mod local;
 mod message;
 pub(crate) mod path_use;
 mod peers;
+mod record;
 mod reliability;
 mod session;
 #[cfg(test)]
@@ -30,6 +31,7 @@ use zeroize::Zeroizing;
 
 pub(crate) use filter::{Filter, Filters};
 pub(crate) use local::RUN_DIRECTORY;
+pub(crate) use record::RecordConfig;
 pub(crate) use session::Transport;
 
 /// The largest file that can be a configuration: that of a station with a thousand drones fits several times.
@@ -68,6 +70,8 @@ pub(crate) struct Config {
     pub(crate) transport: Transport,
     pub(crate) status: PathBuf,
     pub(crate) log: LogConfig,
+    /// Where flights are recorded; nowhere without it.
+    pub(crate) record: Option<RecordConfig>,
     /// What is allowed but hardly wanted; for the log and for `fulmar check`.
     pub(crate) warnings: Vec<String>,
 }
@@ -120,7 +124,7 @@ impl Remote {
         }
     }
 
-    fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         match self {
             Self::Address(address) => address.port(),
             Self::Name(_, port) => *port,
@@ -203,6 +207,11 @@ pub(crate) enum EndpointKind {
 }
 
 impl EndpointKind {
+    /// Tells whether one may take over the other's port: a socket at the same address, the same device or path.
+    pub(crate) fn shares_port(&self, other: &Self) -> bool {
+        self == other || self.collides_with(other)
+    }
+
     /// Tells whether both would open the same thing.
     pub(crate) fn collides_with(&self, other: &Self) -> bool {
         match (self, other) {
@@ -240,6 +249,8 @@ pub(crate) enum Content {
 pub(crate) struct MavlinkContent {
     /// Time between two reports of the link's state to the autopilot; none where it gets none.
     pub(crate) radio_status: Option<Duration>,
+    /// Whether they are told what the pilot should know of the links.
+    pub(crate) status_text: bool,
     /// Whether applications of the channel hear each other here.
     pub(crate) share: bool,
     pub(crate) filters: Filters,
@@ -289,10 +300,24 @@ pub(crate) struct LogConfig {
 
 /// Reads and checks a file; files that it names are looked for beside it.
 pub(crate) fn load(file: &Path) -> Result<Config, FileError> {
+    let of_file = |what: String| FileError {
+        file: file.display().to_string(),
+        mistakes: vec![Mistake::of_file(what)],
+    };
     let text = read_text(file).map_err(|error| {
-        let mistakes = vec![Mistake::of_file(format!("cannot read: {error}"))];
-        FileError { file: file.display().to_string(), mistakes }
+        let hint = match error.kind() {
+            io::ErrorKind::IsADirectory => "; name the file in it",
+            io::ErrorKind::PermissionDenied => "; it may be root's: sudo",
+            io::ErrorKind::NotFound => "; ls shows what is there",
+            _ => "",
+        };
+        of_file(format!("cannot read: {error}{hint}"))
     })?;
+    if text.trim().is_empty() {
+        return Err(of_file(
+            "is empty: begin with the example of your end, drone.toml or station.toml".into(),
+        ));
+    }
     parse(&text, file)
 }
 
@@ -310,23 +335,24 @@ fn read_text(file: &Path) -> io::Result<Zeroizing<String>> {
         let what = format!("larger than {LARGEST_FILE} bytes: not a configuration");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
     }
-    let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "not text in UTF-8");
+    let what = "not text in UTF-8: save it so, not as UTF-16 or in an older code page";
+    let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, what);
     String::from_utf8(std::mem::take(&mut *text)).map(Zeroizing::new).map_err(no_text)
 }
 
 /// Returns none only after a problem was reported.
 fn read(root: &Section<'_>, file: &Path) -> Option<Config> {
     let mut warnings = Vec::new();
-    let role = root
-        .require("role")
-        .then(|| root.choice("role", &[("drone", Role::Drone), ("station", Role::Station)]))
-        .flatten();
+    let role = root.choice("role", &[("drone", Role::Drone), ("station", Role::Station)]);
+    if !root.has("role") {
+        root.wrong("role", "is missing: write role = \"drone\" or role = \"station\" at the top");
+    }
     let realtime = root.flag("realtime").unwrap_or(false);
     let secret = peers::secret(root, file, &mut warnings);
     let peers = peers::peers(root, secret.as_ref(), file, &mut warnings);
     let paths = peers::paths(root, role, &peers, &mut warnings);
     let listens = peers::listens(root, role);
-    let tunnel = local::tunnel(root);
+    let tunnel = local::tunnel(root, &peers);
     let endpoints = endpoints::read(root, role, &peers);
     let transport = session::read(root);
     let classes = &transport.session.reliability;
@@ -338,6 +364,7 @@ fn read(root: &Section<'_>, file: &Path) -> Option<Config> {
     }
     let status = local::status(root, file);
     let log = local::log(root);
+    let record = record::read(root);
     if role == Some(Role::Station) {
         let listens = listens.iter().map(|listen| listen.address.ip());
         let inside = tunnel.iter().flat_map(|tunnel| &tunnel.addresses).map(IpNet::addr);
@@ -353,7 +380,7 @@ fn read(root: &Section<'_>, file: &Path) -> Option<Config> {
         }
     }
     endpoints::warn_of_strangers(&endpoints, &mut warnings);
-    if endpoints.is_empty() && tunnel.is_none() {
+    if endpoints.is_empty() && tunnel.is_none() && !peers.is_empty() {
         let sections = "[tunnel], no [[mavlink]], no [[control]] and no [[message]]";
         warnings.push(format!("there is no {sections}: nothing to carry"));
     }
@@ -370,6 +397,7 @@ fn read(root: &Section<'_>, file: &Path) -> Option<Config> {
         transport,
         status,
         log,
+        record,
         warnings,
     })
 }

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use ipnet::IpNet;
@@ -23,8 +22,10 @@ const REMOTES: usize = 8;
 const KEY: &str = "a key: base64 of 32 bytes, 44 characters";
 /// What stands in the place of keys in the examples of README.md and `dist/`.
 const PLACEHOLDERS: [&str; 2] = ["STATION-PUBLIC-KEY", "DRONE-PUBLIC-KEY"];
-const REMOTE: &str =
-    "an address or name with a port such as 203.0.113.5:14700 or station.example.org:14700";
+/// Said of a file that waits to be paired.
+const NO_PEER: &str = "there is no [[peer]] yet: fulmar pair, at the station and then on the drone, makes one at both ends";
+const REMOTE: &str = "an address or name with a port from 1 to 65535, such as 203.0.113.5:14700, [2001:db8::5]:14700 or \
+                      station.example.org:14700";
 const ADDRESS: &str = "an address and port such as 203.0.113.5:14700 or [2001:db8::5]:14700";
 
 /// Reads `private_key` or `private_key_file`.
@@ -66,7 +67,7 @@ pub(super) fn peers(
     let mut known = Known::default();
     let sections = root.sections("peer");
     if sections.is_empty() {
-        root.wrong("peer", "is missing: name the other end in a [[peer]] section");
+        warnings.push(NO_PEER.into());
     }
     if sections.len() > MAX_SESSIONS {
         let what =
@@ -82,7 +83,14 @@ pub(super) fn peers(
         if !known.names.insert(name.clone()) {
             section.wrong("name", format!("\"{name}\" names two peers"));
         }
-        if key.is_some() && key == own {
+        let is_private = |key: PublicKey| {
+            secret.is_some_and(|secret| *Zeroizing::new(secret.to_bytes()) == key.0)
+        };
+        if key.is_some_and(is_private) {
+            let what = "is what is given as our private key: here belongs the other end's public key (fulmar pubkey \
+                        there), and there a private one that nobody else has (fulmar keygen)";
+            section.wrong("public_key", what);
+        } else if key.is_some() && key == own {
             section.wrong("public_key", "is our own: give the other end's (fulmar pubkey there)");
         }
         if key.is_some_and(|key| key.is_weak()) {
@@ -114,7 +122,8 @@ pub(super) fn paths(
                 "belongs to a drone's file: a station waits at [[listen]] addresses",
             );
         }
-        Some(Role::Drone) if sections.is_empty() => {
+        // One that is to be paired is given its paths then.
+        Some(Role::Drone) if sections.is_empty() && !peers.is_empty() && !root.has("path") => {
             root.wrong("path", "is missing: a drone needs a [[path]] for each link");
         }
         _ => {}
@@ -130,7 +139,7 @@ pub(super) fn paths(
         let mut remotes = remotes(&section, "remote");
         if remotes.is_empty() && !section.has("remote") {
             remotes = peer.and_then(|peer| peers.get(peer)).map_or(Vec::new(), |at| at.1.clone());
-            if remotes.is_empty() {
+            if remotes.is_empty() && !peers.is_empty() {
                 section.wrong("remote", "is missing, and the peer has no endpoint");
             }
         }
@@ -159,7 +168,7 @@ pub(super) fn listens(root: &Section<'_>, role: Option<Role>) -> Vec<Listen> {
         Some(Role::Drone) if !sections.is_empty() => {
             root.wrong("listen", "belongs to a station's file: a drone opens [[path]]s");
         }
-        Some(Role::Station) if sections.is_empty() => {
+        Some(Role::Station) if sections.is_empty() && !root.has("listen") => {
             root.wrong("listen", "is missing: a station needs a [[listen]] address for its drones");
         }
         _ => {}
@@ -242,8 +251,9 @@ pub(super) fn check_interface(section: &Section<'_>, name: &str) {
         (1..=15).contains(&name.len()) && !name.contains(is_odd) && name != "." && name != "..";
     if section.has("interface") && !fits {
         let name = name.escape_debug();
-        let what =
-            format!("\"{name}\" cannot be an interface: 1 to 15 characters, none of them odd");
+        let what = format!(
+            "\"{name}\" cannot be an interface: write its name as ip link shows it, such as wlan0"
+        );
         section.wrong("interface", what);
     }
 }
@@ -313,6 +323,11 @@ fn key_file(
     warnings: &mut Vec<String>,
 ) -> Option<Zeroizing<[u8; 32]>> {
     let name = section.text(key)?;
+    if name.parse::<PublicKey>().is_ok() {
+        let what = "holds a key, not the name of a file: put the key into a file (chmod 600) and name that";
+        section.wrong(key, what);
+        return None;
+    }
     let path = file.parent().unwrap_or(Path::new("")).join(name);
     match keys::read_key(&path) {
         Ok(bytes) => {
@@ -320,15 +335,18 @@ fn key_file(
             Some(bytes)
         }
         Err(error) => {
-            section.wrong(key, format!("{}: {error}", path.display()));
+            let hint = match error.kind() {
+                std::io::ErrorKind::NotFound => "; fulmar keygen --out makes a new one",
+                _ => "",
+            };
+            section.wrong(key, format!("{}: {error}{hint}", path.display()));
             None
         }
     }
 }
 
 fn warn_of_readers(path: &Path, holds: &str, warnings: &mut Vec<String>) {
-    let open = path.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0);
-    if open {
+    if keys::is_open(path) {
         let path = path.display();
         warnings.push(format!("{path} {holds} and others may read it: chmod 600 {path}"));
     }

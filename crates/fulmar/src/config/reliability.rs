@@ -41,7 +41,7 @@ pub(super) fn read(root: &Section<'_>) -> Reliability {
 
 /// Reads `target` and `deadline_ms` of what lives for `ttl`; none where there is neither.
 pub(super) fn target(section: &Section<'_>, ttl: Duration) -> Option<Target> {
-    let expected = format!("a share from {LEAST} to {MOST}, such as 0.999");
+    let expected = format!("a share from {LEAST} to {MOST}, such as 0.999 for 99.9 %");
     let share = section.within("target", LEAST..=MOST, &expected);
     let longest = ttl.as_millis();
     let expected = format!(
@@ -140,8 +140,8 @@ mod tests {
             let problems = problems(text);
             let [problem] = &problems[..] else { panic!("{expected}: {problems:?}") };
             assert!(problem.starts_with(expected), "{expected}: {problem}");
-            let is_share =
-                !expected.contains("is not a share") || problem.ends_with("such as 0.999");
+            let is_share = !expected.contains("is not a share")
+                || problem.ends_with("such as 0.999 for 99.9 %");
             assert!(is_share, "{problem}");
         }
     }

@@ -51,16 +51,19 @@ impl Batches {
         sockets: &mut Sockets,
         poller: &Poller,
     ) {
-        let socket = &mut sockets.list[way.slot];
+        let Some(socket) = sockets.list.get_mut(&way.slot) else { return };
         let outlet = socket.outlets.get(way.outlet).filter(|outlet| !outlet.blocked.is_empty());
         if let Some(for_strangers) = outlet.map(|outlet| outlet.for_strangers) {
             sockets.block(way.slot, way.outlet, way.interface, poller);
             if for_strangers || self.waiting(&way) + datagram.len() > MAX_BATCH {
-                sockets.list[way.slot].errors += u64::from(!for_strangers);
+                if let Some(socket) = sockets.list.get_mut(&way.slot) {
+                    socket.errors += u64::from(!for_strangers);
+                }
                 return;
             }
         }
-        let most = sockets.list[way.slot].udp.as_ref().map_or(1, UdpSocket::max_segments);
+        let udp = sockets.list.get(&way.slot).and_then(|socket| socket.udp.as_ref());
+        let most = udp.map_or(1, UdpSocket::max_segments);
         let found = self.open.iter().position(|batch| batch.way == way);
         if let Some(at) = found {
             let batch = &mut self.open[at];
@@ -100,7 +103,7 @@ impl Batches {
     }
 
     fn send(&mut self, mut batch: Batch, sockets: &mut Sockets, poller: &Poller) {
-        let socket = &mut sockets.list[batch.way.slot];
+        let Some(socket) = sockets.list.get_mut(&batch.way.slot) else { return };
         let Some(outlet) = socket.outlets.get(batch.way.outlet) else { return };
         let for_strangers = outlet.for_strangers;
         let Some(udp) = outlet.socket.as_mut().or(socket.udp.as_mut()) else { return };

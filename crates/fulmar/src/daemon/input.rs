@@ -10,6 +10,7 @@ use sys::poller::Ready;
 use super::{Daemon, PeerState};
 use crate::config::EndpointConfig;
 use crate::endpoints::{Shared, Taken};
+use crate::recorder::Recorder;
 
 /// Times that one turn asks a socket for more: enough to empty what a socket holds by default, and an end
 /// where a sender fills it faster than it can be emptied.
@@ -41,7 +42,7 @@ impl Daemon {
     /// Takes in what one call of the kernel gives; returns whether there may be more.
     fn receive(&mut self, now: Instant, slot: usize) -> bool {
         let Self { received, sockets, endpoint, .. } = self;
-        let Some(socket) = sockets.list.get(slot) else { return false };
+        let Some(socket) = sockets.list.get(&slot) else { return false };
         let Some(udp) = &socket.udp else { return false };
         match udp.receive(received) {
             Ok(true) => {}
@@ -141,10 +142,10 @@ impl Daemon {
     }
 
     pub(super) fn handle_local(&mut self, now: Instant, place: usize, part: usize, event: Ready) {
-        let Self { locals, endpoint, peers, poller, .. } = self;
+        let Self { locals, endpoint, peers, poller, recorder, .. } = self;
         let Some(local) = locals.get_mut(&place) else { return };
         {
-            let mut take = taker(&local.config, peers, endpoint, now);
+            let mut take = taker(&local.config, peers, (endpoint, recorder), now);
             local.handle_ready(now, part, event, poller, &mut take);
         }
         self.share(now, place);
@@ -168,13 +169,13 @@ impl Daemon {
     }
 
     pub(super) fn handle_local_timers(&mut self, now: Instant) {
-        let Self { locals, endpoint, peers, poller, .. } = self;
+        let Self { locals, endpoint, peers, poller, recorder, .. } = self;
         for local in locals.values_mut() {
             if local.timeout().is_none_or(|due| due > now) {
                 continue;
             }
             {
-                let mut take = taker(&local.config, peers, endpoint, now);
+                let mut take = taker(&local.config, peers, (endpoint, recorder), now);
                 local.offer_held(now, poller, &mut take);
             }
             let peer = &peers[local.config.peer];
@@ -186,10 +187,10 @@ impl Daemon {
 
     /// Offers a session what waited for room in it.
     pub(super) fn offer_held(&mut self, now: Instant, session: SessionId) {
-        let Self { locals, endpoint, peers, poller, .. } = self;
+        let Self { locals, endpoint, peers, poller, recorder, .. } = self;
         for local in locals.values_mut() {
             if peers[local.config.peer].session == Some(session) {
-                let mut take = taker(&local.config, peers, endpoint, now);
+                let mut take = taker(&local.config, peers, (endpoint, recorder), now);
                 local.offer_held(now, poller, &mut take);
             }
         }
@@ -200,7 +201,7 @@ impl Daemon {
 fn taker<'a>(
     config: &EndpointConfig,
     peers: &'a [PeerState],
-    endpoint: &'a mut Endpoint,
+    (endpoint, recorder): (&'a mut Endpoint, &'a mut Option<Recorder>),
     now: Instant,
 ) -> impl FnMut(&[u8]) -> Taken + use<'a> {
     let (peer, source) = (&peers[config.peer], config.source());
@@ -208,7 +209,12 @@ fn taker<'a>(
     move |bytes| {
         let Some(session) = session else { return Taken::NotConnected };
         match endpoint.send(now, session, source, bytes) {
-            Ok(_) => Taken::Yes,
+            Ok(_) => {
+                if let (Source::Mavlink { .. }, Some(recorder)) = (source, recorder.as_mut()) {
+                    recorder.on_mavlink(now, bytes);
+                }
+                Taken::Yes
+            }
             Err(SendError::Busy) => Taken::Busy,
             Err(SendError::NoSession) => Taken::NotConnected,
             Err(SendError::TooLarge { .. }) => Taken::Refused,

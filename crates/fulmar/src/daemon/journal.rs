@@ -106,7 +106,7 @@ impl Daemon {
                 let state = reliability_word(*state);
                 info!(peer, class = ?class, channel = *channel, state, "reliability target");
             }
-            Event::MessageEnded { .. } | Event::RoomForMessages => {}
+            Event::MessageEnded { .. } | Event::RoomForMessages | Event::Step(_) => {}
             Event::ClockStepped => info!(peer, "the peer's clock stepped"),
         }
     }
@@ -119,6 +119,7 @@ impl Daemon {
             if news.expired.len() + news.unknown.len() > 0 {
                 let (expired, unknown) = (listed(&news.expired), listed(&news.unknown));
                 warn!(peer, expired, unknown, "control messages ended undelivered, or perhaps so");
+                self.note_undelivered(now, &peer, &expired, &unknown);
             }
             let is_connected = self.peers[place].connected_at.is_some();
             let since = if is_connected { None } else { news.absent_since.or(Some(now)) };

@@ -7,9 +7,12 @@
 //! Wake-ups dominate latency, so nothing is handed to another thread; every handler takes a bounded
 //! batch, so that no input starves the others. What a packet means is decided in `proto`.
 
+mod anew;
 mod batches;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
+pub(crate) mod guests;
+mod happened;
 mod input;
 mod journal;
 mod not_forwarded;
@@ -17,6 +20,9 @@ mod open;
 mod outlets;
 mod output;
 mod packet;
+mod paths;
+mod pilot;
+mod recording;
 mod reload;
 mod remotes;
 mod report;
@@ -36,9 +42,18 @@ use sys::udp::ReceiveBuffers;
 
 use crate::config::Config;
 use crate::endpoints::LocalEndpoint;
+use crate::events::EventServer;
+use crate::log::Log;
+use crate::recorder::Recorder;
 use crate::status::{ReloadReport, StatusServer};
+use anew::Anew;
+pub(crate) use anew::run;
 use batches::Batches;
+use guests::Guests;
 use journal::Journal;
+pub(crate) use not_forwarded::message_name;
+use paths::DronePath;
+use pilot::Watch;
 use reload::Loader;
 use remotes::Remotes;
 use report::{Meter, StrangersSeen};
@@ -65,19 +80,27 @@ pub(crate) struct Daemon {
     places: BTreeMap<SessionId, usize>,
     sockets: Sockets,
     /// A drone's paths, by the slot of their link.
-    paths: Vec<Option<PathRef>>,
+    paths: BTreeMap<usize, DronePath>,
     remotes: Remotes,
     tunnel: Option<Tunnel>,
     /// By the place that they have in tokens; no place is used twice.
     locals: BTreeMap<usize, LocalEndpoint>,
+    /// Goes before the socket of the status, for whose place directories may have been made.
+    events: EventServer,
     /// Goes after the endpoints, which may have sockets in the directory that was made for its own.
     status: StatusServer,
+    /// A station's, where their socket could be opened.
+    guests: Option<Guests>,
     batches: Batches,
     received: ReceiveBuffers,
     datagram: Vec<u8>,
     meters: BTreeMap<PathRef, Meter>,
     strangers: StrangersSeen,
     journal: Journal,
+    log: Log,
+    /// The peer whose links are looked at first, for the pilot.
+    next_watched: usize,
+    recorder: Option<Recorder>,
     reload: ReloadReport,
     loader: Loader,
     started: Instant,
@@ -87,6 +110,8 @@ pub(crate) struct Daemon {
     /// There is more to handle or to send than one turn may take.
     more: bool,
     running: bool,
+    /// The configuration to begin anew with.
+    anew: Option<Config>,
 }
 
 /// What is known of a peer.
@@ -96,6 +121,8 @@ struct PeerState {
     connected_at: Option<Instant>,
     /// When its last session ended, and why, while there is no other.
     ended: Option<(Instant, &'static str)>,
+    /// What the pilot knows of its links.
+    watch: Watch,
 }
 
 impl PeerState {
@@ -112,12 +139,14 @@ fn places(peers: &[PeerState]) -> BTreeMap<SessionId, usize> {
 }
 
 impl Daemon {
-    /// Runs until a signal ends it; then the peers are told, and nothing is left behind.
+    /// Runs until a signal ends it; then the peers are told, and nothing is left behind. Returns how to begin anew, where
+    /// that is why it ends.
     ///
     /// # Errors
     /// Those of the poller: without it nothing works.
-    pub(crate) fn run(mut self) -> std::io::Result<()> {
+    fn run(mut self) -> std::io::Result<Option<Anew>> {
         self.notifier.ready();
+        self.note_start();
         let mut ready: Vec<Ready> = Vec::new();
         while self.running {
             let now = clock::now();
@@ -138,20 +167,24 @@ impl Daemon {
             self.deliver(now);
             self.transmit(now);
         }
+        if let Some(new) = self.anew {
+            return Ok(Some(Anew { new, old: self.config, reload: self.reload }));
+        }
         self.shut_down();
-        Ok(())
+        Ok(None)
     }
 
     fn deadline(&self, now: Instant) -> Instant {
         let own = [Some(self.next_tick), self.next_sign_of_life, self.session_deadline(now)];
         let locals = self.locals.values().filter_map(LocalEndpoint::timeout);
+        let locals = locals.chain(self.recorder.as_ref().map(Recorder::timeout));
         own.into_iter().flatten().chain(locals).min().unwrap_or(self.next_tick)
     }
 
     /// When the sessions want to be asked again. What is due but cannot leave, because a socket is full,
     /// must not keep the loop spinning.
     fn session_deadline(&self, now: Instant) -> Option<Instant> {
-        let blocked = self.sockets.list.iter().any(|socket| socket.outlets.is_any_blocked());
+        let blocked = self.sockets.list.values().any(|socket| socket.outlets.is_any_blocked());
         let timeout = self.endpoint.timeout()?;
         Some(if blocked { timeout.max(now + BLOCKED_TURN) } else { timeout })
     }
@@ -163,6 +196,8 @@ impl Daemon {
             Token::Tunnel => self.handle_tunnel(now),
             Token::Endpoint(place, part) => self.handle_local(now, place, part, event),
             Token::Status(part) => self.answer_status(now, part),
+            Token::Events(part) => self.serve_events(part),
+            Token::Guests(part) => self.handle_guests(now, part, event),
             Token::Interfaces => {
                 if !matches!(self.watch.changed(), Ok(false)) {
                     self.refresh_sockets(now);
@@ -195,7 +230,10 @@ impl Daemon {
             self.measure(now);
             self.sockets.tidy(now);
             self.look_elsewhere(now);
+            self.close_leaving_paths(now);
+            self.end_guests(now);
             self.log_silence(now);
+            self.tell_pilot(now);
             self.notifier.status(&self.summary());
             if let Some(tunnel) = &mut self.tunnel {
                 tunnel.restore(&self.poller);
@@ -204,6 +242,7 @@ impl Daemon {
         if self.next_look <= now {
             self.refresh_sockets(now);
         }
+        self.record(now);
     }
 
     /// Follows the interfaces: paths leave and join with them.
@@ -218,10 +257,10 @@ impl Daemon {
             };
             self.batches.forget(slot);
             self.follow_blocked();
-            let name = &self.sockets.list[slot].name;
-            tracing::info!(link = %name, present = states.last(), "link changed");
+            let Some(socket) = self.sockets.list.get(&slot) else { continue };
+            tracing::info!(link = %socket.name, present = states.last(), "link changed");
             for &present in states {
-                if let Some(path) = self.paths.get(slot).copied().flatten() {
+                if let Some(path) = self.paths.get(&slot).and_then(|path| path.path) {
                     self.endpoint.set_path_present(now, path.session, path.path, present);
                 }
             }
@@ -248,5 +287,8 @@ impl Daemon {
         }
         self.transmit(now);
         self.report_events(now);
+        if let Some(recorder) = self.recorder.take() {
+            recorder.finish();
+        }
     }
 }

@@ -51,7 +51,7 @@ impl Daemon {
 }
 
 /// Returns the MAVLink name of a message, or its number.
-pub(super) fn message_name(id: u32) -> String {
+pub(crate) fn message_name(id: u32) -> String {
     message_definition(id).map_or_else(|| format!("message {id}"), |known| known.name.to_owned())
 }
 

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use proto::{Endpoint, EndpointConfig, Instant, PathRef, PathUse, SessionId};
+use proto::{Endpoint, EndpointConfig, Instant, PathRef, PathUse, SessionConfig, SessionId};
 use sys::interfaces::InterfaceWatch;
 use sys::notify::Notifier;
 use sys::poller::{Interest, Poller};
@@ -15,14 +15,18 @@ use sys::udp::ReceiveBuffers;
 use sys::{clock, entropy};
 
 use super::batches::Batches;
+use super::guests::Guests;
 use super::reload::Loader;
 use super::remotes::Remotes;
 use super::sockets::{LOOK_EVERY, Sockets};
 use super::tokens::Token;
 use super::tunnel::Tunnel;
 use super::{Daemon, PeerState, TICK, places};
-use crate::config::{Config, EndpointConfig as LocalConfig, PathConfig, Peer, Remote, Role};
+use crate::config::{Config, EndpointConfig as LocalConfig, Peer, Role};
 use crate::endpoints::{LocalEndpoint, Tokens};
+use crate::events::EventServer;
+use crate::log::Log;
+use crate::recorder::Recorder;
 use crate::status::StatusServer;
 
 /// Above ordinary programs, below the kernel's threaded interrupts (50).
@@ -33,22 +37,23 @@ impl Daemon {
     ///
     /// # Errors
     /// Say the operation, the subject and what to do about it.
-    pub(crate) fn open(config: Config) -> Result<Self, String> {
+    pub(crate) fn open(config: Config, log: Log) -> Result<Self, String> {
         let signals = Signals::block().map_err(|error| format!("block the signals: {error}"))?;
         prepare_thread(&config);
         let now = clock::now();
+        let recorder = open_recorder(now, &config)?;
         let poller = Poller::new().map_err(|error| format!("open the poller: {error}"))?;
         let watch = InterfaceWatch::open().map_err(|error| format!("watch interfaces: {error}"))?;
         let status = open_status(&config.status)?;
+        let events = open_events(&config.status)?;
+        let guests = open_guests(&config, &poller);
         let sockets = open_sockets(&config, &poller)?;
         let tunnel = open_tunnel(&config, &poller)?;
         let locals = open_locals(&config, &poller)?;
         let mut endpoint = open_endpoint(&config)?;
         let peers = open_sessions(&config, &mut endpoint);
-        let mut remotes = Remotes::open(&config.paths, &poller)
-            .map_err(|error| format!("wait for names of hosts: {error}"))?;
-        let paths = open_paths(&config, &mut endpoint, &peers, &sockets);
-        remotes.look_up_all(now);
+        let remotes =
+            Remotes::open(&poller).map_err(|error| format!("wait for names of hosts: {error}"))?;
         let loader = Loader::open(&poller)
             .map_err(|error| format!("wait for the file to be read again: {error}"))?;
         let notifier = Notifier::from_environment()
@@ -56,21 +61,24 @@ impl Daemon {
         let wanted = poller
             .add(&signals, Token::Signals.encode(), Interest::Read)
             .and_then(|()| poller.add(&watch, Token::Interfaces.encode(), Interest::Read))
-            .and_then(|()| poller.add(&status, Token::Status(0).encode(), Interest::Read));
+            .and_then(|()| poller.add(&status, Token::Status(0).encode(), Interest::Read))
+            .and_then(|()| poller.add(&events, Token::Events(0).encode(), Interest::Read));
         wanted.map_err(|error| format!("wait for descriptors: {error}"))?;
         let next_sign_of_life = notifier.watchdog().map(|every| now + every);
-        Ok(Self {
+        let mut daemon = Self {
             config,
             poller,
             signals,
             watch,
             notifier,
+            events,
             status,
+            guests,
             endpoint,
             places: places(&peers),
             peers,
             sockets,
-            paths,
+            paths: Default::default(),
             remotes,
             tunnel,
             locals,
@@ -80,6 +88,9 @@ impl Daemon {
             meters: Default::default(),
             strangers: Default::default(),
             journal: Default::default(),
+            log,
+            next_watched: 0,
+            recorder,
             reload: Default::default(),
             loader,
             started: now,
@@ -88,7 +99,14 @@ impl Daemon {
             next_sign_of_life,
             more: true,
             running: true,
-        })
+            anew: None,
+        };
+        let paths = std::mem::take(&mut daemon.config.paths);
+        paths.iter().for_each(|path| daemon.add_path(now, path));
+        daemon.config.paths = paths;
+        daemon.sockets.refresh(&daemon.poller);
+        daemon.open_missing_paths(now);
+        Ok(daemon)
     }
 }
 
@@ -119,7 +137,7 @@ pub(super) fn open_session(
 ) -> PeerState {
     let id = endpoint.add_peer(peer.key, peer.preshared_key.as_deref());
     let session = (role == Role::Drone).then(|| endpoint.connect(now, id));
-    PeerState { id, session, connected_at: None, ended: None }
+    PeerState { id, session, connected_at: None, ended: None, watch: Default::default() }
 }
 
 /// Opens a drone's path; where its link is not there, the path waits for it.
@@ -135,13 +153,14 @@ pub(super) fn open_path(
     match endpoint.add_path(now, session, interface, remote) {
         Ok(id) => {
             endpoint.set_path_use(now, session, id, usage);
-            if sockets.list[slot].udp.is_none() {
+            if sockets.list.get(&slot).is_none_or(|socket| socket.udp.is_none()) {
                 endpoint.set_path_present(now, session, id, false);
             }
             Some(PathRef { session, path: id })
         }
         Err(error) => {
-            tracing::error!(path = %sockets.list[slot].name, ?error, "path not opened");
+            let name = sockets.list.get(&slot).map(|socket| &socket.name);
+            tracing::error!(path = name, ?error, "path not opened");
             None
         }
     }
@@ -162,6 +181,14 @@ fn prepare_thread(config: &Config) {
     }
 }
 
+fn open_recorder(now: Instant, config: &Config) -> Result<Option<Recorder>, String> {
+    let role = match config.role {
+        Role::Drone => "drone",
+        Role::Station => "station",
+    };
+    config.record.as_ref().map(|record| Recorder::open(now, record, role)).transpose()
+}
+
 fn open_status(path: &Path) -> Result<StatusServer, String> {
     StatusServer::open(path).map_err(|error| {
         let hint = match error.kind() {
@@ -172,19 +199,26 @@ fn open_status(path: &Path) -> Result<StatusServer, String> {
     })
 }
 
-fn open_sockets(config: &Config, poller: &Poller) -> Result<Sockets, String> {
-    let mut sockets = Sockets::new(config);
-    sockets.refresh(poller);
-    // An address of no interface in particular will not appear later.
-    let failed =
-        sockets.list.iter().find(|socket| socket.interface.is_none() && socket.udp.is_none());
-    match failed {
-        Some(socket) => {
-            let trouble = socket.trouble.as_deref().unwrap_or("cannot be opened");
-            Err(format!("listen at {}: {trouble}; ss -ulpn shows who listens where", socket.name))
-        }
-        None => Ok(sockets),
+fn open_events(status: &Path) -> Result<EventServer, String> {
+    EventServer::open(status)
+        .map_err(|error| format!("open the socket of events beside {}: {error}", status.display()))
+}
+
+/// Opens the door for guests of a station. Without it everything works but `fulmar pair`.
+fn open_guests(config: &Config, poller: &Poller) -> Option<Guests> {
+    if config.role == Role::Drone {
+        return None;
     }
+    let opened = Guests::open(&config.status, poller);
+    opened.inspect_err(|error| tracing::warn!(%error, "fulmar pair will not work")).ok()
+}
+
+fn open_sockets(config: &Config, poller: &Poller) -> Result<Sockets, String> {
+    let mut sockets = Sockets::new(&config.transport);
+    for listen in &config.listens {
+        sockets.listen(listen, poller)?;
+    }
+    Ok(sockets)
 }
 
 fn open_tunnel(config: &Config, poller: &Poller) -> Result<Option<Tunnel>, String> {
@@ -208,7 +242,10 @@ fn open_endpoint(config: &Config) -> Result<Endpoint, String> {
         secret: config.secret.clone(),
         entropy,
         accept: config.role == Role::Station,
-        session: config.transport.session.clone(),
+        session: SessionConfig {
+            steps: config.record.is_some(),
+            ..config.transport.session.clone()
+        },
     };
     let mut endpoint = Endpoint::new(endpoint, clock::now());
     endpoint.set_memory_bound(config.transport.memory);
@@ -219,20 +256,4 @@ fn open_endpoint(config: &Config) -> Result<Endpoint, String> {
 fn open_sessions(config: &Config, endpoint: &mut Endpoint) -> Vec<PeerState> {
     let now = clock::now();
     config.peers.iter().map(|peer| open_session(now, config.role, peer, endpoint)).collect()
-}
-
-/// Opens a drone's paths; a path whose link is not there waits for it.
-fn open_paths(
-    config: &Config,
-    endpoint: &mut Endpoint,
-    peers: &[PeerState],
-    sockets: &Sockets,
-) -> Vec<Option<PathRef>> {
-    let now = clock::now();
-    let mut open = |(slot, path): (usize, &PathConfig)| {
-        let remote = path.remotes.iter().find_map(Remote::address)?;
-        let place = (slot, path.usage);
-        open_path(now, place, remote, peers[path.peer].session?, endpoint, sockets)
-    };
-    config.paths.iter().enumerate().map(&mut open).collect()
 }

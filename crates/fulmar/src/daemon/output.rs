@@ -4,6 +4,8 @@ use proto::{Delivery, Instant, SessionId, Transmit, Via};
 
 use super::Daemon;
 use super::batches::Way;
+use super::recording::record_delivery;
+use crate::config::Content;
 
 /// Datagrams that one turn sends before it looks at its inputs again.
 const AT_A_TIME: usize = 256;
@@ -62,7 +64,9 @@ impl Daemon {
     }
 
     fn hand_over(&mut self, now: Instant, mut delivery: Delivery) {
-        let Some(peer) = self.peer_of(delivery.session) else { return };
+        let Some(peer) = self.peer_of(delivery.session) else {
+            return self.take_from_guest(&delivery);
+        };
         if delivery.channel == 0 {
             let Some(tunnel) = &mut self.tunnel else { return };
             if !tunnel.rules.incoming(peer, &mut delivery.bytes) {
@@ -73,12 +77,18 @@ impl Daemon {
             tunnel.send(&delivery.bytes);
             return;
         }
+        let mut is_mavlink = false;
         for local in self.locals.values_mut() {
             let config = &local.config;
             let is_addressed = config.peer == peer && config.channel == delivery.channel;
             if is_addressed && config.takes(delivery.stream) {
                 local.deliver(now, delivery.class, &delivery.bytes, None, &self.poller);
+                is_mavlink |= matches!(local.config.content, Content::Mavlink(_));
             }
+        }
+        if let Some(recorder) = &mut self.recorder {
+            let name = &self.config.peers[peer].name;
+            record_delivery(recorder, now, name, &delivery, is_mavlink);
         }
     }
 
@@ -86,7 +96,7 @@ impl Daemon {
         let (slot, interface) = self.sockets.place(transmit.interface)?;
         let dscp = if transmit.urgent { self.config.transport.control_dscp } else { 0 };
         let (local, Via::Udp(destination)) = (transmit.local, transmit.destination);
-        let socket = &mut self.sockets.list[slot];
+        let socket = self.sockets.list.get_mut(&slot)?;
         let of_path = transmit.path.is_some();
         let outlet = socket.outlets.find(now, destination, of_path, socket.udp.as_ref());
         Some(Way { slot, interface, local, destination, dscp, outlet })

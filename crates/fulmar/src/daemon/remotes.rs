@@ -10,12 +10,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use proto::{Duration, Instant, PathRef, PathState};
+use proto::{Duration, Instant, PathState};
 use sys::poller::{Interest, Poller};
 use sys::wakeup::Wakeup;
 
 use super::Daemon;
-use super::open::open_path;
 use super::tokens::Token;
 use crate::config::{PathConfig, Remote};
 use crate::names;
@@ -34,7 +33,7 @@ const MOST: usize = 16;
 
 /// The addresses of a daemon's paths, by the slot of their link.
 pub(super) struct Remotes {
-    slots: Vec<Slot>,
+    slots: BTreeMap<usize, Slot>,
     answers: Receiver<Answer>,
     sender: Sender<Answer>,
     bell: Arc<Wakeup>,
@@ -67,8 +66,8 @@ struct Answer {
 impl Daemon {
     /// Tries paths that get no answer at other addresses.
     pub(super) fn look_elsewhere(&mut self, now: Instant) {
-        for slot in 0..self.remotes.slots.len() {
-            let Some(path) = self.paths[slot] else {
+        for (&slot, path) in &self.paths {
+            let Some(path) = path.path else {
                 self.remotes.look_up(now, slot);
                 continue;
             };
@@ -76,14 +75,16 @@ impl Daemon {
             match known.map(|known| (known.state, known.rests)) {
                 Some((PathState::Validating | PathState::Suspected, rests)) => {
                     self.remotes.look_up(now, slot);
-                    if let Some(remote) = self.remotes.slots[slot].next(now, rests) {
+                    let slot = self.remotes.slots.get_mut(&slot);
+                    if let Some(remote) = slot.and_then(|slot| slot.next(now, rests)) {
                         self.endpoint.suggest_remote(now, path.session, path.path, remote);
                     }
                 }
                 // By the time that a path dies, what is known of its names is old.
                 _ => {
-                    let slot = &mut self.remotes.slots[slot];
-                    (slot.tried_at, slot.asked_at, slot.silent_since) = (None, None, None);
+                    if let Some(slot) = self.remotes.slots.get_mut(&slot) {
+                        (slot.tried_at, slot.asked_at, slot.silent_since) = (None, None, None);
+                    }
                 }
             }
         }
@@ -91,51 +92,49 @@ impl Daemon {
 
     /// Takes in what was looked up: new addresses are tried at once where the path gets no answer.
     pub(super) fn take_names(&mut self, now: Instant) {
-        for slot in self.remotes.take_answers() {
-            let Some(remote) = self.remotes.first(slot) else { continue };
-            let Some(path) = self.config.paths.get(slot) else { continue };
-            if let (None, Some(session)) = (self.paths[slot], self.peers[path.peer].session) {
-                let place = (slot, path.usage);
-                self.paths[slot] =
-                    open_path(now, place, remote, session, &mut self.endpoint, &self.sockets);
-            }
+        if self.remotes.take_answers() {
+            self.open_missing_paths(now);
         }
         self.look_elsewhere(now);
     }
 }
 
 impl Remotes {
-    /// Starts with what the file says.
-    pub(super) fn open(paths: &[PathConfig], poller: &Poller) -> io::Result<Self> {
+    /// Knows no path yet.
+    pub(super) fn open(poller: &Poller) -> io::Result<Self> {
         let bell = Arc::new(Wakeup::new()?);
         poller.add(&*bell, Token::Names.encode(), Interest::Read)?;
         let (sender, answers) = channel();
-        let slots = paths.iter().map(|path| Slot::new(path.remotes.clone())).collect();
-        Ok(Self { slots, answers, sender, bell })
+        Ok(Self { slots: BTreeMap::new(), answers, sender, bell })
     }
 
-    /// Looks up every name.
-    pub(super) fn look_up_all(&mut self, now: Instant) {
-        (0..self.slots.len()).for_each(|slot| self.look_up(now, slot));
+    /// Starts with what the file says of a path, and looks up its names.
+    pub(super) fn add(&mut self, now: Instant, slot: usize, path: &PathConfig) {
+        self.slots.insert(slot, Slot::new(path.remotes.clone()));
+        self.look_up(now, slot);
+    }
+
+    /// Forgets a path.
+    pub(super) fn remove(&mut self, slot: usize) {
+        self.slots.remove(&slot);
     }
 
     /// Takes the station's word for where it is.
-    pub(super) fn learn(&mut self, paths: &[Option<PathRef>], path: PathRef, remote: SocketAddr) {
-        let place = paths.iter().position(|known| *known == Some(path));
-        if let Some(slot) = place.and_then(|place| self.slots.get_mut(place)) {
+    pub(super) fn learn(&mut self, slot: usize, remote: SocketAddr) {
+        if let Some(slot) = self.slots.get_mut(&slot) {
             slot.learn(remote);
         }
     }
 
     /// Returns the address that is most likely.
     pub(super) fn first(&self, slot: usize) -> Option<SocketAddr> {
-        self.slots.get(slot)?.all().first().copied()
+        self.slots.get(&slot)?.all().first().copied()
     }
 
     /// Says what is wrong with the names of a path, or that they are being looked up where there is no
     /// address yet; empty when nothing is.
     pub(super) fn trouble(&self, slot: usize) -> String {
-        let Some(slot) = self.slots.get(slot) else { return String::new() };
+        let Some(slot) = self.slots.get(&slot) else { return String::new() };
         if slot.troubles.is_empty() && slot.all().is_empty() {
             return "its name is being looked up".into();
         }
@@ -145,7 +144,7 @@ impl Remotes {
 
     /// Looks up the names of a slot, one lookup of each at a time.
     fn look_up(&mut self, now: Instant, place: usize) {
-        let slot = &mut self.slots[place];
+        let Some(slot) = self.slots.get_mut(&place) else { return };
         let is_ipv6 = slot.is_ipv6();
         let recent = slot.asked_at.is_some_and(|at| now.since(at) < LOOK_UP_EVERY);
         if recent || slot.asking > 0 {
@@ -170,23 +169,27 @@ impl Remotes {
         }
     }
 
-    /// Takes what has come; returns the slots with something new.
-    fn take_answers(&mut self) -> Vec<usize> {
+    /// Takes what has come; tells whether there is an address in it.
+    fn take_answers(&mut self) -> bool {
         self.bell.silence();
-        let mut slots = Vec::new();
+        let mut any = false;
         for Answer { slot: place, name, addresses } in self.answers.try_iter() {
-            let Some(slot) = self.slots.get_mut(place) else { continue };
+            let Some(slot) = self.slots.get_mut(&place) else { continue };
+            // The slot may have become another path's meanwhile.
+            if !slot.names(&name) {
+                continue;
+            }
             slot.asking = slot.asking.saturating_sub(1);
             match addresses {
                 Ok(addresses) => {
                     slot.note(&name, None);
                     addresses.into_iter().for_each(|address| slot.learn(address));
-                    slots.push(place);
+                    any = true;
                 }
                 Err(trouble) => slot.note(&name, Some(trouble)),
             }
         }
-        slots
+        any
     }
 }
 
@@ -195,6 +198,11 @@ impl Slot {
         let (learned, asking, asked_at, troubles, next) = Default::default();
         let (tried_at, silent_since) = (None, None);
         Self { configured, learned, asking, asked_at, troubles, next, tried_at, silent_since }
+    }
+
+    /// Tells whether the file has this name of a host here.
+    fn names(&self, host: &str) -> bool {
+        self.configured.iter().any(|remote| matches!(remote, Remote::Name(name, _) if name == host))
     }
 
     /// Takes what a lookup ran into, if anything; the log hears of changes alone.
@@ -295,13 +303,13 @@ mod tests {
             peer: 0,
             usage: Default::default(),
         };
-        let mut remotes = Remotes::open(&[path], &poller).unwrap();
-        assert_eq!(remotes.first(0), None);
-        remotes.look_up_all(Instant::ZERO);
+        let mut remotes = Remotes::open(&poller).unwrap();
+        remotes.add(Instant::ZERO, 3, &path);
+        assert_eq!(remotes.first(3), None);
         let mut ready = Vec::new();
         let late = sys::clock::now() + Duration::from_secs(30);
         poller.wait(sys::clock::now(), Some(late), &mut ready).unwrap();
-        assert_eq!(remotes.take_answers(), [0]);
-        assert_eq!(remotes.first(0), Some(([127, 0, 0, 1], 14_700).into()));
+        assert!(remotes.take_answers());
+        assert_eq!(remotes.first(3), Some(([127, 0, 0, 1], 14_700).into()));
     }
 }

@@ -9,8 +9,9 @@ use super::Daemon;
 use super::tokens::Token;
 use crate::config::Role;
 use crate::endpoints::LocalEndpoint;
+use crate::recorder::Recorder;
 use crate::status::{
-    EndpointReport, MemoryReport, MessageStreamReport, PathReport, PeerReport, Report,
+    Answer, EndpointReport, MemoryReport, MessageStreamReport, PathReport, PeerReport, Report,
     StrangersReport, path_trouble, peer_trouble, reliability_reports, state_word,
 };
 
@@ -36,6 +37,9 @@ impl Daemon {
     /// Writes a log line for each event, and follows which peer has which session.
     pub(super) fn report_events(&mut self, now: Instant) {
         while let Some((session, event)) = self.endpoint.poll_event() {
+            if self.is_of_guests(session, &event) {
+                continue;
+            }
             if let Event::Connected { peer } = event
                 && let Some(place) = self.peers.iter().position(|state| state.id == peer)
             {
@@ -51,10 +55,16 @@ impl Daemon {
                 self.offer_held(now, session);
             }
             self.log_event(session, &event);
-            if let Event::PathTold { path, remote: Via::Udp(remote) } = event {
-                self.remotes.learn(&self.paths, PathRef { session, path }, remote);
+            self.note_event(now, session, &event);
+            if let Event::PathTold { path, remote: Via::Udp(remote) } = event
+                && let Some(slot) = self.slot_of(PathRef { session, path })
+            {
+                self.remotes.learn(slot, remote);
             }
-            if let Event::Disconnected { reason } = event
+            let ended =
+                if let Event::Disconnected { reason } = event { Some(reason) } else { None };
+            self.record_event(now, session, event);
+            if let Some(reason) = ended
                 && let Some(peer) = self.peer_of(session)
             {
                 let state = &mut self.peers[peer];
@@ -68,13 +78,19 @@ impl Daemon {
 
     /// Answers new clients of the status socket, or goes on with one that reads slowly.
     pub(super) fn answer_status(&mut self, now: Instant, part: usize) {
-        if part > 0 {
-            return self.status.go_on(part);
-        }
-        self.strangers.look(now, self.endpoint.counters());
-        for client in self.status.newcomers() {
-            let report = self.take_report(now);
-            self.status.give(client, &report, &self.poller, |part| Token::Status(part).encode());
+        let answers: Vec<Answer> = if part > 0 {
+            self.status.take(part).into_iter().collect()
+        } else {
+            self.strangers.look(now, self.endpoint.counters());
+            let newcomers = self.status.newcomers().into_iter();
+            newcomers.filter_map(|client| Answer::begin(client, &self.take_report(now))).collect()
+        };
+        for mut answer in answers {
+            let peer =
+                |place: usize| (place < self.peers.len()).then(|| self.peer_report(now, place));
+            if answer.go_on(peer) {
+                self.status.keep(answer, &self.poller, |part| Token::Status(part).encode());
+            }
         }
     }
 
@@ -95,20 +111,27 @@ impl Daemon {
     /// Says in one line how the daemon is.
     pub(super) fn summary(&self) -> String {
         let connected = self.peers.iter().filter(|peer| peer.connected_at.is_some()).count();
-        let links = self.sockets.list.iter().filter(|socket| socket.udp.is_some()).count();
+        let links = self.sockets.list.values().filter(|socket| socket.udp.is_some()).count();
         let (peers, all) = (self.peers.len(), self.sockets.list.len());
         format!("{connected} of {peers} peers connected, {links} of {all} links there")
     }
 
     /// Names a path: a drone's as its file does, a station's by where it comes from.
     pub(super) fn path_name(&self, path: PathRef) -> String {
-        if let Some(slot) = self.paths.iter().position(|known| *known == Some(path)) {
-            return self.sockets.list[slot].name.clone();
+        if let Some(slot) = self.slot_of(path) {
+            return self.paths[&slot].config.name.clone();
         }
         let found = self.endpoint.paths(path.session).find(|known| known.id == path.path);
         found.map_or_else(|| format!("#{}", path.path.0), |known| known.remote.to_string())
     }
 
+    /// Returns the slot of a drone's path.
+    fn slot_of(&self, path: PathRef) -> Option<usize> {
+        let found = self.paths.iter().find(|(_, known)| known.path == Some(path));
+        found.map(|(slot, _)| *slot)
+    }
+
+    /// Takes the report without its peers, of which each is told when its turn comes.
     fn take_report(&self, now: Instant) -> Report {
         let role = match self.config.role {
             Role::Drone => "drone",
@@ -119,7 +142,7 @@ impl Daemon {
             version: env!("CARGO_PKG_VERSION").into(),
             public_key: self.config.secret.public().to_string(),
             uptime_s: now.since(self.started).as_secs_f64(),
-            peers: (0..self.peers.len()).map(|peer| self.peer_report(now, peer)).collect(),
+            peers: Vec::new(),
             endpoints: self.locals.values().map(|local| self.endpoint_report(local)).collect(),
             tunnel: self.tunnel.as_ref().map(|tunnel| tunnel.counts.clone()),
             strangers: StrangersReport {
@@ -132,7 +155,9 @@ impl Daemon {
                 held_bytes: self.endpoint.memory_held() as u64,
                 bound_bytes: self.endpoint.memory_bound() as u64,
             },
+            events: self.events.count(),
             reload: self.reload.clone(),
+            record: self.recorder.as_ref().map(Recorder::report),
         }
     }
 
@@ -188,20 +213,19 @@ impl Daemon {
 
     /// Shows the paths whose remote address is not known yet.
     fn paths_without_address(&self, peer: usize) -> impl Iterator<Item = PathReport> {
-        let slots = self.config.paths.iter().enumerate();
-        let unknown = slots.filter(move |(slot, path)| {
-            path.peer == peer && self.paths.get(*slot).is_some_and(Option::is_none)
+        let unknown = self.paths.iter().filter(move |(_, path)| {
+            path.config.peer == peer && path.path.is_none() && path.leaving.is_none()
         });
         unknown.map(|(slot, path)| PathReport {
-            name: path.name.clone(),
-            interface: path.interface.clone(),
-            remote: path.remotes[0].to_string(),
+            name: path.config.name.clone(),
+            interface: path.config.interface.clone(),
+            remote: path.config.remotes[0].to_string(),
             state: state_word(PathState::Absent).into(),
             trouble: joined(
-                self.sockets.list[slot].trouble.as_deref(),
-                &self.remotes.trouble(slot),
+                self.sockets.list.get(slot).and_then(|socket| socket.trouble.as_deref()),
+                &self.remotes.trouble(*slot),
             ),
-            name_trouble: self.remotes.trouble(slot),
+            name_trouble: self.remotes.trouble(*slot),
             ..PathReport::default()
         })
     }
@@ -209,7 +233,8 @@ impl Daemon {
     fn path_report(&self, session: SessionId, path: &PathStatus) -> PathReport {
         let key = PathRef { session, path: path.id };
         let meter = self.meters.get(&key).copied().unwrap_or_default();
-        let socket = self.sockets.place(path.interface).map(|(slot, _)| &self.sockets.list[slot]);
+        let socket =
+            self.sockets.place(path.interface).and_then(|(slot, _)| self.sockets.list.get(&slot));
         let mut report = PathReport {
             name: self.path_name(key),
             interface: self.sockets.interface_name(path.interface),
@@ -223,7 +248,7 @@ impl Daemon {
             .map(|error| format!("cannot send: {error}; is there a route to {}?", report.remote));
         let lacks = socket.and_then(|socket| socket.trouble.clone()).or(refused);
         report.trouble = path_trouble(&report, lacks.as_deref());
-        if let Some(slot) = self.paths.iter().position(|known| *known == Some(key)) {
+        if let Some(slot) = self.slot_of(key) {
             report.name_trouble = self.remotes.trouble(slot);
         }
         report

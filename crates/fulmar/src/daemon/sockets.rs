@@ -4,6 +4,7 @@
 //! error. The kernel announces changes; in case an announcement is missed, the list is read again now
 //! and then. An interface that has changed its number or its addresses gets a new socket.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use proto::{Duration, Instant, InterfaceId};
@@ -13,7 +14,7 @@ use sys::udp::{UdpOptions, UdpSocket};
 
 use super::outlets::{Outlet, Outlets};
 use super::tokens::Token;
-use crate::config::{Config, Listen, MAX_SOCKETS, PathConfig, Transport};
+use crate::config::{Listen, MAX_SOCKETS, PathConfig, Transport};
 use crate::interface::find_usable;
 
 /// Interfaces are listed at least this often.
@@ -54,9 +55,12 @@ pub(super) enum SocketChange {
     Anew(usize),
 }
 
-/// All sockets of a daemon; their place in the list is their slot.
+/// All sockets of a daemon.
 pub(super) struct Sockets {
-    pub(super) list: Vec<InterfaceSocket>,
+    /// By their slot.
+    pub(super) list: BTreeMap<usize, InterfaceSocket>,
+    /// The slot that the next one gets if it is free: what still names one that went must not mean another.
+    next_slot: usize,
     options: UdpOptions,
     /// What was blocked or freed since the sessions were told: of an interface all paths, or those to
     /// an address.
@@ -66,11 +70,9 @@ pub(super) struct Sockets {
 }
 
 impl Sockets {
-    /// Knows the sockets of a configuration; none is open yet.
-    pub(super) fn new(config: &Config) -> Self {
-        let paths = config.paths.iter().map(of_path);
-        let listens = config.listens.iter().map(of_listen);
-        let Transport { send_buffer, receive_buffer, segmentation, .. } = config.transport;
+    /// Knows no socket yet, but how they are opened.
+    pub(super) fn new(transport: &Transport) -> Self {
+        let Transport { send_buffer, receive_buffer, segmentation, .. } = *transport;
         let local = (Ipv4Addr::UNSPECIFIED, 0).into();
         let options = UdpOptions {
             local,
@@ -80,8 +82,72 @@ impl Sockets {
             segmentation,
             shared: false,
         };
-        let list = paths.chain(listens).collect();
-        Self { list, options, news: Vec::new(), interfaces: Vec::new() }
+        let (list, next_slot, news, interfaces) = Default::default();
+        Self { list, next_slot, options, news, interfaces }
+    }
+
+    /// Adds the socket of a path, which opens with the next [`Sockets::refresh`]; returns its slot, where one is free.
+    pub(super) fn add_path(&mut self, path: &PathConfig) -> Option<usize> {
+        self.add(of_path(path))
+    }
+
+    /// Listens at an address. An interface that is missing is no error: its socket opens when it is there.
+    ///
+    /// # Errors
+    /// Say which address it is, and what to do. One of no interface in particular will not appear later.
+    pub(super) fn listen(&mut self, listen: &Listen, poller: &Poller) -> Result<usize, String> {
+        let slot = self.add(of_listen(listen));
+        let slot = slot.ok_or_else(|| format!("listen at {}: too many sockets", listen.name))?;
+        let Self { list, options, .. } = self;
+        if let (None, Some(socket)) = (&listen.interface, list.get_mut(&slot)) {
+            socket.seen = Some((0, Vec::new()));
+            if let Err(error) = socket.open(options, Token::Socket(slot).encode(), poller) {
+                list.remove(&slot);
+                let name = &listen.name;
+                return Err(format!("listen at {name}: {error}; ss -ulpn shows who listens where"));
+            }
+        }
+        Ok(slot)
+    }
+
+    /// Returns the slot of an address that is listened at.
+    pub(super) fn listen_slot(&self, listen: &Listen) -> Option<usize> {
+        let found = self.list.iter().find(|(_, socket)| socket.is_of(listen));
+        found.map(|(slot, _)| *slot)
+    }
+
+    /// Lists the slots of the addresses that are listened at beside these.
+    pub(super) fn listens_but(&self, listens: &[Listen]) -> Vec<usize> {
+        let is_other = |socket: &InterfaceSocket| {
+            socket.listens && !listens.iter().any(|listen| socket.is_of(listen))
+        };
+        self.list.iter().filter(|(_, socket)| is_other(socket)).map(|(slot, _)| *slot).collect()
+    }
+
+    /// Takes other names of the addresses that are listened at.
+    pub(super) fn rename(&mut self, listens: &[Listen]) {
+        for socket in self.list.values_mut() {
+            if let Some(listen) = listens.iter().find(|listen| socket.is_of(listen)) {
+                socket.name.clone_from(&listen.name);
+            }
+        }
+    }
+
+    /// Closes sockets until the next [`Sockets::refresh`].
+    pub(super) fn close(&mut self, slots: &[usize]) {
+        for slot in slots {
+            if let Some(socket) = self.list.get_mut(slot) {
+                socket.udp = None;
+                let mut outlets = std::mem::take(&mut socket.outlets);
+                outlets.iter_mut().for_each(|(_, outlet)| free(outlet, &mut self.news));
+            }
+        }
+    }
+
+    /// Closes a socket for good.
+    pub(super) fn remove(&mut self, slot: usize) {
+        self.close(&[slot]);
+        self.list.remove(&slot);
     }
 
     /// Compares the sockets with the host's interfaces, opens and closes sockets; returns what
@@ -95,10 +161,10 @@ impl Sockets {
             }
         };
         self.interfaces = interfaces;
-        let Self { list, options, news, interfaces } = self;
-        let in_use: Vec<_> = list.iter().filter_map(|socket| socket.interface.clone()).collect();
+        let Self { list, options, news, interfaces, .. } = self;
+        let in_use: Vec<_> = list.values().filter_map(|socket| socket.interface.clone()).collect();
         let in_use: Vec<_> = in_use.iter().map(String::as_str).collect();
-        let refresh = |(slot, socket): (usize, &mut InterfaceSocket)| {
+        let refresh = |(&slot, socket): (&usize, &mut InterfaceSocket)| {
             let token = Token::Socket(slot).encode();
             let mut outlets = std::mem::take(&mut socket.outlets);
             let change = socket.refresh((interfaces, &in_use), options, token, poller);
@@ -109,7 +175,7 @@ impl Sockets {
             outlets.iter_mut().for_each(|(_, outlet)| free(outlet, news));
             Some(change?(slot))
         };
-        list.iter_mut().enumerate().filter_map(refresh).collect()
+        list.iter_mut().filter_map(refresh).collect()
     }
 
     /// Notes that the socket of an outlet is full, and waits for room.
@@ -121,7 +187,7 @@ impl Sockets {
         poller: &Poller,
     ) {
         let id = self.interface_id(slot, interface.unwrap_or(0));
-        let InterfaceSocket { outlets, udp, .. } = &mut self.list[slot];
+        let Some(InterfaceSocket { outlets, udp, .. }) = self.list.get_mut(&slot) else { return };
         let Some(outlet) = outlets.get(place) else { return };
         if outlet.blocked.is_empty() {
             let waits = match (&outlet.socket, udp) {
@@ -147,7 +213,7 @@ impl Sockets {
 
     /// Notes that the socket of an outlet has room again.
     pub(super) fn unblock(&mut self, slot: usize, place: usize, poller: &Poller) {
-        let Some(socket) = self.list.get_mut(slot) else { return };
+        let Some(socket) = self.list.get_mut(&slot) else { return };
         let Some(outlet) = socket.outlets.get(place) else { return };
         let _ = match (&outlet.socket, &socket.udp) {
             (Some(own), _) => poller.remove(own),
@@ -161,27 +227,27 @@ impl Sockets {
 
     /// Closes sockets that have gone unused.
     pub(super) fn tidy(&mut self, now: Instant) {
-        self.list.iter_mut().for_each(|socket| socket.outlets.tidy(now));
+        self.list.values_mut().for_each(|socket| socket.outlets.tidy(now));
     }
 
     /// Names an interface as the session knows it: the socket's slot, and the kernel's number where
     /// it serves all interfaces, so that answers leave by the one that was asked.
     pub(super) fn interface_id(&self, slot: usize, index: u32) -> InterfaceId {
-        let wildcard = self.list[slot].interface.is_none();
+        let wildcard = self.list.get(&slot).is_some_and(|socket| socket.interface.is_none());
         InterfaceId(slot as u32 | if wildcard { index << SLOT_BITS } else { 0 })
     }
 
     /// Returns the slot and, where it serves all interfaces, the kernel's number.
     pub(super) fn place(&self, id: InterfaceId) -> Option<(usize, Option<u32>)> {
         let (slot, index) = (id.0 as usize % MAX_SOCKETS, id.0 >> SLOT_BITS);
-        (slot < self.list.len()).then_some((slot, (index != 0).then_some(index)))
+        self.list.contains_key(&slot).then_some((slot, (index != 0).then_some(index)))
     }
 
     /// Returns what has taken the place of one of our addresses on an interface, with the port that we
     /// listen at; nothing while this host has the address, or has no other there.
     pub(super) fn successor(&self, id: InterfaceId, local: IpAddr) -> Option<SocketAddr> {
         let (slot, index) = self.place(id)?;
-        let socket = &self.list[slot];
+        let socket = self.list.get(&slot)?;
         // The list leaves link-local addresses out.
         let is_listed = !matches!(local, IpAddr::V6(local) if local.is_unicast_link_local());
         let is_here = self.interfaces.iter().any(|at| at.addresses.contains(&local));
@@ -199,7 +265,7 @@ impl Sockets {
     /// Returns the name of the interface that an id stands for.
     pub(super) fn interface_name(&self, id: InterfaceId) -> String {
         let Some((slot, index)) = self.place(id) else { return String::new() };
-        let socket = &self.list[slot];
+        let Some(socket) = self.list.get(&slot) else { return String::new() };
         match (index, &socket.interface) {
             (Some(index), _) => {
                 let found = self.interfaces.iter().find(|at| at.index == index);
@@ -208,6 +274,14 @@ impl Sockets {
             (None, Some(interface)) => interface.clone(),
             (None, None) => socket.name.clone(),
         }
+    }
+
+    fn add(&mut self, socket: InterfaceSocket) -> Option<usize> {
+        let slots = (0..MAX_SOCKETS).map(|ahead| (self.next_slot + ahead) % MAX_SOCKETS);
+        let slot = slots.into_iter().find(|slot| !self.list.contains_key(slot))?;
+        self.next_slot = (slot + 1) % MAX_SOCKETS;
+        self.list.insert(slot, socket);
+        Some(slot)
     }
 }
 
@@ -219,6 +293,12 @@ impl InterfaceSocket {
             self.said.push(error.to_owned());
         }
         is_news
+    }
+
+    /// Tells whether it is the one of an address that is listened at.
+    fn is_of(&self, listen: &Listen) -> bool {
+        let is_there = self.local == listen.address && self.interface == listen.interface;
+        self.listens && is_there
     }
 
     fn refresh(

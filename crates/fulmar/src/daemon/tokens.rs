@@ -11,6 +11,8 @@ pub(super) enum Token {
     Tunnel,
     /// The status socket, or a client of it that reads slowly.
     Status(usize),
+    /// The socket of events, or a client that follows them.
+    Events(usize),
     /// A socket at an interface, by its slot.
     Socket(usize),
     /// An outlet beside it, by the slot and its place.
@@ -19,6 +21,8 @@ pub(super) enum Token {
     File,
     /// Names of hosts that were looked up.
     Names,
+    /// The socket of `fulmar pair`, or one of its connections.
+    Guests(usize),
     /// A local endpoint, by its place, and which of its descriptors.
     Endpoint(usize, usize),
 }
@@ -36,6 +40,8 @@ impl Token {
             Self::Outlet(slot, place) => (6, slot, place),
             Self::Names => (7, 0, 0),
             Self::File => (8, 0, 0),
+            Self::Events(part) => (9, 0, part),
+            Self::Guests(part) => (10, 0, part),
         };
         kind << 48 | (place as u64) << 16 | part as u64
     }
@@ -52,6 +58,8 @@ impl Token {
             6 => Self::Outlet(place, part),
             7 => Self::Names,
             8 => Self::File,
+            9 => Self::Events(part),
+            10 => Self::Guests(part),
             _ => Self::Endpoint(place, part),
         }
     }
@@ -71,6 +79,9 @@ mod tests {
             Token::Status(3),
             Token::Names,
             Token::File,
+            Token::Events(0),
+            Token::Events(65_535),
+            Token::Guests(4),
             Token::Socket(7),
             Token::Outlet(3, 256),
             Token::Endpoint(300, 8),

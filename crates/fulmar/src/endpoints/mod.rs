@@ -7,6 +7,7 @@ mod radio_status;
 mod seqpacket;
 mod serial;
 mod share;
+mod statustext;
 mod tcp;
 mod udp;
 
@@ -20,6 +21,8 @@ use crate::config::{Content, EndpointConfig, EndpointKind};
 use radio_status::RadioStatus;
 use share::filtered;
 pub(crate) use share::{Origin, Shared};
+use statustext::StatusText;
+pub(crate) use statustext::{LONGEST as LONGEST_TEXT, Severity};
 
 /// A device or address that was lost, or is not there yet, is tried again after this time.
 const RETRY: Duration = Duration::from_secs(1);
@@ -34,6 +37,7 @@ pub(crate) struct LocalEndpoint {
     pub(crate) counts: Counts,
     port: Port,
     radio_status: Option<RadioStatus>,
+    status_text: Option<StatusText>,
     held: Option<Held>,
     /// Frames of this turn that others of the channel are to hear.
     shared: Vec<Shared>,
@@ -120,13 +124,40 @@ impl LocalEndpoint {
                 Port::Seqpacket(seqpacket::SeqpacketPort::open(path, *mode, tokens, poller)?)
             }
         };
-        let every = match &config.content {
-            Content::Mavlink(content) => content.radio_status,
-            Content::Declared(_) | Content::Message(_) => None,
-        };
-        let radio_status = every.map(|every| RadioStatus::new(every, now));
+        let radio_status = radio_status_every(&config).map(|every| RadioStatus::new(every, now));
+        let status_text = tells_pilot(&config).then(StatusText::default);
         let (counts, shared) = (Counts::default(), Vec::new());
-        Ok(Self { config, counts, port, radio_status, held: None, shared })
+        Ok(Self { config, counts, port, radio_status, status_text, held: None, shared })
+    }
+
+    /// Takes another configuration of the same port, whose programs do not notice: it may be of another peer or
+    /// channel, with other targets or filters. A serial port at another speed is opened again.
+    pub(crate) fn adopt(&mut self, now: Instant, config: EndpointConfig, poller: &Poller) {
+        match (&mut self.port, &config.kind) {
+            (Port::Serial(port), EndpointKind::Serial(_, baud)) => port.set_baud(*baud, now),
+            (Port::Seqpacket(port), EndpointKind::Seqpacket(path, mode)) => {
+                port.set_mode(path, *mode);
+            }
+            _ => {}
+        }
+        let every = radio_status_every(&config);
+        if every != radio_status_every(&self.config) {
+            self.radio_status = every.map(|every| RadioStatus::new(every, now));
+        }
+        match tells_pilot(&config) {
+            true => _ = self.status_text.get_or_insert_default(),
+            false => self.status_text = None,
+        }
+        if self.config.name != config.name {
+            self.counts = Counts::default();
+        }
+        let old = std::mem::replace(&mut self.config, config);
+        // What waits for room would go to another stream, or to nobody.
+        if self.held.is_some() && old.content != self.config.content {
+            self.held = None;
+            self.counts.refused += 1;
+            self.set_paused(false, poller);
+        }
     }
 
     /// Reads what came in and gives each piece to `take`, which says what the session did with it.
@@ -138,11 +169,14 @@ impl LocalEndpoint {
         poller: &Poller,
         take: &mut dyn FnMut(&[u8]) -> Taken,
     ) {
-        let Self { config, counts, port, radio_status, held, shared } = self;
+        let Self { config, counts, port, radio_status, status_text, held, shared } = self;
         let mut take = |origin: Origin, bytes: &[u8]| {
             counts.taken += 1;
             if let Some(radio_status) = radio_status {
                 radio_status.on_input(bytes);
+            }
+            if let Some(status_text) = status_text {
+                status_text.on_frames(bytes);
             }
             if let Content::Mavlink(content) = &config.content
                 && (content.share || !content.filters.incoming.is_open())
@@ -226,6 +260,9 @@ impl LocalEndpoint {
         but: Option<Origin>,
         poller: &Poller,
     ) {
+        if let Some(status_text) = &mut self.status_text {
+            status_text.on_frames(bytes);
+        }
         let filter = self.mavlink().map(|content| &content.filters.outgoing);
         if let Some(filter) = filter.filter(|filter| !filter.is_open()) {
             let (kept_back, _) = filtered(filter, bytes, |_| {});
@@ -291,6 +328,26 @@ impl LocalEndpoint {
         }
     }
 
+    /// Tells whether its programs can be told something that the pilot should know.
+    pub(crate) fn has_pilot(&self) -> bool {
+        self.status_text.as_ref().is_some_and(StatusText::knows_vehicle)
+    }
+
+    /// Tells its programs something that the pilot should know. It is no message of the peer: filters, which are
+    /// for those, do not hold it back.
+    pub(crate) fn tell_pilot(
+        &mut self,
+        now: Instant,
+        severity: Severity,
+        text: &str,
+        poller: &Poller,
+    ) {
+        let frame = self.status_text.as_mut().and_then(|status| status.frame(severity, text));
+        if let Some(frame) = frame {
+            self.give(now, Class::Liveness, &frame, None, poller);
+        }
+    }
+
     /// Says in a few words what the endpoint is, and how many use it.
     pub(crate) fn describe(&self) -> String {
         match (&self.config.kind, &self.port) {
@@ -332,6 +389,17 @@ impl EndpointConfig {
             Taken::NotConnected => matches!(self.kind, EndpointKind::Seqpacket(..)),
             Taken::Yes | Taken::Refused => false,
         }
+    }
+}
+
+fn tells_pilot(config: &EndpointConfig) -> bool {
+    matches!(&config.content, Content::Mavlink(content) if content.status_text)
+}
+
+fn radio_status_every(config: &EndpointConfig) -> Option<Duration> {
+    match &config.content {
+        Content::Mavlink(content) => content.radio_status,
+        Content::Declared(_) | Content::Message(_) => None,
     }
 }
 

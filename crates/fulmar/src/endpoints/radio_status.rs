@@ -1,8 +1,8 @@
 //! RADIO_STATUS: the one standard way to tell an autopilot how full the link is.
 //!
 //! Both autopilots slow their streams down when `txbuf` is low and recover when it is high. The
-//! message is made here, for the autopilot alone: it is not sent to the peer, and it is the only
-//! MAVLink message that Fulmar ever makes. Heartbeats and sticks are never invented: failsafes must
+//! message is made here, for the autopilot alone: it is not sent to the peer. Beside STATUSTEXT
+//! (`statustext.rs`) it is the only MAVLink message that Fulmar ever makes. Heartbeats and sticks are never invented: failsafes must
 //! see the truth. While no session is connected nothing is said at all.
 
 use proto::select::{Version, encode_frame};

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -80,6 +81,14 @@ impl SeqpacketPort {
             buffer: Vec::new(),
             _directories: directories,
         })
+    }
+
+    /// Gives the socket other permissions; who is connected stays so.
+    pub(super) fn set_mode(&self, path: &Path, mode: u32) {
+        let mode = std::fs::Permissions::from_mode(mode);
+        if let Err(error) = std::fs::set_permissions(path, mode) {
+            tracing::warn!(path = %path.display(), %error, "set the permissions of a socket");
+        }
     }
 
     pub(super) fn clients(&self) -> usize {

@@ -60,6 +60,13 @@ impl SerialPort {
         }
     }
 
+    /// Takes another speed: the port opens again, at once.
+    pub(super) fn set_baud(&mut self, baud: u32, now: Instant) {
+        if self.baud != baud {
+            (self.baud, self.port, self.due) = (baud, None, Some(now));
+        }
+    }
+
     /// Says why the port is not open.
     pub(super) fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()

@@ -45,9 +45,10 @@ pub(crate) fn reload(socket: &Path) -> io::Result<ReloadReport> {
     sys::signals::ask_to_reload(&UnixStream::connect(socket)?)?;
     let deadline = Instant::now() + std::time::Duration::from(RELOADED_WITHIN);
     while Instant::now() < deadline {
-        let reload = fetch(socket)?.reload;
-        if reload.count != before {
-            return Ok(reload);
+        match fetch(socket) {
+            Ok(Report { reload, .. }) if reload.count != before => return Ok(reload),
+            // A daemon that begins anew is away for a moment.
+            Ok(_) | Err(_) => {}
         }
         std::thread::sleep(LOOK_EVERY.into());
     }
@@ -56,14 +57,7 @@ pub(crate) fn reload(socket: &Path) -> io::Result<ReloadReport> {
 
 /// Finds the socket of the one daemon of this host, or says which there are.
 pub(crate) fn find_socket() -> Result<PathBuf, String> {
-    let mut sockets: Vec<PathBuf> = std::fs::read_dir(RUN_DIRECTORY)
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "sock"))
-        .collect();
-    sockets.sort();
-    match sockets.as_slice() {
+    match sockets().as_slice() {
         [] => Err(format!(
             "no daemon has a socket in {RUN_DIRECTORY}; is one running? --socket names another"
         )),
@@ -75,7 +69,26 @@ pub(crate) fn find_socket() -> Result<PathBuf, String> {
     }
 }
 
-fn make_harmless(value: &mut Value, has_lines: bool) {
+/// Returns the sockets of the daemons of this host that lie at the usual place, in the order of their names.
+pub(crate) fn sockets() -> Vec<PathBuf> {
+    let mut sockets: Vec<PathBuf> = std::fs::read_dir(RUN_DIRECTORY)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "sock"))
+        .collect();
+    sockets.sort();
+    sockets
+}
+
+/// Tells control characters, those of 8 bits too, ends of lines, and marks of the direction of text.
+pub(crate) fn steers_a_terminal(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Replaces what could steer a terminal in every text of an answer; `has_lines` says whether one may have several lines.
+pub(crate) fn make_harmless(value: &mut Value, has_lines: bool) {
     match value {
         Value::String(text) => {
             let odd = |c: char| steers_a_terminal(c) && !(has_lines && c == '\n');
@@ -89,12 +102,6 @@ fn make_harmless(value: &mut Value, has_lines: bool) {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
-}
-
-/// Tells control characters, those of 8 bits too, ends of lines, and marks of the direction of text.
-fn steers_a_terminal(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

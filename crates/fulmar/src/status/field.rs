@@ -90,7 +90,7 @@ macro_rules! section {
         section! { @type $(#[doc = $about])+ $name; $($fields)+ }
     };
 }
-pub(super) use section;
+pub(crate) use section;
 
 /// Lists every field of the report, section by section: name, kind, unit, help.
 pub(crate) fn fields() -> String {
@@ -100,7 +100,7 @@ pub(crate) fn fields() -> String {
 }
 
 /// Lists a section that stands at a place such as `peers[].`, then those within it.
-fn list(text: &mut String, place: &str, section: &Section) {
+pub(crate) fn list(text: &mut String, place: &str, section: &Section) {
     let heading = if place.is_empty() { "the report" } else { place.trim_end_matches('.') };
     let _ = writeln!(text, "{heading}: {}", section.about);
     let mut rows = Vec::new();

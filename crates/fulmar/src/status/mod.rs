@@ -4,17 +4,21 @@
 mod advice;
 mod client;
 mod field;
+mod record;
 mod reliability;
 mod schema;
 mod server;
+mod strangers;
 mod table;
 
 pub(crate) use advice::{path_trouble, peer_trouble};
 #[cfg(fuzzing)]
 pub(crate) use client::parse;
-pub(crate) use client::{fetch, find_socket, reload};
-pub(crate) use field::fields;
+pub(crate) use client::{fetch, find_socket, make_harmless, reload, sockets, steers_a_terminal};
+pub(crate) use field::{Field, Kind, Section, fields, list, section};
+pub(crate) use record::RecordReport;
 pub(crate) use reliability::reliability_reports;
 pub(crate) use schema::*;
-pub(crate) use server::StatusServer;
+pub(crate) use server::{Answer, StatusServer};
+pub(crate) use strangers::StrangersReport;
 pub(crate) use table::{columns, milliseconds, rate, table};

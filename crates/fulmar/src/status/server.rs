@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use sys::poller::{Interest, Poller};
 
-use super::Report;
+use super::{PeerReport, Report};
 use crate::socket_file::{MadeDirectories, make_room};
 
 /// Clients that one turn of the loop answers, so that a flood of them leaves room for the links.
@@ -18,6 +18,9 @@ const AT_A_TIME: usize = 4;
 /// Clients that may be in the middle of an answer: that of a station with a fleet does not fit a socket's
 /// buffer. One more takes the place of the client that has kept us waiting for longest.
 const SLOW_CLIENTS: usize = 8;
+/// Peers that one turn of the loop reports to a client: each takes tens of microseconds, and a station may have a
+/// thousand.
+const PEERS_AT_A_TIME: usize = 8;
 /// The last number of a client; the next is 1 again. A token has 16 bits for it.
 const LAST_PART: usize = 0xFFFF;
 
@@ -26,16 +29,22 @@ const LAST_PART: usize = 0xFFFF;
 pub(crate) struct StatusServer {
     listener: UnixListener,
     path: PathBuf,
-    slow: VecDeque<SlowClient>,
+    slow: VecDeque<Answer>,
     last_part: usize,
     _directories: MadeDirectories,
 }
 
-/// A client that has been given the beginning of its answer.
-struct SlowClient {
+/// A client, and what is left of its answer.
+pub(crate) struct Answer {
     part: usize,
     stream: UnixStream,
-    rest: Vec<u8>,
+    /// What is to be written next, and how much of it has been.
+    text: Vec<u8>,
+    written: usize,
+    /// The peer that is reported next; none when all are.
+    next_peer: Option<usize>,
+    /// What stands behind the peers.
+    tail: Vec<u8>,
 }
 
 impl StatusServer {
@@ -59,51 +68,83 @@ impl StatusServer {
         std::iter::from_fn(|| Some(self.listener.accept().ok()?.0)).take(AT_A_TIME).collect()
     }
 
-    /// Gives a client the report: what fits its buffer at once, the rest by [`StatusServer::go_on`]
-    /// when the poller tells the part, from 1 on, under the token that `token` makes of it.
-    pub(crate) fn give(
+    /// Takes out the answer that the poller tells by its part, from 1 on: its socket has room, or its other end is gone.
+    pub(crate) fn take(&mut self, part: usize) -> Option<Answer> {
+        let place = self.slow.iter().position(|answer| answer.part == part)?;
+        self.slow.remove(place)
+    }
+
+    /// Keeps an answer that is not complete; the poller tells its part under the token that `token` makes of it.
+    pub(crate) fn keep(
         &mut self,
-        stream: UnixStream,
-        report: &Report,
+        mut answer: Answer,
         poller: &Poller,
         token: impl Fn(usize) -> u64,
     ) {
-        let Ok(mut text) = serde_json::to_vec(report) else { return };
-        text.push(b'\n');
-        if stream.set_nonblocking(true).is_err() {
-            return;
+        if answer.part == 0 {
+            answer.part = self.last_part % LAST_PART + 1;
+            if poller.add(&answer.stream, token(answer.part), Interest::Write).is_err() {
+                return;
+            }
+            self.last_part = answer.part;
+            if self.slow.len() >= SLOW_CLIENTS {
+                self.slow.pop_front();
+            }
         }
-        let mut client = SlowClient { part: self.last_part % LAST_PART + 1, stream, rest: text };
-        if client.write()
-            || poller.add(&client.stream, token(client.part), Interest::Write).is_err()
-        {
-            return;
-        }
-        self.last_part = client.part;
-        if self.slow.len() >= SLOW_CLIENTS {
-            self.slow.pop_front();
-        }
-        self.slow.push_back(client);
-    }
-
-    /// Goes on with a client whose socket has room again, or whose other end is gone.
-    pub(crate) fn go_on(&mut self, part: usize) {
-        self.slow.retain_mut(|client| client.part != part || !client.write());
+        self.slow.push_back(answer);
     }
 }
 
-impl SlowClient {
-    /// Writes what there is room for; true when nothing is left to be done for the client.
-    fn write(&mut self) -> bool {
-        loop {
-            match self.stream.write(&self.rest) {
-                Ok(0) => return true,
-                Ok(written) => _ = self.rest.drain(..written),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return error.kind() != ErrorKind::WouldBlock,
+impl Answer {
+    /// Begins to give a client a report, whose peers come by [`Answer::go_on`].
+    pub(crate) fn begin(stream: UnixStream, report: &Report) -> Option<Self> {
+        let (text, tail) = around_peers(report)?;
+        stream.set_nonblocking(true).ok()?;
+        Some(Self { part: 0, stream, text, written: 0, next_peer: Some(0), tail })
+    }
+
+    /// Writes what there is room for, and a few peers at most, each told by `peer` until that tells none: no turn of the
+    /// loop takes long, however many there are. True when the answer is not complete, and to be kept.
+    pub(crate) fn go_on(&mut self, peer: impl Fn(usize) -> Option<PeerReport>) -> bool {
+        for _ in 0..=PEERS_AT_A_TIME {
+            while self.written < self.text.len() {
+                match self.stream.write(&self.text[self.written..]) {
+                    Ok(0) => return false,
+                    Ok(written) => self.written += written,
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) => return error.kind() == ErrorKind::WouldBlock,
+                }
+            }
+            let Some(place) = self.next_peer else { return false };
+            self.text.clear();
+            self.written = 0;
+            match peer(place) {
+                Some(report) => {
+                    if place > 0 {
+                        self.text.push(b',');
+                    }
+                    if serde_json::to_writer(&mut self.text, &report).is_err() {
+                        return false;
+                    }
+                    self.next_peer = Some(place + 1);
+                }
+                None => {
+                    self.text.append(&mut self.tail);
+                    self.next_peer = None;
+                }
             }
         }
+        true
     }
+}
+
+/// Returns what stands before and behind the peers of a report, which has none itself.
+fn around_peers(report: &Report) -> Option<(Vec<u8>, Vec<u8>)> {
+    const PEERS: &str = "\"peers\":[";
+    let text = serde_json::to_string(report).ok()? + "\n";
+    // Nothing that others have named stands before them.
+    let (head, tail) = text.split_at(text.find(PEERS)? + PEERS.len());
+    Some((head.into(), tail.into()))
 }
 
 impl Drop for StatusServer {
@@ -123,21 +164,36 @@ mod tests {
     use proto::Instant;
 
     use super::*;
-    use crate::status::{MessageStreamReport, PeerReport, fetch};
+    use crate::status::{MessageStreamReport, fetch};
 
     /// Does what a turn of the daemon's loop does; returns how many reports were taken.
     fn turn(server: &mut StatusServer, poller: &mut Poller, report: &Report) -> usize {
         let newcomers = server.newcomers();
         let taken = newcomers.len();
+        let head = Report { peers: Vec::new(), ..report.clone() };
+        let peer = |place: usize| report.peers.get(place).cloned();
         for client in newcomers {
-            server.give(client, report, poller, |part| part as u64);
+            go_on(server, poller, Answer::begin(client, &head), peer);
         }
         let mut ready = Vec::new();
         poller.wait(Instant::ZERO, Some(Instant::ZERO), &mut ready).unwrap();
         for event in ready {
-            server.go_on(event.token as usize);
+            let answer = server.take(event.token as usize);
+            go_on(server, poller, answer, peer);
         }
         taken
+    }
+
+    fn go_on(
+        server: &mut StatusServer,
+        poller: &Poller,
+        answer: Option<Answer>,
+        peer: impl Fn(usize) -> Option<PeerReport>,
+    ) {
+        let Some(mut answer) = answer else { return };
+        if answer.go_on(peer) {
+            server.keep(answer, poller, |part| part as u64);
+        }
     }
 
     #[test]
@@ -184,6 +240,40 @@ mod tests {
             assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
         }
         assert_eq!(fs::read(&key).unwrap(), b"precious");
+    }
+
+    #[test]
+    fn a_thousand_peers_are_told_a_few_in_each_turn() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("station.sock");
+        let (mut server, mut poller) = (StatusServer::open(&path).unwrap(), Poller::new().unwrap());
+        let named =
+            |place: usize| PeerReport { name: format!("d{place}"), ..PeerReport::default() };
+        let report = Report { peers: (0..1_000).map(named).collect(), ..Report::default() };
+        let told = std::cell::Cell::new(0);
+        let peer = |place: usize| {
+            told.set(told.get() + 1);
+            report.peers.get(place).cloned()
+        };
+        let asked = std::thread::spawn({
+            let path = path.clone();
+            move || fetch(&path)
+        });
+        let client = std::iter::from_fn(|| Some(server.newcomers())).find_map(|mut new| new.pop());
+        let head = Report { peers: Vec::new(), ..report.clone() };
+        go_on(&mut server, &poller, Answer::begin(client.unwrap(), &head), peer);
+        assert!(told.get() <= PEERS_AT_A_TIME + 1);
+        let mut ready = Vec::new();
+        while !asked.is_finished() {
+            let before = told.get();
+            poller.wait(Instant::ZERO, Some(Instant::ZERO), &mut ready).unwrap();
+            for event in ready.drain(..) {
+                let answer = server.take(event.token as usize);
+                go_on(&mut server, &poller, answer, peer);
+            }
+            assert!(told.get() <= before + PEERS_AT_A_TIME + 1);
+        }
+        assert_eq!(asked.join().unwrap().unwrap(), report);
     }
 
     #[test]

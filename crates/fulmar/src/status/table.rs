@@ -129,6 +129,7 @@ pub(crate) fn table(report: &Report) -> String {
         }
         text.push('\n');
     }
+    text += &report.record.as_ref().map_or(String::new(), |record| format!("\n{}", record.line()));
     text + &strangers_text(&report.strangers)
 }
 /// Lays rows out, each column as wide as what stands in it.

@@ -17,6 +17,7 @@ name = \"autopilot\"
 kind = \"udp-server\"
 address = \"127.0.0.1:14555\"
 radio_status_hz = 10
+statustext = false
 [[control]]
 name = \"sticks\"
 channel = 10
@@ -29,6 +30,7 @@ address = \"10.77.0.1/24\"
 name = \"ground station\"
 kind = \"udp-client\"
 address = \"127.0.0.1:14550\"
+statustext = false
 [[control]]
 name = \"sticks\"
 channel = 10
@@ -149,11 +151,11 @@ fn autopilot_on_a_serial_port_is_told_about_the_link() {
     let line = PseudoTerminal::open().unwrap();
     let endpoint = format!(
         "[[mavlink]]\nname = \"autopilot\"\nkind = \"serial\"\nbaud = 921600\ndevice = \"{}\"\n\
-         radio_status_hz = 10\n",
+         radio_status_hz = 10\nstatustext = false\n",
         line.device().display()
     );
     let station = rig.start_station(
-        "[[mavlink]]\nname = \"gcs\"\nkind = \"udp-client\"\naddress = \"127.0.0.1:14550\"\n",
+        "[[mavlink]]\nname = \"gcs\"\nkind = \"udp-client\"\naddress = \"127.0.0.1:14550\"\nstatustext = false\n",
     );
     let drone = rig.start_drone(&[0], &endpoint);
     drone.wait_for_paths(1);
@@ -255,7 +257,7 @@ fn two_drones_that_are_both_system_1_stay_apart() {
     let mavlink = |name: &str, peer: &str, kind: &str, port: u16| {
         format!(
             "[[mavlink]]\nname = \"{name}\"\npeer = \"{peer}\"\nkind = \"{kind}\"\n\
-             address = \"127.0.0.1:{port}\"\nradio_status_hz = 0\n"
+             address = \"127.0.0.1:{port}\"\nradio_status_hz = 0\nstatustext = false\n"
         )
     };
     let key = rig.make_keys("second");

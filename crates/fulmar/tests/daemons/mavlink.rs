@@ -15,7 +15,7 @@ const SETUP_SIGNING: u32 = 256;
 fn endpoint(name: &str, kind: &str, port: u16, more: &str) -> String {
     format!(
         "[[mavlink]]\nname = \"{name}\"\nkind = \"{kind}\"\naddress = \"127.0.0.1:{port}\"\n\
-         radio_status_hz = 0\n{more}\n"
+         radio_status_hz = 0\nstatustext = false\n{more}\n"
     )
 }
 

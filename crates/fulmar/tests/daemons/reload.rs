@@ -76,7 +76,7 @@ fn peers_come_and_go_and_a_bad_file_changes_nothing() {
     write(&rig, "station", &both);
     let output = reload(&station);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("1 added, 0 removed"), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).contains("peers: 1 added; "), "{}", text(&output.stdout));
     second.wait_for_paths(1);
     let status = station.wait_for("both are connected", |status| {
         status["peers"][0]["connected"] == true && status["peers"][1]["connected"] == true
@@ -88,7 +88,7 @@ fn peers_come_and_go_and_a_bad_file_changes_nothing() {
 
     let bad = [
         (format!("{both}nonsense = 1\n"), "nonsense"),
-        (both.replace("0.0.0.0:14700", "0.0.0.0:14701"), "[[listen]] changed"),
+        (format!("{both}[tunnel]\naddress = \"10.77.0.1/24\"\n"), "[tunnel]: cannot change"),
         (both.replace(&first_key, &second_key), "belongs to two peers"),
     ];
     for (file, why) in bad {

@@ -286,7 +286,7 @@ fn local_endpoints(scheme: SessionScheme) -> String {
     let mavlink = |name: &str, lines: &str, port: u16| {
         format!(
             "\n[[mavlink]]\nname = \"{name}\"\n{lines}kind = \"udp-server\"\n\
-             address = \"127.0.0.1:{port}\"\nradio_status_hz = 0\n"
+             address = \"127.0.0.1:{port}\"\nradio_status_hz = 0\nstatustext = false\n"
         )
     };
     let telemetry = mavlink("telemetry", "channel = 13\n", TELEMETRY_PORT);

@@ -11,6 +11,7 @@ mod handshake;
 mod key_ring;
 mod keys;
 mod mac;
+mod pairing;
 mod peer_key;
 
 pub(crate) use cookie::{CookieAnswer, CookieJar, RefusalAnswer};
@@ -22,4 +23,5 @@ pub(crate) use handshake::{
 pub(crate) use key_ring::{EpochKeys, KeyRing};
 pub use keys::{KeyError, PublicKey, StaticSecret};
 pub(crate) use mac::{Code, MacKey};
+pub use pairing::{Guest, is_proof, prove};
 pub(crate) use peer_key::PeerKey;

@@ -17,7 +17,7 @@ use super::{Delivered, Deliveries};
 use crate::event::MessageId;
 use crate::recovery::PeerClock;
 use crate::rejection::Rejection;
-use crate::select::{Class, LaneKey, Order, Policy, RtpFrame, Tier};
+use crate::select::{Class, LaneKey, Order, Policy, Reliability, RtpFrame, Tier};
 use crate::wire::{CONTROL_OVERHEAD, Frame, Frames};
 
 /// By which stream the messages of sequenced lanes go: one of the tunnel's channel, where no application has
@@ -62,9 +62,22 @@ impl From<Rejected> for Refused {
 }
 
 impl Deliveries {
+    /// Makes every step of messages through control delivery an event, if that is asked for.
+    pub(crate) fn with_steps(mut self, steps: bool) -> Self {
+        if steps {
+            self.control.keep_steps();
+        }
+        self
+    }
+
     /// Tells whether a reliability target needs backups that nothing else calls for.
     pub(crate) fn needs_backups(&self) -> bool {
         self.control.needs_backups()
+    }
+
+    /// Takes other targets of classes; see [`Control::set_reliability`].
+    pub(crate) fn set_reliability(&mut self, reliability: &Reliability) {
+        self.control.set_reliability(reliability);
     }
 
     /// Gives up control that has left; see [`Control::give_up_sent`].

@@ -41,9 +41,9 @@ use crate::ids::{InterfaceId, PathId, PeerId, Received, SessionId};
 use crate::limits;
 use crate::memory::{Account, Memory};
 use crate::path::PathUse;
-use crate::select::NotForwarded;
+use crate::select::{NotForwarded, Reliability, SelectorConfig};
 use crate::session::{Drawn, PathError, Role, SendError, Session, SessionConfig, Source};
-use crate::status::{PathGlance, SessionStatus};
+use crate::status::{PathGlance, PathStatus, SessionStatus};
 use crate::via::Via;
 use inbound::Job;
 use initiator::Initiator;
@@ -185,6 +185,11 @@ impl Endpoint {
         Ok(path)
     }
 
+    /// Returns how many more paths a session can open in its life: it has 256 numbers for them, and none serves twice.
+    pub fn path_numbers_left(&self, session: SessionId) -> usize {
+        self.sessions.get(session).map_or(0, |slot| slot.session.path_numbers_left())
+    }
+
     /// Gives up a path for good.
     pub fn remove_path(&mut self, now: Instant, session: SessionId, path: PathId) {
         self.now = now;
@@ -202,6 +207,24 @@ impl Endpoint {
         if let Some(slot) = slot {
             slot.session.set_path_use(now, path, usage);
         }
+    }
+
+    /// Takes another packet selector and other targets of classes, for everything that is handed in from now on.
+    ///
+    /// Targets of declared endpoints come with each packet; those of which none comes any more are forgotten.
+    pub fn set_policies(
+        &mut self,
+        now: Instant,
+        selector: SelectorConfig,
+        reliability: Reliability,
+    ) {
+        self.now = now;
+        (self.config.selector, self.config.reliability) = (selector, reliability);
+        let config = &self.config;
+        self.sessions.give_all(|slot| {
+            slot.session.set_policies(now, config);
+            true
+        });
     }
 
     /// Looks for the peer's end of a path at another address too, one of the same family; the path moves
@@ -337,6 +360,16 @@ impl Endpoint {
     /// Shows a session at this moment.
     pub fn status(&self, now: Instant, session: SessionId) -> Option<SessionStatus> {
         self.sessions.get(session).map(|slot| slot.session.status(now))
+    }
+
+    /// Shows each path of a session, which costs less than the session as a whole.
+    pub fn path_statuses(
+        &self,
+        now: Instant,
+        session: SessionId,
+    ) -> impl Iterator<Item = PathStatus> + '_ {
+        let slot = self.sessions.get(session).into_iter();
+        slot.flat_map(move |slot| slot.session.path_statuses(now))
     }
 
     /// Shows the least of each path of a session.

@@ -84,6 +84,8 @@ pub(crate) struct CopyRoom {
     pub(crate) newest: usize,
     /// Of other copies.
     pub(crate) repeat: usize,
+    /// Of those that ask for no datagram of their own: some where one leaves anyway.
+    pub(crate) ride: usize,
     /// How long a copy takes at least: what has less time to live is not worth sending.
     pub(crate) transit: Duration,
 }
@@ -91,14 +93,15 @@ pub(crate) struct CopyRoom {
 impl CopyRoom {
     /// The same room for all copies.
     pub(crate) fn both(bytes: usize) -> Self {
-        Self { fresh: bytes, newest: bytes, repeat: bytes, transit: Duration::ZERO }
+        Self { fresh: bytes, newest: bytes, repeat: bytes, ride: 0, transit: Duration::ZERO }
     }
 
     /// No more than `bytes` of either; what is not nothing may be used whole.
     pub(crate) fn within(self, bytes: usize) -> Self {
         let within = |room: usize| if room == 0 { 0 } else { bytes };
-        let [fresh, newest, repeat] = [self.fresh, self.newest, self.repeat].map(within);
-        Self { fresh, newest, repeat, ..self }
+        let [fresh, newest, repeat, ride] =
+            [self.fresh, self.newest, self.repeat, self.ride].map(within);
+        Self { fresh, newest, repeat, ride, ..self }
     }
 
     /// Tells whether no copy at all may leave.
@@ -128,7 +131,7 @@ impl Path {
         let repeat = if self.may_be_slow(now) { 0 } else { room(SLACK) };
         let fresh = room(slack);
         let newest = if self.newest_ready_at(now).is_some() { 0 } else { fresh };
-        CopyRoom { fresh, newest, repeat, transit: self.control_arrival(now) }
+        CopyRoom { fresh, newest, repeat, ride: 0, transit: self.control_arrival(now) }
     }
 
     /// Returns when a message may leave that a newer one replaces, where it has to wait: until the hop has sent what is

@@ -76,6 +76,11 @@ impl Selector {
         }
     }
 
+    /// Takes another configuration; what is known of sources and flows stays.
+    pub fn set_config(&mut self, config: &SelectorConfig, direction: Direction) {
+        (self.table, self.ports) = (config.table(direction), config.ports.clone());
+    }
+
     /// Splits a datagram of a local MAVLink endpoint into its frames, in their order.
     ///
     /// Frames that are not to be forwarded, broken ones and bytes between frames are left out and

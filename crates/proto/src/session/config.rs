@@ -48,6 +48,9 @@ pub struct SessionConfig {
     pub idle_probe: Duration,
     /// How much room bulk leaves to control on links whose rate falls.
     pub protect_control: ProtectControl,
+    /// Whether every step of messages through control delivery is an event ([`crate::StepKind`]): for records of
+    /// flights, some six events for each message.
+    pub steps: bool,
 }
 
 impl Default for SessionConfig {
@@ -65,6 +68,7 @@ impl Default for SessionConfig {
             resequence_max: RESEQUENCE_MAX,
             idle_probe: IDLE_PROBE,
             protect_control: ProtectControl::default(),
+            steps: false,
         }
     }
 }

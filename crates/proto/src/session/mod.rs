@@ -46,6 +46,16 @@ pub(crate) enum Role {
     Responder,
 }
 
+impl Role {
+    /// Says which way what this end sends goes.
+    fn direction(self) -> Direction {
+        match self {
+            Self::Initiator => Direction::FromVehicle,
+            Self::Responder => Direction::ToVehicle,
+        }
+    }
+}
+
 /// Says where a packet comes from, and with it how its delivery policy is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -164,10 +174,6 @@ impl Session {
         drawn: Drawn,
         (account, now): (Account, Instant),
     ) -> Self {
-        let direction = match role {
-            Role::Initiator => Direction::FromVehicle,
-            Role::Responder => Direction::ToVehicle,
-        };
         Self {
             id,
             peer,
@@ -198,7 +204,7 @@ impl Session {
             owes_clock: role == Role::Initiator,
             answered: None,
             clock: ClockOffset::default(),
-            selector: Selector::new(&config.selector, direction),
+            selector: Selector::new(&config.selector, role.direction()),
             deliveries: Deliveries::new(&DeliveryConfig {
                 form: config.message,
                 nonce: drawn.nonce,
@@ -212,7 +218,8 @@ impl Session {
                 resequence_max: config.resequence_max,
                 reliability: config.reliability,
                 seed: drawn.seed,
-            }),
+            })
+            .with_steps(config.steps),
             scheduler: config.scheduler.scheduler(),
             delivered: VecDeque::new(),
             events: VecDeque::new(),
@@ -224,6 +231,13 @@ impl Session {
             largest_datagram: limits::MIN_DATAGRAM,
             rng: Rng::new(drawn.seed),
         }
+    }
+
+    /// Takes another packet selector and other targets of classes, for what is handed in from now on.
+    pub(crate) fn set_policies(&mut self, now: Instant, config: &SessionConfig) {
+        self.selector.set_config(&config.selector, self.role.direction());
+        self.deliveries.set_reliability(&config.reliability);
+        self.after_change(now);
     }
 
     /// Takes the keys that a handshake agreed on.

@@ -52,6 +52,11 @@ impl Session {
         Ok(id)
     }
 
+    /// Returns how many numbers are left for paths that are opened here.
+    pub(crate) fn path_numbers_left(&self) -> usize {
+        usize::from(u8::MAX) + 1 - usize::from(self.next_path)
+    }
+
     /// Takes what the operator says of the use of a path.
     pub(crate) fn set_path_use(&mut self, now: Instant, id: PathId, usage: PathUse) {
         if let Some(path) = self.path_mut(id) {

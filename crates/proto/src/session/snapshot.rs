@@ -5,7 +5,7 @@ use units::Instant;
 use super::Session;
 use crate::path::Path;
 use crate::select::NotForwarded;
-use crate::status::{MessageStatus, PathGlance, SessionStatus, TunnelStatus};
+use crate::status::{MessageStatus, PathGlance, PathStatus, SessionStatus, TunnelStatus};
 
 impl Session {
     /// Returns a snapshot for people and scripts.
@@ -28,6 +28,11 @@ impl Session {
         };
         self.deliveries.show(now, &mut status);
         status
+    }
+
+    /// Shows each path.
+    pub(crate) fn path_statuses(&self, now: Instant) -> impl Iterator<Item = PathStatus> + '_ {
+        self.paths.iter().map(move |path| path.status(now))
     }
 
     /// Shows the least of each path.

@@ -105,4 +105,5 @@ fn numbers_of_paths_are_used_once() {
     let numbers: Vec<_> = std::iter::from_fn(|| add().ok()).collect();
     assert_eq!(numbers, (2..=255).map(PathId).collect::<Vec<_>>());
     assert_eq!(add(), Err(PathError::TooMany));
+    assert_eq!(drone.driver.endpoint.path_numbers_left(session), 0);
 }

@@ -244,6 +244,20 @@ fn a_second_copy_on_a_lone_path_leaves_where_the_target_takes_it() {
     assert!(planned.copies >= 1.9, "out of reach, nothing is saved: {planned:?}");
 }
 
+/// A copy that rides 20 ms later is known to be there after 60 ms, a repeat after 90.
+#[test]
+fn where_there_is_no_time_for_a_repeat_a_copy_on_a_lone_path_rides_with_the_next_message() {
+    let bursts = "[link.burst_loss]\ngood_ms = 980\nbad_ms = 20";
+    for (loss, seconds) in [("loss = 0.02", 300), (bursts, 600)] {
+        let target = (0.99, 80);
+        let [planned, all] = beside_all(&lone(loss), Policy::DECLARED, target, (60, seconds));
+        let bytes = share_of(&planned, &all);
+        assert!(bytes <= 0.85, "{loss}: {bytes:.3} of the bytes");
+        assert!(planned.misses * 100 <= planned.messages, "{loss}: {planned:?}");
+        assert!(planned.misses <= all.misses + 20, "{loss}: {planned:?}, {all:?}");
+    }
+}
+
 #[test]
 fn savings_begin_within_seconds_of_the_first_message() {
     for (share, seconds, most) in [(0.999, 60, 0.7), (0.9999, 120, 0.75), (0.99999, 600, 0.75)] {

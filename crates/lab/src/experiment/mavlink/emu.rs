@@ -173,7 +173,7 @@ impl Place {
         let endpoints = |_: Side, _: &std::path::Path| {
             format!(
                 "\n[[mavlink]]\nname = \"mavlink\"\nkind = \"udp-server\"\n\
-                 address = \"127.0.0.1:{MAVLINK_PORT}\"\nradio_status_hz = 0\n"
+                 address = \"127.0.0.1:{MAVLINK_PORT}\"\nradio_status_hz = 0\nstatustext = false\n"
             )
         };
         let plan = DaemonPlan {

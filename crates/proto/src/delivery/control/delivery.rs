@@ -54,6 +54,16 @@ impl Control {
         Self { outbox: Outbox::new(reliability, seed), inbox: Inbox::new(), refreshed: None }
     }
 
+    /// Takes other targets of classes; see [`Outbox::set_reliability`].
+    pub(crate) fn set_reliability(&mut self, reliability: &Reliability) {
+        self.outbox.set_reliability(reliability);
+    }
+
+    /// Keeps every step of messages, as events.
+    pub(crate) fn keep_steps(&mut self) {
+        self.outbox.keep_steps();
+    }
+
     /// Gives up what has left; see [`Outbox::give_up_sent`].
     pub(crate) fn give_up_sent(&mut self) {
         self.outbox.give_up_sent();
@@ -103,7 +113,8 @@ impl Control {
         datagram: &mut Builder<'_>,
     ) -> Option<Duration> {
         let room = room.within(datagram.room().saturating_sub(CONTROL_OVERHEAD));
-        if room.is_none() || !self.outbox.wants(id, tier) {
+        let rides = room.ride > 0 && self.outbox.has_rides(id);
+        if !rides && (room.is_none() || !self.outbox.wants(id, tier)) {
             return None;
         }
         let (seq, frame) = self.outbox.poll(now, id, tier, room)?;
@@ -172,6 +183,7 @@ impl Delivery for Control {
             room.repeat = if one_repeat { 0 } else { room.repeat };
             // In a datagram that leaves anyway it costs no headers.
             room.newest = room.newest.max(room.fresh);
+            room.ride = room.repeat;
         }
         // Copies carry their lane's floor: a floor alone may wait for one.
         while (room.fresh > 0 || datagram.urgent)

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use units::Instant;
 
 use super::Submission;
-use super::plan::Form;
+use super::plan::{Due, Form};
 use crate::ids::PathId;
 use crate::select::{Class, Policy};
 use crate::wire::ControlFrame;
@@ -69,8 +69,8 @@ pub(super) struct Flight {
 pub(super) enum SecondCopy {
     /// Not wanted so far.
     None,
-    /// Wanted at that time.
-    Due(Instant),
+    /// Wanted then.
+    Due(Due),
     /// Queued or sent.
     Done,
 }
@@ -111,17 +111,18 @@ impl Message {
         self.policy().is_replicated()
     }
 
-    /// Notes a copy that leaves on `path`, and when one more is to follow it within the round.
-    pub(super) fn on_sent(&mut self, now: Instant, path: PathId, second: Option<Instant>) {
+    /// Notes a copy that leaves on `path`, and when one more is to follow it within the round; tells whether that one
+    /// now waits for another message's datagram.
+    pub(super) fn on_sent(&mut self, now: Instant, path: PathId, second: Option<Due>) -> bool {
         match self.flights.iter_mut().find(|flight| flight.path == path) {
             Some(flight) => (flight.copies, flight.sent_at) = (flight.copies + 1, now),
             None => self.flights.push(Flight { path, copies: 1, sent_at: now }),
         }
         self.is_copied = true;
         self.round_started.get_or_insert(now);
-        if let (Some(at), SecondCopy::None) = (second, self.second) {
-            self.second = SecondCopy::Due(at);
-        }
+        let (Some(due), SecondCopy::None) = (second, self.second) else { return false };
+        self.second = SecondCopy::Due(due);
+        matches!(due, Due::WithNext { .. })
     }
 
     /// Notes that one copy on `path` was lost; false when none was known there.
@@ -134,6 +135,11 @@ impl Message {
             self.flights.swap_remove(index);
         }
         true
+    }
+
+    /// Tells whether the second copy may share a datagram that leaves now.
+    pub(super) fn may_ride(&self, now: Instant) -> bool {
+        matches!(self.second, SecondCopy::Due(Due::WithNext { from, .. }) if from <= now)
     }
 
     /// Returns when the last copy was sent that is under way on `path`.
@@ -159,7 +165,7 @@ impl Message {
     /// Returns when the message wants attention next, given when its next round is due.
     pub(super) fn next_timer(&self, round: Option<Instant>) -> Instant {
         let second = match self.second {
-            SecondCopy::Due(at) => at,
+            SecondCopy::Due(due) => due.at_last(),
             SecondCopy::None | SecondCopy::Done => self.expires,
         };
         self.expires.min(second).min(round.unwrap_or(self.expires))

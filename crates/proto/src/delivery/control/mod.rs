@@ -16,6 +16,7 @@ mod plan;
 mod receiver_lane;
 mod rounds;
 mod sender_lanes;
+mod steps;
 #[cfg(test)]
 mod tests;
 

@@ -12,12 +12,13 @@ use smallvec::SmallVec;
 use units::{Duration, Instant};
 
 use super::floors::FloorNotices;
-use super::message::{Kind, Message};
+use super::message::{Kind, Message, SecondCopy};
 use super::pending::Pending;
 use super::plan::{Form, Plans, View};
 use super::sender_lanes::{NoLane, SenderLanes};
+use super::steps::Steps;
 use super::{ControlPath, LaneFloor, Submission};
-use crate::event::{Event, MessageId, Outcome};
+use crate::event::{Event, MessageId, Outcome, StepKind};
 use crate::ids::PathId;
 use crate::limits;
 use crate::path::{CopyRoom, PATIENCE_WITHOUT_PATH};
@@ -85,6 +86,7 @@ pub(crate) struct Outbox {
     outcomes: VecDeque<Ended>,
     /// An unreliable message that was just sent for the last time, kept while its frame is read.
     spent: Option<Message>,
+    pub(super) steps: Steps,
     pub(super) probe: Duration,
     /// Messages below it may have been dropped at the receiver without its having said so.
     unlisted: u64,
@@ -124,6 +126,7 @@ impl Outbox {
             timers: BTreeSet::new(),
             outcomes: VecDeque::new(),
             spent: None,
+            steps: Steps::default(),
             probe: PATIENCE_WITHOUT_PATH,
             unlisted: 0,
             next_seq: 0,
@@ -152,6 +155,11 @@ impl Outbox {
         self.pending.refresh(paths);
     }
 
+    /// Keeps every step of messages, for [`Outbox::poll_event`].
+    pub(crate) fn keep_steps(&mut self) {
+        self.steps.start();
+    }
+
     /// Tells whether that is worth while.
     pub(crate) fn has_targets(&self) -> bool {
         self.plans.has_targets()
@@ -160,6 +168,11 @@ impl Outbox {
     /// Tells whether a target needs backups that nothing else calls for.
     pub(crate) fn needs_backups(&self) -> bool {
         self.plans.needs_backups()
+    }
+
+    /// Takes other targets of classes, for what is handed in from now on.
+    pub(crate) fn set_reliability(&mut self, reliability: &Reliability) {
+        self.plans.set_reliability(reliability);
     }
 
     /// Takes a message in. Reliable ones get an id and, later, exactly one outcome.
@@ -188,6 +201,7 @@ impl Outbox {
         self.next_seq += 1;
         self.others += usize::from(policy.class.tier() != Tier::Control);
         self.bytes += cost(&submission);
+        self.steps.on_handed_in(now, seq, &submission);
         self.messages.insert(seq, Message::new(now, submission, place, form));
         self.begin_round(now, seq);
         self.arm(now, seq);
@@ -204,6 +218,11 @@ impl Outbox {
     pub(crate) fn wants(&self, path: PathId, tier: Tier) -> bool {
         self.pending.waits_for(path, tier)
             || tier == Tier::Control && self.floors.waits_for(path) && self.carries_floors(path)
+    }
+
+    /// Tells whether a copy waits for the path that shares the datagram of another.
+    pub(crate) fn has_rides(&self, path: PathId) -> bool {
+        self.pending.has_rides(path)
     }
 
     /// Returns true when a message of one of these tiers, none of them control's, waits for the path.
@@ -240,14 +259,25 @@ impl Outbox {
         };
         let fresh = self.pending.take(path, tier, |seq| fits(seq, true, bytes(seq)));
         let repeat = || self.pending.take(path, tier, |seq| fits(seq, false, room.repeat));
-        let seq = fresh.or_else(repeat)?;
+        let own = fresh.or_else(repeat);
+        let ride = || {
+            let may_ride = |seq| messages.get(&seq).is_some_and(|message| message.may_ride(now));
+            self.pending.take_ride(path, tier, |seq| may_ride(seq) && fits(seq, false, room.ride))
+        };
+        let seq = own.or_else(ride)?;
         let view = View { now, probe: self.probe, pending: &self.pending };
         let message = self.messages.get_mut(&seq)?;
         let plan = self.plans.of_mut(message.form);
-        let second = plan.second_after(view, seq, message, path);
+        let second = plan.second_due(view, seq, message, path);
         plan.on_sent(now, seq, path);
-        message.on_sent(now, path, second.map(|after| now + after));
+        if own.is_none() {
+            message.second = SecondCopy::Done;
+        }
+        if message.on_sent(now, path, second) {
+            self.pending.add_ride(path, (message.rank, seq));
+        }
         self.counters[message.policy().class.index()].copies_sent += 1;
+        self.steps.note(now, seq, || StepKind::Sent { path });
         let floor = message.place.map_or(0, |place| self.lanes.floor(place.lane));
         if self.is_spent(seq) {
             self.spent = self.remove(seq, false);
@@ -268,6 +298,7 @@ impl Outbox {
     /// it did not pass on before it acknowledges.
     pub(crate) fn on_acked(&mut self, seq: u64, receipt: &Receipt) {
         self.plans.on_acked(receipt.now, seq, receipt);
+        self.steps.on_acked(seq, receipt);
         let is_listed = seq >= self.unlisted;
         let outcome = if is_listed { Outcome::Delivered } else { Outcome::Indeterminate };
         self.conclude(seq, outcome);
@@ -286,6 +317,7 @@ impl Outbox {
 
     /// Notes that a packet with a copy of message `seq` was declared lost.
     pub(crate) fn on_lost(&mut self, now: Instant, seq: u64, path: PathId) {
+        self.steps.note(now, seq, || StepKind::Lost { path });
         let Some(message) = self.messages.get_mut(&seq) else { return };
         if message.on_lost(path) {
             self.follow_up_loss(now, seq);
@@ -325,6 +357,7 @@ impl Outbox {
 
     /// Expires messages, and starts rounds and second copies that are due.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.steps.on_time(now);
         while let Some(&(at, seq)) = self.timers.first() {
             if at > now {
                 break;
@@ -372,7 +405,7 @@ impl Outbox {
 
     /// Returns what an application should know of plans.
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
-        self.plans.poll_event()
+        self.plans.poll_event().or_else(|| self.steps.poll().map(Event::Step))
     }
 
     /// Lists how targets are kept.
@@ -402,7 +435,10 @@ impl Outbox {
         let counters = &mut self.counters[message.policy().class.index()];
         match outcome {
             _ if message.policy().reliable => self.report(seq, message.kind(), outcome),
-            Outcome::Expired => counters.expired += 1,
+            Outcome::Expired => {
+                counters.expired += 1;
+                self.steps.on_ended(seq, outcome);
+            }
             _ => counters.delivered += 1,
         }
     }
@@ -450,6 +486,7 @@ impl Outbox {
         if policy.reliable {
             self.report(older, message.kind(), Outcome::Superseded);
         } else {
+            self.steps.on_ended(older, Outcome::Superseded);
             self.counters[policy.class.index()].superseded += 1;
         }
     }
@@ -460,6 +497,7 @@ impl Outbox {
         let kind = message.kind();
         if !message.policy().reliable {
             self.counters[kind.class.index()].expired += u64::from(!message.is_copied);
+            self.steps.on_ended(seq, Outcome::Expired);
         } else if message.flights.is_empty() {
             self.report(seq, kind, Outcome::Expired);
         } else {
@@ -500,6 +538,7 @@ impl Outbox {
             Outcome::Superseded => counters.superseded += 1,
             Outcome::Indeterminate => counters.indeterminate += 1,
         }
+        self.steps.on_ended(seq, outcome);
         self.outcomes.push_back(Ended { message: MessageId(seq), outcome, mavlink: kind.mavlink });
     }
 }

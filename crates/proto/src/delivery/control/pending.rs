@@ -34,6 +34,8 @@ pub(super) struct Pending {
 struct PathQueue {
     path: ControlPath,
     copies: BTreeSet<Entry>,
+    /// Copies that ask for no datagram of their own.
+    rides: BTreeSet<Entry>,
 }
 
 /// What a new list of paths changed.
@@ -67,7 +69,11 @@ impl Pending {
             match self.paths.iter_mut().find(|queue| queue.path.id == path.id) {
                 None => {
                     changes.gained.push(path.id);
-                    self.paths.push(PathQueue { path: *path, copies: BTreeSet::new() });
+                    self.paths.push(PathQueue {
+                        path: *path,
+                        copies: BTreeSet::new(),
+                        rides: BTreeSet::new(),
+                    });
                 }
                 Some(queue) => {
                     let is_called = queue.path.backup && !path.backup
@@ -80,8 +86,10 @@ impl Pending {
                     if path.backup && !queue.path.backup {
                         // What waits there waits, or was sent, elsewhere by now.
                         queue.copies.clear();
+                        queue.rides.clear();
                     }
                     queue.copies.retain(|entry| path.carries.has(entry.0.tier()));
+                    queue.rides.retain(|entry| path.carries.has(entry.0.tier()));
                     queue.path = *path;
                 }
             }
@@ -132,6 +140,36 @@ impl Pending {
         if let Some(queue) = self.paths.iter_mut().find(may_carry) {
             queue.copies.insert(entry);
         }
+    }
+
+    /// Queues a copy for one path that leaves with another message there.
+    pub(super) fn add_ride(&mut self, path: PathId, entry: Entry) {
+        if let Some(queue) = self.paths.iter_mut().find(|queue| queue.path.id == path) {
+            queue.rides.insert(entry);
+        }
+    }
+
+    /// Ends the wait for another message's datagram.
+    pub(super) fn end_ride(&mut self, entry: Entry) {
+        self.paths.iter_mut().for_each(|queue| _ = queue.rides.remove(&entry));
+    }
+
+    /// Takes the first copy of a tier that shares a datagram on the path and `fits`.
+    pub(super) fn take_ride(
+        &mut self,
+        path: PathId,
+        tier: Tier,
+        mut fits: impl FnMut(u64) -> bool,
+    ) -> Option<u64> {
+        let queue = self.paths.iter_mut().find(|queue| queue.path.id == path)?;
+        let entry = first_fitting(&queue.rides, tier, &mut fits)?;
+        queue.rides.remove(&entry);
+        Some(entry.1)
+    }
+
+    /// Tells whether a copy would share a datagram on the path.
+    pub(super) fn has_rides(&self, path: PathId) -> bool {
+        self.paths.iter().any(|queue| queue.path.id == path && !queue.rides.is_empty())
     }
 
     /// Queues one copy for whichever usable path asks first.
@@ -195,8 +233,10 @@ impl Pending {
             self.best.insert(to);
         }
         for queue in &mut self.paths {
-            if queue.copies.remove(&from) {
-                queue.copies.insert(to);
+            for copies in [&mut queue.copies, &mut queue.rides] {
+                if copies.remove(&from) {
+                    copies.insert(to);
+                }
             }
         }
     }
@@ -206,6 +246,7 @@ impl Pending {
         self.best.remove(&entry);
         for queue in &mut self.paths {
             queue.copies.remove(&entry);
+            queue.rides.remove(&entry);
         }
     }
 

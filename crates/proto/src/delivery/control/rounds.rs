@@ -19,7 +19,9 @@ impl Outbox {
         let Some(message) = self.messages.get_mut(&seq) else { return };
         message.begin_round();
         let entry = (message.rank, seq);
-        match self.plans.of_mut(message.form).round(view, seq, message) {
+        let round = self.plans.of_mut(message.form).round(view, seq, message);
+        self.pending.end_ride(entry);
+        match round {
             Round::Best => self.pending.add_best(entry),
             Round::On(paths) if paths.is_empty() => message.round_started = Some(now),
             Round::On(paths) => paths.iter().for_each(|path| self.pending.add_on(*path, entry)),
@@ -46,13 +48,16 @@ impl Outbox {
             self.expire(now, seq);
             return;
         }
-        if let SecondCopy::Due(at) = message.second
-            && at <= now
+        if let SecondCopy::Due(due) = message.second
+            && due.at_last() <= now
         {
             message.second = SecondCopy::Done;
             second = self.plans.of(message.form).second_on(view, message);
         }
         let round = self.plans.of(message.form).next_round(view, seq, message);
+        if message.second == SecondCopy::Done {
+            self.pending.end_ride((message.rank, seq));
+        }
         if let Some(path) = second {
             self.pending.add_on(path, (message.rank, seq));
         }

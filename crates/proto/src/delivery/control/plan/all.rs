@@ -16,7 +16,7 @@
 
 use units::{Duration, Instant};
 
-use super::{Plan, Round, View};
+use super::{Due, Plan, Round, View};
 use crate::delivery::control::ControlPath;
 use crate::delivery::control::message::Message;
 use crate::ids::PathId;
@@ -24,7 +24,7 @@ use crate::ids::PathId;
 /// The pause before a second copy where one usable path is left: 5 ms. Long enough for most loss
 /// bursts of a radio's own queue to pass, short against the deadlines of autopilots and ground stations,
 /// of which the first is 250 ms [specs/delivery.md §3] (rule 4).
-const SECOND_COPY_AFTER: Duration = Duration::from_millis(5);
+pub(super) const SECOND_COPY_AFTER: Duration = Duration::from_millis(5);
 
 /// The least time between two rounds of copies: twice the pause before the second copy, so that the
 /// second copy belongs to its round [specs/delivery.md §3] (rule 3).
@@ -52,15 +52,15 @@ impl Plan for All {
         Some(started + view.probe.max(least))
     }
 
-    fn second_after(
+    fn second_due(
         &self,
         view: View<'_>,
         _seq: u64,
         message: &Message,
         path: PathId,
-    ) -> Option<Duration> {
+    ) -> Option<Due> {
         let is_lone = view.pending.lone_usable(message.policy().class) == Some(path);
-        is_lone.then_some(SECOND_COPY_AFTER)
+        is_lone.then(|| Due::At(view.now + SECOND_COPY_AFTER))
     }
 
     fn second_on(&self, view: View<'_>, message: &Message) -> Option<PathId> {

@@ -8,7 +8,7 @@
 
 use units::{Duration, Instant};
 
-use super::{Plan, Round, View};
+use super::{Due, Plan, Round, View};
 use crate::delivery::control::ControlPath;
 use crate::delivery::control::message::Message;
 use crate::ids::PathId;
@@ -32,13 +32,13 @@ impl Plan for Best {
         Some(started + view.probe.max(BEST_ROUND))
     }
 
-    fn second_after(
+    fn second_due(
         &self,
         _view: View<'_>,
         _seq: u64,
         _message: &Message,
         _path: PathId,
-    ) -> Option<Duration> {
+    ) -> Option<Due> {
         None
     }
 

@@ -57,11 +57,31 @@ pub(super) enum Round {
     Best,
 }
 
+/// Says when a second copy is due after one that leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// At a time.
+    At(Instant),
+    /// With the next message that leaves on the same path from a time on: it shares that one's datagram. Where none
+    /// does, at another time.
+    WithNext { from: Instant, until: Instant },
+}
+
+impl Due {
+    /// Returns when the copy leaves whatever else does.
+    pub(super) fn at_last(self) -> Instant {
+        match self {
+            Self::At(at) => at,
+            Self::WithNext { until, .. } => until,
+        }
+    }
+}
+
 /// Decides which copies of a message leave when.
 ///
 /// ```text
 /// round      handed in, all copies lost, or next_round passed: a copy on each path of `round`
-/// within it  second_after a copy that has left: one more, where `second_on` says
+/// within it  `second_due` after a copy that has left: one more, where `second_on` says
 /// besides    a path comes or works again: a copy there at once, where `wants_on_gained`
 /// ```
 pub(super) trait Plan: Debug + Send {
@@ -71,16 +91,10 @@ pub(super) trait Plan: Debug + Send {
     /// Returns when the next round is due; none where there is none, or no copy has left in this one.
     fn next_round(&self, view: View<'_>, seq: u64, message: &Message) -> Option<Instant>;
 
-    /// Returns after which time a second copy follows one that leaves on `path` now.
-    fn second_after(
-        &self,
-        view: View<'_>,
-        seq: u64,
-        message: &Message,
-        path: PathId,
-    ) -> Option<Duration>;
+    /// Returns when a second copy is due after one that leaves on `path` now.
+    fn second_due(&self, view: View<'_>, seq: u64, message: &Message, path: PathId) -> Option<Due>;
 
-    /// Returns the path of a second copy that is due.
+    /// Returns the path of a second copy whose time has come.
     fn second_on(&self, view: View<'_>, message: &Message) -> Option<PathId>;
 
     /// Tells whether a copy goes at once on a path that is new or works again.
@@ -116,6 +130,11 @@ impl Plans {
     /// Makes them; `seed` draws which messages go everywhere to find out what that does.
     pub(super) fn new(reliability: &Reliability, seed: u64) -> Self {
         Self { all: All, best: Best, target: Targets::new(reliability, seed) }
+    }
+
+    /// Takes other targets of classes, for what is handed in from now on.
+    pub(super) fn set_reliability(&mut self, reliability: &Reliability) {
+        self.target.set_reliability(reliability);
     }
 
     /// Chooses the policy of a message that is handed in.

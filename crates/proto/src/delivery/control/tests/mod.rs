@@ -9,7 +9,9 @@ use units::{Duration, Instant, Rng};
 
 use self::simulation::{Line, MS, Sim};
 use super::inbox::{Inbox, Reception};
+use super::message::SecondCopy;
 use super::outbox::Outbox;
+use super::plan::Due;
 use super::{ControlPath, LaneFloor, Submission};
 use crate::event::{MessageId, Outcome};
 use crate::ids::PathId;
@@ -390,6 +392,51 @@ fn a_lost_message_goes_again_although_a_copy_waits_for_a_path_that_leaves_it_to_
     outbox.on_lost(now + 5 * MS, seq, PathId(0));
     assert!(outbox.poll(now + 5 * MS, PathId(1), Tier::Control, none_fresh).is_none());
     assert!(outbox.poll(now + 5 * MS, PathId(0), Tier::Control, CopyRoom::both(100)).is_some());
+}
+
+#[test]
+fn a_copy_that_rides_asks_for_no_datagram_and_leaves_with_the_next_message_or_by_itself_at_last() {
+    let now = Instant::from_millis(1);
+    let sent = || {
+        let mut outbox = Outbox::new(&Reliability::default(), 0);
+        outbox.set_paths(now, &[ControlPath::plain(PathId(0), true, Duration::ZERO)], 100 * MS);
+        submit(&mut outbox, now);
+        let (seq, _) = outbox.poll(now, PathId(0), Tier::Control, RIDE).expect("sent");
+        let message = outbox.messages.get_mut(&seq).expect("kept");
+        let due = Due::WithNext { from: now + 5 * MS, until: now + 40 * MS };
+        message.second = SecondCopy::Due(due);
+        outbox.pending.add_ride(PathId(0), (message.rank, seq));
+        outbox.arm(now, seq);
+        assert!(outbox.has_rides(PathId(0)) && !outbox.wants(PathId(0), Tier::Control));
+        assert!(outbox.poll(now, PathId(0), Tier::Control, RIDE).is_none(), "not with its first");
+        (outbox, seq)
+    };
+    let (mut outbox, first) = sent();
+    let next = now + 20 * MS;
+    submit(&mut outbox, next);
+    assert!(outbox.poll(next, PathId(0), Tier::Control, RIDE).is_some_and(|(seq, _)| seq != first));
+    let alone = CopyRoom { ride: 0, ..RIDE };
+    assert!(outbox.poll(next, PathId(0), Tier::Control, alone).is_none());
+    let ridden = outbox.poll(next, PathId(0), Tier::Control, RIDE).map(|(seq, _)| seq);
+    assert_eq!((ridden, outbox.has_rides(PathId(0))), (Some(first), false));
+    let (mut outbox, first) = sent();
+    let last = now + 40 * MS;
+    assert_eq!(outbox.timeout(), Some(last));
+    let alone = outbox.poll(last, PathId(0), Tier::Control, alone).map(|(seq, _)| seq);
+    assert_eq!((alone, outbox.has_rides(PathId(0))), (Some(first), false));
+    let (mut outbox, first) = sent();
+    outbox.on_lost(now + 10 * MS, first, PathId(0));
+    assert!(!outbox.has_rides(PathId(0)), "the next round has its own copy");
+}
+
+/// Room of a datagram that leaves anyway.
+const RIDE: CopyRoom =
+    CopyRoom { fresh: 100, newest: 100, repeat: 100, ride: 100, transit: Duration::ZERO };
+
+fn submit(outbox: &mut Outbox, now: Instant) {
+    let policy = Policy::TRANSACTIONAL;
+    let submission = Submission { channel: 1, policy, lane: lane(1), payload: vec![0; 10] };
+    outbox.submit(now, submission).expect("room");
 }
 
 #[test]

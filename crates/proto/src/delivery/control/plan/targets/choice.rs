@@ -8,8 +8,9 @@
 //!                       and    miss(S | F) − least miss(F) ≤ 9/10 target − average of the least
 //! none: everywhere
 //! ```
-//! Where one path is all there is, S is there once, or with a second copy 5 ms later, at its price; the second one's failures
-//! given the first's are measured too.
+//! Where one path is all there is, S is there once, or with a second copy: one that rides in the next message's datagram, for
+//! the price of its own bytes, or one 5 ms later in a datagram of its own. The failures of either, given the first one's, are
+//! measured too.
 //! The second condition spends what the links leave of the target, once: where the average is just met whatever is
 //! sent, nothing may be saved.
 
@@ -30,6 +31,38 @@ const MOST: f64 = 0.9;
 const DELAY: f64 = 0.5;
 /// Rounds that lost answers cause, for each that a lost copy does: both ways lose alike, as a rule.
 const ANSWERS: f64 = 2.0;
+
+/// What a copy that rides costs, in copies: more than none and less than one with headers of its own. Which flight is the
+/// cheapest depends on no more.
+const RIDE: f64 = 0.6;
+
+/// What follows a copy on a lone path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Second {
+    /// Nothing within the round.
+    Never,
+    /// A second copy in the datagram of the next message.
+    Rides,
+    /// A second copy 5 ms later.
+    Soon,
+}
+
+impl Second {
+    /// Lists the copies that may follow, first the one that is taken where they are alike. What a newer message replaces is
+    /// not worth its bytes any more when that one leaves.
+    pub(super) fn copies(newest_counts: bool) -> &'static [Self] {
+        if newest_counts { &[Self::Soon] } else { &[Self::Soon, Self::Rides] }
+    }
+
+    /// Returns the price, in copies.
+    fn price(self) -> f64 {
+        match self {
+            Self::Never => 0.0,
+            Self::Rides => RIDE,
+            Self::Soon => 1.0,
+        }
+    }
+}
 
 /// What a plan knows of one path.
 #[derive(Clone, Copy, Debug)]
@@ -56,8 +89,8 @@ pub(super) struct Ways {
 pub(super) struct Choice {
     /// Paths that get a copy at once.
     pub(super) paths: Mask,
-    /// Whether a second copy follows on a lone path.
-    pub(super) second: bool,
+    /// What follows on a lone path.
+    pub(super) second: Second,
     /// Share that it is expected to miss.
     pub(super) miss: f64,
 }
@@ -126,7 +159,7 @@ impl Ways {
         &self,
         failures: &Failures,
         before: Mask,
-        (flight, second): (Mask, bool),
+        (flight, second): (Mask, Second),
         deadline: Duration,
         reading: Reading,
     ) -> f64 {
@@ -164,38 +197,45 @@ impl Ways {
         let cheapest = choices
             .filter(fits)
             .min_by(|a, b| cost(a).total_cmp(&cost(b)).then(a.miss.total_cmp(&b.miss)));
-        cheapest.unwrap_or_else(|| self.everywhere(failures, before, demand.deadline))
+        cheapest.unwrap_or_else(|| self.everywhere(failures, before, demand))
     }
 
-    /// Returns the flight on every path.
-    pub(super) fn everywhere(
-        &self,
-        failures: &Failures,
-        before: Mask,
-        deadline: Duration,
-    ) -> Choice {
-        let (paths, second) = (self.present(), self.is_lone());
-        let miss = self.miss(failures, before, (paths, second), deadline, Reading::Planned);
-        Choice { paths, second, miss }
+    /// Returns the flight on every path, with the second copy that misses the least where there is one path.
+    pub(super) fn everywhere(&self, failures: &Failures, before: Mask, demand: &Demand) -> Choice {
+        let paths = self.present();
+        let choice = |second| {
+            let flight = (paths, second);
+            let miss = self.miss(failures, before, flight, demand.deadline, Reading::Planned);
+            Choice { paths, second, miss }
+        };
+        let copies = self.seconds(demand).iter().map(|second| choice(*second));
+        let least = copies.min_by(|a, b| a.miss.total_cmp(&b.miss));
+        least.unwrap_or_else(|| choice(Second::Never))
+    }
+
+    /// Lists the copies that may follow one within its round: where one path is all there is.
+    fn seconds(&self, demand: &Demand) -> &'static [Second] {
+        if self.is_lone() { Second::copies(demand.newest_counts) } else { &[] }
     }
 
     /// Lists the flights that there may be: all there are, and any of the paths that are in time. Where one path is all
     /// there is, with a second copy and without.
-    fn flights(&self, before: Mask, demand: &Demand) -> impl Iterator<Item = (Mask, bool)> {
+    fn flights(&self, before: Mask, demand: &Demand) -> impl Iterator<Item = (Mask, Second)> {
         let (in_time, all) = (self.within(Some(demand.deadline)), self.present());
         let failing = if demand.newest_counts { before } else { Mask::NONE };
         let makes_sense =
             move |flight: &Mask| flight.is_within(in_time) && !flight.is_within(failing);
         let sets = Mask::sets().filter(move |flight| *flight == all || makes_sense(flight));
-        let seconds: &[bool] = if self.is_lone() { &[false, true] } else { &[false] };
-        sets.flat_map(move |flight| seconds.iter().map(move |second| (flight, *second)))
+        let seconds = self.seconds(demand);
+        let following = move || seconds.iter().copied().chain([Second::Never]);
+        sets.flat_map(move |flight| following().map(move |second| (flight, second)))
     }
 
     fn cost(
         &self,
         failures: &Failures,
         before: Mask,
-        (flight, second): (Mask, bool),
+        (flight, second): (Mask, Second),
         deadline: Duration,
     ) -> f64 {
         let price = |paths: Mask| -> f64 {
@@ -207,7 +247,7 @@ impl Ways {
             earliest.map_or(1.0, |slot| failures.copy(slot, before, Mask::NONE, Reading::Planned));
         let way = earliest.and_then(|slot| self.ways[slot]);
         let delay = way.map_or(0.0, |way| way.cost * way.transit.div_duration_f64(deadline));
-        let at_once = price(flight) * if second { 2.0 } else { 1.0 };
+        let at_once = price(flight) * (1.0 + second.price());
         at_once + (ANSWERS * fails).min(1.0) * price(self.present()) + DELAY * delay
     }
 }
@@ -288,18 +328,31 @@ mod tests {
     #[test]
     fn a_second_copy_on_a_lone_path_leaves_where_it_is_needed_and_helps() {
         let alone = Ways { ways: [ways().ways[FAST], None, None, None], ..ways() };
-        let choose = |ms, miss, helps: bool| {
+        let choose = |ms, miss, [rides, soon]: [bool; 2]| {
             let mut failures = known();
             for message in 0..400 {
                 let now = Instant::from_millis(401_000 + 20 * message);
-                failures.learn_second(now, Mask::NONE, !helps || message % 50 == 0);
+                for (second, helps) in [(Second::Rides, rides), (Second::Soon, soon)] {
+                    let fails = !helps || message % 50 == 0;
+                    failures.learn_second(now, Mask::NONE, (second, fails));
+                }
             }
             alone.choose(&failures, Mask::NONE, &demand(ms, miss)).second
         };
-        assert!(!choose(100, 1e-3, true), "there is time for a round");
-        assert!(choose(30, 1e-2, true), "there is none");
-        assert!(!choose(30, 0.1, true), "one copy is enough");
-        assert!(choose(30, 1e-2, false), "out of reach: everything that can be sent");
+        assert_eq!(choose(100, 1e-3, [true; 2]), Second::Never, "there is time for a round");
+        assert_eq!(choose(30, 0.1, [true; 2]), Second::Never, "one copy is enough");
+        assert_eq!(choose(30, 1e-2, [true; 2]), Second::Rides, "the cheaper of those that are");
+        assert_eq!(choose(30, 1e-2, [false, true]), Second::Soon, "the only one that is");
+        assert_eq!(choose(30, 1e-2, [false; 2]), Second::Soon, "out of reach: a copy all the same");
+        assert_eq!(choose(30, 1e-5, [true, false]), Second::Rides, "and the better of them");
+    }
+
+    #[test]
+    fn what_a_newer_message_replaces_never_rides_with_it() {
+        let alone = Ways { ways: [ways().ways[FAST], None, None, None], ..ways() };
+        let demand = Demand { newest_counts: true, ..demand(30, 1e-2) };
+        let mut flights = alone.flights(Mask::NONE, &demand);
+        assert!(flights.all(|(_, second)| second != Second::Rides));
     }
 
     #[test]

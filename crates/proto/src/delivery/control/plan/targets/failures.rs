@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 
 use units::Instant;
 
+use super::choice::Second;
 use super::frequency::{Change, Frequency};
 use super::slots::{Mask, SLOTS};
 
@@ -46,11 +47,11 @@ pub(super) struct Failures {
     copies: BTreeMap<Cell, Frequency>,
     /// … as far as there are samples; before that, by the paths of either kind.
     unions: BTreeMap<(usize, u8), Frequency>,
-    /// Of failed flights that were missed, by the paths that had failed before, by flight, and by whether a second copy
-    /// followed on a lone path.
-    rescues: BTreeMap<(u8, u8, bool), Frequency>,
-    /// Of second copies on a lone path whose first had failed, by whether the path had failed before.
-    seconds: BTreeMap<bool, Frequency>,
+    /// Of failed flights that were missed, by the paths that had failed before, by flight, and by what followed on a lone
+    /// path.
+    rescues: BTreeMap<(u8, u8, Second), Frequency>,
+    /// Of second copies on a lone path whose first had failed, by how they left and by whether the path had failed before.
+    seconds: BTreeMap<(Second, bool), Frequency>,
 }
 
 /// How a frequency is read.
@@ -89,9 +90,14 @@ impl Failures {
     }
 
     /// Takes what became of a second copy on a lone path whose first has failed.
-    pub(super) fn learn_second(&mut self, now: Instant, before: Mask, has_failed: bool) {
+    pub(super) fn learn_second(
+        &mut self,
+        now: Instant,
+        before: Mask,
+        (second, has_failed): (Second, bool),
+    ) {
         let failure = f64::from(u8::from(has_failed));
-        self.seconds.entry(before.is_empty()).or_default().learn(now, failure);
+        self.seconds.entry((second, before.is_empty())).or_default().learn(now, failure);
     }
 
     /// Takes how much was missed of a flight that failed whole, from 0 to 1.
@@ -99,7 +105,7 @@ impl Failures {
         &mut self,
         now: Instant,
         before: Mask,
-        (flight, second): (Mask, bool),
+        (flight, second): (Mask, Second),
         missed: f64,
     ) {
         let cell = (before.bits(), flight.bits(), second);
@@ -120,12 +126,12 @@ impl Failures {
         self.chain(before, Mask::NONE, flight, reading).0
     }
 
-    /// Returns u(S | F), where a second copy follows on a lone path, or not, and the paths of each set in `rounds` get a
+    /// Returns u(S | F), where something follows on a lone path, or nothing, and the paths of each set in `rounds` get a
     /// copy in one round after the other, all of them in time.
     pub(super) fn rescue(
         &self,
         before: Mask,
-        (flight, second): (Mask, bool),
+        (flight, second): (Mask, Second),
         rounds: impl Iterator<Item = Mask>,
         reading: Reading,
     ) -> f64 {
@@ -134,7 +140,7 @@ impl Failures {
         if reading == Reading::Proven {
             return measured.at_least();
         }
-        let (mut failed, mut share) = (flight, if second { self.second(before) } else { 1.0 });
+        let (mut failed, mut share) = (flight, self.second(second, before));
         for round in rounds {
             let (next, after) = self.chain(before, failed, round, reading);
             (share, failed) = (share * next, after);
@@ -158,9 +164,15 @@ impl Failures {
     }
 
     /// Returns P(second copy on a lone path fails | the first one has).
-    fn second(&self, before: Mask) -> f64 {
-        let known = self.seconds.get(&before.is_empty()).copied().unwrap_or_default();
-        known.mean(PRIOR_AGAIN, PRIOR_WEIGHT)
+    fn second(&self, second: Second, before: Mask) -> f64 {
+        let prior = match second {
+            Second::Never => return 1.0,
+            Second::Soon => PRIOR_AGAIN,
+            // It is lost no more often, being further from the first; whether it is too late is soon seen.
+            Second::Rides => self.second(Second::Soon, before),
+        };
+        let known = self.seconds.get(&(second, before.is_empty())).copied().unwrap_or_default();
+        known.mean(prior, PRIOR_WEIGHT)
     }
 
     /// Returns how many copies on a path are known to have failed or not after those on `failed` had failed.

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use smallvec::SmallVec;
 use units::{Duration, Instant};
 
+use super::choice::Second;
 use super::slots::{Mask, Slots};
 use crate::ids::PathId;
 use crate::limits;
@@ -49,8 +50,8 @@ pub(super) struct Flight {
     pub(super) paths: Mask,
     /// Share that was expected to be missed, where there was evidence.
     pub(super) predicted: Option<f64>,
-    /// Where one path is all there is: whether a second copy was to follow on it.
-    pub(super) second: Option<bool>,
+    /// Where one path is all there is: what was to follow on it.
+    pub(super) second: Option<Second>,
     /// Copies of a copy on every path.
     pub(super) everywhere: usize,
     /// Bytes of a copy.
@@ -108,10 +109,11 @@ impl Flight {
         self.copies.iter().map(|copy| copy.round + 1).max().unwrap_or(0)
     }
 
-    /// Tells whether the second copy on a lone path was not there by `deadline`; none where none followed.
-    pub(super) fn second_failed(&self, deadline: Instant) -> Option<bool> {
-        let second = self.copies.iter().filter(|copy| copy.round == 0).nth(1)?;
-        (self.second == Some(true)).then(|| second.arrival().is_none_or(|at| at > deadline))
+    /// Tells whether the second copy on a lone path was not there by `deadline`, and which it was; none where none followed.
+    pub(super) fn second_failed(&self, deadline: Instant) -> Option<(Second, bool)> {
+        let copy = self.copies.iter().filter(|copy| copy.round == 0).nth(1)?;
+        let second = self.second.filter(|second| *second != Second::Never)?;
+        Some((second, copy.arrival().is_none_or(|at| at > deadline)))
     }
 
     /// Returns which paths had copies in a round, and which of those were not there by `deadline`.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use units::{Duration, Instant};
 
 use super::account::{Account, Fate};
-use super::choice::{Choice, Demand, Ways};
+use super::choice::{Choice, Demand, Second, Ways};
 use super::failures::{Failures, Reading};
 use super::flights::{Clock, Flight, Flights};
 use super::slots::{Mask, SLOTS, Slots};
@@ -22,7 +22,6 @@ const FEW: u64 = 100;
 const HYSTERESIS: f64 = 1.5;
 /// Share of the moments seen of late that is left after ten minutes.
 const MEMORY: Duration = Duration::from_secs(600);
-
 /// How often a further link fails when a lone one has, as long as nobody has measured it: as in `failures.rs`.
 const TOGETHER: f64 = 0.1;
 /// More links than this are no advice.
@@ -56,6 +55,8 @@ pub(super) struct Goal {
     average: f64,
     /// Whether backups are needed that nothing else calls for.
     pub(super) needs_reserve: bool,
+    /// The operator has taken it back: what is under way goes on under it.
+    pub(super) ended: bool,
     pub(super) state: ReliabilityState,
 }
 
@@ -83,12 +84,18 @@ impl Goal {
             planned_for: Mask::NONE,
             average: 1.0,
             needs_reserve: false,
+            ended: false,
             state: ReliabilityState::Learning,
         }
     }
 
     pub(super) fn deadline(&self) -> Duration {
         self.key.target.deadline()
+    }
+
+    /// Returns the age at which a message must be there to be known to be in time.
+    pub(super) fn latest(&self) -> Duration {
+        self.deadline().saturating_sub(self.account.clock_error().unwrap_or_default())
     }
 
     /// Chooses the flight of a message that is handed in while the paths `before` fail. Where the newest message
@@ -110,7 +117,7 @@ impl Goal {
         let ways = &self.usual(all, reserve);
         self.moments[before.index()] += 1.0;
         if surprise && self.newest_counts {
-            return ways.everywhere(&self.failures, before, self.deadline());
+            return ways.everywhere(&self.failures, before, &self.demand());
         }
         let choice = self.plan(ways, before);
         self.plans[before.index()] = Some(choice);
@@ -248,9 +255,7 @@ impl Goal {
     fn plan(&self, ways: &Ways, before: Mask) -> Choice {
         let demand = self.demand();
         let choose = || match self.state {
-            ReliabilityState::NotReachable => {
-                ways.everywhere(&self.failures, before, demand.deadline)
-            }
+            ReliabilityState::NotReachable => ways.everywhere(&self.failures, before, &demand),
             _ => ways.choose(&self.failures, before, &demand),
         };
         self.plans[before.index()].unwrap_or_else(choose)
@@ -370,10 +375,10 @@ impl Goal {
             }
             known = known.and(failed);
         }
-        if let Some(has_failed) = flight.second_failed(deadline) {
-            self.failures.learn_second(now, before, has_failed);
+        if let Some(second) = flight.second_failed(deadline) {
+            self.failures.learn_second(now, before, second);
         }
-        let second = flight.second == Some(true);
+        let second = flight.second.unwrap_or(Second::Never);
         self.failures.learn_rescue(now, before, (flight.paths, second), missed);
     }
 

@@ -38,8 +38,8 @@ use std::collections::VecDeque;
 use smallvec::SmallVec;
 use units::{Duration, Instant, Rng};
 
-use super::all::{All, MIN_ROUND, everywhere};
-use super::{Form, Plan, Round, Submission, View};
+use super::all::{All, MIN_ROUND, SECOND_COPY_AFTER, everywhere};
+use super::{Due, Form, Plan, Round, Submission, View};
 use crate::delivery::control::ControlPath;
 use crate::delivery::control::message::Message;
 use crate::event::Event;
@@ -48,7 +48,7 @@ use crate::limits;
 use crate::recovery::Receipt;
 use crate::select::{Class, Order, Reliability, Tier};
 use crate::status::ReliabilityStatus;
-use choice::{Way, Ways, expected};
+use choice::{Second, Way, Ways, expected};
 use flights::Flight;
 use goal::{Goal, Key};
 use slots::{Mask, SLOTS, Slots};
@@ -106,14 +106,21 @@ impl Targets {
         let of_class = || self.reliability.of(policy.class).map(|target| (target, None));
         let (target, channel) = own.or_else(of_class)?;
         let key = Key { class: policy.class, channel, target };
-        let known = self.goals.iter().position(|goal| goal.key == key);
-        let place = known.or_else(|| {
-            (self.goals.len() < limits::TARGETS).then(|| {
-                self.goals.push(Goal::new(key, policy.newest_counts()));
-                self.goals.len() - 1
-            })
-        });
-        place.and_then(|place| u8::try_from(place).ok())
+        let place = match self.goals.iter().position(|goal| goal.key == key) {
+            Some(known) => known,
+            None => self.begin(Goal::new(key, policy.newest_counts()))?,
+        };
+        self.goals[place].ended = false;
+        u8::try_from(place).ok()
+    }
+
+    /// Takes other targets of classes. Those of endpoints count as ended until a message comes under one.
+    pub(super) fn set_reliability(&mut self, reliability: &Reliability) {
+        self.reliability = *reliability;
+        for goal in &mut self.goals {
+            let Key { class, channel, target } = goal.key;
+            goal.ended = channel.is_some() || reliability.of(class) != Some(target);
+        }
     }
 
     /// Tells whether any message has been under a target.
@@ -130,7 +137,7 @@ impl Targets {
 
     /// Tells whether a target needs backups that nothing else calls for.
     pub(super) fn needs_backups(&self) -> bool {
-        self.goals.iter().any(|goal| goal.needs_reserve)
+        self.goals.iter().any(|goal| goal.needs_reserve && !goal.ended)
     }
 
     /// Settles what is certain.
@@ -152,6 +159,19 @@ impl Targets {
         of_class
             .chain(own)
             .map(|goal| goal.status(&self.slots, &self.ways, [self.reserve, self.failing]))
+    }
+
+    /// Gives a target its place: a free one, or that of one which has ended and whose messages are settled.
+    fn begin(&mut self, goal: Goal) -> Option<usize> {
+        if self.goals.len() < limits::TARGETS {
+            self.goals.push(goal);
+            return Some(self.goals.len() - 1);
+        }
+        let is_over =
+            |goal: &Goal| goal.ended && goal.flights.all_settled(goal.deadline()).is_none();
+        let place = self.goals.iter().position(is_over)?;
+        self.goals[place] = goal;
+        Some(place)
     }
 
     /// Takes over what is known of the paths now; tells whether one fails that was believed to work.
@@ -215,7 +235,11 @@ impl Targets {
         let needed = goal.needs_reserve;
         let usual = if needed { self.ways } else { self.ways.without(self.reserve) };
         let is_everywhere = paths == usual.present();
-        let second = usual.is_lone().then_some(choice.second || !sounding.is_empty());
+        let second = usual.is_lone().then(|| {
+            let copies = Second::copies(goal.newest_counts);
+            let mut drawn = || copies[self.rng.below(copies.len() as u64) as usize];
+            if sounding.is_empty() { choice.second } else { drawn() }
+        });
         let stream = message.submission.lane;
         let gap = goal.gap(view.now, stream);
         goal.flights.push(Flight {
@@ -294,19 +318,21 @@ impl Plan for Targets {
         All.next_round(view, seq, message)
     }
 
-    fn second_after(
-        &self,
-        view: View<'_>,
-        seq: u64,
-        message: &Message,
-        path: PathId,
-    ) -> Option<Duration> {
-        let flight = self.goals.iter().find_map(|goal| goal.flights.get(seq));
-        let is_first = message.rounds == 1;
-        let is_single = is_first && flight.is_some_and(|flight| flight.second == Some(false));
+    fn second_due(&self, view: View<'_>, seq: u64, message: &Message, path: PathId) -> Option<Due> {
         // A backup that is needed for the target is beside it.
-        let is_enough = is_single || self.needs_reserve(message);
-        if is_enough { None } else { All.second_after(view, seq, message, path) }
+        let soon =
+            All.second_due(view, seq, message, path).filter(|_| !self.needs_reserve(message))?;
+        let of_message = |goal: &Goal| Some((goal.flights.get(seq)?.second?, goal.latest()));
+        match self.goals.iter().find_map(of_message).filter(|_| message.rounds == 1) {
+            Some((Second::Never, _)) => None,
+            Some((Second::Rides, latest)) => {
+                let from = view.now + SECOND_COPY_AFTER;
+                let way = view.paths().find(|known| known.id == path)?.transit;
+                let latest = message.submitted + latest.saturating_sub(way);
+                Some(Due::WithNext { from, until: latest.max(from) })
+            }
+            Some((Second::Soon, _)) | None => Some(soon),
+        }
     }
 
     fn second_on(&self, view: View<'_>, message: &Message) -> Option<PathId> {
@@ -337,5 +363,41 @@ impl Plan for Targets {
             flight.on_acked(receipt);
         }
         self.handle_timeout(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::select::{LaneKey, Policy, Target};
+
+    fn submission(channel: u8, deadline_ms: u64) -> Submission {
+        let target = Target::new(0.999, Duration::from_millis(deadline_ms));
+        let policy = Policy { target, ..Policy::DECLARED };
+        let lane = LaneKey { channel, flow: 0, source: (1, 1), stream: None };
+        Submission { channel, policy, lane, payload: vec![0; 10] }
+    }
+
+    #[test]
+    fn targets_that_were_taken_back_make_room_for_others_and_call_no_backups() {
+        let mut targets = Targets::new(&Reliability::default(), 1);
+        for deadline in 0..limits::TARGETS as u64 {
+            assert_eq!(targets.admit(&submission(1, 50 + deadline)), Some(deadline as u8));
+        }
+        assert_eq!(targets.admit(&submission(1, 100)), None, "there are as many as there may be");
+        targets.goals[2].needs_reserve = true;
+        assert!(targets.needs_backups());
+        targets.set_reliability(&Reliability::default());
+        assert!(!targets.needs_backups());
+        assert_eq!(
+            targets.admit(&submission(1, 52)),
+            Some(2),
+            "one that is still asked for goes on"
+        );
+        assert!(targets.needs_backups());
+        for deadline in 100..100 + limits::TARGETS as u64 - 1 {
+            assert!(targets.admit(&submission(1, deadline)).is_some());
+        }
+        assert_eq!(targets.admit(&submission(1, 200)), None);
     }
 }

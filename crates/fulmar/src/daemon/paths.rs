@@ -1,0 +1,101 @@
+//! A drone's paths: which link each has, and how one goes that the file no longer has.
+//!
+//! A path that goes stays until another of its session carries what it carried: whoever moves the vehicle from one
+//! link to another does not want the moment between.
+
+use proto::{Duration, Instant, PathRef, PathState};
+
+use super::Daemon;
+use super::open::open_path;
+use crate::config::PathConfig;
+
+/// How long a path that goes stays at least: what is under way to us by it arrives, and the other end begins to use
+/// the one in its place.
+const LEAVES_AFTER: Duration = Duration::from_secs(1);
+/// How long it stays at most, where no other path works: it is no longer wanted.
+const GONE_AFTER: Duration = Duration::from_secs(5);
+
+/// A path of a drone, known by the slot of its socket.
+pub(super) struct DronePath {
+    pub(super) config: PathConfig,
+    /// None until an address of its peer is known.
+    pub(super) path: Option<PathRef>,
+    /// Since when the file no longer has it.
+    pub(super) leaving: Option<Instant>,
+}
+
+impl Daemon {
+    /// Makes a path known; its socket opens with the next look at the interfaces.
+    pub(super) fn add_path(&mut self, now: Instant, path: &PathConfig) {
+        let Some(slot) = self.sockets.add_path(path) else {
+            tracing::error!(path = %path.name, "path not opened: too many sockets");
+            return;
+        };
+        self.remotes.add(now, slot, path);
+        self.paths.insert(slot, DronePath { config: path.clone(), path: None, leaving: None });
+    }
+
+    /// Opens the paths whose session has begun, or begun anew, and whose peer's address is known.
+    pub(super) fn open_missing_paths(&mut self, now: Instant) {
+        let Self { paths, peers, remotes, endpoint, sockets, .. } = self;
+        for (slot, path) in paths.iter_mut().filter(|(_, path)| path.leaving.is_none()) {
+            let Some(session) = peers[path.config.peer].session else { continue };
+            let Some(remote) = remotes.first(*slot) else { continue };
+            if path.path.is_none_or(|known| known.session != session) {
+                let place = (*slot, path.config.usage);
+                path.path = open_path(now, place, remote, session, endpoint, sockets);
+            }
+        }
+    }
+
+    /// Closes the paths whose time has come, of those that go.
+    pub(super) fn close_leaving_paths(&mut self, now: Instant) {
+        let is_over = |since: Instant, path: Option<PathRef>| {
+            let age = now.since(since);
+            let is_replaced = path.is_none_or(|path| self.is_replaced(path));
+            age >= GONE_AFTER || (age >= LEAVES_AFTER && is_replaced)
+        };
+        let over: Vec<usize> = (self.paths.iter())
+            .filter(|(_, path)| path.leaving.is_some_and(|since| is_over(since, path.path)))
+            .map(|(slot, _)| *slot)
+            .collect();
+        over.into_iter().for_each(|slot| self.close_path(now, slot));
+    }
+
+    /// Closes all paths that go.
+    pub(super) fn close_all_leaving_paths(&mut self, now: Instant) {
+        let leaving = self.paths.iter().filter(|(_, path)| path.leaving.is_some());
+        let slots: Vec<usize> = leaving.map(|(slot, _)| *slot).collect();
+        slots.into_iter().for_each(|slot| self.close_path(now, slot));
+    }
+
+    /// Forgets a link: its socket and what waits there.
+    pub(super) fn close_link(&mut self, slot: usize) {
+        self.batches.forget(slot);
+        self.sockets.remove(slot);
+        self.follow_blocked();
+    }
+
+    fn close_path(&mut self, now: Instant, slot: usize) {
+        let Some(path) = self.paths.remove(&slot) else { return };
+        if let Some(known) = path.path {
+            self.endpoint.remove_path(now, known.session, known.path);
+        }
+        tracing::info!(path = %path.config.name, "path closed: the file no longer has it");
+        self.remotes.remove(slot);
+        self.close_link(slot);
+    }
+
+    /// Tells whether another path of the session that stays carries traffic; or there is no such session any more.
+    fn is_replaced(&self, path: PathRef) -> bool {
+        if self.peer_of(path.session).is_none() {
+            return true;
+        }
+        let stays = |id| {
+            let known = Some(PathRef { session: path.session, path: id });
+            self.paths.values().any(|other| other.path == known && other.leaving.is_none())
+        };
+        let mut paths = self.endpoint.paths(path.session);
+        paths.any(|known| known.state == PathState::Active && stays(known.id))
+    }
+}

@@ -1,0 +1,99 @@
+//! What the pilot is told of the links: the daemon's part. What there is to say is found in `watch.rs`, and the
+//! programs of a peer's MAVLink endpoints are told (`endpoints/statustext.rs`).
+
+mod watch;
+
+use std::net::SocketAddr;
+
+use proto::{Instant, PathRef, PathState, PathStatus, SessionId};
+
+use super::Daemon;
+use crate::config::Role;
+use crate::endpoints::LocalEndpoint;
+pub(super) use watch::Watch;
+use watch::{Look, Seen};
+
+/// A path that loses so much, either way, is just enough at best.
+const MUCH_LOSS: f64 = 0.1;
+/// So is what leaves no more room than this in the session's queue, in percent.
+const LITTLE_ROOM: u8 = 25;
+
+/// Peers that are looked at in one turn, so that a fleet holds nothing up; of more, each is looked at less often than
+/// once a second.
+const AT_ONCE: usize = 64;
+
+impl Daemon {
+    /// Looks at every peer's links, or at those of the next [`AT_ONCE`], and tells the pilot what is new.
+    pub(super) fn tell_pilot(&mut self, now: Instant) {
+        let all = self.peers.len();
+        let first = self.next_watched;
+        self.next_watched = (first + AT_ONCE) % all.max(1);
+        for place in (0..all.min(AT_ONCE)).map(|ahead| (first + ahead) % all) {
+            let hears = |local: &LocalEndpoint| local.config.peer == place && local.has_pilot();
+            if !self.locals.values().any(hears) {
+                continue;
+            }
+            let look = self.look(now, place);
+            let Some((severity, text)) = self.peers[place].watch.look(now, &look) else { continue };
+            tracing::debug!(peer = %self.config.peers[place].name, ?severity, text, "told the pilot");
+            let Self { locals, poller, .. } = self;
+            for local in locals.values_mut().filter(|local| hears(local)) {
+                local.tell_pilot(now, severity, &text, poller);
+            }
+        }
+    }
+
+    /// Returns what is to be seen of a peer's links.
+    fn look(&self, now: Instant, place: usize) -> Look {
+        let state = &self.peers[place];
+        let status = state.session.and_then(|session| {
+            let status = self.endpoint.status(now, session)?;
+            Some((session, status))
+        });
+        let Some((session, status)) = status else { return Look::default() };
+        let names = self.link_names(session, &status.paths);
+        let is_full = status.queue_free_percent <= LITTLE_ROOM;
+        let seen = |(path, name): (&PathStatus, String)| Seen {
+            path: path.id,
+            name,
+            works: path.state == PathState::Active && state.connected_at.is_some(),
+            loses: Some(path.loss.max(path.loss_in)).filter(|loss| *loss >= MUCH_LOSS),
+        };
+        Look { is_full, links: status.paths.iter().zip(names).map(seen).collect() }
+    }
+
+    /// Names links as a pilot knows them: a drone's as its file does; a station's by the `[[listen]]`, the interface or
+    /// the address that they come in by, whichever tells them apart first.
+    fn link_names(&self, session: SessionId, paths: &[PathStatus]) -> Vec<String> {
+        let own = |path: &PathStatus| self.path_name(PathRef { session, path: path.id });
+        let own: Vec<String> = paths.iter().map(own).collect();
+        if self.config.role == Role::Drone {
+            return own;
+        }
+        let listen = |path: &PathStatus| {
+            let (slot, _) = self.sockets.place(path.interface)?;
+            let name = self.sockets.list.get(&slot)?.name.clone();
+            // One that the file does not name is called after its address.
+            name.parse::<SocketAddr>().is_err().then_some(name)
+        };
+        let ways = [
+            paths.iter().map(|path| listen(path).unwrap_or_default()).collect(),
+            paths.iter().map(|path| self.sockets.interface_name(path.interface)).collect(),
+            own.iter().map(|address| host(address)).collect(),
+        ];
+        let named = |(at, own): (usize, &String)| {
+            let tells_apart = |names: &&Vec<String>| {
+                let is_one = names.iter().filter(|name| **name == names[at]).count() == 1;
+                is_one && !names[at].is_empty()
+            };
+            ways.iter().find(tells_apart).map_or_else(|| own.clone(), |names| names[at].clone())
+        };
+        own.iter().enumerate().map(named).collect()
+    }
+}
+
+/// Returns the address of an address and port: a pilot has no use for the latter.
+fn host(address: &str) -> String {
+    let parsed = address.parse::<SocketAddr>();
+    parsed.map_or_else(|_| address.to_owned(), |address| address.ip().to_string())
+}

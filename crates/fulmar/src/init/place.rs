@@ -1,0 +1,148 @@
+//! Puts a new file and its key on disk: whole or not at all, and nothing is overwritten unless that was asked for.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use crate::config::{self, Config};
+use crate::keys;
+
+/// The key's name, as the texts of the files have it.
+const KEY: &str = "private.key";
+
+/// What was written.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) config: Config,
+    pub(super) key: PathBuf,
+    /// Whether the key is new.
+    pub(super) key_is_new: bool,
+    /// Where the file is that was there before.
+    pub(super) old: Option<PathBuf>,
+}
+
+/// Says why a file may not be written, before anybody is asked anything.
+///
+/// # Errors
+/// Where it exists and `force` is not given, or its folder is not there.
+pub(super) fn check(file: &Path, force: bool) -> Result<(), String> {
+    let shown = file.display();
+    if file.is_dir() {
+        return Err(format!("{shown} is a folder: name the file in it"));
+    }
+    if file.symlink_metadata().is_ok() && !force {
+        return Err(format!(
+            "{shown} is there already: --force writes a new one and keeps it as {}",
+            beside(file, "old").display()
+        ));
+    }
+    let folder = folder(file);
+    if !folder.is_dir() {
+        let folder = folder.display();
+        return Err(format!("there is no folder {folder}: make it (sudo mkdir -p {folder})"));
+    }
+    Ok(())
+}
+
+/// Writes the file, and a key beside it where there is none.
+///
+/// # Errors
+/// Those of the file system, and mistakes that the daemon would find; then there is no new file.
+pub(super) fn write(file: &Path, text: &str, force: bool) -> Result<Written, String> {
+    let key = folder(file).join(KEY);
+    let key_is_new = make_key(&key)?;
+    let written = put(file, text, force);
+    if written.is_err() && key_is_new {
+        let _ = fs::remove_file(&key);
+    }
+    let (config, old) = written?;
+    Ok(Written { config, key, key_is_new, old })
+}
+
+fn make_key(key: &Path) -> Result<bool, String> {
+    let secret = keys::generate().map_err(|error| format!("draw random numbers: {error}"))?;
+    match keys::write_new(key, &secret) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(named(key, &error)),
+    }
+}
+
+fn put(file: &Path, text: &str, force: bool) -> Result<(Config, Option<PathBuf>), String> {
+    let config = config::parse(text, file).map_err(|error| error.to_string())?;
+    let new = beside(file, "new");
+    let done = || -> io::Result<Option<PathBuf>> {
+        // What a call left that was killed.
+        let _ = fs::remove_file(&new);
+        let mut open = OpenOptions::new().write(true).create_new(true).open(&new)?;
+        open.write_all(text.as_bytes())?;
+        open.sync_all()?;
+        if !(force && file.exists()) {
+            // Unlike a rename, it never takes the place of another file.
+            fs::hard_link(&new, file)?;
+            return Ok(None);
+        }
+        let old = beside(file, "old");
+        let _ = fs::remove_file(&old);
+        fs::hard_link(file.canonicalize()?, &old)?;
+        fs::rename(&new, file)?;
+        Ok(Some(old))
+    };
+    let old = done().map_err(|error| named(file, &error));
+    let _ = fs::remove_file(&new);
+    let old = old?;
+    let synced = fs::File::open(folder(file)).and_then(|folder| folder.sync_all());
+    synced.map_err(|error| named(folder(file), &error))?;
+    Ok((config, old))
+}
+
+fn folder(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn beside(file: &Path, suffix: &str) -> PathBuf {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    file.with_file_name(format!("{name}.{suffix}"))
+}
+
+fn named(path: &Path, error: &io::Error) -> String {
+    let hint = match error.kind() {
+        ErrorKind::PermissionDenied => "; files in there are root's to change (sudo)",
+        _ => "",
+    };
+    format!("write {}: {error}{hint}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "role = \"drone\"\nprivate_key_file = \"private.key\"\n";
+
+    #[test]
+    fn nothing_is_overwritten_unless_asked_and_then_the_old_file_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("drone.toml");
+        assert!(write(&file, TEXT, false).unwrap().key_is_new);
+        let key = fs::read(folder.path().join(KEY)).unwrap();
+        assert!(check(&file, false).is_err_and(|error| error.contains("--force")));
+        assert!(write(&file, "role = \"drone\" # 2", false).is_err());
+        assert!(write(&file, TEXT, false).is_err());
+        let second = format!("{TEXT}# the second\n");
+        let again = write(&file, &second, true).unwrap();
+        assert!(!again.key_is_new && fs::read(folder.path().join(KEY)).unwrap() == key);
+        assert_eq!(fs::read_to_string(again.old.unwrap()).unwrap(), TEXT);
+        assert_eq!(fs::read_to_string(&file).unwrap(), second);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "file, old, key");
+    }
+
+    #[test]
+    fn a_text_with_a_mistake_leaves_neither_file_nor_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("drone.toml");
+        assert!(write(&file, &format!("{TEXT}nonsense = 1\n"), false).is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert!(check(&folder.path().join("no/x.toml"), false).is_err());
+        assert!(check(folder.path(), true).is_err());
+    }
+}

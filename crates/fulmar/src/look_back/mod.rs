@@ -1,0 +1,91 @@
+//! `fulmar record`: flights that were recorded, as a table, as CSV, as one page. It needs no daemon.
+
+mod export;
+mod page;
+mod plot;
+mod summary;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use record::flight::Flight;
+use sys::print::{print, tell};
+
+use crate::cli::{RECORD_CSV, RECORD_READERS};
+use summary::Summary;
+
+/// What is to be done with a record.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RecordCommand {
+    /// Show what a record holds: its paths, its control messages and their misses, by cause.
+    #[command(after_help = RECORD_READERS)]
+    Show {
+        #[command(flatten)]
+        files: Files,
+        /// Print one JSON object instead of tables.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write a record's channels as CSV, a file for each, into a directory.
+    #[command(after_help = RECORD_CSV)]
+    Export {
+        #[command(flatten)]
+        files: Files,
+        /// The directory; it is made where it is missing, and files of the same names are replaced.
+        #[arg(short, long, value_name = "DIRECTORY")]
+        out: PathBuf,
+    },
+    /// Write a record as one HTML page, which needs no network: the track, the links over time, every miss with its
+    /// cause in words, events.
+    Report {
+        #[command(flatten)]
+        files: Files,
+        /// The page; a file of that name is replaced.
+        #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+        out: PathBuf,
+    },
+}
+
+/// The files of one flight.
+#[derive(Debug, Args)]
+pub(crate) struct Files {
+    /// Files of one computer's record (`.mcap`); several are laid one after the other. One that was cut is read as far as
+    /// it goes.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+/// Does what the command line asks for.
+pub(crate) fn run(command: RecordCommand) -> Result<(), String> {
+    match command {
+        RecordCommand::Show { files, json } => {
+            let summary = Summary::of(&read(&files)?);
+            if json {
+                return print(serde_json::json!(summary));
+            }
+            print(summary.table().trim_end())
+        }
+        RecordCommand::Export { files, out } => {
+            let written = export::write(&read(&files)?, &out)?;
+            print(format_args!("wrote {written} files to {}", out.display()))
+        }
+        RecordCommand::Report { files, out } => {
+            let flight = read(&files)?;
+            let page = page::page(&flight, &Summary::of(&flight));
+            write(&out, page.as_bytes())?;
+            print(format_args!("wrote {}", out.display()))
+        }
+    }
+}
+
+fn read(files: &Files) -> Result<Flight, String> {
+    let flight = Flight::read(&files.files)?;
+    for (file, why) in &flight.cut {
+        tell(format_args!("{file} was cut, and is read as far as it goes: {why}"));
+    }
+    Ok(flight)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    std::fs::write(path, bytes).map_err(|error| format!("write {}: {error}", path.display()))
+}

@@ -1,0 +1,138 @@
+//! `fulmar top`: a terminal screen that shows what is wrong first, the last minutes of each path, and what flows.
+
+mod screen;
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use sys::signals::{Asked, Signals};
+
+use crate::status::find_socket;
+use crate::watch::{Row, Seen, Watch, rows};
+use screen::draw;
+
+/// How often the screen is drawn anew, and how long a signal may wait.
+const EVERY: Duration = Duration::from_millis(250);
+/// The longest filter.
+const LONGEST: usize = 64;
+
+const KEYS: &str = "\
+Keys: ↑ ↓ (or k j), PgUp PgDn, Home choose a peer; / filters by name (Enter keeps it, Esc ends it); q, Esc or Ctrl-C ends.
+
+It watches every daemon in /run/fulmar, or those that --socket names, and keeps ten minutes of each path while it runs. \
+`fulmar web` shows the same on a page.";
+
+/// The arguments of `fulmar top`.
+#[derive(Debug, Args)]
+#[command(after_long_help = KEYS, after_help = "fulmar top --help lists the keys.")]
+pub(crate) struct TopArguments {
+    /// A daemon's socket, that of `fulmar status`; may be given several times. Without it: all in /run/fulmar.
+    #[arg(short, long, value_name = "PATH")]
+    socket: Vec<PathBuf>,
+}
+
+/// What the operator has chosen.
+#[derive(Debug, Default)]
+struct Choice {
+    /// The chosen peer, which keeps its mark when others take its place in the list.
+    id: Option<String>,
+    filter: String,
+    is_typing: bool,
+}
+
+/// Shows the screen until a key or a signal ends it.
+///
+/// # Errors
+/// Where there is no terminal, or no daemon.
+pub(crate) fn run(arguments: &TopArguments) -> Result<(), String> {
+    if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+        let what = "needs a terminal; for scripts there are `fulmar status --json` and `fulmar events --json`";
+        return Err(format!("fulmar top {what}"));
+    }
+    if arguments.socket.is_empty()
+        && let Err(error) = find_socket()
+        && crate::status::sockets().is_empty()
+    {
+        return Err(error);
+    }
+    // Before any thread starts: they inherit it.
+    let signals = Signals::block().map_err(|error| format!("block the signals: {error}"))?;
+    let watch = Watch::start(&arguments.socket, || {});
+    // From here on also a panic gives the terminal back as it was.
+    let mut terminal =
+        ratatui::try_init().map_err(|error| format!("set up the terminal: {error}"))?;
+    let shown = show(&mut terminal, &watch, &signals);
+    let restored = ratatui::try_restore();
+    shown.and(restored).map_err(|error| format!("the terminal: {error}"))
+}
+
+fn show(
+    terminal: &mut ratatui::DefaultTerminal,
+    watch: &Watch,
+    signals: &Signals,
+) -> std::io::Result<()> {
+    let mut choice = Choice::default();
+    loop {
+        terminal.draw(|frame| draw(frame, &watch.seen(), &choice))?;
+        if matches!(signals.take(), Some(Asked::End(_))) {
+            return Ok(());
+        }
+        // Several keys at once are one picture.
+        let mut wait = EVERY;
+        while event::poll(wait)? {
+            wait = Duration::ZERO;
+            if let Event::Key(key) = event::read()?
+                && key.kind != KeyEventKind::Release
+                && choice.take(key, &watch.seen())
+            {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Choice {
+    /// Takes a key; true when it ends the program.
+    fn take(&mut self, key: KeyEvent, daemons: &BTreeMap<String, Seen>) -> bool {
+        let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Char('c') if is_control => return true,
+            KeyCode::Esc if self.is_typing || !self.filter.is_empty() => {
+                (self.is_typing, self.filter) = (false, String::new());
+            }
+            KeyCode::Enter => self.is_typing = false,
+            KeyCode::Backspace if self.is_typing => _ = self.filter.pop(),
+            KeyCode::Char(_) if self.is_typing && (is_control || self.filter.len() >= LONGEST) => {}
+            KeyCode::Char(typed) if self.is_typing => self.filter.extend(typed.to_lowercase()),
+            KeyCode::Char('q') | KeyCode::Esc => return true,
+            KeyCode::Char('/') => self.is_typing = true,
+            KeyCode::Up | KeyCode::Char('k') => self.step(daemons, -1),
+            KeyCode::Down | KeyCode::Char('j') => self.step(daemons, 1),
+            KeyCode::PageUp => self.step(daemons, -10),
+            KeyCode::PageDown => self.step(daemons, 10),
+            KeyCode::Home => self.id = None,
+            _ => {}
+        }
+        false
+    }
+
+    /// Returns the peers that the filter leaves, and the place of the chosen one.
+    fn peers<'a>(&self, daemons: &'a BTreeMap<String, Seen>) -> (Vec<Row<'a>>, usize) {
+        let mut rows = rows(daemons);
+        rows.retain(|row| row.peer.name.to_lowercase().contains(&self.filter));
+        let place = rows.iter().position(|row| Some(row.id()) == self.id).unwrap_or(0);
+        (rows, place)
+    }
+
+    /// Chooses another peer; who chooses none looks at the worst.
+    fn step(&mut self, daemons: &BTreeMap<String, Seen>, by: isize) {
+        let (rows, place) = self.peers(daemons);
+        let last = rows.len().saturating_sub(1);
+        let place = place.saturating_add_signed(by).min(last);
+        self.id = rows.get(place).map(Row::id);
+    }
+}

@@ -1,0 +1,263 @@
+//! Who may look: which names the page has, and who knows the token.
+//!
+//! A name check stands against DNS rebinding, by which a foreign page in the operator's own browser would reach an
+//! address of this host under the foreign page's name. Addresses and localhost cannot be bound to anything else.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hyper::HeaderMap;
+use hyper::header::{AUTHORIZATION, COOKIE, HOST};
+use ring::hmac;
+
+use super::arguments::Plan;
+
+/// The cookie's name.
+const COOKIE_NAME: &str = "fulmar";
+/// How long a browser keeps it.
+const COOKIE_AGE: Duration = Duration::from_secs(30 * 86_400);
+/// Wrong tokens that an address may present within [`FORGIVEN_AFTER`].
+const WRONG_TRIES: usize = 10;
+/// When a wrong token is forgotten.
+const FORGIVEN_AFTER: Duration = Duration::from_secs(60);
+/// Wrong tries that are remembered, of all addresses.
+const REMEMBERED: usize = 4_096;
+
+/// What a request is to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It may look.
+    Welcome,
+    /// It has not shown the token.
+    Unknown,
+    /// It calls us by a name that is none of ours.
+    WrongName,
+    /// Too many wrong tokens came from there.
+    TooMany,
+}
+
+/// The rules of one server.
+pub(super) struct Access {
+    token: Option<Token>,
+    names: Vec<String>,
+    is_secure: bool,
+    /// The proxy says for whom it asks.
+    is_behind_proxy: bool,
+    /// When wrong tokens came, and from where; the oldest first.
+    wrong: Mutex<VecDeque<(Instant, IpAddr)>>,
+}
+
+/// What is kept of the token: neither it nor the cookie can be compared byte by byte from outside.
+struct Token {
+    key: hmac::Key,
+    tag: hmac::Tag,
+    cookie: String,
+}
+
+impl Access {
+    /// Makes the rules of a server.
+    pub(super) fn new(plan: &Plan) -> Self {
+        let (names, is_behind_proxy) = (plan.names.clone(), plan.is_behind_proxy);
+        let is_secure = plan.tls.is_some() || is_behind_proxy;
+        let token = plan.token.as_deref().map(Token::new);
+        Self { token, names, is_secure, is_behind_proxy, wrong: Mutex::default() }
+    }
+
+    /// Returns whom a request comes from: where a proxy stands before us, whom it says.
+    pub(super) fn origin(&self, headers: &HeaderMap, from: IpAddr) -> IpAddr {
+        let told = headers.get_all("x-forwarded-for").iter().next_back();
+        // The last one is the proxy's own word; those before it are whatever its client wrote.
+        let last =
+            told.and_then(|value| value.to_str().ok()?.rsplit(',').next()?.trim().parse().ok());
+        last.filter(|_| self.is_behind_proxy).unwrap_or(from)
+    }
+
+    /// Judges a request from an address.
+    pub(super) fn judge(&self, headers: &HeaderMap, from: IpAddr) -> Verdict {
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        if !self.is_ours(host) {
+            return Verdict::WrongName;
+        }
+        let Some(token) = &self.token else { return Verdict::Welcome };
+        if cookies(headers).any(|cookie| token.is_cookie(cookie)) {
+            return Verdict::Welcome;
+        }
+        let bearer = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        match bearer.and_then(|value| value.strip_prefix("Bearer ")) {
+            Some(shown) => self.try_token(shown, from),
+            None => Verdict::Unknown,
+        }
+    }
+
+    /// Judges a token.
+    pub(super) fn try_token(&self, shown: &str, from: IpAddr) -> Verdict {
+        let Some(token) = &self.token else { return Verdict::Welcome };
+        let (now, from) = (Instant::now(), network(from));
+        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
+        while wrong.front().is_some_and(|(at, _)| now.duration_since(*at) > FORGIVEN_AFTER) {
+            wrong.pop_front();
+        }
+        if wrong.iter().filter(|(_, address)| *address == from).count() >= WRONG_TRIES {
+            return Verdict::TooMany;
+        }
+        if token.is_token(shown) {
+            return Verdict::Welcome;
+        }
+        if wrong.len() == REMEMBERED {
+            wrong.pop_front();
+        }
+        wrong.push_back((now, from));
+        Verdict::Unknown
+    }
+
+    /// Returns the header that makes a browser keep that it knows the token.
+    pub(super) fn set_cookie(&self) -> Option<String> {
+        let cookie = &self.token.as_ref()?.cookie;
+        let secure = if self.is_secure { "; Secure" } else { "" };
+        let age = COOKIE_AGE.as_secs();
+        Some(format!(
+            "{COOKIE_NAME}={cookie}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}"
+        ))
+    }
+
+    /// Tells whether a Host header names this page.
+    fn is_ours(&self, host: &str) -> bool {
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+            _ => host,
+        };
+        let address =
+            name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+        let name = name.trim_end_matches('.').to_ascii_lowercase();
+        address.parse::<IpAddr>().is_ok() || name == "localhost" || self.names.contains(&name)
+    }
+}
+
+impl Token {
+    fn new(token: &str) -> Self {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, token.as_bytes());
+        // The same after a restart, another one with another token.
+        let cookie = URL_SAFE_NO_PAD.encode(hmac::sign(&key, b"cookie of fulmar web"));
+        Self { tag: hmac::sign(&key, token.as_bytes()), key, cookie }
+    }
+
+    fn is_token(&self, shown: &str) -> bool {
+        hmac::verify(&self.key, shown.as_bytes(), self.tag.as_ref()).is_ok()
+    }
+
+    fn is_cookie(&self, shown: &str) -> bool {
+        // Tags of both under a secret key: how far they agree tells nothing about how far these do.
+        let tag = hmac::sign(&self.key, self.cookie.as_bytes());
+        hmac::verify(&self.key, shown.as_bytes(), tag.as_ref()).is_ok()
+    }
+}
+
+/// Returns what a client can have all addresses of: of IPv6, a network of 64 bits.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6((u128::from(address) >> 64 << 64).into()),
+        address => address,
+    }
+}
+
+/// Returns the values of our cookie.
+fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let all = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let pairs = all.flat_map(|value| value.split("; ")).filter_map(|pair| pair.split_once('='));
+    pairs.filter(|(name, _)| *name == COOKIE_NAME).map(|(_, value)| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::HeaderName;
+
+    use super::*;
+
+    const TOKEN: &str = "hVq0jvB1b0vXc0Yp2mYt0c5uW1k8aGd3";
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    /// The rules of a page behind a proxy.
+    fn access(token: Option<&str>, names: &[&str]) -> Access {
+        Access::new(&Plan {
+            listen: (HERE, 8470).into(),
+            sockets: Vec::new(),
+            token: token.map(str::to_owned),
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            tls: None,
+            is_behind_proxy: true,
+        })
+    }
+
+    fn headers(all: &[(HeaderName, &str)]) -> HeaderMap {
+        let all = all.iter().map(|(name, value)| (name.clone(), value.parse().unwrap()));
+        [(HOST, "127.0.0.1:8470".parse().unwrap())].into_iter().chain(all).collect()
+    }
+
+    #[test]
+    fn a_foreign_name_is_refused_also_where_no_token_is_needed() {
+        let rules = access(None, &["ground.local"]);
+        for (host, ours) in [
+            ("127.0.0.1:8470", true),
+            ("[::1]:8470", true),
+            ("[::1]", true),
+            ("localhost", true),
+            ("LOCALHOST:80", true),
+            ("Ground.local.:8470", true),
+            ("192.168.1.4", true),
+            ("evil.example:8470", false),
+            ("127.0.0.1.evil.example", false),
+            ("localhost.evil.example:8470", false),
+            ("", false),
+        ] {
+            assert_eq!(rules.is_ours(host), ours, "{host}");
+        }
+        assert_eq!(rules.judge(&HeaderMap::new(), HERE), Verdict::WrongName);
+        assert_eq!(rules.judge(&headers(&[]), HERE), Verdict::Welcome);
+        assert!(rules.set_cookie().is_none());
+    }
+
+    #[test]
+    fn the_token_opens_by_header_and_cookie_and_nothing_else_does() {
+        let rules = access(Some(TOKEN), &[]);
+        let judge = |name: HeaderName, value: &str| rules.judge(&headers(&[(name, value)]), HERE);
+        assert_eq!(rules.judge(&headers(&[]), HERE), Verdict::Unknown);
+        assert_eq!(judge(AUTHORIZATION, &format!("Bearer {TOKEN}")), Verdict::Welcome);
+        assert_eq!(judge(AUTHORIZATION, &format!("Bearer {TOKEN}x")), Verdict::Unknown);
+        let set = rules.set_cookie().unwrap();
+        assert!(set.ends_with("; Secure") && set.contains("HttpOnly") && !set.contains(TOKEN));
+        let cookie = set.split(';').next().unwrap();
+        assert_eq!(judge(COOKIE, &format!("a=b; {cookie}")), Verdict::Welcome);
+        assert_eq!(judge(COOKIE, &format!("fulmar={TOKEN}")), Verdict::Unknown);
+        let other = access(Some("another token of 24 bytes"), &[]);
+        assert_ne!(other.set_cookie(), rules.set_cookie());
+    }
+
+    #[test]
+    fn a_proxys_own_word_says_who_asks() {
+        let rules = access(Some(TOKEN), &[]);
+        let forwarded = HeaderName::from_static("x-forwarded-for");
+        let told = headers(&[(forwarded.clone(), "10.9.9.9, 192.0.2.7")]);
+        assert_eq!(rules.origin(&told, HERE), IpAddr::from([192, 0, 2, 7]));
+        assert_eq!(rules.origin(&headers(&[(forwarded, "nonsense")]), HERE), HERE);
+        assert_eq!(rules.origin(&headers(&[]), HERE), HERE);
+    }
+
+    #[test]
+    fn guesses_are_counted_by_network_and_bounded() {
+        let rules = access(Some(TOKEN), &[]);
+        let from = |last: u16| IpAddr::from([0x2001, 0xdb8, 0, 1, 0, 0, 0, last]);
+        for guess in 0..WRONG_TRIES as u16 {
+            assert_eq!(rules.try_token("wrong", from(guess)), Verdict::Unknown);
+        }
+        assert_eq!(rules.try_token(TOKEN, from(999)), Verdict::TooMany);
+        assert_eq!(rules.try_token(TOKEN, HERE), Verdict::Welcome);
+        for network in 0..2 * REMEMBERED as u32 {
+            rules.try_token("wrong", IpAddr::from(network.to_be_bytes()));
+        }
+        assert_eq!(rules.wrong.lock().unwrap().len(), REMEMBERED);
+    }
+}

@@ -1,0 +1,277 @@
+//! `fulmar events`, `fulmar web` and what is shipped for Prometheus, with two real daemons over the loopback interface.
+
+#![allow(clippy::unwrap_used, reason = "the panic of a test is its message")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use sys::sandbox::skip;
+
+/// Longer than anything here takes: a test that waits for this long has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+const TOKEN: &str = "hVq0jvB1b0vXc0Yp2mYt0c5uW1k8aGd3";
+
+/// A drone and its station over the loopback interface; they end with it.
+struct Pair {
+    directory: tempfile::TempDir,
+    _daemons: [Killed; 2],
+}
+
+/// A program that is killed when it goes.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn fulmar() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_fulmar"))
+}
+
+impl Pair {
+    fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let [drone, station] = ["drone", "station"].map(|role| {
+            let key = directory.path().join(format!("{role}.key"));
+            let made = fulmar().arg("keygen").arg("--out").arg(key).output().unwrap();
+            String::from_utf8(made.stdout).unwrap().trim().to_owned()
+        });
+        let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let run = |role: &str, peer: &str, key: &str, links: String| {
+            let socket = directory.path().join(format!("{role}.sock"));
+            let text = format!(
+                "role = \"{role}\"\nprivate_key_file = \"{role}.key\"\nstatus.socket = \"{}\"\n\
+                 peer = [{{ name = \"{peer}\", public_key = \"{key}\" }}]\n{links}\n",
+                socket.display()
+            );
+            let file = directory.path().join(format!("{role}.toml"));
+            std::fs::write(&file, text).unwrap();
+            let child = fulmar().arg("run").arg(file).stderr(Stdio::null()).spawn().unwrap();
+            let killed = Killed(child);
+            wait_for(|| socket.exists().then_some(()));
+            killed
+        };
+        let listen = format!("listen = [{{ address = \"127.0.0.1:{port}\" }}]");
+        let path = format!("path = [{{ interface = \"lo\", remote = \"127.0.0.1:{port}\" }}]");
+        let daemons =
+            [run("station", "drone", &drone, listen), run("drone", "ground", &station, path)];
+        Self { directory, _daemons: daemons }
+    }
+
+    fn socket(&self, role: &str) -> PathBuf {
+        self.directory.path().join(format!("{role}.sock"))
+    }
+
+    /// Starts the page for both, at a free port; returns its address.
+    fn web(&self, more: &[&str]) -> (Killed, String) {
+        let mut command = fulmar();
+        command.args(["web", "--listen", "127.0.0.1:0"]).args(more);
+        for role in ["drone", "station"] {
+            command.arg("--socket").arg(self.socket(role));
+        }
+        let mut web = Killed(command.stderr(Stdio::piped()).spawn().unwrap());
+        let mut line = String::new();
+        BufReader::new(web.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        let at = line.split("://").nth(1).unwrap_or_else(|| panic!("{line}"));
+        let address = at.trim().trim_end_matches('/').to_owned();
+        (web, address)
+    }
+}
+
+fn wait_for<T>(look: impl Fn() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(began.elapsed() < PATIENCE, "it did not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Sends a request as it is, and returns status, head and body.
+fn ask(address: &str, request: &str) -> (u16, String, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+    (status, head.to_owned(), body.to_owned())
+}
+
+fn get(address: &str, path: &str, more: &str) -> (u16, String, String) {
+    ask(
+        address,
+        &format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{more}\r\n"),
+    )
+}
+
+fn events(socket: &Path, more: &[&str]) -> (Killed, BufReader<ChildStdout>) {
+    let mut command = fulmar();
+    command.args(["events", "--json", "--socket"]).arg(socket).args(more);
+    let mut child = Killed(command.stdout(Stdio::piped()).spawn().unwrap());
+    let lines = BufReader::new(child.0.stdout.take().unwrap());
+    (child, lines)
+}
+
+#[test]
+fn events_come_one_on_each_line_in_order_from_the_daemons_start() {
+    let pair = Pair::start();
+    let (_child, lines) = events(&pair.socket("station"), &["--all"]);
+    let mut words = Vec::new();
+    for (place, line) in lines.lines().enumerate() {
+        let event: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        assert_eq!(event["seq"], place as u64 + 1);
+        let word = event["event"].as_str().unwrap().to_owned();
+        let is_last = word == "path-changed" && event["to"] == "active";
+        words.push(word);
+        if is_last {
+            assert_eq!(event["peer"], "drone");
+            break;
+        }
+    }
+    assert_eq!(words[0], "started");
+    assert!(words.iter().any(|word| word == "connected"), "{words:?}");
+
+    // A look back ends by itself, and begins with what was there before.
+    let mut command = fulmar();
+    command.args(["events", "--all", "--no-follow", "--socket"]).arg(pair.socket("station"));
+    let told = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    assert!(told.lines().next().unwrap().ends_with(" started"), "{told}");
+    assert!(told.contains("drone: connected"), "{told}");
+}
+
+#[test]
+fn the_page_shows_both_daemons_and_is_read_only() {
+    let pair = Pair::start();
+    let (_web, address) = pair.web(&[]);
+    let view = wait_for(|| {
+        let (status, _, body) = get(&address, "/api/view", "");
+        assert_eq!(status, 200);
+        let view: Value = serde_json::from_str(&body).unwrap();
+        let drones = view["drones"].as_array()?;
+        let works = drones.iter().filter(|drone| drone["paths"][0]["state"] == "active").count();
+        (works == 2).then_some(view)
+    });
+    let detail = &view["drones"][0]["detail"];
+    assert!(!detail["histories"][0]["delay_ms"].as_array().unwrap().is_empty(), "{detail}");
+    let connected = |event: &Value| event["event"] == "connected";
+    assert!(view["events"].as_array().unwrap().iter().any(connected));
+
+    for (path, kind) in [
+        ("/", "text/html"),
+        ("/app.js", "text/javascript"),
+        ("/style.css", "text/css"),
+        ("/icon.svg", "image/svg+xml"),
+    ] {
+        let (status, head, body) = get(&address, path, "");
+        assert!(status == 200 && head.contains(&format!("content-type: {kind}")), "{path}: {head}");
+        assert!(head.contains("content-security-policy: default-src 'none'; script-src 'self'"));
+        assert!(!head.contains("unsafe"), "{head}");
+        // Nothing is fetched from anywhere else, and nothing stands in the page that its policy forbids.
+        let foreign = body.replace("http://www.w3.org/2000/svg", "");
+        assert!(!foreign.contains("://") && !body.contains(" style="), "{path}");
+    }
+    assert_eq!(get(&address, "/nothing", "").0, 404);
+    let post = format!(
+        "POST / HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+    );
+    assert_eq!(ask(&address, &post).0, 405);
+    let evil = "GET / HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n";
+    assert_eq!(ask(&address, evil).0, 421);
+    let large = format!("x-long: {}\r\n", "x".repeat(64 << 10));
+    assert_eq!(get(&address, "/", &large).0, 431);
+    assert_eq!(ask(&address, "\x16\x03\x01nonsense\r\n\r\n").0, 400);
+}
+
+#[test]
+fn with_a_token_nothing_is_told_to_those_who_do_not_know_it() {
+    let pair = Pair::start();
+    let file = pair.directory.path().join("web.token");
+    std::fs::write(&file, TOKEN).unwrap();
+    let (_web, address) = pair.web(&["--token-file", file.to_str().unwrap()]);
+    for path in ["/api/view", "/metrics"] {
+        let (status, head, body) = get(&address, path, "");
+        assert!(status == 401 && head.contains("www-authenticate: Bearer"), "{head}");
+        assert!(!body.contains("drone"));
+        assert_eq!(get(&address, path, &format!("authorization: Bearer {TOKEN}\r\n")).0, 200);
+    }
+    let (status, _, page) = get(&address, "/", "");
+    assert!(status == 401 && page.contains("<form method=\"post\""));
+    let login = |token: &str| {
+        let body = format!("token={token}");
+        let head =
+            format!("host: {address}\r\nconnection: close\r\ncontent-length: {}", body.len());
+        ask(&address, &format!("POST /login HTTP/1.1\r\n{head}\r\n\r\n{body}"))
+    };
+    let (status, _, page) = login("wrong");
+    assert!(status == 401 && page.contains("not the token"));
+    let (status, head, _) = login(TOKEN);
+    assert_eq!(status, 303, "{head}");
+    let cookie = head.split("set-cookie: ").nth(1).unwrap().split(';').next().unwrap();
+    assert_eq!(get(&address, "/", &format!("cookie: {cookie}\r\n")).0, 200);
+    assert_eq!(get(&address, "/", "cookie: fulmar=guess\r\n").0, 401);
+    for _ in 0..10 {
+        login("wrong");
+    }
+    assert_eq!(login(TOKEN).0, 429);
+    assert_eq!(get(&address, "/", &format!("cookie: {cookie}\r\n")).0, 200, "who is in stays in");
+}
+
+/// Runs promtool; none where there is none.
+fn promtool(name: &str, arguments: &[&str], input: &str) -> Option<String> {
+    let mut command = Command::new("promtool");
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            skip(name, &format!("promtool: {error} (Debian: prometheus)"));
+            return None;
+        }
+    };
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_owned();
+    let fed = std::thread::spawn(move || _ = stdin.write_all(input.as_bytes()));
+    let output = child.wait_with_output().unwrap();
+    fed.join().unwrap();
+    let told = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success(), "{told}");
+    Some(told)
+}
+
+#[test]
+fn promtool_has_nothing_to_say_of_the_metrics() {
+    let pair = Pair::start();
+    let (_web, address) = pair.web(&[]);
+    let metrics = wait_for(|| {
+        let metrics = get(&address, "/metrics", "").2;
+        let works = metrics.lines().filter(|line| line.contains("state=\"active\"")).count();
+        (works == 2).then_some(metrics)
+    });
+    assert!(metrics.contains("fulmar_up{daemon=\"station\"} 1"));
+    let name = "promtool_has_nothing_to_say_of_the_metrics";
+    if let Some(told) = promtool(name, &["check", "metrics"], &metrics) {
+        assert_eq!(told, "");
+    }
+}
+
+#[test]
+fn promtool_accepts_the_shipped_rules_and_they_speak_when_they_should() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist/prometheus");
+    let file = |name: &str| directory.join(name).display().to_string();
+    let name = "promtool_accepts_the_shipped_rules_and_they_speak_when_they_should";
+    if let Some(told) = promtool(name, &["check", "rules", &file("alerts.yml")], "") {
+        assert!(told.contains("SUCCESS"), "{told}");
+        promtool(name, &["test", "rules", &file("alerts-test.yml")], "");
+        promtool(name, &["check", "config", "--syntax-only", &file("prometheus.yml")], "");
+    }
+}

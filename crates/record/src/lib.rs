@@ -1,0 +1,12 @@
+//! Flight records: what they hold (`schema.rs`), how they are written (`segment.rs`, `tlog.rs`), kept on disk
+//! (`store.rs`) and read again, cut or whole (`flight.rs`, `cut.rs`).
+//!
+//! A record is an MCAP file of JSON messages. No network, no thread and no clock here: the daemon's recorder has those.
+
+pub mod cut;
+pub mod flight;
+pub mod schema;
+pub mod segment;
+pub mod store;
+pub mod tlog;
+pub mod topic;
