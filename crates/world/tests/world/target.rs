@@ -412,10 +412,13 @@ fn a_backup_is_called_for_where_nothing_else_gives_the_target() {
     assert!(backup > 0.3 * wifi, "{backup:.0} and {wifi:.0} bytes a second, {status:?}");
 }
 
+/// The Wi-Fi alone misses as much as the target allows, or twice that, which the samples of a minute do not prove. Seen to
+/// fail where the backup is called only once that is proved: then it carries 2 %. Where the Wi-Fi loses 0.4, it keeps the
+/// target by chance or not, and whether the backup is called is chance as well.
 #[test]
 fn a_backup_is_called_for_before_it_is_proved_that_nothing_else_gives_the_target() {
     let links = scenario(&[
-        link("wifi", "delay_ms = 10\nrate_mbps = 20\nloss = 0.4"),
+        link("wifi", "delay_ms = 10\nrate_mbps = 20\nloss = 0.45"),
         link("lte", "delay_ms = 35\nrate_mbps = 4"),
     ]);
     let usage = PathUse { backup: true, ..PathUse::default() };

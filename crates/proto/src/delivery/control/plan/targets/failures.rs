@@ -300,6 +300,24 @@ mod tests {
         assert!(after > 0.5, "they fail together again: {after}");
     }
 
+    /// A second every 100 s, in which both links are out; each loses 1 % besides. Seen to fail with nothing counted to what
+    /// was kept once it is ([`Frequency`]): of each outage a tenth was remembered.
+    #[test]
+    fn outages_that_links_have_in_common_are_remembered_when_they_are_over() {
+        let (mut failures, mut rng) = (Failures::default(), Rng::new(1));
+        let both = set(&[0, 1]);
+        for message in 0..50_000 {
+            let is_out = message % 5_000 >= 4_500 && message % 5_000 < 4_550;
+            let fails = |_: &usize| is_out || rng.chance(0.01);
+            let failed = (0..2).filter(fails).fold(Mask::NONE, Mask::with);
+            failures.learn(at(message), [Mask::NONE; 2], both, failed);
+            if message % 5_000 == 4_999 {
+                let together = failures.copy(1, Mask::NONE, set(&[0]), Reading::Planned);
+                assert!(together > 0.3, "after {message} messages: {together}");
+            }
+        }
+    }
+
     #[test]
     fn a_path_that_another_one_replaces_is_unknown_again() {
         let mut failures = Failures::default();
