@@ -217,6 +217,12 @@ fn set_points_on_links_that_leave_no_time_for_a_second_try_go_on_both() {
     let [planned, all] = beside_all(&bursty(100), Policy::LIVE, (0.999, 70), (60, 600));
     assert!(planned.stale_share <= 1.2 * all.stale_share + 2e-5, "{planned:?}, {all:?}");
     assert!(planned.copies > 1.5, "{planned:?}");
+    let limit = planned.status.expect("under a target").limit;
+    let ReliabilityLimit::NoRetry { path: PathId(1), needs } = limit else { panic!("{limit:?}") };
+    assert!((71..=110).contains(&needs.as_millis()), "a second try on the other link: {needs:?}");
+    let [planned, _] = beside_all(&bursty(100), Policy::LIVE, (0.999, 100), (60, 600));
+    let limit = planned.status.expect("under a target").limit;
+    assert!(matches!(limit, ReliabilityLimit::Together { .. }), "there is time for one: {limit:?}");
 }
 
 /// One link of 20 ms: a copy and the error of the clocks take 40 ms, a repeat after a late answer 90 ms.

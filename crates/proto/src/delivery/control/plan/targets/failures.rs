@@ -180,6 +180,16 @@ impl Failures {
         self.union(path, failed).map_or(0, |union| union.samples().round() as u64)
     }
 
+    /// Returns the two paths that fail together most often, and how often the second one does when the first one has.
+    pub(super) fn worst_pair(&self, present: Mask) -> Option<([usize; 2], f64)> {
+        let pairs = present.iter().flat_map(|one| {
+            present.without(one).iter().map(move |other| ([one, other], Mask::NONE.with(one)))
+        });
+        let shares = pairs
+            .map(|(pair, failed)| (pair, self.copy(pair[1], Mask::NONE, failed, Reading::Planned)));
+        shares.max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
     /// Lets what is known of the failures of a path, and of others given those, change with the path.
     fn on_change(&mut self, path: usize, change: Change) {
         let is_worse =
