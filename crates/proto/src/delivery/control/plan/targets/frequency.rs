@@ -59,6 +59,8 @@ pub(super) struct Frequency {
     kept: Count,
     /// When that change was seen.
     worse_at: Instant,
+    /// Whether that was one of a path that it rests on: what was kept counts again when the path's change is over.
+    waits: bool,
     /// Samples since the score was zero.
     since: Count,
     score: f64,
@@ -144,7 +146,7 @@ impl Frequency {
             self.since = Count::default();
         }
         if self.late.samples >= ENOUGH && self.late.excess(&self.all) > WORSE {
-            self.worsen();
+            self.begin_anew();
             // Most of what is late was before the change as well: it counts for little beside what comes.
             self.all = self.late;
             self.all.limit(ENOUGH);
@@ -153,19 +155,15 @@ impl Frequency {
         if self.score > BETTER { self.on_better() } else { None }
     }
 
-    /// Begins anew with little weight, as what it depends on has become worse. What counted before is kept, that of the
-    /// first of several such changes.
+    /// Begins anew with little weight, as a path that it rests on has become worse, until [`Frequency::go_back`].
     pub(super) fn worsen(&mut self) {
-        // What has failed until the change was seen is in it: it will again.
-        if !self.is_worse() {
-            (self.kept, self.worse_at) = (self.all, self.at);
-        }
-        self.all.limit(ENOUGH);
-        (self.score, self.since) = (0.0, Count::default());
+        self.begin_anew();
+        self.waits = self.is_worse();
     }
 
     /// Lets what was kept count again, where there is any.
     pub(super) fn go_back(&mut self) {
+        self.waits = false;
         if self.is_worse() {
             let mut kept = core::mem::take(&mut self.kept);
             kept.limit(AGAIN);
@@ -194,6 +192,16 @@ impl Frequency {
         self.all.samples
     }
 
+    /// Lets what counted before count for little. It is kept, that of the first of several changes for the worse.
+    fn begin_anew(&mut self) {
+        // What has failed until the change was seen is in it: it will again.
+        if !self.is_worse() {
+            (self.kept, self.worse_at) = (self.all, self.at);
+        }
+        self.all.limit(ENOUGH);
+        (self.score, self.since) = (0.0, Count::default());
+    }
+
     /// Takes into the score whether failures begin with the newest sample.
     fn score(&mut self) {
         let before = self.before();
@@ -219,7 +227,7 @@ impl Frequency {
 
     /// Follows a change for the better; tells whether the frequency is what it was before it became worse.
     fn on_better(&mut self) -> Option<Change> {
-        if self.was_better() {
+        if self.was_better() && !self.waits {
             self.go_back();
             return Some(Change::Back);
         }
