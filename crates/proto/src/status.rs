@@ -287,9 +287,10 @@ pub enum ReliabilityLimit {
     },
     /// The deadline leaves no time for a second try.
     NoRetry {
-        /// The best path.
+        /// The path on which a second try is there first; where that is the best one, which may lose it again in the same
+        /// burst, the best of the others.
         path: PathId,
-        /// The delay after which a second try on it is there.
+        /// The delay after which a second try on it is there; where the newest message counts, how old the one before is then.
         needs: Duration,
     },
 }

@@ -217,6 +217,12 @@ fn set_points_on_links_that_leave_no_time_for_a_second_try_go_on_both() {
     let [planned, all] = beside_all(&bursty(100), Policy::LIVE, (0.999, 70), (60, 600));
     assert!(planned.stale_share <= 1.2 * all.stale_share + 2e-5, "{planned:?}, {all:?}");
     assert!(planned.copies > 1.5, "{planned:?}");
+    let limit = planned.status.expect("under a target").limit;
+    let ReliabilityLimit::NoRetry { path: PathId(1), needs } = limit else { panic!("{limit:?}") };
+    assert!((71..=110).contains(&needs.as_millis()), "a second try on the other link: {needs:?}");
+    let [planned, _] = beside_all(&bursty(100), Policy::LIVE, (0.999, 100), (60, 600));
+    let limit = planned.status.expect("under a target").limit;
+    assert!(matches!(limit, ReliabilityLimit::Together { .. }), "there is time for one: {limit:?}");
 }
 
 /// One link of 20 ms: a copy and the error of the clocks take 40 ms, a repeat after a late answer 90 ms.
@@ -412,10 +418,13 @@ fn a_backup_is_called_for_where_nothing_else_gives_the_target() {
     assert!(backup > 0.3 * wifi, "{backup:.0} and {wifi:.0} bytes a second, {status:?}");
 }
 
+/// The Wi-Fi alone misses as much as the target allows, or twice that, which the samples of a minute do not prove. Seen to
+/// fail where the backup is called only once that is proved: then it carries 2 %. Where the Wi-Fi loses 0.4, it keeps the
+/// target by chance or not, and whether the backup is called is chance as well.
 #[test]
 fn a_backup_is_called_for_before_it_is_proved_that_nothing_else_gives_the_target() {
     let links = scenario(&[
-        link("wifi", "delay_ms = 10\nrate_mbps = 20\nloss = 0.4"),
+        link("wifi", "delay_ms = 10\nrate_mbps = 20\nloss = 0.45"),
         link("lte", "delay_ms = 35\nrate_mbps = 4"),
     ]);
     let usage = PathUse { backup: true, ..PathUse::default() };

@@ -134,7 +134,8 @@ impl Flight {
 }
 
 impl Copy {
-    fn arrival(&self) -> Option<Instant> {
+    /// Returns when it arrived for certain.
+    pub(super) fn arrival(&self) -> Option<Instant> {
         self.arrived.map(|(at, error)| at + error)
     }
 }

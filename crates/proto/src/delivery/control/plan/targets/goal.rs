@@ -8,6 +8,7 @@ use super::account::{Account, Fate};
 use super::choice::{Choice, Demand, Second, Ways};
 use super::failures::{Failures, Reading};
 use super::flights::{Clock, Flight, Flights};
+use super::retries::Retries;
 use super::slots::{Mask, SLOTS, Slots};
 use crate::limits;
 use crate::select::{Class, LaneKey, Target};
@@ -44,6 +45,7 @@ pub(super) struct Goal {
     pub(super) newest_counts: bool,
     pub(super) failures: Failures,
     pub(super) flights: Flights,
+    pub(super) retries: Retries,
     account: Account,
     streams: BTreeMap<LaneKey, Stream>,
     /// How often each set of paths was failing when a message was handed in.
@@ -76,6 +78,7 @@ impl Goal {
             newest_counts,
             failures: Failures::default(),
             flights: Flights::default(),
+            retries: Retries::default(),
             account: Account::default(),
             streams: BTreeMap::new(),
             moments: [0.0; 1 << SLOTS],
@@ -207,7 +210,11 @@ impl Goal {
         if needs > self.deadline() {
             return ReliabilityLimit::NoRetry { path, needs };
         }
-        let pair = self.worst_pair(present);
+        let others = in_time.iter().filter(|slot| slots.path(*slot) != Some(path));
+        if let Some((path, needs)) = self.retries.late_on_all(others, slots) {
+            return ReliabilityLimit::NoRetry { path, needs };
+        }
+        let pair = self.failures.worst_pair(present);
         let named = pair.and_then(|(pair, share)| {
             let paths = [slots.path(pair[0])?, slots.path(pair[1])?];
             let samples = self.failures.samples(pair[1], Mask::NONE.with(pair[0]));
@@ -222,17 +229,6 @@ impl Goal {
         self.account.clock_error().filter(|_| open > self.key.target.miss())
     }
 
-    /// Returns the two paths that fail together most often, and how often the second one does when the first one has.
-    fn worst_pair(&self, present: Mask) -> Option<([usize; 2], f64)> {
-        let pairs = present.iter().flat_map(|one| {
-            present.without(one).iter().map(move |other| ([one, other], Mask::NONE.with(one)))
-        });
-        let shares = pairs.map(|(pair, failed)| {
-            (pair, self.failures.copy(pair[1], Mask::NONE, failed, Reading::Planned))
-        });
-        shares.max_by(|a, b| a.1.total_cmp(&b.1))
-    }
-
     /// Returns how many more links would do that are like the best one: each takes the share that is missed down by as
     /// much as the present ones fail together [ConClone eq. 2].
     fn more_links(&self, ways: &Ways) -> Option<u32> {
@@ -245,6 +241,7 @@ impl Goal {
             return Some(0);
         }
         let together = self
+            .failures
             .worst_pair(ways.within(Some(self.deadline())))
             .map_or(TOGETHER, |(_, share)| share);
         let links = ((target / missed).ln() / together.ln()).ceil();
@@ -359,6 +356,8 @@ impl Goal {
         let unsent = flight.paths.iter().filter(|path| !sent.contains(*path));
         let failed = unsent.fold(failed, Mask::with);
         self.failures.learn(now, [before, Mask::NONE], flight.paths, failed);
+        let since = if self.newest_counts { flight.gap } else { Duration::ZERO };
+        self.retries.learn(now, flight, slots, [since, self.deadline()]);
         if failed != flight.paths || failed.is_empty() {
             return;
         }

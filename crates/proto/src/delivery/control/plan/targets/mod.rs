@@ -30,6 +30,7 @@ mod failures;
 mod flights;
 mod frequency;
 mod goal;
+mod retries;
 mod slots;
 mod track;
 
@@ -180,7 +181,10 @@ impl Targets {
         let ids: SmallVec<[PathId; 4]> = view.paths().filter(carries).map(|path| path.id).collect();
         for slot in self.slots.set(&ids).iter() {
             self.tracks[slot] = Track::default();
-            self.goals.iter_mut().for_each(|goal| goal.failures.forget(slot));
+            for goal in &mut self.goals {
+                goal.failures.forget(slot);
+                goal.retries.forget(slot);
+            }
         }
         (self.ways.ways, self.ways.probe) = (Default::default(), view.probe);
         let mut surprise = false;
