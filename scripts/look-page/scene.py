@@ -2,6 +2,7 @@
 one can be cut, the page's server, and a made-up station of a thousand drones."""
 
 import asyncio
+import contextlib
 import copy
 import json
 import os
@@ -162,7 +163,9 @@ class Scene:
                         path["state"], path["trouble"] = "suspected", "silent"
                 peers.append(one)
             writer.write(json.dumps({**report, "peers": peers}).encode())
-            await writer.drain()
+            # Who asks may have gone meanwhile.
+            with contextlib.suppress(ConnectionError):
+                await writer.drain()
             writer.close()
 
         socket = self.at / "fleet.sock"

@@ -97,10 +97,8 @@ impl Pairing {
         let done = tokio::task::spawn_blocking(move || {
             let mut hosted = hosted.lock().unwrap_or_else(PoisonError::into_inner);
             match asked.what {
-                What::End => {
-                    if hosted.take().is_some_and(|hosted| hosted.is_open()) {
-                        tell(format_args!("fulmar: {from} has ended the pairing"));
-                    }
+                What::End if hosted.take().is_some_and(|hosted| hosted.is_open()) => {
+                    tell(format_args!("fulmar: {from} has ended the pairing"));
                 }
                 What::Begin if !hosted.as_ref().is_some_and(Hosted::is_open) => {
                     *hosted = None;

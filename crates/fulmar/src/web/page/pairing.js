@@ -40,6 +40,8 @@
       default: return event.event;
     }
   };
+  // They come as UTC without a date, and are shown as the other events are.
+  const clock = (at) => new Date(`${new Date().toISOString().slice(0, 11)}${at}`).toLocaleTimeString([], { hour12: false });
   const isBad = (event) => event.event === "refused" || event.event === "doubled";
 
   function show(shown) {
@@ -48,7 +50,7 @@
     at("pair-shown").hidden = !isOpen;
     const events = shown.events ?? [];
     keep(at("pair-events"), events.map((event, place) => ({ event, key: `${place} ${event.at} ${event.event}` })), (item) => item.key,
-      ({ event }) => make("li", {}, make("time", {}, event.at), make("span", { class: isBad(event) ? "warning" : "" }, inWords(event))),
+      ({ event }) => make("li", {}, make("time", {}, clock(event.at)), make("span", { class: isBad(event) ? "warning" : "" }, `${isBad(event) ? "▲ " : ""}${inWords(event)}`)),
       () => {});
     if (events.length > told) {
       const last = events[events.length - 1];
