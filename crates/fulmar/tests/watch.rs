@@ -96,6 +96,21 @@ fn wait_for<T>(look: impl Fn() -> Option<T>) -> T {
     }
 }
 
+/// Asks the page to pair, as itself.
+fn ask_to_pair(address: &str, token: &str, what: &str, more: &str) -> (u16, Value) {
+    let body = format!("{{\"token\":\"{token}\",\"do\":\"{what}\"}}");
+    let json = "content-type: application/json\r\n";
+    let length = body.len();
+    let (status, _, body) = ask(
+        address,
+        &format!(
+            "POST /api/pairing HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{json}{more}content-length: \
+             {length}\r\n\r\n{body}"
+        ),
+    );
+    (status, serde_json::from_str(&body).unwrap_or_default())
+}
+
 /// Sends a request as it is, and returns status, head and body.
 fn ask(address: &str, request: &str) -> (u16, String, String) {
     let mut stream = TcpStream::connect(address).unwrap();
@@ -274,4 +289,116 @@ fn promtool_accepts_the_shipped_rules_and_they_speak_when_they_should() {
         promtool(name, &["test", "rules", &file("alerts-test.yml")], "");
         promtool(name, &["check", "config", "--syntax-only", &file("prometheus.yml")], "");
     }
+}
+
+#[test]
+fn the_page_pairs_for_who_knows_its_token_and_for_no_foreign_page() {
+    let pair = Pair::start();
+    let at = |name: &str| pair.directory.path().join(name).display().to_string();
+    std::fs::write(at("pairing.token"), TOKEN).unwrap();
+    let arguments = ["--pairing-token-file", &at("pairing.token"), "--config", &at("station.toml")];
+    let (web, address) = pair.web(&arguments);
+    let own = format!("origin: http://{address}\r\n");
+    let show = || ask_to_pair(&address, TOKEN, "show", &own).1["state"].clone();
+
+    // A foreign page in the operator's browser, even one that knew the token.
+    let others = ["", "origin: http://evil.example\r\n", "origin: null\r\n"].map(str::to_owned);
+    let site = format!("{own}sec-fetch-site: cross-site\r\n");
+    let two = format!("{own}origin: http://evil.example\r\n");
+    for more in others.into_iter().chain([site, two]) {
+        assert_eq!(ask_to_pair(&address, TOKEN, "begin", &more).0, 403, "{more}");
+    }
+    let length = "content-length: 0\r\n";
+    let (status, ..) = get(&address, &format!("/api/pairing?token={TOKEN}&do=begin"), &own);
+    assert_eq!(status, 404, "what is only read changes nothing");
+    let rebound = format!(
+        "POST /api/pairing HTTP/1.1\r\nhost: evil.example\r\norigin: http://evil.example\r\n{length}\r\n"
+    );
+    assert_eq!(ask(&address, &rebound).0, 421);
+    assert_eq!(ask_to_pair(&address, "a wrong one, of 24 bytes", "begin", &own).0, 403);
+    assert_eq!(show(), "none", "none of them had a code made");
+
+    let (status, begun) = ask_to_pair(&address, TOKEN, "begin", &own);
+    assert_eq!((status, &begun["state"]), (200, &Value::from("open")), "{begun}");
+    let code = begun["code"].as_str().unwrap();
+    assert_eq!(ask_to_pair(&address, TOKEN, "begin", &own).1["code"], code, "one at a time");
+    let (_, _, view) = get(&address, "/api/view", "");
+    assert!(view.contains("\"pairing\":true") && !view.contains(&code[..11]), "{view}");
+    assert_eq!(ask_to_pair(&address, TOKEN, "end", &own).1["state"], "none");
+
+    // An ended code is none, and a used one is told of.
+    let join = |code: &str| {
+        let mut command = fulmar();
+        command.args(["pair", "--no-tunnel", "--wait", "8s", "--config"]).arg(at("bravo.toml"));
+        command.arg(code).output().unwrap().status.success()
+    };
+    fulmar().args(["keygen", "--out"]).arg(at("bravo.key")).output().unwrap();
+    let text =
+        "role = \"drone\"\nprivate_key_file = \"bravo.key\"\nstatus.socket = \"bravo.sock\"\n";
+    std::fs::write(at("bravo.toml"), text).unwrap();
+    assert!(!join(code), "a code that was ended");
+    let (_, begun) = ask_to_pair(&address, TOKEN, "begin", &own);
+    assert!(join(begun["code"].as_str().unwrap()));
+    let told = wait_for(|| {
+        let (_, shown) = ask_to_pair(&address, TOKEN, "show", &own);
+        (shown["state"] == "ended").then_some(shown)
+    });
+    assert_eq!(told["code"], Value::Null, "{told}");
+    let enrolled = told["events"].as_array().unwrap().iter().find(|it| it["event"] == "enrolled");
+    let from = enrolled.and_then(|it| it["from"].as_str()).unwrap();
+    assert!(from.starts_with("127.0.0.1:"), "{told}");
+
+    // The code of a page that is killed is none any more.
+    let (_, begun) = ask_to_pair(&address, TOKEN, "begin", &own);
+    drop(web);
+    assert!(!join(begun["code"].as_str().unwrap()), "the page is gone");
+    // And a page that was not told to pair does not.
+    let (_web, address) = pair.web(&[]);
+    let own = format!("origin: http://{address}\r\n");
+    assert_eq!(ask_to_pair(&address, TOKEN, "begin", &own).0, 405);
+}
+
+#[test]
+fn the_terminal_screen_gives_the_terminal_back_and_ends_with_it() {
+    let name = "the_terminal_screen_gives_the_terminal_back_and_ends_with_it";
+    if Command::new("script").arg("--version").output().is_err() {
+        return skip(name, "no program script (util-linux), which makes a terminal");
+    }
+    let pair = Pair::start();
+    let on_a_terminal = || {
+        let top = format!(
+            "{} top --socket {}",
+            env!("CARGO_BIN_EXE_fulmar"),
+            pair.socket("station").display()
+        );
+        let mut command = Command::new("script");
+        command.args([
+            "-qfc",
+            &format!("stty rows 5 cols 20; echo pid $$; exec {top}"),
+            "/dev/null",
+        ]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut script = Killed(command.spawn().unwrap());
+        let mut shown = BufReader::new(script.0.stdout.take().unwrap());
+        let mut line = String::new();
+        shown.read_line(&mut line).unwrap();
+        let top = line.trim().trim_start_matches("pid ").to_owned();
+        // The screen is on: a signal before that would only end it.
+        let mut bytes = Vec::new();
+        while !bytes.ends_with(b"\x1b[?1049h") {
+            bytes.push(shown.by_ref().bytes().next().unwrap().unwrap());
+        }
+        (script, shown, top)
+    };
+    let (_script, mut shown, top) = on_a_terminal();
+    assert!(Command::new("kill").args(["-TERM", &top]).status().unwrap().success());
+    let mut rest = Vec::new();
+    shown.read_to_end(&mut rest).unwrap();
+    let rest = String::from_utf8_lossy(&rest);
+    assert!(rest.contains("\x1b[?1049l") && rest.contains("\x1b[?25h"), "{rest:?}");
+
+    let (script, _shown, top) = on_a_terminal();
+    drop(script);
+    let is_there = || std::fs::read_to_string(format!("/proc/{top}/stat"));
+    wait_for(|| is_there().map_or(true, |stat| stat.contains(") Z")).then_some(()));
 }

@@ -76,8 +76,10 @@ fn mavlink(
     let peer = peer(section, peers);
     let share = section.flag("share").unwrap_or(false);
     let status_text = section.flag("statustext").unwrap_or(true);
+    let renumber = section.flag("renumber").unwrap_or(false);
     let filters = filters(section);
-    let content = Content::Mavlink(MavlinkContent { radio_status, status_text, share, filters });
+    let content =
+        Content::Mavlink(MavlinkContent { radio_status, status_text, renumber, share, filters });
     Some(EndpointConfig { name, channel, peer: peer?, kind: kind?, content })
 }
 

@@ -251,6 +251,8 @@ pub(crate) struct MavlinkContent {
     pub(crate) radio_status: Option<Duration>,
     /// Whether they are told what the pilot should know of the links.
     pub(crate) status_text: bool,
+    /// Frames are numbered anew, in the order in which its programs are given them.
+    pub(crate) renumber: bool,
     /// Whether applications of the channel hear each other here.
     pub(crate) share: bool,
     pub(crate) filters: Filters,

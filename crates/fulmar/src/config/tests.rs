@@ -50,6 +50,7 @@ device = "/dev/ttyAMA0"
 baud = 921600
 radio_status_hz = 2
 statustext = false
+renumber = true
 [[mavlink]]
 name = "companion"
 kind = "udp-server"
@@ -86,7 +87,8 @@ format = "json"
     assert_eq!((tunnel.mtu, tunnel.addresses.len()), (1_280, 2));
     assert_eq!(config.endpoints.len(), 3);
     let second = Duration::from_millis(500);
-    let content = MavlinkContent { radio_status: Some(second), ..MavlinkContent::default() };
+    let content =
+        MavlinkContent { radio_status: Some(second), renumber: true, ..MavlinkContent::default() };
     assert_eq!(config.endpoints[0].content, Content::Mavlink(content));
     let Content::Declared(policy) = &config.endpoints[2].content else { panic!("not control") };
     assert_eq!(policy.ttl, Duration::from_millis(300));

@@ -4,6 +4,7 @@
 //! channel is shared, frames also pass from one of its applications to the others.
 
 mod radio_status;
+mod renumber;
 mod seqpacket;
 mod serial;
 mod share;
@@ -19,6 +20,7 @@ use sys::poller::{Poller, Ready};
 
 use crate::config::{Content, EndpointConfig, EndpointKind};
 use radio_status::RadioStatus;
+use renumber::Renumber;
 use share::filtered;
 pub(crate) use share::{Origin, Shared};
 use statustext::StatusText;
@@ -38,6 +40,7 @@ pub(crate) struct LocalEndpoint {
     port: Port,
     radio_status: Option<RadioStatus>,
     status_text: Option<StatusText>,
+    renumber: Option<Renumber>,
     held: Option<Held>,
     /// Frames of this turn that others of the channel are to hear.
     shared: Vec<Shared>,
@@ -126,8 +129,9 @@ impl LocalEndpoint {
         };
         let radio_status = radio_status_every(&config).map(|every| RadioStatus::new(every, now));
         let status_text = tells_pilot(&config).then(StatusText::default);
+        let renumber = numbers_anew(&config).then(Renumber::default);
         let (counts, shared) = (Counts::default(), Vec::new());
-        Ok(Self { config, counts, port, radio_status, status_text, held: None, shared })
+        Ok(Self { config, counts, port, radio_status, status_text, renumber, held: None, shared })
     }
 
     /// Takes another configuration of the same port, whose programs do not notice: it may be of another peer or
@@ -147,6 +151,10 @@ impl LocalEndpoint {
         match tells_pilot(&config) {
             true => _ = self.status_text.get_or_insert_default(),
             false => self.status_text = None,
+        }
+        match numbers_anew(&config) {
+            true => _ = self.renumber.get_or_insert_default(),
+            false => self.renumber = None,
         }
         if self.config.name != config.name {
             self.counts = Counts::default();
@@ -169,7 +177,7 @@ impl LocalEndpoint {
         poller: &Poller,
         take: &mut dyn FnMut(&[u8]) -> Taken,
     ) {
-        let Self { config, counts, port, radio_status, status_text, held, shared } = self;
+        let Self { config, counts, port, radio_status, status_text, held, shared, .. } = self;
         let mut take = |origin: Origin, bytes: &[u8]| {
             counts.taken += 1;
             if let Some(radio_status) = radio_status {
@@ -264,14 +272,15 @@ impl LocalEndpoint {
             status_text.on_frames(bytes);
         }
         let filter = self.mavlink().map(|content| &content.filters.outgoing);
-        if let Some(filter) = filter.filter(|filter| !filter.is_open()) {
-            let (kept_back, _) = filtered(filter, bytes, |_| {});
-            if kept_back > 0 {
-                self.counts.filtered += kept_back;
-                return;
-            }
+        let filter = filter.filter(|filter| !filter.is_open());
+        let kept_back = filter.map_or(0, |filter| filtered(filter, bytes, |_| {}).0);
+        self.counts.filtered += kept_back;
+        // What a program of this host says has its own numbers in order.
+        let renumber = self.renumber.as_mut().filter(|_| but.is_none());
+        let numbered = renumber.map(|renumber| renumber.on_frames(class, bytes, kept_back == 0));
+        if kept_back == 0 {
+            self.give(now, class, numbered.as_deref().unwrap_or(bytes), but, poller);
         }
-        self.give(now, class, bytes, but, poller);
     }
 
     fn give(
@@ -394,6 +403,10 @@ impl EndpointConfig {
 
 fn tells_pilot(config: &EndpointConfig) -> bool {
     matches!(&config.content, Content::Mavlink(content) if content.status_text)
+}
+
+fn numbers_anew(config: &EndpointConfig) -> bool {
+    matches!(&config.content, Content::Mavlink(content) if content.renumber)
 }
 
 fn radio_status_every(config: &EndpointConfig) -> Option<Duration> {

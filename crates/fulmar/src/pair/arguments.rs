@@ -32,7 +32,7 @@ A code is a key until it is used: whoever has it first is enrolled. It counts on
 was used; fulmar peers lists and removes. docs/pairing.md has the rest.";
 
 /// What to pair, and how.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct PairArguments {
     /// The station's code, whole or in groups; - reads it from standard input.
     #[arg(value_name = "CODE", help_heading = DRONE)]

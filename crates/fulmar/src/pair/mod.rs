@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! station: code.rs → shown (qr.rs), guests of the daemon (guest_socket) → enrol.rs, decided in desk.rs → edit/
+//!          for the page of `fulmar web`: hosted.rs
 //! drone:   code.rs, picture.rs → a session of its own (session.rs) → enrol.rs, in drone.rs → edit/
 //! ```
 
@@ -11,6 +12,7 @@ mod desk;
 mod drone;
 mod drone_file;
 mod enrol;
+mod hosted;
 mod links;
 mod picture;
 mod qr;
@@ -30,6 +32,7 @@ pub(crate) use arguments::{LONG as PAIR_LONG, PairArguments};
 pub(crate) use code::Code;
 #[cfg(fuzzing)]
 pub(crate) use enrol::Message;
+pub(crate) use hosted::{Hosted, station_file};
 
 /// Where the files of this host lie.
 pub(crate) const FOLDER: &str = "/etc/fulmar";

@@ -59,13 +59,7 @@ impl Symbol {
 
     /// Draws it as a drawing of any size.
     pub(super) fn svg(&self) -> Zeroizing<String> {
-        let side = self.side();
-        let mut path = Zeroizing::new(String::new());
-        for (x, y) in (0..side * side).map(|at| (at % side, at / side)) {
-            if self.is_dark(x, y) {
-                let _ = write!(path, "M{x} {y}h1v1h-1z");
-            }
-        }
+        let (side, path) = (self.side(), self.path());
         Zeroizing::new(format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {side} {side}\" \
              shape-rendering=\"crispEdges\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
@@ -74,8 +68,20 @@ impl Symbol {
         ))
     }
 
+    /// What is dark, as the path of a drawing in which a module has the side 1.
+    pub(super) fn path(&self) -> Zeroizing<String> {
+        let side = self.side();
+        let mut path = Zeroizing::new(String::new());
+        for (x, y) in (0..side * side).map(|at| (at % side, at / side)) {
+            if self.is_dark(x, y) {
+                let _ = write!(path, "M{x} {y}h1v1h-1z");
+            }
+        }
+        path
+    }
+
     /// Modules of a side, with what stays white.
-    fn side(&self) -> usize {
+    pub(super) fn side(&self) -> usize {
         self.qr.width() + 2 * QUIET
     }
 

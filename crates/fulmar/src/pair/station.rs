@@ -36,12 +36,19 @@ const LEFT_WITHIN: Duration = Duration::from_secs(2);
 const TURN: Duration = Duration::from_secs(1);
 
 /// A code and whose it is to be.
-struct Shown {
+pub(super) struct Shown {
     name: Option<String>,
-    text: Zeroizing<String>,
+    pub(super) text: Zeroizing<String>,
 }
 
 pub(super) fn run(arguments: &PairArguments) -> Result<(), String> {
+    let (shown, counter) = open(arguments)?;
+    show(arguments, &shown, counter.valid)?;
+    counter.serve(&mut Terminal { json: arguments.json })
+}
+
+/// Makes codes, and has the daemon take on who comes with them: from here on they are valid.
+pub(super) fn open(arguments: &PairArguments) -> Result<(Vec<Shown>, Counter), String> {
     let file = find_file(arguments.config.as_deref(), Some(Role::Station))?;
     let config = load_of(&file, Role::Station)?;
     let names = names(arguments, &config)?;
@@ -61,43 +68,68 @@ pub(super) fn run(arguments: &PairArguments) -> Result<(), String> {
         shown.push(Shown { name: name.clone(), text: code.text()? });
         tickets.push(Ticket::new(name, key));
     }
-    let count = tickets.len();
+    let froms = vec![String::new(); tickets.len()];
     let desk = GuestDesk::open(&config.status, valid, identities)?;
-    show(arguments, &shown, valid)?;
-    let register = Register::new(&file, arguments.replace, tickets);
     let deadline = Instant::now() + std::time::Duration::from(valid);
-    let froms = vec![String::new(); count];
-    Counter { arguments, file: &file, socket: &config.status, desk, register, froms, deadline }
-        .serve()
+    let register = Register::new(&file, arguments.replace, tickets);
+    let (socket, stay) = (config.status, arguments.stay);
+    Ok((shown, Counter { file, socket, stay, desk, register, froms, valid, deadline }))
+}
+
+/// Who hears what becomes of codes.
+pub(super) trait Audience {
+    /// Hears an event, and the same in words.
+    fn tell(&mut self, event: Value, line: String) -> Result<Reader, String>;
+
+    /// Tells whether the codes are still wanted; asked every second.
+    fn stays(&self) -> bool {
+        true
+    }
+}
+
+/// The operator, or a script.
+struct Terminal {
+    json: bool,
+}
+
+impl Audience for Terminal {
+    fn tell(&mut self, event: Value, line: String) -> Result<Reader, String> {
+        if self.json { print_while_read(event) } else { print_while_read(line) }
+    }
 }
 
 /// Where drones come with their codes.
-struct Counter<'a> {
-    arguments: &'a PairArguments,
-    file: &'a Path,
-    socket: &'a Path,
+pub(super) struct Counter {
+    file: PathBuf,
+    socket: PathBuf,
+    /// Whether it stays until the time is over.
+    stay: bool,
     desk: GuestDesk,
     register: Register,
     /// Where each code's user comes from.
     froms: Vec<String>,
-    deadline: Instant,
+    /// How long the codes are valid.
+    pub(super) valid: Duration,
+    /// Until when.
+    pub(super) deadline: Instant,
 }
 
-impl Counter<'_> {
-    /// Serves until every code is used, or the time is over.
-    fn serve(&mut self) -> Result<(), String> {
-        while Instant::now() < self.deadline {
+impl Counter {
+    /// Serves until every code is used, or the time is over, or the audience has gone; then the codes are.
+    pub(super) fn serve(mut self, audience: &mut dyn Audience) -> Result<(), String> {
+        while Instant::now() < self.deadline && audience.stays() {
             let is_done = self.register.tickets().iter().all(Ticket::is_settled);
-            if is_done && !self.arguments.stay {
+            if is_done && !self.stay {
                 return self.see_out();
             }
             let reader = match self.desk.hear(TURN) {
                 // The daemon has a clock of its own.
                 Err(_) if Instant::now() + std::time::Duration::from(TURN) > self.deadline => break,
                 heard => match heard? {
-                    Some(Report::Came { guest, from }) => self.note_arrival(guest, from)?,
-                    Some(Report::Said { guest, text }) => self.answer(guest, &text)?,
+                    Some(Report::Came { guest, from }) => self.note_arrival(audience, guest, from)?,
+                    Some(Report::Said { guest, text }) => self.answer(audience, guest, &text)?,
                     Some(Report::Doubled { guest, from }) => self.tell(
+                        audience,
                         guest,
                         json!({"event": "doubled", "from": from}),
                         &format!(
@@ -135,27 +167,39 @@ impl Counter<'_> {
         Ok(())
     }
 
-    fn note_arrival(&mut self, guest: usize, from: String) -> Result<Reader, String> {
+    fn note_arrival(
+        &mut self,
+        audience: &mut dyn Audience,
+        guest: usize,
+        from: String,
+    ) -> Result<Reader, String> {
         if let Some(place) = self.froms.get_mut(guest) {
             place.clone_from(&from);
         }
         self.tell(
+            audience,
             guest,
             json!({"event": "came", "from": from}),
             &format!("a drone comes from {from}"),
         )
     }
 
-    fn answer(&mut self, guest: usize, text: &str) -> Result<Reader, String> {
+    fn answer(
+        &mut self,
+        audience: &mut dyn Audience,
+        guest: usize,
+        text: &str,
+    ) -> Result<Reader, String> {
         let from = self.froms.get(guest).cloned().unwrap_or_default();
         let used = Used { from: from.clone(), at: clock() };
         let outcome = self.register.handle(guest, text, &used);
         let reader = match outcome.news {
             None => Reader::There,
             Some(News::Enrolled { name, key, addresses, endpoints }) => {
-                self.note_enrolled(guest, (&name, &key), &from, &addresses, &endpoints)?
+                self.note_enrolled(audience, guest, (&name, &key), &from, (&addresses, &endpoints))?
             }
             Some(News::Settled { name }) => self.tell(
+                audience,
                 guest,
                 json!({"event": "settled", "name": name}),
                 &format!("{name} has taken it over"),
@@ -163,7 +207,12 @@ impl Counter<'_> {
             Some(News::Refused { why }) => {
                 let why = harmless(&why);
                 let line = format!("refused somebody at {from}: {why}");
-                self.tell(guest, json!({"event": "refused", "from": from, "why": why}), &line)?
+                self.tell(
+                    audience,
+                    guest,
+                    json!({"event": "refused", "from": from, "why": why}),
+                    &line,
+                )?
             }
         };
         if let Some(answer) = outcome.answer {
@@ -175,14 +224,14 @@ impl Counter<'_> {
     /// Lets the daemon take a drone on, before the drone is told.
     fn note_enrolled(
         &self,
+        audience: &mut dyn Audience,
         guest: usize,
         (name, key): (&str, &str),
         from: &str,
-        addresses: &[String],
-        endpoints: &[String],
+        (addresses, endpoints): (&[String], &[String]),
     ) -> Result<Reader, String> {
-        let reloaded = Reloaded::by(self.socket);
-        let advice = reloaded.advice(self.file);
+        let reloaded = Reloaded::by(&self.socket);
+        let advice = reloaded.advice(&self.file);
         let event = json!({
             "event": "enrolled",
             "name": name,
@@ -206,20 +255,24 @@ impl Counter<'_> {
         if let Some(advice) = advice {
             line += &format!("\n  {advice}");
         }
-        self.tell(guest, event, &line)
+        self.tell(audience, guest, event, &line)
     }
 
-    /// Tells the operator something about a code, or a script.
-    fn tell(&self, guest: usize, mut event: Value, line: &str) -> Result<Reader, String> {
+    /// Tells something about a code.
+    fn tell(
+        &self,
+        audience: &mut dyn Audience,
+        guest: usize,
+        mut event: Value,
+        line: &str,
+    ) -> Result<Reader, String> {
         let ticket = self.register.tickets().get(guest);
         let name = ticket.and_then(|ticket| ticket.name.as_deref());
         let at = clock();
-        if self.arguments.json {
-            (event["at"], event["code_for"]) = (at.into(), name.into());
-            return print_while_read(event);
-        }
         let whose = name.map_or(String::new(), |name| format!("code for {name}: "));
-        print_while_read(format_args!("{at} {whose}{line}"))
+        let line = format!("{at} {whose}{line}");
+        (event["at"], event["code_for"]) = (at.into(), name.into());
+        audience.tell(event, line)
     }
 }
 

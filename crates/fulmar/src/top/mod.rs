@@ -5,11 +5,13 @@ mod screen;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Args;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use sys::signals::{Asked, Signals};
+use sys::signals::Signals;
 
 use crate::status::find_socket;
 use crate::watch::{Row, Seen, Watch, rows};
@@ -65,20 +67,37 @@ pub(crate) fn run(arguments: &TopArguments) -> Result<(), String> {
     // From here on also a panic gives the terminal back as it was.
     let mut terminal =
         ratatui::try_init().map_err(|error| format!("set up the terminal: {error}"))?;
-    let shown = show(&mut terminal, &watch, &signals);
+    let shown = show(&mut terminal, &watch, &end_by(signals));
     let restored = ratatui::try_restore();
     shown.and(restored).map_err(|error| format!("the terminal: {error}"))
+}
+
+/// Tells whether a signal has come, SIGHUP too, by which a terminal says that it has gone; and ends the process if that
+/// is not heeded.
+fn end_by(signals: Signals) -> Arc<AtomicBool> {
+    let is_ended = Arc::new(AtomicBool::new(false));
+    let told = is_ended.clone();
+    std::thread::spawn(move || {
+        while signals.take().is_none() {
+            std::thread::sleep(EVERY);
+        }
+        told.store(true, Ordering::Relaxed);
+        // Crossterm reads the end of a terminal that has gone again and again, and does not come back.
+        std::thread::sleep(4 * EVERY);
+        std::process::exit(0);
+    });
+    is_ended
 }
 
 fn show(
     terminal: &mut ratatui::DefaultTerminal,
     watch: &Watch,
-    signals: &Signals,
+    is_ended: &AtomicBool,
 ) -> std::io::Result<()> {
     let mut choice = Choice::default();
     loop {
         terminal.draw(|frame| draw(frame, &watch.seen(), &choice))?;
-        if matches!(signals.take(), Some(Asked::End(_))) {
+        if is_ended.load(Ordering::Relaxed) {
             return Ok(());
         }
         // Several keys at once are one picture.

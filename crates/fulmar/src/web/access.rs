@@ -11,11 +11,13 @@ use std::time::{Duration, Instant};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hyper::HeaderMap;
-use hyper::header::{AUTHORIZATION, COOKIE, HOST};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, HeaderName, ORIGIN};
 use ring::hmac;
 
 use super::arguments::Plan;
 
+/// Where a browser says whose page asks.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// The cookie's name.
 const COOKIE_NAME: &str = "fulmar";
 /// How long a browser keeps it.
@@ -47,12 +49,15 @@ pub(super) struct Access {
     is_secure: bool,
     /// The proxy says for whom it asks.
     is_behind_proxy: bool,
-    /// When wrong tokens came, and from where; the oldest first.
-    wrong: Mutex<VecDeque<(Instant, IpAddr)>>,
+    guesses: Guesses,
 }
 
+/// When wrong tokens came, and from where; the oldest first.
+#[derive(Default)]
+pub(super) struct Guesses(Mutex<VecDeque<(Instant, IpAddr)>>);
+
 /// What is kept of the token: neither it nor the cookie can be compared byte by byte from outside.
-struct Token {
+pub(super) struct Token {
     key: hmac::Key,
     tag: hmac::Tag,
     cookie: String,
@@ -64,7 +69,7 @@ impl Access {
         let (names, is_behind_proxy) = (plan.names.clone(), plan.is_behind_proxy);
         let is_secure = plan.tls.is_some() || is_behind_proxy;
         let token = plan.token.as_deref().map(Token::new);
-        Self { token, names, is_secure, is_behind_proxy, wrong: Mutex::default() }
+        Self { token, names, is_secure, is_behind_proxy, guesses: Guesses::default() }
     }
 
     /// Returns whom a request comes from: where a proxy stands before us, whom it says.
@@ -96,22 +101,28 @@ impl Access {
     /// Judges a token.
     pub(super) fn try_token(&self, shown: &str, from: IpAddr) -> Verdict {
         let Some(token) = &self.token else { return Verdict::Welcome };
-        let (now, from) = (Instant::now(), network(from));
-        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
-        while wrong.front().is_some_and(|(at, _)| now.duration_since(*at) > FORGIVEN_AFTER) {
-            wrong.pop_front();
-        }
-        if wrong.iter().filter(|(_, address)| *address == from).count() >= WRONG_TRIES {
-            return Verdict::TooMany;
-        }
-        if token.is_token(shown) {
-            return Verdict::Welcome;
-        }
-        if wrong.len() == REMEMBERED {
-            wrong.pop_front();
-        }
-        wrong.push_back((now, from));
-        Verdict::Unknown
+        self.guesses.judge(from, || token.is_token(shown))
+    }
+
+    /// Tells whether a request that is to change something comes from this page: a browser says so, and a foreign page
+    /// can neither say it nor send JSON without asking first.
+    pub(super) fn is_own_page(&self, headers: &HeaderMap) -> bool {
+        // Of two, another program between may have judged the other one.
+        let text = |name: HeaderName| match headers.get_all(name).iter().collect::<Vec<_>>()[..] {
+            [one] => one.to_str().ok(),
+            _ => None,
+        };
+        let scheme = if self.is_secure { "https://" } else { "http://" };
+        let page = text(ORIGIN).and_then(|origin| origin.strip_prefix(scheme)).unwrap_or_default();
+        let host = text(HOST).unwrap_or_default();
+        // A proxy may ask for another name than the browser does.
+        let named = || page.rsplit_once(':').map_or(page, |(name, _)| name).to_ascii_lowercase();
+        let is_ours = page.eq_ignore_ascii_case(host)
+            || self.is_behind_proxy && self.names.contains(&named());
+        let is_same = !headers.contains_key(SEC_FETCH_SITE)
+            || text(SEC_FETCH_SITE).is_some_and(|site| site == "same-origin");
+        let is_json = text(CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
+        !page.is_empty() && is_ours && is_same && is_json
     }
 
     /// Returns the header that makes a browser keep that it knows the token.
@@ -137,15 +148,37 @@ impl Access {
     }
 }
 
+impl Guesses {
+    /// Judges a token, unless too many wrong ones came from there.
+    pub(super) fn judge(&self, from: IpAddr, is_right: impl FnOnce() -> bool) -> Verdict {
+        let (now, from) = (Instant::now(), network(from));
+        let mut wrong = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while wrong.front().is_some_and(|(at, _)| now.duration_since(*at) > FORGIVEN_AFTER) {
+            wrong.pop_front();
+        }
+        if wrong.iter().filter(|(_, address)| *address == from).count() >= WRONG_TRIES {
+            return Verdict::TooMany;
+        }
+        if is_right() {
+            return Verdict::Welcome;
+        }
+        if wrong.len() == REMEMBERED {
+            wrong.pop_front();
+        }
+        wrong.push_back((now, from));
+        Verdict::Unknown
+    }
+}
+
 impl Token {
-    fn new(token: &str) -> Self {
+    pub(super) fn new(token: &str) -> Self {
         let key = hmac::Key::new(hmac::HMAC_SHA256, token.as_bytes());
         // The same after a restart, another one with another token.
         let cookie = URL_SAFE_NO_PAD.encode(hmac::sign(&key, b"cookie of fulmar web"));
         Self { tag: hmac::sign(&key, token.as_bytes()), key, cookie }
     }
 
-    fn is_token(&self, shown: &str) -> bool {
+    pub(super) fn is_token(&self, shown: &str) -> bool {
         hmac::verify(&self.key, shown.as_bytes(), self.tag.as_ref()).is_ok()
     }
 
@@ -173,8 +206,6 @@ fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use hyper::header::HeaderName;
-
     use super::*;
 
     const TOKEN: &str = "hVq0jvB1b0vXc0Yp2mYt0c5uW1k8aGd3";
@@ -189,6 +220,7 @@ mod tests {
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             tls: None,
             is_behind_proxy: true,
+            pairing: None,
         })
     }
 
@@ -237,6 +269,46 @@ mod tests {
     }
 
     #[test]
+    fn only_this_very_page_may_change_something() {
+        let mut rules = access(None, &["drones.example"]);
+        let sent = |rules: &Access, origin: &str, more: &[(HeaderName, &str)]| {
+            let json = (CONTENT_TYPE, "application/json");
+            rules.is_own_page(&headers(&[&[(ORIGIN, origin), json], more].concat()))
+        };
+        // The page is at 127.0.0.1:8470, by a proxy that speaks TLS.
+        for (origin, ours) in [
+            ("https://127.0.0.1:8470", true),
+            ("https://drones.example", true),
+            ("https://Drones.Example:444", true),
+            ("http://127.0.0.1:8470", false),
+            ("https://127.0.0.1:8471", false),
+            ("https://127.0.0.1", false),
+            ("https://evil.example", false),
+            ("https://localhost:8470", false),
+            ("https://drones.example.evil.example", false),
+            ("https://", false),
+            ("null", false),
+            ("", false),
+        ] {
+            assert_eq!(sent(&rules, origin, &[]), ours, "{origin}");
+        }
+        let own = "https://127.0.0.1:8470";
+        assert!(sent(&rules, own, &[(SEC_FETCH_SITE, "same-origin")]));
+        for site in ["same-site", "cross-site", "none"] {
+            assert!(!sent(&rules, own, &[(SEC_FETCH_SITE, site)]), "{site}");
+        }
+        let form = [(ORIGIN, own), (CONTENT_TYPE, "text/plain")];
+        assert!(
+            !rules.is_own_page(&headers(&form)),
+            "a form of a foreign page can be sent like that"
+        );
+        assert!(!rules.is_own_page(&headers(&[(CONTENT_TYPE, "application/json")])));
+        (rules.is_behind_proxy, rules.is_secure) = (false, false);
+        assert!(sent(&rules, "http://127.0.0.1:8470", &[]) && !sent(&rules, own, &[]));
+        assert!(!sent(&rules, "http://drones.example", &[]), "it came by another name");
+    }
+
+    #[test]
     fn a_proxys_own_word_says_who_asks() {
         let rules = access(Some(TOKEN), &[]);
         let forwarded = HeaderName::from_static("x-forwarded-for");
@@ -258,6 +330,6 @@ mod tests {
         for network in 0..2 * REMEMBERED as u32 {
             rules.try_token("wrong", IpAddr::from(network.to_be_bytes()));
         }
-        assert_eq!(rules.wrong.lock().unwrap().len(), REMEMBERED);
+        assert_eq!(rules.guesses.0.lock().unwrap().len(), REMEMBERED);
     }
 }

@@ -9,6 +9,9 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ServerConfig, crypto};
 
+use super::pairing::PairingPlan;
+use crate::pair::station_file;
+
 /// Characters that a token must have: 24 of base64 are 144 bits.
 const TOKEN_LENGTH: usize = 24;
 /// The longest file that can hold a token.
@@ -26,6 +29,9 @@ From a telephone, which takes a token and TLS:
 
 Behind a proxy that has the certificate:
   fulmar web --behind-proxy --name drones.example --token-file web.token
+
+Pairing drones from the page, which takes a token of its own, and the rights of `fulmar pair`:
+  sudo fulmar web --listen 127.0.0.1:8471 --pairing-token-file pairing.token
 
 The page asks for the token once and keeps a cookie. A script, and Prometheus, send it as `Authorization: Bearer TOKEN`; \
 metrics are at /metrics. docs/watch.md has the rest, alert rules and a dashboard.
@@ -57,6 +63,12 @@ pub(crate) struct WebArguments {
     /// A name that browsers call this page by, beside localhost and addresses; may be given several times.
     #[arg(long, value_name = "HOST")]
     name: Vec<String>,
+    /// Let who knows the token in this file pair drones from the page. Without it nothing can be changed there.
+    #[arg(long, value_name = "FILE")]
+    pairing_token_file: Option<PathBuf>,
+    /// The station's configuration, which pairing changes; without it /etc/fulmar/station.toml.
+    #[arg(short, long, value_name = "FILE", requires = "pairing_token_file")]
+    config: Option<PathBuf>,
 }
 
 /// What the arguments come to.
@@ -67,6 +79,8 @@ pub(super) struct Plan {
     pub(super) names: Vec<String>,
     pub(super) tls: Option<Arc<ServerConfig>>,
     pub(super) is_behind_proxy: bool,
+    /// None where nobody may pair here.
+    pub(super) pairing: Option<PairingPlan>,
 }
 
 impl WebArguments {
@@ -89,11 +103,20 @@ impl WebArguments {
             return Err(what.into());
         }
         let token = self.token_file.as_deref().map(read_token).transpose()?;
+        let pairing = match self.pairing_token_file.as_deref().map(read_token).transpose()? {
+            Some(own) if Some(&own) == token.as_ref() => {
+                let what = "the token for pairing is that for looking: give it another one, so that who may look may \
+                            not let anybody in";
+                return Err(what.into());
+            }
+            Some(token) => Some(PairingPlan { file: station_file(self.config.as_deref())?, token }),
+            None => None,
+        };
         let tls = self.tls_cert.as_deref().zip(self.tls_key.as_deref());
         let tls = tls.map(|(certificate, key)| read_tls(certificate, key)).transpose()?;
         let names = self.name.iter().map(|name| name.to_ascii_lowercase()).collect();
         let (listen, sockets, is_behind_proxy) = (self.listen, self.socket, self.behind_proxy);
-        Ok(Plan { listen, sockets, token, names, tls, is_behind_proxy })
+        Ok(Plan { listen, sockets, token, names, tls, is_behind_proxy, pairing })
     }
 }
 
@@ -174,5 +197,10 @@ mod tests {
         assert!(plan(&proxied).is_ok_and(|plan| plan.is_behind_proxy && plan.token.is_some()));
         let tls = ["--tls-cert", name, "--tls-key", name];
         assert!(refused(&tls).contains("web.token"));
+        let own = ["--token-file", name, "--pairing-token-file", name];
+        assert!(refused(&own).contains("another one"));
+        assert!(refused(&["--config", name]).contains("--pairing-token-file"));
+        let pairing = ["--pairing-token-file", name, "--config", "/nowhere/station.toml"];
+        assert!(refused(&pairing).contains("/nowhere/station.toml"));
     }
 }

@@ -4,11 +4,13 @@
 //! status and event sockets → watch/ (reports, events, ten minutes of each path) → view.rs, metrics.rs → server.rs
 //! ```
 //!
-//! A process of its own: the daemon keeps one loop and parses no HTTP. It only reads; nothing here changes a daemon.
+//! A process of its own: the daemon keeps one loop and parses no HTTP. It only reads, unless it is told to pair
+//! (`pairing.rs`); nothing else here changes a daemon.
 
 mod access;
 mod arguments;
 mod metrics;
+mod pairing;
 mod routes;
 mod server;
 mod view;
@@ -22,6 +24,7 @@ pub(crate) use arguments::WebArguments;
 
 use crate::watch::Watch;
 use access::Access;
+use pairing::Pairing;
 use routes::Site;
 use server::Server;
 
@@ -42,8 +45,9 @@ pub(crate) fn run(arguments: WebArguments) -> Result<(), String> {
         let (bell, news) = channel(0_u64);
         let watch = Watch::start(&plan.sockets, move || bell.send_modify(|count| *count += 1));
         let access = Access::new(&plan);
+        let pairing = plan.pairing.as_ref().map(Pairing::new);
         tell(format_args!("fulmar: the page is at {}", server.address()));
-        server.run(Arc::new(Site { watch, news, access }), end).await;
+        server.run(Arc::new(Site { watch, news, access, pairing }), end).await;
         Ok(())
     })
 }

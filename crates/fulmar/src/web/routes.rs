@@ -11,6 +11,7 @@ use tokio::sync::watch::Receiver;
 use tokio::time::timeout;
 
 use super::access::{Access, Verdict};
+use super::pairing::{Pairing, Refusal};
 use super::{metrics, view};
 use crate::watch::Watch;
 
@@ -49,6 +50,8 @@ pub(super) struct Site {
     /// Changes whenever there is something new.
     pub(super) news: Receiver<u64>,
     pub(super) access: Access,
+    /// None where nobody may pair here.
+    pub(super) pairing: Option<Pairing>,
 }
 
 type Answer = Response<Full<Bytes>>;
@@ -68,10 +71,21 @@ pub(super) async fn answer(site: &Site, request: Request<Incoming>, from: IpAddr
         ("/login", false, _) if request.method() == Method::POST => {
             login(site, request, from).await
         }
+        ("/api/pairing", false, verdict) if *request.method() == Method::POST => {
+            match (&site.pairing, verdict) {
+                (Some(pairing), Verdict::Welcome) => pair(site, pairing, request, from).await,
+                (Some(_), Verdict::TooMany) => too_many(),
+                (Some(_), _) => unknown(),
+                (None, _) => text(StatusCode::METHOD_NOT_ALLOWED, "Nobody may pair here.\n"),
+            }
+        }
         (_, false, _) => text(StatusCode::METHOD_NOT_ALLOWED, "This page is only read.\n"),
         // These say nothing of any daemon, and the question needs them too.
         ("/style.css", ..) => found("text/css; charset=utf-8", include_str!("page/style.css")),
         ("/app.js", ..) => found("text/javascript; charset=utf-8", include_str!("page/app.js")),
+        ("/pairing.js", ..) => {
+            found("text/javascript; charset=utf-8", include_str!("page/pairing.js"))
+        }
         ("/icon.svg", ..) => found("image/svg+xml", include_str!("page/icon.svg")),
         (.., Verdict::TooMany) => too_many(),
         ("/", _, Verdict::Unknown) => respond(StatusCode::UNAUTHORIZED, HTML, LOGIN),
@@ -96,7 +110,9 @@ async fn show(site: &Site, query: &str) -> String {
         let _ = timeout(NEWS_WITHIN, news.changed()).await;
     }
     let revision = *news.borrow();
-    view::show(&site.watch.seen(), revision, &asked).to_string()
+    let mut view = view::show(&site.watch.seen(), revision, &asked);
+    view["pairing"] = site.pairing.is_some().into();
+    view.to_string()
 }
 
 /// Writes the metrics, beside the loop: those of a thousand drones take a while.
@@ -115,11 +131,9 @@ async fn metrics_text(site: &Site) -> String {
 
 /// Takes a token from the question's form.
 async fn login(site: &Site, request: Request<Incoming>, from: IpAddr) -> Answer {
-    let body = Limited::new(request.into_body(), FORM).collect();
-    let Ok(Ok(body)) = timeout(FORM_WITHIN, body).await else {
+    let Some(body) = body(request).await else {
         return text(StatusCode::BAD_REQUEST, "That is not the form.\n");
     };
-    let body = body.to_bytes();
     let mut pairs = form_urlencoded::parse(&body);
     let token = pairs.find(|(name, _)| name == "token").unwrap_or_default().1;
     match site.access.try_token(token.trim(), from) {
@@ -138,6 +152,38 @@ async fn login(site: &Site, request: Request<Incoming>, from: IpAddr) -> Answer 
             respond(StatusCode::UNAUTHORIZED, HTML, LOGIN.replace(LOGIN_MARK, told))
         }
     }
+}
+
+/// Pairs, or says why not.
+async fn pair(site: &Site, pairing: &Pairing, request: Request<Incoming>, from: IpAddr) -> Answer {
+    if !site.access.is_own_page(request.headers()) {
+        return refuse(StatusCode::FORBIDDEN, "only the page itself may ask for this");
+    }
+    let Some(body) = body(request).await else {
+        return refuse(StatusCode::BAD_REQUEST, "the request did not come in");
+    };
+    match pairing.handle(&body, from).await {
+        Ok(shown) => found(JSON, shown.as_bytes().to_vec()),
+        Err(Refusal::Malformed) => refuse(StatusCode::BAD_REQUEST, "the request makes no sense"),
+        Err(Refusal::WrongToken) => {
+            refuse(StatusCode::FORBIDDEN, "that is not the token for pairing")
+        }
+        Err(Refusal::TooMany) => refuse(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too many wrong tokens came from there: wait a minute",
+        ),
+        Err(Refusal::Failed(why)) => refuse(StatusCode::CONFLICT, &why),
+    }
+}
+
+/// Reads the body of a small request; none where it is large or slow.
+async fn body(request: Request<Incoming>) -> Option<Bytes> {
+    let body = timeout(FORM_WITHIN, Limited::new(request.into_body(), FORM).collect()).await;
+    Some(body.ok()?.ok()?.to_bytes())
+}
+
+fn refuse(status: StatusCode, problem: &str) -> Answer {
+    respond(status, JSON, serde_json::json!({"problem": problem}).to_string())
 }
 
 fn unknown() -> Answer {

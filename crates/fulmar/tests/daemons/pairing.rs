@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use serde_json::Value;
 use sys::netns::Namespace;
@@ -226,8 +227,8 @@ fn a_used_code_a_crashed_pair_and_an_expired_code_let_nobody_in() {
 }
 
 #[test]
-fn of_two_drones_that_race_with_one_code_one_is_enrolled() {
-    let name = "pairing::of_two_drones_that_race_with_one_code_one_is_enrolled";
+fn of_two_drones_that_race_with_one_code_one_is_enrolled_also_while_files_are_read_again() {
+    let name = "pairing::of_two_drones_that_race_with_one_code_one_is_enrolled_also_while_files_are_read_again";
     if !sandbox::inside(name) {
         return;
     }
@@ -237,10 +238,23 @@ fn of_two_drones_that_race_with_one_code_one_is_enrolled() {
     let _drones = names.map(|name| start_drone(&rig, name, ""));
     let mut pairing = Pairing::begin(&rig, &["--stay"]);
     let code = pairing.code();
+    let (is_over, reloads) = (AtomicBool::new(false), AtomicU32::new(0));
     let outputs = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let mut reload = fulmar(&rig.station);
+                reload.args(["reload", "--socket"]).arg(station.socket());
+                let output = reload.output().unwrap();
+                assert!(output.status.success(), "{}", text(&output));
+                reloads.fetch_add(1, Ordering::Relaxed);
+            }
+        });
         let running = names.map(|name| scope.spawn(|| pair(&rig, name, &[&code])));
-        running.map(|thread| thread.join().unwrap())
+        let outputs = running.map(|thread| thread.join().unwrap());
+        is_over.store(true, Ordering::Relaxed);
+        outputs
     });
+    assert!(reloads.into_inner() > 0);
     let won = outputs.iter().filter(|output| output.status.success()).count();
     assert_eq!(won, 1, "{}\n{}", text(&outputs[0]), text(&outputs[1]));
     assert_eq!(station.status()["peers"].as_array().unwrap().len(), 1);

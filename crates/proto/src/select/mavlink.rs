@@ -1,7 +1,7 @@
 //! MAVLink framing: finds the frames in a datagram, in a stream's bytes or in a packet's payload.
 //!
-//! Framing only; what a message means to delivery is `table.rs`. Frames are never altered. Ids that
-//! no public definition knows are framed by their length alone, so that private dialects pass; the
+//! Framing only; what a message means to delivery is `table.rs`. On their way through a session frames are never
+//! altered. Ids that no public definition knows are framed by their length alone, so that private dialects pass; the
 //! checksum of known ids is verified, which also finds the next frame after corruption.
 
 use super::messages::{MESSAGES, MessageDefinition};
@@ -76,6 +76,38 @@ impl MavlinkFrame<'_> {
         };
         self.definition
             .map_or((0, 0), |known| (at(known.target_system), at(known.target_component)))
+    }
+
+    /// Returns the number that its sender gave it: one more than that of the frame before.
+    pub fn sequence(&self) -> u8 {
+        self.bytes[self.sequence_at()]
+    }
+
+    /// Returns the frame with another number; none where it is signed, since the signature covers the number.
+    ///
+    /// A checksum is linear in the bytes, so that of the other frame follows from this one's by what differs. That takes
+    /// no definition, and leaves a wrong checksum wrong.
+    pub fn with_sequence(&self, sequence: u8) -> Option<Vec<u8>> {
+        if self.is_signed {
+            return None;
+        }
+        let (at, crc_at) = (self.sequence_at(), self.bytes.len() - 2);
+        let mut bytes = self.bytes.to_vec();
+        bytes[at] = sequence;
+        // The bytes after the number are the same, which is a difference of zero; the definition's extra byte is one more.
+        let difference =
+            (at..crc_at).fold(step(0, self.bytes[at] ^ sequence), |crc, _| step(crc, 0));
+        for (byte, other) in bytes[crc_at..].iter_mut().zip(difference.to_le_bytes()) {
+            *byte ^= other;
+        }
+        Some(bytes)
+    }
+
+    fn sequence_at(&self) -> usize {
+        match self.version {
+            Version::V1 => 2,
+            Version::V2 => 4,
+        }
     }
 }
 
@@ -200,13 +232,14 @@ fn check(frame: MavlinkFrame<'_>, crc_at: usize, is_framing_known: bool) -> Pars
 
 /// CRC-16/MCRF4XX of a frame without its start byte, then of its definition's extra byte.
 fn checksum(bytes: &[u8], crc_extra: u8) -> u16 {
-    let step = |crc: u16, byte: u8| {
-        let low = byte ^ crc as u8;
-        let low = low ^ (low << 4);
-        let low = u16::from(low);
-        (crc >> 8) ^ (low << 8) ^ (low << 3) ^ (low >> 4)
-    };
     step(bytes.iter().fold(0xffff, |crc, &byte| step(crc, byte)), crc_extra)
+}
+
+/// One byte of that checksum.
+fn step(crc: u16, byte: u8) -> u16 {
+    let low = byte ^ crc as u8;
+    let low = u16::from(low ^ (low << 4));
+    (crc >> 8) ^ (low << 8) ^ (low << 3) ^ (low >> 4)
 }
 
 /// Walks the frames of a whole datagram, and finds the next one after bytes that are none.
@@ -311,6 +344,24 @@ mod tests {
         let frame = encode_frame(Version::V1, 0, (1, 1), 76, &payload).expect("known");
         let Parsed::Frame(frame) = parse(&frame) else { panic!("no frame") };
         assert_eq!(frame.target(), (7, 8));
+    }
+
+    #[test]
+    fn frame_with_another_number_is_the_one_that_would_have_been_written() {
+        for (version, message) in [(Version::V1, 76), (Version::V2, 76), (Version::V2, 0)] {
+            let payload = [7; 33];
+            let written = |sequence| encode_frame(version, sequence, (1, 1), message, &payload);
+            let bytes = written(200).expect("known");
+            for sequence in 0..=255 {
+                let Parsed::Frame(frame) = parse(&bytes) else { panic!("no frame") };
+                assert_eq!(frame.sequence(), 200);
+                assert_eq!(frame.with_sequence(sequence), written(sequence));
+            }
+        }
+        let signed = [0xfd, 1, SIGNED, 0, 9, 1, 1, 0xff, 0xff, 0xff, 5, 0, 0];
+        let signed = [&signed[..], &[0; SIGNATURE]].concat();
+        let Parsed::Frame(frame) = parse(&signed) else { panic!("no frame") };
+        assert_eq!((frame.sequence(), frame.with_sequence(1)), (9, None));
     }
 
     #[test]

@@ -129,6 +129,7 @@ function askAnew() {
 
 function show(view) {
   showDaemons(view.daemons);
+  at("pairing").hidden = !view.pairing;
   showWrong(view);
   showRanks(view.counts);
   shownOpen = view.drones.filter((drone) => drone.detail).map((drone) => drone.id);
@@ -303,7 +304,7 @@ function updateDetail(node, drone, bucket) {
     (row) => row[2] === "not reachable");
   table(streams, "Messages", ["stream", "sent", "too late", "received", "skipped", "waiting"],
     drone.detail.streams.map((of) => [of.name || `${of.channel}/${of.stream}`, of.sent, of.expired, of.delivered, of.skipped, `${of.waiting_bytes} bytes`]));
-  if (!events.firstChild) events.append(make("h3", {}, "Its events"), make("ol", { class: "events" }));
+  if (!events.firstChild) events.append(make("h3", {}, "Its events"), make("ol", { class: "events", tabindex: "0", "aria-label": "Its events" }));
   events.hidden = !drone.detail.events.length;
   keep(events.lastChild, drone.detail.events, (event) => `${event.run} ${event.seq}`, (event) => createEvent(event, false, true), () => {});
 }
@@ -314,6 +315,8 @@ function table(place, caption, columns, rows, isBad = () => false) {
   if (!place.firstChild) {
     const heads = columns.map((column) => make("th", { scope: "col" }, column));
     place.className = "scroll";
+    // What may scroll is reached by the keyboard, and says what it is.
+    for (const [name, value] of [["tabindex", "0"], ["role", "region"], ["aria-label", caption]]) place.setAttribute(name, value);
     place.append(make("table", {}, make("caption", {}, caption), make("thead", {}, make("tr", {}, ...heads)), make("tbody")));
   }
   keep(place.querySelector("tbody"), rows, (row) => row[0], () => {
