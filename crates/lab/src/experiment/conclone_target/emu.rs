@@ -49,8 +49,7 @@ pub(super) fn run(
             tell(format_args!("conclone-target --emu: {name}: {seconds:.0} of {all} s"));
         }
     };
-    let (scenario, costs) = (&first.links.scenario, &first.links.costs[..]);
-    let links = Links { scenario, costs, records: None };
+    let links = Links { costs: &first.links.costs, ..Links::of(&first.links.scenario) };
     let played = (&workload, &recording);
     let (runs, audit) =
         run_streams(links, &schemes, played, first.seed, RESOLUTION, &mut progress)?;

@@ -212,7 +212,7 @@ impl Stage<'_> {
             };
             let scenario = &self.window.scenario;
             let (runs, audit) = run_streams(
-                Links { scenario, costs: &[], records: None },
+                Links::of(scenario),
                 schemes,
                 (&workload, self.recording),
                 seed,

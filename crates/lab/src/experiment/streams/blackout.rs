@@ -86,8 +86,7 @@ impl Blackout {
         progress: &mut Progress<'_>,
     ) -> Result<(Vec<(Scheme, StreamRun)>, Audit), String> {
         let played = (&self.workload, recording);
-        let records = self.records.as_deref();
-        let links = Links { scenario: &self.scenario, costs: &[], records };
+        let links = Links { records: self.records.as_deref(), ..Links::of(&self.scenario) };
         run_streams(links, schemes, played, seed, RESOLUTION, progress)
     }
 

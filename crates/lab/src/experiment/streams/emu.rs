@@ -47,6 +47,13 @@ pub(crate) struct Links<'a> {
     pub(crate) records: Option<&'a Path>,
 }
 
+impl<'a> Links<'a> {
+    /// Takes links that cost the same, and keeps no records.
+    pub(crate) fn of(scenario: &'a Scenario) -> Self {
+        Self { scenario, costs: &[], records: None }
+    }
+}
+
 /// Runs a workload through every scheme at once, each over links of its own.
 ///
 /// The scenario's times count from the start of the workload. `resolution` is what the run

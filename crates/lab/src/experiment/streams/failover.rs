@@ -186,8 +186,7 @@ pub(crate) fn run(args: &FailoverArgs) -> Result<Report, Failure> {
             for fault in &args.faults {
                 let scene = scene(*fault, seed);
                 tell(format_args!("failover --emu: {} s", workload.seconds));
-                let links = Links { scenario: &scene.links, costs: &[], records: None };
-                let played = (&workload, &recording);
+                let (links, played) = (Links::of(&scene.links), (&workload, &recording));
                 let (runs, audit) =
                     run_streams(links, &schemes, played, seed, RESOLUTION, &mut |_, _| {})?;
                 audits.push(audit);
