@@ -148,7 +148,7 @@ fn scenario(views: &[View], args: &FromRecordArgs, name: &str) -> Result<(Scenar
         return Err(format!("{} links are too many: a scenario has {MAX_LINKS}", links.len()));
     }
     let (begin, end) = span(views, &links, args)?;
-    let mut scenario = Scenario::new(name, end - begin);
+    let mut scenario = Scenario::new(name, ((end - begin) * 1e3).round() / 1e3);
     let mut told = Told::new(views, begin, end);
     let assumed = Rate::from_mbps(args.rate_mbps);
     for link in &links {
