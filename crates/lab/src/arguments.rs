@@ -120,6 +120,15 @@ impl RunArgs {
     }
 }
 
+/// Where the flight records of a run go.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct RecordArgs {
+    /// Keep the flight records of Fulmar's daemons in this directory, a folder for each scheme and side (--emu);
+    /// `fulmar record` shows them, `fulmar-lab trace from-record` makes links of them.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["sim", "seeds"])]
+    pub(crate) record: Option<PathBuf>,
+}
+
 /// What the links of an experiment are like, where no scenario says so.
 ///
 /// Defaults are those of most experiments; another sets its own with `mut_arg`.

@@ -86,49 +86,32 @@ impl Flight {
         Some((*times.iter().min()?, *times.iter().max()?))
     }
 
+    /// Returns the samples of each path with its peer, by peer and in the order of the paths' numbers: that of the drone's
+    /// file, whatever either end calls them.
+    pub fn paths_in_order(&self) -> Vec<(&str, &Series<Path>)> {
+        let paths = self.paths.iter().map(|((peer, _), samples)| (peer.as_str(), samples));
+        let mut paths: Vec<_> = paths.collect();
+        paths.sort_by_key(|(peer, samples)| (*peer, samples.first().map(|(_, first)| first.id)));
+        paths
+    }
+
     fn add(&mut self, path: &FilePath) -> Result<(), String> {
         let name = path.display().to_string();
-        let mut file = File::open(path).map_err(|error| format!("read {name}: {error}"))?;
-        let options = LinearReaderOptions::default()
-            .with_skip_end_magic(true)
-            .with_prevalidate_chunk_crcs(true)
-            .with_record_length_limit(LARGEST);
-        let mut reader = LinearReader::new_with_options(options);
-        let (mut known, mut records) = (Known::default(), 0_u64);
-        let stopped = loop {
-            match reader.next_event() {
-                None => break Some("it has no end".to_owned()),
-                Some(Ok(LinearReadEvent::ReadRequest(need))) => {
-                    let read = file.read(reader.insert(need));
-                    let read = read.map_err(|error| format!("read {name}: {error}"))?;
-                    reader.notify_read(read);
-                }
-                Some(Ok(LinearReadEvent::Record { opcode, data })) => {
-                    let Ok(record) = mcap::parse_record(opcode, data) else {
-                        break Some("it has a record that cannot be read".to_owned());
-                    };
-                    records += 1;
-                    if matches!(record, Record::Footer(_)) {
-                        break None;
-                    }
-                    self.take(&mut known, record);
-                }
-                Some(Err(error)) => break Some(error.to_string()),
-            }
+        let file = File::open(path).map_err(|error| format!("read {name}: {error}"))?;
+        let mut known = Known::default();
+        let stopped = records(&name, file, |record| {
+            self.take(&mut known, record);
             if self.messages > MESSAGES {
                 return Err(format!(
                     "{name}: more than {MESSAGES} messages; give fewer files at once"
                 ));
             }
-        };
-        match stopped {
-            Some(why) if records == 0 => Err(format!("{name} is no record: {why}")),
-            Some(why) => {
-                self.cut.insert(name, why);
-                Ok(())
-            }
-            None => Ok(()),
+            Ok(true)
+        })?;
+        if let Some(why) = stopped {
+            self.cut.insert(name, why);
         }
+        Ok(())
     }
 
     fn take(&mut self, known: &mut Known, record: Record<'_>) {
@@ -194,6 +177,63 @@ impl Flight {
         sort(&mut self.events);
         sort(&mut self.positions);
         sort(&mut self.recorder);
+    }
+}
+
+/// Returns what a file says of itself, [`Flight::info`], without reading all of it.
+///
+/// # Errors
+/// When it cannot be opened, or is no record.
+pub fn info(path: &FilePath) -> Result<BTreeMap<String, String>, String> {
+    let name = path.display().to_string();
+    let file = File::open(path).map_err(|error| format!("read {name}: {error}"))?;
+    let mut info = BTreeMap::new();
+    records(&name, file, |record| match record {
+        Record::Metadata(metadata) if metadata.name == segment::INFO => {
+            info = metadata.metadata;
+            Ok(false)
+        }
+        _ => Ok(true),
+    })?;
+    Ok(info)
+}
+
+/// Hands each record of a file to `take` until that says false or the file is over; returns why it was not read to its
+/// end.
+fn records(
+    name: &str,
+    mut source: impl Read,
+    mut take: impl FnMut(Record<'_>) -> Result<bool, String>,
+) -> Result<Option<String>, String> {
+    let options = LinearReaderOptions::default()
+        .with_skip_end_magic(true)
+        .with_prevalidate_chunk_crcs(true)
+        .with_record_length_limit(LARGEST);
+    let mut reader = LinearReader::new_with_options(options);
+    let mut any = false;
+    let stopped = loop {
+        match reader.next_event() {
+            None => break Some("it has no end".to_owned()),
+            Some(Ok(LinearReadEvent::ReadRequest(need))) => {
+                let read = source.read(reader.insert(need));
+                let read = read.map_err(|error| format!("read {name}: {error}"))?;
+                reader.notify_read(read);
+            }
+            Some(Ok(LinearReadEvent::Record { opcode, data })) => {
+                let Ok(record) = mcap::parse_record(opcode, data) else {
+                    break Some("it has a record that cannot be read".to_owned());
+                };
+                any = true;
+                if matches!(record, Record::Footer(_)) || !take(record)? {
+                    return Ok(None);
+                }
+            }
+            Some(Err(error)) => break Some(error.to_string()),
+        }
+    };
+    match stopped {
+        Some(why) if !any => Err(format!("{name} is no record: {why}")),
+        stopped => Ok(stopped),
     }
 }
 

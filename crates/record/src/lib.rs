@@ -4,6 +4,7 @@
 //! A record is an MCAP file of JSON messages. No network, no thread and no clock here: the daemon's recorder has those.
 
 pub mod cut;
+pub mod date;
 pub mod flight;
 pub mod schema;
 pub mod segment;

@@ -239,7 +239,9 @@ schema! {
 
     /// Whether it carries traffic.
     connected: bool,
-    /// What the peer's clock shows beyond ours.
+    /// What the clock of the daemon showed, which the computer's date does not touch.
+    clock_ms: f64,
+    /// What the peer's clock of this kind shows beyond ours.
     #[serde(skip_serializing_if = "Option::is_none")]
     clock_offset_ms: Option<f64>,
     /// How far that may be off.

@@ -166,7 +166,10 @@ impl Store {
                 files.push(growing.path);
             }
         }
-        self.pieces.push(Piece { number, files, bytes, changed: SystemTime::now() });
+        // What is empty must not count as the newest: on a full disk each try to go on leaves such a one.
+        if !files.is_empty() {
+            self.pieces.push(Piece { number, files, bytes, changed: SystemTime::now() });
+        }
         synced
     }
 
@@ -289,6 +292,11 @@ impl Growing {
     }
 }
 
+/// Tells whether the disk, or what one may have of it, is full.
+pub fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 /// Returns the number of a file that is part of a record.
 fn number_of(path: &Path) -> Option<u64> {
     if !has_end(path, RECORD) && !has_end(path, MAVLINK) {
@@ -301,10 +309,6 @@ fn number_of(path: &Path) -> Option<u64> {
 
 fn has_end(path: &Path, end: &str) -> bool {
     path.extension().is_some_and(|found| found == end)
-}
-
-fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 fn about(what: &str, path: &Path, error: &io::Error) -> io::Error {
@@ -351,6 +355,20 @@ mod tests {
         let mut again = Store::open(directory.path(), limits(8_000)).unwrap();
         again.begin(UTC).unwrap();
         assert!(again.current().unwrap().ends_with(format!("00013-{UTC}.mcap")));
+    }
+
+    #[test]
+    fn record_to_which_nothing_was_written_is_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(directory.path(), limits(1 << 20)).unwrap();
+        store.begin(UTC).unwrap();
+        store.append(Part::Record, b"x").unwrap();
+        for _ in 0..3 {
+            store.begin(UTC).unwrap();
+            store.abandon();
+        }
+        assert_eq!(store.pieces.len(), 1, "a full disk takes the oldest of several, not this one");
+        assert_eq!(names(directory.path()), [format!("00001-{UTC}.mcap")]);
     }
 
     #[test]

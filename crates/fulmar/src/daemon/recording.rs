@@ -38,7 +38,7 @@ impl Daemon {
                 notes.push(Note::Path(now, Arc::clone(&name), path, Box::new(sample)));
             }
             if of_sessions && let Some(status) = self.endpoint.status(now, session) {
-                notes.push(Note::Session(now, name, Box::new(session_sample(&status))));
+                notes.push(Note::Session(now, name, Box::new(session_sample(now, &status))));
             }
         }
         let Some(recorder) = &mut self.recorder else { return };
@@ -157,7 +157,7 @@ fn path_sample(status: &PathStatus, name: String) -> schema::Path {
     }
 }
 
-fn session_sample(status: &SessionStatus) -> schema::Session {
+fn session_sample(now: Instant, status: &SessionStatus) -> schema::Session {
     let classes = status.classes.iter().map(|class| schema::Class {
         class: class_word(class.class),
         submitted: class.submitted,
@@ -168,6 +168,7 @@ fn session_sample(status: &SessionStatus) -> schema::Session {
     });
     schema::Session {
         connected: status.connected,
+        clock_ms: now.as_nanos() as f64 / 1e6,
         clock_offset_ms: status.clock_offset_us.map(|(offset, _)| offset as f64 / 1e3),
         clock_error_ms: status.clock_offset_us.map(|(_, error)| error as f64 / 1e3),
         classes: classes.collect(),

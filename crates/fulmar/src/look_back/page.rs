@@ -80,8 +80,8 @@ fn head(summary: &Summary) -> String {
 
 /// Draws the paths of one peer over time.
 fn links(flight: &Flight, peer: &str, began: u64, whole: f64) -> String {
-    let paths: Vec<&Series<Path>> =
-        flight.paths.iter().filter(|((of, _), _)| of == peer).map(|(_, samples)| samples).collect();
+    let paths = flight.paths_in_order().into_iter().filter(|(of, _)| *of == peer);
+    let paths: Vec<&Series<Path>> = paths.map(|(_, samples)| samples).collect();
     let name = |samples: &Series<Path>| {
         samples.last().map_or(String::new(), |(_, last)| last.name.clone())
     };

@@ -17,6 +17,8 @@ const COLOURS: usize = 6;
 const GAP_S: f64 = 1.0;
 /// What is greater is drawn out of the picture.
 const LARGEST: f64 = 1e9;
+/// The height of a row of states, with its name above them.
+const ROW: f64 = 42.0;
 /// The track's size.
 const TRACK: f64 = 420.0;
 
@@ -106,12 +108,12 @@ impl Plot<'_> {
 /// Draws what state each path was in: rows of stretches, each from, to and the state's word.
 pub(super) fn bands(rows: &[(String, Stretches)], seconds: f64) -> String {
     let span = seconds.max(1e-3);
-    let height = 26.0 * rows.len() as f64;
+    let height = ROW * rows.len() as f64;
     let mut svg = format!(
         "<div class=\"wide\"><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"States\">\n"
     );
     for (place, (name, stretches)) in rows.iter().enumerate() {
-        let top = 26.0 * place as f64;
+        let top = ROW * place as f64;
         for (from, to, state) in stretches {
             let x = LEFT + from / span * (WIDTH - LEFT - RIGHT);
             let width = ((to - from) / span * (WIDTH - LEFT - RIGHT)).max(1.0);
@@ -120,18 +122,11 @@ pub(super) fn bands(rows: &[(String, Stretches)], seconds: f64) -> String {
                 svg,
                 "<rect class=\"{state}\" x=\"{x:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"16\"><title>{state}, \
                  {from:.1} to {to:.1} s</title></rect>",
-                top + 5.0
+                top + 20.0
             );
         }
-        // The end of an address says more than its beginning.
-        let short: String = name.chars().skip(name.chars().count().saturating_sub(8)).collect();
-        let _ = writeln!(
-            svg,
-            "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-            LEFT - 6.0,
-            top + 17.0,
-            escaped(&short)
-        );
+        let _ =
+            writeln!(svg, "<text x=\"{LEFT}\" y=\"{:.1}\">{}</text>", top + 15.0, escaped(name));
     }
     svg + "</svg></div>\n"
 }

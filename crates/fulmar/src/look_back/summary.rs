@@ -7,8 +7,8 @@ use record::flight::{Flight, Series};
 use record::schema::{Control, Path};
 use serde::Serialize;
 
-use crate::recorder::utc;
 use crate::status::{columns, milliseconds, rate};
+use record::date::utc;
 
 /// Misses that lie no further apart are of one episode.
 const APART_NS: u64 = 1_000_000_000;
@@ -73,7 +73,8 @@ impl Summary {
     /// Counts a flight up.
     pub(super) fn of(flight: &Flight) -> Self {
         let (from, to) = flight.span().unwrap_or_default();
-        let paths = flight.paths.iter().map(|((peer, _), samples)| path_summary(peer, samples));
+        let paths = flight.paths_in_order().into_iter();
+        let paths = paths.map(|(peer, samples)| path_summary(peer, samples));
         let control = flight.control.iter();
         let control = control.map(|(peer, messages)| control_summary(peer, messages, from));
         let text = |key: &str| flight.info.get(key).cloned().unwrap_or_default();

@@ -18,6 +18,9 @@ pub(super) const IN_TIME: Duration = Duration::from_millis(100);
 const TELL: Duration = Duration::from_millis(500);
 /// How long copies of a message that has ended may still be acknowledged or lost.
 const LINGER: Duration = Duration::from_secs(2);
+/// How long a copy that was declared lost may still be acknowledged, as a link does that stood still: for as long as a
+/// path remembers what it has lost.
+const LATE: Duration = Duration::from_secs(5);
 /// Messages that are followed at once; more are not kept by any session.
 const OPEN: usize = 16_384;
 /// Copies of a message that are told one by one.
@@ -50,6 +53,8 @@ struct Open {
     copies: Vec<Copy>,
     outcome: Option<(Instant, Outcome)>,
     told: bool,
+    /// Whether something has come since it was told.
+    is_news: bool,
 }
 
 #[derive(Debug)]
@@ -58,7 +63,7 @@ struct Copy {
     sent: Instant,
     arrived: Option<Instant>,
     acked: bool,
-    lost: bool,
+    lost: Option<Instant>,
 }
 
 /// A path's name, and its states by the time from which they were seen.
@@ -117,25 +122,27 @@ impl Fates {
                 ..Control::default()
             };
             let known = Known { peer: Arc::clone(peer), at: step.at, control };
-            let open = Open { known, class, life, copies: Vec::new(), outcome: None, told: false };
+            let (copies, outcome, told, is_news) = (Vec::new(), None, false, true);
+            let open = Open { known, class, life, copies, outcome, told, is_news };
             self.open.insert(key, open);
             return;
         }
         let Some(open) = self.open.get_mut(&key) else { return };
+        open.is_news = true;
         match step.kind {
             StepKind::Sent { path } if open.copies.len() < COPIES => {
-                let (arrived, acked, lost) = (None, false, false);
+                let (arrived, acked, lost) = (None, false, None);
                 open.copies.push(Copy { path, sent: step.at, arrived, acked, lost });
             }
             StepKind::Acked { path, sent_at, arrived } => {
                 if let Some(copy) = open.copy(path, Some(sent_at)) {
                     copy.arrived = arrived.map(|(at, _)| at);
-                    (copy.acked, copy.lost) = (true, false);
+                    (copy.acked, copy.lost) = (true, None);
                 }
             }
             StepKind::Lost { path } => {
                 if let Some(copy) = open.copy(path, None) {
-                    copy.lost = true;
+                    copy.lost = Some(step.at);
                 }
             }
             StepKind::Ended(outcome) => open.outcome = Some((step.at, outcome)),
@@ -151,7 +158,7 @@ impl Fates {
             if open.is_over(now) {
                 self.tell_last(key);
             } else if !open.told && now.since(open.known.at) >= TELL {
-                open.told = true;
+                (open.told, open.is_news) = (true, false);
                 let control = open.control(&self.paths, key.0, false);
                 let (peer, at) = (Arc::clone(&open.known.peer), open.known.at);
                 self.ready.push(Known { peer, at, control });
@@ -170,6 +177,9 @@ impl Fates {
     fn tell_last(&mut self, key: (SessionId, u64)) {
         let Some(open) = self.open.remove(&key) else { return };
         let control = open.control(&self.paths, key.0, true);
+        if open.told && !open.is_news && control.outcome != "sent" {
+            return;
+        }
         self.ready.push(Known { control, ..open.known });
     }
 }
@@ -178,7 +188,7 @@ impl Open {
     /// Returns the copy that a packet of this path carried: the one that left then, or the first that is open.
     fn copy(&mut self, path: PathId, sent: Option<Instant>) -> Option<&mut Copy> {
         let exact = |copy: &Copy| copy.path == path && Some(copy.sent) == sent;
-        let first = |copy: &Copy| copy.path == path && !copy.acked && !copy.lost;
+        let first = |copy: &Copy| copy.path == path && !copy.acked && copy.lost.is_none();
         let place = self.copies.iter().position(exact);
         let place = place.or_else(|| self.copies.iter().position(first))?;
         Some(&mut self.copies[place])
@@ -186,12 +196,14 @@ impl Open {
 
     /// Tells whether nothing more will come of it.
     fn is_over(&self, now: Instant) -> bool {
-        let is_settled = self.copies.iter().all(|copy| copy.acked || copy.lost);
-        let is_acked = self.copies.iter().any(|copy| copy.acked);
         let is_old = |since: Instant, age: Duration| now.since(since) >= age;
+        let is_lost = |copy: &Copy| copy.lost.is_some_and(|since| is_old(since, LATE));
+        let is_settled = self.copies.iter().all(|copy| copy.acked || is_lost(copy));
+        let is_acked = self.copies.iter().any(|copy| copy.acked);
         let left = self.copies.last().map_or(self.known.at, |copy| copy.sent);
         match self.outcome {
             Some((_, _)) if is_settled => true,
+            Some((at, _)) if self.copies.iter().any(|copy| copy.lost.is_some()) => is_old(at, LATE),
             Some((at, _)) => is_old(at, LINGER),
             // One that is not reliable has no end of its own where a copy arrived.
             None if is_acked && is_settled => is_old(left, TELL),
@@ -218,7 +230,7 @@ impl Open {
                 sent_ms: ms(copy.sent.since(began)),
                 arrived_ms: copy.arrived.map(|at| ms(at.since(began))),
                 acked: copy.acked,
-                lost: copy.lost,
+                lost: copy.lost.is_some(),
             })
             .collect();
         let is_acked = copies.iter().any(|copy| copy.acked);

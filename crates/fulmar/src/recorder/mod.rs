@@ -22,7 +22,7 @@ use record::schema;
 use crate::config::RecordConfig;
 use crate::status::RecordReport;
 use thread::Recording;
-pub(crate) use words::{class as class_word, utc};
+pub(crate) use words::class as class_word;
 
 /// How often paths are sampled, and notes handed on.
 const SAMPLE: Duration = Duration::from_millis(100);

@@ -14,8 +14,8 @@ use proto::select::MavlinkFrames;
 use proto::{Duration, Instant, PathRef, StepKind};
 use record::schema::{self, Event, Schema, Time};
 use record::segment::{Refused, Segment};
-use record::store::{Part, Store};
-use record::{tlog, topic};
+use record::store::{Part, Store, is_full};
+use record::{date, tlog, topic};
 use sys::clock;
 
 use super::fates::{Fates, Known};
@@ -40,6 +40,8 @@ pub(crate) struct Recording {
     store: Store,
     info: BTreeMap<String, String>,
     shared: Arc<Shared>,
+    /// What this computer's date is, in nanoseconds since 1970.
+    date: fn() -> u64,
     /// What 1970 plus so many nanoseconds is instant zero.
     epoch_ns: u64,
     file: Option<Growing>,
@@ -68,10 +70,19 @@ struct Seen {
 }
 
 impl Recording {
-    /// Opens the directory, and begins a file.
+    /// Opens the directory, and begins a file; on a full disk the record pauses from the beginning.
     pub(super) fn open(config: &RecordConfig, role: &str, shared: Arc<Shared>) -> io::Result<Self> {
+        Self::open_at(clock::now(), unix_ns, config, role, shared)
+    }
+
+    fn open_at(
+        now: Instant,
+        date: fn() -> u64,
+        config: &RecordConfig,
+        role: &str,
+        shared: Arc<Shared>,
+    ) -> io::Result<Self> {
         let store = Store::open(&config.directory, config.limits)?;
-        let now = clock::now();
         let info = BTreeMap::from([
             ("role".to_owned(), role.to_owned()),
             ("version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
@@ -80,16 +91,21 @@ impl Recording {
             store,
             info,
             shared,
-            epoch_ns: epoch_ns(now),
+            date,
+            epoch_ns: 0,
             file: None,
             paused: None,
             mavlink: Vec::new(),
-            fates: Fates::new(unix_ns() / 1_000_000_000),
+            fates: Fates::new(date() / 1_000_000_000),
             seen: HashMap::new(),
             next_write: now + WRITE,
             writes: 0,
         };
-        recording.begin(now)?;
+        recording.epoch_ns = recording.epoch_ns_at(now);
+        match recording.begin(now) {
+            Err(error) if is_full(&error) => recording.pause(now, &error.to_string()),
+            begun => begun?,
+        }
         Ok(recording)
     }
 
@@ -226,7 +242,8 @@ impl Recording {
         if syncs {
             written = written.and_then(|()| self.store.sync());
         }
-        let stepped = (i128::from(epoch_ns(now)) - i128::from(self.epoch_ns)).abs() > STEP_NS;
+        let stepped =
+            (i128::from(self.epoch_ns_at(now)) - i128::from(self.epoch_ns)).abs() > STEP_NS;
         match written {
             Err(error) => self.pause(now, &error.to_string()),
             Ok(()) if self.store.is_large() || is_old || stepped => self.replace(now, stepped),
@@ -246,7 +263,7 @@ impl Recording {
     fn replace(&mut self, now: Instant, stepped: bool) {
         let ended = self.end_file();
         if stepped {
-            self.epoch_ns = epoch_ns(now);
+            self.epoch_ns = self.epoch_ns_at(now);
         }
         if let Err(error) = ended.and_then(|()| self.begin(now)) {
             self.pause(now, &error.to_string());
@@ -259,7 +276,7 @@ impl Recording {
 
     fn begin(&mut self, now: Instant) -> io::Result<()> {
         let segment = Segment::begin(&self.info).map_err(io::Error::other)?;
-        self.store.begin(&words::utc(self.ns(now) / 1_000_000_000))?;
+        self.store.begin(&date::utc(self.ns(now) / 1_000_000_000))?;
         self.file = Some(Growing { segment, began: now });
         let path = self.store.current().map(PathBuf::from).unwrap_or_default();
         self.shared.set(&self.shared.file, &path.display().to_string());
@@ -282,7 +299,7 @@ impl Recording {
     }
 
     fn resume(&mut self, now: Instant) {
-        self.epoch_ns = epoch_ns(now);
+        self.epoch_ns = self.epoch_ns_at(now);
         if let Err(error) = self.begin(now) {
             return self.pause(now, &error.to_string());
         }
@@ -312,14 +329,17 @@ impl Recording {
     fn ns(&self, at: Instant) -> u64 {
         self.epoch_ns.saturating_add(at.as_nanos())
     }
-}
 
-/// Returns what this computer's clock showed at instant zero.
-fn epoch_ns(now: Instant) -> u64 {
-    unix_ns().saturating_sub(now.as_nanos())
+    /// Returns what this computer's date was at instant zero.
+    fn epoch_ns_at(&self, now: Instant) -> u64 {
+        (self.date)().saturating_sub(now.as_nanos())
+    }
 }
 
 fn unix_ns() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
 }
+
+#[cfg(test)]
+mod tests;

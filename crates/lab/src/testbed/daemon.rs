@@ -73,9 +73,11 @@ impl Daemons {
             path_lines: &|link| {
                 let backup = if scheme.is_backup(link) { "backup = true\n" } else { "" };
                 let cost = copy.cost(link).map(|cost| format!("cost = {cost:?}\n"));
-                backup.to_owned() + &cost.unwrap_or_default()
+                // A record calls the link as the scenario does, not as its numbered copy.
+                let name = copy.records().map(|_| format!("name = \"{}\"\n", copy.link(link)));
+                backup.to_owned() + &cost.unwrap_or_default() + &name.unwrap_or_default()
             },
-            endpoints: &|_, _| local_endpoints(scheme),
+            endpoints: &|side, _| local_endpoints(scheme) + &record_section(scheme, side, copy),
             has_tunnel: true,
             realtime: false,
             pair: 0,
@@ -265,6 +267,13 @@ fn configuration(
     let socket = socket_path(directory, side);
     text += &format!("\n[status]\nsocket = \"{}\"\n", socket.display());
     Ok(text)
+}
+
+/// Returns the section of the flight record, where one is kept: a folder for each scheme and side.
+fn record_section(scheme: SessionScheme, side: Side, copy: &Copy<'_>) -> String {
+    let Some(records) = copy.records() else { return String::new() };
+    let directory = records.join(scheme.about().name).join(side.name());
+    format!("\n[record]\ndirectory = {:?}\n", directory.display().to_string())
 }
 
 /// Returns the sections of the local endpoints.

@@ -5,6 +5,7 @@
 
 use std::io;
 use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
 
 use netem::{HostModel, LinkModel, LinkPair, LinkStats, MediumModel, Scenario};
 use units::{Duration, Instant};
@@ -55,6 +56,8 @@ pub(crate) struct Testbed {
     links: Vec<String>,
     /// The price of a byte on each link, where they differ.
     costs: Vec<f64>,
+    /// Where daemons keep their flight records, where they keep any.
+    records: Option<PathBuf>,
 }
 
 impl Testbed {
@@ -85,6 +88,16 @@ impl Testbed {
     /// Says what a byte costs on each link; without this all cost the same.
     pub(crate) fn set_costs(&mut self, costs: &[f64]) {
         self.costs = costs.to_vec();
+    }
+
+    /// Says where daemons keep flight records; without this they keep none.
+    ///
+    /// # Errors
+    /// When nobody knows which folder this is.
+    pub(crate) fn set_records(&mut self, records: Option<&Path>) -> Result<(), String> {
+        let absolute = records.map(std::path::absolute).transpose();
+        self.records = absolute.map_err(|error| format!("--record: {error}"))?;
+        Ok(())
     }
 
     /// Starts anew with idle links and a fresh audit; returns when the scenario's time is zero,
@@ -142,7 +155,7 @@ impl Testbed {
             Emulation::start(&combined, seed, options).map_err(|error| error.to_string())?;
         let first = scenarios.first().map_or(&[][..], |scenario| &scenario.links);
         let links = first.iter().map(|pair| pair.name.clone()).collect();
-        Ok(Self { emulation, links, costs: Vec::new() })
+        Ok(Self { emulation, links, costs: Vec::new(), records: None })
     }
 }
 
@@ -172,6 +185,16 @@ impl<'a> Copy<'a> {
     /// Returns what a byte costs on a link; none where that is nothing to speak of.
     pub(crate) fn cost(&self, link: usize) -> Option<f64> {
         self.testbed.costs.get(link).copied().filter(|cost| *cost != 1.0)
+    }
+
+    /// Returns what a link is called in the scenario.
+    pub(crate) fn link(&self, link: usize) -> &'a str {
+        &self.testbed.links[link]
+    }
+
+    /// Returns where daemons keep flight records, where they keep any.
+    pub(crate) fn records(&self) -> Option<&'a Path> {
+        self.testbed.records.as_deref()
     }
 
     /// Returns the interface name of a link at both hosts.

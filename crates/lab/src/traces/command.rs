@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use units::{Duration, Rate};
 
+use super::flown::{self, FromRecordArgs};
 use super::formats;
 use super::formats::HowToRead;
 use super::reading;
@@ -55,6 +56,8 @@ pub(crate) enum TraceCommand {
     /// Make scenarios of windows of recorded links, the worst or any.
     #[command(after_help = AFTER_HELP)]
     Window(WindowArgs),
+    /// Make a scenario of a flight record: fly yesterday's flight again.
+    FromRecord(FromRecordArgs),
 }
 
 /// Says how files are to be read.
@@ -169,6 +172,7 @@ pub(crate) fn run(command: &TraceCommand) -> Result<ExitCode, Failure> {
         TraceCommand::Info(args) => info(args),
         TraceCommand::Convert(args) => convert(args),
         TraceCommand::Window(args) => window(args),
+        TraceCommand::FromRecord(args) => flown::run(args),
     };
     done.map(|()| ExitCode::SUCCESS).map_err(Failure::Usage)
 }

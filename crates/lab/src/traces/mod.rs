@@ -4,11 +4,13 @@
 //! ```text
 //! shared (a reader per folder) → LinkSet → Combination (1 to 4 links) → window → Scenario
 //! your own files → formats → Reading → RecordedLink ┘        write → scenario.toml and its files
+//! flight records → flown (a link of each path) ─────────────────┘
 //! ```
 //! Nothing is run here. Recordings come from the folder `traces` in the folder that
 //! `FULMAR_SHARED` names, by default `../shared` beside the checkout; none is part of the project.
 
 mod command;
+mod flown;
 mod formats;
 mod joined;
 mod ping;

@@ -11,7 +11,7 @@ use super::ledger::{Lateness, Way};
 use super::{Class, Plan};
 use crate::arguments::RunArgs;
 use crate::doubt::add_errors;
-use crate::experiment::streams::emu::run_streams;
+use crate::experiment::streams::emu::{Links, run_streams};
 use crate::experiment::streams::ledger::StreamRun;
 use crate::experiment::streams::workload::Workload;
 use crate::figure::Figure;
@@ -49,7 +49,7 @@ pub(super) fn run(
             tell(format_args!("conclone-target --emu: {name}: {seconds:.0} of {all} s"));
         }
     };
-    let links = (&first.links.scenario, &first.links.costs[..]);
+    let links = Links { costs: &first.links.costs, ..Links::of(&first.links.scenario) };
     let played = (&workload, &recording);
     let (runs, audit) =
         run_streams(links, &schemes, played, first.seed, RESOLUTION, &mut progress)?;

@@ -15,7 +15,7 @@ use emulator::Failure;
 use serde_json::{Value, json};
 
 use super::Description;
-use crate::arguments::{RunArgs, seeds_shown};
+use crate::arguments::{RecordArgs, RunArgs, seeds_shown};
 use crate::doubt::rankings_in_doubt;
 use crate::experiment::streams::blackout::Blackout;
 #[cfg(fuzzing)]
@@ -41,6 +41,8 @@ pub(crate) struct FileArgs {
     /// The file, as docs/experiments.md describes it.
     #[arg(value_name = "FILE.toml")]
     file: PathBuf,
+    #[command(flatten)]
+    records: RecordArgs,
 }
 
 /// Runs the experiment of a file, once for each point of its sweeps.
@@ -64,11 +66,12 @@ pub(super) fn run(args: &FileArgs) -> Result<Report, Failure> {
     let points = plan.points();
     for (point, folder) in points.iter().zip(sweep::folders(&points)) {
         let here = source.at(point).map_err(Failure::Usage)?;
-        let out = args.run.out.as_ref().map(|directory| directory.join(folder));
+        let out = args.run.out.as_ref().map(|directory| directory.join(&folder));
         let name = format!("{} {}", plan.name, point.name());
+        let records = args.records.record.as_ref().map(|directory| directory.join(folder));
         let played = play(
             name.trim_end(),
-            &here.scene(),
+            &Blackout { records, ..here.scene() },
             &schemes,
             (mode, (first, last)),
             &recording,

@@ -18,7 +18,7 @@ use units::Duration;
 use super::Description;
 use crate::arguments::RunArgs;
 use crate::doubt::rankings_in_doubt;
-use crate::experiment::streams::emu::run_streams;
+use crate::experiment::streams::emu::{Links, run_streams};
 use crate::experiment::streams::figures::{
     CONTROL_GAP, CONTROL_LOST, CONTROL_MISSED, FIGURES, LIVE_AGE_MAX, LIVE_AGE_P99,
     QUEUE_DROPPED_BYTES, VIDEO_FRAMES, VIDEO_SHARE, WIRE_BYTES,
@@ -212,7 +212,7 @@ impl Stage<'_> {
             };
             let scenario = &self.window.scenario;
             let (runs, audit) = run_streams(
-                (scenario, &[]),
+                Links::of(scenario),
                 schemes,
                 (&workload, self.recording),
                 seed,

@@ -1,12 +1,14 @@
 //! The scene of `mixed-blackout` and of the demo: links, traffic and figures.
 
+use std::path::PathBuf;
+
 use netem::{Outage, OutageMode, Scenario};
 use serde_json::{Map, Value, json};
 
 use units::Duration;
 
 use super::doubt::with_errors;
-use super::emu::{Progress, run_streams};
+use super::emu::{Links, Progress, run_streams};
 use super::figures::{
     ControlFigures, LATE_S, LiveFigures, Span, VIDEO_LIMIT_S, flight_figures, flow_figures,
     goodput_mbps, timely_frames, timely_share, worse_flow,
@@ -40,6 +42,8 @@ pub(crate) struct Blackout {
     pub(crate) dead: Option<Span>,
     /// When the LTE stalls and then releases; none in a scene of another's making.
     pub(crate) stall: Option<Span>,
+    /// Where daemons keep their flight records, where they keep any.
+    pub(crate) records: Option<PathBuf>,
 }
 
 impl Blackout {
@@ -70,7 +74,7 @@ impl Blackout {
             _ => (None, None),
         };
         let workload = Workload { seconds: scenario.seconds, ..Workload::default() };
-        Self { scenario, workload, dead, stall }
+        Self { scenario, workload, dead, stall, records: None }
     }
 
     /// Runs schemes at once over emulated links, each over links of its own.
@@ -82,7 +86,8 @@ impl Blackout {
         progress: &mut Progress<'_>,
     ) -> Result<(Vec<(Scheme, StreamRun)>, Audit), String> {
         let played = (&self.workload, recording);
-        run_streams((&self.scenario, &[]), schemes, played, seed, RESOLUTION, progress)
+        let links = Links { records: self.records.as_deref(), ..Links::of(&self.scenario) };
+        run_streams(links, schemes, played, seed, RESOLUTION, progress)
     }
 
     /// Computes the figures of one scheme, with their errors where the run was a real one.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -36,16 +37,32 @@ const SHOW: Duration = Duration::from_millis(500);
 /// direction's control messages so far.
 pub(crate) type Progress<'a> = dyn FnMut(f64, &[(Scheme, [Tally; 2])]) + 'a;
 
+/// What a workload is run over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Links<'a> {
+    pub(crate) scenario: &'a Scenario,
+    /// The price of a byte on each link; without prices all cost the same.
+    pub(crate) costs: &'a [f64],
+    /// Where daemons keep their flight records; without they keep none.
+    pub(crate) records: Option<&'a Path>,
+}
+
+impl<'a> Links<'a> {
+    /// Takes links that cost the same, and keeps no records.
+    pub(crate) fn of(scenario: &'a Scenario) -> Self {
+        Self { scenario, costs: &[], records: None }
+    }
+}
+
 /// Runs a workload through every scheme at once, each over links of its own.
 ///
 /// The scenario's times count from the start of the workload. `resolution` is what the run
-/// claims to measure, for the emulator's audit. `links` are the scenario of the links and the price of a byte on
-/// each; without prices all cost the same.
+/// claims to measure, for the emulator's audit.
 ///
 /// # Errors
 /// Says which part of the set-up failed.
 pub(crate) fn run_streams(
-    links: (&Scenario, &[f64]),
+    links: Links<'_>,
     schemes: &[Scheme],
     (workload, recording): (&Workload, &Recording),
     seed: u64,
@@ -53,8 +70,9 @@ pub(crate) fn run_streams(
     progress: &mut Progress<'_>,
 ) -> Result<(Vec<(Scheme, StreamRun)>, Audit), String> {
     let recording = Arc::new(recording.clone());
-    let mut testbed = Testbed::start(links.0, schemes.len(), seed, resolution)?;
-    testbed.set_costs(links.1);
+    let mut testbed = Testbed::start(links.scenario, schemes.len(), seed, resolution)?;
+    testbed.set_costs(links.costs);
+    testbed.set_records(links.records)?;
     let streams = streams(workload);
     let mut carriers = Vec::new();
     for (number, scheme) in schemes.iter().enumerate() {

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use units::{Duration, Instant, Rate, Rng};
 
 use super::doubt::with_errors;
-use super::emu::run_streams;
+use super::emu::{Links, run_streams};
 use super::figures::{
     CONTROL_DUPLICATES, CONTROL_GAP, CONTROL_LOST, CONTROL_MAX, CONTROL_SENT, FIGURES,
 };
@@ -186,7 +186,7 @@ pub(crate) fn run(args: &FailoverArgs) -> Result<Report, Failure> {
             for fault in &args.faults {
                 let scene = scene(*fault, seed);
                 tell(format_args!("failover --emu: {} s", workload.seconds));
-                let (links, played) = ((&scene.links, &[][..]), (&workload, &recording));
+                let (links, played) = (Links::of(&scene.links), (&workload, &recording));
                 let (runs, audit) =
                     run_streams(links, &schemes, played, seed, RESOLUTION, &mut |_, _| {})?;
                 audits.push(audit);

@@ -13,7 +13,7 @@ use super::figures::{
     WIRE_TO_REDUNDANT,
 };
 use super::play::{Played, play};
-use crate::arguments::RunArgs;
+use crate::arguments::{RecordArgs, RunArgs};
 use crate::doubt::rankings_in_doubt;
 use crate::experiment::Description;
 use crate::figure::Figure;
@@ -78,6 +78,8 @@ pub(crate) struct MixedBlackoutArgs {
     no_recording: bool,
     #[command(flatten)]
     links: ScenarioArgs,
+    #[command(flatten)]
+    records: RecordArgs,
 }
 
 /// Runs the experiment.
@@ -107,6 +109,7 @@ pub(crate) fn run(args: &MixedBlackoutArgs) -> Result<Report, Failure> {
 fn scene(args: &MixedBlackoutArgs) -> Result<Blackout, Failure> {
     let mut scene = args.links.read()?.map_or_else(Blackout::new, |own| Ok(Blackout::of(own)))?;
     scene.workload.recording = !args.no_recording;
+    scene.records.clone_from(&args.records.record);
     if args.no_video {
         scene.workload.video_mbps = 0.0;
     }
