@@ -47,6 +47,18 @@ pub fn pairing(text: &str) {
     }
 }
 
+/// Reads a flight record, and shows it as a table, as a page and as CSV.
+pub fn flight_record(input: &[u8]) {
+    if let Some(flight) = record::fuzzing::flight(input) {
+        crate::look_back::try_all(&flight);
+    }
+}
+
+/// Answers a request to the web view: the first line is the query, then come headers, a token and who asks.
+pub fn web_request(text: &str) {
+    crate::web::try_request(text);
+}
+
 fn check(config: &config::Config) {
     let peers = config.peers.len();
     assert!(peers <= proto::MAX_SESSIONS && config.paths.len() <= proto::MAX_PATHS * peers.max(1));

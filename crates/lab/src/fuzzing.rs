@@ -1,11 +1,11 @@
-//! The doors for the fuzz targets of measurements and of files of experiments; not part of the program
+//! The doors for the fuzz targets of measurements and of files of experiments, and of flight records; not part of the program
 //! otherwise.
 
 use netem::{Instant, Link};
 use units::{Duration, Rate};
 
 use crate::experiment::file::try_text;
-use crate::traces::{Assumed, HowToRead, link, read};
+use crate::traces::{Assumed, HowToRead, link, read, try_flights};
 
 /// Packets that are sent over a link which was made of a measurement.
 const PACKETS: u64 = 50;
@@ -36,6 +36,22 @@ pub fn measurement(input: &[u8]) {
         let verdict = link.handle_packet(at, 1 + packet as usize * 30);
         assert_eq!(verdict.dropped.is_some(), verdict.deliveries.is_empty());
         assert!(verdict.deliveries.iter().all(|delivery| delivery.at >= at));
+    }
+}
+
+/// Makes a scenario of a flight record, and uses its links.
+pub fn flight_record(input: &[u8]) {
+    let Some(flight) = record::fuzzing::flight(input) else { return };
+    let Ok(scenario) = try_flights(vec![flight]) else { return };
+    assert!((1.0..=86_400.0).contains(&scenario.seconds), "{}", scenario.seconds);
+    for pair in &scenario.links {
+        for model in [&pair.up, &pair.down] {
+            let mut link = Link::new(model, 1, &pair.name);
+            for packet in 0..PACKETS {
+                let verdict = link.handle_packet(Instant::from_millis(packet * packet), 300);
+                assert_eq!(verdict.dropped.is_some(), verdict.deliveries.is_empty());
+            }
+        }
     }
 }
 

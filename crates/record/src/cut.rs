@@ -38,7 +38,7 @@ pub fn give_end(path: &Path) -> io::Result<bool> {
 }
 
 /// Returns how much of a file without an end is whole records; none where it has an end, or is no MCAP file.
-fn whole_bytes(file: &mut (impl Read + Seek), length: u64) -> io::Result<Option<u64>> {
+pub(crate) fn whole_bytes(file: &mut (impl Read + Seek), length: u64) -> io::Result<Option<u64>> {
     let mut magic = [0; MAGIC.len()];
     if length < magic.len() as u64 {
         return Ok(None);

@@ -73,6 +73,17 @@ impl Flight {
         Ok(flight)
     }
 
+    /// Reads one file from elsewhere; `name` is what errors call it.
+    ///
+    /// # Errors
+    /// As of [`Flight::read`].
+    pub fn read_from(name: &str, source: impl Read) -> Result<Self, String> {
+        let mut flight = Self::default();
+        flight.add_from(name, source)?;
+        flight.settle();
+        Ok(flight)
+    }
+
     /// Returns the first and the last moment of what was recorded; none of an empty record.
     pub fn span(&self) -> Option<(u64, u64)> {
         fn ends<T>(series: &Series<T>) -> [Option<u64>; 2] {
@@ -98,8 +109,12 @@ impl Flight {
     fn add(&mut self, path: &FilePath) -> Result<(), String> {
         let name = path.display().to_string();
         let file = File::open(path).map_err(|error| format!("read {name}: {error}"))?;
+        self.add_from(&name, file)
+    }
+
+    fn add_from(&mut self, name: &str, source: impl Read) -> Result<(), String> {
         let mut known = Known::default();
-        let stopped = records(&name, file, |record| {
+        let stopped = records(name, source, |record| {
             self.take(&mut known, record);
             if self.messages > MESSAGES {
                 return Err(format!(
@@ -109,7 +124,7 @@ impl Flight {
             Ok(true)
         })?;
         if let Some(why) = stopped {
-            self.cut.insert(name, why);
+            self.cut.insert(name.to_owned(), why);
         }
         Ok(())
     }

@@ -6,6 +6,9 @@
 pub mod cut;
 pub mod date;
 pub mod flight;
+#[cfg(fuzzing)]
+#[allow(missing_docs, clippy::expect_used, reason = "these are doors for tests")]
+pub mod fuzzing;
 pub mod schema;
 pub mod segment;
 pub mod store;

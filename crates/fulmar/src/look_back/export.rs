@@ -14,6 +14,15 @@ use super::write as write_file;
 pub(super) fn write(flight: &Flight, directory: &Path) -> Result<usize, String> {
     fs::create_dir_all(directory)
         .map_err(|error| format!("make {}: {error}", directory.display()))?;
+    let files = files(flight);
+    for (name, text) in &files {
+        write_file(&directory.join(format!("{}.csv", file_name(name))), text.as_bytes())?;
+    }
+    Ok(files.len())
+}
+
+/// Lays every channel out, under what it is called.
+pub(super) fn files(flight: &Flight) -> Vec<(String, String)> {
     let mut files: Vec<(String, String)> = Vec::new();
     for ((peer, path), samples) in &flight.paths {
         files.push((format!("path-{peer}-{path}"), table(samples)));
@@ -30,10 +39,7 @@ pub(super) fn write(flight: &Flight, directory: &Path) -> Result<usize, String> 
     }
     files.push(("events".into(), table(&flight.events)));
     files.push(("position".into(), table(&flight.positions)));
-    for (name, text) in &files {
-        write_file(&directory.join(format!("{}.csv", file_name(name))), text.as_bytes())?;
-    }
-    Ok(files.len())
+    files
 }
 
 /// Lays a channel out. Fields that are structures are not columns: copies have a file of their own.

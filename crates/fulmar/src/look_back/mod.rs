@@ -78,6 +78,16 @@ pub(crate) fn run(command: RecordCommand) -> Result<(), String> {
     }
 }
 
+/// Shows a flight in every way that there is, and keeps nothing.
+#[cfg(fuzzing)]
+pub(crate) fn try_all(flight: &Flight) {
+    let summary = Summary::of(flight);
+    assert!(serde_json::to_string(&summary).is_ok() && summary.table().ends_with('\n'));
+    let page = page::page(flight, &summary);
+    assert!(page.ends_with("</html>\n") && !page.contains("<script"), "it has no script");
+    assert!(export::files(flight).iter().all(|(_, text)| text.starts_with("time_s,")));
+}
+
 fn read(files: &Files) -> Result<Flight, String> {
     let flight = Flight::read(&files.files)?;
     for (file, why) in &flight.cut {

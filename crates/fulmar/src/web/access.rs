@@ -148,6 +148,34 @@ impl Access {
     }
 }
 
+/// Judges a request as the server does: headers a line each, then a token of the form.
+#[cfg(fuzzing)]
+pub(super) fn try_headers(lines: &str, from: IpAddr) {
+    let plan = Plan {
+        listen: (from, 8470).into(),
+        sockets: Vec::new(),
+        token: Some("hVq0jvB1b0vXc0Yp2mYt0c5uW1k8aGd3".to_owned()),
+        names: vec!["ground.local".to_owned()],
+        tls: None,
+        is_behind_proxy: lines.len().is_multiple_of(2),
+        pairing: None,
+    };
+    let access = Access::new(&plan);
+    let header = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        Some((name.parse::<hyper::header::HeaderName>().ok()?, value.trim().parse().ok()?))
+    };
+    let headers: HeaderMap = lines.lines().filter_map(header).collect();
+    let origin = access.origin(&headers, from);
+    for _ in 0..2 * WRONG_TRIES {
+        let is_known = access.judge(&headers, origin) == Verdict::Welcome;
+        assert!(!is_known || lines.contains("hVq0"), "whoever has not got the token stays outside");
+        let guessed = access.try_token(lines, origin);
+        assert!(guessed != Verdict::Welcome || lines.contains("hVq0"));
+    }
+    assert!(access.guesses.0.lock().is_ok_and(|wrong| wrong.len() <= REMEMBERED));
+}
+
 impl Guesses {
     /// Judges a token, unless too many wrong ones came from there.
     pub(super) fn judge(&self, from: IpAddr, is_right: impl FnOnce() -> bool) -> Verdict {

@@ -51,3 +51,13 @@ pub(crate) fn run(arguments: WebArguments) -> Result<(), String> {
         Ok(())
     })
 }
+
+/// Answers a request with nothing to show: a query, then headers, a line each.
+#[cfg(fuzzing)]
+pub(crate) fn try_request(text: &str) {
+    let (query, headers) = text.split_once('\n').unwrap_or((text, ""));
+    let asked = view::Asked::parse(query);
+    let shown = view::show(&std::collections::BTreeMap::new(), 1, &asked);
+    assert!(shown.to_string().len() < 10_000, "the answer says no more than there is");
+    access::try_headers(headers, [192, 0, 2, 7].into());
+}

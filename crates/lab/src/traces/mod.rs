@@ -22,6 +22,8 @@ mod write;
 
 pub(crate) use command::{TraceCommand, run as run_command};
 #[cfg(fuzzing)]
+pub(crate) use flown::try_flights;
+#[cfg(fuzzing)]
 pub(crate) use formats::{HowToRead, read};
 pub(crate) use joined::operators_joined;
 #[cfg(fuzzing)]

@@ -113,6 +113,24 @@ fn make(args: &FromRecordArgs) -> Result<(Told, PathBuf), String> {
     Ok((told, path))
 }
 
+/// Reads files that lie in memory as `run` does, and makes the scenario of them.
+#[cfg(fuzzing)]
+pub(crate) fn try_flights(flights: Vec<Flight>) -> Result<Scenario, String> {
+    let args = FromRecordArgs {
+        files: Vec::new(),
+        out: PathBuf::new(),
+        from: None,
+        to: None,
+        peer: Vec::new(),
+        rate_mbps: 12.0,
+        queue_kb: 250.0,
+        json: false,
+    };
+    let views = flights.into_iter().map(|flight| View::of(flight, &[]));
+    let views = views.collect::<Result<Vec<_>, _>>()?;
+    scenario(&views, &args, "fuzz").map(|(scenario, _)| scenario)
+}
+
 /// Reads the records of one or two computers.
 fn views(files: &[PathBuf], peers: &[String]) -> Result<Vec<View>, String> {
     let mut of_role: [Vec<&Path>; 2] = [Vec::new(), Vec::new()];
