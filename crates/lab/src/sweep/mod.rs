@@ -33,8 +33,9 @@ use sys::print::{print, tell};
 /// The arguments of a sweep.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SweepArgs {
-    /// The experiment, as docs/experiments.md describes it; its [[sweep]] is run too.
-    #[arg(value_name = "FILE.toml")]
+    /// The experiment, as docs/experiments.md describes it; its [[sweep]] is run too. Or the sweep.json of a folder of results,
+    /// which holds all that is needed to run the same sweep where the files are not.
+    #[arg(value_name = "FILE.toml|sweep.json")]
     file: PathBuf,
     /// Where results go: sweep.json says what was run, points/ has a Parquet file for each point and seed, failed/ why one
     /// failed. What is there already is not run again.
@@ -112,6 +113,25 @@ pub(crate) fn run_command(args: &SweepArgs) -> Result<ExitCode, Failure> {
     let ended = rest.len() - failed;
     tell(format_args!("{}: {ended} tasks ended, {failed} failed", plan.name()));
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// Reads what is to be run.
+fn open(args: &SweepArgs) -> Result<Plan, String> {
+    let over = match &args.points {
+        Some(path) => plan::read_points(path)?,
+        None => Over::Product(args.over.clone()),
+    };
+    if args.file.extension().is_none_or(|end| end != "json") {
+        return Plan::open(&args.file, over, args.seeds, &args.schemes);
+    }
+    if over != Over::default() || args.seeds.is_some() || !args.schemes.is_empty() {
+        let file = args.file.display();
+        return Err(format!(
+            "{file}: says itself what is run: leave --over, --points, --seeds and --schemes out, or name the experiment's \
+             TOML file"
+        ));
+    }
+    Plan::open_description(&args.file)
 }
 
 /// Says what would be run.

@@ -6,7 +6,7 @@ use blake2::{Blake2s256, Digest};
 use serde_json::{Map, Value, json};
 use toml_keys::{Change, Scalar};
 
-use crate::experiment::file::{AtPoint, Inputs, Over, Point, Study};
+use crate::experiment::file::{Inputs, Over, Point, Study};
 use crate::scheme::Scheme;
 
 /// The hash of the sources that figures come from.
@@ -52,11 +52,24 @@ impl Plan {
         Self::new(study, inputs, over, seeds)
     }
 
+    /// Reads the `sweep.json` of another folder, which has the texts of all files in it.
+    ///
+    /// # Errors
+    /// When it does not read; as [`Plan::of_description`].
+    pub(super) fn open_description(path: &Path) -> Result<Self, String> {
+        let shown = path.display();
+        let text =
+            std::fs::read_to_string(path).map_err(|error| format!("read {shown}: {error}"))?;
+        let description =
+            serde_json::from_str(&text).map_err(|error| format!("{shown}: {error}"))?;
+        Self::of_description(&description).map_err(|what| format!("{shown}: {what}"))
+    }
+
     /// Makes the plan of a description that [`Plan::description`] gave, with texts in place of files.
     ///
     /// # Errors
     /// As [`Plan::open`]; when other code made the description, or what comes of it has another hash.
-    pub(crate) fn of_description(description: &Value) -> Result<Self, String> {
+    fn of_description(description: &Value) -> Result<Self, String> {
         let code = description["code"].as_str().unwrap_or_default();
         if code != CODE {
             return Err(format!(
@@ -141,11 +154,11 @@ impl Plan {
         self.tasks().skip(index as usize - 1).step_by(count as usize)
     }
 
-    /// Runs a task.
+    /// Runs a task; returns one object per scheme.
     ///
     /// # Errors
     /// When there is no such task, or it cannot be run.
-    pub(crate) fn run(&self, task: Task) -> Result<AtPoint, String> {
+    pub(crate) fn run(&self, task: Task) -> Result<Vec<Value>, String> {
         if self.point(task.point).is_none() || !(self.seeds.0..=self.seeds.1).contains(&task.seed) {
             return Err(format!("there is no point {} with seed {}", task.point, task.seed));
         }
@@ -293,7 +306,7 @@ fn over_to_json(over: &Over) -> Value {
 ///
 /// # Errors
 /// When it is something else.
-pub(crate) fn over_of_json(over: &Value) -> Result<Over, String> {
+fn over_of_json(over: &Value) -> Result<Over, String> {
     if let Some(points) = over["points"].as_array() {
         let each = points
             .iter()

@@ -70,12 +70,12 @@ pub(super) fn all(
 pub(super) fn one(plan: &Plan, task: Task) -> Result<Vec<u8>, String> {
     // Nothing of the plan changes while a task runs.
     let ran = catch_unwind(AssertUnwindSafe(|| plan.run(task)));
-    let at_point = ran.unwrap_or_else(|panic| {
+    let results = ran.unwrap_or_else(|panic| {
         let words = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let words = words.or_else(|| panic.downcast_ref::<String>().cloned());
         Err(format!("panicked: {}", words.unwrap_or_else(|| "without words".to_owned())))
     })?;
-    table::parquet(plan, task, &at_point.results)
+    table::parquet(plan, task, &results)
 }
 
 /// Tells how far a sweep is, and what failed.

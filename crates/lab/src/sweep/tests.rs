@@ -93,15 +93,21 @@ fn a_description_runs_elsewhere_without_the_files() {
     let plan = plan(&file, &["stream.control.hz=[50, 100]"]).unwrap();
     let description = plan.description();
     folder.close().unwrap();
-    let there = Plan::of_description(&description).unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let open = |description: &serde_json::Value| {
+        let path = elsewhere.path().join("sweep.json");
+        std::fs::write(&path, description.to_string()).unwrap();
+        Plan::open_description(&path)
+    };
+    let there = open(&description).unwrap();
     let task = Task { point: 3, seed: 4 };
     assert_eq!(run::one(&there, task), run::one(&plan, task));
     let mut other = description.clone();
     other["code"] = json!("0123");
-    assert!(Plan::of_description(&other).err().unwrap().contains("install the same version"));
+    assert!(open(&other).err().unwrap().contains("install the same version"));
     let mut other = description;
     other["seeds"] = json!([3, 5]);
-    assert!(Plan::of_description(&other).err().unwrap().contains("its hash is another one"));
+    assert!(open(&other).err().unwrap().contains("its hash is another one"));
 }
 
 #[test]

@@ -28,7 +28,7 @@ use crate::experiment::streams::play::play;
 use crate::report::{Mode, Report, merged};
 use read::{Plan, Source};
 use streams::KINDS;
-pub(crate) use study::{AtPoint, Inputs, Study};
+pub(crate) use study::{Inputs, Study};
 pub(crate) use sweep::{Over, Point};
 use sys::print::tell;
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::read::{Plan, ReadFile, Source, read_file};
 use super::sweep::{Over, Point};
 use super::{DESCRIPTION, at_point};
-use crate::experiment::streams::play::{Runs, play_quietly};
+use crate::experiment::streams::play::play_quietly;
 use crate::report::Mode;
 use crate::scheme::Scheme;
 use crate::testbed::Recording;
@@ -34,14 +34,6 @@ pub(crate) struct Study {
     points: Vec<Point>,
     schemes: Vec<Scheme>,
     recording: Recording,
-}
-
-/// What one point came to with one seed.
-pub(crate) struct AtPoint {
-    /// One object per scheme.
-    pub(crate) results: Vec<Value>,
-    /// What became of each message.
-    pub(crate) runs: Runs,
 }
 
 impl Study {
@@ -102,7 +94,6 @@ impl Study {
             (given, _) => given.to_vec(),
         };
         let points = plan.points();
-        // Read after the plan: what is missing only at one point was noted there.
         Ok(Self { source, plan, points, schemes, recording: Recording::load()? })
     }
 
@@ -126,18 +117,18 @@ impl Study {
         &self.points
     }
 
-    /// Runs a point with a seed.
+    /// Runs a point with a seed; returns one object per scheme.
     ///
     /// # Errors
     /// When a scheme cannot be had in the world.
     ///
     /// # Panics
     /// When there is no such point.
-    pub(crate) fn run(&self, number: usize, seed: u64) -> Result<AtPoint, String> {
+    pub(crate) fn run(&self, number: usize, seed: u64) -> Result<Vec<Value>, String> {
         let point = &self.points[number];
         let here = self.source.at(point)?;
-        let (results, runs) = play_quietly(&here.scene(), &self.schemes, &self.recording, seed)?;
+        let results = play_quietly(&here.scene(), &self.schemes, &self.recording, seed)?;
         let finish = |result| at_point(point, self.plan.with_asked(here.without_absent(result)));
-        Ok(AtPoint { results: results.into_iter().map(finish).collect(), runs })
+        Ok(results.into_iter().map(finish).collect())
     }
 }

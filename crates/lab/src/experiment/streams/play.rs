@@ -18,7 +18,7 @@ use crate::testbed::Recording;
 use sys::print::tell;
 
 /// The runs that a picture is drawn of.
-pub(crate) type Runs = Vec<(Scheme, StreamRun)>;
+type Runs = Vec<(Scheme, StreamRun)>;
 
 /// What came of it.
 pub(crate) struct Played {
@@ -72,10 +72,10 @@ pub(crate) fn play_quietly(
     schemes: &[Scheme],
     recording: &Recording,
     seed: u64,
-) -> Result<(Vec<Value>, Runs), String> {
-    let (mut results, runs) = in_world(scene, schemes, recording, (seed, seed), |_| {})?;
+) -> Result<Vec<Value>, String> {
+    let (mut results, _) = in_world(scene, schemes, recording, (seed, seed), |_| {})?;
     relate_wire_bytes(&mut results);
-    Ok((results, runs))
+    Ok(results)
 }
 
 /// Returns the figures of each scheme, pooled over the seeds, and the runs of the first seed.
