@@ -66,7 +66,7 @@ fn files(out: &Path) -> Vec<(String, Vec<u8>)> {
 #[test]
 fn shares_put_together_are_the_whole_to_the_byte() {
     let (folder, file) = written();
-    let plan = plan(&file, &["stream.control.hz=[50, 100]"]).unwrap();
+    let plan = plan(&file, &["stream.control.rate_hz=[50, 100]"]).unwrap();
     let [whole, shares] = ["whole", "shares"].map(|name| folder.path().join(name));
     assert_eq!(run_into(&whole, &plan, (1, 1)), 8);
     let ran: usize = (1..=3).map(|share| run_into(&shares, &plan, (share, 3))).sum();
@@ -90,7 +90,7 @@ fn what_was_lost_is_run_again_and_is_what_it_was() {
 #[test]
 fn a_description_runs_elsewhere_without_the_files() {
     let (folder, file) = written();
-    let plan = plan(&file, &["stream.control.hz=[50, 100]"]).unwrap();
+    let plan = plan(&file, &["stream.control.rate_hz=[50, 100]"]).unwrap();
     let description = plan.description();
     folder.close().unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
