@@ -71,7 +71,7 @@ fn shares_put_together_are_the_whole_to_the_byte() {
     assert_eq!(run_into(&whole, &plan, (1, 1)), 8);
     let ran: usize = (1..=3).map(|share| run_into(&shares, &plan, (share, 3))).sum();
     assert_eq!(ran, 8);
-    assert_eq!(files(&whole), files(&shares));
+    assert!(files(&whole) == files(&shares), "not the same bytes");
     assert_eq!(run_into(&whole, &plan, (1, 1)), 0, "nothing is done twice");
 }
 
@@ -84,7 +84,8 @@ fn what_was_lost_is_run_again_and_is_what_it_was() {
     let before = files(&out);
     let lost = out.join("points").join(file_name(Task { point: 1, seed: 4 }));
     std::fs::remove_file(lost).unwrap();
-    assert_eq!((run_into(&out, &plan, (1, 1)), files(&out)), (1, before));
+    assert_eq!(run_into(&out, &plan, (1, 1)), 1);
+    assert!(files(&out) == before, "not the same bytes");
 }
 
 #[test]
@@ -101,7 +102,8 @@ fn a_description_runs_elsewhere_without_the_files() {
     };
     let there = open(&description).unwrap();
     let task = Task { point: 3, seed: 4 };
-    assert_eq!(run::one(&there, task), run::one(&plan, task));
+    let [elsewhere_ran, ran] = [&there, &plan].map(|plan| run::one(plan, task).unwrap());
+    assert!(elsewhere_ran == ran, "not the same bytes");
     let mut other = description.clone();
     other["code"] = json!("0123");
     assert!(open(&other).err().unwrap().contains("install the same version"));

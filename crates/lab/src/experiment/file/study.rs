@@ -57,9 +57,11 @@ impl Study {
             seen.insert(name.display().to_string(), text.clone());
             Ok(text)
         });
-        let study = Self::new(&text, path, files, over, schemes)?;
+        Self::new(&text, path, files, over.clone(), schemes)?;
         let beside = seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Ok((study, Inputs { name: path.display().to_string(), text, beside }))
+        let inputs = Inputs { name: path.display().to_string(), text, beside };
+        // From here on what is run is what was read, whatever becomes of the files.
+        Ok((Self::of(&inputs, over, schemes)?, inputs))
     }
 
     /// Reads the same from texts.
