@@ -9,6 +9,7 @@ use crate::experiment::streams::demo::DemoArgs;
 use crate::experiment::{Description, Experiment};
 use crate::model::Model;
 use crate::swarm::SwarmArgs;
+use crate::sweep::SweepArgs;
 use crate::traces::TraceCommand;
 use emulator::{AccuracyArgs, EmulateArgs};
 
@@ -79,6 +80,12 @@ pub(crate) enum Command {
     /// Each seed draws a run; both ends are judged all the time. What fails is made small and printed as a
     /// command that runs it again. Exit code 1 when something is found. docs/swarm.md says more.
     Swarm(SwarmArgs),
+    /// Run the experiment of a file at many points and with many seeds, on all processors or a share of a cluster.
+    ///
+    /// In virtual time. Results are Parquet, a file for each point and seed; what is there is not run again, a point that
+    /// fails is noted and the others go on. The same file, points and seeds give the same bytes on every machine, so shares
+    /// (`--shard 3/100`) can run anywhere and be put together. docs/sweeps.md has examples for Python, Slurm and Ray.
+    Sweep(SweepArgs),
     /// Play the scene that breaks what people use today: a table and a picture at the end.
     ///
     /// Two bad links, a recorded flight, 50 control messages a second each way and a video stream;

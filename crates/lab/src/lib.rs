@@ -24,6 +24,7 @@ mod scenario_file;
 mod scheme;
 mod statistics;
 mod swarm;
+mod sweep;
 mod testbed;
 mod traces;
 
@@ -71,6 +72,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         }
         Command::Demo(args) => demo::run(&args),
         Command::Swarm(args) => swarm::run_command(&args),
+        Command::Sweep(args) => sweep::run_command(&args),
         Command::Trace { command } => traces::run_command(&command),
         Command::Model { model } => {
             model::run(&model)?;

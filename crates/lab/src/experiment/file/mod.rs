@@ -6,9 +6,12 @@
 mod columns;
 mod read;
 mod streams;
+mod study;
 mod sweep;
 
 use std::path::PathBuf;
+#[cfg(any(fuzzing, test))]
+use std::sync::Arc;
 
 use clap::Args;
 use emulator::Failure;
@@ -25,7 +28,8 @@ use crate::experiment::streams::play::play;
 use crate::report::{Mode, Report, merged};
 use read::{Plan, Source};
 use streams::KINDS;
-use sweep::Point;
+pub(crate) use study::{Inputs, Study};
+pub(crate) use sweep::{Over, Point};
 use sys::print::tell;
 
 /// Describes what files are, unless they say otherwise.
@@ -105,7 +109,7 @@ pub(crate) fn try_text(text: &str) -> Result<(), String> {
         Some("mixed-blackout.toml") => Ok(SCENARIO.to_owned()),
         _ => Err("read: there is no such file".to_owned()),
     };
-    let source = Source::new(text.to_owned(), "fuzz.toml".as_ref(), mode, beside);
+    let source = Source::new(text.to_owned(), "fuzz.toml".as_ref(), mode, Arc::new(beside));
     let plan = source.plan()?;
     for point in plan.points() {
         let here = source.at(&point).expect("what could be had in the plan");

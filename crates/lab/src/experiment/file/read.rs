@@ -4,6 +4,7 @@
 //! varies is checked as what is written, and what follows from it (outages that repeat) follows.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::ValueEnum;
 use netem::Scenario;
@@ -13,7 +14,7 @@ use toml_keys::{Change, FileError, Mistake, Scalar, Section, did_you_mean};
 use super::DESCRIPTION;
 use super::columns::{self, Columns};
 use super::streams::{self, Streams};
-use super::sweep::{self, Point, Sweep, points};
+use super::sweep::{self, Over, Point, Sweep};
 use crate::arguments::parse_seeds;
 use crate::report::Mode;
 use crate::scenario_file::check_hosts;
@@ -53,17 +54,18 @@ pub(super) struct Plan {
     pub(super) are_asked: bool,
     /// What varies.
     pub(super) sweeps: Vec<Sweep>,
+    over: Over,
 }
 
 impl Plan {
-    /// Returns every combination of what varies.
+    /// Returns where it is run: every combination of what varies, or the points that were given.
     pub(super) fn points(&self) -> Vec<Point> {
-        points(&self.sweeps)
+        self.over.points(&self.sweeps)
     }
 }
 
 /// Reads the text of a file that the file of an experiment names.
-type ReadFile = fn(&Path) -> Result<String, String>;
+pub(super) type ReadFile = Arc<dyn Fn(&Path) -> Result<String, String> + Send + Sync>;
 
 /// A file, and the life that it is run in.
 pub(super) struct Source {
@@ -74,6 +76,8 @@ pub(super) struct Source {
     mode: Option<Mode>,
     /// Whether its links are in a file of their own.
     is_beside: bool,
+    /// What varies beside, or in place of, what the file says.
+    over: Over,
 }
 
 impl Source {
@@ -82,13 +86,18 @@ impl Source {
     /// # Errors
     /// When it cannot be read.
     pub(super) fn open(path: &Path, mode: Option<Mode>) -> Result<Self, String> {
-        Ok(Self::new(read_file(path)?, path, mode, read_file))
+        Ok(Self::new(read_file(path)?, path, mode, Arc::new(read_file)))
     }
 
     pub(super) fn new(text: String, path: &Path, mode: Option<Mode>, files: ReadFile) -> Self {
         let has_scenario = |table: toml::Table| table.contains_key("scenario");
         let is_beside = text.parse().is_ok_and(has_scenario);
-        Self { text, files, path: path.to_owned(), mode, is_beside }
+        Self { text, files, path: path.to_owned(), mode, is_beside, over: Over::default() }
+    }
+
+    /// The same file, varied as is said beside it.
+    pub(super) fn over(self, over: Over) -> Self {
+        Self { over, ..self }
     }
 
     /// Returns all that the file says, for the report.
@@ -155,7 +164,7 @@ impl Source {
         let mut streams = streams::read(root);
         let schemes = schemes(root, self.mode);
         let seeds = root.text("seeds").and_then(|text| seeds(root, text));
-        *sweeps = sweep::read(root);
+        *sweeps = sweep::read(root, &self.over);
         if root.is_empty_list("schemes") {
             root.wrong("schemes", "is empty: name some, or leave it out for the usual ones");
         }
@@ -167,7 +176,9 @@ impl Source {
         check_size(root, &streams);
         let sweeps = sweeps.clone();
         let varies = sweeps.iter().any(Sweep::is_of_scene);
-        let plan = Plan { name, scenario, streams, schemes, seeds, columns, are_asked, sweeps };
+        let over = self.over.clone();
+        let plan =
+            Plan { name, scenario, streams, schemes, seeds, columns, are_asked, sweeps, over };
         if are_asked {
             let scene = (!varies).then(|| plan.scene());
             columns::check(root, &plan.columns, &plan.schemes, scene.as_ref());
@@ -237,7 +248,8 @@ impl Source {
 
     /// Returns what reads the traces that a file names, relative to its directory.
     fn traces(&self, of: &Path) -> impl FnMut(&str) -> Result<String, String> + use<> {
-        let (directory, files) = (of.parent().unwrap_or(Path::new("")).to_owned(), self.files);
+        let directory = of.parent().unwrap_or(Path::new("")).to_owned();
+        let files = Arc::clone(&self.files);
         move |trace| files(&directory.join(trace))
     }
 
@@ -285,7 +297,7 @@ impl Source {
 
     /// Says what is wrong with a combination of values each of which is fine by itself.
     fn mistake_together(&self, sweeps: &[Sweep]) -> Option<Mistake> {
-        points(sweeps).iter().find_map(|point| {
+        self.over.points(sweeps).iter().find_map(|point| {
             let error = self.read(&point.0, &mut Vec::new()).err()?;
             let (first, name) = (error.mistakes.first()?, point.name());
             let what = format!("at {name}: {}: {}", first.key, first.what);
@@ -344,7 +356,7 @@ fn own_of_direction(root: &Section<'_>, key: &str) -> Option<String> {
     })
 }
 
-fn read_file(path: &Path) -> Result<String, String> {
+pub(super) fn read_file(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("read {}: {error}", path.display()))
 }
 

@@ -32,6 +32,25 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
+    /// Says what is wrong with its key or its values, beside those before it.
+    fn mistakes(&self, others: &[Self]) -> Vec<(&'static str, String)> {
+        let key = &self.key;
+        let head = key.split('.').next();
+        let fixed = FIXED.iter().find(|(fixed, _)| Some(*fixed) == head);
+        let of_key = fixed
+            .map(|(_, instead)| format!("{key:?} is the same for the whole run{instead}"))
+            .or_else(|| {
+                let is_twice = others.iter().any(|other| other.key == *key);
+                is_twice.then(|| format!("another sweep varies {key:?}"))
+            });
+        let of_values = match &self.values[..] {
+            [] => Some("there are none".to_owned()),
+            values => first_twice(values).map(|value| format!("{value} is there twice")),
+        };
+        let of = |part, what: Option<String>| what.map(|what| (part, what));
+        [of("values", of_values), of("key", of_key)].into_iter().flatten().collect()
+    }
+
     /// Returns whether it varies the links, or how much of their outages is seen.
     pub(super) fn is_of_scene(&self) -> bool {
         !self.key.starts_with("stream.")
@@ -43,34 +62,88 @@ impl Sweep {
     }
 }
 
+/// What varies, said beside a file.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Over {
+    /// Keys and their values, of which every combination is run; they go before what the file says of the same keys.
+    Product(Vec<(String, Vec<Scalar>)>),
+    /// Points, one by one, in place of the file's sweeps.
+    Points(Vec<Point>),
+}
+
+impl Default for Over {
+    fn default() -> Self {
+        Self::Product(Vec::new())
+    }
+}
+
+impl Over {
+    /// Returns where is run what varies like this.
+    pub(super) fn points(&self, sweeps: &[Sweep]) -> Vec<Point> {
+        match self {
+            Self::Product(_) => points(sweeps),
+            Self::Points(points) => points.clone(),
+        }
+    }
+
+    /// Returns what is varied, each key with its values.
+    fn sweeps(&self) -> Vec<(String, Vec<Scalar>)> {
+        let points = match self {
+            Self::Product(sweeps) => return sweeps.clone(),
+            Self::Points(points) => points,
+        };
+        let mut sweeps: Vec<(String, Vec<Scalar>)> = Vec::new();
+        for Change { key, value } in points.iter().flat_map(|point| &point.0) {
+            match sweeps.iter_mut().find(|(other, _)| other == key) {
+                Some((_, values)) if values.contains(value) => {}
+                Some((_, values)) => values.push(value.clone()),
+                None => sweeps.push((key.clone(), vec![value.clone()])),
+            }
+        }
+        sweeps
+    }
+}
+
 /// Reads every sweep. Whether its values can be had is seen when they are tried.
-pub(super) fn read(root: &Section<'_>) -> Vec<Sweep> {
+pub(super) fn read(root: &Section<'_>, over: &Over) -> Vec<Sweep> {
+    let beside = over.sweeps();
     let mut sweeps: Vec<Sweep> = Vec::new();
     for (number, section) in root.sections("sweep").into_iter().enumerate() {
         section.require("values");
         let values = section.scalars("values", POINTS_MAX);
-        let twice = values.as_deref().and_then(first_twice);
-        if let Some(value) = twice {
-            section.wrong("values", format!("{value} is there twice"));
-        }
         let lines = ["key", "values"].map(|key| section.line(key));
-        if let Some(key) = section.required_text("key") {
-            let head = key.split('.').next();
-            if let Some((_, instead)) = FIXED.iter().find(|(fixed, _)| Some(*fixed) == head) {
-                section.wrong("key", format!("{key:?} is the same for the whole run{instead}"));
-            } else if sweeps.iter().any(|other| other.key == key) {
-                section.wrong("key", format!("another sweep varies {key:?}"));
-            } else if let Some(values) = values {
-                let name = format!("sweep[{number}]");
-                sweeps.push(Sweep { key: key.to_owned(), values, name, lines });
+        let key = section.required_text("key");
+        if let (Some(key), Some(values)) = (key, values) {
+            let name = format!("sweep[{number}]");
+            let sweep = Sweep { key: key.to_owned(), values, name, lines };
+            let mistakes = sweep.mistakes(&sweeps);
+            for (part, what) in &mistakes {
+                section.wrong(part, what);
+            }
+            let is_overridden = beside.iter().any(|(other, _)| other == key);
+            if mistakes.is_empty() && !is_overridden && matches!(over, Over::Product(_)) {
+                sweeps.push(sweep);
             }
         }
         section.finish();
     }
-    let counts = sweeps.iter().map(|sweep| sweep.values.len());
-    let count = counts.clone().try_fold(1, usize::checked_mul);
+    for (key, values) in beside {
+        let sweep = Sweep { key, values, name: "over".to_owned(), lines: [1; 2] };
+        let mistakes = sweep.mistakes(&sweeps);
+        for (_, what) in &mistakes {
+            root.wrong("over", format!("{}: {what}", sweep.key));
+        }
+        if mistakes.is_empty() {
+            sweeps.push(sweep);
+        }
+    }
+    let counts: Vec<usize> = match over {
+        Over::Product(_) => sweeps.iter().map(|sweep| sweep.values.len()).collect(),
+        Over::Points(points) => vec![points.len()],
+    };
+    let count = counts.iter().try_fold(1_usize, |all, count| all.checked_mul(*count));
     if count.is_none_or(|count| count > POINTS_MAX) {
-        let counts: Vec<String> = counts.map(|count| count.to_string()).collect();
+        let counts: Vec<String> = counts.iter().map(usize::to_string).collect();
         let what = format!("{} points are more than {POINTS_MAX}", counts.join(" × "));
         root.wrong("sweep", what);
         sweeps.clear();
@@ -80,17 +153,17 @@ pub(super) fn read(root: &Section<'_>) -> Vec<Sweep> {
 
 /// One value for each key that is varied.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Point(pub(super) Vec<Change>);
+pub(crate) struct Point(pub(crate) Vec<Change>);
 
 impl Point {
     /// Returns the values by their keys.
-    pub(super) fn values(&self) -> Value {
+    pub(crate) fn values(&self) -> Value {
         let values = self.0.iter().map(|change| (change.key.clone(), shown(&change.value)));
         Value::Object(values.collect())
     }
 
     /// Says where the point is; empty where nothing varies.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let parts = self.0.iter().map(|change| format!("{}={}", change.key, change.value));
         parts.collect::<Vec<_>>().join(",")
     }
@@ -103,7 +176,7 @@ impl Point {
 }
 
 /// Returns every combination of the values, the last key's in turn first.
-pub(super) fn points(sweeps: &[Sweep]) -> Vec<Point> {
+fn points(sweeps: &[Sweep]) -> Vec<Point> {
     sweeps.iter().fold(vec![Point::default()], |points, sweep| {
         let with = |point: &Point, value| {
             Point(point.0.iter().cloned().chain([sweep.change(value)]).collect())

@@ -48,7 +48,7 @@ fn beside(path: &Path) -> Result<String, String> {
 }
 
 fn source(text: &str, mode: Mode) -> Source {
-    Source::new(text.to_owned(), Path::new("own.toml"), Some(mode), beside)
+    Source::new(text.to_owned(), Path::new("own.toml"), Some(mode), Arc::new(beside))
 }
 
 /// Plays a scene in the world, with seed 1.
@@ -412,7 +412,7 @@ fn mistakes_of_names_and_ways_are_told() {
 #[test]
 fn schemes_of_the_other_life_do_no_harm_where_others_are_asked_for() {
     let text = OWN.replace("udp", "kernel_mptcp");
-    let of = |mode| Source::new(text.clone(), Path::new("own.toml"), mode, beside).plan();
+    let of = |mode| Source::new(text.clone(), Path::new("own.toml"), mode, Arc::new(beside)).plan();
     assert!(of(Some(Mode::Sim)).is_err() && of(Some(Mode::Emu)).is_ok());
     assert_eq!(of(None).unwrap().schemes, [Scheme::KERNEL_MPTCP]);
 }

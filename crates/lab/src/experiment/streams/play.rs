@@ -39,7 +39,9 @@ pub(crate) fn play(
 ) -> Result<Played, Failure> {
     let (mut results, runs, audit) = match mode {
         Mode::Sim => {
-            let (results, runs) = in_world(name, scene, schemes, recording, seeds)?;
+            let told = seeds_shown(seeds);
+            let begins = |scheme| tell(format_args!("{name} --sim: {scheme}, {told}"));
+            let (results, runs) = in_world(scene, schemes, recording, seeds, begins)?;
             (results, runs, None)
         }
         Mode::Emu => {
@@ -61,17 +63,32 @@ pub(crate) fn play(
     Ok(Played { results, audit })
 }
 
+/// Returns the figures of each scheme in the world with one seed, and says nothing of it.
+///
+/// # Errors
+/// When a scheme needs a real kernel.
+pub(crate) fn play_quietly(
+    scene: &Blackout,
+    schemes: &[Scheme],
+    recording: &Recording,
+    seed: u64,
+) -> Result<Vec<Value>, String> {
+    let (mut results, _) = in_world(scene, schemes, recording, (seed, seed), |_| {})?;
+    relate_wire_bytes(&mut results);
+    Ok(results)
+}
+
 /// Returns the figures of each scheme, pooled over the seeds, and the runs of the first seed.
 fn in_world(
-    name: &str,
     scene: &Blackout,
     schemes: &[Scheme],
     recording: &Recording,
     (first, last): (u64, u64),
-) -> Result<(Vec<Value>, Runs), Failure> {
+    begins: impl Fn(Scheme),
+) -> Result<(Vec<Value>, Runs), String> {
     let (mut results, mut of_first_seed) = (Vec::new(), Vec::new());
     for &scheme in schemes {
-        tell(format_args!("{name} --sim: {scheme}, {}", seeds_shown((first, last))));
+        begins(scheme);
         let mut by_seed = Vec::new();
         for seed in first..=last {
             let run = run_stream(&scene.scenario, scheme, &scene.workload, recording, seed)?;
