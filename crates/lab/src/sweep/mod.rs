@@ -33,7 +33,7 @@ use sys::print::{print, tell};
 /// The arguments of a sweep.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SweepArgs {
-    /// The experiment, as docs/experiments.md describes it; its [[sweep]] is run too. Or the sweep.json of a folder of results,
+    /// The experiment, as docs/experiments.md describes it; its `[[sweep]]` is run too. Or the sweep.json of a folder of results,
     /// which holds all that is needed to run the same sweep where the files are not.
     #[arg(value_name = "FILE.toml|sweep.json")]
     file: PathBuf,
@@ -71,11 +71,7 @@ pub(crate) struct SweepArgs {
 
 /// Runs a sweep, or its share; exit code 1 where a point failed.
 pub(crate) fn run_command(args: &SweepArgs) -> Result<ExitCode, Failure> {
-    let over = match &args.points {
-        Some(path) => plan::read_points(path).map_err(Failure::Usage)?,
-        None => Over::Product(args.over.clone()),
-    };
-    let plan = Plan::open(&args.file, over, args.seeds, &args.schemes).map_err(Failure::Usage)?;
+    let plan = open(args).map_err(Failure::Usage)?;
     if args.dry_run {
         return Ok(show(&plan, args)?);
     }

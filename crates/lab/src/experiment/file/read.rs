@@ -310,6 +310,11 @@ impl Source {
     }
 }
 
+/// Reads the text of a file.
+pub(super) fn read_file(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| format!("read {}: {error}", path.display()))
+}
+
 /// Reports links that are not between drone and station, where they stand in this file.
 fn check_ends(root: &Section<'_>, scenario: &Scenario) {
     let links = root.sections("link");
@@ -354,10 +359,6 @@ fn own_of_direction(root: &Section<'_>, key: &str) -> Option<String> {
              link.{name}.{direction}.{rest}"
         ))
     })
-}
-
-pub(super) fn read_file(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|error| format!("read {}: {error}", path.display()))
 }
 
 /// Reads the schemes, each of which must exist in the life that it is to run in.

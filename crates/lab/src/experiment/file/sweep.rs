@@ -32,6 +32,16 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
+    /// Returns whether it varies the links, or how much of their outages is seen.
+    pub(super) fn is_of_scene(&self) -> bool {
+        !self.key.starts_with("stream.")
+    }
+
+    /// Returns what is changed for one of the values.
+    pub(super) fn change(&self, value: &Scalar) -> Change {
+        Change { key: self.key.clone(), value: value.clone() }
+    }
+
     /// Says what is wrong with its key or its values, beside those before it.
     fn mistakes(&self, others: &[Self]) -> Vec<(&'static str, String)> {
         let key = &self.key;
@@ -49,16 +59,6 @@ impl Sweep {
         };
         let of = |part, what: Option<String>| what.map(|what| (part, what));
         [of("values", of_values), of("key", of_key)].into_iter().flatten().collect()
-    }
-
-    /// Returns whether it varies the links, or how much of their outages is seen.
-    pub(super) fn is_of_scene(&self) -> bool {
-        !self.key.starts_with("stream.")
-    }
-
-    /// Returns what is changed for one of the values.
-    pub(super) fn change(&self, value: &Scalar) -> Change {
-        Change { key: self.key.clone(), value: value.clone() }
     }
 }
 
@@ -175,17 +175,6 @@ impl Point {
     }
 }
 
-/// Returns every combination of the values, the last key's in turn first.
-fn points(sweeps: &[Sweep]) -> Vec<Point> {
-    sweeps.iter().fold(vec![Point::default()], |points, sweep| {
-        let with = |point: &Point, value| {
-            Point(point.0.iter().cloned().chain([sweep.change(value)]).collect())
-        };
-        let beside = |point| sweep.values.iter().map(move |value| with(point, value));
-        points.iter().flat_map(beside).collect()
-    })
-}
-
 /// Returns the name of each point's folder for pictures: what it is called, or as much of that as a file system takes,
 /// and its number where that does not tell it from the others.
 pub(super) fn folders(points: &[Point]) -> Vec<String> {
@@ -210,6 +199,17 @@ pub(super) fn parameters(sweeps: &[Sweep]) -> Value {
     let of =
         |sweep: &Sweep| (sweep.key.clone(), Value::Array(sweep.values.iter().map(shown).collect()));
     json!({"sweep": sweeps.iter().map(of).collect::<Map<_, _>>()})
+}
+
+/// Returns every combination of the values, the last key's in turn first.
+fn points(sweeps: &[Sweep]) -> Vec<Point> {
+    sweeps.iter().fold(vec![Point::default()], |points, sweep| {
+        let with = |point: &Point, value| {
+            Point(point.0.iter().cloned().chain([sweep.change(value)]).collect())
+        };
+        let beside = |point| sweep.values.iter().map(move |value| with(point, value));
+        points.iter().flat_map(beside).collect()
+    })
 }
 
 fn first_twice(values: &[Scalar]) -> Option<&Scalar> {

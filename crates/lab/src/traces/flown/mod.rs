@@ -97,22 +97,6 @@ pub(super) fn run(args: &FromRecordArgs) -> Result<(), String> {
     print(path.display())
 }
 
-/// Writes the scenario; returns what it was made of, and where it is.
-fn make(args: &FromRecordArgs) -> Result<(Told, PathBuf), String> {
-    let name = args.out.file_name().map_or("flight".into(), |name| name.to_string_lossy());
-    let views = views(&args.files, &args.peer)?;
-    let (scenario, told) = scenario(&views, args, &name)?;
-    let window = Window {
-        name: format!("{name}: a flight of {}, from its record", told.began()),
-        scenario,
-        alive: Vec::new(),
-        starts_s: Vec::new(),
-        notes: told.notes.clone(),
-    };
-    let path = write(&window, &args.out)?;
-    Ok((told, path))
-}
-
 /// Reads files that lie in memory as `run` does, and makes the scenario of them.
 #[cfg(fuzzing)]
 pub(crate) fn try_flights(flights: Vec<Flight>) -> Result<Scenario, String> {
@@ -129,6 +113,22 @@ pub(crate) fn try_flights(flights: Vec<Flight>) -> Result<Scenario, String> {
     let views = flights.into_iter().map(|flight| View::of(flight, &[]));
     let views = views.collect::<Result<Vec<_>, _>>()?;
     scenario(&views, &args, "fuzz").map(|(scenario, _)| scenario)
+}
+
+/// Writes the scenario; returns what it was made of, and where it is.
+fn make(args: &FromRecordArgs) -> Result<(Told, PathBuf), String> {
+    let name = args.out.file_name().map_or("flight".into(), |name| name.to_string_lossy());
+    let views = views(&args.files, &args.peer)?;
+    let (scenario, told) = scenario(&views, args, &name)?;
+    let window = Window {
+        name: format!("{name}: a flight of {}, from its record", told.began()),
+        scenario,
+        alive: Vec::new(),
+        starts_s: Vec::new(),
+        notes: told.notes.clone(),
+    };
+    let path = write(&window, &args.out)?;
+    Ok((told, path))
 }
 
 /// Reads the records of one or two computers.
