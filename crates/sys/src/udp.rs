@@ -146,7 +146,11 @@ impl UdpSocket {
         let state = UdpSocketState::new((&socket).into())?;
         // Timestamps, packet information, TOS and the GRO stride together do not fit quinn-udp's
         // space for control messages: the ECN bits would be cut off, and nobody reads the time.
-        set_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 0)?;
+        match set_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 0) {
+            // Emulations of Linux may know no timestamps: then there are none.
+            Err(error) if error.raw_os_error() != Some(libc::ENOPROTOOPT) => return Err(error),
+            _ => {}
+        }
         let segmentation =
             options.segmentation && state.max_gso_segments() > 1 && segmentation_is_sound();
         Ok(Self { socket, state, segmentation, receives_all })
