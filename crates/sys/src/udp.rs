@@ -38,7 +38,7 @@ pub struct UdpOptions {
     pub receive_buffer: usize,
     /// Whether equal datagrams may be sent as one (GSO) where the kernel is known to do it right.
     pub segmentation: bool,
-    /// Whether [`UdpSocket::beside`] may open more sockets of the same address.
+    /// Whether [`UdpSocket::beside`] may open more sockets of the same address, where the kernel lets it.
     pub shared: bool,
 }
 
@@ -48,6 +48,8 @@ pub struct UdpSocket {
     socket: Socket,
     state: UdpSocketState,
     segmentation: bool,
+    /// Whether what comes in goes to this socket, however many others have its address.
+    receives_all: bool,
 }
 
 /// Describes datagrams of equal size that leave together.
@@ -137,16 +139,21 @@ impl UdpSocket {
             socket.set_reuse_port(true)?;
         }
         socket.bind(&options.local.into())?;
-        if options.shared {
-            receive_for_all(&socket)?;
+        let receives_all = options.shared && receive_for_all(&socket)?;
+        if options.shared && !receives_all {
+            socket.set_reuse_port(false)?;
         }
         let state = UdpSocketState::new((&socket).into())?;
         // Timestamps, packet information, TOS and the GRO stride together do not fit quinn-udp's
         // space for control messages: the ECN bits would be cut off, and nobody reads the time.
-        set_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 0)?;
+        match set_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 0) {
+            // Emulations of Linux may know no timestamps: then there are none.
+            Err(error) if error.raw_os_error() != Some(libc::ENOPROTOOPT) => return Err(error),
+            _ => {}
+        }
         let segmentation =
             options.segmentation && state.max_gso_segments() > 1 && segmentation_is_sound();
-        Ok(Self { socket, state, segmentation })
+        Ok(Self { socket, state, segmentation, receives_all })
     }
 
     /// Opens another socket of the same address, which only sends: what comes in goes to this one.
@@ -155,14 +162,23 @@ impl UdpSocket {
     /// against its socket meanwhile. Whoever sends to several hosts keeps them apart like this.
     ///
     /// # Errors
-    /// Those of [`UdpSocket::bind`]; this socket must have been opened as `shared`.
+    /// Those of [`UdpSocket::bind`]; `Unsupported` unless [`UdpSocket::may_share`].
     pub fn beside(&self, options: &UdpOptions) -> io::Result<Self> {
+        if !self.receives_all {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         let socket = unbound(options)?;
         set_send_buffer(&socket, options.send_buffer)?;
         socket.set_reuse_port(true)?;
         socket.bind(&self.local_address()?.into())?;
         let state = UdpSocketState::new((&socket).into())?;
-        Ok(Self { socket, state, segmentation: self.segmentation })
+        Ok(Self { socket, state, segmentation: self.segmentation, receives_all: false })
+    }
+
+    /// Tells whether other sockets may have this one's address: it was opened as `shared`, and the kernel gives it
+    /// all that comes in for them.
+    pub fn may_share(&self) -> bool {
+        self.receives_all
     }
 
     /// Returns the local address.
@@ -294,8 +310,12 @@ fn refuse_taken(options: &UdpOptions) -> io::Result<()> {
     unbound(options)?.bind(&options.local.into())
 }
 
-/// Lets the first socket of an address have everything that comes in for it.
-fn receive_for_all(socket: &Socket) -> io::Result<()> {
+/// Lets the first socket of an address have everything that comes in for it; returns whether the kernel can do that.
+///
+/// Where it cannot (emulations of Linux, such as qemu's of programs), what comes in would be spread over all sockets of
+/// the address and be lost in those that only send. So there this one has to stay alone: it still reaches everybody,
+/// but a host that does not answer may hold up the others.
+fn receive_for_all(socket: &Socket) -> io::Result<bool> {
     let first = libc::sock_filter { code: BPF_RETURN, jt: 0, jf: 0, k: 0 };
     let mut program = [first];
     let program = libc::sock_fprog { len: 1, filter: program.as_mut_ptr() };
@@ -310,7 +330,13 @@ fn receive_for_all(socket: &Socket) -> io::Result<()> {
             size,
         )
     };
-    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if failed == 0 {
+        return Ok(true);
+    }
+    match io::Error::last_os_error() {
+        error if error.raw_os_error() == Some(libc::ENOPROTOOPT) => Ok(false),
+        error => Err(error),
+    }
 }
 
 /// Goes past the system's limit where the process may, and to the limit where it may not.

@@ -50,6 +50,12 @@ impl Default for Outlets {
 impl Outlets {
     /// Makes the outlets of a socket that answers many.
     pub(super) fn shared(own: &UdpSocket, options: UdpOptions) -> Self {
+        if !own.may_share() {
+            tracing::warn!(
+                "this kernel cannot keep the addresses sent to apart: one that does not answer may delay the others"
+            );
+            return Self::default();
+        }
         let strangers = UdpOptions { send_buffer: STRANGERS_BUFFER, ..options.clone() };
         let socket = opened(own, &strangers);
         let first = Outlet { for_strangers: socket.is_some(), socket, ..Outlet::default() };

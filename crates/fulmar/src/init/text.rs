@@ -20,15 +20,15 @@ private_key_file = \"private.key\"
 ";
 
 const PATHS: &str = "
-# One [[path]] for each link. An interface that is missing joins as soon as it appears. Where the station is found is
-# added by fulmar pair, as the [[peer]]'s endpoint.
+# One [[path]] for each link. An interface that is missing joins as soon as it appears. They lead to the endpoint of the
+# station's [[peer]] section, which fulmar pair writes, with [tunnel], for video and ssh, where the station has one.
 ";
 
 /// Writes a drone's file.
 pub(super) fn drone(links: &Links, autopilot: &Autopilot) -> String {
     let mut text = HEAD.replace("ROLE", "drone");
     if links.ready.is_empty() {
-        text += "\n# No link was up when this was written: fulmar pair adds a [[path]] for each that reaches the station.\n";
+        text += "\n# No link was up when this was written: fulmar pair writes a [[path]] for each that reaches the station.\n";
     } else {
         text += PATHS;
         for name in &links.ready {
@@ -56,7 +56,7 @@ pub(super) fn drone(links: &Links, autopilot: &Autopilot) -> String {
                 .into()
         }
     };
-    text + "\n# [tunnel], for video and ssh, is added by fulmar pair where the station has one.\n"
+    text
 }
 
 /// Writes a station's file.
@@ -124,7 +124,10 @@ mod tests {
                     [Autopilot::Udp, device("/dev/ttyAMA0", Some(921_600)), device(odd, None)]
                 {
                     let links = Links { ready: ready.clone(), waiting: waiting.clone() };
-                    let config = config_of(&drone(&links, &autopilot));
+                    let text = drone(&links, &autopilot);
+                    let last = text.lines().last().unwrap_or_default();
+                    assert!(!last.starts_with('#'), "sections of pairing would precede: {last}");
+                    let config = config_of(&text);
                     assert_eq!(config.endpoints.len(), 1);
                     if let Autopilot::Serial(device, baud) = autopilot {
                         let baud = baud.unwrap_or(USUAL_BAUD);
