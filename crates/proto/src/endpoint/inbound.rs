@@ -55,6 +55,7 @@ impl Endpoint {
 
     /// Takes in a UDP datagram, in place, as far as that is cheap; the rest waits for
     /// [`Endpoint::serve`].
+    #[inline(never)]
     pub fn admit_datagram(&mut self, now: Instant, received: &Received, bytes: &mut [u8]) {
         self.now = now;
         self.counters.received += 1;
@@ -73,6 +74,7 @@ impl Endpoint {
     /// nothing waits.
     ///
     /// What it took is to be charged afterwards ([`Endpoint::charge`]).
+    #[inline(never)]
     pub fn serve(&mut self, now: Instant) -> Option<Share> {
         self.now = now;
         let (share, job) = self.turns.pop(now)?;

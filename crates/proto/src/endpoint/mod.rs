@@ -11,6 +11,8 @@
 //!
 //! A driver that is short of time splits `handle_datagram`: it admits everything that has come, and then serves
 //! the sessions in turns, the one that has cost the least first (`turns`).
+//!
+//! What is called for each packet is never inlined: a driver's own code may be compiled to be small, this is to be fast.
 
 mod counters;
 mod due;
@@ -284,6 +286,7 @@ impl Endpoint {
     /// # Errors
     /// [`SendError::Busy`] is back-pressure: try again after the next event.
     /// [`SendError::TooLarge`] says how much fits. [`SendError::NoSession`] when it is gone.
+    #[inline(never)]
     pub fn send(
         &mut self,
         now: Instant,
@@ -297,6 +300,7 @@ impl Endpoint {
     }
 
     /// Returns the next packet or message for the application.
+    #[inline(never)]
     pub fn poll_delivery(&mut self) -> Option<Delivery> {
         let kept = self.deliveries.pop_front();
         kept.or_else(|| self.sessions.poll_delivery(self.now))
@@ -320,6 +324,7 @@ impl Endpoint {
     }
 
     /// Lets time pass; [`Endpoint::poll_transmit`] is to be called afterwards.
+    #[inline(never)]
     pub fn handle_timeout(&mut self, now: Instant) {
         self.now = now;
         self.responder.handle_timeout(now);

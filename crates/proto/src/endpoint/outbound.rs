@@ -27,6 +27,7 @@ impl Endpoint {
     /// Writes the next datagram into `buf`, which is cleared, and returns where it goes.
     ///
     /// To be called after every input and every timeout until there is none.
+    #[inline(never)]
     pub fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         self.now = now;
         // In turn: strangers must not hold up a session's control, nor a session's bulk them.
