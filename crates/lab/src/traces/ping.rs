@@ -69,7 +69,8 @@ fn answers(text: &str, file: &str) -> Result<Vec<Answer>, String> {
         let Some((_, rtt)) = line.split_once("time=") else { continue };
         let wrong = |what: &str| format!("{file}:{line_number}: {what} is not a number");
         let digits = rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or("");
-        let sequence: u64 = digits.parse().map_err(|_| wrong("icmp_seq"))?;
+        // No ping counts further, and what follows from it is counted in 64 bits.
+        let sequence: u64 = digits.parse::<u32>().map_err(|_| wrong("icmp_seq"))?.into();
         let rtt = rtt.split_whitespace().next().unwrap_or("");
         let rtt: f64 = rtt.parse().map_err(|_| wrong("time"))?;
         if !(0.0..1e7).contains(&rtt) {
