@@ -50,11 +50,15 @@ pub(super) struct Way {
     pub(super) notes: Vec<String>,
 }
 
-/// Returns both directions of a link: from the drone, from the station.
-pub(super) fn ways(link: &Link, span: (f64, f64), assumed: Rate) -> [Way; 2] {
+/// Returns both directions of one of the links: from the drone, from the station.
+pub(super) fn ways(links: &[Link], number: usize, span: (f64, f64), assumed: Rate) -> [Way; 2] {
+    let link = &links[number];
     let way = |sender: Role, other: Role| {
+        let beside = links.iter().enumerate().filter(|(place, _)| *place != number);
+        let beside: Vec<&Seen> =
+            beside.filter_map(|(_, link)| link.seen[sender as usize].as_ref()).collect();
         let mut way = match (&link.seen[sender as usize], &link.seen[other as usize]) {
-            (Some(seen), _) => measured(seen, span, assumed),
+            (Some(seen), _) => measured(seen, &beside, span, assumed),
             (None, Some(seen)) => assumed_from(seen, span, assumed),
             (None, None) => Way::default(),
         };
@@ -66,8 +70,8 @@ pub(super) fn ways(link: &Link, span: (f64, f64), assumed: Rate) -> [Way; 2] {
 }
 
 /// What the sender's record says.
-fn measured(seen: &Seen, span: (f64, f64), assumed: Rate) -> Way {
-    let (dead, shares) = losses::outward(seen, span);
+fn measured(seen: &Seen, beside: &[&Seen], span: (f64, f64), assumed: Rate) -> Way {
+    let (dead, shares) = losses::outward(seen, beside, span);
     let (outages, losses) = losses::divided(&dead, &shares, span.0, OUTAGE_S);
     let holds = losses::held(seen, span);
     let in_span: Vec<_> =

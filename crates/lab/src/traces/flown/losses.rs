@@ -4,11 +4,14 @@
 //! gone      no sample of the path, or absent, closed                         → nothing passes
 //! silent    suspected, and nothing came or arrived: from the last packet to the next. Held, where most of what was lost
 //!           then was acknowledged afterwards
-//! copies    at least COPIES_PER_S a second: a lost one stands for half the way to its neighbours, COPY_S at most
-//! counters  fewer: the share of all packets that was lost, second by second
+//! copies    at least COPIES_PER_S a second. Where losses have company, soon after or on another path: a lost one stands for
+//!           half the way to its neighbours, COPY_S at most. Where they have none: the share of copies that was lost
+//! counters  fewer copies: the share of all packets that was lost, second by second
 //! ```
 //! So losses fall on two paths at the same moment where they did in flight, which is what decides whether a control
-//! message is missed. The price: a single loss becomes a burst of one interval of control for whatever else is sent.
+//! message is missed. The price: a single loss becomes a burst of one interval of control for whatever else is sent. Of losses
+//! that nothing ties together that would be false, and a second copy a few milliseconds later would be lost with the first:
+//! they are spread.
 
 use record::schema::Path;
 
@@ -23,6 +26,12 @@ const COPY_S: f64 = 0.1;
 const GONE_S: f64 = 3.0;
 /// What a path held has arrived, and is acknowledged, so long after it began to deliver again.
 const LATE_S: f64 = 0.5;
+/// Copies that leave within so much of each other meet the same burst, where there is one.
+const NEAR_S: f64 = 0.03;
+/// Copies of one message leave so close to each other on two paths.
+const TOGETHER_S: f64 = 0.005;
+/// The share of copies that is lost around a moment is counted for so long before it and after it.
+const AROUND_S: f64 = 2.0;
 /// What is shorter is not silence: copies tell.
 const SILENT_S: f64 = 0.25;
 /// Losses that are known to be late are made up for within so many packets.
@@ -36,12 +45,19 @@ pub(super) type Spans = Vec<(f64, f64)>;
 pub(super) type Steps = Vec<(f64, f64)>;
 
 /// When our direction of a path carried nothing, and the share that it lost otherwise, from `begin` to `end`.
-pub(super) fn outward(seen: &Seen, (begin, end): (f64, f64)) -> (Spans, Steps) {
+///
+/// `others` are the other paths that the same computer saw.
+pub(super) fn outward(seen: &Seen, others: &[&Seen], (begin, end): (f64, f64)) -> (Spans, Steps) {
     let mut dead = gone(seen, (begin, end));
     dead.extend(silences(seen, end).into_iter().filter(|span| !is_held(seen, *span)));
-    dead.extend(lost_copies(seen));
     let dead = joined(dead, (begin, end));
-    let shares = counted(seen, &dead, (begin, end));
+    if have_company(seen, others, &dead) {
+        let dead = joined([dead, lost_copies(seen)].concat(), (begin, end));
+        let shares = counted(seen, &dead, (begin, end), |_| 0.0);
+        return (dead, shares);
+    }
+    let around = |(from, to)| share(seen, &dead, (from - AROUND_S, to + AROUND_S));
+    let shares = counted(seen, &dead, (begin, end), around);
     (dead, shares)
 }
 
@@ -184,8 +200,54 @@ fn lost_copies(seen: &Seen) -> Spans {
     spans
 }
 
-/// Returns the share of all packets that was lost, for the seconds in which copies are too few to tell.
-fn counted(seen: &Seen, dead: &Spans, (begin, end): (f64, f64)) -> Steps {
+/// Tells whether copies are lost together, on this path or with those of other paths, more often than losses would that know
+/// nothing of each other; what was lost in `dead` is known to have been.
+fn have_company(seen: &Seen, others: &[&Seen], dead: &Spans) -> bool {
+    let is_dead = |at: f64| dead.iter().any(|(from, to)| (*from..*to).contains(&at));
+    let (mut expected, mut happened) = (0.0, 0.0);
+    let mut add = |of: &Seen, copy: &Copy| {
+        expected += share(of, dead, (copy.sent - AROUND_S, copy.sent + AROUND_S));
+        happened += f64::from(u8::from(copy.fate == Fate::Lost));
+    };
+    for (place, copy) in seen.copies.iter().enumerate() {
+        if copy.fate != Fate::Lost || is_dead(copy.sent) {
+            continue;
+        }
+        let next = seen.copies.get(place + 1).filter(|next| next.sent - copy.sent <= NEAR_S);
+        if let Some(next) = next.filter(|next| !is_dead(next.sent)) {
+            add(seen, next);
+        }
+        for other in others {
+            let together = (copy.sent - TOGETHER_S, copy.sent + TOGETHER_S);
+            if let Some(copy) = between(&other.copies, together).first() {
+                add(other, copy);
+            }
+        }
+    }
+    // One more than two standard deviations: a handful of losses proves nothing.
+    happened > expected + 2.0 * expected.sqrt() + 1.0
+}
+
+/// Returns the share of copies that was lost in a stretch of time, without those in `dead`.
+fn share(seen: &Seen, dead: &Spans, stretch: (f64, f64)) -> f64 {
+    let is_dead = |at: f64| dead.iter().any(|(from, to)| (*from..*to).contains(&at));
+    let alive = between(&seen.copies, stretch).iter().filter(|copy| !is_dead(copy.sent));
+    let (mut count, mut lost) = (0_u32, 0_u32);
+    for copy in alive {
+        count += 1;
+        lost += u32::from(copy.fate == Fate::Lost);
+    }
+    if count == 0 { 0.0 } else { f64::from(lost) / f64::from(count) }
+}
+
+/// Returns the share of packets that was lost, second by second: of those in which there were copies enough to tell, what `told`
+/// says; of the others, what counters say of all packets.
+fn counted(
+    seen: &Seen,
+    dead: &Spans,
+    (begin, end): (f64, f64),
+    told: impl Fn((f64, f64)) -> f64,
+) -> Steps {
     let mut shares: Steps = vec![(begin, 0.0)];
     let mut carry = 0.0;
     let mut at = begin;
@@ -194,7 +256,7 @@ fn counted(seen: &Seen, dead: &Spans, (begin, end): (f64, f64)) -> Steps {
         at += 1.0;
         let is_dead = dead.iter().any(|(from, to)| *from < window.1 && *to > window.0);
         if is_dense(between(&seen.copies, window).len(), window) {
-            shares.push((window.0, 0.0));
+            shares.push((window.0, told(window)));
             continue;
         }
         let (ended, lost) = ends_in(seen, window);

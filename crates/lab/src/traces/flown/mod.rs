@@ -169,8 +169,8 @@ fn scenario(views: &[View], args: &FromRecordArgs, name: &str) -> Result<(Scenar
     let mut scenario = Scenario::new(name, ((end - begin) * 1e3).round() / 1e3);
     let mut told = Told::new(views, begin, end);
     let assumed = Rate::from_mbps(args.rate_mbps);
-    for link in &links {
-        let mut ways = direction::ways(link, (begin, end), assumed);
+    for (number, link) in links.iter().enumerate() {
+        let mut ways = direction::ways(&links, number, (begin, end), assumed);
         let [from_drone, from_station] = &mut ways;
         notes.append(&mut from_drone.notes);
         notes.append(&mut from_station.notes);

@@ -238,6 +238,28 @@ fn flight_flown_again_misses_and_loses_what_it_did_within_a_tenth() {
 }
 
 #[test]
+fn losses_that_know_nothing_of_each_other_do_not_take_a_second_copy_with_them() {
+    // Two per cent of both links' packets, each by itself.
+    let text = "seconds = 120\n[[link]]\nname = \"wifi\"\nbetween = [\"drone\", \"station\"]\nloss = 0.02\n\
+                [[link]]\nname = \"lte\"\nbetween = [\"drone\", \"station\"]\nloss = 0.02\n";
+    let (folder, files) = record(&fly(&scenario_of(text), 1, 0.0));
+    let scenario = again(&args(&files, folder.path().join("again"))).expect("a scenario");
+    let model = &scenario.links[0].up;
+    let mut link = Link::new(model, 3, "wifi");
+    let mut is_lost =
+        |at: f64| link.handle_packet(Instant::ZERO + duration(at), 100).deliveries.is_empty();
+    // Pairs 4 ms apart, as a second copy follows the first.
+    let pairs: Vec<(bool, bool)> = (0..5_900)
+        .map(|n| f64::from(n) * EVERY_S)
+        .map(|at| (is_lost(at), is_lost(at + 0.004)))
+        .collect();
+    let first = pairs.iter().filter(|(first, _)| *first).count();
+    let both = pairs.iter().filter(|(first, second)| *first && *second).count();
+    assert!((80..160).contains(&first), "{first} of 5900 were lost: 118 are 2 %");
+    assert!(both <= first / 10, "{both} of {first} took the second with them");
+}
+
+#[test]
 fn one_record_has_the_other_direction_silent_when_it_was_and_says_what_is_assumed() {
     let (folder, files) = record(&fly(&scenario_of(HARD), 1, 0.0));
     let args = args(&files[..1], folder.path().join("alone"));
