@@ -56,6 +56,8 @@ lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --document-private-items
+	$(CARGO) fmt --manifest-path python/Cargo.toml --check
+	$(CARGO) clippy --manifest-path python/Cargo.toml --target-dir $(TARGET) --locked -- -D warnings
 	$(CARGO) run --quiet --locked -p tidy
 	@$(MAKE) --no-print-directory deny
 

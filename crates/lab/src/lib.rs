@@ -47,6 +47,11 @@ pub fn main() -> ExitCode {
     main_with(std::env::args_os().collect())
 }
 
+/// Returns what can be said on the command line, for manual pages and shells' completions.
+pub fn command_line() -> clap::Command {
+    cli::command()
+}
+
 /// Does what a command line says; its first word is the program.
 fn main_with(words: Vec<OsString>) -> ExitCode {
     let cli = cli::parse(words);
@@ -57,11 +62,6 @@ fn main_with(words: Vec<OsString>) -> ExitCode {
             failure.exit_code()
         }
     }
-}
-
-/// Returns what can be said on the command line, for manual pages and shells' completions.
-pub fn command_line() -> clap::Command {
-    cli::command()
 }
 
 fn run(command: Command) -> Result<ExitCode, Failure> {

@@ -287,6 +287,27 @@ pub(super) fn read_points(path: &Path) -> Result<Over, String> {
     points_alike(points).map_err(|what| format!("{shown}: {what}"))
 }
 
+/// Takes points as objects of keys and values.
+///
+/// # Errors
+/// Says which one is wrong, and why.
+pub(crate) fn points_of(objects: &[Map<String, Value>]) -> Result<Over, String> {
+    let numbered = objects.iter().zip(1..);
+    let each = numbered
+        .map(|(object, number)| point(object).map_err(|what| format!("point {number}: {what}")));
+    points_alike(each.collect::<Result<_, _>>()?)
+}
+
+/// Takes a number, a text or a flag; none where it is something else.
+pub(crate) fn scalar(value: &Value) -> Option<Scalar> {
+    match value {
+        Value::Number(number) => number.as_f64().map(Scalar::Number),
+        Value::String(text) => Some(Scalar::Text(text.clone())),
+        Value::Bool(flag) => Some(Scalar::Flag(*flag)),
+        _ => None,
+    }
+}
+
 /// Takes points that set the same keys.
 fn points_alike(points: Vec<Point>) -> Result<Over, String> {
     let Some(first) = points.first() else { return Err("there are no points".to_owned()) };
@@ -303,17 +324,6 @@ fn points_alike(points: Vec<Point>) -> Result<Over, String> {
     }
 }
 
-/// Takes points as objects of keys and values.
-///
-/// # Errors
-/// Says which one is wrong, and why.
-pub(crate) fn points_of(objects: &[Map<String, Value>]) -> Result<Over, String> {
-    let numbered = objects.iter().zip(1..);
-    let each = numbered
-        .map(|(object, number)| point(object).map_err(|what| format!("point {number}: {what}")));
-    points_alike(each.collect::<Result<_, _>>()?)
-}
-
 fn point(object: &Map<String, Value>) -> Result<Point, String> {
     let change = |(key, value): (&String, &Value)| {
         let value =
@@ -321,15 +331,6 @@ fn point(object: &Map<String, Value>) -> Result<Point, String> {
         Ok(Change { key: key.clone(), value })
     };
     Ok(Point(object.iter().map(change).collect::<Result<_, String>>()?))
-}
-
-pub(crate) fn scalar(value: &Value) -> Option<Scalar> {
-    match value {
-        Value::Number(number) => number.as_f64().map(Scalar::Number),
-        Value::String(text) => Some(Scalar::Text(text.clone())),
-        Value::Bool(flag) => Some(Scalar::Flag(*flag)),
-        _ => None,
-    }
 }
 
 fn to_json(value: &Scalar) -> Value {
