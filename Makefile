@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 20
 NS3_SEEDS ?= 1-20
 ARCHES ?= amd64 arm64 armhf
 
-.PHONY: list demo fly look book test test-aarch64 lint deny miri docs fuzz experiments ns3 deb test-deb setup install clean
+.PHONY: list python test-python demo fly look book test test-aarch64 lint deny miri docs fuzz experiments ns3 deb test-deb setup install clean
 
 list:
 	@echo 'make demo         set up, build and fly the demonstration: two daemons, two bad links, a table and a picture'
@@ -28,6 +28,8 @@ list:
 	@echo 'make setup        install what the above need (without ns-3), nothing else'
 	@echo 'make deb          Debian packages for ARCHES ($(ARCHES)), into $(TARGET)/packages'
 	@echo 'make test-deb     install, fly, upgrade, remove and purge them in fresh systems (root; minutes)'
+	@echo 'make python       the laboratory as a Python wheel, into $(TARGET)/wheels'
+	@echo 'make test-python  build it, install it into a fresh environment and run its tests, mypy --strict included'
 	@echo 'make install      build and install fulmar and fulmar-lab (cargo install)'
 
 demo:
@@ -54,6 +56,8 @@ lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --document-private-items
+	$(CARGO) fmt --manifest-path python/Cargo.toml --check
+	$(CARGO) clippy --manifest-path python/Cargo.toml --target-dir $(TARGET) --locked -- -D warnings
 	$(CARGO) run --quiet --locked -p tidy
 	@$(MAKE) --no-print-directory deny
 
@@ -103,6 +107,14 @@ test-deb:
 
 setup:
 	@scripts/setup all
+
+python:
+	@scripts/setup python
+	@scripts/python wheel
+
+test-python:
+	@scripts/setup python
+	@scripts/python test
 
 install:
 	@scripts/setup build

@@ -101,8 +101,8 @@ pub(crate) enum Command {
 }
 
 /// Reads the command line; a wrong one ends here with exit code 2 and clap's explanation.
-pub(crate) fn parse() -> Cli {
-    let matches = command().get_matches_from(with_file(std::env::args_os().collect()));
+pub(crate) fn parse(words: Vec<OsString>) -> Cli {
+    let matches = command().get_matches_from(with_file(words));
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 

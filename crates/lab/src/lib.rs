@@ -7,6 +7,7 @@
 // Where nobody reads any more, `println!` panics: `sys::print` does not.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+pub mod api;
 mod arguments;
 mod chart;
 mod checks;
@@ -28,10 +29,11 @@ mod sweep;
 mod testbed;
 mod traces;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use cli::Command;
 use emulator::Failure;
@@ -42,7 +44,17 @@ use sys::print::{print, tell};
 
 /// Does what the command line says.
 pub fn main() -> ExitCode {
-    let cli = cli::parse();
+    main_with(std::env::args_os().collect())
+}
+
+/// Returns what can be said on the command line, for manual pages and shells' completions.
+pub fn command_line() -> clap::Command {
+    cli::command()
+}
+
+/// Does what a command line says; its first word is the program.
+fn main_with(words: Vec<OsString>) -> ExitCode {
+    let cli = cli::parse(words);
     match run(cli.command) {
         Ok(code) => code,
         Err(failure) => {
@@ -50,11 +62,6 @@ pub fn main() -> ExitCode {
             failure.exit_code()
         }
     }
-}
-
-/// Returns what can be said on the command line, for manual pages and shells' completions.
-pub fn command_line() -> clap::Command {
-    cli::command()
 }
 
 fn run(command: Command) -> Result<ExitCode, Failure> {
@@ -109,24 +116,25 @@ fn run_experiment(experiment: &Experiment) -> Result<ExitCode, Failure> {
     Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
+/// Returns what can be run, with its schemes and figures.
+fn experiments() -> Value {
+    let experiment = |known: &experiment::Description| {
+        let figures: Vec<String> = known.figures.iter().skip(1).map(figure::Figure::path).collect();
+        json!({
+            "experiment": known.experiment,
+            "about": known.about,
+            "sim": known.sim,
+            "emu": known.emu,
+            "figures": figures,
+        })
+    };
+    json!({"experiments": Experiment::ALL.iter().map(experiment).collect::<Vec<_>>()})
+}
+
 /// Prints what can be run.
 fn list(json: bool) -> Result<(), String> {
     if json {
-        let experiments: Vec<_> = Experiment::ALL
-            .iter()
-            .map(|known| {
-                let figures: Vec<String> =
-                    known.figures.iter().skip(1).map(figure::Figure::path).collect();
-                json!({
-                    "experiment": known.experiment,
-                    "about": known.about,
-                    "sim": known.sim,
-                    "emu": known.emu,
-                    "figures": figures,
-                })
-            })
-            .collect();
-        return print_json(&json!({"experiments": experiments}));
+        return print_json(&experiments());
     }
     for known in Experiment::ALL {
         let names = |known: scheme::Known| {

@@ -240,6 +240,7 @@ pub(crate) fn merged<const N: usize>(objects: [Value; N]) -> Value {
 fn versions() -> Value {
     json!({
         "fulmar_lab": env!("CARGO_PKG_VERSION"),
+        "code": crate::sweep::CODE,
         "build": if cfg!(debug_assertions) { "debug" } else { "release" },
         "kernel": first_line("/proc/sys/kernel/osrelease"),
         "architecture": std::env::consts::ARCH,

@@ -27,7 +27,7 @@ const UNFINISHED: &str = ".unfinished-";
 const ABANDONED: Duration = Duration::from_secs(3_600);
 
 /// The folder of a sweep.
-pub(super) struct Folder {
+pub(crate) struct Folder {
     path: PathBuf,
 }
 
@@ -36,7 +36,7 @@ impl Folder {
     ///
     /// # Errors
     /// When it holds another sweep, or cannot be written.
-    pub(super) fn open(path: &Path, plan: &Plan) -> Result<Self, String> {
+    pub(crate) fn open(path: &Path, plan: &Plan) -> Result<Self, String> {
         let folder = Self { path: path.to_owned() };
         for name in [POINTS, FAILED] {
             let inner = path.join(name);
@@ -73,7 +73,7 @@ impl Folder {
     ///
     /// # Errors
     /// When the folder cannot be read.
-    pub(super) fn done(&self, tasks: &[Task]) -> Result<BTreeSet<Task>, String> {
+    pub(crate) fn done(&self, tasks: &[Task]) -> Result<BTreeSet<Task>, String> {
         let points = self.path.join(POINTS);
         let failed = |error| format!("read {}: {error}", points.display());
         let mut names = BTreeSet::new();
@@ -88,7 +88,7 @@ impl Folder {
     ///
     /// # Errors
     /// When they cannot be written.
-    pub(super) fn keep(&self, task: Task, bytes: &[u8]) -> Result<(), String> {
+    pub(crate) fn keep(&self, task: Task, bytes: &[u8]) -> Result<(), String> {
         self.put(&self.path.join(POINTS).join(file_name(task)), bytes)?;
         // What failed before has not failed now.
         let _ = std::fs::remove_file(self.failure(task));
@@ -99,7 +99,7 @@ impl Folder {
     ///
     /// # Errors
     /// When that cannot be written.
-    pub(super) fn keep_failure(&self, plan: &Plan, task: Task, why: &str) -> Result<(), String> {
+    pub(crate) fn keep_failure(&self, plan: &Plan, task: Task, why: &str) -> Result<(), String> {
         let values = plan.point(task.point).map(|point| point.values());
         let text = json!({
             "sweep": plan.hash(), "code": super::plan::CODE,

@@ -25,9 +25,10 @@ use toml_keys::Scalar;
 use crate::arguments::parse_seeds;
 use crate::experiment::file::Over;
 use crate::scheme::Scheme;
-use folder::Folder;
-pub(crate) use plan::{Plan, Task};
+pub(crate) use folder::Folder;
+pub(crate) use plan::{CODE, Plan, Task, points_of, scalar};
 use run::Progress;
+pub(crate) use run::{one, words_of};
 use sys::print::{print, tell};
 
 /// The arguments of a sweep.
@@ -99,7 +100,7 @@ pub(crate) fn run_command(args: &SweepArgs) -> Result<ExitCode, Failure> {
     if args.json {
         print(json!({
             "sweep": plan.hash(),
-            "code": plan::CODE,
+            "code": CODE,
             "tasks": tasks.len(),
             "done_before": done.len(),
             "failed": failed,
@@ -136,14 +137,14 @@ fn show(plan: &Plan, args: &SweepArgs) -> Result<ExitCode, String> {
     let tasks = plan.shard(args.shard).count();
     if args.json {
         print(json!({
-            "sweep": plan.hash(), "code": plan::CODE, "points": points, "seeds": seeds, "tasks": tasks,
+            "sweep": plan.hash(), "code": CODE, "points": points, "seeds": seeds, "tasks": tasks,
         }))?;
     } else {
         print(format_args!(
             "{}: {points} points, {seeds} seeds, {tasks} tasks in this share\nsweep {} by code {}",
             plan.name(),
             plan.hash(),
-            plan::CODE
+            CODE
         ))?;
     }
     Ok(ExitCode::SUCCESS)
@@ -163,11 +164,11 @@ fn parse_over(text: &str) -> Result<(String, Vec<Scalar>), String> {
         (1, Some(toml::Value::Array(values))) => values,
         _ => return Err(wrong()),
     };
-    let scalars: Option<Vec<Scalar>> = values.iter().map(scalar).collect();
+    let scalars: Option<Vec<Scalar>> = values.iter().map(scalar_of_toml).collect();
     Ok((key.trim().to_owned(), scalars.filter(|values| !values.is_empty()).ok_or_else(wrong)?))
 }
 
-fn scalar(value: &toml::Value) -> Option<Scalar> {
+fn scalar_of_toml(value: &toml::Value) -> Option<Scalar> {
     match value {
         toml::Value::String(text) => Some(Scalar::Text(text.clone())),
         toml::Value::Integer(number) => Some(Scalar::Number(*number as f64)),

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use toml_keys::{Change, Scalar};
 
 use crate::experiment::file::{Inputs, Over, Point, Study};
+use crate::experiment::streams::detail::Detail;
 use crate::scheme::Scheme;
 
 /// The hash of the sources that figures come from.
@@ -52,6 +53,21 @@ impl Plan {
         Self::new(study, inputs, over, seeds)
     }
 
+    /// Reads an experiment's text, and what it names beside `path`.
+    ///
+    /// # Errors
+    /// As [`Plan::open`].
+    pub(crate) fn of_text(
+        text: &str,
+        path: &Path,
+        over: Over,
+        seeds: Option<(u64, u64)>,
+        schemes: &[Scheme],
+    ) -> Result<Self, String> {
+        let (study, inputs) = Study::of_text(text, path, over.clone(), schemes)?;
+        Self::new(study, inputs, over, seeds)
+    }
+
     /// Reads the `sweep.json` of another folder, which has the texts of all files in it.
     ///
     /// # Errors
@@ -69,7 +85,7 @@ impl Plan {
     ///
     /// # Errors
     /// As [`Plan::open`]; when other code made the description, or what comes of it has another hash.
-    fn of_description(description: &Value) -> Result<Self, String> {
+    pub(crate) fn of_description(description: &Value) -> Result<Self, String> {
         let code = description["code"].as_str().unwrap_or_default();
         if code != CODE {
             return Err(format!(
@@ -93,6 +109,14 @@ impl Plan {
             Some(hash) if hash == plan.hash => Ok(plan),
             _ => Err("description of a sweep: its hash is another one".to_owned()),
         }
+    }
+
+    fn find(&self, task: Task) -> Result<(), String> {
+        let points = self.point_count();
+        if task.point < points {
+            return Ok(());
+        }
+        Err(format!("there is no point {}: they are numbered from 0 to {}", task.point, points - 1))
     }
 
     fn new(
@@ -133,6 +157,16 @@ impl Plan {
         self.study.points().len() as u64
     }
 
+    /// Returns the first and the last seed.
+    pub(crate) fn seeds(&self) -> (u64, u64) {
+        self.seeds
+    }
+
+    /// Returns the schemes that run at every point.
+    pub(crate) fn schemes(&self) -> &[Scheme] {
+        self.study.schemes()
+    }
+
     /// Returns with how many seeds each of them is run.
     pub(crate) fn seed_count(&self) -> u64 {
         self.seeds.1 - self.seeds.0 + 1
@@ -159,10 +193,17 @@ impl Plan {
     /// # Errors
     /// When there is no such task, or it cannot be run.
     pub(crate) fn run(&self, task: Task) -> Result<Vec<Value>, String> {
-        if self.point(task.point).is_none() || !(self.seeds.0..=self.seeds.1).contains(&task.seed) {
-            return Err(format!("there is no point {} with seed {}", task.point, task.seed));
-        }
+        self.find(task)?;
         self.study.run(task.point as usize, task.seed)
+    }
+
+    /// Runs a task under one scheme; returns what became of each message and each packet.
+    ///
+    /// # Errors
+    /// As [`Plan::run`].
+    pub(crate) fn detail(&self, task: Task, scheme: Scheme) -> Result<Detail, String> {
+        self.find(task)?;
+        self.study.detail(task.point as usize, task.seed, scheme)
     }
 
     /// Returns the keys that vary, each with whether all of its values are numbers, or all flags.
@@ -246,6 +287,27 @@ pub(super) fn read_points(path: &Path) -> Result<Over, String> {
     points_alike(points).map_err(|what| format!("{shown}: {what}"))
 }
 
+/// Takes points as objects of keys and values.
+///
+/// # Errors
+/// Says which one is wrong, and why.
+pub(crate) fn points_of(objects: &[Map<String, Value>]) -> Result<Over, String> {
+    let numbered = objects.iter().zip(1..);
+    let each = numbered
+        .map(|(object, number)| point(object).map_err(|what| format!("point {number}: {what}")));
+    points_alike(each.collect::<Result<_, _>>()?)
+}
+
+/// Takes a number, a text or a flag; none where it is something else.
+pub(crate) fn scalar(value: &Value) -> Option<Scalar> {
+    match value {
+        Value::Number(number) => number.as_f64().map(Scalar::Number),
+        Value::String(text) => Some(Scalar::Text(text.clone())),
+        Value::Bool(flag) => Some(Scalar::Flag(*flag)),
+        _ => None,
+    }
+}
+
 /// Takes points that set the same keys.
 fn points_alike(points: Vec<Point>) -> Result<Over, String> {
     let Some(first) = points.first() else { return Err("there are no points".to_owned()) };
@@ -269,15 +331,6 @@ fn point(object: &Map<String, Value>) -> Result<Point, String> {
         Ok(Change { key: key.clone(), value })
     };
     Ok(Point(object.iter().map(change).collect::<Result<_, String>>()?))
-}
-
-fn scalar(value: &Value) -> Option<Scalar> {
-    match value {
-        Value::Number(number) => number.as_f64().map(Scalar::Number),
-        Value::String(text) => Some(Scalar::Text(text.clone())),
-        Value::Bool(flag) => Some(Scalar::Flag(*flag)),
-        _ => None,
-    }
 }
 
 fn to_json(value: &Scalar) -> Value {

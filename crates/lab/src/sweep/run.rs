@@ -1,5 +1,6 @@
 //! Runs the tasks of a sweep on threads.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -67,15 +68,19 @@ pub(super) fn all(
 }
 
 /// Returns the file of a task's results; a panic is a failure of its own.
-pub(super) fn one(plan: &Plan, task: Task) -> Result<Vec<u8>, String> {
+pub(crate) fn one(plan: &Plan, task: Task) -> Result<Vec<u8>, String> {
     // Nothing of the plan changes while a task runs.
     let ran = catch_unwind(AssertUnwindSafe(|| plan.run(task)));
-    let results = ran.unwrap_or_else(|panic| {
-        let words = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let words = words.or_else(|| panic.downcast_ref::<String>().cloned());
-        Err(format!("panicked: {}", words.unwrap_or_else(|| "without words".to_owned())))
-    })?;
+    let results =
+        ran.unwrap_or_else(|panic| Err(format!("panicked: {}", words_of(panic.as_ref()))))?;
     table::parquet(plan, task, &results)
+}
+
+/// Returns what a panic says.
+pub(crate) fn words_of(panic: &(dyn Any + Send)) -> String {
+    let words = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let words = words.or_else(|| panic.downcast_ref::<String>().cloned());
+    words.unwrap_or_else(|| "without words".to_owned())
 }
 
 /// Tells how far a sweep is, and what failed.

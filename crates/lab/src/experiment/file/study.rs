@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::read::{Plan, ReadFile, Source, read_file};
 use super::sweep::{Over, Point};
 use super::{DESCRIPTION, at_point};
+use crate::experiment::streams::detail::{Detail, run_detailed};
 use crate::experiment::streams::play::play_quietly;
 use crate::report::Mode;
 use crate::scheme::Scheme;
@@ -46,7 +47,19 @@ impl Study {
         over: Over,
         schemes: &[Scheme],
     ) -> Result<(Self, Inputs), String> {
-        let text = read_file(path)?;
+        Self::of_text(&read_file(path)?, path, over, schemes)
+    }
+
+    /// Reads an experiment's text, and what it names beside `path`.
+    ///
+    /// # Errors
+    /// As [`Study::open`].
+    pub(crate) fn of_text(
+        text: &str,
+        path: &Path,
+        over: Over,
+        schemes: &[Scheme],
+    ) -> Result<(Self, Inputs), String> {
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         let seen: Arc<Mutex<BTreeMap<String, String>>> = Arc::default();
         let note = Arc::clone(&seen);
@@ -57,9 +70,9 @@ impl Study {
             seen.insert(name.display().to_string(), text.clone());
             Ok(text)
         });
-        Self::new(&text, path, files, over.clone(), schemes)?;
+        Self::new(text, path, files, over.clone(), schemes)?;
         let beside = seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let inputs = Inputs { name: path.display().to_string(), text, beside };
+        let inputs = Inputs { name: path.display().to_string(), text: text.to_owned(), beside };
         // From here on what is run is what was read, whatever becomes of the files.
         Ok((Self::of(&inputs, over, schemes)?, inputs))
     }
@@ -132,5 +145,22 @@ impl Study {
         let results = play_quietly(&here.scene(), &self.schemes, &self.recording, seed)?;
         let finish = |result| at_point(point, self.plan.with_asked(here.without_absent(result)));
         Ok(results.into_iter().map(finish).collect())
+    }
+
+    /// Runs a point with a seed under one scheme; returns what became of each message and each packet.
+    ///
+    /// # Errors
+    /// When the scheme cannot be had in the world.
+    ///
+    /// # Panics
+    /// When there is no such point.
+    pub(crate) fn detail(
+        &self,
+        number: usize,
+        seed: u64,
+        scheme: Scheme,
+    ) -> Result<Detail, String> {
+        let scene = self.source.at(&self.points[number])?.scene();
+        run_detailed(&scene.scenario, scheme, &scene.workload, &self.recording, seed)
     }
 }

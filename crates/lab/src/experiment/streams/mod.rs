@@ -8,6 +8,7 @@
 
 pub(crate) mod blackout;
 pub(crate) mod demo;
+pub(crate) mod detail;
 pub(crate) mod doubt;
 pub(crate) mod emu;
 pub(crate) mod failover;

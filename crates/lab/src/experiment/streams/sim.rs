@@ -27,7 +27,23 @@ pub(crate) fn run_stream(
     recording: &Recording,
     seed: u64,
 ) -> Result<StreamRun, String> {
+    run_watched(scenario, scheme, workload, recording, seed, |_| {})
+}
+
+/// The same of a world that `prepare` has seen before it begins.
+///
+/// # Errors
+/// As [`run_stream`].
+pub(crate) fn run_watched(
+    scenario: &Scenario,
+    scheme: Scheme,
+    workload: &Workload,
+    recording: &Recording,
+    seed: u64,
+    prepare: impl FnOnce(&mut World<End>),
+) -> Result<StreamRun, String> {
     let mut world = world(scenario, scheme, seed)?;
+    prepare(&mut world);
     let start = Instant::ZERO + LEAD_IN;
     world.begin(start);
     connect(&mut world, start);
