@@ -11,8 +11,8 @@ use crate::config::Role;
 use crate::endpoints::LocalEndpoint;
 use crate::recorder::Recorder;
 use crate::status::{
-    Answer, EndpointReport, Lists, MemoryReport, MessageStreamReport, PathReport, PeerReport, Report,
-    StrangersReport, path_trouble, peer_trouble, reliability_reports, state_word,
+    Answer, EndpointReport, Lists, MemoryReport, MessageStreamReport, PathReport, PeerReport,
+    Report, StrangersReport, path_trouble, peer_trouble, reliability_reports, state_word,
 };
 
 /// The rates of a path between two looks at its counters.

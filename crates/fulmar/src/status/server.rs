@@ -267,12 +267,7 @@ mod tests {
         taken
     }
 
-    fn go_on(
-        server: &mut StatusServer,
-        poller: &Poller,
-        answer: Option<Answer>,
-        told: &Told<'_>,
-    ) {
+    fn go_on(server: &mut StatusServer, poller: &Poller, answer: Option<Answer>, told: &Told<'_>) {
         let Some(mut answer) = answer else { return };
         if answer.go_on(told) {
             server.keep(answer, poller, |part| part as u64);
