@@ -98,7 +98,8 @@ impl Code {
             is_whole(&plain).then(|| Self::read(&plain))
         });
         // Where none is whole, what is there tells which place is wrong.
-        found.unwrap_or_else(|| Self::read(if lines.is_empty() { text } else { &lines.join("\n") }))
+        let rest = Zeroizing::new(lines.join("\n"));
+        found.unwrap_or_else(|| Self::read(if lines.is_empty() { text } else { &rest }))
     }
 
     /// Reads a code, whatever stands between its characters.
@@ -284,8 +285,8 @@ on the drone: fulmar pair CODE, with what is above; valid for 10 minutes, once. 
             assert_eq!(Code::find(&around).as_ref(), Ok(&code), "{around}");
         }
         // A mistake is told as without the rest.
-        let wrong =
-            shown.replacen(&shown[12..13], if &shown[12..13] == "Q" { "P" } else { "Q" }, 1);
+        let mut wrong = shown.to_string();
+        wrong.replace_range(12..13, if &shown[12..13] == "Q" { "P" } else { "Q" });
         let error = Code::find(&wrong).unwrap_err();
         assert!(error.starts_with("is mistyped in group 3 of line 1"), "{error}");
         assert!(Code::find(&format!("{wrong}\n{said}")).is_err());
