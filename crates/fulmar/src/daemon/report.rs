@@ -253,11 +253,10 @@ impl Daemon {
     }
 
     fn stream_report(&self, peer: usize, status: &MessageStreamStatus) -> MessageStreamReport {
-        let user = self.locals.values().map(|local| &local.config).find(|config| {
-            config.peer == peer
-                && config.channel == status.channel
-                && config.takes(Some(status.stream))
-        });
+        let user =
+            self.locals.of(peer).map(|local| &local.config).find(|config| {
+                config.channel == status.channel && config.takes(Some(status.stream))
+            });
         let name = match (status.channel, user) {
             (0, _) if status.stream == u16::MAX => "signed MAVLink",
             (0, _) => "tunnel",
