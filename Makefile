@@ -6,15 +6,18 @@
 TARGET ?= $(or $(CARGO_TARGET_DIR),target)
 CARGO ?= cargo
 FUZZ_SECONDS ?= 20
+BESIDE_MINUTES ?= 60
 NS3_SEEDS ?= 1-20
 ARCHES ?= amd64 arm64 armhf
 
-.PHONY: list python test-python demo fly look book test test-aarch64 lint deny miri docs fuzz experiments ns3 deb test-deb setup install clean
+.PHONY: list demo fly look beside dashboard python test-python book test test-aarch64 lint deny miri docs fuzz experiments ns3 deb test-deb setup install clean
 
 list:
 	@echo 'make demo         set up, build and fly the demonstration: two daemons, two bad links, a table and a picture'
 	@echo 'make fly          a simulated vehicle and a ground station over two emulated links that fail: see a heartbeat cross'
 	@echo 'make look         the page of fulmar web in a headless browser: pictures, accessibility, the keyboard, a thousand drones'
+	@echo 'make beside       an hour of flight with and without that page: what it costs control (BESIDE_MINUTES=$(BESIDE_MINUTES))'
+	@echo 'make dashboard    the Grafana dashboard against its schema (needs npm)'
 	@echo 'make test         set up and run every test; ends with "N passed, N failed, N skipped"'
 	@echo 'make lint         rustfmt, clippy, rustdoc and tidy, all without a warning, and make deny'
 	@echo 'make deny         licences, duplicates, sources and known weaknesses of the dependencies (cargo-deny)'
@@ -47,6 +50,15 @@ look:
 	@scripts/setup look
 	$(CARGO) build --release --locked -p fulmar
 	@FULMAR=$(TARGET)/release/fulmar CARGO_TARGET_DIR=$(TARGET) scripts/look-page/look
+
+beside:
+	@scripts/setup demo
+	$(CARGO) build --release --locked -p fulmar -p fulmar-lab
+	@FULMAR=$(TARGET)/release/fulmar $(TARGET)/release/fulmar-lab emulate scripts/look-page/beside.toml -- \
+		python3 scripts/look-page/beside.py --minutes $(BESIDE_MINUTES) --out $(TARGET)/beside.jsonl
+
+dashboard:
+	@scripts/dashboard/check
 
 test:
 	@scripts/setup test

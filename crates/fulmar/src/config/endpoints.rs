@@ -76,7 +76,8 @@ fn mavlink(
     let peer = peer(section, peers);
     let share = section.flag("share").unwrap_or(false);
     let status_text = section.flag("statustext").unwrap_or(true);
-    let renumber = section.flag("renumber").unwrap_or(false);
+    // A ground station reads the link's quality from the numbers; an autopilot flies without.
+    let renumber = section.flag("renumber").unwrap_or(role == Some(Role::Station));
     let filters = filters(section);
     let content =
         Content::Mavlink(MavlinkContent { radio_status, status_text, renumber, share, filters });

@@ -143,7 +143,7 @@ impl Daemon {
 
     pub(super) fn handle_local(&mut self, now: Instant, place: usize, part: usize, event: Ready) {
         let Self { locals, endpoint, peers, poller, recorder, .. } = self;
-        let Some(local) = locals.get_mut(&place) else { return };
+        let Some(local) = locals.get_mut(place) else { return };
         {
             let mut take = taker(&local.config, peers, (endpoint, recorder), now);
             local.handle_ready(now, part, event, poller, &mut take);
@@ -154,17 +154,16 @@ impl Daemon {
     /// Lets the other applications of a channel hear what one of them has sent.
     fn share(&mut self, now: Instant, place: usize) {
         let Self { locals, poller, .. } = self;
-        let Some(local) = locals.get_mut(&place) else { return };
+        let Some(local) = locals.get_mut(place) else { return };
         let shared = local.take_shared();
         let (peer, channel) = (local.config.peer, local.config.channel);
         for Shared { origin, frame } in shared {
-            for (other, local) in locals.iter_mut() {
-                let is_heard = (local.config.peer, local.config.channel) == (peer, channel);
-                if is_heard && local.shares() {
-                    let but = (*other == place).then_some(origin);
+            locals.for_each_of(peer, |other, local| {
+                if local.config.channel == channel && local.shares() {
+                    let but = (other == place).then_some(origin);
                     local.deliver(now, Class::Telemetry, &frame, but, poller);
                 }
-            }
+            });
         }
     }
 
@@ -187,13 +186,12 @@ impl Daemon {
 
     /// Offers a session what waited for room in it.
     pub(super) fn offer_held(&mut self, now: Instant, session: SessionId) {
+        let Some(peer) = self.peer_of(session) else { return };
         let Self { locals, endpoint, peers, poller, recorder, .. } = self;
-        for local in locals.values_mut() {
-            if peers[local.config.peer].session == Some(session) {
-                let mut take = taker(&local.config, peers, (endpoint, recorder), now);
-                local.offer_held(now, poller, &mut take);
-            }
-        }
+        locals.for_each_of(peer, |_, local| {
+            let mut take = taker(&local.config, peers, (endpoint, recorder), now);
+            local.offer_held(now, poller, &mut take);
+        });
     }
 }
 

@@ -15,6 +15,7 @@ pub(crate) mod guests;
 mod happened;
 mod input;
 mod journal;
+mod locals;
 mod not_forwarded;
 mod open;
 mod outlets;
@@ -51,6 +52,7 @@ pub(crate) use anew::run;
 use batches::Batches;
 use guests::Guests;
 use journal::Journal;
+use locals::Locals;
 pub(crate) use not_forwarded::message_name;
 use paths::DronePath;
 use pilot::Watch;
@@ -83,8 +85,7 @@ pub(crate) struct Daemon {
     paths: BTreeMap<usize, DronePath>,
     remotes: Remotes,
     tunnel: Option<Tunnel>,
-    /// By the place that they have in tokens; no place is used twice.
-    locals: BTreeMap<usize, LocalEndpoint>,
+    locals: Locals,
     /// Goes before the socket of the status, for whose place directories may have been made.
     events: EventServer,
     /// Goes after the endpoints, which may have sockets in the directory that was made for its own.

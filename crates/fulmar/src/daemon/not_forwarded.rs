@@ -15,8 +15,7 @@ impl Daemon {
         let mut counts = BTreeMap::new();
         let session = self.peers[place].session;
         let of_session = session.into_iter().flat_map(|id| self.endpoint.not_forwarded(id));
-        let of_streams = self.locals.values().filter(|local| local.config.peer == place);
-        let of_streams = of_streams.flat_map(|local| {
+        let of_streams = self.locals.of(place).flat_map(|local| {
             let (broken, bytes) = local.counts.lost;
             let rules = [(NotForwarded::Broken, broken), (NotForwarded::Bytes, bytes)];
             rules.map(|(rule, count)| (local.config.channel, rule, count))

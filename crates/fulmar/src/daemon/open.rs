@@ -16,6 +16,7 @@ use sys::{clock, entropy};
 
 use super::batches::Batches;
 use super::guests::Guests;
+use super::locals::Locals;
 use super::reload::Loader;
 use super::remotes::Remotes;
 use super::sockets::{LOOK_EVERY, Sockets};
@@ -81,7 +82,7 @@ impl Daemon {
             paths: Default::default(),
             remotes,
             tunnel,
-            locals,
+            locals: Locals::new(locals),
             batches: Batches::default(),
             received: ReceiveBuffers::default(),
             datagram: Vec::with_capacity(2_048),

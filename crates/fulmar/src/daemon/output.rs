@@ -78,14 +78,13 @@ impl Daemon {
             return;
         }
         let mut is_mavlink = false;
-        for local in self.locals.values_mut() {
-            let config = &local.config;
-            let is_addressed = config.peer == peer && config.channel == delivery.channel;
-            if is_addressed && config.takes(delivery.stream) {
-                local.deliver(now, delivery.class, &delivery.bytes, None, &self.poller);
+        let Self { locals, poller, .. } = self;
+        locals.for_each_of(peer, |_, local| {
+            if local.config.channel == delivery.channel && local.config.takes(delivery.stream) {
+                local.deliver(now, delivery.class, &delivery.bytes, None, poller);
                 is_mavlink |= matches!(local.config.content, Content::Mavlink(_));
             }
-        }
+        });
         if let Some(recorder) = &mut self.recorder {
             let name = &self.config.peers[peer].name;
             record_delivery(recorder, now, name, &delivery, is_mavlink);

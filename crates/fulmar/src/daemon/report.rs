@@ -11,8 +11,8 @@ use crate::config::Role;
 use crate::endpoints::LocalEndpoint;
 use crate::recorder::Recorder;
 use crate::status::{
-    Answer, EndpointReport, MemoryReport, MessageStreamReport, PathReport, PeerReport, Report,
-    StrangersReport, path_trouble, peer_trouble, reliability_reports, state_word,
+    Answer, EndpointReport, Lists, MemoryReport, MessageStreamReport, PathReport, PeerReport,
+    Report, StrangersReport, path_trouble, peer_trouble, reliability_reports, state_word,
 };
 
 /// The rates of a path between two looks at its counters.
@@ -86,9 +86,7 @@ impl Daemon {
             newcomers.filter_map(|client| Answer::begin(client, &self.take_report(now))).collect()
         };
         for mut answer in answers {
-            let peer =
-                |place: usize| (place < self.peers.len()).then(|| self.peer_report(now, place));
-            if answer.go_on(peer) {
+            if answer.go_on(&Told(self, now)) {
                 self.status.keep(answer, &self.poller, |part| Token::Status(part).encode());
             }
         }
@@ -131,7 +129,7 @@ impl Daemon {
         found.map(|(slot, _)| *slot)
     }
 
-    /// Takes the report without its peers, of which each is told when its turn comes.
+    /// Takes the report without its peers and endpoints, of which each is told when its turn comes.
     fn take_report(&self, now: Instant) -> Report {
         let role = match self.config.role {
             Role::Drone => "drone",
@@ -143,7 +141,7 @@ impl Daemon {
             public_key: self.config.secret.public().to_string(),
             uptime_s: now.since(self.started).as_secs_f64(),
             peers: Vec::new(),
-            endpoints: self.locals.values().map(|local| self.endpoint_report(local)).collect(),
+            endpoints: Vec::new(),
             tunnel: self.tunnel.as_ref().map(|tunnel| tunnel.counts.clone()),
             strangers: StrangersReport {
                 unknown_peers_last_s: since(now, self.strangers.unknown_peer),
@@ -255,11 +253,10 @@ impl Daemon {
     }
 
     fn stream_report(&self, peer: usize, status: &MessageStreamStatus) -> MessageStreamReport {
-        let user = self.locals.values().map(|local| &local.config).find(|config| {
-            config.peer == peer
-                && config.channel == status.channel
-                && config.takes(Some(status.stream))
-        });
+        let user =
+            self.locals.of(peer).map(|local| &local.config).find(|config| {
+                config.channel == status.channel && config.takes(Some(status.stream))
+            });
         let name = match (status.channel, user) {
             (0, _) if status.stream == u16::MAX => "signed MAVLink",
             (0, _) => "tunnel",
@@ -271,6 +268,21 @@ impl Daemon {
     fn endpoint_report(&self, local: &LocalEndpoint) -> EndpointReport {
         let peer = self.config.peers[local.config.peer].name.clone();
         EndpointReport { peer, ..EndpointReport::from(local) }
+    }
+}
+
+/// A daemon at a moment, as the lists of its report tell it.
+struct Told<'a>(&'a Daemon, Instant);
+
+impl Lists for Told<'_> {
+    fn peer(&self, place: usize) -> Option<PeerReport> {
+        let Self(daemon, now) = *self;
+        (place < daemon.peers.len()).then(|| daemon.peer_report(now, place))
+    }
+
+    fn endpoint(&self, from: usize) -> Option<(usize, EndpointReport)> {
+        let (place, local) = self.0.locals.range(from..).next()?;
+        Some((*place, self.0.endpoint_report(local)))
     }
 }
 

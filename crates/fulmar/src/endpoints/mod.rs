@@ -305,6 +305,16 @@ impl LocalEndpoint {
         }
     }
 
+    /// Tells in a word which numbers frames have as they are given; nothing of what is not MAVLink.
+    pub(crate) fn numbers(&self) -> &'static str {
+        match (&self.renumber, self.mavlink()) {
+            (Some(renumber), _) if renumber.sees_signatures() => "signed",
+            (Some(_), _) => "anew",
+            (None, Some(_)) => "as-sent",
+            (None, None) => "",
+        }
+    }
+
     /// Tells when [`LocalEndpoint::handle_timeout`] is due.
     pub(crate) fn timeout(&self) -> Option<Instant> {
         let port = match &self.port {

@@ -66,8 +66,7 @@ pub(super) fn station(listen: SocketAddr, ground_station: SocketAddr, tunnel: Tu
         "\n# Where drones find this station: UDP, to be open in the firewall and forwarded by a router.\n\
          [[listen]]\naddress = \"{listen}\"\n\
          \n# Where the ground station listens: QGroundControl and Mission Planner at UDP 14550.\n\
-         [[mavlink]]\nname = \"ground-station\"\nkind = \"udp-client\"\naddress = \"{ground_station}\"\n\
-         # So that the link quality that it shows is what was lost, not what was overtaken.\nrenumber = true\n"
+         [[mavlink]]\nname = \"ground-station\"\nkind = \"udp-client\"\naddress = \"{ground_station}\"\n"
     );
     text += &match tunnel {
         Tunnel::At(net) => format!(

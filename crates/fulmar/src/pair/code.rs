@@ -31,6 +31,8 @@ const LONGEST: usize = 8_192;
 const GROUP: usize = 5;
 /// Groups of a line.
 const LINE: usize = 10;
+/// The most lines that a code is looked for in: more than one with the longest addresses takes.
+const LINES: usize = 64;
 
 /// Before an address: what it is.
 const IPV4: u8 = 4;
@@ -82,6 +84,24 @@ impl Code {
         text.map(Zeroizing::new).map_err(|_| "the addresses are too long for a code".into())
     }
 
+    /// Reads the code in a text that may have more in it: what people write above it, and what `fulmar pair` says below it
+    /// where its output was saved.
+    ///
+    /// # Errors
+    /// As [`Code::read`].
+    pub(crate) fn find(text: &str) -> Result<Self, String> {
+        let begins =
+            |line: &str| plain(line).strip_prefix(PREFIX).is_some_and(|rest| rest.starts_with('1'));
+        let lines: Vec<&str> = text.lines().skip_while(|line| !begins(line)).collect();
+        let found = (1..=lines.len().min(LINES)).find_map(|count| {
+            let plain = plain(&lines[..count].concat());
+            is_whole(&plain).then(|| Self::read(&plain))
+        });
+        // Where none is whole, what is there tells which place is wrong.
+        let rest = Zeroizing::new(lines.join("\n"));
+        found.unwrap_or_else(|| Self::read(if lines.is_empty() { text } else { &rest }))
+    }
+
     /// Reads a code, whatever stands between its characters.
     ///
     /// # Errors
@@ -90,9 +110,7 @@ impl Code {
         if text.len() > LONGEST {
             return Err("is too long: no code has so many characters".into());
         }
-        let is_between = |c: char| c.is_whitespace() || c == '-';
-        let plain = text.chars().filter(|c| !is_between(*c)).map(|c| c.to_ascii_uppercase());
-        let plain = Zeroizing::new(plain.collect::<String>());
+        let plain = plain(text);
         let Some(body) = plain.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix('1')) else {
             return Err(format!("does not begin with {PREFIX}1: is its beginning missing?"));
         };
@@ -137,6 +155,18 @@ pub(super) fn grouped(text: &str) -> Zeroizing<String> {
         shown.push(c);
     }
     shown
+}
+
+/// Returns the characters of a code without what stands between them.
+fn plain(text: &str) -> Zeroizing<String> {
+    let is_between = |c: char| c.is_whitespace() || c == '-';
+    let plain = text.chars().filter(|c| !is_between(*c)).map(|c| c.to_ascii_uppercase());
+    Zeroizing::new(plain.collect())
+}
+
+/// Tells whether that is a code to its last character.
+fn is_whole(plain: &str) -> bool {
+    CheckedHrpstring::new::<Bech32m>(plain).is_ok()
 }
 
 /// Names the place of a character for somebody who has the code in groups before them.
@@ -234,6 +264,35 @@ pub(super) mod tests {
         for nonsense in ["", "FULMAR", "FULMAR1", "hello", &text[..60], &"FULMAR1Q".repeat(2_000)] {
             assert!(Code::read(nonsense).is_err(), "{nonsense}");
         }
+    }
+
+    #[test]
+    fn a_code_is_found_in_what_pair_printed_when_its_output_was_saved() {
+        let code = code(&["192.0.2.1:14700", "station.example.org:65535"]);
+        let text = code.text().unwrap();
+        let shown = grouped(&text);
+        let said = "\
+on the drone: fulmar pair CODE, with what is above; valid for 10 minutes, once. Ctrl-C ends it
+2026-11-25 12:00:00 a drone comes from 192.0.2.9:40000
+2026-11-25 12:00:01 alpha is enrolled, from 192.0.2.9:40000; its key is AAAA=
+  in the tunnel: 10.77.0.2";
+        for around in [
+            format!("{}\n{said}\n", *shown),
+            format!("# alpha\n{}\n\n{said}", *shown),
+            format!("The code for alpha:\n\n  {}\n", shown.to_lowercase()),
+            format!("{}\r\n{said}", *text),
+        ] {
+            assert_eq!(Code::find(&around).as_ref(), Ok(&code), "{around}");
+        }
+        // A mistake is told as without the rest.
+        let mut wrong = shown.to_string();
+        wrong.replace_range(12..13, if &shown[12..13] == "Q" { "P" } else { "Q" });
+        let error = Code::find(&wrong).unwrap_err();
+        assert!(error.starts_with("is mistyped in group 3 of line 1"), "{error}");
+        assert!(Code::find(&format!("{wrong}\n{said}")).is_err());
+        let odd = Code::find("# alpha\nhello\n").unwrap_err();
+        assert!(odd.starts_with("does not begin with FULMAR1"), "{odd}");
+        assert!(Code::find("").is_err());
     }
 
     #[test]

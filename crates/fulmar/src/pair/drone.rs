@@ -198,28 +198,26 @@ fn read_code(arguments: &PairArguments) -> Result<Code, String> {
     if let Some(file) = &arguments.picture {
         return picture::read(file, Code::read);
     }
-    let (text, place) = match (&arguments.file, arguments.code.as_slice()) {
+    let (read, place) = match (&arguments.file, arguments.code.as_slice()) {
         (Some(file), _) => {
             let open = std::fs::File::open(file);
-            let read = open.and_then(read_text);
+            let text = open.and_then(read_text);
             let named = |error: std::io::Error| format!("{}: {error}", file.display());
-            (read.map_err(named)?, format!("the code in {}", file.display()))
+            (Code::find(&text.map_err(named)?), format!("the code in {}", file.display()))
         }
         (None, [only]) if only == "-" => {
-            let read = read_text(std::io::stdin());
-            (read.map_err(|error| format!("stdin: {error}"))?, "the code".into())
+            let text = read_text(std::io::stdin());
+            (Code::find(&text.map_err(|error| format!("stdin: {error}"))?), "the code".into())
         }
-        (None, groups) => (groups.concat(), "the code".into()),
+        (None, groups) => (Code::read(&groups.concat()), "the code".into()),
     };
-    Code::read(&text).map_err(|why| format!("{place} {why}"))
+    read.map_err(|why| format!("{place} {why}"))
 }
 
 fn read_text(from: impl Read) -> std::io::Result<String> {
     let mut text = String::new();
     from.take(LARGEST_TEXT).read_to_string(&mut text)?;
-    // What people write around it is no part of it.
-    let begins = text.lines().position(|line| !line.trim_start().starts_with('#'));
-    Ok(text.lines().skip(begins.unwrap_or_default()).collect::<Vec<_>>().join("\n"))
+    Ok(text)
 }
 
 /// Returns this host's name, as a drone may be called.

@@ -19,6 +19,6 @@ pub(crate) use field::{Field, Kind, Section, fields, list, section};
 pub(crate) use record::RecordReport;
 pub(crate) use reliability::reliability_reports;
 pub(crate) use schema::*;
-pub(crate) use server::{Answer, StatusServer};
+pub(crate) use server::{Answer, Lists, StatusServer};
 pub(crate) use strangers::StrangersReport;
 pub(crate) use table::{columns, milliseconds, rate, table};

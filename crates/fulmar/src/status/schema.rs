@@ -455,6 +455,9 @@ section! {
     dropped: u64, Counter("messages"), local.counts.dropped;
     /// Kept back by the endpoint's own filters, coming in or going out.
     filtered: u64, Counter("frames"), local.counts.filtered;
+    /// Of MAVLink, the numbers of the frames that applications are given: `as-sent`; `anew` (`renumber`); `signed` where that
+    /// is wanted, and a source signs, whose frames keep theirs.
+    numbers: String, State, local.numbers().into();
 }
 
 section! {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use sys::poller::{Interest, Poller};
 
-use super::{PeerReport, Report};
+use super::{EndpointReport, PeerReport, Report};
 use crate::socket_file::{MadeDirectories, make_room};
 
 /// Clients that one turn of the loop answers, so that a flood of them leaves room for the links.
@@ -21,6 +21,8 @@ const SLOW_CLIENTS: usize = 8;
 /// Peers that one turn of the loop reports to a client: each takes tens of microseconds, and a station may have a
 /// thousand.
 const PEERS_AT_A_TIME: usize = 8;
+/// Endpoints of which that is true: each takes some microseconds.
+const ENDPOINTS_AT_A_TIME: usize = 40;
 /// The last number of a client; the next is 1 again. A token has 16 bits for it.
 const LAST_PART: usize = 0xFFFF;
 
@@ -34,6 +36,15 @@ pub(crate) struct StatusServer {
     _directories: MadeDirectories,
 }
 
+/// Tells what stands in the lists of a report, which are as long as the fleet.
+pub(crate) trait Lists {
+    /// Tells of the peer at a place; none behind the last.
+    fn peer(&self, place: usize) -> Option<PeerReport>;
+
+    /// Tells of the first endpoint at or behind a place, and its place; none behind the last.
+    fn endpoint(&self, from: usize) -> Option<(usize, EndpointReport)>;
+}
+
 /// A client, and what is left of its answer.
 pub(crate) struct Answer {
     part: usize,
@@ -41,10 +52,21 @@ pub(crate) struct Answer {
     /// What is to be written next, and how much of it has been.
     text: Vec<u8>,
     written: usize,
-    /// The peer that is reported next; none when all are.
-    next_peer: Option<usize>,
-    /// What stands behind the peers.
+    next: Next,
+    /// What stands between the peers and the endpoints, and behind those.
+    between: Vec<u8>,
     tail: Vec<u8>,
+}
+
+/// What is told next of a report.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Next {
+    /// The peer at a place.
+    Peer(usize),
+    /// The first endpoint at or behind a place.
+    Endpoint(usize),
+    /// Nothing any more.
+    End,
 }
 
 impl StatusServer {
@@ -96,17 +118,18 @@ impl StatusServer {
 }
 
 impl Answer {
-    /// Begins to give a client a report, whose peers come by [`Answer::go_on`].
+    /// Begins to give a client a report, whose peers and endpoints come by [`Answer::go_on`].
     pub(crate) fn begin(stream: UnixStream, report: &Report) -> Option<Self> {
-        let (text, tail) = around_peers(report)?;
+        let [text, between, tail] = around_lists(report)?;
         stream.set_nonblocking(true).ok()?;
-        Some(Self { part: 0, stream, text, written: 0, next_peer: Some(0), tail })
+        Some(Self { part: 0, stream, text, written: 0, next: Next::Peer(0), between, tail })
     }
 
-    /// Writes what there is room for, and a few peers at most, each told by `peer` until that tells none: no turn of the
-    /// loop takes long, however many there are. True when the answer is not complete, and to be kept.
-    pub(crate) fn go_on(&mut self, peer: impl Fn(usize) -> Option<PeerReport>) -> bool {
-        for _ in 0..=PEERS_AT_A_TIME {
+    /// Writes what there is room for, and a few peers or endpoints at most: no turn of the loop takes long, however many
+    /// there are. True when the answer is not complete, and to be kept.
+    pub(crate) fn go_on(&mut self, lists: &impl Lists) -> bool {
+        let (mut peers, mut endpoints) = (0, 0);
+        loop {
             while self.written < self.text.len() {
                 match self.stream.write(&self.text[self.written..]) {
                     Ok(0) => return false,
@@ -115,36 +138,64 @@ impl Answer {
                     Err(error) => return error.kind() == ErrorKind::WouldBlock,
                 }
             }
-            let Some(place) = self.next_peer else { return false };
+            match self.next {
+                Next::End => return false,
+                Next::Peer(_) => peers += 1,
+                Next::Endpoint(_) => endpoints += 1,
+            }
+            if peers > PEERS_AT_A_TIME || endpoints > ENDPOINTS_AT_A_TIME {
+                return true;
+            }
             self.text.clear();
             self.written = 0;
-            match peer(place) {
+            let Ok(next) = self.tell(lists) else { return false };
+            self.next = next;
+        }
+    }
+
+    /// Makes the text of what comes next, and returns what comes then.
+    fn tell(&mut self, lists: &impl Lists) -> serde_json::Result<Next> {
+        // What stands around a list ends in its bracket, and an item that is not the first follows a comma.
+        let text = &mut self.text;
+        let next = match self.next {
+            Next::Peer(place) => match lists.peer(place) {
                 Some(report) => {
-                    if place > 0 {
-                        self.text.push(b',');
-                    }
-                    if serde_json::to_writer(&mut self.text, &report).is_err() {
-                        return false;
-                    }
-                    self.next_peer = Some(place + 1);
+                    text.extend((place > 0).then_some(b','));
+                    serde_json::to_writer(text, &report)?;
+                    Next::Peer(place + 1)
                 }
                 None => {
-                    self.text.append(&mut self.tail);
-                    self.next_peer = None;
+                    text.append(&mut self.between);
+                    Next::Endpoint(0)
                 }
-            }
-        }
-        true
+            },
+            Next::Endpoint(from) => match lists.endpoint(from) {
+                Some((place, report)) => {
+                    text.extend((from > 0).then_some(b','));
+                    serde_json::to_writer(text, &report)?;
+                    Next::Endpoint(place + 1)
+                }
+                None => {
+                    text.append(&mut self.tail);
+                    Next::End
+                }
+            },
+            Next::End => Next::End,
+        };
+        Ok(next)
     }
 }
 
-/// Returns what stands before and behind the peers of a report, which has none itself.
-fn around_peers(report: &Report) -> Option<(Vec<u8>, Vec<u8>)> {
+/// Returns what stands before the peers of a report, between them and the endpoints, and behind those; it has none of either
+/// itself.
+fn around_lists(report: &Report) -> Option<[Vec<u8>; 3]> {
     const PEERS: &str = "\"peers\":[";
+    const ENDPOINTS: &str = "\"endpoints\":[";
     let text = serde_json::to_string(report).ok()? + "\n";
     // Nothing that others have named stands before them.
-    let (head, tail) = text.split_at(text.find(PEERS)? + PEERS.len());
-    Some((head.into(), tail.into()))
+    let (head, rest) = text.split_at(text.find(PEERS)? + PEERS.len());
+    let (between, tail) = rest.split_at(rest.find(ENDPOINTS)? + ENDPOINTS.len());
+    Some([head.into(), between.into(), tail.into()])
 }
 
 impl Drop for StatusServer {
@@ -166,32 +217,59 @@ mod tests {
     use super::*;
     use crate::status::{MessageStreamReport, fetch};
 
+    /// Tells of the peers and endpoints of a report, and counts them.
+    struct Told<'a>(&'a Report, std::cell::Cell<[usize; 2]>);
+
+    impl<'a> Told<'a> {
+        fn of(report: &'a Report) -> Self {
+            Self(report, std::cell::Cell::default())
+        }
+
+        fn count(&self, list: usize) {
+            let mut counts = self.1.get();
+            counts[list] += 1;
+            self.1.set(counts);
+        }
+    }
+
+    impl Lists for Told<'_> {
+        fn peer(&self, place: usize) -> Option<PeerReport> {
+            self.count(0);
+            self.0.peers.get(place).cloned()
+        }
+
+        /// Places of endpoints have gaps: those that a reload took away.
+        fn endpoint(&self, from: usize) -> Option<(usize, EndpointReport)> {
+            self.count(1);
+            let place = from.next_multiple_of(3);
+            Some((place, self.0.endpoints.get(place / 3)?.clone()))
+        }
+    }
+
+    fn without_lists(report: &Report) -> Report {
+        Report { peers: Vec::new(), endpoints: Vec::new(), ..report.clone() }
+    }
+
     /// Does what a turn of the daemon's loop does; returns how many reports were taken.
     fn turn(server: &mut StatusServer, poller: &mut Poller, report: &Report) -> usize {
         let newcomers = server.newcomers();
         let taken = newcomers.len();
-        let head = Report { peers: Vec::new(), ..report.clone() };
-        let peer = |place: usize| report.peers.get(place).cloned();
+        let (head, told) = (without_lists(report), Told::of(report));
         for client in newcomers {
-            go_on(server, poller, Answer::begin(client, &head), peer);
+            go_on(server, poller, Answer::begin(client, &head), &told);
         }
         let mut ready = Vec::new();
         poller.wait(Instant::ZERO, Some(Instant::ZERO), &mut ready).unwrap();
         for event in ready {
             let answer = server.take(event.token as usize);
-            go_on(server, poller, answer, peer);
+            go_on(server, poller, answer, &told);
         }
         taken
     }
 
-    fn go_on(
-        server: &mut StatusServer,
-        poller: &Poller,
-        answer: Option<Answer>,
-        peer: impl Fn(usize) -> Option<PeerReport>,
-    ) {
+    fn go_on(server: &mut StatusServer, poller: &Poller, answer: Option<Answer>, told: &Told<'_>) {
         let Some(mut answer) = answer else { return };
-        if answer.go_on(peer) {
+        if answer.go_on(told) {
             server.keep(answer, poller, |part| part as u64);
         }
     }
@@ -243,35 +321,43 @@ mod tests {
     }
 
     #[test]
-    fn a_thousand_peers_are_told_a_few_in_each_turn() {
+    fn a_thousand_peers_and_endpoints_are_told_a_few_in_each_turn() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("station.sock");
         let (mut server, mut poller) = (StatusServer::open(&path).unwrap(), Poller::new().unwrap());
         let named =
             |place: usize| PeerReport { name: format!("d{place}"), ..PeerReport::default() };
-        let report = Report { peers: (0..1_000).map(named).collect(), ..Report::default() };
-        let told = std::cell::Cell::new(0);
-        let peer = |place: usize| {
-            told.set(told.get() + 1);
-            report.peers.get(place).cloned()
+        let called = |place: usize| EndpointReport {
+            name: format!("\"endpoints\":[{place}"),
+            ..EndpointReport::default()
         };
+        let report = Report {
+            peers: (0..1_000).map(named).collect(),
+            endpoints: (0..1_000).map(called).collect(),
+            ..Report::default()
+        };
+        let told = Told::of(&report);
         let asked = std::thread::spawn({
             let path = path.clone();
             move || fetch(&path)
         });
+        let is_little = |before: [usize; 2]| {
+            let [peers, endpoints] = told.1.get();
+            peers <= before[0] + PEERS_AT_A_TIME && endpoints <= before[1] + ENDPOINTS_AT_A_TIME
+        };
         let client = std::iter::from_fn(|| Some(server.newcomers())).find_map(|mut new| new.pop());
-        let head = Report { peers: Vec::new(), ..report.clone() };
-        go_on(&mut server, &poller, Answer::begin(client.unwrap(), &head), peer);
-        assert!(told.get() <= PEERS_AT_A_TIME + 1);
+        let answer = Answer::begin(client.unwrap(), &without_lists(&report));
+        go_on(&mut server, &poller, answer, &told);
+        assert!(is_little([0, 0]));
         let mut ready = Vec::new();
         while !asked.is_finished() {
-            let before = told.get();
+            let before = told.1.get();
             poller.wait(Instant::ZERO, Some(Instant::ZERO), &mut ready).unwrap();
             for event in ready.drain(..) {
                 let answer = server.take(event.token as usize);
-                go_on(&mut server, &poller, answer, peer);
+                go_on(&mut server, &poller, answer, &told);
             }
-            assert!(told.get() <= before + PEERS_AT_A_TIME + 1);
+            assert!(is_little(before));
         }
         assert_eq!(asked.join().unwrap().unwrap(), report);
     }

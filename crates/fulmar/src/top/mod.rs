@@ -22,6 +22,9 @@ const EVERY: Duration = Duration::from_millis(250);
 /// The longest filter.
 const LONGEST: usize = 64;
 
+/// The exit code of a process that panicked, as Rust has it.
+const PANICKED: i32 = 101;
+
 const KEYS: &str = "\
 Keys: ↑ ↓ (or k j), PgUp PgDn, Home choose a peer; / filters by name (Enter keeps it, Esc ends it); q, Esc or Ctrl-C ends.
 
@@ -64,10 +67,24 @@ pub(crate) fn run(arguments: &TopArguments) -> Result<(), String> {
     // Before any thread starts: they inherit it.
     let signals = Signals::block().map_err(|error| format!("block the signals: {error}"))?;
     let watch = Watch::start(&arguments.socket, || {});
-    // From here on also a panic gives the terminal back as it was.
+    let is_ended = end_by(signals);
+    on_terminal(|terminal| show(terminal, &watch, &is_ended))
+}
+
+/// Takes the terminal for as long as `show` takes, and gives it back as it was: also when something panics, in this
+/// thread or in one of those that watch. Then the process ends, for what nobody watches would be shown as it was.
+fn on_terminal(
+    show: impl FnOnce(&mut ratatui::DefaultTerminal) -> std::io::Result<()>,
+) -> Result<(), String> {
     let mut terminal =
         ratatui::try_init().map_err(|error| format!("set up the terminal: {error}"))?;
-    let shown = show(&mut terminal, &watch, &end_by(signals));
+    // That of ratatui, which gives the terminal back and says what happened.
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        told(panic);
+        std::process::exit(PANICKED);
+    }));
+    let shown = show(&mut terminal);
     let restored = ratatui::try_restore();
     shown.and(restored).map_err(|error| format!("the terminal: {error}"))
 }
@@ -153,5 +170,57 @@ impl Choice {
         let last = rows.len().saturating_sub(1);
         let place = place.saturating_add_signed(by).min(last);
         self.id = rows.get(place).map(Row::id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    /// Says, in the process that has a terminal, where it is to panic.
+    const WHERE: &str = "FULMAR_TEST_OF_PANICS";
+
+    #[test]
+    fn a_panic_gives_the_terminal_back_and_ends_the_program() {
+        let name = "top::tests::a_panic_gives_the_terminal_back_and_ends_the_program";
+        match std::env::var(WHERE).as_deref() {
+            Ok("here") => _ = on_terminal(|_| panic!("something is wrong")),
+            Ok(_) => {
+                let _ = on_terminal(|_| {
+                    let watching = std::thread::spawn(|| panic!("something is wrong"));
+                    let _ = watching.join();
+                    std::thread::sleep(Duration::from_secs(60));
+                    Ok(())
+                });
+            }
+            Err(_) => {}
+        }
+        if std::env::var_os(WHERE).is_some() {
+            return;
+        }
+        if Command::new("script").arg("--version").output().is_err() {
+            return sys::sandbox::skip(
+                name,
+                "no program script (util-linux), which makes a terminal",
+            );
+        }
+        for place in ["here", "in a thread"] {
+            let binary = std::env::current_exe().unwrap();
+            let line = format!(
+                "{} --exact {name} --nocapture; echo \"code $?\"; stty -a",
+                binary.display()
+            );
+            let mut script = Command::new("script");
+            script.args(["-qfc", &line, "/dev/null"]).env(WHERE, place).stdin(Stdio::null());
+            let output = script.output().unwrap();
+            let told = String::from_utf8_lossy(&output.stdout);
+            let (before, after) = told.split_once("\x1b[?1049l").expect(&told);
+            assert!(before.contains("\x1b[?1049h"), "{place}: {told}");
+            assert!(after.contains("something is wrong"), "{place}: {told}");
+            assert!(after.contains(&format!("code {PANICKED}")), "{place}: {told}");
+            assert!(!told.contains("-icanon") && !told.contains("-echo "), "{place}: {told}");
+        }
     }
 }

@@ -8,6 +8,7 @@
 mod attacker;
 mod compromised;
 mod double;
+mod fleet;
 mod flight;
 mod host;
 mod hostile;

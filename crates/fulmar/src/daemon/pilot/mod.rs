@@ -29,17 +29,18 @@ impl Daemon {
         let first = self.next_watched;
         self.next_watched = (first + AT_ONCE) % all.max(1);
         for place in (0..all.min(AT_ONCE)).map(|ahead| (first + ahead) % all) {
-            let hears = |local: &LocalEndpoint| local.config.peer == place && local.has_pilot();
-            if !self.locals.values().any(hears) {
+            if !self.locals.of(place).any(LocalEndpoint::has_pilot) {
                 continue;
             }
             let look = self.look(now, place);
             let Some((severity, text)) = self.peers[place].watch.look(now, &look) else { continue };
             tracing::debug!(peer = %self.config.peers[place].name, ?severity, text, "told the pilot");
             let Self { locals, poller, .. } = self;
-            for local in locals.values_mut().filter(|local| hears(local)) {
-                local.tell_pilot(now, severity, &text, poller);
-            }
+            locals.for_each_of(place, |_, local| {
+                if local.has_pilot() {
+                    local.tell_pilot(now, severity, &text, poller);
+                }
+            });
         }
     }
 

@@ -76,7 +76,7 @@ impl Daemon {
         drop(locals.opened);
         for (place, config) in locals.closed {
             match open_local(place, &config, &self.poller) {
-                Ok(local) => _ = self.locals.insert(place, local),
+                Ok(local) => _ = self.locals.change(|all| all.insert(place, local)),
                 // Somebody has taken its address in this moment.
                 Err(problem) => {
                     tracing::error!(problem, "an endpoint is lost until it is reloaded")
@@ -95,15 +95,17 @@ impl Daemon {
         let NewLocals { adopted, opened, closed, changed } = locals;
         let before = self.locals.len() + closed.len();
         let (poller, mut count) = (&self.poller, 0);
-        self.locals.retain(|place, local| {
-            let Some(&at) = adopted.get(place) else { return false };
-            local.adopt(now, new.endpoints[at].clone(), poller);
-            count += 1;
-            true
+        let opened_count = opened.len();
+        self.locals.change(|all| {
+            all.retain(|place, local| {
+                let Some(&at) = adopted.get(place) else { return false };
+                local.adopt(now, new.endpoints[at].clone(), poller);
+                count += 1;
+                true
+            });
+            all.extend(opened);
         });
-        let counted = Counted { opened: opened.len(), closed: before - count, changed };
-        self.locals.extend(opened);
-        counted
+        Counted { opened: opened_count, closed: before - count, changed }
     }
 
     /// Closes old endpoints that go and are in the way of one that comes.
@@ -114,7 +116,7 @@ impl Daemon {
         };
         let places: Vec<usize> = self.locals.iter().filter_map(is_in_the_way).collect();
         for place in places {
-            if let Some(local) = self.locals.remove(&place) {
+            if let Some(local) = self.locals.change(|all| all.remove(&place)) {
                 locals.closed.insert(place, local.config);
             }
         }

@@ -11,8 +11,12 @@ use super::view::{Fate, Role, Seen};
 const OUTAGE_S: f64 = 0.25;
 /// What a link carried at its best is its rate with this much to spare, where nothing filled it.
 const SPARE: f64 = 1.25;
-/// What filled a link lately: for so long its rate is that.
+/// What filled a link lately: for so long its rate is that, unless more passes.
 const FILLED_S: f64 = 1.0;
+/// Estimates of a rate that are so near are put together: one alone rests on the packets of a moment.
+const NEAR_S: f64 = 0.25;
+/// A link that carries at least this share of what it carried when something filled it, and is not filled, has become faster.
+const AS_MUCH: f64 = 0.7;
 /// The least delay around a moment is looked for within so much time before it and after it.
 const FLOOR_S: f64 = 5.0;
 /// What a copy took longer than the least, while something filled the path, is its own queue up to this: a frame of
@@ -152,9 +156,10 @@ fn delays(seen: &Seen, (begin, end): (f64, f64)) -> Vec<(f64, f64)> {
 /// filled that, so that its rate is not known.
 fn queued_ms(seen: &Seen, at: f64) -> Option<f64> {
     let first = seen.samples.partition_point(|(sampled, _)| *sampled < at - FILLED_S);
-    let around = seen.samples[first..].iter().take_while(|(sampled, _)| *sampled <= at + FILLED_S);
-    let queued = around.filter_map(|(_, sample)| {
-        let under_way = sample.in_flight_bytes as f64 * 8.0 / (capacity(sample)? * 1e3);
+    let last = seen.samples.partition_point(|(sampled, _)| *sampled <= at + FILLED_S);
+    let queued = (first..last).filter_map(|place| {
+        let sample = &seen.samples[place].1;
+        let under_way = sample.in_flight_bytes as f64 * 8.0 / (carried_at(seen, place)? * 1e3);
         Some(under_way - sample.min_rtt_ms.unwrap_or(0.0))
     });
     queued.reduce(f64::max).map(|queued| queued.max(QUEUE_MS))
@@ -207,23 +212,33 @@ fn steps(delays: &[(f64, f64)], begin: f64, unknown: f64) -> Steps {
 
 /// Fills in the rate: what the narrowest hop carried where it was filled, else what it is known or assumed to carry.
 fn rates(way: &mut Way, seen: &Seen, span: (f64, f64), assumed: Rate) {
-    let samples = seen.samples.iter().filter(|(at, _)| (span.0..span.1).contains(at));
-    let known: Vec<(f64, f64)> =
-        samples.clone().filter_map(|(at, sample)| Some((*at, capacity(sample)?))).collect();
-    let most = most(seen, span, |sample| sample.out_mbps) * SPARE;
-    let otherwise = match median(&known) {
-        Some(median) => median.max(most),
-        None => most.max(assumed.as_mbps()),
-    };
+    let in_span = |place: &usize| (span.0..span.1).contains(&seen.samples[*place].0);
+    let places: Vec<usize> = (0..seen.samples.len()).filter(in_span).collect();
+    let known: Vec<(f64, f64)> = places
+        .iter()
+        .filter_map(|&place| Some((passed(&seen.samples[place]), carried_at(seen, place)?)))
+        .collect();
+    let otherwise = unfilled(seen, &places, &known, span, assumed);
     if known.is_empty() {
         way.notes.push(format!("rate {otherwise:.3} Mbit/s is assumed: nothing filled it"));
     }
     way.filled_s = filled(&known);
-    for (at, _) in samples {
-        // One estimate is rough: it rests on the packets of a moment.
-        let first = known.partition_point(|(known, _)| *known < at - FILLED_S);
-        let last = known.partition_point(|(known, _)| *known <= at + FILLED_S);
-        let mbps = median(&known[first..last]).unwrap_or(otherwise);
+    let mut lately: Option<(f64, f64)> = None;
+    for place in places {
+        let at = passed(&seen.samples[place]);
+        let first = known.partition_point(|(known, _)| *known < at - NEAR_S);
+        let last = known.partition_point(|(known, _)| *known <= at + NEAR_S);
+        let is_new = carried_at(seen, place).is_some();
+        match median(&known[first..last]).filter(|_| is_new) {
+            Some(mbps) => lately = Some((at, mbps)),
+            // What passes now, a queue does not hold up.
+            None => {
+                let passes = seen.samples[place].1.out_mbps;
+                lately =
+                    lately.filter(|(then, mbps)| at - then <= FILLED_S && passes <= mbps * SPARE);
+            }
+        }
+        let mbps = lately.map_or(otherwise, |(_, mbps)| mbps);
         let before = way.rates_mbps.last().map(|(_, mbps)| *mbps);
         if before.is_none_or(|before| (mbps - before).abs() > before * SAME_RATE) {
             put(&mut way.rates_mbps, at - span.0, (mbps * 1e3).round() / 1e3);
@@ -232,6 +247,47 @@ fn rates(way: &mut Way, seen: &Seen, span: (f64, f64), assumed: Rate) {
     if way.rates_mbps.is_empty() {
         way.rates_mbps.push((0.0, otherwise));
     }
+}
+
+/// Returns what a direction carries where nothing fills it. Where only a fall filled it, and as much passes otherwise without
+/// filling it, it carries more than what is known of the fall.
+fn unfilled(
+    seen: &Seen,
+    places: &[usize],
+    known: &[(f64, f64)],
+    span: (f64, f64),
+    assumed: Rate,
+) -> f64 {
+    let most = most(seen, span, |sample| sample.out_mbps) * SPARE;
+    let Some(median) = median(known) else { return most.max(assumed.as_mbps()) };
+    let is_known = |place: &&usize| carried_at(seen, **place).is_some();
+    let (at_known, elsewhere): (Vec<usize>, Vec<usize>) = places.iter().partition(is_known);
+    let carried = |places: &[usize]| {
+        let works = places.iter().map(|place| &seen.samples[*place].1);
+        let works = works.filter(|sample| sample.state == "active");
+        let rates: Vec<f64> = works.map(|sample| sample.out_mbps.clamp(0.0, 1e5)).collect();
+        rates.iter().sum::<f64>() / rates.len().max(1) as f64
+    };
+    match carried(&elsewhere) >= carried(&at_known) * AS_MUCH {
+        true if !elsewhere.is_empty() => {
+            let best = known.iter().map(|(_, mbps)| *mbps).fold(0.0, f64::max);
+            best.max(most).max(assumed.as_mbps())
+        }
+        _ => median.max(most),
+    }
+}
+
+/// Returns about when what a sample tells of passed the narrowest hop.
+fn passed((at, sample): &(f64, Path)) -> f64 {
+    at - (sample.srtt_ms.unwrap_or(0.0) / 2e3).clamp(0.0, NEAR_S)
+}
+
+/// Returns what the narrowest hop carried, where a sample tells anything new of that: an estimate that is the same as in the
+/// sample before is an old one.
+fn carried_at(seen: &Seen, place: usize) -> Option<f64> {
+    let mbps = capacity(&seen.samples[place].1)?;
+    let before = place.checked_sub(1).and_then(|before| capacity(&seen.samples[before].1));
+    (before != Some(mbps)).then_some(mbps)
 }
 
 fn median(values: &[(f64, f64)]) -> Option<f64> {

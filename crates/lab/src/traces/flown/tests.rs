@@ -370,3 +370,49 @@ fn what_makes_no_scenario_is_told_with_what_to_do() {
     let error = again(&asked).expect_err("there is no such peer");
     assert!(error.contains("--peer nobody: the records are of station"), "{error}");
 }
+
+/// What a path carried and what was known of its narrowest hop, ten times a second, in Mbit/s.
+fn rates_of(samples: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let sample = |(n, &(out_mbps, capacity)): (usize, &(f64, f64))| {
+        let capacity_mbps = (capacity > 0.0).then_some(capacity);
+        let state = "active".to_owned();
+        (n as f64 / 10.0, Sample { state, out_mbps, capacity_mbps, ..Sample::default() })
+    };
+    let samples = samples.iter().enumerate().map(sample).collect();
+    let seen = view::Seen { samples, ..view::Seen::default() };
+    let link = aligned::Link { name: "lte".to_owned(), seen: [Some(seen), None] };
+    let [way, _] = direction::ways(&link, (0.0, 60.0), Rate::from_mbps(12.0));
+    way.rates_mbps
+}
+
+#[test]
+fn an_estimate_that_stays_as_it_was_while_more_passes_is_no_rate() {
+    // The link falls to 0.5 Mbit/s and is filled; then it is fast again, and nothing fills it.
+    let rough = |n: usize| 0.5 + 0.003 * (n % 4) as f64;
+    let fall = (0..20).map(|n| (0.5, rough(n)));
+    let after = (0..20).map(|_| (4.5, rough(19)));
+    let samples: Vec<(f64, f64)> = (0..2).flat_map(|_| fall.clone().chain(after.clone())).collect();
+    let rates = rates_of(&samples);
+    let expected = [(0.0, true), (2.0, false), (4.0, true), (6.0, false)];
+    assert_eq!(rates.len(), expected.len(), "{rates:?}");
+    for ((at, mbps), (then, is_slow)) in rates.into_iter().zip(expected) {
+        assert!((at - then).abs() < 0.11, "{at} for {then}");
+        assert!(
+            if is_slow { (0.49..0.52).contains(&mbps) } else { mbps == 12.0 },
+            "{mbps} at {at}"
+        );
+    }
+}
+
+#[test]
+fn a_link_that_only_its_falls_fill_has_another_rate_between_them() {
+    let rough = |n: usize| 0.3 + 0.003 * (n % 4) as f64;
+    // As much passes as in the falls, and nothing is known: it is faster.
+    let thin: Vec<(f64, f64)> = (0..10).map(|n| (0.1, rough(n))).chain([(0.1, 0.0); 50]).collect();
+    assert_eq!(rates_of(&thin).last().map(|(_, mbps)| *mbps), Some(12.0));
+    // What is filled while much passes, and not while little does, is a link of one rate.
+    let busy: Vec<(f64, f64)> =
+        (0..10).map(|n| (4.0, 3.9 + rough(n))).chain([(0.1, 0.0); 50]).collect();
+    let last = rates_of(&busy).last().map_or(0.0, |(_, mbps)| *mbps);
+    assert!((4.2..5.1).contains(&last), "{last}");
+}
