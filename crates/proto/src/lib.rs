@@ -24,6 +24,7 @@ mod memory;
 mod path;
 mod recovery;
 mod rejection;
+mod relay;
 mod schedule;
 pub mod select;
 mod session;
@@ -41,6 +42,11 @@ pub use event::{Call, Delivery, Event, MessageId, Outcome, PathState, Step, Step
 pub use ids::{InterfaceId, PathId, PathRef, PeerId, Received, SessionId, Transmit};
 pub use path::{Carries, Cost, PathUse, ProtectControl};
 pub use rejection::{Rejection, Rejections};
+pub use relay::{
+    Fate, Hop as RelayHop, NodeName, REFUSALS, Received as RelayReceived, Refusal, Refusals,
+    RelayConfig, RelayError, RelayForm, RelayMember, RelayNode, RelayRole, RelayStatus, Relayed,
+    Sent as RelaySent, Side as RelaySide,
+};
 pub use schedule::SchedulerKind;
 pub use select::{Reliability, Target};
 pub use session::{PathError, SendError, SessionConfig, Source};

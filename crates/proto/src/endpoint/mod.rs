@@ -49,7 +49,7 @@ use crate::status::{PathGlance, PathStatus, SessionStatus};
 use crate::via::Via;
 use inbound::Job;
 use initiator::Initiator;
-use limiter::TokenBucket;
+pub(crate) use limiter::TokenBucket;
 use outbound::Answer;
 use peers::Peers;
 use responder::Responder;
