@@ -251,7 +251,7 @@ impl Pair {
             for from in 0..2 {
                 while let Some(transmit) = self.ends[from].poll_transmit(self.now, &mut buf) {
                     quiet = false;
-                    let Via::Udp(to) = transmit.destination;
+                    let Via::Udp(to) = transmit.destination else { continue };
                     let (interface, source) = match (from, u8::try_from(to.port())) {
                         (STATION, Ok(port @ 1..=2)) => {
                             (InterfaceId(u32::from(port) - 1), STATION_PORT)

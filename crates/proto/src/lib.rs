@@ -40,7 +40,7 @@ pub use delivery::tunnel::{FlowCodeParameters, TunnelForm};
 pub use endpoint::{Endpoint, EndpointConfig, EndpointCounters, Share, Work};
 pub use event::{Call, Delivery, Event, MessageId, Outcome, PathState, Step, StepKind};
 pub use ids::{InterfaceId, PathId, PathRef, PeerId, Received, SessionId, Transmit};
-pub use path::{Carries, Cost, PathUse, ProtectControl};
+pub use path::{Carries, Cost, PathUse, ProtectControl, RelayRoom};
 pub use rejection::{Rejection, Rejections};
 pub use relay::{
     Fate, Hop as RelayHop, NodeName, REFUSALS, Received as RelayReceived, Refusal, Refusals,
@@ -55,7 +55,7 @@ pub use status::{
     PathStatus, ReliabilityLimit, ReliabilityState, ReliabilityStatus, SessionStatus, TunnelStatus,
 };
 pub use units::{Duration, Instant, Rate};
-pub use via::Via;
+pub use via::{RelayId, Via};
 
 /// Paths of one session, at most.
 pub const MAX_PATHS: usize = limits::PATHS;

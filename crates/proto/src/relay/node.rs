@@ -340,7 +340,7 @@ impl RelayNode {
                 if !is_due && !tells {
                     return None;
                 }
-                repeater.state()
+                repeater.state(now)
             }
         };
         if is_due {

@@ -22,8 +22,10 @@ use crate::delivery::generation::LENGTH;
 use crate::limits;
 use crate::window::SeenWindow;
 
-/// What may wait beside the frame in the air, in time.
-const AHEAD: Duration = Duration::from_millis(2);
+/// So long before the frame in the air has left there is room for the next: what it is, is decided no sooner.
+const AHEAD: Duration = Duration::from_millis(4);
+/// Frames that may wait, at most.
+const MOST: u32 = 16;
 /// Room is told again after this, while coded frames come.
 const TELL_AGAIN: Duration = Duration::from_millis(20);
 /// For how long after the last coded frame.
@@ -204,7 +206,7 @@ impl Repeater {
                 }
                 self.coded_at = Some(now);
                 match onward {
-                    Some(Hop::Radio) => self.transmit(now, coded),
+                    Some(Hop::Radio) => self.transmit(coded),
                     onward => self.hear(header, onward, coded),
                 }
             }
@@ -235,7 +237,6 @@ impl Repeater {
                 Waiting::Given(coded) => Some(coded),
                 Waiting::Fresh(like) => self.recode(self.side, &like),
             };
-            self.tell_at = now;
             if let Some(coded) = coded {
                 self.relayed.radio += 1;
                 return Some(Queued { direction: self.side, body: Body::Coded(coded) });
@@ -246,21 +247,24 @@ impl Repeater {
     /// Notes that a frame leaves by the radio.
     pub(super) fn on_radio(&mut self, now: Instant, bytes: usize) {
         self.free_at = self.free_at.max(now) + self.rate.transmission_time(bytes);
+        self.tell_at = self.room_at(now);
     }
 
     /// Tells whether the gateway is to hear of room.
     pub(super) fn tells_room(&mut self, now: Instant) -> bool {
         let tells = self.tell_at <= now && self.is_busy(now);
         if tells {
-            self.tell_at = now + TELL_AGAIN;
+            self.tell_at = self.room_at(now).max(now + TELL_AGAIN);
         }
         tells
     }
 
     /// Returns what it says of itself.
-    pub(super) fn state(&self) -> State {
-        let ahead = self.rate.bytes_in(AHEAD).div_ceil(limits::MAX_DATAGRAM as u64).clamp(1, 16);
-        let room = (ahead as usize).saturating_sub(self.waiting.len()) as u8;
+    pub(super) fn state(&self, now: Instant) -> State {
+        let (ends_at, frame) =
+            (self.ends_at(now), self.rate.transmission_time(limits::MAX_DATAGRAM));
+        let room =
+            (0..MOST).take_while(|count| ends_at + frame * *count <= now + AHEAD).count() as u8;
         let rate = u32::try_from(self.rate.as_bps() / 1_000).unwrap_or(u32::MAX);
         State { rate, room, taken: self.taken }
     }
@@ -275,6 +279,18 @@ impl Repeater {
     /// Returns what was passed on.
     pub(super) fn counters(&self) -> Relayed {
         self.relayed
+    }
+
+    /// Returns when all that waits will have left.
+    fn ends_at(&self, now: Instant) -> Instant {
+        let frame = self.rate.transmission_time(limits::MAX_DATAGRAM);
+        let waiting = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
+        self.free_at.max(now) + frame.saturating_mul(waiting)
+    }
+
+    /// Returns when there is room for another frame.
+    fn room_at(&self, now: Instant) -> Instant {
+        now + self.ends_at(now).since(now).saturating_sub(AHEAD)
     }
 
     fn is_busy(&self, now: Instant) -> bool {
@@ -293,11 +309,10 @@ impl Repeater {
     }
 
     /// Takes a coded frame of the gateway.
-    fn transmit(&mut self, now: Instant, coded: Coded) {
+    fn transmit(&mut self, coded: Coded) {
         let is_ordered = coded.node == self.number;
         if is_ordered && coded.order.wrapping_sub(self.taken) as i32 > 0 {
             self.taken = coded.order;
-            self.tell_at = self.tell_at.min(now + TELL_AGAIN);
         }
         if coded.share == 0 {
             if is_ordered {

@@ -10,6 +10,9 @@ use crate::window;
 /// An order that a relay has not taken after this was lost on the wire.
 const TAKEN_WITHIN: Duration = Duration::from_millis(50);
 
+/// A report that comes later than this says nothing of the round trip.
+const LATE: Duration = Duration::from_secs(4);
+
 /// An order whose fate is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Order {
@@ -24,6 +27,8 @@ pub(super) struct Settled {
     pub(super) order: Order,
     /// It is the one that was heard last: the report answers it.
     pub(super) answered: bool,
+    /// It was given up before.
+    pub(super) late: bool,
 }
 
 #[derive(Debug)]
@@ -34,6 +39,8 @@ struct Transmitter {
     room: u8,
     taken: u64,
     open: VecDeque<Order>,
+    /// So many of them, the oldest, were given up; their reports may still come.
+    expired: usize,
     /// The last order that it got, to take turns.
     last: u64,
 }
@@ -42,7 +49,14 @@ impl Transmitter {
     fn has_room(&self, now: Instant) -> bool {
         let on_wire =
             |order: &&Order| order.number > self.taken && now.since(order.at) < TAKEN_WITHIN;
-        self.open.iter().rev().filter(on_wire).count() < self.room.into()
+        self.open.iter().rev().take(usize::from(self.room) + 1).filter(on_wire).count()
+            < self.room.into()
+    }
+
+    /// Forgets all orders, and returns those that are under way.
+    fn take_open(&mut self) -> Vec<Order> {
+        let expired = std::mem::take(&mut self.expired);
+        self.open.drain(..).skip(expired).collect()
     }
 }
 
@@ -77,10 +91,11 @@ impl Transmitters {
         let Some(one) = self.list.iter_mut().find(|one| one.number == number) else {
             let (open, last) = (VecDeque::new(), self.orders);
             let room = state.room;
-            self.list.push(Transmitter { number, boot, rate, room, taken, open, last });
+            let expired = 0;
+            self.list.push(Transmitter { number, boot, rate, room, taken, open, expired, last });
             return Vec::new();
         };
-        let lost = if one.boot == boot { Vec::new() } else { one.open.drain(..).collect() };
+        let lost = if one.boot == boot { Vec::new() } else { one.take_open() };
         (one.boot, one.rate, one.room, one.taken) = (boot, rate, state.room, taken);
         lost
     }
@@ -91,7 +106,7 @@ impl Transmitters {
         self.list.retain_mut(|one| {
             let keeps = is_alive(one.number);
             if !keeps {
-                lost.extend(one.open.drain(..));
+                lost.extend(one.take_open());
             }
             keeps
         });
@@ -129,7 +144,9 @@ impl Transmitters {
                 && upto <= self.orders
             {
                 one.open.pop_front();
-                settled.push(Settled { order, answered: order.number == upto });
+                let late = one.expired > 0;
+                one.expired -= usize::from(late);
+                settled.push(Settled { order, answered: order.number == upto, late });
             }
         }
         settled
@@ -139,11 +156,18 @@ impl Transmitters {
     pub(super) fn expire(&mut self, now: Instant, patience: Duration) -> Vec<Order> {
         let mut lost = Vec::new();
         for one in &mut self.list {
-            while let Some(order) = one.open.front().copied()
+            while let Some(order) = one.open.get(one.expired).copied()
                 && now.since(order.at) >= patience
             {
-                one.open.pop_front();
+                one.expired += 1;
                 lost.push(order);
+            }
+            while let Some(order) = one.open.front()
+                && one.expired > 0
+                && now.since(order.at) >= LATE
+            {
+                one.open.pop_front();
+                one.expired -= 1;
             }
         }
         lost
@@ -151,11 +175,11 @@ impl Transmitters {
 
     /// Forgets what is under way.
     pub(super) fn clear(&mut self) {
-        self.list.iter_mut().for_each(|one| one.open.clear());
+        self.list.iter_mut().for_each(|one| drop(one.take_open()));
     }
 
     /// Returns when the oldest order was made.
     pub(super) fn oldest(&self) -> Option<Instant> {
-        self.list.iter().filter_map(|one| one.open.front()).map(|order| order.at).min()
+        self.list.iter().filter_map(|one| one.open.get(one.expired)).map(|order| order.at).min()
     }
 }

@@ -87,7 +87,10 @@ impl Published {
     fn end(&mut self, now: Instant, number: u64) {
         self.generations.on_decoded(number);
         let Some(generation) = self.open.remove(&number) else { return };
-        self.rtt.on_sample(now.since(generation.began));
+        // What was repeated says nothing of the round trip.
+        if generation.made <= generation.first {
+            self.rtt.on_sample(now.since(generation.began));
+        }
         let fates = generation.tokens.into_iter().map(|token| Fate { token, arrived: true });
         self.fates.extend(fates);
     }

@@ -240,8 +240,8 @@ impl Form for Ranked {
             };
             self.open.values_mut().for_each(forget);
         }
-        for Settled { order, answered } in settled {
-            if let Some(generation) = self.open.get_mut(&order.generation) {
+        for Settled { order, answered, late } in settled {
+            if let Some(generation) = self.open.get_mut(&order.generation).filter(|_| !late) {
                 generation.under_way = generation.under_way.saturating_sub(1);
             }
             if *answered {
@@ -266,7 +266,7 @@ impl Form for Ranked {
                 complete.push(*at);
             }
         }
-        self.learn(settled.len(), gained);
+        self.learn(settled.iter().filter(|settled| !settled.late).count(), gained);
         complete.into_iter().for_each(|at| self.end(at, true));
     }
 

@@ -6,6 +6,10 @@ use units::{Duration, Instant, Rate, Rng};
 
 use super::super::frame::{self, Header};
 use super::super::*;
+use crate::{
+    Delivery, Endpoint, EndpointConfig, Event, InterfaceId, PathRef, Received as From, RelayId,
+    RelayRoom, SessionConfig, SessionId, SessionStatus, Source, StaticSecret, Via,
+};
 
 pub(super) const MS: Duration = Duration::from_millis(1);
 pub(super) const GROUP: [u8; 32] = [9; 32];
@@ -37,6 +41,76 @@ pub(super) struct Post {
     pub(super) came: Vec<Vec<u8>>,
     pub(super) fates: Vec<Fate>,
     tokens: u64,
+    pub(super) end: Option<End>,
+}
+
+/// A session's end beside a gateway.
+pub(super) struct End {
+    pub(super) endpoint: Endpoint,
+    pub(super) session: Option<SessionId>,
+    pub(super) events: Vec<Event>,
+    pub(super) delivered: Vec<Delivery>,
+    flights: BTreeMap<u64, (PathRef, u64)>,
+}
+
+/// How the ends of sessions name their gateways.
+const RELAY: RelayId = RelayId(0);
+
+impl End {
+    pub(super) fn status(&self, now: Instant) -> SessionStatus {
+        let status = self.session.and_then(|session| self.endpoint.status(now, session));
+        status.expect("a session")
+    }
+
+    fn collect(&mut self) {
+        while let Some((session, event)) = self.endpoint.poll_event() {
+            if matches!(event, Event::Connected { .. }) {
+                self.session = Some(session);
+            }
+            self.events.push(event);
+        }
+        self.delivered.extend(core::iter::from_fn(|| self.endpoint.poll_delivery()));
+    }
+
+    /// Does what a daemon does with its gateway, until neither has anything for the other.
+    fn drive(&mut self, now: Instant, node: &mut RelayNode, tokens: &mut u64) {
+        while let Some(mut datagram) = node.poll_delivery() {
+            let (interface, source) = (InterfaceId(0), Via::Relay(RELAY));
+            let received = From { interface, local: None, source, ecn: 0 };
+            self.endpoint.handle_datagram(now, &received, &mut datagram);
+        }
+        while let Some(fate) = node.poll_fate() {
+            let Some((path, number)) = self.flights.remove(&fate.token) else { continue };
+            if !fate.arrived {
+                self.endpoint.on_relay_gave_up(now, path, number);
+            }
+        }
+        if self.endpoint.timeout().is_some_and(|at| at <= now) {
+            self.endpoint.handle_timeout(now);
+        }
+        let mut buf = Vec::new();
+        loop {
+            let room = RelayRoom { open: node.wants(now), max_datagram: node.max_datagram() };
+            self.endpoint.set_relay_room(RELAY, room);
+            let Some(transmit) = self.endpoint.poll_transmit(now, &mut buf) else { break };
+            *tokens += 1;
+            // A handshake may find no room: it is sent again.
+            let pushed = node.push(now, *tokens, &buf);
+            if let (Ok(()), Some(path), Some(number)) = (pushed, transmit.path, transmit.number)
+                && buf.len() > 200
+            {
+                self.flights.insert(*tokens, (path, number));
+            }
+        }
+        self.collect();
+    }
+}
+
+impl Post {
+    fn timeout(&self) -> Option<Instant> {
+        let node = self.node.as_ref()?.timeout();
+        node.into_iter().chain(self.end.as_ref().and_then(|end| end.endpoint.timeout())).min()
+    }
 }
 
 pub(super) struct Field {
@@ -83,6 +157,7 @@ impl Field {
                     came: Vec::new(),
                     fates: Vec::new(),
                     tokens: 0,
+                    end: None,
                 });
             }
         }
@@ -120,7 +195,16 @@ impl Field {
         let role = self.posts[self.at(side, number)].role;
         let (name, came, fates) = (name(side, number), Vec::new(), Vec::new());
         let offered = VecDeque::new();
-        self.posts.push(Post { node: None, name, role, offered, came, fates, tokens: 0 });
+        self.posts.push(Post {
+            node: None,
+            name,
+            role,
+            offered,
+            came,
+            fates,
+            tokens: 0,
+            end: None,
+        });
         self.start(self.posts.len() - 1);
     }
 
@@ -141,6 +225,47 @@ impl Field {
     pub(super) fn status(&self, side: Side, number: u8) -> RelayStatus {
         let post = &self.posts[self.at(side, number)];
         post.node.as_ref().expect("it runs").status(self.now)
+    }
+
+    /// Lets a session run over the group: the drone is in the air.
+    pub(super) fn connect(&mut self, session: &SessionConfig) {
+        let mut draw = || {
+            let mut bytes = [0; 32];
+            self.rng.fill(&mut bytes);
+            bytes
+        };
+        let secrets = [0, 1].map(|_| StaticSecret::generate(draw()));
+        let keys = secrets.each_ref().map(StaticSecret::public);
+        for (side, secret) in [Side::Ground, Side::Air].into_iter().zip(secrets) {
+            let (entropy, accept) = (draw(), side == Side::Ground);
+            let config = EndpointConfig { secret, entropy, accept, session: session.clone() };
+            let mut endpoint = Endpoint::new(config, self.now);
+            let peer = endpoint.add_peer(keys[1 - side as usize], None);
+            let session = (side == Side::Air).then(|| endpoint.connect(self.now, peer));
+            if let Some(session) = session {
+                let path = endpoint.add_path(self.now, session, InterfaceId(0), Via::Relay(RELAY));
+                assert!(path.is_ok());
+            }
+            let (events, delivered) = (Vec::new(), Vec::new());
+            let flights = BTreeMap::new();
+            let at = self.posts.iter().position(|post| post.name == name(side, 0));
+            self.posts[at.expect("a gateway")].end =
+                Some(End { endpoint, session, events, delivered, flights });
+        }
+    }
+
+    /// Hands a packet to the session's end at a side; false when it pushes back.
+    pub(super) fn send(&mut self, side: Side, source: Source, bytes: &[u8]) -> bool {
+        let (now, at) = (self.now, self.at(side, 0));
+        let end = self.posts[at].end.as_mut().expect("a session");
+        let Some(session) = end.session else { return false };
+        let sent = end.endpoint.send(now, session, source, bytes).is_ok();
+        self.pump(at);
+        sent
+    }
+
+    pub(super) fn end(&mut self, side: Side) -> &mut End {
+        self.post(side, 0).end.as_mut().expect("a session")
     }
 
     /// Offers datagrams of a length, all different, at a gateway; returns them.
@@ -184,9 +309,10 @@ impl Field {
                 self.give(to, hop, &bytes);
             } else {
                 for at in 0..self.posts.len() {
-                    let Some(node) = &mut self.posts[at].node else { continue };
-                    if node.timeout().is_some_and(|due| due <= self.now) {
-                        node.handle_timeout(self.now);
+                    if self.posts[at].timeout().is_some_and(|due| due <= self.now) {
+                        if let Some(node) = &mut self.posts[at].node {
+                            node.handle_timeout(self.now);
+                        }
                         self.pump(at);
                     }
                 }
@@ -208,6 +334,9 @@ impl Field {
         loop {
             let (now, post) = (self.now, &mut self.posts[at]);
             let Some(node) = &mut post.node else { return };
+            if let Some(end) = &mut post.end {
+                end.drive(now, node, &mut post.tokens);
+            }
             while let Some(datagram) = node.poll_delivery() {
                 post.came.push(datagram);
             }

@@ -2,6 +2,7 @@
 
 mod field;
 mod hostile;
+mod session;
 mod share;
 
 use std::collections::BTreeSet;
