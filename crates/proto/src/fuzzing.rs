@@ -2,6 +2,7 @@
 
 mod mad_peer;
 mod planning;
+mod relays;
 
 use units::{Duration, Instant};
 
@@ -20,6 +21,7 @@ use crate::{
 
 pub use mad_peer::mad_peer;
 pub use planning::send_control;
+pub use relays::{relay_frames, relay_group};
 
 /// Decodes frames; what is accepted must mean the same when it is written anew.
 pub fn decode_frames(plaintext: &[u8]) {

@@ -18,6 +18,8 @@ mod form;
 mod frame;
 mod gateway;
 mod keys;
+#[cfg(any(fuzzing, feature = "doors"))]
+pub(crate) mod mad_node;
 mod members;
 mod node;
 mod repeater;

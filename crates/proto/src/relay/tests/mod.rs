@@ -193,3 +193,14 @@ fn two_hops_of_recoding_innovate_as_theory_says() {
     let deviation = (expected * (1.0 - expected) / runs).sqrt();
     assert!((share - expected).abs() < 4.0 * deviation, "{share} of {expected} ± {deviation}");
 }
+
+#[test]
+fn random_scripts_of_the_fuzz_targets_find_nothing() {
+    let mut rng = units::Rng::new(1);
+    for run in 0..300 {
+        let mut script = vec![0; 200 + run];
+        rng.fill(&mut script);
+        crate::fuzzing::relay_frames(&script);
+        crate::fuzzing::relay_group(&script[..100]);
+    }
+}
