@@ -284,11 +284,12 @@ impl Endpoint {
         self.sessions.give_all(|slot| slot.session.set_relay_room(relay, room));
     }
 
-    /// Learns that a gateway has given up a datagram, by the path and number that [`Transmit`] had: nobody else says so.
-    pub fn on_relay_gave_up(&mut self, now: Instant, path: PathRef, number: u64) {
+    /// Learns what the gateway of a relayed link says has become of a datagram ([`crate::Fate`]), by the path and number that
+    /// [`crate::Transmit`] had: nobody else says that one is lost.
+    pub fn on_relay_fate(&mut self, now: Instant, path: PathRef, number: u64, arrived: bool) {
         self.now = now;
         if let Some(slot) = self.sessions.get_mut(path.session) {
-            slot.session.on_relay_gave_up(now, path.path, number);
+            slot.session.on_relay_fate(now, path.path, number, arrived);
         }
     }
 

@@ -1,7 +1,8 @@
 //! What is different on a relayed link [specs/paths.md §9]: its relays pull, and nothing there is lost without being told.
 //!
 //! Datagrams of 200 bytes or less leave at once and overtake those that are coded. So their round trips are the path's, and
-//! those alone are lost by what overtook them; a coded one is lost when the gateway gives it up, or the path falls silent.
+//! those alone are lost by time; a coded one is lost when the gateway gives it up, when the gateway says that it came and no
+//! acknowledgement follows, or when the path falls silent.
 
 use units::{Instant, Rate};
 
@@ -60,9 +61,14 @@ impl Path {
         }
     }
 
-    /// Learns that the gateway has given up a packet.
-    pub(crate) fn on_relay_gave_up(&mut self, now: Instant, pn: u64) -> Outcome {
+    /// Learns what the gateway says has become of a packet: it has given it up, or relays have brought it to the other end.
+    pub(crate) fn on_relay_fate(&mut self, now: Instant, pn: u64, arrived: bool) -> Outcome {
         let mut outcome = Outcome::default();
+        if arrived {
+            self.sent.on_landed(now, pn);
+            self.detect_lost(now, None, &mut outcome);
+            return outcome;
+        }
         let lost = self.sent.give_up(pn);
         self.counters.packets_lost += u64::from(lost.is_some());
         outcome.lost.extend(lost);

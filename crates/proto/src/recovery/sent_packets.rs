@@ -37,6 +37,8 @@ const REORDERING_MEMORY: Duration = Duration::from_secs(10);
 const LOST_MEMORY: Duration = Duration::from_secs(5);
 /// Lost packets that are remembered; beyond that the oldest is forgotten.
 const LOST_PACKETS: usize = 4_096;
+/// What an acknowledgement may take beyond a round trip of small packets, once a packet is said to have arrived.
+const LANDED: Duration = Duration::from_millis(100);
 /// The least time threshold: the precision of the operating system's timers.
 const GRANULARITY: Duration = Duration::from_millis(1);
 
@@ -159,6 +161,8 @@ pub(crate) struct SentPackets {
     loss: LossEstimator,
     /// Small packets overtake others: only they are lost by what is acknowledged after them, and by time alone.
     overtaken: bool,
+    /// Others of which it was said that they have arrived, and when: their acknowledgements are due.
+    landed: BTreeMap<u64, Instant>,
 }
 
 impl SentPackets {
@@ -166,6 +170,7 @@ impl SentPackets {
     pub(crate) fn new(overtaken: bool) -> Self {
         Self {
             overtaken,
+            landed: BTreeMap::new(),
             entries: VecDeque::new(),
             lost: BTreeMap::new(),
             in_flight: 0,
@@ -274,10 +279,12 @@ impl SentPackets {
             if packet.pn >= largest {
                 break;
             }
+            let mut since = packet.sent_at;
             if self.overtaken && usize::from(packet.bytes) > limits::RELAY_SMALL {
-                continue;
+                let Some(landed_at) = self.landed.get(&packet.pn) else { continue };
+                since = *landed_at + LANDED;
             }
-            let due = packet.sent_at + patience;
+            let due = since + patience;
             let is_behind = !self.overtaken && largest - packet.pn >= self.packet_threshold;
             if is_behind || due <= now {
                 lost.extend(self.end_as_lost(index, true));
@@ -312,6 +319,15 @@ impl SentPackets {
         let lost = self.end_as_lost(index, false);
         self.retire();
         lost
+    }
+
+    /// Notes that whoever carried a packet says that it has arrived: without an acknowledgement soon it is lost after all.
+    pub(crate) fn on_landed(&mut self, now: Instant, pn: u64) {
+        let first = self.entries.front().map_or(pn, Entry::pn);
+        self.landed = self.landed.split_off(&first);
+        if pn >= first && self.landed.len() < limits::SENT_PACKETS {
+            self.landed.insert(pn, now);
+        }
     }
 
     /// Moves an outstanding packet to the lost ones; one that elicits no acknowledgement is just

@@ -230,10 +230,10 @@ impl Session {
         is_any
     }
 
-    /// Learns that a gateway has given up a packet.
-    pub(crate) fn on_relay_gave_up(&mut self, now: Instant, id: PathId, number: u64) {
+    /// Learns what a gateway says has become of a packet.
+    pub(crate) fn on_relay_fate(&mut self, now: Instant, id: PathId, number: u64, arrived: bool) {
         if let Some(path) = self.path_mut(id) {
-            let outcome = path.on_relay_gave_up(now, number);
+            let outcome = path.on_relay_fate(now, number, arrived);
             self.apply(now, id, outcome);
             self.after_change(now);
         }

@@ -5,7 +5,7 @@
 //! next    = the oldest generation with lacking > under way
 //!           or a datagram of the session, which leaves at once as it is
 //!           or, without one, the generation with the least under way · p − lacking
-//! f       = 2 · rate · srtt / (k · packet)
+//! f       = 3 · rate · srtt / (k · packet)
 //! ```
 //! What k is follows from the queue: a generation takes packets until there are k, or until it needs a combination.
 
@@ -28,6 +28,9 @@ const LONGEST: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_millis(10);
 /// Generations that are open at least.
 const LEAST_OPEN: usize = 2;
+/// Round trips' worth of generations that are open at most: one is under way, one is asked for again, and with a third transmitters
+/// hardly ever have nothing useful to send.
+const FILL: u64 = 3;
 /// Weight of an order in the part that is heard, and the least that is assumed.
 const HEARD_WEIGHT: f64 = 1.0 / 64.0;
 const LEAST_HEARD: f64 = 0.05;
@@ -97,7 +100,7 @@ impl Ranked {
     /// Returns how many generations may be open (f).
     fn may_be_open(&self) -> usize {
         let packet = (self.k * longest_datagram(self.k)) as u64;
-        let held = || (2 * self.rate.bytes_in(self.rtt.srtt)).div_ceil(packet);
+        let held = || (FILL * self.rate.bytes_in(self.rtt.srtt)).div_ceil(packet);
         let held = self.f.unwrap_or_else(|| usize::try_from(held()).unwrap_or(usize::MAX));
         held.clamp(LEAST_OPEN.min(self.f.unwrap_or(LEAST_OPEN)), limits::RELAY_GENERATIONS as usize)
     }

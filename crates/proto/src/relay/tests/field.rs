@@ -81,9 +81,7 @@ impl End {
         }
         while let Some(fate) = node.poll_fate() {
             let Some((path, number)) = self.flights.remove(&fate.token) else { continue };
-            if !fate.arrived {
-                self.endpoint.on_relay_gave_up(now, path, number);
-            }
+            self.endpoint.on_relay_fate(now, path, number, fate.arrived);
         }
         if self.endpoint.timeout().is_some_and(|at| at <= now) {
             self.endpoint.handle_timeout(now);

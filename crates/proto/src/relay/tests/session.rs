@@ -173,6 +173,7 @@ fn what_a_lying_relay_makes_fails_the_session_alone() {
     let rejected = field.end(Side::Ground).status(now).rejected.of(Rejection::BadTag);
     println!("{} of {} came, {rejected} failed the session's tag", came.len(), sent.len());
     assert!(rejected > 10, "it is counted");
+    assert_eq!(came.len(), sent.len(), "what has failed is sent again");
     let lost = |event: &Event| matches!(event, Event::PathChanged { to: PathState::Suspected, .. });
     assert!(!field.end(Side::Air).events.iter().any(lost));
 }
