@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 use units::{Duration, Instant};
 
 use super::delivery_rate::DeliveryState;
+use super::landed::Landed;
 use super::loss_estimator::LossEstimator;
 use crate::ids::PathId;
 use crate::limits;
@@ -37,8 +38,6 @@ const REORDERING_MEMORY: Duration = Duration::from_secs(10);
 const LOST_MEMORY: Duration = Duration::from_secs(5);
 /// Lost packets that are remembered; beyond that the oldest is forgotten.
 const LOST_PACKETS: usize = 4_096;
-/// What an acknowledgement may take beyond a round trip of small packets, once a packet is said to have arrived.
-const LANDED: Duration = Duration::from_millis(100);
 /// The least time threshold: the precision of the operating system's timers.
 const GRANULARITY: Duration = Duration::from_millis(1);
 
@@ -161,8 +160,7 @@ pub(crate) struct SentPackets {
     loss: LossEstimator,
     /// Small packets overtake others: only they are lost by what is acknowledged after them, and by time alone.
     overtaken: bool,
-    /// Others of which it was said that they have arrived, and when: their acknowledgements are due.
-    landed: BTreeMap<u64, Instant>,
+    landed: Landed,
 }
 
 impl SentPackets {
@@ -170,7 +168,7 @@ impl SentPackets {
     pub(crate) fn new(overtaken: bool) -> Self {
         Self {
             overtaken,
-            landed: BTreeMap::new(),
+            landed: Landed::default(),
             entries: VecDeque::new(),
             lost: BTreeMap::new(),
             in_flight: 0,
@@ -281,8 +279,8 @@ impl SentPackets {
             }
             let mut since = packet.sent_at;
             if self.overtaken && usize::from(packet.bytes) > limits::RELAY_SMALL {
-                let Some(landed_at) = self.landed.get(&packet.pn) else { continue };
-                since = *landed_at + LANDED;
+                let Some(landed) = self.landed.since(packet.pn) else { continue };
+                since = landed;
             }
             let due = since + patience;
             let is_behind = !self.overtaken && largest - packet.pn >= self.packet_threshold;
@@ -324,10 +322,7 @@ impl SentPackets {
     /// Notes that whoever carried a packet says that it has arrived: without an acknowledgement soon it is lost after all.
     pub(crate) fn on_landed(&mut self, now: Instant, pn: u64) {
         let first = self.entries.front().map_or(pn, Entry::pn);
-        self.landed = self.landed.split_off(&first);
-        if pn >= first && self.landed.len() < limits::SENT_PACKETS {
-            self.landed.insert(pn, now);
-        }
+        self.landed.note(now, pn, first);
     }
 
     /// Moves an outstanding packet to the lost ones; one that elicits no acknowledgement is just

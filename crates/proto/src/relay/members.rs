@@ -339,7 +339,7 @@ impl Members {
     }
 }
 
-/// Tells whether what a frame says may come from there [specs/relay.md §1, rule 3].
+/// Tells whether what a frame says may come from there [specs/relay.md §1] (rule 3).
 fn is_placed(header: &Header, body: &Body) -> bool {
     let is_own = header.sender.side == header.direction;
     let is_gateway = header.sender.number == 0;
