@@ -4,7 +4,8 @@
 //! lacking = size − rank            under way = ordered and not settled
 //! next    = the oldest generation with lacking > under way
 //!           or a datagram of the session, which leaves at once as it is
-//!           or, without one, the generation with the least under way · p − lacking
+//!           or, without one, the generation to which one more is of use most likely:
+//! useful  = P(B < lacking), B of under way heard, each with p: Σ_{i < lacking} C(n, i) pⁱ (1 − p)ⁿ⁻ⁱ
 //! f       = 3 · rate · srtt / (k · packet)
 //! ```
 //! What k is follows from the queue: a generation takes packets until there are k, or until it needs a combination.
@@ -34,8 +35,8 @@ const FILL: u64 = 3;
 /// Weight of an order in the part that is heard, and the least that is assumed.
 const HEARD_WEIGHT: f64 = 1.0 / 64.0;
 const LEAST_HEARD: f64 = 0.05;
-/// What a generation may have under way beyond what it lacks while nothing else is to be sent.
-const BEYOND: f64 = 2.0;
+/// What is less likely to be of use is not sent, though nothing else is.
+const LEAST_USEFUL: f64 = 0.02;
 
 #[derive(Debug)]
 struct Generation {
@@ -113,14 +114,13 @@ impl Ranked {
 
     /// Returns the one in the greatest need, where nothing is due.
     fn neediest(&self) -> Option<u64> {
-        let beyond = |generation: &Generation| {
-            generation.under_way as f64 * self.heard - generation.lacking() as f64
+        let useful = |generation: &Generation| {
+            useful(generation.lacking(), generation.under_way, self.heard)
         };
-        let allowed = self.open.iter().filter(|(_, generation)| {
-            beyond(generation) < generation.lacking() as f64 + BEYOND && generation.lacking() > 0
-        });
-        let least = allowed.min_by(|(_, one), (_, other)| beyond(one).total_cmp(&beyond(other)));
-        least.map(|(at, _)| *at)
+        let all = self.open.iter().map(|(at, generation)| (useful(generation), *at));
+        // Of equals the oldest.
+        let most = all.rev().max_by(|(one, _), (other, _)| one.total_cmp(other));
+        most.filter(|(useful, _)| *useful >= LEAST_USEFUL).map(|(_, at)| at)
     }
 
     /// Tells whether the newest generation takes another packet, or another may begin.
@@ -304,5 +304,47 @@ impl Form for Ranked {
 
     fn counters(&self) -> Sent {
         Sent { open: self.open.len(), ..self.sent }
+    }
+}
+
+/// Returns how likely it is that fewer than `lacking` of `under_way` are heard, each with probability `heard`: that one more
+/// is of use.
+fn useful(lacking: usize, under_way: usize, heard: f64) -> f64 {
+    if lacking > under_way {
+        return 1.0;
+    }
+    // C(n, i) pⁱ (1 − p)ⁿ⁻ⁱ from i = 0 on; with p = 1 none is of use.
+    let missed = 1.0 - heard;
+    if missed <= 0.0 {
+        return 0.0;
+    }
+    let n = under_way as f64;
+    let terms = (0..lacking).scan(missed.powf(n), |term, i| {
+        let this = *term;
+        *term *= (n - i as f64) / (i as f64 + 1.0) * heard / missed;
+        Some(this)
+    });
+    terms.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usefulness_is_the_binomial_distribution() {
+        for (lacking, under_way, heard, expected) in [
+            (1, 0, 0.5, 1.0),
+            (4, 3, 0.9, 1.0),
+            (0, 3, 0.5, 0.0),
+            (1, 2, 0.5, 0.25),
+            (2, 2, 0.5, 0.75),
+            (4, 8, 0.5, 93.0 / 256.0),
+            (3, 3, 1.0, 0.0),
+            (1, 3, 0.2, 0.512),
+        ] {
+            let useful = useful(lacking, under_way, heard);
+            assert!((useful - expected).abs() < 1e-9, "{lacking} of {under_way}: {useful}");
+        }
     }
 }
