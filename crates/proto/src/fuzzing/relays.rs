@@ -168,7 +168,7 @@ impl Group {
     fn offer(&mut self, which: u8) {
         let now = self.now;
         let Some(gateway) = &mut self.nodes[0].2 else { return };
-        let mut datagram = vec![which; if which % 8 == 0 { 100 } else { 300 }];
+        let mut datagram = vec![which; if which.is_multiple_of(8) { 100 } else { 300 }];
         datagram[..8].copy_from_slice(&self.sent.to_be_bytes());
         if gateway.push(now, self.sent, &datagram).is_ok() {
             self.sent += 1;

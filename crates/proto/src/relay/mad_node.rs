@@ -31,7 +31,7 @@ impl MadNode {
         // The header is that of any frame; kind and body are put in its place.
         if boot.seal(hop, direction, &Body::State(frame::State::default()), &mut bytes) {
             bytes.truncate(frame::HEADER);
-            bytes[0] = bytes[0] & 0xf0 | kind % 8;
+            bytes[0] = (bytes[0] & 0xf0) | (kind % 8);
             bytes.extend_from_slice(body);
             let code = self.group.of(sender, boot.boot).code(&[&bytes]);
             bytes.extend(code);

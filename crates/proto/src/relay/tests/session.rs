@@ -123,7 +123,7 @@ fn control_passes_a_full_relayed_link_at_once_and_bulk_fills_it() {
             field.send(Side::Air, Source::Tunnel, &packet(number, 1_200));
             number += 1;
         }
-        if step % 20 == 0 {
+        if u32::is_multiple_of(step, 20) {
             assert!(field.send(Side::Air, CONTROL, &[step as u8; 60]));
         }
         field.run(10 * MS);
@@ -153,7 +153,7 @@ fn what_a_lying_relay_makes_fails_the_session_alone() {
         let is_liar =
             header.sender == name(Side::Ground, 2) && hop == Hop::Wire && bytes.len() > 400;
         count += u32::from(is_liar);
-        if is_liar && count % 10 == 0 {
+        if is_liar && u32::is_multiple_of(count, 10) {
             let said = bytes.len() - frame::CODE;
             bytes[said - 300] ^= 0x55;
             let code = group.of(header.sender, header.boot).code(&[&bytes[..said]]);
