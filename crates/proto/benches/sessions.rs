@@ -208,7 +208,7 @@ impl Fleet {
         let mut buf = Vec::new();
         let since = Clock::now();
         while let Some(transmit) = self.station.poll_transmit(self.now, &mut buf) {
-            let Via::Udp(destination) = transmit.destination;
+            let Via::Udp(destination) = transmit.destination else { continue };
             let number = number(destination) - 1;
             self.flights.push_back((Some(number), address(0), buf.clone()));
             self.datagrams += 1;

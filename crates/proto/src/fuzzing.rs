@@ -2,6 +2,7 @@
 
 mod mad_peer;
 mod planning;
+mod relays;
 
 use units::{Duration, Instant};
 
@@ -20,6 +21,7 @@ use crate::{
 
 pub use mad_peer::mad_peer;
 pub use planning::send_control;
+pub use relays::{relay_frames, relay_group};
 
 /// Decodes frames; what is accepted must mean the same when it is written anew.
 pub fn decode_frames(plaintext: &[u8]) {
@@ -251,7 +253,7 @@ impl Pair {
             for from in 0..2 {
                 while let Some(transmit) = self.ends[from].poll_transmit(self.now, &mut buf) {
                     quiet = false;
-                    let Via::Udp(to) = transmit.destination;
+                    let Via::Udp(to) = transmit.destination else { continue };
                     let (interface, source) = match (from, u8::try_from(to.port())) {
                         (STATION, Ok(port @ 1..=2)) => {
                             (InterfaceId(u32::from(port) - 1), STATION_PORT)

@@ -55,4 +55,6 @@ pub struct Transmit {
     pub destination: Via,
     /// True when it carries control: the driver marks it with the DSCP of control.
     pub urgent: bool,
+    /// The packet's number on its path: what a gateway of a relayed link gives up is told by it.
+    pub number: Option<u64>,
 }

@@ -24,6 +24,7 @@ mod memory;
 mod path;
 mod recovery;
 mod rejection;
+mod relay;
 mod schedule;
 pub mod select;
 mod session;
@@ -39,8 +40,13 @@ pub use delivery::tunnel::{FlowCodeParameters, TunnelForm};
 pub use endpoint::{Endpoint, EndpointConfig, EndpointCounters, Share, Work};
 pub use event::{Call, Delivery, Event, MessageId, Outcome, PathState, Step, StepKind};
 pub use ids::{InterfaceId, PathId, PathRef, PeerId, Received, SessionId, Transmit};
-pub use path::{Carries, Cost, PathUse, ProtectControl};
+pub use path::{Carries, Cost, PathUse, ProtectControl, RelayRoom};
 pub use rejection::{Rejection, Rejections};
+pub use relay::{
+    Fate, Hop as RelayHop, NodeName, REFUSALS, Received as RelayReceived, Refusal, Refusals,
+    RelayConfig, RelayError, RelayForm, RelayMember, RelayNode, RelayRole, RelayStatus, Relayed,
+    Sent as RelaySent, Side as RelaySide,
+};
 pub use schedule::SchedulerKind;
 pub use select::{Reliability, Target};
 pub use session::{PathError, SendError, SessionConfig, Source};
@@ -49,7 +55,7 @@ pub use status::{
     PathStatus, ReliabilityLimit, ReliabilityState, ReliabilityStatus, SessionStatus, TunnelStatus,
 };
 pub use units::{Duration, Instant, Rate};
-pub use via::Via;
+pub use via::{RelayId, Via};
 
 /// Paths of one session, at most.
 pub const MAX_PATHS: usize = limits::PATHS;

@@ -193,3 +193,21 @@ pub(crate) const LONGEST_BURST: Duration = Duration::from_secs(3);
 
 /// Bytes of the headers of IPv4 and UDP around a datagram: links carry those as well.
 pub(crate) const IP_AND_UDP: u64 = 28;
+/// Senders of a relay group that a node knows: both sides.
+pub(crate) const RELAY_MEMBERS: usize = 64;
+/// Counters that a node remembers of each sender: 0.1 s of 10⁴ frames/s.
+pub(crate) const RELAY_REPLAY_WINDOW: u64 = 1_024;
+/// Challenges that a node of a relay group sends and answers, per second.
+pub(crate) const RELAY_CHALLENGES: u32 = 100;
+/// The same, at once.
+pub(crate) const RELAY_CHALLENGES_BURST: u32 = 32;
+/// Bytes of a datagram that relays pass on uncoded.
+pub(crate) const RELAY_SMALL: usize = 200;
+/// Generations from the oldest to the newest of a relayed link's source.
+pub(crate) const RELAY_GENERATIONS: u64 = 64;
+/// Generations of a direction that a relay, or the destination, remembers.
+pub(crate) const RELAY_REMEMBERED: u64 = 128;
+/// Transmitters that a report names.
+pub(crate) const RELAY_HEARD: usize = 16;
+/// Frames of one kind that wait at a node for a hop; more are dropped.
+pub(crate) const RELAY_QUEUE: usize = 64;

@@ -5,40 +5,59 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Where datagrams for the other end go, and where its own come from.
 ///
-/// One kind so far. A relay or a TCP connection would be another: sessions compare and show these,
-/// the cookie binds to them, and only drivers look inside. A driver that knows UDP alone takes them
-/// apart with `let Via::Udp(address) = via;`, which no longer compiles once there are more.
+/// Sessions compare and show these, the cookie binds to them, and only drivers look inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Via {
     /// UDP straight to an address.
     Udp(SocketAddr),
+    /// A relayed link, by its gateway here: its paths differ as specs/paths.md §9 says.
+    Relay(RelayId),
 }
+
+/// Names a gateway beside the endpoint; the driver chooses the numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RelayId(pub u16);
 
 impl Via {
     /// Tells whether both are the same place on the wire: a socket of both families maps IPv4 into
     /// IPv6.
     pub(crate) fn is_same(self, other: Self) -> bool {
-        let (Self::Udp(one), Self::Udp(other)) = (self, other);
-        one.ip().to_canonical() == other.ip().to_canonical() && one.port() == other.port()
+        match (self, other) {
+            (Self::Udp(one), Self::Udp(other)) => {
+                one.ip().to_canonical() == other.ip().to_canonical() && one.port() == other.port()
+            }
+            (one, other) => one == other,
+        }
+    }
+
+    /// Tells whether it is a relayed link.
+    pub(crate) fn is_relayed(self) -> bool {
+        matches!(self, Self::Relay(_))
     }
 
     /// Returns what a cookie is bound to: the same for the same place on the wire.
     pub(crate) fn binding(self) -> [u8; 18] {
-        let Self::Udp(address) = self;
-        let ip = match address.ip().to_canonical() {
-            IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
-            IpAddr::V6(address) => address.octets(),
+        let (ip, port) = match self {
+            Self::Udp(address) => {
+                let ip = match address.ip().to_canonical() {
+                    IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+                    IpAddr::V6(address) => address.octets(),
+                };
+                (ip, address.port())
+            }
+            // No host sends from there.
+            Self::Relay(RelayId(number)) => ([0xff; 16], number),
         };
         let mut binding = [0; 18];
         binding[..16].copy_from_slice(&ip);
-        binding[16..].copy_from_slice(&address.port().to_le_bytes());
+        binding[16..].copy_from_slice(&port.to_le_bytes());
         binding
     }
 
     /// Returns the way to another address of the same host; none where an address of this kind does
     /// not lead there, is of another family, or of nobody.
     pub(crate) fn readdressed(self, address: SocketAddr) -> Option<Self> {
-        let (Self::Udp(now), ip) = (self, address.ip());
+        let (Self::Udp(now), ip) = (self, address.ip()) else { return None };
         let leads_somewhere = !ip.is_unspecified() && !ip.is_multicast() && address.port() != 0;
         (leads_somewhere && ip.is_ipv4() == now.is_ipv4()).then_some(Self::Udp(address))
     }
@@ -52,8 +71,10 @@ impl From<SocketAddr> for Via {
 
 impl fmt::Display for Via {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Udp(address) = self;
-        address.fmt(f)
+        match self {
+            Self::Udp(address) => address.fmt(f),
+            Self::Relay(RelayId(number)) => write!(f, "relay {number}"),
+        }
     }
 }
 
@@ -69,7 +90,9 @@ mod tests {
     fn a_mapped_address_is_the_same_place() {
         let (plain, mapped) = (via("192.0.2.1:9"), via("[::ffff:192.0.2.1]:9"));
         assert!(plain.is_same(mapped) && plain.binding() == mapped.binding() && plain != mapped);
-        for other in [via("192.0.2.1:10"), via("192.0.2.2:9"), via("[::1]:9")] {
+        let relay = Via::Relay(RelayId(9));
+        assert!(relay.is_same(relay));
+        for other in [via("192.0.2.1:10"), via("192.0.2.2:9"), via("[::1]:9"), relay] {
             assert!(!plain.is_same(other) && plain.binding() != other.binding());
         }
         assert_eq!(plain.to_string(), "192.0.2.1:9");

@@ -95,7 +95,7 @@ impl Driver {
         let transmit = self.endpoint.poll_transmit(now, bytes)?;
         let interface = transmit.interface.0 as usize;
         let source = *self.sockets.get(interface)?;
-        let Via::Udp(destination) = transmit.destination;
+        let Via::Udp(destination) = transmit.destination else { return None };
         Some(HostTransmit { interface, source, destination })
     }
 

@@ -179,12 +179,11 @@ impl Daemon {
             Event::Connected { .. } => {
                 guest.session = Some(session);
                 let from = endpoint.paths(session).next().map(|path| path.remote);
-                let from = from.map_or_else(String::new, |Via::Udp(from)| from.to_string());
+                let from = from.map_or_else(String::new, |from| from.to_string());
                 tracing::info!(guest = %guest.key, from, "somebody uses a pairing code");
                 report(socket, &Report::Came { guest: number, from });
             }
             Event::Contested { from } => {
-                let Via::Udp(from) = from;
                 tracing::warn!(%from, "a second one uses the same pairing code; it was turned away");
                 report(socket, &Report::Doubled { guest: number, from: from.to_string() });
             }

@@ -94,7 +94,8 @@ impl Daemon {
     fn way(&mut self, now: Instant, transmit: &Transmit) -> Option<Way> {
         let (slot, interface) = self.sockets.place(transmit.interface)?;
         let dscp = if transmit.urgent { self.config.transport.control_dscp } else { 0 };
-        let (local, Via::Udp(destination)) = (transmit.local, transmit.destination);
+        let local = transmit.local;
+        let Via::Udp(destination) = transmit.destination else { return None };
         let socket = self.sockets.list.get_mut(&slot)?;
         let of_path = transmit.path.is_some();
         let outlet = socket.outlets.find(now, destination, of_path, socket.udp.as_ref());

@@ -55,7 +55,7 @@ impl Host {
     fn sent(&mut self, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
         let (mut buffer, mut sent) = (Vec::new(), Vec::new());
         while let Some(transmit) = self.endpoint.poll_transmit(now, &mut buffer) {
-            let Via::Udp(to) = transmit.destination;
+            let Via::Udp(to) = transmit.destination else { continue };
             sent.push((to, buffer.clone()));
         }
         sent

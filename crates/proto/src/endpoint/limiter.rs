@@ -4,7 +4,7 @@ use units::{Duration, Instant};
 
 /// Lets through `burst` at once and one more every `interval`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TokenBucket {
+pub(crate) struct TokenBucket {
     interval: Duration,
     burst: u32,
     /// When the bucket will be full again; the distance from now is what has been spent.
@@ -13,12 +13,12 @@ pub(super) struct TokenBucket {
 
 impl TokenBucket {
     /// Starts full.
-    pub(super) fn new(per_second: u32, burst: u32) -> Self {
+    pub(crate) fn new(per_second: u32, burst: u32) -> Self {
         Self { interval: Duration::from_secs(1) / per_second, burst, full_at: Instant::ZERO }
     }
 
     /// Takes a token if there is one.
-    pub(super) fn take(&mut self, now: Instant) -> bool {
+    pub(crate) fn take(&mut self, now: Instant) -> bool {
         let full_at = self.full_at.max(now) + self.interval;
         let allowed = full_at.since(now) <= self.interval * self.burst;
         if allowed {

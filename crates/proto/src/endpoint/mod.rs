@@ -39,17 +39,17 @@ pub use turns::{Share, Work};
 
 use crate::crypto::{Entropy, PublicKey, StaticSecret};
 use crate::event::{Delivery, Event, MessageId};
-use crate::ids::{InterfaceId, PathId, PeerId, Received, SessionId};
+use crate::ids::{InterfaceId, PathId, PathRef, PeerId, Received, SessionId};
 use crate::limits;
 use crate::memory::{Account, Memory};
-use crate::path::PathUse;
+use crate::path::{PathUse, RelayRoom};
 use crate::select::{NotForwarded, Reliability, SelectorConfig};
 use crate::session::{Drawn, PathError, Role, SendError, Session, SessionConfig, Source};
 use crate::status::{PathGlance, PathStatus, SessionStatus};
-use crate::via::Via;
+use crate::via::{RelayId, Via};
 use inbound::Job;
 use initiator::Initiator;
-use limiter::TokenBucket;
+pub(crate) use limiter::TokenBucket;
 use outbound::Answer;
 use peers::Peers;
 use responder::Responder;
@@ -276,6 +276,21 @@ impl Endpoint {
     /// datagrams again: until then nothing is given out for its paths, and the other paths carry on.
     pub fn set_blocked(&mut self, interface: InterfaceId, remote: Option<Via>, blocked: bool) {
         self.sessions.give_all(|slot| slot.session.set_blocked(interface, remote, blocked));
+    }
+
+    /// Learns what the gateway of a relayed link takes. To be called before each
+    /// [`Endpoint::poll_transmit`] when that has changed: nothing is bound to the link before it has room.
+    pub fn set_relay_room(&mut self, relay: RelayId, room: RelayRoom) {
+        self.sessions.give_all(|slot| slot.session.set_relay_room(relay, room));
+    }
+
+    /// Learns what the gateway of a relayed link says has become of a datagram ([`crate::Fate`]), by the path and number that
+    /// [`crate::Transmit`] had: nobody else says that one is lost.
+    pub fn on_relay_fate(&mut self, now: Instant, path: PathRef, number: u64, arrived: bool) {
+        self.now = now;
+        if let Some(slot) = self.sessions.get_mut(path.session) {
+            slot.session.on_relay_fate(now, path.path, number, arrived);
+        }
     }
 
     /// Takes in a packet of the application.

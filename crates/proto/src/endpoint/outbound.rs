@@ -90,6 +90,7 @@ impl Endpoint {
             local: None,
             destination: outgoing.destination,
             urgent: true,
+            number: None,
         })
     }
 }
@@ -103,5 +104,6 @@ fn write_answer(answer: Answer, buf: &mut Vec<u8>) -> Transmit {
         local: answer.local,
         destination: answer.destination,
         urgent: true,
+        number: None,
     }
 }

@@ -113,6 +113,9 @@ impl CopyRoom {
 impl Path {
     /// Returns how many bytes of control may leave now.
     pub(crate) fn control_room(&self, now: Instant) -> CopyRoom {
+        if self.relayed.is_some() {
+            return CopyRoom::both(usize::MAX);
+        }
         if self.state == PathState::Suspected {
             let drips = self.was_thin && self.sent.in_flight() >= LEAST_WINDOW;
             return CopyRoom::both(if drips { 0 } else { usize::MAX });
@@ -185,6 +188,9 @@ impl Path {
 
     /// Tells whether the hop is slow, or may be for all that is known.
     pub(crate) fn may_be_slow(&self, now: Instant) -> bool {
+        if self.relayed.is_some() {
+            return false;
+        }
         let is_unknown = self.was_thin && self.proved == 0 && self.bottleneck.rate().is_none();
         let rate = self.bottleneck.calm_rate(now, FULL_MEMORY);
         let is_slow = is_unknown || rate.is_some_and(|rate| rate < FULL);

@@ -170,7 +170,8 @@ impl Path {
     ) -> Option<Acked> {
         let newest = acked.iter().max_by_key(|packet| packet.pn)?;
         let trusted = self.suspicion.is_none() && newest.sent_at >= self.trusted_since;
-        let is_round_trip = newest.pn == ack.largest && !ack.elsewhere;
+        let is_round_trip =
+            newest.pn == ack.largest && !ack.elsewhere && self.is_timed(newest.bytes);
         let rtt = (trusted && is_round_trip && newest.ack_eliciting)
             .then(|| self.rtt.on_sample(now, now.since(newest.sent_at), ack.delay));
         if rtt.is_some() && !newest.bulk {
@@ -196,7 +197,7 @@ impl Path {
             let held = if ack.delay > MAX_ACK_DELAY { ack.delay } else { Duration::ZERO };
             self.peer_holds = held.min(SLOW_ACK_DELAY).max(fallen);
         }
-        if trusted && is_round_trip {
+        if trusted && is_round_trip && self.relayed.is_none() {
             let received_at_us = ack.received_at_us.min(LATEST_US);
             let rtt = now.since(newest.sent_at).saturating_sub(ack.delay);
             self.known = (newest.sent_at, newest.delivery.in_flight());

@@ -26,6 +26,7 @@ mod passage;
 mod path_use;
 mod paths;
 mod rate_history;
+mod relayed;
 mod service;
 mod skipped;
 mod snapshot;
@@ -44,6 +45,7 @@ pub(crate) use drain::Drain;
 pub(crate) use driven::drive;
 pub use path_use::{Carries, Cost, PathUse};
 pub(crate) use paths::{MUCH_LOSS, PATIENCE_WITHOUT_PATH, Paths};
+pub use relayed::RelayRoom;
 pub(crate) use snapshot::PathSnapshot;
 
 use address::Address;
@@ -53,6 +55,7 @@ use bursts::Bursts;
 use health::{HealthView, Suspicion};
 use mtu::MtuDiscovery;
 use pacer::Pacer;
+use relayed::Relayed;
 use service::Service;
 use skipped::Skipped;
 use snapshot::Counters;
@@ -182,6 +185,8 @@ pub(crate) struct Path {
     counters: Counters,
     looked_at: Instant,
     service: Service,
+    /// What its gateway takes, where it is a relayed link.
+    relayed: Option<Relayed>,
 }
 
 impl Path {
@@ -193,6 +198,9 @@ impl Path {
         config: PathConfig,
         seed: u64,
     ) -> Self {
+        let relayed = route.remote.is_relayed().then(Relayed::default);
+        // Two windows, one behind the other, would halve the rate: the relays' is enough.
+        let congestion = if relayed.is_some() { CongestionKind::None } else { config.congestion };
         Self {
             id,
             config,
@@ -203,7 +211,7 @@ impl Path {
             largest_received: None,
             gap_since_ack: false,
             replay: SeenWindow::new(limits::REPLAY_WINDOW),
-            sent: SentPackets::new(),
+            sent: SentPackets::new(relayed.is_some()),
             received: AckTracker::default(),
             rtt: RttEstimator::new(),
             rate: DeliveryRate::default(),
@@ -212,7 +220,7 @@ impl Path {
             bulk_role: BulkRole::Free,
             peer_holds: Duration::ZERO,
             known: (now, 0),
-            congestion: config.congestion.controller(limits::MIN_DATAGRAM),
+            congestion: congestion.controller(limits::MIN_DATAGRAM),
             pacer: Pacer::new(now),
             mtu: MtuDiscovery::new(now),
             suspicion: None,
@@ -233,6 +241,7 @@ impl Path {
             counters: Counters::default(),
             looked_at: now,
             service: Service::default(),
+            relayed,
         }
     }
 
@@ -258,6 +267,9 @@ impl Path {
 
     /// Returns the rate at which the congestion control lets bulk leave: window over round-trip time.
     pub(crate) fn send_rate(&self) -> Rate {
+        if self.relayed.is_some() {
+            return self.delivery_rate.max(relayed::LEAST_RATE);
+        }
         Rate::from_bytes_in(self.congestion.cwnd(), self.rtt.srtt_or_initial())
     }
 
@@ -304,12 +316,12 @@ impl Path {
 
     /// Returns the largest datagram that it carries, in bytes of UDP payload.
     pub(crate) fn max_datagram(&self) -> usize {
-        self.mtu.current()
+        self.relayed.as_ref().map_or(self.mtu.current(), Relayed::max_datagram)
     }
 
     /// Returns the largest datagram that the path may turn out to carry.
     pub(crate) fn hoped_datagram(&self, now: Instant) -> usize {
-        self.mtu.hoped(now)
+        self.relayed.as_ref().map_or_else(|| self.mtu.hoped(now), Relayed::max_datagram)
     }
 
     /// Returns the age at which an unanswered packet is overdue.

@@ -112,6 +112,7 @@ impl Path {
     pub(crate) fn mtu_probe(&self, now: Instant) -> Option<usize> {
         let size = self.mtu.probe(now)?;
         let fit = self.state == PathState::Active
+            && self.relayed.is_none()
             && !self.doubtful
             && !self.is_thin(now)
             && self.never_faster(now).is_none()
@@ -146,6 +147,7 @@ impl Path {
     /// has fallen silent may carry them as it carries copies of control.
     pub(crate) fn may_exceed(&self) -> bool {
         matches!(self.state, PathState::Active | PathState::Suspected)
+            && self.relayed.is_none()
             && !self.sent.is_full()
             && !self.has_queue()
             && self.sent.in_flight() < self.congestion.cwnd().saturating_mul(EXCESS)
@@ -182,6 +184,9 @@ impl Path {
     fn window_room(&self, bound: impl FnOnce() -> u64) -> u64 {
         if self.state != PathState::Active || self.sent.is_full() {
             return 0;
+        }
+        if let Some(relayed) = &self.relayed {
+            return if relayed.is_open() { u64::MAX } else { 0 };
         }
         match self.congestion.cwnd().saturating_sub(self.sent.in_flight()) {
             0 => 0,

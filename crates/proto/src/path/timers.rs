@@ -24,7 +24,8 @@ impl Path {
         if self.state != PathState::Validating {
             timers[2] = self.sent.loss_time();
             timers[3] = self.health_timeout();
-            timers[4] = self.mtu.timeout().filter(|_| self.state == PathState::Active);
+            let probes = self.state == PathState::Active && self.relayed.is_none();
+            timers[4] = self.mtu.timeout().filter(|_| probes);
             timers[5] = self.alarm_at(self.looked_at).map(|(at, _)| at);
             timers[6] = self.newest_ready_at(self.looked_at);
         }

@@ -6,6 +6,7 @@
 mod ack_tracker;
 mod clock_offset;
 mod delivery_rate;
+mod landed;
 mod loss_estimator;
 mod receipt;
 mod rtt;

@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 use units::{Duration, Instant};
 
 use super::delivery_rate::DeliveryState;
+use super::landed::Landed;
 use super::loss_estimator::LossEstimator;
 use crate::ids::PathId;
 use crate::limits;
@@ -157,11 +158,17 @@ pub(crate) struct SentPackets {
     reordered_at: Option<Instant>,
     loss_time: Option<Instant>,
     loss: LossEstimator,
+    /// Small packets overtake others: only they are lost by what is acknowledged after them, and by time alone.
+    overtaken: bool,
+    landed: Landed,
 }
 
 impl SentPackets {
-    pub(crate) fn new() -> Self {
+    /// Starts with nothing sent; `overtaken` on a link where small packets overtake others [specs/paths.md §9].
+    pub(crate) fn new(overtaken: bool) -> Self {
         Self {
+            overtaken,
+            landed: Landed::default(),
             entries: VecDeque::new(),
             lost: BTreeMap::new(),
             in_flight: 0,
@@ -270,8 +277,14 @@ impl SentPackets {
             if packet.pn >= largest {
                 break;
             }
-            let due = packet.sent_at + patience;
-            if largest - packet.pn >= self.packet_threshold || due <= now {
+            let mut since = packet.sent_at;
+            if self.overtaken && usize::from(packet.bytes) > limits::RELAY_SMALL {
+                let Some(landed) = self.landed.since(packet.pn) else { continue };
+                since = landed;
+            }
+            let due = since + patience;
+            let is_behind = !self.overtaken && largest - packet.pn >= self.packet_threshold;
+            if is_behind || due <= now {
                 lost.extend(self.end_as_lost(index, true));
             } else {
                 self.loss_time = Some(self.loss_time.map_or(due, |time| time.min(due)));
@@ -295,6 +308,21 @@ impl SentPackets {
         self.loss_time = None;
         self.retire();
         lost
+    }
+
+    /// Declares one packet lost: whoever carried it has said so. This does not enter the loss estimate.
+    pub(crate) fn give_up(&mut self, pn: u64) -> Option<SentPacket> {
+        let index = self.entries.partition_point(|entry| entry.pn() < pn);
+        self.entries.get(index).filter(|entry| entry.pn() == pn)?;
+        let lost = self.end_as_lost(index, false);
+        self.retire();
+        lost
+    }
+
+    /// Notes that whoever carried a packet says that it has arrived: without an acknowledgement soon it is lost after all.
+    pub(crate) fn on_landed(&mut self, now: Instant, pn: u64) {
+        let first = self.entries.front().map_or(pn, Entry::pn);
+        self.landed.note(now, pn, first);
     }
 
     /// Moves an outstanding packet to the lost ones; one that elicits no acknowledgement is just
@@ -435,7 +463,7 @@ mod tests {
 
     /// Sends packets 0..`count`, one each millisecond from 1 ms on.
     fn sent(count: u64) -> SentPackets {
-        let mut packets = SentPackets::new();
+        let mut packets = SentPackets::new(false);
         (0..count).for_each(|pn| packets.on_sent(packet(pn, at(1 + pn))));
         packets
     }
@@ -492,7 +520,7 @@ mod tests {
 
     #[test]
     fn loss_is_that_of_packets_that_elicit_an_acknowledgement() {
-        let mut packets = SentPackets::new();
+        let mut packets = SentPackets::new(false);
         for pn in 0..2_000 {
             let ack_eliciting = pn % 2 == 0;
             packets.on_sent(SentPacket { ack_eliciting, ..packet(pn, at(pn)) });
@@ -518,7 +546,7 @@ mod tests {
 
     #[test]
     fn a_peer_that_acknowledges_nothing_makes_nothing_grow() {
-        let mut packets = SentPackets::new();
+        let mut packets = SentPackets::new(false);
         for pn in 0..3 * limits::SENT_PACKETS as u64 {
             packets.on_sent(packet(pn, at(pn)));
             if pn % 1_000 == 0 {

@@ -180,7 +180,7 @@ impl Session {
     fn begin<'a>(&self, now: Instant, index: usize, buf: &'a mut Vec<u8>) -> Builder<'a> {
         let path = &self.paths[index];
         let allowance = usize::try_from(path.allowance()).unwrap_or(usize::MAX);
-        let mut datagram = Builder::new(buf, path.max_datagram().min(allowance));
+        let mut datagram = Builder::new(buf, path.longest_now().min(allowance));
         if self.owes_clock {
             datagram.preface(&Frame::Clock { clock_us: now.as_micros() });
         }
@@ -429,6 +429,7 @@ impl Session {
             local: route.local,
             destination: route.remote,
             urgent,
+            number: Some(pn),
         })
     }
 }

@@ -10,11 +10,11 @@ use crate::delivery::Outlook;
 use crate::event::{Event, PathState};
 use crate::ids::{InterfaceId, PathId};
 use crate::limits;
-use crate::path::{BulkRole, Outcome, Path, PathUse, Route};
+use crate::path::{BulkRole, Outcome, Path, PathUse, RelayRoom, Route};
 use crate::recovery::Receipt;
 use crate::rejection::Rejection;
 use crate::select::Tier;
-use crate::via::Via;
+use crate::via::{RelayId, Via};
 use crate::wire::PathUseFrame;
 
 /// Says why a path was not added.
@@ -216,6 +216,27 @@ impl Session {
         // A backup may have to be called a while later.
         self.paths.assign(self.now);
         is_news
+    }
+
+    /// Learns what a gateway takes; tells whether one of the paths is its.
+    pub(crate) fn set_relay_room(&mut self, relay: RelayId, room: RelayRoom) -> bool {
+        let mut is_any = false;
+        for index in 0..self.paths.len() {
+            if self.paths[index].route().remote == Via::Relay(relay) {
+                self.paths[index].set_relay_room(room);
+                is_any = true;
+            }
+        }
+        is_any
+    }
+
+    /// Learns what a gateway says has become of a packet.
+    pub(crate) fn on_relay_fate(&mut self, now: Instant, id: PathId, number: u64, arrived: bool) {
+        if let Some(path) = self.path_mut(id) {
+            let outcome = path.on_relay_fate(now, number, arrived);
+            self.apply(now, id, outcome);
+            self.after_change(now);
+        }
     }
 
     pub(super) fn insert_path(&mut self, now: Instant, id: PathId, route: Route) {

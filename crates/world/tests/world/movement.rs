@@ -31,7 +31,7 @@ fn a_path_follows_its_carriers_nat() {
         Event::PathMoved { path: PathId(1), remote } => Some((*at, *remote)),
         _ => None,
     });
-    let (at, Via::Udp(remote)) = moved.expect("the station follows");
+    let Some((at, Via::Udp(remote))) = moved else { panic!("the station follows") };
     assert_eq!(remote.ip(), Ipv4Addr::new(100, 64, 3, 7));
     let after = at.since(start + Duration::from_millis(4_000));
     assert!(after < Duration::from_millis(200), "moved after {after:?}");

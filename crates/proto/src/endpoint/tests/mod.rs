@@ -223,7 +223,10 @@ impl Wire {
         let mut buf = Vec::new();
         for host in 0..self.hosts.len() {
             while let Some(transmit) = self.hosts[host].endpoint.poll_transmit(self.now, &mut buf) {
-                let Transmit { interface, destination: Via::Udp(destination), .. } = transmit;
+                let Transmit { interface, destination: Via::Udp(destination), .. } = transmit
+                else {
+                    continue;
+                };
                 let source = self.hosts[host].addresses[interface.0 as usize];
                 self.send(Flight { source, destination, bytes: buf.clone() });
             }

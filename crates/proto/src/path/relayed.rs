@@ -1,0 +1,83 @@
+//! What is different on a relayed link [specs/paths.md §9]: its relays pull, and nothing there is lost without being told.
+//!
+//! Datagrams of 200 bytes or less leave at once and overtake those that are coded. So their round trips are the path's, and
+//! those alone are lost by time; a coded one is lost when the gateway gives it up, when the gateway says that it came and no
+//! acknowledgement follows, or when the path falls silent.
+
+use units::{Instant, Rate};
+
+use super::{Outcome, Path};
+use crate::limits;
+
+/// What it is taken to carry before anything has been delivered.
+pub(super) const LEAST_RATE: Rate = Rate::from_bps(1_000_000);
+
+/// What a gateway takes now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RelayRoom {
+    /// Whether a datagram above 200 bytes would leave: [`crate::RelayNode::wants`].
+    pub open: bool,
+    /// The longest datagram that it takes: [`crate::RelayNode::max_datagram`], 1,200 bytes at least.
+    pub max_datagram: usize,
+}
+
+/// The gateway, as a path knows it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Relayed {
+    room: RelayRoom,
+}
+
+impl Default for Relayed {
+    fn default() -> Self {
+        Self { room: RelayRoom { open: false, max_datagram: limits::MIN_DATAGRAM } }
+    }
+}
+
+impl Relayed {
+    /// Returns the longest datagram that the link carries.
+    pub(super) fn max_datagram(&self) -> usize {
+        self.room.max_datagram.clamp(limits::MIN_DATAGRAM, limits::MAX_DATAGRAM)
+    }
+
+    /// Tells whether a datagram above 200 bytes may leave.
+    pub(super) fn is_open(&self) -> bool {
+        self.room.open
+    }
+}
+
+impl Path {
+    /// Learns what the gateway takes; nothing where this is no relayed link.
+    pub(crate) fn set_relay_room(&mut self, room: RelayRoom) {
+        if let Some(relayed) = &mut self.relayed {
+            relayed.room = room;
+        }
+    }
+
+    /// Returns the longest datagram that may leave now.
+    pub(crate) fn longest_now(&self) -> usize {
+        match &self.relayed {
+            Some(relayed) if !relayed.is_open() => limits::RELAY_SMALL,
+            _ => self.max_datagram(),
+        }
+    }
+
+    /// Learns what the gateway says has become of a packet: it has given it up, or relays have brought it to the other end.
+    pub(crate) fn on_relay_fate(&mut self, now: Instant, pn: u64, arrived: bool) -> Outcome {
+        let mut outcome = Outcome::default();
+        if arrived {
+            self.sent.on_landed(now, pn);
+            self.detect_lost(now, None, &mut outcome);
+            return outcome;
+        }
+        let lost = self.sent.give_up(pn);
+        self.counters.packets_lost += u64::from(lost.is_some());
+        outcome.lost.extend(lost);
+        self.look(now, &mut outcome);
+        outcome
+    }
+
+    /// Tells whether an acknowledgement of a packet of this length gives a round-trip time.
+    pub(super) fn is_timed(&self, bytes: u16) -> bool {
+        self.relayed.is_none() || usize::from(bytes) <= limits::RELAY_SMALL
+    }
+}

@@ -1,0 +1,180 @@
+//! Sessions over a relayed link: what is different for them, and what is not.
+
+use std::net::Ipv4Addr;
+
+use units::Duration;
+
+use super::super::frame;
+use super::super::keys::GroupKey;
+use super::super::*;
+use super::field::{Field, GROUP, MS, header, name};
+use super::{RANKED, SECOND};
+use crate::event::PathState;
+use crate::select::Policy;
+use crate::{Event, Rejection, SessionConfig, Source};
+
+const CONTROL: Source = Source::Declared { channel: 1, policy: Policy::DECLARED };
+
+/// Makes a packet of TCP, of so many bytes.
+fn packet(number: u32, bytes: usize) -> Vec<u8> {
+    let mut segment = [1_000_u16.to_be_bytes(), 80_u16.to_be_bytes()].concat();
+    segment.extend_from_slice(&number.to_be_bytes());
+    segment.extend_from_slice(&[0, 0, 0, 1, 0x50, 0x10, 1, 0, 0, 0, 0, 0]);
+    segment.resize(bytes - 20, number as u8);
+    ip::ipv4(Ipv4Addr::new(10, 9, 0, 1), Ipv4Addr::new(10, 9, 0, 2), 6, &segment)
+}
+
+fn connected(relays: [u8; 2], mbps: f64, seed: u64) -> Field {
+    let mut field = Field::new(RANKED, relays, mbps, seed);
+    field.run(500 * MS);
+    field.connect(&SessionConfig::default());
+    field.run(2 * SECOND);
+    let now = field.now;
+    let status = field.end(Side::Air).status(now);
+    assert!(status.connected && status.paths[0].state == PathState::Active, "{status:?}");
+    field
+}
+
+/// Returns the packets of the tunnel that came at a side, in their order.
+fn came(field: &mut Field, side: Side) -> Vec<Vec<u8>> {
+    let delivered = field.end(side).delivered.iter().filter(|delivery| delivery.channel == 0);
+    delivered.map(|delivery| delivery.bytes.clone()).collect()
+}
+
+fn suspicions(field: &mut Field) -> u64 {
+    let now = field.now;
+    [Side::Ground, Side::Air]
+        .map(|side| field.end(side).status(now).paths[0].suspicions)
+        .iter()
+        .sum()
+}
+
+#[test]
+fn a_relayed_path_is_not_suspected_while_its_generations_wait() {
+    for seed in 0..5 {
+        let mut field = connected([2, 2], 2.0, seed);
+        field.hears = Box::new(|shot| !shot.is_coded());
+        let sent: Vec<_> = (0..40).map(|number| packet(number, 1_200)).collect();
+        for bytes in &sent {
+            assert!(field.send(Side::Air, Source::Tunnel, bytes));
+        }
+        for _ in 0..25 {
+            field.run(100 * MS);
+            let now = field.now;
+            let path = field.end(Side::Air).status(now).paths[0].clone();
+            assert_eq!((path.state, path.lost), (PathState::Active, 0), "seed {seed}");
+            assert!(path.in_flight > 1_000 && path.in_flight < 100_000, "{}", path.in_flight);
+        }
+        assert!(came(&mut field, Side::Ground).is_empty());
+        field.hears = Box::new(|_| true);
+        field.run(3 * SECOND);
+        assert_eq!(came(&mut field, Side::Ground), sent, "seed {seed}");
+        assert_eq!(suspicions(&mut field), 0);
+    }
+}
+
+#[test]
+fn a_relayed_path_that_is_silent_is_suspected_as_others_are() {
+    let mut field = connected([2, 2], 2.0, 6);
+    for number in 0..40 {
+        assert!(field.send(Side::Air, Source::Tunnel, &packet(number, 1_200)));
+    }
+    field.hears = Box::new(|_| false);
+    field.run(500 * MS);
+    let now = field.now;
+    let path = field.end(Side::Air).status(now).paths[0].clone();
+    assert_eq!((path.state, path.in_flight < 10_000), (PathState::Suspected, true));
+    field.hears = Box::new(|_| true);
+    field.run(3 * SECOND);
+    let now = field.now;
+    let path = field.end(Side::Air).status(now).paths[0].clone();
+    assert_eq!(path.state, PathState::Active);
+    assert_eq!(came(&mut field, Side::Ground).len(), 40);
+}
+
+#[test]
+fn what_relays_give_up_is_sent_again() {
+    let mut field = connected([2, 2], 2.0, 7);
+    field.hears = Box::new(|shot| !shot.is_coded());
+    let sent: Vec<_> = (0..40).map(|number| packet(number, 1_200)).collect();
+    for bytes in &sent {
+        assert!(field.send(Side::Air, Source::Tunnel, bytes));
+    }
+    field.run(5 * SECOND);
+    let now = field.now;
+    assert!(field.end(Side::Air).status(now).paths[0].lost > 0, "the gateway gave up");
+    field.hears = Box::new(|_| true);
+    field.run(5 * SECOND);
+    assert_eq!(came(&mut field, Side::Ground), sent);
+    assert_eq!(suspicions(&mut field), 0);
+}
+
+#[test]
+fn control_passes_a_full_relayed_link_at_once_and_bulk_fills_it() {
+    let mut field = connected([4, 4], 1.0, 8);
+    let mut rng = units::Rng::new(8);
+    field.hears = Box::new(move |shot| !shot.is_coded() || rng.chance(0.4));
+    let (mut number, mut longest) = (0, Duration::ZERO);
+    let (seconds, began) = (10, field.now);
+    for step in 0..100 * seconds {
+        let now = field.now;
+        let left = field.end(Side::Air).status(now).tunnel.symbols;
+        while u64::from(number) < left + 50 {
+            field.send(Side::Air, Source::Tunnel, &packet(number, 1_200));
+            number += 1;
+        }
+        if u32::is_multiple_of(step, 20) {
+            assert!(field.send(Side::Air, CONTROL, &[step as u8; 60]));
+        }
+        field.run(10 * MS);
+    }
+    for delivery in &field.end(Side::Ground).delivered {
+        if delivery.channel == 1 {
+            longest = longest.max(delivery.age);
+        }
+    }
+    let bytes: usize = came(&mut field, Side::Ground).iter().map(Vec::len).sum();
+    let mbps = bytes as f64 * 8.0 / field.now.since(began).as_secs_f64() / 1e6;
+    println!("{mbps:.2} Mbit/s of packets, control at most {longest:?}");
+    assert!(longest < 100 * MS, "{longest:?}");
+    // Of what four transmitters send, a frame is heard by one of four receivers at least in 0.87 of all cases.
+    assert!(mbps > 0.85 * 4.0 * 0.87 * 1_200.0 / 1_310.0, "{mbps}");
+}
+
+#[test]
+fn what_a_lying_relay_makes_fails_the_session_alone() {
+    let mut field = connected([2, 2], 5.0, 9);
+    let group = GroupKey::new(GROUP);
+    // What it passes on nobody else does: a frame that came before from another would make it harmless.
+    field.hears = Box::new(|shot| !shot.is_coded() || [shot.from.number, shot.to.number] == [2, 2]);
+    let mut count = 0;
+    field.insider = Box::new(move |hop, bytes| {
+        let header = header(bytes);
+        let is_liar =
+            header.sender == name(Side::Ground, 2) && hop == Hop::Wire && bytes.len() > 400;
+        count += u32::from(is_liar);
+        if is_liar && u32::is_multiple_of(count, 10) {
+            let said = bytes.len() - frame::CODE;
+            bytes[said - 300] ^= 0x55;
+            let code = group.of(header.sender, header.boot).code(&[&bytes[..said]]);
+            bytes[said..].copy_from_slice(&code);
+        }
+    });
+    let sent: Vec<_> = (0..1_000).map(|number| packet(number, 1_200)).collect();
+    for bytes in &sent {
+        while !field.send(Side::Air, Source::Tunnel, bytes) {
+            field.run(10 * MS);
+        }
+        field.run(3 * MS);
+    }
+    field.run(10 * SECOND);
+    let came = came(&mut field, Side::Ground);
+    assert!(came.iter().all(|bytes| sent.contains(bytes)), "nothing wrong comes out");
+    let now = field.now;
+    let rejected = field.end(Side::Ground).status(now).rejected.of(Rejection::BadTag);
+    println!("{} of {} came, {rejected} failed the session's tag", came.len(), sent.len());
+    assert!(rejected > 10, "it is counted");
+    assert_eq!(came.len(), sent.len(), "what has failed is sent again");
+    let lost = |event: &Event| matches!(event, Event::PathChanged { to: PathState::Suspected, .. });
+    assert!(!field.end(Side::Air).events.iter().any(lost));
+}
