@@ -184,7 +184,6 @@ impl Repeater {
         body: Body,
     ) -> Result<(), Refusal> {
         let from_gateway = header.sender.number == 0;
-        let flow = &mut self.flows[header.direction as usize];
         // To where it goes on; none: another relay has passed it on.
         let onward = match (hop, from_gateway) {
             (Hop::Wire, true) => Some(Hop::Radio),
@@ -193,15 +192,15 @@ impl Repeater {
         };
         match body {
             Body::Small { source, number, .. } => {
-                if !flow.admits(source) {
+                if !self.admits(header.direction, source) {
                     return Err(Refusal::Stale);
                 }
-                if flow.small.insert(number) {
+                if self.flows[header.direction as usize].small.insert(number) {
                     self.pass_on(onward, header.direction, body);
                 }
             }
             Body::Coded(coded) => {
-                if !flow.admits(coded.source) {
+                if !self.admits(header.direction, coded.source) {
                     return Err(Refusal::Stale);
                 }
                 self.coded_at = Some(now);
@@ -211,10 +210,10 @@ impl Repeater {
                 }
             }
             Body::Ranks(ranks) => {
-                if !flow.admits(ranks.source) {
+                if !self.admits(header.direction, ranks.source) {
                     return Err(Refusal::Stale);
                 }
-                if flow.is_newest(&ranks) {
+                if self.flows[header.direction as usize].is_newest(&ranks) {
                     self.end_complete(header.direction, &ranks);
                     self.pass_on(onward, header.direction, Body::Ranks(ranks));
                 }
@@ -291,6 +290,16 @@ impl Repeater {
     /// Returns when there is room for another frame.
     fn room_at(&self, now: Instant) -> Instant {
         now + self.ends_at(now).since(now).saturating_sub(AHEAD)
+    }
+
+    /// Tells whether a source counts; another gateway of this side counts its orders anew.
+    fn admits(&mut self, direction: Side, source: u32) -> bool {
+        let flow = &mut self.flows[direction as usize];
+        if flow.sources.is_new(source) && direction == self.side {
+            self.taken = 0;
+            self.waiting.clear();
+        }
+        flow.admits(source)
     }
 
     fn is_busy(&self, now: Instant) -> bool {

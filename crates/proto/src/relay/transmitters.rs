@@ -86,7 +86,9 @@ impl Transmitters {
 
     /// Takes what a relay says of itself; what was ordered of its boot before is returned: it is lost.
     pub(super) fn on_state(&mut self, number: u8, boot: u64, state: &State) -> Vec<Order> {
+        // What it took of a gateway before this one says nothing.
         let taken = window::extend(state.taken, self.orders);
+        let taken = if taken > self.orders { 0 } else { taken };
         let rate = Rate::from_bps(u64::from(state.rate) * 1_000);
         let Some(one) = self.list.iter_mut().find(|one| one.number == number) else {
             let (open, last) = (VecDeque::new(), self.orders);

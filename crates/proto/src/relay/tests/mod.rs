@@ -154,6 +154,10 @@ fn a_gateway_that_starts_again_begins_anew_and_is_understood() {
         field.run(5 * SECOND);
         let came = field.came(Side::Air);
         assert!(sent.is_subset(&came), "{form:?} {side}: {}", came.len());
+        if form == RANKED {
+            let dropped = [1, 2].map(|number| field.status(Side::Ground, number).relayed.dropped);
+            assert_eq!(dropped, [0, 0], "orders keep to the room that there is");
+        }
     }
 }
 
