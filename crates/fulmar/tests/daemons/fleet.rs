@@ -19,7 +19,7 @@ use crate::rig::Rig;
 use crate::stream::{Stream, percentile};
 
 /// Drones beside the one that flies; `FULMAR_FLEET` has another number.
-const FLEET: usize = 150;
+const FLEET: usize = 100;
 /// How long control is watched with and without questions, in turn.
 const BLOCK: Duration = Duration::from_secs(2);
 /// Those blocks, of each kind; `FULMAR_FLEET_BLOCKS` has another number.

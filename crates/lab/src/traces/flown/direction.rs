@@ -214,18 +214,21 @@ fn steps(delays: &[(f64, f64)], begin: f64, unknown: f64) -> Steps {
 fn rates(way: &mut Way, seen: &Seen, span: (f64, f64), assumed: Rate) {
     let in_span = |place: &usize| (span.0..span.1).contains(&seen.samples[*place].0);
     let places: Vec<usize> = (0..seen.samples.len()).filter(in_span).collect();
-    let known: Vec<(f64, f64)> = places
+    let mut known: Vec<(f64, f64)> = places
         .iter()
         .filter_map(|&place| Some((passed(&seen.samples[place]), carried_at(seen, place)?)))
         .collect();
+    known.sort_by(|a, b| a.0.total_cmp(&b.0));
     let otherwise = unfilled(seen, &places, &known, span, assumed);
     if known.is_empty() {
         way.notes.push(format!("rate {otherwise:.3} Mbit/s is assumed: nothing filled it"));
     }
     way.filled_s = filled(&known);
     let mut lately: Option<(f64, f64)> = None;
+    let mut at = span.0;
     for place in places {
-        let at = passed(&seen.samples[place]);
+        // Round trips become shorter faster than time passes.
+        at = passed(&seen.samples[place]).max(at);
         let first = known.partition_point(|(known, _)| *known < at - NEAR_S);
         let last = known.partition_point(|(known, _)| *known <= at + NEAR_S);
         let is_new = carried_at(seen, place).is_some();
@@ -268,13 +271,11 @@ fn unfilled(
         let rates: Vec<f64> = works.map(|sample| sample.out_mbps.clamp(0.0, 1e5)).collect();
         rates.iter().sum::<f64>() / rates.len().max(1) as f64
     };
-    match carried(&elsewhere) >= carried(&at_known) * AS_MUCH {
-        true if !elsewhere.is_empty() => {
-            let best = known.iter().map(|(_, mbps)| *mbps).fold(0.0, f64::max);
-            best.max(most).max(assumed.as_mbps())
-        }
-        _ => median.max(most),
+    if elsewhere.is_empty() || carried(&elsewhere) < carried(&at_known) * AS_MUCH {
+        return median.max(most);
     }
+    let best = known.iter().map(|(_, mbps)| *mbps).fold(0.0, f64::max);
+    best.max(most).max(assumed.as_mbps())
 }
 
 /// Returns about when what a sample tells of passed the narrowest hop.
