@@ -203,7 +203,9 @@ impl Players {
         let Player { endpoint, socket, due } = &mut self.drones[number];
         let mut bytes = Vec::new();
         while let Some(transmit) = endpoint.poll_transmit(now, &mut bytes) {
-            let Via::Udp(to) = transmit.destination;
+            let Via::Udp(to) = transmit.destination else {
+                unreachable!("a fleet has sockets alone")
+            };
             let _ = socket.send_to(&bytes, to);
         }
         while endpoint.poll_delivery().is_some() {}
