@@ -14,7 +14,7 @@ use std::path::Path;
 
 use proto::{
     Delivery, Duration, Event, Instant, MAX_SESSIONS, MessageStream, PeerId, PublicKey, SessionId,
-    Source, StaticSecret, Via,
+    Source, StaticSecret,
 };
 use sys::poller::{Interest, Poller, Ready};
 use sys::seqpacket::{Incoming, Seqpacket, SeqpacketListener};
