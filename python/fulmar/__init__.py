@@ -17,6 +17,7 @@ from fulmar._native import VERSION as __version__
 from fulmar._native import InputError, RunError, Scenario, Table
 from fulmar.experiment import Detail, Experiment
 from fulmar.report import Report, experiments, run
+from fulmar.sweep import Sweep, Swept
 
 __all__ = [
     "Detail",
@@ -25,6 +26,8 @@ __all__ = [
     "Report",
     "RunError",
     "Scenario",
+    "Sweep",
+    "Swept",
     "Table",
     "__code__",
     "__version__",
