@@ -381,7 +381,7 @@ fn rates_of(samples: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let samples = samples.iter().enumerate().map(sample).collect();
     let seen = view::Seen { samples, ..view::Seen::default() };
     let link = aligned::Link { name: "lte".to_owned(), seen: [Some(seen), None] };
-    let [way, _] = direction::ways(&link, (0.0, 60.0), Rate::from_mbps(12.0));
+    let [way, _] = direction::ways(&[link], 0, (0.0, 60.0), Rate::from_mbps(12.0));
     way.rates_mbps
 }
 

@@ -111,6 +111,9 @@ impl Post {
     }
 }
 
+/// What a member of the group does to the frames that it sends.
+pub(super) type Insider = Box<dyn FnMut(Hop, &mut Vec<u8>)>;
+
 pub(super) struct Field {
     pub(super) now: Instant,
     pub(super) posts: Vec<Post>,
@@ -125,7 +128,7 @@ pub(super) struct Field {
     pub(super) log: Option<Vec<(NodeName, Hop, Vec<u8>)>>,
     pub(super) rate: Rate,
     /// Changes frames as somebody who has the group's key can.
-    pub(super) insider: Box<dyn FnMut(Hop, &mut Vec<u8>)>,
+    pub(super) insider: Insider,
 }
 
 pub(super) fn name(side: Side, number: u8) -> NodeName {
