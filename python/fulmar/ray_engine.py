@@ -9,6 +9,7 @@ it, and Ray runs those again elsewhere.
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -54,7 +55,7 @@ def outcomes(description: str, rest: list[Task], task_seconds: float) -> Iterato
     except ImportError:
         raise _native.InputError('engine="ray": Ray is not installed: pip install "fulmar[ray]"') from None
     if not ray.is_initialized():
-        ray.init(log_to_driver=False, logging_level="warning")
+        ray.init(log_to_driver=False, logging_level=logging.WARNING)
     remote = ray.remote(num_cpus=1, max_retries=-1)(batch)
     shared = ray.put(description)
     waiting, each = list(reversed(rest)), 1

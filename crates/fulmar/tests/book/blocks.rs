@@ -8,7 +8,7 @@ const KINDS: [(&str, &[&str]); 6] = [
     ("toml", &["drone", "station"]),
     ("text", &[]),
     ("ini", &[]),
-    ("python", &[]),
+    ("python", &["ray"]),
     ("c", &[]),
 ];
 
