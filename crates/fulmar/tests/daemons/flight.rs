@@ -31,6 +31,7 @@ name = \"ground station\"
 kind = \"udp-client\"
 address = \"127.0.0.1:14550\"
 statustext = false
+renumber = false
 [[control]]
 name = \"sticks\"
 channel = 10

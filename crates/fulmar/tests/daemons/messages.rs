@@ -344,7 +344,7 @@ fn a_parameter_list_comes_through_links_that_lose_a_sixth() {
     let mavlink = |kind: &str, port: u16| {
         format!(
             "[[mavlink]]\nname = \"mavlink\"\nkind = \"{kind}\"\naddress = \"127.0.0.1:{port}\"\n\
-             radio_status_hz = 0\nstatustext = false\n"
+             radio_status_hz = 0\nstatustext = false\nrenumber = false\n"
         )
     };
     let station = rig.start_station(&mavlink("udp-client", 14_550));

@@ -292,10 +292,12 @@ fn local_endpoints(scheme: SessionScheme) -> String {
         "\n[[message]]\nname = \"messages\"\nchannel = 30\nkind = \"udp-server\"\n\
          address = \"127.0.0.1:{MESSAGES_PORT}\"\n"
     );
+    // Frames are known by their bytes: they keep their numbers.
     let mavlink = |name: &str, lines: &str, port: u16| {
         format!(
             "\n[[mavlink]]\nname = \"{name}\"\n{lines}kind = \"udp-server\"\n\
-             address = \"127.0.0.1:{port}\"\nradio_status_hz = 0\nstatustext = false\n"
+             address = \"127.0.0.1:{port}\"\nradio_status_hz = 0\nstatustext = false\n\
+             renumber = false\n"
         )
     };
     let telemetry = mavlink("telemetry", "channel = 13\n", TELEMETRY_PORT);

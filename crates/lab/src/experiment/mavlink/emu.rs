@@ -173,7 +173,8 @@ impl Place {
         let endpoints = |_: Side, _: &std::path::Path| {
             format!(
                 "\n[[mavlink]]\nname = \"mavlink\"\nkind = \"udp-server\"\n\
-                 address = \"127.0.0.1:{MAVLINK_PORT}\"\nradio_status_hz = 0\nstatustext = false\n"
+                 address = \"127.0.0.1:{MAVLINK_PORT}\"\nradio_status_hz = 0\nstatustext = false\n\
+                 renumber = false\n"
             )
         };
         let plan = DaemonPlan {
