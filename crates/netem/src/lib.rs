@@ -25,7 +25,7 @@ pub use clock::{CLOCK_ORIGIN, ClockModel, ClockStep, HostClock};
 pub use link::{
     CsvLoss, Delay, Delivery, DropCause, Duplication, GilbertElliott, Jitter, JitterShape, Link,
     LinkModel, LinkRate, LinkStats, LossModel, Outage, OutageMode, QueueLimit, Reordering,
-    SlotLoss, StateChange, Verdict,
+    SMALL_BYTES, SlotClock, SlotLoss, StateChange, Verdict,
 };
 pub use medium::MediumModel;
 pub use net::{Arrival, LinkEnd, Net};

@@ -8,12 +8,14 @@
 //! ```
 
 use crate::link::{
-    Air, Calendar, Channel, LinkModel, LinkRate, LinkStats, Outage, Sender, StateChange, Verdict,
+    Air, Calendar, Channel, LinkModel, LinkRate, LinkStats, Outage, Region, Sender, StateChange,
+    Verdict,
 };
 use crate::medium::Medium;
 use crate::scenario::{Direction, Scenario};
 use crate::verdict_log::VerdictRecord;
 use smallvec::SmallVec;
+use std::sync::Arc;
 use units::{Duration, Instant, Rng};
 
 /// Names the end at which a packet enters a link.
@@ -89,7 +91,7 @@ impl Net {
     /// medium has no constant rate, or when a group's channel changes per packet. Scenarios read
     /// from TOML never do.
     pub fn calm(scenario: &Scenario, seed: u64) -> Self {
-        let builder = Builder { scenario, seed };
+        let builder = Builder { scenario, seed, region: Arc::new(region(scenario)) };
         let mut ways = Vec::new();
         for pair in &scenario.links {
             for (direction, from, to, model) in [
@@ -97,7 +99,7 @@ impl Net {
                 (Direction::Down, pair.b, pair.a, &pair.down),
             ] {
                 let label = format!("{}/{}", pair.name, direction.name());
-                let ears = vec![builder.ear(to, model, &label)];
+                let ears = vec![builder.ear(to, model, model, &label)];
                 ways.push(builder.way(&pair.name, from, model, ears));
             }
         }
@@ -105,7 +107,7 @@ impl Net {
             let ear = |receiver: &crate::scenario::Receiver| {
                 let host = &scenario.hosts[receiver.host].name;
                 let label = format!("{}/{host}", broadcast.name);
-                builder.ear(receiver.host, &receiver.model, &label)
+                builder.ear(receiver.host, &broadcast.sender, &receiver.model, &label)
             };
             let ears = broadcast.receivers.iter().map(ear).collect();
             ways.push(builder.way(&broadcast.name, broadcast.from, &broadcast.sender, ears));
@@ -153,7 +155,7 @@ impl Net {
         let mut arrivals = SmallVec::with_capacity(way.ears.len());
         for ear in &mut way.ears {
             let verdict = match admitted {
-                Ok(transmission) => ear.air.carry(transmission.end, len),
+                Ok(transmission) => ear.air.carry(&transmission, len),
                 Err(cause) => Verdict::dropped(cause),
             };
             ear.stats.count(len, &verdict);
@@ -213,10 +215,22 @@ impl Net {
     }
 }
 
+/// Returns where small packets pass on the clocked links of a scenario: wherever one of them is connected, in
+/// either direction.
+fn region(scenario: &Scenario) -> Region {
+    let pairs = scenario.links.iter().flat_map(|pair| [&pair.up, &pair.down]);
+    let clocked = pairs.filter(|model| model.has_slot_clock());
+    let heard = scenario.broadcasts.iter().filter(|broadcast| broadcast.sender.has_slot_clock());
+    let heard = heard.flat_map(|broadcast| broadcast.receivers.iter().map(|one| &one.model));
+    Region::of(clocked.chain(heard).filter_map(|model| model.loss.slots.as_ref()))
+}
+
 /// Makes ways out of models and of what the scenario's groups and media add to them.
 struct Builder<'a> {
     scenario: &'a Scenario,
     seed: u64,
+    /// Where small packets pass on clocked links.
+    region: Arc<Region>,
 }
 
 impl Builder<'_> {
@@ -226,9 +240,10 @@ impl Builder<'_> {
         Way { name: name.to_owned(), from, sender: Sender::new(model, holds), medium, ears }
     }
 
-    fn ear(&self, host: usize, model: &LinkModel, label: &str) -> Ear {
+    fn ear(&self, host: usize, sender: &LinkModel, model: &LinkModel, label: &str) -> Ear {
         let drops = Calendar::of_drops(&self.outages(model));
-        let air = Air::new(model, drops, self.shared(model, label), self.seed, label);
+        let region = sender.has_slot_clock().then_some(&self.region);
+        let air = Air::new(model, drops, self.shared(model, label), region, self.seed, label);
         Ear { host, air, stats: LinkStats::default() }
     }
 

@@ -186,7 +186,7 @@ fn rates_in_steps_read_and_are_written_back() {
 }
 
 /// Each is a link's body and what its error says behind `s.toml:`.
-const WRONG: [(&str, &str); 20] = [
+const WRONG: [(&str, &str); 26] = [
     ("delay_ms = -1", "4: link.l.delay_ms: -1 is not a number, 0 or more"),
     ("delay_ms = \"10\"", "4: link.l.delay_ms: \"10\" is not a number, 0 or more"),
     ("delay_ms = 1\ndelay_csv = \"x\"", "5: link.l.delay_csv: not together with delay_ms"),
@@ -218,6 +218,18 @@ const WRONG: [(&str, &str); 20] = [
         "4: link.l.burst_loss: needs either good_ms and bad_ms or to_bad and to_good",
     ),
     ("[link.slot_loss]\nfile = \"traces/flight.01\"", "4: link.l.slot_loss.slot_ms: is missing"),
+    ("[link.slots]\nsmall_bytes = 9", "4: link.l.slots.slot_ms: is missing"),
+    ("[link.slots]\nslot_ms = 0", "5: link.l.slots.slot_ms: must be more than 0"),
+    ("rate_mbps = 1\n[link.slots]\nslot_ms = 1", "5: link.l.slots: "),
+    ("retries = 256", "4: link.l.retries: 256 is not a whole number from 0 to 255"),
+    (
+        "retries = 15\n[link.slots]\nslot_ms = 10",
+        "4: link.l.retries: repeats what recorded slots lose: needs slots and slot_loss beside it",
+    ),
+    (
+        "[link.slots]\nslot_ms = 10\n[link.slot_loss]\nfile = \"traces/flight.01\"\nslot_ms = 11",
+        "4: link.l.slots: has slots of 10 ms, and slot_loss slots of 11 ms",
+    ),
     (
         "[[link.outage]]\nstart_s = 1\nseconds = 1\nmode = \"off\"",
         "7: link.l.outage[0].mode: \"off\" is not one of \"drop\", \"hold\"",
@@ -332,6 +344,8 @@ fn pieces() -> impl Strategy<Value = String> {
         "[[host.clock_step]]",
         "by_ms = -1e12",
         "at_s = 3",
+        "[link.slots]",
+        "retries = 3",
         "[link.slot_loss]",
         "file = \"traces/flight.01\"",
         "slot_ms = 0.000001",

@@ -2,7 +2,7 @@
 //!
 //! What takes several keys together, or one of several, is in `keys.rs` and `write.rs`.
 
-use crate::link::{GilbertElliott, JitterShape, LinkModel, QueueLimit, SlotLoss};
+use crate::link::{GilbertElliott, JitterShape, LinkModel, QueueLimit, SlotClock, SlotLoss};
 use crate::medium::MediumModel;
 use toml_keys::Section;
 use units::Duration;
@@ -39,6 +39,12 @@ pub(super) const AIR: [Field<LinkModel>; 9] = [
 pub(super) const BURST: [Field<GilbertElliott>; 2] = [
     Field("loss_good", Kind::Probability(|burst| &mut burst.loss_good)),
     Field("loss_bad", Kind::Probability(|burst| &mut burst.loss_bad)),
+];
+
+/// The slots of a transmitter.
+pub(super) const CLOCK: [Field<SlotClock>; 2] = [
+    Field("slot_ms", Kind::Millis(|clock| &mut clock.slot)),
+    Field("small_bytes", Kind::Count(|clock| &mut clock.small_bytes)),
 ];
 
 /// How much of a recorded channel counts for which packet.

@@ -4,10 +4,10 @@
 //! its directions on top. Which tables there are is in `parse.rs`.
 
 use super::Direction;
-use super::fields::{self, AIR, BURST, QUEUE, SLOTS};
+use super::fields::{self, AIR, BURST, CLOCK, QUEUE, SLOTS, millis};
 use crate::link::{
-    CsvLoss, Delay, GilbertElliott, LinkModel, LinkRate, Outage, OutageMode, QueueLimit, SlotLoss,
-    StateChange,
+    CsvLoss, Delay, GilbertElliott, LinkModel, LinkRate, Outage, OutageMode, QueueLimit,
+    SMALL_BYTES, SlotClock, SlotLoss, StateChange,
 };
 use crate::trace::{DeliveryTrace, Series, SlotTrace, Table, TraceError};
 use std::sync::Arc;
@@ -19,6 +19,9 @@ const OUTAGES_MAX: usize = 100_000;
 
 /// The most steps of a rate in a scenario file; longer series belong in a file of their own.
 const STEPS_MAX: usize = 10_000;
+
+/// The most retries of a packet: radios count them in a byte.
+const RETRIES_MAX: u64 = 255;
 
 /// The shortest sum of the mean lengths of both states: anything shorter is independent loss.
 const STATES_MIN: Duration = Duration::from_micros(100);
@@ -35,7 +38,7 @@ pub(super) struct Keys<'r> {
 impl Keys<'_> {
     /// Reads what belongs to the transmitter: rate, queue, medium.
     pub(super) fn sender(&mut self, section: &Section<'_>, model: &mut LinkModel) {
-        section.exclusive(&["rate_mbps", "rate_csv", "rate_steps", "delivery_file"]);
+        section.exclusive(&["rate_mbps", "rate_csv", "rate_steps", "delivery_file", "slots"]);
         let stands_still = "for a link that stands still use an outage with mode = \"hold\"";
         if let Some(rate) = section.mbps("rate_mbps", stands_still) {
             model.rate = LinkRate::Constant(rate);
@@ -48,6 +51,12 @@ impl Keys<'_> {
         }
         if let Some((path, trace)) = self.file(section, "delivery_file", DeliveryTrace::parse) {
             model.rate = LinkRate::Deliveries { path, trace };
+        }
+        if let Some(clock) = section.section("slots").and_then(slot_clock) {
+            model.rate = LinkRate::Slots(clock);
+        }
+        if let Some(retries) = section.number("retries", 0..=RETRIES_MAX) {
+            model.retries = retries;
         }
         if let Some(limit) = queue(section) {
             model.queue = limit;
@@ -97,19 +106,27 @@ impl Keys<'_> {
             model.loss.burst = Some(gilbert_elliott(burst, false));
         }
         if let Some(slots) = section.section("slot_loss") {
-            model.loss.slots = self.slots(slots);
+            let clock = match model.rate {
+                LinkRate::Slots(clock) => Some(clock),
+                _ => None,
+            };
+            model.loss.slots = self.slots(slots, clock);
         }
         if let Some((path, series)) = self.file(section, "loss_csv", Series::losses_csv) {
             model.loss.csv = Some(CsvLoss { path, series });
         }
     }
 
-    fn slots(&mut self, section: Section<'_>) -> Option<SlotLoss> {
+    /// Reads a recording of slots; where a clock has slots, they are the recording's if it does not say.
+    fn slots(&mut self, section: Section<'_>, clock: Option<SlotClock>) -> Option<SlotLoss> {
         section.require("file");
-        section.require("slot_ms");
+        if clock.is_none() {
+            section.require("slot_ms");
+        }
         let (path, trace) = self.file(&section, "file", SlotTrace::parse)?;
-        let (slot, region) = (Duration::ZERO, Duration::ZERO);
-        let mut slots = SlotLoss { path, trace, slot, small_bytes: 0, region };
+        let (slot, small_bytes) =
+            clock.map_or((Duration::ZERO, 0), |clock| (clock.slot, clock.small_bytes));
+        let mut slots = SlotLoss { path, trace, slot, small_bytes, region: Duration::ZERO };
         fields::read(&section, &SLOTS, &mut slots);
         if section.has("slot_ms") && slots.slot.is_zero() {
             section.wrong("slot_ms", "must be more than 0");
@@ -190,6 +207,25 @@ impl Keys<'_> {
     }
 }
 
+/// Finds out whether the slots of a transmitter and those of its recording are the same, and whether there is
+/// something to repeat.
+pub(super) fn check_slots(section: &Section<'_>, sender: &LinkModel, air: &LinkModel) {
+    let (clock, slots) = (&sender.rate, &air.loss.slots);
+    match (clock, slots) {
+        (LinkRate::Slots(clock), Some(slots)) if clock.slot != slots.slot => {
+            let [clock, slots] = [clock.slot, slots.slot].map(millis);
+            let what = format!("has slots of {clock} ms, and slot_loss slots of {slots} ms");
+            section.wrong("slots", what);
+        }
+        (LinkRate::Slots(_), Some(_)) => {}
+        _ if sender.retries > 0 => {
+            let what = "repeats what recorded slots lose: needs slots and slot_loss beside it";
+            section.wrong("retries", what);
+        }
+        _ => {}
+    }
+}
+
 /// Reads the table of a channel with bursts; in a group, only time may change its state.
 pub(super) fn gilbert_elliott(section: Section<'_>, shared: bool) -> GilbertElliott {
     let good = section.millis("good_ms");
@@ -214,6 +250,18 @@ pub(super) fn gilbert_elliott(section: Section<'_>, shared: bool) -> GilbertElli
     }
     section.finish();
     burst
+}
+
+/// Reads the table of a transmitter's slots.
+fn slot_clock(section: Section<'_>) -> Option<SlotClock> {
+    section.require("slot_ms");
+    let mut clock = SlotClock { slot: Duration::ZERO, small_bytes: SMALL_BYTES };
+    fields::read(&section, &CLOCK, &mut clock);
+    if section.has("slot_ms") && clock.slot.is_zero() {
+        section.wrong("slot_ms", "must be more than 0");
+    }
+    section.finish();
+    (!clock.slot.is_zero()).then_some(clock)
 }
 
 /// Reads a queue limit; a limit that is given replaces the earlier one as a whole.

@@ -4,7 +4,7 @@
 //! `keys.rs`; how keys are found and mistakes get their line is the crate `toml-keys`.
 
 use super::fields::{self, MEDIUM};
-use super::keys::{Keys, gilbert_elliott};
+use super::keys::{Keys, check_slots, gilbert_elliott};
 use super::{
     Broadcast, Direction, GroupModel, HostModel, LinkPair, MAX_HOSTS, MAX_LINKS, NEIGHBOURS,
     Receiver, Scenario, ScenarioError,
@@ -183,6 +183,7 @@ impl Links<'_, '_> {
                 }
             }
             check_medium(&section, model);
+            check_slots(&section, model, model);
         }
         section.finish();
         self.all.links.push(LinkPair { name, a, b, up, down });
@@ -209,6 +210,10 @@ impl Links<'_, '_> {
         let outages = self.keys.outages(&section, None);
         common.outages.extend(outages.into_iter().map(|(outage, _)| outage));
         check_medium(&section, &common);
+        if common.retries > 0 {
+            section.wrong("retries", "nobody acknowledges a broadcast; only a [[link]] repeats");
+            common.retries = 0;
+        }
         let mut receivers: Vec<Receiver> = Vec::new();
         for receiver in &to {
             let Some(host) = self.host(&section, "to", receiver) else { continue };
@@ -222,6 +227,9 @@ impl Links<'_, '_> {
         }
         for own in section.sections("receiver") {
             self.receiver(own, &mut receivers);
+        }
+        for receiver in &receivers {
+            check_slots(&section, &common, &receiver.model);
         }
         section.finish();
         if let Some(from) = from {

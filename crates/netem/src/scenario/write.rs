@@ -4,7 +4,7 @@
 //! and reads back as the same scenario. Keys that stand for one field come from the reader's tables.
 //! Trace files are named, not included.
 
-use super::fields::{self, AIR, BURST, Field, MEDIUM, QUEUE, SLOTS, millis};
+use super::fields::{self, AIR, BURST, CLOCK, Field, MEDIUM, QUEUE, SLOTS, millis};
 use super::{Broadcast, HostModel, LinkPair, NEIGHBOURS, Scenario};
 use crate::link::{
     Delay, GilbertElliott, LinkModel, LinkRate, LossModel, Outage, OutageMode, QueueLimit,
@@ -96,6 +96,7 @@ impl Writer {
             self.head(&format!("[{table}]"));
             self.sender(model);
             self.air(model);
+            self.clock(table, &model.rate);
             self.loss_tables(table, &model.loss);
             self.outages(table, &model.outages);
         }
@@ -110,6 +111,7 @@ impl Writer {
         self.sender(&broadcast.sender);
         let shared = &broadcast.sender.outages;
         self.air(&broadcast.sender);
+        self.clock("broadcast", &broadcast.sender.rate);
         self.loss_tables("broadcast", &broadcast.sender.loss);
         self.outages("broadcast", shared);
         for receiver in &broadcast.receivers {
@@ -139,6 +141,11 @@ impl Writer {
                 }
             }
             LinkRate::Csv { path, .. } => self.text("rate_csv", path),
+            // A table, which has to come after the keys.
+            LinkRate::Slots(_) => {}
+        }
+        if model.retries > 0 {
+            self.pair("retries", model.retries);
         }
         self.queue(&model.queue);
         if let Some(medium) = &model.medium {
@@ -168,6 +175,13 @@ impl Writer {
             self.text("loss_csv", &csv.path);
         }
         self.pair("groups", list(&model.groups.iter().collect::<Vec<_>>()));
+    }
+
+    fn clock(&mut self, table: &str, rate: &LinkRate) {
+        if let LinkRate::Slots(clock) = rate {
+            self.head(&format!("[{table}.slots]"));
+            self.fields(&CLOCK, clock);
+        }
     }
 
     fn loss_tables(&mut self, table: &str, loss: &LossModel) {

@@ -1,0 +1,208 @@
+//! Links and radios whose transmitters work slot by slot: exact times, and who hears what.
+
+use fulmar_netem::{Arrival, Direction, DropCause, Instant, LinkEnd, Net, Scenario};
+
+const UP: Direction = Direction::Up;
+const DOWN: Direction = Direction::Down;
+
+/// Plays the recordings that the scenarios here name.
+fn read(path: &str) -> Result<String, String> {
+    match path {
+        "all.01" => Ok("1".to_owned()),
+        "holes.01" => Ok("1000010000".to_owned()),
+        "late.01" => Ok("0000000010".to_owned()),
+        other => Err(format!("no file {other}")),
+    }
+}
+
+fn net(text: &str) -> Net {
+    let scenario = Scenario::from_toml_with(text, "slots.toml", &mut read);
+    Net::new(&scenario.unwrap_or_else(|error| panic!("{error}")), 1)
+}
+
+/// Returns what becomes of a packet for each receiver: when it arrives, in ms, or why it does not.
+fn fates(net: &mut Net, at_ms: f64, entry: LinkEnd, len: usize) -> Vec<Result<f64, DropCause>> {
+    let at = Instant::from_nanos((at_ms * 1e6) as u64);
+    let fate = |arrival: &Arrival| match arrival.verdict.dropped {
+        Some(cause) => Err(cause),
+        None => Ok(arrival.verdict.deliveries[0].at.as_nanos() as f64 / 1e6),
+    };
+    net.handle_packet(at, entry, len).iter().map(fate).collect()
+}
+
+fn fate(net: &mut Net, at_ms: f64, direction: Direction, len: usize) -> Result<f64, DropCause> {
+    fates(net, at_ms, LinkEnd { link: 0, direction }, len)[0]
+}
+
+#[test]
+fn one_large_packet_leaves_in_each_slot_beginning_at_its_edge() {
+    let mut net = net(r#"
+[[link]]
+name = "radio"
+between = ["a", "b"]
+delay_ms = 1
+[link.slots]
+slot_ms = 10
+"#);
+    assert_eq!(fate(&mut net, 3.0, UP, 1_500), Ok(21.0), "from the edge at 10 to the one at 20");
+    assert_eq!(fate(&mut net, 4.0, UP, 201), Ok(31.0), "a slot each, however long it is");
+    assert_eq!(fate(&mut net, 40.0, UP, 9_000), Ok(51.0), "an edge is of its own slot");
+    assert_eq!(fate(&mut net, 3.0, DOWN, 1_500), Ok(21.0), "the other way is another transmitter");
+}
+
+#[test]
+fn small_packets_take_no_slot_and_wait_for_nothing() {
+    let mut net = net(r#"
+[[link]]
+name = "radio"
+between = ["a", "b"]
+delay_ms = 1
+queue_packets = 3
+[link.slots]
+slot_ms = 10
+"#);
+    let large: Vec<_> = (0..5).map(|_| fate(&mut net, 1.0, UP, 1_500)).collect();
+    let full = Err(DropCause::Queue);
+    assert_eq!(large, [Ok(21.0), Ok(31.0), Ok(41.0), full, full]);
+    assert_eq!(fate(&mut net, 2.0, UP, 200), Ok(3.0), "past what waits");
+    assert_eq!(fate(&mut net, 2.0, UP, 40), Ok(3.0));
+    assert_eq!(fate(&mut net, 12.0, UP, 1_500), Ok(51.0), "and nobody waits for them");
+}
+
+#[test]
+fn the_slot_in_which_a_packet_leaves_decides_about_it() {
+    let mut net = net(r#"
+[[link]]
+name = "radio"
+between = ["a", "b"]
+[link.slots]
+slot_ms = 10
+[link.slot_loss]
+file = "holes.01"
+"#);
+    // 1000010000: the slots from 0 and from 50 ms, and again 100 ms later.
+    let lost = Err(DropCause::Loss);
+    let fates: Vec<_> = (0..11).map(|_| fate(&mut net, 0.0, UP, 1_500)).collect();
+    let mut expected = [lost; 11];
+    for slot in [0, 5, 10] {
+        expected[slot] = Ok(slot as f64 * 10.0 + 10.0);
+    }
+    assert_eq!(fates, expected);
+}
+
+#[test]
+fn retries_hold_the_transmitter_until_a_slot_lets_the_packet_through_and_give_up_after_sixteen() {
+    let scene = |file: &str| {
+        net(&format!(
+            r#"
+[[link]]
+name = "radio"
+between = ["a", "b"]
+retries = 15
+[link.slots]
+slot_ms = 10
+[link.slot_loss]
+file = "{file}"
+"#
+        ))
+    };
+    let mut holes = scene("holes.01");
+    let out: Vec<_> = (0..4).map(|_| fate(&mut holes, 0.0, UP, 1_500)).collect();
+    assert_eq!(out, [Ok(10.0), Ok(60.0), Ok(110.0), Ok(160.0)], "nothing is lost, in order");
+    // A recording whose only 1 is 16 slots behind the first edge, and one slot less.
+    let only = |behind: usize| {
+        let mut digits = vec![b'0'; 40];
+        digits[behind] = b'1';
+        String::from_utf8(digits).expect("digits")
+    };
+    for (behind, expected) in [(15, Ok(160.0)), (16, Err(DropCause::Loss))] {
+        let text = r#"
+[[link]]
+name = "radio"
+between = ["a", "b"]
+retries = 15
+[link.slots]
+slot_ms = 10
+[link.slot_loss]
+file = "only"
+"#;
+        let mut read = |_: &str| Ok(only(behind));
+        let scenario = Scenario::from_toml_with(text, "s.toml", &mut read).expect("it reads");
+        let mut net = Net::new(&scenario, 1);
+        assert_eq!(fate(&mut net, 0.0, UP, 1_500), expected, "{behind}");
+        // The next packet begins where the transmitter is free: after the 16th slot.
+        let next = net.handle_packet(Instant::ZERO, LinkEnd { link: 0, direction: UP }, 1_500);
+        assert_eq!(next[0].waited.as_millis(), 160);
+    }
+}
+
+#[test]
+fn small_packets_pass_where_any_clocked_link_is_connected_in_either_direction() {
+    let mut net = net(r#"
+[[link]]
+name = "one"
+between = ["a", "b"]
+[link.slots]
+slot_ms = 10
+[link.from_a.slot_loss]
+file = "holes.01"
+region_ms = 10
+
+[[link]]
+name = "two"
+between = ["a", "c"]
+[link.slots]
+slot_ms = 10
+[link.from_c.slot_loss]
+file = "late.01"
+[link.from_a.slot_loss]
+file = "holes.01"
+
+[[link]]
+name = "apart"
+between = ["a", "d"]
+[link.from_a.slot_loss]
+file = "all.01"
+slot_ms = 10
+small_bytes = 200
+[link.from_d.slot_loss]
+file = "late.01"
+slot_ms = 10
+small_bytes = 200
+"#);
+    let mut passes = |link: usize, direction: Direction| -> String {
+        let entry = LinkEnd { link, direction };
+        // Each link and direction in a round of the recordings of its own.
+        let round = (2 * link + usize::from(direction == DOWN)) as f64 * 100.0;
+        let at = |slot: u32| round + f64::from(slot) * 10.0 + 4.0;
+        let mut passes = |slot| fates(&mut net, at(slot), entry, 100)[0].is_ok();
+        (0..10).map(|slot| if passes(slot) { '1' } else { '0' }).collect()
+    };
+    // 1000010000 reaches one slot to each side and over the seam; 0000000010 reaches no further.
+    let whole = "1100111011";
+    assert_eq!(passes(0, UP), whole);
+    assert_eq!(passes(0, DOWN), "1111111111", "there is no recording of this direction");
+    assert_eq!(passes(1, UP), whole);
+    assert_eq!(passes(1, DOWN), whole);
+    assert_eq!(passes(2, UP), "1111111111", "no clock: its own recording alone");
+    assert_eq!(passes(2, DOWN), "0000000010");
+}
+
+#[test]
+fn an_outage_that_holds_stops_the_clock_and_small_packets() {
+    let mut net = net(r#"
+[[link]]
+name = "radio"
+between = ["a", "b"]
+[link.slots]
+slot_ms = 10
+[[link.outage]]
+start_s = 0.095
+seconds = 0.02
+mode = "hold"
+"#);
+    assert_eq!(fate(&mut net, 89.0, UP, 1_500), Ok(100.0), "it had begun");
+    assert_eq!(fate(&mut net, 96.0, UP, 1_500), Ok(130.0));
+    assert_eq!(fate(&mut net, 97.0, UP, 100), Ok(115.0));
+    assert_eq!(fate(&mut net, 98.0, UP, 1_500), Ok(140.0));
+}
