@@ -49,7 +49,7 @@ fn model(reader: u8, interval: Duration, text: &str) -> Option<LinkModel> {
         5 => {
             let trace = Arc::new(SlotTrace::parse(text, "t").ok()?);
             let region = interval * 7;
-            let slots = SlotLoss { path, trace, slot: interval, small_bytes: 300, region };
+            let slots = SlotLoss { path, matrix: None, trace, slot: interval, small_bytes: 300, region };
             model.loss = LossModel { slots: Some(slots), ..LossModel::default() };
             if reader >= 128 {
                 model.rate = LinkRate::Slots(SlotClock { slot: interval, small_bytes: 300 });

@@ -23,6 +23,7 @@ fn read(path: &str) -> Result<String, String> {
         "traces/loss.csv" => "time_s,loss\n0,0.1\n1,0.9\n",
         "traces/outages.csv" => "start_s,seconds,mode\n50,2,hold\n60,1.5,drop\n",
         "traces/flight.01" => "1101\n",
+        "traces/flight.slots" => "slot_ms 11.776\nm1 r1 1101\nm2 r1 0111\n",
         other => return Err(format!("cannot read {other}: no such file")),
     };
     Ok(text.to_owned())
@@ -186,7 +187,7 @@ fn rates_in_steps_read_and_are_written_back() {
 }
 
 /// Each is a link's body and what its error says behind `s.toml:`.
-const WRONG: [(&str, &str); 26] = [
+const WRONG: [(&str, &str); 30] = [
     ("delay_ms = -1", "4: link.l.delay_ms: -1 is not a number, 0 or more"),
     ("delay_ms = \"10\"", "4: link.l.delay_ms: \"10\" is not a number, 0 or more"),
     ("delay_ms = 1\ndelay_csv = \"x\"", "5: link.l.delay_csv: not together with delay_ms"),
@@ -229,6 +230,22 @@ const WRONG: [(&str, &str); 26] = [
     (
         "[link.slots]\nslot_ms = 10\n[link.slot_loss]\nfile = \"traces/flight.01\"\nslot_ms = 11",
         "4: link.l.slots: has slots of 10 ms, and slot_loss slots of 11 ms",
+    ),
+    (
+        "[link.slot_loss]\nmatrix = \"traces/flight.slots\"\nfrom = \"m1\"\nto = \"r9\"",
+        "6: link.l.slot_loss.from: traces/flight.slots has no row m1 r9; it has m1 r1, m2 r1",
+    ),
+    (
+        "[link.slot_loss]\nmatrix = \"traces/flight.slots\"\nto = \"r1\"",
+        "4: link.l.slot_loss.from: is missing",
+    ),
+    (
+        "[link.slot_loss]\nmatrix = \"traces/flight.slots\"\nslot_ms = 1",
+        "6: link.l.slot_loss.slot_ms: not together with matrix",
+    ),
+    (
+        "[link.slot_loss]\nmatrix = \"traces/flight.01\"",
+        "5: link.l.slot_loss.matrix: traces/flight.01:1: a slot matrix begins with how long",
     ),
     (
         "[[link.outage]]\nstart_s = 1\nseconds = 1\nmode = \"off\"",
@@ -346,6 +363,9 @@ fn pieces() -> impl Strategy<Value = String> {
         "at_s = 3",
         "[link.slots]",
         "retries = 3",
+        "matrix = \"traces/flight.slots\"",
+        "from = \"m1\"",
+        "to = \"r1\"",
         "[link.slot_loss]",
         "file = \"traces/flight.01\"",
         "slot_ms = 0.000001",

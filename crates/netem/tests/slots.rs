@@ -5,12 +5,17 @@ use fulmar_netem::{Arrival, Direction, DropCause, Instant, LinkEnd, Net, Scenari
 const UP: Direction = Direction::Up;
 const DOWN: Direction = Direction::Down;
 
+/// Two masts and two receivers in the air; the second mast is heard later.
+const FLIGHT: &str =
+    "slot_ms 10\nm1 r1 1100000000\nm1 r2 0110000000\nm2 r1 0000110000\nm2 r2 0000011000\n";
+
 /// Plays the recordings that the scenarios here name.
 fn read(path: &str) -> Result<String, String> {
     match path {
         "all.01" => Ok("1".to_owned()),
         "holes.01" => Ok("1000010000".to_owned()),
         "late.01" => Ok("0000000010".to_owned()),
+        "flight.slots" => Ok(FLIGHT.to_owned()),
         other => Err(format!("no file {other}")),
     }
 }
@@ -205,4 +210,29 @@ mode = "hold"
     assert_eq!(fate(&mut net, 96.0, UP, 1_500), Ok(130.0));
     assert_eq!(fate(&mut net, 97.0, UP, 100), Ok(115.0));
     assert_eq!(fate(&mut net, 98.0, UP, 1_500), Ok(140.0));
+}
+
+#[test]
+fn a_link_takes_a_row_of_a_matrix_and_small_packets_the_union_of_all() {
+    let mut net = net(r#"
+[[link]]
+name = "radio"
+between = ["station", "drone"]
+[link.slots]
+slot_ms = 10
+[link.from_station.slot_loss]
+matrix = "flight.slots"
+from = "m1"
+to = "r2"
+[link.from_drone.slot_loss]
+matrix = "flight.slots"
+"#);
+    let mut heard = |round: u32, direction: Direction, len: usize| -> String {
+        let at = |slot: u32| f64::from(10 * round + slot) * 10.0;
+        let mut heard = |slot: u32| fate(&mut net, at(slot), direction, len).is_ok();
+        (0..10).map(|slot| if heard(slot) { '1' } else { '0' }).collect()
+    };
+    assert_eq!(heard(0, UP, 1_500), "0110000000");
+    assert_eq!(heard(0, DOWN, 1_500), "0000000000", "no row: no large packet");
+    assert_eq!([heard(1, UP, 200), heard(1, DOWN, 200)], ["1110111000"; 2]);
 }

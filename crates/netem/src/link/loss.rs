@@ -200,6 +200,7 @@ mod tests {
     fn slots_lose_large_packets_and_spare_small_ones_where_connected() {
         let model = SlotLoss {
             path: String::new(),
+            matrix: None,
             trace: Arc::new(SlotTrace::parse("1011000000", "s").unwrap()),
             slot: Duration::from_millis(10),
             small_bytes: 100,

@@ -2,7 +2,7 @@
 //!
 //! Nothing here has state or behaviour; [`Link`](crate::Link) gives it both.
 
-use crate::trace::{DeliveryTrace, OPPORTUNITY_BYTES, Series, SlotTrace};
+use crate::trace::{DeliveryTrace, OPPORTUNITY_BYTES, Series, SlotMatrix, SlotTrace};
 use std::sync::Arc;
 use units::{Duration, Instant, Rate};
 
@@ -255,7 +255,9 @@ impl GilbertElliott {
 pub struct SlotLoss {
     /// Where the file is.
     pub path: String,
-    /// What it says.
+    /// The matrix that the file holds, if it is one.
+    pub matrix: Option<MatrixRow>,
+    /// What it says of this link.
     pub trace: Arc<SlotTrace>,
     /// How long a slot lasts: the packet time of the recording.
     pub slot: Duration,
@@ -265,6 +267,31 @@ pub struct SlotLoss {
     pub small_bytes: u64,
     /// How far from a received slot the link counts as connected.
     pub region: Duration,
+}
+
+impl SlotLoss {
+    /// Takes what a matrix says of a pair; of none, that no large packet gets through.
+    pub fn of_matrix(path: &str, matrix: &Arc<SlotMatrix>, pair: Option<(&str, &str)>) -> Self {
+        let row = pair.and_then(|(from, to)| matrix.row(from, to).map(Arc::clone));
+        let pair = pair.map(|(from, to)| (from.to_owned(), to.to_owned()));
+        Self {
+            path: path.to_owned(),
+            matrix: Some(MatrixRow { matrix: Arc::clone(matrix), pair }),
+            trace: row.unwrap_or_else(|| Arc::new(SlotTrace::new(vec![false]))),
+            slot: matrix.slot(),
+            small_bytes: SMALL_BYTES,
+            region: Duration::ZERO,
+        }
+    }
+}
+
+/// The row of a matrix that a link has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MatrixRow {
+    /// The whole matrix: small packets pass where any of its pairs is connected.
+    pub matrix: Arc<SlotMatrix>,
+    /// Transmitter and receiver; `None` for a way on which nothing was recorded.
+    pub pair: Option<(String, String)>,
 }
 
 /// The probability of loss over time.

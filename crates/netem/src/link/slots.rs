@@ -107,21 +107,24 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    /// Joins the regions of recordings; the same recording twice is one.
+    /// Joins the regions of recordings, of matrices those of all pairs; the same recording twice is one.
     pub(crate) fn of<'m>(all: impl IntoIterator<Item = &'m SlotLoss>) -> Self {
-        let mut joined: Vec<&SlotLoss> = Vec::new();
+        let mut joined: Vec<(&Arc<SlotTrace>, Duration, usize)> = Vec::new();
         for loss in all {
-            let same = |other: &&SlotLoss| {
-                Arc::ptr_eq(&other.trace, &loss.trace)
-                    && (other.slot, other.region) == (loss.slot, loss.region)
-            };
-            if !joined.iter().any(same) {
-                joined.push(loss);
+            let matrix = loss.matrix.iter().flat_map(|row| row.matrix.rows());
+            let own = loss.matrix.is_none().then_some(&loss.trace);
+            for trace in matrix.map(|row| &row.trace).chain(own) {
+                let same = |other: &&(&Arc<SlotTrace>, Duration, usize)| {
+                    Arc::ptr_eq(other.0, trace) && (other.1, other.2) == (loss.slot, reach(loss))
+                };
+                if !joined.iter().any(|other| same(&other)) {
+                    joined.push((trace, loss.slot, reach(loss)));
+                }
             }
         }
         let mut region = Self::default();
-        for loss in joined {
-            region.join(loss.slot, loss.trace.regions(reach(loss)));
+        for (trace, slot, reach) in joined {
+            region.join(slot, trace.regions(reach));
         }
         region
     }
@@ -196,6 +199,7 @@ mod tests {
     fn recording(digits: &str) -> SlotLoss {
         SlotLoss {
             path: String::new(),
+            matrix: None,
             trace: Arc::new(SlotTrace::parse(digits, "s").unwrap()),
             slot: Duration::from_millis(10),
             small_bytes: 200,

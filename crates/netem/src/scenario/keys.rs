@@ -9,7 +9,7 @@ use crate::link::{
     CsvLoss, Delay, GilbertElliott, LinkModel, LinkRate, Outage, OutageMode, QueueLimit,
     SMALL_BYTES, SlotClock, SlotLoss, StateChange,
 };
-use crate::trace::{DeliveryTrace, Series, SlotTrace, Table, TraceError};
+use crate::trace::{DeliveryTrace, Series, SlotMatrix, SlotTrace, Table, TraceError};
 use std::sync::Arc;
 use toml_keys::Section;
 use units::{Duration, Instant, Rate};
@@ -23,6 +23,9 @@ const STEPS_MAX: usize = 10_000;
 /// The most retries of a packet: radios count them in a byte.
 const RETRIES_MAX: u64 = 255;
 
+/// The most rows of a matrix that an error names.
+const ROWS_TOLD: usize = 16;
+
 /// The shortest sum of the mean lengths of both states: anything shorter is independent loss.
 const STATES_MIN: Duration = Duration::from_micros(100);
 
@@ -31,6 +34,8 @@ pub(super) struct Keys<'r> {
     pub(super) read: &'r mut dyn FnMut(&str) -> Result<String, String>,
     pub(super) groups: Vec<String>,
     pub(super) media: Vec<String>,
+    /// The matrices that were read, by their paths.
+    pub(super) matrices: Vec<(String, Arc<SlotMatrix>)>,
     /// How long the run lasts: outages that repeat do so until then.
     pub(super) seconds: f64,
 }
@@ -119,20 +124,65 @@ impl Keys<'_> {
 
     /// Reads a recording of slots; where a clock has slots, they are the recording's if it does not say.
     fn slots(&mut self, section: Section<'_>, clock: Option<SlotClock>) -> Option<SlotLoss> {
-        section.require("file");
-        if clock.is_none() {
-            section.require("slot_ms");
-        }
-        let (path, trace) = self.file(&section, "file", SlotTrace::parse)?;
-        let (slot, small_bytes) =
-            clock.map_or((Duration::ZERO, 0), |clock| (clock.slot, clock.small_bytes));
-        let mut slots = SlotLoss { path, trace, slot, small_bytes, region: Duration::ZERO };
+        section.exclusive(&["file", "matrix"]);
+        section.exclusive(&["matrix", "slot_ms"]);
+        let mut slots = if section.has("matrix") {
+            self.row(&section)?
+        } else {
+            section.require("file");
+            if clock.is_none() {
+                section.require("slot_ms");
+            }
+            let (path, trace) = self.file(&section, "file", SlotTrace::parse)?;
+            let (slot, small_bytes) =
+                clock.map_or((Duration::ZERO, 0), |clock| (clock.slot, clock.small_bytes));
+            let region = Duration::ZERO;
+            SlotLoss { path, matrix: None, trace, slot, small_bytes, region }
+        };
         fields::read(&section, &SLOTS, &mut slots);
         if section.has("slot_ms") && slots.slot.is_zero() {
             section.wrong("slot_ms", "must be more than 0");
         }
         section.finish();
         Some(slots)
+    }
+
+    /// Reads which row of a matrix a link has; without `from` and `to` it has none.
+    fn row(&mut self, section: &Section<'_>) -> Option<SlotLoss> {
+        let (path, matrix) = self.matrix(section, "matrix")?;
+        let pair = match (section.text("from"), section.text("to")) {
+            (None, None) => None,
+            (Some(from), Some(to)) => Some((from, to)),
+            (given, _) => {
+                section.require(if given.is_none() { "from" } else { "to" });
+                return None;
+            }
+        };
+        if let Some((from, to)) = pair
+            && matrix.row(from, to).is_none()
+        {
+            let there = matrix.rows().iter().map(|row| format!("{} {}", row.from, row.to));
+            let there: Vec<String> = there.take(ROWS_TOLD).collect();
+            let what = format!("{path} has no row {from} {to}; it has {}", there.join(", "));
+            section.wrong("from", what);
+            return None;
+        }
+        Some(SlotLoss::of_matrix(&path, &matrix, pair))
+    }
+
+    /// Reads the matrix that `key` names, each file once.
+    pub(super) fn matrix(
+        &mut self,
+        section: &Section<'_>,
+        key: &str,
+    ) -> Option<(String, Arc<SlotMatrix>)> {
+        let path = section.text(key)?;
+        if let Some(known) = self.matrices.iter().find(|(known, _)| known == path) {
+            return Some(known.clone());
+        }
+        let read = self.file(section, key, SlotMatrix::parse)?;
+        self.matrices.push(read.clone());
+        Some(read)
     }
 
     /// Reads `[[outage]]` and `outage_csv`; a direction is allowed where the two ends are given.

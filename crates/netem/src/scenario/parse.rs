@@ -59,7 +59,8 @@ pub(super) fn network(
         scenario.media.push(medium);
     }
     let seconds = scenario.seconds;
-    let mut keys = Keys { read, groups: Vec::new(), media: Vec::new(), seconds };
+    let (groups, media, matrices) = (Vec::new(), Vec::new(), Vec::new());
+    let mut keys = Keys { read, groups, media, matrices, seconds };
     for section in root.sections("group") {
         let group = group(section, scenario, &mut keys);
         scenario.groups.push(group);

@@ -8,7 +8,7 @@ use super::fields::{self, AIR, BURST, CLOCK, Field, MEDIUM, QUEUE, SLOTS, millis
 use super::{Broadcast, HostModel, LinkPair, NEIGHBOURS, Scenario};
 use crate::link::{
     Delay, GilbertElliott, LinkModel, LinkRate, LossModel, Outage, OutageMode, QueueLimit,
-    StateChange,
+    SlotLoss, StateChange,
 };
 use core::fmt::Display;
 use std::fmt::Write as _;
@@ -190,8 +190,26 @@ impl Writer {
         }
         if let Some(slots) = &loss.slots {
             self.head(&format!("[{table}.slot_loss]"));
+            self.slots(slots);
+        }
+    }
+
+    fn slots(&mut self, slots: &SlotLoss) {
+        let Some(row) = &slots.matrix else {
             self.text("file", &slots.path);
             self.fields(&SLOTS, slots);
+            return;
+        };
+        self.text("matrix", &slots.path);
+        if let Some((from, to)) = &row.pair {
+            self.text("from", from);
+            self.text("to", to);
+        }
+        // The matrix says how long its slots last.
+        for (key, value) in fields::written(&SLOTS, slots) {
+            if key != "slot_ms" {
+                self.pair(key, value);
+            }
         }
     }
 
