@@ -31,7 +31,7 @@ pub use medium::MediumModel;
 pub use net::{Arrival, LinkEnd, Net};
 pub use scenario::{
     Broadcast, Direction, GroupModel, HostModel, Interface, LinkPair, MAX_HOSTS, MAX_LINKS,
-    Receiver, Scenario, ScenarioError,
+    RADIO_HOSTS_MAX, Radio, RadioMatrix, Receiver, Scenario, ScenarioError,
 };
 pub use trace::{
     DeliveryTrace, MATRIX_PAIRS_MAX, MATRIX_SLOTS_MAX, OPPORTUNITY_BYTES, Series, SlotMatrix,

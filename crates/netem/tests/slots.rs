@@ -236,3 +236,92 @@ matrix = "flight.slots"
     assert_eq!(heard(0, DOWN, 1_500), "0000000000", "no row: no large packet");
     assert_eq!([heard(1, UP, 200), heard(1, DOWN, 200)], ["1110111000"; 2]);
 }
+
+/// Who hears what a host of a radio sends, as far as it may: `(host, fate)` in the order of the hosts.
+fn heard(net: &mut Net, at_ms: f64, from: u8, len: usize) -> Vec<(usize, Result<f64, DropCause>)> {
+    let entry = LinkEnd { link: 0, direction: Direction::Member(from) };
+    let at = Instant::from_nanos((at_ms * 1e6) as u64);
+    let hosts: Vec<usize> = {
+        let receivers = net.receivers(entry).map(|(host, _)| host);
+        receivers.collect()
+    };
+    let arrivals = net.handle_packet(at, entry, len);
+    assert_eq!(arrivals.iter().map(|arrival| arrival.host).collect::<Vec<_>>(), hosts);
+    let fate = |arrival: &Arrival| match arrival.verdict.dropped {
+        Some(cause) => (arrival.host, Err(cause)),
+        None => (arrival.host, Ok(arrival.verdict.deliveries[0].at.as_nanos() as f64 / 1e6)),
+    };
+    arrivals.iter().map(fate).collect()
+}
+
+const RADIO: &str = r#"
+[[radio]]
+name = "air"
+hosts = ["m1", "m2", "r1", "r2"]
+[radio.matrix]
+file = "flight.slots"
+"#;
+
+#[test]
+fn on_a_radio_each_is_heard_by_each_other_as_the_matrix_says() {
+    let mut net = net(RADIO);
+    let lost = Err(DropCause::Loss);
+    // m1: 11 for r1, 011 for r2; the masts have not recorded each other.
+    let of_m1: Vec<_> = (0..4).map(|_| heard(&mut net, 0.0, 0, 1_500)).collect();
+    assert_eq!(of_m1[0], [(1, lost), (2, Ok(10.0)), (3, lost)]);
+    assert_eq!(of_m1[1], [(1, lost), (2, Ok(20.0)), (3, Ok(20.0))]);
+    assert_eq!(of_m1[2], [(1, lost), (2, lost), (3, Ok(30.0))]);
+    assert_eq!(of_m1[3], [(1, lost), (2, lost), (3, lost)]);
+    // Transmitters have slots of their own: m2 sends in the same slots, and is heard in its.
+    assert_eq!(heard(&mut net, 41.0, 1, 1_500), [(0, lost), (2, Ok(60.0)), (3, Ok(60.0))]);
+    assert_eq!(heard(&mut net, 41.0, 1, 1_500), [(0, lost), (2, lost), (3, Ok(70.0))]);
+}
+
+#[test]
+fn on_a_radio_small_packets_pass_to_all_and_both_ways_where_anybody_is_connected() {
+    let mut net = net(RADIO);
+    let (now, lost) = (Ok(41.0), Err(DropCause::Loss));
+    assert_eq!(heard(&mut net, 41.0, 0, 200), [(1, now), (2, now), (3, now)], "m2 is heard now");
+    assert_eq!(heard(&mut net, 41.0, 3, 200), [(0, now), (1, now), (2, now)], "no row of r2");
+    assert_eq!(heard(&mut net, 35.0, 0, 200), [(1, now), (2, now), (3, now)], "as before it");
+    assert_eq!(heard(&mut net, 75.0, 0, 200), [(1, lost), (2, lost), (3, lost)]);
+    assert_eq!(heard(&mut net, 75.0, 0, 201), [(1, lost), (2, lost), (3, lost)]);
+}
+
+#[test]
+fn the_hosts_of_a_radio_may_have_other_names_than_in_its_matrix() {
+    let mut net = net(r#"
+[[radio]]
+name = "air"
+hosts = ["a", "b"]
+[radio.matrix]
+file = "flight.slots"
+names = ["m2", "r2"]
+"#);
+    assert_eq!(heard(&mut net, 50.0, 0, 1_500), [(1, Ok(60.0))]);
+    assert_eq!(heard(&mut net, 70.0, 0, 1_500), [(1, Err(DropCause::Loss))]);
+}
+
+#[test]
+fn a_radio_without_a_matrix_is_a_wired_network_with_a_transmitter_for_each_host() {
+    let mut net = net(r#"
+[[link]]
+name = "other"
+between = ["a", "b"]
+
+[[radio]]
+name = "wire"
+hosts = ["a", "b", "c"]
+rate_mbps = 12
+delay_ms = 1
+"#);
+    let mut send = |from: u8| {
+        let entry = LinkEnd { link: 1, direction: Direction::Member(from) };
+        fates(&mut net, 0.0, entry, 1_500)
+    };
+    assert_eq!(send(0), [Ok(2.0), Ok(2.0)]);
+    assert_eq!(send(0), [Ok(3.0), Ok(3.0)]);
+    assert_eq!(send(1), [Ok(2.0), Ok(2.0)], "the wires of others are free");
+    assert!(send(3).is_empty(), "there are three");
+    assert!(fates(&mut net, 0.0, LinkEnd { link: 1, direction: UP }, 9).is_empty());
+}

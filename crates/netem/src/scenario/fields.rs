@@ -47,9 +47,12 @@ pub(super) const CLOCK: [Field<SlotClock>; 2] = [
     Field("small_bytes", Kind::Count(|clock| &mut clock.small_bytes)),
 ];
 
+/// How long the slots of a recorded channel last, where its file does not say.
+pub(super) const SLOT: [Field<SlotLoss>; 1] =
+    [Field("slot_ms", Kind::Millis(|slots| &mut slots.slot))];
+
 /// How much of a recorded channel counts for which packet.
-pub(super) const SLOTS: [Field<SlotLoss>; 3] = [
-    Field("slot_ms", Kind::Millis(|slots| &mut slots.slot)),
+pub(super) const SLOTS: [Field<SlotLoss>; 2] = [
     Field("small_bytes", Kind::Count(|slots| &mut slots.small_bytes)),
     Field("region_ms", Kind::Millis(|slots| &mut slots.region)),
 ];

@@ -3,8 +3,8 @@
 //! A key that is absent leaves the model as it was: a link's own table is read first, then those of
 //! its directions on top. Which tables there are is in `parse.rs`.
 
-use super::Direction;
-use super::fields::{self, AIR, BURST, CLOCK, QUEUE, SLOTS, millis};
+use super::fields::{self, AIR, BURST, CLOCK, QUEUE, SLOT, SLOTS, millis};
+use super::{Direction, RadioMatrix};
 use crate::link::{
     CsvLoss, Delay, GilbertElliott, LinkModel, LinkRate, Outage, OutageMode, QueueLimit,
     SMALL_BYTES, SlotClock, SlotLoss, StateChange,
@@ -139,6 +139,7 @@ impl Keys<'_> {
             let region = Duration::ZERO;
             SlotLoss { path, matrix: None, trace, slot, small_bytes, region }
         };
+        fields::read(&section, &SLOT, &mut slots);
         fields::read(&section, &SLOTS, &mut slots);
         if section.has("slot_ms") && slots.slot.is_zero() {
             section.wrong("slot_ms", "must be more than 0");
@@ -171,11 +172,7 @@ impl Keys<'_> {
     }
 
     /// Reads the matrix that `key` names, each file once.
-    pub(super) fn matrix(
-        &mut self,
-        section: &Section<'_>,
-        key: &str,
-    ) -> Option<(String, Arc<SlotMatrix>)> {
+    fn matrix(&mut self, section: &Section<'_>, key: &str) -> Option<(String, Arc<SlotMatrix>)> {
         let path = section.text(key)?;
         if let Some(known) = self.matrices.iter().find(|(known, _)| known == path) {
             return Some(known.clone());
@@ -235,6 +232,47 @@ impl Keys<'_> {
             section.wrong("every_s", format!("makes more than {OUTAGES_MAX} outages"));
         }
         section.finish();
+    }
+
+    /// Reads the table of a radio's matrix; its hosts are called as in the scenario if it does not say otherwise.
+    pub(super) fn radio_matrix(
+        &mut self,
+        section: Section<'_>,
+        hosts: &[String],
+    ) -> Option<RadioMatrix> {
+        section.require("file");
+        let mut names: Vec<String> = section.list("names", "a name of the matrix");
+        if !section.has("names") {
+            names = hosts.to_vec();
+        } else if names.len() != hosts.len() {
+            section.wrong("names", format!("must have one for each host: {}", hosts.len()));
+        }
+        let twice = |(place, name): (usize, &String)| names[..place].contains(name);
+        if let Some((_, name)) = names.iter().enumerate().find(|one| twice(*one)) {
+            section.wrong("names", format!("{name:?} is there twice"));
+        }
+        let read = self.matrix(&section, "file");
+        let mut slots = read.as_ref().map(|(path, matrix)| SlotLoss::of_matrix(path, matrix, None));
+        if let Some(slots) = &mut slots {
+            fields::read(&section, &SLOTS, slots);
+        }
+        let ((path, matrix), slots) = (read?, slots?);
+        let there = matrix.names();
+        if let Some(unknown) = names.iter().find(|name| !there.contains(&name.as_str())) {
+            let told = there.iter().take(ROWS_TOLD).copied().collect::<Vec<_>>().join(", ");
+            let what = format!("{path} has nobody called {unknown:?}; it has {told}");
+            section.wrong(if section.has("names") { "names" } else { "file" }, what);
+            return None;
+        }
+        section.finish();
+        let (small_bytes, region) = (slots.small_bytes, slots.region);
+        (names.len() == hosts.len()).then_some(RadioMatrix {
+            path,
+            matrix,
+            names,
+            small_bytes,
+            region,
+        })
     }
 
     /// Reads the trace file that `key` names.

@@ -4,8 +4,8 @@
 //! and reads back as the same scenario. Keys that stand for one field come from the reader's tables.
 //! Trace files are named, not included.
 
-use super::fields::{self, AIR, BURST, CLOCK, Field, MEDIUM, QUEUE, SLOTS, millis};
-use super::{Broadcast, HostModel, LinkPair, NEIGHBOURS, Scenario};
+use super::fields::{self, AIR, BURST, CLOCK, Field, MEDIUM, QUEUE, SLOT, SLOTS, millis};
+use super::{Broadcast, HostModel, LinkPair, NEIGHBOURS, Radio, RadioMatrix, Scenario};
 use crate::link::{
     Delay, GilbertElliott, LinkModel, LinkRate, LossModel, Outage, OutageMode, QueueLimit,
     SlotLoss, StateChange,
@@ -43,6 +43,9 @@ pub(super) fn scenario(scenario: &Scenario) -> String {
     }
     for broadcast in &scenario.broadcasts {
         out.broadcast(broadcast, scenario);
+    }
+    for radio in &scenario.radios {
+        out.radio(radio, scenario);
     }
     out.0
 }
@@ -125,6 +128,25 @@ impl Writer {
         }
     }
 
+    fn radio(&mut self, radio: &Radio, scenario: &Scenario) {
+        self.head("[[radio]]");
+        self.text("name", &radio.name);
+        let name = |&host: &usize| &scenario.hosts[host].name;
+        self.pair("hosts", list(&radio.hosts.iter().map(name).collect::<Vec<_>>()));
+        self.sender(&radio.model);
+        self.air(&radio.model);
+        self.clock("radio", &radio.model.rate);
+        self.loss_tables("radio", &radio.model.loss);
+        if let Some(RadioMatrix { path, names, small_bytes, region, .. }) = &radio.matrix {
+            self.head("[radio.matrix]");
+            self.text("file", path);
+            self.pair("names", list(&names.iter().collect::<Vec<_>>()));
+            self.pair("small_bytes", small_bytes);
+            self.pair("region_ms", millis(*region));
+        }
+        self.outages("radio", &radio.model.outages);
+    }
+
     fn sender(&mut self, model: &LinkModel) {
         match &model.rate {
             LinkRate::Unlimited => {}
@@ -195,22 +217,20 @@ impl Writer {
     }
 
     fn slots(&mut self, slots: &SlotLoss) {
-        let Some(row) = &slots.matrix else {
-            self.text("file", &slots.path);
-            self.fields(&SLOTS, slots);
-            return;
-        };
-        self.text("matrix", &slots.path);
-        if let Some((from, to)) = &row.pair {
-            self.text("from", from);
-            self.text("to", to);
-        }
-        // The matrix says how long its slots last.
-        for (key, value) in fields::written(&SLOTS, slots) {
-            if key != "slot_ms" {
-                self.pair(key, value);
+        match &slots.matrix {
+            None => {
+                self.text("file", &slots.path);
+                self.fields(&SLOT, slots);
+            }
+            Some(row) => {
+                self.text("matrix", &slots.path);
+                if let Some((from, to)) = &row.pair {
+                    self.text("from", from);
+                    self.text("to", to);
+                }
             }
         }
+        self.fields(&SLOTS, slots);
     }
 
     fn burst(&mut self, table: &str, burst: &GilbertElliott) {

@@ -232,14 +232,17 @@ mod tests {
         assert_eq!(text, "slot_ms 11.776\nm1 r1 0110\nm1 r2 0011\n");
         assert_eq!(SlotMatrix::parse(&text, "f").unwrap(), matrix);
         assert_eq!(SlotMatrix::new(matrix.slot(), matrix.rows().to_vec()), Ok(matrix));
-        let odd = Duration::from_nanos(1_234_567_891);
-        let row = SlotRow {
-            from: "a".to_owned(),
-            to: "b".to_owned(),
-            trace: Arc::new(SlotTrace::new(vec![true])),
-        };
-        let exact = SlotMatrix::new(odd, vec![row]).unwrap();
-        assert_eq!(SlotMatrix::parse(&exact.to_text(), "f").unwrap().slot(), odd);
+    }
+
+    #[test]
+    fn slots_are_kept_to_the_nanosecond() {
+        for nanos in (1..3_000).chain([1_234_567_891, 59_999_999_999]) {
+            let slot = Duration::from_nanos(nanos);
+            let trace = Arc::new(SlotTrace::new(vec![true]));
+            let row = SlotRow { from: "a".to_owned(), to: "b".to_owned(), trace };
+            let matrix = SlotMatrix::new(slot, vec![row]).unwrap();
+            assert_eq!(SlotMatrix::parse(&matrix.to_text(), "f").unwrap().slot(), slot);
+        }
     }
 
     #[test]
