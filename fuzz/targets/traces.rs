@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use netem::{
     CsvLoss, Delay, DeliveryTrace, Duration, Instant, Link, LinkModel, LinkRate, LossModel, Series,
-    SlotLoss, SlotTrace, Table,
+    SlotClock, SlotLoss, SlotTrace, Table,
 };
 
 /// Packets that are sent over the link.
@@ -49,8 +49,12 @@ fn model(reader: u8, interval: Duration, text: &str) -> Option<LinkModel> {
         5 => {
             let trace = Arc::new(SlotTrace::parse(text, "t").ok()?);
             let region = interval * 7;
-            let slots = SlotLoss { path, trace, slot: interval, small_bytes: 300, region };
+            let slots = SlotLoss { path, matrix: None, trace, slot: interval, small_bytes: 300, region };
             model.loss = LossModel { slots: Some(slots), ..LossModel::default() };
+            if reader >= 128 {
+                model.rate = LinkRate::Slots(SlotClock { slot: interval, small_bytes: 300 });
+                model.retries = u64::from(reader - 128);
+            }
         }
         _ => {
             let read = if reader < 128 { Table::from_csv } else { Table::from_columns };

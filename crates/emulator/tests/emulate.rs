@@ -75,6 +75,18 @@ host = "south"
 loss = 1
 "#;
 
+/// A wired network, and a radio on which only `north` has heard the drone.
+const RADIO: &str = r#"
+[[radio]]
+name = "wire"
+hosts = ["drone", "north", "south"]
+[[radio]]
+name = "air"
+hosts = ["south", "north", "drone"]
+[radio.matrix]
+file = "radio.slots"
+"#;
+
 const CHAIN: &str = r#"
 [[link]]
 name = "air"
@@ -96,11 +108,14 @@ fn scenario(name: &str) -> PathBuf {
         "world_and_emulator_give_the_same_verdicts" => ROUGH,
         "hosts_have_clocks_of_their_own" => CLOCKS,
         "a_broadcast_reaches_whom_the_model_lets_hear_it" => BROADCAST,
+        "each_host_of_a_radio_is_heard_by_all_others_as_the_matrix_says" => RADIO,
         "relays_forward_both_ways_over_a_chain_of_links" => CHAIN,
         _ => SCENARIO,
     };
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.toml"));
     fs::write(&path, text).expect("the target directory is writable");
+    let matrix = "slot_ms 10\ndrone north 1\nnorth south 1\n";
+    fs::write(path.with_file_name("radio.slots"), matrix).expect("it is writable");
     path
 }
 
@@ -371,6 +386,45 @@ fn a_broadcast_reaches_whom_the_model_lets_hear_it() {
 }
 
 /// Starts `emulate` with a shell script that prints `ready` and stays; returns when it did.
+#[test]
+fn each_host_of_a_radio_is_heard_by_all_others_as_the_matrix_says() {
+    let name = "each_host_of_a_radio_is_heard_by_all_others_as_the_matrix_says";
+    if is_inside(name) {
+        // Whether each host hears what each other one broadcasts on a radio.
+        let heard = |radio: &str, len: usize| {
+            let hosts = ["DRONE", "NORTH", "SOUTH"];
+            let sockets = hosts.map(|host| {
+                let socket = socket_in(host, SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, PORT));
+                socket.set_read_timeout(Some(Duration::from_millis(300))).expect("a timeout");
+                socket.set_broadcast(true).expect("allowed");
+                socket
+            });
+            let hears = |from: usize| {
+                let own = address(hosts[from], radio);
+                let network = Ipv4Addr::from_bits(own.to_bits() | 0xff);
+                sockets[from].send_to(&vec![from as u8; len], (network, PORT)).expect("sent");
+                let others = (0..3).filter(|&to| to != from);
+                // The kernel gives a host its own broadcasts too.
+                let mut bytes = [0; 2_000];
+                let mut next = |to: usize| sockets[to].recv(&mut bytes).map(|_| bytes[0]).ok();
+                let mut got =
+                    |to| std::iter::from_fn(|| next(to)).any(|sender| usize::from(sender) == from);
+                others.map(&mut got).collect::<Vec<_>>()
+            };
+            [hears(0), hears(1), hears(2)]
+        };
+        assert_eq!(heard("WIRE", 1_000), [[true; 2]; 3]);
+        assert_eq!(heard("AIR", 1_000), [[true, false], [false, true], [false, false]]);
+        assert_eq!(heard("AIR", 100), [[true; 2]; 3], "small ones, where anybody is connected");
+        return;
+    }
+    if !can_emulate(name, &[]) {
+        return;
+    }
+    let (report, _) = run_inside(name, &[]);
+    assert_eq!(report["links"].as_array().map(Vec::len), Some(12), "each pair of each radio");
+}
+
 fn start_script(test: &str, script: &str) -> (Child, mpsc::Receiver<String>) {
     let mut child = emulator()
         .arg("emulate")

@@ -68,7 +68,7 @@ pub(crate) fn check_hosts(scenario: &Scenario) -> Result<(), WrongHosts> {
             return Err(WrongHosts { link: Some(pair.name.clone()), what });
         }
     }
-    let is_plain = !scenario.links.is_empty() && scenario.broadcasts.is_empty();
+    let is_plain = !scenario.links.is_empty() && scenario.link_count() == scenario.links.len();
     if is_plain { Ok(()) } else { Err(WrongHosts { link: None, what: TAKEN.to_owned() }) }
 }
 

@@ -24,16 +24,19 @@ mod world;
 pub use clock::{CLOCK_ORIGIN, ClockModel, ClockStep, HostClock};
 pub use link::{
     CsvLoss, Delay, Delivery, DropCause, Duplication, GilbertElliott, Jitter, JitterShape, Link,
-    LinkModel, LinkRate, LinkStats, LossModel, Outage, OutageMode, QueueLimit, Reordering,
-    SlotLoss, StateChange, Verdict,
+    LinkModel, LinkRate, LinkStats, LossModel, MatrixRow, Outage, OutageMode, QueueLimit,
+    Reordering, SMALL_BYTES, SlotClock, SlotLoss, StateChange, Verdict,
 };
 pub use medium::MediumModel;
 pub use net::{Arrival, LinkEnd, Net};
 pub use scenario::{
     Broadcast, Direction, GroupModel, HostModel, Interface, LinkPair, MAX_HOSTS, MAX_LINKS,
-    Receiver, Scenario, ScenarioError,
+    RADIO_HOSTS_MAX, Radio, RadioMatrix, Receiver, Scenario, ScenarioError,
 };
-pub use trace::{DeliveryTrace, OPPORTUNITY_BYTES, Series, SlotTrace, Table, TraceError};
+pub use trace::{
+    DeliveryTrace, MATRIX_PAIRS_MAX, MATRIX_SLOTS_MAX, OPPORTUNITY_BYTES, Series, SlotMatrix,
+    SlotRow, SlotTrace, Table, TraceError,
+};
 pub use units::{Duration, Instant, Rate, Rng};
 pub use verdict_log::{VERDICT_LOG_HEADER, VerdictRecord};
 pub use world::{

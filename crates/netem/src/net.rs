@@ -8,20 +8,24 @@
 //! ```
 
 use crate::link::{
-    Air, Calendar, Channel, LinkModel, LinkRate, LinkStats, Outage, Sender, StateChange, Verdict,
+    Air, Calendar, Channel, LinkModel, LinkRate, LinkStats, Outage, Region, Sender, StateChange,
+    Verdict,
 };
 use crate::medium::Medium;
-use crate::scenario::{Direction, Scenario};
+use crate::scenario::{Direction, Radio, Scenario};
 use crate::verdict_log::VerdictRecord;
 use smallvec::SmallVec;
+use std::sync::Arc;
 use units::{Duration, Instant, Rng};
 
 /// Names the end at which a packet enters a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkEnd {
-    /// The link's place in [`Scenario::links`], or behind them in [`Scenario::broadcasts`].
+    /// The link's place in [`Scenario::links`], or behind them in [`Scenario::broadcasts`], or behind these in
+    /// [`Scenario::radios`].
     pub link: usize,
-    /// The direction in which the packet travels; [`Direction::Up`] for a broadcast.
+    /// The direction in which the packet travels; [`Direction::Up`] for a broadcast, [`Direction::Member`] for
+    /// a radio.
     pub direction: Direction,
 }
 
@@ -41,7 +45,10 @@ pub struct Arrival {
 pub struct Net {
     host_names: Vec<String>,
     pairs: usize,
-    /// Up and down of each pair, then the broadcasts.
+    broadcasts: usize,
+    /// The way of the first host of each radio, and how many hosts it has.
+    radios: Vec<(usize, usize)>,
+    /// Up and down of each pair, then the broadcasts, then each host of each radio.
     ways: Vec<Way>,
     media: Vec<Medium>,
     packets: u64,
@@ -89,7 +96,7 @@ impl Net {
     /// medium has no constant rate, or when a group's channel changes per packet. Scenarios read
     /// from TOML never do.
     pub fn calm(scenario: &Scenario, seed: u64) -> Self {
-        let builder = Builder { scenario, seed };
+        let builder = Builder { scenario, seed, region: Arc::new(region(scenario)) };
         let mut ways = Vec::new();
         for pair in &scenario.links {
             for (direction, from, to, model) in [
@@ -97,7 +104,7 @@ impl Net {
                 (Direction::Down, pair.b, pair.a, &pair.down),
             ] {
                 let label = format!("{}/{}", pair.name, direction.name());
-                let ears = vec![builder.ear(to, model, &label)];
+                let ears = vec![builder.ear(to, model, model, &label)];
                 ways.push(builder.way(&pair.name, from, model, ears));
             }
         }
@@ -105,12 +112,19 @@ impl Net {
             let ear = |receiver: &crate::scenario::Receiver| {
                 let host = &scenario.hosts[receiver.host].name;
                 let label = format!("{}/{host}", broadcast.name);
-                builder.ear(receiver.host, &receiver.model, &label)
+                builder.ear(receiver.host, &broadcast.sender, &receiver.model, &label)
             };
             let ears = broadcast.receivers.iter().map(ear).collect();
             ways.push(builder.way(&broadcast.name, broadcast.from, &broadcast.sender, ears));
         }
+        let mut radios = Vec::with_capacity(scenario.radios.len());
+        for radio in &scenario.radios {
+            radios.push((ways.len(), radio.hosts.len()));
+            ways.extend(builder.members(radio));
+        }
         Self {
+            broadcasts: scenario.broadcasts.len(),
+            radios,
             host_names: scenario.hosts.iter().map(|host| host.name.clone()).collect(),
             pairs: scenario.links.len(),
             ways,
@@ -153,7 +167,7 @@ impl Net {
         let mut arrivals = SmallVec::with_capacity(way.ears.len());
         for ear in &mut way.ears {
             let verdict = match admitted {
-                Ok(transmission) => ear.air.carry(transmission.end, len),
+                Ok(transmission) => ear.air.carry(&transmission, len),
                 Err(cause) => Verdict::dropped(cause),
             };
             ear.stats.count(len, &verdict);
@@ -204,19 +218,45 @@ impl Net {
     }
 
     fn way(&self, entry: LinkEnd) -> Option<usize> {
-        if entry.link < self.pairs {
-            return Some(entry.link * 2 + usize::from(entry.direction == Direction::Down));
+        let LinkEnd { link, direction } = entry;
+        let others = self.pairs + self.broadcasts;
+        assert!(link < others + self.radios.len(), "the scenario has no link number {link}");
+        match direction {
+            Direction::Up if link < others => Some(link + link.min(self.pairs)),
+            Direction::Down if link < self.pairs => Some(2 * link + 1),
+            Direction::Member(place) if link >= others => {
+                let (first, hosts) = self.radios[link - others];
+                (usize::from(place) < hosts).then_some(first + usize::from(place))
+            }
+            // The receivers of a broadcast do not send.
+            _ => None,
         }
-        let index = entry.link + self.pairs;
-        assert!(index < self.ways.len(), "the scenario has no link number {}", entry.link);
-        (entry.direction == Direction::Up).then_some(index)
     }
+}
+
+/// Returns where small packets pass on the clocked links of a scenario: wherever one of them is connected, in
+/// either direction.
+fn region(scenario: &Scenario) -> Region {
+    // One way of each radio: a matrix brings all its pairs, and anything else is the same for all.
+    let radios = scenario.radios.iter().filter(|radio| radio.hosts.len() > 1);
+    let radios: Vec<(LinkModel, LinkModel)> =
+        radios.map(|radio| (radio.sender(), radio.way(0, 1))).collect();
+    let pairs = scenario.links.iter().flat_map(|pair| [&pair.up, &pair.down]);
+    let pairs = pairs.map(|model| (model, model));
+    let heard = scenario.broadcasts.iter().flat_map(|broadcast| {
+        broadcast.receivers.iter().map(|receiver| (&broadcast.sender, &receiver.model))
+    });
+    let all = pairs.chain(heard).chain(radios.iter().map(|(sender, way)| (sender, way)));
+    let clocked = all.filter(|(sender, _)| sender.has_slot_clock());
+    Region::of(clocked.filter_map(|(_, way)| way.loss.slots.as_ref()))
 }
 
 /// Makes ways out of models and of what the scenario's groups and media add to them.
 struct Builder<'a> {
     scenario: &'a Scenario,
     seed: u64,
+    /// Where small packets pass on clocked links.
+    region: Arc<Region>,
 }
 
 impl Builder<'_> {
@@ -226,9 +266,25 @@ impl Builder<'_> {
         Way { name: name.to_owned(), from, sender: Sender::new(model, holds), medium, ears }
     }
 
-    fn ear(&self, host: usize, model: &LinkModel, label: &str) -> Ear {
+    /// One way for each host of a radio, which all others hear.
+    fn members(&self, radio: &Radio) -> Vec<Way> {
+        let sender = radio.sender();
+        let name = |place: usize| &self.scenario.hosts[radio.hosts[place]].name;
+        let way = |from: usize| {
+            let ear = |to: usize| {
+                let label = format!("{}/{} to {}", radio.name, name(from), name(to));
+                self.ear(radio.hosts[to], &sender, &radio.way(from, to), &label)
+            };
+            let others = (0..radio.hosts.len()).filter(|&to| to != from);
+            self.way(&radio.name, radio.hosts[from], &sender, others.map(ear).collect())
+        };
+        (0..radio.hosts.len()).map(way).collect()
+    }
+
+    fn ear(&self, host: usize, sender: &LinkModel, model: &LinkModel, label: &str) -> Ear {
         let drops = Calendar::of_drops(&self.outages(model));
-        let air = Air::new(model, drops, self.shared(model, label), self.seed, label);
+        let region = sender.has_slot_clock().then_some(&self.region);
+        let air = Air::new(model, drops, self.shared(model, label), region, self.seed, label);
         Ear { host, air, stats: LinkStats::default() }
     }
 

@@ -2,7 +2,7 @@
 
 use fulmar_netem::{
     Delay, DeliveryTrace, Duration, Instant, Link, LinkModel, LinkRate, LossModel, Series,
-    SlotLoss, SlotTrace, Table,
+    SlotLoss, SlotMatrix, SlotTrace, Table,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -69,12 +69,22 @@ proptest! {
         if let Ok(trace) = SlotTrace::parse(&text, "t") {
             let slots = Some(SlotLoss {
                 path: String::new(),
+                matrix: None,
                 trace: Arc::new(trace),
                 slot: Duration::from_nanos(slot),
                 small_bytes: 300,
                 region: Duration::from_nanos(region),
             });
             try_out(LinkModel { loss: LossModel { slots, ..LossModel::default() }, ..LinkModel::default() });
+        }
+    }
+
+    #[test]
+    fn slot_matrices(head in "[0-9]{1,3}(\\.[0-9]{1,7})?", rows in prop::collection::vec("[ab] [bc] [01]{3}", 0..4)) {
+        let text = format!("slot_ms {head}\n{}", rows.join("\n"));
+        match SlotMatrix::parse(&text, "t") {
+            Ok(matrix) => assert_eq!(SlotMatrix::parse(&matrix.to_text(), "t"), Ok(matrix)),
+            Err(error) => assert!(error.to_string().starts_with("t:"), "{}", error),
         }
     }
 

@@ -13,6 +13,9 @@ const SHIPPED: [(&str, &str); 5] = [
     ("lossy20", include_str!("../../../scenarios/lossy20.toml")),
 ];
 
+/// The slot matrix that the documentation names.
+const FLIGHT: &str = "slot_ms 11.776\nm1 r1 1101\nm2 r1 0111\nm1 r2 0001\n";
+
 /// Plays the trace files that the documentation names.
 fn read(path: &str) -> Result<String, String> {
     let text = match path {
@@ -23,6 +26,7 @@ fn read(path: &str) -> Result<String, String> {
         "traces/loss.csv" => "time_s,loss\n0,0.1\n1,0.9\n",
         "traces/outages.csv" => "start_s,seconds,mode\n50,2,hold\n60,1.5,drop\n",
         "traces/flight.01" => "1101\n",
+        "traces/flight.slots" => FLIGHT,
         other => return Err(format!("cannot read {other}: no such file")),
     };
     Ok(text.to_owned())
@@ -186,7 +190,7 @@ fn rates_in_steps_read_and_are_written_back() {
 }
 
 /// Each is a link's body and what its error says behind `s.toml:`.
-const WRONG: [(&str, &str); 20] = [
+const WRONG: [(&str, &str); 30] = [
     ("delay_ms = -1", "4: link.l.delay_ms: -1 is not a number, 0 or more"),
     ("delay_ms = \"10\"", "4: link.l.delay_ms: \"10\" is not a number, 0 or more"),
     ("delay_ms = 1\ndelay_csv = \"x\"", "5: link.l.delay_csv: not together with delay_ms"),
@@ -218,6 +222,34 @@ const WRONG: [(&str, &str); 20] = [
         "4: link.l.burst_loss: needs either good_ms and bad_ms or to_bad and to_good",
     ),
     ("[link.slot_loss]\nfile = \"traces/flight.01\"", "4: link.l.slot_loss.slot_ms: is missing"),
+    ("[link.slots]\nsmall_bytes = 9", "4: link.l.slots.slot_ms: is missing"),
+    ("[link.slots]\nslot_ms = 0", "5: link.l.slots.slot_ms: must be more than 0"),
+    ("rate_mbps = 1\n[link.slots]\nslot_ms = 1", "5: link.l.slots: "),
+    ("retries = 256", "4: link.l.retries: 256 is not a whole number from 0 to 255"),
+    (
+        "retries = 15\n[link.slots]\nslot_ms = 10",
+        "4: link.l.retries: repeats what recorded slots lose: needs slots and slot_loss beside it",
+    ),
+    (
+        "[link.slots]\nslot_ms = 10\n[link.slot_loss]\nfile = \"traces/flight.01\"\nslot_ms = 11",
+        "4: link.l.slots: has slots of 10 ms, and slot_loss slots of 11 ms",
+    ),
+    (
+        "[link.slot_loss]\nmatrix = \"traces/flight.slots\"\nfrom = \"m1\"\nto = \"r9\"",
+        "6: link.l.slot_loss.from: traces/flight.slots has no row m1 r9; it has m1 r1, m2 r1",
+    ),
+    (
+        "[link.slot_loss]\nmatrix = \"traces/flight.slots\"\nto = \"r1\"",
+        "4: link.l.slot_loss.from: is missing",
+    ),
+    (
+        "[link.slot_loss]\nmatrix = \"traces/flight.slots\"\nslot_ms = 1",
+        "6: link.l.slot_loss.slot_ms: not together with matrix",
+    ),
+    (
+        "[link.slot_loss]\nmatrix = \"traces/flight.01\"",
+        "5: link.l.slot_loss.matrix: traces/flight.01:1: a slot matrix begins with how long",
+    ),
     (
         "[[link.outage]]\nstart_s = 1\nseconds = 1\nmode = \"off\"",
         "7: link.l.outage[0].mode: \"off\" is not one of \"drop\", \"hold\"",
@@ -271,6 +303,47 @@ fn errors_of_other_tables_name_them_too() {
 }
 
 #[test]
+fn mistakes_of_radios_name_line_and_key() {
+    let wrong = [
+        ("", "1: radio.r.hosts: is missing"),
+        ("hosts = [\"a\"]", "3: radio.r.hosts: must name 2 to 64 hosts"),
+        ("hosts = [\"a\", \"a\"]", "3: radio.r.hosts: \"a\" is there twice"),
+        (
+            "hosts = [\"a\", \"b\"]\nretries = 2",
+            "4: radio.r.retries: nobody acknowledges a broadcast; only a [[link]] repeats",
+        ),
+        (
+            "hosts = [\"m1\", \"r1\"]\nrate_mbps = 1\n[radio.matrix]\nfile = \"traces/flight.slots\"",
+            "4: radio.r.rate_mbps: not together with matrix",
+        ),
+        (
+            "hosts = [\"m1\", \"r3\"]\n[radio.matrix]\nfile = \"traces/flight.slots\"",
+            "5: radio.r.matrix.file: traces/flight.slots has nobody called \"r3\"; it has m1, r1, m2, r2",
+        ),
+        (
+            "hosts = [\"a\", \"b\"]\n[radio.matrix]\nfile = \"traces/flight.slots\"\nnames = [\"m1\"]",
+            "6: radio.r.matrix.names: must have one for each host: 2",
+        ),
+        (
+            "hosts = [\"a\", \"b\"]\n[radio.matrix]\nfile = \"traces/flight.slots\"\nnames = [\"m1\", \"m1\"]",
+            "6: radio.r.matrix.names: \"m1\" is there twice",
+        ),
+        (
+            "hosts = [\"m1\", \"r1\"]\n[radio.matrix]\nfile = \"traces/flight.slots\"\nslot_ms = 3",
+            "6: radio.r.matrix.slot_ms: unknown key; the keys here are file, names",
+        ),
+        (
+            "hosts = [\"a\", \"b\"]\n[radio.matrix]\nfile = \"gone\"",
+            "5: radio.r.matrix.file: cannot read gone: no such file",
+        ),
+    ];
+    for (body, expected) in wrong {
+        let error = error(&format!("[[radio]]\nname = \"r\"\n{body}\n"));
+        assert!(error.starts_with(&format!("s.toml:{expected}")), "{body}\n{error}\n{expected}");
+    }
+}
+
+#[test]
 fn all_mistakes_of_a_scenario_are_told_at_once() {
     let text = "sed = 3\n[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\nloss = 2\n\
         [link.from_a]\ndelay = 5\nrate_csv = \"x.csv\"\n";
@@ -297,6 +370,12 @@ fn pieces() -> impl Strategy<Value = String> {
         "[[medium]]",
         "[[broadcast]]",
         "[[broadcast.receiver]]",
+        "[[radio]]",
+        "[radio.matrix]",
+        "hosts = [\"m1\", \"r1\"]",
+        "hosts = [\"a\", \"b\", \"c\"]",
+        "file = \"traces/flight.slots\"",
+        "names = [\"m1\", \"r1\", \"m2\"]",
         "name = \"a\"",
         "name = \"b\"",
         "between = [\"a\", \"b\"]",
@@ -332,6 +411,11 @@ fn pieces() -> impl Strategy<Value = String> {
         "[[host.clock_step]]",
         "by_ms = -1e12",
         "at_s = 3",
+        "[link.slots]",
+        "retries = 3",
+        "matrix = \"traces/flight.slots\"",
+        "from = \"m1\"",
+        "to = \"r1\"",
         "[link.slot_loss]",
         "file = \"traces/flight.01\"",
         "slot_ms = 0.000001",

@@ -261,6 +261,33 @@ loss = 1
     assert!(got(3).is_empty());
 }
 
+#[test]
+fn on_a_radio_everybody_sends_and_hears_on_one_interface() {
+    let text = r#"
+[[radio]]
+name = "lan"
+hosts = ["a", "b", "c"]
+delay_ms = 1
+"#;
+    let scenario = Scenario::from_toml(text, "lan.toml").unwrap();
+    let mut world = world(&scenario, &WorldOptions::default());
+    for host in 0..3 {
+        assert_eq!(world.host(host).addresses, [([10, 77, 0, 1 + host as u8], 7_000).into()]);
+    }
+    world.host_mut(1).send(0, ([10, 77, 0, 255], 7_000).into(), b"all");
+    world.run_until(at(10));
+    world.host_mut(2).send(0, ([10, 77, 0, 1], 7_000).into(), b"one");
+    world.run_until(at(20));
+    let got = |host: usize| {
+        let got = world.host(host).got.iter();
+        got.map(|got| (got.0.since(CLOCK_ORIGIN), got.2.ip().to_string())).collect::<Vec<_>>()
+    };
+    let (of_b, of_c) = ("10.77.0.2".to_owned(), "10.77.0.3".to_owned());
+    assert_eq!(got(0), [(ms(1), of_b.clone()), (ms(11), of_c)]);
+    assert_eq!(got(1), []);
+    assert_eq!(got(2), [(ms(1), of_b)]);
+}
+
 /// Runs peers that answer each other over lossy, jittery links; returns the log of verdicts and
 /// what the peers noted.
 fn chatter(seed: u64) -> (String, String) {

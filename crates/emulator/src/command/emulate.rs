@@ -101,7 +101,7 @@ pub fn run_emulate(args: &EmulateArgs) -> Result<ExitCode, Failure> {
 
 fn read_scenario(path: &Path) -> Result<Scenario, String> {
     let scenario = crate::read_scenario(path)?;
-    if scenario.links.is_empty() && scenario.broadcasts.is_empty() {
+    if scenario.link_count() == 0 {
         return Err(format!("{}: a scenario without links emulates nothing", path.display()));
     }
     Ok(scenario)
@@ -140,7 +140,7 @@ fn command(args: &EmulateArgs) -> Option<Command> {
 
 /// Says on stderr what there is and how to get into it.
 fn explain(emulation: &Emulation, scenario: &Scenario, privileges: Privileges) {
-    let links = scenario.links.len() + scenario.broadcasts.len();
+    let links = scenario.link_count();
     tell(format_args!("emulating {}: {links} links", scenario.name));
     for (index, host) in emulation.hosts().enumerate() {
         let addresses: Vec<String> = scenario

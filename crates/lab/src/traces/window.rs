@@ -402,6 +402,7 @@ fn mean_rate(model: &LinkModel, at: Instant) -> f64 {
     match &model.rate {
         LinkRate::Unlimited => f64::MAX,
         LinkRate::Constant(rate) => rate.as_bps() as f64,
+        LinkRate::Slots(_) => model.mean_rate().map_or(f64::MAX, |rate| rate.as_bps() as f64),
         LinkRate::Csv { series, .. } => {
             let window = series.window(at, second);
             let ends = window.steps().skip(1).map(|(start, _)| start).chain([second]);
@@ -466,6 +467,8 @@ fn scaled(rate: &LinkRate, share: f64) -> LinkRate {
     let path = |path: &str| format!("{share}-of-{path}");
     match rate {
         LinkRate::Unlimited => LinkRate::Unlimited,
+        // A share of a slot clock would be one whose slots last longer; recordings have none.
+        LinkRate::Slots(clock) => LinkRate::Slots(*clock),
         LinkRate::Constant(rate) => LinkRate::Constant(rate.mul_f64(share)),
         LinkRate::Csv { path: of, series } => {
             let series = Arc::new(series.map(|rate| rate.mul_f64(share)));

@@ -58,7 +58,7 @@ fn files(model: &mut LinkModel, stem: &str) -> Vec<(String, String)> {
             let lines = trace.times().map(|time| format!("{}\n", time.as_millis()));
             files.push((path.clone(), lines.collect()));
         }
-        LinkRate::Unlimited | LinkRate::Constant(_) => {}
+        LinkRate::Unlimited | LinkRate::Constant(_) | LinkRate::Slots(_) => {}
     }
     if let Delay::Csv { path, series } = &mut model.delay {
         *path = format!("{stem}.delay.csv");

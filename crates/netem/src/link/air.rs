@@ -11,9 +11,11 @@
 use super::loss::{Channel, Losses};
 use super::model::{Delay, Duplication, Jitter, JitterShape, LinkModel, Reordering};
 use super::outage::Calendar;
-use super::transmitter::NEVER;
+use super::slots::Region;
+use super::transmitter::{NEVER, Transmission};
 use super::verdict::{Delivery, DropCause, Verdict};
 use smallvec::smallvec;
+use std::sync::Arc;
 use units::{Duration, Instant, Rng};
 
 /// The way from one transmitter to one receiver.
@@ -31,6 +33,8 @@ pub(crate) struct Air {
     keep_order: bool,
     /// The latest arrival among the packets that keep their order.
     latest: Instant,
+    /// The same among those that go past the others at the transmitter.
+    latest_aside: Instant,
     duplication: Duplication,
     reordering: Reordering,
     corruption: f64,
@@ -42,11 +46,12 @@ pub(crate) struct Air {
 
 impl Air {
     /// Makes the way that `model` describes, with the channels and the dropping outages that it
-    /// shares with others.
+    /// shares with others, and the region of all clocked links if it is one.
     pub(crate) fn new(
         model: &LinkModel,
         drops: Calendar,
         shared: Vec<Channel>,
+        region: Option<&Arc<Region>>,
         seed: u64,
         label: &str,
     ) -> Self {
@@ -56,11 +61,12 @@ impl Air {
             scheduled: drops,
             origin: NEVER,
             shared,
-            losses: Losses::new(&model.loss, seed, label),
+            losses: Losses::new(&model.loss, region, seed, label),
             delay: model.delay.clone(),
             jitter: model.jitter,
             keep_order: model.keep_order,
             latest: Instant::ZERO,
+            latest_aside: Instant::ZERO,
             duplication: model.duplication,
             reordering: model.reordering,
             corruption: model.corruption,
@@ -78,14 +84,14 @@ impl Air {
         self.losses.begin(origin);
     }
 
-    /// Decides the fate of a packet of `len` bytes whose last bit leaves the transmitter at
-    /// `departure`.
-    pub(crate) fn carry(&mut self, departure: Instant, len: usize) -> Verdict {
+    /// Decides the fate of a packet of `len` bytes.
+    pub(crate) fn carry(&mut self, transmission: &Transmission, len: usize) -> Verdict {
+        let departure = transmission.end;
         let mut shared_loss = false;
         for channel in &mut self.shared {
             shared_loss |= channel.loses(departure);
         }
-        let lost = self.losses.loses(departure, len);
+        let lost = self.losses.loses(departure, transmission.slot, len);
         let travel = self.travel(departure);
         let held_back = self.reordering_rng.chance(self.reordering.probability);
         let doubled = self.duplication_rng.chance(self.duplication.probability);
@@ -99,7 +105,7 @@ impl Air {
         if lost {
             return Verdict::dropped(DropCause::Loss);
         }
-        let at = self.arrival(departure + travel, held_back);
+        let at = self.arrival(departure + travel, held_back, transmission.aside);
         let original = Delivery { at, duplicate: false, corrupt: damage };
         let mut verdict = Verdict { deliveries: smallvec![original], dropped: None };
         if doubled {
@@ -110,15 +116,16 @@ impl Air {
         verdict
     }
 
-    fn arrival(&mut self, at: Instant, held_back: bool) -> Instant {
+    fn arrival(&mut self, at: Instant, held_back: bool, aside: bool) -> Instant {
         if held_back {
             return at + self.reordering.lag;
         }
         if !self.keep_order {
             return at;
         }
-        self.latest = self.latest.max(at);
-        self.latest
+        let latest = if aside { &mut self.latest_aside } else { &mut self.latest };
+        *latest = at.max(*latest);
+        *latest
     }
 
     fn travel(&mut self, departure: Instant) -> Duration {

@@ -11,9 +11,10 @@
 //! *Deviations:* the papers' channel changes state with each bit or packet; ours can also
 //! change at times, so that bursts have the length that was measured in seconds.
 
-use super::model::{CsvLoss, GilbertElliott, LossModel, SlotLoss, StateChange};
+use super::model::{CsvLoss, GilbertElliott, LossModel, StateChange};
+use super::slots::{Recorded, Region};
 use super::transmitter::NEVER;
-use crate::trace::SlotTrace;
+use std::sync::Arc;
 use units::{Duration, Instant, Rng};
 
 /// All losses of one way through the air.
@@ -22,20 +23,27 @@ pub(crate) struct Losses {
     independent: f64,
     independent_rng: Rng,
     burst: Option<Channel>,
-    slots: Option<Slots>,
+    slots: Option<Recorded>,
     csv: Option<(CsvLoss, Rng)>,
     /// When the recordings begin; they lose nothing before.
     origin: Instant,
 }
 
 impl Losses {
-    pub(crate) fn new(model: &LossModel, seed: u64, label: &str) -> Self {
+    /// Makes the losses of `model`; small packets pass in the `region` of all clocked links, if the link
+    /// is one of them.
+    pub(crate) fn new(
+        model: &LossModel,
+        region: Option<&Arc<Region>>,
+        seed: u64,
+        label: &str,
+    ) -> Self {
         let stream = |process: &str| Rng::stream(seed, &format!("{label}/{process}"));
         Self {
             independent: model.independent,
             independent_rng: stream("loss"),
             burst: model.burst.map(|burst| Channel::new(&burst, stream("burst"), stream("fade"))),
-            slots: model.slots.as_ref().map(Slots::new),
+            slots: model.slots.as_ref().map(|slots| Recorded::new(slots, region)),
             csv: model.csv.clone().map(|csv| (csv, stream("csv"))),
             origin: NEVER,
         }
@@ -46,18 +54,20 @@ impl Losses {
         self.origin = origin;
     }
 
-    /// Decides whether a packet of `len` bytes that is transmitted at `at` is lost.
-    pub(crate) fn loses(&mut self, at: Instant, len: usize) -> bool {
+    /// Decides whether a packet of `len` bytes that is transmitted at `at` is lost; `slot` is an instant
+    /// of the slot that carries it.
+    pub(crate) fn loses(&mut self, at: Instant, slot: Instant, len: usize) -> bool {
         // No short cut: each process draws for each packet, so that none disturbs another.
         let mut lost = self.independent_rng.chance(self.independent);
         if let Some(burst) = &mut self.burst {
             lost |= burst.loses(at);
         }
+        if let Some(slots) = &self.slots {
+            let in_slots = Instant::ZERO + slot.since(self.origin);
+            lost |= slot >= self.origin && slots.loses(in_slots, len as u64);
+        }
         let has_begun = at >= self.origin;
         let at = Instant::ZERO + at.since(self.origin);
-        if let Some(slots) = &self.slots {
-            lost |= has_begun && slots.loses(at, len as u64);
-        }
         if let Some((csv, rng)) = &mut self.csv {
             let luck = rng.unit();
             lost |= has_begun && luck < csv.series.at(at);
@@ -118,41 +128,19 @@ impl Channel {
     }
 }
 
-/// A recorded string of slots.
-#[derive(Clone, Debug)]
-struct Slots {
-    model: SlotLoss,
-    connected: SlotTrace,
-}
-
-impl Slots {
-    fn new(model: &SlotLoss) -> Self {
-        let slot = model.slot.as_nanos().max(1);
-        let reach = usize::try_from(model.region.as_nanos() / slot).unwrap_or(usize::MAX);
-        Self { model: model.clone(), connected: model.trace.regions(reach) }
-    }
-
-    fn loses(&self, at: Instant, len: u64) -> bool {
-        let slot = self.model.slot.as_nanos().max(1);
-        let index = at.as_nanos() / slot;
-        let trace =
-            if len <= self.model.small_bytes { &self.connected } else { &*self.model.trace };
-        !trace.passes(index)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::model::SlotLoss;
     use super::*;
-    use std::sync::Arc;
+    use crate::trace::SlotTrace;
 
     fn fates(model: LossModel, packets: u64, spacing: Duration) -> Vec<bool> {
-        let mut losses = Losses::new(&model, 11, "l");
+        let mut losses = Losses::new(&model, None, 11, "l");
         losses.begin(Instant::ZERO);
         let mut at = Instant::ZERO;
         let fate = |_| {
             at += spacing;
-            losses.loses(at, 1_000)
+            losses.loses(at, at, 1_000)
         };
         (0..packets).map(fate).collect()
     }
@@ -212,15 +200,19 @@ mod tests {
     fn slots_lose_large_packets_and_spare_small_ones_where_connected() {
         let model = SlotLoss {
             path: String::new(),
+            matrix: None,
             trace: Arc::new(SlotTrace::parse("1011000000", "s").unwrap()),
             slot: Duration::from_millis(10),
             small_bytes: 100,
             region: Duration::from_millis(10),
         };
         let slots = Some(model);
-        let mut losses = Losses::new(&LossModel { slots, ..LossModel::default() }, 1, "l");
+        let mut losses = Losses::new(&LossModel { slots, ..LossModel::default() }, None, 1, "l");
         losses.begin(Instant::ZERO);
-        let mut passes = |slot: u64, len| !losses.loses(Instant::from_millis(slot * 10 + 3), len);
+        let mut passes = |slot: u64, len| {
+            let at = Instant::from_millis(slot * 10 + 3);
+            !losses.loses(at, at, len)
+        };
         let large: Vec<_> = (0..11).map(|slot| passes(slot, 1_500)).collect();
         let small: Vec<_> = (0..11).map(|slot| passes(slot, 100)).collect();
         let yes = |text: &str| text.chars().map(|c| c == '1').collect::<Vec<_>>();

@@ -9,6 +9,7 @@ mod loss;
 mod model;
 mod outage;
 mod sender;
+mod slots;
 mod transmitter;
 mod verdict;
 
@@ -16,10 +17,12 @@ pub(crate) use air::Air;
 pub(crate) use loss::Channel;
 pub use model::{
     CsvLoss, Delay, Duplication, GilbertElliott, Jitter, JitterShape, LinkModel, LinkRate,
-    LossModel, Outage, OutageMode, QueueLimit, Reordering, SlotLoss, StateChange,
+    LossModel, MatrixRow, Outage, OutageMode, QueueLimit, Reordering, SMALL_BYTES, SlotClock,
+    SlotLoss, StateChange,
 };
 pub(crate) use outage::Calendar;
 pub(crate) use sender::Sender;
+pub(crate) use slots::Region;
 pub use verdict::{Delivery, DropCause, LinkStats, Verdict};
 
 use units::Instant;
@@ -40,7 +43,7 @@ impl Link {
     pub fn new(model: &LinkModel, seed: u64, label: &str) -> Self {
         let drops = Calendar::of_drops(&model.outages);
         let mut sender = Sender::new(model, Calendar::of_holds(&model.outages));
-        let mut air = Air::new(model, drops, Vec::new(), seed, label);
+        let mut air = Air::new(model, drops, Vec::new(), None, seed, label);
         sender.begin(Instant::ZERO);
         air.begin(Instant::ZERO);
         Self { sender, air, stats: LinkStats::default() }
@@ -52,7 +55,7 @@ impl Link {
     /// as having entered together with it.
     pub fn handle_packet(&mut self, at: Instant, len: usize) -> Verdict {
         let verdict = match self.sender.admit(at, len, None) {
-            Ok(transmission) => self.air.carry(transmission.end, len),
+            Ok(transmission) => self.air.carry(&transmission, len),
             Err(cause) => Verdict::dropped(cause),
         };
         self.stats.count(len, &verdict);

@@ -2,7 +2,7 @@
 //!
 //! Nothing here has state or behaviour; [`Link`](crate::Link) gives it both.
 
-use crate::trace::{DeliveryTrace, Series, SlotTrace};
+use crate::trace::{DeliveryTrace, OPPORTUNITY_BYTES, Series, SlotMatrix, SlotTrace};
 use std::sync::Arc;
 use units::{Duration, Instant, Rate};
 
@@ -19,6 +19,9 @@ pub struct LinkModel {
     pub keep_order: bool,
     /// How fast the transmitter is.
     pub rate: LinkRate,
+    /// How often a transmitter with a [slot clock](LinkRate::Slots) repeats a packet that the recording's
+    /// slots lose: it is held for up to so many slots more than one, until one lets it through.
+    pub retries: u64,
     /// How much may wait for the transmitter.
     pub queue: QueueLimit,
     /// Which packets are lost after they were transmitted.
@@ -46,6 +49,11 @@ impl LinkModel {
         }
     }
 
+    /// Returns true when the transmitter works slot by slot.
+    pub(crate) fn has_slot_clock(&self) -> bool {
+        matches!(self.rate, LinkRate::Slots(_))
+    }
+
     /// Returns the mean rate of the transmitter; `None` when it has no limit.
     pub fn mean_rate(&self) -> Option<Rate> {
         match &self.rate {
@@ -53,6 +61,7 @@ impl LinkModel {
             LinkRate::Constant(rate) => Some(*rate),
             LinkRate::Csv { series, .. } => Some(series.mean_rate()),
             LinkRate::Deliveries { trace, .. } => Some(trace.mean_rate()),
+            LinkRate::Slots(clock) => Some(Rate::from_bytes_in(OPPORTUNITY_BYTES, clock.slot)),
         }
     }
 }
@@ -64,6 +73,7 @@ impl Default for LinkModel {
             jitter: Jitter::default(),
             keep_order: true,
             rate: LinkRate::Unlimited,
+            retries: 0,
             queue: QueueLimit::default(),
             loss: LossModel::default(),
             outages: Vec::new(),
@@ -141,6 +151,21 @@ pub enum LinkRate {
         /// What it says.
         series: Arc<Series<Rate>>,
     },
+    /// One large packet in each slot, from its beginning to its end.
+    Slots(SlotClock),
+}
+
+/// Packets of at most this many bytes take no slot where nothing else is said: acknowledgements and control, the
+/// bound that relays have too [FlowCode §IV].
+pub const SMALL_BYTES: u64 = 200;
+
+/// The clock of a transmitter that works slot by slot. Slots begin at the scenario's time zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotClock {
+    /// How long a slot lasts; more than zero.
+    pub slot: Duration,
+    /// Packets of at most this many bytes take no slot: they leave at once, past what waits.
+    pub small_bytes: u64,
 }
 
 /// Limits what may wait for the transmitter; the packet being transmitted does not wait.
@@ -230,15 +255,43 @@ impl GilbertElliott {
 pub struct SlotLoss {
     /// Where the file is.
     pub path: String,
-    /// What it says.
+    /// The matrix that the file holds, if it is one.
+    pub matrix: Option<MatrixRow>,
+    /// What it says of this link.
     pub trace: Arc<SlotTrace>,
     /// How long a slot lasts: the packet time of the recording.
     pub slot: Duration,
     /// Packets of at most this many bytes are not lost slot by slot: they pass wherever the link is
-    /// connected at all [FlowCode §IV]. Zero means that there are none.
+    /// connected at all [FlowCode §IV]. Zero means that there are none. Links with a
+    /// [slot clock](LinkRate::Slots) are connected where any of them is.
     pub small_bytes: u64,
     /// How far from a received slot the link counts as connected.
     pub region: Duration,
+}
+
+impl SlotLoss {
+    /// Takes what a matrix says of a pair; of none, that no large packet gets through.
+    pub fn of_matrix(path: &str, matrix: &Arc<SlotMatrix>, pair: Option<(&str, &str)>) -> Self {
+        let row = pair.and_then(|(from, to)| matrix.row(from, to).map(Arc::clone));
+        let pair = pair.map(|(from, to)| (from.to_owned(), to.to_owned()));
+        Self {
+            path: path.to_owned(),
+            matrix: Some(MatrixRow { matrix: Arc::clone(matrix), pair }),
+            trace: row.unwrap_or_else(|| Arc::new(SlotTrace::new(vec![false]))),
+            slot: matrix.slot(),
+            small_bytes: SMALL_BYTES,
+            region: Duration::ZERO,
+        }
+    }
+}
+
+/// The row of a matrix that a link has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MatrixRow {
+    /// The whole matrix: small packets pass where any of its pairs is connected.
+    pub matrix: Arc<SlotMatrix>,
+    /// Transmitter and receiver; `None` for a way on which nothing was recorded.
+    pub pair: Option<(String, String)>,
 }
 
 /// The probability of loss over time.

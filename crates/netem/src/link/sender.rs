@@ -36,7 +36,7 @@ pub(crate) struct Sender {
 impl Sender {
     pub(crate) fn new(model: &LinkModel, holds: Calendar) -> Self {
         Self {
-            transmitter: Transmitter::new(&model.rate),
+            transmitter: Transmitter::new(model),
             limit: model.queue,
             holds: Calendar::default(),
             scheduled: holds,
@@ -74,7 +74,9 @@ impl Sender {
             return Err(DropCause::NeverServed);
         }
         if transmission.start > at {
-            self.waiting.push_back((transmission.start, len as u64));
+            // At the end, but for what goes aside and still waits for an outage that holds.
+            let place = self.waiting.partition_point(|&(start, _)| start <= transmission.start);
+            self.waiting.insert(place, (transmission.start, len as u64));
             self.waiting_bytes += len as u64;
             self.packets_max = self.packets_max.max(self.waiting.len() as u64);
             self.bytes_max = self.bytes_max.max(self.waiting_bytes);

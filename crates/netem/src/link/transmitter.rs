@@ -4,13 +4,15 @@
 //! constant    end = start + ⌈8·len / rate⌉ ns, resting during holds
 //! CSV         end: ∫ rate dt = 8·len, resting during holds
 //! deliveries  each opportunity takes up to 1,500 bytes of what waits; none during holds
+//! slots       `slots.rs`
 //! ```
 //! Recorded rates count from the scenario's time zero. Before that the link has their mean.
 //!
 //! Knows nothing of queues: `sender.rs` decides who is let in.
 
-use super::model::LinkRate;
+use super::model::{LinkModel, LinkRate};
 use super::outage::Calendar;
+use super::slots::Clock;
 use crate::medium::Medium;
 use crate::trace::{DeliveryTrace, OPPORTUNITY_BYTES, Series};
 use units::{Duration, Instant, Rate};
@@ -25,8 +27,18 @@ pub(crate) struct Transmission {
     pub(crate) start: Instant,
     /// When its last bit is out.
     pub(crate) end: Instant,
+    /// An instant of the slot that carries it: the beginning of a clock's, otherwise `end`.
+    pub(crate) slot: Instant,
+    /// True when it went past what waits, as small packets do where others take slots.
+    pub(crate) aside: bool,
     /// What is left of the last opportunity that it used.
     rest: Rest,
+}
+
+impl Transmission {
+    fn new(start: Instant, end: Instant, rest: Rest) -> Self {
+        Self { start, end, slot: end, aside: false, rest }
+    }
 }
 
 /// The opportunity of a delivery trace that was used last, and the bytes left in it.
@@ -47,22 +59,27 @@ pub(crate) struct Transmitter {
     origin: Instant,
     /// The mean of the recorded rates, which the link has until then.
     mean: Rate,
+    clock: Option<Clock>,
 }
 
 impl Transmitter {
-    pub(crate) fn new(rate: &LinkRate) -> Self {
-        let mean = match rate {
-            LinkRate::Unlimited | LinkRate::Constant(_) => Rate::ZERO,
+    pub(crate) fn new(model: &LinkModel) -> Self {
+        let mean = match &model.rate {
+            LinkRate::Unlimited | LinkRate::Constant(_) | LinkRate::Slots(_) => Rate::ZERO,
             LinkRate::Csv { series, .. } => series.mean_rate(),
             LinkRate::Deliveries { trace, .. } => trace.mean_rate(),
         };
         let rest = Rest::default();
-        Self { rate: rate.clone(), free_at: Instant::ZERO, rest, origin: NEVER, mean }
+        let (rate, clock) = (model.rate.clone(), Clock::new(model));
+        Self { rate, free_at: Instant::ZERO, rest, origin: NEVER, mean, clock }
     }
 
     /// Sets the beginning of the recording to `origin`; until this is called it never begins.
     pub(crate) fn begin(&mut self, origin: Instant) {
         self.origin = origin;
+        if let Some(clock) = &mut self.clock {
+            clock.begin(origin);
+        }
     }
 
     /// Finds out when a packet that is let in at `at` would be transmitted.
@@ -73,25 +90,37 @@ impl Transmitter {
         holds: &Calendar,
         medium: Option<&Medium>,
     ) -> Transmission {
+        if let Some(clock) = &self.clock {
+            return self.by_clock(clock, at, len, holds);
+        }
         let from = holds.first_free(at.max(self.free_at));
         let rest = self.rest;
         match &self.rate {
-            LinkRate::Unlimited => Transmission { start: from, end: from, rest },
+            LinkRate::Unlimited | LinkRate::Slots(_) => Transmission::new(from, from, rest),
             LinkRate::Constant(rate) => {
                 let time = transmission_time(*rate, len);
                 let Some(medium) = medium else {
-                    return Transmission { start: from, end: holds.finish(from, time), rest };
+                    return Transmission::new(from, holds.finish(from, time), rest);
                 };
                 let start = turn(from, time, holds, medium);
-                Transmission { start, end: start + time, rest }
+                Transmission::new(start, start + time, rest)
             }
             LinkRate::Csv { series, .. } => {
                 let rates = Rates { series, origin: self.origin, mean: self.mean };
                 let start = rates.first_served(from, holds);
-                Transmission { start, end: rates.finish(start, len, holds), rest }
+                Transmission::new(start, rates.finish(start, len, holds), rest)
             }
             LinkRate::Deliveries { trace, .. } => self.deliver(trace, from, len, holds),
         }
+    }
+
+    fn by_clock(&self, clock: &Clock, at: Instant, len: usize, holds: &Calendar) -> Transmission {
+        if clock.is_small(len) {
+            let now = holds.first_free(at);
+            return Transmission { aside: true, ..Transmission::new(now, now, self.rest) };
+        }
+        let turn = clock.turn(at.max(self.free_at), holds);
+        Transmission { slot: turn.slot, ..Transmission::new(turn.start, turn.end, self.rest) }
     }
 
     /// Transmits at the mean rate until the recording begins, and by its opportunities from then on.
@@ -108,7 +137,7 @@ impl Transmitter {
         }
         let end = from + transmission_time(self.mean, len);
         if end <= self.origin {
-            return Transmission { start: from, end, rest: self.rest };
+            return Transmission::new(from, end, self.rest);
         }
         let sent = self.mean.bytes_in(self.origin.since(from));
         let left = (len as u64).saturating_sub(sent).max(1);
@@ -124,7 +153,9 @@ impl Transmitter {
         transmission: &Transmission,
         medium: Option<&mut Medium>,
     ) {
-        self.free_at = transmission.end;
+        if !transmission.aside {
+            self.free_at = transmission.end;
+        }
         self.rest = transmission.rest;
         if let Some(medium) = medium {
             medium.reserve(at, transmission.start, transmission.end);
@@ -230,7 +261,7 @@ impl Slots<'_> {
             let at = self.time(rest.opportunity);
             let awake = holds.first_free(at);
             if at == NEVER || awake == NEVER {
-                return Transmission { start: start.unwrap_or(NEVER), end: NEVER, rest };
+                return Transmission::new(start.unwrap_or(NEVER), NEVER, rest);
             }
             if awake > at {
                 rest = self.skip_to(rest, awake);
@@ -244,7 +275,7 @@ impl Slots<'_> {
                 rest = Rest { opportunity: rest.opportunity + 1, used: 0 };
             }
             if left == 0 {
-                return Transmission { start: start.unwrap_or(at), end: at, rest };
+                return Transmission::new(start.unwrap_or(at), at, rest);
             }
         }
     }
@@ -273,6 +304,10 @@ mod tests {
         Instant::from_millis(ms)
     }
 
+    fn model(rate: &LinkRate) -> LinkModel {
+        LinkModel { rate: rate.clone(), ..LinkModel::default() }
+    }
+
     fn hold(start: u64, millis: u64) -> Calendar {
         let duration = Duration::from_millis(millis);
         Calendar::of_holds(&[Outage {
@@ -284,7 +319,7 @@ mod tests {
 
     /// Sends packets of `(entry ms, bytes)` and returns when each is out, in ms.
     fn ends(rate: &LinkRate, holds: &Calendar, packets: &[(u64, usize)]) -> Vec<f64> {
-        let mut transmitter = Transmitter::new(rate);
+        let mut transmitter = Transmitter::new(&model(rate));
         transmitter.begin(ms(0));
         let send = |&(at, len): &(u64, usize)| {
             let transmission = transmitter.plan(ms(at), len, holds, None);
@@ -342,7 +377,7 @@ mod tests {
     #[test]
     fn what_is_never_transmitted_ends_never() {
         let rate = LinkRate::Constant(Rate::ZERO);
-        let plan = Transmitter::new(&rate).plan(ms(0), 1, &Calendar::default(), None);
+        let plan = Transmitter::new(&model(&rate)).plan(ms(0), 1, &Calendar::default(), None);
         assert_eq!(plan.end, NEVER);
         let forever = Calendar::of_holds(&[Outage {
             start: ms(1),
@@ -350,7 +385,7 @@ mod tests {
             mode: OutageMode::Hold { queue: None },
         }]);
         for rate in [LinkRate::Unlimited, trace("5\n"), csv("0,1\n")] {
-            let mut transmitter = Transmitter::new(&rate);
+            let mut transmitter = Transmitter::new(&model(&rate));
             transmitter.begin(ms(0));
             assert_eq!(transmitter.plan(ms(2), 1, &forever, None).end, NEVER);
         }
@@ -358,7 +393,7 @@ mod tests {
         let series = Series::from_steps(steps, Some(Duration::from_secs(2)), "r").unwrap();
         let dead = LinkRate::Csv { path: "r".to_owned(), series: Arc::new(series) };
         for begun in [false, true] {
-            let mut transmitter = Transmitter::new(&dead);
+            let mut transmitter = Transmitter::new(&model(&dead));
             if begun {
                 transmitter.begin(ms(5));
             }
@@ -371,7 +406,7 @@ mod tests {
         // Both have a mean of 6 Mbit/s, at which 1,500 bytes take 2 ms.
         let opportunities = trace("1\n2\n3\n4\n5\n12\n");
         for (rate, across) in [(csv("0,12\n0.006,0\n"), 100.5), (opportunities, 101.0)] {
-            let mut transmitter = Transmitter::new(&rate);
+            let mut transmitter = Transmitter::new(&model(&rate));
             transmitter.begin(ms(100));
             let none = Calendar::default();
             let end = |at| transmitter.plan(ms(at), 1_500, &none, None).end.as_nanos() as f64;

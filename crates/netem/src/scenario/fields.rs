@@ -2,7 +2,7 @@
 //!
 //! What takes several keys together, or one of several, is in `keys.rs` and `write.rs`.
 
-use crate::link::{GilbertElliott, JitterShape, LinkModel, QueueLimit, SlotLoss};
+use crate::link::{GilbertElliott, JitterShape, LinkModel, QueueLimit, SlotClock, SlotLoss};
 use crate::medium::MediumModel;
 use toml_keys::Section;
 use units::Duration;
@@ -41,9 +41,18 @@ pub(super) const BURST: [Field<GilbertElliott>; 2] = [
     Field("loss_bad", Kind::Probability(|burst| &mut burst.loss_bad)),
 ];
 
+/// The slots of a transmitter.
+pub(super) const CLOCK: [Field<SlotClock>; 2] = [
+    Field("slot_ms", Kind::Millis(|clock| &mut clock.slot)),
+    Field("small_bytes", Kind::Count(|clock| &mut clock.small_bytes)),
+];
+
+/// How long the slots of a recorded channel last, where its file does not say.
+pub(super) const SLOT: [Field<SlotLoss>; 1] =
+    [Field("slot_ms", Kind::Millis(|slots| &mut slots.slot))];
+
 /// How much of a recorded channel counts for which packet.
-pub(super) const SLOTS: [Field<SlotLoss>; 3] = [
-    Field("slot_ms", Kind::Millis(|slots| &mut slots.slot)),
+pub(super) const SLOTS: [Field<SlotLoss>; 2] = [
     Field("small_bytes", Kind::Count(|slots| &mut slots.small_bytes)),
     Field("region_ms", Kind::Millis(|slots| &mut slots.region)),
 ];

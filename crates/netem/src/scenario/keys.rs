@@ -3,13 +3,13 @@
 //! A key that is absent leaves the model as it was: a link's own table is read first, then those of
 //! its directions on top. Which tables there are is in `parse.rs`.
 
-use super::Direction;
-use super::fields::{self, AIR, BURST, QUEUE, SLOTS};
+use super::fields::{self, AIR, BURST, CLOCK, QUEUE, SLOT, SLOTS, millis};
+use super::{Direction, RadioMatrix};
 use crate::link::{
-    CsvLoss, Delay, GilbertElliott, LinkModel, LinkRate, Outage, OutageMode, QueueLimit, SlotLoss,
-    StateChange,
+    CsvLoss, Delay, GilbertElliott, LinkModel, LinkRate, Outage, OutageMode, QueueLimit,
+    SMALL_BYTES, SlotClock, SlotLoss, StateChange,
 };
-use crate::trace::{DeliveryTrace, Series, SlotTrace, Table, TraceError};
+use crate::trace::{DeliveryTrace, Series, SlotMatrix, SlotTrace, Table, TraceError};
 use std::sync::Arc;
 use toml_keys::Section;
 use units::{Duration, Instant, Rate};
@@ -20,6 +20,12 @@ const OUTAGES_MAX: usize = 100_000;
 /// The most steps of a rate in a scenario file; longer series belong in a file of their own.
 const STEPS_MAX: usize = 10_000;
 
+/// The most retries of a packet: radios count them in a byte.
+const RETRIES_MAX: u64 = 255;
+
+/// The most rows of a matrix that an error names.
+const ROWS_TOLD: usize = 16;
+
 /// The shortest sum of the mean lengths of both states: anything shorter is independent loss.
 const STATES_MIN: Duration = Duration::from_micros(100);
 
@@ -28,6 +34,8 @@ pub(super) struct Keys<'r> {
     pub(super) read: &'r mut dyn FnMut(&str) -> Result<String, String>,
     pub(super) groups: Vec<String>,
     pub(super) media: Vec<String>,
+    /// The matrices that were read, by their paths.
+    pub(super) matrices: Vec<(String, Arc<SlotMatrix>)>,
     /// How long the run lasts: outages that repeat do so until then.
     pub(super) seconds: f64,
 }
@@ -35,7 +43,7 @@ pub(super) struct Keys<'r> {
 impl Keys<'_> {
     /// Reads what belongs to the transmitter: rate, queue, medium.
     pub(super) fn sender(&mut self, section: &Section<'_>, model: &mut LinkModel) {
-        section.exclusive(&["rate_mbps", "rate_csv", "rate_steps", "delivery_file"]);
+        section.exclusive(&["rate_mbps", "rate_csv", "rate_steps", "delivery_file", "slots"]);
         let stands_still = "for a link that stands still use an outage with mode = \"hold\"";
         if let Some(rate) = section.mbps("rate_mbps", stands_still) {
             model.rate = LinkRate::Constant(rate);
@@ -48,6 +56,12 @@ impl Keys<'_> {
         }
         if let Some((path, trace)) = self.file(section, "delivery_file", DeliveryTrace::parse) {
             model.rate = LinkRate::Deliveries { path, trace };
+        }
+        if let Some(clock) = section.section("slots").and_then(slot_clock) {
+            model.rate = LinkRate::Slots(clock);
+        }
+        if let Some(retries) = section.number("retries", 0..=RETRIES_MAX) {
+            model.retries = retries;
         }
         if let Some(limit) = queue(section) {
             model.queue = limit;
@@ -97,25 +111,75 @@ impl Keys<'_> {
             model.loss.burst = Some(gilbert_elliott(burst, false));
         }
         if let Some(slots) = section.section("slot_loss") {
-            model.loss.slots = self.slots(slots);
+            let clock = match model.rate {
+                LinkRate::Slots(clock) => Some(clock),
+                _ => None,
+            };
+            model.loss.slots = self.slots(slots, clock);
         }
         if let Some((path, series)) = self.file(section, "loss_csv", Series::losses_csv) {
             model.loss.csv = Some(CsvLoss { path, series });
         }
     }
 
-    fn slots(&mut self, section: Section<'_>) -> Option<SlotLoss> {
-        section.require("file");
-        section.require("slot_ms");
-        let (path, trace) = self.file(&section, "file", SlotTrace::parse)?;
-        let (slot, region) = (Duration::ZERO, Duration::ZERO);
-        let mut slots = SlotLoss { path, trace, slot, small_bytes: 0, region };
+    /// Reads a recording of slots; where a clock has slots, they are the recording's if it does not say.
+    fn slots(&mut self, section: Section<'_>, clock: Option<SlotClock>) -> Option<SlotLoss> {
+        section.exclusive(&["file", "matrix"]);
+        section.exclusive(&["matrix", "slot_ms"]);
+        let mut slots = if section.has("matrix") {
+            self.row(&section)?
+        } else {
+            section.require("file");
+            if clock.is_none() {
+                section.require("slot_ms");
+            }
+            let (path, trace) = self.file(&section, "file", SlotTrace::parse)?;
+            let (slot, small_bytes) =
+                clock.map_or((Duration::ZERO, 0), |clock| (clock.slot, clock.small_bytes));
+            let region = Duration::ZERO;
+            SlotLoss { path, matrix: None, trace, slot, small_bytes, region }
+        };
+        fields::read(&section, &SLOT, &mut slots);
         fields::read(&section, &SLOTS, &mut slots);
         if section.has("slot_ms") && slots.slot.is_zero() {
             section.wrong("slot_ms", "must be more than 0");
         }
         section.finish();
         Some(slots)
+    }
+
+    /// Reads which row of a matrix a link has; without `from` and `to` it has none.
+    fn row(&mut self, section: &Section<'_>) -> Option<SlotLoss> {
+        let (path, matrix) = self.matrix(section, "matrix")?;
+        let pair = match (section.text("from"), section.text("to")) {
+            (None, None) => None,
+            (Some(from), Some(to)) => Some((from, to)),
+            (given, _) => {
+                section.require(if given.is_none() { "from" } else { "to" });
+                return None;
+            }
+        };
+        if let Some((from, to)) = pair
+            && matrix.row(from, to).is_none()
+        {
+            let there = matrix.rows().iter().map(|row| format!("{} {}", row.from, row.to));
+            let there: Vec<String> = there.take(ROWS_TOLD).collect();
+            let what = format!("{path} has no row {from} {to}; it has {}", there.join(", "));
+            section.wrong("from", what);
+            return None;
+        }
+        Some(SlotLoss::of_matrix(&path, &matrix, pair))
+    }
+
+    /// Reads the matrix that `key` names, each file once.
+    fn matrix(&mut self, section: &Section<'_>, key: &str) -> Option<(String, Arc<SlotMatrix>)> {
+        let path = section.text(key)?;
+        if let Some(known) = self.matrices.iter().find(|(known, _)| known == path) {
+            return Some(known.clone());
+        }
+        let read = self.file(section, key, SlotMatrix::parse)?;
+        self.matrices.push(read.clone());
+        Some(read)
     }
 
     /// Reads `[[outage]]` and `outage_csv`; a direction is allowed where the two ends are given.
@@ -170,6 +234,47 @@ impl Keys<'_> {
         section.finish();
     }
 
+    /// Reads the table of a radio's matrix; its hosts are called as in the scenario if it does not say otherwise.
+    pub(super) fn radio_matrix(
+        &mut self,
+        section: Section<'_>,
+        hosts: &[String],
+    ) -> Option<RadioMatrix> {
+        section.require("file");
+        let mut names: Vec<String> = section.list("names", "a name of the matrix");
+        if !section.has("names") {
+            names = hosts.to_vec();
+        } else if names.len() != hosts.len() {
+            section.wrong("names", format!("must have one for each host: {}", hosts.len()));
+        }
+        let twice = |(place, name): (usize, &String)| names[..place].contains(name);
+        if let Some((_, name)) = names.iter().enumerate().find(|one| twice(*one)) {
+            section.wrong("names", format!("{name:?} is there twice"));
+        }
+        let read = self.matrix(&section, "file");
+        let mut slots = read.as_ref().map(|(path, matrix)| SlotLoss::of_matrix(path, matrix, None));
+        if let Some(slots) = &mut slots {
+            fields::read(&section, &SLOTS, slots);
+        }
+        let ((path, matrix), slots) = (read?, slots?);
+        let there = matrix.names();
+        if let Some(unknown) = names.iter().find(|name| !there.contains(&name.as_str())) {
+            let told = there.iter().take(ROWS_TOLD).copied().collect::<Vec<_>>().join(", ");
+            let what = format!("{path} has nobody called {unknown:?}; it has {told}");
+            section.wrong(if section.has("names") { "names" } else { "file" }, what);
+            return None;
+        }
+        section.finish();
+        let (small_bytes, region) = (slots.small_bytes, slots.region);
+        (names.len() == hosts.len()).then_some(RadioMatrix {
+            path,
+            matrix,
+            names,
+            small_bytes,
+            region,
+        })
+    }
+
     /// Reads the trace file that `key` names.
     fn file<T>(
         &mut self,
@@ -187,6 +292,25 @@ impl Keys<'_> {
                 None
             }
         }
+    }
+}
+
+/// Finds out whether the slots of a transmitter and those of its recording are the same, and whether there is
+/// something to repeat.
+pub(super) fn check_slots(section: &Section<'_>, sender: &LinkModel, air: &LinkModel) {
+    let (clock, slots) = (&sender.rate, &air.loss.slots);
+    match (clock, slots) {
+        (LinkRate::Slots(clock), Some(slots)) if clock.slot != slots.slot => {
+            let [clock, slots] = [clock.slot, slots.slot].map(millis);
+            let what = format!("has slots of {clock} ms, and slot_loss slots of {slots} ms");
+            section.wrong("slots", what);
+        }
+        (LinkRate::Slots(_), Some(_)) => {}
+        _ if sender.retries > 0 => {
+            let what = "repeats what recorded slots lose: needs slots and slot_loss beside it";
+            section.wrong("retries", what);
+        }
+        _ => {}
     }
 }
 
@@ -214,6 +338,18 @@ pub(super) fn gilbert_elliott(section: Section<'_>, shared: bool) -> GilbertElli
     }
     section.finish();
     burst
+}
+
+/// Reads the table of a transmitter's slots.
+fn slot_clock(section: Section<'_>) -> Option<SlotClock> {
+    section.require("slot_ms");
+    let mut clock = SlotClock { slot: Duration::ZERO, small_bytes: SMALL_BYTES };
+    fields::read(&section, &CLOCK, &mut clock);
+    if section.has("slot_ms") && clock.slot.is_zero() {
+        section.wrong("slot_ms", "must be more than 0");
+    }
+    section.finish();
+    (!clock.slot.is_zero()).then_some(clock)
 }
 
 /// Reads a queue limit; a limit that is given replaces the earlier one as a whole.

@@ -6,8 +6,10 @@
 mod fields;
 mod keys;
 mod parse;
+mod radio;
 mod write;
 
+pub use radio::{RADIO_HOSTS_MAX, Radio, RadioMatrix};
 pub use toml_keys::FileError as ScenarioError;
 use toml_keys::{Change, Section};
 
@@ -43,6 +45,8 @@ pub struct Scenario {
     pub links: Vec<LinkPair>,
     /// The links from one host to several; they are numbered after those between two.
     pub broadcasts: Vec<Broadcast>,
+    /// The networks of hosts that hear each other; they are numbered after the broadcasts.
+    pub radios: Vec<Radio>,
     /// The media on which links take turns.
     pub media: Vec<MediumModel>,
     /// The groups of links that fail together.
@@ -127,10 +131,12 @@ pub enum Direction {
     Up,
     /// To the host that the scenario names first.
     Down,
+    /// From one of the hosts of a radio, by its place among them.
+    Member(u8),
 }
 
 impl Direction {
-    /// Both directions.
+    /// Both directions of a link between two hosts.
     pub const BOTH: [Self; 2] = [Self::Up, Self::Down];
 
     /// Returns the word that older scenario files used; it still names the random processes.
@@ -138,6 +144,7 @@ impl Direction {
         match self {
             Self::Up => "up",
             Self::Down => "down",
+            Self::Member(_) => "member",
         }
     }
 }
@@ -145,7 +152,8 @@ impl Direction {
 /// A host's end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// The link's place in [`Scenario::links`], or behind them in [`Scenario::broadcasts`].
+    /// The link's place in [`Scenario::links`], or behind them in [`Scenario::broadcasts`], or behind these in
+    /// [`Scenario::radios`].
     pub link: usize,
     /// The direction of what the host sends on it.
     pub sends: Direction,
@@ -164,6 +172,7 @@ impl Scenario {
             hosts: Vec::new(),
             links: Vec::new(),
             broadcasts: Vec::new(),
+            radios: Vec::new(),
             media: Vec::new(),
             groups: Vec::new(),
         }
@@ -238,7 +247,8 @@ impl Scenario {
     /// Returns the interfaces of a host, in the order of the links.
     ///
     /// Link number n has the network 10.77.n.0/24; its first host is number 1 in it, its second
-    /// host number 2. The receivers of a broadcast are numbers 2, 3 and so on; they receive only.
+    /// host number 2. The receivers of a broadcast are numbers 2, 3 and so on; they receive only. The hosts of a
+    /// radio are numbers 1, 2 and so on.
     pub fn interfaces(&self, host: usize) -> Vec<Interface> {
         let mut interfaces = Vec::new();
         for (link, pair) in self.links.iter().enumerate() {
@@ -261,27 +271,46 @@ impl Scenario {
                 interfaces.push(Interface { link, sends: Direction::Down, address });
             }
         }
+        for (index, radio) in self.radios.iter().enumerate() {
+            let link = self.links.len() + self.broadcasts.len() + index;
+            if let Some(place) = radio.hosts.iter().position(|&one| one == host) {
+                let (sends, address) =
+                    (Direction::Member(place as u8), number(link, 1 + place as u8));
+                interfaces.push(Interface { link, sends, address });
+            }
+        }
         interfaces
+    }
+
+    /// Returns how many links, broadcasts and radios there are.
+    pub fn link_count(&self) -> usize {
+        self.links.len() + self.broadcasts.len() + self.radios.len()
     }
 
     /// Returns the name of the host whose packets enter a link at this end.
     ///
     /// # Panics
-    /// When the scenario has no such link.
+    /// When the scenario has no such end.
     pub fn sender(&self, entry: LinkEnd) -> &str {
-        let host = match (self.links.get(entry.link), entry.direction) {
-            (Some(pair), Direction::Up) => pair.a,
+        let pair = self.links.get(entry.link);
+        let behind = entry.link.saturating_sub(self.links.len());
+        let host = match (pair, entry.direction) {
             (Some(pair), Direction::Down) => pair.b,
-            (None, _) => self.broadcasts[entry.link - self.links.len()].from,
+            (Some(pair), _) => pair.a,
+            (None, Direction::Member(place)) => {
+                self.radios[behind - self.broadcasts.len()].hosts[usize::from(place)]
+            }
+            (None, _) => self.broadcasts[behind].from,
         };
         &self.hosts[host].name
     }
 
-    /// Returns the name of a link or broadcast by its number.
+    /// Returns the name of a link, broadcast or radio by its number.
     pub fn link_name(&self, link: usize) -> Option<&str> {
-        let broadcast = || self.broadcasts.get(link - self.links.len());
-        let pair = self.links.get(link).map(|pair| pair.name.as_str());
-        pair.or_else(|| broadcast().map(|broadcast| broadcast.name.as_str()))
+        let pairs = self.links.iter().map(|pair| &pair.name);
+        let broadcasts = self.broadcasts.iter().map(|broadcast| &broadcast.name);
+        let radios = self.radios.iter().map(|radio| &radio.name);
+        pairs.chain(broadcasts).chain(radios).nth(link).map(String::as_str)
     }
 
     fn host_or_new(&mut self, name: &str) -> usize {

@@ -4,10 +4,10 @@
 //! `keys.rs`; how keys are found and mistakes get their line is the crate `toml-keys`.
 
 use super::fields::{self, MEDIUM};
-use super::keys::{Keys, gilbert_elliott};
+use super::keys::{Keys, check_slots, gilbert_elliott};
 use super::{
     Broadcast, Direction, GroupModel, HostModel, LinkPair, MAX_HOSTS, MAX_LINKS, NEIGHBOURS,
-    Receiver, Scenario, ScenarioError,
+    RADIO_HOSTS_MAX, Radio, Receiver, Scenario, ScenarioError,
 };
 use crate::clock::{CLOCK_ORIGIN, ClockModel, ClockStep};
 use crate::link::{LinkModel, LinkRate, Outage, OutageMode};
@@ -59,7 +59,8 @@ pub(super) fn network(
         scenario.media.push(medium);
     }
     let seconds = scenario.seconds;
-    let mut keys = Keys { read, groups: Vec::new(), media: Vec::new(), seconds };
+    let (groups, media, matrices) = (Vec::new(), Vec::new(), Vec::new());
+    let mut keys = Keys { read, groups, media, matrices, seconds };
     for section in root.sections("group") {
         let group = group(section, scenario, &mut keys);
         scenario.groups.push(group);
@@ -73,7 +74,10 @@ pub(super) fn network(
     for section in root.sections("broadcast") {
         links.broadcast(section);
     }
-    if scenario.links.len() + scenario.broadcasts.len() > MAX_LINKS {
+    for section in root.sections("radio") {
+        links.radio(section);
+    }
+    if scenario.link_count() > MAX_LINKS {
         root.wrong("link", format!("more than {MAX_LINKS} links"));
     }
     if scenario.hosts.len() > MAX_HOSTS {
@@ -183,6 +187,7 @@ impl Links<'_, '_> {
                 }
             }
             check_medium(&section, model);
+            check_slots(&section, model, model);
         }
         section.finish();
         self.all.links.push(LinkPair { name, a, b, up, down });
@@ -209,6 +214,7 @@ impl Links<'_, '_> {
         let outages = self.keys.outages(&section, None);
         common.outages.extend(outages.into_iter().map(|(outage, _)| outage));
         check_medium(&section, &common);
+        no_retries(&section, &mut common);
         let mut receivers: Vec<Receiver> = Vec::new();
         for receiver in &to {
             let Some(host) = self.host(&section, "to", receiver) else { continue };
@@ -222,6 +228,9 @@ impl Links<'_, '_> {
         }
         for own in section.sections("receiver") {
             self.receiver(own, &mut receivers);
+        }
+        for receiver in &receivers {
+            check_slots(&section, &common, &receiver.model);
         }
         section.finish();
         if let Some(from) = from {
@@ -247,9 +256,46 @@ impl Links<'_, '_> {
         section.finish();
     }
 
+    fn radio(&mut self, mut section: Section<'_>) {
+        let name = self.link_name(&mut section);
+        section.require("hosts");
+        let given: Vec<String> = section.list("hosts", "the name of a host");
+        let mut hosts: Vec<usize> = Vec::new();
+        for host in &given {
+            let Some(place) = self.host(&section, "hosts", host) else { continue };
+            if hosts.contains(&place) {
+                section.wrong("hosts", format!("{host:?} is there twice"));
+            }
+            hosts.push(place);
+        }
+        if section.has("hosts") && !(2..=RADIO_HOSTS_MAX).contains(&given.len()) {
+            section.wrong("hosts", format!("must name 2 to {RADIO_HOSTS_MAX} hosts"));
+        }
+        for other in ["rate_mbps", "rate_csv", "rate_steps", "delivery_file", "slots"]
+            .into_iter()
+            .chain(["slot_loss", "medium"])
+        {
+            section.exclusive(&["matrix", other]);
+        }
+        let mut model = LinkModel::default();
+        self.keys.sender(&section, &mut model);
+        self.keys.air(&section, &mut model);
+        let outages = self.keys.outages(&section, None);
+        model.outages.extend(outages.into_iter().map(|(outage, _)| outage));
+        check_medium(&section, &model);
+        no_retries(&section, &mut model);
+        check_slots(&section, &model, &model);
+        let matrix =
+            section.section("matrix").and_then(|matrix| self.keys.radio_matrix(matrix, &given));
+        section.finish();
+        if hosts.len() == given.len() && hosts.len() > 1 {
+            self.all.radios.push(Radio { name, hosts, model, matrix });
+        }
+    }
+
     fn link_name(&self, section: &mut Section<'_>) -> String {
-        let pairs = self.all.links.iter().map(|link| link.name.as_str());
-        name(section, pairs.chain(self.all.broadcasts.iter().map(|link| link.name.as_str())))
+        let known = (0..self.all.link_count()).filter_map(|link| self.all.link_name(link));
+        name(section, known)
     }
 
     fn ends(&mut self, section: &Section<'_>) -> Option<(usize, usize)> {
@@ -275,6 +321,14 @@ impl Links<'_, '_> {
             return None;
         }
         Some(self.all.host_or_new(name))
+    }
+}
+
+/// Refuses repetition where nobody says what has arrived.
+fn no_retries(section: &Section<'_>, model: &mut LinkModel) {
+    if model.retries > 0 {
+        section.wrong("retries", "nobody acknowledges a broadcast; only a [[link]] repeats");
+        model.retries = 0;
     }
 }
 

@@ -4,11 +4,11 @@
 //! and reads back as the same scenario. Keys that stand for one field come from the reader's tables.
 //! Trace files are named, not included.
 
-use super::fields::{self, AIR, BURST, Field, MEDIUM, QUEUE, SLOTS, millis};
-use super::{Broadcast, HostModel, LinkPair, NEIGHBOURS, Scenario};
+use super::fields::{self, AIR, BURST, CLOCK, Field, MEDIUM, QUEUE, SLOT, SLOTS, millis};
+use super::{Broadcast, HostModel, LinkPair, NEIGHBOURS, Radio, RadioMatrix, Scenario};
 use crate::link::{
     Delay, GilbertElliott, LinkModel, LinkRate, LossModel, Outage, OutageMode, QueueLimit,
-    StateChange,
+    SlotLoss, StateChange,
 };
 use core::fmt::Display;
 use std::fmt::Write as _;
@@ -43,6 +43,9 @@ pub(super) fn scenario(scenario: &Scenario) -> String {
     }
     for broadcast in &scenario.broadcasts {
         out.broadcast(broadcast, scenario);
+    }
+    for radio in &scenario.radios {
+        out.radio(radio, scenario);
     }
     out.0
 }
@@ -96,6 +99,7 @@ impl Writer {
             self.head(&format!("[{table}]"));
             self.sender(model);
             self.air(model);
+            self.clock(table, &model.rate);
             self.loss_tables(table, &model.loss);
             self.outages(table, &model.outages);
         }
@@ -110,6 +114,7 @@ impl Writer {
         self.sender(&broadcast.sender);
         let shared = &broadcast.sender.outages;
         self.air(&broadcast.sender);
+        self.clock("broadcast", &broadcast.sender.rate);
         self.loss_tables("broadcast", &broadcast.sender.loss);
         self.outages("broadcast", shared);
         for receiver in &broadcast.receivers {
@@ -121,6 +126,25 @@ impl Writer {
             let own = receiver.model.outages.strip_prefix(shared.as_slice());
             self.outages("broadcast.receiver", own.unwrap_or(&receiver.model.outages));
         }
+    }
+
+    fn radio(&mut self, radio: &Radio, scenario: &Scenario) {
+        self.head("[[radio]]");
+        self.text("name", &radio.name);
+        let name = |&host: &usize| &scenario.hosts[host].name;
+        self.pair("hosts", list(&radio.hosts.iter().map(name).collect::<Vec<_>>()));
+        self.sender(&radio.model);
+        self.air(&radio.model);
+        self.clock("radio", &radio.model.rate);
+        self.loss_tables("radio", &radio.model.loss);
+        if let Some(RadioMatrix { path, names, small_bytes, region, .. }) = &radio.matrix {
+            self.head("[radio.matrix]");
+            self.text("file", path);
+            self.pair("names", list(&names.iter().collect::<Vec<_>>()));
+            self.pair("small_bytes", small_bytes);
+            self.pair("region_ms", millis(*region));
+        }
+        self.outages("radio", &radio.model.outages);
     }
 
     fn sender(&mut self, model: &LinkModel) {
@@ -139,6 +163,11 @@ impl Writer {
                 }
             }
             LinkRate::Csv { path, .. } => self.text("rate_csv", path),
+            // A table, which has to come after the keys.
+            LinkRate::Slots(_) => {}
+        }
+        if model.retries > 0 {
+            self.pair("retries", model.retries);
         }
         self.queue(&model.queue);
         if let Some(medium) = &model.medium {
@@ -170,15 +199,38 @@ impl Writer {
         self.pair("groups", list(&model.groups.iter().collect::<Vec<_>>()));
     }
 
+    fn clock(&mut self, table: &str, rate: &LinkRate) {
+        if let LinkRate::Slots(clock) = rate {
+            self.head(&format!("[{table}.slots]"));
+            self.fields(&CLOCK, clock);
+        }
+    }
+
     fn loss_tables(&mut self, table: &str, loss: &LossModel) {
         if let Some(burst) = &loss.burst {
             self.burst(table, burst);
         }
         if let Some(slots) = &loss.slots {
             self.head(&format!("[{table}.slot_loss]"));
-            self.text("file", &slots.path);
-            self.fields(&SLOTS, slots);
+            self.slots(slots);
         }
+    }
+
+    fn slots(&mut self, slots: &SlotLoss) {
+        match &slots.matrix {
+            None => {
+                self.text("file", &slots.path);
+                self.fields(&SLOT, slots);
+            }
+            Some(row) => {
+                self.text("matrix", &slots.path);
+                if let Some((from, to)) = &row.pair {
+                    self.text("from", from);
+                    self.text("to", to);
+                }
+            }
+        }
+        self.fields(&SLOTS, slots);
     }
 
     fn burst(&mut self, table: &str, burst: &GilbertElliott) {

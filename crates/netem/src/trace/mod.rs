@@ -4,11 +4,13 @@
 //! traces loop: after the last entry comes the first.
 
 mod delivery;
+mod matrix;
 mod series;
 mod slots;
 mod table;
 
 pub use delivery::{DeliveryTrace, OPPORTUNITY_BYTES};
+pub use matrix::{MATRIX_PAIRS_MAX, MATRIX_SLOTS_MAX, SlotMatrix, SlotRow};
 pub use series::Series;
 pub use slots::SlotTrace;
 pub use table::Table;

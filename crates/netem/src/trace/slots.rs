@@ -80,6 +80,12 @@ impl SlotTrace {
         Self { received: connected }
     }
 
+    /// Returns the trace in which a slot is 1 when it is 1 in either; both have one length.
+    pub(crate) fn or(&self, other: &Self) -> Self {
+        let pairs = self.received.iter().zip(&other.received);
+        Self { received: pairs.map(|(one, other)| one | other).collect() }
+    }
+
     /// Returns whether slot number `index`, counted over all rounds, lets a packet through.
     pub(crate) fn passes(&self, index: u64) -> bool {
         self.received[(index % self.received.len() as u64) as usize]

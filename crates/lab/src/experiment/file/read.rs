@@ -319,7 +319,7 @@ pub(super) fn read_file(path: &Path) -> Result<String, String> {
 fn check_ends(root: &Section<'_>, scenario: &Scenario) {
     let links = root.sections("link");
     // Links that could not be read have their own mistakes.
-    if scenario.links.is_empty() && scenario.broadcasts.is_empty() && !links.is_empty() {
+    if scenario.link_count() == 0 && !links.is_empty() {
         return;
     }
     let Err(wrong) = check_hosts(scenario) else { return };

@@ -104,6 +104,11 @@ fn bits(rate: &LinkRate, ms: u64) -> u64 {
         LinkRate::Deliveries { trace, .. } => {
             trace.opportunities_in(at, end) * OPPORTUNITY_BYTES * 8
         }
+        // One packet in each slot, counted where the slot ends.
+        LinkRate::Slots(clock) => {
+            let slots = |at: Instant| at.as_nanos() / clock.slot.as_nanos().max(1);
+            (slots(end) - slots(at)) * OPPORTUNITY_BYTES * 8
+        }
     }
 }
 
