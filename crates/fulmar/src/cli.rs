@@ -114,7 +114,7 @@ pub(crate) enum Command {
     Check {
         /// The configuration file.
         file: PathBuf,
-        /// Print one JSON object: {"valid": …, "problems": […], "warnings": […]}.
+        /// Print one JSON object: {"valid": …, "problems": […], "warnings": […], "needs": […]}.
         #[arg(long)]
         json: bool,
     },

@@ -28,6 +28,7 @@ mod names;
 mod pair;
 mod peers;
 mod recorder;
+mod rights;
 mod socket_file;
 mod status;
 mod top;
@@ -97,19 +98,33 @@ fn run(file: &Path) -> Result<(), String> {
 fn check(file: &Path, json: bool) -> Result<(), String> {
     let loaded = config::load(file);
     if json {
-        let (problems, warnings) = match &loaded {
-            Ok(config) => (Vec::new(), all_warnings(config)),
-            Err(error) => (error.lines(), Vec::new()),
+        let (problems, warnings, needs) = match &loaded {
+            Ok(config) => (Vec::new(), all_warnings(config), rights::needs(config)),
+            Err(error) => (error.lines(), Vec::new(), Vec::new()),
         };
+        let need = |need: &rights::Need| {
+            let capability = need.capability.to_string();
+            json!({"capability": capability, "for": need.reason, "at_start": need.at_start})
+        };
+        let needs: Vec<_> = needs.iter().map(need).collect();
         let valid = loaded.is_ok();
-        print(json!({"valid": valid, "problems": problems, "warnings": warnings}))?;
+        let said =
+            json!({"valid": valid, "problems": problems, "warnings": warnings, "needs": needs});
+        print(said)?;
         return if valid { Ok(()) } else { Err(format!("{} is not valid", file.display())) };
     }
     let config = loaded.map_err(|error| format!("the configuration:\n{error}"))?;
     for warning in all_warnings(&config) {
         tell(format_args!("warning: {warning}"));
     }
-    print(format_args!("{} is valid; our public key is {}", file.display(), config.secret.public()))
+    print(format_args!(
+        "{} is valid; our public key is {}",
+        file.display(),
+        config.secret.public()
+    ))?;
+    let needs: Vec<_> = rights::needs(&config).iter().map(rights::Need::to_string).collect();
+    let needs = if needs.is_empty() { "no capability".into() } else { needs.join(", ") };
+    print(format_args!("needs: {needs}"))
 }
 
 /// Returns what is odd about a file, and what of it does not fit this computer.

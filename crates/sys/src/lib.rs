@@ -6,6 +6,7 @@
 
 pub mod bpf_filesystem;
 pub mod byte_stream;
+pub mod capabilities;
 pub mod clock;
 mod control_messages;
 pub mod dumps;

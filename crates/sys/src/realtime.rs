@@ -137,6 +137,8 @@ fn set_slice(slice: Duration) -> io::Result<()> {
     attributes.size = size_of::<libc::sched_attr>() as u32;
     attributes.sched_policy = libc::SCHED_OTHER as u32;
     attributes.sched_runtime = slice.as_nanos();
+    // The call sets the niceness too: that which a service manager gave stays.
+    attributes.sched_nice = rustix::process::getpriority_process(None).unwrap_or(0);
     // SAFETY: the pointer is valid for the call and the structure says its own size.
     match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) } {
         0 => Ok(()),

@@ -27,6 +27,7 @@ mod recording;
 mod reload;
 mod remotes;
 mod report;
+mod rights;
 mod sockets;
 mod tokens;
 mod tunnel;
@@ -34,6 +35,7 @@ mod tunnel;
 use std::collections::BTreeMap;
 
 use proto::{Duration, Endpoint, Instant, PathRef, PeerId, SessionId};
+use sys::capabilities::Capability;
 use sys::clock;
 use sys::interfaces::InterfaceWatch;
 use sys::notify::Notifier;
@@ -111,6 +113,8 @@ pub(crate) struct Daemon {
     /// There is more to handle or to send than one turn may take.
     more: bool,
     running: bool,
+    /// What the process had the right to do and gave up, since the file did not need it.
+    given_up: Vec<Capability>,
     /// The configuration to begin anew with.
     anew: Option<Config>,
 }

@@ -100,8 +100,10 @@ impl Daemon {
             next_sign_of_life,
             more: true,
             running: true,
+            given_up: Vec::new(),
             anew: None,
         };
+        daemon.give_up_rights();
         let paths = std::mem::take(&mut daemon.config.paths);
         paths.iter().for_each(|path| daemon.add_path(now, path));
         daemon.config.paths = paths;

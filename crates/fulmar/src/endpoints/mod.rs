@@ -21,6 +21,7 @@ use sys::poller::{Poller, Ready};
 use crate::config::{Content, EndpointConfig, EndpointKind};
 use radio_status::RadioStatus;
 use renumber::Renumber;
+pub(crate) use seqpacket::SEND_BUFFER as MESSAGE_BUFFER;
 use share::filtered;
 pub(crate) use share::{Origin, Shared};
 use statustext::StatusText;

@@ -22,7 +22,7 @@ const CLIENTS: usize = 16;
 const LONGEST: usize = 1 << 20;
 /// Room that is asked for on the way to a client: the longest message and its bookkeeping, so that
 /// it can be delivered at all.
-const SEND_BUFFER: usize = LONGEST + 4_096;
+pub(crate) const SEND_BUFFER: usize = LONGEST + 4_096;
 /// Bytes that wait for a client that does not keep up, before it is disconnected.
 const WAITING: usize = 8 << 20;
 /// Bytes and messages read from a client at a time, so that a flood leaves room for the links.

@@ -18,6 +18,7 @@ use std::thread::Builder;
 
 use proto::{Duration, Instant, PathRef, SessionId, Step};
 use record::schema;
+use sys::capabilities::{Capability, is_root, keep_only};
 
 use crate::config::RecordConfig;
 use crate::status::RecordReport;
@@ -100,6 +101,11 @@ impl Recorder {
         let (batches, waiting) = sync_channel(BATCHES);
         let (end, ended) = sync_channel(1);
         let work = move || {
+            // It writes files, as root perhaps those of another user, and needs no other right.
+            let files = if is_root() { &[Capability::DacOverride][..] } else { &[] };
+            if let Err(error) = keep_only(files) {
+                tracing::debug!(%error, "the recorder keeps its capabilities");
+            }
             recording.run(&waiting);
             // Whoever waited for it may be gone.
             let _ = end.try_send(());

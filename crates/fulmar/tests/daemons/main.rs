@@ -26,6 +26,7 @@ mod reload;
 mod reload_storm;
 mod restart;
 mod rig;
+mod rights;
 mod strangers;
 mod stream;
 mod told;

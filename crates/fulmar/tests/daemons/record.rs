@@ -34,6 +34,26 @@ fn records(directory: &Path, end: &str) -> Vec<PathBuf> {
     files
 }
 
+/// A small file system of its own, which goes with the value, however a test ends.
+struct Disk(tempfile::TempDir);
+
+impl Disk {
+    fn mount(size: &str) -> Option<Self> {
+        let disk = Self(tempfile::tempdir().unwrap());
+        let mut command = Command::new("mount");
+        let mounted =
+            command.args(["-t", "tmpfs", "-o", size, "tmpfs"]).arg(disk.0.path()).output();
+        mounted.is_ok_and(|output| output.status.success()).then_some(disk)
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // Lazily: a daemon that was killed a moment ago may still have a file open.
+        let _ = Command::new("umount").arg("-l").arg(self.0.path()).output();
+    }
+}
+
 /// An autopilot and a ground station, which talk through two daemons of which the station's records.
 struct Talk {
     rig: Rig,
@@ -210,14 +230,12 @@ fn full_disk_pauses_the_record_and_not_the_flight_and_it_goes_on_when_there_is_r
     if !sandbox::inside(name) {
         return;
     }
-    let rig = Rig::new(2);
-    let disk = rig.directory.path().join("disk");
-    std::fs::create_dir(&disk).unwrap();
-    let mount = ["-t", "tmpfs", "-o", "size=1m", "tmpfs"];
-    let mounted = Command::new("mount").args(mount).arg(&disk).output();
-    if !mounted.is_ok_and(|output| output.status.success()) {
+    // Goes last, after the daemons that have files there.
+    let Some(mounted) = Disk::mount("size=1m") else {
         return sandbox::skip(name, "a tmpfs cannot be mounted");
-    }
+    };
+    let disk = mounted.0.path();
+    let rig = Rig::new(2);
     let directory = disk.join("records");
     let station = rig.start_station(&(endpoint(14_550) + &section(&directory)));
     let mut talk = Talk::begin(rig, &station);
@@ -249,5 +267,4 @@ fn full_disk_pauses_the_record_and_not_the_flight_and_it_goes_on_when_there_is_r
     assert!(files.len() > 1, "it goes on in another file: {files:?}");
     let flight = Flight::read(&files).unwrap();
     assert!(flight.recorder.last().unwrap().1.dropped > 0, "the record says what it lacks");
-    Command::new("umount").arg(&disk).status().unwrap();
 }

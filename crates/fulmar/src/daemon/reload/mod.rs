@@ -69,6 +69,7 @@ impl Daemon {
                 "cannot change while the daemon runs: restart it, or put back what was there";
             return Err(format!("{}: {what}", fixed.join(", ")));
         }
+        self.check_rights(&new)?;
         let paths = self.compare_paths(&new, &moves)?;
         let locals = self.open_new_locals(&new, &moves)?;
         let listens = match self.replace_listens(now, &new) {
@@ -93,6 +94,7 @@ impl Daemon {
         self.config = new;
         self.refresh_sockets(now);
         self.open_missing_paths(now);
+        self.give_up_rights();
         changes.count(
             "endpoints",
             &[(locals.opened, "opened"), (locals.closed, "closed"), (locals.changed, "changed")],
