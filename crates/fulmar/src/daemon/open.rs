@@ -104,12 +104,17 @@ impl Daemon {
             anew: None,
         };
         daemon.give_up_rights();
-        let paths = std::mem::take(&mut daemon.config.paths);
-        paths.iter().for_each(|path| daemon.add_path(now, path));
-        daemon.config.paths = paths;
-        daemon.sockets.refresh(&daemon.poller);
-        daemon.open_missing_paths(now);
+        daemon.add_paths(now);
         Ok(daemon)
+    }
+
+    /// Adds the paths of the file, and opens those whose interfaces are there.
+    fn add_paths(&mut self, now: Instant) {
+        let paths = std::mem::take(&mut self.config.paths);
+        paths.iter().for_each(|path| self.add_path(now, path));
+        self.config.paths = paths;
+        self.sockets.refresh(&self.poller);
+        self.open_missing_paths(now);
     }
 }
 
