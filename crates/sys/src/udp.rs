@@ -143,17 +143,12 @@ impl UdpSocket {
         if options.shared && !receives_all {
             socket.set_reuse_port(false)?;
         }
-        let state = UdpSocketState::new((&socket).into())?;
-        // Timestamps, packet information, TOS and the GRO stride together do not fit quinn-udp's
-        // space for control messages: the ECN bits would be cut off, and nobody reads the time.
-        match set_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 0) {
-            // Emulations of Linux may know no timestamps: then there are none.
-            Err(error) if error.raw_os_error() != Some(libc::ENOPROTOOPT) => return Err(error),
-            _ => {}
-        }
-        let segmentation =
-            options.segmentation && state.max_gso_segments() > 1 && segmentation_is_sound();
-        Ok(Self { socket, state, segmentation, receives_all })
+        let mut socket = Self::over(socket)?;
+        socket.segmentation = options.segmentation
+            && socket.state.max_gso_segments() > 1
+            && segmentation_is_sound();
+        socket.receives_all = receives_all;
+        Ok(socket)
     }
 
     /// Opens another socket of the same address, which only sends: what comes in goes to this one.
@@ -242,6 +237,19 @@ impl UdpSocket {
         Ok(sent)
     }
 
+    /// Sets up a socket that is bound, to send datagrams one by one.
+    pub(crate) fn over(socket: Socket) -> io::Result<Self> {
+        let state = UdpSocketState::new((&socket).into())?;
+        // Timestamps, packet information, TOS and the GRO stride together do not fit quinn-udp's
+        // space for control messages: the ECN bits would be cut off, and nobody reads the time.
+        match set_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 0) {
+            // Emulations of Linux may know no timestamps: then there are none.
+            Err(error) if error.raw_os_error() != Some(libc::ENOPROTOOPT) => return Err(error),
+            _ => {}
+        }
+        Ok(Self { socket, state, segmentation: false, receives_all: false })
+    }
+
     fn send_once(&self, outgoing: &Outgoing<'_>) -> io::Result<usize> {
         let address = SockAddr::from(outgoing.destination);
         let mut part = libc::iovec {
@@ -294,7 +302,7 @@ fn missing_interface(error: io::Error) -> io::Error {
 }
 
 /// Opens a socket that is tied to its interface, and to no address yet.
-fn unbound(options: &UdpOptions) -> io::Result<Socket> {
+pub(crate) fn unbound(options: &UdpOptions) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(options.local), Type::DGRAM, Some(Protocol::UDP))?;
     if options.local.is_ipv6() {
         socket.set_only_v6(true)?;
@@ -340,7 +348,7 @@ fn receive_for_all(socket: &Socket) -> io::Result<bool> {
 }
 
 /// Goes past the system's limit where the process may, and to the limit where it may not.
-fn set_send_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
+pub(crate) fn set_send_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
     let forced = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
     match set_option(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, forced) {
         Ok(()) => Ok(()),
@@ -349,7 +357,7 @@ fn set_send_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
 }
 
 /// Goes past the system's limit where the process may, and to the limit where it may not.
-fn enlarge_receive_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
+pub(crate) fn enlarge_receive_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
     let forced = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
     match set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, forced) {
         Ok(()) => Ok(()),
