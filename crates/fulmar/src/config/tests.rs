@@ -1,6 +1,7 @@
 //! Tables of files and what is said about them.
 
 mod path_use;
+mod relay;
 
 use std::path::Path;
 

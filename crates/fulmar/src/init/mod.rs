@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use sys::print::{print, tell};
 use toml_keys::one_line;
 
-use crate::all_warnings;
+use crate::machine;
 use crate::config::Role;
 use crate::pair::FOLDER;
 
@@ -187,7 +187,9 @@ fn tell_end(file: &Path, written: &Written, how: &How, mut found: Value) -> Resu
     let Written { config, key, key_is_new, old } = written;
     // That there is no peer is what the next step is for.
     let warnings: Vec<_> =
-        all_warnings(config).into_iter().filter(|warning| !warning.contains("[[peer]]")).collect();
+        config.warnings.iter().cloned().chain(machine::warnings(config))
+            .map(|warning| one_line(&warning))
+            .filter(|warning| !warning.contains("[[peer]]")).collect();
     let next = next(file, config.role);
     let public = config.secret.public().to_string();
     if how.json {

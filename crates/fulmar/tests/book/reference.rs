@@ -92,7 +92,11 @@ fn taken(section: &str) -> BTreeSet<String> {
         _ => &[""],
     };
     for kind in kinds {
-        let role = if section == "[[listen]]" { "station" } else { "drone" };
+        let role = match section {
+            "[[listen]]" => "station",
+            "[relay]" | "[relay.wire]" | "[relay.radio]" => "relay",
+            _ => "drone",
+        };
         let (top, inside) = if section.is_empty() { ("zq9 = 1\n", "") } else { ("", "zq9 = 1\n") };
         let kind = if kind.is_empty() { String::new() } else { format!("kind = \"{kind}\"\n") };
         let mut file = format!("role = \"{role}\"\nprivate_key_file = \"private.key\"\n{top}");
@@ -144,7 +148,7 @@ fn every_key_of_the_configuration_is_documented_and_no_other() {
 fn documented_defaults_are_those_of_the_examples() {
     let documented = documented();
     let mut compared = 0;
-    for file in ["dist/drone.toml", "dist/station.toml"] {
+    for file in ["dist/drone.toml", "dist/station.toml", "dist/relay.toml"] {
         let mut section = String::new();
         for line in text(file).lines().map(|line| line.trim_start_matches('#')) {
             if line.starts_with('[') {
