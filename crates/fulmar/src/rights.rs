@@ -158,7 +158,9 @@ fn relay_sockets(computer: &Computer) -> Vec<Need> {
         let largest = computer.largest_receive_buffer;
         need(
             Capability::NetAdmin,
-            format!("the buffers of relayed links: {RECEIVE_BUFFER} is above net.core.rmem_max, {largest}"),
+            format!(
+                "the buffers of relayed links: {RECEIVE_BUFFER} is above net.core.rmem_max, {largest}"
+            ),
         );
     }
     if computer.binding_needs_right {

@@ -51,7 +51,9 @@ fn the_shipped_example_of_a_relay_is_valid_beside_the_groups_key() {
     std::fs::copy(shipped, &file).unwrap();
     let checked = fulmar(&["check", path(&file)]);
     assert!(text(&checked.stderr).contains("relay.group_key_file: "), "{checked:?}");
-    assert!(fulmar(&["keygen", "--out", path(&directory.path().join("relay.key"))]).status.success());
+    assert!(
+        fulmar(&["keygen", "--out", path(&directory.path().join("relay.key"))]).status.success()
+    );
     let checked = fulmar(&["check", path(&file)]);
     assert!(text(&checked.stdout).contains("is valid; this is ground relay 1"), "{checked:?}");
 }

@@ -144,9 +144,8 @@ impl UdpSocket {
             socket.set_reuse_port(false)?;
         }
         let mut socket = Self::over(socket)?;
-        socket.segmentation = options.segmentation
-            && socket.state.max_gso_segments() > 1
-            && segmentation_is_sound();
+        socket.segmentation =
+            options.segmentation && socket.state.max_gso_segments() > 1 && segmentation_is_sound();
         socket.receives_all = receives_all;
         Ok(socket)
     }
@@ -289,18 +288,6 @@ impl AsFd for UdpSocket {
     }
 }
 
-/// Tells the errors by which drivers without checksum offload turn segmentation down.
-fn refuses_segmentation(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL))
-}
-
-fn missing_interface(error: io::Error) -> io::Error {
-    match error.raw_os_error() {
-        Some(libc::ENODEV) => io::Error::new(io::ErrorKind::NotFound, "no such interface"),
-        _ => error,
-    }
-}
-
 /// Opens a socket that is tied to its interface, and to no address yet.
 pub(crate) fn unbound(options: &UdpOptions) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(options.local), Type::DGRAM, Some(Protocol::UDP))?;
@@ -311,6 +298,36 @@ pub(crate) fn unbound(options: &UdpOptions) -> io::Result<Socket> {
         socket.bind_device(Some(interface.as_bytes())).map_err(missing_interface)?;
     }
     Ok(socket)
+}
+
+/// Goes past the system's limit where the process may, and to the limit where it may not.
+pub(crate) fn set_send_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
+    let forced = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    match set_option(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, forced) {
+        Ok(()) => Ok(()),
+        Err(_) => socket.set_send_buffer_size(bytes),
+    }
+}
+
+/// Goes past the system's limit where the process may, and to the limit where it may not.
+pub(crate) fn enlarge_receive_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
+    let forced = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    match set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, forced) {
+        Ok(()) => Ok(()),
+        Err(_) => socket.set_recv_buffer_size(bytes),
+    }
+}
+
+/// Tells the errors by which drivers without checksum offload turn segmentation down.
+fn refuses_segmentation(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL))
+}
+
+fn missing_interface(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(libc::ENODEV) => io::Error::new(io::ErrorKind::NotFound, "no such interface"),
+        _ => error,
+    }
 }
 
 /// Says that the address is taken, as a socket that shares it with others would not.
@@ -344,24 +361,6 @@ fn receive_for_all(socket: &Socket) -> io::Result<bool> {
     match io::Error::last_os_error() {
         error if error.raw_os_error() == Some(libc::ENOPROTOOPT) => Ok(false),
         error => Err(error),
-    }
-}
-
-/// Goes past the system's limit where the process may, and to the limit where it may not.
-pub(crate) fn set_send_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
-    let forced = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
-    match set_option(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, forced) {
-        Ok(()) => Ok(()),
-        Err(_) => socket.set_send_buffer_size(bytes),
-    }
-}
-
-/// Goes past the system's limit where the process may, and to the limit where it may not.
-pub(crate) fn enlarge_receive_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
-    let forced = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
-    match set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, forced) {
-        Ok(()) => Ok(()),
-        Err(_) => socket.set_recv_buffer_size(bytes),
     }
 }
 

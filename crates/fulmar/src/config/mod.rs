@@ -398,8 +398,7 @@ fn read_text(file: &Path) -> io::Result<Zeroizing<String>> {
 
 /// Returns none only after a problem was reported.
 fn read(root: &Section<'_>, file: &Path) -> Option<Kind> {
-    let roles =
-        [("drone", Some(Role::Drone)), ("station", Some(Role::Station)), ("relay", None)];
+    let roles = [("drone", Some(Role::Drone)), ("station", Some(Role::Station)), ("relay", None)];
     let role = root.choice("role", &roles);
     if role == Some(None) {
         return relay::relay_file(root, file).map(Box::new).map(Kind::Relay);

@@ -165,6 +165,11 @@ impl Relays {
         self.0.get(place).is_some_and(|gateway| gateway.post.is_there())
     }
 
+    /// Returns how long a datagram may be that a gateway takes.
+    pub(super) fn max_datagram(&self, place: usize) -> Option<usize> {
+        self.0.get(place).map(|gateway| gateway.post.max_datagram())
+    }
+
     /// Returns what is wrong with a gateway, in words, if anything is.
     pub(super) fn trouble(&self, now: Instant, place: usize) -> Option<String> {
         self.0.get(place)?.post.trouble(now)

@@ -1,8 +1,8 @@
 //! What is told about the sessions: log lines, the status report, the line for the service manager.
 
 use proto::{
-    EndpointCounters, Event, Instant, InterfaceId, MessageStreamStatus, PathRef, PathState, PathStatus, Rate,
-    SessionId, SessionStatus, Share, Via,
+    EndpointCounters, Event, Instant, InterfaceId, MessageStreamStatus, PathRef, PathState,
+    PathStatus, Rate, SessionId, SessionStatus, Share, Via,
 };
 
 use super::Daemon;
@@ -272,6 +272,9 @@ impl Daemon {
         let lacks = socket.and_then(|socket| socket.trouble.clone()).or(refused);
         let lacks = lacks.or_else(|| self.relays.trouble(now, relay?));
         report.trouble = path_trouble(&report, lacks.as_deref());
+        if let Some(longest) = relay.and_then(|place| self.relays.max_datagram(place)) {
+            report.mtu = longest;
+        }
         if let Some(slot) = self.slot_of(key) {
             report.name_trouble = self.remotes.trouble(slot);
         }

@@ -151,8 +151,7 @@ impl HopSocket {
         let HopConfig { interface, address } = self.config.clone();
         let at = address;
         let (send_buffer, receive_buffer) = (SEND_BUFFER, RECEIVE_BUFFER);
-        let options =
-            BroadcastOptions { interface, index, address, send_buffer, receive_buffer };
+        let options = BroadcastOptions { interface, index, address, send_buffer, receive_buffer };
         let socket = BroadcastSocket::bind(&options).map_err(|error| {
             let place = &options.interface;
             std::io::Error::new(error.kind(), format!("bind {at} {place}: {error}"))

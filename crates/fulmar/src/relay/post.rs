@@ -71,6 +71,11 @@ impl Post {
         &mut self.node
     }
 
+    /// Returns how long a datagram may be that a gateway takes.
+    pub(crate) fn max_datagram(&self) -> usize {
+        self.node.max_datagram()
+    }
+
     /// Tells whether the wire is there.
     pub(crate) fn is_there(&self) -> bool {
         self.hops[RelayHop::Wire as usize].as_ref().is_some_and(HopSocket::is_there)
@@ -173,7 +178,9 @@ impl Post {
             return Some(format!("two nodes have one number: {}", doubled.name));
         }
         let hears = |member: &proto::RelayMember| {
-            member.name.side == own.side && member.name.number != own.number && is_alive(member.wire)
+            member.name.side == own.side
+                && member.name.number != own.number
+                && is_alive(member.wire)
         };
         if status.members.iter().any(hears) {
             return None;

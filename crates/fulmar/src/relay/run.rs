@@ -206,7 +206,9 @@ impl Relay {
             return Err("role: cannot change while the daemon runs: restart it".into());
         };
         if new.status != self.config.status || new.realtime != self.config.realtime {
-            return Err("[status], realtime: cannot change while the daemon runs: restart it".into());
+            return Err(
+                "[status], realtime: cannot change while the daemon runs: restart it".into()
+            );
         }
         for warning in &new.warnings {
             tracing::warn!("{warning}");

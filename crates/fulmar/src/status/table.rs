@@ -102,8 +102,7 @@ pub(super) fn is_in_reserve(path: &PathReport) -> bool {
 pub(crate) fn table(report: &Report) -> String {
     let mut text = String::new();
     let up = span(report.uptime_s);
-    let _ =
-        write!(text, "{} {}, up {up}", report.role, report.version);
+    let _ = write!(text, "{} {}, up {up}", report.role, report.version);
     if !report.public_key.is_empty() {
         let _ = write!(text, ", key {}", report.public_key);
     }
@@ -187,7 +186,10 @@ pub(super) fn counts(all: &[(u64, &str)]) -> String {
 }
 
 /// Lays a table out: the heads of its columns, then a row for each item.
-pub(super) fn rows<'a, T: 'a>(table: &[Column<T>], items: impl IntoIterator<Item = &'a T>) -> String {
+pub(super) fn rows<'a, T: 'a>(
+    table: &[Column<T>],
+    items: impl IntoIterator<Item = &'a T>,
+) -> String {
     let heads = table.iter().map(|(head, _)| (*head).to_owned()).collect();
     let cells = |item| table.iter().map(|(_, cell)| cell(item)).collect();
     let rows: Vec<_> = std::iter::once(heads).chain(items.into_iter().map(cells)).collect();

@@ -48,7 +48,8 @@ impl Field {
     fn new() -> Self {
         let rig = Rig::new(0);
         let file = rig.directory.path().join("field.toml");
-        let hosts: String = HOSTS.iter().map(|host| format!("[[host]]\nname = \"{host}\"\n")).collect();
+        let hosts: String =
+            HOSTS.iter().map(|host| format!("[[host]]\nname = \"{host}\"\n")).collect();
         std::fs::write(&file, format!("{FIELD}{hosts}")).unwrap();
         let scenario = read_scenario(&file).unwrap();
         let emulation = Emulation::start(&scenario, 1, &Options::default()).unwrap();
@@ -67,7 +68,8 @@ impl Field {
 
     fn start(&mut self, host: &'static str) {
         let folder = self.rig.directory.path().display().to_string();
-        let wire = format!("{}wire", if matches!(host, "station" | "g1" | "g2") { "g" } else { "a" });
+        let wire =
+            format!("{}wire", if matches!(host, "station" | "g1" | "g2") { "g" } else { "a" });
         let text = match host {
             "drone" | "station" => {
                 let (peer, own, section) = match host {
@@ -204,7 +206,8 @@ fn tcp_over_relays_arrives_bit_for_bit_while_one_of_each_side_dies_and_comes_bac
 
 #[test]
 fn what_is_forged_repeated_sent_back_or_moved_is_counted_by_name_and_changes_nothing() {
-    let name = "relays::what_is_forged_repeated_sent_back_or_moved_is_counted_by_name_and_changes_nothing";
+    let name =
+        "relays::what_is_forged_repeated_sent_back_or_moved_is_counted_by_name_and_changes_nothing";
     if !inside_with_tunnels(name) {
         return;
     }
@@ -236,16 +239,20 @@ fn what_is_forged_repeated_sent_back_or_moved_is_counted_by_name_and_changes_not
         assert!(count > 0, "{host} {why}: {:#}", field.relay(host));
     };
     for host in ["station", "g1", "g2"] {
-        ["malformed", "bad_code", "replayed", "reflected"].iter().for_each(|why| counted(host, why));
+        ["malformed", "bad_code", "replayed", "reflected"]
+            .iter()
+            .for_each(|why| counted(host, why));
     }
     ["g1", "g2", "a1", "a2"].iter().for_each(|host| counted(host, "cross_hop"));
     // Another start of the relay takes its place: what the one before said is of an earlier boot.
     field.kill("g1");
     field.start("g1");
     field.daemons["station"].wait_for("the relay is back", |status| {
-        status["relays"][0]["members"].as_array().unwrap().iter().any(|member| {
-            member["name"] == "ground relay 1" && member["alive"] == true
-        })
+        status["relays"][0]["members"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|member| member["name"] == "ground relay 1" && member["alive"] == true)
     });
     let _ = hear(&wire, Duration::from_millis(300));
     let before = field.refused("station", "earlier_boot");
@@ -300,9 +307,8 @@ fn two_relays_of_one_number_are_named_in_log_and_status_and_one_whose_radio_goes
             status["relays"][0]["trouble"].as_str().unwrap().contains("air is down")
         });
         field.hosts["g2"].run(|| interface_setup::set_up("air").unwrap()).unwrap();
-        field.daemons["g2"].wait_for("its radio is back", |status| {
-            status["relays"][0]["trouble"] == ""
-        });
+        field.daemons["g2"]
+            .wait_for("its radio is back", |status| status["relays"][0]["trouble"] == "");
     }
     let folder = field.rig.directory.path();
     let text = std::fs::read_to_string(folder.join("g2.toml")).unwrap();
@@ -316,7 +322,11 @@ fn two_relays_of_one_number_are_named_in_log_and_status_and_one_whose_radio_goes
     let bytes = noise(BYTES / 5);
     assert!(field.transfer(&bytes, |_| {}) == bytes);
     // It is told the number that was free, and all is well.
-    std::fs::write(field.rig.directory.path().join("twin.toml"), twin.replace("node = 2", "node = 7")).unwrap();
+    std::fs::write(
+        field.rig.directory.path().join("twin.toml"),
+        twin.replace("node = 2", "node = 7"),
+    )
+    .unwrap();
     twin_runs.signal("HUP");
     field.daemons["station"].wait_for("the third relay is heard", |status| {
         let members = status["relays"][0]["members"].as_array().unwrap().clone();

@@ -17,7 +17,8 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
 const RELAY: &str = "role = \"relay\"\n[relay]\nside = \"air\"\nnode = 3\ngroup_key_file = \"relay.key\"\n\
                      wire = { interface = \"eth0\" }\n\
                      radio = { interface = \"wlan0\", address = \"239.255.77.1:900\", rate_mbps = 5.5 }\n";
-const GATEWAY: &str = "[[relay]]\nname = \"air\"\ngroup_key_file = \"relay.key\"\nwire = { interface = \"eth1\" }\n";
+const GATEWAY: &str =
+    "[[relay]]\nname = \"air\"\ngroup_key_file = \"relay.key\"\nwire = { interface = \"eth1\" }\n";
 
 #[test]
 fn a_relay_is_told_its_place_its_hops_and_the_rate_of_its_radio() {
@@ -43,7 +44,8 @@ fn a_gateway_stands_at_the_side_of_its_role_and_sends_in_our_form_unless_it_is_t
     assert_eq!(gateway.form, RelayForm::Ranked { f: None });
     let path = &config.paths[1];
     assert_eq!((path.name.as_str(), path.relay, path.remotes.len()), ("air", Some(0), 0));
-    let station = "role = \"station\"\nprivate_key_file = \"relay.key\"\n[[listen]]\nrelay = \"air\"\n";
+    let station =
+        "role = \"station\"\nprivate_key_file = \"relay.key\"\n[[listen]]\nrelay = \"air\"\n";
     let published = "form = \"published\"\nf = 2\nk = 8\n";
     let config = parse(&format!("{station}{GATEWAY}{published}"), &file).unwrap();
     let gateway = &config.relays[0];
