@@ -1,6 +1,6 @@
 //! A node with its hops.
 
-use proto::{Duration, Instant, RelayHop, RelayNode, RelayRole, RelaySide};
+use proto::{Duration, Instant, NodeName, RelayHop, RelayMember, RelayNode, RelayRole, RelaySide};
 use sys::interfaces::Interface;
 use sys::poller::Poller;
 use sys::udp::ReceiveBuffers;
@@ -16,6 +16,9 @@ const RECEIVES: usize = 8;
 const AT_A_TIME: usize = 64;
 /// How often a node is asked again while one of its hops is absent or full: what is due there cannot leave.
 const HELD_UP: Duration = Duration::from_millis(20);
+
+/// What was seen so long ago still holds.
+const LATELY: Duration = Duration::from_secs(10);
 
 const HOPS: [RelayHop; 2] = [RelayHop::Wire, RelayHop::Radio];
 
@@ -174,10 +177,10 @@ impl Post {
         }
         let status = self.node.status(now);
         let own = status.name;
-        if let Some(doubled) = status.members.iter().find(|member| member.doubled.is_some()) {
+        if let Some(doubled) = status.members.iter().find(|member| is_doubled(own, member)) {
             return Some(format!("two nodes have one number: {}", doubled.name));
         }
-        let hears = |member: &proto::RelayMember| {
+        let hears = |member: &RelayMember| {
             member.name.side == own.side
                 && member.name.number != own.number
                 && is_alive(member.wire)
@@ -206,6 +209,7 @@ impl Post {
             alive: is_alive(member.wire) || is_alive(member.radio),
             wire_ms: member.wire.map(millis),
             radio_ms: member.radio.map(millis),
+            doubled: is_doubled(status.name, member),
             doubled_s: member.doubled.map(|since| since.as_secs_f64()),
         });
         RelayReport {
@@ -233,6 +237,12 @@ impl Post {
         let node = RelayNode::new(config, clock::now()).map_err(|error| error.to_string())?;
         Ok(Self { name, node, hops, tokens, frame: Vec::with_capacity(2_048) })
     }
+}
+
+/// Tells whether two nodes have a number now: it was seen lately, or it is our own that somebody else lives under.
+fn is_doubled(own: NodeName, member: &RelayMember) -> bool {
+    let is_twin = member.name == own && (is_alive(member.wire) || is_alive(member.radio));
+    is_twin || member.doubled.is_some_and(|since| since < LATELY)
 }
 
 /// Tells whether a node was heard within the time after which it counts as gone.

@@ -41,6 +41,8 @@ struct Relay {
     /// Nothing of a relay is an event, but those who follow them find the socket.
     events: EventServer,
     reload: ReloadReport,
+    /// What the log has said is wrong.
+    trouble: Option<String>,
     started: Instant,
     next_tick: Instant,
     next_look: Instant,
@@ -92,6 +94,7 @@ impl Relay {
             status,
             events,
             reload: ReloadReport::default(),
+            trouble: None,
             started: now,
             next_tick: now + TICK,
             next_look: now + LOOK_EVERY,
@@ -168,7 +171,14 @@ impl Relay {
         if self.next_tick <= now {
             self.next_tick = now + TICK;
             let trouble = self.post.trouble(now);
-            self.notifier.status(&trouble.unwrap_or_else(|| "relaying".into()));
+            self.notifier.status(trouble.as_deref().unwrap_or("relaying"));
+            if trouble != self.trouble {
+                match &trouble {
+                    Some(trouble) => tracing::warn!("{trouble}"),
+                    None => tracing::info!("relaying: nothing is wrong any more"),
+                }
+                self.trouble = trouble;
+            }
         }
         if self.next_look <= now {
             self.refresh(now);

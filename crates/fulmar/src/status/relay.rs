@@ -60,6 +60,8 @@ section! {
     wire_ms: Option<f64>, Gauge("ms");
     /// The same by the radio.
     radio_ms: Option<f64>, Gauge("ms");
+    /// Whether two nodes have its number.
+    doubled: bool, State;
     /// Time since two nodes were last seen to have this number; none where that never was so.
     doubled_s: Option<f64>, Gauge("s");
 }
@@ -222,7 +224,7 @@ impl RelayReport {
 
 fn what_is_wrong(member: &RelayMemberReport) -> String {
     match member {
-        RelayMemberReport { doubled_s: Some(_), .. } => "two nodes have this number".into(),
+        RelayMemberReport { doubled: true, .. } => "two nodes have this number".into(),
         RelayMemberReport { alive: false, .. } => "not heard for more than a second".into(),
         _ => "ok".into(),
     }
