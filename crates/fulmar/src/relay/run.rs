@@ -142,10 +142,8 @@ impl Relay {
                 Some(Asked::Reload) => self.reload(),
                 None => {}
             },
-            Token::Interfaces => {
-                if !matches!(self.watch.changed(), Ok(false)) {
-                    self.refresh(clock::now());
-                }
+            Token::Interfaces if !matches!(self.watch.changed(), Ok(false)) => {
+                self.refresh(clock::now());
             }
             Token::Hop(_, part) => {
                 self.more |= self.post.handle_ready(part, &mut self.received, &self.poller);

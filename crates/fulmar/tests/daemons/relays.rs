@@ -59,7 +59,7 @@ impl Field {
         let hosts = HOSTS.into_iter().map(namespace).collect();
         rig.make_keys("relay");
         let mut field = Self { rig, hosts, daemons: BTreeMap::new(), _emulation: emulation };
-        HOSTS[..6].iter().for_each(|host| field.start(host));
+        HOSTS.into_iter().take(6).for_each(|host| field.start(host));
         field.daemons["drone"].wait_for_within(20, "the path over relays works", |status| {
             status["peers"][0]["paths"][0]["state"] == "active"
         });
@@ -181,8 +181,8 @@ fn tcp_over_relays_arrives_bit_for_bit_while_one_of_each_side_dies_and_comes_bac
     let mut field = Field::new();
     let bytes = noise(BYTES);
     let came = field.transfer(&bytes, |field| {
-        ["g1", "a2"].iter().for_each(|host| field.kill(host));
-        ["g1", "a2"].iter().for_each(|host| field.start(host));
+        ["g1", "a2"].into_iter().for_each(|host| field.kill(host));
+        ["g1", "a2"].into_iter().for_each(|host| field.start(host));
     });
     assert!(came == bytes, "{} of {} bytes", came.len(), bytes.len());
     for host in ["station", "drone"] {
@@ -240,10 +240,10 @@ fn what_is_forged_repeated_sent_back_or_moved_is_counted_by_name_and_changes_not
     };
     for host in ["station", "g1", "g2"] {
         ["malformed", "bad_code", "replayed", "reflected"]
-            .iter()
+            .into_iter()
             .for_each(|why| counted(host, why));
     }
-    ["g1", "g2", "a1", "a2"].iter().for_each(|host| counted(host, "cross_hop"));
+    ["g1", "g2", "a1", "a2"].into_iter().for_each(|host| counted(host, "cross_hop"));
     // Another start of the relay takes its place: what the one before said is of an earlier boot.
     field.kill("g1");
     field.start("g1");
