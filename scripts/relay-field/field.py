@@ -79,9 +79,9 @@ class Field:
         wire, section = ("awire", "[[path]]") if is_drone else ("gwire", "[[listen]]")
         return (
             f'role = "{host}"\nprivate_key_file = "{host}.key"\n{status}'
-            f'[[peer]]\nname = "{peer}"\npublic_key = "{self.keys[peer]}"\nallowed_addresses = "10.78.0.{3 - own}/32"\n'
+            f'[[peer]]\nname = "{peer}"\npublic_key = "{self.keys[peer]}"\nallowed_addresses = "10.88.0.{3 - own}/32"\n'
             f'[[relay]]\nname = "air"\ngroup_key_file = "relay.key"\nwire = {{ interface = "{wire}" }}\n'
-            f'{section}\nrelay = "air"\n[tunnel]\naddress = "10.78.0.{own}/24"\n'
+            f'{section}\nrelay = "air"\n[tunnel]\naddress = "10.88.0.{own}/24"\n'
         )
 
     def start(self, host):
@@ -118,9 +118,9 @@ class Field:
 def transfer(field, megabytes, kill):
     here = [sys.executable, __file__]
     pipe = {"stdout": subprocess.PIPE, "text": True}
-    receiver = field.at("station", [*here, "--receive", "10.78.0.1", "--mb", megabytes], **pipe)
+    receiver = field.at("station", [*here, "--receive", "10.88.0.1", "--mb", megabytes], **pipe)
     assert receiver.stdout.readline() == "ready\n"
-    sender = field.at("drone", [*here, "--send", "10.78.0.1", "--mb", megabytes], **pipe)
+    sender = field.at("drone", [*here, "--send", "10.88.0.1", "--mb", megabytes], **pipe)
     victims = [f"{side}{number}" for side in "ga" for number in range(1, kill + 1)]
     began = time.monotonic()
     for victim in victims:

@@ -76,11 +76,11 @@ impl Field {
                     "drone" => ("station", 2, "[[path]]"),
                     _ => ("drone", 1, "[[listen]]"),
                 };
-                let head = self.rig.head(host, peer, &format!("10.77.0.{}/32", 3 - own));
+                let head = self.rig.head(host, peer, &format!("10.88.0.{}/32", 3 - own));
                 format!(
                     "{head}{section}\nrelay = \"air\"\n[[relay]]\nname = \"air\"\n\
                      group_key_file = \"relay.key\"\nwire = {{ interface = \"{wire}\" }}\n\
-                     [tunnel]\naddress = \"10.77.0.{own}/24\"\n"
+                     [tunnel]\naddress = \"10.88.0.{own}/24\"\n"
                 )
             }
             relay => {
@@ -102,7 +102,7 @@ impl Field {
 
     /// Sends bytes from the drone to the station by TCP, does something after a third of them, and returns what came.
     fn transfer(&mut self, bytes: &[u8], meanwhile: impl FnOnce(&mut Self)) -> Vec<u8> {
-        let listener = self.hosts["station"].run(|| TcpListener::bind("10.77.0.1:5001").unwrap());
+        let listener = self.hosts["station"].run(|| TcpListener::bind("10.88.0.1:5001").unwrap());
         let listener = listener.unwrap();
         let receiver = std::thread::spawn(move || {
             let (mut line, _) = listener.accept().unwrap();
@@ -111,7 +111,7 @@ impl Field {
             line.read_to_end(&mut came).unwrap();
             came
         });
-        let line = self.hosts["drone"].run(|| TcpStream::connect("10.77.0.1:5001").unwrap());
+        let line = self.hosts["drone"].run(|| TcpStream::connect("10.88.0.1:5001").unwrap());
         let mut line = line.unwrap();
         let (first, rest) = bytes.split_at(bytes.len() / 3);
         line.write_all(first).unwrap();
