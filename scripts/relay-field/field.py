@@ -1,6 +1,6 @@
 """A transfer over four and four relays, some of which are killed and started again meanwhile.
 
-    fulmar-lab emulate scripts/relay-field/field.toml -- python3 scripts/relay-field/field.py FULMAR [--mb N] [--kill N] [--rate MBPS]
+    fulmar-lab emulate scripts/relay-field/field.toml -- python3 scripts/relay-field/field.py FULMAR [--mb N] [--kill N] [--rate MBPS] [--form FORM]
 
 Says how long the transfer took, whether every byte came as it was sent, and the longest time in which nothing came.
 """
@@ -52,8 +52,8 @@ def send(address, megabytes):
 
 
 class Field:
-    def __init__(self, fulmar, folder, rate):
-        self.fulmar, self.folder, self.rate, self.running = fulmar, folder, rate, {}
+    def __init__(self, fulmar, folder, rate, form):
+        self.fulmar, self.folder, self.rate, self.form, self.running = fulmar, folder, rate, form, {}
         self.keys = {name: self.keygen(name) for name in ["station", "drone", "relay"]}
 
     def keygen(self, name):
@@ -81,7 +81,7 @@ class Field:
             f'role = "{host}"\nprivate_key_file = "{host}.key"\n{status}'
             f'[[peer]]\nname = "{peer}"\npublic_key = "{self.keys[peer]}"\nallowed_addresses = "10.88.0.{3 - own}/32"\n'
             f'[[relay]]\nname = "air"\ngroup_key_file = "relay.key"\nwire = {{ interface = "{wire}" }}\n'
-            f'{section}\nrelay = "air"\n[tunnel]\naddress = "10.88.0.{own}/24"\n'
+            f'form = "{self.form}"\n{section}\nrelay = "air"\n[tunnel]\naddress = "10.88.0.{own}/24"\n'
         )
 
     def start(self, host):
@@ -148,6 +148,7 @@ def main():
     parser.add_argument("--mb", type=int, default=100, help="megabytes that are sent")
     parser.add_argument("--kill", type=int, default=2, help="relays of each side that are killed and started again")
     parser.add_argument("--rate", type=float, default=20, help="rate_mbps of the relays")
+    parser.add_argument("--form", default="ranked", choices=["ranked", "published"], help="when the gateways send what")
     parser.add_argument("--receive", help=argparse.SUPPRESS)
     parser.add_argument("--send", help=argparse.SUPPRESS)
     parser.add_argument("--show", action="store_true", help="print the status of some nodes at the end")
@@ -157,7 +158,7 @@ def main():
     if given.send:
         return send(given.send, given.mb)
     with tempfile.TemporaryDirectory(prefix="fulmar-field-") as folder:
-        field = Field(pathlib.Path(given.fulmar).resolve(), pathlib.Path(folder), given.rate)
+        field = Field(pathlib.Path(given.fulmar).resolve(), pathlib.Path(folder), given.rate, given.form)
         hosts = ["station", "drone"] + [f"{side}{number}" for side in "ga" for number in range(1, 5)]
         try:
             for host in hosts:
