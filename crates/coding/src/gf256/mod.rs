@@ -13,7 +13,20 @@
 
 mod scalar;
 #[allow(unsafe_code, reason = "vector instructions")]
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    allow(
+        dead_code,
+        unused_imports,
+        unused_macros,
+        reason = "there are no kernels for this processor"
+    )
+)]
 mod simd;
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    allow(dead_code, reason = "tables of the vector kernels")
+)]
 mod tables;
 
 pub use simd::Kernel;
