@@ -32,7 +32,7 @@ def test_search_finds_what_is_better_than_today_and_judges_it_on_links_held_out(
 ) -> None:
     pytest.importorskip("optuna")
     pytest.importorskip("pyarrow")
-    links = {"first": 0.01, "second": 0.05, "operators-verizon-random-1": 0.03}
+    links = {"first": 0.01, "second": 0.05, "wifi-ap1-random-1": 0.03}
     for name, loss in links.items():
         (tmp_path / "windows" / name).mkdir(parents=True)
         (tmp_path / "windows" / name / "scenario.toml").write_text(LINK.format(name=name, loss=loss))
@@ -44,10 +44,15 @@ def test_search_finds_what_is_better_than_today_and_judges_it_on_links_held_out(
     assert ended.value.code == 0
     found = json.loads(out.read_text())
     assert found["learned"] == ["first", "second"]
-    assert [row["link"] for row in found["held_out"]] == ["operators-verizon-random-1"]
+    assert [row["link"] for row in found["held_out"]] == ["wifi-ap1-random-1"]
     # Today's constants are the first trial: nothing that is worse is the best one.
     assert found["cost"] < 0
     assert json.loads(capsys.readouterr().out) == found
+    again = [str(tmp_path / "windows"), "--judge-seeds", "1", "--judge", str(out)]
+    monkeypatch.setattr(sys, "argv", [str(EXAMPLE), *again])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(EXAMPLE), run_name="__main__")
+    assert ended.value.code == 0
 
 
 def test_folder_without_windows_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
