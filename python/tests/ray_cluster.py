@@ -1,8 +1,8 @@
 """A sweep on a real Ray cluster of two nodes on this machine, whose parts are killed in the middle.
 
-    python ray_cluster.py [POINTS] [CASE ...]
+    python ray_cluster.py [--points N] [--seconds S] [CASE ...]
 
-POINTS counts each seed; it is 2,000 unless said.
+Points count each seed; a point is so many seconds of virtual time.
 
 First one process runs all points; whatever is killed afterwards, the folder must be the same, byte for byte. Cases: ``cluster``
 (nothing is killed), ``node``, ``worker``, ``driver`` and ``head``; the driver is a process of its own, and where it or the head dies,
@@ -12,6 +12,7 @@ psutil.
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import subprocess
@@ -35,17 +36,17 @@ POINTS_OF_A_SEED = 1_000
 ORPHAN_S = 180.0
 
 
-def the_sweep(points: int) -> fulmar.Sweep:
+def the_sweep(points: int, seconds: int) -> fulmar.Sweep:
     seeds = -(-points // POINTS_OF_A_SEED)
     losses = [round(0.5 * number * seeds / points, 6) for number in range(points // seeds)]
-    scene = SCENE.replace("seconds = 2", "seconds = 10").replace('["fulmar", "udp"]', '["fulmar"]')
+    scene = SCENE.replace("seconds = 2", f"seconds = {seconds}").replace('["fulmar", "udp"]', '["fulmar"]')
     return fulmar.Sweep(text=scene, over={"link.wifi.loss": losses}, seeds=(1, seeds))
 
 
-def drive(points: int, folder: Path) -> None:
+def drive(points: int, seconds: int, folder: Path) -> None:
     """What the driver does: RAY_ADDRESS says where."""
     began = time.monotonic()
-    swept = the_sweep(points).run(folder, engine="ray", progress=False)
+    swept = the_sweep(points, seconds).run(folder, engine="ray", progress=False)
     print(swept.tasks - swept.done_before, swept.done_before, swept.failed, time.monotonic() - began, flush=True)
 
 
@@ -68,8 +69,8 @@ def results(folder: Path) -> dict[str, float]:
 class Case:
     """A cluster, and the driver on it."""
 
-    def __init__(self, points: int, folder: Path) -> None:
-        self._points, self._folder = points, folder
+    def __init__(self, points: int, seconds: int, folder: Path) -> None:
+        self._points, self._seconds, self._folder = points, seconds, folder
         self._said = open(f"{folder}.log", "w+")
         self._start()
 
@@ -80,12 +81,16 @@ class Case:
         self.second: Any = self.cluster.add_node(num_cpus=1)
         self.cluster.wait_for_nodes()
 
+    def _what(self) -> list[str]:
+        return ["--points", str(self._points), "--seconds", str(self._seconds)]
+
     def drive(self) -> subprocess.Popen[str]:
-        words = [sys.executable, __file__, "--drive", str(self._points), str(self._folder)]
+        words = [sys.executable, __file__, "--drive", str(self._folder), *self._what()]
         environment = {**os.environ, "RAY_ADDRESS": self.cluster.address}
         return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=self._said, text=True)
 
-    def run(self, kill: str) -> bool:
+    def run(self, kill: str, used: float) -> bool:
+        """``used``: processor seconds of the same sweep in one process."""
         driver, began = self.drive(), time.monotonic()
         if kill != "cluster":
             while len(results(self._folder)) < self._points // 2 and driver.poll() is None:
@@ -117,6 +122,8 @@ class Case:
         wall = time.monotonic() - began
         print(f"  {wall:.1f} s in all, the last driver {took:.1f} s: ran {ran:.0f}, found {done_before:.0f}, failed {failed:.0f}")
         print(f"  written twice: {twice}")
+        if kill == "cluster":
+            print(f"  {used:.1f} s of work in {took:.1f} s of two processors: {used / (2 * took):.1%} used")
         return twice == 0 and failed == 0 and done_before in (0, len(before)) and ran + done_before == self._points
 
     def _kill(self, what: str, driver: subprocess.Popen[str]) -> None:
@@ -135,22 +142,30 @@ class Case:
 
 
 def main() -> int:
-    points = int(sys.argv[1]) if len(sys.argv) > 1 else 2_000
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", nargs="*", metavar="CASE", choices=CASES, default=list(CASES))
+    parser.add_argument("--points", type=int, default=2_000)
+    parser.add_argument("--seconds", type=int, default=10)
+    parser.add_argument("--drive", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.drive:
+        drive(given.points, given.seconds, given.drive)
+        return 0
     status = 0
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         print("one process:", flush=True)
         began, used = time.monotonic(), time.process_time()
-        one = the_sweep(points).run(folder / "one", progress=False)
+        one = the_sweep(given.points, given.seconds).run(folder / "one", progress=False)
         took, used = time.monotonic() - began, time.process_time() - used
         print(f"  {one.tasks} tasks, {took:.1f} s, {used:.1f} s of processors", flush=True)
         wanted = contents(one.folder)
         print(f"  {sum(map(len, wanted.values())) / len(wanted):.0f} bytes in a file")
-        for kill in sys.argv[2:] or CASES:
+        for kill in given.cases:
             print(f"two nodes, {kill}:", flush=True)
-            case = Case(points, folder / kill)
+            case = Case(given.points, given.seconds, folder / kill)
             try:
-                good = case.run(kill)
+                good = case.run(kill, used)
             finally:
                 case.end()
             same = contents(folder / kill) == wanted
@@ -160,7 +175,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--drive"]:
-        drive(int(sys.argv[2]), Path(sys.argv[3]))
-        sys.exit(0)
     sys.exit(main())

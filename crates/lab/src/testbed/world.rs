@@ -8,6 +8,7 @@
 //! know of time is on clocks of their own.
 
 use netem::{Host, LinkEnd, Scenario, World, WorldOptions};
+use proto::{ElasticRedundancy, MessageForm, SessionConfig};
 use units::Instant;
 
 use super::Direction;
@@ -53,7 +54,24 @@ impl Places {
 
 /// Puts the two ends of a scheme into a world whose scenario has not begun: the links are calm.
 pub(crate) fn world(scenario: &Scenario, scheme: Scheme, seed: u64) -> Result<World<End>, String> {
-    let ends = End::pair(scheme, scenario, seed)?;
+    world_with(scenario, scheme, None, seed)
+}
+
+/// The same with other constants of message delivery's redundancy, where the scheme is one of sessions.
+pub(crate) fn world_with(
+    scenario: &Scenario,
+    scheme: Scheme,
+    elastic: Option<ElasticRedundancy>,
+    seed: u64,
+) -> Result<World<End>, String> {
+    let ends = match (scheme, elastic) {
+        (Scheme::Session(session), Some(elastic)) if scheme != Scheme::LRT => {
+            let message = MessageForm::Tuned(elastic);
+            let config = SessionConfig { message, ..session.config() };
+            End::session_pair(session, &config, scenario, seed)?
+        }
+        _ => End::pair(scheme, scenario, seed)?,
+    };
     Ok(World::new(scenario, ends, &calm(seed)))
 }
 

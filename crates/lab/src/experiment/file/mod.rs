@@ -4,6 +4,7 @@
 //! and what varies (`sweep.rs`); what is run and measured is `play.rs`.
 
 mod columns;
+mod elastic;
 mod read;
 mod streams;
 mod study;
@@ -55,6 +56,9 @@ pub(super) fn run(args: &FileArgs) -> Result<Report, Failure> {
     let life = args.run.schemes.is_empty().then_some(mode);
     let source = Source::open(&args.file, life).map_err(Failure::Usage)?;
     let plan = source.plan().map_err(Failure::Usage)?;
+    if mode == Mode::Emu {
+        source.check_daemons_have(&plan).map_err(Failure::Usage)?;
+    }
     warn_of_overridden(&plan, args);
     let (first, last) = args.run.given_seeds().or(plan.seeds).unwrap_or(args.run.seeds());
     let known = match mode {
@@ -145,11 +149,13 @@ impl Plan {
     /// Makes the scene.
     fn scene(&self) -> Blackout {
         let workload = self.streams.workload.clone();
-        Blackout { workload, ..Blackout::of(self.scenario.clone()) }
+        Blackout { workload, elastic: self.elastic, ..Blackout::of(self.scenario.clone()) }
     }
 
     fn parameters(&self) -> Value {
-        merged([self.scene().parameters(), sweep::parameters(&self.sweeps)])
+        let elastic = self.elastic.as_ref().map(elastic::parameters);
+        let elastic = elastic.map_or(json!({}), |constants| json!({"elastic": constants}));
+        merged([self.scene().parameters(), elastic, sweep::parameters(&self.sweeps)])
     }
 
     /// Returns everything that the run has beside the workload: what the file says, and its links, written

@@ -8,11 +8,13 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use netem::Scenario;
+use proto::ElasticRedundancy;
 use serde_json::{Value, json};
 use toml_keys::{Change, FileError, Mistake, Scalar, Section, did_you_mean};
 
 use super::DESCRIPTION;
 use super::columns::{self, Columns};
+use super::elastic;
 use super::streams::{self, Streams};
 use super::sweep::{self, Over, Point, Sweep};
 use crate::arguments::parse_seeds;
@@ -44,6 +46,8 @@ pub(super) struct Plan {
     pub(super) scenario: Scenario,
     /// What is sent.
     pub(super) streams: Streams,
+    /// Constants of message delivery's redundancy, where the file has any.
+    pub(super) elastic: Option<ElasticRedundancy>,
     /// Empty: those that `mixed-blackout` runs.
     pub(super) schemes: Vec<Scheme>,
     /// First and last, where the file has any.
@@ -150,6 +154,23 @@ impl Source {
         })
     }
 
+    /// Says that daemons have no keys for what the file sets or varies.
+    ///
+    /// # Errors
+    /// Where it does.
+    pub(super) fn check_daemons_have(&self, plan: &Plan) -> Result<(), String> {
+        let varies = |sweep: &Sweep| sweep.key.split('.').next() == Some(elastic::ELASTIC);
+        let line = plan.sweeps.iter().find(|sweep| varies(sweep)).map(|sweep| sweep.lines[0]);
+        let table = || self.text.lines().position(|line| line.trim() == "[elastic]");
+        let line = match (line, plan.elastic) {
+            (None, None) => return Ok(()),
+            (line, _) => line.or_else(|| Some(table()? + 1)).unwrap_or(1),
+        };
+        let what = "needs --sim: daemons have the constants that they were built with".to_owned();
+        let mistakes = vec![Mistake { line, key: elastic::ELASTIC.to_owned(), what }];
+        Err(FileError { file: self.name(), mistakes }.to_string())
+    }
+
     /// Reads every key.
     fn whole(
         &self,
@@ -162,6 +183,7 @@ impl Source {
         let seconds = root.fraction("seconds", 0.1..=SECONDS_MAX);
         let scenario = self.scenario(root, (&name, seconds), links);
         let mut streams = streams::read(root);
+        let elastic = elastic::read(root);
         let schemes = schemes(root, self.mode);
         let seeds = root.text("seeds").and_then(|text| seeds(root, text));
         *sweeps = sweep::read(root, &self.over);
@@ -177,8 +199,18 @@ impl Source {
         let sweeps = sweeps.clone();
         let varies = sweeps.iter().any(Sweep::is_of_scene);
         let over = self.over.clone();
-        let plan =
-            Plan { name, scenario, streams, schemes, seeds, columns, are_asked, sweeps, over };
+        let plan = Plan {
+            name,
+            scenario,
+            streams,
+            elastic,
+            schemes,
+            seeds,
+            columns,
+            are_asked,
+            sweeps,
+            over,
+        };
         if are_asked {
             let scene = (!varies).then(|| plan.scene());
             columns::check(root, &plan.columns, &plan.schemes, scene.as_ref());

@@ -161,6 +161,6 @@ impl Study {
         scheme: Scheme,
     ) -> Result<Detail, String> {
         let scene = self.source.at(&self.points[number])?.scene();
-        run_detailed(&scene.scenario, scheme, &scene.workload, &self.recording, seed)
+        run_detailed(&scene, scheme, &self.recording, seed)
     }
 }

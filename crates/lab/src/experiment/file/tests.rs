@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use toml_keys::Scalar;
+
 use super::*;
 use crate::experiment::streams::play::Played;
 use crate::scheme::Scheme;
@@ -570,4 +572,17 @@ fn mistakes_of_lists_and_sweeps_say_what_would_be_right() {
     );
     let both = with("seconds = 2", "scenario = \"station.toml\"");
     assert!(both.contains("own.toml:8: link: not together with scenario, line 1"), "{both}");
+}
+
+#[test]
+fn more_points_may_be_said_beside_a_file_than_in_it() {
+    let value = |number: u32| Scalar::Number(f64::from(number) / 1e5);
+    let beside = |count| {
+        let values = (0..count).map(value).collect();
+        let over = Over::Product(vec![("link.radio.loss".to_owned(), values)]);
+        source(OWN, Mode::Sim).over(over).plan()
+    };
+    assert_eq!(beside(2_000).unwrap().points().len(), 2_000);
+    let many = beside(10_001).unwrap_err();
+    assert!(many.contains("10001 points are more than 10000"), "{many}");
 }

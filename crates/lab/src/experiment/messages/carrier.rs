@@ -169,7 +169,7 @@ fn socket(folder: &Path, side: Side) -> PathBuf {
 /// Returns the lines of a daemon's file that choose the published protocol [LRT §III].
 fn published_form(parameters: &LrtParameters) -> String {
     match parameters.faithful_form() {
-        MessageForm::Elastic => String::new(),
+        MessageForm::Elastic | MessageForm::Tuned(_) => String::new(),
         MessageForm::Lrt { k, redundancy, beta } => format!(
             "message_form = \"lrt\"\nlrt_symbols = {k}\nlrt_redundancy = {redundancy:?}\n\
              lrt_share = {beta:?}\n"

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use netem::{Outage, OutageMode, Scenario};
+use proto::ElasticRedundancy;
 use serde_json::{Map, Value, json};
 
 use units::Duration;
@@ -42,6 +43,8 @@ pub(crate) struct Blackout {
     pub(crate) dead: Option<Span>,
     /// When the LTE stalls and then releases; none in a scene of another's making.
     pub(crate) stall: Option<Span>,
+    /// Constants of message delivery's redundancy in the world, where they are not a session's own.
+    pub(crate) elastic: Option<ElasticRedundancy>,
     /// Where daemons keep their flight records, where they keep any.
     pub(crate) records: Option<PathBuf>,
 }
@@ -74,7 +77,7 @@ impl Blackout {
             _ => (None, None),
         };
         let workload = Workload { seconds: scenario.seconds, ..Workload::default() };
-        Self { scenario, workload, dead, stall, records: None }
+        Self { scenario, workload, dead, stall, elastic: None, records: None }
     }
 
     /// Runs schemes at once over emulated links, each over links of its own.

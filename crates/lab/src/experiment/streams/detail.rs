@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use netem::{Scenario, VerdictRecord};
+use netem::VerdictRecord;
 
+use super::blackout::Blackout;
 use super::ledger::{Ledger, StreamLedger};
 use super::sim::{LEAD_IN, run_watched};
-use super::workload::Workload;
 use crate::scheme::Scheme;
 use crate::testbed::{Direction, Recording, Stream};
 
@@ -114,19 +114,20 @@ impl Packets {
     }
 }
 
-/// Runs a workload over a scenario under one scheme, and keeps all of it.
+/// Runs a scene under one scheme, and keeps all of it.
 ///
 /// # Errors
 /// When the scheme needs a real kernel.
 pub(crate) fn run_detailed(
-    scenario: &Scenario,
+    scene: &Blackout,
     scheme: Scheme,
-    workload: &Workload,
     recording: &Recording,
     seed: u64,
 ) -> Result<Detail, String> {
     let packets = Rc::new(RefCell::new(Packets::default()));
     let sink = Rc::clone(&packets);
+    let (scenario, workload) = (&scene.scenario, &scene.workload);
+    let scheme = (scheme, scene.elastic);
     let run = run_watched(scenario, scheme, workload, recording, seed, |world| {
         world.set_verdict_log(move |record| sink.borrow_mut().add(record));
     })?;

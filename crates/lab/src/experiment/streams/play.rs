@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::blackout::{Blackout, relate_wire_bytes};
 use super::figures::FIGURES;
 use super::ledger::StreamRun;
-use super::sim::run_stream;
+use super::sim::run_watched;
 use crate::arguments::seeds_shown;
 use crate::chart::CHART_NOTE;
 use crate::figure::pooled;
@@ -91,7 +91,14 @@ fn in_world(
         begins(scheme);
         let mut by_seed = Vec::new();
         for seed in first..=last {
-            let run = run_stream(&scene.scenario, scheme, &scene.workload, recording, seed)?;
+            let run = run_watched(
+                &scene.scenario,
+                (scheme, scene.elastic),
+                &scene.workload,
+                recording,
+                seed,
+                |_| {},
+            )?;
             by_seed.push((seed, scene.figures(scheme, &run)));
             if seed == first {
                 of_first_seed.push((scheme, run));

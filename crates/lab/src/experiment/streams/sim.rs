@@ -1,13 +1,14 @@
 //! Plays a workload in virtual time through one scheme, and keeps its ledgers.
 
 use netem::{Scenario, StepKind, World};
+use proto::ElasticRedundancy;
 use units::{Duration, Instant};
 
 use super::ledger::{Ledger, StreamRun};
 use super::workload::{PlannedPacket, Workload, packet_bytes};
 use crate::scheme::Scheme;
 use crate::testbed::end::End;
-use crate::testbed::world::{Places, connect, wire_bytes, world};
+use crate::testbed::world::{Places, connect, wire_bytes, world_with};
 use crate::testbed::{Direction, Recording, Stamp, Stream};
 
 /// From the beginning of the run to that of the scenario and the workload: time for handshakes and
@@ -27,22 +28,23 @@ pub(crate) fn run_stream(
     recording: &Recording,
     seed: u64,
 ) -> Result<StreamRun, String> {
-    run_watched(scenario, scheme, workload, recording, seed, |_| {})
+    run_watched(scenario, (scheme, None), workload, recording, seed, |_| {})
 }
 
-/// The same of a world that `prepare` has seen before it begins.
+/// The same with the constants of message delivery that are given, where there are any, of a world that
+/// `prepare` has seen before it begins.
 ///
 /// # Errors
 /// As [`run_stream`].
 pub(crate) fn run_watched(
     scenario: &Scenario,
-    scheme: Scheme,
+    (scheme, elastic): (Scheme, Option<ElasticRedundancy>),
     workload: &Workload,
     recording: &Recording,
     seed: u64,
     prepare: impl FnOnce(&mut World<End>),
 ) -> Result<StreamRun, String> {
-    let mut world = world(scenario, scheme, seed)?;
+    let mut world = world_with(scenario, scheme, elastic, seed)?;
     prepare(&mut world);
     let start = Instant::ZERO + LEAD_IN;
     world.begin(start);

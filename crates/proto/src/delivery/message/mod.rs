@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 use units::{Duration, Instant};
 
 pub(crate) use divider::{Divider, Refused};
+pub use elastic::ElasticRedundancy;
 pub(crate) use form::{Feedback, Form, FormCounters, Offer, SymbolFrame};
 
 use crate::delivery::Taken;
@@ -44,6 +45,8 @@ pub enum MessageForm {
     /// One elastic window, redundancy that follows what the paths lose.
     #[default]
     Elastic,
+    /// The same with constants of its own, which no configuration sets: for the laboratory.
+    Tuned(ElasticRedundancy),
     /// Coders of bounded size at a constant redundancy, as published [LRT §III].
     Lrt {
         /// K: symbols that a coder holds at most.
@@ -59,7 +62,8 @@ impl MessageForm {
     /// Makes a form in its initial state; `key` is the same at both ends.
     pub(crate) fn form(self, key: u64) -> Box<dyn Form> {
         match self {
-            Self::Elastic => Box::new(elastic::Elastic::new(key)),
+            Self::Elastic => Self::Tuned(ElasticRedundancy::default()).form(key),
+            Self::Tuned(redundancy) => Box::new(elastic::Elastic::new(key, redundancy)),
             Self::Lrt { k, redundancy, beta } => Box::new(lrt::Lrt::new(key, k, redundancy, beta)),
         }
     }

@@ -20,6 +20,7 @@ use crate::memory::Held;
 use crate::path::PathSnapshot;
 use crate::wire::{Frame, RepairFrame, SourceFrame};
 use receiver::Receiver;
+pub use redundancy::ElasticRedundancy;
 use sender::Sender;
 
 /// Bytes that a coder takes even where there is no room: so many symbols leave in a round trip then.
@@ -34,8 +35,8 @@ pub(super) struct Elastic {
 
 impl Elastic {
     /// Starts with empty windows.
-    pub(super) fn new(key: u64) -> Self {
-        Self { sender: Sender::new(key), receiver: Receiver::new(key) }
+    pub(super) fn new(key: u64, redundancy: ElasticRedundancy) -> Self {
+        Self { sender: Sender::new(key, redundancy), receiver: Receiver::new(key) }
     }
 }
 

@@ -31,31 +31,64 @@ use crate::path::PathSnapshot;
 const SYMBOLS_MEMORY: f64 = 2_048.0;
 /// Packets after which the estimate is believed.
 const KNOWN: f64 = 100.0;
-/// Loss, and the repair symbols per source symbol below it.
-const LEVELS: [(f64, f64); 4] = [(0.001, 1.0 / 32.0), (0.008, 0.125), (0.032, 0.24), (0.15, 0.5)];
-/// Repair symbols per source symbol before anything is known.
-const UNKNOWN: f64 = 0.24;
+/// Loss below which each level holds.
+const BELOW: [f64; 4] = [0.001, 0.008, 0.032, 0.15];
 /// Packets after which so much loss …
 const FIRST: f64 = 10.0;
 const EARLY: f64 = 0.06;
 /// … has this many repair symbols per source symbol sent at once.
 const MUCH: f64 = 0.5;
-/// Mean run of lost packets that is no chance any more.
-const BURST: f64 = 2.5;
-/// Packets of each path after which no burst means that there are none.
-const BURSTS_KNOWN: f64 = 1_024.0;
-/// Source symbols whose tokens may wait for a pause of the application.
-const SAVED: f64 = 16.0;
 /// Symbols sent again that may be owed.
 const MOST_DEBT: f64 = -32.0;
-/// Repair symbols that a source symbol earns for times when every path is silent …
-const SPARE: f64 = 0.08;
-/// … as many as are saved: four rounds for a round trip of 24 symbols, on two paths …
+/// As many repair symbols are saved for times when every path is silent: four rounds for a round trip of 24 symbols, on two paths …
 const MOST_SPARE: f64 = 400.0;
-/// … and as many as are there at the start, when nothing could be saved yet.
+/// As many as are there at the start, when nothing could be saved yet.
 const FIRST_SPARE: f64 = 128.0;
 /// How much faster than the slow estimate the path's own one must rise to be believed.
 const SUDDEN: f64 = 0.05;
+
+/// The constants that say how much an elastic window repairs. No configuration sets them; the laboratory varies
+/// them ([`crate::MessageForm::Tuned`]).
+///
+/// ```
+/// use fulmar_proto::{ElasticRedundancy, MessageForm};
+/// let twice = ElasticRedundancy { levels: [0.0625, 0.25, 0.48, 1.0], ..ElasticRedundancy::default() };
+/// assert_ne!(MessageForm::Tuned(twice), MessageForm::Tuned(ElasticRedundancy::default()));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ElasticRedundancy {
+    /// Repair symbols per source symbol where loss is below 0.1, 0.8, 3.2 and 15 %.
+    pub levels: [f64; 4],
+    /// Above that: times the loss, and between 1/2 and 1.
+    pub slope: f64,
+    /// Repair symbols per source symbol before anything is known.
+    pub unknown: f64,
+    /// Repair symbols per source symbol where losses come in bursts and another path can repair them.
+    pub bursts: f64,
+    /// Mean run of lost packets that is no chance any more.
+    pub burst_run: f64,
+    /// Packets of each path after which no burst means that there are none.
+    pub bursts_known: f64,
+    /// Source symbols whose tokens may wait for a pause of the application.
+    pub saved: f64,
+    /// Repair symbols that a source symbol earns for times when every path is silent.
+    pub spare: f64,
+}
+
+impl Default for ElasticRedundancy {
+    fn default() -> Self {
+        Self {
+            levels: [1.0 / 32.0, 0.125, 0.24, 0.5],
+            slope: 2.5,
+            unknown: 0.24,
+            bursts: 1.0,
+            burst_run: 2.5,
+            bursts_known: 1_024.0,
+            saved: 16.0,
+            spare: 0.08,
+        }
+    }
+}
 
 #[derive(Clone, Copy, Debug)]
 struct PathLoss {
@@ -67,18 +100,17 @@ struct PathLoss {
 /// Decides how much is repaired, and keeps the account of it.
 #[derive(Clone, Debug)]
 pub(super) struct Redundancy {
+    constants: ElasticRedundancy,
     paths: SmallVec<[PathLoss; 4]>,
     tokens: f64,
     spare: f64,
 }
 
-impl Default for Redundancy {
-    fn default() -> Self {
-        Self { paths: SmallVec::new(), tokens: 0.0, spare: FIRST_SPARE }
-    }
-}
-
 impl Redundancy {
+    pub(super) fn new(constants: ElasticRedundancy) -> Self {
+        Self { constants, paths: SmallVec::new(), tokens: 0.0, spare: FIRST_SPARE }
+    }
+
     /// Notes what became of a packet with a symbol.
     pub(super) fn on_outcome(&mut self, path: PathId, lost: bool) {
         let known = self.paths.iter().position(|known| known.path == path);
@@ -111,9 +143,9 @@ impl Redundancy {
         left: Option<Duration>,
     ) {
         let share = self.share(now, path, paths, left);
-        self.tokens = (self.tokens + share).min(1.0 + SAVED * share);
+        self.tokens = (self.tokens + share).min(1.0 + self.constants.saved * share);
         if self.spreads_bursts(now, paths) {
-            self.spare = (self.spare + SPARE).min(MOST_SPARE);
+            self.spare = (self.spare + self.constants.spare).min(MOST_SPARE);
         }
     }
 
@@ -131,7 +163,10 @@ impl Redundancy {
             self.paths.iter().find(|known| known.path == path.id).map_or(0.0, |known| known.packets)
         };
         worth().count() > 1
-            && worth().any(|path| path.burst >= BURST || packets(path) < BURSTS_KNOWN)
+            && worth().any(|path| {
+                path.burst >= self.constants.burst_run
+                    || packets(path) < self.constants.bursts_known
+            })
     }
 
     /// Tells whether a repair symbol may be sent.
@@ -158,7 +193,7 @@ impl Redundancy {
     fn early_share(&self, path: &PathSnapshot) -> f64 {
         let known = self.paths.iter().find(|known| known.path == path.id);
         let lossy = known.is_some_and(|known| known.packets >= FIRST && known.loss >= EARLY);
-        if lossy { MUCH } else { UNKNOWN }
+        if lossy { MUCH } else { self.constants.unknown }
     }
 
     /// ρ.
@@ -174,14 +209,14 @@ impl Redundancy {
             return 0.0;
         }
         if self.spreads_bursts(now, paths) {
-            return 1.0;
+            return self.constants.bursts;
         }
         let more = usize::from(left.is_some_and(|left| left < rtt * 3 / 2));
         let Some(loss) = self.loss(path) else { return self.early_share(path) };
-        let level = LEVELS.iter().position(|(below, _)| loss < *below).map(|level| level + more);
-        match level.and_then(|level| LEVELS.get(level)) {
-            Some((_, share)) => *share,
-            None => (2.5 * loss).clamp(0.5, 1.0),
+        let level = BELOW.iter().position(|below| loss < *below).map(|level| level + more);
+        match level.and_then(|level| self.constants.levels.get(level)) {
+            Some(share) => *share,
+            None => (self.constants.slope * loss).clamp(0.5, 1.0),
         }
     }
 }

@@ -22,7 +22,7 @@ use units::{Duration, Instant};
 
 use super::LEAST_CODER;
 use super::detour::{Detours, Place};
-use super::redundancy::Redundancy;
+use super::redundancy::{ElasticRedundancy, Redundancy};
 use super::silence::{self, Silence, overdue_after};
 use crate::delivery::message::{Divider, FormCounters, Offer, SymbolFrame};
 use crate::ids::PathId;
@@ -102,7 +102,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(key: u64) -> Self {
+    pub(super) fn new(key: u64, redundancy: ElasticRedundancy) -> Self {
         Self {
             key: CoefficientKey::new(key),
             encoder: None,
@@ -120,7 +120,7 @@ impl Sender {
             source_path: None,
             worth: SmallVec::new(),
             detours: Detours::default(),
-            redundancy: Redundancy::default(),
+            redundancy: Redundancy::new(redundancy),
             pause_at: None,
             heard_at: Instant::ZERO,
             looked_at: Instant::ZERO,
