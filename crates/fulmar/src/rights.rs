@@ -8,6 +8,7 @@ use std::fs;
 use std::net::SocketAddr;
 
 use sys::capabilities::{Capability, is_root};
+use sys::limits::{self, BufferLimits};
 
 use crate::config::{Config, EndpointKind};
 use crate::endpoints::MESSAGE_BUFFER;
@@ -44,19 +45,16 @@ struct Computer {
 }
 
 impl Computer {
-    /// Asks the kernel; what it does not tell is as usual.
+    /// Asks the kernel; what it does not tell is as usual. The daemon's unit hides `/proc/sys`: only the first port is read there.
     fn look() -> Self {
-        let read = |name: &str| {
-            let text = fs::read_to_string(format!("/proc/sys/net/{name}")).ok()?;
-            text.trim().parse::<usize>().ok()
-        };
-        let port = read("ipv4/ip_unprivileged_port_start").and_then(|port| port.try_into().ok());
-        let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let port = fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").ok();
+        let usual = BufferLimits { receive: USUAL_BUFFER, send: USUAL_BUFFER };
+        let buffers = limits::largest_buffers().unwrap_or(usual);
         Self {
-            first_port: port.unwrap_or(USUAL_PORT),
-            largest_receive_buffer: read("core/rmem_max").unwrap_or(USUAL_BUFFER),
-            largest_send_buffer: read("core/wmem_max").unwrap_or(USUAL_BUFFER),
-            binding_needs_right: is_before_5_7(&release),
+            first_port: port.and_then(|port| port.trim().parse().ok()).unwrap_or(USUAL_PORT),
+            largest_receive_buffer: buffers.receive,
+            largest_send_buffer: buffers.send,
+            binding_needs_right: is_before_5_7(&limits::kernel_release()),
             is_root: is_root(),
         }
     }
