@@ -10,7 +10,7 @@ BESIDE_MINUTES ?= 60
 NS3_SEEDS ?= 1-20
 ARCHES ?= amd64 arm64 armhf
 
-.PHONY: list demo fly look beside dashboard python test-python book test test-aarch64 lint deny miri docs fuzz experiments ns3 deb test-deb setup install clean
+.PHONY: list demo fly look beside dashboard python test-python book test test-aarch64 lint deny miri docs fuzz experiments ns3 deb tarball test-deb setup install clean
 
 list:
 	@echo 'make demo         set up, build and fly the demonstration: two daemons, two bad links, a table and a picture'
@@ -30,6 +30,7 @@ list:
 	@echo 'make ns3          ASRAN in the simulator ns-3: builds ns3/, runs its mobility scenario for NS3_SEEDS ($(NS3_SEEDS), about 45 min), prints the table'
 	@echo 'make setup        install what the above need (without ns-3), nothing else'
 	@echo 'make deb          Debian packages for ARCHES ($(ARCHES)), into $(TARGET)/packages'
+	@echo 'make tarball      the same without a package manager: static programs in a .tar.gz for each of ARCHES'
 	@echo 'make test-deb     install, fly, upgrade, remove and purge them in fresh systems (root; minutes)'
 	@echo 'make python       the laboratory as a Python wheel, into $(TARGET)/wheels'
 	@echo 'make test-python  build it, install it into a fresh environment and run its tests, mypy --strict included'
@@ -110,7 +111,7 @@ ns3:
 	$(MAKE) -C ns3 OUT=$(abspath $(TARGET))/ns3
 	ns3/table3 --seeds $(NS3_SEEDS) --scenario $(TARGET)/ns3/mobility --out $(TARGET)/ns3/mobility.csv
 
-deb:
+deb tarball:
 	@scripts/setup packages
 	@scripts/package $@ $(ARCHES)
 
