@@ -12,7 +12,7 @@ use crate::testbed::Direction;
 use crate::traces::Choice;
 
 /// The links of the experiment.
-const LOSSY: &str = include_str!("../../../../../scenarios/two-lossy.toml");
+const LOSSY: &str = include_str!("../../../scenarios/two-lossy.toml");
 /// MTU of the daemons' tunnels in the lab.
 pub(super) const TUNNEL_MTU: u64 = 1_280;
 /// IP and TCP headers with timestamps, inside the tunnel.

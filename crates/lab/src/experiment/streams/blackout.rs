@@ -23,7 +23,7 @@ use crate::testbed::{Direction, Recording, Stream};
 use emulator::Audit;
 
 /// The scene that comes with the program.
-pub(crate) const SCENARIO: &str = include_str!("../../../../../scenarios/mixed-blackout.toml");
+pub(crate) const SCENARIO: &str = include_str!("../../../scenarios/mixed-blackout.toml");
 
 /// What an emulated run claims to tell apart: the delays of the two links, and gaps of 80 ms from
 /// gaps of 100 ms; the emulator's audit judges by it.

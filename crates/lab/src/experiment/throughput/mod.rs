@@ -70,9 +70,9 @@ pub(super) const DESCRIPTION: Description = Description {
 };
 
 /// Two equal links.
-const EQUAL: &str = include_str!("../../../../../scenarios/two-10mbit.toml");
+const EQUAL: &str = include_str!("../../../scenarios/two-10mbit.toml");
 /// Links of equal rate and unequal delay.
-const UNEQUAL: &str = include_str!("../../../../../scenarios/two-unequal.toml");
+const UNEQUAL: &str = include_str!("../../../scenarios/two-unequal.toml");
 /// What a link without a limit counts as: more than is ever offered.
 const UNLIMITED_MBPS: f64 = 100.0;
 /// What an emulated run claims to tell apart.
