@@ -1,7 +1,7 @@
 //! A flight is a function of file and seed; what is wrong with a file is told with line and key.
 
 use super::channel::render;
-use super::command::Flown;
+use super::command::{Flown, Summary};
 use super::flight::Flight;
 use super::passes::heard;
 
@@ -150,4 +150,27 @@ fn a_flight_without_end_is_refused_before_it_is_flown() {
     let text = text.replace("east_m = 300", "east_m = 50000").replace("gust_mps = 1", "");
     let error = Flown::of_text(&text, "f.toml", 1).unwrap_err();
     assert!(error.starts_with("f.toml:1: course.laps: the flight takes longer than"), "{error}");
+}
+
+/// Table I of the paper: what was achievable, in Mbit/s and metres [FlowCode §V].
+const TABLE_1: [(&str, &str, f64, f64); 4] = [
+    ("4 × 4", "A", 0.74, 748.99),
+    ("4 × 4", "B", 0.77, 697.17),
+    ("alone", "A", 0.49, 673.30),
+    ("alone", "B", 0.62, 674.87),
+];
+
+#[test]
+fn the_circuit_s_achievable_rows_are_those_of_the_paper_within_5_percent() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../flights/circuit.toml");
+    let flown = Flown::read(std::path::Path::new(file), 1).unwrap();
+    let summary = Summary::of(&flown, &render(&flown.flight, &flown.course, None, 1));
+    for (links, region, mbps, metres) in TABLE_1 {
+        let trace = if links == "alone" { &summary.best } else { &summary.all };
+        let row = trace.rows.iter().find(|row| row.region == region).unwrap();
+        assert_eq!(row.passes, if region == "A" { 5 } else { 4 });
+        for (ours, paper) in [(row.achievable_mbps, mbps), (row.range_m, metres)] {
+            assert!((ours / paper - 1.0).abs() <= 0.05, "{links} {region}: {ours} beside {paper}");
+        }
+    }
 }
