@@ -159,6 +159,8 @@ pub(crate) const ALL_WAITING_BYTES: usize = 64 << 20;
 pub(crate) const WAITING_INITIATIONS: usize = 256;
 /// What waited longer for its turn was served late: a fifth of what is lost to control as a miss.
 pub(crate) const SERVED_LATE: Duration = Duration::from_millis(20);
+/// Sessions whose timers are handled before sockets are looked at again: a millisecond, where all are due at once.
+pub(crate) const TIMERS_A_TURN: usize = 32;
 /// No datagram costs more, on slow machines either: the rest is other programs' time.
 pub(crate) const DEAREST: Duration = Duration::from_millis(5);
 /// Bytes of a symbol of message delivery: with its frame it fits into [`MIN_DATAGRAM`].

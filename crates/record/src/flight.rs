@@ -225,13 +225,16 @@ fn records(
         .with_prevalidate_chunk_crcs(true)
         .with_record_length_limit(LARGEST);
     let mut reader = LinearReader::new_with_options(options);
-    let mut any = false;
+    // A record that was begun a moment ago may hold nothing yet, or a part of the magic bytes.
+    let (mut start, mut any) = (Vec::new(), false);
     let stopped = loop {
         match reader.next_event() {
             None => break Some("it has no end".to_owned()),
             Some(Ok(LinearReadEvent::ReadRequest(need))) => {
-                let read = source.read(reader.insert(need));
+                let space = reader.insert(need);
+                let read = source.read(space);
                 let read = read.map_err(|error| format!("read {name}: {error}"))?;
+                start.extend(space[..read].iter().take(mcap::MAGIC.len() - start.len()));
                 reader.notify_read(read);
             }
             Some(Ok(LinearReadEvent::Record { opcode, data })) => {
@@ -247,7 +250,9 @@ fn records(
         }
     };
     match stopped {
-        Some(why) if !any => Err(format!("{name} is no record: {why}")),
+        Some(why) if !any && !mcap::MAGIC.starts_with(&start) => {
+            Err(format!("{name} is no record: {why}"))
+        }
         stopped => Ok(stopped),
     }
 }
@@ -312,6 +317,19 @@ mod tests {
             assert_eq!(held(&flight), found, "cut at {cut}");
             assert!(flight.cut.is_empty(), "cut at {cut}: {:?}", flight.cut);
         }
+    }
+
+    #[test]
+    fn record_that_holds_nothing_yet_is_one_without_an_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("begun.mcap");
+        for length in 0..=mcap::MAGIC.len() {
+            std::fs::write(&file, &mcap::MAGIC[..length]).unwrap();
+            let flight = Flight::read(&[&file]).unwrap();
+            assert_eq!((flight.messages, flight.cut.len()), (0, 1), "{length} bytes");
+        }
+        std::fs::write(&file, "{}").unwrap();
+        assert!(Flight::read(&[&file]).unwrap_err().contains("is no record"));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! module wraps one facility; none keeps state beyond the file descriptors it owns.
 
 pub mod bpf_filesystem;
+pub mod broadcast;
 pub mod byte_stream;
 pub mod capabilities;
 pub mod clock;
@@ -17,6 +18,7 @@ pub mod fuzzing;
 pub mod interface_setup;
 pub mod interfaces;
 pub mod isolate;
+pub mod limits;
 mod netlink;
 pub mod netns;
 pub mod notify;

@@ -90,6 +90,8 @@ pub(super) struct Marks {
     pub(super) asks_from: Option<Instant>,
     /// When the session itself has to be attended to, its handshake aside.
     pub(super) own_timer: Option<Instant>,
+    /// When that was first seen to have come, while it has to wait for what came in before.
+    pub(super) overdue_since: Option<Instant>,
     timer: Option<Instant>,
     later: Option<Instant>,
 }

@@ -339,12 +339,16 @@ impl Endpoint {
     }
 
     /// Lets time pass; [`Endpoint::poll_transmit`] is to be called afterwards.
+    ///
+    /// What waits for [`Endpoint::serve`] is handled before the timers of its session, and of many sessions that are due some
+    /// are left for the next call: [`Endpoint::timeout`] says then that it has come.
     #[inline(never)]
     pub fn handle_timeout(&mut self, now: Instant) {
         self.now = now;
         self.responder.handle_timeout(now);
         self.release_held(now);
-        self.sessions.handle_timeout(now);
+        let Self { sessions, turns, .. } = self;
+        sessions.handle_timeout(now, |id| turns.waits_since(Share::Session(id)));
         self.reap(now, Session::is_over);
     }
 

@@ -250,17 +250,36 @@ impl Sessions {
         unknown.chain(known).min()
     }
 
-    /// Lets time pass for those that have waited for it.
-    pub(super) fn handle_timeout(&mut self, now: Instant) {
+    /// Lets time pass for those that have waited for it: [`limits::TIMERS_A_TURN`] at most, which have waited longest.
+    ///
+    /// Of what came in before its moment was noticed a session hears first: a process that stood still for a while would
+    /// take all its paths for silent otherwise. `waits_since` tells when the oldest of that came in.
+    pub(super) fn handle_timeout(
+        &mut self,
+        now: Instant,
+        waits_since: impl Fn(SessionId) -> Option<Instant>,
+    ) {
         self.find_timers(now);
-        let mut due: SmallVec<[SessionId; 8]> = until(&self.due.timers, now).collect();
+        let mut due: SmallVec<[SessionId; limits::TIMERS_A_TURN]> = SmallVec::new();
+        for id in until(&self.due.timers, now) {
+            let Some(slot) = self.slots.get_mut(&id) else { continue };
+            if slot.marks.own_timer.is_none_or(|timer| timer > now) {
+                continue;
+            }
+            let noticed = *slot.marks.overdue_since.get_or_insert(now);
+            if waits_since(id).is_none_or(|since| since > noticed) {
+                due.push(id);
+            }
+            if due.len() == limits::TIMERS_A_TURN {
+                break;
+            }
+        }
         due.sort_unstable();
         for id in due {
             let Some(slot) = self.slots.get_mut(&id) else { continue };
-            if slot.marks.own_timer.is_some_and(|timer| timer <= now) {
-                slot.session.handle_timeout(now);
-                self.due.touch(id, &mut slot.marks);
-            }
+            slot.marks.overdue_since = None;
+            slot.session.handle_timeout(now);
+            self.due.touch(id, &mut slot.marks);
         }
     }
 
@@ -273,6 +292,7 @@ impl Sessions {
             let own = slot.session.timeout();
             let timer = own.into_iter().chain(slot.asks_at(now, wants_from)).min();
             slot.marks.own_timer = own;
+            slot.marks.overdue_since.take_if(|_| own.is_none_or(|at| at > now));
             let later = wants_from.filter(|from| *from > now);
             self.due.set_timer(now, id, &mut slot.marks, timer, later);
         }

@@ -109,6 +109,11 @@ impl<T> Turns<T> {
         self.bytes += counted(share, bytes);
     }
 
+    /// Returns since when something of a share has waited.
+    pub(super) fn waits_since(&self, share: Share) -> Option<Instant> {
+        self.lines.get(&share)?.waiting.front().map(|(since, ..)| *since)
+    }
+
     /// Returns what is to be handled next, and whose it is.
     pub(super) fn pop(&mut self, now: Instant) -> Option<(Share, T)> {
         let next = *self.order.first()?;

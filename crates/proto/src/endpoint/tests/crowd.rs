@@ -64,3 +64,21 @@ fn a_datagram_makes_the_station_look_at_its_own_session_alone() {
     assert!((1..=20).contains(&alone), "{alone}");
     assert_eq!(among, alone);
 }
+
+#[test]
+fn timers_of_a_fleet_that_are_due_at_once_are_handled_some_at_a_time_until_none_is_left() {
+    let mut wire = fleet(MANY);
+    wire.now += Duration::from_secs(1);
+    let station = &mut wire.hosts.last_mut().expect("a station").endpoint;
+    let mut turns = 0;
+    while station.timeout().is_some_and(|at| at <= wire.now) {
+        let before = station.sessions.looks;
+        station.handle_timeout(wire.now);
+        while station.poll_transmit(wire.now, &mut Vec::new()).is_some() {}
+        turns += 1;
+        // A look for each that was due, and one for each datagram that it sends.
+        assert!(station.sessions.looks - before < 8 * limits::TIMERS_A_TURN as u64, "turn {turns}");
+        assert!(turns < 100, "time that has passed is handled in the end");
+    }
+    assert!(turns >= usize::from(MANY) / limits::TIMERS_A_TURN, "{turns} turns");
+}

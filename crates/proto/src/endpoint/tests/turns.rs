@@ -91,6 +91,52 @@ fn a_flood_with_a_key_waits_behind_whoever_asks_for_little() {
 }
 
 #[test]
+fn a_station_that_stood_still_hears_what_came_in_before_it_takes_a_path_for_silent() {
+    for heard_first in [true, false] {
+        let mut three = Three::new();
+        let theirs = three.theirs[HONEST];
+        let declared = Source::Declared { channel: 1, policy: Policy::DECLARED };
+        // More than chance explains, if none of them is answered.
+        for _ in 0..8 {
+            let station = &mut three.wire.hosts[STATION].endpoint;
+            assert!(station.send(three.wire.now, theirs, declared, b"up").is_ok());
+            three.wire.drain();
+            three.wire.now += Duration::from_millis(2);
+        }
+        // What answers it comes in at once, and is seen only half a second later.
+        let flights: Vec<Flight> = std::mem::take(&mut three.wire.flights).into_values().collect();
+        flights.iter().for_each(|flight| three.wire.deliver(flight));
+        three.wire.now += Duration::from_millis(25);
+        three.wire.hosts[HONEST].endpoint.handle_timeout(three.wire.now);
+        three.wire.drain();
+        let answers: Vec<Flight> = std::mem::take(&mut three.wire.flights).into_values().collect();
+        three.wire.now += Duration::from_millis(500);
+        for answer in answers.iter().filter(|_| heard_first) {
+            let source = answer.source.into();
+            let received = Received { interface: InterfaceId(0), local: None, source, ecn: 0 };
+            let station = &mut three.wire.hosts[STATION].endpoint;
+            station.admit_datagram(three.wire.now, &received, &mut answer.bytes.clone());
+        }
+        three.wire.hosts[STATION].events.clear();
+        let station = &mut three.wire.hosts[STATION].endpoint;
+        assert!(station.timeout().is_some_and(|at| at <= three.wire.now));
+        station.handle_timeout(three.wire.now);
+        if heard_first {
+            assert!(station.timeout().is_some_and(|at| at <= three.wire.now), "it is still due");
+        }
+        while three.serve().is_some() {}
+        let station = &mut three.wire.hosts[STATION];
+        station.endpoint.handle_timeout(three.wire.now);
+        station.collect();
+        let of_it = |(id, event): &&(SessionId, Event)| {
+            *id == theirs && matches!(event, Event::PathChanged { .. })
+        };
+        let suspected = station.events.iter().filter(of_it).count();
+        assert_eq!(suspected == 0, heard_first, "{:?}", station.events);
+    }
+}
+
+#[test]
 fn who_has_no_key_spends_nobodys_turn() {
     let mut three = Three::new();
     let genuine = three.ping(HONEST);
