@@ -10,6 +10,7 @@ use units::{Duration, Rate};
 use super::flown::{self, FromRecordArgs};
 use super::formats;
 use super::formats::HowToRead;
+use super::predict::{self, PredictArgs};
 use super::reading;
 use super::reading::{Assumed, GAPS_SAID, Reading};
 use super::synth::{self, SynthArgs};
@@ -61,6 +62,8 @@ pub(crate) enum TraceCommand {
     FromRecord(FromRecordArgs),
     /// Make a slot matrix of a flight file: a flight past radios that nobody has to fly.
     Synth(SynthArgs),
+    /// Tell what TCP would make of a slot matrix, pass by pass.
+    Predict(PredictArgs),
 }
 
 /// Says how files are to be read.
@@ -177,6 +180,7 @@ pub(crate) fn run(command: &TraceCommand) -> Result<ExitCode, Failure> {
         TraceCommand::Window(args) => window(args),
         TraceCommand::FromRecord(args) => flown::run(args),
         TraceCommand::Synth(args) => synth::run(args),
+        TraceCommand::Predict(args) => predict::run(args),
     };
     done.map(|()| ExitCode::SUCCESS).map_err(Failure::Usage)
 }

@@ -13,9 +13,10 @@ use super::course::Fix;
 use super::flight::Flight;
 use super::passes::{Pass, Row, heard, passes, rows};
 use super::picture;
+use crate::traces::shared;
 
-/// The most of pairs times slots: a minute or so of work.
-const WORK_MAX: usize = 400_000_000;
+/// The most of pairs times slots: a minute or so of work, and as many bytes.
+const WORK_MAX: usize = 100_000_000;
 
 const AFTER_HELP: &str = "\
 A flight file says where an aircraft flies, and past which radios; docs/traces.md has every key:
@@ -157,20 +158,20 @@ impl Flown {
     /// # Errors
     /// Every mistake of the file, with line and key; a flight of no slot, or of too many.
     pub(crate) fn read(file: &Path, seed: u64) -> Result<Self, String> {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| format!("read {}: {error}", file.display()))?;
-        Self::of_text(&text, &file.display().to_string(), seed)
+        let text = shared::text(file)?;
+        Self::of_text(&text, &file.display().to_string(), seed, WORK_MAX)
     }
 
-    /// Flies a file that was read.
-    pub(crate) fn of_text(text: &str, file: &str, seed: u64) -> Result<Self, String> {
+    /// Flies a file that was read, of at most so many pairs times slots.
+    pub(super) fn of_text(text: &str, file: &str, seed: u64, work: usize) -> Result<Self, String> {
         let flight = Flight::parse(text, file).map_err(|error| error.to_string())?;
         let pairs = flight.transmitters.len() * flight.receivers.len();
-        let most = (WORK_MAX / pairs).min(MATRIX_SLOTS_MAX);
+        let most = (work / pairs).min(MATRIX_SLOTS_MAX);
         let course = flight.course.fly(flight.air.slot_s(), seed, most);
-        let course = course.map_err(|what| format!("{file}:1: course.laps: {what}"))?;
+        let line = flight.course.line;
+        let course = course.map_err(|what| format!("{file}:{line}: course.laps: {what}"))?;
         if course.is_empty() {
-            return Err(format!("{file}:1: course.laps: the flight is shorter than a slot"));
+            return Err(format!("{file}:{line}: course.laps: the flight is shorter than a slot"));
         }
         Ok(Self { flight, course, seed })
     }
@@ -229,7 +230,7 @@ impl Summary {
         }
     }
 
-    fn table(&self) -> String {
+    pub(super) fn table(&self) -> String {
         let mut text = format!(
             "{}, seed {}: {:.1} s, {:.0} m, {} slots of {:.3} ms\n\n",
             toml_keys::one_line(&self.flight),
@@ -240,14 +241,14 @@ impl Summary {
             self.slot_ms
         );
         let heading = ["region", "links", "passes", "achievable Mbit/s", "range m"];
-        let mut lines = vec![heading.map(str::to_owned)];
+        let mut lines = vec![heading.map(str::to_owned).to_vec()];
         for trace in [&self.all, &self.best] {
             for row in &trace.rows {
                 let spread = |mean: f64, deviation: Option<f64>, digits: usize| match deviation {
                     Some(deviation) => format!("{mean:.digits$} ± {deviation:.digits$}"),
                     None => format!("{mean:.digits$}"),
                 };
-                lines.push([
+                lines.push(vec![
                     toml_keys::one_line(&row.region),
                     trace.links.clone(),
                     row.passes.to_string(),
@@ -260,15 +261,24 @@ impl Summary {
             text.push_str("no waypoint begins a region: region = \"A\" at a [[waypoint]]\n");
             return text;
         }
-        let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max();
-        let widths: Vec<usize> = (0..heading.len()).filter_map(width).collect();
-        for line in &lines {
-            let cells = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
-        }
-        text
+        text + &aligned(&lines)
     }
+}
+
+/// Puts the cells of lines under each other.
+pub(crate) fn aligned(lines: &[Vec<String>]) -> String {
+    let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
+    let long =
+        |line: &Vec<String>, column: usize| line.get(column).map_or(0, |cell| cell.chars().count());
+    let width = |column| lines.iter().map(|line| long(line, column)).max();
+    let widths: Vec<usize> = (0..columns).filter_map(width).collect();
+    let mut text = String::new();
+    for line in lines {
+        let cells = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
+    }
+    text
 }
 
 fn write(file: &Path, text: &str) -> Result<(), String> {

@@ -29,6 +29,8 @@ pub(crate) struct Course {
     pub(crate) wind: Wind,
     /// The corners of a lap; behind the last comes the first.
     pub(crate) waypoints: Vec<Waypoint>,
+    /// The line of the file that says how often.
+    pub(crate) line: usize,
 }
 
 /// What moves the air.
@@ -197,7 +199,7 @@ mod tests {
         let corner = |(east_m, north_m)| Waypoint { east_m, north_m, height_m: 50.0, region: None };
         let waypoints =
             [(0.0, 0.0), (0.0, 400.0), (400.0, 400.0), (400.0, 0.0)].map(corner).to_vec();
-        Course { airspeed_mps: 20.0, laps: 1.5, stray_m: 0.0, wind, waypoints }
+        Course { airspeed_mps: 20.0, laps: 1.5, stray_m: 0.0, wind, waypoints, line: 1 }
     }
 
     #[test]

@@ -215,8 +215,10 @@ fn course(root: &Section<'_>) -> Option<Course> {
         );
         section.wrong("airspeed_mps", what);
     }
+    let line = section.line("laps");
     section.finish();
-    Some(Course { airspeed_mps: airspeed?, laps: laps?, stray_m: stray_m?, wind: wind?, waypoints })
+    let (airspeed_mps, laps, stray_m, wind) = (airspeed?, laps?, stray_m?, wind?);
+    Some(Course { airspeed_mps, laps, stray_m, wind, waypoints, line })
 }
 
 fn wind(section: Section<'_>) -> Option<Wind> {

@@ -16,9 +16,14 @@ mod channel;
 mod command;
 mod course;
 mod flight;
+#[cfg(fuzzing)]
+mod fuzzed;
 mod passes;
 mod picture;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use command::{SynthArgs, run};
+pub(crate) use command::{SynthArgs, aligned, run};
+#[cfg(fuzzing)]
+pub(crate) use fuzzed::try_flight;
+pub(crate) use passes::heard;

@@ -52,7 +52,7 @@ tilt_deg = 60
 ";
 
 fn flown(seed: u64) -> Flown {
-    Flown::of_text(FLIGHT, "f.toml", seed).unwrap()
+    Flown::of_text(FLIGHT, "f.toml", seed, 1_000_000).unwrap()
 }
 
 #[test]
@@ -148,8 +148,39 @@ fn mistakes_are_told_with_line_and_key() {
 fn a_flight_without_end_is_refused_before_it_is_flown() {
     let text = FLIGHT.replace("airspeed_mps = 20", "airspeed_mps = 6.1\nlaps = 1000");
     let text = text.replace("east_m = 300", "east_m = 50000").replace("gust_mps = 1", "");
-    let error = Flown::of_text(&text, "f.toml", 1).unwrap_err();
-    assert!(error.starts_with("f.toml:1: course.laps: the flight takes longer than"), "{error}");
+    let error = Flown::of_text(&text, "f.toml", 1, 1_000_000).unwrap_err();
+    assert!(error.starts_with("f.toml:4: course.laps: the flight takes longer than"), "{error}");
+}
+
+#[test]
+fn the_flight_file_of_the_book_is_one_and_has_every_key() {
+    let book = include_str!("../../../../../docs/traces.md");
+    let (_, rest) = book.split_once("```toml\n").unwrap();
+    let (file, _) = rest.split_once("```").unwrap();
+    Flown::of_text(file, "docs/traces.md", 1, 1_000_000).unwrap();
+    // What is not known is told with all that is; along_db stands in a comment.
+    let known = |heading: &str| {
+        let text = file.replacen(heading, &format!("{heading}\nnosuch = 1"), 1);
+        let error = Flown::of_text(&text, "f.toml", 1, 1_000_000).unwrap_err();
+        let (_, keys) = error.split_once("the keys here are ").unwrap_or_else(|| panic!("{error}"));
+        keys.lines().next().unwrap().split(", ").map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut keys = 0;
+    for section in [
+        "[course]",
+        "[wind]",
+        "[[waypoint]]",
+        "[air]",
+        "[[antenna]]",
+        "[[transmitter]]",
+        "[[receiver]]",
+    ] {
+        for key in known(section) {
+            assert!(file.contains(&key), "{section} {key}");
+            keys += 1;
+        }
+    }
+    assert!(keys > 30, "{keys}");
 }
 
 /// Table I of the paper: what was achievable, in Mbit/s and metres [FlowCode §V]; and what the frozen circuit has

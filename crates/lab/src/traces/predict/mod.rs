@@ -1,0 +1,20 @@
+//! `fulmar-lab trace predict`: what TCP makes of a recording, from the recording alone [FlowCode §VI].
+//!
+//! ```text
+//! coded   each slot delivers as many packets as transmitters were heard in it: an ideal code, which needs neither
+//!         repeats nor feedback, so that each packet heard is one that TCP was waiting for
+//! single  one pair: a packet is repeated slot by slot until one lets it through, 16 slots at most
+//! back    acknowledgements take no slot, and pass wherever any pair heard something not long before or after
+//! ```
+//! TCP is the world's, in virtual time: one matrix makes the same figures every time. Outages are part of it: what
+//! it costs TCP to find out that the link is back is in the figures.
+//!
+//! `model.rs` plays a recording, `stretches.rs` says which parts of it are passes, `command.rs` is the command line.
+
+mod command;
+mod model;
+mod stretches;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use command::{PredictArgs, run};

@@ -1,0 +1,104 @@
+//! What TCP makes of recordings that a person can read.
+
+use netem::{SlotMatrix, SlotRow, SlotTrace};
+use units::Duration;
+use world::tcp::Congestion;
+
+use super::command::Prediction;
+use super::model::{Around, Over, best, play};
+use super::stretches::{Positions, Stretch, stretches};
+
+const AROUND: Around = Around {
+    congestion: Congestion::Cubic,
+    delay: Duration::from_millis(5),
+    region: Duration::from_secs(1),
+    queue: 96,
+};
+
+/// Slots of 10 ms; each row is heard where its function says.
+fn matrix(slots: usize, rows: &[(&str, &str, &dyn Fn(usize) -> bool)]) -> SlotMatrix {
+    let row = |(from, to, heard): &(&str, &str, &dyn Fn(usize) -> bool)| SlotRow {
+        from: (*from).to_owned(),
+        to: (*to).to_owned(),
+        trace: SlotTrace::new((0..slots).map(heard).collect()).into(),
+    };
+    SlotMatrix::new(Duration::from_millis(10), rows.iter().map(row).collect()).unwrap()
+}
+
+fn last(played: &[u64]) -> u64 {
+    *played.last().unwrap()
+}
+
+#[test]
+fn over_an_ideal_code_tcp_takes_every_packet_that_is_heard_but_for_the_start() {
+    // Two transmitters, each heard half of the time, now together and now in turn.
+    let half = matrix(
+        6_000,
+        &[("m1", "r1", &|slot| slot % 2 == 0), ("m2", "r2", &|slot| slot / 16 % 2 == 0)],
+    );
+    let arrived = last(&play(&half, &Over::Coded, &AROUND));
+    assert!((5_950..=6_008).contains(&arrived), "{arrived} of 6,008");
+    // The same matrix makes the same figure.
+    assert_eq!(arrived, last(&play(&half, &Over::Coded, &AROUND)));
+}
+
+#[test]
+fn one_pair_repeats_until_a_slot_lets_a_packet_through_and_knows_nothing_of_the_others() {
+    let both =
+        matrix(6_000, &[("m1", "r1", &|slot| slot % 3 == 0), ("m2", "r2", &|slot| slot % 2 == 0)]);
+    let row = best(&both).unwrap();
+    assert_eq!((row.from.as_str(), row.to.as_str()), ("m2", "r2"));
+    let arrived = last(&play(&both, &Over::Pair(row), &AROUND));
+    assert!((2_900..=3_000).contains(&arrived), "{arrived} of 3,000");
+}
+
+#[test]
+fn a_gap_longer_than_16_slots_costs_a_pair_its_packets_and_the_ideal_code_none() {
+    // Two seconds of every ten are silent.
+    let gaps = matrix(6_000, &[("m1", "r1", &|slot| slot % 1_000 < 800)]);
+    let coded = last(&play(&gaps, &Over::Coded, &AROUND));
+    let alone = last(&play(&gaps, &Over::Pair(best(&gaps).unwrap()), &AROUND));
+    assert!((4_600..=4_800).contains(&coded), "{coded} of 4,800");
+    assert!(alone < coded - 50, "{alone} beside {coded}");
+}
+
+#[test]
+fn what_nobody_hears_does_not_arrive() {
+    let silent = matrix(300, &[("m1", "r1", &|_| false)]);
+    assert_eq!(play(&silent, &Over::Coded, &AROUND), vec![0; 300]);
+    assert_eq!(last(&play(&silent, &Over::Pair(best(&silent).unwrap()), &AROUND)), 0);
+    let prediction = Prediction::of(&silent, None, &AROUND, 1_448);
+    assert!(prediction.table().contains("no pass: nothing was heard"));
+}
+
+#[test]
+fn passes_are_rows_of_one_region_or_stretches_between_silences() {
+    let heard = |slot: usize| (100..300).contains(&slot) || (900..1_000).contains(&slot);
+    let matrix = matrix(1_200, &[("m1", "r1", &heard)]);
+    let pass = |region: &str, from, to| Stretch { region: region.to_owned(), from, to };
+    let counts: Vec<u16> = (0..1_200).map(|slot| u16::from(heard(slot))).collect();
+    assert_eq!(stretches(&counts, 500), [pass("1", 100, 300), pass("2", 900, 1_000)]);
+    assert_eq!(stretches(&counts, 601), [pass("1", 100, 1_000)]);
+    let course = "time_s,region,ground_speed_mps\n0,,20\n0.5,A,20\n1.5,A,30\n3.5,,20\n8,B,15\n";
+    let positions = Positions::parse(course, "c.csv").unwrap();
+    assert_eq!(positions.passes(&matrix), [pass("A", 50, 350), pass("B", 800, 1_200)]);
+    let prediction = Prediction::of(&matrix, Some(&positions), &AROUND, 1_448);
+    let first = &prediction.passes[0];
+    // From 0.5 s on: packets were heard in its second second and the one after, at 20 and 30 m/s.
+    assert_eq!((first.heard.packets, first.heard.seconds), (200, 3.0));
+    assert_eq!(first.heard.range_m, Some(80.0));
+    assert!(first.efficiency.unwrap() > 0.8, "{first:?}");
+}
+
+#[test]
+fn mistakes_of_a_table_of_positions_are_told_with_file_and_line() {
+    for (text, expected) in [
+        ("time_s\n0\n", "c.csv:1: no column region; there are time_s"),
+        ("time_s,region\n0,A\nx,A\n", "c.csv:3: time_s must be a number, is \"x\""),
+        ("time_s,region\n1,A\n1,A\n", "c.csv:3: time_s: 1 must be 0 or later, and later than"),
+        ("time_s,region,ground_speed_mps\n1,A,-1\n", "c.csv:2: ground_speed_mps: is below 0"),
+    ] {
+        let error = Positions::parse(text, "c.csv").unwrap_err();
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
