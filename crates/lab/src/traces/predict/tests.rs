@@ -15,9 +15,12 @@ const AROUND: Around = Around {
     queue: 96,
 };
 
+/// Transmitter, receiver, and in which slots it is heard.
+type Heard<'a> = (&'a str, &'a str, &'a dyn Fn(usize) -> bool);
+
 /// Slots of 10 ms; each row is heard where its function says.
-fn matrix(slots: usize, rows: &[(&str, &str, &dyn Fn(usize) -> bool)]) -> SlotMatrix {
-    let row = |(from, to, heard): &(&str, &str, &dyn Fn(usize) -> bool)| SlotRow {
+fn matrix(slots: usize, rows: &[Heard<'_>]) -> SlotMatrix {
+    let row = |(from, to, heard): &Heard<'_>| SlotRow {
         from: (*from).to_owned(),
         to: (*to).to_owned(),
         trace: SlotTrace::new((0..slots).map(heard).collect()).into(),
@@ -53,13 +56,10 @@ fn one_pair_repeats_until_a_slot_lets_a_packet_through_and_knows_nothing_of_the_
 }
 
 #[test]
-fn a_gap_longer_than_16_slots_costs_a_pair_its_packets_and_the_ideal_code_none() {
-    // Two seconds of every ten are silent.
+fn silences_of_two_seconds_cost_a_repeat_now_and_then_over_an_ideal_code() {
     let gaps = matrix(6_000, &[("m1", "r1", &|slot| slot % 1_000 < 800)]);
-    let coded = last(&play(&gaps, &Over::Coded, &AROUND));
-    let alone = last(&play(&gaps, &Over::Pair(best(&gaps).unwrap()), &AROUND));
-    assert!((4_600..=4_800).contains(&coded), "{coded} of 4,800");
-    assert!(alone < coded - 50, "{alone} beside {coded}");
+    let arrived = last(&play(&gaps, &Over::Coded, &AROUND));
+    assert!((4_650..=4_800).contains(&arrived), "{arrived} of 4,800");
 }
 
 #[test]
