@@ -55,10 +55,9 @@ pub(crate) struct PredictArgs {
     /// Acknowledgements pass up to so long before and after a packet that was heard.
     #[arg(long, default_value_t = 1_000.0, value_name = "MS", value_parser = positive)]
     region_ms: f64,
-    /// Packets that may wait for their slots.
-    #[arg(long, default_value_t = 96, value_name = "N",
-          value_parser = clap::value_parser!(u64).range(1..=100_000))]
-    queue: u64,
+    /// Packets that may wait for their slots; default: 64 over the code, as of a flow in the tunnel, 50 over a pair.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    queue: Option<u32>,
     /// Print one JSON object instead of a table.
     #[arg(long)]
     json: bool,
@@ -89,13 +88,13 @@ pub(super) struct Passed {
     pub(super) link: String,
     pub(super) from_s: f64,
     pub(super) to_s: f64,
-    /// What could have arrived, and what did, in packets.
+    /// Recorded payload of the packets heard, and TCP's that arrived.
     pub(super) heard: Arrived,
     pub(super) arrived: Arrived,
     pub(super) achievable_mbps: f64,
     /// TCP's payload in the seconds in which any arrived.
     pub(super) predicted_mbps: f64,
-    /// Packets that arrived, of those heard.
+    /// Share of what the packets heard could carry that arrived.
     pub(super) efficiency: Option<f64>,
 }
 
@@ -109,7 +108,7 @@ pub(crate) fn run(args: &PredictArgs) -> Result<(), String> {
         .as_ref()
         .map(|course| Positions::parse(&shared::text(course)?, &course.display().to_string()));
     let positions = positions.transpose()?;
-    let prediction = Prediction::of(&matrix, positions.as_ref(), &args.around(), args.payload);
+    let prediction = Prediction::of(&matrix, positions.as_ref(), &args.around());
     if args.json {
         let text = serde_json::to_string(&prediction);
         return print(text.map_err(|error| format!("write JSON: {error}"))?);
@@ -124,21 +123,17 @@ impl PredictArgs {
                 Cc::Cubic => Congestion::Cubic,
                 Cc::Reno => Congestion::Reno,
             },
+            payload_bytes: self.payload,
             delay: Duration::from_secs_f64(self.delay_ms / 1e3),
             region: Duration::from_secs_f64(self.region_ms / 1e3),
-            queue: self.queue,
+            queue: self.queue.map(|packets| packets as usize),
         }
     }
 }
 
 impl Prediction {
     /// Plays a recording over the ideal code and over its best pair.
-    pub(super) fn of(
-        matrix: &SlotMatrix,
-        positions: Option<&Positions>,
-        around: &Around,
-        payload_bytes: u64,
-    ) -> Self {
+    pub(super) fn of(matrix: &SlotMatrix, positions: Option<&Positions>, around: &Around) -> Self {
         let slot_s = matrix.slot().as_secs_f64();
         let all = heard(matrix);
         let passes = match positions {
@@ -154,18 +149,19 @@ impl Prediction {
         for (over, counts, link) in over {
             let played = play(matrix, &over, around);
             for pass in &passes {
-                let of = |packets: &dyn Fn(usize) -> u64| arrived(packets, pass, slot_s, positions);
-                let heard = of(&|slot| u64::from(counts[slot]));
-                let arrived = of(&|slot| {
-                    played[slot] - slot.checked_sub(1).map_or(0, |before| played[before])
-                });
-                all.push(Passed::of(pass, &link, slot_s, [heard, arrived], payload_bytes));
+                let of = |bytes: &dyn Fn(usize) -> u64| arrived(bytes, pass, slot_s, positions);
+                let heard = of(&|slot| u64::from(counts[slot]) * PACKET_BYTES);
+                let bytes =
+                    |slot: usize| played[slot] - slot.checked_sub(1).map_or(0, |one| played[one]);
+                let arrived = of(&bytes);
+                all.push(Passed::of(pass, &link, slot_s, [heard, arrived], around.payload_bytes));
             }
         }
         let cc = match around.congestion {
             Congestion::Cubic => "cubic",
             Congestion::Reno => "reno",
         };
+        let payload_bytes = around.payload_bytes;
         Self { slots: matrix.slots(), slot_ms: slot_s * 1e3, cc, payload_bytes, passes: all }
     }
 
@@ -198,18 +194,19 @@ impl Passed {
         [heard, arrived]: [Arrived; 2],
         payload_bytes: u64,
     ) -> Self {
-        let mbps = |arrived: Arrived, bytes: u64| match arrived.seconds {
+        let mbps = |arrived: Arrived| match arrived.seconds {
             0.0 => 0.0,
-            seconds => (arrived.packets * bytes * 8) as f64 / seconds / 1e6,
+            seconds => (arrived.bytes * 8) as f64 / seconds / 1e6,
         };
+        let most = (heard.bytes / PACKET_BYTES * payload_bytes) as f64;
         Self {
             region: pass.region.clone(),
             link: link.to_owned(),
             from_s: pass.from as f64 * slot_s,
             to_s: pass.to as f64 * slot_s,
-            achievable_mbps: mbps(heard, PACKET_BYTES),
-            predicted_mbps: mbps(arrived, payload_bytes),
-            efficiency: (heard.packets > 0).then(|| arrived.packets as f64 / heard.packets as f64),
+            achievable_mbps: mbps(heard),
+            predicted_mbps: mbps(arrived),
+            efficiency: (most > 0.0).then(|| arrived.bytes as f64 / most),
             heard,
             arrived,
         }

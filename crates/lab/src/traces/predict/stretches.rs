@@ -26,7 +26,7 @@ pub(crate) struct Positions {
 /// What arrived in a pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Arrived {
-    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
     /// The seconds in which anything did.
     pub(crate) seconds: f64,
     /// Way over ground in these seconds, metres, where it is known.
@@ -102,9 +102,9 @@ pub(crate) fn stretches(heard: &[u16], gap: usize) -> Vec<Stretch> {
     all
 }
 
-/// Returns what arrived in a pass, of packets in each slot of the recording.
+/// Returns what arrived in a pass, of bytes in each slot of the recording.
 pub(crate) fn arrived(
-    packets: impl Fn(usize) -> u64,
+    bytes: impl Fn(usize) -> u64,
     pass: &Stretch,
     slot_s: f64,
     positions: Option<&Positions>,
@@ -114,10 +114,10 @@ pub(crate) fn arrived(
     let mut from = pass.from;
     while from < pass.to {
         let to = (from..pass.to).find(|slot| second(*slot) > second(from)).unwrap_or(pass.to);
-        let count: u64 = (from..to).map(&packets).sum();
+        let count: u64 = (from..to).map(&bytes).sum();
         if count > 0 {
             let seconds = (to - from) as f64 * slot_s;
-            sum.packets += count;
+            sum.bytes += count;
             sum.seconds += seconds;
             let speed = positions.and_then(|known| known.speed_at(from as f64 * slot_s));
             sum.range_m = sum.range_m.zip(speed).map(|(way, speed)| way + speed * seconds);
