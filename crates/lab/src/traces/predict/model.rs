@@ -69,6 +69,19 @@ pub(crate) fn best(matrix: &SlotMatrix) -> Option<&SlotRow> {
     matrix.rows().iter().rev().max_by_key(|row| heard(row))
 }
 
+/// Tells in which slots small packets pass: those at most `reach` from one in which anything was heard.
+pub(super) fn regions(heard: &[u16], slot: Duration, reach: Duration) -> Vec<bool> {
+    let reach = usize::try_from(reach.as_nanos() / slot.as_nanos()).unwrap_or(usize::MAX);
+    let mut connected = vec![false; heard.len()];
+    let mut done = 0;
+    for (place, _) in heard.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let to = place.saturating_add(reach).saturating_add(1).min(heard.len());
+        connected[place.saturating_sub(reach).max(done)..to].fill(true);
+        done = to;
+    }
+    connected
+}
+
 /// Packets on their way, in the order in which they come, and when.
 type Coming = VecDeque<(Instant, Vec<u8>)>;
 
@@ -203,17 +216,4 @@ impl Play {
 fn put(way: &mut Coming, at: Instant, packet: Vec<u8>) {
     let place = way.partition_point(|(other, _)| *other <= at);
     way.insert(place, (at, packet));
-}
-
-/// Tells in which slots small packets pass: those at most `reach` from one in which anything was heard.
-fn regions(heard: &[u16], slot: Duration, reach: Duration) -> Vec<bool> {
-    let reach = usize::try_from(reach.as_nanos() / slot.as_nanos()).unwrap_or(usize::MAX);
-    let mut connected = vec![false; heard.len()];
-    let mut done = 0;
-    for (place, _) in heard.iter().enumerate().filter(|(_, count)| **count > 0) {
-        let to = place.saturating_add(reach).saturating_add(1).min(heard.len());
-        connected[place.saturating_sub(reach).max(done)..to].fill(true);
-        done = to;
-    }
-    connected
 }

@@ -5,7 +5,7 @@ use units::{Duration, Instant};
 use world::tcp::Congestion;
 
 use super::command::Prediction;
-use super::model::{Around, Over, best, play};
+use super::model::{Around, Over, best, play, regions};
 use super::stretches::{Positions, Stretch, stretches};
 use super::waiting::{Kept, Waiting};
 
@@ -78,6 +78,20 @@ fn what_nobody_hears_does_not_arrive() {
 }
 
 #[test]
+fn acknowledgements_pass_near_what_was_heard_and_nowhere_else() {
+    let heard: Vec<u16> = (0..12).map(|slot| u16::from([0, 5, 6, 11].contains(&slot))).collect();
+    let slots = |reach: u64| -> String {
+        let [slot, reach] = [10, reach].map(Duration::from_millis);
+        let near = regions(&heard, slot, reach).into_iter();
+        near.map(|connected| if connected { '1' } else { '0' }).collect()
+    };
+    assert_eq!(slots(9), "100001100001");
+    assert_eq!(slots(10), "110011110011");
+    assert_eq!(slots(25), "111111111111");
+    assert_eq!(slots(u64::MAX / 1_000_000), "111111111111");
+}
+
+#[test]
 fn a_tunnel_drops_the_oldest_that_tcp_has_not_sent_before_and_none_while_nothing_leaves() {
     let slot = Duration::from_millis(10);
     // As much of TCP as is looked at: the sequence number.
@@ -90,12 +104,14 @@ fn a_tunnel_drops_the_oldest_that_tcp_has_not_sent_before_and_none_while_nothing
     let mut tunnel = Waiting::new(3, slot, Kept::Oldest);
     [1, 2, 3, 1, 4].into_iter().for_each(|sequence| tunnel.push(at(0), packet(sequence)));
     assert_eq!(left(&mut tunnel, at(10)), [3, 1, 4]);
+    [1, 5, 6, 7].into_iter().for_each(|sequence| tunnel.push(at(20), packet(sequence)));
+    assert_eq!(left(&mut tunnel, at(30)), [1, 6, 7], "a repeat stays, although it is the oldest");
     // 70 ms are 30 ms and four packets: then it has stalled, and for as long after that as it had.
-    [5, 6, 7].into_iter().for_each(|sequence| tunnel.push(at(100), packet(sequence)));
-    tunnel.push(at(171), packet(8));
+    [8, 9, 10].into_iter().for_each(|sequence| tunnel.push(at(100), packet(sequence)));
+    tunnel.push(at(171), packet(11));
     assert!(tunnel.pop(at(200)).is_some());
-    tunnel.push(at(299), packet(9));
-    assert_eq!(left(&mut tunnel, at(300)), [6, 7, 8, 9]);
+    tunnel.push(at(299), packet(12));
+    assert_eq!(left(&mut tunnel, at(300)), [9, 10, 11, 12]);
     let mut radio = Waiting::new(3, slot, Kept::Newest);
     [1, 2, 3, 1, 4].into_iter().for_each(|sequence| radio.push(at(0), packet(sequence)));
     assert_eq!(left(&mut radio, at(10)), [1, 2, 3]);
