@@ -1,11 +1,11 @@
-//! The doors for the fuzz targets of measurements and of files of experiments, and of flight records; not part of the program
-//! otherwise.
+//! The doors for the fuzz targets of measurements, files of experiments and of flights, and flight records; not part of the
+//! program otherwise.
 
 use netem::{Instant, Link};
 use units::{Duration, Rate};
 
 use crate::experiment::file::try_text;
-use crate::traces::{Assumed, HowToRead, link, read, try_flights};
+use crate::traces::{Assumed, HowToRead, link, read, try_flight, try_flights};
 
 /// Packets that are sent over a link which was made of a measurement.
 const PACKETS: u64 = 50;
@@ -58,6 +58,13 @@ pub fn flight_record(input: &[u8]) {
 /// Reads the file of an experiment, and every point of what it varies.
 pub fn experiment_file(text: &str) {
     if let Err(mistakes) = try_text(text) {
+        assert!(mistakes.lines().all(|line| line.starts_with("fuzz.toml:")), "{mistakes}");
+    }
+}
+
+/// Reads a flight file, and flies what it says.
+pub fn flight_file(text: &str) {
+    if let Err(mistakes) = try_flight(text) {
         assert!(mistakes.lines().all(|line| line.starts_with("fuzz.toml:")), "{mistakes}");
     }
 }

@@ -10,8 +10,10 @@ use units::{Duration, Rate};
 use super::flown::{self, FromRecordArgs};
 use super::formats;
 use super::formats::HowToRead;
+use super::predict::{self, PredictArgs};
 use super::reading;
 use super::reading::{Assumed, GAPS_SAID, Reading};
+use super::synth::{self, SynthArgs};
 use super::write::{folder_name, write};
 use super::{Choice, LinkSet, RecordedLink, Take, Window, WindowOptions};
 use super::{combinations, folder, link_sets, shared};
@@ -58,6 +60,10 @@ pub(crate) enum TraceCommand {
     Window(WindowArgs),
     /// Make a scenario of a flight record: fly yesterday's flight again.
     FromRecord(FromRecordArgs),
+    /// Make a slot matrix of a flight file: a flight past radios that nobody has to fly.
+    Synth(SynthArgs),
+    /// Tell what TCP would make of a slot matrix, pass by pass.
+    Predict(PredictArgs),
 }
 
 /// Says how files are to be read.
@@ -173,6 +179,8 @@ pub(crate) fn run(command: &TraceCommand) -> Result<ExitCode, Failure> {
         TraceCommand::Convert(args) => convert(args),
         TraceCommand::Window(args) => window(args),
         TraceCommand::FromRecord(args) => flown::run(args),
+        TraceCommand::Synth(args) => synth::run(args),
+        TraceCommand::Predict(args) => predict::run(args),
     };
     done.map(|()| ExitCode::SUCCESS).map_err(Failure::Usage)
 }

@@ -5,6 +5,7 @@
 //! shared (a reader per folder) → LinkSet → Combination (1 to 4 links) → window → Scenario
 //! your own files → formats → Reading → RecordedLink ┘        write → scenario.toml and its files
 //! flight records → flown (a link of each path) ─────────────────┘
+//! flight file → synth → slot matrix → predict
 //! ```
 //! Nothing is run here. Recordings come from the folder `traces` in the folder that
 //! `FULMAR_SHARED` names, by default `../shared` beside the checkout; none is part of the project.
@@ -14,8 +15,10 @@ mod flown;
 mod formats;
 mod joined;
 mod ping;
+mod predict;
 mod reading;
 mod shared;
+mod synth;
 mod time;
 mod window;
 mod write;
@@ -29,6 +32,8 @@ pub(crate) use joined::operators_joined;
 #[cfg(fuzzing)]
 pub(crate) use reading::{Assumed, link};
 pub(crate) use shared::{folder, link_sets};
+#[cfg(fuzzing)]
+pub(crate) use synth::try_flight;
 pub(crate) use window::{Choice, Combination, Window, WindowOptions, combinations};
 
 use netem::LinkModel;
