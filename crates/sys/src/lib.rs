@@ -5,6 +5,7 @@
 //! module wraps one facility; none keeps state beyond the file descriptors it owns.
 
 pub mod bpf_filesystem;
+pub mod broadcast;
 pub mod byte_stream;
 pub mod capabilities;
 pub mod clock;

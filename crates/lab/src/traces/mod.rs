@@ -5,17 +5,22 @@
 //! shared (a reader per folder) → LinkSet → Combination (1 to 4 links) → window → Scenario
 //! your own files → formats → Reading → RecordedLink ┘        write → scenario.toml and its files
 //! flight records → flown (a link of each path) ─────────────────┘
+//! broadcasts on a radio → heard (`trace record`) → logs ┬ matrices → SlotMatrix → delivery, rate and loss traces
+//! your own files, LinkSet ─ slotted ────────────────────┘
 //! ```
-//! Nothing is run here. Recordings come from the folder `traces` in the folder that
+//! Nothing but `trace record` runs anything. Recordings come from the folder `traces` in the folder that
 //! `FULMAR_SHARED` names, by default `../shared` beside the checkout; none is part of the project.
 
 mod command;
 mod flown;
 mod formats;
+mod heard;
 mod joined;
+mod matrices;
 mod ping;
 mod reading;
 mod shared;
+mod slotted;
 mod time;
 mod window;
 mod write;

@@ -1,0 +1,285 @@
+//! A node while it records: one thread that broadcasts, one that listens, one that follows where the node is.
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use proto::select::MavlinkFrames;
+use sys::clock::now;
+use sys::print::tell;
+use units::Instant;
+
+use super::ears::Ears;
+use super::edges::Edges;
+use super::frame::{FRAME_BYTES, Frame};
+use super::log::{Entry, LogFile, Position};
+use super::radio::{self, Radio};
+
+/// How long a thread waits before it looks whether it is to end.
+pub(super) const PATIENCE: Duration = Duration::from_millis(50);
+/// A position older than this is not known any more.
+const POSITION_AGE: units::Duration = units::Duration::from_secs(3);
+
+/// What the threads of a node share.
+pub(super) struct Node<'a> {
+    name: &'a str,
+    slot_ns: u64,
+    radio: Mutex<Arc<Radio>>,
+    port: u16,
+    state: Mutex<State>,
+    over: AtomicBool,
+}
+
+/// What has happened so far.
+struct State {
+    log: LogFile,
+    ears: Ears,
+    sent: u64,
+    overslept: u64,
+    refused: u64,
+    refused_why: Option<String>,
+    position: Option<(Instant, Position)>,
+    /// Frames sent and heard when progress was last told.
+    told: (u64, BTreeMap<String, u64>),
+}
+
+impl<'a> Node<'a> {
+    pub(super) fn new(name: &'a str, slot_ns: u64, radio: Radio, log: LogFile) -> Self {
+        let state = State {
+            log,
+            ears: Ears::new(name, 0, slot_ns),
+            sent: 0,
+            overslept: 0,
+            refused: 0,
+            refused_why: None,
+            position: None,
+            told: (0, BTreeMap::new()),
+        };
+        let (port, radio) = (radio.port, Mutex::new(Arc::new(radio)));
+        Self { name, slot_ns, radio, port, state: Mutex::new(state), over: AtomicBool::new(false) }
+    }
+
+    /// Broadcasts one frame in each slot, as early in it as the machine lets us.
+    pub(super) fn send(&self) {
+        let mut begun = self.begin();
+        let mut last = begun.1.slot(now());
+        while !self.is_over() {
+            let wait = begun.1.begin(last + 1).since(now());
+            if !wait.is_zero() {
+                thread::sleep(Duration::from_nanos(wait.as_nanos()).min(PATIENCE));
+                continue;
+            }
+            if let Some(step) = begun.1.set_by() {
+                tell(format_args!(
+                    "the clock was set by {:.3} s: slots are numbered anew",
+                    step.as_secs_f64()
+                ));
+                begun = self.begin();
+                last = begun.1.slot(now());
+                continue;
+            }
+            let (boot, edges) = &begun;
+            let slot = edges.slot(now()).max(last + 1);
+            // What was overslept is not made up for: a slot carries one frame.
+            self.state().overslept += slot - (last + 1);
+            last = slot;
+            let (sender, slot_ns) = (self.name.to_owned(), self.slot_ns);
+            let frame = Frame { sender, boot: *boot, slot, slot_ns };
+            let to = (Ipv4Addr::BROADCAST, self.port);
+            match self.radio().socket.send_to(&frame.to_bytes(), to) {
+                Ok(_) => {
+                    let mut state = self.state();
+                    state.sent += 1;
+                    state.write(self.name, true, &frame, edges.wall(now()));
+                }
+                // The interface's queue is full, or it is down for a moment.
+                Err(error) => self.state().refuse(&error),
+            }
+        }
+    }
+
+    /// Writes down what is heard.
+    pub(super) fn listen(&self) {
+        let mut bytes = [0; 2 * FRAME_BYTES];
+        while !self.is_over() {
+            let length = match self.radio().socket.recv_from(&mut bytes) {
+                Ok((length, _)) => length,
+                Err(error) => {
+                    rest(&error);
+                    continue;
+                }
+            };
+            let mut state = self.state();
+            match state.ears.hear(now(), &bytes[..length]) {
+                Ok(frame) => {
+                    state.write(self.name, false, &frame, sys::wall_clock::realtime_nanos());
+                }
+                Err(Some(problem)) => tell(problem),
+                Err(None) => {}
+            }
+        }
+    }
+
+    /// Follows where the node is.
+    pub(super) fn follow(&self, mavlink: &UdpSocket) {
+        let mut bytes = [0; 2_048];
+        while !self.is_over() {
+            let length = match mavlink.recv(&mut bytes) {
+                Ok(length) => length,
+                Err(error) => {
+                    rest(&error);
+                    continue;
+                }
+            };
+            for frame in MavlinkFrames::new(&bytes[..length]) {
+                if let Some(at) = record::tlog::position(0, frame.bytes) {
+                    let (latitude, longitude, altitude) = (at.latitude, at.longitude, at.altitude);
+                    let position = Position { latitude, longitude, altitude };
+                    self.state().position = Some((now(), position));
+                }
+            }
+        }
+    }
+
+    /// Puts on the disk what was written, and opens the radio again where it was plugged out and in.
+    ///
+    /// # Errors
+    /// When the log cannot be written.
+    pub(super) fn every_second(&self) -> Result<(), String> {
+        let file = {
+            let mut state = self.state();
+            state.log.flush();
+            state.log.check()?;
+            state.log.to_sync()
+        };
+        // Not under the lock: a memory card takes its time.
+        if let Some(file) = file {
+            file.sync_data().map_err(|error| format!("write the log: {error}"))?;
+        }
+        let radio = self.radio();
+        match radio::opened_again(&radio) {
+            Ok(None) => {}
+            Ok(Some(opened)) => {
+                tell(format_args!("{} is back", opened.interface));
+                *self.radio.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(opened);
+            }
+            Err(error) => tell(error),
+        }
+        Ok(())
+    }
+
+    /// Says what was sent and heard since this was last said.
+    pub(super) fn progress(&self, since_start: units::Duration) {
+        let mut state = self.state();
+        let so_far = (state.sent, state.ears.heard().clone());
+        let (sent, heard) = std::mem::replace(&mut state.told, so_far);
+        let mut parts = vec![format!("sent {}", state.sent - sent)];
+        let news = |(name, n): (&String, &u64)| {
+            format!("{} of {name}", n - heard.get(name).copied().unwrap_or(0))
+        };
+        let news: Vec<String> = state.ears.heard().iter().map(news).collect();
+        parts.push(format!(
+            "heard {}",
+            if news.is_empty() { "none".into() } else { news.join(", ") }
+        ));
+        if state.refused > 0 {
+            parts.push(format!("{} refused by the interface so far", state.refused));
+        }
+        let at = state.position.filter(|(at, _)| now().since(*at) < POSITION_AGE);
+        if let Some((_, at)) = at {
+            parts.push(format!("at {:.5} {:.5}, {:.0} m", at.latitude, at.longitude, at.altitude));
+        }
+        drop(state);
+        tell(format_args!("{:>5.0} s: {}", since_start.as_secs_f64(), parts.join("; ")));
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    /// Closes the log and says what is in it and what is not.
+    ///
+    /// # Errors
+    /// When the log could not be written.
+    pub(super) fn finish(self, path: &Path) -> Result<(), String> {
+        let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        state.log.flush();
+        state.log.check()?;
+        let synced = state.log.to_sync().map_or(Ok(()), |file| file.sync_data());
+        synced.map_err(|error| format!("write {}: {error}", path.display()))?;
+        let heard: Vec<String> =
+            state.ears.heard().iter().map(|(name, n)| format!("{n} of {name}")).collect();
+        let heard = if heard.is_empty() { "none".to_owned() } else { heard.join(", ") };
+        tell(format_args!("{}: sent {}; heard {heard}", path.display(), state.sent));
+        if state.overslept > 0 {
+            let slots = state.overslept;
+            tell(format_args!("nothing was sent in {slots} slots, which this machine overslept"));
+        }
+        if let Some(why) = &state.refused_why {
+            tell(format_args!("the interface refused {} frames, first with: {why}", state.refused));
+        }
+        for (reason, n) in state.ears.refused() {
+            tell(format_args!("not written: {n} datagrams {}", reason.text()));
+        }
+        Ok(())
+    }
+
+    /// Begins to transmit, or begins anew: under another number, for receivers to tell.
+    fn begin(&self) -> (u64, Edges) {
+        let boot = boot_number();
+        self.state().ears.restarted(boot);
+        (boot, Edges::new(self.slot_ns))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn radio(&self) -> Arc<Radio> {
+        Arc::clone(&self.radio.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl State {
+    fn write(&mut self, node: &str, sent: bool, frame: &Frame, time_ns: u64) {
+        let position = self.position.filter(|(at, _)| now().since(*at) < POSITION_AGE);
+        let entry = Entry {
+            time_ns,
+            sent,
+            node,
+            sender: &frame.sender,
+            slot: frame.slot,
+            slot_ns: frame.slot_ns,
+            position: position.map(|(_, position)| position),
+        };
+        self.log.line(&entry.to_line());
+    }
+
+    fn refuse(&mut self, error: &io::Error) {
+        self.refused += 1;
+        self.refused_why.get_or_insert_with(|| error.to_string());
+    }
+}
+
+/// Waits after an error that would come again at once.
+fn rest(error: &io::Error) {
+    if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+    {
+        thread::sleep(PATIENCE);
+    }
+}
+
+/// Returns a number that tells this start from others: random, or of the clock where there is no randomness.
+fn boot_number() -> u64 {
+    let Ok(seed) = sys::entropy::seed() else { return sys::wall_clock::realtime_nanos() };
+    seed.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
