@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use netem::{LinkModel, MATRIX_SLOTS_MAX, SlotMatrix, SlotRow};
+use netem::{LinkModel, LinkRate, MATRIX_SLOTS_MAX, SlotMatrix, SlotRow};
 use sys::print::{print, tell};
 use units::{Duration, Rng};
 
@@ -173,6 +173,18 @@ struct Way {
     model: LinkModel,
 }
 
+impl Way {
+    /// Returns how many slots it is long.
+    fn slots(&self, slot: Duration) -> f64 {
+        let slots = self.seconds / slot.as_secs_f64();
+        match self.model.rate {
+            // It ends with its last opportunity, somewhere in a slot.
+            LinkRate::Deliveries { .. } => (slots - 1e-9).ceil(),
+            _ => (slots + 1e-9).floor(),
+        }
+    }
+}
+
 /// Reads FROM:TO=FILE.
 fn named(text: &str, args: &ConvertArgs) -> Result<Way, String> {
     let parts = text.split_once('=').and_then(|(pair, file)| Some((pair.split_once(':')?, file)));
@@ -228,7 +240,7 @@ fn of_set(name: &str) -> Result<Vec<Way>, String> {
 /// Renders links as slots, as long as the shortest of them.
 fn rendered(ways: &[Way], slot: Duration, seed: u64) -> Result<SlotMatrix, String> {
     let seconds = ways.iter().map(|way| way.seconds).fold(f64::MAX, f64::min);
-    let slots = (seconds / slot.as_secs_f64() + 1e-9).floor();
+    let slots = ways.iter().map(|way| way.slots(slot)).fold(f64::MAX, f64::min);
     if !(1.0..=MATRIX_SLOTS_MAX as f64).contains(&slots) {
         return Err(format!(
             "{seconds} s are {slots} slots of {} ms, and a matrix has 1 to {MATRIX_SLOTS_MAX}",

@@ -30,6 +30,8 @@ pub(crate) use command::{TraceCommand, run as run_command};
 pub(crate) use flown::try_flights;
 #[cfg(fuzzing)]
 pub(crate) use formats::{HowToRead, read};
+#[cfg(fuzzing)]
+pub(crate) use heard::try_log;
 pub(crate) use joined::operators_joined;
 #[cfg(fuzzing)]
 pub(crate) use reading::{Assumed, link};

@@ -49,6 +49,38 @@ pub(super) fn of_link(model: &LinkModel, slot: Duration, count: usize, rng: &mut
     Slotted { trace: SlotTrace::new(received), cut, drawn }
 }
 
+/// Returns a delivery trace in mahimahi's format: an opportunity in the middle of each slot with a 1; `None` when
+/// there is none.
+pub(super) fn deliveries(trace: &SlotTrace, slot: Duration) -> Option<String> {
+    let mut text = String::new();
+    let ones = trace.slots().iter().enumerate().filter(|(_, received)| **received);
+    for (number, _) in ones {
+        let middle = (number as f64 + 0.5) * slot.as_secs_f64() * 1e3;
+        // A trace of nothing but time 0 would have no length.
+        let _ = writeln!(text, "{}", (middle.round() as u64).max(1));
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+/// Returns a table of rates: what the slots of each second have let through, in packets of 1,500 bytes.
+pub(super) fn rates_csv(trace: &SlotTrace, slot: Duration) -> String {
+    let mbps = |ones: usize, slots: usize| {
+        ones as f64 * PACKET_BITS / 1e6 / (slots as f64 * slot.as_secs_f64())
+    };
+    table(trace, slot, "rate_mbps", mbps)
+}
+
+/// Returns a table of losses: the share of the slots of each second that is 0.
+pub(super) fn losses_csv(trace: &SlotTrace, slot: Duration) -> String {
+    table(trace, slot, "loss", |ones, slots| (slots - ones) as f64 / slots as f64)
+}
+
+/// Returns the share of each second's slots that is 1, with the second's beginning.
+pub(super) fn shares(trace: &SlotTrace, slot: Duration) -> Vec<(f64, f64)> {
+    let share = |(at, ones, slots): (f64, usize, usize)| (at, ones as f64 / slots as f64);
+    seconds(trace, slot).into_iter().map(share).collect()
+}
+
 /// What a link has carried and no slot has had yet.
 struct Carried<'a> {
     model: &'a LinkModel,
@@ -90,38 +122,6 @@ fn bits(series: &Arc<Series<Rate>>, from: Instant, slot: Duration) -> f64 {
     let part = slot / POINTS;
     let at = |point: u32| series.at(from + part * point + part / 2).as_bps() as f64;
     (0..POINTS).map(at).sum::<f64>() / f64::from(POINTS) * slot.as_secs_f64()
-}
-
-/// Returns a delivery trace in mahimahi's format: an opportunity in the middle of each slot with a 1; `None` when
-/// there is none.
-pub(super) fn deliveries(trace: &SlotTrace, slot: Duration) -> Option<String> {
-    let mut text = String::new();
-    let ones = trace.slots().iter().enumerate().filter(|(_, received)| **received);
-    for (number, _) in ones {
-        let middle = (number as f64 + 0.5) * slot.as_secs_f64() * 1e3;
-        // A trace of nothing but time 0 would have no length.
-        let _ = writeln!(text, "{}", (middle.round() as u64).max(1));
-    }
-    (!text.is_empty()).then_some(text)
-}
-
-/// Returns a table of rates: what the slots of each second have let through, in packets of 1,500 bytes.
-pub(super) fn rates_csv(trace: &SlotTrace, slot: Duration) -> String {
-    let mbps = |ones: usize, slots: usize| {
-        ones as f64 * PACKET_BITS / 1e6 / (slots as f64 * slot.as_secs_f64())
-    };
-    table(trace, slot, "rate_mbps", mbps)
-}
-
-/// Returns a table of losses: the share of the slots of each second that is 0.
-pub(super) fn losses_csv(trace: &SlotTrace, slot: Duration) -> String {
-    table(trace, slot, "loss", |ones, slots| (slots - ones) as f64 / slots as f64)
-}
-
-/// Returns the share of each second's slots that is 1, with the second's beginning.
-pub(super) fn shares(trace: &SlotTrace, slot: Duration) -> Vec<(f64, f64)> {
-    let share = |(at, ones, slots): (f64, usize, usize)| (at, ones as f64 / slots as f64);
-    seconds(trace, slot).into_iter().map(share).collect()
 }
 
 fn table(

@@ -103,6 +103,31 @@ pub(crate) fn run(args: &RecordArgs) -> Result<(), Failure> {
     record(args, slot_ns).map_err(Failure::Failed)
 }
 
+/// Hears the bytes as a datagram, reads them as a log, and makes a matrix where that is not too long for a fuzzer.
+///
+/// # Errors
+/// As of [`Heard::read`].
+#[cfg(fuzzing)]
+pub(crate) fn try_log(bytes: &[u8]) -> Result<(), String> {
+    let mut ears = ears::Ears::new("own", 1, 11_776_000);
+    let mut datagram = bytes.to_vec();
+    datagram.resize(FRAME_BYTES, 0);
+    let first = ears.hear(units::Instant::ZERO, &datagram);
+    assert!(first.is_err() || ears.hear(units::Instant::ZERO, &datagram).is_err(), "heard twice");
+    let mut heard = Heard::default();
+    heard.read(&mut &*bytes, "fuzz.log")?;
+    let slots = || heard.pairs().flat_map(|(_, frames)| &frames.slots);
+    let (from, to) = (slots().min().copied().unwrap_or(0), slots().max().copied().unwrap_or(0));
+    if to - from > 10_000 {
+        return Ok(());
+    }
+    if let Ok((matrix, _)) = matrix(&heard) {
+        let again = netem::SlotMatrix::parse(&matrix.to_text(), "again");
+        assert_eq!(again.as_ref(), Ok(&matrix));
+    }
+    Ok(())
+}
+
 fn slot_ns(args: &RecordArgs) -> Result<u64, String> {
     if !is_name(&args.node) {
         let name = &args.node;
