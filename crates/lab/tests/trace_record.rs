@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
+use std::ops::Range;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -12,7 +13,7 @@ use tempfile::TempDir;
 const LAB: &str = env!("CARGO_BIN_EXE_fulmar-lab");
 /// How many slots the flight has; then it begins again.
 const SLOTS: usize = 80;
-/// How long all record. The frames of all are in the air for less.
+/// How long masts record.
 const SECONDS: usize = 10;
 /// Slots of 117.76 ms: what a busy machine is late by is a part of one.
 const RATE_MBPS: &str = "0.1";
@@ -150,26 +151,43 @@ fn rows(matrix: &str) -> Rows {
     matrix.lines().skip(1).map(row).collect()
 }
 
-/// Flies a matrix between eight hosts, all of which record; returns the matrix of their logs and what was told.
-fn recorded(directory: &Path, flight: &Rows) -> Result<(Rows, String), String> {
+/// A flight that was recorded.
+struct Flown {
+    rows: Rows,
+    /// The columns in which all masts sent.
+    common: Range<usize>,
+    told: String,
+}
+
+/// Flies a matrix between eight hosts, all of which record; or returns what was told when that failed.
+fn recorded(directory: &Path, flight: &Rows) -> Result<Flown, String> {
     fs::write(directory.join("flight.slots"), matrix_text(flight)).unwrap();
     let hosts: Vec<&str> = MASTS.into_iter().chain(RECEIVERS).collect();
     let scene = format!(
         "[[radio]]\nname = \"air\"\nhosts = {hosts:?}\nmatrix = {{ file = \"flight.slots\" }}\n"
     );
     fs::write(directory.join("scene.toml"), scene).unwrap();
-    let mut script = String::new();
-    for host in &hosts {
-        let sends = if MASTS.contains(host) { "--send" } else { "" };
+    let start = |host: &str| {
+        let (send, group) = if MASTS.contains(&host) { ("--send", "m") } else { ("", "r") };
         let netns = format!("FULMAR_NETNS_{}", host.to_uppercase());
-        script += &format!(
-            "nsenter --net=${netns} {LAB} trace record air --node {host} {sends} --rate-mbps {RATE_MBPS} \
-             --out {host}.log & all=\"$all $!\"\n"
-        );
-    }
-    // A clean end is part of what is tried.
-    script +=
-        &format!("sleep {SECONDS}; kill $all; for one in $all; do wait $one || exit 1; done\n");
+        format!(
+            "nsenter --net=${netns} {LAB} trace record air --node {host} {send} --rate-mbps {RATE_MBPS} \
+             --out {host}.log & {group}=\"${group} $!\"\n"
+        )
+    };
+    // Who listens is there first and goes last. A clean end is part of what is tried.
+    let end =
+        |group: &str| format!("kill ${group}; for one in ${group}; do wait $one || exit 1; done\n");
+    let script = [
+        RECEIVERS.map(start).concat(),
+        "sleep 2\n".to_owned(),
+        MASTS.map(start).concat(),
+        format!("sleep {SECONDS}\n"),
+        end("m"),
+        "sleep 1\n".to_owned(),
+        end("r"),
+    ]
+    .concat();
     for host in &hosts {
         let _ = fs::remove_file(directory.join(format!("{host}.log")));
     }
@@ -189,26 +207,41 @@ fn recorded(directory: &Path, flight: &Rows) -> Result<(Rows, String), String> {
         return Err(notes);
     }
     let again = fs::read_to_string(directory.join("again.slots")).unwrap();
-    Ok((rows(&again), told + &notes))
+    Ok(Flown { rows: rows(&again), common: common(directory), told: told + &notes })
 }
 
-/// Says where two matrices differ: between the first and the last slot in which all masts sent, for the one place in
-/// the flight at which recording may have begun.
-fn differ(again: &Rows, flight: &Rows, edge: usize) -> Result<(), String> {
-    let length = again.values().next().map_or(0, Vec::len);
-    if length < SLOTS / 2 + 2 * edge {
-        return Err(format!("{length} slots are too few"));
+/// Returns the columns in which all masts sent.
+fn common(directory: &Path) -> Range<usize> {
+    let ends = MASTS.map(|mast| {
+        let log = fs::read_to_string(directory.join(format!("{mast}.log"))).unwrap();
+        let sent = log.lines().filter(|line| line.contains(",sent,"));
+        let slots: Vec<usize> =
+            sent.map(|line| line.split(',').nth(4).unwrap().parse().unwrap()).collect();
+        (slots[0], slots[slots.len() - 1])
+    });
+    let origin = ends.iter().map(|(first, _)| *first).min().unwrap();
+    let from = ends.iter().map(|(first, _)| *first).max().unwrap();
+    let to = ends.iter().map(|(_, last)| *last).min().unwrap();
+    from - origin..to + 1 - origin
+}
+
+/// Says how much two matrices differ where all masts sent, for the one place in the flight at which recording may
+/// have begun.
+fn differ(flown: &Flown, flight: &Rows) -> Result<(), String> {
+    if flown.common.len() < SLOTS / 2 {
+        return Err(format!("{:?} are too few slots", flown.common));
     }
     let place = |start: usize| {
-        let differing = again.iter().map(|(pair, slots)| {
+        let differing = flown.rows.iter().map(|(pair, slots)| {
             let expected =
                 |slot: usize| flight.get(pair).is_some_and(|slots| slots[(slot + start) % SLOTS]);
-            (edge..length - edge).filter(|&slot| slots[slot] != expected(slot)).count()
+            flown.common.clone().filter(|&slot| slots[slot] != expected(slot)).count()
         });
         differing.sum::<usize>()
     };
     let least = (0..SLOTS).map(place).min().unwrap_or(0);
-    (least == 0).then_some(()).ok_or_else(|| format!("{least} digits of {length} slots differ"))
+    let problem = || format!("{least} digits of {:?} differ", flown.common);
+    (least == 0).then_some(()).ok_or_else(problem)
 }
 
 #[test]
@@ -231,12 +264,11 @@ fn what_is_flown_in_the_emulator_and_recorded_there_is_the_same_matrix() {
     let mut was_busy = false;
     for _ in 0..TRIES {
         match recorded(directory.path(), &flight) {
-            // Nodes start and end one after the other, within a second or two.
-            Ok((again, told)) => match differ(&again, &flight, 16) {
+            Ok(flown) => match differ(&flown, &flight) {
                 Ok(()) => return,
                 Err(wrong) => {
-                    was_busy |= told.contains("overslept") || told.contains("INVALID");
-                    found = format!("{wrong}\n{told}");
+                    was_busy |= flown.told.contains("overslept") || flown.told.contains("INVALID");
+                    found = format!("{wrong}\n{}", flown.told);
                 }
             },
             Err(told) => panic!("{told}"),

@@ -54,7 +54,8 @@ Air to ground as well: let the drone's nodes --send too.
 
 Choose the rate by what the air carries: a frame has 1,472 bytes and its headers, all that transmit
 on one channel share it, and slots must leave room for one frame of each. Let the clocks of those
-that transmit agree (NTP, GPS); receivers need none. It ends with Ctrl-C, SIGTERM or --seconds, and
+that transmit agree (NTP, GPS); receivers need none. Start those that listen first and end them last:
+what is sent while they are not there is a 0 as well. It ends with Ctrl-C, SIGTERM or --seconds, and
 goes on when its terminal goes away. Of a node that loses its power the last second is lost.
 
 Then make a slot matrix of all logs, look at it, and fly it again on a desk ([[radio]] in a scenario):
