@@ -171,7 +171,7 @@ fn recorded(directory: &Path, flight: &Rows) -> Result<Flown, String> {
         let (send, group) = if MASTS.contains(&host) { ("--send", "m") } else { ("", "r") };
         let netns = format!("FULMAR_NETNS_{}", host.to_uppercase());
         format!(
-            "nsenter --net=${netns} {LAB} trace record air --node {host} {send} --rate-mbps {RATE_MBPS} \
+            "nsenter --net=${netns} {LAB} trace record air --node {host} {send} --ahead 2 --rate-mbps {RATE_MBPS} \
              --out {host}.log & {group}=\"${group} $!\"\n"
         )
     };

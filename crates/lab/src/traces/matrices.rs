@@ -83,31 +83,15 @@ pub(super) fn info(path: &Path) -> Result<bool, String> {
 /// Draws how much of each transmitter each receiver hears in each second.
 pub(super) fn plot(args: &PlotArgs) -> Result<(), String> {
     let out = &args.out;
-    let name = out.file_stem().map(|name| name.to_string_lossy().into_owned());
-    let name = name.filter(|_| out.extension().is_some_and(|ending| ending == "svg"));
+    let is_svg = out.extension().is_some_and(|ending| ending == "svg");
+    let name = out.file_name().filter(|_| is_svg).map(|name| name.to_string_lossy().into_owned());
     let name =
         name.ok_or_else(|| format!("--out {}: say a file that ends in .svg", out.display()))?;
     let matrix = matrix_of_files(&args.files, &args.without)?;
     let seconds = matrix.slots() as f64 * matrix.slot().as_secs_f64();
     let mut panels: Vec<FunctionPanel> = Vec::new();
-    for row in matrix.rows() {
-        let title = format!("{}: share of its slots that was heard, for each second", row.from);
-        let mut shares = slotted::shares(&row.trace, matrix.slot());
-        // The last second holds until the end.
-        shares.extend(shares.last().map(|(_, share)| (seconds, *share)));
-        let curve = (row.to.clone(), shares);
-        match panels.iter_mut().find(|panel| panel.title == title) {
-            Some(panel) => panel.curves.push(curve),
-            None => panels.push(FunctionPanel {
-                title,
-                variable: "time, s".to_owned(),
-                from: 0.0,
-                to: seconds.max(1e-3),
-                heights: Heights::Linear(0.0, 1.0),
-                curves: vec![curve],
-                printed: Vec::new(),
-            }),
-        }
+    for name in matrix.names() {
+        panels.extend(panel(&matrix, name, seconds));
     }
     let ms = matrix.slot().as_secs_f64() * 1e3;
     let files: Vec<String> = args.files.iter().map(|file| file.display().to_string()).collect();
@@ -118,6 +102,33 @@ pub(super) fn plot(args: &PlotArgs) -> Result<(), String> {
     };
     let directory = out.parent().filter(|path| !path.as_os_str().is_empty());
     print(chart.write(directory.unwrap_or(Path::new(".")), &name)?.display())
+}
+
+/// Draws how much of one transmitter is heard; `None` of a node that is none.
+fn panel(matrix: &SlotMatrix, from: &str, seconds: f64) -> Option<FunctionPanel> {
+    let rows: Vec<&SlotRow> = matrix.rows().iter().filter(|row| row.from == from).collect();
+    let is_heard = |row: &&&SlotRow| row.trace.slots().contains(&true);
+    let curve = |row: &&SlotRow| {
+        let mut shares = slotted::shares(&row.trace, matrix.slot());
+        // The last second holds until the end.
+        shares.extend(shares.last().map(|(_, share)| (seconds, *share)));
+        (row.to.clone(), shares)
+    };
+    let never: Vec<&str> =
+        rows.iter().filter(|row| !is_heard(row)).map(|row| row.to.as_str()).collect();
+    let mut title = format!("{from}: share of its slots that was heard, for each second");
+    if !never.is_empty() {
+        title += &format!("; never by {}", never.join(", "));
+    }
+    (!rows.is_empty()).then(|| FunctionPanel {
+        title,
+        variable: "time, s".to_owned(),
+        from: 0.0,
+        to: seconds.max(1e-3),
+        heights: Heights::Linear(0.0, 1.0),
+        curves: rows.iter().filter(is_heard).map(curve).collect(),
+        printed: Vec::new(),
+    })
 }
 
 /// What a file is.
@@ -223,6 +234,14 @@ fn of_set(name: &str) -> Result<Vec<Way>, String> {
     for link in &take.links {
         for note in &link.notes {
             tell(format_args!("{}: {note}", link.name));
+        }
+        if !link.gaps.is_empty() {
+            let unknown: f64 = link.gaps.iter().map(|(from, to)| to - from).sum();
+            let gaps = link.gaps.len();
+            tell(format_args!(
+                "{}: nothing is known in {gaps} gaps, {unknown:.3} s: zeros",
+                link.name
+            ));
         }
         let seconds = link.length.as_secs_f64();
         let ends = ["s", "d"].map(|end| format!("{}-{end}", link.name));

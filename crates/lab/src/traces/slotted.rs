@@ -65,7 +65,8 @@ pub(super) fn deliveries(trace: &SlotTrace, slot: Duration) -> Option<String> {
 /// Returns a table of rates: what the slots of each second have let through, in packets of 1,500 bytes.
 pub(super) fn rates_csv(trace: &SlotTrace, slot: Duration) -> String {
     let mbps = |ones: usize, slots: usize| {
-        ones as f64 * PACKET_BITS / 1e6 / (slots as f64 * slot.as_secs_f64())
+        let bps = ones as f64 * PACKET_BITS / (slots as f64 * slot.as_secs_f64());
+        bps.round() / 1e6
     };
     table(trace, slot, "rate_mbps", mbps)
 }
@@ -75,10 +76,16 @@ pub(super) fn losses_csv(trace: &SlotTrace, slot: Duration) -> String {
     table(trace, slot, "loss", |ones, slots| (slots - ones) as f64 / slots as f64)
 }
 
-/// Returns the share of each second's slots that is 1, with the second's beginning.
+/// Returns the share of each second's slots that is 1, with the second's beginning; a rest of less than half a second
+/// says too little and is left out.
 pub(super) fn shares(trace: &SlotTrace, slot: Duration) -> Vec<(f64, f64)> {
+    let mut all = seconds(trace, slot);
+    let whole = all.first().map_or(0, |(_, _, slots)| *slots);
+    if all.len() > 1 && all.last().is_some_and(|(_, _, slots)| 2 * slots < whole) {
+        all.pop();
+    }
     let share = |(at, ones, slots): (f64, usize, usize)| (at, ones as f64 / slots as f64);
-    seconds(trace, slot).into_iter().map(share).collect()
+    all.into_iter().map(share).collect()
 }
 
 /// What a link has carried and no slot has had yet.
@@ -237,5 +244,7 @@ mod tests {
         assert_eq!(rates_csv(&trace, slot), rates);
         assert_eq!(losses_csv(&trace, slot), "time_s,loss\n0,0\n1,1\n2,0.5\n3,0\n");
         assert_eq!(shares(&trace, slot), [(0.0, 1.0), (1.0, 0.0), (2.0, 0.5), (3.0, 1.0)]);
+        let rest = SlotTrace::parse("11110000", "s").expect("it reads");
+        assert_eq!(shares(&rest, Duration::from_millis(300)), [(0.0, 1.0), (1.2, 0.0)]);
     }
 }

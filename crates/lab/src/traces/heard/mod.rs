@@ -87,6 +87,10 @@ pub(crate) struct RecordArgs {
     /// UDP port; all nodes have the same.
     #[arg(long, default_value_t = 47_470, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
+    /// Hand frames to the interface so many slots ahead: for interfaces with slots of their own, as emulated ones, so
+    /// that none of these passes idle when this machine is late.
+    #[arg(long, default_value_t = 0, value_name = "SLOTS", value_parser = clap::value_parser!(u64).range(..=16))]
+    ahead: u64,
     /// How long to record; without it, until Ctrl-C.
     #[arg(long, value_name = "S", value_parser = positive)]
     seconds: Option<f64>,
@@ -145,7 +149,7 @@ fn slot_ns(args: &RecordArgs) -> Result<u64, String> {
 }
 
 fn record(args: &RecordArgs, slot_ns: u64) -> Result<(), String> {
-    let radio = radio::open(&args.interface, args.port)?;
+    let radio = radio::open(&args.interface, args.port, args.ahead)?;
     let mavlink = args.mavlink.map(radio::open_mavlink).transpose()?;
     let signals = Signals::block().map_err(|error| format!("signals: {error}"))?;
     let node = Node::new(&args.node, slot_ns, radio, LogFile::create(&args.out)?);

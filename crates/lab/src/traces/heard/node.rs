@@ -31,6 +31,7 @@ pub(super) struct Node<'a> {
     slot_ns: u64,
     radio: Mutex<Arc<Radio>>,
     port: u16,
+    ahead: u64,
     state: Mutex<State>,
     over: AtomicBool,
 }
@@ -60,16 +61,19 @@ impl<'a> Node<'a> {
             position: None,
             told: (0, BTreeMap::new()),
         };
-        let (port, radio) = (radio.port, Mutex::new(Arc::new(radio)));
-        Self { name, slot_ns, radio, port, state: Mutex::new(state), over: AtomicBool::new(false) }
+        let (port, ahead, radio) = (radio.port, radio.ahead, Mutex::new(Arc::new(radio)));
+        let (state, over) = (Mutex::new(state), AtomicBool::new(false));
+        Self { name, slot_ns, radio, port, ahead, state, over }
     }
 
-    /// Broadcasts one frame in each slot, as early in it as the machine lets us.
+    /// Broadcasts one frame in each slot, or so many slots ahead of it as is asked for, as early as the machine lets us.
     pub(super) fn send(&self) {
         let mut begun = self.begin();
+        // The first slot is the next one.
         let mut last = begun.1.slot(now());
         while !self.is_over() {
-            let wait = begun.1.begin(last + 1).since(now());
+            let due = (last + 1).saturating_sub(self.ahead);
+            let wait = begun.1.begin(due).since(now());
             if !wait.is_zero() {
                 thread::sleep(Duration::from_nanos(wait.as_nanos()).min(PATIENCE));
                 continue;
@@ -84,8 +88,8 @@ impl<'a> Node<'a> {
                 continue;
             }
             let (boot, edges) = &begun;
+            // A slot that is over is not made up for: a slot carries one frame.
             let slot = edges.slot(now()).max(last + 1);
-            // What was overslept is not made up for: a slot carries one frame.
             self.state().overslept += slot - (last + 1);
             last = slot;
             let (sender, slot_ns) = (self.name.to_owned(), self.slot_ns);

@@ -12,6 +12,8 @@ pub(super) struct Radio {
     pub(super) interface: String,
     index: u32,
     pub(super) port: u16,
+    /// How many frames wait for the interface on purpose.
+    pub(super) ahead: u64,
     pub(super) socket: UdpSocket,
 }
 
@@ -19,7 +21,7 @@ pub(super) struct Radio {
 ///
 /// # Errors
 /// Says what is the matter with the interface or the port, and what to do.
-pub(super) fn open(interface: &str, port: u16) -> Result<Radio, String> {
+pub(super) fn open(interface: &str, port: u16, ahead: u64) -> Result<Radio, String> {
     let all = interfaces::list().map_err(|error| format!("list interfaces: {error}"))?;
     let Some(found) = all.iter().find(|one| one.name == interface) else {
         let there: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
@@ -31,7 +33,7 @@ pub(super) fn open(interface: &str, port: u16) -> Result<Radio, String> {
             "{interface} is down or has no carrier: ip link set {interface} up, and join the radio's network"
         ));
     }
-    open_found(found, port)
+    open_found(found, port, ahead)
 }
 
 /// Opens the radio again if its interface is another than before; `None` while it is the same, or away.
@@ -42,7 +44,7 @@ pub(super) fn opened_again(before: &Radio) -> Result<Option<Radio>, String> {
     let all = interfaces::list().unwrap_or_default();
     let other =
         |one: &&Interface| one.name == before.interface && one.index != before.index && one.running;
-    all.iter().find(other).map(|found| open_found(found, before.port)).transpose()
+    all.iter().find(other).map(|found| open_found(found, before.port, before.ahead)).transpose()
 }
 
 /// Opens the socket that MAVLink comes in by.
@@ -60,9 +62,9 @@ pub(super) fn open_mavlink(address: SocketAddr) -> Result<UdpSocket, String> {
     })
 }
 
-fn open_found(found: &Interface, port: u16) -> Result<Radio, String> {
+fn open_found(found: &Interface, port: u16, ahead: u64) -> Result<Radio, String> {
     let interface = found.name.clone();
-    let socket = sys::broadcast::open(&interface, port).map_err(|error| match error.kind() {
+    let socket = sys::broadcast::open(&interface, port, ahead as usize).map_err(|error| match error.kind() {
         ErrorKind::PermissionDenied => format!(
             "{interface}: a socket of one interface takes the right to (CAP_NET_RAW): run it as root"
         ),
@@ -75,5 +77,5 @@ fn open_found(found: &Interface, port: u16) -> Result<Radio, String> {
         .set_read_timeout(Some(PATIENCE))
         .and_then(|()| socket.set_write_timeout(Some(PATIENCE)));
     timeouts.map_err(|error| format!("{interface}: {error}"))?;
-    Ok(Radio { interface, index: found.index, port, socket })
+    Ok(Radio { interface, index: found.index, port, ahead, socket })
 }
