@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -30,13 +32,16 @@ class WorkerMismatch(Exception):
     """A worker has no package, or one of another version."""
 
 
-def batch(description: str, code: str, tasks: list[Task]) -> tuple[float, list[Outcome]]:
-    """Runs points and seeds on a worker; returns the seconds that they took, and what they came to."""
+def batch(description: str, drivers: str, tasks: list[Task]) -> tuple[float, list[Outcome]]:
+    """Runs points and seeds on a worker; returns the seconds that they took, and what they came to.
+
+    ``drivers`` is the driver's :func:`version`.
+    """
     import platform
 
-    if _native.CODE != code:
+    if version() != drivers:
         raise WorkerMismatch(
-            f"node {platform.node()} has fulmar {_native.VERSION} of code {_native.CODE}, the driver has code {code}: "
+            f"node {platform.node()} ({sys.prefix}) has fulmar {version()}, the driver has {drivers}: "
             "install the same wheel on every node"
         )
     began = time.monotonic()
@@ -48,6 +53,11 @@ def batch(description: str, code: str, tasks: list[Task]) -> tuple[float, list[O
     return time.monotonic() - began, outcomes
 
 
+def version() -> str:
+    """Returns what a worker and the driver must have in common."""
+    return f"{_native.VERSION} of code {_native.CODE}"
+
+
 def outcomes(description: str, rest: list[Task], task_seconds: float) -> Iterator[tuple[Task, Outcome]]:
     """Runs tasks on the cluster, in whatever order they end."""
     try:
@@ -56,6 +66,8 @@ def outcomes(description: str, rest: list[Task], task_seconds: float) -> Iterato
         raise _native.InputError('engine="ray": Ray is not installed: pip install "fulmar[ray]"') from None
     if not ray.is_initialized():
         ray.init(log_to_driver=False, logging_level=logging.WARNING)
+    # Of tasks that fail alike the first one is told; Ray would print the others' traces after that.
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
     remote = ray.remote(num_cpus=1, max_retries=-1)(batch)
     shared = ray.put(description)
     waiting, each = list(reversed(rest)), 1
@@ -68,7 +80,7 @@ def outcomes(description: str, rest: list[Task], task_seconds: float) -> Iterato
                 fair = -(-len(waiting) // (_AHEAD * processors))
                 size = max(1, min(each, fair, _BATCH_MAX))
                 tasks = [waiting.pop() for _ in range(min(size, len(waiting)))]
-                under_way[remote.remote(shared, _native.CODE, tasks)] = tasks
+                under_way[remote.remote(shared, version(), tasks)] = tasks
             ready, _ = ray.wait(list(under_way), num_returns=1, timeout=1.0)
             for future in ready:
                 tasks = under_way.pop(future)
@@ -90,6 +102,7 @@ def _result(ray: Any, future: Any) -> tuple[float, list[Outcome]]:
             raise _native.InputError(str(cause)) from None
         if "No module named 'fulmar" in str(error):
             raise _native.InputError(
-                "a worker has no package fulmar: install the same wheel on every node"
+                f"node {getattr(error, 'ip', '?')} has no package fulmar, the driver has {version()}: "
+                "install the same wheel on every node"
             ) from None
         raise

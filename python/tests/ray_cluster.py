@@ -1,82 +1,166 @@
-"""A sweep on a real Ray cluster of two nodes on this machine, one of which is killed in the middle.
+"""A sweep on a real Ray cluster of two nodes on this machine, whose parts are killed in the middle.
 
-    python ray_cluster.py [POINTS]
+    python ray_cluster.py [POINTS] [CASE ...]
 
-Prints how long it took, how busy two processors were, and whether the bytes are those of one process. 2,000 points unless said.
+POINTS counts each seed; it is 2,000 unless said.
+
+First one process runs all points; whatever is killed afterwards, the folder must be the same, byte for byte. Cases: ``cluster``
+(nothing is killed), ``node``, ``worker``, ``driver`` and ``head``; the driver is a process of its own, and where it or the head dies,
+it is started again. Prints how long each took, and how many results were written twice. Needs ray and
+psutil.
 """
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
 import tempfile
-import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
-import ray
 from ray.cluster_utils import Cluster
 from test_sweep import SCENE, contents
 
 import fulmar
 
+CASES = ("cluster", "node", "worker", "driver", "head")
+#: So many values of loss for each seed.
+POINTS_OF_A_SEED = 1_000
+#: How long a driver may live on whose head has died, seconds.
+ORPHAN_S = 180.0
 
-def workers_cpu_s() -> float:
-    """Processor time of all workers, seconds."""
-    total = 0.0
-    for process in psutil.process_iter(["name", "cmdline", "cpu_times"]):
+
+def the_sweep(points: int) -> fulmar.Sweep:
+    seeds = -(-points // POINTS_OF_A_SEED)
+    losses = [round(0.5 * number * seeds / points, 6) for number in range(points // seeds)]
+    scene = SCENE.replace("seconds = 2", "seconds = 10").replace('["fulmar", "udp"]', '["fulmar"]')
+    return fulmar.Sweep(text=scene, over={"link.wifi.loss": losses}, seeds=(1, seeds))
+
+
+def drive(points: int, folder: Path) -> None:
+    """What the driver does: RAY_ADDRESS says where."""
+    began = time.monotonic()
+    swept = the_sweep(points).run(folder, engine="ray", progress=False)
+    print(swept.tasks - swept.done_before, swept.done_before, swept.failed, time.monotonic() - began, flush=True)
+
+
+def workers() -> Iterator[psutil.Process]:
+    """Those that run tasks; a node's agents have such names too."""
+    for process in psutil.process_iter(["cmdline"]):
         words = process.info["cmdline"] or [""]
-        if words[0].startswith("ray::"):
-            total += process.info["cpu_times"].user + process.info["cpu_times"].system
-    return total
+        if words[0].startswith(("ray::batch", "ray::IDLE")):
+            yield process
 
 
-def swept(sweep: fulmar.Sweep, folder: Path, kill: bool) -> dict[str, bytes]:
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    second: Any = cluster.add_node(num_cpus=1)
-    ray.init(address=cluster.address, log_to_driver=False)
-    cluster.wait_for_nodes()
-    half = threading.Event()
-    tasks = len(sweep.points) * len(sweep.seeds)
+def results(folder: Path) -> dict[str, float]:
+    """When each file of results was written."""
+    times = {}
+    for file in (folder / "points").glob("*.parquet"):
+        times[file.name] = file.stat().st_mtime
+    return times
 
-    def on_end(ended: int, failed: int, all: int) -> None:
-        if ended >= tasks // 2 and not half.is_set():
-            half.set()
-            if kill:
-                cluster.remove_node(second, allow_graceful=False)
-                print(f"  a node was killed after {ended} of {all}")
 
-    before, began = workers_cpu_s(), time.monotonic()
-    outcome = sweep.run(folder, engine="ray", progress=on_end)
-    took = time.monotonic() - began
-    busy = (workers_cpu_s() - before) / (2 * took)
-    print(f"  {outcome.tasks} tasks, {outcome.failed} failed, {took:.1f} s" + ("" if kill else f", {busy:.0%} of two processors"))
-    ray.shutdown()
-    cluster.shutdown()
-    return contents(folder)
+class Case:
+    """A cluster, and the driver on it."""
+
+    def __init__(self, points: int, folder: Path) -> None:
+        self._points, self._folder = points, folder
+        self._said = open(f"{folder}.log", "w+")
+        self._start()
+
+    def _start(self) -> None:
+        # Ray's own choice, 15, lets every other program go first: on a machine that does other things the sweep would hardly move.
+        os.environ["RAY_worker_niceness"] = "0"
+        self.cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+        self.second: Any = self.cluster.add_node(num_cpus=1)
+        self.cluster.wait_for_nodes()
+
+    def drive(self) -> subprocess.Popen[str]:
+        words = [sys.executable, __file__, "--drive", str(self._points), str(self._folder)]
+        environment = {**os.environ, "RAY_ADDRESS": self.cluster.address}
+        return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=self._said, text=True)
+
+    def run(self, kill: str) -> bool:
+        driver, began = self.drive(), time.monotonic()
+        if kill != "cluster":
+            while len(results(self._folder)) < self._points // 2 and driver.poll() is None:
+                time.sleep(0.05)
+            self._kill(kill, driver)
+        before = results(self._folder)
+        if kill in ("driver", "head"):
+            try:
+                print(f"  the driver ended with {driver.wait(ORPHAN_S)}")
+            except subprocess.TimeoutExpired:
+                driver.kill()
+                print(f"  the driver still lived {ORPHAN_S:.0f} s after the head: killed")
+                return False
+            before = results(self._folder)
+            print(f"  {len(before)} of {self._points} were done")
+            if kill == "head":
+                self.cluster.shutdown()
+                self._start()
+            driver = self.drive()
+        # Ray says things on the same output, before.
+        report = driver.communicate()[0].splitlines()[-1:]
+        if driver.returncode != 0:
+            self._said.seek(0)
+            print(f"  the driver failed: {driver.returncode}: {self._said.read()[-2_000:]}")
+            return False
+        ran, done_before, failed, took = (float(word) for word in report[0].split())
+        after = results(self._folder)
+        twice = sum(after[name] != at for name, at in before.items())
+        wall = time.monotonic() - began
+        print(f"  {wall:.1f} s in all, the last driver {took:.1f} s: ran {ran:.0f}, found {done_before:.0f}, failed {failed:.0f}")
+        print(f"  written twice: {twice}")
+        return twice == 0 and failed == 0 and done_before in (0, len(before)) and ran + done_before == self._points
+
+    def _kill(self, what: str, driver: subprocess.Popen[str]) -> None:
+        if what == "node":
+            self.cluster.remove_node(self.second, allow_graceful=False)
+        elif what == "head":
+            self.cluster.remove_node(self.cluster.head_node, allow_graceful=False)
+        else:
+            victim = driver.pid if what == "driver" else next(workers()).pid
+            os.kill(victim, signal.SIGKILL)
+        print(f"  {what} killed when {len(results(self._folder))} of {self._points} were done")
+
+    def end(self) -> None:
+        self._said.close()
+        self.cluster.shutdown()
 
 
 def main() -> int:
     points = int(sys.argv[1]) if len(sys.argv) > 1 else 2_000
-    losses = [number / points for number in range(points)]
-    scene = SCENE.replace("seconds = 2", "seconds = 20").replace('["fulmar", "udp"]', '["fulmar"]')
-    sweep = fulmar.Sweep(text=scene, over={"link.wifi.loss": [round(0.5 * loss, 6) for loss in losses]})
+    status = 0
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        print("one process:")
-        began = time.monotonic()
-        one = sweep.run(folder / "one", progress=False)
-        print(f"  {one.tasks} tasks, {time.monotonic() - began:.1f} s")
+        print("one process:", flush=True)
+        began, used = time.monotonic(), time.process_time()
+        one = the_sweep(points).run(folder / "one", progress=False)
+        took, used = time.monotonic() - began, time.process_time() - used
+        print(f"  {one.tasks} tasks, {took:.1f} s, {used:.1f} s of processors", flush=True)
         wanted = contents(one.folder)
-        for name, kill in (("cluster", False), ("killed", True)):
-            print(f"two nodes, {name}:")
-            if swept(sweep, folder / name, kill) != wanted:
-                print("  the bytes differ")
-                return 1
-            print("  the same bytes")
-    return 0
+        print(f"  {sum(map(len, wanted.values())) / len(wanted):.0f} bytes in a file")
+        for kill in sys.argv[2:] or CASES:
+            print(f"two nodes, {kill}:", flush=True)
+            case = Case(points, folder / kill)
+            try:
+                good = case.run(kill)
+            finally:
+                case.end()
+            same = contents(folder / kill) == wanted
+            print("  the same bytes" if same else "  the bytes differ", flush=True)
+            status |= not (good and same)
+    return status
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["--drive"]:
+        drive(int(sys.argv[2]), Path(sys.argv[3]))
+        sys.exit(0)
     sys.exit(main())

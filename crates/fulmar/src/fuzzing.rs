@@ -9,8 +9,9 @@ use crate::{config, status};
 
 /// Reads a configuration: it is refused with lines that say where and why, or all of it makes sense.
 pub fn configuration(text: &str) {
-    match config::parse(text, Path::new("fuzz/fuzz.toml")) {
-        Ok(config) => check(&config),
+    match config::parse_any(text, Path::new("fuzz/fuzz.toml")) {
+        Ok(config::Kind::End(config)) => check(&config),
+        Ok(config::Kind::Relay(relay)) => assert!((1..=63).contains(&relay.number)),
         Err(error) => {
             assert!(!error.mistakes.is_empty(), "refused without a reason");
             let lines = text.lines().count().max(1);

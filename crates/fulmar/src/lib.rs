@@ -28,6 +28,7 @@ mod names;
 mod pair;
 mod peers;
 mod recorder;
+mod relay;
 mod rights;
 mod socket_file;
 mod status;
@@ -46,6 +47,7 @@ use sys::print::{Reader, print, print_anew, print_while_read, tell};
 use toml_keys::one_line;
 
 use cli::{Arguments, Command};
+use config::Kind;
 
 /// Does what the command line says.
 pub fn main() -> ExitCode {
@@ -84,22 +86,25 @@ pub fn command_line() -> clap::Command {
 fn run(file: &Path) -> Result<(), String> {
     // Before any key is read.
     let undumped = sys::dumps::forbid();
-    let config = config::load(file).map_err(|error| format!("the configuration:\n{error}"))?;
-    let log = log::Log::start(&config.log);
-    for warning in config.warnings.iter().map(|warning| one_line(warning)) {
+    let kind = config::load_any(file).map_err(|error| format!("the configuration:\n{error}"))?;
+    let log = log::Log::start(kind.log());
+    for warning in kind.warnings().iter().map(|warning| one_line(warning)) {
         tracing::warn!("{warning}");
     }
     if let Err(error) = undumped {
         tracing::warn!(%error, "a crash may write the keys to disk");
     }
-    daemon::run(config, &log)
+    match kind {
+        Kind::End(config) => daemon::run(*config, &log),
+        Kind::Relay(config) => relay::run(*config, &log),
+    }
 }
 
 fn check(file: &Path, json: bool) -> Result<(), String> {
-    let loaded = config::load(file);
+    let loaded = config::load_any(file);
     if json {
         let (problems, warnings, needs) = match &loaded {
-            Ok(config) => (Vec::new(), all_warnings(config), rights::needs(config)),
+            Ok(kind) => (Vec::new(), all_warnings(kind), needs(kind)),
             Err(error) => (error.lines(), Vec::new(), Vec::new()),
         };
         let need = |need: &rights::Need| {
@@ -113,24 +118,35 @@ fn check(file: &Path, json: bool) -> Result<(), String> {
         print(said)?;
         return if valid { Ok(()) } else { Err(format!("{} is not valid", file.display())) };
     }
-    let config = loaded.map_err(|error| format!("the configuration:\n{error}"))?;
-    for warning in all_warnings(&config) {
+    let kind = loaded.map_err(|error| format!("the configuration:\n{error}"))?;
+    for warning in all_warnings(&kind) {
         tell(format_args!("warning: {warning}"));
     }
-    print(format_args!(
-        "{} is valid; our public key is {}",
-        file.display(),
-        config.secret.public()
-    ))?;
-    let needs: Vec<_> = rights::needs(&config).iter().map(rights::Need::to_string).collect();
+    let who = match &kind {
+        Kind::End(config) => format!("our public key is {}", config.secret.public()),
+        Kind::Relay(config) => format!("this is {} relay {}", config.side, config.number),
+    };
+    print(format_args!("{} is valid; {who}", file.display()))?;
+    let needs: Vec<_> = needs(&kind).iter().map(rights::Need::to_string).collect();
     let needs = if needs.is_empty() { "no capability".into() } else { needs.join(", ") };
     print(format_args!("needs: {needs}"))
 }
 
+/// Lists the capabilities that a file needs.
+fn needs(kind: &Kind) -> Vec<rights::Need> {
+    match kind {
+        Kind::End(config) => rights::needs(config),
+        Kind::Relay(_) => rights::relay_needs(),
+    }
+}
+
 /// Returns what is odd about a file, and what of it does not fit this computer.
-fn all_warnings(config: &config::Config) -> Vec<String> {
-    let mut warnings = config.warnings.clone();
-    warnings.extend(machine::warnings(config));
+fn all_warnings(kind: &Kind) -> Vec<String> {
+    let mut warnings = kind.warnings().to_vec();
+    warnings.extend(match kind {
+        Kind::End(config) => machine::warnings(config),
+        Kind::Relay(config) => machine::relay_warnings(config),
+    });
     warnings.iter().map(|warning| one_line(warning)).collect()
 }
 

@@ -12,7 +12,9 @@ use std::time::Instant;
 use proto::Duration;
 use sys::interfaces;
 
-use crate::config::{Config, EndpointConfig, EndpointKind, PathConfig, Remote};
+use crate::config::{
+    Config, EndpointConfig, EndpointKind, HopConfig, PathConfig, RelayFile, Remote,
+};
 use crate::events::socket_beside;
 use crate::interface::find_usable;
 use crate::names;
@@ -38,11 +40,16 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
     };
     let in_paths = config.paths.iter().map(|path| path.interface.as_str());
     let in_listens = config.listens.iter().filter_map(|listen| listen.interface.as_deref());
-    let in_use: Vec<_> = in_paths.chain(in_listens).collect();
+    let in_relays = config.relays.iter().map(|relay| relay.wire.interface.as_str());
+    let in_use: Vec<_> = in_paths.chain(in_listens).chain(in_relays).collect();
     let interface_trouble =
         |name: &str, ipv6: bool| find_usable(name, ipv6, &interfaces, &in_use).err();
     let mut warnings = Vec::new();
-    for path in &config.paths {
+    for relay in &config.relays {
+        let lacks = interface_trouble(&relay.wire.interface, false);
+        warnings.extend(lacks.map(|lacks| format!("relay \"{}\": {lacks}", relay.name)));
+    }
+    for path in config.paths.iter().filter(|path| path.relay.is_none()) {
         let lacks = interface_trouble(&path.interface, path.is_ipv6());
         warnings.extend(lacks.map(|lacks| format!("path \"{}\": {lacks}", path.name)));
     }
@@ -66,6 +73,25 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
     let is_own = |address: &IpAddr| !address.is_loopback();
     let own = interfaces.iter().flat_map(|interface| &interface.addresses).filter(|at| is_own(at));
     warnings.extend(config.warnings_of_own(&own.copied().collect::<Vec<_>>()));
+    warnings
+}
+
+/// Returns what of a relay's file does not fit.
+pub(crate) fn relay_warnings(config: &RelayFile) -> Vec<String> {
+    let interfaces = match interfaces::list() {
+        Ok(interfaces) => interfaces,
+        Err(error) => {
+            return vec![format!("the interfaces of this host cannot be listed: {error}")];
+        }
+    };
+    let hops = [("wire", &config.wire), ("radio", &config.radio)];
+    let in_use: Vec<_> = hops.iter().map(|(_, hop)| hop.interface.as_str()).collect();
+    let trouble = |(name, hop): (&str, &HopConfig)| {
+        let lacks = find_usable(&hop.interface, false, &interfaces, &in_use).err()?;
+        Some(format!("{name}: {lacks}"))
+    };
+    let mut warnings: Vec<String> = hops.into_iter().filter_map(trouble).collect();
+    warnings.extend(status_trouble(&config.status));
     warnings
 }
 

@@ -8,9 +8,11 @@ use std::fs;
 use std::net::SocketAddr;
 
 use sys::capabilities::{Capability, is_root};
+use sys::limits::{self, BufferLimits};
 
 use crate::config::{Config, EndpointKind};
 use crate::endpoints::MESSAGE_BUFFER;
+use crate::relay::RECEIVE_BUFFER;
 
 /// The kernel's own limit of a socket's buffer, where it does not tell: 212,992 bytes since Linux 3.
 const USUAL_BUFFER: usize = 212_992;
@@ -44,19 +46,16 @@ struct Computer {
 }
 
 impl Computer {
-    /// Asks the kernel; what it does not tell is as usual.
+    /// Asks the kernel; what it does not tell is as usual. The daemon's unit hides `/proc/sys`: only the first port is read there.
     fn look() -> Self {
-        let read = |name: &str| {
-            let text = fs::read_to_string(format!("/proc/sys/net/{name}")).ok()?;
-            text.trim().parse::<usize>().ok()
-        };
-        let port = read("ipv4/ip_unprivileged_port_start").and_then(|port| port.try_into().ok());
-        let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let port = fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").ok();
+        let usual = BufferLimits { receive: USUAL_BUFFER, send: USUAL_BUFFER };
+        let buffers = limits::largest_buffers().unwrap_or(usual);
         Self {
-            first_port: port.unwrap_or(USUAL_PORT),
-            largest_receive_buffer: read("core/rmem_max").unwrap_or(USUAL_BUFFER),
-            largest_send_buffer: read("core/wmem_max").unwrap_or(USUAL_BUFFER),
-            binding_needs_right: is_before_5_7(&release),
+            first_port: port.and_then(|port| port.trim().parse().ok()).unwrap_or(USUAL_PORT),
+            largest_receive_buffer: buffers.receive,
+            largest_send_buffer: buffers.send,
+            binding_needs_right: is_before_5_7(&limits::kernel_release()),
             is_root: is_root(),
         }
     }
@@ -65,6 +64,18 @@ impl Computer {
 /// Lists what a file needs on this computer, by capability.
 pub(crate) fn needs(config: &Config) -> Vec<Need> {
     needs_at(config, &Computer::look())
+}
+
+/// Lists what a relay needs on this computer.
+pub(crate) fn relay_needs() -> Vec<Need> {
+    let computer = Computer::look();
+    let mut needs = Vec::new();
+    if computer.is_root {
+        let reason = "files of other users, as root".into();
+        needs.push(Need { capability: Capability::DacOverride, reason, at_start: false });
+    }
+    needs.extend(relay_sockets(&computer));
+    needs
 }
 
 /// Returns what a configuration needs while the daemon runs that was given up, in words.
@@ -125,8 +136,33 @@ fn needs_at(config: &Config, computer: &Computer) -> Vec<Need> {
         let what = "sockets at interfaces, on a kernel before 5.7";
         need(Capability::NetRaw, false, what.into());
     }
+    if !config.relays.is_empty() {
+        needs.extend(relay_sockets(computer));
+    }
     if config.realtime {
-        need(Capability::SysNice, true, "realtime = true".into());
+        let reason = "realtime = true".into();
+        needs.push(Need { capability: Capability::SysNice, reason, at_start: true });
+    }
+    needs
+}
+
+/// Lists what the sockets of relayed links need.
+fn relay_sockets(computer: &Computer) -> Vec<Need> {
+    let mut needs = Vec::new();
+    let mut need = |capability, reason: String| {
+        needs.push(Need { capability, reason, at_start: false });
+    };
+    if RECEIVE_BUFFER > computer.largest_receive_buffer {
+        let largest = computer.largest_receive_buffer;
+        need(
+            Capability::NetAdmin,
+            format!(
+                "the buffers of relayed links: {RECEIVE_BUFFER} is above net.core.rmem_max, {largest}"
+            ),
+        );
+    }
+    if computer.binding_needs_right {
+        need(Capability::NetRaw, "sockets at interfaces, on a kernel before 5.7".into());
     }
     needs
 }

@@ -44,6 +44,21 @@ fn keys_are_made_once_and_their_public_half_is_printed() {
 }
 
 #[test]
+fn the_shipped_example_of_a_relay_is_valid_beside_the_groups_key() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("relay.toml");
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist/relay.toml");
+    std::fs::copy(shipped, &file).unwrap();
+    let checked = fulmar(&["check", path(&file)]);
+    assert!(text(&checked.stderr).contains("relay.group_key_file: "), "{checked:?}");
+    assert!(
+        fulmar(&["keygen", "--out", path(&directory.path().join("relay.key"))]).status.success()
+    );
+    let checked = fulmar(&["check", path(&file)]);
+    assert!(text(&checked.stdout).contains("is valid; this is ground relay 1"), "{checked:?}");
+}
+
+#[test]
 fn shipped_examples_are_valid_once_the_keys_are_in() {
     for example in ["drone.toml", "station.toml"] {
         let directory = tempfile::tempdir().unwrap();

@@ -57,6 +57,9 @@ pub use status::{
 pub use units::{Duration, Instant, Rate};
 pub use via::{RelayId, Via};
 
+/// Bytes of a datagram that relays pass on uncoded, at once, at most.
+pub const RELAY_SMALL: usize = limits::RELAY_SMALL;
+
 /// Paths of one session, at most.
 pub const MAX_PATHS: usize = limits::PATHS;
 

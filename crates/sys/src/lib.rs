@@ -18,6 +18,7 @@ pub mod fuzzing;
 pub mod interface_setup;
 pub mod interfaces;
 pub mod isolate;
+pub mod limits;
 mod netlink;
 pub mod netns;
 pub mod notify;

@@ -143,17 +143,11 @@ impl UdpSocket {
         if options.shared && !receives_all {
             socket.set_reuse_port(false)?;
         }
-        let state = UdpSocketState::new((&socket).into())?;
-        // Timestamps, packet information, TOS and the GRO stride together do not fit quinn-udp's
-        // space for control messages: the ECN bits would be cut off, and nobody reads the time.
-        match set_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 0) {
-            // Emulations of Linux may know no timestamps: then there are none.
-            Err(error) if error.raw_os_error() != Some(libc::ENOPROTOOPT) => return Err(error),
-            _ => {}
-        }
-        let segmentation =
-            options.segmentation && state.max_gso_segments() > 1 && segmentation_is_sound();
-        Ok(Self { socket, state, segmentation, receives_all })
+        let mut socket = Self::over(socket)?;
+        socket.segmentation =
+            options.segmentation && socket.state.max_gso_segments() > 1 && segmentation_is_sound();
+        socket.receives_all = receives_all;
+        Ok(socket)
     }
 
     /// Opens another socket of the same address, which only sends: what comes in goes to this one.
@@ -242,6 +236,19 @@ impl UdpSocket {
         Ok(sent)
     }
 
+    /// Sets up a socket that is bound, to send datagrams one by one.
+    pub(crate) fn over(socket: Socket) -> io::Result<Self> {
+        let state = UdpSocketState::new((&socket).into())?;
+        // Timestamps, packet information, TOS and the GRO stride together do not fit quinn-udp's
+        // space for control messages: the ECN bits would be cut off, and nobody reads the time.
+        match set_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 0) {
+            // Emulations of Linux may know no timestamps: then there are none.
+            Err(error) if error.raw_os_error() != Some(libc::ENOPROTOOPT) => return Err(error),
+            _ => {}
+        }
+        Ok(Self { socket, state, segmentation: false, receives_all: false })
+    }
+
     fn send_once(&self, outgoing: &Outgoing<'_>) -> io::Result<usize> {
         let address = SockAddr::from(outgoing.destination);
         let mut part = libc::iovec {
@@ -281,6 +288,36 @@ impl AsFd for UdpSocket {
     }
 }
 
+/// Opens a socket that is tied to its interface, and to no address yet.
+pub(crate) fn unbound(options: &UdpOptions) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(options.local), Type::DGRAM, Some(Protocol::UDP))?;
+    if options.local.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    if let Some(interface) = &options.interface {
+        socket.bind_device(Some(interface.as_bytes())).map_err(missing_interface)?;
+    }
+    Ok(socket)
+}
+
+/// Goes past the system's limit where the process may, and to the limit where it may not.
+pub(crate) fn set_send_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
+    let forced = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    match set_option(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, forced) {
+        Ok(()) => Ok(()),
+        Err(_) => socket.set_send_buffer_size(bytes),
+    }
+}
+
+/// Goes past the system's limit where the process may, and to the limit where it may not.
+pub(crate) fn enlarge_receive_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
+    let forced = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    match set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, forced) {
+        Ok(()) => Ok(()),
+        Err(_) => socket.set_recv_buffer_size(bytes),
+    }
+}
+
 /// Tells the errors by which drivers without checksum offload turn segmentation down.
 fn refuses_segmentation(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL))
@@ -291,18 +328,6 @@ fn missing_interface(error: io::Error) -> io::Error {
         Some(libc::ENODEV) => io::Error::new(io::ErrorKind::NotFound, "no such interface"),
         _ => error,
     }
-}
-
-/// Opens a socket that is tied to its interface, and to no address yet.
-fn unbound(options: &UdpOptions) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::for_address(options.local), Type::DGRAM, Some(Protocol::UDP))?;
-    if options.local.is_ipv6() {
-        socket.set_only_v6(true)?;
-    }
-    if let Some(interface) = &options.interface {
-        socket.bind_device(Some(interface.as_bytes())).map_err(missing_interface)?;
-    }
-    Ok(socket)
 }
 
 /// Says that the address is taken, as a socket that shares it with others would not.
@@ -336,24 +361,6 @@ fn receive_for_all(socket: &Socket) -> io::Result<bool> {
     match io::Error::last_os_error() {
         error if error.raw_os_error() == Some(libc::ENOPROTOOPT) => Ok(false),
         error => Err(error),
-    }
-}
-
-/// Goes past the system's limit where the process may, and to the limit where it may not.
-fn set_send_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
-    let forced = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
-    match set_option(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, forced) {
-        Ok(()) => Ok(()),
-        Err(_) => socket.set_send_buffer_size(bytes),
-    }
-}
-
-/// Goes past the system's limit where the process may, and to the limit where it may not.
-fn enlarge_receive_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
-    let forced = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
-    match set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, forced) {
-        Ok(()) => Ok(()),
-        Err(_) => socket.set_recv_buffer_size(bytes),
     }
 }
 

@@ -12,6 +12,7 @@ mod message;
 pub(crate) mod path_use;
 mod peers;
 mod record;
+pub(crate) mod relay;
 mod reliability;
 mod session;
 #[cfg(test)]
@@ -32,6 +33,7 @@ use zeroize::Zeroizing;
 pub(crate) use filter::{Filter, Filters};
 pub(crate) use local::RUN_DIRECTORY;
 pub(crate) use record::RecordConfig;
+pub(crate) use relay::{GatewayConfig, HopConfig, RelayFile};
 pub(crate) use session::Transport;
 
 /// The largest file that can be a configuration: that of a station with a thousand drones fits several times.
@@ -53,6 +55,33 @@ pub(crate) enum Role {
     Station,
 }
 
+/// What a file configures.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// An end of sessions.
+    End(Box<Config>),
+    /// A relay between them.
+    Relay(Box<RelayFile>),
+}
+
+impl Kind {
+    /// Returns how it is to be logged.
+    pub(crate) fn log(&self) -> &LogConfig {
+        match self {
+            Self::End(config) => &config.log,
+            Self::Relay(config) => &config.log,
+        }
+    }
+
+    /// Returns what is allowed but hardly wanted.
+    pub(crate) fn warnings(&self) -> &[String] {
+        match self {
+            Self::End(config) => &config.warnings,
+            Self::Relay(config) => &config.warnings,
+        }
+    }
+}
+
 /// Everything that a daemon is told by its file.
 #[derive(Debug)]
 pub(crate) struct Config {
@@ -65,6 +94,8 @@ pub(crate) struct Config {
     pub(crate) peers: Vec<Peer>,
     pub(crate) paths: Vec<PathConfig>,
     pub(crate) listens: Vec<Listen>,
+    /// Relayed links whose gateway this daemon is.
+    pub(crate) relays: Vec<GatewayConfig>,
     pub(crate) tunnel: Option<TunnelConfig>,
     pub(crate) endpoints: Vec<EndpointConfig>,
     pub(crate) transport: Transport,
@@ -91,8 +122,10 @@ pub(crate) struct Peer {
 pub(crate) struct PathConfig {
     pub(crate) name: String,
     pub(crate) interface: String,
-    /// Where the peer may be found, most likely first; at least one.
+    /// Where the peer may be found, most likely first; at least one, but over relays none.
     pub(crate) remotes: Vec<Remote>,
+    /// Index into [`Config::relays`], of one over relays; it has no interface of its own.
+    pub(crate) relay: Option<usize>,
     /// Index into [`Config::peers`].
     pub(crate) peer: usize,
     /// What it costs, and what it is for.
@@ -300,8 +333,13 @@ pub(crate) struct LogConfig {
     pub(crate) json: bool,
 }
 
-/// Reads and checks a file; files that it names are looked for beside it.
+/// Reads and checks the file of a drone or station; files that it names are looked for beside it.
 pub(crate) fn load(file: &Path) -> Result<Config, FileError> {
+    end_of(load_any(file)?, file)
+}
+
+/// Reads and checks a file of any role.
+pub(crate) fn load_any(file: &Path) -> Result<Kind, FileError> {
     let of_file = |what: String| FileError {
         file: file.display().to_string(),
         mistakes: vec![Mistake::of_file(what)],
@@ -320,12 +358,28 @@ pub(crate) fn load(file: &Path) -> Result<Config, FileError> {
             "is empty: begin with the example of your end, drone.toml or station.toml".into(),
         ));
     }
-    parse(&text, file)
+    parse_any(&text, file)
 }
 
-/// Reads and checks the text of a file.
+/// Reads and checks the text of a file of a drone or station.
 pub(crate) fn parse(text: &str, file: &Path) -> Result<Config, FileError> {
+    end_of(parse_any(text, file)?, file)
+}
+
+/// Reads and checks the text of a file of any role.
+pub(crate) fn parse_any(text: &str, file: &Path) -> Result<Kind, FileError> {
     toml_keys::read(text, &file.display().to_string(), |root| read(root, file))
+}
+
+fn end_of(kind: Kind, file: &Path) -> Result<Config, FileError> {
+    match kind {
+        Kind::End(config) => Ok(*config),
+        Kind::Relay(_) => {
+            let what = "is a relay's file: a drone's or a station's is needed here";
+            let file = file.display().to_string();
+            Err(FileError { file, mistakes: vec![Mistake::of_file(what)] })
+        }
+    }
 }
 
 /// Reads no more than a configuration can be, whatever the file is.
@@ -343,17 +397,28 @@ fn read_text(file: &Path) -> io::Result<Zeroizing<String>> {
 }
 
 /// Returns none only after a problem was reported.
-fn read(root: &Section<'_>, file: &Path) -> Option<Config> {
-    let mut warnings = Vec::new();
-    let role = root.choice("role", &[("drone", Role::Drone), ("station", Role::Station)]);
+fn read(root: &Section<'_>, file: &Path) -> Option<Kind> {
+    let roles = [("drone", Some(Role::Drone)), ("station", Some(Role::Station)), ("relay", None)];
+    let role = root.choice("role", &roles);
+    if role == Some(None) {
+        return relay::relay_file(root, file).map(Box::new).map(Kind::Relay);
+    }
     if !root.has("role") {
         root.wrong("role", "is missing: write role = \"drone\" or role = \"station\" at the top");
     }
+    read_end(root, role.flatten(), file).map(Box::new).map(Kind::End)
+}
+
+/// Returns none only after a problem was reported.
+fn read_end(root: &Section<'_>, role: Option<Role>, file: &Path) -> Option<Config> {
+    let mut warnings = Vec::new();
     let realtime = root.flag("realtime").unwrap_or(false);
     let secret = peers::secret(root, file, &mut warnings);
     let peers = peers::peers(root, secret.as_ref(), file, &mut warnings);
-    let paths = peers::paths(root, role, &peers, &mut warnings);
-    let listens = peers::listens(root, role);
+    let mut relays = relay::gateways(root, role, file, &mut warnings);
+    let paths = peers::paths(root, role, &peers, &relays, &mut warnings);
+    let listens = peers::listens(root, role, &mut relays);
+    relay::warn_of_unused(&relays, &paths, &mut warnings);
     let tunnel = local::tunnel(root, &peers);
     let endpoints = endpoints::read(root, role, &peers);
     let transport = session::read(root);
@@ -394,6 +459,7 @@ fn read(root: &Section<'_>, file: &Path) -> Option<Config> {
         peers: peers.into_iter().map(|(peer, _)| peer).collect(),
         paths,
         listens,
+        relays,
         tunnel,
         endpoints,
         transport,

@@ -10,6 +10,7 @@ use toml_keys::Section;
 
 use zeroize::Zeroizing;
 
+use super::relay::{GatewayConfig, named};
 use super::{Listen, MAX_SOCKETS, PathConfig, Peer, Remote, Role, path_use};
 use crate::keys;
 
@@ -112,6 +113,7 @@ pub(super) fn paths(
     root: &Section<'_>,
     role: Option<Role>,
     peers: &[ReadPeer],
+    relays: &[GatewayConfig],
     warnings: &mut Vec<String>,
 ) -> Vec<PathConfig> {
     let sections = root.sections("path");
@@ -132,12 +134,13 @@ pub(super) fn paths(
     let mut paths: Vec<PathConfig> = Vec::new();
     let mut read = Vec::new();
     for section in sections {
-        let interface = section.required_text("interface").unwrap_or_default().to_owned();
-        check_interface(&section, &interface);
-        let name = section.text("name").unwrap_or(&interface).to_owned();
+        let is_relayed = section.has("relay");
+        let relay = named(&section, relays);
+        let interface = interface_of(&section, is_relayed);
+        let name = section.text("name").or(section.text("relay")).unwrap_or(&interface).to_owned();
         let peer = peer(&section, peers);
         let mut remotes = remotes(&section, "remote");
-        if remotes.is_empty() && !section.has("remote") {
+        if remotes.is_empty() && !section.has("remote") && !is_relayed {
             remotes = peer.and_then(|peer| peers.get(peer)).map_or(Vec::new(), |at| at.1.clone());
             if remotes.is_empty() && !peers.is_empty() {
                 section.wrong("remote", "is missing, and the peer has no endpoint");
@@ -152,8 +155,9 @@ pub(super) fn paths(
         }
         let usage = path_use::read(&section);
         read.push((section, peer, usage));
-        if let (Some(peer), false) = (peer, remotes.is_empty()) {
-            paths.push(PathConfig { name, interface, remotes, peer, usage });
+        let leads_somewhere = if is_relayed { relay.is_some() } else { !remotes.is_empty() };
+        if let (Some(peer), true) = (peer, leads_somewhere) {
+            paths.push(PathConfig { name, interface, remotes, relay, peer, usage });
         }
     }
     path_use::check(&read, peers, warnings);
@@ -162,7 +166,11 @@ pub(super) fn paths(
 }
 
 /// Reads every `[[listen]]` of a station.
-pub(super) fn listens(root: &Section<'_>, role: Option<Role>) -> Vec<Listen> {
+pub(super) fn listens(
+    root: &Section<'_>,
+    role: Option<Role>,
+    relays: &mut [GatewayConfig],
+) -> Vec<Listen> {
     let sections = root.sections("listen");
     match role {
         Some(Role::Drone) if !sections.is_empty() => {
@@ -176,6 +184,10 @@ pub(super) fn listens(root: &Section<'_>, role: Option<Role>) -> Vec<Listen> {
     check_count(root, "listen", sections.len());
     let mut listens: Vec<Listen> = Vec::new();
     for section in sections {
+        if section.has("relay") {
+            listen_at_relay(section, relays);
+            continue;
+        }
         let address: Option<SocketAddr> = section.required("address", ADDRESS);
         if address.is_some_and(|address| address.port() == 0) {
             section.wrong("address", "needs a port other than 0: drones must know it");
@@ -258,6 +270,60 @@ pub(super) fn check_interface(section: &Section<'_>, name: &str) {
     }
 }
 
+/// Reads the key in the file that a key names.
+pub(super) fn key_file(
+    section: &Section<'_>,
+    key: &'static str,
+    file: &Path,
+    warnings: &mut Vec<String>,
+) -> Option<Zeroizing<[u8; 32]>> {
+    let name = section.text(key)?;
+    if name.parse::<PublicKey>().is_ok() {
+        let what = "holds a key, not the name of a file: put the key into a file (chmod 600) and name that";
+        section.wrong(key, what);
+        return None;
+    }
+    let path = file.parent().unwrap_or(Path::new("")).join(name);
+    match keys::read_key(&path) {
+        Ok(bytes) => {
+            warn_of_readers(&path, "holds a secret", warnings);
+            Some(bytes)
+        }
+        Err(error) => {
+            let hint = match error.kind() {
+                std::io::ErrorKind::NotFound => "; fulmar keygen --out makes a new one",
+                _ => "",
+            };
+            section.wrong(key, format!("{}: {error}{hint}", path.display()));
+            None
+        }
+    }
+}
+
+/// Reads the interface of a path; one over relays has none of its own.
+fn interface_of(section: &Section<'_>, is_relayed: bool) -> String {
+    if is_relayed {
+        section.exclusive(&["relay", "interface", "remote"]);
+        return section.text("interface").unwrap_or_default().to_owned();
+    }
+    let interface = section.required_text("interface").unwrap_or_default().to_owned();
+    check_interface(section, &interface);
+    interface
+}
+
+/// Reads a `[[listen]]` whose drones come over relays.
+fn listen_at_relay(section: Section<'_>, relays: &mut [GatewayConfig]) {
+    section.exclusive(&["relay", "address", "interface"]);
+    let _ = (section.has("address"), section.has("interface"), section.text("name"));
+    if let Some(relay) = named(&section, relays) {
+        if relays[relay].listens {
+            section.wrong("relay", "is listened at twice");
+        }
+        relays[relay].listens = true;
+    }
+    section.finish();
+}
+
 /// Reads where a station may be found.
 fn remotes(section: &Section<'_>, key: &'static str) -> Vec<Remote> {
     let remotes: Vec<Remote> = section.list(key, REMOTE);
@@ -314,35 +380,6 @@ fn allowed_addresses(section: &Section<'_>, name: &str, known: &mut Known) -> Ve
         }
     }
     allowed
-}
-
-fn key_file(
-    section: &Section<'_>,
-    key: &'static str,
-    file: &Path,
-    warnings: &mut Vec<String>,
-) -> Option<Zeroizing<[u8; 32]>> {
-    let name = section.text(key)?;
-    if name.parse::<PublicKey>().is_ok() {
-        let what = "holds a key, not the name of a file: put the key into a file (chmod 600) and name that";
-        section.wrong(key, what);
-        return None;
-    }
-    let path = file.parent().unwrap_or(Path::new("")).join(name);
-    match keys::read_key(&path) {
-        Ok(bytes) => {
-            warn_of_readers(&path, "holds a secret", warnings);
-            Some(bytes)
-        }
-        Err(error) => {
-            let hint = match error.kind() {
-                std::io::ErrorKind::NotFound => "; fulmar keygen --out makes a new one",
-                _ => "",
-            };
-            section.wrong(key, format!("{}: {error}{hint}", path.display()));
-            None
-        }
-    }
 }
 
 fn warn_of_readers(path: &Path, holds: &str, warnings: &mut Vec<String>) {

@@ -1,6 +1,7 @@
 //! Tables of files and what is said about them.
 
 mod path_use;
+mod relay;
 
 use std::path::Path;
 
@@ -120,7 +121,7 @@ fn mistakes_about_peers_and_paths_are_told_with_line_and_key() {
         (
             drone("interfce = \"wlan0\""),
             &[
-                "9: path[0].interfce: unknown key; the keys here are interface, name, peer, remote, \
+                "9: path[0].interfce: unknown key; the keys here are relay, interface, name, peer, remote, \
                  cost, backup, carries",
             ],
         ),

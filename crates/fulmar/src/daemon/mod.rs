@@ -24,6 +24,7 @@ mod packet;
 mod paths;
 mod pilot;
 mod recording;
+mod relays;
 mod reload;
 mod remotes;
 mod report;
@@ -56,13 +57,16 @@ use guests::Guests;
 use journal::Journal;
 use locals::Locals;
 pub(crate) use not_forwarded::message_name;
+pub(crate) use open::REALTIME_PRIORITY;
 use paths::DronePath;
 use pilot::Watch;
+use relays::Relays;
 use reload::Loader;
 use remotes::Remotes;
 use report::{Meter, StrangersSeen};
-use sockets::{LOOK_EVERY, SocketChange, Sockets};
-use tokens::Token;
+pub(crate) use sockets::LOOK_EVERY;
+use sockets::{SocketChange, Sockets};
+pub(crate) use tokens::Token;
 use tunnel::Tunnel;
 
 /// How often rates are measured and the service manager hears from us.
@@ -86,6 +90,7 @@ pub(crate) struct Daemon {
     /// A drone's paths, by the slot of their link.
     paths: BTreeMap<usize, DronePath>,
     remotes: Remotes,
+    relays: Relays,
     tunnel: Option<Tunnel>,
     locals: Locals,
     /// Goes before the socket of the status, for whose place directories may have been made.
@@ -101,6 +106,8 @@ pub(crate) struct Daemon {
     strangers: StrangersSeen,
     journal: Journal,
     log: Log,
+    /// How many paths over relays there have been.
+    next_relayed_slot: usize,
     /// The peer whose links are looked at first, for the pilot.
     next_watched: usize,
     recorder: Option<Recorder>,
@@ -182,6 +189,7 @@ impl Daemon {
     fn deadline(&self, now: Instant) -> Instant {
         let own = [Some(self.next_tick), self.next_sign_of_life, self.session_deadline(now)];
         let locals = self.locals.values().filter_map(LocalEndpoint::timeout);
+        let locals = locals.chain(self.relays.timeout(now));
         let locals = locals.chain(self.recorder.as_ref().map(Recorder::timeout));
         own.into_iter().flatten().chain(locals).min().unwrap_or(self.next_tick)
     }
@@ -197,6 +205,7 @@ impl Daemon {
     fn handle_ready(&mut self, now: Instant, event: Ready) {
         match Token::decode(event.token) {
             Token::Socket(slot) => self.handle_socket(now, slot, event),
+            Token::Hop(place, part) => self.handle_relay(now, place, part),
             Token::Outlet(slot, place) => self.handle_room(slot, place),
             Token::Tunnel => self.handle_tunnel(now),
             Token::Endpoint(place, part) => self.handle_local(now, place, part, event),
@@ -226,6 +235,7 @@ impl Daemon {
             self.endpoint.handle_timeout(now);
         }
         self.handle_local_timers(now);
+        self.handle_relay_timers(now);
         if self.next_sign_of_life.is_some_and(|due| due <= now) {
             self.notifier.alive();
             self.next_sign_of_life = self.notifier.watchdog().map(|every| now + every);
@@ -234,6 +244,7 @@ impl Daemon {
             self.next_tick = now + TICK;
             self.measure(now);
             self.sockets.tidy(now);
+            self.relays.tell_again();
             self.look_elsewhere(now);
             self.close_leaving_paths(now);
             self.end_guests(now);
@@ -270,6 +281,7 @@ impl Daemon {
                 }
             }
         }
+        self.refresh_relays(now);
         self.follow_addresses(now);
     }
 

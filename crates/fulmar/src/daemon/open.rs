@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::net::SocketAddr;
 use std::path::Path;
 
-use proto::{Endpoint, EndpointConfig, Instant, PathRef, PathUse, SessionConfig, SessionId};
+use proto::{
+    Endpoint, EndpointConfig, Instant, InterfaceId, PathRef, SessionConfig, SessionId, Via,
+};
 use sys::interfaces::InterfaceWatch;
 use sys::notify::Notifier;
 use sys::poller::{Interest, Poller};
@@ -17,13 +18,14 @@ use sys::{clock, entropy};
 use super::batches::Batches;
 use super::guests::Guests;
 use super::locals::Locals;
+use super::relays::Relays;
 use super::reload::Loader;
 use super::remotes::Remotes;
 use super::sockets::{LOOK_EVERY, Sockets};
 use super::tokens::Token;
 use super::tunnel::Tunnel;
 use super::{Daemon, PeerState, TICK, places};
-use crate::config::{Config, EndpointConfig as LocalConfig, Peer, Role};
+use crate::config::{Config, EndpointConfig as LocalConfig, PathConfig, Peer, Role};
 use crate::endpoints::{LocalEndpoint, Tokens};
 use crate::events::EventServer;
 use crate::log::Log;
@@ -31,7 +33,7 @@ use crate::recorder::Recorder;
 use crate::status::StatusServer;
 
 /// Above ordinary programs, below the kernel's threaded interrupts (50).
-const REALTIME_PRIORITY: i32 = 10;
+pub(crate) const REALTIME_PRIORITY: i32 = 10;
 
 impl Daemon {
     /// Opens everything that the configuration names.
@@ -51,6 +53,7 @@ impl Daemon {
         let sockets = open_sockets(&config, &poller)?;
         let tunnel = open_tunnel(&config, &poller)?;
         let locals = open_locals(&config, &poller)?;
+        let relays = Relays::open(&config)?;
         let mut endpoint = open_endpoint(&config)?;
         let peers = open_sessions(&config, &mut endpoint);
         let remotes =
@@ -81,6 +84,7 @@ impl Daemon {
             sockets,
             paths: Default::default(),
             remotes,
+            relays,
             tunnel,
             locals: Locals::new(locals),
             batches: Batches::default(),
@@ -90,6 +94,7 @@ impl Daemon {
             strangers: Default::default(),
             journal: Default::default(),
             log,
+            next_relayed_slot: 0,
             next_watched: 0,
             recorder,
             reload: Default::default(),
@@ -114,6 +119,7 @@ impl Daemon {
         paths.iter().for_each(|path| self.add_path(now, path));
         self.config.paths = paths;
         self.sockets.refresh(&self.poller);
+        self.refresh_relays(now);
         self.open_missing_paths(now);
     }
 }
@@ -148,27 +154,31 @@ pub(super) fn open_session(
     PeerState { id, session, connected_at: None, ended: None, watch: Default::default() }
 }
 
+/// How the datagrams of a path leave.
+pub(super) struct Way {
+    pub(super) interface: InterfaceId,
+    pub(super) remote: Via,
+    /// Whether its link is there.
+    pub(super) is_there: bool,
+}
+
 /// Opens a drone's path; where its link is not there, the path waits for it.
 pub(super) fn open_path(
     now: Instant,
-    (slot, usage): (usize, PathUse),
-    remote: SocketAddr,
+    (config, way): (&PathConfig, Way),
     session: SessionId,
     endpoint: &mut Endpoint,
-    sockets: &Sockets,
 ) -> Option<PathRef> {
-    let interface = sockets.interface_id(slot, 0);
-    match endpoint.add_path(now, session, interface, remote) {
+    match endpoint.add_path(now, session, way.interface, way.remote) {
         Ok(id) => {
-            endpoint.set_path_use(now, session, id, usage);
-            if sockets.list.get(&slot).is_none_or(|socket| socket.udp.is_none()) {
+            endpoint.set_path_use(now, session, id, config.usage);
+            if !way.is_there {
                 endpoint.set_path_present(now, session, id, false);
             }
             Some(PathRef { session, path: id })
         }
         Err(error) => {
-            let name = sockets.list.get(&slot).map(|socket| &socket.name);
-            tracing::error!(path = name, ?error, "path not opened");
+            tracing::error!(path = %config.name, ?error, "path not opened");
             None
         }
     }

@@ -37,12 +37,21 @@ impl Daemon {
         for sent in 0.. {
             if sent == AT_A_TIME {
                 self.more = true;
+                self.relays.transmit(now, &self.poller);
                 break;
             }
+            self.relays.tell_room(now, &mut self.endpoint);
             let Some(transmit) = self.endpoint.poll_transmit(now, &mut self.datagram) else {
+                let flushed = self.relays.transmit(now, &self.poller);
+                self.more |= flushed.more;
+                if flushed.has_room {
+                    continue;
+                }
                 break;
             };
-            if let Some(way) = self.way(now, &transmit) {
+            if let Via::Relay(relay) = transmit.destination {
+                self.push_to_relay(now, relay, &transmit);
+            } else if let Some(way) = self.way(now, &transmit) {
                 self.batches.push(way, &self.datagram, &mut self.sockets, &self.poller);
                 self.follow_blocked();
             }

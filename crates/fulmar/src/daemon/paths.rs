@@ -3,11 +3,12 @@
 //! A path that goes stays until another of its session carries what it carried: whoever moves the vehicle from one
 //! link to another does not want the moment between.
 
-use proto::{Duration, Instant, PathRef, PathState};
+use proto::{Duration, Instant, PathRef, PathState, Via};
 
 use super::Daemon;
-use super::open::open_path;
-use crate::config::PathConfig;
+use super::open::{Way, open_path};
+use super::relays::{interface_id, relay_id};
+use crate::config::{MAX_SOCKETS, PathConfig};
 
 /// How long a path that goes stays at least: what is under way to us by it arrives, and the other end begins to use
 /// the one in its place.
@@ -15,7 +16,7 @@ const LEAVES_AFTER: Duration = Duration::from_secs(1);
 /// How long it stays at most, where no other path works: it is no longer wanted.
 const GONE_AFTER: Duration = Duration::from_secs(5);
 
-/// A path of a drone, known by the slot of its socket.
+/// A path of a drone, known by the slot of its socket; one over relays has a number beyond those.
 pub(super) struct DronePath {
     pub(super) config: PathConfig,
     /// None until an address of its peer is known.
@@ -27,23 +28,42 @@ pub(super) struct DronePath {
 impl Daemon {
     /// Makes a path known; its socket opens with the next look at the interfaces.
     pub(super) fn add_path(&mut self, now: Instant, path: &PathConfig) {
-        let Some(slot) = self.sockets.add_path(path) else {
-            tracing::error!(path = %path.name, "path not opened: too many sockets");
-            return;
+        let slot = if path.relay.is_some() {
+            self.next_relayed_slot += 1;
+            MAX_SOCKETS + self.next_relayed_slot
+        } else {
+            let Some(slot) = self.sockets.add_path(path) else {
+                tracing::error!(path = %path.name, "path not opened: too many sockets");
+                return;
+            };
+            self.remotes.add(now, slot, path);
+            slot
         };
-        self.remotes.add(now, slot, path);
         self.paths.insert(slot, DronePath { config: path.clone(), path: None, leaving: None });
     }
 
     /// Opens the paths whose session has begun, or begun anew, and whose peer's address is known.
     pub(super) fn open_missing_paths(&mut self, now: Instant) {
-        let Self { paths, peers, remotes, endpoint, sockets, .. } = self;
+        let Self { paths, peers, remotes, relays, endpoint, sockets, .. } = self;
         for (slot, path) in paths.iter_mut().filter(|(_, path)| path.leaving.is_none()) {
             let Some(session) = peers[path.config.peer].session else { continue };
-            let Some(remote) = remotes.first(*slot) else { continue };
+            let way = match path.config.relay {
+                Some(place) => Way {
+                    interface: interface_id(place),
+                    remote: Via::Relay(relay_id(place)),
+                    is_there: relays.is_there(place),
+                },
+                None => {
+                    let Some(remote) = remotes.first(*slot) else { continue };
+                    let interface = sockets.interface_id(*slot, 0);
+                    let socket = sockets.list.get(slot);
+                    let is_there = socket.is_some_and(|socket| socket.udp.is_some());
+                    Way { interface, remote: Via::Udp(remote), is_there }
+                }
+            };
             if path.path.is_none_or(|known| known.session != session) {
-                let place = (*slot, path.config.usage);
-                path.path = open_path(now, place, remote, session, endpoint, sockets);
+                path.path = open_path(now, (&path.config, way), session, endpoint);
+                relays.tell_again();
             }
         }
     }

@@ -300,6 +300,7 @@ mod tests {
             name: "wifi".into(),
             interface: "wlan0".into(),
             remotes: vec![Remote::Name("localhost".into(), 14_700)],
+            relay: None,
             peer: 0,
             usage: Default::default(),
         };

@@ -1,11 +1,12 @@
 //! What is told about the sessions: log lines, the status report, the line for the service manager.
 
 use proto::{
-    EndpointCounters, Event, Instant, MessageStreamStatus, PathRef, PathState, PathStatus, Rate,
-    SessionId, SessionStatus, Share, Via,
+    EndpointCounters, Event, Instant, InterfaceId, MessageStreamStatus, PathRef, PathState,
+    PathStatus, Rate, SessionId, SessionStatus, Share, Via,
 };
 
 use super::Daemon;
+use super::relays::place_of;
 use super::tokens::Token;
 use crate::config::Role;
 use crate::endpoints::LocalEndpoint;
@@ -63,6 +64,8 @@ impl Daemon {
             }
             let ended =
                 if let Event::Disconnected { reason } = event { Some(reason) } else { None };
+            // A path that has begun knows nothing yet of the room of relays.
+            self.relays.tell_again();
             self.record_event(now, session, event);
             if let Some(reason) = ended
                 && let Some(peer) = self.peer_of(session)
@@ -120,7 +123,26 @@ impl Daemon {
             return self.paths[&slot].config.name.clone();
         }
         let found = self.endpoint.paths(path.session).find(|known| known.id == path.path);
-        found.map_or_else(|| format!("#{}", path.path.0), |known| known.remote.to_string())
+        found.map_or_else(|| format!("#{}", path.path.0), |known| self.via_name(known.remote))
+    }
+
+    /// Names an interface that a path is over.
+    pub(super) fn interface_name(&self, id: InterfaceId) -> String {
+        match place_of(id).and_then(|place| self.config.relays.get(place)) {
+            Some(relay) => relay.wire.interface.clone(),
+            None => self.sockets.interface_name(id),
+        }
+    }
+
+    /// Names a way to the other end: relayed links have the names of our file.
+    fn via_name(&self, via: Via) -> String {
+        match via {
+            Via::Relay(id) => match self.config.relays.get(usize::from(id.0)) {
+                Some(relay) => format!("relay {}", relay.name),
+                None => via.to_string(),
+            },
+            Via::Udp(_) => via.to_string(),
+        }
     }
 
     /// Returns the slot of a drone's path.
@@ -155,6 +177,7 @@ impl Daemon {
             },
             events: self.events.count(),
             reload: self.reload.clone(),
+            relays: self.relays.reports(now),
             record: self.recorder.as_ref().map(Recorder::report),
         }
     }
@@ -193,7 +216,7 @@ impl Daemon {
         status: &SessionStatus,
     ) -> PeerReport {
         let work = self.endpoint.work(Share::Session(session));
-        let paths = status.paths.iter().map(|path| self.path_report(session, path));
+        let paths = status.paths.iter().map(|path| self.path_report(now, session, path));
         let streams = status.message_streams.iter();
         PeerReport {
             session_s: since(now, self.peers[peer].connected_at),
@@ -217,7 +240,7 @@ impl Daemon {
         unknown.map(|(slot, path)| PathReport {
             name: path.config.name.clone(),
             interface: path.config.interface.clone(),
-            remote: path.config.remotes[0].to_string(),
+            remote: path.config.remotes.first().map_or(String::new(), ToString::to_string),
             state: state_word(PathState::Absent).into(),
             trouble: joined(
                 self.sockets.list.get(slot).and_then(|socket| socket.trouble.as_deref()),
@@ -228,14 +251,15 @@ impl Daemon {
         })
     }
 
-    fn path_report(&self, session: SessionId, path: &PathStatus) -> PathReport {
+    fn path_report(&self, now: Instant, session: SessionId, path: &PathStatus) -> PathReport {
         let key = PathRef { session, path: path.id };
         let meter = self.meters.get(&key).copied().unwrap_or_default();
         let socket =
             self.sockets.place(path.interface).and_then(|(slot, _)| self.sockets.list.get(&slot));
         let mut report = PathReport {
             name: self.path_name(key),
-            interface: self.sockets.interface_name(path.interface),
+            interface: self.interface_name(path.interface),
+            remote: self.via_name(path.remote),
             out_mbps: meter.out.as_mbps(),
             in_mbps: meter.back.as_mbps(),
             send_errors: socket.map_or(0, |socket| socket.errors),
@@ -244,8 +268,13 @@ impl Daemon {
         let refused = socket
             .and_then(|socket| socket.last_error.as_ref())
             .map(|error| format!("cannot send: {error}; is there a route to {}?", report.remote));
+        let relay = place_of(path.interface);
         let lacks = socket.and_then(|socket| socket.trouble.clone()).or(refused);
+        let lacks = lacks.or_else(|| self.relays.trouble(now, relay?));
         report.trouble = path_trouble(&report, lacks.as_deref());
+        if let Some(longest) = relay.and_then(|place| self.relays.max_datagram(place)) {
+            report.mtu = longest;
+        }
         if let Some(slot) = self.slot_of(key) {
             report.name_trouble = self.remotes.trouble(slot);
         }

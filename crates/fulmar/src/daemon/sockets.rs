@@ -13,12 +13,13 @@ use sys::poller::{Interest, Poller};
 use sys::udp::{UdpOptions, UdpSocket};
 
 use super::outlets::{Outlet, Outlets};
+use super::relays::place_of;
 use super::tokens::Token;
 use crate::config::{Listen, MAX_SOCKETS, PathConfig, Transport};
 use crate::interface::find_usable;
 
 /// Interfaces are listed at least this often.
-pub(super) const LOOK_EVERY: Duration = Duration::from_secs(2);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Bits of an [`InterfaceId`] that hold the slot; the kernel's number of the interface is in the others.
 const SLOT_BITS: u32 = MAX_SOCKETS.ilog2();
@@ -230,6 +231,11 @@ impl Sockets {
         self.list.values_mut().for_each(|socket| socket.outlets.tidy(now));
     }
 
+    /// Returns the host's interfaces as they were last seen.
+    pub(super) fn interfaces(&self) -> &[Interface] {
+        &self.interfaces
+    }
+
     /// Names an interface as the session knows it: the socket's slot, and the kernel's number where
     /// it serves all interfaces, so that answers leave by the one that was asked.
     pub(super) fn interface_id(&self, slot: usize, index: u32) -> InterfaceId {
@@ -239,6 +245,9 @@ impl Sockets {
 
     /// Returns the slot and, where it serves all interfaces, the kernel's number.
     pub(super) fn place(&self, id: InterfaceId) -> Option<(usize, Option<u32>)> {
+        if place_of(id).is_some() {
+            return None;
+        }
         let (slot, index) = (id.0 as usize % MAX_SOCKETS, id.0 >> SLOT_BITS);
         self.list.contains_key(&slot).then_some((slot, (index != 0).then_some(index)))
     }

@@ -2,7 +2,7 @@
 
 /// What a ready descriptor belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Token {
+pub(crate) enum Token {
     /// The signals.
     Signals,
     /// The kernel's announcements about interfaces.
@@ -23,13 +23,15 @@ pub(super) enum Token {
     Names,
     /// The socket of `fulmar pair`, or one of its connections.
     Guests(usize),
+    /// A socket of a relayed link's node, by the link's place, and which one.
+    Hop(usize, usize),
     /// A local endpoint, by its place, and which of its descriptors.
     Endpoint(usize, usize),
 }
 
 impl Token {
     /// Packs kind, place and part into a number.
-    pub(super) fn encode(self) -> u64 {
+    pub(crate) fn encode(self) -> u64 {
         let (kind, place, part) = match self {
             Self::Signals => (0, 0, 0),
             Self::Interfaces => (1, 0, 0),
@@ -42,12 +44,13 @@ impl Token {
             Self::File => (8, 0, 0),
             Self::Events(part) => (9, 0, part),
             Self::Guests(part) => (10, 0, part),
+            Self::Hop(place, part) => (11, place, part),
         };
         kind << 48 | (place as u64) << 16 | part as u64
     }
 
     /// Unpacks what [`Token::encode`] made.
-    pub(super) fn decode(token: u64) -> Self {
+    pub(crate) fn decode(token: u64) -> Self {
         let (place, part) = ((token >> 16 & 0xFFFF_FFFF) as usize, (token & 0xFFFF) as usize);
         match token >> 48 {
             0 => Self::Signals,
@@ -60,6 +63,7 @@ impl Token {
             8 => Self::File,
             9 => Self::Events(part),
             10 => Self::Guests(part),
+            11 => Self::Hop(place, part),
             _ => Self::Endpoint(place, part),
         }
     }
@@ -82,6 +86,7 @@ mod tests {
             Token::Events(0),
             Token::Events(65_535),
             Token::Guests(4),
+            Token::Hop(7, 3),
             Token::Socket(7),
             Token::Outlet(3, 256),
             Token::Endpoint(300, 8),

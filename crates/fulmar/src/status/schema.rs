@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::field::Kind::{Counter, Flat, Gauge, List, Part, State, Text};
 use super::field::{Field, Section, section};
 use super::record::RecordReport;
+use super::relay::RelayReport;
 use super::strangers::StrangersReport;
 use crate::config::path_use;
 use crate::endpoints::LocalEndpoint;
@@ -41,6 +42,8 @@ section! {
     events: u64, Counter("events");
     /// What became of `fulmar reload`.
     reload: ReloadReport, Part(&ReloadReport::SECTION);
+    /// The nodes of relayed links that this daemon is: gateways, or the one of a relay.
+    relays: Vec<RelayReport>, List(&RelayReport::SECTION);
     /// The flight record, where there is one.
     record: Option<RecordReport>, Part(&RecordReport::SECTION);
 }

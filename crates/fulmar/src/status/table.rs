@@ -15,7 +15,7 @@ const STREAMS_SHOWN: usize = 16;
 const NOTHING: &str = "–";
 
 /// The word at the head of a column, and what stands in it.
-type Column<T> = (&'static str, fn(&T) -> String);
+pub(super) type Column<T> = (&'static str, fn(&T) -> String);
 
 const PATHS: &[Column<PathReport>] = &[
     ("path", |path| path.name.clone()),
@@ -102,12 +102,16 @@ pub(super) fn is_in_reserve(path: &PathReport) -> bool {
 pub(crate) fn table(report: &Report) -> String {
     let mut text = String::new();
     let up = span(report.uptime_s);
-    let _ =
-        writeln!(text, "{} {}, up {up}, key {}", report.role, report.version, report.public_key);
+    let _ = write!(text, "{} {}, up {up}", report.role, report.version);
+    if !report.public_key.is_empty() {
+        let _ = write!(text, ", key {}", report.public_key);
+    }
+    text.push('\n');
     for peer in &report.peers {
         text.push('\n');
         text += &peer_text(peer);
     }
+    report.relays.iter().for_each(|relay| text += &relay.text());
     if !report.endpoints.is_empty() {
         text.push('\n');
         text += &rows(ENDPOINTS, &report.endpoints);
@@ -172,6 +176,28 @@ pub(super) fn span(seconds: f64) -> String {
         60..3_600 => format!("{} min {} s", whole / 60, whole % 60),
         _ => format!("{} h {} min", whole / 3_600, whole % 3_600 / 60),
     }
+}
+
+/// Lists the counts that are not zero.
+pub(super) fn counts(all: &[(u64, &str)]) -> String {
+    let some = all.iter().filter(|(count, _)| *count > 0);
+    let words: Vec<_> = some.map(|(count, what)| format!("{count} {what}")).collect();
+    words.join(", ")
+}
+
+/// Lays a table out: the heads of its columns, then a row for each item.
+pub(super) fn rows<'a, T: 'a>(
+    table: &[Column<T>],
+    items: impl IntoIterator<Item = &'a T>,
+) -> String {
+    let heads = table.iter().map(|(head, _)| (*head).to_owned()).collect();
+    let cells = |item| table.iter().map(|(_, cell)| cell(item)).collect();
+    let rows: Vec<_> = std::iter::once(heads).chain(items.into_iter().map(cells)).collect();
+    columns(&rows)
+}
+
+pub(super) fn or_nothing(value: Option<String>) -> String {
+    value.unwrap_or_else(|| NOTHING.to_owned())
 }
 
 /// Says what a path is good for, and whether it is a backup.
@@ -290,13 +316,6 @@ fn strangers_text(strangers: &StrangersReport) -> String {
     if text.is_empty() { text } else { format!("\n{text}") }
 }
 
-/// Lists the counts that are not zero.
-fn counts(all: &[(u64, &str)]) -> String {
-    let some = all.iter().filter(|(count, _)| *count > 0);
-    let words: Vec<_> = some.map(|(count, what)| format!("{count} {what}")).collect();
-    words.join(", ")
-}
-
 /// Tells in a line for each channel what of MAVLink was kept back.
 fn not_forwarded_text(rows: &[NotForwardedReport]) -> String {
     let mut text = String::new();
@@ -354,14 +373,6 @@ fn streams_text(streams: &[MessageStreamReport]) -> String {
     text
 }
 
-/// Lays a table out: the heads of its columns, then a row for each item.
-fn rows<'a, T: 'a>(table: &[Column<T>], items: impl IntoIterator<Item = &'a T>) -> String {
-    let heads = table.iter().map(|(head, _)| (*head).to_owned()).collect();
-    let cells = |item| table.iter().map(|(_, cell)| cell(item)).collect();
-    let rows: Vec<_> = std::iter::once(heads).chain(items.into_iter().map(cells)).collect();
-    columns(&rows)
-}
-
 /// Shows a figure of a path; one that is absent has none.
 fn figure(path: &PathReport, value: Option<String>) -> String {
     or_nothing(value.filter(|_| path.state != "absent"))
@@ -385,10 +396,6 @@ fn delay(stream: &MessageStreamReport, ms: f64) -> String {
 fn whole_delay(delay: &DelayReport) -> f64 {
     let DelayReport { division_ms, end_to_end_ms, decoding_ms, reconstruction_ms } = delay;
     division_ms + end_to_end_ms + decoding_ms + reconstruction_ms
-}
-
-fn or_nothing(value: Option<String>) -> String {
-    value.unwrap_or_else(|| NOTHING.to_owned())
 }
 
 fn if_any(text: &str, otherwise: &str) -> String {

@@ -38,6 +38,12 @@ const SCOPES: &[Scope] = &[
     (".memory", "memory", &[]),
     (".reload", "reload", &[]),
     (".record", "record", &[]),
+    (".relays", "relay", &[("relay", "name"), ("node", "node")]),
+    (".relays.members", "relay_member", &[("member", "name")]),
+    (".relays.refused", "relay_refused", &[]),
+    (".relays.sent", "relay_sent", &[]),
+    (".relays.received", "relay_received", &[]),
+    (".relays.relayed", "relay_relayed", &[]),
 ];
 
 /// A metric: its type, its help, and its samples, each by its labels.

@@ -39,7 +39,7 @@ impl Block {
 
     /// Returns the role of a whole configuration.
     pub(crate) fn role(&self) -> Option<&'static str> {
-        ["drone", "station"]
+        ["drone", "station", "relay"]
             .into_iter()
             .find(|role| self.body.lines().any(|line| line == format!("role = \"{role}\"")))
     }

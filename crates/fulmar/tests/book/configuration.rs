@@ -48,10 +48,10 @@ fn peers(block: &Block) -> String {
 #[test]
 fn every_configuration_of_the_book_is_valid() {
     let directory = tempfile::tempdir().unwrap();
-    let made = fulmar(&["keygen", "--out", "private.key"], directory.path());
-    assert!(made.status.success(), "{made:?}");
-    let made = fulmar(&["keygen", "--out", "preshared.key"], directory.path());
-    assert!(made.status.success(), "{made:?}");
+    for key in ["private.key", "preshared.key", "relay.key"] {
+        let made = fulmar(&["keygen", "--out", key], directory.path());
+        assert!(made.status.success(), "{made:?}");
+    }
     let (mut whole, mut parts, mut wrong) = (0, 0, String::new());
     let blocks = documents().into_iter().flat_map(|document| blocks(&document));
     for block in blocks.filter(Block::is_configuration) {

@@ -78,6 +78,10 @@ fn documented() -> Sections {
 
 /// Keys that only a serial port has: elsewhere they are asked for so that they can be refused in better words.
 const SERIAL: [&str; 2] = ["device", "baud"];
+/// The same of gateways, of what only relays have.
+const OF_RELAYS: [&str; 2] = ["node", "radio"];
+/// The same of relays, of what only gateways have.
+const OF_GATEWAYS: [&str; 5] = ["form", "k", "f", "r", "name"];
 
 /// Returns the keys that the reader takes in a section, for every kind that it may be of.
 fn taken(section: &str) -> BTreeSet<String> {
@@ -92,7 +96,11 @@ fn taken(section: &str) -> BTreeSet<String> {
         _ => &[""],
     };
     for kind in kinds {
-        let role = if section == "[[listen]]" { "station" } else { "drone" };
+        let role = match section {
+            "[[listen]]" => "station",
+            "[relay]" | "[relay.wire]" | "[relay.radio]" => "relay",
+            _ => "drone",
+        };
         let (top, inside) = if section.is_empty() { ("zq9 = 1\n", "") } else { ("", "zq9 = 1\n") };
         let kind = if kind.is_empty() { String::new() } else { format!("kind = \"{kind}\"\n") };
         let mut file = format!("role = \"{role}\"\nprivate_key_file = \"private.key\"\n{top}");
@@ -109,7 +117,12 @@ fn taken(section: &str) -> BTreeSet<String> {
         let list = list.split("; did you").next().unwrap_or_default();
         let taken =
             list.split(", ").filter(|key| section == "[[mavlink]]" || !SERIAL.contains(key));
-        keys.extend(taken.map(str::to_owned));
+        let foreign = match section {
+            "[relay]" => &OF_GATEWAYS[..],
+            "[[relay]]" => &OF_RELAYS[..],
+            _ => &[],
+        };
+        keys.extend(taken.filter(|key| !foreign.contains(key)).map(str::to_owned));
     }
     keys
 }
@@ -128,7 +141,8 @@ fn every_key_of_the_configuration_is_documented_and_no_other() {
         if rows.is_empty() {
             continue;
         }
-        let has_sections = section.is_empty() || section == "[selector]";
+        let has_sections =
+            section.is_empty() || ["[selector]", "[relay]"].contains(&section.as_str());
         let is_key = |key: &String| !(has_sections && headings.contains(key));
         let taken: BTreeSet<String> = taken(section).into_iter().filter(is_key).collect();
         let told: BTreeSet<String> = rows.keys().cloned().collect();
@@ -144,7 +158,7 @@ fn every_key_of_the_configuration_is_documented_and_no_other() {
 fn documented_defaults_are_those_of_the_examples() {
     let documented = documented();
     let mut compared = 0;
-    for file in ["dist/drone.toml", "dist/station.toml"] {
+    for file in ["dist/drone.toml", "dist/station.toml", "dist/relay.toml"] {
         let mut section = String::new();
         for line in text(file).lines().map(|line| line.trim_start_matches('#')) {
             if line.starts_with('[') {

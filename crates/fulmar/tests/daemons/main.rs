@@ -22,6 +22,7 @@ mod outage;
 mod pairing;
 mod pilot;
 mod record;
+mod relays;
 mod reload;
 mod reload_storm;
 mod restart;

@@ -79,7 +79,7 @@ impl Daemon {
         };
         let ways = [
             paths.iter().map(|path| listen(path).unwrap_or_default()).collect(),
-            paths.iter().map(|path| self.sockets.interface_name(path.interface)).collect(),
+            paths.iter().map(|path| self.interface_name(path.interface)).collect(),
             own.iter().map(|address| host(address)).collect(),
         ];
         let named = |(at, own): (usize, &String)| {

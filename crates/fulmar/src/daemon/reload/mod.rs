@@ -239,6 +239,7 @@ fn fixed_sections(old: &Config, new: &Config) -> Vec<&'static str> {
         ("role", old.role == new.role),
         ("realtime", old.realtime == new.realtime),
         ("private_key", old.secret.public() == new.secret.public()),
+        ("[[relay]]", old.relays == new.relays),
         ("[tunnel]", old.tunnel == new.tunnel),
         ("[transport]", transport == new.transport),
         ("[status]", old.status == new.status),

@@ -116,5 +116,6 @@ impl Daemon {
 
 fn is_same(old: &PathConfig, new: &PathConfig, moves: &Moves) -> bool {
     let is_peers = moves.peer(old.peer) == Some(new.peer);
-    is_peers && (&old.interface, &old.remotes) == (&new.interface, &new.remotes)
+    let (old, new) = [old, new].map(|it| (&it.interface, &it.remotes, it.relay)).into();
+    is_peers && old == new
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::UdpSocket;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,11 +12,12 @@ use std::time::Duration;
 use proto::select::MavlinkFrames;
 use sys::clock::now;
 use sys::print::tell;
+use sys::udp::ReceiveBuffers;
 use units::Instant;
 
 use super::ears::Ears;
 use super::edges::Edges;
-use super::frame::{FRAME_BYTES, Frame};
+use super::frame::Frame;
 use super::log::{Entry, LogFile, Position};
 use super::radio::{self, Radio};
 
@@ -30,7 +31,6 @@ pub(super) struct Node<'a> {
     name: &'a str,
     slot_ns: u64,
     radio: Mutex<Arc<Radio>>,
-    port: u16,
     ahead: u64,
     state: Mutex<State>,
     over: AtomicBool,
@@ -61,9 +61,9 @@ impl<'a> Node<'a> {
             position: None,
             told: (0, BTreeMap::new()),
         };
-        let (port, ahead, radio) = (radio.port, radio.ahead, Mutex::new(Arc::new(radio)));
+        let (ahead, radio) = (radio.ahead, Mutex::new(Arc::new(radio)));
         let (state, over) = (Mutex::new(state), AtomicBool::new(false));
-        Self { name, slot_ns, radio, port, ahead, state, over }
+        Self { name, slot_ns, radio, ahead, state, over }
     }
 
     /// Broadcasts one frame in each slot, or so many slots ahead of it as is asked for, as early as the machine lets us.
@@ -94,9 +94,8 @@ impl<'a> Node<'a> {
             last = slot;
             let (sender, slot_ns) = (self.name.to_owned(), self.slot_ns);
             let frame = Frame { sender, boot: *boot, slot, slot_ns };
-            let to = (Ipv4Addr::BROADCAST, self.port);
-            match self.radio().socket.send_to(&frame.to_bytes(), to) {
-                Ok(_) => {
+            match self.broadcast(&frame.to_bytes()) {
+                Ok(()) => {
                     let mut state = self.state();
                     state.sent += 1;
                     state.write(self.name, true, &frame, edges.wall(now()));
@@ -109,22 +108,14 @@ impl<'a> Node<'a> {
 
     /// Writes down what is heard.
     pub(super) fn listen(&self) {
-        let mut bytes = [0; 2 * FRAME_BYTES];
+        let mut buffers = ReceiveBuffers::default();
         while !self.is_over() {
-            let length = match self.radio().socket.recv_from(&mut bytes) {
-                Ok((length, _)) => length,
-                Err(error) => {
-                    rest(&error);
-                    continue;
-                }
-            };
-            let mut state = self.state();
-            match state.ears.hear(now(), &bytes[..length]) {
-                Ok(frame) => {
-                    state.write(self.name, false, &frame, sys::wall_clock::realtime_nanos());
-                }
-                Err(Some(problem)) => tell(problem),
-                Err(None) => {}
+            let radio = self.radio();
+            let waited = radio.socket.wait(units::Duration::from_nanos(PATIENCE.as_nanos() as u64));
+            match waited.and_then(|waits| Ok(waits && radio.socket.receive(&mut buffers)?)) {
+                Ok(true) => buffers.for_each(|_, bytes| self.hear(bytes)),
+                Ok(false) => {}
+                Err(error) => rest(&error),
             }
         }
     }
@@ -235,6 +226,27 @@ impl<'a> Node<'a> {
             tell(format_args!("not written: {n} datagrams {}", reason.text()));
         }
         Ok(())
+    }
+
+    /// Hands a frame to the interface, which may take some time while its queue is full.
+    fn broadcast(&self, bytes: &[u8]) -> io::Result<()> {
+        let until = now() + units::Duration::from_nanos(PATIENCE.as_nanos() as u64);
+        while !self.radio().socket.send(bytes)? {
+            if now() > until {
+                return Err(io::Error::other("its queue is full: it is slower than the slots"));
+            }
+            thread::sleep(Duration::from_nanos(self.slot_ns / 8).min(Duration::from_millis(1)));
+        }
+        Ok(())
+    }
+
+    fn hear(&self, bytes: &[u8]) {
+        let mut state = self.state();
+        match state.ears.hear(now(), bytes) {
+            Ok(frame) => state.write(self.name, false, &frame, sys::wall_clock::realtime_nanos()),
+            Err(Some(problem)) => tell(problem),
+            Err(None) => {}
+        }
     }
 
     /// Begins to transmit, or begins anew: under another number, for receivers to tell.

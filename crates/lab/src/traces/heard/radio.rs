@@ -1,11 +1,19 @@
 //! The radio's interface and the sockets of a node.
 
 use std::io::ErrorKind;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 
+use sys::broadcast::{BroadcastOptions, BroadcastSocket};
 use sys::interfaces::{self, Interface};
 
 use super::node::PATIENCE;
+
+/// What a frame takes of the memory of a socket, in bytes; the kernel counts twice of what it is told.
+const FRAME_MEMORY: usize = 2_304 / 2;
+/// How many frames there is room for beside those that wait on purpose: one that leaves, and the next one.
+const WAITING: usize = 2;
+/// Bytes that may come in while the process does not run: a second of sixteen transmitters at 1 Mbit/s.
+const RECEIVE_BUFFER: usize = 4 << 20;
 
 /// A socket on the radio's interface.
 pub(super) struct Radio {
@@ -14,7 +22,7 @@ pub(super) struct Radio {
     pub(super) port: u16,
     /// How many frames wait for the interface on purpose.
     pub(super) ahead: u64,
-    pub(super) socket: UdpSocket,
+    pub(super) socket: BroadcastSocket,
 }
 
 /// Opens the radio.
@@ -64,7 +72,14 @@ pub(super) fn open_mavlink(address: SocketAddr) -> Result<UdpSocket, String> {
 
 fn open_found(found: &Interface, port: u16, ahead: u64) -> Result<Radio, String> {
     let interface = found.name.clone();
-    let socket = sys::broadcast::open(&interface, port, ahead as usize).map_err(|error| match error.kind() {
+    let options = BroadcastOptions {
+        interface: interface.clone(),
+        index: found.index,
+        address: SocketAddrV4::new(Ipv4Addr::BROADCAST, port),
+        send_buffer: (WAITING + ahead as usize) * FRAME_MEMORY,
+        receive_buffer: RECEIVE_BUFFER,
+    };
+    let socket = BroadcastSocket::bind(&options).map_err(|error| match error.kind() {
         ErrorKind::PermissionDenied => format!(
             "{interface}: a socket of one interface takes the right to (CAP_NET_RAW): run it as root"
         ),
@@ -73,9 +88,5 @@ fn open_found(found: &Interface, port: u16, ahead: u64) -> Result<Radio, String>
         }
         _ => format!("{interface}: open UDP port {port}: {error}"),
     })?;
-    let timeouts = socket
-        .set_read_timeout(Some(PATIENCE))
-        .and_then(|()| socket.set_write_timeout(Some(PATIENCE)));
-    timeouts.map_err(|error| format!("{interface}: {error}"))?;
     Ok(Radio { interface, index: found.index, port, ahead, socket })
 }
