@@ -171,7 +171,7 @@ fn recorded(directory: &Path, flight: &Rows) -> Result<Flown, String> {
         let (send, group) = if MASTS.contains(&host) { ("--send", "m") } else { ("", "r") };
         let netns = format!("FULMAR_NETNS_{}", host.to_uppercase());
         format!(
-            "nsenter --net=${netns} {LAB} trace record air --node {host} {send} --ahead 2 --rate-mbps {RATE_MBPS} \
+            "nsenter --net=${netns} {LAB} trace record air --node {host} {send} --ahead 8 --rate-mbps {RATE_MBPS} \
              --out {host}.log & {group}=\"${group} $!\"\n"
         )
     };
@@ -184,7 +184,8 @@ fn recorded(directory: &Path, flight: &Rows) -> Result<Flown, String> {
         MASTS.map(start).concat(),
         format!("sleep {SECONDS}\n"),
         end("m"),
-        "sleep 1\n".to_owned(),
+        // Eight frames of each may wait for their slots.
+        "sleep 2\n".to_owned(),
         end("r"),
     ]
     .concat();

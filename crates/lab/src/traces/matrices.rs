@@ -101,7 +101,8 @@ pub(super) fn plot(args: &PlotArgs) -> Result<(), String> {
         panels,
     };
     let directory = out.parent().filter(|path| !path.as_os_str().is_empty());
-    print(chart.write(directory.unwrap_or(Path::new(".")), &name)?.display())
+    chart.write(directory.unwrap_or(Path::new(".")), &name)?;
+    print(out.display())
 }
 
 /// Draws how much of one transmitter is heard; `None` of a node that is none.
@@ -182,6 +183,8 @@ struct Way {
     to: String,
     seconds: f64,
     model: LinkModel,
+    /// Whether the recording tells the rate.
+    has_rate: bool,
 }
 
 impl Way {
@@ -215,7 +218,10 @@ fn named(text: &str, args: &ConvertArgs) -> Result<Way, String> {
         ));
     }
     let model = reading.way("slots", assumed)?;
-    Ok(Way { from: from.to_owned(), to: to.to_owned(), seconds: reading.length_s, model })
+    let has_rate = reading.deliveries.is_some()
+        || reading.samples.iter().any(|sample| sample.rate_mbps.is_some());
+    let (from, to, seconds) = (from.to_owned(), to.to_owned(), reading.length_s);
+    Ok(Way { from, to, seconds, model, has_rate })
 }
 
 /// Takes the links of a set beside the checkout, in both directions.
@@ -250,7 +256,7 @@ fn of_set(name: &str) -> Result<Vec<Way>, String> {
             [(station, drone, &link.to_drone), (drone, station, &link.to_station)]
         {
             let (from, to, model) = (from.clone(), to.clone(), model.clone());
-            ways.push(Way { from, to, seconds, model });
+            ways.push(Way { from, to, seconds, model, has_rate: true });
         }
     }
     Ok(ways)
@@ -273,7 +279,7 @@ fn rendered(ways: &[Way], slot: Duration, seed: u64) -> Result<SlotMatrix, Strin
         let (from, to) = (way.from.clone(), way.to.clone());
         let mut rng = Rng::stream(seed, &format!("{from} {to}"));
         let made = slotted::of_link(&way.model, slot, slots as usize, &mut rng);
-        if made.cut >= 0.001 {
+        if way.has_rate && made.cut >= 0.001 {
             tell(format_args!(
                 "{from} {to}: a slot takes one packet: {:.1} % of what the recording carries is cut",
                 made.cut * 1e2
@@ -305,8 +311,8 @@ fn matrix_of_files(files: &[PathBuf], without: &[String]) -> Result<SlotMatrix, 
             }
             Kind::Other => {
                 return Err(format!(
-                    "{name}: is neither a log of trace record nor a slot matrix; of another recording say \
-                     FROM:TO={name}"
+                    "{name}: is neither a log of trace record nor a slot matrix; of another recording \
+                     trace convert --to slots FROM:TO={name} makes one"
                 ));
             }
         }

@@ -4,7 +4,7 @@
 //! transmitter (its name and boot) is known from its first frame on. Its later ones lie where its clock and ours have
 //! got to since, and each comes once: a log grows by a line for each slot and transmitter, however much is sent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use units::{Duration, Instant};
 
@@ -16,8 +16,8 @@ pub(super) const STARTS_MAX: usize = 64;
 const LATE: Duration = Duration::from_secs(5);
 /// And beside that by how much clocks may differ in speed: a thousandth is ten times what bad ones do.
 const SKEW: u32 = 1_000;
-/// How far back frames are known, in slots, where they overtake each other.
-const WINDOW: u64 = 64;
+/// But no more than this, after a day: what is remembered has a bound.
+const SKEW_MAX: Duration = Duration::from_secs(90);
 
 /// What a node has heard so far.
 #[derive(Debug)]
@@ -36,9 +36,8 @@ pub(super) struct Ears {
 #[derive(Debug)]
 struct Start {
     first: (Instant, u64),
-    /// The highest slot, and which of those before it were heard.
-    last: u64,
-    seen: u64,
+    /// What was heard of where its clock may be now: a forged frame ahead of it must not hide the true ones.
+    seen: BTreeSet<u64>,
 }
 
 /// Why a datagram is not written down.
@@ -129,19 +128,21 @@ impl Ears {
             if known >= STARTS_MAX {
                 return Err(Reason::TooMany);
             }
-            let start = Start { first: (now, frame.slot), last: frame.slot, seen: 1 };
+            let start = Start { first: (now, frame.slot), seen: BTreeSet::from([frame.slot]) };
             self.starts.insert(key, start);
             return Ok(());
         };
         let since = now.since(start.first.0);
-        let expected = u128::from(start.first.1) + u128::from(since.as_nanos() / self.slot_ns);
-        let apart = expected.abs_diff(u128::from(frame.slot)) * u128::from(self.slot_ns);
+        let expected = start.first.1.saturating_add(since.as_nanos() / self.slot_ns);
         // A slot more, as the first frame lay somewhere in its slot.
-        let tolerated = (LATE + since / SKEW).as_nanos().saturating_add(self.slot_ns);
-        if apart > u128::from(tolerated) {
+        let tolerated = (LATE + (since / SKEW).min(SKEW_MAX)).as_nanos() / self.slot_ns + 1;
+        if expected.abs_diff(frame.slot) > tolerated {
             return Err(Reason::OutOfTime);
         }
-        start.mark(frame.slot).then_some(()).ok_or(Reason::Repeated)
+        start
+            .mark(frame.slot, expected.saturating_sub(tolerated))
+            .then_some(())
+            .ok_or(Reason::Repeated)
     }
 
     fn refuse(&mut self, reason: Reason, frame: Option<&Frame>) -> Option<String> {
@@ -169,20 +170,12 @@ impl Ears {
 }
 
 impl Start {
-    /// Notes a slot; false when it was noted before, or lies too far back to tell.
-    fn mark(&mut self, slot: u64) -> bool {
-        if slot > self.last {
-            let ahead = slot - self.last;
-            self.seen = if ahead < WINDOW { self.seen << ahead | 1 } else { 1 };
-            self.last = slot;
-            return true;
+    /// Notes a slot, and forgets those before `from`; false when it was noted before.
+    fn mark(&mut self, slot: u64, from: u64) -> bool {
+        while self.seen.first().is_some_and(|first| *first < from) {
+            self.seen.pop_first();
         }
-        let back = self.last - slot;
-        let is_new = back < WINDOW && self.seen >> back & 1 == 0;
-        if is_new {
-            self.seen |= 1 << back;
-        }
-        is_new
+        self.seen.insert(slot)
     }
 }
 
@@ -208,9 +201,24 @@ mod tests {
             [100, 102, 101, 101, 102, 100].map(&mut writes),
             [true, true, true, false, false, false]
         );
-        assert!(writes(200) && !writes(136) && writes(137), "what lies 64 slots back is forgotten");
-        assert_eq!(ears.heard()["m1"], 5);
-        assert_eq!(ears.refused()[&Reason::Repeated], 4);
+        assert!(writes(99) && !writes(99), "one that the first one overtook");
+        assert_eq!((ears.heard()["m1"], ears.refused()[&Reason::Repeated]), (4, 4));
+    }
+
+    #[test]
+    fn a_forged_frame_ahead_of_a_transmitter_hides_none_of_its_own() {
+        let mut ears = ears();
+        let mut written = 0;
+        for slot in 0..3_000 {
+            let now = Instant::from_millis(slot * 10);
+            // Almost as far ahead as is tolerated.
+            if slot % 100 == 50 {
+                let _ = ears.hear(now, &frame("m1", 5, 10_000 + slot + 480));
+            }
+            written += u64::from(ears.hear(now, &frame("m1", 5, 10_000 + slot)).is_ok());
+        }
+        // But for those that were forged before they were sent.
+        assert_eq!(written, 3_000 - 25);
     }
 
     #[test]

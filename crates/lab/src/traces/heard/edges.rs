@@ -23,9 +23,9 @@ impl Edges {
         Self { wall_ns, at, clock, slot_ns }
     }
 
-    /// Returns the number of the slot that an instant lies in.
-    pub(super) fn slot(&self, at: Instant) -> u64 {
-        self.wall(at) / self.slot_ns
+    /// Returns the number of the slot that an instant lies in, and how many nanoseconds of it are over.
+    pub(super) fn place(&self, at: Instant) -> (u64, u64) {
+        (self.wall(at) / self.slot_ns, self.wall(at) % self.slot_ns)
     }
 
     /// Returns when a slot begins.
@@ -53,11 +53,12 @@ mod tests {
     #[test]
     fn a_slot_begins_where_its_number_does() {
         let edges = Edges::new(10_000_000);
-        let slot = edges.slot(now());
+        let (slot, _) = edges.place(now());
         for ahead in 1..5 {
             let begin = edges.begin(slot + ahead);
-            assert_eq!(edges.slot(begin), slot + ahead);
-            assert_eq!(edges.slot(begin + Duration::from_nanos(9_999_999)), slot + ahead);
+            assert_eq!(edges.place(begin), (slot + ahead, 0));
+            let last = edges.place(begin + Duration::from_nanos(9_999_999));
+            assert_eq!(last, (slot + ahead, 9_999_999));
         }
         assert_eq!(edges.set_by(), None);
     }

@@ -30,10 +30,11 @@ struct Sender {
 /// # Errors
 /// Logs that lie too far apart, no frame at all, more than a matrix holds.
 pub(crate) fn matrix(heard: &Heard) -> Result<(SlotMatrix, Vec<String>), String> {
-    let senders = senders(heard);
+    let mut senders = senders(heard);
     let (from, length) = span(&senders)?;
     let mut notes = heard.notes.clone();
-    notes.extend(clocks(heard));
+    notes.extend(strangers(heard, &mut senders, from, length));
+    notes.extend(clocks(heard, &senders));
     let nodes: BTreeSet<&str> = heard.pairs.keys().map(|pair| pair.node.as_str()).collect();
     let mut rows: BTreeMap<(&str, &str), Vec<bool>> = BTreeMap::new();
     for &sender in senders.keys() {
@@ -108,6 +109,30 @@ fn senders(heard: &Heard) -> BTreeMap<&str, Sender> {
     senders
 }
 
+/// Leaves out transmitters without a log that nobody has heard in the slots that count, as anybody can make them up.
+fn strangers(
+    heard: &Heard,
+    senders: &mut BTreeMap<&str, Sender>,
+    from: u64,
+    length: usize,
+) -> Option<String> {
+    let mut counts: BTreeSet<&str> = BTreeSet::new();
+    let is_within = |slot: &u64| slot.checked_sub(from).is_some_and(|place| place < length as u64);
+    for (pair, frames) in &heard.pairs {
+        if pair.sent || frames.slots.iter().any(is_within) {
+            counts.insert(&pair.sender);
+        }
+    }
+    let before = senders.len();
+    senders.retain(|name, _| counts.contains(name));
+    let out = before - senders.len();
+    (out > 0).then(|| {
+        format!(
+            "{out} transmitters without a log were heard only while no other one sent: left out"
+        )
+    })
+}
+
 /// Returns the first slot and how many there are: from the first to the last that was sent, or where nobody has
 /// noted that, heard.
 fn span(senders: &BTreeMap<&str, Sender>) -> Result<(u64, usize), String> {
@@ -147,10 +172,11 @@ fn silences(senders: &BTreeMap<&str, Sender>, length: usize) -> Vec<String> {
 
 /// Compares the clocks of transmitters as each node has heard them: of two that agree, frames of one slot come
 /// within a slot.
-fn clocks(heard: &Heard) -> Option<String> {
+fn clocks(heard: &Heard, senders: &BTreeMap<&str, Sender>) -> Option<String> {
     let slot_s = heard.slot_ns as f64 / 1e9;
     let mut nodes: BTreeMap<&str, Vec<(&Pair, &Frames)>> = BTreeMap::new();
-    for (pair, frames) in heard.pairs.iter().filter(|(pair, _)| !pair.sent) {
+    let counts = |pair: &Pair| !pair.sent && senders.contains_key(&*pair.sender);
+    for (pair, frames) in heard.pairs.iter().filter(|(pair, _)| counts(pair)) {
         nodes.entry(&pair.node).or_default().push((pair, frames));
     }
     let spread = |(node, of): (&&str, &Vec<(&Pair, &Frames)>)| {
@@ -233,6 +259,20 @@ mod tests {
         let (matrix, _) = super::matrix(&heard(&lines)).unwrap();
         let row = matrix.row("m1", "r1").unwrap().slots().to_vec();
         assert_eq!(row.iter().position(|slot| *slot), Some(6));
+    }
+
+    #[test]
+    fn transmitters_that_were_made_up_are_counted_and_have_no_rows() {
+        let mut lines = sent("m1", 10..14);
+        lines.extend([(false, "r1", "m1", 11), (false, "r1", "m2", 12)]);
+        lines.extend([(false, "r1", "x1", 1 << 60), (false, "r1", "x2", 2)]);
+        let (matrix, notes) = matrix(&heard(&lines)).unwrap();
+        assert_eq!(matrix.names(), ["m1", "r1", "m2"]);
+        let expected = [
+            "2 transmitters without a log were heard only while no other one sent: left out",
+            "m2 has no log: what it did not send is a 0 too",
+        ];
+        assert_eq!(notes, expected);
     }
 
     #[test]

@@ -7,24 +7,28 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
 
 use proto::select::MavlinkFrames;
 use sys::clock::now;
 use sys::print::tell;
 use sys::udp::ReceiveBuffers;
-use units::Instant;
+use units::{Duration, Instant};
 
 use super::ears::Ears;
 use super::edges::Edges;
 use super::frame::Frame;
 use super::log::{Entry, LogFile, Position};
 use super::radio::{self, Radio};
+use super::turns::Turns;
 
 /// How long a thread waits before it looks whether it is to end.
 pub(super) const PATIENCE: Duration = Duration::from_millis(50);
+/// How long at most before a full queue is tried again; short slots have it shorter.
+const AGAIN: Duration = Duration::from_millis(1);
+/// How many transmitters are told by name.
+const TOLD: usize = 8;
 /// A position older than this is not known any more.
-const POSITION_AGE: units::Duration = units::Duration::from_secs(3);
+const POSITION_AGE: Duration = Duration::from_secs(3);
 
 /// What the threads of a node share.
 pub(super) struct Node<'a> {
@@ -49,6 +53,13 @@ struct State {
     told: (u64, BTreeMap<String, u64>),
 }
 
+/// A transmitter since its start, or since its clock was set.
+struct Begun {
+    boot: u64,
+    edges: Edges,
+    turns: Turns,
+}
+
 impl<'a> Node<'a> {
     pub(super) fn new(name: &'a str, slot_ns: u64, radio: Radio, log: LogFile) -> Self {
         let state = State {
@@ -69,39 +80,43 @@ impl<'a> Node<'a> {
     /// Broadcasts one frame in each slot, or so many slots ahead of it as is asked for, as early as the machine lets us.
     pub(super) fn send(&self) {
         let mut begun = self.begin();
-        // The first slot is the next one.
-        let mut last = begun.1.slot(now());
         while !self.is_over() {
-            let due = (last + 1).saturating_sub(self.ahead);
-            let wait = begun.1.begin(due).since(now());
+            let edges = begun.edges;
+            let wait = edges.begin(begun.turns.due()).since(now());
             if !wait.is_zero() {
-                thread::sleep(Duration::from_nanos(wait.as_nanos()).min(PATIENCE));
+                thread::sleep(wait.min(PATIENCE).into());
                 continue;
             }
-            if let Some(step) = begun.1.set_by() {
-                tell(format_args!(
-                    "the clock was set by {:.3} s: slots are numbered anew",
-                    step.as_secs_f64()
-                ));
+            if let Some(step) = edges.set_by() {
+                let step = step.as_secs_f64();
+                tell(format_args!("the clock was set by {step:.3} s: slots are numbered anew"));
                 begun = self.begin();
-                last = begun.1.slot(now());
                 continue;
             }
-            let (boot, edges) = &begun;
-            // A slot that is over is not made up for: a slot carries one frame.
-            let slot = edges.slot(now()).max(last + 1);
-            self.state().overslept += slot - (last + 1);
-            last = slot;
-            let (sender, slot_ns) = (self.name.to_owned(), self.slot_ns);
-            let frame = Frame { sender, boot: *boot, slot, slot_ns };
+            let (at, into) = edges.place(now());
+            let missed = begun.turns.miss(at, into);
+            if missed > 0 {
+                let mut state = self.state();
+                // Who has not begun has missed nothing.
+                let has_begun = state.sent + state.refused > 0;
+                state.overslept += if has_begun { missed } else { 0 };
+                continue;
+            }
+            let slot = begun.turns.next();
+            let (sender, boot, slot_ns) = (self.name.to_owned(), begun.boot, self.slot_ns);
+            let frame = Frame { sender, boot, slot, slot_ns };
             match self.broadcast(&frame.to_bytes()) {
                 Ok(()) => {
+                    begun.turns.sent();
                     let mut state = self.state();
                     state.sent += 1;
                     state.write(self.name, true, &frame, edges.wall(now()));
                 }
                 // The interface's queue is full, or it is down for a moment.
-                Err(error) => self.state().refuse(&error),
+                Err(error) => {
+                    begun.turns.refused();
+                    self.state().refuse(&error);
+                }
             }
         }
     }
@@ -111,7 +126,7 @@ impl<'a> Node<'a> {
         let mut buffers = ReceiveBuffers::default();
         while !self.is_over() {
             let radio = self.radio();
-            let waited = radio.socket.wait(units::Duration::from_nanos(PATIENCE.as_nanos() as u64));
+            let waited = radio.socket.wait(PATIENCE);
             match waited.and_then(|waits| Ok(waits && radio.socket.receive(&mut buffers)?)) {
                 Ok(true) => buffers.for_each(|_, bytes| self.hear(bytes)),
                 Ok(false) => {}
@@ -169,19 +184,15 @@ impl<'a> Node<'a> {
     }
 
     /// Says what was sent and heard since this was last said.
-    pub(super) fn progress(&self, since_start: units::Duration) {
+    pub(super) fn progress(&self, since_start: Duration) {
         let mut state = self.state();
         let so_far = (state.sent, state.ears.heard().clone());
         let (sent, heard) = std::mem::replace(&mut state.told, so_far);
         let mut parts = vec![format!("sent {}", state.sent - sent)];
-        let news = |(name, n): (&String, &u64)| {
-            format!("{} of {name}", n - heard.get(name).copied().unwrap_or(0))
-        };
-        let news: Vec<String> = state.ears.heard().iter().map(news).collect();
-        parts.push(format!(
-            "heard {}",
-            if news.is_empty() { "none".into() } else { news.join(", ") }
-        ));
+        let news =
+            |(name, n): (&String, &u64)| (name.clone(), n - heard.get(name).copied().unwrap_or(0));
+        let news = state.ears.heard().iter().map(news).filter(|(_, n)| *n > 0).collect();
+        parts.push(format!("heard {}", most(news)));
         if state.refused > 0 {
             parts.push(format!("{} refused by the interface so far", state.refused));
         }
@@ -211,9 +222,8 @@ impl<'a> Node<'a> {
         state.log.check()?;
         let synced = state.log.to_sync().map_or(Ok(()), |file| file.sync_data());
         synced.map_err(|error| format!("write {}: {error}", path.display()))?;
-        let heard: Vec<String> =
-            state.ears.heard().iter().map(|(name, n)| format!("{n} of {name}")).collect();
-        let heard = if heard.is_empty() { "none".to_owned() } else { heard.join(", ") };
+        let heard = state.ears.heard().iter().map(|(name, n)| (name.clone(), *n)).collect();
+        let heard = most(heard);
         tell(format_args!("{}: sent {}; heard {heard}", path.display(), state.sent));
         if state.overslept > 0 {
             let slots = state.overslept;
@@ -230,12 +240,12 @@ impl<'a> Node<'a> {
 
     /// Hands a frame to the interface, which may take some time while its queue is full.
     fn broadcast(&self, bytes: &[u8]) -> io::Result<()> {
-        let until = now() + units::Duration::from_nanos(PATIENCE.as_nanos() as u64);
+        let until = now() + PATIENCE;
         while !self.radio().socket.send(bytes)? {
             if now() > until {
                 return Err(io::Error::other("its queue is full: it is slower than the slots"));
             }
-            thread::sleep(Duration::from_nanos(self.slot_ns / 8).min(Duration::from_millis(1)));
+            thread::sleep(Duration::from_nanos(self.slot_ns / 8).min(AGAIN).into());
         }
         Ok(())
     }
@@ -250,10 +260,11 @@ impl<'a> Node<'a> {
     }
 
     /// Begins to transmit, or begins anew: under another number, for receivers to tell.
-    fn begin(&self) -> (u64, Edges) {
-        let boot = boot_number();
+    fn begin(&self) -> Begun {
+        let (boot, edges) = (boot_number(), Edges::new(self.slot_ns));
         self.state().ears.restarted(boot);
-        (boot, Edges::new(self.slot_ns))
+        let turns = Turns::after(edges.place(now()).0, self.slot_ns, self.ahead);
+        Begun { boot, edges, turns }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -286,11 +297,23 @@ impl State {
     }
 }
 
+/// Says how many frames were heard of each transmitter: of a few that were heard most, as strangers may make up many.
+fn most(mut heard: Vec<(String, u64)>) -> String {
+    heard.sort_by_key(|(name, n)| (std::cmp::Reverse(*n), name.clone()));
+    let rest = heard.split_off(heard.len().min(TOLD));
+    let mut parts: Vec<String> = heard.iter().map(|(name, n)| format!("{n} of {name}")).collect();
+    if !rest.is_empty() {
+        let frames: u64 = rest.iter().map(|(_, n)| n).sum();
+        parts.push(format!("{frames} of {} others", rest.len()));
+    }
+    if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
+}
+
 /// Waits after an error that would come again at once.
 fn rest(error: &io::Error) {
     if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
     {
-        thread::sleep(PATIENCE);
+        thread::sleep(PATIENCE.into());
     }
 }
 

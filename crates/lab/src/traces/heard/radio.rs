@@ -61,7 +61,7 @@ pub(super) fn opened_again(before: &Radio) -> Result<Option<Radio>, String> {
 /// Says what is the matter with the address.
 pub(super) fn open_mavlink(address: SocketAddr) -> Result<UdpSocket, String> {
     let opened = UdpSocket::bind(address)
-        .and_then(|socket| socket.set_read_timeout(Some(PATIENCE)).map(|()| socket));
+        .and_then(|socket| socket.set_read_timeout(Some(PATIENCE.into())).map(|()| socket));
     opened.map_err(|error| match error.kind() {
         ErrorKind::AddrInUse => format!(
             "--mavlink {address}: somebody listens there already: let MAVLink go to another port as well"
@@ -81,7 +81,7 @@ fn open_found(found: &Interface, port: u16, ahead: u64) -> Result<Radio, String>
     };
     let socket = BroadcastSocket::bind(&options).map_err(|error| match error.kind() {
         ErrorKind::PermissionDenied => format!(
-            "{interface}: a socket of one interface takes the right to (CAP_NET_RAW): run it as root"
+            "{interface}: a socket of one interface takes the right to (CAP_NET_RAW) before Linux 5.7: run it as root"
         ),
         ErrorKind::AddrInUse => {
             format!("{interface}: port {port} is taken: end what uses it, or give all nodes another --port")
