@@ -109,17 +109,20 @@ fn senders(heard: &Heard) -> BTreeMap<&str, Sender> {
     senders
 }
 
-/// Leaves out transmitters without a log that nobody has heard in the slots that count, as anybody can make them up.
+/// Leaves out transmitters that anybody can have made up: by their own logs they sent nothing, or they have none and
+/// nobody has heard them in the slots that count.
 fn strangers(
     heard: &Heard,
     senders: &mut BTreeMap<&str, Sender>,
     from: u64,
     length: usize,
 ) -> Option<String> {
-    let mut counts: BTreeSet<&str> = BTreeSet::new();
+    let listeners: BTreeSet<&str> = heard.pairs.keys().map(|pair| &*pair.node).collect();
     let is_within = |slot: &u64| slot.checked_sub(from).is_some_and(|place| place < length as u64);
+    let mut counts: BTreeSet<&str> = BTreeSet::new();
     for (pair, frames) in &heard.pairs {
-        if pair.sent || frames.slots.iter().any(is_within) {
+        let is_likely = || !listeners.contains(&*pair.sender) && frames.slots.iter().any(is_within);
+        if pair.sent || is_likely() {
             counts.insert(&pair.sender);
         }
     }
@@ -128,7 +131,7 @@ fn strangers(
     let out = before - senders.len();
     (out > 0).then(|| {
         format!(
-            "{out} transmitters without a log were heard only while no other one sent: left out"
+            "{out} transmitters left out: they were heard only while no other one sent, or sent nothing by their own logs"
         )
     })
 }
@@ -266,10 +269,12 @@ mod tests {
         let mut lines = sent("m1", 10..14);
         lines.extend([(false, "r1", "m1", 11), (false, "r1", "m2", 12)]);
         lines.extend([(false, "r1", "x1", 1 << 60), (false, "r1", "x2", 2)]);
+        // A node that only listened.
+        lines.extend([(false, "m1", "r1", 12)]);
         let (matrix, notes) = matrix(&heard(&lines)).unwrap();
         assert_eq!(matrix.names(), ["m1", "r1", "m2"]);
         let expected = [
-            "2 transmitters without a log were heard only while no other one sent: left out",
+            "3 transmitters left out: they were heard only while no other one sent, or sent nothing by their own logs",
             "m2 has no log: what it did not send is a 0 too",
         ];
         assert_eq!(notes, expected);
