@@ -1,11 +1,11 @@
-//! The doors for the fuzz targets of measurements, files of experiments and of flights, and flight records; not part of the
-//! program otherwise.
+//! The doors for the fuzz targets of measurements, of files of experiments and of flights, of flight records and of logs of `trace
+//! record`; not part of the program otherwise.
 
 use netem::{Instant, Link};
 use units::{Duration, Rate};
 
 use crate::experiment::file::try_text;
-use crate::traces::{Assumed, HowToRead, link, read, try_flight, try_flights};
+use crate::traces::{Assumed, HowToRead, link, read, try_flight, try_flights, try_log};
 
 /// Packets that are sent over a link which was made of a measurement.
 const PACKETS: u64 = 50;
@@ -52,6 +52,13 @@ pub fn flight_record(input: &[u8]) {
                 assert_eq!(verdict.dropped.is_some(), verdict.deliveries.is_empty());
             }
         }
+    }
+}
+
+/// Reads a log of `trace record` and makes a slot matrix of it, and hears the bytes as a datagram.
+pub fn record_log(input: &[u8]) {
+    if let Err(mistake) = try_log(input) {
+        assert!(mistake.starts_with("fuzz.log:"), "{mistake}");
     }
 }
 

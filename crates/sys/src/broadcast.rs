@@ -8,7 +8,10 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::{AsFd, BorrowedFd};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use socket2::{InterfaceIndexOrAddress, Socket};
+use units::Duration;
 
 use crate::udp::{
     Incoming, ReceiveBuffers, UdpOptions, UdpSocket, enlarge_receive_buffer, set_send_buffer,
@@ -73,6 +76,20 @@ impl BroadcastSocket {
         let own = outgoing.local_addr()?.as_socket().map_or(0, |address| address.port());
         let incoming = UdpSocket::over(waiting)?;
         Ok(Self { incoming, outgoing, address: options.address.into(), own_port: own })
+    }
+
+    /// Waits until something has come in, and tells whether it has.
+    ///
+    /// # Errors
+    /// Those of `poll`; an interrupted wait is no error.
+    pub fn wait(&self, within: Duration) -> io::Result<bool> {
+        let timeout = Timespec::try_from(std::time::Duration::from(within))
+            .map_err(|_| io::ErrorKind::InvalidInput)?;
+        match poll(&mut [PollFd::new(&self.incoming, PollFlags::IN)], Some(&timeout)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Receives what waits, up to the size of `buffers`; returns whether anything did.

@@ -10,6 +10,8 @@ use units::{Duration, Rate};
 use super::flown::{self, FromRecordArgs};
 use super::formats;
 use super::formats::HowToRead;
+use super::heard::{self, RecordArgs};
+use super::matrices::{self, Form, PlotArgs};
 use super::predict::{self, PredictArgs};
 use super::reading;
 use super::reading::{Assumed, GAPS_SAID, Reading};
@@ -27,6 +29,7 @@ What a file may be, which is found out by looking at it (files may end in .gz):
   CSV or white-space columns with a header   --time, --rate, --delay, --rtt, --loss name the columns
   iperf3 --json                              what arrived in each interval
   ping                                       round trips and losses; with -D also the times
+  log of trace record, slot matrix           what several nodes heard of each other (info, plot, convert --to)
   mahimahi                                   a line per opportunity for 1,500 bytes, milliseconds
 
 A column is NAME or NAME:UNIT; units are mbps kbps bps Bps kBps MBps, ms s us, percent share. Times
@@ -38,6 +41,11 @@ From a download to a scenario in one command, and a run of it:
 
 The worst two minutes of two links, and three at random:
   fulmar-lab trace window lte=drive.csv sat=iperf.json --worst 1 --random 3 --out windows
+
+Slots of a flight, of other recordings, and what others read, for each pair of transmitter and receiver:
+  fulmar-lab trace convert --to slots m1.log m2.log r1.log r2.log --out flight.slots
+  fulmar-lab trace convert --to slots m1:r1=drive.csv m1:r2=ping.txt --out drive.slots
+  fulmar-lab trace convert --to deliveries flight.slots --out flight
 
 The recordings beside the checkout (../shared/traces, or where FULMAR_SHARED says):
   fulmar-lab trace window --list
@@ -52,7 +60,7 @@ pub(crate) enum TraceCommand {
     /// Say what files hold: length, rates, delays, losses, gaps.
     #[command(after_help = AFTER_HELP)]
     Info(InfoArgs),
-    /// Make one scenario of whole files, a link of each.
+    /// Make one scenario of whole files, a link of each; or slots of logs and recordings, and other forms of these (--to).
     #[command(after_help = AFTER_HELP)]
     Convert(ConvertArgs),
     /// Make scenarios of windows of recorded links, the worst or any.
@@ -64,6 +72,10 @@ pub(crate) enum TraceCommand {
     Synth(SynthArgs),
     /// Tell what TCP would make of a slot matrix, pass by pass.
     Predict(PredictArgs),
+    /// Broadcast in slots on a radio, and write down what is heard of others.
+    Record(RecordArgs),
+    /// Draw how much of each transmitter each receiver hears over time.
+    Plot(PlotArgs),
 }
 
 /// Says how files are to be read.
@@ -103,7 +115,7 @@ pub(crate) struct LinkArgs {
     delay_ms: f64,
     /// Rate of a link whose file has none.
     #[arg(long, default_value_t = 12.0, value_name = "MBPS", value_parser = positive)]
-    rate_mbps: f64,
+    pub(super) rate_mbps: f64,
     /// Queue of each direction of each link.
     #[arg(long, default_value_t = 250.0, value_name = "KB", value_parser = positive)]
     queue_kb: f64,
@@ -126,16 +138,29 @@ pub(crate) struct InfoArgs {
 /// The arguments of `trace convert`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ConvertArgs {
-    /// A link's name and its file; behind a comma that of the direction from drone to station.
+    /// A link's name and its file; behind a comma that of the direction from drone to station. With --to anything
+    /// else: logs of trace record, a slot matrix, FROM:TO=FILE of other recordings, or a set beside the checkout.
     #[arg(required = true, value_name = "NAME=FILE[,FILE]")]
-    links: Vec<String>,
-    /// Where scenario.toml and its files go.
-    #[arg(long, value_name = "DIR")]
-    out: PathBuf,
+    pub(super) links: Vec<String>,
+    /// What to make.
+    #[arg(long, value_enum, default_value_t, value_name = "FORM")]
+    pub(super) to: Form,
+    /// Where it goes: a folder, or with --to slots a file.
+    #[arg(long, value_name = "PATH")]
+    pub(super) out: PathBuf,
+    /// How long a slot lasts, of recordings that have none: 1,472 bytes at 1 Mbit/s.
+    #[arg(long, default_value_t = 11.776, value_name = "MS", value_parser = positive)]
+    pub(super) slot_ms: f64,
+    /// Leave out what this node has sent and heard, of logs of trace record.
+    #[arg(long, value_name = "NAME")]
+    pub(super) without: Vec<String>,
+    /// What the losses of slots are drawn with, where a recording tells only how likely they are.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(super) seed: u64,
     #[command(flatten)]
-    read: ReadArgs,
+    pub(super) read: ReadArgs,
     #[command(flatten)]
-    link: LinkArgs,
+    pub(super) link: LinkArgs,
 }
 
 /// The arguments of `trace window`.
@@ -181,12 +206,35 @@ pub(crate) fn run(command: &TraceCommand) -> Result<ExitCode, Failure> {
         TraceCommand::FromRecord(args) => flown::run(args),
         TraceCommand::Synth(args) => synth::run(args),
         TraceCommand::Predict(args) => predict::run(args),
+        TraceCommand::Record(args) => return heard::run(args).map(|()| ExitCode::SUCCESS),
+        TraceCommand::Plot(args) => matrices::plot(args),
     };
     done.map(|()| ExitCode::SUCCESS).map_err(Failure::Usage)
 }
 
+/// Reads a file of measurements of one link, whatever its form.
+///
+/// # Errors
+/// With file and line: what is wrong.
+pub(super) fn read_file(file: &Path, read: &ReadArgs) -> Result<Reading, String> {
+    let how = HowToRead {
+        time: read.time.clone(),
+        rate: read.rate.clone(),
+        delay: read.delay.clone(),
+        rtt: read.rtt.clone(),
+        loss: read.loss.clone(),
+        only: read.only.clone(),
+        gap_s: read.gap_s,
+        ping_s: read.ping_s,
+    };
+    formats::read(&shared::text(file)?, &file.display().to_string(), &how)
+}
+
 fn info(args: &InfoArgs) -> Result<(), String> {
     for file in &args.files {
+        if matrices::info(file)? {
+            continue;
+        }
         let reading = read_file(file, &args.read)?;
         print(format_args!("{}: {}", file.display(), reading.format))?;
         print(format_args!(
@@ -246,6 +294,9 @@ fn spread(what: &str, values: &[f64]) -> Result<(), String> {
 }
 
 fn convert(args: &ConvertArgs) -> Result<(), String> {
+    if args.to != Form::Scenario {
+        return matrices::convert(args);
+    }
     let set = own_set(&args.links, &args.read, &args.link)?;
     let take = set.takes.into_iter().next().ok_or("no links")?;
     for link in &take.links {
@@ -408,20 +459,6 @@ fn aligned(links: &mut [RecordedLink], starts: &[f64]) -> bool {
         link.cut(begin - start, end - begin);
     }
     true
-}
-
-fn read_file(file: &Path, read: &ReadArgs) -> Result<Reading, String> {
-    let how = HowToRead {
-        time: read.time.clone(),
-        rate: read.rate.clone(),
-        delay: read.delay.clone(),
-        rtt: read.rtt.clone(),
-        loss: read.loss.clone(),
-        only: read.only.clone(),
-        gap_s: read.gap_s,
-        ping_s: read.ping_s,
-    };
-    formats::read(&shared::text(file)?, &file.display().to_string(), &how)
 }
 
 fn options(link: &LinkArgs, alive_mbps: f64) -> WindowOptions {

@@ -6,18 +6,23 @@
 //! your own files → formats → Reading → RecordedLink ┘        write → scenario.toml and its files
 //! flight records → flown (a link of each path) ─────────────────┘
 //! flight file → synth → slot matrix → predict
+//! broadcasts on a radio → heard (`trace record`) → logs ┬ matrices → SlotMatrix → delivery, rate and loss traces
+//! your own files, LinkSet ─ slotted ────────────────────┘
 //! ```
-//! Nothing is run here. Recordings come from the folder `traces` in the folder that
+//! Nothing but `trace record` runs anything. Recordings come from the folder `traces` in the folder that
 //! `FULMAR_SHARED` names, by default `../shared` beside the checkout; none is part of the project.
 
 mod command;
 mod flown;
 mod formats;
+mod heard;
 mod joined;
+mod matrices;
 mod ping;
 mod predict;
 mod reading;
 mod shared;
+mod slotted;
 mod synth;
 mod time;
 mod window;
@@ -28,6 +33,8 @@ pub(crate) use command::{TraceCommand, run as run_command};
 pub(crate) use flown::try_flights;
 #[cfg(fuzzing)]
 pub(crate) use formats::{HowToRead, read};
+#[cfg(fuzzing)]
+pub(crate) use heard::try_log;
 pub(crate) use joined::operators_joined;
 #[cfg(fuzzing)]
 pub(crate) use reading::{Assumed, link};

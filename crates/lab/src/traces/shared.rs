@@ -3,9 +3,9 @@
 //! What each folder holds, and under which licence, is in its SOURCE.md. What a recording does not
 //! say, a link needs all the same: each reader adds it and says so in the link's notes.
 
-use std::io::Read;
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use netem::{CsvLoss, Delay, DeliveryTrace, LinkModel, LinkRate, Series, Table};
@@ -95,6 +95,73 @@ pub(super) fn text(path: &Path) -> Result<String, String> {
         return Err(describe(&format!("is longer than {FILE_MAX} bytes")));
     }
     String::from_utf8(bytes).map_err(|error| describe(&error))
+}
+
+/// A file that is read line by line, decompressed where its name ends in `.gz`.
+pub(super) struct Lines {
+    name: String,
+    text: BufReader<Box<dyn Read>>,
+    gzip: Option<Child>,
+}
+
+/// Opens a file to be read line by line, however long it is.
+pub(super) fn lines(path: &Path) -> Result<Lines, String> {
+    let name = path.display().to_string();
+    let describe = |what: &dyn core::fmt::Display| format!("read {name}: {what}");
+    let file = std::fs::File::open(path).map_err(|error| describe(&error))?;
+    if path.extension().is_none_or(|end| end != "gz") {
+        return Ok(Lines { name, text: BufReader::new(Box::new(file)), gzip: None });
+    }
+    let mut gzip = Command::new("gzip");
+    gzip.arg("-dc").stdin(file).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = gzip.spawn().map_err(|error| describe(&format!("start gzip: {error}")))?;
+    let out = child.stdout.take().ok_or_else(|| describe(&"gzip has no output"))?;
+    Ok(Lines { name, text: BufReader::new(Box::new(out)), gzip: Some(child) })
+}
+
+impl Lines {
+    /// Returns how the text begins: what one read gives.
+    pub(super) fn begin(&mut self) -> Result<String, String> {
+        let bytes = self.text.fill_buf().map_err(|error| format!("read {}: {error}", self.name))?;
+        Ok(String::from_utf8_lossy(bytes).into_owned())
+    }
+
+    /// Says whether all of it could be decompressed, after it was read.
+    pub(super) fn end(mut self) -> Result<(), String> {
+        // gzip waits until somebody takes what it writes.
+        let drained = io::copy(&mut self.text, &mut io::sink());
+        drained.map_err(|error| format!("read {}: {error}", self.name))?;
+        let Some(child) = &mut self.gzip else { return Ok(()) };
+        let ended = child.wait().map_err(|error| format!("read {}: {error}", self.name))?;
+        let failed = || format!("read {}: gzip cannot decompress it", self.name);
+        ended.success().then_some(()).ok_or_else(failed)
+    }
+}
+
+impl Read for Lines {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.text.read(into)
+    }
+}
+
+impl BufRead for Lines {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.text.fill_buf()
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.text.consume(amount);
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.gzip {
+            // One that has been read to its end has ended already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
 }
 
 /// Reads every session of pings of the three operators.
