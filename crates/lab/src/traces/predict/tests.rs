@@ -67,6 +67,18 @@ fn silences_of_two_seconds_cost_a_repeat_now_and_then_over_an_ideal_code() {
 }
 
 #[test]
+fn a_pair_is_found_again_at_once_after_a_minute_of_silence() {
+    let heard = |slot: usize| !(1_000..7_000).contains(&slot);
+    let back = matrix(8_000, &[("m1", "r1", &heard)]);
+    let played = play(&back, &Over::Pair(best(&back).unwrap()), &AROUND);
+    let packets = |slot: usize| played[slot] / AROUND.payload_bytes;
+    // A packet of 1,500 bytes at 10 kbit/s every 1.2 s; TCP alone would wait for up to a minute.
+    let soon = packets(7_200) - packets(6_999);
+    assert!(soon > 40, "{soon} packets within 2 s");
+    assert!(packets(7_999) - packets(6_999) > 800);
+}
+
+#[test]
 fn what_nobody_hears_does_not_arrive() {
     let silent = matrix(300, &[("m1", "r1", &|_| false)]);
     for over in [Over::Coded, Over::Pair(best(&silent).unwrap())] {
