@@ -22,7 +22,7 @@ const GAP_S: f64 = 5.0;
 
 const AFTER_HELP: &str = "\
 Two figures for each pass: TCP over an ideal code, for which every packet heard is of use, and TCP over the pair that
-hears most, with 15 repeats of a frame. The second is what one radio alone would do only if the recording is one of a
+hears most, with 15 repeats of a frame, and of the last packet while TCP is silent (TCP+LRR). The second is what one radio alone would do only if the recording is one of a
 transmitter alone (trace synth --alone).
 
 From a flight file to what TCP would make of it:

@@ -3,7 +3,8 @@
 //! ```text
 //! coded   each slot delivers as many packets as transmitters were heard in it: an ideal code, which needs neither
 //!         repeats nor feedback, so that each packet heard is one that TCP was waiting for
-//! pair    one of them alone: a packet is repeated slot by slot until one lets it through, 16 slots at most
+//! pair    one of them alone: a packet is repeated slot by slot until one lets it through, 16 slots at most, and below TCP
+//!         the last that is not acknowledged at 10 kbit/s while TCP sends nothing new [FlowCode §V]
 //! back    acknowledgements take no slot, and pass wherever any pair heard something not long before or after
 //! ```
 //! TCP is the world's, in virtual time: one matrix makes the same figures every time. Outages are part of it: what

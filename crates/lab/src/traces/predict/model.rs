@@ -1,4 +1,5 @@
-//! Plays a recording to a TCP in virtual time: over an ideal coded link, and over one of its pairs with repeats.
+//! Plays a recording to a TCP in virtual time: over an ideal coded link, and over one of its pairs with repeats by the radio
+//! and, while TCP is silent, by a shim below it.
 //!
 //! ```text
 //! sender → queue → slot: as many packets as it lets through → delay → receiver
@@ -10,8 +11,8 @@ use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use netem::{SMALL_BYTES, SlotMatrix, SlotRow};
-use units::{Duration, Instant};
-use world::tcp::{Config, Congestion, Receiver, Sender, WINDOW};
+use units::{Duration, Instant, Rate};
+use world::tcp::{Config, Congestion, LowRateRetry, Receiver, Sender, WINDOW};
 
 use super::waiting::{Kept, Waiting};
 use crate::traces::synth::heard;
@@ -24,6 +25,8 @@ const TRIES: u32 = 16;
 /// second.
 const TUNNEL_QUEUE: usize = 64;
 const RADIO_QUEUE: usize = 50;
+/// The rate of repeats in place of what TCP does not send [FlowCode §V].
+const RETRY_RATE: Rate = Rate::from_bps(10_000);
 /// For how long TCP has been connected when the recording begins.
 const LEAD_IN: Duration = Duration::from_secs(1);
 /// The ends of the flow.
@@ -92,6 +95,8 @@ struct Play {
     /// When the next slot begins.
     now: Instant,
     sender: Sender,
+    /// Below the sender, over a pair.
+    retry: Option<LowRateRetry>,
     receiver: Receiver,
     /// Packets that each slot lets through, those of a slot before the recording, and where small ones pass.
     counts: Vec<u16>,
@@ -124,6 +129,7 @@ impl Play {
             delay: around.delay,
             now: Instant::ZERO,
             sender: Sender::new(Instant::ZERO, config),
+            retry: tries.map(|_| LowRateRetry::new(RETRY_RATE, mtu)),
             receiver: Receiver::new(destination, mtu, WINDOW),
             calm: 1,
             connected: regions(&heard(matrix), slot, around.region),
@@ -175,8 +181,17 @@ impl Play {
     /// Returns when something comes or is due.
     fn next(&self) -> Option<Instant> {
         let coming = self.coming.iter().filter_map(|way| way.front().map(|(at, _)| *at));
-        let due = [self.sender.timeout(), self.receiver.timeout()].into_iter().flatten();
+        let retry = self.retry.as_ref().and_then(LowRateRetry::timeout);
+        let due = [self.sender.timeout(), self.receiver.timeout(), retry].into_iter().flatten();
         coming.chain(due).min()
+    }
+
+    /// Returns the next packet of the sender, or of the shim below it.
+    fn sent(&mut self, now: Instant) -> Option<Vec<u8>> {
+        let packet = self.sender.poll_packet(now);
+        let Some(retry) = &mut self.retry else { return packet };
+        packet.iter().for_each(|packet| retry.on_sent(now, packet));
+        packet.or_else(|| retry.poll(now))
     }
 
     /// Hands over what has come, does what is due, and takes what either end sends.
@@ -189,6 +204,9 @@ impl Play {
             self.receiver.handle_packet(now, &packet);
         }
         while let Some(packet) = come(&mut self.coming[1]) {
+            if let Some(retry) = &mut self.retry {
+                retry.on_received(&packet);
+            }
             self.sender.handle_packet(now, &packet);
         }
         if self.sender.timeout().is_some_and(|at| at <= now) {
@@ -197,7 +215,7 @@ impl Play {
         if self.receiver.timeout().is_some_and(|at| at <= now) {
             self.receiver.handle_timeout(now);
         }
-        while let Some(packet) = self.sender.poll_packet(now) {
+        while let Some(packet) = self.sent(now) {
             if packet.len() as u64 > SMALL_BYTES {
                 self.waiting.push(now, packet);
             } else if connected {

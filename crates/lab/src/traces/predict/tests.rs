@@ -67,6 +67,18 @@ fn silences_of_two_seconds_cost_a_repeat_now_and_then_over_an_ideal_code() {
 }
 
 #[test]
+fn a_pair_is_found_again_at_once_after_a_minute_of_silence() {
+    let heard = |slot: usize| !(1_000..7_000).contains(&slot);
+    let back = matrix(8_000, &[("m1", "r1", &heard)]);
+    let played = play(&back, &Over::Pair(best(&back).unwrap()), &AROUND);
+    let packets = |slot: usize| played[slot] / AROUND.payload_bytes;
+    // A packet of 1,500 bytes at 10 kbit/s every 1.2 s; TCP alone would wait for up to a minute.
+    let soon = packets(7_200) - packets(6_999);
+    assert!(soon > 40, "{soon} packets within 2 s");
+    assert!(packets(7_999) - packets(6_999) > 800);
+}
+
+#[test]
 fn what_nobody_hears_does_not_arrive() {
     let silent = matrix(300, &[("m1", "r1", &|_| false)]);
     for over in [Over::Coded, Over::Pair(best(&silent).unwrap())] {
@@ -112,6 +124,11 @@ fn a_tunnel_drops_the_oldest_that_tcp_has_not_sent_before_and_none_while_nothing
     assert!(tunnel.pop(at(200)).is_some());
     tunnel.push(at(299), packet(12));
     assert_eq!(left(&mut tunnel, at(300)), [9, 10, 11, 12]);
+    // A shorter stall does not end the peace after a longer one: here 500 ms, to 1,500 ms.
+    [13, 14, 15].into_iter().for_each(|sequence| tunnel.push(at(500), packet(sequence)));
+    [1_000, 1_080, 1_140].into_iter().for_each(|now| assert!(tunnel.pop(at(now)).is_some()));
+    [16, 17, 18, 19].into_iter().for_each(|sequence| tunnel.push(at(1_200), packet(sequence)));
+    assert_eq!(left(&mut tunnel, at(1_600)), [16, 17, 18, 19]);
     let mut radio = Waiting::new(3, slot, Kept::Newest);
     [1, 2, 3, 1, 4].into_iter().for_each(|sequence| radio.push(at(0), packet(sequence)));
     assert_eq!(left(&mut radio, at(10)), [1, 2, 3]);

@@ -83,7 +83,7 @@ impl Waiting {
         let (packet, _) = self.packets.pop_front()?;
         let stood = now.since(self.left_at);
         if stood > self.stalled {
-            self.spared_until = now + stood.min(SPARED);
+            self.spared_until = self.spared_until.max(now + stood.min(SPARED));
         }
         self.left_at = now;
         Some(packet)

@@ -16,7 +16,7 @@ mod channel;
 mod command;
 mod course;
 mod flight;
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, test))]
 mod fuzzed;
 mod passes;
 mod picture;

@@ -3,6 +3,7 @@
 use super::channel::render;
 use super::command::{Flown, Summary};
 use super::flight::Flight;
+use super::fuzzed::try_flight;
 use super::passes::heard;
 
 const FLIGHT: &str = "\
@@ -181,6 +182,14 @@ fn the_flight_file_of_the_book_is_one_and_has_every_key() {
         }
     }
     assert!(keys > 30, "{keys}");
+}
+
+#[test]
+fn flights_that_fuzzing_begins_with_can_be_flown() {
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/flight_file");
+    let files = std::fs::read_dir(corpus).unwrap().map(|file| file.unwrap().path());
+    let flown = files.map(|file| try_flight(&std::fs::read_to_string(file).unwrap()).unwrap());
+    assert!(flown.count() >= 3);
 }
 
 /// Table I of the paper: what was achievable, in Mbit/s and metres [FlowCode §V]; and what the frozen circuit has
