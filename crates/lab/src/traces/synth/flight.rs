@@ -260,22 +260,31 @@ fn air(section: Section<'_>) -> Option<Air> {
         section.require(key);
     }
     let packet_bytes = section.number("packet_bytes", 64..=65_000);
-    let air = Air {
-        packet_bytes: if section.has("packet_bytes") { packet_bytes? } else { 1_472 },
-        rate_mbps: or(&section, "rate_mbps", 1.0, 0.01..=11.0)?,
-        // Between vehicle and ground [ConClone §4.3].
-        exponent: or(&section, "exponent", 2.03, 1.0..=8.0)?,
-        // Free space at 1 m and 2.44 GHz.
-        reference_loss_db: or(&section, "reference_loss_db", 40.2, 0.0..=120.0)?,
-        extra_loss_db: section.fraction("extra_loss_db", -50.0..=150.0)?,
-        // Thermal noise of 22 MHz, and a noise figure of 6 dB.
-        noise_dbm: or(&section, "noise_dbm", -94.5, -174.0..=0.0)?,
-        capture_db: section.fraction("capture_db", -20.0..=60.0)?,
-        rice_k_db: section.fraction("rice_k_db", -40.0..=60.0)?,
-        coherence_m: section.fraction("coherence_m", 0.001..=FAR_M)?,
-    };
+    let packet_bytes = if section.has("packet_bytes") { packet_bytes } else { Some(1_472) };
+    let rate_mbps = or(&section, "rate_mbps", 1.0, 0.01..=11.0);
+    // Between vehicle and ground [ConClone §4.3].
+    let exponent = or(&section, "exponent", 2.03, 1.0..=8.0);
+    // Free space at 1 m and 2.44 GHz.
+    let reference_loss_db = or(&section, "reference_loss_db", 40.2, 0.0..=120.0);
+    let extra_loss_db = section.fraction("extra_loss_db", -50.0..=150.0);
+    // Thermal noise of 22 MHz, and a noise figure of 6 dB.
+    let noise_dbm = or(&section, "noise_dbm", -94.5, -174.0..=0.0);
+    let capture_db = section.fraction("capture_db", -20.0..=60.0);
+    let rice_k_db = section.fraction("rice_k_db", -40.0..=60.0);
+    let coherence_m = section.fraction("coherence_m", 0.001..=FAR_M);
+    // A key that is none is told beside the one that it was meant to be.
     section.finish();
-    Some(air)
+    Some(Air {
+        packet_bytes: packet_bytes?,
+        rate_mbps: rate_mbps?,
+        exponent: exponent?,
+        reference_loss_db: reference_loss_db?,
+        extra_loss_db: extra_loss_db?,
+        noise_dbm: noise_dbm?,
+        capture_db: capture_db?,
+        rice_k_db: rice_k_db?,
+        coherence_m: coherence_m?,
+    })
 }
 
 fn antenna(section: &Section<'_>) -> Option<Antenna> {

@@ -124,6 +124,7 @@ fn mistakes_are_told_with_line_and_key() {
             "f.toml:18: waypoint[1]: lies within 1 m of the waypoint before it",
         ),
         ("capture_db = 0\n", "", "f.toml:8: air.capture_db: is missing"),
+        ("capture_db = 0", "capture_bd = 0", "f.toml:10: air.capture_bd: unknown key"),
         (
             "coherence_m = 4",
             "coherence_m = 0",
