@@ -9,6 +9,7 @@ mod distribution;
 mod functions;
 mod layout;
 mod legend;
+mod map;
 mod panels;
 mod svg;
 mod sweep;
@@ -17,6 +18,7 @@ mod window;
 
 pub(crate) use distribution::{Distribution, DistributionChart};
 pub(crate) use functions::{FunctionChart, FunctionPanel, Heights};
+pub(crate) use map::{Map, MapMark, MapStep};
 pub(crate) use panels::{Panel, TimeChart, TimeCurve};
 pub(crate) use sweep::{SweepCase, SweepChart, SweepCurve};
 pub(crate) use trade_off::{Plane, TradeOff};

@@ -12,6 +12,7 @@ use super::formats;
 use super::formats::HowToRead;
 use super::reading;
 use super::reading::{Assumed, GAPS_SAID, Reading};
+use super::synth::{self, SynthArgs};
 use super::write::{folder_name, write};
 use super::{Choice, LinkSet, RecordedLink, Take, Window, WindowOptions};
 use super::{combinations, folder, link_sets, shared};
@@ -58,6 +59,8 @@ pub(crate) enum TraceCommand {
     Window(WindowArgs),
     /// Make a scenario of a flight record: fly yesterday's flight again.
     FromRecord(FromRecordArgs),
+    /// Make a slot matrix of a flight file: a flight past radios that nobody has to fly.
+    Synth(SynthArgs),
 }
 
 /// Says how files are to be read.
@@ -173,6 +176,7 @@ pub(crate) fn run(command: &TraceCommand) -> Result<ExitCode, Failure> {
         TraceCommand::Convert(args) => convert(args),
         TraceCommand::Window(args) => window(args),
         TraceCommand::FromRecord(args) => flown::run(args),
+        TraceCommand::Synth(args) => synth::run(args),
     };
     done.map(|()| ExitCode::SUCCESS).map_err(Failure::Usage)
 }

@@ -5,6 +5,7 @@
 //! shared (a reader per folder) → LinkSet → Combination (1 to 4 links) → window → Scenario
 //! your own files → formats → Reading → RecordedLink ┘        write → scenario.toml and its files
 //! flight records → flown (a link of each path) ─────────────────┘
+//! flight file → synth → slot matrix
 //! ```
 //! Nothing is run here. Recordings come from the folder `traces` in the folder that
 //! `FULMAR_SHARED` names, by default `../shared` beside the checkout; none is part of the project.
@@ -16,6 +17,7 @@ mod joined;
 mod ping;
 mod reading;
 mod shared;
+mod synth;
 mod time;
 mod window;
 mod write;
