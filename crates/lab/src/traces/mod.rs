@@ -17,7 +17,7 @@ mod joined;
 mod ping;
 mod reading;
 mod shared;
-mod synth;
+pub(crate) mod synth;
 mod time;
 mod window;
 mod write;

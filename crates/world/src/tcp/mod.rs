@@ -6,6 +6,7 @@
 //!                                          rtt.rs        srtt, RTO
 //!                                          cubic.rs hystart.rs reno.rs
 //! Receiver  order, delayed ACKs, SACK, DSACK
+//! LowRateRetry  a shim below a sender: what is not acknowledged is repeated
 //! Flows     the senders and receivers of one host;  FlowHost  carries their packets: links or a session
 //! FlowWorld two such hosts, flows between them, and a record of what they delivered
 //! ```
@@ -27,6 +28,7 @@ mod cubic;
 mod flows;
 mod host;
 mod hystart;
+mod low_rate;
 mod receiver;
 mod recovery;
 mod reno;
@@ -39,6 +41,7 @@ mod world;
 pub use congestion::Congestion;
 pub use flows::Flows;
 pub use host::FlowHost;
+pub use low_rate::LowRateRetry;
 pub use receiver::{Receiver, WINDOW};
 pub use sender::{Config, Sender, Statistics};
 pub use world::{FlowOptions, FlowWorld};

@@ -164,7 +164,18 @@ impl Flown {
 
     /// Flies a file that was read.
     pub(crate) fn of_text(text: &str, file: &str, seed: u64) -> Result<Self, String> {
-        let flight = Flight::parse(text, file).map_err(|error| error.to_string())?;
+        Self::with_laps(text, file, seed, None)
+    }
+
+    /// Flies a file that was read; so many laps, where the caller says it.
+    pub(crate) fn with_laps(
+        text: &str,
+        file: &str,
+        seed: u64,
+        laps: Option<f64>,
+    ) -> Result<Self, String> {
+        let mut flight = Flight::parse(text, file).map_err(|error| error.to_string())?;
+        flight.course.laps = laps.unwrap_or(flight.course.laps);
         let pairs = flight.transmitters.len() * flight.receivers.len();
         let most = (WORK_MAX / pairs).min(MATRIX_SLOTS_MAX);
         let course = flight.course.fly(flight.air.slot_s(), seed, most);

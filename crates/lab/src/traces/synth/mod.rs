@@ -21,4 +21,6 @@ mod picture;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use command::{SynthArgs, run};
+pub(crate) use channel::render;
+pub(crate) use command::{Flown, SynthArgs, run};
+pub(crate) use passes::{Pass, heard, passes, sums};
