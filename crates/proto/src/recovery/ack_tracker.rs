@@ -298,6 +298,7 @@ mod tests {
                 if kind.is_multiple_of(2) {
                     tracker.on_received(now, pn, BULK);
                     received.insert(pn);
+                    told.remove(&pn);
                 } else if received.contains(&pn) {
                     // An acknowledgement that left just now.
                     tracker.on_ack_of_ack(pn, now);
