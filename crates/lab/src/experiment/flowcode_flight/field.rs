@@ -10,7 +10,7 @@ use netem::{SlotMatrix, SlotRow};
 
 use super::FlightArgs;
 use crate::scheme::Scheme;
-use crate::traces::synth::{Flown, Pass, heard, passes, render, sums};
+use crate::traces::synth::{Flown, Pass, Receiver, Transmitter, heard, passes, render, sums};
 
 /// The paper's flight, as a model.
 const CIRCUIT: &str = include_str!("../../../../../flights/circuit.toml");
@@ -62,12 +62,13 @@ impl Field {
             None => (CIRCUIT.to_owned(), "flights/circuit.toml".to_owned()),
         };
         let flown = Flown::with_laps(&text, &file, seed, args.laps)?;
-        let matrix = render(&flown.flight, &flown.course, None, seed);
-        let (single, from, to) = flown.best_alone();
+        let way = args.direction.way();
+        let matrix = render(&flown.flight, &flown.course, way, None, seed);
+        let (single, from, to) = flown.best_alone(way);
         let own = diagonal(&flown, &matrix);
         let pairs = SlotMatrix::new(matrix.slot(), own)?;
-        let count = flown.flight.transmitters.len();
-        let relays = format!("{count} × {}", flown.flight.receivers.len());
+        let (ground, air) = (flown.flight.transmitters.len(), flown.flight.receivers.len());
+        let relays = format!("{ground} × {air}");
         let links = |name: String, matrix: SlotMatrix| {
             let heard = heard(&matrix);
             let passes = passes(&flown.flight, &flown.course, &heard);
@@ -106,6 +107,11 @@ impl Field {
 
     /// Returns what was delivered in a pass; each delivery: when, in seconds of the flight, and how many bytes.
     pub(super) fn delivered(&self, delivered: &[(f64, u64)], pass: &Pass) -> Share {
+        self.share(&self.slots(delivered), pass)
+    }
+
+    /// Returns how many bytes were delivered in each slot.
+    pub(super) fn slots(&self, delivered: &[(f64, u64)]) -> Vec<u64> {
         let mut slots = vec![0; self.flown.course.len()];
         for (at_s, bytes) in delivered {
             let slot = (at_s / self.slot_s()) as usize;
@@ -115,7 +121,7 @@ impl Field {
                 *slot += bytes;
             }
         }
-        self.share(&slots, pass)
+        slots
     }
 
     pub(super) fn slot_s(&self) -> f64 {
@@ -130,12 +136,21 @@ impl Field {
     }
 }
 
+impl Links {
+    /// Returns how many packets were heard in each slot, each once.
+    pub(super) fn heard(&self) -> &[u64] {
+        &self.heard
+    }
+}
+
 /// Returns the rows of transmitter i and receiver i.
 fn diagonal(flown: &Flown, matrix: &SlotMatrix) -> Vec<SlotRow> {
     let (senders, receivers) = (&flown.flight.transmitters, &flown.flight.receivers);
     let is_own = |row: &&SlotRow| {
-        let place = senders.iter().position(|sender| sender.name == row.from);
-        place == receivers.iter().position(|receiver| receiver.name == row.to)
+        let is_pair = |(ground, air): (&Transmitter, &Receiver)| {
+            [&ground.name, &air.name].iter().all(|name| [&row.from, &row.to].contains(name))
+        };
+        senders.iter().zip(receivers).any(is_pair)
     };
     matrix.rows().iter().filter(is_own).cloned().collect()
 }

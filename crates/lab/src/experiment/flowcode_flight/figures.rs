@@ -38,7 +38,8 @@ pub(super) const FIGURES: [Figure; 24] = [
 ];
 
 /// What results have beside these.
-pub(super) const MORE: [Figure; 9] = [
+pub(super) const MORE: [Figure; 10] = [
+    Figure::new("direction", "direction"),
     Figure::new("links", "links"),
     Figure::new("seed", "seed"),
     Figure::new("efficiencies", "efficiencies"),
@@ -63,7 +64,7 @@ pub(super) fn rows(field: &Field, point: &Point, cc: Cc, flow: &Flow, seed: u64)
         let most = achievable.bytes * flow.payload_share;
         (most > 0.0).then(|| delivered.bytes / most)
     };
-    let all: Vec<f64> = passes.iter().filter_map(efficiency).collect();
+    let all = efficiencies(field, point, flow);
     let mut regions: Vec<&str> = passes.iter().map(|(region, ..)| *region).collect();
     regions.sort_unstable();
     regions.dedup();
@@ -83,6 +84,7 @@ pub(super) fn rows(field: &Field, point: &Point, cc: Cc, flow: &Flow, seed: u64)
             "cc": cc.name(),
             "region": region,
             "links": links.name,
+            "direction": point.direction.name(),
             "seed": seed,
             "k": is_relayed(point.scheme).then_some(point.k),
             "f": (point.scheme == Scheme::FLOWCODE).then_some(point.f),
@@ -115,6 +117,16 @@ pub(super) fn rows(field: &Field, point: &Point, cc: Cc, flow: &Flow, seed: u64)
         })
     };
     regions.into_iter().map(row).collect()
+}
+
+/// Returns the efficiency of each pass in which anything was achievable.
+pub(super) fn efficiencies(field: &Field, point: &Point, flow: &Flow) -> Vec<f64> {
+    let links = field.links(point.scheme);
+    let of_pass = |pass| {
+        let most = field.achievable(links, pass).bytes * flow.payload_share;
+        (most > 0.0).then(|| field.delivered(&flow.delivered, pass).bytes / most)
+    };
+    links.passes.iter().filter_map(of_pass).collect()
 }
 
 /// Adds to each row how it stands to TCP with low-rate retry in the same region, of the same seed and congestion control.

@@ -13,6 +13,7 @@
 mod field;
 mod figures;
 mod paper;
+mod picture;
 mod scenario;
 mod sim;
 
@@ -25,6 +26,7 @@ use super::Description;
 use crate::arguments::{RunArgs, positive};
 use crate::report::{Mode, Report};
 use crate::scheme::{Known, Scheme};
+use crate::traces::synth::Way;
 use emulator::Failure;
 use field::Field;
 use figures::{FIGURES, MORE};
@@ -72,6 +74,24 @@ impl Cc {
 enum Direction {
     /// From the ground to the drone.
     Up,
+    /// From the drone to the ground.
+    Down,
+}
+
+impl Direction {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Down => "down",
+        }
+    }
+
+    const fn way(self) -> Way {
+        match self {
+            Self::Up => Way::Up,
+            Self::Down => Way::Down,
+        }
+    }
 }
 
 /// The arguments of the experiment.
@@ -144,12 +164,17 @@ pub(super) fn run(args: &FlightArgs) -> Result<Report, Failure> {
     let mut results = Vec::new();
     for seed in first..=last {
         let field = Field::fly(args, seed)?;
+        let mut drawn = Vec::new();
         for cc in &args.cc {
             for point in points(args, &schemes) {
                 tell(format_args!("flowcode-flight --sim: {}, seed {seed}", point.named(*cc)));
                 let flow = sim::fly(&field, &point, *cc, seed)?;
                 results.extend(figures::rows(&field, &point, *cc, &flow, seed));
+                drawn.push((point, *cc, flow));
             }
+        }
+        if let Some(directory) = args.run.out.as_ref().filter(|_| seed == first) {
+            picture::write(directory, &field, &drawn)?;
         }
     }
     figures::compare(&mut results);
@@ -197,7 +222,7 @@ fn parameters(args: &FlightArgs) -> Value {
     json!({
         "flight": args.flight.as_ref().map_or("flights/circuit.toml".to_owned(), |path| path.display().to_string()),
         "laps": args.laps,
-        "direction": match args.direction { Direction::Up => "up" },
+        "direction": args.direction.name(),
         "r": args.r,
         "region_ms": args.region_ms,
     })

@@ -15,7 +15,7 @@ const QUEUE: u32 = 50;
 /// Bytes of a packet of TCP without its payload, with time stamps.
 const TCP_HEADERS: usize = 52;
 /// What a session adds to a packet of its tunnel.
-const SESSION: usize = 45;
+const SESSION: usize = 57;
 
 /// Bytes of the longest coded frame, and of the shortest packet of a trace that such a frame can be as long as.
 const FRAME: usize = 1_472;

@@ -30,7 +30,8 @@ pub(super) fn fly(field: &Field, point: &Point, cc: Cc, seed: u64) -> Result<Flo
         Scheme::FULMAR | Scheme::FLOWCODE => {
             let slot = field.links(scheme).matrix.slot();
             let packet = field.flown.flight.air.packet_bytes;
-            let rate = Rate::from_bytes_in(packet, slot);
+            // A frame with fewer coefficients takes a slot as well.
+            let rate = Rate::from_bytes_in(packet - point.k as u64 + 1, slot);
             let group = RelayGroup { form: form(point), k: point.k, rate };
             let hosts = FlowHost::over_relays(scenario, &session(scheme), &group, seed)?;
             FlowWorld::relayed(scenario, hosts, &calm(seed))

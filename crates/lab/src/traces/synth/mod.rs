@@ -21,6 +21,8 @@ mod picture;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use channel::render;
+pub(crate) use channel::{Way, render};
 pub(crate) use command::{Flown, SynthArgs, run};
+pub(crate) use flight::{Receiver, Transmitter};
 pub(crate) use passes::{Pass, heard, passes, sums};
+pub(crate) use picture::map;
