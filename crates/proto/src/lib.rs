@@ -45,7 +45,7 @@ pub use rejection::{Rejection, Rejections};
 pub use relay::{
     Fate, Hop as RelayHop, NodeName, REFUSALS, Received as RelayReceived, Refusal, Refusals,
     RelayConfig, RelayError, RelayForm, RelayMember, RelayNode, RelayRole, RelayStatus, Relayed,
-    Sent as RelaySent, Side as RelaySide,
+    Sent as RelaySent, Side as RelaySide, longest_datagram as longest_relay_datagram,
 };
 pub use schedule::SchedulerKind;
 pub use select::{Reliability, Target};

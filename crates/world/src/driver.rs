@@ -7,8 +7,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use netem::HostTransmit;
 use proto::{
-    Endpoint, EndpointConfig, Event, InterfaceId, PublicKey, Received, SessionConfig, SessionId,
-    StaticSecret, Via,
+    Endpoint, EndpointConfig, Event, InterfaceId, PublicKey, Received, RelayId, RelaySide,
+    SessionConfig, SessionId, StaticSecret, Via,
 };
 use units::{Instant, Rng};
 
@@ -73,6 +73,28 @@ impl Driver {
         }
         let sockets = identity.sockets(interfaces).collect();
         Self { endpoint, session: Some(session), sockets }
+    }
+
+    /// Makes the end at a side of relays, over which the drone begins a session; its owner drives what it sends.
+    ///
+    /// # Panics
+    /// Never: a fresh session has room for a path.
+    pub(crate) fn over_relay(
+        identity: Identity,
+        session: SessionConfig,
+        side: RelaySide,
+        relay: RelayId,
+        now: Instant,
+    ) -> Self {
+        if side == RelaySide::Ground {
+            return Self::station(identity, session, &[], now);
+        }
+        let mut driver = Self::drone(identity, session, &[], &[], now);
+        if let Some(session) = driver.session {
+            let added = driver.endpoint.add_path(now, session, InterfaceId(0), Via::Relay(relay));
+            assert!(added.is_ok(), "a fresh session has room for a path");
+        }
+        driver
     }
 
     /// Takes a datagram from a link.

@@ -4,6 +4,7 @@
 //! Driver         an endpoint and its sockets: what the daemon's loop does, without sockets and a clock
 //! SessionHost    a driver and its applications: packets in, packets out
 //! DatagramHost   plain datagrams over the first link, to compare with
+//! RelayGroup     gateways and relays, and a session over them
 //! Pair, Crowd    a drone and its station, or several, and a record of what they were told
 //! tcp            TCP flows over links or through sessions: Linux's TCP as a state machine
 //! ```
@@ -14,6 +15,7 @@ mod crowd;
 mod datagram_host;
 mod driver;
 mod pair;
+mod relayed;
 mod session_host;
 pub mod tcp;
 mod tunnel_packet;
@@ -22,5 +24,6 @@ pub use crowd::Crowd;
 pub use datagram_host::DatagramHost;
 pub use driver::{Driver, Identity};
 pub use pair::{DRONE, Pair, Peer, STATION, Seen, one_link, two_links};
+pub use relayed::RelayGroup;
 pub use session_host::SessionHost;
 pub use tunnel_packet::{unwrap, wrap};

@@ -7,6 +7,7 @@
 mod bulk;
 mod conclone_target;
 pub(crate) mod file;
+mod flowcode_flight;
 mod interval;
 mod mavlink;
 mod messages;
@@ -75,6 +76,12 @@ pub(crate) enum Experiment {
     /// had: cpu_s in the world, or where the kernel alone carries the flow. What the machine lacks is an
     /// object with `skipped` and the reason. docs/experiments.md explains each figure.
     BulkLossy(bulk::BulkLossyArgs),
+    /// TCP to a drone that flies past four masts, over relays and without (FlowCode Table I, Fig. 6 and 7).
+    ///
+    /// One flow of unlimited data over a flight's slot matrix: `fulmar` and `flowcode` by four relays on the ground
+    /// and four in the air, tcp_lrr over the best single link, min_rtt over four links. One object per region, scheme
+    /// and congestion control; docs/experiments.md explains each figure.
+    FlowcodeFlight(flowcode_flight::FlightArgs),
     /// The better of two loss-free links dies silently, again and again, at any instant.
     ///
     /// control_excess_ms is over the surviving link's one-way delay.
@@ -166,7 +173,7 @@ impl Experiment {
     /// Every experiment.
     ///
     /// What a file says is its own affair.
-    pub(crate) const ALL: [Description; 16] = [
+    pub(crate) const ALL: [Description; 17] = [
         interval::DESCRIPTION,
         conclone_target::DESCRIPTION,
         streams::mixed_blackout::DESCRIPTION,
@@ -174,6 +181,7 @@ impl Experiment {
         thin::DESCRIPTION,
         throughput::DESCRIPTION,
         bulk::DESCRIPTION,
+        flowcode_flight::DESCRIPTION,
         streams::failover::DESCRIPTION,
         interval::lifetime::DESCRIPTION,
         tcp_instability::DESCRIPTION,
@@ -207,6 +215,7 @@ impl Experiment {
             Self::ThinLinks(args) => &args.run,
             Self::Throughput(args) => &args.run,
             Self::BulkLossy(args) => &args.run,
+            Self::FlowcodeFlight(args) => &args.run,
             Self::Failover(args) => &args.run,
             Self::Lifetime(args) => &args.run,
             Self::AsranInstability(args) => &args.meeting.run,
@@ -229,6 +238,7 @@ impl Experiment {
             Self::ThinLinks(_) => thin::DESCRIPTION,
             Self::Throughput(_) => throughput::DESCRIPTION,
             Self::BulkLossy(_) => bulk::DESCRIPTION,
+            Self::FlowcodeFlight(_) => flowcode_flight::DESCRIPTION,
             Self::Failover(_) => streams::failover::DESCRIPTION,
             Self::Lifetime(_) => interval::lifetime::DESCRIPTION,
             Self::AsranInstability(_) => tcp_instability::DESCRIPTION,
@@ -247,6 +257,7 @@ impl Experiment {
         !matches!(
             self,
             Self::BulkLossy(_)
+                | Self::FlowcodeFlight(_)
                 | Self::AsranInstability(_)
                 | Self::AsranTraffic(_)
                 | Self::AsranLoss(_)
@@ -270,6 +281,7 @@ impl Experiment {
             Self::ThinLinks(args) => thin::run(args),
             Self::Throughput(args) => throughput::run(args),
             Self::BulkLossy(args) => bulk::run(args),
+            Self::FlowcodeFlight(args) => flowcode_flight::run(args),
             Self::Failover(args) => streams::failover::run(args),
             Self::Lifetime(args) => interval::lifetime::run(args),
             Self::AsranInstability(args) => tcp_instability::run(args),

@@ -13,7 +13,7 @@ const LINKS: &str = "seconds = 1\n\
 
 /// The smallest run of each experiment in the world; those of the kernel's TCP and of real daemons alone
 /// have none.
-const SMALLEST: [&str; 13] = [
+const SMALLEST: [&str; 14] = [
     "conclone-target --sim --links thin,dear --messages 6000 --targets 0.99 --deadlines-ms 100 --schemes fulmar_target,fulmar,udp",
     "conclone-interval --sim --messages 4 --schemes fulmar,udp",
     "mixed-blackout --sim --schemes redundant,udp --scenario LINKS",
@@ -21,6 +21,7 @@ const SMALLEST: [&str; 13] = [
     "thin-links --sim --schemes udp --rates-kbps 64 --seconds 1",
     "throughput --sim --schemes min_rtt --seconds 1",
     "bulk-lossy --sim --schemes min_rtt --points lossy,two,requests,veth --cc reno --seconds 2",
+    "flowcode-flight --sim --cc reno --laps 0.1",
     "failover --sim --schemes min_rtt --deaths 1",
     "lifetime --sim --schemes min_rtt --messages 20",
     "asran-instability --sim --seconds 5",

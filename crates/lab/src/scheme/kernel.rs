@@ -17,6 +17,7 @@ pub(crate) enum KernelTransport {
     TcpBbr,
     TcpReno,
     Mptcp,
+    TcpLrr,
 }
 
 impl KernelTransport {
@@ -53,6 +54,11 @@ impl KernelTransport {
                 meaning: "the kernel's multipath TCP, a connection for each stream",
                 help: "The kernel's multipath TCP over all links",
             },
+            Self::TcpLrr => About {
+                name: "tcp_lrr",
+                meaning: "TCP on the best link, which repeats what is lost, over a low-rate retry",
+                help: "TCP over the best link with 15 repeats of its own, and a shim that repeats an un-ACKed packet at 10 kbit/s",
+            },
         }
     }
 
@@ -61,7 +67,7 @@ impl KernelTransport {
     pub(crate) const fn connection(self) -> Option<(Transport, &'static str)> {
         match self {
             Self::Udp => None,
-            Self::Tcp | Self::TcpCubic => Some((Transport::Tcp, "cubic")),
+            Self::Tcp | Self::TcpCubic | Self::TcpLrr => Some((Transport::Tcp, "cubic")),
             Self::TcpBbr => Some((Transport::Tcp, "bbr")),
             Self::TcpReno => Some((Transport::Tcp, "reno")),
             Self::Mptcp => Some((Transport::Mptcp, MPTCP_CONGESTION)),

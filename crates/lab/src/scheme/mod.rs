@@ -74,6 +74,7 @@ impl Scheme {
     pub(crate) const KERNEL_TCP_BBR: Self = Self::Kernel(KernelTransport::TcpBbr);
     pub(crate) const KERNEL_TCP_RENO: Self = Self::Kernel(KernelTransport::TcpReno);
     pub(crate) const KERNEL_MPTCP: Self = Self::Kernel(KernelTransport::Mptcp);
+    pub(crate) const TCP_LRR: Self = Self::Kernel(KernelTransport::TcpLrr);
     pub(crate) const WIREGUARD_GO: Self = Self::Tunnel(OtherTunnel::WireguardGo);
     pub(crate) const KCPTUN: Self = Self::Tunnel(OtherTunnel::Kcptun);
     pub(crate) const RENO: Self = Self::Congestion(CongestionControl::Reno);
@@ -88,7 +89,7 @@ impl Scheme {
         Self::Congestion(CongestionControl::Asran(Flavour::AsranDelay));
 
     /// Every scheme, in the order of lists.
-    const ALL: [Self; 31] = [
+    const ALL: [Self; 32] = [
         Self::FULMAR,
         Self::FULMAR_TARGET,
         Self::FULMAR_BACKUP,
@@ -111,6 +112,7 @@ impl Scheme {
         Self::KERNEL_TCP_BBR,
         Self::KERNEL_TCP_RENO,
         Self::KERNEL_MPTCP,
+        Self::TCP_LRR,
         Self::WIREGUARD_GO,
         Self::KCPTUN,
         Self::RENO,
@@ -141,7 +143,10 @@ impl Scheme {
     /// Tells whether the scheme can be had in the other life only.
     pub(crate) const fn lives_elsewhere(self, mode: Mode) -> bool {
         match (self, mode) {
-            (Self::Kernel(KernelTransport::Udp) | Self::Session(_), _) => false,
+            (
+                Self::Kernel(KernelTransport::Udp | KernelTransport::TcpLrr) | Self::Session(_),
+                _,
+            ) => false,
             (Self::Kernel(_) | Self::Tunnel(_) | Self::Congestion(_), Mode::Sim)
             | (Self::Yardstick(_), Mode::Emu) => true,
             _ => false,

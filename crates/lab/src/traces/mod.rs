@@ -23,7 +23,7 @@ mod predict;
 mod reading;
 mod shared;
 mod slotted;
-mod synth;
+pub(crate) mod synth;
 mod time;
 mod window;
 mod write;

@@ -259,9 +259,9 @@ impl Path {
         outcome.lost.extend(lost);
     }
 
-    /// Notes that the peer has received our acknowledgement of its packets up to `largest`.
-    pub(crate) fn on_ack_of_ack(&mut self, largest: u64) {
-        self.received.on_ack_of_ack(largest);
+    /// Notes that the peer has received our acknowledgement of its packets up to `largest` that left at `sent_at`.
+    pub(crate) fn on_ack_of_ack(&mut self, largest: u64, sent_at: Instant) {
+        self.received.on_ack_of_ack(largest, sent_at);
     }
 }
 

@@ -4,13 +4,16 @@
 //! those alone are lost by time; a coded one is lost when the gateway gives it up, when the gateway says that it came and no
 //! acknowledgement follows, or when the path falls silent.
 
-use units::{Instant, Rate};
+use units::{Duration, Instant, Rate};
 
 use super::{Outcome, Path};
 use crate::limits;
 
 /// What it is taken to carry before anything has been delivered.
 pub(super) const LEAST_RATE: Rate = Rate::from_bps(1_000_000);
+
+/// What a repair by relays is reckoned with as: where few frames are heard, a generation takes a second or two.
+const REPAIR: Duration = Duration::from_millis(500);
 
 /// What a gateway takes now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +77,13 @@ impl Path {
         outcome.lost.extend(lost);
         self.look(now, &mut outcome);
         outcome
+    }
+
+    /// Returns the round-trip time that whoever misses a packet reckons with: relays repair below, and small datagrams tell
+    /// nothing of how long that takes.
+    pub(crate) fn awaited(&self) -> Duration {
+        let repair = if self.relayed.is_some() { REPAIR } else { Duration::ZERO };
+        self.srtt_or_initial().max(repair)
     }
 
     /// Tells whether an acknowledgement of a packet of this length gives a round-trip time.

@@ -69,8 +69,6 @@ pub(crate) struct AckTracker {
     /// Rising, disjoint, not adjacent.
     ranges: VecDeque<Range>,
     largest_at: Instant,
-    /// Everything below was acknowledged and the peer knows it.
-    floor: u64,
     unacknowledged: u32,
     /// Packets that are still to be acknowledged at once because of a gap, and how often a faster path is
     /// still to tell of it.
@@ -119,9 +117,6 @@ impl AckTracker {
     }
 
     fn insert(&mut self, now: Instant, pn: u64) {
-        if pn < self.floor {
-            return;
-        }
         let next = self.ranges.partition_point(|range| range.first <= pn);
         if next > 0 && pn <= self.ranges[next - 1].last {
             return;
@@ -131,11 +126,11 @@ impl AckTracker {
         match (joins_before, joins_after) {
             (true, true) => {
                 self.ranges[next - 1].last = self.ranges[next].last;
-                self.ranges[next - 1].at = self.ranges[next - 1].at.max(self.ranges[next].at);
+                self.ranges[next - 1].at = now;
                 self.ranges.remove(next);
             }
             (true, false) => (self.ranges[next - 1].last, self.ranges[next - 1].at) = (pn, now),
-            (false, true) => self.ranges[next].first = pn,
+            (false, true) => (self.ranges[next].first, self.ranges[next].at) = (pn, now),
             (false, false) => self.ranges.insert(next, Range { first: pn, last: pn, at: now }),
         }
         if self.ranges.len() > limits::ACK_RANGES {
@@ -186,15 +181,16 @@ impl AckTracker {
         })
     }
 
-    /// Notes that the peer has received our acknowledgement up to `largest`: it need not be
-    /// repeated.
-    pub(crate) fn on_ack_of_ack(&mut self, largest: u64) {
-        self.floor = self.floor.max(largest);
-        while self.ranges.front().is_some_and(|range| range.last < self.floor) {
-            self.ranges.pop_front();
-        }
-        if let Some(front) = self.ranges.front_mut() {
-            front.first = front.first.max(self.floor);
+    /// Notes that the peer has received an acknowledgement up to `largest` that left at `sent_at`: it need not be repeated.
+    /// What came since is told however small its number is: on relays small packets overtake others by hundreds of
+    /// milliseconds.
+    pub(crate) fn on_ack_of_ack(&mut self, largest: u64, sent_at: Instant) {
+        let is_told = |range: &Range| range.at <= sent_at;
+        self.ranges.retain(|range| range.last >= largest || !is_told(range));
+        if let Some(range) = self.ranges.iter_mut().find(|range| range.last >= largest)
+            && is_told(range)
+        {
+            range.first = range.first.max(largest);
         }
     }
 
@@ -270,10 +266,23 @@ mod tests {
     fn acknowledged_acknowledgements_are_not_repeated() {
         let mut tracker = AckTracker::default();
         [0, 1, 5, 6, 9].into_iter().for_each(|pn| tracker.on_received(Instant::ZERO, pn, BULK));
-        tracker.on_ack_of_ack(6);
+        tracker.on_ack_of_ack(6, Instant::ZERO);
         assert_eq!(ranges_of(&mut tracker), [9..=9, 6..=6]);
-        tracker.on_received(Instant::ZERO, 2, BULK);
-        assert_eq!(ranges_of(&mut tracker), [9..=9, 6..=6]);
+    }
+
+    #[test]
+    fn what_comes_after_larger_numbers_were_told_is_told_as_well() {
+        let mut tracker = AckTracker::default();
+        let at = Instant::from_millis;
+        [0, 1, 5, 6, 9].into_iter().for_each(|pn| tracker.on_received(at(1), pn, BULK));
+        tracker.on_received(at(3), 3, BULK);
+        // It left before 3 came.
+        tracker.on_ack_of_ack(9, at(2));
+        assert_eq!(ranges_of(&mut tracker), [9..=9, 3..=3]);
+        tracker.on_received(at(4), 2, BULK);
+        assert_eq!(ranges_of(&mut tracker), [9..=9, 2..=3]);
+        tracker.on_ack_of_ack(9, at(5));
+        assert_eq!(ranges_of(&mut tracker), [9..=9]);
     }
 
     /// Six steps, each of them one of five packets or the news that the acknowledgement of one arrived.
@@ -282,16 +291,18 @@ mod tests {
         const KINDS: u64 = 10;
         for script in 0..KINDS.pow(6) {
             let mut tracker = AckTracker::default();
-            let (mut received, mut floor) = (BTreeSet::new(), 0);
+            let (mut received, mut told) = (BTreeSet::new(), BTreeSet::new());
             for step in 0..6 {
                 let kind = script / KINDS.pow(step) % KINDS;
-                let pn = kind / 2;
+                let (pn, now) = (kind / 2, Instant::from_millis(step.into()));
                 if kind.is_multiple_of(2) {
-                    tracker.on_received(Instant::ZERO, pn, BULK);
+                    tracker.on_received(now, pn, BULK);
                     received.insert(pn);
+                    told.remove(&pn);
                 } else if received.contains(&pn) {
-                    tracker.on_ack_of_ack(pn);
-                    floor = floor.max(pn);
+                    // An acknowledgement that left just now.
+                    tracker.on_ack_of_ack(pn, now);
+                    told.extend(received.range(..pn).copied());
                 }
             }
             let Some(ack) = tracker.take(Instant::ZERO) else {
@@ -300,8 +311,14 @@ mod tests {
             };
             let listed: Vec<u64> =
                 ack.ranges.iter().flat_map(|range| range.clone().rev()).collect();
-            let expected: Vec<u64> = received.into_iter().rev().filter(|pn| *pn >= floor).collect();
-            assert_eq!((Some(&ack.largest), &listed), (expected.first(), &expected), "{script}");
+            // What is told already may be told again with what is beside it.
+            let news: Vec<u64> = received.difference(&told).copied().collect();
+            assert!(news.iter().all(|pn| listed.contains(pn)), "{script}: {listed:?} of {news:?}");
+            assert!(listed.iter().all(|pn| received.contains(pn)), "{script}: {listed:?}");
+            assert_eq!(Some(&ack.largest), received.last(), "{script}");
+            let apart = |pn: &&u64| !news.iter().any(|new| new.abs_diff(**pn) <= 1);
+            let idle = listed.iter().filter(|pn| told.contains(pn)).filter(apart).count();
+            assert!(idle <= 1, "{script}: {listed:?} of {news:?}");
         }
     }
 

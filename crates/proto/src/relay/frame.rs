@@ -245,8 +245,9 @@ impl Body {
     }
 }
 
-/// Returns how long a datagram may be that travels in generations of k packets.
-pub(crate) fn longest_datagram(k: usize) -> usize {
+/// Returns how long a datagram may be that travels in generations of k packets, in bytes: the frame is as long as frames
+/// may be then [specs/relay.md §4].
+pub fn longest_datagram(k: usize) -> usize {
     limits::MAX_DATAGRAM - HEADER - CODED - k - crate::delivery::generation::LENGTH - CODE
 }
 

@@ -32,7 +32,7 @@ mod transmitters;
 use core::fmt;
 
 pub use form::{Fate, RelayForm, Sent};
-pub use frame::{Hop, NodeName, Side};
+pub use frame::{Hop, NodeName, Side, longest_datagram};
 pub use members::{REFUSALS, Refusal, Refusals};
 pub use node::{RelayConfig, RelayMember, RelayNode, RelayRole, RelayStatus};
 pub use repeater::Relayed;

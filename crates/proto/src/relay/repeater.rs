@@ -28,6 +28,8 @@ const AHEAD: Duration = Duration::from_millis(4);
 const MOST: u32 = 16;
 /// Room is told again after this, while coded frames come.
 const TELL_AGAIN: Duration = Duration::from_millis(20);
+/// The destination is shown frames of generations that are over no more often than this.
+const ASK_AGAIN: Duration = Duration::from_millis(20);
 /// For how long after the last coded frame.
 const BUSY: Duration = Duration::from_secs(1);
 
@@ -68,6 +70,8 @@ struct Flow {
     /// The newest report that was passed on, and its destination.
     destinations: Sources,
     report: u32,
+    /// When the destination was last shown a frame of what is over.
+    asked_at: Option<Instant>,
 }
 
 impl Flow {
@@ -79,7 +83,17 @@ impl Flow {
             small: SeenWindow::new(limits::RELAY_REPLAY_WINDOW),
             destinations: Sources::default(),
             report: 0,
+            asked_at: None,
         }
+    }
+
+    /// Tells whether the destination is to be shown a frame of what is over, and notes it.
+    fn may_ask(&mut self, now: Instant) -> bool {
+        let may = self.asked_at.is_none_or(|at| now.since(at) >= ASK_AGAIN);
+        if may {
+            self.asked_at = Some(now);
+        }
+        may
     }
 
     fn admits(&mut self, source: u32) -> bool {
@@ -206,7 +220,7 @@ impl Repeater {
                 self.coded_at = Some(now);
                 match onward {
                     Some(Hop::Radio) => self.transmit(coded),
-                    onward => self.hear(header, onward, coded),
+                    onward => self.hear(now, header, onward, coded),
                 }
             }
             Body::Ranks(ranks) => {
@@ -349,10 +363,18 @@ impl Repeater {
     }
 
     /// Takes a coded frame from across the radio, or what another relay made of one.
-    fn hear(&mut self, header: &Header, onward: Option<Hop>, coded: Coded) {
+    fn hear(&mut self, now: Instant, header: &Header, onward: Option<Hop>, coded: Coded) {
         let key = self.key;
         self.relayed.heard += u64::from(onward.is_some());
-        let Some(held) = self.flows[header.direction as usize].held(&coded, key) else { return };
+        let flow = &mut self.flows[header.direction as usize];
+        if flow.held(&coded, key).is_none() {
+            // The report that it is over was lost: the destination says so again when the frame comes there.
+            if let Some(hop) = onward.filter(|_| flow.may_ask(now)) {
+                self.pass_on(Some(hop), header.direction, Body::Coded(coded));
+            }
+            return;
+        }
+        let Some(held) = flow.held(&coded, key) else { return };
         let outcome = held.recoder.push_coded(&coded.coefficients, &coded.payload);
         let is_useful = outcome == Outcome::Innovative;
         // As published one leaves for each that comes.

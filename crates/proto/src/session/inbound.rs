@@ -191,7 +191,7 @@ impl Session {
                 SentFrame::Ack { path, largest } => {
                     self.owes_clock = false;
                     if let Some(path) = self.path_mut(path) {
-                        path.on_ack_of_ack(largest);
+                        path.on_ack_of_ack(largest, packet.sent_at);
                     }
                 }
                 SentFrame::PathAddress { path } => self.on_address_told(path, true),

@@ -5,11 +5,13 @@ use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use netem::{CLOCK_ORIGIN, Host, HostTransmit, Scenario};
-use proto::{PathState, SessionConfig, SessionStatus, Source};
+use proto::{PathState, RelayStatus, SessionConfig, SessionStatus, Source};
 use units::Instant;
 
 use super::flows::Flows;
+use super::low_rate::LowRateRetry;
 use crate::driver::{Driver, Identity, PORT};
+use crate::relayed::{Gateway, Member, Post, RelayGroup};
 use crate::tunnel_packet::unwrap;
 
 /// The ends of flows at one host, and what carries their packets.
@@ -27,9 +29,13 @@ pub struct FlowHost {
 
 enum Carrier {
     /// Each packet in a datagram of its own, over the links in turn: own and peer's sockets.
-    Links { sockets: Vec<[SocketAddr; 2]>, turn: usize },
+    Links { sockets: Vec<[SocketAddr; 2]>, turn: usize, retry: Option<LowRateRetry> },
     /// The tunnel of a session, and how many paths it is to have.
     Session { driver: Box<Driver>, paths: usize },
+    /// The tunnel of a session over relays, by a gateway beside it.
+    Gateway(Box<Gateway>),
+    /// None of its own: it passes on what gateways send.
+    Relay(Box<Post>),
 }
 
 impl FlowHost {
@@ -43,7 +49,7 @@ impl FlowHost {
         let host = |own: &[Ipv4Addr], peer: &[Ipv4Addr]| {
             let pairs = own.iter().zip(peer);
             let sockets = pairs.map(|(own, peer)| [own, peer].map(|end| (*end, PORT).into()));
-            Self::new(Carrier::Links { sockets: sockets.collect(), turn: 0 })
+            Self::new(Carrier::Links { sockets: sockets.collect(), turn: 0, retry: None })
         };
         Ok([host(&station, &drone), host(&drone, &station)])
     }
@@ -66,19 +72,65 @@ impl FlowHost {
         Ok([at_station, at_drone].map(|driver| Self::new(host(driver))))
     }
 
+    /// Makes the hosts of a scenario with two wires and a radio, in its order: the station's and the drone's with a
+    /// session over relays, and the relays.
+    ///
+    /// # Errors
+    /// When the scenario's networks or hosts are not those of a group.
+    pub fn over_relays(
+        scenario: &Scenario,
+        session: &SessionConfig,
+        group: &RelayGroup,
+        seed: u64,
+    ) -> Result<Vec<Self>, String> {
+        let members = group.members(scenario, session, seed)?;
+        let host = |member| match member {
+            Member::Gateway(gateway) => Self::new(Carrier::Gateway(gateway)),
+            Member::Relay(post) => Self::new(Carrier::Relay(post)),
+        };
+        Ok(members.into_iter().map(host).collect())
+    }
+
+    /// The same host, whose packets pass a shim on their way to the links; a session has none.
+    pub fn with_retry(mut self, shim: LowRateRetry) -> Self {
+        if let Carrier::Links { retry, .. } = &mut self.carrier {
+            *retry = Some(shim);
+        }
+        self
+    }
+
     /// Tells whether packets may be handed in: the session is up, and every path has proved itself.
     pub fn ready(&self, now: Instant) -> bool {
-        let Carrier::Session { paths, .. } = &self.carrier else { return true };
+        let paths = match &self.carrier {
+            Carrier::Session { paths, .. } => *paths,
+            Carrier::Gateway(_) => 1,
+            Carrier::Links { .. } | Carrier::Relay(_) => return true,
+        };
         self.status(now).is_some_and(|status| {
             let active = status.paths.iter().filter(|path| path.state == PathState::Active);
-            status.connected && active.count() >= *paths
+            status.connected && active.count() >= paths
         })
     }
 
     /// Returns the status of the session; none where there is none.
     pub fn status(&self, now: Instant) -> Option<SessionStatus> {
-        let Carrier::Session { driver, .. } = &self.carrier else { return None };
+        let driver = self.driver()?;
         driver.session.and_then(|session| driver.endpoint.status(now, session))
+    }
+
+    /// Returns the status of the node of a relayed link; none where there is none.
+    pub fn relay_status(&self, now: Instant) -> Option<RelayStatus> {
+        match &self.carrier {
+            Carrier::Gateway(gateway) => Some(gateway.status(now)),
+            Carrier::Relay(post) => Some(post.status(now)),
+            Carrier::Links { .. } | Carrier::Session { .. } => None,
+        }
+    }
+
+    /// Returns how many packets its shim has repeated.
+    pub fn repeats(&self) -> u64 {
+        let Carrier::Links { retry: Some(retry), .. } = &self.carrier else { return 0 };
+        retry.repeats()
     }
 
     /// Hands in a datagram beside the flows: at its own source in a session, as a packet between two addresses
@@ -94,9 +146,24 @@ impl FlowHost {
         Self { flows: Flows::default(), refused: 0, leaving, arrived, carrier }
     }
 
+    fn driver(&self) -> Option<&Driver> {
+        match &self.carrier {
+            Carrier::Session { driver, .. } => Some(driver),
+            Carrier::Gateway(gateway) => Some(&gateway.driver),
+            Carrier::Links { .. } | Carrier::Relay(_) => None,
+        }
+    }
+
     /// Hands the session what the flows send, and the flows what it delivers, until both are quiet.
     fn exchange(&mut self, now: Instant) {
-        let Carrier::Session { driver, .. } = &mut self.carrier else { return };
+        let driver = match &mut self.carrier {
+            Carrier::Session { driver, .. } => driver,
+            Carrier::Gateway(gateway) => {
+                gateway.collect(now);
+                &mut gateway.driver
+            }
+            Carrier::Links { .. } | Carrier::Relay(_) => return,
+        };
         loop {
             while driver.poll_event().is_some() {}
             while let Some(delivery) = driver.endpoint.poll_delivery() {
@@ -127,11 +194,16 @@ impl Host for FlowHost {
         bytes: &mut [u8],
     ) {
         match &mut self.carrier {
-            Carrier::Links { .. } => {
+            Carrier::Links { retry, .. } => {
+                if let Some(retry) = retry {
+                    retry.on_received(bytes);
+                }
                 if !self.flows.handle_packet(now, bytes) {
                     self.arrived.extend(unwrap(bytes).map(<[u8]>::to_vec));
                 }
             }
+            Carrier::Gateway(gateway) => gateway.handle_frame(now, interface, bytes),
+            Carrier::Relay(post) => post.handle_frame(now, interface, bytes),
             Carrier::Session { driver, .. } => {
                 driver.handle_datagram(now, interface, [source, destination], ecn, bytes);
             }
@@ -141,33 +213,50 @@ impl Host for FlowHost {
 
     fn handle_timeout(&mut self, now: Instant) {
         self.flows.handle_timeout(now);
-        if let Carrier::Session { driver, .. } = &mut self.carrier
-            && driver.endpoint.timeout().is_some_and(|at| at <= now)
-        {
-            driver.endpoint.handle_timeout(now);
+        match &mut self.carrier {
+            Carrier::Session { driver, .. } => {
+                if driver.endpoint.timeout().is_some_and(|at| at <= now) {
+                    driver.endpoint.handle_timeout(now);
+                }
+            }
+            Carrier::Gateway(gateway) => gateway.handle_timeout(now),
+            Carrier::Relay(post) => post.handle_timeout(now),
+            Carrier::Links { .. } => {}
         }
         self.exchange(now);
     }
 
     fn timeout(&self) -> Option<Instant> {
-        let session = match &self.carrier {
-            Carrier::Links { .. } => None,
+        let carrier = match &self.carrier {
+            Carrier::Links { retry, .. } => retry.as_ref().and_then(LowRateRetry::timeout),
             Carrier::Session { driver, .. } => driver.endpoint.timeout(),
+            Carrier::Gateway(gateway) => gateway.timeout(),
+            Carrier::Relay(post) => post.timeout(),
         };
-        [session, self.flows.timeout()].into_iter().flatten().min()
+        [carrier, self.flows.timeout()].into_iter().flatten().min()
     }
 
     fn poll_transmit(&mut self, now: Instant, bytes: &mut Vec<u8>) -> Option<HostTransmit> {
         self.exchange(now);
         match &mut self.carrier {
-            Carrier::Links { sockets, turn } => {
+            Carrier::Links { sockets, turn, retry } => {
                 let next = self.leaving.pop_front().map(|(_, packet)| packet);
-                bytes.extend_from_slice(&next.or_else(|| self.flows.poll_packet(now))?);
+                let next = next.or_else(|| self.flows.poll_packet(now));
+                let next = match retry {
+                    Some(retry) => {
+                        next.iter().for_each(|packet| retry.on_sent(now, packet));
+                        next.or_else(|| retry.poll(now))
+                    }
+                    None => next,
+                };
+                bytes.extend_from_slice(&next?);
                 *turn = (*turn + 1) % sockets.len();
                 let [source, destination] = sockets[*turn];
                 Some(HostTransmit { interface: *turn, source, destination })
             }
             Carrier::Session { driver, .. } => driver.poll_transmit(now, bytes),
+            Carrier::Gateway(gateway) => gateway.poll_transmit(now, bytes),
+            Carrier::Relay(post) => post.poll_transmit(now, bytes),
         }
     }
 }

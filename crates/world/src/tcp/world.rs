@@ -71,6 +71,17 @@ impl FlowWorld {
         Self { world: World::new(scenario, hosts, options), flows: Vec::new(), addresses }
     }
 
+    /// Puts a station, a drone and the relays between them into a scenario that names them in this order.
+    ///
+    /// # Panics
+    /// When the scenario's first two hosts are not the station and the drone, or it has not as many hosts.
+    pub fn relayed(scenario: &Scenario, hosts: Vec<FlowHost>, options: &WorldOptions) -> Self {
+        let places = [scenario.host("station"), scenario.host("drone")];
+        assert_eq!(places, [Some(0), Some(1)], "station and drone come first");
+        let addresses = [Ipv4Addr::new(10, 99, 0, 1), Ipv4Addr::new(10, 99, 0, 2)];
+        Self { world: World::new(scenario, hosts, options), flows: Vec::new(), addresses }
+    }
+
     /// Lets the session come up, until `deadline` at most; false when it has not by then.
     pub fn connect(&mut self, deadline: Instant) -> bool {
         loop {
@@ -141,7 +152,7 @@ impl FlowWorld {
         let (StepKind::Datagram { host } | StepKind::Timeout { host }) = step.kind else {
             return true;
         };
-        for flow in self.flows.iter_mut().filter(|flow| flow.from != host) {
+        for flow in self.flows.iter_mut().filter(|flow| flow.from + host == 1) {
             let receiver = &self.world.host(host).flows.receivers[flow.receiver];
             let bytes = receiver.received_bytes();
             if bytes > flow.delivered.last().map_or(0, |(_, bytes)| *bytes) {

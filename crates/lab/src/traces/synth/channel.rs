@@ -8,7 +8,7 @@
 //! BER   = ½·e^(−E_b/N_0), E_b/N_0 = 11·SINR  differential BPSK, spread by 11 chips: 1 Mbit/s DSSS
 //! f     = 1 − (1 − BER)^L                    L: bits of a frame on the air
 //! ```
-//! All transmitters send in every slot. A receiver takes at most one frame in a slot: the strongest, when it is `capture_db`
+//! All radios of the sending side send in every slot. A receiver takes at most one frame in a slot: the strongest, when it is `capture_db`
 //! above all others together, with probability 1 − f. In an aircraft at twice the speed everything fades twice as fast:
 //! the time of coherence is D over the speed.
 //!
@@ -30,23 +30,40 @@ const OVERHEAD_BYTES: u64 = 28 + 8 + 28;
 /// Chips of a bit: the Barker code of 802.11 at 1 Mbit/s.
 const CHIPS: f64 = 11.0;
 
-/// Returns what is heard on a flown course when all of a flight's transmitters send, or one alone.
+/// Which way frames go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// From the radios on the ground to those aboard.
+    Up,
+    /// From those aboard to the ground: each pair has the antennas and the fading of the other way.
+    Down,
+}
+
+/// Returns what is heard on a flown course when all radios of the sending side send, or one alone.
 ///
 /// # Panics
-/// When the course has no slot, or `alone` is no transmitter's number.
+/// When the course has no slot, or `alone` is no sending radio's number.
 pub(crate) fn render(
     flight: &Flight,
     course: &[Fix],
+    way: Way,
     alone: Option<usize>,
     seed: u64,
 ) -> SlotMatrix {
-    let sending = match alone {
-        Some(number) => &flight.transmitters[number..=number],
-        None => &flight.transmitters[..],
-    };
-    let mut heard = vec![vec![vec![false; course.len()]; flight.receivers.len()]; sending.len()];
-    for (number, receiver) in flight.receivers.iter().enumerate() {
-        let mut ear = Ear::new(&flight.air, sending, receiver, seed);
+    let ground = flight.transmitters.iter().map(|one| one.name.as_str()).collect::<Vec<_>>();
+    let aboard = flight.receivers.iter().map(|one| one.name.as_str()).collect::<Vec<_>>();
+    let (senders, listeners) = if way == Way::Up { (ground, aboard) } else { (aboard, ground) };
+    let sending = alone.map_or(0..senders.len(), |number| number..number + 1);
+    let mut heard = vec![vec![vec![false; course.len()]; listeners.len()]; sending.len()];
+    for (number, listener) in listeners.iter().enumerate() {
+        let pairs = sending.clone().map(|sender| {
+            let (sender, listener) = match way {
+                Way::Up => (sender, number),
+                Way::Down => (number, sender),
+            };
+            Pair::new(flight, way, (sender, listener), seed)
+        });
+        let mut ear = Ear::new(&flight.air, pairs.collect(), listener, seed);
         for (slot, fix) in course.iter().enumerate() {
             if let Some(from) = ear.hear(fix) {
                 heard[from][number][slot] = true;
@@ -54,9 +71,9 @@ pub(crate) fn render(
         }
     }
     let mut rows = Vec::new();
-    for (transmitter, of_all) in sending.iter().zip(heard) {
-        for (receiver, slots) in flight.receivers.iter().zip(of_all) {
-            let (from, to) = (transmitter.name.clone(), receiver.name.clone());
+    for (sender, of_all) in senders[sending].iter().zip(heard) {
+        for (listener, slots) in listeners.iter().zip(of_all) {
+            let (from, to) = ((*sender).to_owned(), (*listener).to_owned());
             rows.push(SlotRow { from, to, trace: Arc::new(SlotTrace::new(slots)) });
         }
     }
@@ -64,12 +81,45 @@ pub(crate) fn render(
     SlotMatrix::new(slot, rows).expect("names, slots and pairs were checked when the file was read")
 }
 
-/// A receiver, and what lies between it and those who send.
+/// A radio on the ground, one aboard, and what lies between them.
+struct Pair<'f> {
+    transmitter: &'f Transmitter,
+    receiver: &'f Receiver,
+    /// What the one that sends has, dBm.
+    power_dbm: f64,
+    fade: Fade,
+}
+
+impl<'f> Pair<'f> {
+    fn new(flight: &'f Flight, way: Way, (ground, aboard): (usize, usize), seed: u64) -> Self {
+        let (transmitter, receiver) = (&flight.transmitters[ground], &flight.receivers[aboard]);
+        let stream = format!("flight fade {} {}", transmitter.name, receiver.name);
+        let fade = Fade::new(&flight.air, Rng::stream(seed, &stream));
+        let power_dbm = match way {
+            Way::Up => transmitter.power_dbm,
+            Way::Down => receiver.power_dbm,
+        };
+        Self { transmitter, receiver, power_dbm, fade }
+    }
+
+    /// Returns the mean level of the one at the other, dBm.
+    fn level_dbm(&self, air: &Air, fix: &Fix) -> f64 {
+        let [east, north, height] = self.transmitter.at;
+        let way = [fix.north_m - north, fix.east_m - east, fix.height_m - height];
+        // Within a metre of an antenna the path loss is that of a metre.
+        let distance_m = way.iter().map(|part| part * part).sum::<f64>().sqrt();
+        let up = way.map(|part| part / distance_m.max(1e-9));
+        let down = about_up(up.map(|part| -part), -fix.heading);
+        let gains = self.transmitter.mount.gain_db(up) + self.receiver.mount.gain_db(down);
+        let path = excess_path_loss_db(air.exponent, distance_m.max(1.0));
+        self.power_dbm + gains - air.reference_loss_db - path - air.extra_loss_db
+    }
+}
+
+/// A radio that listens, and those that send to it.
 struct Ear<'f> {
     air: &'f Air,
-    sending: &'f [Transmitter],
-    receiver: &'f Receiver,
-    fades: Vec<Fade>,
+    pairs: Vec<Pair<'f>>,
     frames: Rng,
     bits: f64,
     noise_mw: f64,
@@ -77,17 +127,11 @@ struct Ear<'f> {
 }
 
 impl<'f> Ear<'f> {
-    fn new(air: &'f Air, sending: &'f [Transmitter], receiver: &'f Receiver, seed: u64) -> Self {
-        let fade = |transmitter: &Transmitter| {
-            let stream = format!("flight fade {} {}", transmitter.name, receiver.name);
-            Fade::new(air, Rng::stream(seed, &stream))
-        };
+    fn new(air: &'f Air, pairs: Vec<Pair<'f>>, name: &str, seed: u64) -> Self {
         Self {
             air,
-            sending,
-            receiver,
-            fades: sending.iter().map(fade).collect(),
-            frames: Rng::stream(seed, &format!("flight frames {}", receiver.name)),
+            pairs,
+            frames: Rng::stream(seed, &format!("flight frames {name}")),
             bits: ((air.packet_bytes + OVERHEAD_BYTES) * 8) as f64,
             noise_mw: power(air.noise_dbm),
             capture: power(air.capture_db),
@@ -99,9 +143,9 @@ impl<'f> Ear<'f> {
         let luck = self.frames.unit();
         let way_m = fix.speed_mps * self.air.slot_s();
         let (mut all, mut best) = (0.0, (0, 0.0));
-        for (number, transmitter) in self.sending.iter().enumerate() {
-            let faded = self.fades[number].advance(way_m);
-            let received = power(self.level_dbm(transmitter, fix)) * faded;
+        for (number, pair) in self.pairs.iter_mut().enumerate() {
+            let faded = pair.fade.advance(way_m);
+            let received = power(pair.level_dbm(self.air, fix)) * faded;
             all += received;
             if received > best.1 {
                 best = (number, received);
@@ -112,19 +156,6 @@ impl<'f> Ear<'f> {
         let is_captured = strongest >= self.capture * others;
         let sinr = strongest / (self.noise_mw + others);
         (is_captured && luck >= frame_error(sinr, self.bits)).then_some(from)
-    }
-
-    /// Returns the mean level of a transmitter, dBm.
-    fn level_dbm(&self, transmitter: &Transmitter, fix: &Fix) -> f64 {
-        let [east, north, height] = transmitter.at;
-        let way = [fix.north_m - north, fix.east_m - east, fix.height_m - height];
-        // Within a metre of an antenna the path loss is that of a metre.
-        let distance_m = way.iter().map(|part| part * part).sum::<f64>().sqrt();
-        let up = way.map(|part| part / distance_m.max(1e-9));
-        let down = about_up(up.map(|part| -part), -fix.heading);
-        let gains = transmitter.mount.gain_db(up) + self.receiver.mount.gain_db(down);
-        let path = excess_path_loss_db(self.air.exponent, distance_m.max(1.0));
-        transmitter.power_dbm + gains - self.air.reference_loss_db - path - self.air.extra_loss_db
     }
 }
 

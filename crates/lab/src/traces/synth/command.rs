@@ -8,7 +8,7 @@ use netem::{MATRIX_SLOTS_MAX, SlotMatrix};
 use serde::Serialize;
 use sys::print::{print, tell};
 
-use super::channel::render;
+use super::channel::{Way, render};
 use super::course::Fix;
 use super::flight::Flight;
 use super::passes::{Pass, Row, heard, passes, rows};
@@ -123,9 +123,9 @@ pub(crate) struct Trace {
 pub(crate) fn run(args: &SynthArgs) -> Result<(), String> {
     let flown = Flown::read(&args.flight, args.seed)?;
     let alone = args.alone.as_deref().map(|name| flown.transmitter(name)).transpose()?;
-    let all = render(&flown.flight, &flown.course, None, args.seed);
+    let all = render(&flown.flight, &flown.course, Way::Up, None, args.seed);
     let own = match alone {
-        Some(_) => render(&flown.flight, &flown.course, alone, args.seed),
+        Some(_) => render(&flown.flight, &flown.course, Way::Up, alone, args.seed),
         None => all.clone(),
     };
     let counts = heard(&own);
@@ -165,6 +165,25 @@ impl Flown {
     /// Flies a file that was read, of at most so many pairs times slots.
     pub(super) fn of_text(text: &str, file: &str, seed: u64, work: usize) -> Result<Self, String> {
         let flight = Flight::parse(text, file).map_err(|error| error.to_string())?;
+        Self::flown(flight, file, seed, work)
+    }
+
+    /// Flies a file that was read; so many laps, where the caller says it.
+    ///
+    /// # Errors
+    /// As [`Flown::read`].
+    pub(crate) fn with_laps(
+        text: &str,
+        file: &str,
+        seed: u64,
+        laps: Option<f64>,
+    ) -> Result<Self, String> {
+        let mut flight = Flight::parse(text, file).map_err(|error| error.to_string())?;
+        flight.course.laps = laps.unwrap_or(flight.course.laps);
+        Self::flown(flight, file, seed, WORK_MAX)
+    }
+
+    fn flown(flight: Flight, file: &str, seed: u64, work: usize) -> Result<Self, String> {
         let pairs = flight.transmitters.len() * flight.receivers.len();
         let most = (work / pairs).min(MATRIX_SLOTS_MAX);
         let course = flight.course.fly(flight.air.slot_s(), seed, most);
@@ -186,9 +205,13 @@ impl Flown {
     }
 
     /// Returns the matrix of each transmitter alone, and of the pair that hears most of all of them.
-    pub(crate) fn best_alone(&self) -> (SlotMatrix, String, String) {
-        let alone = (0..self.flight.transmitters.len())
-            .map(|number| render(&self.flight, &self.course, Some(number), self.seed));
+    pub(crate) fn best_alone(&self, way: Way) -> (SlotMatrix, String, String) {
+        let senders = match way {
+            Way::Up => self.flight.transmitters.len(),
+            Way::Down => self.flight.receivers.len(),
+        };
+        let alone = (0..senders)
+            .map(|number| render(&self.flight, &self.course, way, Some(number), self.seed));
         let mut best: Option<(usize, SlotMatrix, String, String)> = None;
         for matrix in alone {
             for row in matrix.rows() {
@@ -216,7 +239,7 @@ impl Summary {
             let heard = heard.iter().map(|&count| u64::from(count)).sum();
             Trace { links, heard, rows: rows(&passes), passes }
         };
-        let (single, from, to) = flown.best_alone();
+        let (single, from, to) = flown.best_alone(Way::Up);
         let links = format!("{} × {}", flight.transmitters.len(), flight.receivers.len());
         Self {
             flight: flight.name.clone(),

@@ -79,6 +79,8 @@ pub(crate) struct Transmitter {
 pub(crate) struct Receiver {
     /// What the matrix calls it.
     pub(crate) name: String,
+    /// Power of what it sends to the ground, dBm.
+    pub(crate) power_dbm: f64,
     /// Its antenna, turned against the nose.
     pub(crate) mount: Mount,
 }
@@ -117,9 +119,16 @@ fn flight(root: &Section<'_>) -> Option<Flight> {
     let mut receivers = Vec::new();
     for section in there(root, "receiver") {
         let name = own_name(&section, &mut names);
+        let power_dbm = or(&section, "power_dbm", 15.0, -60.0..=60.0);
         let mount = mount(&section, &antennas);
         section.finish();
-        receivers.extend(name.zip(mount).map(|(name, mount)| Receiver { name, mount }));
+        receivers.extend(
+            name.zip(power_dbm).zip(mount).map(|((name, power_dbm), mount)| Receiver {
+                name,
+                power_dbm,
+                mount,
+            }),
+        );
     }
     Some(Flight { name: name?.to_owned(), course: course?, air: air?, transmitters, receivers })
 }

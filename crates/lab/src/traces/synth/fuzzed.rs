@@ -2,7 +2,7 @@
 
 use netem::SlotMatrix;
 
-use super::channel::render;
+use super::channel::{Way, render};
 use super::command::{Flown, Summary};
 use super::passes::heard;
 use super::picture;
@@ -23,7 +23,7 @@ pub(crate) fn try_flight(text: &str) -> Result<(), String> {
         let numbers = [fix.east_m, fix.north_m, fix.height_m, fix.heading, fix.speed_mps];
         assert!(numbers.iter().all(|number| number.is_finite()) && fix.speed_mps > 0.0, "{fix:?}");
     }
-    let matrix = render(&flown.flight, &flown.course, None, 1);
+    let matrix = render(&flown.flight, &flown.course, Way::Up, None, 1);
     assert_eq!(matrix.slots(), flown.course.len());
     assert_eq!(SlotMatrix::parse(&matrix.to_text(), "again").as_ref(), Ok(&matrix));
     let counts = heard(&matrix);

@@ -23,7 +23,10 @@ mod picture;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use command::{SynthArgs, aligned, run};
+pub(crate) use channel::{Way, render};
+pub(crate) use command::{Flown, SynthArgs, aligned, run};
+pub(crate) use flight::{Receiver, Transmitter};
 #[cfg(fuzzing)]
 pub(crate) use fuzzed::try_flight;
-pub(crate) use passes::heard;
+pub(crate) use passes::{Pass, heard, passes, sums};
+pub(crate) use picture::map;

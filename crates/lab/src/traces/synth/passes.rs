@@ -107,15 +107,19 @@ pub(crate) fn rows(passes: &[Pass]) -> Vec<Row> {
     rows
 }
 
-/// Returns time and way of the seconds in which anything was heard, and how many packets were.
-fn sums(course: &[Fix], heard: &[u16], slot_s: f64) -> (f64, f64, u64) {
+/// Returns time and way of the seconds in which there was anything, and how much in all; the first slot begins one.
+pub(crate) fn sums<T: Copy + Into<u64>>(
+    course: &[Fix],
+    heard: &[T],
+    slot_s: f64,
+) -> (f64, f64, u64) {
     let (mut seconds, mut way_m, mut packets) = (0.0, 0.0, 0);
     let second = |slot: usize| (slot as f64 * slot_s) as u64;
     let mut from = 0;
     while from < heard.len() {
         let to = (from..heard.len()).find(|slot| second(*slot) > second(from));
         let to = to.unwrap_or(heard.len());
-        let count: u64 = heard[from..to].iter().map(|&count| u64::from(count)).sum();
+        let count: u64 = heard[from..to].iter().map(|&count| count.into()).sum();
         if count > 0 {
             packets += count;
             seconds += (to - from) as f64 * slot_s;

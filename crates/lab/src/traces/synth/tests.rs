@@ -1,6 +1,6 @@
 //! A flight is a function of file and seed; what is wrong with a file is told with line and key.
 
-use super::channel::render;
+use super::channel::{Way, render};
 use super::command::{Flown, Summary};
 use super::flight::Flight;
 use super::fuzzed::try_flight;
@@ -57,10 +57,22 @@ fn flown(seed: u64) -> Flown {
 }
 
 #[test]
+fn frames_go_the_other_way_over_the_same_pairs() {
+    let flown = Flown::of_text(FLIGHT, "pass.toml", 1, 1_000_000).unwrap();
+    let render = |way, alone| render(&flown.flight, &flown.course, way, alone, 1);
+    let (up, down) = (render(Way::Up, Some(0)), render(Way::Down, Some(0)));
+    let (to, from) = (&up.rows()[0], &down.rows()[0]);
+    assert_eq!((&to.from, &to.to), (&from.to, &from.from));
+    let count = |row: &netem::SlotRow| row.trace.slots().iter().filter(|heard| **heard).count();
+    let (up, down) = (count(to) as f64, count(from) as f64);
+    assert!(up > 50.0 && (up - down).abs() < 0.1 * up, "{up} and {down}");
+}
+
+#[test]
 fn one_file_and_seed_make_one_matrix_byte_for_byte_and_another_seed_another() {
     let text = |seed| {
         let flown = flown(seed);
-        render(&flown.flight, &flown.course, None, seed).to_text()
+        render(&flown.flight, &flown.course, Way::Up, None, seed).to_text()
     };
     assert_eq!(text(1), text(1));
     assert_ne!(text(1), text(2));
@@ -69,7 +81,7 @@ fn one_file_and_seed_make_one_matrix_byte_for_byte_and_another_seed_another() {
 #[test]
 fn a_receiver_hears_at_most_one_frame_in_a_slot_and_two_may_hear_two() {
     let flown = flown(1);
-    let matrix = render(&flown.flight, &flown.course, None, 1);
+    let matrix = render(&flown.flight, &flown.course, Way::Up, None, 1);
     let slots = |from, to| matrix.row(from, to).unwrap().slots();
     for to in ["r1", "r2"] {
         let both =
@@ -82,8 +94,8 @@ fn a_receiver_hears_at_most_one_frame_in_a_slot_and_two_may_hear_two() {
 #[test]
 fn alone_a_transmitter_is_heard_wherever_it_was_heard_among_others() {
     let flown = flown(1);
-    let among = render(&flown.flight, &flown.course, None, 1);
-    let alone = render(&flown.flight, &flown.course, Some(0), 1);
+    let among = render(&flown.flight, &flown.course, Way::Up, None, 1);
+    let alone = render(&flown.flight, &flown.course, Way::Up, Some(0), 1);
     assert_eq!(alone.rows().len(), 2);
     let count = |matrix: &netem::SlotMatrix, to| {
         matrix.row("m1", to).unwrap().slots().iter().filter(|slot| **slot).count()
@@ -205,7 +217,7 @@ const TABLE_1: [(&str, &str, [f64; 2], [f64; 2]); 4] = [
 fn circuit(seed: u64) -> Vec<[f64; 2]> {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../flights/circuit.toml");
     let flown = Flown::read(std::path::Path::new(file), seed).unwrap();
-    let summary = Summary::of(&flown, &render(&flown.flight, &flown.course, None, seed));
+    let summary = Summary::of(&flown, &render(&flown.flight, &flown.course, Way::Up, None, seed));
     let row = |(links, region, ..): &(&str, &str, [f64; 2], [f64; 2])| {
         let trace = if *links == "alone" { &summary.best } else { &summary.all };
         let row = trace.rows.iter().find(|row| row.region == *region).unwrap();

@@ -273,7 +273,7 @@ impl Form for FlowCode {
         self.source.set_way(way);
         self.source.set_longest(now, works.then_some(longest));
         self.queue.set_ways(now, ways);
-        self.release.set_slowest(now, ways.slowest);
+        self.release.set_slowest(now, ways.awaited);
     }
 
     fn held(&self) -> Held {

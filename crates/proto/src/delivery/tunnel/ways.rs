@@ -36,6 +36,8 @@ pub(super) struct Ways {
     pub(super) fastest_rtt: Duration,
     /// The largest of their smoothed round-trip times; none where none works.
     pub(super) slowest: Option<Duration>,
+    /// The same for what is missing: relays repair it below, and take their time where they hear little.
+    pub(super) awaited: Option<Duration>,
 }
 
 impl Ways {
@@ -55,6 +57,7 @@ impl Ways {
             least_rtt: active().map(Path::least_rtt).max().unwrap_or_default(),
             fastest_rtt: active().map(Path::least_rtt).min().unwrap_or_default(),
             slowest: active().map(Path::srtt_or_initial).max(),
+            awaited: active().map(Path::awaited).max(),
         }
     }
 

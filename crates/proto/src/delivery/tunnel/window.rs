@@ -127,7 +127,7 @@ impl Form for Window {
         self.sender.set_paths(now, ways.active.iter().copied(), longest);
         self.sender.repairs.set_paths(ways.lossy.iter().copied());
         self.sender.queue.set_ways(now, ways);
-        self.release.set_slowest(now, ways.slowest);
+        self.release.set_slowest(now, ways.awaited);
     }
 
     fn held(&self) -> Held {

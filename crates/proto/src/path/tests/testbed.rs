@@ -130,7 +130,7 @@ impl End {
         for packet in outcome.acked {
             for frame in packet.frames {
                 if let SentFrame::Ack { largest, .. } = frame {
-                    self.path.on_ack_of_ack(largest);
+                    self.path.on_ack_of_ack(largest, packet.sent_at);
                 }
             }
         }

@@ -6,7 +6,7 @@
 //!           or a datagram of the session, which leaves at once as it is
 //!           or, without one, the generation to which one more is of use most likely:
 //! useful  = P(B < lacking), B of under way heard, each with p: Σ_{i < lacking} C(n, i) pⁱ (1 − p)ⁿ⁻ⁱ
-//! f       = 3 · rate · srtt / (k · packet)
+//! f       = 6 · p · rate · srtt / (k · packet)
 //! ```
 //! What k is follows from the queue: a generation takes packets until there are k, or until it needs a combination.
 
@@ -22,16 +22,16 @@ use super::{Fate, Form, RoundTrip, Sent, symbol};
 use crate::delivery::generation::LENGTH;
 use crate::limits;
 
-/// A generation is given up when its oldest packet was handed in so long ago: whoever sent it has sent it again
-/// elsewhere, or waits for a route that is gone.
+/// A generation is given up when the destination has gained nothing of it for so long: whoever sent it has sent it again
+/// elsewhere, or waits for a route that is gone. What it has gained, where few frames are heard, would be lost.
 const LONGEST: Duration = Duration::from_secs(3);
 /// Least of what an order may take beyond what is usual.
 const PATIENCE: Duration = Duration::from_millis(10);
 /// Generations that are open at least.
 const LEAST_OPEN: usize = 2;
-/// Round trips' worth of generations that are open at most: one is under way, one is asked for again, and with a third transmitters
-/// hardly ever have nothing useful to send.
-const FILL: u64 = 3;
+/// Round trips' worth of what is heard that is open at most: one is under way, one is asked for again; with the others a
+/// transmitter hardly ever has nothing useful to send, and TCP has room for its bursts.
+const FILL: u64 = 6;
 /// Weight of an order in the part that is heard, and the least that is assumed.
 const HEARD_WEIGHT: f64 = 1.0 / 64.0;
 const LEAST_HEARD: f64 = 0.05;
@@ -42,7 +42,8 @@ const LEAST_USEFUL: f64 = 0.02;
 struct Generation {
     encoder: Encoder,
     tokens: Vec<u64>,
-    began: Instant,
+    /// When it began, or the destination last gained of it.
+    gained_at: Instant,
     /// Packets that have left as they are.
     left: usize,
     /// Combinations that were made.
@@ -101,7 +102,8 @@ impl Ranked {
     /// Returns how many generations may be open (f).
     fn may_be_open(&self) -> usize {
         let packet = (self.k * longest_datagram(self.k)) as u64;
-        let held = || (FILL * self.rate.bytes_in(self.rtt.srtt)).div_ceil(packet);
+        let way = FILL as f64 * self.heard * self.rate.bytes_in(self.rtt.srtt) as f64;
+        let held = || (way as u64).div_ceil(packet);
         let held = self.f.unwrap_or_else(|| usize::try_from(held()).unwrap_or(usize::MAX));
         held.clamp(LEAST_OPEN.min(self.f.unwrap_or(LEAST_OPEN)), limits::RELAY_GENERATIONS as usize)
     }
@@ -206,7 +208,7 @@ impl Form for Ranked {
             let generation = Generation {
                 encoder,
                 tokens: Vec::with_capacity(self.k),
-                began: now,
+                gained_at: now,
                 left: 0,
                 made: 0,
                 rank: 0,
@@ -263,6 +265,9 @@ impl Form for Ranked {
                 None => continue,
             };
             gained += rank.saturating_sub(generation.rank);
+            if rank > generation.rank {
+                generation.gained_at = now;
+            }
             generation.rank = generation.rank.max(rank);
             // A packet that has not left cannot have come: a report that says so is nonsense.
             if generation.lacking() == 0 && generation.left == size {
@@ -287,15 +292,14 @@ impl Form for Ranked {
     }
 
     fn timeout(&self) -> Option<Instant> {
-        self.open.first_key_value().map(|(_, generation)| generation.began + LONGEST)
+        self.open.values().map(|generation| generation.gained_at + LONGEST).min()
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        while let Some((&at, generation)) = self.open.first_key_value()
-            && now.since(generation.began) >= LONGEST
-        {
-            self.end(at, false);
-        }
+        let is_over = |generation: &Generation| now.since(generation.gained_at) >= LONGEST;
+        let over =
+            self.open.iter().filter(|(_, generation)| is_over(generation)).map(|(at, _)| *at);
+        over.collect::<Vec<_>>().into_iter().for_each(|at| self.end(at, false));
     }
 
     fn poll_fate(&mut self) -> Option<Fate> {

@@ -142,6 +142,41 @@ fn what_hangs_in_the_radio_is_given_up_and_told() {
 }
 
 #[test]
+fn a_report_that_was_lost_comes_again_when_what_is_over_is_heard() {
+    for form in [RANKED, PUBLISHED] {
+        let mut field = Field::new(form, [2, 2], 5.0, 6);
+        field.run(SECOND);
+        field.hears = Box::new(|shot| shot.from.side == Side::Ground);
+        let sent = field.offer(Side::Ground, 8, 1_200);
+        field.run(500 * MS);
+        assert_eq!(field.came(Side::Air), sent, "{form:?}");
+        assert!(field.post(Side::Ground, 0).fates.is_empty(), "{form:?}: nobody has told");
+        field.hears = Box::new(|_| true);
+        field.run(500 * MS);
+        let fates = &field.post(Side::Ground, 0).fates;
+        assert!(fates.iter().all(|fate| fate.arrived) && fates.len() == 8, "{form:?} {fates:?}");
+        assert_eq!(field.came(Side::Air), sent, "{form:?}: each once");
+    }
+}
+
+#[test]
+fn a_generation_of_which_the_destination_gains_is_not_given_up() {
+    let mut field = Field::new(RANKED, [1, 1], 1.0, 7);
+    field.run(SECOND);
+    // One in a second or so: the four packets of a generation take longer than it may stand still.
+    let mut frames = 0_u32;
+    field.hears = Box::new(move |shot| {
+        frames += u32::from(shot.is_coded());
+        !shot.is_coded() || u32::is_multiple_of(frames, 100)
+    });
+    let sent = field.offer(Side::Ground, 4, 1_300);
+    field.run(8 * SECOND);
+    assert_eq!(field.came(Side::Air), sent);
+    let fates = &field.post(Side::Ground, 0).fates;
+    assert!(fates.iter().all(|fate| fate.arrived) && fates.len() == 4, "{fates:?}");
+}
+
+#[test]
 fn a_gateway_that_starts_again_begins_anew_and_is_understood() {
     for (form, side) in [(RANKED, Side::Ground), (RANKED, Side::Air), (PUBLISHED, Side::Ground)] {
         let mut field = Field::new(form, [2, 2], 5.0, 5);

@@ -1,0 +1,150 @@
+//! Turns flights into rows: one for each region, scheme, congestion control and seed.
+
+use serde_json::{Value, json};
+
+use super::field::{Field, Share};
+use super::{Cc, Flow, Point, is_relayed, paper};
+use crate::figure::Figure;
+use crate::report::{rounded, rounded_option};
+use crate::scheme::Scheme;
+use crate::statistics::{mean, median, standard_deviation};
+
+/// The columns of the table.
+pub(super) const FIGURES: [Figure; 24] = [
+    Figure::new("scheme", "scheme"),
+    Figure::new("cc", "cc"),
+    Figure::new("region", "region"),
+    Figure::new("k", "k").exact(),
+    Figure::new("f", "f").exact(),
+    Figure::new("passes", "passes").exact(),
+    Figure::new("goodput_mbps", "Mbit/s"),
+    Figure::new("goodput_sd_mbps", "sd"),
+    Figure::new("range_m", "range m"),
+    Figure::new("range_sd_m", "sd"),
+    Figure::new("efficiency", "efficiency"),
+    Figure::new("range_share", "of range"),
+    Figure::new("achievable_mbps", "achievable"),
+    Figure::new("achievable_sd_mbps", "sd"),
+    Figure::new("achievable_range_m", "range m"),
+    Figure::new("achievable_range_sd_m", "sd"),
+    Figure::new("efficiency_all", "all passes"),
+    Figure::new("goodput_over_lrr", "over tcp_lrr").ratio(),
+    Figure::new("range_over_lrr", "range over").ratio(),
+    Figure::new("paper_mbps", "paper Mbit/s"),
+    Figure::new("paper_range_m", "range m"),
+    Figure::new("paper_achievable_mbps", "achievable"),
+    Figure::new("paper_achievable_range_m", "range m"),
+    Figure::new("paper_efficiency", "efficiency"),
+];
+
+/// What results have beside these.
+pub(super) const MORE: [Figure; 10] = [
+    Figure::new("direction", "direction"),
+    Figure::new("links", "links"),
+    Figure::new("seed", "seed"),
+    Figure::new("efficiencies", "efficiencies"),
+    Figure::new("tcp_retransmits", "sent again"),
+    Figure::new("tcp_timeouts", "timeouts"),
+    Figure::new("shim_repeats", "repeats"),
+    Figure::new("relay_frames", "frames"),
+    Figure::new("relay_repeats", "combinations"),
+    Figure::new("relay_given_up", "given up"),
+];
+
+/// Returns the rows of a flight, one for each region.
+pub(super) fn rows(field: &Field, point: &Point, cc: Cc, flow: &Flow, seed: u64) -> Vec<Value> {
+    let links = field.links(point.scheme);
+    let pass = |pass| {
+        let achievable = field.achievable(links, pass);
+        let delivered = field.delivered(&flow.delivered, pass);
+        (pass.region.as_str(), achievable, delivered)
+    };
+    let passes: Vec<_> = links.passes.iter().map(pass).collect();
+    let efficiency = |(_, achievable, delivered): &(&str, Share, Share)| {
+        let most = achievable.bytes * flow.payload_share;
+        (most > 0.0).then(|| delivered.bytes / most)
+    };
+    let all = efficiencies(field, point, flow);
+    let mut regions: Vec<&str> = passes.iter().map(|(region, ..)| *region).collect();
+    regions.sort_unstable();
+    regions.dedup();
+    let row = |region: &str| {
+        let own: Vec<_> = passes.iter().filter(|pass| pass.0 == region).cloned().collect();
+        let of = |value: &dyn Fn(&(&str, Share, Share)) -> f64| -> Vec<f64> {
+            own.iter().map(value).collect()
+        };
+        let goodput = of(&|pass| mbps(&pass.2));
+        let range = of(&|pass| pass.2.way_m);
+        let [most, most_range] = [of(&|pass| mbps(&pass.1)), of(&|pass| pass.1.way_m)];
+        let efficiencies: Vec<f64> = own.iter().filter_map(efficiency).collect();
+        let printed = paper::row(point.scheme, region);
+        let share = mean(&range).zip(mean(&most_range)).map(|(range, most)| range / most);
+        json!({
+            "scheme": point.scheme,
+            "cc": cc.name(),
+            "region": region,
+            "links": links.name,
+            "direction": point.direction.name(),
+            "seed": seed,
+            "k": is_relayed(point.scheme).then_some(point.k),
+            "f": (point.scheme == Scheme::FLOWCODE).then_some(point.f),
+            "passes": own.len(),
+            "goodput_mbps": rounded_option(mean(&goodput), 4),
+            "goodput_sd_mbps": rounded_option(standard_deviation(&goodput), 4),
+            "range_m": rounded_option(mean(&range), 1),
+            "range_sd_m": rounded_option(standard_deviation(&range), 1),
+            "efficiency": rounded_option(median(&efficiencies), 4),
+            "range_share": rounded_option(share, 4),
+            "achievable_mbps": rounded_option(mean(&most), 4),
+            "achievable_sd_mbps": rounded_option(standard_deviation(&most), 4),
+            "achievable_range_m": rounded_option(mean(&most_range), 1),
+            "achievable_range_sd_m": rounded_option(standard_deviation(&most_range), 1),
+            "efficiency_all": rounded_option(median(&all), 4),
+            "efficiencies": efficiencies.iter().map(|one| rounded(*one, 4)).collect::<Vec<_>>(),
+            "goodput_over_lrr": null,
+            "range_over_lrr": null,
+            "paper_mbps": printed.map(|row| row.goodput_mbps.0),
+            "paper_range_m": printed.map(|row| row.range_m.0),
+            "paper_achievable_mbps": printed.map(|row| row.achievable_mbps.0),
+            "paper_achievable_range_m": printed.map(|row| row.achievable_range_m.0),
+            "paper_efficiency": paper::efficiency(point.scheme),
+            "tcp_retransmits": flow.retransmits,
+            "tcp_timeouts": flow.timeouts,
+            "shim_repeats": (point.scheme == Scheme::TCP_LRR).then_some(flow.repeats),
+            "relay_frames": flow.sent.map(|sent| sent.frames),
+            "relay_repeats": flow.sent.map(|sent| sent.repeats),
+            "relay_given_up": flow.sent.map(|sent| sent.given_up),
+        })
+    };
+    regions.into_iter().map(row).collect()
+}
+
+/// Returns the efficiency of each pass in which anything was achievable.
+pub(super) fn efficiencies(field: &Field, point: &Point, flow: &Flow) -> Vec<f64> {
+    let links = field.links(point.scheme);
+    let of_pass = |pass| {
+        let most = field.achievable(links, pass).bytes * flow.payload_share;
+        (most > 0.0).then(|| field.delivered(&flow.delivered, pass).bytes / most)
+    };
+    links.passes.iter().filter_map(of_pass).collect()
+}
+
+/// Adds to each row how it stands to TCP with low-rate retry in the same region, of the same seed and congestion control.
+pub(super) fn compare(rows: &mut [Value]) {
+    let others: Vec<Value> =
+        rows.iter().filter(|row| row["scheme"] == Scheme::TCP_LRR.name()).cloned().collect();
+    for row in rows.iter_mut() {
+        let is_same =
+            |other: &&Value| ["region", "cc", "seed"].iter().all(|key| other[*key] == row[*key]);
+        let Some(other) = others.iter().find(is_same) else { continue };
+        for (key, of) in [("goodput_over_lrr", "goodput_mbps"), ("range_over_lrr", "range_m")] {
+            let pair = row[of].as_f64().zip(other[of].as_f64());
+            row[key] =
+                rounded_option(pair.filter(|(_, to)| *to > 0.0).map(|(own, to)| own / to - 1.0), 4);
+        }
+    }
+}
+
+fn mbps(share: &Share) -> f64 {
+    if share.seconds > 0.0 { share.bytes * 8.0 / share.seconds / 1e6 } else { 0.0 }
+}
