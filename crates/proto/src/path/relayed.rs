@@ -13,7 +13,7 @@ use crate::limits;
 pub(super) const LEAST_RATE: Rate = Rate::from_bps(1_000_000);
 
 /// What a repair by relays is reckoned with as: where few frames are heard, a generation takes a second or two.
-const REPAIR: Duration = Duration::from_millis(500);
+const REPAIR: Duration = Duration::from_millis(350);
 
 /// What a gateway takes now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
