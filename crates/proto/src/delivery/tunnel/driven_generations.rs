@@ -157,6 +157,7 @@ impl Joined {
             least_rtt: rtt,
             fastest_rtt: rtt,
             slowest: (which > 0).then_some(rtt),
+            awaited: (which > 0).then_some(rtt),
             ..Ways::test(paths, 5.0 * f64::from(paths))
         };
         self.room = if which > 0 { longest } else { 0 };
