@@ -65,15 +65,26 @@ fn goodputs(link: &str, seed: u64, applications: &[Application]) -> Vec<f64> {
 fn four_saturating_message_streams_get_a_quarter_each() {
     for (seed, link) in [
         (1, "delay_ms = 20\nrate_mbps = 10\nqueue_bytes = 125000"),
-        (11, "delay_ms = 20\nrate_mbps = 10\nqueue_bytes = 125000\nloss = 0.02"),
         (3, "delay_ms = 20\nrate_mbps = 10\nqueue_bytes = 62500"),
     ] {
-        let rates = goodputs(link, seed, &[Application::Messages; 4]);
-        let quarter = rates.iter().sum::<f64>() / 4.0;
-        for rate in &rates {
-            assert!((rate / quarter - 1.0).abs() <= 0.2, "seed {seed}: {rates:?}");
-        }
+        assert!(furthest_from_a_quarter(link, seed) <= 0.2);
     }
+}
+
+/// Where packets are lost at random, shares of a minute move with the seed, so the claim is about many.
+#[test]
+fn four_saturating_message_streams_get_a_quarter_each_where_packets_are_lost() {
+    let link = "delay_ms = 20\nrate_mbps = 10\nqueue_bytes = 125000\nloss = 0.02";
+    let mut furthest: Vec<_> = (11..20).map(|seed| furthest_from_a_quarter(link, seed)).collect();
+    furthest.sort_by(f64::total_cmp);
+    assert!(furthest[4] <= 0.1 && furthest[8] <= 0.3, "{furthest:.3?}");
+}
+
+/// Returns by how much of a quarter the stream that is furthest from it misses it, of four.
+fn furthest_from_a_quarter(link: &str, seed: u64) -> f64 {
+    let rates = goodputs(link, seed, &[Application::Messages; 4]);
+    let quarter = rates.iter().sum::<f64>() / 4.0;
+    rates.iter().map(|rate| (rate / quarter - 1.0).abs()).fold(0.0, f64::max)
 }
 
 #[test]
