@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::Path;
 
-use rqrr::PreparedImage;
+use quircs::Quirc;
 use zune_jpeg::JpegDecoder;
 use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
@@ -57,14 +57,15 @@ fn find<T>(bytes: &[u8], wanted: impl Fn(&str) -> Result<T, String>) -> Result<T
             continue;
         }
         let smaller = grey.smaller(factor);
-        let (width, height) = (smaller.width, smaller.height);
-        let at = |x: usize, y: usize| smaller.pixels[y * width + x];
-        let mut image = PreparedImage::prepare_from_greyscale(width, height, at);
-        for grid in image.detect_grids() {
-            match grid.decode().map(|(_, text)| wanted(&text)) {
-                Ok(Ok(found)) => return Ok(found),
-                Ok(Err(why)) => refused = Some(format!("the QR symbol in it is no code: it {why}")),
-                Err(_) => {
+        let mut reader = Quirc::default();
+        for symbol in reader.identify(smaller.width, smaller.height, &smaller.pixels) {
+            let text = symbol.ok().and_then(|symbol| symbol.decode().ok());
+            match text.map(|text| wanted(&String::from_utf8_lossy(&text.payload))) {
+                Some(Ok(found)) => return Ok(found),
+                Some(Err(why)) => {
+                    refused = Some(format!("the QR symbol in it is no code: it {why}"));
+                }
+                None => {
                     problem =
                         "there is a QR symbol in it, but it cannot be read: take it sharper, larger"
                 }
