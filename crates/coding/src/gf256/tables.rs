@@ -1,10 +1,13 @@
-//! Tables of the field, computed by the compiler.
+//! Tables of the field. What is small is computed by the compiler.
+
+use std::sync::LazyLock;
 
 /// The reduction polynomial x⁸ + x⁴ + x³ + x² + 1 without its leading term.
 const POLYNOMIAL: u8 = 0x1d;
 
-/// `PRODUCTS[a][b]` = a·b: 64 KiB, read by the scalar kernel and for single coefficients.
-pub(super) static PRODUCTS: [[u8; 256]; 256] = products();
+/// `PRODUCTS[a][b]` = a·b: 64 KiB, read by the scalar kernel and for single coefficients. A program would carry them in
+/// its file, so they are computed where they are first needed.
+pub(super) static PRODUCTS: LazyLock<Box<[[u8; 256]; 256]>> = LazyLock::new(products);
 
 /// `INVERSES[a]` = a⁻¹; zero for zero.
 pub(super) static INVERSES: [u8; 256] = inverses();
@@ -38,17 +41,13 @@ const fn product(a: u8, b: u8) -> u8 {
     sum
 }
 
-const fn products() -> [[u8; 256]; 256] {
-    let mut table = [[0; 256]; 256];
-    let mut a = 0;
-    while a < 256 {
+fn products() -> Box<[[u8; 256]; 256]> {
+    let mut table = Box::new([[0; 256]; 256]);
+    for (a, row) in table.iter_mut().enumerate() {
         // a·b from a·⌊b/2⌋: doubled, and a added when b is odd.
-        let mut b = 1;
-        while b < 256 {
-            table[a][b] = double(table[a][b / 2]) ^ (if b % 2 == 1 { a as u8 } else { 0 });
-            b += 1;
+        for b in 1..256 {
+            row[b] = double(row[b / 2]) ^ (if b % 2 == 1 { a as u8 } else { 0 });
         }
-        a += 1;
     }
     table
 }
