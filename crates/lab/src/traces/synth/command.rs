@@ -165,7 +165,7 @@ impl Flown {
     /// Flies a file that was read, of at most so many pairs times slots.
     pub(super) fn of_text(text: &str, file: &str, seed: u64, work: usize) -> Result<Self, String> {
         let flight = Flight::parse(text, file).map_err(|error| error.to_string())?;
-        Self::flown(flight, file, seed, work)
+        Self::of_flight(flight, file, seed, work)
     }
 
     /// Flies a file that was read; so many laps, where the caller says it.
@@ -180,10 +180,10 @@ impl Flown {
     ) -> Result<Self, String> {
         let mut flight = Flight::parse(text, file).map_err(|error| error.to_string())?;
         flight.course.laps = laps.unwrap_or(flight.course.laps);
-        Self::flown(flight, file, seed, WORK_MAX)
+        Self::of_flight(flight, file, seed, WORK_MAX)
     }
 
-    fn flown(flight: Flight, file: &str, seed: u64, work: usize) -> Result<Self, String> {
+    fn of_flight(flight: Flight, file: &str, seed: u64, work: usize) -> Result<Self, String> {
         let pairs = flight.transmitters.len() * flight.receivers.len();
         let most = (work / pairs).min(MATRIX_SLOTS_MAX);
         let course = flight.course.fly(flight.air.slot_s(), seed, most);
