@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -101,8 +102,10 @@ def _result(ray: Any, future: Any) -> tuple[float, list[Outcome]]:
         if isinstance(cause, WorkerMismatch):
             raise _native.InputError(str(cause)) from None
         if "No module named 'fulmar" in str(error):
+            # What fails before the task begins has its place in its words alone.
+            place = re.search(r"\bip=([^)\s]+)", str(error))
             raise _native.InputError(
-                f"node {getattr(error, 'ip', '?')} has no package fulmar, the driver has {version()}: "
+                f"node {place[1] if place else 'unknown'} has no package fulmar, the driver has {version()}: "
                 "install the same wheel on every node"
             ) from None
         raise
