@@ -10,11 +10,17 @@
 //! in an outage      nothing is dropped for that, nor for as long after; what does not fit is refused. The same
 //!                   while a path runs dry: that takes from the queue what it needs to fill it again
 //! a repeat          stays: without it TCP would stand still for another round trip
+//! where 64 packets  the newest is refused, not the oldest dropped; and what TCP then sends again takes the place of
+//! are half a second all that waits behind it in the flow
 //! ```
 //! The bound is in bytes, not in time: packets that are passed on in order are acknowledged in bursts, so TCP
 //! fills the queue in bursts, and a bound in time would drop in bursts. A packet of TCP that is dropped while
 //! nothing leaves costs a timeout that doubles with each try [RFC 6298 §5.5]: so the oldest stay, which are what
 //! ends the timeout, and the newest are refused.
+//!
+//! On a slow link everything that waits is seconds. A hole at the front would keep all of it from being read until TCP has
+//! closed it, and TCP would do so behind all that waits. It may not overtake that either: what has an older time stamp than
+//! what was read is refused at the other end [RFC 7323 §5.3]. So it takes their place, and TCP sends them again as well.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -29,6 +35,12 @@ const QUEUE: Duration = Duration::from_millis(100);
 /// Packets that a flow may always have waiting: on slow links 100 ms would be less than TCP needs to recover
 /// from a loss without a timeout.
 const LEAST_PACKETS: usize = 64;
+/// A link is slow on which so many packets take longer than this.
+const SLOW: Duration = Duration::from_millis(500);
+/// What is sent again takes the place of what waits, once that has waited for so long.
+const TAKES_PLACE: Duration = Duration::from_millis(250);
+/// Refused packets that are remembered, by flow.
+const REFUSED: usize = 4 * LEAST_PACKETS;
 /// Flows that are looked at for the packet that has waited for longest: as many as a generation has packets.
 const FEW: usize = limits::GENERATION_PACKETS;
 /// In how many seconds the bound falls by half when the paths carry less.
@@ -56,6 +68,8 @@ struct Packets {
     waiting: VecDeque<Waiting>,
     /// Which of those TCP sends again, in the same order.
     repeats: VecDeque<bool>,
+    /// Where those lie that were refused on a slow link, and not sent again since.
+    refused: VecDeque<u32>,
     /// Where the packet lies that lies farthest in the flow.
     farthest: Option<u32>,
     bytes: usize,
@@ -115,6 +129,15 @@ impl Queue {
             let turns = if is_fresh { &mut self.fresh } else { &mut self.turns };
             turns.push_back(flow);
         }
+        let may_refuse = packet.part == Part::Data && self.bound.is_slow();
+        if packets.was_refused(packet.sequence)
+            && may_refuse
+            && packets.waits_since(now, TAKES_PLACE)
+        {
+            let (bytes, count) = packets.drop_behind(packet.sequence);
+            self.bytes -= bytes;
+            self.dropped += count;
+        }
         packets.push(packet);
         self.bytes += cost;
         if self.lull.is_some() || !self.bound.holds(now) {
@@ -122,7 +145,7 @@ impl Queue {
         }
         while packets.waiting.len() > LEAST_PACKETS
             && packets.bytes > self.bound.bytes()
-            && let Some(cost) = packets.drop_one()
+            && let Some(cost) = if may_refuse { packets.refuse_one() } else { packets.drop_one() }
         {
             self.bytes -= cost;
             self.dropped += 1;
@@ -297,6 +320,44 @@ impl Packets {
         self.remove(place).map(|packet| cost(&packet))
     }
 
+    /// Refuses the newest that is no repeat, or the newest of all; returns what it cost.
+    fn refuse_one(&mut self) -> Option<usize> {
+        let newest = self.repeats.iter().rposition(|is_repeat| !is_repeat);
+        self.refuse(newest.or(self.waiting.len().checked_sub(1))?)
+    }
+
+    fn refuse(&mut self, place: usize) -> Option<usize> {
+        let packet = self.remove(place)?;
+        if self.refused.len() == REFUSED {
+            self.refused.pop_front();
+        }
+        self.refused.push_back(packet.sequence);
+        Some(cost(&packet))
+    }
+
+    /// Tells whether what lies there was refused; TCP sends it again.
+    fn was_refused(&mut self, sequence: u32) -> bool {
+        let before = self.refused.len();
+        self.refused.retain(|refused| *refused != sequence);
+        self.refused.len() < before
+    }
+
+    /// Tells whether the oldest has waited for so long.
+    fn waits_since(&self, now: Instant, long: Duration) -> bool {
+        self.waiting.front().is_some_and(|oldest| now.since(oldest.since) >= long)
+    }
+
+    /// Drops the data that lies behind; returns what it cost, and of how many packets.
+    fn drop_behind(&mut self, sequence: u32) -> (usize, u64) {
+        let is_behind = |packet: &Waiting| {
+            packet.part == Part::Data && packet.sequence.wrapping_sub(sequence) as i32 > 0
+        };
+        let behind = (0..self.waiting.len()).rev().filter(|place| is_behind(&self.waiting[*place]));
+        let places: Vec<usize> = behind.collect();
+        let bytes = places.iter().filter_map(|place| self.refuse(*place)).sum();
+        (bytes, places.len() as u64)
+    }
+
     fn retain(&mut self, keep: impl Fn(&Waiting) -> bool) {
         let kept: Vec<bool> = self.waiting.iter().map(&keep).collect();
         let mut places = kept.iter();
@@ -320,6 +381,12 @@ struct Bound {
 impl Bound {
     fn bytes(&self) -> usize {
         self.bytes as usize
+    }
+
+    /// Tells whether the packets that may always wait take long.
+    fn is_slow(&self) -> bool {
+        let most = SLOW.as_secs_f64() / QUEUE.as_secs_f64() * self.bytes;
+        most < (LEAST_PACKETS * limits::MAX_DATAGRAM) as f64
     }
 
     fn raise(&mut self, bytes: u64) {
@@ -368,183 +435,4 @@ fn cost(packet: &Waiting) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(ms: u64) -> Instant {
-        Instant::from_millis(ms)
-    }
-
-    fn push(queue: &mut Queue, ms: u64, flow: u64, tag: u8) {
-        let far = queue.flows.get(&Flow::test(flow)).and_then(|packets| packets.farthest);
-        push_at(queue, ms, flow, tag, far.map_or(u32::MAX - 2, |far| far.wrapping_add(1)));
-    }
-
-    fn push_at(queue: &mut Queue, ms: u64, flow: u64, tag: u8, sequence: u32) {
-        let (flow, part, since) = (Flow::test(flow), Part::Data, at(ms));
-        queue.push(Waiting { flow, part, sequence, since, payload: vec![tag; 1_000] }, 0);
-    }
-
-    fn pop(queue: &mut Queue, ms: u64, number: u64) -> Option<(u8, Option<u64>)> {
-        queue.pop(at(ms), number).map(|(packet, before)| (packet.payload[0], before))
-    }
-
-    /// A queue after the time in which nothing is dropped.
-    fn queue(mbps: f64) -> Queue {
-        let mut queue = Queue::default();
-        queue.set_ways(at(0), &Ways::test(1, mbps));
-        queue
-    }
-
-    #[test]
-    fn flows_take_turns_and_each_knows_its_packet_before() {
-        let mut queue = queue(10.0);
-        for (flow, tag) in [(1, 10), (1, 11), (1, 12), (2, 20), (3, 30), (3, 31)] {
-            push(&mut queue, 5_000, flow, tag);
-        }
-        let order: Vec<_> = (1..=6).filter_map(|number| pop(&mut queue, 5_000, number)).collect();
-        let expected =
-            [(10, None), (20, None), (30, None), (11, Some(1)), (31, Some(3)), (12, Some(4))];
-        assert_eq!(order, expected);
-        assert!(queue.is_empty() && queue.bytes() == 0);
-    }
-
-    #[test]
-    fn a_flow_holds_a_tenth_of_a_second_and_drops_its_oldest() {
-        let mut queue = queue(20.0);
-        (0..400).for_each(|number| push(&mut queue, 5_000, 1, number as u8));
-        assert!(queue.bytes() <= 250_000 && queue.bytes() > 248_000, "{}", queue.bytes());
-        let kept = queue.len() as u64;
-        assert_eq!(queue.dropped(), 400 - kept);
-        assert_eq!(pop(&mut queue, 5_001, 1), Some(((400 - kept) as u8, None)));
-        let mut far = self::queue(20.0);
-        let rtt = Duration::from_millis(300);
-        far.set_ways(at(0), &Ways { least_rtt: rtt, ..Ways::test(1, 20.0) });
-        (0..800).for_each(|number| push(&mut far, 5_000, 1, number as u8));
-        assert!((740_000..=750_000).contains(&far.bytes()), "{}", far.bytes());
-        let mut slow = self::queue(0.5);
-        (0..100).for_each(|number| push(&mut slow, 5_000, 1, number));
-        assert_eq!(slow.len(), LEAST_PACKETS);
-    }
-
-    #[test]
-    fn the_bound_falls_slowly_and_not_while_nothing_leaves() {
-        let mut queue = queue(20.0);
-        queue.set_ways(at(5_000), &Ways::test(1, 1.0));
-        for ms in 0..300_u64 {
-            push(&mut queue, 5_000 + 10 * ms, 1, 0);
-            pop(&mut queue, 5_000 + 10 * ms, ms);
-        }
-        let bound = queue.bound.bytes();
-        assert!((124_000..127_000).contains(&bound), "half after three seconds: {bound}");
-        push(&mut queue, 60_000, 1, 0);
-        pop(&mut queue, 70_000, 400);
-        assert_eq!(queue.bound.bytes(), bound, "nothing left meanwhile");
-    }
-
-    #[test]
-    fn where_a_path_goes_the_bound_is_what_the_others_carry() {
-        let mut queue = Queue::default();
-        let set = |queue: &mut Queue, paths, mbps| {
-            queue.set_ways(at(0), &Ways::test(paths, mbps));
-            queue.bound.bytes()
-        };
-        assert_eq!(set(&mut queue, 2, 28.0), 350_000);
-        assert_eq!(set(&mut queue, 2, 10.0), 350_000, "a lower rate alone takes its time");
-        queue.set_ways(at(0), &Ways { is_known: false, ..Ways::test(1, 8.0) });
-        assert_eq!(set(&mut queue, 2, 10.0), 350_000, "who knows what the other carries");
-        assert_eq!(set(&mut queue, 1, 8.0), 100_000);
-        assert_eq!(set(&mut queue, 0, 0.0), 100_000);
-        assert_eq!(set(&mut queue, 1, 6.0), 100_000);
-        assert_eq!(set(&mut queue, 2, 20.0), 250_000);
-    }
-
-    #[test]
-    fn half_of_what_is_silent_counts_but_no_more_than_what_works() {
-        for (silent, bytes) in [(0.0, 100_000), (6.0, 137_500), (16.0, 200_000), (90.0, 200_000)] {
-            let mut queue = queue(28.0);
-            queue.set_ways(at(0), &Ways::test(2, 28.0));
-            let silent = Rate::from_mbps(silent);
-            queue.set_ways(at(0), &Ways { silent, ..Ways::test(1, 8.0) });
-            assert_eq!(queue.bound.bytes(), bytes, "{silent:?}");
-        }
-    }
-
-    #[test]
-    fn what_tcp_sends_again_stays_where_something_else_can_go() {
-        let mut queue = queue(20.0);
-        (0..50).for_each(|number| push(&mut queue, 5_000, 1, number));
-        (0..50).for_each(|number| assert!(pop(&mut queue, 5_000, number).is_some()));
-        (10..13).for_each(|sequence| push_at(&mut queue, 5_000, 1, 99, sequence));
-        (0..400).for_each(|_| push(&mut queue, 5_000, 1, 1));
-        assert!(queue.dropped() > 100);
-        let next: Vec<_> = (60..64).filter_map(|number| pop(&mut queue, 5_000, number)).collect();
-        assert_eq!(next.iter().map(|(tag, _)| *tag).collect::<Vec<_>>(), [99, 99, 99, 1]);
-        // Nothing but repeats: the oldest of them goes.
-        (0..400).for_each(|_| push_at(&mut queue, 5_001, 2, 7, 5));
-        assert!(queue.flows[&Flow::test(2)].bytes <= queue.bound.bytes());
-    }
-
-    #[test]
-    fn while_a_path_runs_dry_nothing_is_dropped_for_its_sake() {
-        let mut queue = queue(20.0);
-        queue.set_ways(at(5_000), &Ways { runs_dry: true, ..Ways::test(1, 5.0) });
-        (0..400).for_each(|_| push(&mut queue, 5_000, 1, 0));
-        (0..9).for_each(|number| assert!(pop(&mut queue, 5_020 + 20 * number, number).is_some()));
-        queue.set_ways(at(5_200), &Ways::test(1, 20.0));
-        (9..20).for_each(|number| assert!(pop(&mut queue, 5_020 + 20 * number, number).is_some()));
-        push(&mut queue, 5_399, 1, 0);
-        assert_eq!(queue.dropped(), 0);
-        push(&mut queue, 5_401, 1, 0);
-        assert!(queue.dropped() > 100, "for as long after as it lasted, and no longer");
-    }
-
-    #[test]
-    fn an_outage_drops_nothing_that_fits_and_spares_what_comes_after() {
-        let mut queue = queue(5.0);
-        queue.set_ways(at(5_000), &Ways::test(0, 0.0));
-        (0..1_000).for_each(|number| push(&mut queue, 6_000, 1, number as u8));
-        assert_eq!((queue.len(), queue.dropped()), (1_000, 0));
-        (0..4_000).for_each(|_| push(&mut queue, 7_000, 1, 99));
-        assert!(queue.bytes() <= limits::TUNNEL_QUEUE_BYTES);
-        queue.set_ways(at(25_000), &Ways::test(1, 5.0));
-        assert_eq!(pop(&mut queue, 25_000, 1), Some((0, None)), "the oldest is still there");
-        let before = queue.len();
-        push(&mut queue, 26_000, 1, 0);
-        assert_eq!(queue.len(), before + 1);
-    }
-
-    #[test]
-    fn a_stall_that_nobody_has_noticed_yet_drops_nothing() {
-        let mut queue = queue(5.0);
-        push(&mut queue, 5_000, 1, 0);
-        (0..200).for_each(|number| push(&mut queue, 5_200, 1, number));
-        assert_eq!(queue.dropped(), 0);
-    }
-
-    #[test]
-    fn flows_are_bounded_and_quiet_ones_give_way() {
-        let mut queue = queue(5.0);
-        for flow in 0..2 * limits::TUNNEL_FLOWS as u64 {
-            push(&mut queue, 5_000, flow, 0);
-            pop(&mut queue, 5_000, flow);
-        }
-        assert_eq!(queue.flows(), limits::TUNNEL_FLOWS);
-        assert_eq!(queue.dropped(), 0);
-        (0..limits::TUNNEL_FLOWS as u64).for_each(|flow| push(&mut queue, 5_000, flow, 0));
-        push(&mut queue, 5_000, 1 << 40, 0);
-        assert_eq!(queue.dropped(), 1, "each of them has something waiting");
-    }
-
-    #[test]
-    fn what_no_path_carries_any_more_is_dropped() {
-        let mut queue = queue(5.0);
-        push(&mut queue, 5_000, 1, 1);
-        push(&mut queue, 5_000, 2, 2);
-        let (flow, part, since) = (Flow::test(1), Part::Data, at(5_000));
-        queue.push(Waiting { flow, part, sequence: 9, since, payload: vec![3; 500] }, 0);
-        queue.drop_longer(600);
-        assert_eq!((queue.len(), queue.dropped(), queue.waiting_flows()), (1, 2, 1));
-        assert_eq!(pop(&mut queue, 5_001, 1), Some((3, None)));
-    }
-}
+mod tests;
