@@ -140,7 +140,7 @@ fn needs_at(config: &Config, computer: &Computer) -> Vec<Need> {
         needs.extend(relay_sockets(computer));
     }
     if config.realtime {
-        let reason = "realtime = true".into();
+        let reason = "realtime = true; a limit, LimitRTPRIO=10, does as well".into();
         needs.push(Need { capability: Capability::SysNice, reason, at_start: true });
     }
     needs

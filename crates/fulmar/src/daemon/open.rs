@@ -195,7 +195,9 @@ fn prepare_thread(config: &Config) {
         realtime::prefer_short_slice()
     };
     if config.realtime && scheduling != Scheduling::Fifo {
-        tracing::warn!("no right to real-time priority (CAP_SYS_NICE); running without it");
+        tracing::warn!(
+            "no right to real-time priority (CAP_SYS_NICE or a limit, LimitRTPRIO=10); running without it"
+        );
     }
 }
 
