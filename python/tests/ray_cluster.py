@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,6 +67,31 @@ def results(folder: Path) -> dict[str, float]:
     return times
 
 
+class Watch:
+    """Adds up what the workers use of the processors, those included that end meanwhile."""
+
+    def __init__(self) -> None:
+        self._used: dict[int, float] = {}
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+
+    def _look(self) -> None:
+        while not self._over.wait(0.2):
+            for worker in workers():
+                try:
+                    times = worker.cpu_times()
+                except psutil.Error:
+                    continue
+                self._used[worker.pid] = times.user + times.system
+
+    def end(self) -> float:
+        """Returns how much it was, seconds."""
+        self._over.set()
+        self._thread.join()
+        return sum(self._used.values())
+
+
 class Case:
     """A cluster, and the driver on it."""
 
@@ -89,9 +115,8 @@ class Case:
         environment = {**os.environ, "RAY_ADDRESS": self.cluster.address}
         return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=self._said, text=True)
 
-    def run(self, kill: str, used: float) -> bool:
-        """``used``: processor seconds of the same sweep in one process."""
-        driver, began = self.drive(), time.monotonic()
+    def run(self, kill: str) -> bool:
+        driver, began, watch = self.drive(), time.monotonic(), Watch()
         if kill != "cluster":
             while len(results(self._folder)) < self._points // 2 and driver.poll() is None:
                 time.sleep(0.05)
@@ -112,6 +137,7 @@ class Case:
             driver = self.drive()
         # Ray says things on the same output, before.
         report = driver.communicate()[0].splitlines()[-1:]
+        used = watch.end()
         if driver.returncode != 0:
             self._said.seek(0)
             print(f"  the driver failed: {driver.returncode}: {self._said.read()[-2_000:]}")
@@ -123,7 +149,7 @@ class Case:
         print(f"  {wall:.1f} s in all, the last driver {took:.1f} s: ran {ran:.0f}, found {done_before:.0f}, failed {failed:.0f}")
         print(f"  written twice: {twice}")
         if kill == "cluster":
-            print(f"  {used:.1f} s of work in {took:.1f} s of two processors: {used / (2 * took):.1%} used")
+            print(f"  the workers used {used:.1f} s in {took:.1f} s of two processors: {used / (2 * took):.1%}")
         return twice == 0 and failed == 0 and done_before in (0, len(before)) and ran + done_before == self._points
 
     def _kill(self, what: str, driver: subprocess.Popen[str]) -> None:
@@ -167,7 +193,7 @@ def main() -> int:
             print(f"two nodes, {kill}:", flush=True)
             case = Case(given.points, given.seconds, folder / kill)
             try:
-                good = case.run(kill, used)
+                good = case.run(kill)
             finally:
                 case.end()
             same = contents(folder / kill) == wanted

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 
 use mcap::records::{MessageHeader, Metadata};
-use mcap::{WriteOptions, Writer};
+use mcap::WriteOptions;
 
 use crate::flight::Flight;
 use crate::schema::{Control, Event, Path, Position, Received, Recorder, Schema, Session};

@@ -362,7 +362,7 @@ mod tests {
     }
 
     fn source(f: Option<usize>, r: usize) -> Source {
-        let mut source = Source::new(4, Box::new(Published { f, r }), 1);
+        let mut source = Source::new(4, Box::new(Published { f, r, of_each: false }), 1);
         source.set_way(Some(WAY));
         source
     }

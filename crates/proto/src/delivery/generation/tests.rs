@@ -29,7 +29,8 @@ struct Joined {
 /// Lets the bytes decide what is packed, sent, lost, repeated and forged; asserts what must hold whatever they say.
 fn drive(bytes: &[u8]) {
     let (k, f) = bytes.first().map_or((4, 0), |first| (1 + first % 16, first / 16));
-    let pace = Published { f: (f > 0).then_some(f.into()), r: 1 + usize::from(f) / 4 };
+    let pace =
+        Published { f: (f > 0).then_some(f.into()), r: 1 + usize::from(f) / 4, of_each: false };
     let mut joined = Joined {
         now: Instant::from_millis(10_000),
         source: Source::new(k.into(), Box::new(pace), u64::from(f)),

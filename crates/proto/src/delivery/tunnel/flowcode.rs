@@ -76,7 +76,8 @@ pub(super) struct FlowCode {
 impl FlowCode {
     /// Starts with nothing sent and nothing received.
     pub(super) fn new(parameters: FlowCodeParameters, seed: u64) -> Self {
-        let pace = Published { f: parameters.f.map(usize::from), r: parameters.r.into() };
+        let pace =
+            Published { f: parameters.f.map(usize::from), r: parameters.r.into(), of_each: false };
         Self {
             queue: Queue::default(),
             flushes: false,

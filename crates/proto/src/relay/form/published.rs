@@ -1,7 +1,7 @@
 //! The published form over relays [specs/relay.md §6]: the tunnel's source, with relays for transmitters.
 //!
 //! *Deviations from the paper* are those of `delivery/generation`, and:
-//! 1. One combination more is asked of one relay, in turn: the paper does not say of whom.
+//! 1. Without an ACK one combination more is asked of each relay: what triggers them is broadcast in the paper. Each counts towards k · r.
 //! 2. No generation is begun 64 after the oldest that is not complete: relays and destination keep 128.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -49,7 +49,7 @@ impl Published {
     ) -> Self {
         Self {
             source,
-            generations: Source::new(k, Box::new(Pace { f, r }), seed),
+            generations: Source::new(k, Box::new(Pace { f, r, of_each: true }), seed),
             open: BTreeMap::new(),
             waiting: Vec::new(),
             waits_since: Instant::ZERO,

@@ -19,6 +19,8 @@ pub(crate) struct Published {
     pub(crate) f: Option<usize>,
     /// Combinations for each packet of a generation, at most.
     pub(crate) r: usize,
+    /// One more for each transmitter, not one in all.
+    pub(crate) of_each: bool,
 }
 
 impl Pace for Published {
@@ -39,7 +41,8 @@ impl Pace for Published {
 
     fn more(&self, k: usize, sent: usize, in_flight: usize, way: &Way) -> Option<More> {
         let after = way.rate.transmission_time(in_flight).min(LONGEST);
-        (sent < k * self.r).then_some(More { after, combinations: 1 })
+        let combinations = if self.of_each { way.transmitters.max(1) } else { 1 };
+        (sent < k * self.r).then_some(More { after, combinations })
     }
 
     fn is_systematic(&self) -> bool {
@@ -57,7 +60,7 @@ mod tests {
 
     #[test]
     fn parameters_are_the_papers() {
-        let pace = Published { f: None, r: 10 };
+        let pace = Published { f: None, r: 10, of_each: false };
         // Four transmitters of 1 Mbit/s, packets of 1,472 bytes, k = 4, a round trip of two generations: f = 2.
         let way = Way {
             transmitters: 4,
@@ -71,13 +74,15 @@ mod tests {
         let more = pace.more(4, 39, 2 * 4 * 1_472, &way).expect("the last retry");
         assert!(more.combinations == 1 && more.after <= way.rtt && more.after + MS > way.rtt);
         assert_eq!(pace.more(4, 40, 0, &way), None);
+        let more = Published { of_each: true, ..pace }.more(4, 39, 0, &way);
+        assert_eq!(more.map(|more| more.combinations), Some(4));
     }
 
     #[test]
     fn what_is_set_holds_and_a_way_without_a_rate_ends_no_wait() {
         let way = Way { transmitters: 1, ..Way::default() };
-        assert_eq!(Published { f: Some(1), r: 1 }.in_flight(&way, 0), 1);
-        let pace = Published { f: None, r: 1 };
+        assert_eq!(Published { f: Some(1), r: 1, of_each: false }.in_flight(&way, 0), 1);
+        let pace = Published { f: None, r: 1, of_each: false };
         assert_eq!((pace.in_flight(&way, 0), pace.first(4, &way)), (2, 4));
         assert_eq!(pace.more(4, 0, 1, &way).map(|more| more.after), Some(LONGEST));
     }
