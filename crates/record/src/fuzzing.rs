@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
-use mcap::records::{MessageHeader, Metadata};
 use mcap::WriteOptions;
+use mcap::records::{MessageHeader, Metadata};
 
 use crate::flight::Flight;
 use crate::schema::{Control, Event, Path, Position, Received, Recorder, Schema, Session};
