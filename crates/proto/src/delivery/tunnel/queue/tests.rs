@@ -1,3 +1,5 @@
+//! Claims about the queue: who goes first, what is dropped, what is refused.
+
 use super::*;
 
 fn at(ms: u64) -> Instant {
