@@ -40,9 +40,9 @@ const FILL: u64 = 12;
 /// Weight of an order in the part that is heard, and the least that is assumed.
 const HEARD_WEIGHT: f64 = 1.0 / 64.0;
 const LEAST_HEARD: f64 = 0.03;
-/// Where less than this is heard, what was begun first comes first, until it is complete as likely as not …
+/// Where less than this is heard, what was begun first comes first …
 const HARDLY: f64 = 0.14;
-/// … that is, until one more frame of it is of use less likely than this.
+/// … until it is less likely than this that one more frame of it is of use.
 const LIKELY: f64 = 0.7;
 /// What is less likely to be of use is not sent, though nothing else is.
 const LEAST_USEFUL: f64 = 0.02;
@@ -117,7 +117,7 @@ impl Ranked {
         held.clamp(LEAST_OPEN.min(self.f.unwrap_or(LEAST_OPEN)), limits::RELAY_GENERATIONS as usize)
     }
 
-    /// Returns the oldest generation that lacks more than is under way, or is likely to.
+    /// Returns the oldest generation that lacks more than is under way, or is likely to lack more than is heard of that.
     fn due(&self) -> Option<u64> {
         let is_due = |generation: &Generation| {
             let (lacking, under_way) = (generation.lacking(), generation.under_way);
@@ -349,7 +349,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_hardly_anything_is_heard_what_was_begun_first_is_sent_until_it_is_likely_complete() {
+    fn where_hardly_anything_is_heard_what_was_begun_first_is_sent_while_more_of_it_is_of_use() {
         let mut ranked = Ranked::new(1, 4, None, 1);
         (0..8).for_each(|token| ranked.push(Instant::ZERO, token, &[0; 300]));
         let set = |ranked: &mut Ranked, heard, under_way| {
