@@ -36,7 +36,7 @@ mod wire;
 pub use congestion::CongestionKind;
 pub use crypto::{Guest, KeyError, PublicKey, StaticSecret, is_proof, prove};
 pub use delivery::message::{ElasticRedundancy, MessageForm, MessageOrder, MessageStream};
-pub use delivery::tunnel::{FlowCodeParameters, TunnelForm};
+pub use delivery::tunnel::{FlowCodeParameters, TunnelForm, TunnelQueue};
 pub use endpoint::{Endpoint, EndpointConfig, EndpointCounters, Share, Work};
 pub use event::{Call, Delivery, Event, MessageId, Outcome, PathState, Step, StepKind};
 pub use ids::{InterfaceId, PathId, PathRef, PeerId, Received, SessionId, Transmit};

@@ -19,7 +19,7 @@ mod heard;
 mod joined;
 mod matrices;
 mod ping;
-mod predict;
+pub(crate) mod predict;
 mod reading;
 mod shared;
 mod slotted;

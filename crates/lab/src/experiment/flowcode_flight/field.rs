@@ -7,15 +7,19 @@
 //! ```
 
 use netem::{SlotMatrix, SlotRow};
+use units::Duration;
 
-use super::FlightArgs;
+use super::{Cc, FlightArgs, Point};
 use crate::scheme::Scheme;
+use crate::traces::predict::{Around, Over, best, play};
 use crate::traces::synth::{Flown, Pass, Receiver, Transmitter, heard, passes, render, sums};
 
 /// The paper's flight, as a model.
 const CIRCUIT: &str = include_str!("../../../../../flights/circuit.toml");
 /// Bytes of a packet of the trace beside its payload: IP and UDP.
 pub(super) const HEADERS: usize = 28;
+/// What the prediction assumes beside the slots, each way: as `trace predict` does.
+const DELAY: Duration = Duration::from_millis(5);
 
 /// A flight and its radios.
 pub(super) struct Field {
@@ -110,6 +114,26 @@ impl Field {
         self.share(&self.slots(delivered), pass)
     }
 
+    /// Returns how many bytes of TCP the trace alone foretells for each slot [FlowCode §VI]; none for links that nobody codes.
+    pub(super) fn predicted(&self, point: &Point, cc: Cc, payload_bytes: u64) -> Option<Vec<u64>> {
+        let matrix = &self.links(point.scheme).matrix;
+        let over = match point.scheme {
+            Scheme::FULMAR | Scheme::FLOWCODE => Over::Coded,
+            Scheme::TCP_LRR => Over::Pair(best(matrix)?),
+            _ => return None,
+        };
+        let around = Around {
+            congestion: cc.of_world().ok()?,
+            payload_bytes,
+            delay: DELAY,
+            region: Duration::from_millis(point.region_ms.into()),
+            queue: None,
+        };
+        let mut before = 0;
+        let played = play(matrix, &over, &around).into_iter();
+        Some(played.map(|bytes| bytes - core::mem::replace(&mut before, bytes)).collect())
+    }
+
     /// Returns how many bytes were delivered in each slot.
     pub(super) fn slots(&self, delivered: &[(f64, u64)]) -> Vec<u64> {
         let mut slots = vec![0; self.flown.course.len()];
@@ -128,7 +152,8 @@ impl Field {
         self.flown.flight.air.slot_s()
     }
 
-    fn share(&self, slots: &[u64], pass: &Pass) -> Share {
+    /// Returns what of the slots' bytes lies in a pass.
+    pub(super) fn share(&self, slots: &[u64], pass: &Pass) -> Share {
         let slot_s = self.slot_s();
         let [from, to] = [pass.from_s, pass.to_s].map(|at| (at / slot_s).round() as usize);
         let (seconds, way_m, sum) = sums(&self.flown.course[from..to], &slots[from..to], slot_s);

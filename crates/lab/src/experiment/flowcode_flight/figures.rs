@@ -2,15 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::field::{Field, Share};
+use super::field::{Field, Links, Share};
 use super::{Cc, Flow, Point, is_relayed, paper};
 use crate::figure::Figure;
 use crate::report::{rounded, rounded_option};
 use crate::scheme::Scheme;
 use crate::statistics::{mean, median, standard_deviation};
+use crate::traces::synth::Pass;
 
 /// The columns of the table.
-pub(super) const FIGURES: [Figure; 24] = [
+pub(super) const FIGURES: [Figure; 25] = [
     Figure::new("scheme", "scheme"),
     Figure::new("cc", "cc"),
     Figure::new("region", "region"),
@@ -28,6 +29,7 @@ pub(super) const FIGURES: [Figure; 24] = [
     Figure::new("achievable_range_m", "range m"),
     Figure::new("achievable_range_sd_m", "sd"),
     Figure::new("efficiency_all", "all passes"),
+    Figure::new("predicted_mbps", "predicted"),
     Figure::new("goodput_over_lrr", "over tcp_lrr").ratio(),
     Figure::new("range_over_lrr", "range over").ratio(),
     Figure::new("paper_mbps", "paper Mbit/s"),
@@ -38,11 +40,13 @@ pub(super) const FIGURES: [Figure; 24] = [
 ];
 
 /// What results have beside these.
-pub(super) const MORE: [Figure; 10] = [
+pub(super) const MORE: [Figure; 12] = [
     Figure::new("direction", "direction"),
     Figure::new("links", "links"),
     Figure::new("seed", "seed"),
     Figure::new("efficiencies", "efficiencies"),
+    Figure::new("goodputs_mbps", "of each pass"),
+    Figure::new("predicted_each_mbps", "predicted"),
     Figure::new("tcp_retransmits", "sent again"),
     Figure::new("tcp_timeouts", "timeouts"),
     Figure::new("shim_repeats", "repeats"),
@@ -51,32 +55,59 @@ pub(super) const MORE: [Figure; 10] = [
     Figure::new("relay_given_up", "given up"),
 ];
 
+/// What could have been carried in a pass, what was, and what the trace alone foretells.
+struct Passed<'a> {
+    region: &'a str,
+    achievable: Share,
+    delivered: Share,
+    predicted: Option<Share>,
+}
+
+impl<'a> Passed<'a> {
+    fn of(
+        field: &Field,
+        flow: &Flow,
+        predicted: &Option<Vec<u64>>,
+        links: &Links,
+        pass: &'a Pass,
+    ) -> Self {
+        Self {
+            region: &pass.region,
+            achievable: field.achievable(links, pass),
+            delivered: field.delivered(&flow.delivered, pass),
+            predicted: predicted.as_ref().map(|slots| field.share(slots, pass)),
+        }
+    }
+}
+
 /// Returns the rows of a flight, one for each region.
 pub(super) fn rows(field: &Field, point: &Point, cc: Cc, flow: &Flow, seed: u64) -> Vec<Value> {
     let links = field.links(point.scheme);
-    let pass = |pass| {
-        let achievable = field.achievable(links, pass);
-        let delivered = field.delivered(&flow.delivered, pass);
-        (pass.region.as_str(), achievable, delivered)
-    };
-    let passes: Vec<_> = links.passes.iter().map(pass).collect();
-    let efficiency = |(_, achievable, delivered): &(&str, Share, Share)| {
-        let most = achievable.bytes * flow.payload_share;
-        (most > 0.0).then(|| delivered.bytes / most)
+    let payload = flow.payload_share * field.flown.flight.air.packet_bytes as f64;
+    let predicted = field.predicted(point, cc, payload.round() as u64);
+    let passes: Vec<_> =
+        links.passes.iter().map(|pass| Passed::of(field, flow, &predicted, links, pass)).collect();
+    let efficiency = |pass: &Passed<'_>| {
+        let most = pass.achievable.bytes * flow.payload_share;
+        (most > 0.0).then(|| pass.delivered.bytes / most)
     };
     let all = efficiencies(field, point, flow);
-    let mut regions: Vec<&str> = passes.iter().map(|(region, ..)| *region).collect();
+    let mut regions: Vec<&str> = passes.iter().map(|pass| pass.region).collect();
     regions.sort_unstable();
     regions.dedup();
     let row = |region: &str| {
-        let own: Vec<_> = passes.iter().filter(|pass| pass.0 == region).cloned().collect();
-        let of = |value: &dyn Fn(&(&str, Share, Share)) -> f64| -> Vec<f64> {
-            own.iter().map(value).collect()
+        let own: Vec<_> = passes.iter().filter(|pass| pass.region == region).collect();
+        let of = |value: &dyn Fn(&Passed<'_>) -> f64| -> Vec<f64> {
+            own.iter().map(|pass| value(pass)).collect()
         };
-        let goodput = of(&|pass| mbps(&pass.2));
-        let range = of(&|pass| pass.2.way_m);
-        let [most, most_range] = [of(&|pass| mbps(&pass.1)), of(&|pass| pass.1.way_m)];
-        let efficiencies: Vec<f64> = own.iter().filter_map(efficiency).collect();
+        let goodput = of(&|pass| mbps(&pass.delivered));
+        let range = of(&|pass| pass.delivered.way_m);
+        let most = of(&|pass| mbps(&pass.achievable));
+        let most_range = of(&|pass| pass.achievable.way_m);
+        let foretold: Vec<f64> =
+            own.iter().filter_map(|pass| pass.predicted.as_ref().map(mbps)).collect();
+        let efficiencies: Vec<f64> = own.iter().filter_map(|pass| efficiency(pass)).collect();
+        let each = |values: &[f64]| values.iter().map(|one| rounded(*one, 4)).collect::<Vec<_>>();
         let printed = paper::row(point.scheme, region);
         let share = mean(&range).zip(mean(&most_range)).map(|(range, most)| range / most);
         json!({
@@ -100,7 +131,10 @@ pub(super) fn rows(field: &Field, point: &Point, cc: Cc, flow: &Flow, seed: u64)
             "achievable_range_m": rounded_option(mean(&most_range), 1),
             "achievable_range_sd_m": rounded_option(standard_deviation(&most_range), 1),
             "efficiency_all": rounded_option(median(&all), 4),
-            "efficiencies": efficiencies.iter().map(|one| rounded(*one, 4)).collect::<Vec<_>>(),
+            "predicted_mbps": rounded_option(mean(&foretold), 4),
+            "efficiencies": each(&efficiencies),
+            "goodputs_mbps": each(&goodput),
+            "predicted_each_mbps": each(&foretold),
             "goodput_over_lrr": null,
             "range_over_lrr": null,
             "paper_mbps": printed.map(|row| row.goodput_mbps.0),

@@ -10,12 +10,12 @@
 //! TCP is the world's, in virtual time: one matrix makes the same figures every time. Outages are part of it: what
 //! it costs TCP to find out that the link is back is in the figures.
 //!
-//! `model.rs` plays a recording, `waiting.rs` is the queue before it, `stretches.rs` says which parts of it are passes,
+//! `model.rs` plays a recording, `waiting.rs` the queue before it, `stretches.rs` says which parts of it are passes,
 //! `command.rs` is the command line.
 //!
 //! *Deviations from what is flown*
 //! 1. The code is ideal: no generation waits for its last packet, and nothing is sent that is not needed.
-//! 2. What lies between TCP and the radios is a queue and a delay.
+//! 2. What lies between TCP and the radios is the tunnel's queue, or a radio's, and a delay.
 
 mod command;
 mod model;
@@ -25,3 +25,4 @@ mod tests;
 mod waiting;
 
 pub(crate) use command::{PredictArgs, run};
+pub(crate) use model::{Around, Over, best, play};

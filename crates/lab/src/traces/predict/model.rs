@@ -14,16 +14,14 @@ use netem::{SMALL_BYTES, SlotMatrix, SlotRow};
 use units::{Duration, Instant, Rate};
 use world::tcp::{Config, Congestion, LowRateRetry, Receiver, Sender, WINDOW};
 
-use super::waiting::{Kept, Waiting};
+use super::waiting::Waiting;
 use crate::traces::synth::heard;
 
 /// Bytes of a packet of TCP before its payload, with time stamps.
-const HEADERS: u64 = 52;
+pub(super) const HEADERS: u64 = 52;
 /// How often a radio sends a frame at most: 15 repeats [FlowCode §V].
 const TRIES: u32 = 16;
-/// Packets that wait at most: of a flow in the tunnel, where links are slow [specs/tunnel.md §3], and at a radio: half a
-/// second.
-const TUNNEL_QUEUE: usize = 64;
+/// Packets that wait at a radio at most: half a second.
 const RADIO_QUEUE: usize = 50;
 /// The rate of repeats in place of what TCP does not send [FlowCode §V].
 const RETRY_RATE: Rate = Rate::from_bps(10_000);
@@ -46,7 +44,7 @@ pub(crate) struct Around {
     pub(crate) delay: Duration,
     /// How far from a packet that was heard there is a connection for acknowledgements.
     pub(crate) region: Duration,
-    /// Packets that may wait for their slots, if not those of a tunnel over the code and of a radio over a pair.
+    /// Packets that may wait for the slots of a pair, if not those of a radio.
     pub(crate) queue: Option<usize>,
 }
 
@@ -111,19 +109,19 @@ struct Play {
 
 impl Play {
     fn new(matrix: &SlotMatrix, over: &Over<'_>, around: &Around) -> Self {
+        let slot = matrix.slot();
         let counts = match over {
             Over::Coded => heard(matrix),
             Over::Pair(row) => row.trace.slots().iter().map(|heard| u16::from(*heard)).collect(),
         };
-        let (tries, kept, queue) = match over {
-            Over::Coded => (None, Kept::Oldest, TUNNEL_QUEUE),
-            Over::Pair(_) => (Some(0), Kept::Newest, RADIO_QUEUE),
+        let (tries, waiting) = match over {
+            Over::Coded => (None, Waiting::tunnel(slot, around)),
+            Over::Pair(_) => (Some(0), Waiting::radio(around.queue.unwrap_or(RADIO_QUEUE))),
         };
         let mtu = (around.payload_bytes + HEADERS) as usize;
         let [source, destination] = ENDS;
         let congestion = around.congestion;
         let config = Config { source, destination, mtu, congestion, bytes: None };
-        let slot = matrix.slot();
         let mut play = Self {
             slot,
             delay: around.delay,
@@ -134,7 +132,7 @@ impl Play {
             calm: 1,
             connected: regions(&heard(matrix), slot, around.region),
             counts,
-            waiting: Waiting::new(around.queue.unwrap_or(queue), slot, kept),
+            waiting,
             tries,
             coming: [VecDeque::new(), VecDeque::new()],
         };
@@ -148,6 +146,7 @@ impl Play {
     fn slot(&mut self, slot: Option<usize>) -> u64 {
         let connected = slot.is_none_or(|slot| self.connected[slot]);
         let through = slot.map_or(self.calm, |slot| self.counts[slot]);
+        self.waiting.set_way(self.now, connected, through);
         self.exchange(self.now, connected);
         let end = self.now + self.slot;
         for packet in self.taken(through) {

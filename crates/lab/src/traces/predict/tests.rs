@@ -7,7 +7,7 @@ use world::tcp::Congestion;
 use super::command::Prediction;
 use super::model::{Around, Over, best, play, regions};
 use super::stretches::{Positions, Stretch, stretches};
-use super::waiting::{Kept, Waiting};
+use super::waiting::Waiting;
 
 const AROUND: Around = Around {
     congestion: Congestion::Cubic,
@@ -104,34 +104,12 @@ fn acknowledgements_pass_near_what_was_heard_and_nowhere_else() {
 }
 
 #[test]
-fn a_tunnel_drops_the_oldest_that_tcp_has_not_sent_before_and_none_while_nothing_leaves() {
-    let slot = Duration::from_millis(10);
-    // As much of TCP as is looked at: the sequence number.
-    let packet = |sequence: u32| [&[0; 24][..], &sequence.to_be_bytes()].concat();
-    let at = Instant::from_millis;
-    let left = |waiting: &mut Waiting, now| -> Vec<u32> {
-        let bytes = core::iter::from_fn(|| waiting.pop(now));
-        bytes.map(|bytes| u32::from_be_bytes(bytes[24..28].try_into().unwrap())).collect()
-    };
-    let mut tunnel = Waiting::new(3, slot, Kept::Oldest);
-    [1, 2, 3, 1, 4].into_iter().for_each(|sequence| tunnel.push(at(0), packet(sequence)));
-    assert_eq!(left(&mut tunnel, at(10)), [3, 1, 4]);
-    [1, 5, 6, 7].into_iter().for_each(|sequence| tunnel.push(at(20), packet(sequence)));
-    assert_eq!(left(&mut tunnel, at(30)), [1, 6, 7], "a repeat stays, although it is the oldest");
-    // 70 ms are 30 ms and four packets: then it has stalled, and for as long after that as it had.
-    [8, 9, 10].into_iter().for_each(|sequence| tunnel.push(at(100), packet(sequence)));
-    tunnel.push(at(171), packet(11));
-    assert!(tunnel.pop(at(200)).is_some());
-    tunnel.push(at(299), packet(12));
-    assert_eq!(left(&mut tunnel, at(300)), [9, 10, 11, 12]);
-    // A shorter stall does not end the peace after a longer one: here 500 ms, to 1,500 ms.
-    [13, 14, 15].into_iter().for_each(|sequence| tunnel.push(at(500), packet(sequence)));
-    [1_000, 1_080, 1_140].into_iter().for_each(|now| assert!(tunnel.pop(at(now)).is_some()));
-    [16, 17, 18, 19].into_iter().for_each(|sequence| tunnel.push(at(1_200), packet(sequence)));
-    assert_eq!(left(&mut tunnel, at(1_600)), [16, 17, 18, 19]);
-    let mut radio = Waiting::new(3, slot, Kept::Newest);
-    [1, 2, 3, 1, 4].into_iter().for_each(|sequence| radio.push(at(0), packet(sequence)));
-    assert_eq!(left(&mut radio, at(10)), [1, 2, 3]);
+fn a_radio_drops_what_comes_while_too_many_wait() {
+    let now = Instant::from_millis(10);
+    let mut radio = Waiting::radio(3);
+    [1, 2, 3, 1, 4].into_iter().for_each(|packet| radio.push(now, vec![packet]));
+    let left: Vec<_> = core::iter::from_fn(|| radio.pop(now)).flatten().collect();
+    assert_eq!(left, [1, 2, 3]);
 }
 
 #[test]

@@ -1,101 +1,86 @@
-//! What waits for its slot: a tunnel's queue, or a radio's.
+//! What waits for its slot: in the tunnel's own queue, or at a radio.
 
 use std::collections::VecDeque;
 
-use units::{Duration, Instant};
+use proto::TunnelQueue;
+use units::{Duration, Instant, Rate};
 
-/// When nothing has left for so long, and for the time of four packets, the link has stalled …
-const STALLED: Duration = Duration::from_millis(30);
-const STALLED_PACKETS: u32 = 4;
-/// … and for as long after that as it has, but no longer than this, nothing is dropped.
-const SPARED: Duration = Duration::from_secs(3);
-/// Packets that a stalled link may have waiting: 4 MiB.
-const STALLED_MAX: usize = 2_800;
+use super::model::Around;
 
-/// Which packets stay where too many wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kept {
-    /// The oldest: the newest is dropped, as by a radio.
-    Newest,
-    /// All that TCP sends again; the oldest of the others is dropped, and none while the link has stalled, as by a tunnel
-    /// [specs/tunnel.md §3].
-    Oldest,
+/// Packets in the order in which they leave.
+#[derive(Debug)]
+pub(super) enum Waiting {
+    /// As before a session's paths [specs/tunnel.md §3].
+    Tunnel { queue: TunnelQueue, way: Way },
+    /// So many at most; what comes then is dropped.
+    Radio { packets: VecDeque<Vec<u8>>, most: usize },
 }
 
-/// Packets in the order in which they came.
+/// What a way of slots carries, as its tunnel finds it out: what went through in the last second in which any did.
 #[derive(Debug)]
-pub(super) struct Waiting {
-    most: usize,
-    kept: Kept,
-    /// Nothing has left for longer than this: the link has stalled.
-    stalled: Duration,
-    /// Each with whether TCP sends it again.
-    packets: VecDeque<(Vec<u8>, bool)>,
-    /// The sequence number that lies farthest in the flow.
-    farthest: Option<u32>,
-    /// When a packet left last, or came to an empty queue.
-    left_at: Instant,
-    spared_until: Instant,
+pub(super) struct Way {
+    slot: Duration,
+    packet_bytes: u64,
+    least_rtt: Duration,
+    /// How many packets each of the last slots let through, those outside regions left out.
+    counts: VecDeque<u16>,
 }
 
 impl Waiting {
-    /// Makes a queue of so many packets, each of which takes a slot.
-    pub(super) fn new(most: usize, slot: Duration, kept: Kept) -> Self {
-        Self {
-            most,
-            kept,
-            stalled: STALLED + slot * STALLED_PACKETS,
-            packets: VecDeque::new(),
-            farthest: None,
-            left_at: Instant::ZERO,
-            spared_until: Instant::ZERO,
+    /// Makes the queue of a tunnel over slots of this length.
+    pub(super) fn tunnel(slot: Duration, around: &Around) -> Self {
+        let packet_bytes = around.payload_bytes + super::model::HEADERS;
+        let way = Way { slot, packet_bytes, least_rtt: around.delay * 2, counts: VecDeque::new() };
+        Self::Tunnel { queue: TunnelQueue::default(), way }
+    }
+
+    /// Makes the queue of a radio.
+    pub(super) fn radio(most: usize) -> Self {
+        Self::Radio { packets: VecDeque::new(), most }
+    }
+
+    /// Learns of a slot whether it lies in a region, and how many packets it lets through.
+    pub(super) fn set_way(&mut self, now: Instant, connected: bool, through: u16) {
+        if let Self::Tunnel { queue, way } = self {
+            let rate = connected.then(|| way.heard(through));
+            queue.set_way(now, rate, way.least_rtt);
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.packets.is_empty()
+        match self {
+            Self::Tunnel { queue, .. } => queue.is_empty(),
+            Self::Radio { packets, .. } => packets.is_empty(),
+        }
     }
 
     /// Takes a packet of TCP, and drops one where too many wait.
     pub(super) fn push(&mut self, now: Instant, packet: Vec<u8>) {
-        let sequence = sequence(&packet);
-        let is_repeat = self.farthest.is_some_and(|farthest| !is_after(sequence, farthest));
-        if !is_repeat {
-            self.farthest = Some(sequence);
-        }
-        if self.packets.is_empty() {
-            self.left_at = now;
-        }
-        let is_spared = now < self.spared_until || now.since(self.left_at) > self.stalled;
-        match self.kept {
-            Kept::Newest if self.packets.len() >= self.most => return,
-            Kept::Oldest if is_spared && self.packets.len() >= STALLED_MAX => return,
-            _ => self.packets.push_back((packet, is_repeat)),
-        }
-        if self.kept == Kept::Oldest && !is_spared && self.packets.len() > self.most {
-            let oldest = self.packets.iter().position(|(_, is_repeat)| !is_repeat).unwrap_or(0);
-            self.packets.remove(oldest);
+        match self {
+            Self::Tunnel { queue, .. } => queue.push(now, packet),
+            Self::Radio { packets, most } if packets.len() < *most => packets.push_back(packet),
+            Self::Radio { .. } => {}
         }
     }
 
     /// Returns the packet that leaves.
     pub(super) fn pop(&mut self, now: Instant) -> Option<Vec<u8>> {
-        let (packet, _) = self.packets.pop_front()?;
-        let stood = now.since(self.left_at);
-        if stood > self.stalled {
-            self.spared_until = self.spared_until.max(now + stood.min(SPARED));
+        match self {
+            Self::Tunnel { queue, .. } => queue.pop(now),
+            Self::Radio { packets, .. } => packets.pop_front(),
         }
-        self.left_at = now;
-        Some(packet)
     }
 }
 
-/// Returns the sequence number of a packet of TCP over IPv4 without options; 0 of what is none.
-fn sequence(packet: &[u8]) -> u32 {
-    packet.get(24..28).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes)
-}
-
-/// Tells whether one sequence number lies after another.
-fn is_after(one: u32, other: u32) -> bool {
-    one.wrapping_sub(other) as i32 > 0
+impl Way {
+    /// Counts what a slot lets through; returns the rate of the last second.
+    fn heard(&mut self, through: u16) -> Rate {
+        let second = Duration::from_secs(1).as_nanos().div_ceil(self.slot.as_nanos()) as usize;
+        self.counts.push_back(through);
+        if self.counts.len() > second {
+            self.counts.pop_front();
+        }
+        let packets: u64 = self.counts.iter().map(|count| u64::from(*count)).sum();
+        Rate::from_bytes_in(packets * self.packet_bytes, self.slot * self.counts.len() as u32)
+    }
 }

@@ -16,6 +16,7 @@
 //! A symbol is one packet, never split. It says how far back the previous one of its flow lies: so the receiver
 //! needs no table of flows, and a flow waits for its own packets alone.
 
+mod alone;
 mod delivery;
 #[cfg(any(test, fuzzing, feature = "doors"))]
 mod driven;
@@ -31,6 +32,7 @@ mod sender;
 mod ways;
 mod window;
 
+pub use alone::TunnelQueue;
 pub(crate) use delivery::Tunnel;
 #[cfg(any(fuzzing, feature = "doors"))]
 pub(crate) use driven::drive;

@@ -61,6 +61,18 @@ impl Ways {
         }
     }
 
+    /// One that carries so much, and has done so before; none that works where it carries nothing.
+    pub(super) fn alone(rate: Option<Rate>, least_rtt: Duration) -> Self {
+        let active = rate.iter().map(|_| PathId(0)).collect();
+        Self {
+            active,
+            rate: rate.unwrap_or_default(),
+            is_known: true,
+            least_rtt,
+            ..Self::default()
+        }
+    }
+
     /// So many paths that work and carry so much together.
     #[cfg(any(test, fuzzing, feature = "doors"))]
     pub(super) fn test(paths: u8, mbps: f64) -> Self {
