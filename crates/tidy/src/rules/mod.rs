@@ -1,6 +1,7 @@
 //! The rules: each is one file with one function that looks at the tree and says what it found.
 
 mod citations;
+mod inclusion;
 mod manifests;
 mod names;
 mod order;
@@ -26,8 +27,9 @@ pub(crate) struct Finding {
 
 /// Asks every rule; the answers come in the order of path and line.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
-    let rules: [fn(&Tree) -> Vec<Finding>; 8] = [
+    let rules: [fn(&Tree) -> Vec<Finding>; 9] = [
         citations::check,
+        inclusion::check,
         manifests::check,
         names::check,
         order::check,

@@ -15,7 +15,7 @@ use crate::traces::predict::{Around, Over, best, play};
 use crate::traces::synth::{Flown, Pass, Receiver, Transmitter, heard, passes, render, sums};
 
 /// The paper's flight, as a model.
-const CIRCUIT: &str = include_str!("../../../../../flights/circuit.toml");
+const CIRCUIT: &str = include_str!("../../../flights/circuit.toml");
 /// Bytes of a packet of the trace beside its payload: IP and UDP.
 pub(super) const HEADERS: usize = 28;
 /// What the prediction assumes beside the slots, each way: as `trace predict` does.
