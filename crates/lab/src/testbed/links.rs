@@ -305,6 +305,19 @@ mod tests {
         assert_eq!(all.hosts[all.links[4].a].name, numbered(&scenario.hosts[0].name, 2));
         assert_eq!(all.links[4].up, scenario.links[0].up);
     }
+
+    #[test]
+    fn copies_may_differ_and_have_radios_of_their_own() {
+        let text = "[[radio]]\nname = \"ground\"\nhosts = [\"station\", \"g1\", \"drone\"]\n";
+        let relayed = Scenario::from_toml(text, "relayed").expect("a sound scenario");
+        let blackout = Blackout::new().expect("the scenario is sound").scenario;
+        let all = combined(&[blackout, relayed.clone(), relayed]).expect("both hosts are there");
+        assert_eq!((all.hosts.len(), all.links.len(), all.radios.len()), (8, 2, 2));
+        assert_eq!(all.radios[1].name, "ground2");
+        let names: Vec<_> = all.radios[1].hosts.iter().map(|host| &all.hosts[*host].name).collect();
+        assert_eq!(names, ["station2", "g12", "drone2"]);
+    }
+
     #[test]
     fn copies_do_not_share_their_air() {
         let mut scenario = Blackout::new().expect("the scenario is sound").scenario;

@@ -45,7 +45,7 @@ pub(super) const FIGURES: [Figure; 25] = [
 pub(super) const MORE: [Figure; 10] = [
     Figure::new("direction", "direction"),
     Figure::new("links", "links"),
-    Figure::new("seed", "seed"),
+    Figure::new("seed", "seed").exact(),
     Figure::new("efficiencies", "efficiencies"),
     Figure::new("tcp_retransmits", "sent again"),
     Figure::new("tcp_timeouts", "timeouts"),

@@ -9,6 +9,9 @@
 //! A figure of a region is the mean over its passes. One flow of unlimited data; the flight is a model (`trace synth`), as
 //! the paper's traces were never published. Each scheme has the links that it can use (`field.rs`): relays all of them,
 //! TCP with low-rate retry the best one, its transmitter sending alone, a session without relays one for each transmitter.
+//!
+//! In real time the TCP is the kernel's, and all schemes fly at once, each over networks of its own; one that this machine
+//! cannot have is a row that says why.
 
 mod connection;
 mod emu;
