@@ -201,6 +201,11 @@ impl Drop for Daemons {
     }
 }
 
+/// Returns the socket of a daemon's status.
+pub(super) fn socket_path(directory: &Path, host: &str) -> PathBuf {
+    directory.join(format!("{host}.sock"))
+}
+
 /// Finds the daemon: beside this program, else in PATH.
 fn program() -> Result<PathBuf, String> {
     let beside = std::env::current_exe().ok().and_then(|lab| Some(lab.parent()?.join("fulmar")));
@@ -242,11 +247,6 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
 
 fn log_path(directory: &Path, host: &str) -> PathBuf {
     directory.join(format!("{host}.log"))
-}
-
-/// Returns the socket of a daemon's status.
-pub(super) fn socket_path(directory: &Path, host: &str) -> PathBuf {
-    directory.join(format!("{host}.sock"))
 }
 
 /// Writes a secret key in the form of a public one: base64 of 32 bytes.
