@@ -14,6 +14,7 @@ use std::thread::{self, JoinHandle};
 
 use sys::clock::now;
 use sys::poller::{Interest, Poller};
+use sys::realtime::prefer_realtime;
 use sys::tun::Tun;
 use sys::wakeup::Wakeup;
 use units::Rate;
@@ -27,6 +28,8 @@ const PORT: u16 = 14_720;
 const INTERFACE: &str = "lrr";
 /// Bytes of a packet on the link around one of the tunnel: IP and UDP.
 pub(crate) const AROUND: usize = 28;
+/// Priority among real-time threads, below the emulator's: the shim stands for a part of the kernel.
+const PRIORITY: i32 = 6;
 /// Bytes of the largest packet, and more.
 const LARGEST: usize = 2_048;
 const TUNNEL: u64 = 0;
@@ -129,6 +132,7 @@ impl Drop for Shim {
 impl Ends {
     /// Passes packets on both ways until the bell rings.
     fn run(mut self, end: &Wakeup) -> io::Result<()> {
+        prefer_realtime(PRIORITY);
         let mut poller = Poller::new()?;
         poller.add(&self.tunnel, TUNNEL, Interest::Read)?;
         poller.add(&self.link, LINK, Interest::Read)?;

@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 
 use sys::byte_stream::reset_on_close;
 use sys::clock::now;
+use sys::realtime::prefer_realtime;
 use units::{Duration, Instant};
 
 use crate::testbed::interruption::{is_asked, sleep_until};
@@ -16,6 +17,8 @@ use crate::testbed::links::Side;
 
 /// How often both ends look whether the flight is over.
 const LOOK: Duration = Duration::from_millis(100);
+/// Priority among real-time threads: below the daemons and the emulator.
+const PRIORITY: i32 = 5;
 /// What is written at once.
 const CHUNK: usize = 1 << 16;
 
@@ -78,6 +81,7 @@ fn join<T>(thread: JoinHandle<T>) -> T {
 
 /// Writes without pause.
 fn send(mut stream: TcpStream, from: Instant, end: Instant) -> io::Result<()> {
+    prefer_realtime(PRIORITY);
     let bytes = vec![0; CHUNK];
     stream.set_write_timeout(Some(LOOK.into()))?;
     reset_on_close(&stream)?;
@@ -102,6 +106,7 @@ fn receive(
     end: Instant,
     count: &AtomicU64,
 ) -> io::Result<Vec<(f64, u64)>> {
+    prefer_realtime(PRIORITY);
     let mut delivered = Vec::new();
     let mut bytes = vec![0; 1 << 18];
     stream.set_read_timeout(Some(LOOK.into()))?;
