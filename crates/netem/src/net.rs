@@ -96,7 +96,7 @@ impl Net {
     /// medium has no constant rate, or when a group's channel changes per packet. Scenarios read
     /// from TOML never do.
     pub fn calm(scenario: &Scenario, seed: u64) -> Self {
-        let builder = Builder { scenario, seed, region: Arc::new(region(scenario)) };
+        let builder = Builder { scenario, seed, islands: islands(scenario) };
         let mut ways = Vec::new();
         for pair in &scenario.links {
             for (direction, from, to, model) in [
@@ -234,16 +234,50 @@ impl Net {
     }
 }
 
-/// Returns where small packets pass on the clocked links of a scenario: wherever one of them is connected, in
+/// Hosts that links join, directly or by way of others, and where small packets pass on their clocked links.
+struct Island {
+    hosts: Vec<usize>,
+    region: Arc<Region>,
+}
+
+/// Returns the islands of a scenario. In each of them small packets pass wherever one of its links is connected, in
 /// either direction.
-fn region(scenario: &Scenario) -> Region {
+fn islands(scenario: &Scenario) -> Vec<Island> {
+    let mut islands: Vec<Vec<usize>> = Vec::new();
+    let pairs = scenario.links.iter().map(|pair| vec![pair.a, pair.b]);
+    let broadcasts = scenario.broadcasts.iter().map(|broadcast| {
+        let receivers = broadcast.receivers.iter().map(|receiver| receiver.host);
+        receivers.chain([broadcast.from]).collect()
+    });
+    let radios = scenario.radios.iter().map(|radio| radio.hosts.clone());
+    for mut joined in pairs.chain(broadcasts).chain(radios) {
+        islands.retain(|other| {
+            let apart = other.iter().all(|host| !joined.contains(host));
+            if !apart {
+                joined.extend(other);
+            }
+            apart
+        });
+        islands.push(joined);
+    }
+    let island = |hosts: Vec<usize>| {
+        let region = Arc::new(region(scenario, &hosts));
+        Island { hosts, region }
+    };
+    islands.into_iter().map(island).collect()
+}
+
+/// Returns where small packets pass on the clocked links of some hosts.
+fn region(scenario: &Scenario, hosts: &[usize]) -> Region {
     // One way of each radio: a matrix brings all its pairs, and anything else is the same for all.
     let radios = scenario.radios.iter().filter(|radio| radio.hosts.len() > 1);
+    let radios = radios.filter(|radio| hosts.contains(&radio.hosts[0]));
     let radios: Vec<(LinkModel, LinkModel)> =
         radios.map(|radio| (radio.sender(), radio.way(0, 1))).collect();
-    let pairs = scenario.links.iter().flat_map(|pair| [&pair.up, &pair.down]);
-    let pairs = pairs.map(|model| (model, model));
-    let heard = scenario.broadcasts.iter().flat_map(|broadcast| {
+    let pairs = scenario.links.iter().filter(|pair| hosts.contains(&pair.a));
+    let pairs = pairs.flat_map(|pair| [&pair.up, &pair.down]).map(|model| (model, model));
+    let broadcasts = scenario.broadcasts.iter().filter(|broadcast| hosts.contains(&broadcast.from));
+    let heard = broadcasts.flat_map(|broadcast| {
         broadcast.receivers.iter().map(|receiver| (&broadcast.sender, &receiver.model))
     });
     let all = pairs.chain(heard).chain(radios.iter().map(|(sender, way)| (sender, way)));
@@ -255,8 +289,7 @@ fn region(scenario: &Scenario) -> Region {
 struct Builder<'a> {
     scenario: &'a Scenario,
     seed: u64,
-    /// Where small packets pass on clocked links.
-    region: Arc<Region>,
+    islands: Vec<Island>,
 }
 
 impl Builder<'_> {
@@ -283,7 +316,8 @@ impl Builder<'_> {
 
     fn ear(&self, host: usize, sender: &LinkModel, model: &LinkModel, label: &str) -> Ear {
         let drops = Calendar::of_drops(&self.outages(model));
-        let region = sender.has_slot_clock().then_some(&self.region);
+        let island = self.islands.iter().find(|island| island.hosts.contains(&host));
+        let region = island.filter(|_| sender.has_slot_clock()).map(|island| &island.region);
         let air = Air::new(model, drops, self.shared(model, label), region, self.seed, label);
         Ear { host, air, stats: LinkStats::default() }
     }

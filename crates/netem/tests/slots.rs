@@ -194,6 +194,27 @@ small_bytes = 200
 }
 
 #[test]
+fn hosts_that_no_link_joins_have_regions_of_their_own() {
+    let pair = |name: &str, ends: [&str; 2], file: &str| {
+        format!(
+            "[[link]]\nname = \"{name}\"\nbetween = {ends:?}\n[link.slots]\nslot_ms = 10\n\
+             [link.slot_loss]\nfile = \"{file}\"\n"
+        )
+    };
+    let passes = |text: &str| -> String {
+        let (mut net, entry) = (net(text), LinkEnd { link: 0, direction: UP });
+        let mut passes =
+            |slot: u32| fates(&mut net, f64::from(slot) * 10.0 + 4.0, entry, 100)[0].is_ok();
+        (0..10).map(|slot| if passes(slot) { '1' } else { '0' }).collect()
+    };
+    let one = pair("one", ["a", "b"], "late.01");
+    let other = pair("other", ["c", "d"], "all.01");
+    assert_eq!(passes(&(one.clone() + &other)), "0000000010");
+    let between = "[[link]]\nname = \"between\"\nbetween = [\"b\", \"d\"]\n";
+    assert_eq!(passes(&(one + &other + between)), "1111111111");
+}
+
+#[test]
 fn an_outage_that_holds_stops_the_clock_and_small_packets() {
     let mut net = net(r#"
 [[link]]

@@ -63,6 +63,17 @@ pub fn create_veth(one: &VethEnd<'_>, other: &VethEnd<'_>, mtu: u32) -> io::Resu
         .map_err(|error| named(&format!("make the cable {}–{}", one.name, other.name), error))
 }
 
+/// Limits the interface to IP packets of so many bytes, in the calling thread's namespace.
+///
+/// # Errors
+/// When there is no such interface, or it cannot have that limit.
+pub fn set_mtu(name: &str, mtu: u32) -> io::Result<()> {
+    let message = interface_message(index(name)?, 0);
+    let request = Request::change(libc::RTM_NEWLINK, 0).fixed(&message);
+    change(request.attribute(libc::IFLA_MTU, &mtu.to_ne_bytes()))
+        .map_err(|error| named(&format!("limit {name} to {mtu} bytes"), error))
+}
+
 /// Switches the interface on, in the calling thread's namespace.
 pub fn set_up(name: &str) -> io::Result<()> {
     let message = interface_message(index(name)?, libc::IFF_UP);

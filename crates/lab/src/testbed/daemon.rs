@@ -1,4 +1,5 @@
-//! Two fulmar daemons on a copy of the links: their files, their processes, their end.
+//! Two fulmar daemons on a copy of the links, and relays between them where there are any: their files, their
+//! processes, their end.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -14,6 +15,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::links::{Copy, Side};
+use super::relays::RelayPlan;
 use crate::scheme::SessionScheme;
 
 /// Port of the local endpoint whose every datagram is control.
@@ -29,6 +31,8 @@ pub(crate) const MESSAGES_PORT: u16 = 14_802;
 pub(crate) const TELEMETRY_PORT: u16 = 14_803;
 /// Port of the daemons on the links.
 const LINK_PORT: u16 = 14_700;
+/// The longest packet of the tunnel, bytes: what IPv6 needs, and the daemon's own choice.
+const TUNNEL_MTU: u16 = 1_280;
 /// How long a daemon may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(3);
 
@@ -48,16 +52,20 @@ pub(crate) struct DaemonPlan<'a> {
     pub(crate) path_lines: &'a dyn Fn(usize) -> String,
     /// The sections of the local endpoints; given the side and the folder in which sockets may lie.
     pub(crate) endpoints: &'a dyn Fn(Side, &Path) -> String,
-    pub(crate) has_tunnel: bool,
+    /// The longest packet of their tunnel in bytes; none where they have none.
+    pub(crate) tunnel_mtu: Option<u16>,
+    /// The relays between them, where there are any: in place of links.
+    pub(crate) relays: Option<&'a RelayPlan>,
     /// Whether they run before ordinary programs.
     pub(crate) realtime: bool,
     /// Tells pairs on the same hosts apart.
     pub(crate) pair: u16,
 }
 
-/// Two running daemons; dropping it ends them.
+/// Two running daemons, and relays between them; dropping it ends them.
 pub(crate) struct Daemons {
-    children: [Child; 2],
+    /// By the name of the host; station and drone first.
+    children: Vec<(String, Child)>,
     /// Configurations, keys and logs; removed with it.
     folder: TempDir,
 }
@@ -78,7 +86,8 @@ impl Daemons {
                 backup.to_owned() + &cost.unwrap_or_default() + &name.unwrap_or_default()
             },
             endpoints: &|side, _| local_endpoints(scheme) + &record_section(scheme, side, copy),
-            has_tunnel: true,
+            tunnel_mtu: Some(TUNNEL_MTU),
+            relays: None,
             realtime: false,
             pair: 0,
         };
@@ -102,13 +111,25 @@ impl Daemons {
         let [station, drone] = secrets.as_slice() else {
             return Err("two sides have two keys".to_owned());
         };
-        let start = |side: Side, own: &StaticSecret, peer: &StaticSecret| {
-            let text = configuration(plan, copy, side, own, peer, directory)?;
-            spawn(&program, copy, side, &text, directory)
-        };
-        let station_child = start(Side::Station, station, drone)?;
-        let drone_child = start(Side::Drone, drone, station)?;
-        Ok(Self { children: [station_child, drone_child], folder })
+        let mut files = Vec::new();
+        for (side, own, peer) in [(Side::Station, station, drone), (Side::Drone, drone, station)] {
+            files.push((
+                side.name().to_owned(),
+                configuration(plan, copy, side, own, peer, directory)?,
+            ));
+        }
+        if let Some(relays) = plan.relays {
+            let key = StaticSecret::generate(sys::entropy::seed().map_err(describe)?);
+            write_private(&relays.key_file(directory), &text_of(&key)).map_err(describe)?;
+            files.extend(relays.files(plan.realtime, copy, directory));
+        }
+        // What was started already ends with this, should a later one not start.
+        let mut daemons = Self { children: Vec::new(), folder };
+        for (host, text) in files {
+            let child = spawn(&program, copy, &host, &text, daemons.folder.path())?;
+            daemons.children.push((host, child));
+        }
+        Ok(daemons)
     }
 
     /// Returns the folder of the daemons' files.
@@ -116,10 +137,10 @@ impl Daemons {
         self.folder.path()
     }
 
-    /// Returns the processor time of both so far; none where one has ended.
+    /// Returns the processor time of all so far; none where one has ended.
     pub(crate) fn processor_time(&self) -> Option<units::Duration> {
-        let times = self.children.iter().map(|child| sys::realtime::processor_time(child.id()));
-        times.sum()
+        let time = |(_, child): &(String, Child)| sys::realtime::processor_time(child.id());
+        self.children.iter().map(time).sum()
     }
 
     /// Returns what a side's daemon says of itself: what `fulmar status --json` prints.
@@ -127,11 +148,18 @@ impl Daemons {
     /// # Errors
     /// When it does not answer.
     pub(crate) fn status(&self, side: Side) -> Result<Value, String> {
-        let describe = |error: &dyn std::fmt::Display| {
-            format!("status of the {} daemon: {error}", side.name())
-        };
+        self.status_of(side.name())
+    }
+
+    /// Returns the same of the daemon in any host, by its name in the scenario.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub(crate) fn status_of(&self, host: &str) -> Result<Value, String> {
+        let describe =
+            |error: &dyn std::fmt::Display| format!("status of the {host} daemon: {error}");
         let mut text = String::new();
-        let path = socket_path(self.folder.path(), side);
+        let path = socket_path(self.folder.path(), host);
         let read = UnixStream::connect(path).and_then(|mut socket| {
             socket.set_read_timeout(Some(GRACE))?;
             socket.read_to_string(&mut text)
@@ -142,13 +170,13 @@ impl Daemons {
 
     /// Says so when a daemon has ended, with the end of what it logged.
     pub(crate) fn check(&mut self) -> Result<(), String> {
-        for (side, child) in Side::BOTH.into_iter().zip(&mut self.children) {
+        for (host, child) in &mut self.children {
             if let Ok(Some(status)) = child.try_wait() {
-                let path = log_path(self.folder.path(), side);
+                let path = log_path(self.folder.path(), host);
                 let log = fs::read_to_string(path).unwrap_or_default();
                 let lines: Vec<&str> = log.lines().collect();
                 let last = lines[lines.len().saturating_sub(8)..].join("\n");
-                return Err(format!("the {} daemon ended with {status}:\n{last}", side.name()));
+                return Err(format!("the {host} daemon ended with {status}:\n{last}"));
             }
         }
         Ok(())
@@ -157,12 +185,12 @@ impl Daemons {
 
 impl Drop for Daemons {
     fn drop(&mut self) {
-        for child in &self.children {
+        for (_, child) in &self.children {
             // It may have ended by itself; then there is nobody to ask.
             let _ = sys::signals::terminate(child);
         }
         let deadline = Instant::now() + GRACE;
-        for child in &mut self.children {
+        for (_, child) in &mut self.children {
             while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
                 thread::sleep(Duration::from_millis(20));
             }
@@ -171,6 +199,11 @@ impl Drop for Daemons {
             let _ = child.wait();
         }
     }
+}
+
+/// Returns the socket of a daemon's status.
+pub(super) fn socket_path(directory: &Path, host: &str) -> PathBuf {
+    directory.join(format!("{host}.sock"))
 }
 
 /// Finds the daemon: beside this program, else in PATH.
@@ -191,18 +224,18 @@ fn program() -> Result<PathBuf, String> {
 fn spawn(
     program: &Path,
     copy: &Copy<'_>,
-    side: Side,
+    host: &str,
     text: &str,
     directory: &Path,
 ) -> Result<Child, String> {
-    let file = directory.join(format!("{}.toml", side.name()));
-    let describe = |error: io::Error| format!("start the {} daemon: {error}", side.name());
+    let file = directory.join(format!("{host}.toml"));
+    let describe = |error: io::Error| format!("start the {host} daemon: {error}");
     write_private(&file, text).map_err(describe)?;
-    let log = File::create(log_path(directory, side)).map_err(describe)?;
+    let log = File::create(log_path(directory, host)).map_err(describe)?;
     let errors = log.try_clone().map_err(describe)?;
     let mut command = Command::new(program);
     command.arg("run").arg(&file).stdin(Stdio::null()).stdout(log).stderr(errors);
-    copy.emulation().spawn(&copy.host(side), command).map_err(describe)
+    copy.emulation().spawn(&copy.named(host), command).map_err(describe)
 }
 
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
@@ -212,12 +245,13 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-fn log_path(directory: &Path, side: Side) -> PathBuf {
-    directory.join(format!("{}.log", side.name()))
+fn log_path(directory: &Path, host: &str) -> PathBuf {
+    directory.join(format!("{host}.log"))
 }
 
-fn socket_path(directory: &Path, side: Side) -> PathBuf {
-    directory.join(format!("{}.sock", side.name()))
+/// Writes a secret key in the form of a public one: base64 of 32 bytes.
+fn text_of(secret: &StaticSecret) -> String {
+    proto::PublicKey(secret.to_bytes()).to_string()
 }
 
 /// Writes the file of one daemon.
@@ -233,8 +267,7 @@ fn configuration(
         "role = \"{}\"\nrealtime = {}\nprivate_key = \"{}\"\n\n",
         side.name(),
         plan.realtime,
-        // A secret key is written in the form of a public one: base64 of 32 bytes.
-        proto::PublicKey(own.to_bytes()),
+        text_of(own),
     );
     text += &format!(
         "[[peer]]\nname = \"{}\"\npublic_key = \"{}\"\nallowed_addresses = [\"{}/32\"]\n\n",
@@ -243,6 +276,9 @@ fn configuration(
         tunnel_address(side.other()),
     );
     let port = LINK_PORT + plan.pair;
+    if let Some(relays) = plan.relays {
+        text += &relays.gateway_sections(side, copy, directory);
+    }
     for link in 0..copy.link_count() {
         let interface = copy.interface(link);
         let station = copy.address(Side::Station, link)?;
@@ -258,13 +294,13 @@ fn configuration(
             }
         };
     }
-    if plan.has_tunnel {
+    if let Some(mtu) = plan.tunnel_mtu {
         let address = tunnel_address(side);
-        text += &format!("\n[tunnel]\naddress = [\"{address}/24\"]\nmtu = 1280\n");
+        text += &format!("\n[tunnel]\naddress = [\"{address}/24\"]\nmtu = {mtu}\n");
     }
     text += &format!("\n[transport]\n{}", plan.transport);
     text += &(plan.endpoints)(side, directory);
-    let socket = socket_path(directory, side);
+    let socket = socket_path(directory, side.name());
     text += &format!("\n[status]\nsocket = \"{}\"\n", socket.display());
     Ok(text)
 }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -54,6 +55,61 @@ pub(crate) fn connect(
         listeners.push(listener);
     }
     Ok((channels, listeners))
+}
+
+/// Says what this machine lacks for a transport under a congestion control; none where it lacks nothing.
+pub(crate) fn lacks(transport: Transport, congestion: &str) -> Option<String> {
+    let at = (Ipv4Addr::LOCALHOST, 0).into();
+    listen(transport, congestion, at).err().map(|error| error.to_string())
+}
+
+/// A connection that the drone has made to the station.
+#[derive(Debug)]
+pub(crate) struct Dialled {
+    pub(crate) drone: TcpStream,
+    pub(crate) station: TcpStream,
+    /// Open for sub-flows that join later.
+    pub(crate) listener: TcpListener,
+}
+
+/// Connects from the drone to an address of the station's; both ends have the congestion control.
+///
+/// # Errors
+/// When the connection is not made within 20 s, or the kernel lacks what it is to be.
+pub(crate) fn dial(
+    copy: &Copy<'_>,
+    transport: Transport,
+    congestion: &str,
+    to: SocketAddr,
+) -> Result<Dialled, String> {
+    // What an earlier connection learnt about the way is not to help or harm.
+    let forget = || set_parameter("net/ipv4/tcp_no_metrics_save", "1");
+    // Sub-flows come to other addresses of the station: it listens at all of them.
+    let anywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, to.port()));
+    let listener = copy.enter(Side::Station, || {
+        forget()?;
+        listen(transport, congestion, anywhere)
+    })?;
+    let drone = copy.enter(Side::Drone, || {
+        forget()?;
+        connect_stream(transport, congestion, to, CONNECT.into())
+    })?;
+    let station = accept(&listener)?;
+    Ok(Dialled { drone, station, listener })
+}
+
+/// Lets a byte go each way between the ends of a connection.
+///
+/// # Errors
+/// When one does not arrive within 20 s.
+pub(crate) fn greet([one, other]: [&TcpStream; 2]) -> Result<(), String> {
+    let pass = |mut from: &TcpStream, mut to: &TcpStream| -> io::Result<()> {
+        to.set_read_timeout(Some(CONNECT.into()))?;
+        from.write_all(&[1])?;
+        to.read_exact(&mut [0])
+    };
+    let passed = pass(one, other).and_then(|()| pass(other, one));
+    passed.map_err(|error| format!("a first byte each way: {error}"))
 }
 
 /// Waits until each of `connections` has a sub-flow on every link.

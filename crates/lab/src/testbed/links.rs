@@ -1,13 +1,14 @@
 //! The emulated links of a run: a copy of the scenario's links for every scheme.
 //!
 //! One emulation carries all copies, so that there is one audit. Copy number n has the hosts
-//! `stationN` and `droneN` and the links of the scenario with the number behind their names.
+//! `stationN` and `droneN` and the links of the scenario with the number behind their names; where relays are between
+//! them, these and their radios too.
 
 use std::io;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
-use netem::{HostModel, LinkModel, LinkPair, LinkStats, MediumModel, Scenario};
+use netem::{HostModel, LinkModel, LinkPair, LinkStats, MediumModel, Radio, Scenario};
 use units::{Duration, Instant};
 
 use super::Direction;
@@ -53,7 +54,8 @@ impl Side {
 /// Emulated links in real time, in several copies.
 pub(crate) struct Testbed {
     emulation: Emulation,
-    links: Vec<String>,
+    /// What the links of each copy are called in its scenario.
+    links: Vec<Vec<String>>,
     /// The price of a byte on each link, where they differ.
     costs: Vec<f64>,
     /// Where daemons keep their flight records, where they keep any.
@@ -83,6 +85,21 @@ impl Testbed {
     /// Starts plain cables in place of links: nothing is emulated, and nothing limits them.
     pub(crate) fn start_cables(scenarios: &[Scenario], claim: Claim) -> Result<Self, String> {
         Self::start_with(scenarios, 0, &Options { claim, cables: true, ..Options::default() })
+    }
+
+    /// Starts links that differ from copy to copy, as the options say.
+    pub(crate) fn start_with(
+        scenarios: &[Scenario],
+        seed: u64,
+        options: &Options,
+    ) -> Result<Self, String> {
+        let combined = combined(scenarios)?;
+        let emulation =
+            Emulation::start(&combined, seed, options).map_err(|error| error.to_string())?;
+        let names =
+            |scenario: &Scenario| scenario.links.iter().map(|pair| pair.name.clone()).collect();
+        let links = scenarios.iter().map(names).collect();
+        Ok(Self { emulation, links, costs: Vec::new(), records: None })
     }
 
     /// Says what a byte costs on each link; without this all cost the same.
@@ -115,7 +132,7 @@ impl Testbed {
     pub(crate) fn wire_bytes(&self, copy: usize) -> u64 {
         let reports = self.emulation.links();
         let of_copy = |report: &&LinkReport| {
-            self.links.iter().any(|link| report.link == numbered(link, copy))
+            self.links[copy].iter().any(|link| report.link == numbered(link, copy))
         };
         reports.iter().filter(of_copy).map(|report| report.bytes_in).sum()
     }
@@ -148,15 +165,6 @@ impl Testbed {
     pub(crate) fn finish(self) -> Audit {
         self.emulation.finish().0
     }
-
-    fn start_with(scenarios: &[Scenario], seed: u64, options: &Options) -> Result<Self, String> {
-        let combined = combined(scenarios)?;
-        let emulation =
-            Emulation::start(&combined, seed, options).map_err(|error| error.to_string())?;
-        let first = scenarios.first().map_or(&[][..], |scenario| &scenario.links);
-        let links = first.iter().map(|pair| pair.name.clone()).collect();
-        Ok(Self { emulation, links, costs: Vec::new(), records: None })
-    }
 }
 
 /// One copy of the scenario's links with its two hosts.
@@ -169,7 +177,12 @@ pub(crate) struct Copy<'a> {
 impl<'a> Copy<'a> {
     /// Returns the name of a side's host.
     pub(crate) fn host(&self, side: Side) -> String {
-        numbered(side.name(), self.number)
+        self.named(side.name())
+    }
+
+    /// Returns what a host or a network of the scenario is called here.
+    pub(crate) fn named(&self, name: &str) -> String {
+        numbered(name, self.number)
     }
 
     /// Returns the emulation, to start programs in.
@@ -179,7 +192,7 @@ impl<'a> Copy<'a> {
 
     /// Returns the number of links.
     pub(crate) fn link_count(&self) -> usize {
-        self.testbed.links.len()
+        self.testbed.links[self.number].len()
     }
 
     /// Returns what a byte costs on a link; none where that is nothing to speak of.
@@ -189,7 +202,7 @@ impl<'a> Copy<'a> {
 
     /// Returns what a link is called in the scenario.
     pub(crate) fn link(&self, link: usize) -> &'a str {
-        &self.testbed.links[link]
+        &self.testbed.links[self.number][link]
     }
 
     /// Returns where daemons keep flight records, where they keep any.
@@ -199,7 +212,7 @@ impl<'a> Copy<'a> {
 
     /// Returns the interface name of a link at both hosts.
     pub(crate) fn interface(&self, link: usize) -> String {
-        numbered(&self.testbed.links[link], self.number)
+        self.named(self.link(link))
     }
 
     /// Returns a side's address on a link.
@@ -226,11 +239,12 @@ fn numbered(name: &str, copy: usize) -> String {
     format!("{name}{copy}")
 }
 
-/// Gathers hosts and links, numbered; every link must be between a station and a drone.
+/// Gathers hosts, links and radios, numbered; each scenario needs a station and a drone.
 fn combined(scenarios: &[Scenario]) -> Result<Scenario, String> {
     let mut all = scenarios.first().cloned().ok_or("a testbed needs a scenario")?;
     all.hosts.clear();
     all.links.clear();
+    all.radios.clear();
     all.media.clear();
     for (copy, scenario) in scenarios.iter().enumerate() {
         let ends = ["station", "drone"].map(|name| scenario.host(name));
@@ -262,6 +276,13 @@ fn combined(scenarios: &[Scenario]) -> Result<Scenario, String> {
             down: own_air(&pair.down),
         };
         all.links.extend(scenario.links.iter().map(moved));
+        let apart = |radio: &Radio| Radio {
+            name: numbered(&radio.name, copy),
+            hosts: radio.hosts.iter().map(|host| host + first).collect(),
+            model: own_air(&radio.model),
+            matrix: radio.matrix.clone(),
+        };
+        all.radios.extend(scenario.radios.iter().map(apart));
     }
     Ok(all)
 }
@@ -284,6 +305,19 @@ mod tests {
         assert_eq!(all.hosts[all.links[4].a].name, numbered(&scenario.hosts[0].name, 2));
         assert_eq!(all.links[4].up, scenario.links[0].up);
     }
+
+    #[test]
+    fn copies_may_differ_and_have_radios_of_their_own() {
+        let text = "[[radio]]\nname = \"ground\"\nhosts = [\"station\", \"g1\", \"drone\"]\n";
+        let relayed = Scenario::from_toml(text, "relayed").expect("a sound scenario");
+        let blackout = Blackout::new().expect("the scenario is sound").scenario;
+        let all = combined(&[blackout, relayed.clone(), relayed]).expect("both hosts are there");
+        assert_eq!((all.hosts.len(), all.links.len(), all.radios.len()), (8, 2, 2));
+        assert_eq!(all.radios[1].name, "ground2");
+        let names: Vec<_> = all.radios[1].hosts.iter().map(|host| &all.hosts[*host].name).collect();
+        assert_eq!(names, ["station2", "g12", "drone2"]);
+    }
+
     #[test]
     fn copies_do_not_share_their_air() {
         let mut scenario = Blackout::new().expect("the scenario is sound").scenario;

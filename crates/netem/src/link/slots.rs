@@ -6,7 +6,7 @@
 //! large    from the first edge at which the transmitter is free to the next one; with retries
 //!          to the end of the first slot with a 1, at most 1 + retries slots
 //! small    at once, and past what waits: takes no slot
-//! region   small packets pass where any clocked link of the scenario is connected
+//! region   small packets pass where any clocked link of the hosts that links join is connected
 //! ```
 //!
 //! *Deviations:* the paper's modulator forwards a frame where the trace has a 1 and leaves it to the
@@ -100,7 +100,7 @@ impl Clock {
     }
 }
 
-/// Where small packets pass: one region for all clocked links of a scenario.
+/// Where small packets pass: one region for all clocked links of hosts that links join.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Region {
     parts: Vec<(Duration, SlotTrace)>,

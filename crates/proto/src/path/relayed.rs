@@ -4,6 +4,7 @@
 //! those alone are lost by time; a coded one is lost when the gateway gives it up, when the gateway says that it came and no
 //! acknowledgement follows, or when the path falls silent.
 
+use smallvec::{SmallVec, smallvec};
 use units::{Duration, Instant, Rate};
 
 use super::{Outcome, Path};
@@ -56,11 +57,15 @@ impl Path {
         }
     }
 
-    /// Returns the longest datagram that may leave now.
-    pub(crate) fn longest_now(&self) -> usize {
+    /// Returns how long a datagram may be now: what leaves at once first, so that packets that fit into it do not wait
+    /// together in a longer one.
+    pub(crate) fn lengths(&self) -> SmallVec<[usize; 2]> {
         match &self.relayed {
-            Some(relayed) if !relayed.is_open() => limits::RELAY_SMALL,
-            _ => self.max_datagram(),
+            None => smallvec![self.max_datagram()],
+            Some(relayed) if relayed.is_open() => {
+                smallvec![limits::RELAY_SMALL, self.max_datagram()]
+            }
+            Some(_) => smallvec![limits::RELAY_SMALL],
         }
     }
 

@@ -22,6 +22,14 @@ use crate::wire::{
 /// datagrams, of which one gets through at 40 % loss nearly for certain.
 const TRICKLE: u64 = 4 * limits::MAX_DATAGRAM as u64;
 
+/// What a path's next datagram is for.
+#[derive(Clone, Copy)]
+struct Due {
+    ack_is_due: bool,
+    tells_of_gap: bool,
+    waiting: Waiting,
+}
+
 impl Session {
     /// Takes in a packet of the application; see [`crate::Endpoint::send`].
     pub(crate) fn send(
@@ -150,7 +158,22 @@ impl Session {
             let size = self.mtu_probe(now, index, waiting)?;
             return self.send_mtu_probe(now, index, size, buf);
         }
-        let mut datagram = self.begin(now, index, buf);
+        let due = Due { ack_is_due, tells_of_gap, waiting };
+        let lengths = self.paths[index].lengths();
+        lengths.into_iter().find_map(|length| self.fill(now, index, length, &due, buf))
+    }
+
+    /// Builds a datagram of some length at most out of what is due; none where nothing of it fits.
+    fn fill(
+        &mut self,
+        now: Instant,
+        index: usize,
+        length: usize,
+        due: &Due,
+        buf: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let Due { ack_is_due, tells_of_gap, waiting } = *due;
+        let mut datagram = self.begin(now, index, length, buf);
         self.add_own_ack(now, index, ack_is_due, &mut datagram);
         if tells_of_gap {
             self.add_acks_of_gaps(now, index, &mut datagram);
@@ -177,10 +200,16 @@ impl Session {
     }
 
     /// Starts a datagram, with our clock as long as the peer may not know how old our messages are.
-    fn begin<'a>(&self, now: Instant, index: usize, buf: &'a mut Vec<u8>) -> Builder<'a> {
+    fn begin<'a>(
+        &self,
+        now: Instant,
+        index: usize,
+        length: usize,
+        buf: &'a mut Vec<u8>,
+    ) -> Builder<'a> {
         let path = &self.paths[index];
         let allowance = usize::try_from(path.allowance()).unwrap_or(usize::MAX);
-        let mut datagram = Builder::new(buf, path.longest_now().min(allowance));
+        let mut datagram = Builder::new(buf, length.min(allowance));
         if self.owes_clock {
             datagram.preface(&Frame::Clock { clock_us: now.as_micros() });
         }

@@ -4,12 +4,11 @@
 //! before the flow begins: a lost SYN shifts nothing, and multipath TCP has its sub-flows.
 
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::thread::{self, JoinHandle};
 
-use sys::byte_stream::{Transport, connect, listen, reset_on_close};
+use sys::byte_stream::{Transport, reset_on_close};
 use sys::clock::now;
-use sys::netns::set_parameter;
 use sys::tcp_info::tcp_info;
 use units::{Duration, Instant, Rng};
 
@@ -18,14 +17,12 @@ use crate::scheme::{OtherTunnel, Scheme};
 use crate::testbed::carrier::Carrier;
 use crate::testbed::daemon::tunnel_address;
 use crate::testbed::interruption::{is_asked, sleep_until};
-use crate::testbed::kernel_stream::{await_subflows, counter, prepare_path_managers};
+use crate::testbed::kernel_stream::{Dialled, await_subflows, dial, greet, prepare_path_managers};
 use crate::testbed::links::{Copy, Side};
 use crate::testbed::{kcptun, wireguard};
 
 /// Port of the first connection's receiver; those of others follow.
 const PORT: u16 = 5_900;
-/// How long the connection may take: several SYNs.
-const CONNECT: Duration = Duration::from_secs(20);
 /// How often the sender looks whether the flow is over, and asks the kernel for the round-trip time.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
 /// What is written at once.
@@ -48,13 +45,6 @@ pub(super) struct Running {
     _listener: Option<TcpListener>,
 }
 
-/// What the kernel counted of TCP in one host.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counters {
-    pub(super) retransmits: u64,
-    pub(super) timeouts: u64,
-}
-
 impl Connection {
     /// Makes connections through what a scheme has set up.
     ///
@@ -73,7 +63,7 @@ impl Connection {
         let mut connections = Vec::new();
         for port in (PORT..).take(count) {
             let connection = Self::connect(scheme, carrier, copy, congestion, port)?;
-            connection.greet().map_err(|error| format!("a first byte each way: {error}"))?;
+            greet([&connection.sending, &connection.receiving])?;
             connections.push(connection);
         }
         if scheme == Scheme::KERNEL_MPTCP {
@@ -114,22 +104,12 @@ impl Connection {
                     Scheme::KERNEL_MPTCP => (Transport::Mptcp, copy.address(Side::Station, 0)?),
                     _ => (Transport::Tcp, copy.address(Side::Station, 0)?),
                 };
-                direct(copy, transport, congestion, (to, port).into())?
+                let Dialled { drone, station, listener } =
+                    dial(copy, transport, congestion, (to, port).into())?;
+                (drone, station, Some(listener))
             }
         };
         Ok(Self { sending, receiving, _listener: listener })
-    }
-
-    /// Lets a byte go each way.
-    fn greet(&self) -> io::Result<()> {
-        for (mut from, mut to) in
-            [(&self.sending, &self.receiving), (&self.receiving, &self.sending)]
-        {
-            to.set_read_timeout(Some(CONNECT.into()))?;
-            from.write_all(&[1])?;
-            to.read_exact(&mut [0])?;
-        }
-        Ok(())
     }
 }
 
@@ -146,21 +126,6 @@ impl Running {
     }
 }
 
-impl Counters {
-    /// Reads those of the drone's host, in which there is no TCP but the flow's, and that of requests.
-    ///
-    /// # Errors
-    /// When the kernel does not tell.
-    pub(super) fn read(copy: &Copy<'_>) -> Result<Self, String> {
-        let read = |file: &str| std::fs::read_to_string(format!("/proc/thread-self/net/{file}"));
-        let (snmp, netstat) = copy.enter(Side::Drone, || Ok((read("snmp")?, read("netstat")?)))?;
-        let missing = || "the kernel tells no counters of TCP".to_owned();
-        let retransmits = counter(&snmp, "Tcp:", "RetransSegs").ok_or_else(missing)?;
-        let timeouts = counter(&netstat, "TcpExt:", "TCPTimeouts").ok_or_else(missing)?;
-        Ok(Self { retransmits, timeouts })
-    }
-}
-
 /// Waits for a thread.
 pub(super) fn join<T>(thread: JoinHandle<T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -170,25 +135,6 @@ pub(super) fn join<T>(thread: JoinHandle<T>) -> T {
 pub(super) fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
-}
-
-/// Connects from the drone to an address of the station's.
-fn direct(
-    copy: &Copy<'_>,
-    transport: Transport,
-    congestion: &str,
-    to: SocketAddr,
-) -> Result<(TcpStream, TcpStream, Option<TcpListener>), String> {
-    // Sub-flows come to other addresses of the station: it listens at all of them.
-    let anywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, to.port()));
-    let listener = copy.enter(Side::Station, || listen(transport, congestion, anywhere))?;
-    let sending = copy.enter(Side::Drone, || {
-        // What an earlier connection learnt about the way is not to help or harm.
-        set_parameter("net/ipv4/tcp_no_metrics_save", "1")?;
-        connect(transport, congestion, to, CONNECT.into())
-    })?;
-    let (receiving, _) = listener.accept().map_err(|error| format!("accept: {error}"))?;
-    Ok((sending, receiving, Some(listener)))
 }
 
 /// Writes without pause; returns the round-trip times that the kernel told, milliseconds.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sys::byte_stream::{Transport, listen};
+use sys::byte_stream::Transport;
 use units::Duration;
 
 use super::connection::Connection;
@@ -15,6 +15,7 @@ use crate::scheme::{Scheme, SessionScheme};
 use crate::testbed::carrier::Carrier;
 use crate::testbed::greeting::greet;
 use crate::testbed::interruption::sleep_until;
+use crate::testbed::kernel_stream;
 use crate::testbed::links::{Copy, Testbed};
 use crate::testbed::{Recording, Stream, find_program};
 use emulator::{Audit, Claim, Stalls};
@@ -158,15 +159,11 @@ fn open(
 
 /// Says what a scheme needs and this machine lacks.
 fn lacks(scheme: Scheme, congestion: &str) -> Option<String> {
-    let socket = |transport| {
-        let at = (std::net::Ipv4Addr::LOCALHOST, 0).into();
-        listen(transport, congestion, at).err().map(|error| error.to_string())
-    };
-    if let Some(why) = socket(Transport::Tcp) {
+    if let Some(why) = kernel_stream::lacks(Transport::Tcp, congestion) {
         return Some(why);
     }
     match scheme {
-        Scheme::KERNEL_MPTCP => socket(Transport::Mptcp),
+        Scheme::KERNEL_MPTCP => kernel_stream::lacks(Transport::Mptcp, congestion),
         Scheme::Tunnel(tunnel) => {
             let (programs, package) = tunnel.programs();
             let missing = programs.iter().find(|name| find_program(name).is_none())?;

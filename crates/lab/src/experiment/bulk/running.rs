@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use units::{Duration, Instant};
 
 use super::beside::workload;
-use super::connection::{self, Connection, Counters};
+use super::connection::{self, Connection};
 use super::flow::{BulkRun, Flow};
 use super::point::Scene;
 use super::{repair, requests};
@@ -16,6 +16,7 @@ use crate::scheme::Scheme;
 use crate::testbed::Recording;
 use crate::testbed::carrier::Carrier;
 use crate::testbed::links::{Side, Testbed};
+use crate::testbed::tcp_counters::TcpCounters;
 use emulator::Stalls;
 
 /// A scheme on its links, connected.
@@ -42,7 +43,7 @@ pub(super) struct Running {
 /// What a scheme has done since it started.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Look {
-    counters: Counters,
+    counters: TcpCounters,
     /// Bytes that entered the links; none of cables.
     wire_bytes: Option<u64>,
     processor: Option<Duration>,
@@ -83,7 +84,7 @@ impl Running {
         let status = self.play.daemons().map(|daemons| daemons.status(Side::Drone)).transpose();
         let status = status.map_err(|error| format!("{}: {error}", self.scheme))?;
         Ok(Look {
-            counters: Counters::read(&testbed.copy(self.copy))?,
+            counters: TcpCounters::read(&testbed.copy(self.copy), Side::Drone)?,
             wire_bytes: (!scene.is_of_cables()).then(wire_bytes),
             processor: self.play.processor_time(),
             repair_share: status.as_ref().and_then(repair::of_daemon),

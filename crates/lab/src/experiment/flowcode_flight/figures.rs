@@ -2,16 +2,19 @@
 
 use serde_json::{Value, json};
 
+use super::emu::Outcome;
 use super::field::{Field, Links, Share};
 use super::{Cc, Flow, Point, is_relayed, paper};
+use crate::doubt::add_errors_of_time;
 use crate::figure::Figure;
 use crate::report::{rounded, rounded_option};
 use crate::scheme::Scheme;
 use crate::statistics::{mean, median, standard_deviation};
 use crate::traces::synth::Pass;
+use emulator::Stalls;
 
 /// The columns of the table.
-pub(super) const FIGURES: [Figure; 25] = [
+pub(super) const FIGURES: [Figure; 26] = [
     Figure::new("scheme", "scheme"),
     Figure::new("cc", "cc"),
     Figure::new("region", "region"),
@@ -24,29 +27,30 @@ pub(super) const FIGURES: [Figure; 25] = [
     Figure::new("range_sd_m", "sd"),
     Figure::new("efficiency", "efficiency"),
     Figure::new("range_share", "of range"),
-    Figure::new("achievable_mbps", "achievable"),
-    Figure::new("achievable_sd_mbps", "sd"),
-    Figure::new("achievable_range_m", "range m"),
-    Figure::new("achievable_range_sd_m", "sd"),
+    Figure::new("achievable_mbps", "achievable").exact(),
+    Figure::new("achievable_sd_mbps", "sd").exact(),
+    Figure::new("achievable_range_m", "range m").exact(),
+    Figure::new("achievable_range_sd_m", "sd").exact(),
     Figure::new("efficiency_all", "all passes"),
-    Figure::new("predicted_mbps", "predicted"),
+    Figure::new("predicted_mbps", "predicted").exact(),
     Figure::new("goodput_over_lrr", "over tcp_lrr").ratio(),
     Figure::new("range_over_lrr", "range over").ratio(),
-    Figure::new("paper_mbps", "paper Mbit/s"),
-    Figure::new("paper_range_m", "range m"),
-    Figure::new("paper_achievable_mbps", "achievable"),
-    Figure::new("paper_achievable_range_m", "range m"),
-    Figure::new("paper_efficiency", "efficiency"),
+    Figure::new("paper_mbps", "paper Mbit/s").exact(),
+    Figure::new("paper_range_m", "range m").exact(),
+    Figure::new("paper_achievable_mbps", "achievable").exact(),
+    Figure::new("paper_achievable_range_m", "range m").exact(),
+    Figure::new("paper_efficiency", "efficiency").exact(),
+    Figure::new("skipped", "skipped"),
 ];
 
 /// What results have beside these.
 pub(super) const MORE: [Figure; 12] = [
     Figure::new("direction", "direction"),
     Figure::new("links", "links"),
-    Figure::new("seed", "seed"),
+    Figure::new("seed", "seed").exact(),
     Figure::new("efficiencies", "efficiencies"),
     Figure::new("goodputs_mbps", "of each pass"),
-    Figure::new("predicted_each_mbps", "predicted"),
+    Figure::new("predicted_each_mbps", "predicted").exact(),
     Figure::new("tcp_retransmits", "sent again"),
     Figure::new("tcp_timeouts", "timeouts"),
     Figure::new("shim_repeats", "repeats"),
@@ -79,6 +83,23 @@ impl<'a> Passed<'a> {
         }
     }
 }
+
+/// What a flight that was not flown has not.
+const MEASURED: [&str; 13] = [
+    "goodput_mbps",
+    "goodput_sd_mbps",
+    "range_m",
+    "range_sd_m",
+    "efficiency",
+    "range_share",
+    "efficiency_all",
+    "efficiencies",
+    "goodputs_mbps",
+    "tcp_retransmits",
+    "tcp_timeouts",
+    "shim_repeats",
+    "relay_frames",
+];
 
 /// Returns the rows of a flight, one for each region.
 pub(super) fn rows(field: &Field, point: &Point, cc: Cc, flow: &Flow, seed: u64) -> Vec<Value> {
@@ -148,9 +169,36 @@ pub(super) fn rows(field: &Field, point: &Point, cc: Cc, flow: &Flow, seed: u64)
             "relay_frames": flow.sent.map(|sent| sent.frames),
             "relay_repeats": flow.sent.map(|sent| sent.repeats),
             "relay_given_up": flow.sent.map(|sent| sent.given_up),
+            "skipped": null,
         })
     };
     regions.into_iter().map(row).collect()
+}
+
+/// Returns the rows of a flight in real time: with errors, or with why there was none.
+pub(super) fn rows_in_real_time(
+    field: &Field,
+    point: &Point,
+    cc: Cc,
+    (outcome, stalls): (&Outcome, &Stalls),
+    seed: u64,
+) -> Vec<Value> {
+    let nothing = Flow::default();
+    let mut rows = rows(field, point, cc, outcome.as_ref().unwrap_or(&nothing), seed);
+    let declared: Vec<Figure> = FIGURES.into_iter().chain(MORE).collect();
+    for row in &mut rows {
+        match outcome {
+            Ok(_) => {
+                let share = stalls.reached_share(0.0, field.seconds());
+                add_errors_of_time(row, share, &declared);
+            }
+            Err(why) => {
+                MEASURED.iter().for_each(|key| row[*key] = Value::Null);
+                row["skipped"] = json!(why);
+            }
+        }
+    }
+    rows
 }
 
 /// Returns the efficiency of each pass in which anything was achievable.

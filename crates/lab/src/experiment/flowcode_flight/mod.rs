@@ -9,7 +9,12 @@
 //! A figure of a region is the mean over its passes. One flow of unlimited data; the flight is a model (`trace synth`), as
 //! the paper's traces were never published. Each scheme has the links that it can use (`field.rs`): relays all of them,
 //! TCP with low-rate retry the best one, its transmitter sending alone, a session without relays one for each transmitter.
+//!
+//! In real time the TCP is the kernel's, and all schemes fly at once, each over networks of its own; one that this machine
+//! cannot have is a row that says why.
 
+mod connection;
+mod emu;
 mod field;
 mod figures;
 mod paper;
@@ -24,6 +29,7 @@ use serde_json::{Value, json};
 
 use super::Description;
 use crate::arguments::{RunArgs, positive};
+use crate::doubt::rankings_in_doubt;
 use crate::report::{Mode, Report};
 use crate::scheme::{Known, Scheme};
 use crate::traces::synth::Way;
@@ -38,12 +44,22 @@ pub(super) const DESCRIPTION: Description = Description {
     experiment: "flowcode-flight",
     about: "TCP to a drone past four masts, over relays and without: goodput, range, efficiency",
     sim: Known::all(&SCHEMES),
-    emu: Known::all(&[]),
+    emu: Known::all(&REAL),
     beside: &[&MORE],
     figures: &FIGURES,
 };
 
 const SCHEMES: [Scheme; 4] = [Scheme::FULMAR, Scheme::FLOWCODE, Scheme::TCP_LRR, Scheme::MIN_RTT];
+
+/// The kernel's multipath TCP has no model in the world.
+const REAL: [Scheme; 5] =
+    [Scheme::FULMAR, Scheme::FLOWCODE, Scheme::TCP_LRR, Scheme::MIN_RTT, Scheme::KERNEL_MPTCP];
+
+/// Schemes that fly at once in real time.
+const TOGETHER: usize = 5;
+
+/// The figures by which schemes are ranked.
+const RANKED: [(&str, &str); 3] = [("goodput_mbps", ""), ("range_m", ""), ("efficiency", "")];
 
 /// The congestion controls of the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -141,6 +157,7 @@ struct Point {
 }
 
 /// What a flow did on a flight.
+#[derive(Default)]
 struct Flow {
     /// When, in seconds of the flight, its receiver read how many bytes.
     delivered: Vec<(f64, u64)>,
@@ -156,9 +173,13 @@ struct Flow {
 
 /// Runs the experiment.
 pub(super) fn run(args: &FlightArgs) -> Result<Report, Failure> {
-    if args.run.mode() == Mode::Emu {
-        return Err(Failure::Usage("flowcode-flight: use --sim".to_owned()));
+    match args.run.mode() {
+        Mode::Sim => run_sim(args),
+        Mode::Emu => run_emu(args),
     }
+}
+
+fn run_sim(args: &FlightArgs) -> Result<Report, Failure> {
     let schemes = args.run.schemes(DESCRIPTION.sim)?;
     let (first, last) = args.run.seeds();
     let mut results = Vec::new();
@@ -180,6 +201,33 @@ pub(super) fn run(args: &FlightArgs) -> Result<Report, Failure> {
     figures::compare(&mut results);
     let parameters = parameters(args);
     Ok(Report::sim(DESCRIPTION.experiment, (first, last), parameters, results))
+}
+
+fn run_emu(args: &FlightArgs) -> Result<Report, Failure> {
+    let points = points(args, &args.run.schemes(DESCRIPTION.emu)?);
+    let seed = args.run.seed();
+    let field = Field::fly(args, seed)?;
+    let (mut results, mut audits, mut drawn) = (Vec::new(), Vec::new(), Vec::new());
+    for cc in &args.cc {
+        for together in points.chunks(TOGETHER) {
+            let seconds = field.seconds();
+            tell(format_args!("flowcode-flight --emu: {}, seed {seed}, {seconds:.0} s", cc.name()));
+            let (outcomes, account) = emu::fly(&field, together, *cc, seed)?;
+            for (point, outcome) in together.iter().zip(outcomes) {
+                let real = (&outcome, &account.stalls);
+                results.extend(figures::rows_in_real_time(&field, point, *cc, real, seed));
+                drawn.extend(outcome.ok().map(|flow| (*point, *cc, flow)));
+            }
+            audits.extend(account.ran);
+        }
+    }
+    if let Some(directory) = args.run.out.as_ref().filter(|_| !drawn.is_empty()) {
+        picture::write(directory, &field, &drawn)?;
+    }
+    figures::compare(&mut results);
+    let doubts = rankings_in_doubt(&results, &RANKED, &["region", "cc"]);
+    let parameters = parameters(args);
+    Ok(Report::emu(DESCRIPTION.experiment, seed, parameters, &audits, doubts, results))
 }
 
 /// Returns each scheme with each of its parameters.

@@ -3,6 +3,7 @@
 use core::fmt::Write as _;
 
 use netem::{Scenario, SlotMatrix};
+use units::Rate;
 
 use super::field::{Field, HEADERS};
 use super::{Direction, Point};
@@ -18,7 +19,7 @@ const TCP_HEADERS: usize = 52;
 const SESSION: usize = 57;
 
 /// Bytes of the longest coded frame, and of the shortest packet of a trace that such a frame can be as long as.
-const FRAME: usize = 1_472;
+pub(super) const FRAME: usize = 1_472;
 const PACKET_MIN: usize = 700;
 
 /// A scheme's hosts and networks.
@@ -47,7 +48,9 @@ impl Wiring {
                 (group(field, point), packet - relay - SESSION)
             }
             // One packet of TCP is as long as one of the trace.
-            Scheme::TCP_LRR => (parallel(field, &links.matrix, point), packet + HEADERS),
+            Scheme::TCP_LRR | Scheme::KERNEL_MPTCP => {
+                (parallel(field, &links.matrix, point), packet + HEADERS)
+            }
             _ => (parallel(field, &links.matrix, point), packet - SESSION),
         };
         let matrix = links.matrix.to_text();
@@ -61,6 +64,12 @@ impl Wiring {
     pub(super) fn payload_share(&self) -> f64 {
         (self.mtu - TCP_HEADERS) as f64 / self.packet as f64
     }
+}
+
+/// Returns what a relay's radio carries: a frame with fewer coefficients takes a slot as well.
+pub(super) fn radio_rate(field: &Field, point: &Point) -> Rate {
+    let slot = field.links(point.scheme).matrix.slot();
+    Rate::from_bytes_in(field.flown.flight.air.packet_bytes - point.k as u64 + 1, slot)
 }
 
 /// A gateway and relays on each wire, a radio between.

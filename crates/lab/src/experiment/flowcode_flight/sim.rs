@@ -8,15 +8,15 @@ use world::RelayGroup;
 use world::tcp::{FlowHost, FlowOptions, FlowWorld, LowRateRetry};
 
 use super::field::{Field, HEADERS};
-use super::scenario::{SMALL, Wiring};
+use super::scenario::{SMALL, Wiring, radio_rate};
 use super::{Cc, Direction, Flow, Point};
 use crate::scheme::{Scheme, SessionScheme};
 use crate::testbed::world::calm;
 
 /// From the beginning of the run to that of the flight: handshakes, probes, and the start-up.
-const LEAD_IN: Duration = Duration::from_secs(5);
-/// How long before the flight the connection is opened.
-const OPENED: Duration = Duration::from_secs(1);
+pub(super) const LEAD_IN: Duration = Duration::from_secs(5);
+/// How long before the flight the connection is opened, and begins to send.
+pub(super) const OPENED: Duration = Duration::from_secs(1);
 
 /// Flies a scheme.
 ///
@@ -28,11 +28,8 @@ pub(super) fn fly(field: &Field, point: &Point, cc: Cc, seed: u64) -> Result<Flo
     let scenario = &wiring.scenario;
     let mut world = match scheme {
         Scheme::FULMAR | Scheme::FLOWCODE => {
-            let slot = field.links(scheme).matrix.slot();
-            let packet = field.flown.flight.air.packet_bytes;
-            // A frame with fewer coefficients takes a slot as well.
-            let rate = Rate::from_bytes_in(packet - point.k as u64 + 1, slot);
-            let group = RelayGroup { form: form(point), k: point.k, rate };
+            let group =
+                RelayGroup { form: form(point), k: point.k, rate: radio_rate(field, point) };
             let hosts = FlowHost::over_relays(scenario, &session(scheme), &group, seed)?;
             FlowWorld::relayed(scenario, hosts, &calm(seed))
         }

@@ -181,7 +181,8 @@ impl Place {
             path_lines: &|_| String::new(),
             transport,
             endpoints: &endpoints,
-            has_tunnel: false,
+            tunnel_mtu: None,
+            relays: None,
             realtime: true,
             pair: 0,
         };

@@ -87,7 +87,8 @@ impl MessageCarrier {
             transport,
             path_lines: &|_| String::new(),
             endpoints: &endpoint,
-            has_tunnel: false,
+            tunnel_mtu: None,
+            relays: None,
             realtime: true,
             pair,
         };

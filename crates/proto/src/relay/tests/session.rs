@@ -142,6 +142,24 @@ fn control_passes_a_full_relayed_link_at_once_and_bulk_fills_it() {
 }
 
 #[test]
+fn acknowledgements_that_are_made_at_once_leave_at_once_and_uncoded() {
+    let mut field = connected([2, 2], 1.0, 9);
+    field.hears = Box::new(|shot| !shot.is_coded());
+    let sent: Vec<_> = (0..20).map(|number| packet(number, 40)).collect();
+    let [first @ .., last] = &sent[..] else { unreachable!("there are twenty") };
+    let (now, end) = (field.now, field.end(Side::Air));
+    for bytes in first {
+        let session = end.session.expect("it is connected");
+        assert!(end.endpoint.send(now, session, Source::Tunnel, bytes).is_ok());
+    }
+    // The session is asked only now, as a daemon asks after a batch of its kernel's.
+    assert!(field.send(Side::Air, Source::Tunnel, last));
+    field.run(20 * MS);
+    assert_eq!(came(&mut field, Side::Ground), sent);
+    assert_eq!(field.status(Side::Air, 0).sent.datagrams, 0);
+}
+
+#[test]
 fn what_a_lying_relay_makes_fails_the_session_alone() {
     let mut field = connected([2, 2], 5.0, 9);
     let group = GroupKey::new(GROUP);
