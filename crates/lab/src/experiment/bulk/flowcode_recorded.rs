@@ -128,8 +128,10 @@ pub(crate) fn run(args: &FlowcodeRecordedArgs) -> Result<Report, Failure> {
     results.extend(medians(&course, &ran));
     if let Some(why) = lacks {
         tell(format_args!("SKIPPED: flowcode-recorded: {why}"));
-        let of = |cc: &Cc| schemes.iter().map(|scheme| skipped(*scheme, cc.name(), None, &why));
-        results.extend(args.cc.iter().flat_map(of));
+        for cc in &args.cc {
+            let of = |scheme: &Scheme| skipped(*scheme, cc.name(), None, &why);
+            results.extend(schemes.iter().map(of));
+        }
     }
     let results = results.into_iter().map(declared).collect();
     Ok(course.report(ran, parameters(args, &scenes), results))
