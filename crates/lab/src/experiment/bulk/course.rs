@@ -30,6 +30,8 @@ pub(super) struct Course<'a> {
     pub(super) cc: &'a [Cc],
     /// How often in real time, with seeds that follow each other.
     pub(super) repetitions: u64,
+    /// One scheme after the other in real time, where together they need more than the processors have.
+    pub(super) in_turn: bool,
 }
 
 /// What came of it.
@@ -79,12 +81,7 @@ impl Course<'_> {
     }
 
     /// Runs one scheme after the other in the world; returns the runs of the first seed.
-    fn run_sim(
-        &self,
-        scene: &Scene,
-        cc: Cc,
-        ran: &mut Ran,
-    ) -> Result<Vec<SchemeRun>, Failure> {
+    fn run_sim(&self, scene: &Scene, cc: Cc, ran: &mut Ran) -> Result<Vec<SchemeRun>, Failure> {
         let (experiment, name) = (self.experiment, scene.name());
         let (first, last) = self.run.seeds();
         let mut of_first = Vec::new();
@@ -108,12 +105,7 @@ impl Course<'_> {
     }
 
     /// Runs all schemes at once in real time; returns the runs of the first repetition.
-    fn run_emu(
-        &self,
-        scene: &Scene,
-        cc: Cc,
-        ran: &mut Ran,
-    ) -> Result<Vec<SchemeRun>, Failure> {
+    fn run_emu(&self, scene: &Scene, cc: Cc, ran: &mut Ran) -> Result<Vec<SchemeRun>, Failure> {
         let (experiment, name, seconds) = (self.experiment, scene.name(), scene.end());
         let asked: Vec<Asked> =
             self.schemes.iter().map(|scheme| Asked::new(*scheme, cc.name())).collect();
@@ -126,8 +118,8 @@ impl Course<'_> {
                 cc.name()
             ));
             let mut number = 0;
-            // Over cables, where the processors are the limit, one scheme at a time.
-            for together in asked.chunks(if scene.is_of_cables() { 1 } else { asked.len() }) {
+            let in_turn = self.in_turn || scene.is_of_cables();
+            for together in asked.chunks(if in_turn { 1 } else { asked.len() }) {
                 let (runs, account) = run_scene(scene, together, cc.name(), seed)?;
                 for (asked, run) in together.iter().zip(runs) {
                     rows[number].push(match &run {

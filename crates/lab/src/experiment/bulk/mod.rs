@@ -131,6 +131,7 @@ pub(super) fn run(args: &BulkLossyArgs) -> Result<Report, Failure> {
         scenes: &scenes,
         cc: &args.cc,
         repetitions: args.again.repetitions,
+        in_turn: false,
     };
     let ran = course.run()?;
     let results = ran.pooled(&course);

@@ -18,11 +18,7 @@ pub(super) type SchemeRun = (Scheme, Result<BulkRun, String>);
 ///
 /// # Errors
 /// Says which path could not be written, and why.
-pub(super) fn write(
-    directory: &Path,
-    experiment: &str,
-    drawn: &[Drawn<'_>],
-) -> Result<(), String> {
+pub(super) fn write(directory: &Path, experiment: &str, drawn: &[Drawn<'_>]) -> Result<(), String> {
     for (number, (scene, ..)) in drawn.iter().enumerate() {
         let name = scene.name();
         let same = |other: &&Drawn<'_>| other.0.name() == name;

@@ -314,6 +314,15 @@ mod tests {
     }
 
     #[test]
+    fn a_scheme_is_measured_by_the_links_that_it_can_use() {
+        let lossy = scene(Point::Lossy);
+        let of = |scheme| rounded(lossy.achievable_mbps(scheme).expect("they have limits"), 1);
+        let all = [Scheme::FULMAR, Scheme::KERNEL_MPTCP, Scheme::TCP_LRR, Scheme::KERNEL_TCP];
+        assert_eq!(all.map(of), [26.8, 28.2, 18.7, 18.7]);
+        assert_eq!(scene(Point::Veth).achievable_mbps(Scheme::TCP_LRR), None);
+    }
+
+    #[test]
     fn what_is_silent_has_no_ceiling() {
         let (outage, dies) = (scene(Point::Outage), scene(Point::OneDies));
         assert_eq!((outage.seconds, dies.seconds), (40.0, 30.0));

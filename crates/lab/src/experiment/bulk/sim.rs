@@ -289,6 +289,15 @@ mod tests {
     }
 
     #[test]
+    fn tcp_with_low_rate_retry_has_the_first_link_alone() {
+        let row = figures(Point::Clean, Scheme::TCP_LRR);
+        let efficiency = row["efficiency"].as_f64().expect("a share");
+        assert!((0.7..=1.0).contains(&efficiency), "{row}");
+        assert!(row["of_all"].as_f64().is_some_and(|share| share < 0.72), "{row}");
+        assert!(row["ping_p50_ms"].as_f64().is_some_and(|ms| ms >= 20.0), "{row}");
+    }
+
+    #[test]
     fn cables_are_for_real_processors() {
         let scene = Point::Veth.scenes(4, "", 1).expect("a sound scenario").remove(0);
         let run = run_flow(&scene, Scheme::FULMAR, Cc::Cubic, 1).expect("a session");
