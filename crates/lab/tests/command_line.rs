@@ -90,6 +90,22 @@ fn mixed_blackout_names_its_figures() {
 }
 
 #[test]
+fn what_needs_recordings_says_that_there_are_none() {
+    let mut lab = Command::new(env!("CARGO_BIN_EXE_fulmar-lab"));
+    lab.args(["run", "flowcode-recorded", "--sim", "--json", "--cc", "cubic"]);
+    let output = lab.env("FULMAR_SHARED", "no-such-folder").output().unwrap();
+    assert!(output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("SKIPPED: flowcode-recorded"));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let results = report["results"].as_array().unwrap();
+    assert_eq!(results.len(), 4);
+    for result in results {
+        let why = result["skipped"].as_str().unwrap();
+        assert!(why.contains("FULMAR_SHARED") && result["goodput_mbps"].is_null(), "{result}");
+    }
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_error() {
     let closed = || {
         let (reader, writer) = std::io::pipe().unwrap();

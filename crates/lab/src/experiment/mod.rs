@@ -82,6 +82,14 @@ pub(crate) enum Experiment {
     /// and four in the air, tcp_lrr over the best single link, min_rtt over four links. One object per region, scheme
     /// and congestion control; docs/experiments.md explains each figure.
     FlowcodeFlight(flowcode_flight::FlightArgs),
+    /// TCP over four recorded Wi-Fi links at once, which fall silent together, without relays.
+    ///
+    /// One flow of unlimited data from drone to station over windows of a recording of four access points and four moving
+    /// clients; `fulmar` and `flowcode` are coded tunnels, min_rtt one path at a time, kernel_mptcp (--emu) all
+    /// links, tcp_lrr and kernel_tcp the best link of the window. One object per window, scheme and congestion
+    /// control, and of all windows the medians. Without the recordings every object has `skipped` and the reason:
+    /// FULMAR_SHARED names the folder. docs/experiments.md explains each figure.
+    FlowcodeRecorded(bulk::flowcode_recorded::FlowcodeRecordedArgs),
     /// The better of two loss-free links dies silently, again and again, at any instant.
     ///
     /// control_excess_ms is over the surviving link's one-way delay.
@@ -173,7 +181,7 @@ impl Experiment {
     /// Every experiment.
     ///
     /// What a file says is its own affair.
-    pub(crate) const ALL: [Description; 17] = [
+    pub(crate) const ALL: [Description; 18] = [
         interval::DESCRIPTION,
         conclone_target::DESCRIPTION,
         streams::mixed_blackout::DESCRIPTION,
@@ -182,6 +190,7 @@ impl Experiment {
         throughput::DESCRIPTION,
         bulk::DESCRIPTION,
         flowcode_flight::DESCRIPTION,
+        bulk::flowcode_recorded::DESCRIPTION,
         streams::failover::DESCRIPTION,
         interval::lifetime::DESCRIPTION,
         tcp_instability::DESCRIPTION,
@@ -216,6 +225,7 @@ impl Experiment {
             Self::Throughput(args) => &args.run,
             Self::BulkLossy(args) => &args.run,
             Self::FlowcodeFlight(args) => &args.run,
+            Self::FlowcodeRecorded(args) => &args.run,
             Self::Failover(args) => &args.run,
             Self::Lifetime(args) => &args.run,
             Self::AsranInstability(args) => &args.meeting.run,
@@ -239,6 +249,7 @@ impl Experiment {
             Self::Throughput(_) => throughput::DESCRIPTION,
             Self::BulkLossy(_) => bulk::DESCRIPTION,
             Self::FlowcodeFlight(_) => flowcode_flight::DESCRIPTION,
+            Self::FlowcodeRecorded(_) => bulk::flowcode_recorded::DESCRIPTION,
             Self::Failover(_) => streams::failover::DESCRIPTION,
             Self::Lifetime(_) => interval::lifetime::DESCRIPTION,
             Self::AsranInstability(_) => tcp_instability::DESCRIPTION,
@@ -258,6 +269,7 @@ impl Experiment {
             self,
             Self::BulkLossy(_)
                 | Self::FlowcodeFlight(_)
+                | Self::FlowcodeRecorded(_)
                 | Self::AsranInstability(_)
                 | Self::AsranTraffic(_)
                 | Self::AsranLoss(_)
@@ -282,6 +294,7 @@ impl Experiment {
             Self::Throughput(args) => throughput::run(args),
             Self::BulkLossy(args) => bulk::run(args),
             Self::FlowcodeFlight(args) => flowcode_flight::run(args),
+            Self::FlowcodeRecorded(args) => bulk::flowcode_recorded::run(args),
             Self::Failover(args) => streams::failover::run(args),
             Self::Lifetime(args) => interval::lifetime::run(args),
             Self::AsranInstability(args) => tcp_instability::run(args),

@@ -13,7 +13,7 @@ const LINKS: &str = "seconds = 1\n\
 
 /// The smallest run of each experiment in the world; those of the kernel's TCP and of real daemons alone
 /// have none.
-const SMALLEST: [&str; 14] = [
+const SMALLEST: [&str; 15] = [
     "conclone-target --sim --links thin,dear --messages 6000 --targets 0.99 --deadlines-ms 100 --schemes fulmar_target,fulmar,udp",
     "conclone-interval --sim --messages 4 --schemes fulmar,udp",
     "mixed-blackout --sim --schemes redundant,udp --scenario LINKS",
@@ -22,6 +22,7 @@ const SMALLEST: [&str; 14] = [
     "throughput --sim --schemes min_rtt --seconds 1",
     "bulk-lossy --sim --schemes min_rtt --points lossy,two,requests,veth --cc reno --seconds 2",
     "flowcode-flight --sim --cc reno --laps 0.1",
+    "flowcode-recorded --sim --cc reno --windows worst:1 --seconds 20 --schemes tcp_lrr",
     "failover --sim --schemes min_rtt --deaths 1",
     "lifetime --sim --schemes min_rtt --messages 20",
     "asran-instability --sim --seconds 5",

@@ -172,6 +172,10 @@ fn lacks(scheme: Scheme, congestion: &str) -> Option<String> {
             let missing = programs.iter().find(|name| find_program(name).is_none())?;
             Some(format!("{missing} is not installed (package {package})"))
         }
+        Scheme::TCP_LRR => {
+            let why = "its shim below TCP is in the world alone; kernel_tcp is the same without it";
+            Some(why.to_owned())
+        }
         Scheme::Session(SessionScheme::Lrt) => Some("it carries messages alone".to_owned()),
         _ => None,
     }

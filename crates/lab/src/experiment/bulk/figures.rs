@@ -4,6 +4,9 @@
 //! goodput_mbps        payload that the receiving application got, over the whole flow
 //! first_3s_mbps       the same of its first three seconds; steady_mbps from 10 s on; from_20s_mbps
 //! of_ceiling          steady_mbps ÷ the ceiling of the same time
+//! achievable_mbps     what the scheme's own links carry of TCP's payload in its own packets; efficiency: goodput ÷ that
+//! of_all              goodput ÷ the ceiling, which is of all links
+//! seconds_with_data   of the flow, in which anything arrived
 //! tcp_retransmits, tcp_timeouts    what the sender's kernel counted, of all sub-flows
 //! srtt_ms             median of what the sender had, ten times a second; of multipath TCP the first
 //!                     sub-flow's; of kcptun that to its own end
@@ -67,9 +70,19 @@ pub(super) const FIGURES: [Figure; 30] = [
     Figure::new("skipped", "skipped"),
 ];
 
+/// What the scheme's own links could carry, what it had of that, and in how many seconds anything.
+pub(super) const ACHIEVABLE: Figure = Figure::new("achievable_mbps", "achievable").exact();
+pub(super) const EFFICIENCY: Figure = Figure::new("efficiency", "efficiency");
+pub(super) const OF_ALL: Figure = Figure::new("of_all", "of all links");
+pub(super) const SECONDS_WITH_DATA: Figure = Figure::new("seconds_with_data", "s with data");
+
 /// What results have beside these.
-pub(super) const MORE: [Figure; 7] = [
+pub(super) const MORE: [Figure; 11] = [
     Figure::new("ceiling_mbps", "ceiling").exact(),
+    ACHIEVABLE,
+    EFFICIENCY,
+    OF_ALL,
+    SECONDS_WITH_DATA,
     Figure::new("from_20s_mbps", "from 20 s"),
     Figure::new("least_mbps", "least"),
     Figure::new("ping_lost_share", "pings lost"),
@@ -90,6 +103,8 @@ pub(super) fn row(
     let goodput = flow.mbps(0.0, scene.seconds);
     let steady = flow.mbps(STEADY_S, scene.seconds);
     let ceiling = scene.ceiling_between(STEADY_S, scene.seconds);
+    let achievable = scene.achievable_mbps(scheme).filter(|most| *most > 0.0);
+    let most = scene.ceiling_mbps().filter(|most| *most > 0.0);
     let gap = flow.longest_gap();
     let payload = flow.bytes().max(1) as f64;
     let overhead = run.wire_bytes.map(|bytes| bytes as f64 / payload);
@@ -102,6 +117,10 @@ pub(super) fn row(
         "steady_mbps": rounded_option(steady, 4),
         "from_20s_mbps": rounded_option(flow.mbps(20.0, scene.seconds), 4),
         "of_ceiling": rounded_option(steady.filter(|_| ceiling > 0.0).map(|s| s / ceiling), 4),
+        "achievable_mbps": rounded_option(achievable, 4),
+        "efficiency": rounded_option(goodput.zip(achievable).map(|(own, most)| own / most), 4),
+        "of_all": rounded_option(goodput.zip(most).map(|(own, most)| own / most), 4),
+        "seconds_with_data": flow.seconds_with_data(),
         "tcp_retransmits": flow.retransmits,
         "tcp_timeouts": flow.timeouts,
         "srtt_ms": rounded_option(median(&flow.srtt_ms), 2),
@@ -112,7 +131,7 @@ pub(super) fn row(
         "longest_gap_ms": rounded((gap.1 - gap.0) * 1e3, 0),
     });
     let mut row = merged([
-        empty(scheme, cc, scene),
+        empty(scheme, cc, Some(scene)),
         figures,
         after_silence(scene, run),
         of_beside(scene, run, None),
@@ -140,8 +159,8 @@ pub(super) fn row(
     row
 }
 
-/// Returns the row of a scheme that could not run.
-pub(super) fn skipped(scheme: Scheme, cc: &str, scene: &Scene, why: &str) -> Value {
+/// Returns the row of a scheme that could not run; without a scene, where there are no links.
+pub(super) fn skipped(scheme: Scheme, cc: &str, scene: Option<&Scene>, why: &str) -> Value {
     merged([empty(scheme, cc, scene), json!({"skipped": why})])
 }
 
@@ -192,7 +211,7 @@ fn greatest(key: &str, objects: &[Value]) -> Value {
 }
 
 /// Returns a row with every figure, and no value but what was asked for.
-fn empty(scheme: Scheme, cc: &str, scene: &Scene) -> Value {
+fn empty(scheme: Scheme, cc: &str, scene: Option<&Scene>) -> Value {
     let key = |figure: Figure| (figure.key.to_owned(), Value::Null);
     let of_directions = |figure: &Figure| figure.key != "control_missed";
     let keys: Map<String, Value> =
@@ -200,9 +219,9 @@ fn empty(scheme: Scheme, cc: &str, scene: &Scene) -> Value {
     let said = json!({
         "scheme": scheme,
         "cc": cc,
-        "point": scene.point.name(),
-        "window": scene.window,
-        "ceiling_mbps": rounded_option(scene.ceiling_mbps(), 2),
+        "point": scene.map(|scene| scene.point.name()),
+        "window": scene.and_then(|scene| scene.window.as_deref()),
+        "ceiling_mbps": rounded_option(scene.and_then(Scene::ceiling_mbps), 2),
         "up": {"control_missed": null},
         "down": {"control_missed": null},
     });

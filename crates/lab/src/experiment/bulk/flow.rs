@@ -93,6 +93,12 @@ impl Flow {
         (longest.0 as f64 * BIN_S, longest.1 as f64 * BIN_S)
     }
 
+    /// Returns in how many seconds of the flow anything arrived.
+    pub(super) fn seconds_with_data(&self) -> usize {
+        let seconds = self.bins.chunks(place(1.0));
+        seconds.filter(|bins| bins.iter().any(|bytes| *bytes > 0)).count()
+    }
+
     /// Returns how long after a time the first byte arrived, seconds; none where none did.
     pub(super) fn first_after(&self, at_s: f64) -> Option<f64> {
         let later = self.bins.get(place(at_s)..)?;
@@ -130,6 +136,7 @@ mod tests {
         assert_eq!(flow.longest_gap(), (0.11, 1.2));
         assert_eq!((flow.first_after(1.0), flow.first_after(1.5)), (Some(0.2), None));
         assert_eq!(flow.curve()[2], (1.25, 0.16));
+        assert_eq!((flow.seconds_with_data(), Flow::new(1.0).seconds_with_data()), (2, 0));
         assert_eq!(Flow::new(1.0).longest_gap(), (0.0, 1.0), "nothing at all");
         let mut other = Flow::new(2.0);
         other.on_delivered(0.5, 1_500);

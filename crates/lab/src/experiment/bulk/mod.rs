@@ -14,9 +14,11 @@ mod beside;
 mod bound;
 mod comparison;
 mod connection;
+mod course;
 mod emu;
 mod figures;
 mod flow;
+pub(super) mod flowcode_recorded;
 mod picture;
 mod point;
 mod repair;
@@ -28,17 +30,13 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::Description;
-use crate::arguments::{RepetitionArgs, RunArgs, seeds_shown};
-use crate::doubt::rankings_in_doubt;
+use crate::arguments::{RepetitionArgs, RunArgs};
 use crate::report::{Mode, Report};
 use crate::scheme::{Known, Scheme};
-use comparison::compare;
-use emu::{Asked, run_scene};
+use course::Course;
 use emulator::Failure;
-use figures::{FIGURES, MORE, pooled, row, skipped};
+use figures::{FIGURES, MORE};
 use point::{Point, Scene};
-use sim::run_flow;
-use sys::print::tell;
 
 /// Describes the experiment.
 pub(super) const DESCRIPTION: Description = Description {
@@ -69,9 +67,6 @@ const ASKED: [Scheme; 6] = [
     Scheme::FULMAR_OFF,
     Scheme::FULMAR_STRICT,
 ];
-
-/// The figures by which schemes are ranked.
-const RANKED: [(&str, &str); 2] = [("goodput_mbps", ""), ("steady_mbps", "")];
 
 /// The congestion controls of the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -123,95 +118,24 @@ pub(crate) struct BulkLossyArgs {
 
 /// Runs the experiment.
 pub(super) fn run(args: &BulkLossyArgs) -> Result<Report, Failure> {
-    match args.run.mode() {
-        Mode::Sim => run_sim(args),
-        Mode::Emu => run_emu(args),
-    }
-}
-
-fn run_sim(args: &BulkLossyArgs) -> Result<Report, Failure> {
-    let schemes = args.run.schemes(DESCRIPTION.sim)?;
-    let (scenes, (first, last)) = (scenes(args)?, args.run.seeds());
-    let (mut all, mut drawn) = (Vec::new(), Vec::new());
-    for scene in &scenes {
-        tell(format_args!("bulk-lossy --sim: {}: {}", scene.name(), scene.ceiling_text()));
-        for cc in &args.cc {
-            let mut of_first = Vec::new();
-            for scheme in &schemes {
-                let (name, seeds) = (scene.name(), seeds_shown((first, last)));
-                tell(format_args!("bulk-lossy --sim: {name}, {}, {scheme}, {seeds}", cc.name()));
-                let mut rows = Vec::new();
-                for seed in first..=last {
-                    let run = run_flow(scene, *scheme, *cc, seed)?;
-                    rows.push(match &run {
-                        Ok(run) => row(*scheme, cc.name(), scene, run, None),
-                        Err(why) => skipped(*scheme, cc.name(), scene, why),
-                    });
-                    if seed == first {
-                        of_first.push((*scheme, run));
-                    }
-                }
-                all.push(rows);
-            }
-            drawn.push((scene, cc.name(), of_first));
-        }
-    }
-    compare(&mut all);
-    let results = all.iter().map(|rows| pooled(rows, first, false)).collect();
-    if let Some(directory) = &args.run.out {
-        picture::write(directory, &drawn)?;
-    }
-    let parameters = parameters(args, &scenes);
-    Ok(Report::sim(DESCRIPTION.experiment, (first, last), parameters, results))
-}
-
-fn run_emu(args: &BulkLossyArgs) -> Result<Report, Failure> {
-    let schemes = args.run.schemes(DESCRIPTION.emu)?;
+    let known = match args.run.mode() {
+        Mode::Sim => DESCRIPTION.sim,
+        Mode::Emu => DESCRIPTION.emu,
+    };
+    let schemes = args.run.schemes(known)?;
     let scenes = scenes(args)?;
-    let (mut all, mut audits, mut drawn) = (Vec::new(), Vec::new(), Vec::new());
-    for scene in &scenes {
-        tell(format_args!("bulk-lossy --emu: {}: {}", scene.name(), scene.ceiling_text()));
-        for cc in &args.cc {
-            let asked: Vec<Asked> =
-                schemes.iter().map(|scheme| Asked::new(*scheme, cc.name())).collect();
-            let mut repetitions: Vec<Vec<Value>> = vec![Vec::new(); asked.len()];
-            for repetition in 0..args.again.repetitions {
-                let seed = args.run.seed() + repetition;
-                let (name, seconds) = (scene.name(), scene.end());
-                tell(format_args!(
-                    "bulk-lossy --emu: {name}, {}, seed {seed}, {seconds} s",
-                    cc.name()
-                ));
-                let mut ran = Vec::new();
-                // Over cables, where the processors are the limit, one scheme at a time.
-                for together in asked.chunks(if scene.is_of_cables() { 1 } else { asked.len() }) {
-                    let (runs, account) = run_scene(scene, together, cc.name(), seed)?;
-                    for (asked, run) in together.iter().zip(runs) {
-                        repetitions[ran.len()].push(match &run {
-                            Ok(run) => {
-                                row(asked.scheme, cc.name(), scene, run, Some(&account.stalls))
-                            }
-                            Err(why) => skipped(asked.scheme, cc.name(), scene, why),
-                        });
-                        ran.push((asked.scheme, run));
-                    }
-                    audits.extend(account.ran);
-                }
-                if repetition == 0 {
-                    drawn.push((scene, cc.name(), ran));
-                }
-            }
-            all.extend(repetitions);
-        }
-    }
-    compare(&mut all);
-    let results: Vec<Value> = all.iter().map(|rows| pooled(rows, args.run.seed(), true)).collect();
-    if let Some(directory) = &args.run.out {
-        picture::write(directory, &drawn)?;
-    }
-    let parameters = parameters(args, &scenes);
-    let doubts = rankings_in_doubt(&results, &RANKED, &["point", "window", "cc"]);
-    Ok(Report::emu(DESCRIPTION.experiment, args.run.seed(), parameters, &audits, doubts, results))
+    let course = Course {
+        experiment: DESCRIPTION.experiment,
+        run: &args.run,
+        schemes: &schemes,
+        scenes: &scenes,
+        cc: &args.cc,
+        repetitions: args.again.repetitions,
+        in_turn: false,
+    };
+    let ran = course.run()?;
+    let results = ran.pooled(&course);
+    Ok(course.report(ran, parameters(args, &scenes), results))
 }
 
 /// Returns the scenes of all points.

@@ -9,13 +9,16 @@ use crate::scheme::Scheme;
 use sys::print::tell;
 
 /// A scene under a congestion control, with what each scheme made of it.
-pub(super) type Drawn<'a> = (&'a Scene, &'static str, Vec<(Scheme, Result<BulkRun, String>)>);
+pub(super) type Drawn<'a> = (&'a Scene, &'static str, Vec<SchemeRun>);
+
+/// What a scheme made of a scene, or why it could not run.
+pub(super) type SchemeRun = (Scheme, Result<BulkRun, String>);
 
 /// Writes the pictures of the first repetition into a directory, which is made.
 ///
 /// # Errors
 /// Says which path could not be written, and why.
-pub(super) fn write(directory: &Path, drawn: &[Drawn<'_>]) -> Result<(), String> {
+pub(super) fn write(directory: &Path, experiment: &str, drawn: &[Drawn<'_>]) -> Result<(), String> {
     for (number, (scene, ..)) in drawn.iter().enumerate() {
         let name = scene.name();
         let same = |other: &&Drawn<'_>| other.0.name() == name;
@@ -25,7 +28,7 @@ pub(super) fn write(directory: &Path, drawn: &[Drawn<'_>]) -> Result<(), String>
         let safe = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
         let file: String = name.chars().map(safe).collect();
         let chart = TimeChart {
-            title: format!("bulk-lossy, {name}: goodput of half seconds"),
+            title: format!("{experiment}, {name}: goodput of half seconds"),
             subtitle: format!(
                 "{}, {}; shaded: links are silent",
                 if scene.flows == 1 { "One TCP flow" } else { "Two TCP flows together" },
@@ -44,7 +47,7 @@ pub(super) fn write(directory: &Path, drawn: &[Drawn<'_>]) -> Result<(), String>
 }
 
 fn panel((_, cc, runs): &Drawn<'_>) -> Panel {
-    let curve = |(scheme, run): &(Scheme, Result<BulkRun, String>)| {
+    let curve = |(scheme, run): &SchemeRun| {
         let points = run.as_ref().ok()?.flow.curve();
         Some(TimeCurve { name: scheme.name().to_owned(), colour: style(*scheme).0, points })
     };

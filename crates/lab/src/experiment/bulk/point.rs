@@ -8,6 +8,7 @@ use units::{Duration, Instant, Rate};
 use super::bound::{Bound, bounds};
 use crate::experiment::recorded::{capacities, recorded_windows};
 use crate::report::rounded_option;
+use crate::scheme::Scheme;
 use crate::testbed::Direction;
 use crate::traces::Choice;
 
@@ -19,6 +20,8 @@ pub(super) const TUNNEL_MTU: u64 = 1_280;
 pub(super) const TCP_HEADERS: u64 = 52;
 /// What a session puts around a tunnel's packet: IP and UDP headers, its own header, the tag, the frame.
 const AROUND: u64 = 72;
+/// MTU of links, for packets of the kernel's TCP.
+pub(super) const LINK_MTU: u64 = 1_500;
 /// When links fall silent, and how long the flow lasts after they are back, seconds.
 const BEFORE_S: f64 = 10.0;
 const AFTER_S: f64 = 10.0;
@@ -75,6 +78,8 @@ pub(super) struct Scene {
     pub(super) flows: usize,
     /// Bits that may arrive in each millisecond, all links together; nothing where nothing limits them.
     arriving: Vec<f64>,
+    /// The same of the first link, the better one.
+    of_first: Vec<f64>,
     /// What a sender could have of recorded links that knew them.
     pub(super) bounds: Vec<Bound>,
 }
@@ -106,11 +111,7 @@ impl Point {
         if self == Self::Recorded {
             let choices = [Choice::Worst(2), Choice::Random { count: 2, seed }];
             let windows = recorded_windows(set, &choices, seconds)?;
-            let scene = |scenario: Scenario| {
-                let window = Some(scenario.name.clone());
-                Ok(Scene { window, ..Scene::new(self, scenario, seconds, None, CONTROL_HZ)? })
-            };
-            return windows.into_iter().map(scene).collect();
+            return windows.into_iter().map(|window| Scene::recorded(window, CONTROL_HZ)).collect();
         }
         let read = Scenario::from_toml(LOSSY, "two-lossy.toml");
         let mut scenario = read.map_err(|error| error.to_string())?;
@@ -163,7 +164,7 @@ impl Scene {
             }
         };
         let drone = scenario.host("drone");
-        let mut arriving = vec![0.0; slots];
+        let (mut arriving, mut of_first) = (vec![0.0; slots], Vec::new());
         // Control goes by every link.
         let control = control_hz * ((CONTROL_BYTES + AROUND) * 8) as f64 / 1e3;
         for (pair, capacity) in scenario.links.iter().zip(&links) {
@@ -175,12 +176,15 @@ impl Scene {
                     *sum += (slot.bits as f64 - control).max(0.0) * kept;
                 }
             }
+            if of_first.is_empty() {
+                of_first.clone_from(&arriving);
+            }
         }
         let flows = if point == Point::Two { 2 } else { 1 };
         let bounds = match point {
             Point::Recorded => {
                 let bits = ((CONTROL_BYTES + AROUND) * 8) as f64;
-                bounds(&links, STEADY_S.min(seconds / 2.0), (1e3 / control_hz) as usize, bits)
+                bounds(&links, STEADY_S.min(seconds / 2.0), (1e3 / CONTROL_HZ) as usize, bits)
             }
             _ => Vec::new(),
         };
@@ -193,8 +197,19 @@ impl Scene {
             control_hz,
             flows,
             arriving,
+            of_first,
             bounds,
         })
+    }
+
+    /// Makes one of a window of recorded links, as long as the window.
+    ///
+    /// # Errors
+    /// When the drone and the station are not there.
+    pub(super) fn recorded(scenario: Scenario, control_hz: f64) -> Result<Self, String> {
+        let (window, seconds) = (Some(scenario.name.clone()), scenario.seconds);
+        let scene = Self::new(Point::Recorded, scenario, seconds, None, control_hz)?;
+        Ok(Self { window, ..scene })
     }
 
     /// Tells whether nothing is emulated.
@@ -231,13 +246,25 @@ impl Scene {
         self.ceiling_mbps().map_or_else(|| "no ceiling".to_owned(), mbps)
     }
 
+    /// Returns what the links of a scheme can carry of TCP's payload in packets of its own, Mbit/s: sessions and
+    /// multipath TCP have all links, others the first; none where nothing limits the links.
+    pub(super) fn achievable_mbps(&self, scheme: Scheme) -> Option<f64> {
+        let of_kernel = (LINK_MTU - TCP_HEADERS) as f64 / LINK_MTU as f64;
+        let (slots, share) = match scheme {
+            Scheme::Session(_) => return self.ceiling_mbps(),
+            Scheme::KERNEL_MPTCP => (&self.arriving, of_kernel),
+            _ => (&self.of_first, of_kernel),
+        };
+        (!slots.is_empty()).then(|| mean(slots) * share)
+    }
+
     /// Returns the ceiling between two times of the flow; zero of links that are silent, or that nothing
     /// limits.
     pub(super) fn ceiling_between(&self, from_s: f64, to_s: f64) -> f64 {
         let place = |s: f64| ((s * 1e3) as usize).min(self.arriving.len());
         let slots = &self.arriving[place(from_s)..place(to_s)];
         let share = (TUNNEL_MTU - TCP_HEADERS) as f64 / (TUNNEL_MTU + AROUND) as f64;
-        slots.iter().sum::<f64>() / slots.len().max(1) as f64 / 1e3 * share
+        mean(slots) * share
     }
 
     /// Says what the links are, for the report.
@@ -253,6 +280,11 @@ impl Scene {
             "bounds": self.bounds.iter().map(Bound::description).collect::<Vec<_>>(),
         })
     }
+}
+
+/// Returns the mean rate of bits in each millisecond, Mbit/s.
+fn mean(slots: &[f64]) -> f64 {
+    slots.iter().sum::<f64>() / slots.len().max(1) as f64 / 1e3
 }
 
 /// Returns an outage that begins when outages do.
@@ -278,6 +310,15 @@ mod tests {
         assert_eq!([Two, Requests].map(of), [26.8, 26.8]);
         let cables = scene(Veth);
         assert_eq!((cables.ceiling_mbps(), cables.ceiling_text()), (None, "no ceiling".to_owned()));
+    }
+
+    #[test]
+    fn a_scheme_is_measured_by_the_links_that_it_can_use() {
+        let lossy = scene(Point::Lossy);
+        let of = |scheme| rounded(lossy.achievable_mbps(scheme).expect("they have limits"), 1);
+        let all = [Scheme::FULMAR, Scheme::KERNEL_MPTCP, Scheme::TCP_LRR, Scheme::KERNEL_TCP];
+        assert_eq!(all.map(of), [26.8, 28.5, 18.9, 18.9]);
+        assert_eq!(scene(Point::Veth).achievable_mbps(Scheme::TCP_LRR), None);
     }
 
     #[test]

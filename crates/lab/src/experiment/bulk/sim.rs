@@ -1,16 +1,17 @@
 //! Runs flows in virtual time: the world's model of TCP over real sessions.
 //!
-//! It knows CUBIC and NewReno, and our own schemes alone. Pings and control go beside the flow as in
+//! It knows CUBIC and NewReno, our own schemes, and TCP with low-rate retry over the first link. Pings and control go beside the flow as in
 //! real time. A connection of requests is two flows there, one each way, whose packets
 //! hold a request or an answer each.
 
-use units::{Duration, Instant};
-use world::tcp::{Congestion, FlowHost, FlowOptions, FlowWorld};
+use netem::Scenario;
+use units::{Duration, Instant, Rate};
+use world::tcp::{Congestion, FlowHost, FlowOptions, FlowWorld, LowRateRetry};
 
 use super::Cc;
 use super::beside::workload;
 use super::flow::{BulkRun, Flow};
-use super::point::Scene;
+use super::point::{LINK_MTU, Scene, TUNNEL_MTU};
 use super::requests::{BYTES, DRAIN, Requests};
 use super::{point, repair};
 use crate::experiment::streams::ledger::{Ledger, StreamRun};
@@ -21,6 +22,8 @@ use crate::testbed::{Direction, Recording, Stamp, Stream, WireBytes};
 
 /// From the beginning of the run to that of the flow: handshakes, probes, and the start-up.
 const LEAD_IN: Duration = Duration::from_secs(5);
+/// The rate of repeats in place of what TCP does not send [FlowCode §V].
+const RETRY_RATE: Rate = Rate::from_bps(10_000);
 /// How often the sender's round-trip time is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -34,8 +37,11 @@ pub(super) fn run_flow(
     cc: Cc,
     seed: u64,
 ) -> Result<Result<BulkRun, String>, String> {
-    let Scheme::Session(session) = scheme else {
-        return Err(format!("{scheme} needs a real kernel: run it with --emu"));
+    // Over a bare link there is one way for what goes beside the flow: that of a plain session will do.
+    let session = match scheme {
+        Scheme::Session(session) => session,
+        Scheme::TCP_LRR => SessionScheme::MinRtt,
+        _ => return Err(format!("{scheme} needs a real kernel: run it with --emu")),
     };
     let congestion = match cc {
         Cc::Cubic => Congestion::Cubic,
@@ -45,8 +51,14 @@ pub(super) fn run_flow(
     if scene.is_of_cables() {
         return Ok(Err("what processors carry takes processors: use --emu".to_owned()));
     }
-    let scenario = &scene.scenario;
-    let hosts = FlowHost::over_session(scenario, &session.config(), seed)?;
+    let (scenario, hosts) = match scheme {
+        Scheme::TCP_LRR => with_retry(scene)?,
+        _ => {
+            let hosts = FlowHost::over_session(&scene.scenario, &session.config(), seed)?;
+            (scene.scenario.clone(), hosts)
+        }
+    };
+    let scenario = &scenario;
     let mut world = FlowWorld::new(scenario, hosts, &calm(seed));
     let (start, places) = (Instant::ZERO + LEAD_IN, Places::of(scenario)?);
     world.world.begin(start);
@@ -59,7 +71,8 @@ pub(super) fn run_flow(
         all.iter().map(|wire| wire.entered()).sum()
     };
     let before = wire(&run);
-    let options = FlowOptions { congestion, ..FlowOptions::default() };
+    let mtu = if scheme == Scheme::TCP_LRR { LINK_MTU } else { TUNNEL_MTU } as usize;
+    let options = FlowOptions { congestion, mtu, ..FlowOptions::default() };
     let numbers: Vec<usize> =
         (0..scene.flows).map(|_| run.world.start(places.drone, options)).collect();
     let end = start + Duration::from_secs_f64(scene.seconds);
@@ -91,6 +104,15 @@ pub(super) fn run_flow(
     let (beside, requests) = run.finish();
     let wire_bytes = Some(wire_bytes);
     Ok(Ok(BulkRun { flow, each, beside, requests, wire_bytes, repair_share, cpu_s: None }))
+}
+
+/// Returns the first link alone, and hosts on it that repeat what is not acknowledged.
+fn with_retry(scene: &Scene) -> Result<(Scenario, [FlowHost; 2]), String> {
+    let mut scenario = scene.scenario.clone();
+    scenario.links.truncate(1);
+    let retry = || LowRateRetry::new(RETRY_RATE, LINK_MTU as usize);
+    let hosts = FlowHost::over_links(&scenario)?.map(|host| host.with_retry(retry()));
+    Ok((scenario, hosts))
 }
 
 /// The world, and the applications beside the flow.
@@ -264,6 +286,15 @@ mod tests {
         }
         assert!(of("request_p95_ms") >= of("request_p50_ms"), "{row}");
         assert_eq!(row["jain"], serde_json::Value::Null);
+    }
+
+    #[test]
+    fn tcp_with_low_rate_retry_has_the_first_link_alone() {
+        let row = figures(Point::Clean, Scheme::TCP_LRR);
+        let efficiency = row["efficiency"].as_f64().expect("a share");
+        assert!((0.7..=1.0).contains(&efficiency), "{row}");
+        assert!(row["of_all"].as_f64().is_some_and(|share| share < 0.72), "{row}");
+        assert!(row["ping_p50_ms"].as_f64().is_some_and(|ms| ms >= 20.0), "{row}");
     }
 
     #[test]

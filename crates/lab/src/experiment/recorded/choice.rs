@@ -133,14 +133,19 @@ pub(crate) fn recorded_windows(
     Ok(windows)
 }
 
+/// Says why there are no recordings, where there are none.
+pub(crate) fn lacks_recordings() -> Option<String> {
+    let folder = traces::folder();
+    let why = "FULMAR_SHARED names the folder above";
+    (!folder.is_dir()).then(|| format!("no recordings in {}: {why}", folder.display()))
+}
+
 /// Reads which sets of recorded links there are.
 fn recordings() -> Result<Vec<LinkSet>, String> {
-    let folder = traces::folder();
-    if !folder.is_dir() {
-        let folder = folder.display();
-        return Err(format!("no recordings in {folder}: FULMAR_SHARED names the folder above"));
+    match lacks_recordings() {
+        Some(why) => Err(why),
+        None => traces::link_sets(&traces::folder()),
     }
-    traces::link_sets(&folder)
 }
 
 /// Puts the link first that is alive for more seconds, both directions together, of equals the one
@@ -181,7 +186,7 @@ fn combinations(sets: &[LinkSet], name: &str) -> Result<Vec<Combination>, String
 }
 
 /// Reads `worst:N` or `random:N`.
-fn parse_choice(text: &str) -> Result<Choice, String> {
+pub(crate) fn parse_choice(text: &str) -> Result<Choice, String> {
     let parts = text.split_once(':').and_then(|(rule, count)| {
         let count =
             count.parse::<usize>().ok().filter(|count| (1..=WINDOWS_MAX).contains(count))?;

@@ -32,7 +32,7 @@ use crate::scheme::Scheme;
 use crate::testbed::{Direction, Recording};
 use bounds::Bounds;
 use choice::WindowArgs;
-pub(crate) use choice::recorded_windows;
+pub(crate) use choice::{lacks_recordings, parse_choice, recorded_windows};
 use emulator::Audit;
 use emulator::Failure;
 use messages::write_messages;
