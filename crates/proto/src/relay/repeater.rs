@@ -24,9 +24,6 @@ use crate::window::SeenWindow;
 
 /// So long before the frame in the air has left there is room for the next: what it is, is decided no sooner.
 const AHEAD: Duration = Duration::from_millis(4);
-/// A frame that leaves so late or less, because a timer or its order was late, counts as on time: else the radio would stand still for as
-/// long each time. So a radio is asked to carry no more beforehand than it could have carried in this time.
-const LATE: Duration = Duration::from_millis(2);
 /// Frames that may wait, at most.
 const MOST: u32 = 16;
 /// Room is told again after this, while coded frames come.
@@ -262,9 +259,7 @@ impl Repeater {
 
     /// Notes that a frame leaves by the radio.
     pub(super) fn on_radio(&mut self, now: Instant, bytes: usize) {
-        let time = self.rate.transmission_time(bytes);
-        let from = if now.since(self.free_at) <= LATE { self.free_at } else { now };
-        self.free_at = from + time;
+        self.free_at = self.free_at.max(now) + self.rate.transmission_time(bytes);
         self.tell_at = self.room_at(now);
     }
 
@@ -426,24 +421,5 @@ impl Repeater {
                 !complete(coded.generation)
             });
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_frame_that_leaves_a_little_late_makes_the_next_one_no_later() {
-        // 1,250 bytes in 10 ms.
-        let mut relay = Repeater::new(Side::Ground, 1, Rate::from_mbps(1.0), 1);
-        let mut free_after = |at_us| {
-            relay.on_radio(Instant::from_micros(at_us), 1_250);
-            relay.free_at.as_micros()
-        };
-        assert_eq!(free_after(100_000), 110_000);
-        assert_eq!(free_after(111_500), 120_000, "1.5 ms late");
-        assert_eq!(free_after(123_000), 133_000, "3 ms late");
-        assert_eq!(free_after(125_000), 143_000, "small ones leave while another does");
     }
 }
