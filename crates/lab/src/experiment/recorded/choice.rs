@@ -140,6 +140,20 @@ pub(crate) fn lacks_recordings() -> Option<String> {
     (!folder.is_dir()).then(|| format!("no recordings in {}: {why}", folder.display()))
 }
 
+/// Reads `worst:N` or `random:N`.
+pub(crate) fn parse_choice(text: &str) -> Result<Choice, String> {
+    let parts = text.split_once(':').and_then(|(rule, count)| {
+        let count =
+            count.parse::<usize>().ok().filter(|count| (1..=WINDOWS_MAX).contains(count))?;
+        match rule {
+            "worst" => Some(Choice::Worst(count)),
+            "random" => Some(Choice::Random { count, seed: 0 }),
+            _ => None,
+        }
+    });
+    parts.ok_or_else(|| format!("`{text}` is not worst:N or random:N, N from 1 to {WINDOWS_MAX}"))
+}
+
 /// Reads which sets of recorded links there are.
 fn recordings() -> Result<Vec<LinkSet>, String> {
     match lacks_recordings() {
@@ -183,20 +197,6 @@ fn combinations(sets: &[LinkSet], name: &str) -> Result<Vec<Combination>, String
     found
         .map(|one| vec![one])
         .ok_or_else(|| format!("--set {name}: no such combination; there are {}", names.join(", ")))
-}
-
-/// Reads `worst:N` or `random:N`.
-pub(crate) fn parse_choice(text: &str) -> Result<Choice, String> {
-    let parts = text.split_once(':').and_then(|(rule, count)| {
-        let count =
-            count.parse::<usize>().ok().filter(|count| (1..=WINDOWS_MAX).contains(count))?;
-        match rule {
-            "worst" => Some(Choice::Worst(count)),
-            "random" => Some(Choice::Random { count, seed: 0 }),
-            _ => None,
-        }
-    });
-    parts.ok_or_else(|| format!("`{text}` is not worst:N or random:N, N from 1 to {WINDOWS_MAX}"))
 }
 
 /// Reads a share above nothing, all at most.
