@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &PeersArguments) -> Result<(), String> {
         None => list(&file, arguments.json),
         Some(change) => {
             let mut editing = Editing::begin(&file)?;
-            let socket = load(&file)?.status;
+            let config = load(&file)?;
             let done = match change {
                 Change::Rename { old, new } => {
                     rename_peer(&mut editing.document, old, new)?;
@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &PeersArguments) -> Result<(), String> {
                 },
             };
             editing.finish()?;
-            let reloaded = Reloaded::by(&socket);
+            let reloaded = Reloaded::by(&config.status, &config.secret.public());
             let advice = reloaded.advice(&file).unwrap_or_default();
             if arguments.json {
                 return print(json!({"done": done, "daemon": reloaded.word(), "advice": advice}));
@@ -82,8 +82,9 @@ pub(crate) fn run(arguments: &PeersArguments) -> Result<(), String> {
 
 fn list(file: &Path, json: bool) -> Result<(), String> {
     let config = load(file)?;
-    // Without a daemon nobody is connected.
-    let report = status::fetch(&config.status).ok();
+    // Without a daemon of this file nobody is connected.
+    let own = config.secret.public().to_string();
+    let report = status::fetch(&config.status).ok().filter(|report| report.public_key == own);
     if json {
         let peers: Vec<Value> =
             config.peers.iter().map(|peer| as_json(peer, report.as_ref())).collect();

@@ -270,7 +270,7 @@ fn report(
     paired: &Paired,
 ) -> Result<(), String> {
     let Paired { offer, station, links } = paired;
-    let reloaded = Reloaded::by(&config.status);
+    let reloaded = Reloaded::by(&config.status, &config.secret.public());
     let advice = reloaded.advice(file);
     let is_connected =
         matches!(reloaded, Reloaded::Yes) && wait_for_session(&config.status, station);

@@ -23,6 +23,8 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
+use proto::PublicKey;
+
 use crate::config::{Config, Role};
 use crate::edit::load;
 use crate::status;
@@ -100,14 +102,21 @@ pub(crate) enum Reloaded {
     Yes,
     /// There is none.
     NotRunning,
+    /// The one at this socket has this key, so that its file is another one.
+    Anothers(PathBuf, String),
     /// It did not, and why.
     No(String),
 }
 
 impl Reloaded {
-    /// Has the daemon with a status socket read its file again.
-    pub(crate) fn by(socket: &Path) -> Self {
+    /// Has the daemon with a status socket and a key read its file again.
+    pub(crate) fn by(socket: &Path, key: &PublicKey) -> Self {
         use std::io::ErrorKind::{ConnectionRefused, NotFound};
+        if let Ok(report) = status::fetch(socket)
+            && report.public_key != key.to_string()
+        {
+            return Self::Anothers(socket.to_path_buf(), report.public_key);
+        }
         match status::reload(socket) {
             Ok(outcome) if outcome.problem.is_empty() => Self::Yes,
             Ok(outcome) => Self::No(outcome.problem),
@@ -120,7 +129,7 @@ impl Reloaded {
     pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::Yes => "reloaded",
-            Self::NotRunning => "not running",
+            Self::NotRunning | Self::Anothers(..) => "not running",
             Self::No(_) => "restart needed",
         }
     }
@@ -133,6 +142,11 @@ impl Reloaded {
             Self::Yes => None,
             Self::NotRunning => Some(format!(
                 "its daemon is not running: systemctl start fulmar@{name}, or fulmar run {file}"
+            )),
+            Self::Anothers(socket, key) => Some(format!(
+                "the daemon at {} has the key {key}, which is not that of {file}, and took nothing over. If it is of another file, give \
+                 this one a socket of its own ([status] socket) and a daemon (fulmar run {file}); if it is of this one, restart it",
+                socket.display()
             )),
             Self::No(why) => Some(format!(
                 "its daemon goes on with the old file until a restart (systemctl restart fulmar@{name}): {why}"

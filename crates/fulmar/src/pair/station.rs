@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use proto::Duration;
+use proto::{Duration, PublicKey};
 use serde_json::{Value, json};
 use sys::interfaces;
 use sys::print::{Reader, print_while_read, tell};
@@ -72,8 +72,8 @@ pub(super) fn open(arguments: &PairArguments) -> Result<(Vec<Shown>, Counter), S
     let desk = GuestDesk::open(&config.status, valid, identities)?;
     let deadline = Instant::now() + std::time::Duration::from(valid);
     let register = Register::new(&file, arguments.replace, tickets);
-    let (socket, stay) = (config.status, arguments.stay);
-    Ok((shown, Counter { file, socket, stay, desk, register, froms, valid, deadline }))
+    let (socket, stay, key) = (config.status, arguments.stay, config.secret.public());
+    Ok((shown, Counter { file, socket, key, stay, desk, register, froms, valid, deadline }))
 }
 
 /// Who hears what becomes of codes.
@@ -102,6 +102,7 @@ impl Audience for Terminal {
 pub(super) struct Counter {
     file: PathBuf,
     socket: PathBuf,
+    key: PublicKey,
     /// Whether it stays until the time is over.
     stay: bool,
     desk: GuestDesk,
@@ -230,7 +231,7 @@ impl Counter {
         from: &str,
         (addresses, endpoints): (&[String], &[String]),
     ) -> Result<Reader, String> {
-        let reloaded = Reloaded::by(&self.socket);
+        let reloaded = Reloaded::by(&self.socket, &self.key);
         let advice = reloaded.advice(&self.file);
         let event = json!({
             "event": "enrolled",
