@@ -259,3 +259,23 @@ fn of_two_drones_that_race_with_one_code_one_is_enrolled_also_while_files_are_re
     assert_eq!(won, 1, "{}\n{}", text(&outputs[0]), text(&outputs[1]));
     assert_eq!(station.status()["peers"].as_array().unwrap().len(), 1);
 }
+
+#[test]
+fn a_daemon_of_another_file_is_not_said_to_have_taken_this_one_over() {
+    let name = "pairing::a_daemon_of_another_file_is_not_said_to_have_taken_this_one_over";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    let _station = start_station(&rig, "");
+    let _drone = start_drone(&rig, "drone", "");
+    rig.make_keys("other");
+    // This file names the socket of the daemon that runs, as two of one name in different folders do.
+    let lines = head(&rig, "drone", "drone").replace("drone.key", "other.key");
+    std::fs::write(file(&rig, "other"), lines).unwrap();
+    let mut pairing = Pairing::begin(&rig, &[]);
+    let output = pair(&rig, "other", &[&pairing.code()]);
+    let said = text(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("took nothing over") && !said.contains("is connected"), "{said}");
+}
