@@ -268,10 +268,10 @@ fn a_daemon_of_another_file_is_not_said_to_have_taken_this_one_over() {
     }
     let rig = Rig::new(1);
     let _station = start_station(&rig, "");
-    let _drone = start_drone(&rig, "drone", "");
+    let _first = start_drone(&rig, "first", "");
     rig.make_keys("other");
     // This file names the socket of the daemon that runs, as two of one name in different folders do.
-    let lines = head(&rig, "drone", "drone").replace("drone.key", "other.key");
+    let lines = head(&rig, "drone", "first").replace("first.key", "other.key");
     std::fs::write(file(&rig, "other"), lines).unwrap();
     let mut pairing = Pairing::begin(&rig, &[]);
     let output = pair(&rig, "other", &[&pairing.code()]);
