@@ -102,7 +102,7 @@ pub(crate) enum Reloaded {
     Yes,
     /// There is none.
     NotRunning,
-    /// The one at this socket has this key, so that its file is another one.
+    /// The one at this socket has this key, which is not the file's.
     Anothers(PathBuf, String),
     /// It did not, and why.
     No(String),

@@ -42,10 +42,4 @@ impl TunnelQueue {
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
-
-    /// Returns how many packets were dropped or refused.
-    #[must_use]
-    pub fn dropped(&self) -> u64 {
-        self.queue.dropped()
-    }
 }
