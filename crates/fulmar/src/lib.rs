@@ -152,9 +152,7 @@ fn all_warnings(kind: &Kind) -> Vec<String> {
 
 fn reload(socket: Option<PathBuf>) -> Result<(), String> {
     let socket = socket.map_or_else(status::find_socket, Ok)?;
-    let hint = "is the daemon running, and may you signal it (root)?";
-    let outcome = status::reload(&socket)
-        .map_err(|error| format!("{}: {error}; {hint}", socket.display()))?;
+    let outcome = status::reload(&socket).map_err(|error| status::explain(&socket, &error))?;
     if outcome.problem.is_empty() {
         return print(&outcome.changes);
     }
@@ -190,9 +188,7 @@ fn pubkey(file: Option<&Path>) -> Result<(), String> {
 
 fn show_status(socket: Option<PathBuf>, json: bool, watch: bool) -> Result<(), String> {
     let fetched = socket.map_or_else(status::find_socket, Ok).and_then(|socket| {
-        let fetch = status::fetch(&socket);
-        let hint = "is the daemon running, and may you look (group or root)?";
-        let report = fetch.map_err(|error| format!("{}: {error}; {hint}", socket.display()))?;
+        let report = status::fetch(&socket).map_err(|error| status::explain(&socket, &error))?;
         Ok((socket, report))
     });
     let shown = fetched.and_then(|(socket, report)| match (watch, json) {

@@ -18,7 +18,7 @@ use crate::config::{
 use crate::events::socket_beside;
 use crate::interface::find_usable;
 use crate::names;
-use crate::socket_file::try_place;
+use crate::socket_file::{try_directory, try_place};
 
 /// Speeds that serial ports and autopilots know, in baud.
 const USUAL_SPEEDS: [u32; 21] = [
@@ -70,6 +70,12 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
         warnings.push("tunnel: there is no /dev/net/tun here: modprobe tun".into());
     }
     warnings.extend(status_trouble(&config.status));
+    if let Some(record) = &config.record
+        && let Err(error) = try_directory(&record.directory)
+    {
+        let place = record.directory.display();
+        warnings.push(format!("record: {place}: {error}; [record] directory names another place"));
+    }
     let is_own = |address: &IpAddr| !address.is_loopback();
     let own = interfaces.iter().flat_map(|interface| &interface.addresses).filter(|at| is_own(at));
     warnings.extend(config.warnings_of_own(&own.copied().collect::<Vec<_>>()));

@@ -62,6 +62,21 @@ pub(crate) fn try_place(path: &Path) -> io::Result<()> {
     let _made = make_directories(path)?;
     is_socket_there(path)?;
     // Beside it, for the socket that lies there may be a living daemon's.
+    try_file(path)
+}
+
+/// Tries whether files can be made in a directory; changes nothing.
+///
+/// # Errors
+/// Those of the file system.
+pub(crate) fn try_directory(path: &Path) -> io::Result<()> {
+    let any = path.join("any");
+    let _made = make_directories(&any)?;
+    try_file(&any)
+}
+
+/// Tries whether a file beside `path` can be made.
+fn try_file(path: &Path) -> io::Result<()> {
     let probe = path.with_file_name(format!(".fulmar-check-{}", std::process::id()));
     fs::File::create_new(&probe)?;
     fs::remove_file(&probe)

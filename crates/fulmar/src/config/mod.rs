@@ -418,7 +418,7 @@ fn read_end(root: &Section<'_>, role: Option<Role>, file: &Path) -> Option<Confi
     let mut relays = relay::gateways(root, role, file, &mut warnings);
     let paths = peers::paths(root, role, &peers, &relays, &mut warnings);
     let listens = peers::listens(root, role, &mut relays);
-    relay::warn_of_unused(&relays, &paths, &mut warnings);
+    relay::warn_of_unused(&relays.read, &paths, &mut warnings);
     let tunnel = local::tunnel(root, &peers);
     let endpoints = endpoints::read(root, role, &peers);
     let transport = session::read(root);
@@ -459,7 +459,7 @@ fn read_end(root: &Section<'_>, role: Option<Role>, file: &Path) -> Option<Confi
         peers: peers.into_iter().map(|(peer, _)| peer).collect(),
         paths,
         listens,
-        relays,
+        relays: relays.read,
         tunnel,
         endpoints,
         transport,

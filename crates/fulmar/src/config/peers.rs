@@ -10,7 +10,7 @@ use toml_keys::Section;
 
 use zeroize::Zeroizing;
 
-use super::relay::{GatewayConfig, named};
+use super::relay::{Gateways, named};
 use super::{Listen, MAX_SOCKETS, PathConfig, Peer, Remote, Role, path_use};
 use crate::keys;
 
@@ -113,7 +113,7 @@ pub(super) fn paths(
     root: &Section<'_>,
     role: Option<Role>,
     peers: &[ReadPeer],
-    relays: &[GatewayConfig],
+    relays: &Gateways,
     warnings: &mut Vec<String>,
 ) -> Vec<PathConfig> {
     let sections = root.sections("path");
@@ -169,7 +169,7 @@ pub(super) fn paths(
 pub(super) fn listens(
     root: &Section<'_>,
     role: Option<Role>,
-    relays: &mut [GatewayConfig],
+    relays: &mut Gateways,
 ) -> Vec<Listen> {
     let sections = root.sections("listen");
     match role {
@@ -312,14 +312,14 @@ fn interface_of(section: &Section<'_>, is_relayed: bool) -> String {
 }
 
 /// Reads a `[[listen]]` whose drones come over relays.
-fn listen_at_relay(section: Section<'_>, relays: &mut [GatewayConfig]) {
+fn listen_at_relay(section: Section<'_>, relays: &mut Gateways) {
     section.exclusive(&["relay", "address", "interface"]);
     let _ = (section.has("address"), section.has("interface"), section.text("name"));
     if let Some(relay) = named(&section, relays) {
-        if relays[relay].listens {
+        if relays.read[relay].listens {
             section.wrong("relay", "is listened at twice");
         }
-        relays[relay].listens = true;
+        relays.read[relay].listens = true;
     }
     section.finish();
 }

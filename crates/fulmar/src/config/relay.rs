@@ -128,19 +128,28 @@ pub(super) fn relay_file(root: &Section<'_>, file: &Path) -> Option<RelayFile> {
     })
 }
 
+/// The relayed links of a file.
+#[derive(Default)]
+pub(super) struct Gateways {
+    pub(super) read: Vec<GatewayConfig>,
+    /// The names of those in which something is wrong, which was said: nothing else is wrong with naming them.
+    wrong: Vec<String>,
+}
+
 /// Reads every `[[relay]]` of a drone or station.
 pub(super) fn gateways(
     root: &Section<'_>,
     role: Option<Role>,
     file: &Path,
     warnings: &mut Vec<String>,
-) -> Vec<GatewayConfig> {
+) -> Gateways {
     let sections = root.sections("relay");
     if sections.len() > GATEWAYS {
         let count = sections.len();
         root.wrong("relay", format!("{count} are more than the {GATEWAYS} that one daemon has"));
     }
     let mut gateways: Vec<GatewayConfig> = Vec::new();
+    let mut wrong = Vec::new();
     for section in sections {
         let name = section.required_text("name").unwrap_or_default().to_owned();
         if gateways.iter().any(|other| other.name == name) {
@@ -171,17 +180,19 @@ pub(super) fn gateways(
         section.finish();
         if let (Some(wire), Some(group_key)) = (wire, group_key) {
             gateways.push(GatewayConfig { name, side, wire, form, k, group_key, listens: false });
+        } else {
+            wrong.push(name);
         }
     }
-    gateways
+    Gateways { read: gateways, wrong }
 }
 
 /// Reads which relayed link a section names; none where it names none, or one that is not there.
-pub(super) fn named(section: &Section<'_>, gateways: &[GatewayConfig]) -> Option<usize> {
+pub(super) fn named(section: &Section<'_>, gateways: &Gateways) -> Option<usize> {
     let name = section.text("relay")?;
-    let found = gateways.iter().position(|gateway| gateway.name == name);
-    if found.is_none() {
-        let names: Vec<_> = gateways.iter().map(|gateway| gateway.name.as_str()).collect();
+    let found = gateways.read.iter().position(|gateway| gateway.name == name);
+    if found.is_none() && !gateways.wrong.iter().any(|wrong| wrong == name) {
+        let names: Vec<_> = gateways.read.iter().map(|gateway| gateway.name.as_str()).collect();
         let there = match names.as_slice() {
             [] => "this file has none".to_owned(),
             names => format!("there are {}", names.join(", ")),

@@ -1,6 +1,5 @@
 //! `fulmar events`: a line for each event, for people and scripts.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -8,7 +7,7 @@ use proto::Duration;
 use sys::print::{Reader, print, print_while_read, tell};
 
 use super::{EVENTS, EventReport, Follower, socket_beside};
-use crate::status::{columns, find_socket, list};
+use crate::status::{columns, explain, fetch, find_socket, list};
 
 /// How often a daemon that is gone is looked for.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
@@ -52,7 +51,7 @@ pub(crate) fn run(arguments: EventsArguments) -> Result<(), String> {
         return print(fields().trim_end());
     }
     let socket = arguments.socket.clone().map_or_else(find_socket, Ok)?;
-    let now = crate::status::fetch(&socket).map_err(|error| explain(&socket, &error))?;
+    let now = fetch(&socket).map_err(|error| explain(&socket, &error))?;
     let place = socket_beside(&socket);
     let mut follower = Follower::connect(&socket).map_err(|error| explain(&place, &error))?;
     // Events before this number are not shown, and those after that one are not waited for.
@@ -114,13 +113,6 @@ fn shown(event: &EventReport, json: bool) -> Result<String, String> {
         .collect();
     let about = if about.is_empty() { String::new() } else { format!("{}: ", about.join(" ")) };
     Ok(format!("{} {mark} {about}{}", event.time, event.text))
-}
-
-fn explain(place: &Path, error: &io::Error) -> String {
-    format!(
-        "{}: {error}; is the daemon running, of this version, and may you look (group or root)?",
-        place.display()
-    )
 }
 
 #[cfg(test)]

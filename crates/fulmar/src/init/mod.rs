@@ -60,7 +60,7 @@ fn drone(arguments: &DroneArguments) -> Result<(), String> {
     if links.ready.is_empty() {
         note(
             how,
-            "no link is up: fulmar pair adds those that reach the station; --interface names one",
+            "no link of hardware is up: fulmar pair adds those that reach the station; --interface names one, of any kind",
         );
     }
     let heard = match serial {

@@ -322,6 +322,7 @@ fn addresses(arguments: &PairArguments, config: &Config) -> Result<Vec<Remote>, 
         return Err(format!("a code has room for {ADDRESSES} addresses"));
     }
     if !arguments.address.is_empty() {
+        warn_of_loopback(&arguments.address);
         return Ok(arguments.address.clone());
     }
     let here = interfaces::list().map_err(|error| format!("list the interfaces: {error}"))?;
@@ -338,7 +339,20 @@ fn addresses(arguments: &PairArguments, config: &Config) -> Result<Vec<Remote>, 
     if found.is_empty() {
         return Err("no interface of this host has an address that drones could reach: name one with --address".into());
     }
-    Ok(found.into_iter().map(Remote::Address).collect())
+    let found: Vec<_> = found.into_iter().map(Remote::Address).collect();
+    warn_of_loopback(&found);
+    Ok(found)
+}
+
+/// Warns of addresses at which no other computer finds this one.
+fn warn_of_loopback(addresses: &[Remote]) {
+    let loopback = addresses.iter().filter_map(Remote::address).filter(|at| at.ip().is_loopback());
+    for address in loopback {
+        let ip = address.ip();
+        tell(format_args!(
+            "warning: {ip} is this computer's own: only a drone's daemon that runs here reaches it"
+        ));
+    }
 }
 
 /// Returns where the station can be reached at these interfaces.

@@ -46,6 +46,8 @@ pub(crate) struct Recording {
     epoch_ns: u64,
     file: Option<Growing>,
     paused: Option<Instant>,
+    /// Whether the disk has refused something since it last took anything: a full one lets files begin, and takes nothing.
+    refused: bool,
     mavlink: Vec<u8>,
     fates: Fates,
     seen: HashMap<PathRef, Seen>,
@@ -95,6 +97,7 @@ impl Recording {
             epoch_ns: 0,
             file: None,
             paused: None,
+            refused: false,
             mavlink: Vec::new(),
             fates: Fates::new(date() / 1_000_000_000),
             seen: HashMap::new(),
@@ -246,8 +249,22 @@ impl Recording {
             (i128::from(self.epoch_ns_at(now)) - i128::from(self.epoch_ns)).abs() > STEP_NS;
         match written {
             Err(error) => self.pause(now, &error.to_string()),
-            Ok(()) if self.store.is_large() || is_old || stepped => self.replace(now, stepped),
-            Ok(()) => {}
+            Ok(()) => {
+                if syncs {
+                    self.note_taken();
+                }
+                if self.store.is_large() || is_old || stepped {
+                    self.replace(now, stepped);
+                }
+            }
+        }
+    }
+
+    /// Notes that something is on the disk; after a pause the record then really goes on.
+    fn note_taken(&mut self) {
+        if std::mem::take(&mut self.refused) {
+            self.shared.set(&self.shared.trouble, "");
+            tracing::info!("the flight record goes on");
         }
     }
 
@@ -288,7 +305,8 @@ impl Recording {
         self.file = None;
         self.mavlink.clear();
         self.store.abandon();
-        if self.paused.replace(now).is_none() {
+        self.paused = Some(now);
+        if !std::mem::replace(&mut self.refused, true) {
             tracing::warn!(
                 why,
                 "the flight record pauses; it goes on when the disk takes it again"
@@ -304,8 +322,6 @@ impl Recording {
             return self.pause(now, &error.to_string());
         }
         self.paused = None;
-        self.shared.set(&self.shared.trouble, "");
-        tracing::info!("the flight record goes on");
     }
 
     fn end(&mut self) {

@@ -1,6 +1,6 @@
 //! The operator's end of the status socket.
 
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -27,8 +27,29 @@ pub(crate) fn fetch(socket: &Path) -> io::Result<Report> {
     let stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(PATIENCE.into()))?;
     let mut text = Vec::new();
-    stream.take(LARGEST).read_to_end(&mut text)?;
+    stream.take(LARGEST).read_to_end(&mut text).map_err(|error| match error.kind() {
+        // A socket whose time is over says that it would have to wait.
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            let within = PATIENCE.as_secs();
+            let what = format!("the daemon is there and does not answer within {within} s: is it stopped, or this computer overloaded?");
+            io::Error::new(ErrorKind::TimedOut, what)
+        }
+        _ => error,
+    })?;
     parse(&text).map_err(io::Error::other)
+}
+
+/// Says why a daemon cannot be asked at a socket.
+pub(crate) fn explain(socket: &Path, error: &io::Error) -> String {
+    let place = socket.display();
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
+            format!("no daemon runs at {place}")
+        }
+        ErrorKind::PermissionDenied => format!("{place} is for root and its group alone"),
+        ErrorKind::TimedOut => format!("{place}: {error}"),
+        _ => format!("{place}: {error}; is the daemon of this version?"),
+    }
 }
 
 /// Reads the answer of a daemon. What others have named (peers, addresses, errors of the network) could
@@ -52,7 +73,7 @@ pub(crate) fn reload(socket: &Path) -> io::Result<ReloadReport> {
         }
         std::thread::sleep(LOOK_EVERY.into());
     }
-    Err(io::Error::new(io::ErrorKind::TimedOut, "the daemon does not say what came of it"))
+    Err(io::Error::new(ErrorKind::TimedOut, "the daemon does not say what came of it"))
 }
 
 /// Finds the socket of the one daemon of this host, or says which there are.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::Watch;
 use crate::events::Follower;
-use crate::status::fetch;
+use crate::status::{explain, fetch};
 
 /// How often a daemon is asked.
 const EVERY: Duration = Duration::from_secs(1);
@@ -49,15 +49,5 @@ fn follow(watch: &Watch, name: &str, socket: &Path, happened: &SyncSender<()>) {
             let _ = happened.try_send(());
         }
         std::thread::sleep(EVERY);
-    }
-}
-
-fn explain(socket: &Path, error: &std::io::Error) -> String {
-    use std::io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied};
-    let place = socket.display();
-    match error.kind() {
-        NotFound | ConnectionRefused => format!("no daemon runs at {place}"),
-        PermissionDenied => format!("{place} may be read by root and its group alone"),
-        _ => format!("{place}: {error}"),
     }
 }

@@ -183,7 +183,11 @@ fn full_disk_at_any_moment_leaves_records_that_open_and_the_next_has_all_from_th
         assert!(flight.recording.paused.is_some(), "{room_kib} KiB last for less than 20 s");
         let held = messages(&files(&directory));
         assert!(held >= before, "{room_kib} KiB: {held} of {before}");
-        (0..30).for_each(|_| flight.step(tick));
+        for _ in 0..30 {
+            flight.step(tick);
+            let trouble = flight.recording.shared.text(&flight.recording.shared.trouble);
+            assert!(room_kib > 0 || !trouble.is_empty(), "that a file could be begun helps nobody");
+        }
         let during = messages(&files(&directory));
         assert!(during > 0 || held == 0, "{room_kib} KiB: the newest record of {held} stays");
         std::fs::remove_file(&ballast).unwrap();
@@ -191,6 +195,8 @@ fn full_disk_at_any_moment_leaves_records_that_open_and_the_next_has_all_from_th
         assert!(flight.recording.paused.is_none(), "there is room again");
         let resumed = flight.next;
         (0..4).for_each(|_| flight.step(tick));
+        let shared = &flight.recording.shared;
+        assert_eq!(shared.text(&shared.trouble), "", "{room_kib} KiB: it goes on");
         flight.recording.end();
         let (after, written) = (flight.next - resumed, files(&directory));
         assert!(messages(&written) >= after, "{room_kib} KiB: all that came after is there");

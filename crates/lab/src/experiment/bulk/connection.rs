@@ -19,7 +19,7 @@ use crate::testbed::daemon::tunnel_address;
 use crate::testbed::interruption::{is_asked, sleep_until};
 use crate::testbed::kernel_stream::{Dialled, await_subflows, dial, greet, prepare_path_managers};
 use crate::testbed::links::{Copy, Side};
-use crate::testbed::{kcptun, wireguard};
+use crate::testbed::{kcptun, low_rate_retry, wireguard};
 
 /// Port of the first connection's receiver; those of others follow.
 const PORT: u16 = 5_900;
@@ -101,6 +101,7 @@ impl Connection {
                 let (transport, to) = match scheme {
                     Scheme::Session(_) => (Transport::Tcp, tunnel_address(Side::Station)),
                     Scheme::Tunnel(_) => (Transport::Tcp, wireguard::address(Side::Station)),
+                    Scheme::TCP_LRR => (Transport::Tcp, low_rate_retry::address(Side::Station)),
                     Scheme::KERNEL_MPTCP => (Transport::Mptcp, copy.address(Side::Station, 0)?),
                     _ => (Transport::Tcp, copy.address(Side::Station, 0)?),
                 };

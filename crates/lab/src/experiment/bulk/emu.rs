@@ -8,15 +8,17 @@ use units::Duration;
 
 use super::connection::Connection;
 use super::flow::BulkRun;
-use super::point::Scene;
+use super::point::{LINK_MTU, Scene};
 use super::requests::DRAIN;
 use super::running::{Place, Running};
+use super::sim::RETRY_RATE;
 use crate::scheme::{Scheme, SessionScheme};
 use crate::testbed::carrier::Carrier;
 use crate::testbed::greeting::greet;
 use crate::testbed::interruption::sleep_until;
 use crate::testbed::kernel_stream;
 use crate::testbed::links::{Copy, Testbed};
+use crate::testbed::low_rate_retry::{self, LowRateTunnel};
 use crate::testbed::{Recording, Stream, find_program};
 use emulator::{Audit, Claim, Stalls};
 use sys::print::tell;
@@ -90,7 +92,7 @@ pub(super) fn run_scene(
     sleep_until(start + Duration::from_secs_f64(scene.end()) + DRAIN)?;
     stop.store(true, Ordering::Relaxed);
     for place in running.iter_mut().flatten() {
-        place.play.check()?;
+        place.check()?;
     }
     let audit = testbed.finish();
     // What the processors carry is what cables are there to show: that one is busy is no fault there.
@@ -127,7 +129,9 @@ fn set_up(
         let (scheme, copy) = (*scheme, next);
         next += 1;
         places.push(match open(scheme, &testbed.copy(copy), congestion, scene, recording) {
-            Ok((carrier, connections)) => Ok(Place { copy, scheme, carrier, connections }),
+            Ok((shim, carrier, connections)) => {
+                Ok(Place { copy, scheme, shim, carrier, connections })
+            }
             // Others' programs may not run everywhere.
             Err(why) if matches!(scheme, Scheme::Tunnel(_)) => Err(why),
             Err(why) => return Err(format!("{scheme}: {why}")),
@@ -136,6 +140,9 @@ fn set_up(
     Ok(places)
 }
 
+/// What is below a scheme's connections, and these.
+type Opened = (Option<LowRateTunnel>, Carrier, Vec<Connection>);
+
 /// Sets a scheme up on its links, and connects.
 fn open(
     scheme: Scheme,
@@ -143,7 +150,7 @@ fn open(
     congestion: &str,
     scene: &Scene,
     recording: &Recording,
-) -> Result<(Carrier, Vec<Connection>), String> {
+) -> Result<Opened, String> {
     // Beside the kernel's TCP all else goes as it does without a tunnel.
     let below = if matches!(scheme, Scheme::Kernel(_)) { Scheme::UDP } else { scheme };
     let mut streams = vec![Stream::Ping];
@@ -152,9 +159,13 @@ fn open(
     }
     let mut carrier = Carrier::start(below, copy, &streams)?;
     greet(&mut carrier, recording)?;
+    // Its tunnel takes the less for what is around a packet on the link.
+    let mtu = LINK_MTU as u16 - low_rate_retry::AROUND as u16;
+    let shim = (scheme == Scheme::TCP_LRR).then(|| LowRateTunnel::start(copy, mtu, RETRY_RATE));
+    let shim = shim.transpose()?;
     let count = scene.flows + usize::from(scene.requests_alone().is_some());
     let connections = Connection::open(scheme, &carrier, copy, congestion, count)?;
-    Ok((carrier, connections))
+    Ok((shim, carrier, connections))
 }
 
 /// Says what a scheme needs and this machine lacks.
@@ -168,10 +179,6 @@ fn lacks(scheme: Scheme, congestion: &str) -> Option<String> {
             let (programs, package) = tunnel.programs();
             let missing = programs.iter().find(|name| find_program(name).is_none())?;
             Some(format!("{missing} is not installed (package {package})"))
-        }
-        Scheme::TCP_LRR => {
-            let why = "its shim below TCP is in the world alone; kernel_tcp is the same without it";
-            Some(why.to_owned())
         }
         Scheme::Session(SessionScheme::Lrt) => Some("it carries messages alone".to_owned()),
         _ => None,

@@ -16,6 +16,7 @@ use crate::scheme::Scheme;
 use crate::testbed::Recording;
 use crate::testbed::carrier::Carrier;
 use crate::testbed::links::{Side, Testbed};
+use crate::testbed::low_rate_retry::LowRateTunnel;
 use crate::testbed::tcp_counters::TcpCounters;
 use emulator::Stalls;
 
@@ -23,6 +24,8 @@ use emulator::Stalls;
 pub(super) struct Place {
     pub(super) copy: usize,
     pub(super) scheme: Scheme,
+    /// Below the connections of TCP with low-rate retry.
+    pub(super) shim: Option<LowRateTunnel>,
     pub(super) carrier: Carrier,
     /// One for each flow, and one for requests where there are any.
     pub(super) connections: Vec<Connection>,
@@ -32,7 +35,8 @@ pub(super) struct Place {
 pub(super) struct Running {
     copy: usize,
     scheme: Scheme,
-    pub(super) play: Play,
+    shim: Option<LowRateTunnel>,
+    play: Play,
     flows: Vec<connection::Running>,
     requests: Option<requests::Running>,
     /// What was read off when the flow began, and when it ended.
@@ -62,7 +66,7 @@ impl Running {
         start: Instant,
         stop: &Arc<AtomicBool>,
     ) -> Result<Self, String> {
-        let Place { copy, scheme, carrier, mut connections } = place;
+        let Place { copy, scheme, shim, carrier, mut connections } = place;
         let play = Play::start(scheme, carrier, &workload(scene), recording, start, stop)?;
         let further = connections.split_off(scene.flows.min(connections.len()));
         let flows = connections.into_iter().map(|one| one.begin(start, scene.seconds));
@@ -72,7 +76,16 @@ impl Running {
         let requests = requests.map(|one| requests::Running::begin(one, scene, start));
         let requests = requests.transpose().map_err(|error| format!("{scheme}: {error}"))?;
         let (before, after) = (Look::default(), Look::default());
-        Ok(Self { copy, scheme, play, flows, requests, before, after })
+        Ok(Self { copy, scheme, shim, play, flows, requests, before, after })
+    }
+
+    /// Says so when something below it has ended.
+    ///
+    /// # Errors
+    /// What has.
+    pub(super) fn check(&mut self) -> Result<(), String> {
+        self.play.check()?;
+        self.shim.as_mut().map_or(Ok(()), LowRateTunnel::check)
     }
 
     /// Reads off what it has done so far.
@@ -96,7 +109,8 @@ impl Running {
     /// # Errors
     /// When a connection broke.
     pub(super) fn finish(self, stalls: &Arc<Stalls>) -> Result<BulkRun, String> {
-        let Self { scheme, play, flows, requests, before, after, .. } = self;
+        // The shim is there until the connections have ended.
+        let Self { scheme, shim: _shim, play, flows, requests, before, after, .. } = self;
         let flows = flows.into_iter().map(connection::Running::finish);
         let flows = flows.collect::<std::io::Result<Vec<Flow>>>();
         let flows = flows.map_err(|error| format!("{scheme}: {error}"))?;

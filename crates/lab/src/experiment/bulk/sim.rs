@@ -23,7 +23,7 @@ use crate::testbed::{Direction, Recording, Stamp, Stream, WireBytes};
 /// From the beginning of the run to that of the flow: handshakes, probes, and the start-up.
 const LEAD_IN: Duration = Duration::from_secs(5);
 /// The rate of repeats in place of what TCP does not send [FlowCode §V].
-const RETRY_RATE: Rate = Rate::from_bps(10_000);
+pub(super) const RETRY_RATE: Rate = Rate::from_bps(10_000);
 /// How often the sender's round-trip time is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 

@@ -199,6 +199,9 @@ fn run_sim(args: &FlightArgs) -> Result<Report, Failure> {
         }
     }
     figures::compare(&mut results);
+    if let Some(directory) = &args.run.out {
+        picture::write_parameters(directory, &results)?;
+    }
     let parameters = parameters(args);
     Ok(Report::sim(DESCRIPTION.experiment, (first, last), parameters, results))
 }
@@ -225,6 +228,9 @@ fn run_emu(args: &FlightArgs) -> Result<Report, Failure> {
         picture::write(directory, &field, &drawn)?;
     }
     figures::compare(&mut results);
+    if let Some(directory) = &args.run.out {
+        picture::write_parameters(directory, &results)?;
+    }
     let doubts = rankings_in_doubt(&results, &RANKED, &["region", "cc"]);
     let parameters = parameters(args);
     Ok(Report::emu(DESCRIPTION.experiment, seed, parameters, &audits, doubts, results))

@@ -1,12 +1,15 @@
-//! The pictures: goodput over the flight [FlowCode Fig. 6], efficiencies of its passes [FlowCode Fig. 7], and the way over
-//! ground with where data arrived [FlowCode Fig. 5].
+//! The pictures: goodput over the flight [FlowCode Fig. 6], efficiencies of its passes [FlowCode Fig. 7], the way over
+//! ground with where data arrived [FlowCode Fig. 5], and what k and f do where there are several.
 
 use std::path::Path;
+
+use serde_json::Value;
 
 use super::field::Field;
 use super::figures::efficiencies;
 use super::{Cc, Flow, Point, paper};
 use crate::chart::{FunctionChart, FunctionPanel, Heights, Panel, TimeChart, TimeCurve, style};
+use crate::statistics::mean;
 use crate::traces::synth::map;
 use sys::print::tell;
 
@@ -51,6 +54,74 @@ pub(super) fn write(directory: &Path, field: &Field, drawn: &[Drawn]) -> Result<
         tell(format_args!("picture: {}", file.display()));
     }
     Ok(())
+}
+
+/// Draws what becomes of efficiency and range as generations grow, over all seeds; nothing where all are alike.
+///
+/// # Errors
+/// As [`write`].
+pub(super) fn write_parameters(directory: &Path, rows: &[Value]) -> Result<(), String> {
+    let relayed = || rows.iter().filter(|row| row["k"].is_u64() && row["skipped"].is_null());
+    let mut ks: Vec<u64> = relayed().filter_map(|row| row["k"].as_u64()).collect();
+    ks.sort_unstable();
+    ks.dedup();
+    let (Some(least), Some(most)) = (ks.first(), ks.last()) else { return Ok(()) };
+    if least == most {
+        return Ok(());
+    }
+    let mut ccs: Vec<&str> = relayed().filter_map(|row| row["cc"].as_str()).collect();
+    ccs.sort_unstable();
+    ccs.dedup();
+    let figures =
+        [("efficiency_all", "Median efficiency"), ("range_share", "Share of the achievable range")];
+    let panels = ccs.iter().flat_map(|cc| figures.map(|figure| (cc, figure)));
+    let panels = panels.map(|(cc, (key, what))| {
+        let mut names: Vec<String> = Vec::new();
+        let of_cc = || relayed().filter(|row| row["cc"] == **cc);
+        for name in of_cc().map(curve_name) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let curve = |name: String| {
+            let at = |k: &u64| {
+                let own = of_cc().filter(|row| curve_name(row) == name && row["k"] == *k);
+                let values: Vec<f64> = own.filter_map(|row| row[key].as_f64()).collect();
+                Some((*k as f64, mean(&values)?))
+            };
+            let points = ks.iter().filter_map(at).collect();
+            (name, points)
+        };
+        FunctionPanel {
+            title: format!("{what}, {cc}"),
+            variable: "k, packets of a generation".to_owned(),
+            from: *least as f64,
+            to: *most as f64,
+            heights: Heights::Linear(0.0, 1.0),
+            curves: names.into_iter().map(curve).collect(),
+            printed: Vec::new(),
+        }
+    });
+    let mut seeds: Vec<u64> = relayed().filter_map(|row| row["seed"].as_u64()).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    let chart = FunctionChart {
+        title: "What the size of generations, and how many are in flight, do to TCP".to_owned(),
+        subtitle: format!("means of both regions and {} flights", seeds.len()),
+        panels: panels.collect(),
+    };
+    let file = chart.write(directory, "parameters.svg")?;
+    tell(format_args!("picture: {}", file.display()));
+    Ok(())
+}
+
+/// Names the curve of a row: the scheme, and f where it has one.
+fn curve_name(row: &Value) -> String {
+    let scheme = row["scheme"].as_str().unwrap_or_default();
+    match row["f"].as_u64() {
+        Some(f) => format!("{scheme}, f = {f}"),
+        None => scheme.to_owned(),
+    }
 }
 
 /// Returns the panel of a flight: delivered over achievable.
