@@ -10,8 +10,8 @@
 //! in an outage      nothing is dropped for that, nor for as long after; what does not fit is refused. The same
 //!                   while a path runs dry: that takes from the queue what it needs to fill it again
 //! a repeat          stays: without it TCP would stand still for another round trip
-//! where 64 packets  the newest is refused, not the oldest dropped; and what TCP then sends again takes the place of
-//! are half a second all that waits behind it in the flow
+//! where 64 packets  the newest is refused, not the oldest dropped; and where packets wait for a second, what TCP sends
+//! are half a second again takes the place of its first copy, and of all that waits behind it in the flow
 //! ```
 //! The bound is in bytes, not in time: packets that are passed on in order are acknowledged in bursts, so TCP
 //! fills the queue in bursts, and a bound in time would drop in bursts. A packet of TCP that is dropped while
@@ -21,6 +21,10 @@
 //! On a slow link everything that waits is seconds. A hole at the front would keep all of it from being read until TCP has
 //! closed it, and TCP would do so behind all that waits. It may not overtake that either: what has an older time stamp than
 //! what was read is refused at the other end [RFC 7323 §5.3]. So it takes their place, and TCP sends them again as well.
+//!
+//! The same after an outage. First copies that arrive after it tell TCP of a round trip as long as the outage, hence of a timeout
+//! that is longer still, and that its own timeout was for nothing: it takes back what it held for lost, the packets among it
+//! that were refused here, and learns of these by that long timeout alone. What TCP has sent since tells it none of this.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -37,8 +41,8 @@ const QUEUE: Duration = Duration::from_millis(100);
 const LEAST_PACKETS: usize = 64;
 /// A link is slow on which so many packets take longer than this.
 const SLOW: Duration = Duration::from_millis(500);
-/// What is sent again takes the place of what waits, once that has waited for so long.
-const TAKES_PLACE: Duration = Duration::from_millis(250);
+/// What is sent again takes the place of what waits, once that has waited for so long: an outage, not a short gap.
+const TAKES_PLACE: Duration = Duration::from_secs(1);
 /// Refused packets that are remembered, by flow.
 const REFUSED: usize = 4 * LEAST_PACKETS;
 /// Flows that are looked at for the packet that has waited for longest: as many as a generation has packets.
@@ -130,11 +134,8 @@ impl Queue {
             turns.push_back(flow);
         }
         let may_refuse = packet.part == Part::Data && self.bound.is_slow();
-        if packets.was_refused(packet.sequence)
-            && may_refuse
-            && packets.waits_since(now, TAKES_PLACE)
-        {
-            let (bytes, count) = packets.drop_behind(packet.sequence);
+        if packets.has_had(packet.sequence) && may_refuse && packets.waits_since(now, TAKES_PLACE) {
+            let (bytes, count) = packets.drop_from(packet.sequence);
             self.bytes -= bytes;
             self.dropped += count;
         }
@@ -335,11 +336,12 @@ impl Packets {
         Some(cost(&packet))
     }
 
-    /// Tells whether what lies there was refused; TCP sends it again.
-    fn was_refused(&mut self, sequence: u32) -> bool {
+    /// Tells whether what lies there waits, or was refused, which is forgotten: TCP sends it again.
+    fn has_had(&mut self, sequence: u32) -> bool {
         let before = self.refused.len();
         self.refused.retain(|refused| *refused != sequence);
-        self.refused.len() < before
+        let waits = |packet: &Waiting| packet.part == Part::Data && packet.sequence == sequence;
+        self.refused.len() < before || self.waiting.iter().any(waits)
     }
 
     /// Tells whether the oldest has waited for so long.
@@ -347,14 +349,16 @@ impl Packets {
         self.waiting.front().is_some_and(|oldest| now.since(oldest.since) >= long)
     }
 
-    /// Drops the data that lies behind; returns what it cost, and of how many packets.
-    fn drop_behind(&mut self, sequence: u32) -> (usize, u64) {
-        let is_behind = |packet: &Waiting| {
-            packet.part == Part::Data && packet.sequence.wrapping_sub(sequence) as i32 > 0
+    /// Drops the data that lies there and behind; returns what it cost, and of how many packets.
+    fn drop_from(&mut self, sequence: u32) -> (usize, u64) {
+        let goes = |packet: &Waiting| {
+            packet.part == Part::Data && packet.sequence.wrapping_sub(sequence) as i32 >= 0
         };
-        let behind = (0..self.waiting.len()).rev().filter(|place| is_behind(&self.waiting[*place]));
-        let places: Vec<usize> = behind.collect();
+        let places = (0..self.waiting.len()).rev().filter(|place| goes(&self.waiting[*place]));
+        let places: Vec<usize> = places.collect();
         let bytes = places.iter().filter_map(|place| self.refuse(*place)).sum();
+        // Its new copy comes at once.
+        self.refused.retain(|refused| *refused != sequence);
         (bytes, places.len() as u64)
     }
 
