@@ -311,6 +311,8 @@ fn coded(reader: &mut Reader<'_>) -> Result<Coded, WireError> {
     let is_sound = (1..=k).contains(&size)
         && usize::from(k) <= limits::GENERATION_PACKETS
         && u64::from(back) < limits::RELAY_GENERATIONS
+        // One after it can be told.
+        && generation < U48
         && share <= k;
     if !is_sound {
         return Err(WireError::Invalid("generation"));
@@ -389,7 +391,7 @@ mod tests {
         let asked = Asked { name, boot: 9, token: u64::MAX };
         let coded = Coded {
             source: 1,
-            generation: U48,
+            generation: U48 - 1,
             back: 63,
             k: 16,
             size: 2,

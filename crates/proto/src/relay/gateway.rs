@@ -70,10 +70,10 @@ impl Gateway {
             // Another gateway's, of one number: what it sends is not for us.
             _ if header.sender.number == 0 => return Err(Refusal::Misdirected),
             Body::Small { source, number, datagram } => {
-                if self.sink.is_new_source(source) {
+                if self.sink.would_change(now, source) {
                     self.small_seen = SeenWindow::new(limits::RELAY_REPLAY_WINDOW);
                 }
-                if !self.sink.admits(source) {
+                if !self.sink.admits(now, source) {
                     return Err(Refusal::Stale);
                 }
                 if self.small_seen.insert(number) && self.small_ready.len() < limits::RELAY_QUEUE {
@@ -81,7 +81,7 @@ impl Gateway {
                 }
             }
             Body::Coded(coded) => {
-                if self.sink.is_new_source(coded.source) {
+                if self.sink.would_change(now, coded.source) {
                     self.small_seen = SeenWindow::new(limits::RELAY_REPLAY_WINDOW);
                 }
                 return self.sink.handle_coded(now, &coded);
@@ -198,9 +198,13 @@ impl Gateway {
         if ranks.source != self.source {
             return Err(Refusal::Stale);
         }
+        // Nobody can have got what was not sent: who says so has the group's key and lies.
+        if ranks.floor > self.form.next_generation() {
+            return Err(Refusal::Malformed);
+        }
         let had_one = self.destinations.current().is_some();
-        let is_new = self.destinations.is_new(ranks.destination);
-        if !self.destinations.admit(ranks.destination) {
+        let is_new = self.destinations.would_change(now, ranks.destination);
+        if !self.destinations.admit(now, ranks.destination) {
             return Err(Refusal::Stale);
         }
         if !is_new && ranks.number.wrapping_sub(self.report) as i32 <= 0 {

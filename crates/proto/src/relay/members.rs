@@ -20,6 +20,9 @@ use crate::window::SeenWindow;
 const ALIVE: Duration = Duration::from_secs(1);
 /// A boot is asked again after this.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
+/// A token is drawn anew after this, and an answer to it no longer counts after twice as long: an answer that was
+/// held back proves nothing.
+const TOKEN: Duration = Duration::from_secs(1);
 /// Boots of one name that are asked at a time.
 const CANDIDATES: usize = 4;
 /// Boots that lost their place and are remembered.
@@ -48,7 +51,7 @@ pub enum Refusal {
     Overheard,
     /// It is of a source whose place another has taken, or of generations long past.
     Stale,
-    /// There are more senders than a group has.
+    /// There are more senders than a group has, or more comes than is taken away.
     BeyondBound,
 }
 
@@ -96,6 +99,7 @@ struct Candidate {
     boot: u64,
     key: MacKey,
     token: u64,
+    drawn_at: Instant,
     asked_at: Option<Instant>,
 }
 
@@ -285,7 +289,8 @@ impl Members {
             None if member.candidates.len() < CANDIDATES => {
                 let key = self.group.of(sender, boot);
                 let token = self.entropy.u64();
-                member.candidates.push(Candidate { boot, key, token, asked_at: None });
+                let candidate = Candidate { boot, key, token, drawn_at: now, asked_at: None };
+                member.candidates.push(candidate);
                 member.candidates.len() - 1
             }
             None => {
@@ -297,7 +302,8 @@ impl Members {
                 }
                 let key = self.group.of(sender, boot);
                 let token = self.entropy.u64();
-                member.candidates[oldest] = Candidate { boot, key, token, asked_at: None };
+                let candidate = Candidate { boot, key, token, drawn_at: now, asked_at: None };
+                member.candidates[oldest] = candidate;
                 oldest
             }
         };
@@ -306,6 +312,9 @@ impl Members {
             return None;
         }
         candidate.asked_at = Some(now);
+        if now.since(candidate.drawn_at) >= TOKEN {
+            (candidate.token, candidate.drawn_at) = (self.entropy.u64(), now);
+        }
         Some(Reply::Challenge(Asked { name: sender, boot, token: candidate.token }))
     }
 
@@ -313,7 +322,10 @@ impl Members {
     fn prove(&mut self, now: Instant, header: &Header, token: u64) {
         let Header { sender, hop, boot, counter, .. } = *header;
         let Some(member) = self.members.get_mut(&sender) else { return };
-        let asked = |candidate: &Candidate| candidate.boot == boot && candidate.token == token;
+        let asked = |candidate: &Candidate| {
+            let is_fresh = now.since(candidate.drawn_at) < TOKEN * 2;
+            candidate.boot == boot && candidate.token == token && is_fresh
+        };
         let Some(place) = member.candidates.iter().position(asked) else { return };
         let key = member.candidates.swap_remove(place).key;
         if let Some(before) = member.proved.take() {

@@ -96,18 +96,18 @@ impl Flow {
         may
     }
 
-    fn admits(&mut self, source: u32) -> bool {
-        if self.sources.is_new(source) {
+    fn admits(&mut self, now: Instant, source: u32) -> bool {
+        if self.sources.would_change(now, source) {
             let (sources, fresh) = (std::mem::take(&mut self.sources), Self::new());
             *self = Self { sources, ..fresh };
         }
-        self.sources.admit(source)
+        self.sources.admit(now, source)
     }
 
     /// Tells whether a report is the newest, and notes it.
-    fn is_newest(&mut self, ranks: &Ranks) -> bool {
-        let is_new = self.destinations.is_new(ranks.destination);
-        if !self.destinations.admit(ranks.destination) {
+    fn is_newest(&mut self, now: Instant, ranks: &Ranks) -> bool {
+        let is_new = self.destinations.would_change(now, ranks.destination);
+        if !self.destinations.admit(now, ranks.destination) {
             return false;
         }
         let is_newer = is_new || ranks.number.wrapping_sub(self.report) as i32 > 0;
@@ -206,7 +206,7 @@ impl Repeater {
         };
         match body {
             Body::Small { source, number, .. } => {
-                if !self.admits(header.direction, source) {
+                if !self.admits(now, header.direction, source) {
                     return Err(Refusal::Stale);
                 }
                 if self.flows[header.direction as usize].small.insert(number) {
@@ -214,20 +214,22 @@ impl Repeater {
                 }
             }
             Body::Coded(coded) => {
-                if !self.admits(header.direction, coded.source) {
+                if !self.admits(now, header.direction, coded.source) {
                     return Err(Refusal::Stale);
                 }
                 self.coded_at = Some(now);
                 match onward {
-                    Some(Hop::Radio) => self.transmit(coded),
+                    Some(Hop::Radio) => self.transmit(now, coded),
                     onward => self.hear(now, header, onward, coded),
                 }
             }
             Body::Ranks(ranks) => {
-                if !self.admits(header.direction, ranks.source) {
+                // Reports of a source that has ended go on for a while: they make no source.
+                let flow = &mut self.flows[header.direction as usize];
+                if flow.sources.current().is_some_and(|current| current != ranks.source) {
                     return Err(Refusal::Stale);
                 }
-                if self.flows[header.direction as usize].is_newest(&ranks) {
+                if flow.is_newest(now, &ranks) {
                     self.end_complete(header.direction, &ranks);
                     self.pass_on(onward, header.direction, Body::Ranks(ranks));
                 }
@@ -259,7 +261,10 @@ impl Repeater {
 
     /// Notes that a frame leaves by the radio.
     pub(super) fn on_radio(&mut self, now: Instant, bytes: usize) {
-        self.free_at = self.free_at.max(now) + self.rate.transmission_time(bytes);
+        let frame = self.rate.transmission_time(limits::MAX_DATAGRAM);
+        // What was not its to order (small datagrams, replies) takes air as well, but makes no debt that outlasts it.
+        let most = now + AHEAD + frame.saturating_mul(MOST);
+        self.free_at = (self.free_at.max(now) + self.rate.transmission_time(bytes)).min(most);
         self.tell_at = self.room_at(now);
     }
 
@@ -307,13 +312,19 @@ impl Repeater {
     }
 
     /// Tells whether a source counts; another gateway of this side counts its orders anew.
-    fn admits(&mut self, direction: Side, source: u32) -> bool {
+    fn admits(&mut self, now: Instant, direction: Side, source: u32) -> bool {
         let flow = &mut self.flows[direction as usize];
-        if flow.sources.is_new(source) && direction == self.side {
-            self.taken = 0;
-            self.waiting.clear();
+        if flow.sources.would_change(now, source) {
+            // What waits of the one before would be taken for it across the radio.
+            self.at_once
+                .iter_mut()
+                .for_each(|queue| queue.retain(|one| one.direction != direction));
+            if direction == self.side {
+                self.taken = 0;
+                self.waiting.clear();
+            }
         }
-        flow.admits(source)
+        flow.admits(now, source)
     }
 
     fn is_busy(&self, now: Instant) -> bool {
@@ -332,7 +343,7 @@ impl Repeater {
     }
 
     /// Takes a coded frame of the gateway.
-    fn transmit(&mut self, coded: Coded) {
+    fn transmit(&mut self, now: Instant, coded: Coded) {
         let is_ordered = coded.node == self.number;
         if is_ordered && coded.order.wrapping_sub(self.taken) as i32 > 0 {
             self.taken = coded.order;
@@ -344,7 +355,15 @@ impl Repeater {
             return;
         }
         let key = self.key;
-        let Some(held) = self.flows[self.side as usize].held(&coded, key) else { return };
+        let flow = &mut self.flows[self.side as usize];
+        if flow.held(&coded, key).is_none() {
+            // The gateway has missed the report that it is over: the destination is to say so again.
+            if flow.may_ask(now) {
+                self.wait(Waiting::Given(coded));
+            }
+            return;
+        }
+        let Some(held) = flow.held(&coded, key) else { return };
         held.recoder.push_coded(&coded.coefficients, &coded.payload);
         let is_full = held.recoder.rank() == usize::from(coded.k) && !held.triggered;
         held.triggered |= is_full;

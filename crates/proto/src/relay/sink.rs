@@ -17,6 +17,9 @@ const REPORT: Duration = Duration::from_millis(10);
 /// … at most.
 const LONGEST: Duration = Duration::from_millis(250);
 
+/// Datagrams that wait to be handed up, at most: more than a few turns of a daemon's loop bring.
+const READY: usize = 2_048;
+
 /// Counts what came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
@@ -72,15 +75,15 @@ impl Sink {
         }
     }
 
-    /// Tells whether a source has not been heard of.
-    pub(super) fn is_new_source(&self, source: u32) -> bool {
-        self.sources.is_new(source)
+    /// Tells whether another source counts from now on, if this one is heard.
+    pub(super) fn would_change(&self, now: Instant, source: u32) -> bool {
+        self.sources.would_change(now, source)
     }
 
     /// Tells whether what a source says counts; one that is new takes the place of that before.
-    pub(super) fn admits(&mut self, source: u32) -> bool {
-        let is_new = self.sources.is_new(source);
-        let admits = self.sources.admit(source);
+    pub(super) fn admits(&mut self, now: Instant, source: u32) -> bool {
+        let is_new = self.sources.would_change(now, source);
+        let admits = self.sources.admit(now, source);
         if admits && is_new {
             (self.floor, self.due_at) = (0, None);
             self.open.clear();
@@ -91,8 +94,12 @@ impl Sink {
 
     /// Takes a coded frame.
     pub(super) fn handle_coded(&mut self, now: Instant, coded: &Coded) -> Result<(), Refusal> {
-        if !self.admits(coded.source) {
+        if !self.admits(now, coded.source) {
             return Err(Refusal::Stale);
+        }
+        // Not noted as heard, so that it is sent again.
+        if self.ready.len() >= READY {
+            return Err(Refusal::BeyondBound);
         }
         if coded.node != NOBODY {
             self.hear(coded.node, coded.order);

@@ -11,7 +11,7 @@ use crate::window;
 const TAKEN_WITHIN: Duration = Duration::from_millis(50);
 
 /// A report that comes later than this says nothing of the round trip.
-const LATE: Duration = Duration::from_secs(4);
+pub(super) const LATE: Duration = Duration::from_secs(4);
 
 /// An order whose fate is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,6 +28,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use smallvec::SmallVec;
 use units::{Duration, Instant, Rate};
 
 use super::segment::{Flow, Part};
@@ -134,7 +135,11 @@ impl Queue {
             turns.push_back(flow);
         }
         let may_refuse = packet.part == Part::Data && self.bound.is_slow();
-        if packets.has_had(packet.sequence) && may_refuse && packets.waits_since(now, TAKES_PLACE) {
+        let was_refused = packets.forget_refused(packet.sequence);
+        if may_refuse
+            && packets.waits_since(now, TAKES_PLACE)
+            && (was_refused || packets.has(packet.sequence))
+        {
             let (bytes, count) = packets.drop_from(packet.sequence);
             self.bytes -= bytes;
             self.dropped += count;
@@ -144,13 +149,9 @@ impl Queue {
         if self.lull.is_some() || !self.bound.holds(now) {
             return;
         }
-        while packets.waiting.len() > LEAST_PACKETS
-            && packets.bytes > self.bound.bytes()
-            && let Some(cost) = if may_refuse { packets.refuse_one() } else { packets.drop_one() }
-        {
-            self.bytes -= cost;
-            self.dropped += 1;
-        }
+        let (bytes, count) = packets.trim(self.bound.bytes(), may_refuse);
+        self.bytes -= bytes;
+        self.dropped += count;
     }
 
     /// Returns the bytes of the packet whose turn it is.
@@ -315,33 +316,56 @@ impl Packets {
         Some(packet)
     }
 
-    /// Drops the oldest that is no repeat, or the oldest of all; returns what it cost.
-    fn drop_one(&mut self) -> Option<usize> {
-        let place = self.repeats.iter().position(|is_repeat| !is_repeat).unwrap_or(0);
-        self.remove(place).map(|packet| cost(&packet))
+    /// Drops what is beyond a bound of bytes, repeats last: the oldest, or the newest where they are refused; returns what
+    /// that cost, and of how many packets.
+    fn trim(&mut self, bound: usize, refuses: bool) -> (usize, u64) {
+        let all = self.waiting.len();
+        let (mut left, mut bytes) = (all, self.bytes);
+        let place = |at: usize| if refuses { all - 1 - at } else { at };
+        let kinds = [false, true].into_iter();
+        let mut candidates =
+            kinds.flat_map(|is_repeat| (0..all).map(move |at| (is_repeat, place(at))));
+        let mut chosen = SmallVec::<[usize; 4]>::new();
+        while left > LEAST_PACKETS
+            && bytes > bound
+            && let Some((is_repeat, place)) = candidates.next()
+        {
+            if self.repeats[place] == is_repeat {
+                chosen.push(place);
+                (left, bytes) = (left - 1, bytes - cost(&self.waiting[place]));
+            }
+        }
+        // One as a rule: the others need not be looked at for it.
+        if let [place] = *chosen
+            && let Some(packet) = self.remove(place)
+        {
+            if refuses {
+                self.note_refused(packet.sequence);
+            }
+            return (cost(&packet), 1);
+        }
+        let mut goes = vec![false; if chosen.is_empty() { 0 } else { self.waiting.len() }];
+        chosen.iter().for_each(|place| goes[*place] = true);
+        self.drop_those(&goes, refuses)
     }
 
-    /// Refuses the newest that is no repeat, or the newest of all; returns what it cost.
-    fn refuse_one(&mut self) -> Option<usize> {
-        let newest = self.repeats.iter().rposition(|is_repeat| !is_repeat);
-        self.refuse(newest.or(self.waiting.len().checked_sub(1))?)
-    }
-
-    fn refuse(&mut self, place: usize) -> Option<usize> {
-        let packet = self.remove(place)?;
+    fn note_refused(&mut self, sequence: u32) {
         if self.refused.len() == REFUSED {
             self.refused.pop_front();
         }
-        self.refused.push_back(packet.sequence);
-        Some(cost(&packet))
+        self.refused.push_back(sequence);
     }
 
-    /// Tells whether what lies there waits, or was refused, which is forgotten: TCP sends it again.
-    fn has_had(&mut self, sequence: u32) -> bool {
+    /// Forgets that what lies there was refused, for TCP sends it again; tells whether it was.
+    fn forget_refused(&mut self, sequence: u32) -> bool {
         let before = self.refused.len();
         self.refused.retain(|refused| *refused != sequence);
-        let waits = |packet: &Waiting| packet.part == Part::Data && packet.sequence == sequence;
-        self.refused.len() < before || self.waiting.iter().any(waits)
+        self.refused.len() < before
+    }
+
+    /// Tells whether what lies there waits.
+    fn has(&self, sequence: u32) -> bool {
+        self.waiting.iter().any(|packet| packet.part == Part::Data && packet.sequence == sequence)
     }
 
     /// Tells whether the oldest has waited for so long.
@@ -354,20 +378,35 @@ impl Packets {
         let goes = |packet: &Waiting| {
             packet.part == Part::Data && packet.sequence.wrapping_sub(sequence) as i32 >= 0
         };
-        let places = (0..self.waiting.len()).rev().filter(|place| goes(&self.waiting[*place]));
-        let places: Vec<usize> = places.collect();
-        let bytes = places.iter().filter_map(|place| self.refuse(*place)).sum();
+        let goes: Vec<bool> = self.waiting.iter().map(goes).collect();
+        let dropped = self.drop_those(&goes, true);
         // Its new copy comes at once.
-        self.refused.retain(|refused| *refused != sequence);
-        (bytes, places.len() as u64)
+        self.forget_refused(sequence);
+        dropped
+    }
+
+    /// Drops packets by their places, all at once; returns what they cost, and how many they were.
+    fn drop_those(&mut self, goes: &[bool], refuses: bool) -> (usize, u64) {
+        let gone = self.waiting.iter().zip(goes).filter(|(_, goes)| **goes);
+        let gone: Vec<(u32, usize)> =
+            gone.map(|(packet, _)| (packet.sequence, cost(packet))).collect();
+        let bytes = gone.iter().map(|(_, cost)| cost).sum();
+        // Where there are too many, the foremost are remembered: TCP sends these again first.
+        gone.iter()
+            .rev()
+            .filter(|_| refuses)
+            .for_each(|(sequence, _)| self.note_refused(*sequence));
+        let mut places = goes.iter();
+        self.repeats.retain(|_| places.next().is_none_or(|goes| !goes));
+        let mut places = goes.iter();
+        self.waiting.retain(|_| places.next().is_none_or(|goes| !goes));
+        self.bytes -= bytes;
+        (bytes, gone.len() as u64)
     }
 
     fn retain(&mut self, keep: impl Fn(&Waiting) -> bool) {
-        let kept: Vec<bool> = self.waiting.iter().map(&keep).collect();
-        let mut places = kept.iter();
-        self.repeats.retain(|_| places.next().is_some_and(|keep| *keep));
-        self.waiting.retain(keep);
-        self.bytes = self.waiting.iter().map(cost).sum();
+        let goes: Vec<bool> = self.waiting.iter().map(|packet| !keep(packet)).collect();
+        self.drop_those(&goes, false);
     }
 }
 

@@ -73,7 +73,10 @@ pub(super) trait Form: Debug + Send {
     /// Learns what is not under way any more.
     fn on_lost(&mut self, lost: &[Order]);
 
-    /// Returns after what time an order without an answer is given up.
+    /// Returns the number of the next generation: none from it on has been sent.
+    fn next_generation(&self) -> u64;
+
+    /// Returns after what time an order without an answer is given up, as long as a report may be late at most.
     fn patience(&self) -> units::Duration;
 
     /// Returns when [`Form::handle_timeout`] wants to be called.

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use units::{Duration, Instant};
 
 use super::super::frame::{COMPLETE, Coded, NOBODY, Ranks};
-use super::super::transmitters::{Order, Settled, Transmitters};
+use super::super::transmitters::{LATE, Order, Settled, Transmitters};
 use super::{Fate, Form, RoundTrip, Sent};
 use crate::delivery::generation::{Published as Pace, Source, Way};
 use crate::limits;
@@ -160,8 +160,12 @@ impl Form for Published {
 
     fn on_lost(&mut self, _lost: &[Order]) {}
 
+    fn next_generation(&self) -> u64 {
+        self.generations.next()
+    }
+
     fn patience(&self) -> Duration {
-        self.rtt.srtt + self.rtt.rttvar * 4
+        (self.rtt.srtt + self.rtt.rttvar * 4).min(LATE)
     }
 
     fn timeout(&self) -> Option<Instant> {

@@ -21,7 +21,7 @@ use coding::block::Encoder;
 use units::{Duration, Instant, Rate};
 
 use super::super::frame::{COMPLETE, Coded, Ranks, longest_datagram};
-use super::super::transmitters::{Order, Settled, Transmitters};
+use super::super::transmitters::{LATE, Order, Settled, Transmitters};
 use super::{Fate, Form, RoundTrip, Sent, symbol};
 use crate::delivery::generation::LENGTH;
 use crate::limits;
@@ -300,8 +300,12 @@ impl Form for Ranked {
         }
     }
 
+    fn next_generation(&self) -> u64 {
+        self.next
+    }
+
     fn patience(&self) -> Duration {
-        self.rtt.srtt + (self.rtt.rttvar * 4).max(PATIENCE)
+        (self.rtt.srtt + (self.rtt.rttvar * 4).max(PATIENCE)).min(LATE)
     }
 
     fn timeout(&self) -> Option<Instant> {

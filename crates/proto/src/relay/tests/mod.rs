@@ -196,6 +196,68 @@ fn a_gateway_that_starts_again_begins_anew_and_is_understood() {
     }
 }
 
+#[test]
+fn a_gateway_and_its_only_relay_that_start_again_together_are_understood() {
+    for form in [RANKED, PUBLISHED] {
+        let mut field = Field::new(form, [1, 1], 5.0, 5);
+        field.run(SECOND);
+        field.offer(Side::Ground, 300, 1_000);
+        field.hears = Box::new(|shot| !shot.is_coded() || shot.number % 3 == 0);
+        field.run(150 * MS);
+        // The other end reports of the source that has ended before it hears of the new one, which its relay has heard of.
+        field.hears = Box::new(|shot| shot.from.side == Side::Air || !shot.is_coded());
+        let restarted = [0, 1].map(|number| field.at(Side::Ground, number));
+        restarted.map(|at| field.start(at));
+        let sent = field.offer(Side::Ground, 300, 1_000);
+        field.run(2 * SECOND);
+        field.hears = Box::new(|_| true);
+        field.run(5 * SECOND);
+        let came = field.came(Side::Air);
+        let given_up = field.status(Side::Ground, 0).sent.given_up as usize;
+        let missing = sent.difference(&came).count();
+        assert!(missing <= given_up, "{form:?}: {missing} are missing, {given_up} were given up");
+        assert!(missing < 100, "{form:?}: {missing}");
+    }
+}
+
+#[test]
+fn to_a_relay_reports_of_a_source_that_has_ended_make_no_source() {
+    let rate = units::Rate::from_mbps(5.0);
+    let mut relay = repeater::Repeater::new(Side::Ground, 1, rate, 1);
+    let header = |side, number, hop| frame::Header {
+        sender: NodeName { side, number },
+        hop,
+        direction: Side::Ground,
+        boot: 1,
+        counter: 1,
+    };
+    let at = units::Instant::from_millis;
+    let mut small = |ms, source, number| {
+        let body = frame::Body::Small { source, number, datagram: vec![1; 100] };
+        relay.handle(at(ms), Hop::Wire, &header(Side::Ground, 0, Hop::Wire), body)
+    };
+    assert_eq!((small(0, 1, 0), small(1, 2, 0)), (Ok(()), Ok(())));
+    assert_eq!(small(2, 1, 1), Err(Refusal::Stale), "the gateway has begun anew");
+    for (ms, source, outcome) in
+        [(3, 1, Err(Refusal::Stale)), (4, 9, Err(Refusal::Stale)), (5, 2, Ok(()))]
+    {
+        let ranks = frame::Ranks {
+            source,
+            destination: 7,
+            number: ms as u32,
+            floor: 0,
+            ranks: vec![1],
+            heard: Vec::new(),
+        };
+        let header = header(Side::Air, 1, Hop::Radio);
+        let said = relay.handle(at(ms), Hop::Radio, &header, frame::Body::Ranks(ranks));
+        assert_eq!(said, outcome, "of {source}");
+    }
+    let body = frame::Body::Small { source: 2, number: 1, datagram: vec![1; 100] };
+    let header = header(Side::Ground, 0, Hop::Wire);
+    assert_eq!(relay.handle(at(6), Hop::Wire, &header, body), Ok(()));
+}
+
 /// P(a combination innovates) when the receiver lacks one: 1 − (q^(r−1) − 1) / (q^r − 1), r what the sender holds.
 #[test]
 fn two_hops_of_recoding_innovate_as_theory_says() {
@@ -242,4 +304,14 @@ fn random_scripts_of_the_fuzz_targets_find_nothing() {
         crate::fuzzing::relay_frames(&script);
         crate::fuzzing::relay_group(&script[..100]);
     }
+}
+
+/// What the fuzz target found (fuzz/corpus/relay_group): the last report passed every relay, and was lost between one and its gateway.
+#[test]
+fn a_report_that_only_the_gateway_missed_comes_again() {
+    let script = "6d6d6d6d0b558fffcfcfcfcfcfcf846640ff0096ddff006601d555ffddddddcdff25ddddfefd\
+                  cdddffcf9d55ffff00cdcdcdcdcdcdfefdcdcdcdcdcdcdcdcdcdcdcdcdcdddfecdcdcdcdcdcdcd";
+    let byte = |at: usize| u8::from_str_radix(&script[at..at + 2], 16).expect("two digits");
+    let script: Vec<u8> = (0..script.len()).step_by(2).map(byte).collect();
+    crate::fuzzing::relay_group(&script);
 }

@@ -103,8 +103,23 @@ fn on_a_slow_link_what_tcp_sends_again_takes_the_place_of_what_it_would_overtake
     push_at(&mut queue, 6_000, 1, 200, 3);
     assert_eq!((queue.len(), tags(&queue).contains(&72)), (64, true));
     let mut queue = full();
+    push_at(&mut queue, 5_170, 1, 200, 3);
     push_at(&mut queue, 5_170, 1, 200, 65);
     assert_eq!((queue.len(), tags(&queue).contains(&72)), (64, false));
+}
+
+#[test]
+fn what_is_dropped_at_once_is_counted_and_its_foremost_are_remembered() {
+    let mut queue = queue(0.5);
+    queue.set_ways(at(5_000), &Ways::default());
+    (0..2_000).for_each(|sequence| push_at(&mut queue, 5_000, 1, 1, sequence));
+    assert_eq!((queue.len(), queue.dropped()), (2_000, 0), "nothing is dropped in an outage");
+    push_at(&mut queue, 6_000, 1, 2, 100);
+    let packets = &queue.flows[&Flow::test(1)];
+    assert_eq!((packets.waiting.len(), packets.repeats.len()), (101, 101));
+    assert_eq!((queue.dropped(), packets.refused.len()), (1_900, REFUSED - 1));
+    assert!(packets.refused.contains(&101) && !packets.refused.contains(&1_999));
+    assert_eq!(queue.bytes(), packets.bytes);
 }
 
 #[test]
