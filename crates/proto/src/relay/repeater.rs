@@ -30,6 +30,8 @@ const MOST: u32 = 16;
 const TELL_AGAIN: Duration = Duration::from_millis(20);
 /// The destination is shown frames of generations that are over no more often than this.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
+/// A report has been missed when its gateway goes on for so long after it: longer than they are apart while any is due.
+const MISSED: Duration = Duration::from_millis(300);
 /// For how long after the last coded frame.
 const BUSY: Duration = Duration::from_secs(1);
 
@@ -70,6 +72,7 @@ struct Flow {
     /// The newest report that was passed on, and its destination.
     destinations: Sources,
     report: u32,
+    reported_at: Instant,
     /// When the destination was last shown a frame of what is over.
     asked_at: Option<Instant>,
 }
@@ -83,6 +86,7 @@ impl Flow {
             small: SeenWindow::new(limits::RELAY_REPLAY_WINDOW),
             destinations: Sources::default(),
             report: 0,
+            reported_at: Instant::ZERO,
             asked_at: None,
         }
     }
@@ -112,7 +116,7 @@ impl Flow {
         }
         let is_newer = is_new || ranks.number.wrapping_sub(self.report) as i32 > 0;
         if is_newer {
-            self.report = ranks.number;
+            (self.report, self.reported_at) = (ranks.number, now);
         }
         is_newer
     }
@@ -357,8 +361,8 @@ impl Repeater {
         let key = self.key;
         let flow = &mut self.flows[self.side as usize];
         if flow.held(&coded, key).is_none() {
-            // The gateway has missed the report that it is over: the destination is to say so again.
-            if flow.may_ask(now) {
+            // The gateway has missed the report that it is over, and no other comes: the destination is to say so again.
+            if now.since(flow.reported_at) >= MISSED && flow.may_ask(now) {
                 self.wait(Waiting::Given(coded));
             }
             return;

@@ -212,6 +212,23 @@ impl Scene {
         Ok(Self { window, ..scene })
     }
 
+    /// Makes one of a window of recorded links in the order of what they carry from the drone, the best one first: what
+    /// has a single link has that one.
+    ///
+    /// # Errors
+    /// As [`Scene::recorded`].
+    pub(super) fn recorded_best_first(mut scenario: Scenario) -> Result<Self, String> {
+        let capacities = capacities(&scenario, Direction::Down, scenario.seconds)?;
+        let carried = capacities.iter().map(|capacity| {
+            let slots = capacity.slots().iter().filter(|slot| slot.arrives);
+            slots.map(|slot| slot.bits as f64).sum::<f64>()
+        });
+        let mut links: Vec<_> = carried.zip(std::mem::take(&mut scenario.links)).collect();
+        links.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+        scenario.links = links.into_iter().map(|(_, link)| link).collect();
+        Self::recorded(scenario, 0.0)
+    }
+
     /// Tells whether nothing is emulated.
     pub(super) fn is_of_cables(&self) -> bool {
         self.point == Point::Veth

@@ -227,6 +227,60 @@ pub(super) fn compare(rows: &mut [Value]) {
     }
 }
 
+/// Returns a row of medians over the flights for each scheme, congestion control and region, where there are several.
+pub(super) fn medians(rows: &[Value]) -> Vec<Value> {
+    let mut groups: Vec<Vec<&Value>> = Vec::new();
+    for row in rows {
+        let is_alike = |group: &&mut Vec<&Value>| {
+            ["scheme", "cc", "region", "k", "f"].iter().all(|key| group[0][*key] == row[*key])
+        };
+        match groups.iter_mut().find(is_alike) {
+            Some(group) => group.push(row),
+            None => groups.push(vec![row]),
+        }
+    }
+    let of = |group: &Vec<&Value>| {
+        let mut row = group[0].clone();
+        for (key, value) in row.as_object_mut()?.iter_mut() {
+            let all: Vec<f64> = group.iter().filter_map(|row| row[key].as_f64()).collect();
+            if group.iter().all(|row| row[key] == group[0][key]) {
+                continue;
+            }
+            if value.is_array() {
+                *value = Value::Null;
+            } else if value.is_number() || !all.is_empty() {
+                let whole = all.len() == group.len();
+                *value = json!(rounded_option(median(&all).filter(|_| whole), 4));
+            }
+        }
+        row["seed"] = json!("all");
+        Some(row)
+    };
+    groups.iter().filter(|group| group.len() > 1).filter_map(of).collect()
+}
+
 fn mbps(share: &Share) -> f64 {
     if share.seconds > 0.0 { share.bytes * 8.0 / share.seconds / 1e6 } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_flights_have_a_row_of_medians_and_one_has_none() {
+        let row = |seed: u64, cc: &str, mbps: Option<f64>| {
+            json!({"scheme": "fulmar", "cc": cc, "region": "A", "k": 4, "f": null, "seed": seed,
+                   "goodput_mbps": mbps, "efficiencies": [seed], "skipped": null})
+        };
+        let cubic = [1, 2, 3].map(|seed| row(seed, "cubic", Some(seed as f64)));
+        let reno = [1, 2].map(|seed| row(seed, "reno", (seed == 1).then_some(0.5)));
+        assert!(medians(&cubic[..1]).is_empty());
+        let rows = [&cubic[..], &reno[..]].concat();
+        let expected = json!({"scheme": "fulmar", "cc": "cubic", "region": "A", "k": 4, "f": null, "seed": "all",
+                              "goodput_mbps": 2.0, "efficiencies": null, "skipped": null});
+        let all = medians(&rows);
+        assert_eq!((all.len(), &all[0]), (2, &expected));
+        assert_eq!(all[1]["goodput_mbps"], json!(null), "where one of them has none");
+    }
 }

@@ -207,7 +207,7 @@ fn a_gateway_and_its_only_relay_that_start_again_together_are_understood() {
         // The other end reports of the source that has ended before it hears of the new one, which its relay has heard of.
         field.hears = Box::new(|shot| shot.from.side == Side::Air || !shot.is_coded());
         let restarted = [0, 1].map(|number| field.at(Side::Ground, number));
-        restarted.map(|at| field.start(at));
+        restarted.into_iter().for_each(|at| field.start(at));
         let sent = field.offer(Side::Ground, 300, 1_000);
         field.run(2 * SECOND);
         field.hears = Box::new(|_| true);
