@@ -59,7 +59,7 @@ pub(super) fn write(directory: &Path, field: &Field, drawn: &[Drawn]) -> Result<
 /// Draws what becomes of efficiency and range as generations grow, over all seeds; nothing where all are alike.
 ///
 /// # Errors
-/// As [`write`].
+/// Says which path could not be written, and why.
 pub(super) fn write_parameters(directory: &Path, rows: &[Value]) -> Result<(), String> {
     let relayed = || rows.iter().filter(|row| row["k"].is_u64() && row["skipped"].is_null());
     let mut ks: Vec<u64> = relayed().filter_map(|row| row["k"].as_u64()).collect();
