@@ -450,7 +450,7 @@ mod tests {
             bytes[HEADER + at] = value;
             read_body(&bytes)
         };
-        for (at, value) in [(10, 64), (11, 17), (11, 1), (12, 0), (12, 17), (13, 17)] {
+        for (at, value) in [(4, 255), (10, 64), (11, 17), (11, 1), (12, 0), (12, 17), (13, 17)] {
             assert!(coded(at, value).is_err(), "{at} {value}");
         }
         assert!(coded(12, 2).is_ok() && coded(11, 2).is_ok());

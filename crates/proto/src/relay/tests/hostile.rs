@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use units::{Instant, Rate};
+
 use super::super::frame::{self, Body, Header, State};
 use super::super::keys::{Boot, GroupKey};
 use super::super::*;
@@ -242,4 +244,39 @@ fn a_wrong_combination_by_a_key_holder_harms_what_it_is_in_and_nothing_else() {
     assert!(came.intersection(&sent).count() >= 1_000 - 4 * wrong && came.len() <= 1_000);
     // What is wrong is as long as what was sent, or hardly begins like it: the session's tag fails on it.
     assert!(field.post(Side::Ground, 0).offered.is_empty());
+}
+
+#[test]
+fn an_answer_that_was_held_back_proves_nothing() {
+    let at = Instant::from_millis;
+    let said = |node: &mut RelayNode, ms| {
+        let (mut all, mut buf) = (Vec::new(), Vec::new());
+        while node.poll_transmit(at(ms), Hop::Wire, &mut buf) {
+            all.push(buf.clone());
+        }
+        all
+    };
+    for (held_ms, is_proved) in [(0, true), (1_900, true), (2_100, false)] {
+        let roles = [
+            RelayRole::Gateway { form: RelayForm::Ranked { f: None }, k: 4 },
+            RelayRole::Relay { number: 1, rate: Rate::from_mbps(5.0) },
+        ];
+        let start = |(life, role)| {
+            let config =
+                RelayConfig { side: Side::Ground, role, group_key: [1; 32], entropy: [life; 32] };
+            RelayNode::new(config, at(1_000)).expect("a role that there is")
+        };
+        let [mut gateway, mut relay] = [(1, roles[0]), (2, roles[1])].map(start);
+        for frame in said(&mut gateway, 1_000) {
+            relay.handle_frame(at(1_000), Hop::Wire, &frame);
+        }
+        for frame in said(&mut relay, 1_000) {
+            gateway.handle_frame(at(1_000), Hop::Wire, &frame);
+        }
+        let later = 1_000 + held_ms;
+        for frame in said(&mut gateway, 1_000) {
+            relay.handle_frame(at(later), Hop::Wire, &frame);
+        }
+        assert_eq!(!relay.status(at(later)).members.is_empty(), is_proved, "after {held_ms} ms");
+    }
 }

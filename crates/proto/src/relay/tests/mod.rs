@@ -258,6 +258,18 @@ fn to_a_relay_reports_of_a_source_that_has_ended_make_no_source() {
     assert_eq!(relay.handle(at(6), Hop::Wire, &header, body), Ok(()));
 }
 
+#[test]
+fn small_datagrams_beyond_the_rate_of_a_radio_take_its_room_no_longer_than_they_last() {
+    let at = units::Instant::from_millis;
+    let rate = units::Rate::from_mbps(1.0);
+    let mut relay = repeater::Repeater::new(Side::Ground, 1, rate, 1);
+    let rested = relay.state(at(0)).room;
+    for ms in 0..1_000 {
+        (0..3).for_each(|_| relay.on_radio(at(ms), 200));
+    }
+    assert_eq!((relay.state(at(1_000)).room, relay.state(at(1_200)).room), (0, rested));
+}
+
 /// P(a combination innovates) when the receiver lacks one: 1 − (q^(r−1) − 1) / (q^r − 1), r what the sender holds.
 #[test]
 fn two_hops_of_recoding_innovate_as_theory_says() {
