@@ -11,7 +11,7 @@
 //!                   while a path runs dry: that takes from the queue what it needs to fill it again
 //! a repeat          stays: without it TCP would stand still for another round trip
 //! where 64 packets  the newest is refused, not the oldest dropped; and what TCP then sends again takes the place of
-//! are half a second all that waits behind it in the flow
+//! are half a second all that waits behind it in the flow; in an outage of its first copy as well
 //! ```
 //! The bound is in bytes, not in time: packets that are passed on in order are acknowledged in bursts, so TCP
 //! fills the queue in bursts, and a bound in time would drop in bursts. A packet of TCP that is dropped while
@@ -21,6 +21,10 @@
 //! On a slow link everything that waits is seconds. A hole at the front would keep all of it from being read until TCP has
 //! closed it, and TCP would do so behind all that waits. It may not overtake that either: what has an older time stamp than
 //! what was read is refused at the other end [RFC 7323 §5.3]. So it takes their place, and TCP sends them again as well.
+//!
+//! The same after an outage. First copies that arrive after it tell TCP of a round trip as long as the outage, hence of a timeout
+//! that is longer still, and that its own timeout was for nothing: it takes back what it held for lost, the packets among it
+//! that were refused here, and learns of these by that long timeout alone. What TCP has sent since tells it none of this.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -38,8 +42,10 @@ const QUEUE: Duration = Duration::from_millis(100);
 const LEAST_PACKETS: usize = 64;
 /// A link is slow on which so many packets take longer than this.
 const SLOW: Duration = Duration::from_millis(500);
-/// What is sent again takes the place of what waits, once that has waited for so long.
+/// What was refused and is sent again takes the place of what waits, once that has waited for so long …
 const TAKES_PLACE: Duration = Duration::from_millis(250);
+/// … and what itself waits, once nothing has left for so long: an outage, not a short gap.
+const OUTAGE: Duration = Duration::from_secs(1);
 /// Refused packets that are remembered, by flow.
 const REFUSED: usize = 4 * LEAST_PACKETS;
 /// Flows that are looked at for the packet that has waited for longest: as many as a generation has packets.
@@ -131,11 +137,12 @@ impl Queue {
             turns.push_back(flow);
         }
         let may_refuse = packet.part == Part::Data && self.bound.is_slow();
-        if packets.forget_refused(packet.sequence)
-            && may_refuse
-            && packets.waits_since(now, TAKES_PLACE)
-        {
-            let (bytes, count) = packets.drop_behind(packet.sequence);
+        let takes_place = match packets.forget_refused(packet.sequence) {
+            true => packets.waits_since(now, TAKES_PLACE),
+            false => self.bound.quiet(now) >= OUTAGE && packets.has(packet.sequence),
+        };
+        if may_refuse && takes_place {
+            let (bytes, count) = packets.drop_from(packet.sequence);
             self.bytes -= bytes;
             self.dropped += count;
         }
@@ -358,18 +365,26 @@ impl Packets {
         self.refused.len() < before
     }
 
+    /// Tells whether what lies there waits.
+    fn has(&self, sequence: u32) -> bool {
+        self.waiting.iter().any(|packet| packet.part == Part::Data && packet.sequence == sequence)
+    }
+
     /// Tells whether the oldest has waited for so long.
     fn waits_since(&self, now: Instant, long: Duration) -> bool {
         self.waiting.front().is_some_and(|oldest| now.since(oldest.since) >= long)
     }
 
-    /// Drops the data that lies behind; returns what it cost, and of how many packets.
-    fn drop_behind(&mut self, sequence: u32) -> (usize, u64) {
+    /// Drops the data that lies there and behind; returns what it cost, and of how many packets.
+    fn drop_from(&mut self, sequence: u32) -> (usize, u64) {
         let goes = |packet: &Waiting| {
-            packet.part == Part::Data && packet.sequence.wrapping_sub(sequence) as i32 > 0
+            packet.part == Part::Data && packet.sequence.wrapping_sub(sequence) as i32 >= 0
         };
         let goes: Vec<bool> = self.waiting.iter().map(goes).collect();
-        self.drop_those(&goes, true)
+        let dropped = self.drop_those(&goes, true);
+        // Its new copy comes at once.
+        self.forget_refused(sequence);
+        dropped
     }
 
     /// Drops packets by their places, all at once; returns what they cost, and how many they were.
@@ -432,8 +447,7 @@ impl Bound {
     }
 
     fn on_left(&mut self, now: Instant) {
-        let stall = self.stall();
-        let quiet = now.since(self.waits_from);
+        let (stall, quiet) = (self.stall(), self.quiet(now));
         if quiet > stall {
             self.spare(now, quiet);
         }
@@ -450,7 +464,12 @@ impl Bound {
 
     /// Tells whether it holds now: packets leave, and have done so for a while.
     fn holds(&self, now: Instant) -> bool {
-        now >= self.spared_until && now.since(self.waits_from) <= self.stall()
+        now >= self.spared_until && self.quiet(now) <= self.stall()
+    }
+
+    /// Returns for how long something waits and nothing has left.
+    fn quiet(&self, now: Instant) -> Duration {
+        now.since(self.waits_from)
     }
 
     fn stall(&self) -> Duration {

@@ -126,6 +126,29 @@ fn what_is_dropped_at_once_is_counted_and_its_foremost_are_remembered() {
 }
 
 #[test]
+fn on_a_slow_link_in_an_outage_what_tcp_sends_again_takes_the_place_of_its_first_copy() {
+    let mut queue = queue(0.5);
+    (0..64).for_each(|sequence| push_at(&mut queue, 5_000, 1, sequence as u8, sequence));
+    for number in 0..4 {
+        assert_eq!(pop(&mut queue, 5_050, number).map(|it| it.0), Some(number as u8));
+    }
+    // An acknowledgement of another flow stays, and so does what lies before.
+    let (flow, part, since) = (Flow::test(2), Part::Ack, at(5_060));
+    queue.push(Waiting { flow, part, sequence: 0, since, payload: vec![9; 60] }, 0);
+    let tags = |queue: &Queue| -> Vec<u8> {
+        queue.flows[&Flow::test(1)].waiting.iter().map(|packet| packet.payload[0]).collect()
+    };
+    push_at(&mut queue, 6_000, 1, 200, 6);
+    assert_eq!(tags(&queue), (4..64).chain([200]).collect::<Vec<_>>());
+    for (ms, tag) in [(6_100, 201), (8_100, 202)] {
+        push_at(&mut queue, ms, 1, tag, 6);
+        assert_eq!(tags(&queue), [4, 5, tag], "at {ms}");
+    }
+    assert_eq!(queue.flows[&flow].waiting.len(), 1);
+    assert_eq!(queue.bytes(), queue.flows.values().map(|packets| packets.bytes).sum::<usize>());
+}
+
+#[test]
 fn the_bound_falls_slowly_and_not_while_nothing_leaves() {
     let mut queue = queue(20.0);
     queue.set_ways(at(5_000), &Ways::test(1, 1.0));
