@@ -60,11 +60,10 @@ fn one_pair_repeats_until_a_slot_lets_a_packet_through_and_knows_nothing_of_the_
 }
 
 #[test]
-fn over_an_ideal_code_every_other_silence_of_two_seconds_costs_half_a_second() {
+fn silences_of_two_seconds_cost_a_repeat_now_and_then_over_an_ideal_code() {
     let gaps = matrix(6_000, &[("m1", "r1", &|slot| slot % 1_000 < 800)]);
     let arrived = last(&play(&gaps, &Over::Coded, &AROUND));
-    // What TCP sends again takes the place of what waits behind it in the tunnel's queue, which runs dry then.
-    assert!((4_600..=4_700).contains(&arrived), "{arrived} of 4,800");
+    assert!((4_750..=4_800).contains(&arrived), "{arrived} of 4,800");
 }
 
 #[test]
