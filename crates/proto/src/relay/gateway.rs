@@ -158,10 +158,11 @@ impl Gateway {
         self.form.poll_fate()
     }
 
-    pub(super) fn timeout(&self) -> Option<Instant> {
+    pub(super) fn timeout(&self, now: Instant) -> Option<Instant> {
         let patience = self.form.patience();
         let order = self.transmitters.oldest().map(|at| at + patience);
-        [order, self.form.timeout(), self.sink.timeout()].into_iter().flatten().min()
+        let another = self.transmitters.another_at(now);
+        [order, another, self.form.timeout(), self.sink.timeout()].into_iter().flatten().min()
     }
 
     pub(super) fn handle_timeout(&mut self, now: Instant) {
@@ -211,7 +212,7 @@ impl Gateway {
             return Ok(());
         }
         self.report = ranks.number;
-        let settled = self.transmitters.settle(&ranks.heard);
+        let settled = self.transmitters.settle(now, &ranks.heard);
         let anew = is_new && had_one;
         if anew {
             self.transmitters.clear();

@@ -6,7 +6,8 @@
 //! members.rs    whose frames count                  node.rs     one node, in its role
 //! gateway.rs    datagrams in and out                form/       when what is sent: ranked, published
 //! sink.rs       decodes and reports ranks           transmitters.rs  who has room, what is under way
-//! repeater.rs   between wire and radio              sources.rs  whose numbers count
+//! repeater.rs   between wire and radio              radio.rs    what a radio carries
+//! sources.rs    whose numbers count
 //! ```
 //! Like the session it does no I/O. It knows no session: what it carries is sealed, and of no meaning to it.
 //!
@@ -22,6 +23,7 @@ mod keys;
 pub(crate) mod mad_node;
 mod members;
 mod node;
+mod radio;
 mod repeater;
 mod sink;
 mod sources;

@@ -275,7 +275,7 @@ impl RelayNode {
     /// Returns when [`RelayNode::handle_timeout`] is to be called, and [`RelayNode::poll_transmit`] after it.
     pub fn timeout(&self) -> Option<Instant> {
         let role = match &self.role {
-            Role::Gateway(gateway) => gateway.timeout(),
+            Role::Gateway(gateway) => gateway.timeout(self.now),
             Role::Repeater(repeater) => repeater.timeout(self.now),
         };
         let hops = match self.role {

@@ -5,10 +5,14 @@ use std::collections::VecDeque;
 use units::{Duration, Instant, Rate};
 
 use super::frame::State;
+use super::radio::Radio;
 use crate::window;
 
 /// An order that a relay has not taken after this was lost on the wire.
 const TAKEN_WITHIN: Duration = Duration::from_millis(50);
+
+/// Where a radio has all that it may hold, it gets another frame after so long: if that is heard, so was what came before.
+const ANOTHER: Duration = Duration::from_millis(50);
 
 /// A report that comes later than this says nothing of the round trip.
 pub(super) const LATE: Duration = Duration::from_secs(4);
@@ -35,7 +39,7 @@ pub(super) struct Settled {
 struct Transmitter {
     number: u8,
     boot: u64,
-    rate: Rate,
+    radio: Radio,
     room: u8,
     taken: u64,
     open: VecDeque<Order>,
@@ -46,11 +50,24 @@ struct Transmitter {
 }
 
 impl Transmitter {
-    fn has_room(&self, now: Instant) -> bool {
+    fn has_room(&self, now: Instant, heard: Option<f64>) -> bool {
+        if self.is_full(heard) && self.another_at().is_some_and(|at| now < at) {
+            return false;
+        }
         let on_wire =
             |order: &&Order| order.number > self.taken && now.since(order.at) < TAKEN_WITHIN;
         self.open.iter().rev().take(usize::from(self.room) + 1).filter(on_wire).count()
             < self.room.into()
+    }
+
+    /// Tells whether its radio has all that it may hold.
+    fn is_full(&self, heard: Option<f64>) -> bool {
+        heard.is_some_and(|heard| self.open.len() >= self.radio.window(heard))
+    }
+
+    /// Returns when it gets another frame all the same.
+    fn another_at(&self) -> Option<Instant> {
+        self.open.back().map(|order| order.at + ANOTHER)
     }
 
     /// Forgets all orders, and returns those that are under way.
@@ -66,6 +83,8 @@ pub(super) struct Transmitters {
     list: Vec<Transmitter>,
     /// Orders so far.
     orders: u64,
+    /// Part of them that is heard, where their form goes by that.
+    heard: Option<f64>,
 }
 
 impl Transmitters {
@@ -76,12 +95,27 @@ impl Transmitters {
 
     /// Returns what all of them send together.
     pub(super) fn rate(&self) -> Rate {
-        Rate::from_bps(self.list.iter().map(|one| one.rate.as_bps()).sum())
+        let rate = |one: &Transmitter| match self.heard {
+            Some(_) => one.radio.limit(),
+            None => one.radio.rate(),
+        };
+        Rate::from_bps(self.list.iter().map(|one| rate(one).as_bps()).sum())
+    }
+
+    /// Notes which part of orders is heard.
+    pub(super) fn set_heard(&mut self, heard: f64) {
+        self.heard = Some(heard);
     }
 
     /// Tells whether one has room.
     pub(super) fn has_room(&self, now: Instant) -> bool {
-        self.list.iter().any(|one| one.has_room(now))
+        self.list.iter().any(|one| one.has_room(now, self.heard))
+    }
+
+    /// Returns when the next one has room that has none now, if nothing is reported until then.
+    pub(super) fn another_at(&self, now: Instant) -> Option<Instant> {
+        let full = self.list.iter().filter(|one| one.is_full(self.heard));
+        full.filter_map(Transmitter::another_at).filter(|at| *at > now).min()
     }
 
     /// Takes what a relay says of itself; what was ordered of its boot before is returned: it is lost.
@@ -92,13 +126,16 @@ impl Transmitters {
         let rate = Rate::from_bps(u64::from(state.rate) * 1_000);
         let Some(one) = self.list.iter_mut().find(|one| one.number == number) else {
             let (open, last) = (VecDeque::new(), self.orders);
-            let room = state.room;
-            let expired = 0;
-            self.list.push(Transmitter { number, boot, rate, room, taken, open, expired, last });
+            let (room, radio, expired) = (state.room, Radio::new(rate), 0);
+            self.list.push(Transmitter { number, boot, radio, room, taken, open, expired, last });
             return Vec::new();
         };
-        let lost = if one.boot == boot { Vec::new() } else { one.take_open() };
-        (one.boot, one.rate, one.room, one.taken) = (boot, rate, state.room, taken);
+        let mut lost = Vec::new();
+        if one.boot != boot {
+            (lost, one.radio) = (one.take_open(), Radio::new(rate));
+        }
+        one.radio.set_rate(rate);
+        (one.boot, one.room, one.taken) = (boot, state.room, taken);
         lost
     }
 
@@ -117,10 +154,14 @@ impl Transmitters {
 
     /// Orders something of a generation of the one with room whose turn it is; returns who, and the order.
     pub(super) fn order(&mut self, now: Instant, generation: u64) -> Option<(u8, u32)> {
-        let with_room = self.list.iter_mut().filter(|one| one.has_room(now));
+        let heard = self.heard;
+        let with_room = self.list.iter_mut().filter(|one| one.has_room(now, heard));
         let one = with_room.min_by_key(|one| one.last)?;
         self.orders += 1;
         one.last = self.orders;
+        if one.open.is_empty() {
+            one.radio.begin(now);
+        }
         one.open.push_back(Order { number: self.orders, generation, at: now });
         Some((one.number, self.orders as u32))
     }
@@ -134,13 +175,14 @@ impl Transmitters {
     }
 
     /// Settles what a report tells of.
-    pub(super) fn settle(&mut self, heard: &[(u8, u32)]) -> Vec<Settled> {
+    pub(super) fn settle(&mut self, now: Instant, heard: &[(u8, u32)]) -> Vec<Settled> {
         let mut settled = Vec::new();
         for (number, low) in heard {
             let upto = window::extend(*low, self.orders);
             let Some(one) = self.list.iter_mut().find(|one| one.number == *number) else {
                 continue;
             };
+            let before = settled.len();
             while let Some(order) = one.open.front().copied()
                 && order.number <= upto
                 && upto <= self.orders
@@ -149,6 +191,9 @@ impl Transmitters {
                 let late = one.expired > 0;
                 one.expired -= usize::from(late);
                 settled.push(Settled { order, answered: order.number == upto, late });
+            }
+            if let Some(last) = settled[before..].last().filter(|last| last.answered) {
+                one.radio.on_report(now, settled.len() - before, now.since(last.order.at));
             }
         }
         settled

@@ -242,6 +242,7 @@ impl Form for Ranked {
 
     fn next(&mut self, now: Instant, transmitters: &mut Transmitters) -> Option<Coded> {
         self.rate = transmitters.rate();
+        transmitters.set_heard(self.heard);
         if !transmitters.has_room(now) {
             return None;
         }

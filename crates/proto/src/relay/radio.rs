@@ -1,0 +1,164 @@
+//! What a relay's radio carries, as its gateway sees it from reports [specs/relay.md §5].
+//!
+//! ```text
+//! under way   ≤ limit · (least round trip + q) + slack       q: 30 ms, or the time of eight frames if that is longer
+//! limit       what the relay says; where reports come by more than q later than at best, what they say has left
+//! slack       2 frames there; elsewhere 16 / p: p is the part of what is sent that is heard, as far as one can tell
+//! ```
+//! A relay says what its radio carries, since most radios tell nobody. Where one carries less for a while, frames wait in it,
+//! and nothing overtakes them there: control neither. The bound is what the radio can hold of them before its gateway knows.
+
+use units::{Duration, Instant, Rate};
+
+use crate::limits;
+
+/// How much later than at best a report may come, and in frames: more is a queue.
+const QUEUED: Duration = Duration::from_millis(30);
+const QUEUED_FRAMES: u32 = 8;
+/// What leaves is measured over so long, at least.
+const MEASURED: Duration = Duration::from_millis(100);
+/// Where no queue stands, the limit grows by this in that time.
+const GROWS: f64 = 1.5;
+/// Frames beyond what a radio carries, where a queue stands: what is not reported may wait there, and not be lost.
+const SLACK: f64 = 2.0;
+/// The least limit.
+const LEAST: Rate = Rate::from_bps(50_000);
+/// Where one of n frames is heard, so many times n may be missed in a row. Fewer cost a flight what it sends in vain, and now and
+/// then not; more leave more in a radio that carries less all at once.
+const MISSED: f64 = 16.0;
+/// The least round trip is forgotten by this part of the time: relays may move.
+const FORGOTTEN: f64 = 0.001;
+
+/// One relay's radio.
+#[derive(Debug)]
+pub(super) struct Radio {
+    /// What the relay says.
+    rate: Rate,
+    limit: Rate,
+    /// A queue stood in it when that was measured last.
+    is_queued: bool,
+    least: Option<(Instant, Duration)>,
+    /// Since when is measured, how many frames have left since, and the earliest report of these.
+    since: Instant,
+    left: usize,
+    earliest: Option<Duration>,
+}
+
+impl Radio {
+    pub(super) fn new(rate: Rate) -> Self {
+        let (least, since, left, earliest) = (None, Instant::ZERO, 0, None);
+        Self { rate, limit: rate, is_queued: false, least, since, left, earliest }
+    }
+
+    /// Learns what the relay says.
+    pub(super) fn set_rate(&mut self, rate: Rate) {
+        if self.rate != rate {
+            (self.rate, self.limit) = (rate, rate);
+        }
+    }
+
+    /// Returns what the relay says that it carries.
+    pub(super) fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// Returns what it is held to carry.
+    pub(super) fn limit(&self) -> Rate {
+        self.limit
+    }
+
+    /// Begins to measure: nothing was under way.
+    pub(super) fn begin(&mut self, now: Instant) {
+        (self.since, self.left, self.earliest) = (now, 0, None);
+    }
+
+    /// Learns from a report that so many frames have left, and after what time it answers the last of them.
+    pub(super) fn on_report(&mut self, now: Instant, left: usize, after: Duration) {
+        self.left += left;
+        self.earliest = Some(self.earliest.map_or(after, |earliest| earliest.min(after)));
+        let least = self
+            .least
+            .map_or(after, |(at, least)| (least + now.since(at).mul_f64(FORGOTTEN)).min(after));
+        self.least = Some((now, least));
+        let time = now.since(self.since);
+        if time < MEASURED {
+            return;
+        }
+        self.is_queued = self.earliest.is_some_and(|earliest| earliest > least + self.queued());
+        let bits = (self.left * limits::MAX_DATAGRAM * 8) as f64;
+        let carried = Rate::from_bps((bits / time.as_secs_f64()) as u64);
+        self.limit = match self.is_queued {
+            true => self.limit.min(carried.max(LEAST)),
+            false => self.limit.mul_f64(GROWS).min(self.rate),
+        };
+        self.begin(now);
+    }
+
+    fn queued(&self) -> Duration {
+        QUEUED.max(self.rate.transmission_time(limits::MAX_DATAGRAM) * QUEUED_FRAMES)
+    }
+
+    /// Returns how many frames may be under way, where this part of them is heard.
+    pub(super) fn window(&self, heard: f64) -> usize {
+        let Some((_, least)) = self.least else { return usize::MAX };
+        let held = self.limit.bytes_in(least + self.queued()) as f64 / limits::MAX_DATAGRAM as f64;
+        let slack = if self.is_queued { SLACK } else { MISSED / heard };
+        (held + slack) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A radio of 20 Mbit/s that carries `mbps`, of which all is heard: gives it what may be under way for some seconds; returns
+    /// how many frames stood in it at most in each.
+    fn fly(radio: &mut Radio, from: Instant, seconds: u32, mbps: f64) -> Vec<usize> {
+        let frame = Rate::from_mbps(mbps).transmission_time(limits::MAX_DATAGRAM);
+        let way = Duration::from_millis(6);
+        let (mut under_way, mut free_at) = (std::collections::VecDeque::new(), from);
+        let mut most = vec![0; seconds as usize];
+        for ms in 0..seconds * 1_000 {
+            let now = from + Duration::from_millis(ms.into());
+            let arrived = under_way.iter().take_while(|(_, at)| *at + way <= now).count();
+            if let Some((sent, _)) = under_way.drain(..arrived).next_back() {
+                radio.on_report(now, arrived, now.since(sent));
+            }
+            let mut ordered = 0;
+            while under_way.len() < radio.window(1.0) && ordered < 2 {
+                if under_way.is_empty() {
+                    radio.begin(now);
+                }
+                free_at = free_at.max(now) + frame;
+                under_way.push_back((now, free_at));
+                ordered += 1;
+            }
+            let second = (ms / 1_000) as usize;
+            most[second] = most[second].max(under_way.len());
+        }
+        most
+    }
+
+    #[test]
+    fn a_radio_that_carries_a_twentieth_holds_a_tenth_of_a_second_soon_after() {
+        let mut radio = Radio::new(Rate::from_mbps(20.0));
+        let before = fly(&mut radio, Instant::ZERO, 5, 22.0);
+        assert!(before.iter().all(|most| *most < 100), "{before:?}");
+        assert_eq!(radio.limit(), Rate::from_mbps(20.0));
+        let thin = fly(&mut radio, Instant::from_millis(5_000), 10, 1.1);
+        // 12 ms each: what the radio had been given before the fall was known, and then 30 ms and six frames.
+        assert!(thin[0] < 100 && thin[3..].iter().all(|most| *most <= 14), "{thin:?}");
+        let back = fly(&mut radio, Instant::from_millis(15_000), 5, 22.0);
+        assert!(back[2..].iter().all(|most| (10..100).contains(most)), "{back:?}");
+        assert_eq!(radio.limit(), Rate::from_mbps(20.0));
+    }
+
+    #[test]
+    fn what_is_hardly_heard_does_not_look_like_a_queue() {
+        let mut radio = Radio::new(Rate::from_mbps(1.0));
+        assert_eq!(radio.window(0.5), usize::MAX, "nothing is known yet");
+        radio.on_report(Instant::from_millis(1_000), 1, Duration::from_millis(50));
+        assert!((325..340).contains(&radio.window(0.05)), "{}", radio.window(0.05));
+        assert!((25..32).contains(&radio.window(1.0)), "{}", radio.window(1.0));
+    }
+}
