@@ -13,7 +13,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use netem::{CLOCK_ORIGIN, HostTransmit, Scenario};
 use proto::{
     InterfaceId, PathRef, RELAY_SMALL, Received, RelayConfig, RelayForm, RelayHop, RelayId,
-    RelayNode, RelayRole, RelayRoom, RelaySide, RelayStatus, SessionConfig, Via,
+    RelayNode, RelayRole, RelaySide, RelayStatus, SessionConfig, Via,
 };
 use units::{Instant, Rate, Rng};
 
@@ -181,7 +181,7 @@ impl Gateway {
     ) -> Option<HostTransmit> {
         loop {
             let node = &self.post.node;
-            let room = RelayRoom { open: node.wants(now), max_datagram: node.max_datagram() };
+            let room = node.room(now);
             self.driver.endpoint.set_relay_room(RELAY, room);
             bytes.clear();
             let Some(transmit) = self.driver.endpoint.poll_transmit(now, bytes) else { break };

@@ -183,8 +183,8 @@ impl Relays {
 
 impl Gateway {
     fn room(&mut self, now: Instant) -> RelayRoom {
-        let open = self.post.is_there() && self.post.node().wants(now);
-        RelayRoom { open, max_datagram: self.post.node().max_datagram() }
+        let room = self.post.node().room(now);
+        RelayRoom { open: room.open && self.post.is_there(), ..room }
     }
 }
 

@@ -104,7 +104,7 @@ pub(super) struct Sample<'a> {
 }
 
 /// Estimates queue and rate of the narrowest hop of one direction.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Bottleneck {
     /// The delay, and the bytes of the datagram that had it.
     delay: LeastOf<(i64, usize)>,
@@ -148,33 +148,6 @@ struct Saturated {
 struct Stretch {
     from_us: u64,
     bytes: u64,
-}
-
-impl Default for Bottleneck {
-    fn default() -> Self {
-        Self {
-            delay: LeastOf::default(),
-            rtt: LeastOf::default(),
-            queue: Duration::ZERO,
-            round_trip: None,
-            last_received_us: None,
-            last_sent_at: Instant::ZERO,
-            passage: Passage::default(),
-            stretch: None,
-            last: None,
-            rate: None,
-            best_ever: Rate::ZERO,
-            rate_at: Instant::ZERO,
-            history: RateHistory::default(),
-            is_jittery: false,
-            first: None,
-            usual: None,
-            falls: RateHistory::default(),
-            busy_at: Instant::ZERO,
-            saturated: None,
-            faster: 0,
-        }
-    }
 }
 
 impl Bottleneck {
@@ -303,6 +276,11 @@ impl Bottleneck {
         if is_guess && self.best_ever < THIN {
             (self.rate, self.rate_at) = (Some(at_least), now);
         }
+    }
+
+    /// Learns at what rate packets were delivered: the hop is no slower, however little of it small ones show.
+    pub(super) fn on_delivered(&mut self, rate: Rate) {
+        self.best_ever = self.best_ever.max(rate);
     }
 
     fn measure_rate(&mut self, now: Instant, sample: &Sample<'_>, base: i64) {
@@ -479,7 +457,7 @@ mod tests {
                 bytes,
                 ack_eliciting: true,
                 bulk: false,
-                delivery: DeliveryRate::default().on_sent(at, self.in_flight),
+                delivery: DeliveryRate::default().on_sent(at, self.in_flight == 0, self.in_flight),
                 frames: Default::default(),
             };
             let rtt = received.since(at) + BASE;

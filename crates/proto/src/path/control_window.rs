@@ -113,9 +113,6 @@ impl CopyRoom {
 impl Path {
     /// Returns how many bytes of control may leave now.
     pub(crate) fn control_room(&self, now: Instant) -> CopyRoom {
-        if self.relayed.is_some() {
-            return CopyRoom::both(usize::MAX);
-        }
         if self.state == PathState::Suspected {
             let drips = self.was_thin && self.sent.in_flight() >= LEAST_WINDOW;
             return CopyRoom::both(if drips { 0 } else { usize::MAX });
@@ -140,9 +137,10 @@ impl Path {
     /// Returns when a message may leave that a newer one replaces, where it has to wait: until the hop has sent what is
     /// under way. While it waits here, it is still the newest when it leaves.
     pub(super) fn newest_ready_at(&self, now: Instant) -> Option<Instant> {
-        let rate = self.bottleneck.saturated_rate(now).filter(|rate| *rate < THIN)?;
+        let rate = self.saturated_rate(now).filter(|rate| *rate < THIN)?;
         let queue = self.bottleneck.queue();
-        let free_at = self.sent.unanswered().fold(self.known.0 + queue, |free_at, packet| {
+        let before_it = self.sent.unanswered().filter(|packet| self.is_timed(packet.bytes));
+        let free_at = before_it.fold(self.known.0 + queue, |free_at, packet| {
             let bytes = usize::from(packet.bytes) + limits::IP_AND_UDP as usize;
             free_at.max(packet.sent_at) + rate.transmission_time(bytes)
         });
@@ -168,10 +166,13 @@ impl Path {
 
     /// Returns the rate to which control keeps, and the queue that it may keep.
     fn control_rate(&self, now: Instant) -> Option<(Rate, Duration)> {
+        if !self.shows_hop() {
+            return None;
+        }
         let is_old = self.bottleneck.rate_within(now, OLD).is_none();
         let grows = is_old && self.bottleneck.is_empty();
         let grown = |rate: Rate| if grows { rate.mul_f64(GROWTH) } else { rate };
-        if let Some(rate) = self.bottleneck.saturated_rate(now) {
+        if let Some(rate) = self.saturated_rate(now) {
             return Some((grown(rate), SLACK));
         }
         let first = self.bottleneck.first_rate(now);
@@ -182,14 +183,14 @@ impl Path {
 
     /// Returns the rate of a hop that may be too slow for control; none if it is not, or not known.
     pub(super) fn slow_rate(&self, now: Instant) -> Option<Rate> {
-        let saturated = self.bottleneck.saturated_rate(now).filter(|rate| *rate < THIN);
+        let saturated = self.saturated_rate(now).filter(|rate| *rate < THIN);
         saturated.or(self.never_faster(now))
     }
 
     /// Tells whether the hop is slow, or may be for all that is known.
     pub(crate) fn may_be_slow(&self, now: Instant) -> bool {
         if self.relayed.is_some() {
-            return false;
+            return self.is_thin(now);
         }
         let is_unknown = self.was_thin && self.proved == 0 && self.bottleneck.rate().is_none();
         let rate = self.bottleneck.calm_rate(now, FULL_MEMORY);
@@ -200,7 +201,7 @@ impl Path {
     /// Returns the rate of a hop that has never been too fast for control to fill.
     pub(super) fn never_faster(&self, now: Instant) -> Option<Rate> {
         let rate = self.bottleneck.calm_rate(now, SLOW_MEMORY);
-        rate.filter(|_| self.bottleneck.best_ever() < THIN)
+        rate.filter(|_| self.relayed.is_none() && self.bottleneck.best_ever() < THIN)
     }
 
     /// Returns how long a copy of control would take from now.
@@ -232,6 +233,11 @@ impl Path {
         self.is_thin(now) || self.bottleneck.best_ever() < THIN
     }
 
+    /// Returns the rate of a hop that was busy nearly all the time a short while ago.
+    fn saturated_rate(&self, now: Instant) -> Option<Rate> {
+        self.bottleneck.saturated_rate(now).filter(|_| self.shows_hop())
+    }
+
     /// Returns the age at which a copy of control that is under way may be repeated on this path: at
     /// once where there is no queue, otherwise not while it merely waits before the hop.
     pub(crate) fn repeat_after(&self) -> Duration {
@@ -244,12 +250,12 @@ impl Path {
 
     /// Tells whether the narrowest hop is so slow that a full datagram would delay control.
     pub(crate) fn is_thin(&self, now: Instant) -> bool {
-        self.bottleneck.saturated_rate(now).is_some_and(|rate| rate < THIN)
+        self.saturated_rate(now).is_some_and(|rate| rate < THIN)
     }
 
     /// Returns the least time between probes: they must not fill a thin path.
     pub(super) fn least_probe_interval(&self, now: Instant) -> Duration {
-        match self.bottleneck.saturated_rate(now) {
+        match self.saturated_rate(now) {
             Some(rate) if self.state == PathState::Suspected && rate < THIN => DRIP,
             Some(rate) => rate.transmission_time(PING) * 2,
             None => Duration::ZERO,

@@ -191,13 +191,28 @@ impl Path {
         {
             let (old, new) = (self.delivery_rate.as_bps(), sample.rate.as_bps());
             self.delivery_rate = Rate::from_bps(old - old / 8 + new / 8);
+            if self.relayed.is_some() {
+                self.bottleneck.on_delivered(sample.rate);
+            }
         }
         if is_round_trip && newest.ack_eliciting && !newest.bulk {
             let fallen = self.peer_holds - self.peer_holds / 16;
             let held = if ack.delay > MAX_ACK_DELAY { ack.delay } else { Duration::ZERO };
             self.peer_holds = held.min(SLOW_ACK_DELAY).max(fallen);
         }
-        if trusted && is_round_trip && self.relayed.is_none() {
+        if trusted && is_round_trip && self.shows_hop() {
+            let kept: Vec<SentPacket>;
+            let acked = match self.relayed {
+                None => acked,
+                Some(_) => {
+                    kept = acked
+                        .iter()
+                        .filter(|packet| self.is_timed(packet.bytes))
+                        .cloned()
+                        .collect();
+                    &kept
+                }
+            };
             let received_at_us = ack.received_at_us.min(LATEST_US);
             let rtt = now.since(newest.sent_at).saturating_sub(ack.delay);
             self.known = (newest.sent_at, newest.delivery.in_flight());

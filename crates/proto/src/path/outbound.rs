@@ -232,7 +232,8 @@ impl Path {
             self.probe_wanted = false;
             self.probe_at = now + self.probe_interval(now);
         }
-        let delivery = self.rate.on_sent(now, in_flight);
+        let before = if self.relayed.is_some() { self.sent.control_in_flight() } else { in_flight };
+        let delivery = self.rate.on_sent(now, in_flight == 0, before);
         let size = u16::try_from(bytes).unwrap_or(u16::MAX);
         self.sent.on_sent(SentPacket {
             pn,

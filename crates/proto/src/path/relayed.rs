@@ -7,6 +7,7 @@
 use smallvec::{SmallVec, smallvec};
 use units::{Duration, Instant, Rate};
 
+use super::control_window::THIN;
 use super::{Outcome, Path};
 use crate::limits;
 
@@ -16,25 +17,21 @@ pub(super) const LEAST_RATE: Rate = Rate::from_bps(1_000_000);
 /// What a repair by relays is reckoned with as: where few frames are heard, a generation takes a second or two.
 const REPAIR: Duration = Duration::from_millis(350);
 
-/// What a gateway takes now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a gateway takes now: [`crate::RelayNode::room`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RelayRoom {
-    /// Whether a datagram above 200 bytes would leave: [`crate::RelayNode::wants`].
+    /// Whether a datagram above 200 bytes would leave.
     pub open: bool,
-    /// The longest datagram that it takes: [`crate::RelayNode::max_datagram`], 1,200 bytes at least.
+    /// The longest datagram that it takes, 1,200 bytes at least.
     pub max_datagram: usize,
+    /// What the best of its radios carries of those, as far as is known.
+    pub carries: Rate,
 }
 
 /// The gateway, as a path knows it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Relayed {
     room: RelayRoom,
-}
-
-impl Default for Relayed {
-    fn default() -> Self {
-        Self { room: RelayRoom { open: false, max_datagram: limits::MIN_DATAGRAM } }
-    }
 }
 
 impl Relayed {
@@ -89,6 +86,12 @@ impl Path {
     pub(crate) fn awaited(&self) -> Duration {
         let repair = if self.relayed.is_some() { REPAIR } else { Duration::ZERO };
         self.srtt_or_initial().max(repair)
+    }
+
+    /// Tells whether small datagrams show the hop: they overtake coded ones, but not in a radio. Where that carries a good deal of
+    /// coded ones besides, it is not thin, and what small ones wait there for is not their own queue.
+    pub(super) fn shows_hop(&self) -> bool {
+        self.relayed.as_ref().is_none_or(|relayed| !self.has_bulk() || relayed.room.carries < THIN)
     }
 
     /// Tells whether an acknowledgement of a packet of this length gives a round-trip time.

@@ -19,7 +19,7 @@ pub(crate) struct DeliveryState {
 }
 
 impl DeliveryState {
-    /// Returns the bytes that were in flight before the packet.
+    /// Returns the bytes that were in flight before the packet; on a relayed link, those of control alone.
     pub(crate) fn in_flight(&self) -> u64 {
         self.in_flight
     }
@@ -51,9 +51,10 @@ pub(crate) struct DeliveryRate {
 }
 
 impl DeliveryRate {
-    /// Notes that a packet is sent and returns the state that must travel with it.
-    pub(crate) fn on_sent(&mut self, now: Instant, in_flight: u64) -> DeliveryState {
-        if in_flight == 0 {
+    /// Notes that a packet is sent, and whether nothing is in flight; returns the state that must travel with it, with the bytes
+    /// before it.
+    pub(crate) fn on_sent(&mut self, now: Instant, is_idle: bool, in_flight: u64) -> DeliveryState {
+        if is_idle {
             self.first_sent_at = now;
             self.delivered_at = now;
         }
@@ -121,7 +122,7 @@ mod tests {
                 last = rate.take_sample(now, Duration::from_millis(20)).expect("something acked");
             }
             let in_flight = flying.len() as u64 * 1_250;
-            flying.push_back((now, rate.on_sent(now, in_flight)));
+            flying.push_back((now, rate.on_sent(now, in_flight == 0, in_flight)));
         }
         last
     }
@@ -139,7 +140,7 @@ mod tests {
         let mut flying = Vec::new();
         for ms in 0..100 {
             let now = Instant::from_millis(ms);
-            flying.push((now, rate.on_sent(now, flying.len() as u64)));
+            flying.push((now, rate.on_sent(now, flying.is_empty(), flying.len() as u64)));
         }
         let release = Instant::from_millis(2_000);
         for (sent_at, state) in flying {
@@ -153,7 +154,7 @@ mod tests {
     fn samples_sent_while_app_limited_say_so() {
         let mut rate = DeliveryRate::default();
         rate.on_app_limited(0);
-        let state = rate.on_sent(Instant::ZERO, 0);
+        let state = rate.on_sent(Instant::ZERO, true, 0);
         rate.on_acked(Instant::from_millis(20), 1_250, Instant::ZERO, state);
         let sample = rate.take_sample(Instant::from_millis(20), Duration::ZERO).expect("acked");
         assert!(sample.app_limited);

@@ -192,7 +192,7 @@ impl SentPackets {
             self.leave_flight(&oldest);
         }
         self.in_flight += flight_bytes(&packet);
-        self.control_in_flight += control_bytes(&packet);
+        self.control_in_flight += control_bytes(&packet, self.overtaken);
         self.entries.push_back(Entry::Outstanding(packet));
     }
 
@@ -215,7 +215,7 @@ impl SentPackets {
         acked: &mut Vec<SentPacket>,
     ) {
         let first = self.entries.partition_point(|entry| entry.pn() < *range.start());
-        let (mut left, mut control_left) = (0, 0);
+        let (mut left, mut control_left, overtaken) = (0, 0, self.overtaken);
         for entry in self.entries.range_mut(first..) {
             let pn = entry.pn();
             if pn > *range.end() {
@@ -228,7 +228,7 @@ impl SentPackets {
                     if counts { Entry::Ended { pn, lost: false } } else { Entry::Ignored { pn } };
                 let Entry::Outstanding(packet) = std::mem::replace(entry, end) else { continue };
                 left += flight_bytes(&packet);
-                control_left += control_bytes(&packet);
+                control_left += control_bytes(&packet, overtaken);
                 acked.push(packet);
             }
         }
@@ -376,7 +376,7 @@ impl SentPackets {
 
     fn leave_flight(&mut self, packet: &SentPacket) {
         self.in_flight -= flight_bytes(packet);
-        self.control_in_flight -= control_bytes(packet);
+        self.control_in_flight -= control_bytes(packet, self.overtaken);
     }
 
     /// Returns the packets that elicit an acknowledgement and were sent after the newest one that
@@ -422,10 +422,10 @@ impl SentPackets {
     }
 }
 
-/// Returns how many bytes a packet counts as control in flight, headers included: they are a fifth
-/// of a small datagram.
-fn control_bytes(packet: &SentPacket) -> u64 {
-    let counts = packet.ack_eliciting && !packet.bulk;
+/// Returns how many bytes a packet counts as control in flight, headers included. What waits for relays is none.
+fn control_bytes(packet: &SentPacket, overtaken: bool) -> u64 {
+    let is_small = usize::from(packet.bytes) <= limits::RELAY_SMALL;
+    let counts = packet.ack_eliciting && !packet.bulk && (is_small || !overtaken);
     if counts { u64::from(packet.bytes) + limits::IP_AND_UDP } else { 0 }
 }
 

@@ -13,6 +13,7 @@ use super::transmitters::Transmitters;
 use super::{Queued, RelayError};
 use crate::crypto::Entropy;
 use crate::limits;
+use crate::path::RelayRoom;
 use crate::window::SeenWindow;
 
 /// The state of a gateway.
@@ -179,6 +180,12 @@ impl Gateway {
     /// Returns the generations that are open, of both directions.
     pub(super) fn open(&self) -> usize {
         self.form.counters().open + self.sink.open()
+    }
+
+    /// Returns what it takes of its session.
+    pub(super) fn room(&self, now: Instant) -> RelayRoom {
+        let carries = self.transmitters.best_rate();
+        RelayRoom { open: self.wants(now), max_datagram: self.max_datagram(), carries }
     }
 
     /// Returns how long a datagram may be.

@@ -20,6 +20,7 @@ use super::sink::Received;
 use super::{Queued, RelayError};
 use crate::crypto::Entropy;
 use crate::limits;
+use crate::path::RelayRoom;
 
 /// Every node says so often that it is there.
 const PRESENCE: Duration = Duration::from_millis(250);
@@ -269,6 +270,14 @@ impl RelayNode {
         match &self.role {
             Role::Gateway(gateway) => gateway.max_datagram(),
             Role::Repeater(_) => 0,
+        }
+    }
+
+    /// Returns what a gateway takes now; a relay takes nothing.
+    pub fn room(&self, now: Instant) -> RelayRoom {
+        match &self.role {
+            Role::Gateway(gateway) => gateway.room(now),
+            Role::Repeater(_) => RelayRoom::default(),
         }
     }
 

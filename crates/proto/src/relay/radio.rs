@@ -1,10 +1,12 @@
 //! What a relay's radio carries, as its gateway sees it from reports [specs/relay.md §5].
 //!
 //! ```text
-//! under way   ≤ limit · (least round trip + q) + slack       q: 30 ms, or the time of eight frames if that is longer
+//! under way   ≤ limit · (least round trip + q) + slack       q: 30 ms, or the time of eight frames, if that is longer, up to 125 ms
 //! limit       what the relay says; where reports come by more than q later than at best, what they say has left
 //! slack       2 frames while that is less than the relay says: what waits there looks lost; else 16 / p, where p is the part of
 //!             what is sent that is heard
+//! at first    2 frames, and as many as were reported in time
+//! thin        one frame: below 300 kbit/s
 //! ```
 //! A relay says what its radio carries, since most radios tell nobody. Where one carries less for a while, frames wait in it,
 //! and nothing overtakes them there: control neither. The bound is what the radio can hold of them before its gateway knows.
@@ -16,14 +18,28 @@ use crate::limits;
 /// How much later than at best a report may come, and in frames: more is a queue.
 const QUEUED: Duration = Duration::from_millis(30);
 const QUEUED_FRAMES: u32 = 8;
+/// So much later is a queue even if it is fewer frames, two at least: control waits for it.
+const QUEUED_LONG: Duration = Duration::from_millis(125);
 /// What leaves is measured over so long, at least.
 const MEASURED: Duration = Duration::from_millis(100);
 /// Where no queue stands, the limit grows by this in that time.
 const GROWS: f64 = 1.5;
 /// Frames beyond what a radio carries, where that is less than its relay says: what is not reported may wait, and not be lost.
 const SLACK: f64 = 2.0;
-/// The least limit.
-const LEAST: Rate = Rate::from_bps(50_000);
+/// Frames under way at first. As long as none is reported there is another after [`FIRST_REST`]; when so many are not, it is heard
+/// where hardly anything is, and not thin: the next follow [`SOON`].
+const FIRST: usize = 2;
+const FIRST_REST: Duration = Duration::from_millis(200);
+const UNHEARD: usize = 5;
+const SOON: Duration = Duration::from_millis(10);
+/// The least limit: a frame every 1.2 s.
+const LEAST: Rate = Rate::from_bps(10_000);
+/// Below this a frame takes 40 ms: one at a time is under way.
+const THIN: Rate = Rate::from_bps(300_000);
+/// Where a radio has all that it may hold, it gets another frame after so long: if that is heard, so was what came before. A thin
+/// one gets it after what [`THIN_REST`] frames take at the limit: what carries control as well must not be filled by guesses.
+const ANOTHER: Duration = Duration::from_millis(50);
+const THIN_REST: u32 = 4;
 /// Where one of n frames is heard, so many times n may be missed in a row. Fewer cost a flight what it sends in vain, and now and
 /// then not; more leave more in a radio that carries less all at once.
 const MISSED: f64 = 16.0;
@@ -36,9 +52,12 @@ pub(super) struct Radio {
     /// What the relay says.
     rate: Rate,
     limit: Rate,
+    /// How many frames may be under way while nothing is known: those that came in time come on top, as a window of TCP starts.
+    start: Option<usize>,
     least: Option<(Instant, Duration)>,
     /// Since when is measured, how many frames have left since, and the earliest report of these.
     since: Instant,
+    reported_at: Instant,
     left: usize,
     earliest: Option<Duration>,
 }
@@ -46,7 +65,16 @@ pub(super) struct Radio {
 impl Radio {
     pub(super) fn new(rate: Rate) -> Self {
         let (least, since, left, earliest) = (None, Instant::ZERO, 0, None);
-        Self { rate, limit: rate, least, since, left, earliest }
+        Self {
+            rate,
+            limit: rate,
+            start: Some(FIRST),
+            least,
+            since,
+            reported_at: since,
+            left,
+            earliest,
+        }
     }
 
     /// Learns what the relay says.
@@ -66,19 +94,26 @@ impl Radio {
         self.limit
     }
 
-    /// Begins to measure: nothing was under way.
+    /// Leaves a time out in which nothing was under way.
     pub(super) fn begin(&mut self, now: Instant) {
-        (self.since, self.left, self.earliest) = (now, 0, None);
+        self.since = self.since + now.since(self.reported_at);
+        self.reported_at = now;
     }
 
     /// Learns from a report that so many frames have left, and after what time it answers the last of them.
     pub(super) fn on_report(&mut self, now: Instant, left: usize, after: Duration) {
+        self.reported_at = now;
         self.left += left;
         self.earliest = Some(self.earliest.map_or(after, |earliest| earliest.min(after)));
         let least = self
             .least
             .map_or(after, |(at, least)| (least + now.since(at).mul_f64(FORGOTTEN)).min(after));
         self.least = Some((now, least));
+        let is_late = after > least + self.queued();
+        let left_for_start = if is_late { 0 } else { left };
+        let held = self.held(least);
+        self.start =
+            self.start.map(|start| start + left_for_start).filter(|start| (*start as f64) < held);
         let time = now.since(self.since);
         if time < MEASURED {
             return;
@@ -86,23 +121,45 @@ impl Radio {
         let is_queued = self.earliest.is_some_and(|earliest| earliest > least + self.queued());
         let bits = (self.left * limits::MAX_DATAGRAM * 8) as f64;
         let carried = Rate::from_bps((bits / time.as_secs_f64()) as u64);
+        let grown = if self.limit < THIN { carried.max(LEAST) } else { self.limit }.mul_f64(GROWS);
         self.limit = match is_queued {
             true => self.limit.min(carried.max(LEAST)),
-            false => self.limit.mul_f64(GROWS).min(self.rate),
+            false => self.limit.max(grown).min(self.rate),
         };
-        self.begin(now);
+        self.start = self.start.filter(|_| !is_queued);
+        (self.since, self.left, self.earliest) = (now, 0, None);
+    }
+
+    /// Returns how many frames leave in that time and what a queue may take.
+    fn held(&self, least: Duration) -> f64 {
+        self.limit.bytes_in(least + self.queued()) as f64 / limits::MAX_DATAGRAM as f64
     }
 
     fn queued(&self) -> Duration {
-        QUEUED.max(self.rate.transmission_time(limits::MAX_DATAGRAM) * QUEUED_FRAMES)
+        let takes = self.rate.transmission_time(limits::MAX_DATAGRAM);
+        QUEUED.max((takes * QUEUED_FRAMES).min(QUEUED_LONG.max(takes * 2)))
     }
 
     /// Returns how many frames may be under way, where this part of them is heard.
     pub(super) fn window(&self, heard: f64) -> usize {
-        let Some((_, least)) = self.least else { return usize::MAX };
-        let held = self.limit.bytes_in(least + self.queued()) as f64 / limits::MAX_DATAGRAM as f64;
+        let (None, Some((_, least))) = (self.start, self.least) else {
+            return self.start.unwrap_or(FIRST);
+        };
+        if self.limit < self.rate.min(THIN) {
+            return 1;
+        }
+        let held = self.held(least);
         let slack = if self.limit < self.rate { SLACK } else { MISSED / heard };
         (held + slack) as usize
+    }
+
+    /// Returns after what time it gets another frame all the same, where so many are under way.
+    pub(super) fn pause(&self, under_way: usize) -> Duration {
+        if self.least.is_none() {
+            return if under_way < UNHEARD { FIRST_REST } else { SOON };
+        }
+        let takes = self.limit.transmission_time(limits::MAX_DATAGRAM);
+        if self.limit < THIN { takes * THIN_REST } else { ANOTHER }
     }
 }
 
@@ -157,8 +214,10 @@ mod tests {
     #[test]
     fn what_is_hardly_heard_does_not_look_like_a_queue() {
         let mut radio = Radio::new(Rate::from_mbps(1.0));
-        assert_eq!(radio.window(0.5), usize::MAX, "nothing is known yet");
-        radio.on_report(Instant::from_millis(1_000), 1, Duration::from_millis(50));
+        assert_eq!(radio.window(0.5), 2, "nothing is known yet");
+        radio.on_report(Instant::from_millis(1_000), 2, Duration::from_millis(50));
+        assert_eq!(radio.window(0.5), 4, "both came in time");
+        radio.on_report(Instant::from_millis(1_050), 9, Duration::from_millis(50));
         assert!((325..340).contains(&radio.window(0.05)), "{}", radio.window(0.05));
         assert!((25..32).contains(&radio.window(1.0)), "{}", radio.window(1.0));
     }

@@ -11,9 +11,6 @@ use crate::window;
 /// An order that a relay has not taken after this was lost on the wire.
 const TAKEN_WITHIN: Duration = Duration::from_millis(50);
 
-/// Where a radio has all that it may hold, it gets another frame after so long: if that is heard, so was what came before.
-const ANOTHER: Duration = Duration::from_millis(50);
-
 /// A report that comes later than this says nothing of the round trip.
 pub(super) const LATE: Duration = Duration::from_secs(4);
 
@@ -67,7 +64,7 @@ impl Transmitter {
 
     /// Returns when it gets another frame all the same.
     fn another_at(&self) -> Option<Instant> {
-        self.open.back().map(|order| order.at + ANOTHER)
+        self.open.back().map(|order| order.at + self.radio.pause(self.open.len()))
     }
 
     /// Forgets all orders, and returns those that are under way.
@@ -95,11 +92,19 @@ impl Transmitters {
 
     /// Returns what all of them send together.
     pub(super) fn rate(&self) -> Rate {
-        let rate = |one: &Transmitter| match self.heard {
+        Rate::from_bps(self.rates().map(Rate::as_bps).sum())
+    }
+
+    /// Returns what the best of them sends.
+    pub(super) fn best_rate(&self) -> Rate {
+        self.rates().max().unwrap_or_default()
+    }
+
+    fn rates(&self) -> impl Iterator<Item = Rate> {
+        self.list.iter().map(|one| match self.heard {
             Some(_) => one.radio.limit(),
             None => one.radio.rate(),
-        };
-        Rate::from_bps(self.list.iter().map(|one| rate(one).as_bps()).sum())
+        })
     }
 
     /// Notes which part of orders is heard.

@@ -51,7 +51,7 @@ const LEAST_USEFUL: f64 = 0.02;
 struct Generation {
     encoder: Encoder,
     tokens: Vec<u64>,
-    /// When it began, or the destination last gained of it.
+    /// When it began, or the destination last gained of it or of one before it.
     gained_at: Instant,
     /// Packets that have left as they are.
     left: usize,
@@ -252,7 +252,7 @@ impl Form for Ranked {
     }
 
     fn on_ranks(&mut self, now: Instant, ranks: &Ranks, settled: &[Settled], anew: bool) {
-        let mut gained = 0;
+        let (mut gained, mut gains_from) = (0, None);
         if anew {
             let forget = |generation: &mut Generation| {
                 (generation.rank, generation.under_way) = (0, 0);
@@ -280,7 +280,7 @@ impl Form for Ranked {
             };
             gained += rank.saturating_sub(generation.rank);
             if rank > generation.rank {
-                generation.gained_at = now;
+                gains_from = gains_from.or(Some(*at));
             }
             generation.rank = generation.rank.max(rank);
             // A packet that has not left cannot have come: a report that says so is nonsense.
@@ -289,6 +289,10 @@ impl Form for Ranked {
             }
         }
         self.learn(settled.iter().filter(|settled| !settled.late).count(), gained);
+        // Those behind one that gains wait for it.
+        if let Some(at) = gains_from {
+            self.open.range_mut(at..).for_each(|(_, generation)| generation.gained_at = now);
+        }
         complete.into_iter().for_each(|at| self.end(at, true));
     }
 

@@ -8,7 +8,7 @@ use super::super::frame::{self, Header};
 use super::super::*;
 use crate::{
     Delivery, Endpoint, EndpointConfig, Event, InterfaceId, PathRef, Received as From, RelayId,
-    RelayRoom, SessionConfig, SessionId, SessionStatus, Source, StaticSecret, Via,
+    SessionConfig, SessionId, SessionStatus, Source, StaticSecret, Via,
 };
 
 pub(super) const MS: Duration = Duration::from_millis(1);
@@ -88,7 +88,7 @@ impl End {
         }
         let mut buf = Vec::new();
         loop {
-            let room = RelayRoom { open: node.wants(now), max_datagram: node.max_datagram() };
+            let room = node.room(now);
             self.endpoint.set_relay_room(RELAY, room);
             let Some(transmit) = self.endpoint.poll_transmit(now, &mut buf) else { break };
             *tokens += 1;
@@ -123,6 +123,9 @@ pub(super) struct Field {
     shots: u64,
     /// What the radio takes besides.
     pub(super) radio_delay: [Duration; 2],
+    /// What a radio carries, if that is less than its relay says: until when each one sends what it was given.
+    pub(super) carries: Option<Rate>,
+    busy_until: BTreeMap<usize, Instant>,
     pub(super) hears: Box<dyn FnMut(&Shot) -> bool>,
     /// All frames that left, if they are kept: who, hop, bytes.
     pub(super) log: Option<Vec<(NodeName, Hop, Vec<u8>)>>,
@@ -170,6 +173,8 @@ impl Field {
             count: 0,
             shots: 0,
             radio_delay: [Duration::ZERO; 2],
+            carries: None,
+            busy_until: BTreeMap::new(),
             hears: Box::new(|_| true),
             log: None,
             rate,
@@ -367,8 +372,14 @@ impl Field {
         if let Some(log) = &mut self.log {
             log.push((from, hop, bytes.clone()));
         }
-        let radio = self.rate.transmission_time(bytes.len()) + self.radio_delay[from.side as usize];
+        let rate = self.carries.unwrap_or(self.rate);
+        let mut radio = rate.transmission_time(bytes.len()) + self.radio_delay[from.side as usize];
         self.shots += u64::from(hop == Hop::Radio);
+        if hop == Hop::Radio && self.carries.is_some() {
+            let until = self.busy_until.entry(at).or_default();
+            *until = self.now.max(*until) + radio;
+            radio = until.since(self.now);
+        }
         for to in (0..self.posts.len()).filter(|to| *to != at) {
             let other = self.posts[to].name;
             let (heard, after) = match hop {

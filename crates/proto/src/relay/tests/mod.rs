@@ -146,8 +146,13 @@ fn a_report_that_was_lost_comes_again_when_what_is_over_is_heard() {
     for form in [RANKED, PUBLISHED] {
         let mut field = Field::new(form, [2, 2], 5.0, 6);
         field.run(SECOND);
+        // Radios of which nothing was reported yet get little.
+        let mut sent = field.offer(Side::Ground, 8, 1_200);
+        field.run(500 * MS);
+        assert_eq!(field.post(Side::Ground, 0).fates.len(), 8, "{form:?}");
+        field.post(Side::Ground, 0).fates.clear();
         field.hears = Box::new(|shot| shot.from.side == Side::Ground);
-        let sent = field.offer(Side::Ground, 8, 1_200);
+        sent.extend(field.offer(Side::Ground, 8, 1_200));
         field.run(500 * MS);
         assert_eq!(field.came(Side::Air), sent, "{form:?}");
         assert!(field.post(Side::Ground, 0).fates.is_empty(), "{form:?}: nobody has told");

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use units::Duration;
+use units::{Duration, Rate};
 
 use super::super::frame;
 use super::super::keys::GroupKey;
@@ -25,7 +25,10 @@ fn packet(number: u32, bytes: usize) -> Vec<u8> {
 }
 
 fn connected(relays: [u8; 2], mbps: f64, seed: u64) -> Field {
-    let mut field = Field::new(RANKED, relays, mbps, seed);
+    connect(Field::new(RANKED, relays, mbps, seed))
+}
+
+fn connect(mut field: Field) -> Field {
     field.run(500 * MS);
     field.connect(&SessionConfig::default());
     field.run(2 * SECOND);
@@ -139,6 +142,54 @@ fn control_passes_a_full_relayed_link_at_once_and_bulk_fills_it() {
     assert!(longest < 100 * MS, "{longest:?}");
     // Of what four transmitters send, a frame is heard by one of four receivers at least in 0.87 of all cases.
     assert!(mbps > 0.85 * 4.0 * 0.87 * 1_200.0 / 1_310.0, "{mbps}");
+}
+
+/// Sends 20 messages of 60 bytes a second each way for 40 s over radios that carry so little while their relays say 20 Mbit/s;
+/// returns how many came, and the largest age of those of the last half.
+fn over_thin_radios(kbps: u64, bulk: bool) -> (usize, Duration) {
+    let mut field = Field::new(RANKED, [4, 4], 20.0, 10);
+    field.carries = Some(Rate::from_bps(kbps * 1_000));
+    let mut rng = units::Rng::new(10);
+    field.hears = Box::new(move |_| rng.chance(0.9));
+    let mut field = connect(field);
+    let (mut number, mut half) = (0, [0; 2]);
+    for step in 0..800_u32 {
+        if step == 400 {
+            half = [Side::Ground, Side::Air].map(|side| field.end(side).delivered.len());
+        }
+        let now = field.now;
+        let left = field.end(Side::Air).status(now).tunnel.symbols;
+        while bulk && u64::from(number) < left + 20 {
+            field.send(Side::Air, Source::Tunnel, &packet(number, 1_200));
+            number += 1;
+        }
+        for side in [Side::Ground, Side::Air] {
+            assert!(field.send(side, CONTROL, &[step as u8; 60]));
+        }
+        field.run(50 * MS);
+    }
+    field.run(2 * SECOND);
+    let (mut count, mut longest) = (0, Duration::ZERO);
+    for (side, half) in [Side::Ground, Side::Air].into_iter().zip(half) {
+        let delivered = &field.end(side).delivered;
+        let control = |delivery: &&crate::Delivery| delivery.channel == 1;
+        count += delivered.iter().filter(control).count();
+        longest = delivered[half..]
+            .iter()
+            .filter(control)
+            .map(|one| one.age)
+            .fold(longest, Duration::max);
+    }
+    (count, longest)
+}
+
+#[test]
+fn control_passes_radios_that_are_thinner_than_it_though_their_relays_say_20_mbit_s() {
+    for (kbps, bulk) in [(30, false), (60, false), (100, true)] {
+        let (count, longest) = over_thin_radios(kbps, bulk);
+        println!("{kbps} kbit/s, bulk {bulk}: {count} of 1600 came, after 20 s within {longest:?}");
+        assert!(count > 1_590 && longest < 800 * MS, "{kbps} {bulk}: {count} {longest:?}");
+    }
 }
 
 #[test]
