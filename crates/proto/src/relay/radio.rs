@@ -96,7 +96,7 @@ impl Radio {
 
     /// Leaves a time out in which nothing was under way.
     pub(super) fn begin(&mut self, now: Instant) {
-        self.since = self.since + now.since(self.reported_at);
+        self.since += now.since(self.reported_at);
         self.reported_at = now;
     }
 
