@@ -9,7 +9,8 @@
 use std::collections::BTreeMap;
 
 use proto::{
-    Endpoint, Instant, InterfaceId, PathRef, Received, RelayId, RelayNode, RelayRoom, Transmit, Via,
+    Duration, Endpoint, Instant, InterfaceId, PathRef, Received, RelayId, RelayNode, RelayRoom,
+    Transmit, Via,
 };
 use sys::clock;
 use sys::poller::Poller;
@@ -24,6 +25,8 @@ use crate::status::RelayReport;
 const FIRST_INTERFACE: u32 = 0xFFFF_FF00;
 /// Datagrams of a gateway that one turn gives to the sessions.
 const AT_A_TIME: usize = 256;
+/// So long after a datagram that was not authentic relays are said to lie.
+const LIED: Duration = Duration::from_secs(10);
 
 /// The gateways of a daemon, by their place in the file.
 #[derive(Default)]
@@ -36,6 +39,8 @@ struct Gateway {
     /// Datagrams whose fate is open, by their token.
     flights: BTreeMap<u64, (PathRef, u64)>,
     tokens: u64,
+    /// Datagrams of sessions that were not authentic, and when the last one came.
+    not_authentic: (u64, Option<Instant>),
     /// A station takes what comes only where its file says so.
     takes: bool,
 }
@@ -98,13 +103,17 @@ impl Daemon {
         for given in 0.. {
             if given == AT_A_TIME {
                 self.more = true;
-                return;
+                break;
             }
-            let Some(mut datagram) = gateway.post.node().poll_delivery() else { return };
+            let Some(mut datagram) = gateway.post.node().poll_delivery() else { break };
             if gateway.takes {
                 let received = Received { interface, local: None, source, ecn: 0 };
                 endpoint.admit_datagram(clock::now().max(now), &received, &mut datagram);
             }
+        }
+        let count = endpoint.not_authentic_by(relay_id(place));
+        if count > gateway.not_authentic.0 {
+            gateway.not_authentic = (count, Some(now));
         }
     }
 }
@@ -120,7 +129,8 @@ impl Relays {
             let (told, flights) = (None, BTreeMap::new());
             let takes = config.role == Role::Drone || gateway.listens;
             let post = Post::gateway(gateway, tokens)?;
-            Ok(Gateway { post, told, flights, tokens: 0, takes })
+            let not_authentic = (0, None);
+            Ok(Gateway { post, told, flights, tokens: 0, not_authentic, takes })
         };
         config.relays.iter().enumerate().map(gateway).collect::<Result<_, _>>().map(Self)
     }
@@ -172,12 +182,17 @@ impl Relays {
 
     /// Returns what is wrong with a gateway, in words, if anything is.
     pub(super) fn trouble(&self, now: Instant, place: usize) -> Option<String> {
-        self.0.get(place)?.post.trouble(now)
+        self.0.get(place)?.trouble(now)
     }
 
     /// Says what the gateways do.
     pub(super) fn reports(&self, now: Instant) -> Vec<RelayReport> {
-        self.0.iter().map(|gateway| gateway.post.report(now)).collect()
+        let report = |gateway: &Gateway| RelayReport {
+            trouble: gateway.trouble(now).unwrap_or_default(),
+            not_authentic: gateway.not_authentic.0,
+            ..gateway.post.report(now)
+        };
+        self.0.iter().map(report).collect()
     }
 }
 
@@ -185,6 +200,17 @@ impl Gateway {
     fn room(&mut self, now: Instant) -> RelayRoom {
         let room = self.post.node().room(now);
         RelayRoom { open: room.open && self.post.is_there(), ..room }
+    }
+
+    fn trouble(&self, now: Instant) -> Option<String> {
+        let lies = || {
+            self.not_authentic.1.filter(|at| now.since(*at) < LIED).map(|_| {
+                "a relay with the group's key sends what is wrong (not authentic): stop one after the other until it ends, then \
+                 change the key"
+                    .to_owned()
+            })
+        };
+        self.post.trouble(now).or_else(lies)
     }
 }
 

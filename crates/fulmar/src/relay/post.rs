@@ -211,6 +211,8 @@ impl Post {
             radio_ms: member.radio.map(millis),
             doubled: is_doubled(status.name, member),
             doubled_s: member.doubled.map(|since| since.as_secs_f64()),
+            carries_mbps: member.carries.map(|[carries, _]| carries.as_mbps()),
+            says_mbps: member.carries.map(|[_, says]| says.as_mbps()),
         });
         RelayReport {
             name: self.name.clone(),

@@ -7,6 +7,9 @@ use super::field::Kind::{Counter, Gauge, List, Part, State, Text};
 use super::field::{Field, Section, section};
 use super::table::{Column, counts, milliseconds, or_nothing, rows};
 
+/// A radio that carries less than this part of what its relay says is named.
+const MUCH_LESS: f64 = 0.5;
+
 const MEMBERS: &[Column<RelayMemberReport>] = &[
     ("node", |member| member.name.clone()),
     ("wire", |member| or_nothing(member.wire_ms.map(milliseconds))),
@@ -44,6 +47,8 @@ section! {
     sent: RelaySentReport, Part(&RelaySentReport::SECTION), (&node.sent).into();
     /// What comes to a gateway.
     received: RelayReceivedReport, Part(&RelayReceivedReport::SECTION), (&node.received).into();
+    /// Datagrams of sessions that came by it and were not authentic: a relay with the group's key lies.
+    not_authentic: u64, Counter("datagrams");
     /// What a relay passes on.
     relayed: RelayedReport, Part(&RelayedReport::SECTION), (&node.relayed).into();
 }
@@ -64,6 +69,11 @@ section! {
     doubled: bool, State;
     /// Time since two nodes were last seen to have this number; none where that never was so.
     doubled_s: Option<f64>, Gauge("s");
+    /// At a gateway of the form `ranked`, of the relays of its side: what their radio carried when it was full last, as it seems;
+    /// none before it had anything to send.
+    carries_mbps: Option<f64>, Gauge("Mbit/s");
+    /// What its file says of that (`rate_mbps`).
+    says_mbps: Option<f64>, Gauge("Mbit/s");
 }
 
 section! {
@@ -189,6 +199,7 @@ impl RelayReport {
             (self.received.frames, "coded frames"),
             (self.received.useful, "useful"),
             (self.received.nonsense, "packets of nonsense"),
+            (self.not_authentic, "datagrams not authentic"),
         ])
     }
 
@@ -226,6 +237,41 @@ fn what_is_wrong(member: &RelayMemberReport) -> String {
     match member {
         RelayMemberReport { doubled: true, .. } => "two nodes have this number".into(),
         RelayMemberReport { alive: false, .. } => "not heard for more than a second".into(),
+        RelayMemberReport { carries_mbps: Some(carries), says_mbps: Some(says), .. }
+            if *carries < MUCH_LESS * says =>
+        {
+            format!("its radio carries {carries:.2} Mbit/s, rate_mbps says {says}")
+        }
         _ => "ok".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_radio_that_carries_less_than_half_of_what_its_relay_says_is_named() {
+        let member = |carries_mbps, alive| {
+            let says_mbps = Some(20.0);
+            let name = "air relay 1".to_owned();
+            let (wire_ms, radio_ms, doubled_s) = (Some(5.0), None, None);
+            let doubled = false;
+            let member = RelayMemberReport {
+                name,
+                alive,
+                wire_ms,
+                radio_ms,
+                doubled,
+                doubled_s,
+                carries_mbps,
+                says_mbps,
+            };
+            what_is_wrong(&member)
+        };
+        assert_eq!(member(Some(0.1), true), "its radio carries 0.10 Mbit/s, rate_mbps says 20");
+        assert_eq!(member(Some(10.0), true), "ok");
+        assert_eq!(member(None, true), "ok");
+        assert_eq!(member(Some(0.1), false), "not heard for more than a second");
     }
 }

@@ -13,6 +13,7 @@ use crate::crypto::{CookieAnswer, HandshakeError, INITIATION, RefusalAnswer, res
 use crate::ids::{PeerId, Received, SessionId};
 use crate::limits;
 use crate::recovery::ClockSample;
+use crate::rejection::Rejection;
 use crate::session::Role;
 use crate::via::Via;
 use crate::wire::{DataHeader, DatagramType, unknown_index};
@@ -140,7 +141,11 @@ impl Endpoint {
             self.disown(now, received, &header);
             return None;
         };
-        let frames = slot.session.open(now, received, &header, bytes)?;
+        let opened = slot.session.open(now, received, &header, bytes);
+        if let (Err(Rejection::BadTag), Via::Relay(relay)) = (&opened, received.source) {
+            *self.relays_lie.entry(relay).or_default() += 1;
+        }
+        let frames = opened.ok()?;
         Some((id, Data { received: *received, header, frames: frames.into(), confirmed }))
     }
 

@@ -28,7 +28,7 @@ mod turns;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -94,6 +94,8 @@ pub struct Endpoint {
     events: VecDeque<(SessionId, Event)>,
     deliveries: VecDeque<Delivery>,
     counters: EndpointCounters,
+    /// Datagrams of sessions that relays passed on, and that were not authentic.
+    relays_lie: BTreeMap<RelayId, u64>,
     memory: Arc<Memory>,
     /// The latest moment that any input told.
     now: Instant,
@@ -120,6 +122,7 @@ impl Endpoint {
             events: VecDeque::new(),
             deliveries: VecDeque::new(),
             counters: EndpointCounters::default(),
+            relays_lie: BTreeMap::new(),
             memory: Arc::default(),
             now,
         }
@@ -291,6 +294,12 @@ impl Endpoint {
         if let Some(slot) = self.sessions.get_mut(path.session) {
             slot.session.on_relay_fate(now, path.path, number, arrived);
         }
+    }
+
+    /// Returns how many datagrams of sessions came by a relayed link that were not authentic: somebody with the key of its group lies
+    /// [specs/relay.md §2].
+    pub fn not_authentic_by(&self, relay: RelayId) -> u64 {
+        self.relays_lie.get(&relay).copied().unwrap_or_default()
     }
 
     /// Takes in a packet of the application.

@@ -184,7 +184,7 @@ impl Path {
     /// Returns the rate of a hop that may be too slow for control; none if it is not, or not known.
     pub(super) fn slow_rate(&self, now: Instant) -> Option<Rate> {
         let saturated = self.saturated_rate(now).filter(|rate| *rate < THIN);
-        saturated.or(self.never_faster(now))
+        saturated.or(self.thin_radios()).or(self.never_faster(now))
     }
 
     /// Tells whether the hop is slow, or may be for all that is known.
@@ -250,7 +250,7 @@ impl Path {
 
     /// Tells whether the narrowest hop is so slow that a full datagram would delay control.
     pub(crate) fn is_thin(&self, now: Instant) -> bool {
-        self.saturated_rate(now).is_some_and(|rate| rate < THIN)
+        self.saturated_rate(now).or(self.thin_radios()).is_some_and(|rate| rate < THIN)
     }
 
     /// Returns the least time between probes: they must not fill a thin path.

@@ -94,6 +94,13 @@ impl Path {
         self.relayed.as_ref().is_none_or(|relayed| !self.has_bulk() || relayed.room.carries < THIN)
     }
 
+    /// Returns what radios carry that are thin, while they have coded ones to send as well: of such, control finds one that is
+    /// free, and so does not see it.
+    pub(super) fn thin_radios(&self) -> Option<Rate> {
+        let carries = self.relayed.as_ref().filter(|_| self.has_bulk())?.room.carries;
+        (carries < THIN).then_some(carries)
+    }
+
     /// Tells whether an acknowledgement of a packet of this length gives a round-trip time.
     pub(super) fn is_timed(&self, bytes: u16) -> bool {
         self.relayed.is_none() || usize::from(bytes) <= limits::RELAY_SMALL

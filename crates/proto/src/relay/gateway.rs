@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use units::Instant;
+use units::{Instant, Rate};
 
 use super::form::{Fate, Form, Published, Ranked, RelayForm, Sent};
 use super::frame::{Body, Header, Ranks, Side, State, longest_datagram};
@@ -186,6 +186,11 @@ impl Gateway {
     pub(super) fn room(&self, now: Instant) -> RelayRoom {
         let carries = self.transmitters.best_rate();
         RelayRoom { open: self.wants(now), max_datagram: self.max_datagram(), carries }
+    }
+
+    /// Returns what the radio of one of its relays is held to carry, and what that relay says.
+    pub(super) fn radio_of(&self, number: u8) -> Option<[Rate; 2]> {
+        self.transmitters.radio_of(number)
     }
 
     /// Returns how long a datagram may be.

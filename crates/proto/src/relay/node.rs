@@ -68,6 +68,8 @@ pub struct RelayMember {
     pub radio: Option<Duration>,
     /// Since when two nodes were last seen to have this number.
     pub doubled: Option<Duration>,
+    /// To a gateway of the form `ranked`, what the radio of a relay of its side is held to carry, and what that relay says of it.
+    pub carries: Option<[Rate; 2]>,
 }
 
 /// What a node says of itself.
@@ -307,6 +309,15 @@ impl RelayNode {
         self.boot.name
     }
 
+    fn carries(&self, name: NodeName) -> Option<[Rate; 2]> {
+        match &self.role {
+            Role::Gateway(gateway) if name.side == self.boot.name.side => {
+                gateway.radio_of(name.number)
+            }
+            _ => None,
+        }
+    }
+
     /// Returns what the node says of itself.
     pub fn status(&self, now: Instant) -> RelayStatus {
         let since = |at: Option<Instant>| at.map(|at| now.since(at));
@@ -315,6 +326,7 @@ impl RelayNode {
             wire: since(wire),
             radio: since(radio),
             doubled: since(doubled),
+            carries: self.carries(name),
         });
         let (mut sent, mut received, mut relayed) = Default::default();
         let mut open = 0;

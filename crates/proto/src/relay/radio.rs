@@ -8,8 +8,12 @@
 //! at first    2 frames, and as many as were reported in time
 //! thin        one frame: below 300 kbit/s
 //! ```
+//! Of several thin radios one has none ([`super::transmitters`]), so that control finds one free.
+//!
 //! A relay says what its radio carries, since most radios tell nobody. Where one carries less for a while, frames wait in it,
 //! and nothing overtakes them there: control neither. The bound is what the radio can hold of them before its gateway knows.
+
+use std::cmp::Ordering;
 
 use units::{Duration, Instant, Rate};
 
@@ -26,20 +30,22 @@ const MEASURED: Duration = Duration::from_millis(100);
 const GROWS: f64 = 1.5;
 /// Frames beyond what a radio carries, where that is less than its relay says: what is not reported may wait, and not be lost.
 const SLACK: f64 = 2.0;
-/// Frames under way at first. As long as none is reported there is another after [`FIRST_REST`]; when so many are not, it is heard
-/// where hardly anything is, and not thin: the next follow [`SOON`].
+/// Frames under way at first. As long as none is reported there is another after [`FIRST_REST`]. When so many are not reported, the
+/// radio is heard where hardly anything is, or thin: unless another one of its side is known not to be, the next frame waits for as
+/// long as a thin one takes for some of them. The others follow [`SOON`].
 const FIRST: usize = 2;
 const FIRST_REST: Duration = Duration::from_millis(200);
 const UNHEARD: usize = 5;
+const UNHEARD_REST: Duration = Duration::from_millis(1_000);
 const SOON: Duration = Duration::from_millis(10);
 /// The least limit: a frame every 1.2 s.
 const LEAST: Rate = Rate::from_bps(10_000);
 /// Below this a frame takes 40 ms: one at a time is under way.
 const THIN: Rate = Rate::from_bps(300_000);
 /// Where a radio has all that it may hold, it gets another frame after so long: if that is heard, so was what came before. A thin
-/// one gets it after what [`THIN_REST`] frames take at the limit: what carries control as well must not be filled by guesses.
+/// one gets it after what [`REST`] frames take at the limit: what carries control as well must not be filled by guesses.
 const ANOTHER: Duration = Duration::from_millis(50);
-const THIN_REST: u32 = 4;
+const REST: u32 = 4;
 /// Where one of n frames is heard, so many times n may be missed in a row. Fewer cost a flight what it sends in vain, and now and
 /// then not; more leave more in a radio that carries less all at once.
 const MISSED: f64 = 16.0;
@@ -54,6 +60,8 @@ pub(super) struct Radio {
     limit: Rate,
     /// How many frames may be under way while nothing is known: those that came in time come on top, as a window of TCP starts.
     start: Option<usize>,
+    /// Another radio of its side was heard and is not thin.
+    has_fast_kin: bool,
     least: Option<(Instant, Duration)>,
     /// Since when is measured, how many frames have left since, and the earliest report of these.
     since: Instant,
@@ -69,6 +77,7 @@ impl Radio {
             rate,
             limit: rate,
             start: Some(FIRST),
+            has_fast_kin: false,
             least,
             since,
             reported_at: since,
@@ -130,6 +139,21 @@ impl Radio {
         (self.since, self.left, self.earliest) = (now, 0, None);
     }
 
+    /// Learns whether another radio of its side was heard and is not thin.
+    pub(super) fn set_fast_kin(&mut self, has: bool) {
+        self.has_fast_kin = has;
+    }
+
+    /// Tells whether anything was ever reported of it.
+    pub(super) fn is_known(&self) -> bool {
+        self.least.is_some()
+    }
+
+    /// Tells whether control would wait long behind what it sends.
+    pub(super) fn is_thin(&self) -> bool {
+        self.limit < THIN
+    }
+
     /// Returns how many frames leave in that time and what a queue may take.
     fn held(&self, least: Duration) -> f64 {
         self.limit.bytes_in(least + self.queued()) as f64 / limits::MAX_DATAGRAM as f64
@@ -155,11 +179,19 @@ impl Radio {
 
     /// Returns after what time it gets another frame all the same, where so many are under way.
     pub(super) fn pause(&self, under_way: usize) -> Duration {
-        if self.least.is_none() {
-            return if under_way < UNHEARD { FIRST_REST } else { SOON };
-        }
+        let Some((_, least)) = self.least else {
+            return match under_way.cmp(&UNHEARD) {
+                Ordering::Less => FIRST_REST,
+                Ordering::Equal if !self.has_fast_kin => UNHEARD_REST,
+                _ => SOON,
+            };
+        };
         let takes = self.limit.transmission_time(limits::MAX_DATAGRAM);
-        if self.limit < THIN { takes * THIN_REST } else { ANOTHER }
+        match (self.start, self.is_thin()) {
+            (Some(_), _) => ANOTHER.max(least * REST),
+            (None, true) => takes * REST,
+            (None, false) => ANOTHER,
+        }
     }
 }
 

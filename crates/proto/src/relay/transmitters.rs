@@ -107,6 +107,12 @@ impl Transmitters {
         })
     }
 
+    /// Returns what the radio of one relay is held to carry, and what the relay says; none where nothing was reported of it.
+    pub(super) fn radio_of(&self, number: u8) -> Option<[Rate; 2]> {
+        let one = self.list.iter().find(|one| one.number == number && one.radio.is_known())?;
+        self.heard.map(|_| [one.radio.limit(), one.radio.rate()])
+    }
+
     /// Notes which part of orders is heard.
     pub(super) fn set_heard(&mut self, heard: f64) {
         self.heard = Some(heard);
@@ -114,13 +120,24 @@ impl Transmitters {
 
     /// Tells whether one has room.
     pub(super) fn has_room(&self, now: Instant) -> bool {
-        self.list.iter().any(|one| one.has_room(now, self.heard))
+        let kept_free = self.kept_free();
+        let mut list = self.list.iter().filter(|one| Some(one.number) != kept_free);
+        list.any(|one| one.has_room(now, self.heard))
     }
 
     /// Returns when the next one has room that has none now, if nothing is reported until then.
     pub(super) fn another_at(&self, now: Instant) -> Option<Instant> {
         let full = self.list.iter().filter(|one| one.is_full(self.heard));
         full.filter_map(Transmitter::another_at).filter(|at| *at > now).min()
+    }
+
+    /// Returns the relay that is ordered nothing, so that control finds one radio free: where all that are known are thin, and it is
+    /// not the only one.
+    fn kept_free(&self) -> Option<u8> {
+        let known = || self.list.iter().filter(|one| one.radio.is_known());
+        let needs =
+            self.heard.is_some() && self.list.len() > 1 && known().all(|one| one.radio.is_thin());
+        if needs { known().map(|one| one.number).min() } else { None }
     }
 
     /// Takes what a relay says of itself; what was ordered of its boot before is returned: it is lost.
@@ -159,8 +176,9 @@ impl Transmitters {
 
     /// Orders something of a generation of the one with room whose turn it is; returns who, and the order.
     pub(super) fn order(&mut self, now: Instant, generation: u64) -> Option<(u8, u32)> {
-        let heard = self.heard;
-        let with_room = self.list.iter_mut().filter(|one| one.has_room(now, heard));
+        let (heard, kept_free) = (self.heard, self.kept_free());
+        let list = self.list.iter_mut().filter(|one| Some(one.number) != kept_free);
+        let with_room = list.filter(|one| one.has_room(now, heard));
         let one = with_room.min_by_key(|one| one.last)?;
         self.orders += 1;
         one.last = self.orders;
@@ -201,6 +219,9 @@ impl Transmitters {
                 one.radio.on_report(now, settled.len() - before, now.since(last.order.at));
             }
         }
+        let is_fast = |one: &Transmitter| one.radio.is_known() && !one.radio.is_thin();
+        let has_fast = self.list.iter().any(is_fast);
+        self.list.iter_mut().for_each(|one| one.radio.set_fast_kin(has_fast));
         settled
     }
 

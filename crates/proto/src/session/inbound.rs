@@ -19,16 +19,19 @@ use crate::wire::{self, AckFrame, DataHeader, Frame, Frames};
 
 impl Session {
     /// Opens a data datagram whose header names this session, and returns its frames: the cheap part.
+    ///
+    /// # Errors
+    /// Says why it is not taken, and has counted that.
     pub(crate) fn open<'a>(
         &mut self,
         now: Instant,
         received: &Received,
         header: &DataHeader,
         bytes: &'a mut [u8],
-    ) -> Option<&'a [u8]> {
+    ) -> Result<&'a [u8], Rejection> {
         let opened = self.open_datagram(now, received, header, bytes);
-        let frames = opened.map_err(|reason| self.rejected.count(reason)).ok()?;
-        Some(&bytes[frames])
+        let frames = opened.inspect_err(|reason| self.rejected.count(*reason))?;
+        Ok(&bytes[frames])
     }
 
     fn open_datagram(

@@ -11,7 +11,7 @@ use super::field::{Field, GROUP, MS, header, name};
 use super::{RANKED, SECOND};
 use crate::event::PathState;
 use crate::select::Policy;
-use crate::{Event, Rejection, SessionConfig, Source};
+use crate::{Event, Rejection, RelayId, SessionConfig, Source};
 
 const CONTROL: Source = Source::Declared { channel: 1, policy: Policy::DECLARED };
 
@@ -185,10 +185,17 @@ fn over_thin_radios(kbps: u64, bulk: bool) -> (usize, Duration) {
 
 #[test]
 fn control_passes_radios_that_are_thinner_than_it_though_their_relays_say_20_mbit_s() {
-    for (kbps, bulk) in [(30, false), (60, false), (100, true)] {
+    // Twenty messages a second with all their headers take 28 kbit/s: beside anything else 30 are not enough for all of them.
+    let scenes = [
+        (30, false, 1_590, 800),
+        (30, true, 1_500, 2_000),
+        (60, true, 1_590, 200),
+        (100, true, 1_590, 200),
+    ];
+    for (kbps, bulk, least, late) in scenes {
         let (count, longest) = over_thin_radios(kbps, bulk);
         println!("{kbps} kbit/s, bulk {bulk}: {count} of 1600 came, after 20 s within {longest:?}");
-        assert!(count > 1_590 && longest < 800 * MS, "{kbps} {bulk}: {count} {longest:?}");
+        assert!(count > least && longest < late * MS, "{kbps} {bulk}: {count} {longest:?}");
     }
 }
 
@@ -246,6 +253,8 @@ fn what_a_lying_relay_makes_fails_the_session_alone() {
     let rejected = field.end(Side::Ground).status(now).rejected.of(Rejection::BadTag);
     println!("{} of {} came, {rejected} failed the session's tag", came.len(), sent.len());
     assert!(rejected > 10, "it is counted");
+    assert_eq!(field.end(Side::Ground).endpoint.not_authentic_by(RelayId(0)), rejected);
+    assert_eq!(field.end(Side::Air).endpoint.not_authentic_by(RelayId(0)), 0);
     assert_eq!(came.len(), sent.len(), "what has failed is sent again");
     let lost = |event: &Event| matches!(event, Event::PathChanged { to: PathState::Suspected, .. });
     assert!(!field.end(Side::Air).events.iter().any(lost));
