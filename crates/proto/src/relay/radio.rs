@@ -149,6 +149,11 @@ impl Radio {
         self.least.is_some()
     }
 
+    /// Tells whether a report of it came so short a time ago.
+    pub(super) fn reported_within(&self, now: Instant, time: Duration) -> bool {
+        self.least.is_some_and(|(at, _)| now.since(at) < time)
+    }
+
     /// Tells whether control would wait long behind what it sends.
     pub(super) fn is_thin(&self) -> bool {
         self.limit < THIN

@@ -120,7 +120,7 @@ impl Transmitters {
 
     /// Tells whether one has room.
     pub(super) fn has_room(&self, now: Instant) -> bool {
-        let kept_free = self.kept_free();
+        let kept_free = self.kept_free(now);
         let mut list = self.list.iter().filter(|one| Some(one.number) != kept_free);
         list.any(|one| one.has_room(now, self.heard))
     }
@@ -131,13 +131,14 @@ impl Transmitters {
         full.filter_map(Transmitter::another_at).filter(|at| *at > now).min()
     }
 
-    /// Returns the relay that is ordered nothing, so that control finds one radio free: where all that are known are thin, and it is
-    /// not the only one.
-    fn kept_free(&self) -> Option<u8> {
-        let known = || self.list.iter().filter(|one| one.radio.is_known());
+    /// Returns the relay that is ordered nothing, so that control finds one radio free: the first of those that are heard, where
+    /// these are several and all thin. When it has not been heard for so long, for want of orders, it gets one.
+    fn kept_free(&self, now: Instant) -> Option<u8> {
+        let is_heard = |one: &&Transmitter| one.radio.reported_within(now, LATE);
+        let heard = || self.list.iter().filter(is_heard);
         let needs =
-            self.heard.is_some() && self.list.len() > 1 && known().all(|one| one.radio.is_thin());
-        if needs { known().map(|one| one.number).min() } else { None }
+            self.heard.is_some() && heard().count() > 1 && heard().all(|one| one.radio.is_thin());
+        if needs { heard().map(|one| one.number).min() } else { None }
     }
 
     /// Takes what a relay says of itself; what was ordered of its boot before is returned: it is lost.
@@ -176,7 +177,7 @@ impl Transmitters {
 
     /// Orders something of a generation of the one with room whose turn it is; returns who, and the order.
     pub(super) fn order(&mut self, now: Instant, generation: u64) -> Option<(u8, u32)> {
-        let (heard, kept_free) = (self.heard, self.kept_free());
+        let (heard, kept_free) = (self.heard, self.kept_free(now));
         let list = self.list.iter_mut().filter(|one| Some(one.number) != kept_free);
         let with_room = list.filter(|one| one.has_room(now, heard));
         let one = with_room.min_by_key(|one| one.last)?;

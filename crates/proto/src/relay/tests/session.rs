@@ -188,9 +188,9 @@ fn control_passes_radios_that_are_thinner_than_it_though_their_relays_say_20_mbi
     // Twenty messages a second with all their headers take 28 kbit/s: beside anything else 30 are not enough for all of them.
     let scenes = [
         (30, false, 1_590, 800),
-        (30, true, 1_500, 2_000),
-        (60, true, 1_590, 200),
-        (100, true, 1_590, 200),
+        (30, true, 1_400, 2_000),
+        (60, true, 1_590, 300),
+        (100, true, 1_590, 300),
     ];
     for (kbps, bulk, least, late) in scenes {
         let (count, longest) = over_thin_radios(kbps, bulk);
@@ -258,4 +258,36 @@ fn what_a_lying_relay_makes_fails_the_session_alone() {
     assert_eq!(came.len(), sent.len(), "what has failed is sent again");
     let lost = |event: &Event| matches!(event, Event::PathChanged { to: PathState::Suspected, .. });
     assert!(!field.end(Side::Air).events.iter().any(lost));
+}
+
+#[test]
+fn what_is_long_passes_thin_radios_of_which_one_alone_is_heard() {
+    for heard in [1, 2] {
+        let mut field = Field::new(RANKED, [2, 2], 20.0, 11);
+        field.carries = Some(Rate::from_bps(100_000));
+        let mut field = connect(field);
+        let mut number = 0;
+        let mut counts = Vec::new();
+        for step in 0..600 {
+            // Both are heard for 10 s, then one.
+            if step == 200 {
+                field.hears = Box::new(move |shot| {
+                    shot.from.side == Side::Ground || shot.from.number == heard
+                });
+            }
+            let now = field.now;
+            let left = field.end(Side::Air).status(now).tunnel.symbols;
+            while u64::from(number) < left + 20 {
+                field.send(Side::Air, Source::Tunnel, &packet(number, 1_200));
+                number += 1;
+            }
+            field.run(50 * MS);
+            if step % 200 == 199 {
+                counts.push(came(&mut field, Side::Ground).len());
+            }
+        }
+        println!("{heard} alone is heard after 10 s: {counts:?} packets after 10, 20, 30 s");
+        // Of 100 kbit/s that is two thirds.
+        assert!(counts[1] - counts[0] > 30 && counts[2] - counts[1] > 50, "{counts:?}");
+    }
 }
