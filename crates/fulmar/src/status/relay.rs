@@ -69,8 +69,8 @@ section! {
     doubled: bool, State;
     /// Time since two nodes were last seen to have this number; none where that never was so.
     doubled_s: Option<f64>, Gauge("s");
-    /// At a gateway of the form `ranked`, of the relays of its side: what their radio carried when it was full last, as it seems;
-    /// none before it had anything to send.
+    /// At a gateway of the form `ranked`, of the relays of its side: what their radio carried when it was full last, besides what is
+    /// small; none before it had anything to send.
     carries_mbps: Option<f64>, Gauge("Mbit/s");
     /// What its file says of that (`rate_mbps`).
     says_mbps: Option<f64>, Gauge("Mbit/s");
