@@ -188,6 +188,7 @@ fn control_passes_radios_that_are_thinner_than_it_though_their_relays_say_20_mbi
     // Twenty messages a second with all their headers take 28 kbit/s: beside anything else 30 are not enough for all of them.
     let scenes = [
         (30, false, 1_590, 800),
+        (60, false, 1_590, 800),
         (30, true, 1_400, 2_000),
         (60, true, 1_590, 300),
         (100, true, 1_590, 300),
