@@ -205,8 +205,8 @@ impl Gateway {
     fn trouble(&self, now: Instant) -> Option<String> {
         let lies = || {
             self.not_authentic.1.filter(|at| now.since(*at) < LIED).map(|_| {
-                "a relay with the group's key sends what is wrong (not authentic): stop one after the other until it ends, then \
-                 change the key"
+                "a relay that has the group's key sends what is not authentic: stop relays one by one until this line is \
+                 gone, then change the key"
                     .to_owned()
             })
         };

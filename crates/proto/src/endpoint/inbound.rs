@@ -143,7 +143,7 @@ impl Endpoint {
         };
         let opened = slot.session.open(now, received, &header, bytes);
         if let (Err(Rejection::BadTag), Via::Relay(relay)) = (&opened, received.source) {
-            *self.relays_lie.entry(relay).or_default() += 1;
+            *self.not_authentic.entry(relay).or_default() += 1;
         }
         let frames = opened.ok()?;
         Some((id, Data { received: *received, header, frames: frames.into(), confirmed }))

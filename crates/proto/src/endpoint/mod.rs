@@ -94,8 +94,8 @@ pub struct Endpoint {
     events: VecDeque<(SessionId, Event)>,
     deliveries: VecDeque<Delivery>,
     counters: EndpointCounters,
-    /// Datagrams of sessions that relays passed on, and that were not authentic.
-    relays_lie: BTreeMap<RelayId, u64>,
+    /// Datagrams of sessions that came over relays and were not authentic.
+    not_authentic: BTreeMap<RelayId, u64>,
     memory: Arc<Memory>,
     /// The latest moment that any input told.
     now: Instant,
@@ -122,7 +122,7 @@ impl Endpoint {
             events: VecDeque::new(),
             deliveries: VecDeque::new(),
             counters: EndpointCounters::default(),
-            relays_lie: BTreeMap::new(),
+            not_authentic: BTreeMap::new(),
             memory: Arc::default(),
             now,
         }
@@ -299,7 +299,7 @@ impl Endpoint {
     /// Returns how many datagrams of sessions came by a relayed link that were not authentic: somebody with the key of its group lies
     /// [specs/relay.md §2].
     pub fn not_authentic_by(&self, relay: RelayId) -> u64 {
-        self.relays_lie.get(&relay).copied().unwrap_or_default()
+        self.not_authentic.get(&relay).copied().unwrap_or_default()
     }
 
     /// Takes in a packet of the application.

@@ -61,7 +61,7 @@ const LEAST_DATAGRAM: usize = 480;
 /// The same where messages wait for so long that they are late: fewer headers bring more of them.
 const LATE_DATAGRAM: Duration = Duration::from_millis(250);
 /// A path below this rate is thin: a datagram takes tens of milliseconds, and probes are traffic.
-pub(super) const THIN: Rate = Rate::from_bps(300_000);
+pub(crate) const THIN: Rate = Rate::from_bps(300_000);
 /// What 50 messages of 100 bytes a second take with their headers and acknowledgements: below it there
 /// is no room for copies.
 const FULL: Rate = Rate::from_bps(100_000);

@@ -39,7 +39,7 @@ use units::{Duration, Instant, Rate};
 pub(crate) use address::{Route, Token};
 pub(crate) use bulk_bound::BulkRole;
 pub use bulk_bound::ProtectControl;
-pub(crate) use control_window::CopyRoom;
+pub(crate) use control_window::{CopyRoom, THIN};
 pub(crate) use drain::Drain;
 #[cfg(any(fuzzing, feature = "doors"))]
 pub(crate) use driven::drive;

@@ -6,7 +6,7 @@
 //! slack       2 frames while that is less than the relay says: what waits there looks lost; else 16 / p, where p is the part of
 //!             what is sent that is heard
 //! at first    2 frames, and as many as were reported in time
-//! thin        one frame: below 300 kbit/s
+//! thin        one frame, which takes 40 ms or more: below 300 kbit/s
 //! ```
 //! Of several thin radios one has none ([`super::transmitters`]), so that control finds one free.
 //!
@@ -18,6 +18,7 @@ use std::cmp::Ordering;
 use units::{Duration, Instant, Rate};
 
 use crate::limits;
+use crate::path::THIN;
 
 /// How much later than at best a report may come, and in frames: more is a queue.
 const QUEUED: Duration = Duration::from_millis(30);
@@ -40,10 +41,9 @@ const UNHEARD_REST: Duration = Duration::from_millis(1_000);
 const SOON: Duration = Duration::from_millis(10);
 /// The least limit: a frame every 1.2 s.
 const LEAST: Rate = Rate::from_bps(10_000);
-/// Below this a frame takes 40 ms: one at a time is under way.
-const THIN: Rate = Rate::from_bps(300_000);
 /// Where a radio has all that it may hold, it gets another frame after so long: if that is heard, so was what came before. A thin
-/// one gets it after what [`REST`] frames take at the limit: what carries control as well must not be filled by guesses.
+/// one gets it after what [`REST`] frames take at the limit, and one that starts after as many of the least round trips, if that is
+/// longer: what carries control as well must not be filled by guesses.
 const ANOTHER: Duration = Duration::from_millis(50);
 const REST: u32 = 4;
 /// Where one of n frames is heard, so many times n may be missed in a row. Fewer cost a flight what it sends in vain, and now and
