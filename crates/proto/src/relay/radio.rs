@@ -63,6 +63,8 @@ pub(super) struct Radio {
     /// Another radio of its side was heard and is not thin.
     has_fast_kin: bool,
     least: Option<(Instant, Duration)>,
+    /// The last report came late: a queue stands.
+    is_late: bool,
     /// Since when is measured, how many frames have left since, and the earliest report of these.
     since: Instant,
     reported_at: Instant,
@@ -79,6 +81,7 @@ impl Radio {
             start: Some(FIRST),
             has_fast_kin: false,
             least,
+            is_late: false,
             since,
             reported_at: since,
             left,
@@ -118,8 +121,8 @@ impl Radio {
             .least
             .map_or(after, |(at, least)| (least + now.since(at).mul_f64(FORGOTTEN)).min(after));
         self.least = Some((now, least));
-        let is_late = after > least + self.queued();
-        let left_for_start = if is_late { 0 } else { left };
+        self.is_late = after > least + self.queued();
+        let left_for_start = if self.is_late { 0 } else { left };
         let held = self.held(least);
         self.start =
             self.start.map(|start| start + left_for_start).filter(|start| (*start as f64) < held);
@@ -152,6 +155,11 @@ impl Radio {
     /// Tells whether a report of it came so short a time ago.
     pub(super) fn reported_within(&self, now: Instant, time: Duration) -> bool {
         self.least.is_some_and(|(at, _)| now.since(at) < time)
+    }
+
+    /// Tells whether frames stand in it.
+    pub(super) fn is_behind(&self) -> bool {
+        self.is_late || self.limit < self.rate
     }
 
     /// Tells whether control would wait long behind what it sends.

@@ -26,8 +26,9 @@ pub(super) struct Order {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Settled {
     pub(super) order: Order,
-    /// It is the one that was heard last: the report answers it.
-    pub(super) answered: bool,
+    /// How long it took, where it is the one that was heard last, so that the report answers it, and its radio is not one that
+    /// others are ahead of: what stands in such a radio says nothing of the way.
+    pub(super) round_trip: Option<Duration>,
     /// It was given up before.
     pub(super) late: bool,
 }
@@ -214,10 +215,18 @@ impl Transmitters {
                 one.open.pop_front();
                 let late = one.expired > 0;
                 one.expired -= usize::from(late);
-                settled.push(Settled { order, answered: order.number == upto, late });
+                let round_trip = (order.number == upto).then(|| now.since(order.at));
+                settled.push(Settled { order, round_trip, late });
             }
-            if let Some(last) = settled[before..].last().filter(|last| last.answered) {
-                one.radio.on_report(now, settled.len() - before, now.since(last.order.at));
+            if let Some(after) = settled[before..].last().and_then(|last| last.round_trip) {
+                one.radio.on_report(now, settled.len() - before, after);
+                let is_behind = one.radio.is_behind();
+                let is_ahead = |one: &Transmitter| {
+                    !one.radio.is_behind() && one.radio.reported_within(now, LATE)
+                };
+                if is_behind && self.list.iter().any(is_ahead) {
+                    settled[before..].iter_mut().for_each(|one| one.round_trip = None);
+                }
             }
         }
         let is_fast = |one: &Transmitter| one.radio.is_known() && !one.radio.is_thin();

@@ -259,12 +259,12 @@ impl Form for Ranked {
             };
             self.open.values_mut().for_each(forget);
         }
-        for Settled { order, answered, late } in settled {
+        for Settled { order, round_trip, late } in settled {
             if let Some(generation) = self.open.get_mut(&order.generation).filter(|_| !late) {
                 generation.under_way = generation.under_way.saturating_sub(1);
             }
-            if *answered {
-                self.rtt.on_sample(now.since(order.at));
+            if let Some(round_trip) = round_trip {
+                self.rtt.on_sample(*round_trip);
             }
         }
         let listed = (ranks.floor..).zip(&ranks.ranks).map(|(at, rank)| (at, *rank));

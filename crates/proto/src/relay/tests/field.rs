@@ -123,8 +123,8 @@ pub(super) struct Field {
     shots: u64,
     /// What the radio takes besides.
     pub(super) radio_delay: [Duration; 2],
-    /// What a radio carries, if that is less than its relay says: until when each one sends what it was given.
-    pub(super) carries: Option<Rate>,
+    /// What a radio carries, by its place, if that is less than its relay says, and until when it sends what it was given.
+    pub(super) carries: BTreeMap<usize, Rate>,
     busy_until: BTreeMap<usize, Instant>,
     pub(super) hears: Box<dyn FnMut(&Shot) -> bool>,
     /// All frames that left, if they are kept: who, hop, bytes.
@@ -173,7 +173,7 @@ impl Field {
             count: 0,
             shots: 0,
             radio_delay: [Duration::ZERO; 2],
-            carries: None,
+            carries: BTreeMap::new(),
             busy_until: BTreeMap::new(),
             hears: Box::new(|_| true),
             log: None,
@@ -194,6 +194,12 @@ impl Field {
         let node = RelayNode::new(config, self.now).expect("a role that there is");
         self.posts[at].node = Some(node);
         self.pump(at);
+    }
+
+    /// Lets all radios carry so little.
+    pub(super) fn thin(&mut self, kbps: u64) {
+        let rate = Rate::from_bps(kbps * 1_000);
+        self.carries = (0..self.posts.len()).map(|at| (at, rate)).collect();
     }
 
     /// Sets up another node with the number of one that there is.
@@ -372,10 +378,11 @@ impl Field {
         if let Some(log) = &mut self.log {
             log.push((from, hop, bytes.clone()));
         }
-        let rate = self.carries.unwrap_or(self.rate);
+        let thin = self.carries.get(&at).copied();
+        let rate = thin.unwrap_or(self.rate);
         let mut radio = rate.transmission_time(bytes.len()) + self.radio_delay[from.side as usize];
         self.shots += u64::from(hop == Hop::Radio);
-        if hop == Hop::Radio && self.carries.is_some() {
+        if hop == Hop::Radio && thin.is_some() {
             let until = self.busy_until.entry(at).or_default();
             *until = self.now.max(*until) + radio;
             radio = until.since(self.now);

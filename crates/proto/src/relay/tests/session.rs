@@ -148,7 +148,7 @@ fn control_passes_a_full_relayed_link_at_once_and_bulk_fills_it() {
 /// returns how many came, and the largest age of those of the last half.
 fn over_thin_radios(kbps: u64, bulk: bool) -> (usize, Duration) {
     let mut field = Field::new(RANKED, [4, 4], 20.0, 10);
-    field.carries = Some(Rate::from_bps(kbps * 1_000));
+    field.thin(kbps);
     let mut rng = units::Rng::new(10);
     field.hears = Box::new(move |_| rng.chance(0.9));
     let mut field = connect(field);
@@ -265,7 +265,7 @@ fn what_a_lying_relay_makes_fails_the_session_alone() {
 fn what_is_long_passes_thin_radios_of_which_one_alone_is_heard() {
     for heard in [1, 2] {
         let mut field = Field::new(RANKED, [2, 2], 20.0, 11);
-        field.carries = Some(Rate::from_bps(100_000));
+        field.thin(100);
         let mut field = connect(field);
         let mut number = 0;
         let mut counts = Vec::new();
@@ -291,4 +291,32 @@ fn what_is_long_passes_thin_radios_of_which_one_alone_is_heard() {
         // Of 100 kbit/s that is two thirds.
         assert!(counts[1] - counts[0] > 30 && counts[2] - counts[1] > 50, "{counts:?}");
     }
+}
+
+#[test]
+fn one_radio_that_falls_to_a_two_hundredth_holds_nothing_up() {
+    let mut field = connected([4, 4], 20.0, 12);
+    let mut rng = units::Rng::new(12);
+    field.hears = Box::new(move |_| rng.chance(0.9));
+    let slow = field.at(Side::Air, 1);
+    let (mut number, mut longest, mut last) = (0, Duration::ZERO, (0, field.now));
+    for step in 0..1_000 {
+        if step == 300 {
+            field.carries.insert(slow, Rate::from_bps(100_000));
+        }
+        let now = field.now;
+        let left = field.end(Side::Air).status(now).tunnel.symbols;
+        while u64::from(number) < left + 150 {
+            field.send(Side::Air, Source::Tunnel, &packet(number, 1_200));
+            number += 1;
+        }
+        field.run(10 * MS);
+        let count = field.end(Side::Ground).delivered.len();
+        if count > last.0 {
+            last = (count, field.now);
+        }
+        longest = longest.max(field.now.since(last.1));
+    }
+    println!("{longest:?} without a packet, {} came", last.0);
+    assert!(longest <= 200 * MS, "{longest:?}");
 }
