@@ -73,6 +73,8 @@ const SATURATED_MEMORY: Duration = Duration::from_secs(60);
 /// This many datagrams in a row that take less than half of the time that the rate says end that
 /// sooner.
 const FASTER: u32 = 3;
+/// Receptions that say whether the way has become longer.
+const RISE: u32 = 4;
 /// Only datagrams whose time at the rate is at least this long are compared.
 const TELLING: Duration = Duration::from_millis(8);
 /// A datagram this many bytes longer than the one with the least delay shows how fast the hop is at
@@ -85,6 +87,7 @@ const ALONE: u64 = 100;
 const STILL_TELLING: Duration = Duration::from_millis(100);
 /// A longer gap between two packets of a busy hop is a stall: 600 bytes at 16 kbit/s.
 const LONGEST_GAP: Duration = Duration::from_millis(300);
+const LEAST_RATE: Rate = Rate::from_bps(4_000);
 /// A stretch at less than one third of the rate may hold a stall.
 const STALL: u64 = 3;
 /// An older rate may have been measured in another place.
@@ -94,13 +97,14 @@ const FRESH: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample<'a> {
     /// Packets newly acknowledged, the one with the largest number of the frame among them.
-    pub(super) acked: &'a [SentPacket],
+    pub(super) acked: &'a [&'a SentPacket],
     /// The newest of them.
     pub(super) newest: &'a SentPacket,
     /// When the peer received that one, on its clock.
     pub(super) received_at_us: u64,
     /// The round-trip time of that one, without the delay of the acknowledgement.
     pub(super) rtt: Duration,
+    pub(super) slow: bool,
 }
 
 /// Estimates queue and rate of the narrowest hop of one direction.
@@ -110,8 +114,8 @@ pub(super) struct Bottleneck {
     delay: LeastOf<(i64, usize)>,
     rtt: LeastOf<Duration>,
     queue: Duration,
-    /// Least rtt and what stands in the other direction, smoothed.
-    round_trip: Option<Duration>,
+    /// Least rtt and what stands in the other direction, smoothed, and how much it varies.
+    round_trip: Option<(Duration, Duration)>,
     last_received_us: Option<u64>,
     last_sent_at: Instant,
     passage: Passage,
@@ -132,8 +136,20 @@ pub(super) struct Bottleneck {
     falls: RateHistory,
     busy_at: Instant,
     saturated: Option<Saturated>,
+    /// What has come since datagrams take longer than they did.
+    rise: Option<Rise>,
     /// Datagrams in a row that were faster than the rate.
     faster: u32,
+    /// Whether they have shown that the hop is faster than its rate.
+    refuted: bool,
+}
+
+/// What came of late, while datagrams took much longer than the least.
+#[derive(Clone, Copy, Debug)]
+struct Rise {
+    from_us: u64,
+    bytes: u64,
+    receptions: u32,
 }
 
 /// The hop was busy nearly all the time.
@@ -157,19 +173,38 @@ impl Bottleneck {
         let size = usize::from(newest.bytes);
         let delay = signed(sample.received_at_us) - signed(newest.sent_at.as_micros());
         let was_empty = self.shows_empty(newest);
+        self.look_whether_shorter(delay);
         let (base, base_size) = self.delay.on_sample(now, (delay, size), was_empty);
         let least_rtt = self.rtt.on_sample(now, sample.rtt, was_empty);
         let beyond = Duration::from_micros(u64::try_from(delay - base).unwrap_or(0));
-        let beyond = beyond.min(sample.rtt.saturating_sub(least_rtt));
+        let mut beyond = beyond.min(sample.rtt.saturating_sub(least_rtt));
+        if let Some(most) = self.longer_way(beyond, sample) {
+            // What is beyond that is the way's own.
+            let own = signed(most.as_micros());
+            self.delay = LeastOf::default();
+            self.rtt = LeastOf::default();
+            self.delay.on_sample(now, (delay - own, size), true);
+            self.rtt.on_sample(now, sample.rtt.saturating_sub(most), true);
+            (self.rate, self.saturated, self.first) = (None, None, None);
+            self.history = RateHistory::default();
+            beyond = most;
+        }
         let longer = size.saturating_sub(base_size);
         let own = self.rate.map_or(Duration::ZERO, |rate| rate.transmission_time(longer));
         self.queue = beyond.saturating_sub(own);
         self.look_whether_faster(beyond, own);
+        if self.rate.is_none() && beyond >= DEEP && (super::tune::get("GU", 2.0) == 1.0 || super::tune::get("GU", 2.0) == 2.0 && sample.slow) {
+            // The first late answer: it was this slow at least, and what comes behind it tells more.
+            let bytes = size + limits::IP_AND_UDP as usize;
+            (self.rate, self.rate_at) = (Some(Rate::from_bytes_in(bytes as u64, beyond)), now);
+        }
         if longer >= LARGE {
             self.on_large(now, Rate::from_bytes_in(longer as u64, beyond.max(JITTER)), newest);
         }
         let without = sample.rtt.saturating_sub(beyond);
-        self.round_trip = Some(self.round_trip.map_or(without, |old| (old * 7 + without) / 8));
+        let (usual, varies) = self.round_trip.unwrap_or((without, without / 2));
+        let differs = usual.max(without) - usual.min(without);
+        self.round_trip = Some(((usual * 7 + without) / 8, (varies * 3 + differs) / 4));
         self.measure_rate(now, sample, base);
         self.look_back();
     }
@@ -185,14 +220,29 @@ impl Bottleneck {
         self.queue < EMPTY || self.passage.passes()
     }
 
+    /// Tells whether most packets came as they were sent: the way is longer, or jitters.
+    pub(super) fn came_as_sent(&self) -> bool {
+        self.is_jittery || self.passage.passes()
+    }
+
     /// Tells whether packets come as they were sent, however long they take.
     pub(super) fn passes(&self) -> bool {
         self.passage.passes()
     }
 
+    /// Returns the least round-trip time of a path without queues.
+    pub(super) fn least_rtt(&self) -> Option<Duration> {
+        self.rtt.least()
+    }
+
     /// Returns the round-trip time that packets would have without a queue in this direction.
     pub(super) fn round_trip(&self) -> Duration {
-        self.round_trip.unwrap_or_default()
+        self.round_trip.map_or(Duration::ZERO, |(usual, _)| usual)
+    }
+
+    /// Returns the same and how much it varies; none before there was any answer.
+    pub(super) fn empty_rtt(&self) -> Option<(Duration, Duration)> {
+        self.round_trip
     }
 
     /// Returns the rate of the hop when it was last busy; none if it never was.
@@ -211,8 +261,8 @@ impl Bottleneck {
     }
 
     /// Returns that rate, unless the hop only looked busy because of jitter.
-    pub(super) fn calm_rate(&self, now: Instant, memory: Duration) -> Option<Rate> {
-        self.rate_within(now, memory).filter(|_| !self.is_jittery)
+    pub(super) fn calm_rate(&self) -> Option<Rate> {
+        self.rate.filter(|_| !self.is_jittery && !self.refuted)
     }
 
     /// Returns the rate of a hop that was busy nearly all the time a short while ago.
@@ -307,8 +357,9 @@ impl Bottleneck {
             self.stretch = Some(Stretch { from_us: received, bytes: 0 });
             return;
         }
-        self.history.on_busy(at, bytes, gap.min(LONGEST_GAP));
-        self.falls.on_busy(at, bytes, gap.min(LONGEST_GAP));
+        let busy = gap.min(LEAST_RATE.transmission_time(bytes as usize).max(LONGEST_GAP));
+        self.history.on_busy(at, bytes, busy);
+        self.falls.on_busy(at, bytes, busy);
         self.busy_at = now;
         self.look_whether_saturated(now);
         let stretch = self.stretch.get_or_insert(Stretch { from_us: last, bytes: 0 });
@@ -318,6 +369,7 @@ impl Bottleneck {
             let span = Duration::from_micros(span_us);
             let rate = Rate::from_bytes_in(stretch.bytes, span);
             self.smooth(rate, span);
+            self.refuted = false;
             self.best_ever = self.best_ever.max(rate);
             self.rate_at = now;
             self.stretch = Some(Stretch { from_us: received, bytes: 0 });
@@ -334,15 +386,53 @@ impl Bottleneck {
         self.usual = self.history.low(USUAL_MEMORY, 0.5);
     }
 
+    /// Returns how long a datagram can have queued at most, where it took longer than that: what stands before it is what was
+    /// sent before it, and the hop brings that at the rate at which it brought the last few.
+    fn longer_way(&mut self, beyond: Duration, sample: &Sample<'_>) -> Option<Duration> {
+        let received = sample.received_at_us;
+        if beyond < DEEP {
+            self.rise = None;
+            return None;
+        }
+        let rise = self.rise.get_or_insert(Rise { from_us: received, bytes: 0, receptions: 0 });
+        let span = Duration::from_micros(received.saturating_sub(rise.from_us));
+        if span.is_zero() {
+            return None;
+        }
+        rise.receptions += 1;
+        rise.bytes += sample.acked.iter().map(|packet| u64::from(packet.bytes) + limits::IP_AND_UDP).sum::<u64>();
+        if rise.receptions < RISE || span < DEEP {
+            return None;
+        }
+        let rate = Rate::from_bytes_in(rise.bytes, span);
+        let before = sample.newest.delivery.in_flight() + u64::from(sample.newest.bytes);
+        let most = rate.transmission_time(2 * before as usize);
+        self.rise = Some(Rise { from_us: received, bytes: 0, receptions: 0 });
+        (beyond > most + DEEP).then_some(most)
+    }
+
+    /// Takes the rate for wrong where a datagram takes less than the least before by more than half of what that one took at the
+    /// hop: it has become faster.
+    fn look_whether_shorter(&mut self, delay: i64) {
+        let Some(((base, size), rate)) = self.delay.least().zip(self.calm_rate()) else { return };
+        let took = rate.transmission_time(size + limits::IP_AND_UDP as usize);
+        if base - delay > signed(took.as_micros()) / 2 && took > JITTER {
+            self.saturated = None;
+            self.refuted = true;
+        }
+    }
+
     /// Ends saturation where datagrams take less than half of the time that the rate says: the hop
     /// has become faster.
     fn look_whether_faster(&mut self, beyond: Duration, own: Duration) {
         if own < TELLING {
             return;
         }
-        self.faster = if beyond * 2 < own { self.faster + 1 } else { 0 };
+        let shows = if own >= DEEP { FASTER } else { 1 };
+        self.faster = if beyond * 2 < own { self.faster + shows } else { 0 };
         if self.faster >= FASTER {
             self.saturated = None;
+            self.refuted = true;
             self.faster = 0;
         }
     }
@@ -462,10 +552,11 @@ mod tests {
             };
             let rtt = received.since(at) + BASE;
             let sample = Sample {
-                acked: std::slice::from_ref(&packet),
+                acked: &[&packet],
                 newest: &packet,
                 received_at_us: received.as_micros(),
                 rtt,
+                slow: false,
             };
             self.bottleneck.on_ack(received + BASE, &sample);
         }
@@ -493,7 +584,7 @@ mod tests {
         let mut hop = Hop::new(10_000);
         let now = hop.fill(149, |n| n * 7 % 19);
         assert_eq!(hop.bottleneck.saturated_rate(now), None);
-        assert!(hop.bottleneck.calm_rate(now, SATURATED_MEMORY).is_none());
+        assert!(hop.bottleneck.calm_rate().is_none());
     }
 
     #[test]
@@ -510,7 +601,7 @@ mod tests {
             }
             let now = hop.free_at + BASE;
             let saturated = hop.bottleneck.saturated_rate(now);
-            (saturated.or(hop.bottleneck.first_rate(now)), hop.bottleneck.calm_rate(now, CALM))
+            (saturated.or(hop.bottleneck.first_rate(now)), hop.bottleneck.calm_rate())
         };
         assert_eq!([thin(15), thin(60)], [(None, None); 2]);
     }

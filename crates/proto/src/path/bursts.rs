@@ -29,17 +29,24 @@ pub(super) struct Bursts {
     /// The runs of the present half, which began at `began`, and of the one before; the longest
     /// first.
     halves: [[Duration; 2]; 2],
+    longest: Duration,
+    half: Duration,
 }
 
 impl Bursts {
     pub(super) fn new(now: Instant) -> Self {
-        Self { since: now, halves: [[Duration::ZERO; 2]; 2] }
+        Self { since: now, halves: [[Duration::ZERO; 2]; 2], longest: LONGEST_RUN, half: HALF_MEMORY }
+    }
+
+    /// Remembers runs of up to a second for two minutes.
+    pub(super) fn stalls(now: Instant) -> Self {
+        Self { longest: Duration::from_millis(super::tune::get("SL", 10000.0) as u64), half: Duration::from_secs(60), ..Self::new(now) }
     }
 
     /// Notes that the path answered after its answer had been overdue for `run`.
     pub(super) fn on_return(&mut self, now: Instant, run: Duration) {
         self.forget(now);
-        if !(SHORTEST_RUN..=LONGEST_RUN).contains(&run) {
+        if !(SHORTEST_RUN..=self.longest).contains(&run) {
             return;
         }
         let [longest, second] = &mut self.halves[0];
@@ -64,10 +71,10 @@ impl Bursts {
 
     fn forget(&mut self, now: Instant) {
         let elapsed = now.since(self.since);
-        if elapsed >= HALF_MEMORY * 2 {
-            *self = Self::new(now);
-        } else if elapsed >= HALF_MEMORY {
-            self.since += HALF_MEMORY;
+        if elapsed >= self.half * 2 {
+            *self = Self { longest: self.longest, half: self.half, ..Self::new(now) };
+        } else if elapsed >= self.half {
+            self.since += self.half;
             self.halves = [[Duration::ZERO; 2], self.halves[0]];
         }
     }

@@ -58,6 +58,8 @@ const LEAST_WINDOW: u64 = 400;
 const DATAGRAM: Duration = Duration::from_millis(40);
 /// Bytes that it may always hold, however slow the hop: four messages of 100 bytes.
 const LEAST_DATAGRAM: usize = 480;
+/// … unless it would take longer than this: then it holds one message.
+const MOST_DATAGRAM: Duration = Duration::from_millis(300);
 /// The same where messages wait for so long that they are late: fewer headers bring more of them.
 const LATE_DATAGRAM: Duration = Duration::from_millis(250);
 /// A path below this rate is thin: a datagram takes tens of milliseconds, and probes are traffic.
@@ -86,14 +88,19 @@ pub(crate) struct CopyRoom {
     pub(crate) repeat: usize,
     /// Of those that ask for no datagram of their own: some where one leaves anyway.
     pub(crate) ride: usize,
-    /// How long a copy takes at least: what has less time to live is not worth sending.
+    /// How long a copy takes at least, without its own time at the hop: what has less time to live is not worth sending.
     pub(crate) transit: Duration,
+    /// The rate at which the hop sends it.
+    pub(crate) rate: Rate,
+    /// Whether a message goes there once at most: nobody answers.
+    pub(crate) once: bool,
 }
 
 impl CopyRoom {
     /// The same room for all copies.
     pub(crate) fn both(bytes: usize) -> Self {
-        Self { fresh: bytes, newest: bytes, repeat: bytes, ride: 0, transit: Duration::ZERO }
+        let (transit, rate) = (Duration::ZERO, Rate::from_bps(u64::MAX));
+        Self { fresh: bytes, newest: bytes, repeat: bytes, ride: 0, transit, rate, once: false }
     }
 
     /// No more than `bytes` of either; what is not nothing may be used whole.
@@ -110,12 +117,23 @@ impl CopyRoom {
     }
 }
 
+fn thin_slack() -> Duration {
+    static V: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+    Duration::from_millis(*V.get_or_init(|| std::env::var("TS").ok().and_then(|v| v.parse().ok()).unwrap_or(30)))
+}
+
 impl Path {
     /// Returns how many bytes of control may leave now.
     pub(crate) fn control_room(&self, now: Instant) -> CopyRoom {
-        if self.state == PathState::Suspected {
-            let drips = self.was_thin && self.sent.in_flight() >= LEAST_WINDOW;
-            return CopyRoom::both(if drips { 0 } else { usize::MAX });
+        let patient_until = self.patient_until(now);
+        if let Some(rate) = self.slow_rate(now) {
+            let is_patient = patient_until.is_some_and(|at| now < at);
+            return self.thin_room(now, rate, is_patient);
+        }
+        match patient_until {
+            Some(at) => return CopyRoom::both(if now < at { 0 } else { usize::MAX }),
+            None if self.state == PathState::Suspected => return CopyRoom::both(usize::MAX),
+            None => {}
         }
         let in_flight = self.sent.control_in_flight();
         let Some((rate, slack)) = self.control_rate(now).filter(|_| in_flight > 0) else {
@@ -131,20 +149,50 @@ impl Path {
         let repeat = if self.may_be_slow(now) { 0 } else { room(SLACK) };
         let fresh = room(slack);
         let newest = if self.newest_ready_at(now).is_some() { 0 } else { fresh };
-        CopyRoom { fresh, newest, repeat, ride: 0, transit: self.control_arrival(now) }
+        CopyRoom { fresh, newest, repeat, transit: self.control_arrival(now), ..CopyRoom::both(0) }
+    }
+
+    /// Returns the room on a hop that is thin: what it sends within the slack beyond what stands before it.
+    fn thin_room(&self, now: Instant, rate: Rate, is_patient: bool) -> CopyRoom {
+        if is_patient {
+            return CopyRoom::both(0);
+        }
+        let free_at = self.free_at(rate);
+        let least = self.bottleneck.least_rtt().or(self.rtt.min_rtt()).unwrap_or_default();
+        let transit = least / 2 + free_at.since(now);
+        if self.sent.unheard().next().is_none() {
+            return CopyRoom { transit, rate, ..CopyRoom::both(usize::MAX) };
+        }
+        let left = (now + thin_slack()).since(free_at);
+        let fresh = if left.is_zero() { 0 } else { (rate.bytes_in(left) as usize).max(400) };
+        let repeat = if self.may_be_slow(now) { 0 } else { fresh };
+        let newest = if self.newest_ready_at(now).is_some() { 0 } else { fresh };
+        CopyRoom { fresh, newest, repeat, ride: 0, transit, rate, once: false }
+    }
+
+    /// Returns when a thin hop takes more than it does now.
+    pub(super) fn control_ready_at(&self, now: Instant) -> Option<Instant> {
+        let fresh_at = self.free_at(self.slow_rate(now)?) - thin_slack();
+        let newest_at = self.newest_ready_at(now);
+        [Some(fresh_at + Duration::from_micros(1)), newest_at].into_iter().flatten().filter(|at| *at > now).min()
+    }
+
+    /// Returns when the hop has sent all that may stand before it.
+    fn free_at(&self, rate: Rate) -> Instant {
+        let before_it = self.sent.standing().filter(|packet| self.is_timed(packet.bytes));
+        let (sent_at, size) = self.known;
+        let left_at = sent_at + self.bottleneck.queue() + rate.transmission_time(size as usize);
+        before_it.fold(left_at, |free_at, packet| {
+            let bytes = usize::from(packet.bytes) + limits::IP_AND_UDP as usize;
+            free_at.max(packet.sent_at) + rate.transmission_time(bytes)
+        })
     }
 
     /// Returns when a message may leave that a newer one replaces, where it has to wait: until the hop has sent what is
     /// under way. While it waits here, it is still the newest when it leaves.
     pub(super) fn newest_ready_at(&self, now: Instant) -> Option<Instant> {
-        let rate = self.saturated_rate(now).filter(|rate| *rate < THIN)?;
-        let queue = self.bottleneck.queue();
-        let before_it = self.sent.unanswered().filter(|packet| self.is_timed(packet.bytes));
-        let free_at = before_it.fold(self.known.0 + queue, |free_at, packet| {
-            let bytes = usize::from(packet.bytes) + limits::IP_AND_UDP as usize;
-            free_at.max(packet.sent_at) + rate.transmission_time(bytes)
-        });
-        let ready_at = free_at + queue.saturating_sub(SLACK) - NEXT;
+        let free_at = self.free_at(self.slow_rate(now)?);
+        let ready_at = free_at + self.bottleneck.queue().saturating_sub(SLACK) - NEXT;
         (ready_at > now).then_some(ready_at)
     }
 
@@ -183,8 +231,8 @@ impl Path {
 
     /// Returns the rate of a hop that may be too slow for control; none if it is not, or not known.
     pub(super) fn slow_rate(&self, now: Instant) -> Option<Rate> {
-        let saturated = self.saturated_rate(now).filter(|rate| *rate < THIN);
-        saturated.or(self.thin_radios()).or(self.never_faster(now))
+        let known = self.hop_rate(now).filter(|rate| *rate < THIN);
+        known.or(self.thin_radios()).or(self.never_faster(now))
     }
 
     /// Tells whether the hop is slow, or may be for all that is known.
@@ -193,19 +241,23 @@ impl Path {
             return self.is_thin(now);
         }
         let is_unknown = self.was_thin && self.proved == 0 && self.bottleneck.rate().is_none();
-        let rate = self.bottleneck.calm_rate(now, FULL_MEMORY);
+        let rate = self.bottleneck.calm_rate();
         let is_slow = is_unknown || rate.is_some_and(|rate| rate < FULL);
-        self.is_thin(now) || is_slow && self.bottleneck.best_ever() < THIN
+        self.is_thin(now) || is_slow
     }
 
     /// Returns the rate of a hop that has never been too fast for control to fill.
     pub(super) fn never_faster(&self, now: Instant) -> Option<Rate> {
-        let rate = self.bottleneck.calm_rate(now, SLOW_MEMORY);
-        rate.filter(|_| self.relayed.is_none() && self.bottleneck.best_ever() < THIN)
+        let rate = self.bottleneck.calm_rate();
+        rate.filter(|rate| self.relayed.is_none() && *rate < THIN)
     }
 
     /// Returns how long a copy of control would take from now.
     pub(crate) fn control_arrival(&self, now: Instant) -> Duration {
+        if let Some(rate) = self.slow_rate(now) {
+            let least = self.bottleneck.least_rtt().or(self.rtt.min_rtt()).unwrap_or_default();
+            return least / 2 + self.free_at(rate).since(now) + rate.transmission_time(OWN);
+        }
         let known = self.control_rate(now).filter(|(rate, _)| *rate > Rate::ZERO);
         let waits = known
             .map(|(rate, _)| rate.transmission_time(self.sent.control_in_flight() as usize + OWN));
@@ -220,17 +272,25 @@ impl Path {
     /// Returns how large a datagram with control may be; messages that are late anyway need no
     /// small ones.
     pub(crate) fn control_datagram(&self, now: Instant, is_late: bool) -> usize {
-        if self.state == PathState::Suspected && self.was_thin {
+        if self.careful_since(now).is_some() {
             return 100;
         }
         let takes = if is_late { LATE_DATAGRAM } else { DATAGRAM };
         let rate = self.slow_rate(now);
-        rate.map_or(usize::MAX, |rate| (rate.bytes_in(takes) as usize).max(LEAST_DATAGRAM))
+        rate.map_or(usize::MAX, |rate| {
+            let least = (rate.bytes_in(MOST_DATAGRAM) as usize).min(LEAST_DATAGRAM);
+            (rate.bytes_in(takes) as usize).max(least)
+        })
     }
 
     /// Tells whether the path is thin, or was never seen to be faster.
     pub(super) fn may_be_thin(&self, now: Instant) -> bool {
         self.is_thin(now) || self.bottleneck.best_ever() < THIN
+    }
+
+    /// Returns the rate of a hop that is or was busy.
+    fn hop_rate(&self, now: Instant) -> Option<Rate> {
+        self.saturated_rate(now).or_else(|| self.bottleneck.first_rate(now).filter(|_| super::tune::get("FR", 1.0) == 1.0))
     }
 
     /// Returns the rate of a hop that was busy nearly all the time a short while ago.
@@ -242,10 +302,9 @@ impl Path {
     /// once where there is no queue, otherwise not while it merely waits before the hop.
     pub(crate) fn repeat_after(&self) -> Duration {
         let rate = self.bottleneck.rate().filter(|_| !self.bottleneck.is_empty());
-        rate.map_or(Duration::ZERO, |rate| {
-            let waits = rate.transmission_time(self.sent.in_flight() as usize);
-            self.rtt.probe_timeout() + waits
-        })
+        let waits = rate.map(|rate| rate.transmission_time(self.sent.in_flight() as usize));
+        if super::tune::get("RA", 0.0) == 1.0 && waits.is_none() { return Duration::ZERO; }
+        self.rtt.probe_timeout() + waits.unwrap_or_default()
     }
 
     /// Tells whether the narrowest hop is so slow that a full datagram would delay control.

@@ -5,6 +5,7 @@
 
 use std::net::IpAddr;
 
+use smallvec::SmallVec;
 use units::{Duration, Instant, Rate};
 
 use super::address::Proof;
@@ -12,8 +13,10 @@ use super::bottleneck::{LATEST_US, Sample};
 use super::{Outcome, Path, Route, health};
 use crate::congestion::{Acked, Lost};
 use crate::event::PathState;
+use crate::limits;
 use crate::recovery::{
-    AckInfo, Arrival, ClockSample, MAX_ACK_DELAY, SLOW_ACK_DELAY, SentFrame, SentPacket,
+    AckInfo, Arrival, ClockSample, MAX_ACK_DELAY, NewlyAcked, SLOW_ACK_DELAY, SentFrame,
+    SentPacket,
 };
 use crate::via::Via;
 
@@ -35,7 +38,9 @@ impl Path {
         self.gap_since_ack |= self.largest_received.is_some_and(|largest| pn > largest + 1);
         self.largest_received = self.largest_received.max(Some(pn));
         self.address.on_received(now, from, bytes, newest);
-        self.last_received_at = Some(now);
+        if let Some(last) = self.last_received_at.replace(now) {
+            self.received_gap = now.since(last).max(self.received_gap / 2).min(Duration::from_millis(333));
+        }
         self.counters.datagrams_received += 1;
         self.counters.bytes_received += bytes as u64;
     }
@@ -117,6 +122,7 @@ impl Path {
         let view = self.health_view(now);
         let silent = health::overdue_for(now, &view, self.sent.unanswered());
         let is_run = health::is_run(now, &view, self.sent.unanswered());
+        let silent_since = self.silent_since(now);
         let newly = self.sent.on_ack(now, ack);
         let newest_sent_at =
             newly.packets.iter().chain(&newly.late).map(|packet| packet.sent_at).max();
@@ -137,6 +143,10 @@ impl Path {
         self.revive(now, newest_sent_at, &mut outcome);
         let late_bytes = newly.late.iter().map(|packet| u64::from(packet.bytes)).sum();
         let acked = self.measure(now, ack, &newly.packets, late_bytes);
+        self.measure_hop(now, ack, &newly);
+        if let Some(since) = silent_since && self.silent_since(now).is_none() && self.bottleneck.queue() < Duration::from_millis(super::tune::get("QD", 200.0) as u64) {
+            self.stalls.on_return(now, now.since(since));
+        }
         for packet in &newly.packets {
             self.on_packet_acked(packet);
         }
@@ -148,6 +158,7 @@ impl Path {
         }
         let ecn_ce = ack.ecn_ce.wrapping_sub(self.ecn_ce) as i32 > 0;
         self.ecn_ce = if ecn_ce { ack.ecn_ce } else { self.ecn_ce };
+        if super::outbound::trace() { self.dump(now, &format!("ACK largest={} new={} late={} age={} else={}", ack.largest, newly.packets.len(), newly.late.len(), now.since(newest_sent_at).as_millis(), ack.elsewhere)); }
         outcome.received_at_us = ack.received_at_us;
         let mut all = newly.packets.iter().chain(&newly.late);
         let largest = all.find(|packet| packet.pn == ack.largest);
@@ -200,25 +211,6 @@ impl Path {
             let held = if ack.delay > MAX_ACK_DELAY { ack.delay } else { Duration::ZERO };
             self.peer_holds = held.min(SLOW_ACK_DELAY).max(fallen);
         }
-        if trusted && is_round_trip && self.shows_hop() {
-            let kept: Vec<SentPacket>;
-            let acked = match self.relayed {
-                None => acked,
-                Some(_) => {
-                    kept = acked
-                        .iter()
-                        .filter(|packet| self.is_timed(packet.bytes))
-                        .cloned()
-                        .collect();
-                    &kept
-                }
-            };
-            let received_at_us = ack.received_at_us.min(LATEST_US);
-            let rtt = now.since(newest.sent_at).saturating_sub(ack.delay);
-            self.known = (newest.sent_at, newest.delivery.in_flight());
-            self.bottleneck.on_ack(now, &Sample { acked, newest, received_at_us, rtt });
-            self.prove(newest);
-        }
         let recently = self.rtt.srtt_or_initial();
         Some(Acked {
             bytes: acked
@@ -232,6 +224,25 @@ impl Path {
             rate,
             window_limited: self.window_full_at.is_some_and(|at| now.since(at) <= recently),
         })
+    }
+
+    /// Samples what the hop shows, of packets that were given up too: what stood before it while nobody answered shows best
+    /// that it has become thin.
+    fn measure_hop(&mut self, now: Instant, ack: &AckInfo<'_>, newly: &NewlyAcked) {
+        let all = || newly.late.iter().chain(&newly.packets);
+        let Some(newest) = all().max_by_key(|packet| packet.pn) else { return };
+        let is_news = newest.pn == ack.largest;
+        if !is_news || ack.elsewhere || !self.is_timed(newest.bytes) || !self.shows_hop() {
+            return;
+        }
+        let acked: SmallVec<[&SentPacket; 16]> =
+            all().filter(|packet| self.is_timed(packet.bytes)).collect();
+        let received_at_us = ack.received_at_us.min(LATEST_US);
+        let rtt = now.since(newest.sent_at).saturating_sub(ack.delay);
+        self.known = (newest.sent_at, u64::from(newest.bytes) + limits::IP_AND_UDP);
+        let slow = self.comes_slowly(now);
+        self.bottleneck.on_ack(now, &Sample { acked: &acked, newest, received_at_us, rtt, slow });
+        self.prove(newest);
     }
 
     fn on_packet_acked(&mut self, packet: &SentPacket) {

@@ -28,11 +28,13 @@ mod paths;
 mod rate_history;
 mod relayed;
 mod service;
+mod silence;
 mod skipped;
 mod snapshot;
 #[cfg(test)]
 pub(crate) mod tests;
 mod timers;
+pub(crate) mod tune;
 
 use units::{Duration, Instant, Rate};
 
@@ -169,6 +171,7 @@ pub(crate) struct Path {
     proved: u64,
     /// The silences that it came back from.
     bursts: Bursts,
+    stalls: Bursts,
     answers: Answers,
     /// An answer is late: the path is being probed.
     late: bool,
@@ -182,6 +185,8 @@ pub(crate) struct Path {
     window_full_at: Option<Instant>,
     ecn_ce: u32,
     last_received_at: Option<Instant>,
+    /// The time between the last two datagrams that came in.
+    received_gap: Duration,
     counters: Counters,
     looked_at: Instant,
     service: Service,
@@ -227,6 +232,7 @@ impl Path {
             was_thin: true,
             proved: 0,
             bursts: Bursts::new(now),
+            stalls: Bursts::stalls(now),
             answers: Answers::new(),
             late: false,
             doubtful: false,
@@ -238,6 +244,7 @@ impl Path {
             window_full_at: None,
             ecn_ce: 0,
             last_received_at: None,
+            received_gap: Duration::ZERO,
             counters: Counters::default(),
             looked_at: now,
             service: Service::default(),
@@ -400,6 +407,7 @@ impl Path {
             }
             None => self.health_view(now).probe_interval(),
         };
-        interval.max(self.least_probe_interval(now))
+        let careful = self.careful_since(now).map(|since| self.careful_wait(now, since));
+        interval.max(self.least_probe_interval(now)).max(careful.unwrap_or_default())
     }
 }

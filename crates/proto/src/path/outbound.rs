@@ -16,7 +16,7 @@ const MUCH_LOSS: f64 = 0.05;
 /// Bytes of a datagram with an acknowledgement alone, headers and all.
 const ACK_ALONE: usize = 75;
 /// How many times its own time at the hop such a datagram leaves to others.
-const ACK_REST: u32 = 3;
+const ACK_REST: u32 = 8;
 
 /// A standing round-trip time that is this much longer than the least means a queue: at the same
 /// length the default congestion controller ends its start.
@@ -29,7 +29,18 @@ const EXCESS: u64 = 6;
 /// sooner.
 const MESSAGE_QUEUE: Duration = Duration::from_millis(40);
 
+pub(super) fn trace() -> bool {
+    static V: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *V.get_or_init(|| std::env::var("FTRACE").is_ok())
+}
 impl Path {
+    pub(super) fn dump(&self, now: Instant, what: &str) {
+        let u: Vec<_> = self.sent.unheard().collect();
+        let since = self.silent_since(now).map(|s| now.since(s).as_millis());
+        eprintln!("{:.3} {}{} {:?}{} {what} | unheard {} oldest {:?} silent {:?} srtt {:?} min {:?} q {:?} rate {:?} first {:?} sat {:?} held {:?} loss {:.2}/{:.2} room {:?}",
+            now.as_micros() as f64/1e6, if self.config.initiator {"D"} else {"S"}, self.id.0, self.state, if self.doubtful {"?"} else {""}, u.len(), u.first().map(|p| now.since(p.sent_at).as_millis()), since,
+            self.rtt.srtt().map(|d| d.as_millis()), self.rtt.min_rtt().map(|d| d.as_millis()), self.bottleneck.queue().as_millis(), self.bottleneck.rate().map(|r| r.as_bps()/1000), self.bottleneck.first_rate(now).map(|r| r.as_bps()/1000), self.bottleneck.saturated_rate(now).map(|r| r.as_bps()/1000), self.peer_holds.as_millis(), self.loss(), self.received.loss().loss(), self.control_room(now).fresh);
+    }
     /// Tells whether an acknowledgement must leave now. On a slow path it rides with what leaves next,
     /// if that is soon.
     pub(crate) fn ack_is_due(&self, now: Instant) -> bool {
@@ -39,7 +50,10 @@ impl Path {
     /// Returns how long an acknowledgement waits for a datagram to ride in: so long that datagrams
     /// with nothing else take no more than a quarter of the hop's time.
     fn ack_patience(&self, now: Instant) -> Duration {
-        let takes = |rate: Rate| rate.transmission_time(ACK_ALONE) * ACK_REST;
+        if let Some(since) = self.careful_since(now) {
+            return now.since(since).min(SLOW_ACK_DELAY);
+        }
+        let takes = |rate: Rate| rate.transmission_time(ACK_ALONE) * super::tune::get("AR", 8.0) as u32;
         let rate = self.slow_rate(now).filter(|_| self.is_thin(now) || self.loss() < MUCH_LOSS);
         rate.map_or(Duration::ZERO, |rate| takes(rate).min(SLOW_ACK_DELAY))
     }
@@ -51,8 +65,10 @@ impl Path {
 
     /// Tells whether an acknowledgement would tell the peer anything new: it is cheap to add to
     /// whatever leaves, on any path.
-    pub(crate) fn ack_has_news(&self) -> bool {
+    pub(crate) fn ack_has_news(&self, now: Instant) -> bool {
+        let patience = self.ack_patience(now) / 2;
         self.received.has_news()
+            && (patience.is_zero() || self.received.due_at().is_none_or(|at| at + patience <= now))
     }
 
     /// Tells whether a gap in this path's packets is news that a faster path should tell as well.
@@ -232,7 +248,10 @@ impl Path {
             self.probe_wanted = false;
             self.probe_at = now + self.probe_interval(now);
         }
-        let before = if self.relayed.is_some() { self.sent.control_in_flight() } else { in_flight };
+        let before = match self.relayed {
+            Some(_) => self.sent.control_in_flight(),
+            None => in_flight + self.sent.given_up(),
+        };
         let delivery = self.rate.on_sent(now, in_flight == 0, before);
         let size = u16::try_from(bytes).unwrap_or(u16::MAX);
         self.sent.on_sent(SentPacket {
@@ -247,6 +266,7 @@ impl Path {
         if self.sent.in_flight() + mtu as u64 > self.congestion.cwnd() {
             self.window_full_at = Some(now);
         }
+        if trace() { self.dump(now, &format!("SEND pn={pn} {bytes}B el={} bulk={bulk}", ack_eliciting as u8)); }
         self.counters.datagrams_sent += 1;
         self.counters.bytes_sent += bytes as u64;
     }

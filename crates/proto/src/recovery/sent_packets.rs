@@ -158,6 +158,8 @@ pub(crate) struct SentPackets {
     reordered_at: Option<Instant>,
     loss_time: Option<Instant>,
     loss: LossEstimator,
+    /// What became of packets by the time when a later one was acknowledged, those that were given up included.
+    heard: LossEstimator,
     /// Small packets overtake others: only they are lost by what is acknowledged after them, and by time alone.
     overtaken: bool,
     landed: Landed,
@@ -179,6 +181,7 @@ impl SentPackets {
             reordered_at: None,
             loss_time: None,
             loss: LossEstimator::default(),
+            heard: LossEstimator::default(),
         }
     }
 
@@ -204,6 +207,10 @@ impl SentPackets {
             self.acknowledge_lost(now, range, &mut newly.late);
         }
         let largest = newly.packets.iter().chain(&newly.late).map(|packet| packet.pn).max();
+        let heard = newly.packets.iter().chain(&newly.late).filter(|packet| packet.ack_eliciting);
+        let missing = self.unheard().take_while(|packet| Some(packet.pn) < largest).count();
+        (0..missing).for_each(|_| self.heard.on_outcome(true));
+        heard.for_each(|_| self.heard.on_outcome(false));
         self.largest_acked = self.largest_acked.max(largest);
         self.retire();
         newly
@@ -247,7 +254,9 @@ impl SentPackets {
         }
         while let Some((&pn, _)) = self.lost.range(range.clone()).next() {
             if let Some(packet) = self.lost.remove(&pn) {
-                self.learn_reordering(now, pn);
+                if packet.ack_eliciting {
+                    self.learn_reordering(now, pn);
+                }
                 late.push(packet);
             }
         }
@@ -325,8 +334,7 @@ impl SentPackets {
         self.landed.note(now, pn, first);
     }
 
-    /// Moves an outstanding packet to the lost ones; one that elicits no acknowledgement is just
-    /// forgotten.
+    /// Moves an outstanding packet to the lost ones; that one which elicits no acknowledgement is missing nobody is told.
     fn end_as_lost(&mut self, index: usize, counts: bool) -> Option<SentPacket> {
         let pn = self.entries[index].pn();
         if !matches!(self.entries[index], Entry::Outstanding(_)) {
@@ -335,17 +343,14 @@ impl SentPackets {
         let entry = std::mem::replace(&mut self.entries[index], Entry::Ignored { pn });
         let Entry::Outstanding(packet) = entry else { return None };
         self.leave_flight(&packet);
-        if !packet.ack_eliciting {
-            return None;
-        }
-        if counts && !packet.is_mtu_probe() {
+        if counts && packet.ack_eliciting && !packet.is_mtu_probe() {
             self.entries[index] = Entry::Ended { pn, lost: true };
         }
         if self.lost.len() >= LOST_PACKETS {
             self.lost.pop_first();
         }
         self.lost.insert(pn, packet.clone());
-        Some(packet)
+        packet.ack_eliciting.then_some(packet)
     }
 
     /// Releases the outcomes at the front, in packet-number order.
@@ -396,6 +401,32 @@ impl SentPackets {
         })
     }
 
+    /// Returns all packets, of whatever kind, that were sent after the newest one that was acknowledged: they may stand before a
+    /// hop.
+    pub(crate) fn standing(&self) -> impl Iterator<Item = &SentPacket> {
+        let after = self.largest_acked.map_or(0, |largest| largest + 1);
+        let first = self.entries.partition_point(|entry| entry.pn() < after);
+        let outstanding = self.entries.range(first..).filter_map(|entry| match entry {
+            Entry::Outstanding(packet) => Some(packet),
+            _ => None,
+        });
+        self.lost.range(after..).map(|(_, packet)| packet).chain(outstanding)
+    }
+
+    /// Returns the same with those that were given up in silence: each of them is lost, or waits at a hop that has become
+    /// thin.
+    pub(crate) fn unheard(&self) -> impl Iterator<Item = &SentPacket> {
+        let after = self.largest_acked.map_or(0, |largest| largest + 1);
+        let given_up = self.lost.range(after..).map(|(_, packet)| packet);
+        given_up.filter(|packet| packet.ack_eliciting).chain(self.unanswered())
+    }
+
+    /// Returns the bytes of those that were given up in silence and may still stand before a hop.
+    pub(crate) fn given_up(&self) -> u64 {
+        let after = self.largest_acked.map_or(0, |largest| largest + 1);
+        self.lost.range(after..).map(|(_, packet)| u64::from(packet.bytes)).sum()
+    }
+
     /// Returns the earliest time at which [`SentPackets::detect_lost`] will find something.
     pub(crate) fn loss_time(&self) -> Option<Instant> {
         self.loss_time
@@ -414,6 +445,11 @@ impl SentPackets {
     /// Tells whether one more packet would push an old one out.
     pub(crate) fn is_full(&self) -> bool {
         self.entries.len() >= limits::SENT_PACKETS
+    }
+
+    /// Returns the share of the last packets that were missing when a later one was acknowledged.
+    pub(crate) fn recent_loss(&self) -> f64 {
+        self.heard.recent()
     }
 
     /// Returns the estimate of what this path loses.

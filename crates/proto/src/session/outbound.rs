@@ -194,7 +194,7 @@ impl Session {
         if datagram.is_empty() {
             return None;
         }
-        let news = self.paths[index].ack_has_news();
+        let news = self.paths[index].ack_has_news(now);
         self.add_own_ack(now, index, news, &mut datagram);
         self.finish(now, index, None, datagram)
     }
