@@ -104,7 +104,8 @@ pub(super) struct Sample<'a> {
     pub(super) received_at_us: u64,
     /// The round-trip time of that one, without the delay of the acknowledgement.
     pub(super) rtt: Duration,
-    pub(super) slow: bool,
+    /// Whether the other direction has become thin: then this one may have, too.
+    pub(super) may_be_thin: bool,
 }
 
 /// Estimates queue and rate of the narrowest hop of one direction.
@@ -193,7 +194,7 @@ impl Bottleneck {
         let own = self.rate.map_or(Duration::ZERO, |rate| rate.transmission_time(longer));
         self.queue = beyond.saturating_sub(own);
         self.look_whether_faster(beyond, own);
-        if self.rate.is_none() && beyond >= DEEP && (super::tune::get("GU", 2.0) == 1.0 || super::tune::get("GU", 2.0) == 2.0 && sample.slow) {
+        if self.rate.is_none() && beyond >= DEEP && sample.may_be_thin {
             // The first late answer: it was this slow at least, and what comes behind it tells more.
             let bytes = size + limits::IP_AND_UDP as usize;
             (self.rate, self.rate_at) = (Some(Rate::from_bytes_in(bytes as u64, beyond)), now);
@@ -400,7 +401,11 @@ impl Bottleneck {
             return None;
         }
         rise.receptions += 1;
-        rise.bytes += sample.acked.iter().map(|packet| u64::from(packet.bytes) + limits::IP_AND_UDP).sum::<u64>();
+        rise.bytes += sample
+            .acked
+            .iter()
+            .map(|packet| u64::from(packet.bytes) + limits::IP_AND_UDP)
+            .sum::<u64>();
         if rise.receptions < RISE || span < DEEP {
             return None;
         }
@@ -556,7 +561,7 @@ mod tests {
                 newest: &packet,
                 received_at_us: received.as_micros(),
                 rtt,
-                slow: false,
+                may_be_thin: false,
             };
             self.bottleneck.on_ack(received + BASE, &sample);
         }

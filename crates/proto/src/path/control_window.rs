@@ -40,8 +40,6 @@ use crate::recovery::SentPacket;
 const OLD: Duration = Duration::from_secs(2);
 /// Factor by which an old rate may have grown, where there is no queue.
 const GROWTH: f64 = 2.0;
-/// A rate that was measured this long ago may belong to another place.
-const SLOW_MEMORY: Duration = Duration::from_secs(10);
 /// Queue of its own that control may keep.
 const SLACK: Duration = Duration::from_millis(30);
 /// The same before the hop is known to be saturated: it may have stalled for a moment.
@@ -67,9 +65,8 @@ pub(crate) const THIN: Rate = Rate::from_bps(300_000);
 /// What 50 messages of 100 bytes a second take with their headers and acknowledgements: below it there
 /// is no room for copies.
 const FULL: Rate = Rate::from_bps(100_000);
-/// For this long copies are not tried again: without copies there is no queue, and so no newer
-/// rate.
-const FULL_MEMORY: Duration = Duration::from_secs(300);
+/// The precision of timers: what is due a moment later is not due yet.
+const SOON: Duration = Duration::from_micros(1);
 /// On a thin path that fell silent probes go this far apart.
 const DRIP: Duration = Duration::from_millis(200);
 /// Bytes by which a datagram with a message exceeds a PING, which has the least round trip.
@@ -92,15 +89,13 @@ pub(crate) struct CopyRoom {
     pub(crate) transit: Duration,
     /// The rate at which the hop sends it.
     pub(crate) rate: Rate,
-    /// Whether a message goes there once at most: nobody answers.
-    pub(crate) once: bool,
 }
 
 impl CopyRoom {
     /// The same room for all copies.
     pub(crate) fn both(bytes: usize) -> Self {
         let (transit, rate) = (Duration::ZERO, Rate::from_bps(u64::MAX));
-        Self { fresh: bytes, newest: bytes, repeat: bytes, ride: 0, transit, rate, once: false }
+        Self { fresh: bytes, newest: bytes, repeat: bytes, ride: 0, transit, rate }
     }
 
     /// No more than `bytes` of either; what is not nothing may be used whole.
@@ -117,28 +112,20 @@ impl CopyRoom {
     }
 }
 
-fn thin_slack() -> Duration {
-    static V: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
-    Duration::from_millis(*V.get_or_init(|| std::env::var("TS").ok().and_then(|v| v.parse().ok()).unwrap_or(30)))
-}
-
 impl Path {
     /// Returns how many bytes of control may leave now.
     pub(crate) fn control_room(&self, now: Instant) -> CopyRoom {
         let patient_until = self.patient_until(now);
-        if let Some(rate) = self.slow_rate(now) {
-            let is_patient = patient_until.is_some_and(|at| now < at);
-            return self.thin_room(now, rate, is_patient);
+        if patient_until.is_some_and(|at| now < at) {
+            return CopyRoom::both(0);
         }
-        match patient_until {
-            Some(at) => return CopyRoom::both(if now < at { 0 } else { usize::MAX }),
-            None if self.state == PathState::Suspected => return CopyRoom::both(usize::MAX),
-            None => {}
+        if let Some(rate) = self.slow_rate(now) {
+            return self.thin_room(now, rate);
         }
         let in_flight = self.sent.control_in_flight();
-        let Some((rate, slack)) = self.control_rate(now).filter(|_| in_flight > 0) else {
-            return CopyRoom::both(usize::MAX);
-        };
+        let is_open = patient_until.is_some() || self.state == PathState::Suspected;
+        let known = self.control_rate(now).filter(|_| in_flight > 0 && !is_open);
+        let Some((rate, slack)) = known else { return CopyRoom::both(usize::MAX) };
         let base = self.bottleneck.round_trip() + self.peer_holds;
         let room = |slack| {
             let window = rate.bytes_in(base + slack).max(LEAST_WINDOW);
@@ -148,44 +135,48 @@ impl Path {
         };
         let repeat = if self.may_be_slow(now) { 0 } else { room(SLACK) };
         let fresh = room(slack);
-        let newest = if self.newest_ready_at(now).is_some() { 0 } else { fresh };
-        CopyRoom { fresh, newest, repeat, transit: self.control_arrival(now), ..CopyRoom::both(0) }
+        CopyRoom { repeat, transit: self.control_arrival(now), ..CopyRoom::both(fresh) }
     }
 
-    /// Returns the room on a hop that is thin: what it sends within the slack beyond what stands before it.
-    fn thin_room(&self, now: Instant, rate: Rate, is_patient: bool) -> CopyRoom {
-        if is_patient {
-            return CopyRoom::both(0);
-        }
+    /// Returns the room on a hop that is thin: what it sends within the slack, beyond what may stand before it.
+    fn thin_room(&self, now: Instant, rate: Rate) -> CopyRoom {
         let free_at = self.free_at(rate);
-        let least = self.bottleneck.least_rtt().or(self.rtt.min_rtt()).unwrap_or_default();
-        let transit = least / 2 + free_at.since(now);
+        let transit = self.least_one_way() + free_at.since(now);
+        let room = |bytes| CopyRoom { transit, rate, ..CopyRoom::both(bytes) };
         if self.sent.unheard().next().is_none() {
-            return CopyRoom { transit, rate, ..CopyRoom::both(usize::MAX) };
+            return room(usize::MAX);
         }
-        let left = (now + thin_slack()).since(free_at);
-        let fresh = if left.is_zero() { 0 } else { (rate.bytes_in(left) as usize).max(400) };
+        let left = (now + SLACK).since(free_at);
+        let fresh = if left.is_zero() { 0 } else { rate.bytes_in(left).max(LEAST_WINDOW) as usize };
         let repeat = if self.may_be_slow(now) { 0 } else { fresh };
         let newest = if self.newest_ready_at(now).is_some() { 0 } else { fresh };
-        CopyRoom { fresh, newest, repeat, ride: 0, transit, rate, once: false }
+        CopyRoom { newest, repeat, ..room(fresh) }
     }
 
     /// Returns when a thin hop takes more than it does now.
     pub(super) fn control_ready_at(&self, now: Instant) -> Option<Instant> {
-        let fresh_at = self.free_at(self.slow_rate(now)?) - thin_slack();
-        let newest_at = self.newest_ready_at(now);
-        [Some(fresh_at + Duration::from_micros(1)), newest_at].into_iter().flatten().filter(|at| *at > now).min()
+        let free_at = self.free_at(self.slow_rate(now)?);
+        let fresh_at = (free_at + SOON > now + SLACK).then(|| free_at + SOON - SLACK);
+        fresh_at.into_iter().chain(self.newest_ready_at(now)).filter(|at| *at > now).min()
+    }
+
+    /// Returns when the newest packet that is known to have left the hop left it.
+    pub(super) fn left_at(&self, rate: Rate) -> Instant {
+        self.known.0 + self.bottleneck.queue() + rate.transmission_time(self.known_bytes)
     }
 
     /// Returns when the hop has sent all that may stand before it.
     fn free_at(&self, rate: Rate) -> Instant {
         let before_it = self.sent.standing().filter(|packet| self.is_timed(packet.bytes));
-        let (sent_at, size) = self.known;
-        let left_at = sent_at + self.bottleneck.queue() + rate.transmission_time(size as usize);
-        before_it.fold(left_at, |free_at, packet| {
+        before_it.fold(self.left_at(rate), |free_at, packet| {
             let bytes = usize::from(packet.bytes) + limits::IP_AND_UDP as usize;
             free_at.max(packet.sent_at) + rate.transmission_time(bytes)
         })
+    }
+
+    /// Returns how long a datagram is under way at least.
+    fn least_one_way(&self) -> Duration {
+        self.bottleneck.least_rtt().or(self.rtt.min_rtt()).unwrap_or_default() / 2
     }
 
     /// Returns when a message may leave that a newer one replaces, where it has to wait: until the hop has sent what is
@@ -223,16 +214,15 @@ impl Path {
         if let Some(rate) = self.saturated_rate(now) {
             return Some((grown(rate), SLACK));
         }
-        let first = self.bottleneck.first_rate(now);
-        let rate = first.or(self.never_faster(now));
         let careful = self.was_thin || self.is_congested();
-        rate.or(careful.then_some(Rate::ZERO)).zip(Some(FIRST_SLACK))
+        let rate = self.bottleneck.first_rate(now).or(careful.then_some(Rate::ZERO));
+        rate.zip(Some(FIRST_SLACK))
     }
 
     /// Returns the rate of a hop that may be too slow for control; none if it is not, or not known.
     pub(super) fn slow_rate(&self, now: Instant) -> Option<Rate> {
         let known = self.hop_rate(now).filter(|rate| *rate < THIN);
-        known.or(self.thin_radios()).or(self.never_faster(now))
+        known.or(self.thin_radios()).or(self.last_rate())
     }
 
     /// Tells whether the hop is slow, or may be for all that is known.
@@ -246,8 +236,8 @@ impl Path {
         self.is_thin(now) || is_slow
     }
 
-    /// Returns the rate of a hop that has never been too fast for control to fill.
-    pub(super) fn never_faster(&self, now: Instant) -> Option<Rate> {
+    /// Returns the rate that a hop had when it was last busy, if that is slow and nothing since has shown it to be faster.
+    pub(super) fn last_rate(&self) -> Option<Rate> {
         let rate = self.bottleneck.calm_rate();
         rate.filter(|rate| self.relayed.is_none() && *rate < THIN)
     }
@@ -255,8 +245,8 @@ impl Path {
     /// Returns how long a copy of control would take from now.
     pub(crate) fn control_arrival(&self, now: Instant) -> Duration {
         if let Some(rate) = self.slow_rate(now) {
-            let least = self.bottleneck.least_rtt().or(self.rtt.min_rtt()).unwrap_or_default();
-            return least / 2 + self.free_at(rate).since(now) + rate.transmission_time(OWN);
+            let waits = self.free_at(rate).since(now);
+            return self.least_one_way() + waits + rate.transmission_time(OWN);
         }
         let known = self.control_rate(now).filter(|(rate, _)| *rate > Rate::ZERO);
         let waits = known
@@ -290,7 +280,7 @@ impl Path {
 
     /// Returns the rate of a hop that is or was busy.
     fn hop_rate(&self, now: Instant) -> Option<Rate> {
-        self.saturated_rate(now).or_else(|| self.bottleneck.first_rate(now).filter(|_| super::tune::get("FR", 1.0) == 1.0))
+        self.saturated_rate(now).or_else(|| self.bottleneck.first_rate(now))
     }
 
     /// Returns the rate of a hop that was busy nearly all the time a short while ago.
@@ -303,7 +293,6 @@ impl Path {
     pub(crate) fn repeat_after(&self) -> Duration {
         let rate = self.bottleneck.rate().filter(|_| !self.bottleneck.is_empty());
         let waits = rate.map(|rate| rate.transmission_time(self.sent.in_flight() as usize));
-        if super::tune::get("RA", 0.0) == 1.0 && waits.is_none() { return Duration::ZERO; }
         self.rtt.probe_timeout() + waits.unwrap_or_default()
     }
 
@@ -444,7 +433,7 @@ mod tests {
         let probe = send(&mut path, at(100), 1_472);
         acknowledge(&mut path, probe, at(101));
         send(&mut path, at(200), MESSAGE);
-        assert!(!path.may_be_slow(at(200)) && path.never_faster(at(200)).is_none());
+        assert!(!path.may_be_slow(at(200)) && path.last_rate().is_none());
         assert!(path.control_room(at(200)).repeat > MESSAGE);
     }
 }

@@ -15,10 +15,12 @@ use crate::congestion::{Acked, Lost};
 use crate::event::PathState;
 use crate::limits;
 use crate::recovery::{
-    AckInfo, Arrival, ClockSample, MAX_ACK_DELAY, NewlyAcked, SLOW_ACK_DELAY, SentFrame,
-    SentPacket,
+    AckInfo, Arrival, ClockSample, MAX_ACK_DELAY, NewlyAcked, SLOW_ACK_DELAY, SentFrame, SentPacket,
 };
 use crate::via::Via;
+
+/// A longer time without a datagram says nothing of how thin a link is.
+const LONGEST_GAP: Duration = Duration::from_millis(333);
 
 impl Path {
     /// Tells whether a datagram of this number may still come in for the first time.
@@ -39,7 +41,7 @@ impl Path {
         self.largest_received = self.largest_received.max(Some(pn));
         self.address.on_received(now, from, bytes, newest);
         if let Some(last) = self.last_received_at.replace(now) {
-            self.received_gap = now.since(last).max(self.received_gap / 2).min(Duration::from_millis(333));
+            self.received_gap = now.since(last).max(self.received_gap / 2).min(LONGEST_GAP);
         }
         self.counters.datagrams_received += 1;
         self.counters.bytes_received += bytes as u64;
@@ -144,8 +146,8 @@ impl Path {
         let late_bytes = newly.late.iter().map(|packet| u64::from(packet.bytes)).sum();
         let acked = self.measure(now, ack, &newly.packets, late_bytes);
         self.measure_hop(now, ack, &newly);
-        if let Some(since) = silent_since && self.silent_since(now).is_none() && self.bottleneck.queue() < Duration::from_millis(super::tune::get("QD", 200.0) as u64) {
-            self.stalls.on_return(now, now.since(since));
+        if let Some(since) = silent_since {
+            self.on_silence_ended(now, since);
         }
         for packet in &newly.packets {
             self.on_packet_acked(packet);
@@ -158,7 +160,6 @@ impl Path {
         }
         let ecn_ce = ack.ecn_ce.wrapping_sub(self.ecn_ce) as i32 > 0;
         self.ecn_ce = if ecn_ce { ack.ecn_ce } else { self.ecn_ce };
-        if super::outbound::trace() { self.dump(now, &format!("ACK largest={} new={} late={} age={} else={}", ack.largest, newly.packets.len(), newly.late.len(), now.since(newest_sent_at).as_millis(), ack.elsewhere)); }
         outcome.received_at_us = ack.received_at_us;
         let mut all = newly.packets.iter().chain(&newly.late);
         let largest = all.find(|packet| packet.pn == ack.largest);
@@ -239,9 +240,11 @@ impl Path {
             all().filter(|packet| self.is_timed(packet.bytes)).collect();
         let received_at_us = ack.received_at_us.min(LATEST_US);
         let rtt = now.since(newest.sent_at).saturating_sub(ack.delay);
-        self.known = (newest.sent_at, u64::from(newest.bytes) + limits::IP_AND_UDP);
-        let slow = self.comes_slowly(now);
-        self.bottleneck.on_ack(now, &Sample { acked: &acked, newest, received_at_us, rtt, slow });
+        self.known = (newest.sent_at, newest.delivery.in_flight());
+        self.known_bytes = usize::from(newest.bytes) + limits::IP_AND_UDP as usize;
+        let may_be_thin = self.comes_slowly(now);
+        let sample = Sample { acked: &acked, newest, received_at_us, rtt, may_be_thin };
+        self.bottleneck.on_ack(now, &sample);
         self.prove(newest);
     }
 

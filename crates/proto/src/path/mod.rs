@@ -34,7 +34,6 @@ mod snapshot;
 #[cfg(test)]
 pub(crate) mod tests;
 mod timers;
-pub(crate) mod tune;
 
 use units::{Duration, Instant, Rate};
 
@@ -161,6 +160,8 @@ pub(crate) struct Path {
     peer_holds: Duration,
     /// When the newest packet whose queue is known was sent, and the bytes in flight then.
     known: (Instant, u64),
+    /// Its own bytes, with all headers.
+    known_bytes: usize,
     congestion: Box<dyn Controller>,
     pacer: Pacer,
     mtu: MtuDiscovery,
@@ -171,6 +172,7 @@ pub(crate) struct Path {
     proved: u64,
     /// The silences that it came back from.
     bursts: Bursts,
+    /// The same that are too long for a burst of losses.
     stalls: Bursts,
     answers: Answers,
     /// An answer is late: the path is being probed.
@@ -185,7 +187,7 @@ pub(crate) struct Path {
     window_full_at: Option<Instant>,
     ecn_ce: u32,
     last_received_at: Option<Instant>,
-    /// The time between the last two datagrams that came in.
+    /// The time between two datagrams that came in: the longest of the last few.
     received_gap: Duration,
     counters: Counters,
     looked_at: Instant,
@@ -225,6 +227,7 @@ impl Path {
             bulk_role: BulkRole::Free,
             peer_holds: Duration::ZERO,
             known: (now, 0),
+            known_bytes: 0,
             congestion: congestion.controller(limits::MIN_DATAGRAM),
             pacer: Pacer::new(now),
             mtu: MtuDiscovery::new(now),
@@ -395,7 +398,7 @@ impl Path {
             return THIN_PATIENCE;
         }
         let in_flight = self.sent.in_flight() as usize;
-        let takes = self.never_faster(self.looked_at).map(|rate| rate.transmission_time(in_flight));
+        let takes = self.last_rate().map(|rate| rate.transmission_time(in_flight));
         takes.map_or(Duration::ZERO, |takes| takes.min(THIN_PATIENCE))
     }
 

@@ -29,18 +29,7 @@ const EXCESS: u64 = 6;
 /// sooner.
 const MESSAGE_QUEUE: Duration = Duration::from_millis(40);
 
-pub(super) fn trace() -> bool {
-    static V: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    *V.get_or_init(|| std::env::var("FTRACE").is_ok())
-}
 impl Path {
-    pub(super) fn dump(&self, now: Instant, what: &str) {
-        let u: Vec<_> = self.sent.unheard().collect();
-        let since = self.silent_since(now).map(|s| now.since(s).as_millis());
-        eprintln!("{:.3} {}{} {:?}{} {what} | unheard {} oldest {:?} silent {:?} srtt {:?} min {:?} q {:?} rate {:?} first {:?} sat {:?} held {:?} loss {:.2}/{:.2} room {:?}",
-            now.as_micros() as f64/1e6, if self.config.initiator {"D"} else {"S"}, self.id.0, self.state, if self.doubtful {"?"} else {""}, u.len(), u.first().map(|p| now.since(p.sent_at).as_millis()), since,
-            self.rtt.srtt().map(|d| d.as_millis()), self.rtt.min_rtt().map(|d| d.as_millis()), self.bottleneck.queue().as_millis(), self.bottleneck.rate().map(|r| r.as_bps()/1000), self.bottleneck.first_rate(now).map(|r| r.as_bps()/1000), self.bottleneck.saturated_rate(now).map(|r| r.as_bps()/1000), self.peer_holds.as_millis(), self.loss(), self.received.loss().loss(), self.control_room(now).fresh);
-    }
     /// Tells whether an acknowledgement must leave now. On a slow path it rides with what leaves next,
     /// if that is soon.
     pub(crate) fn ack_is_due(&self, now: Instant) -> bool {
@@ -53,7 +42,7 @@ impl Path {
         if let Some(since) = self.careful_since(now) {
             return now.since(since).min(SLOW_ACK_DELAY);
         }
-        let takes = |rate: Rate| rate.transmission_time(ACK_ALONE) * super::tune::get("AR", 8.0) as u32;
+        let takes = |rate: Rate| rate.transmission_time(ACK_ALONE) * ACK_REST;
         let rate = self.slow_rate(now).filter(|_| self.is_thin(now) || self.loss() < MUCH_LOSS);
         rate.map_or(Duration::ZERO, |rate| takes(rate).min(SLOW_ACK_DELAY))
     }
@@ -131,7 +120,7 @@ impl Path {
             && self.relayed.is_none()
             && !self.doubtful
             && !self.is_thin(now)
-            && self.never_faster(now).is_none()
+            && self.last_rate().is_none()
             && !(self.rests() && self.mtu.has_failed())
             && self.rtt.srtt().is_some();
         fit.then_some(size)
@@ -266,7 +255,6 @@ impl Path {
         if self.sent.in_flight() + mtu as u64 > self.congestion.cwnd() {
             self.window_full_at = Some(now);
         }
-        if trace() { self.dump(now, &format!("SEND pn={pn} {bytes}B el={} bulk={bulk}", ack_eliciting as u8)); }
         self.counters.datagrams_sent += 1;
         self.counters.bytes_sent += bytes as u64;
     }

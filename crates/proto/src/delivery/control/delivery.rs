@@ -114,10 +114,8 @@ impl Control {
         datagram: &mut Builder<'_>,
     ) -> bool {
         let transit = room.transit + room.rate.transmission_time(datagram.len() + HEADERS);
-        let room = CopyRoom {
-            transit,
-            ..room.within(datagram.room().saturating_sub(CONTROL_OVERHEAD))
-        };
+        let room =
+            CopyRoom { transit, ..room.within(datagram.room().saturating_sub(CONTROL_OVERHEAD)) };
         let rides = room.ride > 0 && self.outbox.has_rides(id);
         if !rides && (room.is_none() || !self.outbox.wants(id, tier)) {
             return false;

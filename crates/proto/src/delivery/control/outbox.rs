@@ -266,8 +266,9 @@ impl Outbox {
                 let expected = message.flights.iter().any(|flight| usable.contains(&flight.path));
                 expected != is_fresh
                     && message.submission.payload.len() <= bytes
-                    && !(room.once && message.flights.iter().any(|flight| flight.path == path))
-                    && now + room.transit + room.rate.transmission_time(message.submission.payload.len())
+                    && now
+                        + room.transit
+                        + room.rate.transmission_time(message.submission.payload.len())
                         < message.expires
             })
         };
@@ -277,7 +278,7 @@ impl Outbox {
         };
         // Where not all arrives in time, what is newest does: the oldest would be too old when it comes.
         let order = |seq| match messages.get(&seq) {
-            Some(message) if behind && crate::path::tune::get("NF", 1.0) == 1.0 && message.place.is_none() => Turn::Newest,
+            Some(message) if behind && message.place.is_none() => Turn::Newest,
             _ => Turn::Oldest,
         };
         let fresh = self.pending.take(path, tier, order, |seq| fits(seq, true, bytes(seq)));

@@ -208,7 +208,9 @@ impl Pending {
     /// Lists the messages of which a copy of the tier waits for the path, the oldest of a class first.
     pub(super) fn oldest(&self, path: PathId, tier: Tier) -> impl Iterator<Item = u64> {
         let queue = self.paths.iter().find(move |queue| queue.path.id == path);
-        queue.into_iter().flat_map(move |queue| in_tier(&queue.copies, tier).take(FIT_SCAN).map(|entry| entry.1))
+        queue
+            .into_iter()
+            .flat_map(move |queue| in_tier(&queue.copies, tier).take(FIT_SCAN).map(|entry| entry.1))
     }
 
     /// Returns true when something of the tier waits for the path.
@@ -366,7 +368,10 @@ mod tests {
         let mut pending = pending(&[(0, true)]);
         add_on_all(&mut pending, (Class::Control, 1));
         add_on_all(&mut pending, (Class::Control, 2));
-        assert_eq!(pending.take(PathId(0), Tier::Control, |_| Turn::Oldest, |seq| seq == 2), Some(2));
+        assert_eq!(
+            pending.take(PathId(0), Tier::Control, |_| Turn::Oldest, |seq| seq == 2),
+            Some(2)
+        );
         assert!(pending.waits_for(PathId(0), Tier::Control));
     }
 
