@@ -70,16 +70,21 @@ pub(super) fn summary(results: &[Value]) -> Option<String> {
     let missing = judged.iter().filter(|result| !holds(result));
     let worst = missing.max_by(|a, b| excess(a).total_cmp(&excess(b)));
     let worst = worst.map_or_else(String::new, |worst| {
-        let text = |key: &str| worst[key].to_string();
-        format!(
-            "; worst: {} misses {} (gap {} s, bar {} s)",
-            worst["cell"].as_str().unwrap_or_default(),
-            text("bars_missed"),
-            text("control_gap_s"),
-            text("gap_bar_s"),
-        )
+        let of = |key: &str| field_text(&worst[key]);
+        let gap = format!("gap {} s, bar {} s", of("control_gap_s"), of("gap_bar_s"));
+        format!("; worst: {} misses {} ({gap})", of("cell"), of("bars_missed"))
     });
     (!judged.is_empty()).then(|| format!("{count} of {} cells hold every bar{worst}", judged.len()))
+}
+
+/// Writes a figure for people.
+fn field_text(figure: &Value) -> String {
+    match figure {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().map(field_text).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -105,6 +110,9 @@ mod tests {
         assert_eq!(bad[0]["bars_missed"], json!(["gap", "in_time", "wire"]));
         let all = [good, [bad[0].clone(), bad[1].clone(), Value::Null]].concat();
         let said = summary(&all).expect("two cells");
-        assert!(said.starts_with("1 of 2 cells") && said.contains("gap 27.0 s"), "{said}");
+        assert!(
+            said.starts_with("1 of 2 cells") && said.contains("in_time, wire (gap 27.0 s"),
+            "{said}"
+        );
     }
 }

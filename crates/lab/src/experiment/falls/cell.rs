@@ -18,6 +18,8 @@ const COMMAND_HZ: f64 = 5.0;
 const MESSAGE_HZ: f64 = 50.0;
 /// Rate of the video, Mbit/s.
 const VIDEO_MBPS: f64 = 5.8;
+/// What both links lose in the scenes of that name.
+pub(super) const SCENE_LOSS: f64 = 0.85;
 
 /// One cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,6 +76,8 @@ pub(super) enum Load {
 pub(super) enum Scene {
     /// Two links of 10 Mbit/s lose 85 % at random for 40 s.
     Loss85,
+    /// The same all the time, from before there is a session.
+    Loss85Always,
     /// Two links change between 20 kbit/s and 10 Mbit/s each second, for 30 s.
     Flap,
     /// The delays of two links of 10 Mbit/s jump from 30 and 40 to 600 ms for 30 s.
@@ -129,13 +133,13 @@ impl Cell {
     /// Returns a scene.
     pub(super) const fn scene(scene: Scene) -> Self {
         let (to_kbps, fall_s, load) = match scene {
-            Scene::Loss85 => (10_000.0, 40.0, Load::Counted),
+            Scene::Loss85 | Scene::Loss85Always => (10_000.0, 40.0, Load::Counted),
             Scene::Flap => (20.0, 30.0, Load::Counted),
             Scene::Jump => (10_000.0, 30.0, Load::Counted),
             Scene::BesideVideo => (64.0, 30.0, Load::CountedVideo),
         };
-        let (scene, links, from_mbps, queue_kb, loss) =
-            (Some(scene), Links::Both, 10.0, 500.0, 0.0);
+        let loss = if matches!(scene, Scene::Loss85Always) { SCENE_LOSS } else { 0.0 };
+        let (scene, links, from_mbps, queue_kb) = (Some(scene), Links::Both, 10.0, 500.0);
         Self { scene, links, from_mbps, to_kbps, fall_s, queue_kb, load, loss }
     }
 

@@ -1,9 +1,11 @@
 //! The figures of one run: what became of control and set-points, and what was handed to the links meanwhile.
 //!
-//! `wire_share_fall` is, of the fullest direction of a link, what was handed to it during the fall over all that it
-//! could ever carry of that: what it carries in the fall, and its queue. More than 1 has overflown. Of
-//! `wire_to_rate_fall` the queue is no part, nor what was handed over in the first round trip, before anybody knew:
-//! more than 1 makes the queue grow.
+//! ```text
+//! wire_share_fall     what was handed to the link ÷ (what it carries + its queue)
+//! wire_to_rate_fall   what was handed to the link ÷ what it carries
+//! ```
+//! Both of the fullest direction of a link, from a round trip after the fall has begun, before which nobody can know of it, to the
+//! fall's end. Above 1, the one says that the queue has overflown, the other that it has grown.
 
 use netem::{LinkEnd, World};
 use proto::select::Policy;
@@ -12,7 +14,7 @@ use units::Instant;
 
 use super::cell::Cell;
 use super::links::{DELAYS_MS, Hop, Times};
-use crate::experiment::streams::figures::{ControlFigures, LiveFigures, oldest_ms};
+use crate::experiment::streams::figures::{ControlFigures, LiveFigures, Span, oldest_ms};
 use crate::experiment::streams::ledger::{StreamLedger, StreamRun};
 use crate::experiment::streams::sim::LEAD_IN;
 use crate::report::{merged, rounded_option};
@@ -25,11 +27,11 @@ const DATAGRAM_BYTES: f64 = 1_500.0;
 /// Until an answer can tell of the fall over the slower link, seconds.
 const ROUND_TRIP_S: f64 = 2.0 * DELAYS_MS[1] as f64 / 1e3;
 
-/// Reads what was handed to each link at three instants: as the fall begins, a round trip later, and as it ends.
+/// Reads what was handed to each link when a sender can know of the fall, and when it ends.
 pub(super) struct Readings {
     /// The links that the scheme has, by their place in the cell.
     links: Vec<usize>,
-    instants: [f64; 3],
+    span: Span,
     /// At each instant that has come, the bytes handed to each link so far, in each direction.
     read: Vec<Vec<[u64; 2]>>,
 }
@@ -41,14 +43,14 @@ impl Readings {
             Scheme::UDP => vec![cell.links.better()],
             _ => (0..cell.links.count()).collect(),
         };
-        let (start, end) = times.fall;
-        Self { links, instants: [start, start + ROUND_TRIP_S, end], read: Vec::new() }
+        Self { links, span: known(times), read: Vec::new() }
     }
 
     /// Reads what is due.
     pub(super) fn watch(&mut self, world: &World<End>) {
         let at = seconds_of(world);
-        while self.instants.get(self.read.len()).is_some_and(|due| at >= *due) {
+        let due = [self.span.0, self.span.1];
+        while due.get(self.read.len()).is_some_and(|due| at >= *due) {
             let handed = |link| {
                 netem::Direction::BOTH
                     .map(|direction| world.net().stats(LinkEnd { link, direction }).bytes_in)
@@ -57,9 +59,9 @@ impl Readings {
         }
     }
 
-    /// Returns the greatest share of `room(link)` bytes that was handed over from the reading `from` to the last.
-    fn fullest(&self, from: usize, room: impl Fn(usize) -> f64) -> Option<f64> {
-        let (first, last) = (self.read.get(from)?, self.read.get(2)?);
+    /// Returns the greatest share of `room(link)` bytes that was handed over.
+    fn fullest(&self, room: impl Fn(usize) -> f64) -> Option<f64> {
+        let [first, last] = &self.read[..] else { return None };
         let links = self.links.iter().zip(first.iter().zip(last));
         let shares = links.flat_map(|(link, (first, last))| {
             let room = room(*link);
@@ -72,6 +74,11 @@ impl Readings {
 /// Returns the time since the workload began.
 pub(super) fn seconds_of(world: &World<End>) -> f64 {
     world.now().since(Instant::ZERO + LEAD_IN).as_secs_f64()
+}
+
+/// Returns the part of the fall in which a sender can know of it.
+fn known(times: Times) -> Span {
+    ((times.fall.0 + ROUND_TRIP_S).min(times.fall.1), times.fall.1)
 }
 
 /// Computes the figures of a run.
@@ -96,10 +103,9 @@ pub(super) fn figures(
     let since = (times.fall.0, times.seconds);
     let oldest = Direction::BOTH.map(|direction| oldest_ms(of(direction, Stream::Live), since));
     let hops = Hop::all(cell, times);
-    let carries = |link: usize, span| hops[link].carries(span) + DATAGRAM_BYTES;
-    let (start, end) = times.fall;
-    let share = readings.fullest(0, |link| carries(link, (start, end)) + cell.queue_kb * 1e3);
-    let to_rate = readings.fullest(1, |link| carries(link, (start + ROUND_TRIP_S, end)));
+    let carries = |link: usize| hops[link].carries(known(times)) + DATAGRAM_BYTES;
+    let share = readings.fullest(|link| carries(link) + cell.queue_kb * 1e3);
+    let to_rate = readings.fullest(carries);
     let [up, down] = control;
     merged([
         cell.point(),

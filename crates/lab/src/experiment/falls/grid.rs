@@ -147,19 +147,20 @@ impl Axes {
     /// Draws cells so that of each axis every value comes up equally often, as in a Latin hypercube; where that makes
     /// no fall, another rate to fall to is drawn.
     fn drawn(&self, count: usize, rng: &mut Rng) -> Vec<Cell> {
-        let decks = self.lengths().map(|length| deck(length, count, rng));
+        let mut decks = self.lengths().map(|length| deck(length, count, rng).into_iter());
         let mut cells = Vec::new();
-        for number in 0..count {
-            let cell = self.at(core::array::from_fn(|axis| decks[axis][number]));
-            let lower = self.to_kbps.iter().filter(|kbps| **kbps < cell.from_mbps * 1e3);
-            let lower: Vec<f64> = lower.copied().collect();
-            match lower.len() {
-                _ if cell.is_fall() => cells.push(cell),
-                0 => {}
-                some => {
-                    let to_kbps = lower[rng.below(some as u64) as usize];
-                    cells.push(Cell { to_kbps, ..cell });
+        for _ in 0..count {
+            let mut cell = self.at(decks.each_mut().map(|deck| deck.next().unwrap_or(0)));
+            if !cell.is_fall() {
+                let lower = self.to_kbps.iter().filter(|kbps| **kbps < cell.from_mbps * 1e3);
+                let lower: Vec<f64> = lower.copied().collect();
+                if lower.is_empty() {
+                    continue;
                 }
+                cell.to_kbps = lower[rng.below(lower.len() as u64) as usize];
+            }
+            if !cells.contains(&cell) {
+                cells.push(cell);
             }
         }
         cells
@@ -203,11 +204,11 @@ mod tests {
     #[test]
     fn a_draw_has_every_value_of_every_axis_and_no_cell_that_is_no_fall() {
         let cells = chosen("--cells 40", 1);
-        assert_eq!(cells.len(), 40 + 4);
+        assert_eq!(cells.len(), 40 + 5);
         assert!(cells.iter().filter(|cell| cell.scene.is_none()).all(Cell::is_fall));
         let names: Vec<String> = cells[..40].iter().map(Cell::to_string).collect();
         let counts: Vec<usize> = (0..6)
-            .map(|word| names.iter().filter_map(|name| name.split('_').nth(word)))
+            .map(|word| names.iter().filter_map(move |name| name.split('_').nth(word)))
             .map(|words| words.collect::<BTreeSet<_>>().len())
             .collect();
         assert_eq!(counts, [5, 6, 9, 4, 4, 4]);
@@ -218,7 +219,7 @@ mod tests {
 
     #[test]
     fn lists_and_names_choose_cells() {
-        assert_eq!(chosen("", 1).len(), 50 + 4);
+        assert_eq!(chosen("", 1).len(), 50 + 5);
         assert_eq!(chosen("--from-mbps 0.1,1 --to-kbps 64,100,200", 1).len(), 1 + 3);
         assert_eq!(chosen("--cells 0 --scenes flap,jump", 1).len(), 2);
         assert!(chosen("--cells 9 --from-mbps 0.1 --to-kbps 200", 1).is_empty());

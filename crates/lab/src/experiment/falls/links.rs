@@ -8,7 +8,7 @@ use netem::{
 };
 use units::{Duration, Instant, Rate};
 
-use super::cell::{Cell, Scene};
+use super::cell::{Cell, SCENE_LOSS, Scene};
 use crate::experiment::streams::figures::Span;
 use crate::scheme::Scheme;
 
@@ -16,8 +16,6 @@ use crate::scheme::Scheme;
 pub(super) const DELAYS_MS: [u64; 2] = [30, 40];
 /// What they jump to, in the scene of that name.
 const JUMP_MS: u64 = 600;
-/// What both links lose in the scene `loss85`.
-const SCENE_LOSS: f64 = 0.85;
 /// How long each rate lasts in the scene `flap`.
 const FLAP_S: f64 = 1.0;
 /// What follows a fall: time to see when control comes back.
@@ -122,7 +120,7 @@ fn steps(cell: &Cell, times: Times, link: usize) -> Vec<(f64, Rate)> {
     let changes: Vec<(f64, Rate)> = match cell.scene {
         Some(Scene::Flap) => {
             let changes = ((end - start) / FLAP_S) as u32;
-            let rate = |change: u32| if change % 2 == 0 { to } else { from };
+            let rate = |change: u32| if change.is_multiple_of(2) { to } else { from };
             (0..changes).map(|change| (start + f64::from(change) * FLAP_S, rate(change))).collect()
         }
         _ => vec![(start, to)],
