@@ -19,6 +19,7 @@ mod figure;
 #[doc(hidden)]
 pub mod fuzzing;
 mod model;
+mod parallel;
 mod record;
 mod report;
 mod scenario_file;

@@ -6,6 +6,7 @@
 
 mod bulk;
 mod conclone_target;
+mod falls;
 pub(crate) mod file;
 mod flowcode_flight;
 mod interval;
@@ -59,6 +60,12 @@ pub(crate) enum Experiment {
     /// commands. Figures are the worse of both directions, wire_share is what entered the links of what
     /// they carry. One object per scheme, rate and case.
     ThinLinks(thin::ThinLinksArgs),
+    /// Links that were fast become thin, and fast again: how long control is silent.
+    ///
+    /// A grid of rates from and to, links, lengths of the fall, queues, loads and losses, and scenes beside it. Figures are
+    /// the worse of both directions; `bars_missed` says of fulmar which of the bars it misses that the figures of
+    /// the others set (docs/experiments.md). One object per cell and scheme.
+    Falls(falls::FallsArgs),
     /// Goodput of one TCP connection over one link, two equal links, and links of 10 and 40 ms.
     ///
     /// The schedulers' comparison of the ConClone paper (Fig. 1). One object per scheme and kind of links.
@@ -181,12 +188,13 @@ impl Experiment {
     /// Every experiment.
     ///
     /// What a file says is its own affair.
-    pub(crate) const ALL: [Description; 18] = [
+    pub(crate) const ALL: [Description; 19] = [
         interval::DESCRIPTION,
         conclone_target::DESCRIPTION,
         streams::mixed_blackout::DESCRIPTION,
         recorded::DESCRIPTION,
         thin::DESCRIPTION,
+        falls::DESCRIPTION,
         throughput::DESCRIPTION,
         bulk::DESCRIPTION,
         flowcode_flight::DESCRIPTION,
@@ -222,6 +230,7 @@ impl Experiment {
             Self::MixedBlackout(args) => &args.run,
             Self::Recorded(args) => &args.run,
             Self::ThinLinks(args) => &args.run,
+            Self::Falls(args) => &args.run,
             Self::Throughput(args) => &args.run,
             Self::BulkLossy(args) => &args.run,
             Self::FlowcodeFlight(args) => &args.run,
@@ -246,6 +255,7 @@ impl Experiment {
             Self::MixedBlackout(_) => streams::mixed_blackout::DESCRIPTION,
             Self::Recorded(_) => recorded::DESCRIPTION,
             Self::ThinLinks(_) => thin::DESCRIPTION,
+            Self::Falls(_) => falls::DESCRIPTION,
             Self::Throughput(_) => throughput::DESCRIPTION,
             Self::BulkLossy(_) => bulk::DESCRIPTION,
             Self::FlowcodeFlight(_) => flowcode_flight::DESCRIPTION,
@@ -277,6 +287,7 @@ impl Experiment {
                 | Self::LrtBlock(_)
                 | Self::MessageShare(_)
                 | Self::MavlinkBulk(_)
+                | Self::Falls(_)
         )
     }
 
@@ -291,6 +302,7 @@ impl Experiment {
             Self::MixedBlackout(args) => streams::mixed_blackout::run(args),
             Self::Recorded(args) => recorded::run(args),
             Self::ThinLinks(args) => thin::run(args),
+            Self::Falls(args) => falls::run(args),
             Self::Throughput(args) => throughput::run(args),
             Self::BulkLossy(args) => bulk::run(args),
             Self::FlowcodeFlight(args) => flowcode_flight::run(args),

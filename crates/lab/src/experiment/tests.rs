@@ -13,12 +13,13 @@ const LINKS: &str = "seconds = 1\n\
 
 /// The smallest run of each experiment in the world; those of the kernel's TCP and of real daemons alone
 /// have none.
-const SMALLEST: [&str; 15] = [
+const SMALLEST: [&str; 16] = [
     "conclone-target --sim --links thin,dear --messages 6000 --targets 0.99 --deadlines-ms 100 --schemes fulmar_target,fulmar,udp",
     "conclone-interval --sim --messages 4 --schemes fulmar,udp",
     "mixed-blackout --sim --schemes redundant,udp --scenario LINKS",
     "recorded --sim --schemes udp --scenario LINKS",
     "thin-links --sim --schemes udp --rates-kbps 64 --seconds 1",
+    "falls --sim --schemes fulmar,udp --only both_1M_50k_1s_16kB_live",
     "throughput --sim --schemes min_rtt --seconds 1",
     "bulk-lossy --sim --schemes min_rtt --points lossy,two,requests,veth --cc reno --seconds 2",
     "flowcode-flight --sim --cc reno --laps 0.1",

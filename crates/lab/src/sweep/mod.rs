@@ -24,6 +24,7 @@ use toml_keys::Scalar;
 
 use crate::arguments::parse_seeds;
 use crate::experiment::file::Over;
+use crate::parallel;
 use crate::scheme::Scheme;
 pub(crate) use folder::Folder;
 pub(crate) use plan::{CODE, Plan, Task, points_of, scalar};
@@ -92,7 +93,7 @@ pub(crate) fn run_command(args: &SweepArgs) -> Result<ExitCode, Failure> {
         tasks.len(),
         args.out.display()
     ));
-    let jobs = args.jobs.map_or_else(processors, |jobs| jobs as usize);
+    let jobs = args.jobs.map_or_else(parallel::processors, |jobs| jobs as usize);
     let mut progress = Progress::new(rest.len());
     let failed = run::all(&plan, &folder, &rest, jobs, |task, outcome| {
         progress.on_end(&plan, task, outcome);
@@ -148,10 +149,6 @@ fn show(plan: &Plan, args: &SweepArgs) -> Result<ExitCode, String> {
         ))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Reads `KEY=[VALUE, ...]`, values as TOML writes them.

@@ -15,8 +15,7 @@ mod said;
 mod sim;
 mod step;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use proto::Target;
@@ -29,6 +28,7 @@ use super::recorded::recorded_windows;
 use crate::arguments::{RunArgs, positive};
 use crate::doubt::rankings_in_doubt;
 use crate::figure::Figure;
+use crate::parallel;
 use crate::report::{Mode, Report};
 use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme, SessionScheme};
@@ -353,30 +353,12 @@ fn plans<'a>(
 
 /// Runs all plans, several at a time; runs come in the order of the plans.
 fn run_all(plans: &[Plan<'_>], jobs: u8) -> Result<Vec<Run>, String> {
-    let next = AtomicUsize::new(0);
-    let runs: Vec<Mutex<Option<Result<Run, String>>>> =
-        plans.iter().map(|_| Mutex::new(None)).collect();
-    std::thread::scope(|scope| {
-        for _ in 0..jobs {
-            scope.spawn(|| {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(plan) = plans.get(number) else { return };
-                    tell(format_args!(
-                        "conclone-target --sim: {} of {}, {}",
-                        number + 1,
-                        plans.len(),
-                        plan.title()
-                    ));
-                    if let Ok(mut run) = runs[number].lock() {
-                        *run = Some(sim::run(plan));
-                    }
-                }
-            });
-        }
-    });
-    let taken = runs.into_iter().map(|run| run.into_inner().ok().flatten());
-    taken.map(|run| run.unwrap_or_else(|| Err("a run ended early".to_owned()))).collect()
+    let run = |number: usize, plan: &Plan<'_>| {
+        let title = plan.title();
+        tell(format_args!("conclone-target --sim: {} of {}, {title}", number + 1, plans.len()));
+        sim::run(plan)
+    };
+    parallel::map(plans, jobs.into(), run).into_iter().collect()
 }
 
 impl Plan<'_> {

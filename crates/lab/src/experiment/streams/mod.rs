@@ -4,7 +4,7 @@
 //! workload → sim | emu → ledger → figures, doubt → blackout (table, picture)
 //! ```
 //! The experiments `mixed-blackout` and `failover` are here, and the demo; `recorded`, `thin-links`,
-//! `throughput` and experiments in files play streams too.
+//! `falls`, `throughput` and experiments in files play streams too.
 
 pub(crate) mod blackout;
 pub(crate) mod demo;

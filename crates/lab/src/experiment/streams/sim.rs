@@ -38,11 +38,27 @@ pub(crate) fn run_stream(
 /// As [`run_stream`].
 pub(crate) fn run_watched(
     scenario: &Scenario,
+    scheme: (Scheme, Option<ElasticRedundancy>),
+    workload: &Workload,
+    recording: &Recording,
+    seed: u64,
+    prepare: impl FnOnce(&mut World<End>),
+) -> Result<StreamRun, String> {
+    run_stepwise(scenario, scheme, workload, recording, seed, prepare, |_| {})
+}
+
+/// The same; while the workload plays, `watch` sees the world after each thing that happened in it.
+///
+/// # Errors
+/// As [`run_stream`].
+pub(crate) fn run_stepwise(
+    scenario: &Scenario,
     (scheme, elastic): (Scheme, Option<ElasticRedundancy>),
     workload: &Workload,
     recording: &Recording,
     seed: u64,
     prepare: impl FnOnce(&mut World<End>),
+    mut watch: impl FnMut(&World<End>),
 ) -> Result<StreamRun, String> {
     let mut world = world_with(scenario, scheme, elastic, seed)?;
     prepare(&mut world);
@@ -60,9 +76,9 @@ pub(crate) fn run_watched(
     player.schedule(&mut world, Direction::Up);
     player.schedule(&mut world, Direction::Down);
     let end = start + Duration::from_secs_f64(workload.seconds);
-    player.run(&mut world, recording, end);
+    player.run(&mut world, recording, end, &mut watch);
     let after = wire_bytes(&world, scenario, places);
-    player.run(&mut world, recording, end + DRAIN);
+    player.run(&mut world, recording, end + DRAIN, &mut watch);
     let wire = core::array::from_fn(|direction| after[direction].since(before[direction]));
     Ok(StreamRun { ledgers: player.ledgers, wire, by_link: Vec::new(), stalls: None, status: None })
 }
@@ -85,8 +101,14 @@ impl Player {
         }
     }
 
-    /// Runs the world until `limit`.
-    fn run(&mut self, world: &mut World<End>, recording: &Recording, limit: Instant) {
+    /// Runs the world until `limit`, which `watch` sees after each step.
+    fn run(
+        &mut self,
+        world: &mut World<End>,
+        recording: &Recording,
+        limit: Instant,
+        watch: &mut impl FnMut(&World<End>),
+    ) {
         while let Some(step) = world.step_until(limit) {
             match step.kind {
                 StepKind::Mark(mark) => {
@@ -99,6 +121,7 @@ impl Player {
                     self.take_deliveries(world, host);
                 }
             }
+            watch(world);
         }
     }
 
