@@ -14,7 +14,10 @@
 //! is the link's only while the link, not the sender, limits it: a rate measured under a bound
 //! measures the bound, and a bound that follows it ratchets downwards.
 //!
-//! Delay that jumps by itself looks like a queue. The measured rate is then what we send, and a
+//! Delay that jumps by itself looks like a queue. But before a packet stands what was sent before it, and no more: where
+//! the hop brings that in less time than the delay has grown by, the way has become longer, and the base with it.
+//!
+//! Delay that varies looks like a queue as well. The measured rate is then what we send, and a
 //! bound that rests on it would lower it for ever: `passage.rs` tells the two cases apart for bulk. Control
 //! comes at one pace and proves too little for that; but behind a thin hop that is overrun no message comes as it
 //! was sent, and on a path that has become longer nearly all do.
@@ -73,7 +76,7 @@ const SATURATED_MEMORY: Duration = Duration::from_secs(60);
 /// This many datagrams in a row that take less than half of the time that the rate says end that
 /// sooner.
 const FASTER: u32 = 3;
-/// Receptions that say whether the way has become longer.
+/// Receptions that tell a longer way from a queue.
 const RISE: u32 = 4;
 /// Only datagrams whose time at the rate is at least this long are compared.
 const TELLING: Duration = Duration::from_millis(8);
@@ -87,6 +90,7 @@ const ALONE: u64 = 100;
 const STILL_TELLING: Duration = Duration::from_millis(100);
 /// A longer gap between two packets of a busy hop is a stall: 600 bytes at 16 kbit/s.
 const LONGEST_GAP: Duration = Duration::from_millis(300);
+/// … unless a hop of this rate takes that long for them.
 const LEAST_RATE: Rate = Rate::from_bps(4_000);
 /// A stretch at less than one third of the rate may hold a stall.
 const STALL: u64 = 3;
@@ -143,6 +147,8 @@ pub(super) struct Bottleneck {
     faster: u32,
     /// Whether they have shown that the hop is faster than its rate.
     refuted: bool,
+    /// Whether what a silence held up counts.
+    through_silence: bool,
 }
 
 /// What came of late, while datagrams took much longer than the least.
@@ -168,6 +174,11 @@ struct Stretch {
 }
 
 impl Bottleneck {
+    /// Starts one that is told of what a silence held up as well.
+    pub(super) fn through_silence() -> Self {
+        Self { through_silence: true, ..Self::default() }
+    }
+
     /// Takes an ACK frame whose largest number is acknowledged for the first time.
     pub(super) fn on_ack(&mut self, now: Instant, sample: &Sample<'_>) {
         let newest = sample.newest;
@@ -179,7 +190,9 @@ impl Bottleneck {
         let least_rtt = self.rtt.on_sample(now, sample.rtt, was_empty);
         let beyond = Duration::from_micros(u64::try_from(delay - base).unwrap_or(0));
         let mut beyond = beyond.min(sample.rtt.saturating_sub(least_rtt));
-        if let Some(most) = self.longer_way(beyond, sample) {
+        if self.through_silence
+            && let Some(most) = self.longer_way(beyond, sample)
+        {
             // What is beyond that is the way's own.
             let own = signed(most.as_micros());
             self.delay = LeastOf::default();
@@ -194,7 +207,7 @@ impl Bottleneck {
         let own = self.rate.map_or(Duration::ZERO, |rate| rate.transmission_time(longer));
         self.queue = beyond.saturating_sub(own);
         self.look_whether_faster(beyond, own);
-        if self.rate.is_none() && beyond >= DEEP && sample.may_be_thin {
+        if self.through_silence && self.rate.is_none() && beyond >= DEEP && sample.may_be_thin {
             // The first late answer: it was this slow at least, and what comes behind it tells more.
             let bytes = size + limits::IP_AND_UDP as usize;
             (self.rate, self.rate_at) = (Some(Rate::from_bytes_in(bytes as u64, beyond)), now);
@@ -299,6 +312,7 @@ impl Bottleneck {
         let (delay, rtt) = (self.delay.clone(), self.rtt.clone());
         let (round_trip, saturated, best_ever) = (self.round_trip, self.saturated, self.best_ever);
         let (falls, busy_at) = (std::mem::take(&mut self.falls), self.busy_at);
+        let through_silence = self.through_silence;
         *self = Self {
             delay,
             rtt,
@@ -307,15 +321,21 @@ impl Bottleneck {
             best_ever,
             falls,
             busy_at,
+            through_silence,
             ..Self::default()
         };
+    }
+
+    /// Returns the bytes that might stand before a packet when it was sent.
+    fn before(&self, packet: &SentPacket) -> u64 {
+        if self.through_silence { packet.stood } else { packet.delivery.in_flight() }
     }
 
     /// Tells whether what was under way when the packet was sent fits into the path without a queue:
     /// then its delay is the path's own, however long that has become.
     fn shows_empty(&self, packet: &SentPacket) -> bool {
         let Some((rate, rtt)) = self.rate.zip(self.rtt.least()) else { return true };
-        packet.delivery.in_flight() <= rate.bytes_in(rtt) / 2
+        self.before(packet) <= rate.bytes_in(rtt) / 2
     }
 
     /// Takes the rate that a large datagram shows: whatever else delayed it, the hop sends at least
@@ -323,7 +343,7 @@ impl Bottleneck {
     /// busy.
     fn on_large(&mut self, now: Instant, at_least: Rate, packet: &SentPacket) {
         self.best_ever = self.best_ever.max(at_least);
-        let is_guess = self.rate.is_none() && packet.delivery.in_flight() <= ALONE;
+        let is_guess = self.rate.is_none() && self.before(packet) <= ALONE;
         if is_guess && self.best_ever < THIN {
             (self.rate, self.rate_at) = (Some(at_least), now);
         }
@@ -340,8 +360,7 @@ impl Bottleneck {
         let oldest = sample.acked.iter().map(|packet| packet.sent_at).min();
         let oldest_us = signed(oldest.unwrap_or(sample.newest.sent_at).as_micros());
         // A packet that was alone did not queue behind one of ours, however long it took.
-        let behind =
-            oldest_us + base + BEHIND_US <= signed(last) && sample.newest.delivery.in_flight() > 0;
+        let behind = oldest_us + base + BEHIND_US <= signed(last) && self.before(sample.newest) > 0;
         let bytes: u64 =
             sample.acked.iter().map(|packet| u64::from(packet.bytes) + limits::IP_AND_UDP).sum();
         let gap = Duration::from_micros(received.saturating_sub(last));
@@ -358,7 +377,12 @@ impl Bottleneck {
             self.stretch = Some(Stretch { from_us: received, bytes: 0 });
             return;
         }
-        let busy = gap.min(LEAST_RATE.transmission_time(bytes as usize).max(LONGEST_GAP));
+        let longest = if self.through_silence {
+            LEAST_RATE.transmission_time(bytes as usize).max(LONGEST_GAP)
+        } else {
+            LONGEST_GAP
+        };
+        let busy = gap.min(longest);
         self.history.on_busy(at, bytes, busy);
         self.falls.on_busy(at, bytes, busy);
         self.busy_at = now;
@@ -410,7 +434,7 @@ impl Bottleneck {
             return None;
         }
         let rate = Rate::from_bytes_in(rise.bytes, span);
-        let before = sample.newest.delivery.in_flight() + u64::from(sample.newest.bytes);
+        let before = self.before(sample.newest) + u64::from(sample.newest.bytes);
         let most = rate.transmission_time(2 * before as usize);
         self.rise = Some(Rise { from_us: received, bytes: 0, receptions: 0 });
         (beyond > most + DEEP).then_some(most)
@@ -553,6 +577,7 @@ mod tests {
                 ack_eliciting: true,
                 bulk: false,
                 delivery: DeliveryRate::default().on_sent(at, self.in_flight == 0, self.in_flight),
+                stood: self.in_flight,
                 frames: Default::default(),
             };
             let rtt = received.since(at) + BASE;

@@ -2,29 +2,33 @@
 //! [specs/paths.md §6] (rules 9 and 10).
 //!
 //! ```text
-//! base     = round trip without our own queue + what the peer holds acknowledgements back
-//! fresh    = rate of the hop · (base + slack) − control in flight          nothing of it is under way
-//! slack    = 30 ms where the hop is saturated, else 80 ms
+//! silent   : a datagram at the pace of `silence.rs`, whatever else is known
+//! thin     : a rate below 300 kbit/s is known
+//!   free at = when the newest packet known to have left the hop left it; then each one since, at the hop's rate
+//!   fresh   = rate · (now + 30 ms − free at)            nothing of it is under way
+//!   newest  = fresh, or nothing until free at − 20 ms + (queue of that packet − 30 ms, if positive)
+//!                                                        a newer one will replace it
+//!   repeat  = fresh, or nothing where the hop may be slow                     another copy is under way
+//! faster   : fresh = rate of the hop · (base + slack) − control in flight; no bound where nothing is known
+//!   base    = round trip without our own queue + what the peer holds acknowledgements back
+//!   slack   = 30 ms where the hop is saturated, else 80 ms
 //! unknown  : fresh = 400 bytes + twice what the path has had under way without a queue − in flight
-//! newest   = fresh, or nothing while a thin hop has more than 20 ms to send  a newer one will replace it
-//! repeat   = fresh, or nothing where the hop may be slow                   another copy is under way
 //! datagram ≤ 40 ms of the hop's time, 480 bytes at least; 250 ms of it where messages are late
 //! ```
 //! On all but the thinnest links control never fills a window. What must wait waits here, where the
 //! newest set-point replaces the older one and a command goes before a repeat, and not in the queue
 //! of a modem. A path with nothing under way always takes a datagram.
 //!
-//! The window counts a queue in the other direction as time to fill. Where both directions share the air, each end fills it
-//! so for the other, and a set-point waits behind both. So what a newer message will replace follows the hop itself:
+//! A thin hop is followed by what was sent and is not known to have left it, of whatever kind and whatever was made of it
+//! since: a suspicion, a revival or an inherited round-trip time empty no queue. A window of bytes in flight would not do.
+//! It counts a queue in the other direction as time to fill; where both directions share the air, or have fallen together,
+//! each end fills it so for the other. What a newer message will replace waits longest, for it costs nothing.
 //!
-//! ```text
-//! free at  = when the newest packet known to have left the hop left it; then each one since, at the hop's rate
-//! leaves   = free at − 20 ms + (queue of that packet − 30 ms, if positive)
-//! ```
-//! That it waits for the hop's time and not for an acknowledgement also spaces set-points evenly. What counts by itself
-//! keeps to the window: it gains nothing by waiting, and larger datagrams have fewer headers.
+//! A rate is believed until something shows that it is wrong: a busy hop shows another, a datagram takes less than half of
+//! what it should, the least delay falls by more than half of what one datagram takes. A rate that was forgotten after a
+//! while would be found again by what is sent then, in a queue.
 //!
-//! How a path is treated before its hop was ever saturated matters as much: a session begins with
+//! How a path is treated before its hop has shown any rate matters as much: a session begins with
 //! more than a thin link carries, and the queue that it makes looks like silence. So a path starts
 //! small, as congestion control does, until it has shown that it is not slow; a single large
 //! datagram, an MTU probe or bulk, shows it.
@@ -56,7 +60,7 @@ const LEAST_WINDOW: u64 = 400;
 const DATAGRAM: Duration = Duration::from_millis(40);
 /// Bytes that it may always hold, however slow the hop: four messages of 100 bytes.
 const LEAST_DATAGRAM: usize = 480;
-/// … unless it would take longer than this: then it holds one message.
+/// … unless that takes longer than this: then it holds one message.
 const MOST_DATAGRAM: Duration = Duration::from_millis(300);
 /// The same where messages wait for so long that they are late: fewer headers bring more of them.
 const LATE_DATAGRAM: Duration = Duration::from_millis(250);
@@ -126,7 +130,7 @@ impl Path {
         let is_open = patient_until.is_some() || self.state == PathState::Suspected;
         let known = self.control_rate(now).filter(|_| in_flight > 0 && !is_open);
         let Some((rate, slack)) = known else { return CopyRoom::both(usize::MAX) };
-        let base = self.bottleneck.round_trip() + self.peer_holds;
+        let base = self.hop.round_trip() + self.peer_holds;
         let room = |slack| {
             let window = rate.bytes_in(base + slack).max(LEAST_WINDOW);
             let is_unknown = rate == Rate::ZERO && !self.is_congested();
@@ -162,7 +166,8 @@ impl Path {
 
     /// Returns when the newest packet that is known to have left the hop left it.
     pub(super) fn left_at(&self, rate: Rate) -> Instant {
-        self.known.0 + self.bottleneck.queue() + rate.transmission_time(self.known_bytes)
+        let (sent_at, bytes) = self.seen;
+        sent_at + self.hop.queue() + rate.transmission_time(bytes)
     }
 
     /// Returns when the hop has sent all that may stand before it.
@@ -176,20 +181,20 @@ impl Path {
 
     /// Returns how long a datagram is under way at least.
     fn least_one_way(&self) -> Duration {
-        self.bottleneck.least_rtt().or(self.rtt.min_rtt()).unwrap_or_default() / 2
+        self.hop.least_rtt().or(self.rtt.min_rtt()).unwrap_or_default() / 2
     }
 
     /// Returns when a message may leave that a newer one replaces, where it has to wait: until the hop has sent what is
     /// under way. While it waits here, it is still the newest when it leaves.
     pub(super) fn newest_ready_at(&self, now: Instant) -> Option<Instant> {
         let free_at = self.free_at(self.slow_rate(now)?);
-        let ready_at = free_at + self.bottleneck.queue().saturating_sub(SLACK) - NEXT;
+        let ready_at = free_at + self.hop.queue().saturating_sub(SLACK) - NEXT;
         (ready_at > now).then_some(ready_at)
     }
 
     /// Tells whether so much waits at the hop that its rate must be found out first.
     pub(super) fn is_congested(&self) -> bool {
-        self.bottleneck.queue() > UNKNOWN_QUEUE
+        self.hop.queue() > UNKNOWN_QUEUE
     }
 
     /// Notes how much the path has carried at once: twice as much is tried next, unless that made a
@@ -208,14 +213,14 @@ impl Path {
         if !self.shows_hop() {
             return None;
         }
-        let is_old = self.bottleneck.rate_within(now, OLD).is_none();
-        let grows = is_old && self.bottleneck.is_empty();
+        let is_old = self.hop.rate_within(now, OLD).is_none();
+        let grows = is_old && self.hop.is_empty();
         let grown = |rate: Rate| if grows { rate.mul_f64(GROWTH) } else { rate };
         if let Some(rate) = self.saturated_rate(now) {
             return Some((grown(rate), SLACK));
         }
         let careful = self.was_thin || self.is_congested();
-        let rate = self.bottleneck.first_rate(now).or(careful.then_some(Rate::ZERO));
+        let rate = self.hop.first_rate(now).or(careful.then_some(Rate::ZERO));
         rate.zip(Some(FIRST_SLACK))
     }
 
@@ -230,15 +235,15 @@ impl Path {
         if self.relayed.is_some() {
             return self.is_thin(now);
         }
-        let is_unknown = self.was_thin && self.proved == 0 && self.bottleneck.rate().is_none();
-        let rate = self.bottleneck.calm_rate();
+        let is_unknown = self.was_thin && self.proved == 0 && self.hop.rate().is_none();
+        let rate = self.hop.calm_rate();
         let is_slow = is_unknown || rate.is_some_and(|rate| rate < FULL);
         self.is_thin(now) || is_slow
     }
 
     /// Returns the rate that a hop had when it was last busy, if that is slow and nothing since has shown it to be faster.
     pub(super) fn last_rate(&self) -> Option<Rate> {
-        let rate = self.bottleneck.calm_rate();
+        let rate = self.hop.calm_rate();
         rate.filter(|rate| self.relayed.is_none() && *rate < THIN)
     }
 
@@ -275,23 +280,23 @@ impl Path {
 
     /// Tells whether the path is thin, or was never seen to be faster.
     pub(super) fn may_be_thin(&self, now: Instant) -> bool {
-        self.is_thin(now) || self.bottleneck.best_ever() < THIN
+        self.is_thin(now) || self.hop.best_ever() < THIN
     }
 
     /// Returns the rate of a hop that is or was busy.
     fn hop_rate(&self, now: Instant) -> Option<Rate> {
-        self.saturated_rate(now).or_else(|| self.bottleneck.first_rate(now))
+        self.saturated_rate(now).or_else(|| self.hop.first_rate(now))
     }
 
     /// Returns the rate of a hop that was busy nearly all the time a short while ago.
     fn saturated_rate(&self, now: Instant) -> Option<Rate> {
-        self.bottleneck.saturated_rate(now).filter(|_| self.shows_hop())
+        self.hop.saturated_rate(now).filter(|_| self.shows_hop())
     }
 
     /// Returns the age at which a copy of control that is under way may be repeated on this path: at
     /// once where there is no queue, otherwise not while it merely waits before the hop.
     pub(crate) fn repeat_after(&self) -> Duration {
-        let rate = self.bottleneck.rate().filter(|_| !self.bottleneck.is_empty());
+        let rate = self.hop.rate().filter(|_| !self.hop.is_empty());
         let waits = rate.map(|rate| rate.transmission_time(self.sent.in_flight() as usize));
         self.rtt.probe_timeout() + waits.unwrap_or_default()
     }
@@ -403,7 +408,7 @@ mod tests {
         let now = fill(&mut path, 3);
         assert!(path.is_thin(now) && path.may_be_slow(now));
         assert_eq!(path.control_room(now).repeat, 0);
-        assert!(path.bottleneck.queue() < Duration::from_millis(100));
+        assert!(path.hop.queue() < Duration::from_millis(100));
         let window = Rate::from_bps(KBPS * 1_000).bytes_in(RTT + SLACK * 2);
         assert!(path.sent.control_in_flight() <= window, "{}", path.sent.control_in_flight());
         assert_eq!(path.control_datagram(now, false), LEAST_DATAGRAM);

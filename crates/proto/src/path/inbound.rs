@@ -205,6 +205,7 @@ impl Path {
             self.delivery_rate = Rate::from_bps(old - old / 8 + new / 8);
             if self.relayed.is_some() {
                 self.bottleneck.on_delivered(sample.rate);
+                self.hop.on_delivered(sample.rate);
             }
         }
         if is_round_trip && newest.ack_eliciting && !newest.bulk {
@@ -227,25 +228,29 @@ impl Path {
         })
     }
 
-    /// Samples what the hop shows, of packets that were given up too: what stood before it while nobody answered shows best
-    /// that it has become thin.
+    /// Samples what the hop shows: to control of packets that were given up too, since what stood before it while nobody
+    /// answered shows best that it has become thin.
     fn measure_hop(&mut self, now: Instant, ack: &AckInfo<'_>, newly: &NewlyAcked) {
-        let all = || newly.late.iter().chain(&newly.packets);
-        let Some(newest) = all().max_by_key(|packet| packet.pn) else { return };
-        let is_news = newest.pn == ack.largest;
-        if !is_news || ack.elsewhere || !self.is_timed(newest.bytes) || !self.shows_hop() {
+        let may_be_thin = self.comes_slowly(now);
+        let sampled = |packet: &&SentPacket| self.is_timed(packet.bytes);
+        let acked: SmallVec<[&SentPacket; 16]> = newly.packets.iter().filter(sampled).collect();
+        let late = newly.late.iter().filter(sampled);
+        let all: SmallVec<[&SentPacket; 16]> = late.chain(acked.iter().copied()).collect();
+        let Some(newest) = all.iter().copied().max_by_key(|packet| packet.pn) else { return };
+        if newest.pn != ack.largest || ack.elsewhere || !self.shows_hop() {
             return;
         }
-        let acked: SmallVec<[&SentPacket; 16]> =
-            all().filter(|packet| self.is_timed(packet.bytes)).collect();
         let received_at_us = ack.received_at_us.min(LATEST_US);
         let rtt = now.since(newest.sent_at).saturating_sub(ack.delay);
-        self.known = (newest.sent_at, newest.delivery.in_flight());
-        self.known_bytes = usize::from(newest.bytes) + limits::IP_AND_UDP as usize;
-        let may_be_thin = self.comes_slowly(now);
-        let sample = Sample { acked: &acked, newest, received_at_us, rtt, may_be_thin };
-        self.bottleneck.on_ack(now, &sample);
-        self.prove(newest);
+        let sample = |acked| Sample { acked, newest, received_at_us, rtt, may_be_thin };
+        self.seen = (newest.sent_at, usize::from(newest.bytes) + limits::IP_AND_UDP as usize);
+        self.hop.on_ack(now, &sample(&all));
+        let is_news = acked.iter().any(|packet| packet.pn == newest.pn);
+        if is_news && self.suspicion.is_none() && newest.sent_at >= self.trusted_since {
+            self.known = (newest.sent_at, newest.delivery.in_flight());
+            self.bottleneck.on_ack(now, &sample(&acked));
+            self.prove(newest);
+        }
     }
 
     fn on_packet_acked(&mut self, packet: &SentPacket) {

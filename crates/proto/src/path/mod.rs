@@ -154,14 +154,17 @@ pub(crate) struct Path {
     rtt: RttEstimator,
     rate: DeliveryRate,
     delivery_rate: Rate,
+    /// What bulk goes by: nothing of what a silence held up is believed.
     bottleneck: Bottleneck,
+    /// What control goes by: what a silence held up says how thin the hop has become.
+    hop: Bottleneck,
     bulk_role: BulkRole,
     /// The longest that the peer holds acknowledgements of control back.
     peer_holds: Duration,
     /// When the newest packet whose queue is known was sent, and the bytes in flight then.
     known: (Instant, u64),
-    /// Its own bytes, with all headers.
-    known_bytes: usize,
+    /// The same of control: when it was sent, and its own bytes with all headers.
+    seen: (Instant, usize),
     congestion: Box<dyn Controller>,
     pacer: Pacer,
     mtu: MtuDiscovery,
@@ -224,10 +227,11 @@ impl Path {
             rate: DeliveryRate::default(),
             delivery_rate: Rate::ZERO,
             bottleneck: Bottleneck::default(),
+            hop: Bottleneck::through_silence(),
             bulk_role: BulkRole::Free,
             peer_holds: Duration::ZERO,
             known: (now, 0),
-            known_bytes: 0,
+            seen: (now, 0),
             congestion: congestion.controller(limits::MIN_DATAGRAM),
             pacer: Pacer::new(now),
             mtu: MtuDiscovery::new(now),
@@ -387,7 +391,7 @@ impl Path {
 
     /// Returns how much longer an answer may take because of what the hop has to send before it.
     fn thin_patience(&self) -> Duration {
-        if self.bottleneck.best_ever() == Rate::ZERO
+        if self.hop.best_ever() == Rate::ZERO
             && self.mtu.is_probing()
             && !self.has_bulk()
             && self.mtu.is_settled(self.looked_at)

@@ -1,4 +1,4 @@
-//! What leaves on a path whose answers are missing [specs/paths.md §6] (rule 9).
+//! What leaves on a path whose answers are missing [specs/paths.md §6] (rule 11).
 //!
 //! What was sent and is unanswered is lost, or it stands before a hop that has become thin. Where it is lost, more of it
 //! costs nothing and arrives as soon as anything does; where it stands, every datagram comes behind all that was sent
@@ -65,8 +65,8 @@ impl Path {
             loss_in: known.loss_in.max(coming),
             ..known
         };
-        match self.bottleneck.empty_rtt() {
-            Some((srtt, rttvar)) if srtt < view.srtt && !self.bottleneck.came_as_sent() => {
+        match self.hop.empty_rtt() {
+            Some((srtt, rttvar)) if srtt < view.srtt && !self.hop.came_as_sent() => {
                 HealthView { srtt, rttvar: rttvar.min(view.rttvar), ..view }
             }
             _ => view,
@@ -75,7 +75,7 @@ impl Path {
 
     /// Notes how long the path had been silent, where an answer ends that and shows no thin hop.
     pub(super) fn on_silence_ended(&mut self, now: Instant, since: Instant) {
-        if self.silent_since(now).is_none() && self.bottleneck.queue() < STALLED {
+        if self.silent_since(now).is_none() && self.hop.queue() < STALLED {
             self.stalls.on_return(now, now.since(since));
         }
     }

@@ -145,7 +145,7 @@ impl Path {
             loss_in: self.received.loss().loss(),
             burst: lost.burst(),
             delivery_rate: self.delivery_rate,
-            capacity: self.bottleneck.rate_within(now, KNOWN_FOR).and(self.bottleneck.calm_rate()),
+            capacity: self.hop.rate_within(now, KNOWN_FOR).and(self.hop.calm_rate()),
             cwnd: self.congestion.cwnd(),
             in_flight: self.sent.in_flight(),
             mtu: self.mtu.current(),

@@ -85,6 +85,8 @@ pub(crate) struct SentPacket {
     pub(crate) bulk: bool,
     /// Delivery count at its sending.
     pub(crate) delivery: DeliveryState,
+    /// Bytes that might stand before it then: those in flight, and what was given up in silence.
+    pub(crate) stood: u64,
     /// What it carried.
     pub(crate) frames: SentFrames,
 }
@@ -493,6 +495,7 @@ mod tests {
             ack_eliciting: true,
             bulk: true,
             delivery: DeliveryState::default(),
+            stood: 0,
             frames: smallvec![SentFrame::Ack { path: PathId(0), largest: pn }],
         }
     }
