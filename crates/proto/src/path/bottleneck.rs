@@ -147,6 +147,8 @@ pub(super) struct Bottleneck {
     faster: u32,
     /// Whether they have shown that the hop is faster than its rate.
     refuted: bool,
+    /// Whether the hop was seen to be thin behind a queue: what jitter looks like has none.
+    fell: bool,
     /// Whether what a silence held up counts.
     through_silence: bool,
 }
@@ -200,6 +202,7 @@ impl Bottleneck {
             self.delay.on_sample(now, (delay - own, size), true);
             self.rtt.on_sample(now, sample.rtt.saturating_sub(most), true);
             (self.rate, self.saturated, self.first) = (None, None, None);
+            self.fell = false;
             self.history = RateHistory::default();
             beyond = most;
         }
@@ -211,6 +214,7 @@ impl Bottleneck {
             // The first late answer: it was this slow at least, and what comes behind it tells more.
             let bytes = size + limits::IP_AND_UDP as usize;
             (self.rate, self.rate_at) = (Some(Rate::from_bytes_in(bytes as u64, beyond)), now);
+            self.fell = true;
         }
         if longer >= LARGE {
             self.on_large(now, Rate::from_bytes_in(longer as u64, beyond.max(JITTER)), newest);
@@ -277,6 +281,11 @@ impl Bottleneck {
     /// Returns that rate, unless the hop only looked busy because of jitter.
     pub(super) fn calm_rate(&self) -> Option<Rate> {
         self.rate.filter(|_| !self.is_jittery && !self.refuted)
+    }
+
+    /// Tells whether the hop was seen to be thin behind a queue, and nothing since has shown it to be faster.
+    pub(super) fn fell(&self) -> bool {
+        self.fell
     }
 
     /// Returns the rate of a hop that was busy nearly all the time a short while ago.
@@ -409,6 +418,7 @@ impl Bottleneck {
         let tells = recent.busy >= FIRST_BUSY && !recent.is_jitter() && !recent.is_longer();
         self.first = if tells { self.history.low(FIRST_MEMORY, 1.0) } else { None };
         self.usual = self.history.low(USUAL_MEMORY, 0.5);
+        self.fell |= self.queue >= DEEP && self.first.is_some_and(|rate| rate < THIN);
     }
 
     /// Returns how long a datagram can have queued at most, where it took longer than that: what stands before it is what was
@@ -446,9 +456,14 @@ impl Bottleneck {
         let Some(((base, size), rate)) = self.delay.least().zip(self.calm_rate()) else { return };
         let took = rate.transmission_time(size + limits::IP_AND_UDP as usize);
         if base - delay > signed(took.as_micros()) / 2 && took > JITTER {
-            self.saturated = None;
-            self.refuted = true;
+            self.refute();
         }
+    }
+
+    fn refute(&mut self) {
+        self.saturated = None;
+        self.refuted = true;
+        self.fell = false;
     }
 
     /// Ends saturation where datagrams take less than half of the time that the rate says: the hop
@@ -460,8 +475,7 @@ impl Bottleneck {
         let shows = if own >= DEEP { FASTER } else { 1 };
         self.faster = if beyond * 2 < own { self.faster + shows } else { 0 };
         if self.faster >= FASTER {
-            self.saturated = None;
-            self.refuted = true;
+            self.refute();
             self.faster = 0;
         }
     }

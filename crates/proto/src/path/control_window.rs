@@ -68,7 +68,7 @@ const LATE_DATAGRAM: Duration = Duration::from_millis(250);
 pub(crate) const THIN: Rate = Rate::from_bps(300_000);
 /// What 50 messages of 100 bytes a second take with their headers and acknowledgements: below it there
 /// is no room for copies.
-const FULL: Rate = Rate::from_bps(100_000);
+pub(super) const FULL: Rate = Rate::from_bps(100_000);
 /// The precision of timers: what is due a moment later is not due yet.
 const SOON: Duration = Duration::from_micros(1);
 /// On a thin path that fell silent probes go this far apart.
@@ -123,7 +123,7 @@ impl Path {
         if patient_until.is_some_and(|at| now < at) {
             return CopyRoom::both(0);
         }
-        if let Some(rate) = self.slow_rate(now) {
+        if let Some(rate) = self.slow_rate(now).filter(|_| self.relayed.is_none()) {
             return self.thin_room(now, rate);
         }
         let in_flight = self.sent.control_in_flight();
@@ -139,7 +139,8 @@ impl Path {
         };
         let repeat = if self.may_be_slow(now) { 0 } else { room(SLACK) };
         let fresh = room(slack);
-        CopyRoom { repeat, transit: self.control_arrival(now), ..CopyRoom::both(fresh) }
+        let newest = if self.newest_ready_at(now).is_some() { 0 } else { fresh };
+        CopyRoom { newest, repeat, transit: self.control_arrival(now), ..CopyRoom::both(fresh) }
     }
 
     /// Returns the room on a hop that is thin: what it sends within the slack, beyond what may stand before it.
@@ -150,7 +151,8 @@ impl Path {
         if self.sent.unheard().next().is_none() {
             return room(usize::MAX);
         }
-        let left = (now + SLACK).since(free_at);
+        // Behind bulk control keeps its place: more of that follows.
+        let left = (now + SLACK + self.bulk_before(rate)).since(free_at);
         let fresh = if left.is_zero() { 0 } else { rate.bytes_in(left).max(LEAST_WINDOW) as usize };
         let repeat = if self.may_be_slow(now) { 0 } else { fresh };
         let newest = if self.newest_ready_at(now).is_some() { 0 } else { fresh };
@@ -159,8 +161,9 @@ impl Path {
 
     /// Returns when a thin hop takes more than it does now.
     pub(super) fn control_ready_at(&self, now: Instant) -> Option<Instant> {
-        let free_at = self.free_at(self.slow_rate(now)?);
-        let fresh_at = (free_at + SOON > now + SLACK).then(|| free_at + SOON - SLACK);
+        let rate = self.slow_rate(now)?;
+        let fresh_at = self.free_at(rate) + SOON - SLACK - self.bulk_before(rate);
+        let fresh_at = (fresh_at > now).then_some(fresh_at);
         fresh_at.into_iter().chain(self.newest_ready_at(now)).filter(|at| *at > now).min()
     }
 
@@ -179,6 +182,13 @@ impl Path {
         })
     }
 
+    /// Returns how much of what stands before the hop is bulk, as far as control waits behind it rather than here.
+    fn bulk_before(&self, rate: Rate) -> Duration {
+        let bulk = self.sent.standing().filter(|packet| packet.bulk);
+        let bytes = bulk.map(|packet| usize::from(packet.bytes)).sum();
+        rate.transmission_time(bytes).min(UNKNOWN_QUEUE)
+    }
+
     /// Returns how long a datagram is under way at least.
     fn least_one_way(&self) -> Duration {
         self.hop.least_rtt().or(self.rtt.min_rtt()).unwrap_or_default() / 2
@@ -187,7 +197,11 @@ impl Path {
     /// Returns when a message may leave that a newer one replaces, where it has to wait: until the hop has sent what is
     /// under way. While it waits here, it is still the newest when it leaves.
     pub(super) fn newest_ready_at(&self, now: Instant) -> Option<Instant> {
-        let free_at = self.free_at(self.slow_rate(now)?);
+        let rate = match self.relayed {
+            None => self.slow_rate(now),
+            Some(_) => self.saturated_rate(now).filter(|rate| *rate < THIN),
+        };
+        let free_at = self.free_at(rate?);
         let ready_at = free_at + self.hop.queue().saturating_sub(SLACK) - NEXT;
         (ready_at > now).then_some(ready_at)
     }
@@ -226,7 +240,8 @@ impl Path {
 
     /// Returns the rate of a hop that may be too slow for control; none if it is not, or not known.
     pub(super) fn slow_rate(&self, now: Instant) -> Option<Rate> {
-        let known = self.hop_rate(now).filter(|rate| *rate < THIN);
+        let fallen = self.hop.first_rate(now).filter(|_| self.hop.fell());
+        let known = self.saturated_rate(now).or(fallen).filter(|rate| *rate < THIN);
         known.or(self.thin_radios()).or(self.last_rate())
     }
 
@@ -238,13 +253,18 @@ impl Path {
         let is_unknown = self.was_thin && self.proved == 0 && self.hop.rate().is_none();
         let rate = self.hop.calm_rate();
         let is_slow = is_unknown || rate.is_some_and(|rate| rate < FULL);
-        self.is_thin(now) || is_slow
+        self.is_thin(now) || is_slow && self.was_ever_thin()
+    }
+
+    /// Tells whether it was never seen to be faster than a thin one, or has fallen.
+    fn was_ever_thin(&self) -> bool {
+        self.hop.best_ever() < THIN || self.hop.fell()
     }
 
     /// Returns the rate that a hop had when it was last busy, if that is slow and nothing since has shown it to be faster.
     pub(super) fn last_rate(&self) -> Option<Rate> {
         let rate = self.hop.calm_rate();
-        rate.filter(|rate| self.relayed.is_none() && *rate < THIN)
+        rate.filter(|rate| self.relayed.is_none() && *rate < THIN && self.was_ever_thin())
     }
 
     /// Returns how long a copy of control would take from now.
@@ -283,22 +303,19 @@ impl Path {
         self.is_thin(now) || self.hop.best_ever() < THIN
     }
 
-    /// Returns the rate of a hop that is or was busy.
-    fn hop_rate(&self, now: Instant) -> Option<Rate> {
-        self.saturated_rate(now).or_else(|| self.hop.first_rate(now))
-    }
-
     /// Returns the rate of a hop that was busy nearly all the time a short while ago.
     fn saturated_rate(&self, now: Instant) -> Option<Rate> {
         self.hop.saturated_rate(now).filter(|_| self.shows_hop())
     }
 
-    /// Returns the age at which a copy of control that is under way may be repeated on this path: at
-    /// once where there is no queue, otherwise not while it merely waits before the hop.
+    /// Returns the age at which a copy of control that is under way may be repeated on this path: not while it may still
+    /// arrive, or merely waits before the hop. A path that loses much has no copy to spare.
     pub(crate) fn repeat_after(&self) -> Duration {
         let rate = self.hop.rate().filter(|_| !self.hop.is_empty());
-        let waits = rate.map(|rate| rate.transmission_time(self.sent.in_flight() as usize));
-        self.rtt.probe_timeout() + waits.unwrap_or_default()
+        match rate.map(|rate| rate.transmission_time(self.sent.in_flight() as usize)) {
+            None if !self.loses_little() => Duration::ZERO,
+            waits => self.rtt.probe_timeout() + waits.unwrap_or_default(),
+        }
     }
 
     /// Tells whether the narrowest hop is so slow that a full datagram would delay control.
@@ -406,7 +423,7 @@ mod tests {
     fn on_a_thin_path_little_stands_before_the_hop_and_nothing_is_repeated() {
         let mut path = path();
         let now = fill(&mut path, 3);
-        assert!(path.is_thin(now) && path.may_be_slow(now));
+        assert!(path.slow_rate(now).is_some() && path.may_be_slow(now));
         assert_eq!(path.control_room(now).repeat, 0);
         assert!(path.hop.queue() < Duration::from_millis(100));
         let window = Rate::from_bps(KBPS * 1_000).bytes_in(RTT + SLACK * 2);

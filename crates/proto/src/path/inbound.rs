@@ -145,7 +145,7 @@ impl Path {
         self.revive(now, newest_sent_at, &mut outcome);
         let late_bytes = newly.late.iter().map(|packet| u64::from(packet.bytes)).sum();
         let acked = self.measure(now, ack, &newly.packets, late_bytes);
-        self.measure_hop(now, ack, &newly);
+        self.measure_hop(now, ack, &newly, silent_since.is_some());
         if let Some(since) = silent_since {
             self.on_silence_ended(now, since);
         }
@@ -230,8 +230,13 @@ impl Path {
 
     /// Samples what the hop shows: to control of packets that were given up too, since what stood before it while nobody
     /// answered shows best that it has become thin.
-    fn measure_hop(&mut self, now: Instant, ack: &AckInfo<'_>, newly: &NewlyAcked) {
-        let may_be_thin = self.comes_slowly(now);
+    fn measure_hop(
+        &mut self,
+        now: Instant,
+        ack: &AckInfo<'_>,
+        newly: &NewlyAcked,
+        was_silent: bool,
+    ) {
         let sampled = |packet: &&SentPacket| self.is_timed(packet.bytes);
         let acked: SmallVec<[&SentPacket; 16]> = newly.packets.iter().filter(sampled).collect();
         let late = newly.late.iter().filter(sampled);
@@ -242,11 +247,15 @@ impl Path {
         }
         let received_at_us = ack.received_at_us.min(LATEST_US);
         let rtt = now.since(newest.sent_at).saturating_sub(ack.delay);
+        let may_be_thin = was_silent && !newest.bulk && self.comes_slowly(now);
         let sample = |acked| Sample { acked, newest, received_at_us, rtt, may_be_thin };
-        self.seen = (newest.sent_at, usize::from(newest.bytes) + limits::IP_AND_UDP as usize);
-        self.hop.on_ack(now, &sample(&all));
         let is_news = acked.iter().any(|packet| packet.pn == newest.pn);
-        if is_news && self.suspicion.is_none() && newest.sent_at >= self.trusted_since {
+        let trusted = self.suspicion.is_none() && newest.sent_at >= self.trusted_since && is_news;
+        if trusted || !newest.bulk {
+            self.seen = (newest.sent_at, usize::from(newest.bytes) + limits::IP_AND_UDP as usize);
+            self.hop.on_ack(now, &sample(&all));
+        }
+        if trusted {
             self.known = (newest.sent_at, newest.delivery.in_flight());
             self.bottleneck.on_ack(now, &sample(&acked));
             self.prove(newest);

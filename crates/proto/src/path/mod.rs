@@ -414,7 +414,8 @@ impl Path {
             }
             None => self.health_view(now).probe_interval(),
         };
-        let careful = self.careful_since(now).map(|since| self.careful_wait(now, since));
-        interval.max(self.least_probe_interval(now)).max(careful.unwrap_or_default())
+        let careful = self.careful_since(now);
+        let wait = careful.map_or(Duration::ZERO, |since| self.careful_wait(now, since));
+        interval.max(self.least_probe_interval(now)).max(wait)
     }
 }

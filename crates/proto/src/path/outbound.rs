@@ -3,6 +3,7 @@
 
 use units::{Duration, Instant, Rate};
 
+use super::control_window::FULL;
 use super::service::RESERVE_PROBE;
 use super::{Outgoing, Path, Token};
 use crate::event::PathState;
@@ -15,9 +16,10 @@ const CHALLENGE_BYTES: u64 = 64;
 const MUCH_LOSS: f64 = 0.05;
 /// Bytes of a datagram with an acknowledgement alone, headers and all.
 const ACK_ALONE: usize = 75;
-/// How many times its own time at the hop such a datagram leaves to others: acknowledgements alone take a ninth of a thin
-/// hop at most, and mostly ride.
-const ACK_REST: u32 = 8;
+/// How many times its own time at the hop such a datagram leaves to others.
+const ACK_REST: u32 = 3;
+/// The same where there is no room for copies: there nearly all acknowledgements ride.
+const ACK_RIDES: u32 = 8;
 
 /// A standing round-trip time that is this much longer than the least means a queue: at the same
 /// length the default congestion controller ends its start.
@@ -43,7 +45,8 @@ impl Path {
         if let Some(since) = self.careful_since(now) {
             return now.since(since).min(SLOW_ACK_DELAY);
         }
-        let takes = |rate: Rate| rate.transmission_time(ACK_ALONE) * ACK_REST;
+        let rest = |rate: Rate| if rate < FULL { ACK_RIDES } else { ACK_REST };
+        let takes = |rate: Rate| rate.transmission_time(ACK_ALONE) * rest(rate);
         let rate = self.slow_rate(now).filter(|_| self.is_thin(now) || self.loss() < MUCH_LOSS);
         rate.map_or(Duration::ZERO, |rate| takes(rate).min(SLOW_ACK_DELAY))
     }

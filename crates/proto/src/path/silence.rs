@@ -22,6 +22,7 @@ use units::{Duration, Instant};
 use super::{HealthView, Path, health};
 use crate::event::PathState;
 use crate::limits;
+use crate::recovery::SentPacket;
 
 /// For so long a hop may be thin for all that is known: one of 20 kbit/s has answered by then, but for what stands in the
 /// other direction.
@@ -90,7 +91,9 @@ impl Path {
     pub(super) fn careful_since(&self, now: Instant) -> Option<Instant> {
         let since = self.silent_since(now)? + self.stalls.usual(now);
         let may_be_thin = now.since(since) <= MAY_BE_THIN || self.comes_slowly(now);
-        (since < now && may_be_thin).then_some(since)
+        // Bulk has bounds of its own, and probes alone fill nothing.
+        let is_control = || self.sent.unheard().any(SentPacket::is_control);
+        (since < now && may_be_thin && is_control()).then_some(since)
     }
 
     /// Returns when the next datagram with control may leave because of silence; none where nothing holds it back.

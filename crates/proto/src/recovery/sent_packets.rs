@@ -92,6 +92,11 @@ pub(crate) struct SentPacket {
 }
 
 impl SentPacket {
+    /// Tells whether it carried something that no congestion window holds back.
+    pub(crate) fn is_control(&self) -> bool {
+        !self.bulk && self.frames.iter().any(|frame| matches!(frame, SentFrame::Delivery { .. }))
+    }
+
     /// Tells whether it was a probe for the MTU: its loss says nothing about the path's load.
     pub(crate) fn is_mtu_probe(&self) -> bool {
         self.frames.iter().any(|frame| matches!(frame, SentFrame::MtuProbe { .. }))
