@@ -119,6 +119,10 @@ impl CopyRoom {
 impl Path {
     /// Returns how many bytes of control may leave now.
     pub(crate) fn control_room(&self, now: Instant) -> CopyRoom {
+        if self.drips() {
+            let is_full = self.sent.in_flight() >= LEAST_WINDOW;
+            return CopyRoom::both(if is_full { 0 } else { usize::MAX });
+        }
         let patient_until = self.patient_until(now);
         if patient_until.is_some_and(|at| now < at) {
             return CopyRoom::both(0);
@@ -141,6 +145,11 @@ impl Path {
         let fresh = room(slack);
         let newest = if self.newest_ready_at(now).is_some() { 0 } else { fresh };
         CopyRoom { newest, repeat, transit: self.control_arrival(now), ..CopyRoom::both(fresh) }
+    }
+
+    /// Tells whether relays fell silent that were thin, or of which nothing was known: a little is under way there at most.
+    fn drips(&self) -> bool {
+        self.relayed.is_some() && self.was_thin && self.state == PathState::Suspected
     }
 
     /// Returns the room on a hop that is thin: what it sends within the slack, beyond what may stand before it.
@@ -287,7 +296,7 @@ impl Path {
     /// Returns how large a datagram with control may be; messages that are late anyway need no
     /// small ones.
     pub(crate) fn control_datagram(&self, now: Instant, is_late: bool) -> usize {
-        if self.careful_since(now).is_some() {
+        if self.drips() || self.careful_since(now).is_some() {
             return 100;
         }
         let takes = if is_late { LATE_DATAGRAM } else { DATAGRAM };
@@ -313,7 +322,7 @@ impl Path {
     pub(crate) fn repeat_after(&self) -> Duration {
         let rate = self.hop.rate().filter(|_| !self.hop.is_empty());
         match rate.map(|rate| rate.transmission_time(self.sent.in_flight() as usize)) {
-            None if !self.loses_little() => Duration::ZERO,
+            None if !self.loses_little() || self.relayed.is_some() => Duration::ZERO,
             waits => self.rtt.probe_timeout() + waits.unwrap_or_default(),
         }
     }

@@ -45,7 +45,8 @@ impl Path {
         if let Some(since) = self.careful_since(now) {
             return now.since(since).min(SLOW_ACK_DELAY);
         }
-        let rest = |rate: Rate| if rate < FULL { ACK_RIDES } else { ACK_REST };
+        let rides = |rate: Rate| rate < FULL && self.relayed.is_none();
+        let rest = |rate: Rate| if rides(rate) { ACK_RIDES } else { ACK_REST };
         let takes = |rate: Rate| rate.transmission_time(ACK_ALONE) * rest(rate);
         let rate = self.slow_rate(now).filter(|_| self.is_thin(now) || self.loss() < MUCH_LOSS);
         rate.map_or(Duration::ZERO, |rate| takes(rate).min(SLOW_ACK_DELAY))

@@ -43,7 +43,9 @@ impl Path {
     /// Returns since when answers have been missing; none while what is missing may be chance.
     pub(super) fn silent_since(&self, now: Instant) -> Option<Instant> {
         let oldest = self.sent.unheard().next()?;
-        let is_heard = matches!(self.state, PathState::Active | PathState::Suspected);
+        // Relays tell of their radios what is to be known.
+        let is_heard = self.relayed.is_none()
+            && matches!(self.state, PathState::Active | PathState::Suspected);
         if !is_heard || now.since(oldest.sent_at) <= self.rtt.min_rtt().unwrap_or_default() {
             return None;
         }
