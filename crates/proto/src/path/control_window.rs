@@ -44,6 +44,11 @@ use crate::recovery::SentPacket;
 const OLD: Duration = Duration::from_secs(2);
 /// Factor by which an old rate may have grown, where there is no queue.
 const GROWTH: f64 = 2.0;
+/// A rate that was measured this long ago may belong to another place.
+const SLOW_MEMORY: Duration = Duration::from_secs(10);
+/// For this long copies are not tried again: without copies there is no queue, and so no newer
+/// rate.
+const FULL_MEMORY: Duration = Duration::from_secs(300);
 /// Queue of its own that control may keep.
 const SLACK: Duration = Duration::from_millis(30);
 /// The same before the hop is known to be saturated: it may have stalled for a moment.
@@ -251,7 +256,7 @@ impl Path {
     pub(super) fn slow_rate(&self, now: Instant) -> Option<Rate> {
         let fallen = self.hop.first_rate(now).filter(|_| self.hop.fell());
         let known = self.saturated_rate(now).or(fallen).filter(|rate| *rate < THIN);
-        known.or(self.thin_radios()).or(self.last_rate())
+        known.or(self.thin_radios()).or(self.last_rate(now))
     }
 
     /// Tells whether the hop is slow, or may be for all that is known.
@@ -260,20 +265,21 @@ impl Path {
             return self.is_thin(now);
         }
         let is_unknown = self.was_thin && self.proved == 0 && self.hop.rate().is_none();
-        let rate = self.hop.calm_rate();
-        let is_slow = is_unknown || rate.is_some_and(|rate| rate < FULL);
-        self.is_thin(now) || is_slow && self.was_ever_thin()
+        let is_slow = self.thin_rate(now, FULL_MEMORY).is_some_and(|rate| rate < FULL);
+        self.is_thin(now) || is_unknown && self.hop.best_ever() < THIN || is_slow
     }
 
-    /// Tells whether it was never seen to be faster than a thin one, or has fallen.
-    fn was_ever_thin(&self) -> bool {
-        self.hop.best_ever() < THIN || self.hop.fell()
+    /// Returns the rate that a hop had when it was last busy, if it was seen to be thin then and nothing since has shown it to
+    /// be faster; that of `memory` where it was never seen to be faster, but never to be thin behind a queue either.
+    fn thin_rate(&self, now: Instant, memory: Duration) -> Option<Rate> {
+        let lately = || self.hop.rate_within(now, memory).is_some();
+        let counts = self.hop.fell() || self.hop.best_ever() < THIN && lately();
+        self.hop.calm_rate().filter(|rate| *rate < THIN && counts && self.relayed.is_none())
     }
 
-    /// Returns the rate that a hop had when it was last busy, if that is slow and nothing since has shown it to be faster.
-    pub(super) fn last_rate(&self) -> Option<Rate> {
-        let rate = self.hop.calm_rate();
-        rate.filter(|rate| self.relayed.is_none() && *rate < THIN && self.was_ever_thin())
+    /// Returns that rate while it says how much may be sent.
+    pub(super) fn last_rate(&self, now: Instant) -> Option<Rate> {
+        self.thin_rate(now, SLOW_MEMORY)
     }
 
     /// Returns how long a copy of control would take from now.
@@ -464,7 +470,7 @@ mod tests {
         let probe = send(&mut path, at(100), 1_472);
         acknowledge(&mut path, probe, at(101));
         send(&mut path, at(200), MESSAGE);
-        assert!(!path.may_be_slow(at(200)) && path.last_rate().is_none());
+        assert!(!path.may_be_slow(at(200)) && path.last_rate(at(200)).is_none());
         assert!(path.control_room(at(200)).repeat > MESSAGE);
     }
 }

@@ -125,7 +125,7 @@ impl Path {
             && self.relayed.is_none()
             && !self.doubtful
             && !self.is_thin(now)
-            && self.last_rate().is_none()
+            && self.last_rate(now).is_none()
             && !(self.rests() && self.mtu.has_failed())
             && self.rtt.srtt().is_some();
         fit.then_some(size)
