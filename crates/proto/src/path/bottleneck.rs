@@ -355,7 +355,6 @@ impl Bottleneck {
         let is_guess = self.rate.is_none() && self.before(packet) <= ALONE;
         if is_guess && self.best_ever < THIN {
             (self.rate, self.rate_at) = (Some(at_least), now);
-            self.fell = true;
         }
     }
 

@@ -254,9 +254,19 @@ impl Path {
 
     /// Returns the rate of a hop that may be too slow for control; none if it is not, or not known.
     pub(super) fn slow_rate(&self, now: Instant) -> Option<Rate> {
+        // What is paced by a rate makes no queue that would show another: it holds until it is refuted.
+        self.busy_rate(now).or_else(|| self.thin_rate(now, Duration::MAX))
+    }
+
+    /// Returns the same of a hop that was busy lately.
+    pub(super) fn slow_rate_lately(&self, now: Instant) -> Option<Rate> {
+        self.busy_rate(now).or_else(|| self.last_rate(now))
+    }
+
+    fn busy_rate(&self, now: Instant) -> Option<Rate> {
         let fallen = self.hop.first_rate(now).filter(|_| self.hop.fell());
         let known = self.saturated_rate(now).or(fallen).filter(|rate| *rate < THIN);
-        known.or(self.thin_radios()).or(self.last_rate(now))
+        known.or(self.thin_radios())
     }
 
     /// Tells whether the hop is slow, or may be for all that is known.

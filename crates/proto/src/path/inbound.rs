@@ -247,11 +247,14 @@ impl Path {
         }
         let received_at_us = ack.received_at_us.min(LATEST_US);
         let rtt = now.since(newest.sent_at).saturating_sub(ack.delay);
-        let may_be_thin = was_silent && newest.is_control() && self.comes_slowly(now);
+        let is_control = !newest.bulk
+            && (all.iter().any(|packet| packet.is_control())
+                || self.sent.unheard().any(SentPacket::is_control));
+        let may_be_thin = was_silent && is_control && self.comes_slowly(now);
         let sample = |acked| Sample { acked, newest, received_at_us, rtt, may_be_thin };
         let is_news = acked.iter().any(|packet| packet.pn == newest.pn);
         let trusted = self.suspicion.is_none() && newest.sent_at >= self.trusted_since && is_news;
-        if trusted || newest.is_control() {
+        if trusted || is_control {
             self.seen = (newest.sent_at, usize::from(newest.bytes) + limits::IP_AND_UDP as usize);
             self.hop.on_ack(now, &sample(&all));
         }

@@ -45,10 +45,11 @@ impl Path {
         if let Some(since) = self.careful_since(now) {
             return now.since(since).min(SLOW_ACK_DELAY);
         }
-        let rides = |rate: Rate| rate < FULL && self.relayed.is_none();
+        let rides = |rate: Rate| rate < FULL && self.hop.fell() && self.relayed.is_none();
         let rest = |rate: Rate| if rides(rate) { ACK_RIDES } else { ACK_REST };
         let takes = |rate: Rate| rate.transmission_time(ACK_ALONE) * rest(rate);
-        let rate = self.slow_rate(now).filter(|_| self.is_thin(now) || self.loss() < MUCH_LOSS);
+        let rate =
+            self.slow_rate_lately(now).filter(|_| self.is_thin(now) || self.loss() < MUCH_LOSS);
         rate.map_or(Duration::ZERO, |rate| takes(rate).min(SLOW_ACK_DELAY))
     }
 
@@ -60,9 +61,12 @@ impl Path {
     /// Tells whether an acknowledgement would tell the peer anything new: it is cheap to add to
     /// whatever leaves, on any path.
     pub(crate) fn ack_has_news(&self, now: Instant) -> bool {
-        let patience = self.ack_patience(now) / 2;
-        self.received.has_news()
-            && (patience.is_zero() || self.received.due_at().is_none_or(|at| at + patience <= now))
+        // On a thin hop what every datagram repeats takes the place of a message. What is not due yet is of bulk.
+        let due_at = self.received.due_at().filter(|at| *at <= now);
+        let is_control = || self.sent.unheard().any(SentPacket::is_control);
+        let is_thin = || is_control() && (self.hop.fell() || self.careful_since(now).is_some());
+        let waits = |at: Instant| at + self.ack_patience(now) / 2 > now && is_thin();
+        self.received.has_news() && !due_at.is_some_and(waits)
     }
 
     /// Tells whether a gap in this path's packets is news that a faster path should tell as well.
