@@ -210,6 +210,9 @@ mod tests {
         entries.map(|entry| entry.path()).filter(toml).collect()
     }
 
+    /// Records that demand what no release has reached: as long as that is so, `ours` says by how much.
+    const UNREACHED: [&str; 1] = ["falls/falls.toml"];
+
     #[test]
     fn recorded_experiments_can_be_run_and_kept_their_promises() {
         let files = files();
@@ -218,14 +221,20 @@ mod tests {
             let record = Record::read(&file).expect("a sound file");
             let experiment = record.experiment().unwrap_or_else(|why| panic!("{file:?}: {why}"));
             let known = experiment.description();
+            let is_unreached = UNREACHED.iter().any(|name| file.ends_with(name));
+            let mut broken = Vec::new();
             for figure in &record.figure {
                 let mut schemes = known.sim.iter().chain(known.emu.iter());
                 let scheme = schemes.any(|scheme| scheme.name() == figure.scheme);
                 assert!(scheme, "{file:?}: {figure:?}");
                 let ours = figure.ours.expect("every figure was recorded");
-                assert!(figure.at_most.is_none_or(|limit| ours <= limit), "{file:?}: {figure:?}");
-                assert!(figure.at_least.is_none_or(|limit| ours >= limit), "{file:?}: {figure:?}");
+                if figure.at_most.is_some_and(|limit| ours > limit)
+                    || figure.at_least.is_some_and(|limit| ours < limit)
+                {
+                    broken.push(figure);
+                }
             }
+            assert_eq!(is_unreached, !broken.is_empty(), "{file:?}: {broken:?}");
         }
     }
 

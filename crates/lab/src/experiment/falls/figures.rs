@@ -76,11 +76,6 @@ pub(super) fn seconds_of(world: &World<End>) -> f64 {
     world.now().since(Instant::ZERO + LEAD_IN).as_secs_f64()
 }
 
-/// Returns the part of the fall in which a sender can know of it.
-fn known(times: Times) -> Span {
-    ((times.fall.0 + ROUND_TRIP_S).min(times.fall.1), times.fall.1)
-}
-
 /// Computes the figures of a run.
 pub(super) fn figures(
     cell: &Cell,
@@ -121,6 +116,11 @@ pub(super) fn figures(
             "wire_to_rate_fall": rounded_option(to_rate, 4),
         }),
     ])
+}
+
+/// Returns the part of the fall in which a sender can know of it.
+fn known(times: Times) -> Span {
+    ((times.fall.0 + ROUND_TRIP_S).min(times.fall.1), times.fall.1)
 }
 
 /// Counts what was delivered beyond its time to live, by the world's own clock.

@@ -427,7 +427,7 @@ mod tests {
         assert_eq!(figures.live_age_max_ms, Some(49.0), "just before that of 80 ms comes");
         let even = LiveFigures::new(&ledger([Some(10); 10]), 0.2);
         assert_eq!((even.live_age_p50_ms, even.live_age_max_ms), (Some(19.0), Some(29.0)));
-        assert_eq!(oldest_ms(&ledger(delays), (0.1, 0.2)), Some(39.0));
+        assert_eq!(oldest_ms(&ledger(delays), (0.16, 0.2)), Some(29.0));
         let silent = LiveFigures::new(&ledger([None; 10]), 0.2);
         assert_eq!(silent.live_age_max_ms, Some(200.0));
         assert_eq!(LiveFigures::new(&StreamLedger::default(), 1.0).live_age_max_ms, None);
