@@ -10,6 +10,7 @@
 mod able;
 mod attack;
 mod draw;
+mod fall;
 mod fault;
 mod flow;
 mod forge;
@@ -18,6 +19,7 @@ mod peer;
 mod plan;
 mod run;
 mod shrink;
+mod silence;
 mod uses;
 
 use std::cell::RefCell;
@@ -56,7 +58,7 @@ pub(crate) struct SwarmArgs {
     /// Run one seed.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Leave parts of the run out, as a finding says: fault3,flow1,link0,config,siege,twin.
+    /// Leave parts of the run out, as a finding says: fault3,flow1,link0,config,siege,twin,falls.
     #[arg(long, value_delimiter = ',', value_name = "PART,...", requires = "seed")]
     without: Vec<Part>,
     /// Print what a seed draws, and do not run it.

@@ -12,6 +12,7 @@ use units::{Duration, Instant, Rate, Rng};
 
 use super::HOSTS;
 use super::draw::{log_uniform, pick};
+use super::fall;
 use super::fault::{Fault, FaultKind, Span};
 use super::flow::Flow;
 use super::uses::{self, Use};
@@ -38,6 +39,10 @@ const HAVEN: usize = 9;
 const TWIN_SHARE: f64 = 0.1;
 /// The number of the fault that it is.
 const TWIN: usize = 12;
+/// The number of the fall of the first link, beyond those of all other faults.
+const FALLS: usize = 20;
+/// How long commands go on after the last fall: a link that was fast is able again by then.
+const AFTER_FALLS: Duration = Duration::from_secs(8);
 /// How long a scenario lasts at most: outages end, time does not.
 const SCENARIO_SECONDS: f64 = 600.0;
 
@@ -92,12 +97,14 @@ pub(crate) enum Part {
     Siege,
     /// A second daemon with the drone's key, and what the run has for that.
     Twin,
+    /// Links that fall, and what the run has for that.
+    Falls,
 }
 
 impl Plan {
     /// Draws the plan of a seed.
     pub(super) fn draw(seed: u64) -> Self {
-        Self::draw_plain(seed).with_siege().with_twin()
+        Self::draw_plain(seed).with_siege().with_twin().with_falls()
     }
 
     /// Draws a plan without what some runs have on top.
@@ -175,6 +182,22 @@ impl Plan {
         self
     }
 
+    /// Lets links fall, perhaps: not the one that a siege has left.
+    fn with_falls(mut self) -> Self {
+        // Whether there is a siege or a twin as well must not matter.
+        let mut rng = Rng::stream(self.seed, "plan");
+        let traffic = draw_traffic(&mut rng);
+        let links = 1 + rng.below(LINKS_MAX) as usize;
+        for fault in fall::draw(self.seed, links, traffic) {
+            let Some(link) = fault.link.filter(|link| self.place(*link).is_some()) else {
+                continue;
+            };
+            self.lengthen(fault.span.1.since(Instant::ZERO) + AFTER_FALLS);
+            self.faults.push((FALLS + link, fault));
+        }
+        self
+    }
+
     /// Lets the commands of each direction go on for at least this long.
     fn lengthen(&mut self, traffic: Duration) {
         self.traffic = self.traffic.max(traffic);
@@ -191,6 +214,9 @@ impl Plan {
         }
         if !left_out.contains(&Part::Twin) {
             plan = plan.with_twin();
+        }
+        if !left_out.contains(&Part::Falls) {
+            plan = plan.with_falls();
         }
         plan.leave_out(left_out);
         plan
@@ -227,7 +253,9 @@ impl Plan {
         let is_besieged = self.links.iter().any(|(number, _)| *number == HAVEN);
         let siege = is_besieged.then_some(Part::Siege);
         let twin = self.twin().map(|_| Part::Twin);
-        let added = siege.into_iter().chain(twin);
+        let is_fall = |fault: &Fault| matches!(fault.kind, FaultKind::Fall(_));
+        let falls = self.faults.iter().any(|(_, fault)| is_fall(fault)).then_some(Part::Falls);
+        let added = siege.into_iter().chain(twin).chain(falls);
         added.chain(links).chain(faults).chain(uses).chain(config).chain(flows).collect()
     }
 
@@ -317,6 +345,7 @@ impl fmt::Display for Part {
             Self::Config => f.write_str("config"),
             Self::Siege => f.write_str("siege"),
             Self::Twin => f.write_str("twin"),
+            Self::Falls => f.write_str("falls"),
         }
     }
 }
@@ -334,10 +363,13 @@ impl FromStr for Part {
             "config" => Some(Self::Config),
             "siege" => Some(Self::Siege),
             "twin" => Some(Self::Twin),
+            "falls" => Some(Self::Falls),
             _ => None,
         });
         part.ok_or_else(|| {
-            format!("`{text}` is no part like fault3, flow1, link0, uses, config, siege or twin")
+            format!(
+                "`{text}` is no part like fault3, flow1, link0, uses, config, siege, twin or falls"
+            )
         })
     }
 }
