@@ -8,12 +8,12 @@ use core::fmt;
 use netem::{LinkModel, LinkRate, Series};
 use units::{Duration, Instant, Rate, Rng};
 
-use super::draw::{log_uniform, moment, pick};
+use super::draw::{log_uniform, moment};
 use super::fault::{Fault, FaultKind, Span};
 use super::{DRONE, STATION};
 
-/// The share of runs in which links fall.
-const SHARE: f64 = 0.25;
+/// Links have numbers below this.
+const LINKS: usize = 9;
 /// No link falls before this: the session is there as a rule, and thin links from the beginning are links too.
 const NOT_BEFORE: Duration = Duration::from_secs(4);
 /// The least and the highest rate of a link that has fallen, in kbit/s.
@@ -37,39 +37,22 @@ pub(super) struct Dip {
     pub(super) rate: Rate,
 }
 
-/// Draws the falls of a seed's links, by the link's number: none in most runs.
-pub(super) fn draw(seed: u64, links: usize, traffic: Duration) -> Vec<Fault> {
-    let mut rng = Rng::stream(seed, "falls");
-    if !rng.chance(SHARE) {
-        return Vec::new();
-    }
-    let together = rng.chance(0.8).then(|| draw_spans(traffic, &mut rng));
+/// Draws the falls of a seed whose applications send for `traffic`, of any link that it may have.
+pub(super) fn draw(seed: u64, traffic: Duration, rng: &mut Rng) -> Vec<Fault> {
+    let together = rng.chance(0.8).then(|| draw_spans(traffic, rng));
     let host = match rng.below(20) {
         0..=2 => Some(DRONE),
         3..=5 => Some(STATION),
         _ => None,
     };
-    let alone = rng.below(links as u64) as usize;
-    let who = pick(&mut rng, &[Who::All, Who::All, Who::All, Who::One, Who::Some]);
-    let falls = (0..links).filter_map(|link| {
+    let all = rng.chance(0.6);
+    let falls = (0..LINKS).filter_map(|link| {
         let mut rng = Rng::stream(seed, &format!("fall {link}"));
-        let falls = match who {
-            Who::All => true,
-            Who::One => link == alone,
-            Who::Some => rng.chance(0.5) || link == alone,
-        };
+        let falls = rng.chance(0.5) || all;
         let spans = together.clone().unwrap_or_else(|| draw_spans(traffic, &mut rng));
         falls.then(|| Fault::fall(link, host, &spans, &mut rng))
     });
     falls.collect()
-}
-
-/// Which links fall.
-#[derive(Clone, Copy)]
-enum Who {
-    All,
-    One,
-    Some,
 }
 
 /// Draws when a link is slow: once, several times, or every other second.

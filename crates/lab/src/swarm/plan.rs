@@ -39,8 +39,14 @@ const HAVEN: usize = 9;
 const TWIN_SHARE: f64 = 0.1;
 /// The number of the fault that it is.
 const TWIN: usize = 12;
+/// The share of runs in which links fall.
+const FALLS_SHARE: f64 = 0.25;
 /// The number of the fall of the first link, beyond those of all other faults.
 const FALLS: usize = 20;
+/// The number of the first fast link that is added then …
+const EDGE: usize = 5;
+/// … and that of the first flow.
+const FALLS_FLOWS: usize = 10;
 /// How long commands go on after the last fall: a link that was fast is able again by then.
 const AFTER_FALLS: Duration = Duration::from_secs(8);
 /// How long a scenario lasts at most: outages end, time does not.
@@ -184,16 +190,35 @@ impl Plan {
 
     /// Lets links fall, perhaps: not the one that a siege has left.
     fn with_falls(mut self) -> Self {
+        let mut rng = Rng::stream(self.seed, "falls");
+        if !rng.chance(FALLS_SHARE) {
+            return self;
+        }
         // Whether there is a siege or a twin as well must not matter.
-        let mut rng = Rng::stream(self.seed, "plan");
-        let traffic = draw_traffic(&mut rng);
-        let links = 1 + rng.below(LINKS_MAX) as usize;
-        for fault in fall::draw(self.seed, links, traffic) {
-            let Some(link) = fault.link.filter(|link| self.place(*link).is_some()) else {
+        let traffic = draw_traffic(&mut Rng::stream(self.seed, "plan"));
+        let is_besieged = self.place(HAVEN).is_some();
+        let (edges, is_alone) = (1 + rng.below(2) as usize, rng.chance(0.5));
+        if !is_besieged {
+            if is_alone {
+                let links: Vec<Part> = self.links.iter().map(|it| Part::Link(it.0)).collect();
+                self.leave_out(&links);
+            }
+            let edge =
+                |number| Link::draw_fast(&mut Rng::stream(self.seed, &format!("link {number}")));
+            self.links.extend((EDGE..EDGE + edges).map(|number| (number, edge(number))));
+        }
+        let links: Vec<usize> = self.links.iter().map(|(number, _)| *number).collect();
+        for fault in fall::draw(self.seed, traffic, &mut rng) {
+            let Some(link) = fault.link.filter(|link| *link != HAVEN && links.contains(link))
+            else {
                 continue;
             };
             self.lengthen(fault.span.1.since(Instant::ZERO) + AFTER_FALLS);
             self.faults.push((FALLS + link, fault));
+        }
+        for (from, number) in (FALLS_FLOWS..).enumerate().take(HOSTS) {
+            let mut rng = Rng::stream(self.seed, &format!("flow {number}"));
+            self.flows.push((number, Flow::draw_steady(from, self.traffic, &mut rng)));
         }
         self
     }
@@ -381,6 +406,15 @@ impl Link {
             rate: Some(Rate::from_mbps(log_uniform(rng, 2.0, 50.0))),
             delay: Duration::from_micros(log_uniform(rng, 20_000.0, 120_000.0) as u64),
             queue_bytes: 50_000,
+        }
+    }
+
+    /// Draws a link that is fast until it falls, as a cell's is far from its edge.
+    fn draw_fast(rng: &mut Rng) -> Self {
+        Self {
+            rate: Some(Rate::from_mbps(log_uniform(rng, 1.0, 50.0))),
+            delay: Duration::from_micros(log_uniform(rng, 2_000.0, 120_000.0) as u64),
+            queue_bytes: log_uniform(rng, 16_000.0, 1e6) as u64,
         }
     }
 
