@@ -26,7 +26,7 @@ const BETWEEN_S: (f64, f64) = (0.2, 10.0);
 /// How long the rate of a link that flaps is one and then the other.
 const FLAP: Duration = Duration::from_secs(1);
 /// The rate of a link without a limit where it has not fallen.
-const UNLIMITED: Rate = Rate::from_bps(10_000_000_000);
+pub(super) const UNLIMITED: Rate = Rate::from_bps(10_000_000_000);
 
 /// A stretch in which a link is slower than it was.
 #[derive(Clone, Copy, Debug)]

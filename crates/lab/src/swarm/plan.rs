@@ -47,6 +47,8 @@ const FALLS: usize = 20;
 const EDGE: usize = 5;
 /// … and that of the first flow.
 const FALLS_FLOWS: usize = 10;
+/// How long a queue that is not deep takes to drain.
+const SHALLOW: Duration = Duration::from_millis(250);
 /// How long commands go on after the last fall: a link that was fast is able again by then.
 const AFTER_FALLS: Duration = Duration::from_secs(8);
 /// How long a scenario lasts at most: outages end, time does not.
@@ -197,11 +199,13 @@ impl Plan {
         // Whether there is a siege or a twin as well must not matter.
         let traffic = draw_traffic(&mut Rng::stream(self.seed, "plan"));
         let is_besieged = self.place(HAVEN).is_some();
-        let (edges, is_alone) = (1 + rng.below(2) as usize, rng.chance(0.5));
+        let edges = 1 + rng.below(2) as usize;
+        let (is_alone, is_control) = (rng.chance(0.5), rng.chance(0.5));
         if !is_besieged {
             if is_alone {
                 let links: Vec<Part> = self.links.iter().map(|it| Part::Link(it.0)).collect();
                 self.leave_out(&links);
+                self.flows.retain(|(_, flow)| !is_control || flow.life().is_some());
             }
             let edge =
                 |number| Link::draw_fast(&mut Rng::stream(self.seed, &format!("link {number}")));
@@ -411,10 +415,14 @@ impl Link {
 
     /// Draws a link that is fast until it falls, as a cell's is far from its edge.
     fn draw_fast(rng: &mut Rng) -> Self {
+        let rate = Rate::from_mbps(log_uniform(rng, 1.0, 50.0));
+        let queue_bytes = log_uniform(rng, 16_000.0, 1e6) as u64;
+        // No congestion control but one suits a deep queue.
+        let most = if rng.chance(0.5) { u64::MAX } else { rate.bytes_in(SHALLOW) };
         Self {
-            rate: Some(Rate::from_mbps(log_uniform(rng, 1.0, 50.0))),
+            rate: Some(rate),
             delay: Duration::from_micros(log_uniform(rng, 2_000.0, 120_000.0) as u64),
-            queue_bytes: log_uniform(rng, 16_000.0, 1e6) as u64,
+            queue_bytes: queue_bytes.min(most),
         }
     }
 

@@ -172,7 +172,9 @@ impl<'a> Run<'a> {
         let peer = self.world.host_mut(flow.from);
         let Some(driver) = &mut peer.driver else { return Ok(()) };
         let packet = flow.packet(self.plan.seed, *number, *sequence);
-        self.silence.iter_mut().for_each(|silence| silence.on_handed_in(now, index, *sequence));
+        if let Some(silence) = &mut self.silence {
+            silence.on_handed_in(now, index, *sequence, packet.len());
+        }
         *sequence += 1;
         let source = flow.source(*number);
         let wrapped = flow.wrapped(&packet);

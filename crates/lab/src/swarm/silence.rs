@@ -5,8 +5,9 @@
 //! fit      the link is able but for its fall, and behind what may stand before it the largest control packet
 //!          arrives in time: (3 control datagrams [+ 2 full ones where there is more than control]) / rate
 //! known    begin of the fall + 0.5 s + two round trips: so long may a sender go on as before
-//! drained  when the last that had entered the hop by then is there, in both directions
-//!          (twice as long after `known` where there is more than control)
+//! drained  when the last that had entered the hop by then is there, in both directions, but no more than what had
+//!          entered it before the fall and what plain copies of everything have put in since [+ one window where
+//!          there is more than control, and twice as long after `known`: it is halved once a round trip]
 //! silent   time after that in which commands wait that are not too old, and no control arrives
 //!        ≤ 0.5 s + a round trip + 2 datagrams / rate [+ queue / rate where a sender may fill it]
 //!          (four times that where the link loses)
@@ -26,7 +27,7 @@ use units::{Duration, Instant, Rate};
 use world::unwrap;
 
 use super::able::{Abilities, SETTLED_AFTER};
-use super::fall::Dip;
+use super::fall::{Dip, UNLIMITED};
 use super::fault::{Fault, FaultKind};
 use super::flow::{Kind, name_of};
 use super::judge::{Finding, Rule};
@@ -37,6 +38,8 @@ use super::{DRONE, HOSTS, STATION};
 /// How long after a fall, beyond two round trips, a sender may go on as before: what it hears still comes from
 /// before the fall, and one late answer is no silence.
 const UNKNOWN_FOR: Duration = Duration::from_millis(500);
+/// The queue that a sender of more than control may keep at a hop.
+const OWN_QUEUE: Duration = Duration::from_millis(100);
 /// The silence that needs no reason: what a plain program's copies may be ahead by.
 const MARGIN: Duration = Duration::from_millis(500);
 /// The time in which a command must be there.
@@ -47,6 +50,8 @@ const FULL: usize = 1_500;
 const CONTROL_DATAGRAM: usize = 600;
 /// Headers of one control packet that goes alone: IP, UDP, ours, and an acknowledgement.
 const HEADERS: usize = 100;
+/// The least that a datagram takes of something larger.
+const PIECE: usize = 1_000;
 /// Control datagrams that must fit into [`IN_TIME`]: one in transmission, one of the other tiers of control, our own.
 const CONTROL_FITS: u32 = 3;
 /// Full datagrams that must fit beside them where there is more than control: no window is smaller.
@@ -68,6 +73,9 @@ pub(super) struct Silence<'a> {
     has_more: bool,
     /// Whether no sender may fill a queue.
     is_bounded: bool,
+    /// What plain copies of all that was handed in would have put into each link so far, headers and
+    /// acknowledgements with it, by the host that puts it in.
+    plain_bytes: [u64; HOSTS],
 }
 
 /// When something that has entered a link arrives, in either direction.
@@ -87,7 +95,12 @@ struct Fallen<'a> {
     upset_at: Instant,
     /// When the last that has entered it arrives.
     arrives: Instant,
-    /// The same of what had entered when the sender must have known.
+    /// The same of what had entered it then.
+    arrived: Instant,
+    /// What plain copies had put into it then.
+    plain_bytes: [u64; HOSTS],
+    /// When what had entered it by the time at which a sender must have known has arrived, but no later than if
+    /// the senders had done nothing worse than plain copies.
     drained: Instant,
     /// How long nothing has come from each host that should have come over it.
     quiet: [Duration; HOSTS],
@@ -114,6 +127,7 @@ impl<'a> Silence<'a> {
             control_bytes: control.map(|flow| flow.bytes.1 as usize).max().unwrap_or_default(),
             has_more: flows().any(|flow| flow.life().is_none()),
             is_bounded,
+            plain_bytes: [0; HOSTS],
         })
     }
 
@@ -130,8 +144,11 @@ impl<'a> Silence<'a> {
     }
 
     /// Notes a packet that was handed in, whatever the session said to it.
-    pub(super) fn on_handed_in(&mut self, now: Instant, flow: usize, sequence: u32) {
+    pub(super) fn on_handed_in(&mut self, now: Instant, flow: usize, sequence: u32, bytes: usize) {
         let (number, flow) = &self.plan.flows[flow];
+        let datagrams = bytes.div_ceil(PIECE);
+        self.plain_bytes[flow.from] += (bytes + datagrams * HEADERS) as u64;
+        self.plain_bytes[1 - flow.from] += (datagrams * HEADERS) as u64;
         let counts = matches!(flow.kind, Kind::Declared(_, policy) if policy.reliable);
         if let Some(life) = flow.life().filter(|life| counts && *life >= IN_TIME) {
             self.awaited[flow.from].insert((*number, sequence), now + life);
@@ -164,9 +181,14 @@ impl<'a> Silence<'a> {
             let number = self.links[place].number;
             let is_able = self.abilities.is_link_able(number, Some(Tier::Control), now, now);
             let patience = self.links[place].patience(now, self);
-            let drains_twice = self.has_more;
+            let (plain_bytes, has_more) = (self.plain_bytes, self.has_more);
             let link = &mut self.links[place];
-            if !link.counts(since, now, is_able, drains_twice) {
+            link.note(since, now, is_able, plain_bytes, has_more);
+            if !is_able || !link.is_concerned(now) {
+                link.quiet = [Duration::ZERO; HOSTS];
+                continue;
+            }
+            if link.is_excused(now, has_more) {
                 continue;
             }
             let Some(patience) = patience else { continue };
@@ -209,29 +231,59 @@ impl<'a> Fallen<'a> {
             loses: faults().any(is_loss),
             upset_at: Instant::ZERO,
             arrives: Instant::ZERO,
+            arrived: Instant::ZERO,
+            plain_bytes: [0; HOSTS],
             drained: Instant::ZERO,
             quiet: [Duration::ZERO; HOSTS],
         })
     }
 
-    /// Tells whether the time from `since` to `now` counts as silence if nothing comes.
-    fn counts(&mut self, since: Instant, now: Instant, is_able: bool, drains_twice: bool) -> bool {
-        let dips = || self.dips.iter().copied().flatten();
-        let is_concerned =
-            dips().any(|Dip { span: (from, to), .. }| *from <= now && now <= *to + SETTLED_AFTER);
-        if !is_able || !is_concerned {
-            self.quiet = [Duration::ZERO; HOSTS];
-        }
-        let fell = dips().map(|dip| dip.span.0).filter(|at| since < *at && *at <= now).max();
+    /// Notes when it was upset, and what is in it that may be.
+    fn note(
+        &mut self,
+        since: Instant,
+        now: Instant,
+        is_able: bool,
+        plain_bytes: [u64; HOSTS],
+        has_more: bool,
+    ) {
+        let begins = self.dips.iter().copied().flatten().map(|dip| dip.span.0);
+        let fell = begins.filter(|at| since < *at && *at <= now).max();
         if let Some(at) = fell.or((!is_able).then_some(now)) {
             self.upset_at = at;
+            self.arrived = self.arrives;
+            self.plain_bytes = plain_bytes;
         }
-        let known = self.upset_at + UNKNOWN_FOR + self.link.delay * 4;
-        if now <= known {
-            self.drained = self.arrives.max(known);
+        if now > self.known_at() {
+            return;
         }
-        let drains = self.drained.since(known) * if drains_twice { 2 } else { 1 };
-        is_able && is_concerned && now > known + drains
+        let rate = self.rates(now).into_iter().flatten().min();
+        let takes =
+            |bytes: u64| rate.map_or(Duration::ZERO, |rate| rate.transmission_time(bytes as usize));
+        let window = self.link.rate.unwrap_or(UNLIMITED).bytes_in(self.link.delay * 2 + OWN_QUEUE);
+        let window = if has_more { window } else { 0 };
+        let plain = [DRONE, STATION].map(|host| plain_bytes[host] - self.plain_bytes[host]);
+        let plain = plain.into_iter().max().unwrap_or_default();
+        let at_most = self.arrived.max(self.upset_at) + takes(plain + window);
+        self.drained = self.arrives.min(at_most).max(self.known_at());
+    }
+
+    /// Tells whether it has fallen, or had a moment ago.
+    fn is_concerned(&self, now: Instant) -> bool {
+        let mut dips = self.dips.iter().copied().flatten();
+        dips.any(|Dip { span: (from, to), .. }| *from <= now && now <= *to + SETTLED_AFTER)
+    }
+
+    /// Tells whether nothing need come yet: the hop is still full of what may be in it.
+    fn is_excused(&self, now: Instant, has_more: bool) -> bool {
+        let drains = self.drained.since(self.known_at());
+        let until = self.drained + if has_more { drains } else { Duration::ZERO };
+        now <= self.known_at() || now <= until.min(self.arrives)
+    }
+
+    /// Returns when a sender must know of what upset it last.
+    fn known_at(&self) -> Instant {
+        self.upset_at + UNKNOWN_FOR + self.link.delay * 4
     }
 
     /// Returns how long it may be silent now; none where it is too slow.
