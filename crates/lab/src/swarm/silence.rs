@@ -7,8 +7,8 @@
 //! known    begin of the fall + 0.5 s + two round trips: so long may a sender go on as before
 //! drained  when the last that had entered the hop by then is there, in both directions, but no more than what had
 //!          entered it before the fall and what plain copies of everything have put in since [+ one window where
-//!          there is more than control, and twice as long after `known`: it is halved once a round trip]
-//! silent   time after that in which commands wait that are not too old, and no control arrives
+//!          there is more than control, and three times as long after `known`: it is halved once a round trip]
+//! silent   time after that, or with the hop empty, in which commands wait that are not too old, and no control arrives
 //!        ≤ 0.5 s + a round trip + 2 datagrams / rate [+ queue / rate where a sender may fill it]
 //!          (four times that where the link loses)
 //! ```
@@ -40,6 +40,9 @@ use super::{DRONE, HOSTS, STATION};
 const UNKNOWN_FOR: Duration = Duration::from_millis(500);
 /// The queue that a sender of more than control may keep at a hop.
 const OWN_QUEUE: Duration = Duration::from_millis(100);
+/// How many times as long as the hop takes to drain it may be full where there is more than control: a sender that
+/// sees the queue a round trip later, and halves what is under way once a round trip, needs so long.
+const DRAINS: u32 = 3;
 /// The silence that needs no reason: what a plain program's copies may be ahead by.
 const MARGIN: Duration = Duration::from_millis(500);
 /// The time in which a command must be there.
@@ -277,7 +280,7 @@ impl<'a> Fallen<'a> {
     /// Tells whether nothing need come yet: the hop is still full of what may be in it.
     fn is_excused(&self, now: Instant, has_more: bool) -> bool {
         let drains = self.drained.since(self.known_at());
-        let until = self.drained + if has_more { drains } else { Duration::ZERO };
+        let until = self.drained + if has_more { drains * (DRAINS - 1) } else { Duration::ZERO };
         now <= self.known_at() || now <= until.min(self.arrives)
     }
 
