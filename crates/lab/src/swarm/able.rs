@@ -55,11 +55,12 @@ impl Abilities {
     }
 
     /// Finds what they would be if no link's rate ever fell. What an attacker sends, and the answers to it, take
-    /// a link's rate: that does not matter to one that is fast, and here it does.
+    /// a link's rate: that does not matter to one that is fast, and here it does. And a twin may take the key of
+    /// one that has to be silent while a link that has fallen drains.
     pub(super) fn but_for_falls(plan: &Plan) -> Self {
         Self::by(plan, |fault| match fault.kind {
             FaultKind::Fall(_) => Hindrance::None,
-            FaultKind::Attack(_) => Hindrance::During(fault.span),
+            FaultKind::Attack(_) | FaultKind::Twin(_) => Hindrance::During(fault.span),
             _ => hindrance(fault),
         })
     }

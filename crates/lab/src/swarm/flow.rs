@@ -105,11 +105,11 @@ impl Flow {
                 Kind::Declared("live set-points", Policy::LIVE),
             ],
         );
-        let bytes = log_uniform(rng, 20.0, 150.0) as u64;
+        let bytes = log_uniform(rng, 30.0, 150.0) as u64;
         Self {
             from,
             kind,
-            every: Duration::from_secs_f64(log_uniform(rng, 0.01, 0.1)),
+            every: Duration::from_secs_f64(log_uniform(rng, 0.01, 0.05)),
             bursty: rng.chance(0.5),
             bytes: (bytes, bytes),
             span: (Instant::ZERO, Instant::ZERO + traffic),

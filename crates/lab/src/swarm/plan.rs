@@ -200,7 +200,7 @@ impl Plan {
         let traffic = draw_traffic(&mut Rng::stream(self.seed, "plan"));
         let is_besieged = self.place(HAVEN).is_some();
         let edges = 1 + rng.below(2) as usize;
-        let (is_alone, is_control) = (rng.chance(0.5), rng.chance(0.5));
+        let (is_alone, is_control) = (rng.chance(0.7), rng.chance(0.6));
         if !is_besieged {
             if is_alone {
                 let links: Vec<Part> = self.links.iter().map(|it| Part::Link(it.0)).collect();

@@ -9,7 +9,7 @@
 //!          entered it before the fall and what plain copies of everything have put in since [+ one window where
 //!          there is more than control, and three times as long after `known`: it is halved once a round trip]
 //! silent   time after that, or with the hop empty, in which commands wait that are not too old, and no control arrives
-//!        ≤ 0.5 s + a round trip + 2 datagrams / rate [+ queue / rate where a sender may fill it]
+//!        ≤ 0.5 s (1 s where there is more than control) + a round trip + 2 datagrams / rate [+ queue / rate where a sender may fill it]
 //!          (four times that where the link loses)
 //! ```
 //! What a hop holds is not believed but seen: the world says when what enters a link arrives.
@@ -43,7 +43,8 @@ const OWN_QUEUE: Duration = Duration::from_millis(100);
 /// How many times as long as the hop takes to drain it may be full where there is more than control: a sender that
 /// sees the queue a round trip later, and halves what is under way once a round trip, needs so long.
 const DRAINS: u32 = 3;
-/// The silence that needs no reason: what a plain program's copies may be ahead by.
+/// The silence that needs no reason: what a plain program's copies may be ahead by. It is twice that where there is
+/// more than control, which may come in bursts.
 const MARGIN: Duration = Duration::from_millis(500);
 /// The time in which a command must be there.
 const IN_TIME: Duration = Policy::DECLARED.ttl;
@@ -295,14 +296,14 @@ impl<'a> Fallen<'a> {
         let takes =
             |bytes: usize| rate.map_or(Duration::ZERO, |rate| rate.transmission_time(bytes));
         let control = takes(run.control_bytes + HEADERS) * CONTROL_FITS;
-        let (rest, datagram) = match run.has_more {
-            true => (takes(FULL) * FULL_FITS, FULL),
-            false => (Duration::ZERO, CONTROL_DATAGRAM),
+        let (rest, datagram, margin) = match run.has_more {
+            true => (takes(FULL) * FULL_FITS, FULL, MARGIN * 2),
+            false => (Duration::ZERO, CONTROL_DATAGRAM, MARGIN),
         };
         let is_filled = run.has_more && !run.is_bounded;
         let queue = if is_filled { takes(self.link.queue_bytes as usize) } else { Duration::ZERO };
         let fits = control + rest + queue + self.link.delay <= IN_TIME;
-        let patience = MARGIN + self.link.delay * 2 + takes(datagram) * 2 + queue;
+        let patience = margin + self.link.delay * 2 + takes(datagram) * 2 + queue;
         fits.then_some(if self.loses { patience * LOSSY } else { patience })
     }
 
