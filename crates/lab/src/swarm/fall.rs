@@ -55,6 +55,23 @@ pub(super) fn draw(seed: u64, traffic: Duration, rng: &mut Rng) -> Vec<Fault> {
     falls.collect()
 }
 
+/// Lets the rate of a model fall; one that changes all the time already stays as it is.
+pub(super) fn put_into(model: &mut LinkModel, dips: &[Dip]) {
+    let own = match model.rate {
+        LinkRate::Constant(rate) => rate,
+        LinkRate::Unlimited => UNLIMITED,
+        _ => return,
+    };
+    let mut steps = vec![(Duration::ZERO, own)];
+    for Dip { span: (from, to), rate } in dips {
+        steps.push((from.since(Instant::ZERO), own.min(*rate)));
+        steps.push((to.since(Instant::ZERO), own));
+    }
+    if let Ok(series) = Series::from_steps(steps, None, "falls") {
+        model.rate = LinkRate::Csv { path: String::new(), series: series.into() };
+    }
+}
+
 /// Draws when a link is slow: once, several times, or every other second.
 fn draw_spans(traffic: Duration, rng: &mut Rng) -> Vec<Span> {
     let mut at = moment(rng, traffic) + NOT_BEFORE;
@@ -94,23 +111,6 @@ impl Fault {
         let end = spans.last().map_or(Instant::ZERO, |span| span.1);
         let begin = spans.first().map_or(Instant::ZERO, |span| span.0);
         Self { link: Some(link), host, span: (begin, end), kind: FaultKind::Fall(dips) }
-    }
-}
-
-/// Lets the rate of a model fall; one that changes all the time already stays as it is.
-pub(super) fn put_into(model: &mut LinkModel, dips: &[Dip]) {
-    let own = match model.rate {
-        LinkRate::Constant(rate) => rate,
-        LinkRate::Unlimited => UNLIMITED,
-        _ => return,
-    };
-    let mut steps = vec![(Duration::ZERO, own)];
-    for Dip { span: (from, to), rate } in dips {
-        steps.push((from.since(Instant::ZERO), own.min(*rate)));
-        steps.push((to.since(Instant::ZERO), own));
-    }
-    if let Ok(series) = Series::from_steps(steps, None, "falls") {
-        model.rate = LinkRate::Csv { path: String::new(), series: series.into() };
     }
 }
 

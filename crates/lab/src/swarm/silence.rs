@@ -106,8 +106,9 @@ struct Fallen<'a> {
     /// When what had entered it by the time at which a sender must have known has arrived, but no later than if
     /// the senders had done nothing worse than plain copies.
     drained: Instant,
-    /// How long nothing has come from each host that should have come over it.
-    quiet: [Duration; HOSTS],
+    /// How long nothing has come from each host that should have come over it, and the most that this may be: as
+    /// slow as the link was at any time meanwhile.
+    quiet: [(Duration, Duration); HOSTS],
 }
 
 impl<'a> Silence<'a> {
@@ -169,7 +170,7 @@ impl<'a> Silence<'a> {
         self.awaited[from].remove(&name);
         let flow = self.plan.flows.iter().find(|(number, _)| *number == name.0);
         if flow.is_some_and(|(_, flow)| flow.life().is_some()) {
-            self.links.iter_mut().for_each(|link| link.quiet[from] = Duration::ZERO);
+            self.links.iter_mut().for_each(|link| link.quiet[from] = Default::default());
         }
     }
 
@@ -189,7 +190,7 @@ impl<'a> Silence<'a> {
             let link = &mut self.links[place];
             link.note(since, now, is_able, plain_bytes, has_more);
             if !is_able || !link.is_concerned(now) {
-                link.quiet = [Duration::ZERO; HOSTS];
+                link.quiet = Default::default();
                 continue;
             }
             if link.is_excused(now, has_more) {
@@ -200,12 +201,13 @@ impl<'a> Silence<'a> {
                 if self.awaited[host].is_empty() {
                     continue;
                 }
-                link.quiet[host] += now.since(since);
-                if link.quiet[host] > patience {
-                    let (name, rates) = (["drone", "station"][host], link.rates(now));
+                let (quiet, most) = &mut link.quiet[host];
+                *quiet += now.since(since);
+                *most = patience.max(*most);
+                if quiet > most {
+                    let name = ["drone", "station"][host];
                     let what = format!(
-                        "link{number}, {rates:?}, could carry control, and nothing comes from the {name} for {:?} instead of {patience:?} at most",
-                        link.quiet[host]
+                        "link{number} could carry control, and for {quiet:?} nothing came from the {name}: {most:?} at most"
                     );
                     return Err(Finding { rule: Rule::Silent, at: now, what });
                 }
@@ -238,7 +240,7 @@ impl<'a> Fallen<'a> {
             arrived: Instant::ZERO,
             plain_bytes: [0; HOSTS],
             drained: Instant::ZERO,
-            quiet: [Duration::ZERO; HOSTS],
+            quiet: Default::default(),
         })
     }
 
