@@ -37,8 +37,8 @@ pub(super) struct Dip {
     pub(super) rate: Rate,
 }
 
-/// Draws the falls of a seed whose applications send for `traffic`, of any link that it may have.
-pub(super) fn draw(seed: u64, traffic: Duration, rng: &mut Rng) -> Vec<Fault> {
+/// Draws the falls of a seed whose applications send for `traffic`, of any link that it may have, and of `edge` always.
+pub(super) fn draw(seed: u64, traffic: Duration, edge: usize, rng: &mut Rng) -> Vec<Fault> {
     let together = rng.chance(0.8).then(|| draw_spans(traffic, rng));
     let host = match rng.below(20) {
         0..=2 => Some(DRONE),
@@ -48,7 +48,7 @@ pub(super) fn draw(seed: u64, traffic: Duration, rng: &mut Rng) -> Vec<Fault> {
     let all = rng.chance(0.6);
     let falls = (0..LINKS).filter_map(|link| {
         let mut rng = Rng::stream(seed, &format!("fall {link}"));
-        let falls = rng.chance(0.5) || all;
+        let falls = rng.chance(0.5) || all || link == edge;
         let spans = together.clone().unwrap_or_else(|| draw_spans(traffic, &mut rng));
         falls.then(|| Fault::fall(link, host, &spans, &mut rng))
     });

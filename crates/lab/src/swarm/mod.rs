@@ -107,10 +107,10 @@ pub(crate) fn run_command(args: &SwarmArgs) -> Result<ExitCode, Failure> {
 fn unknown_part(seed: u64, parts: &[Part]) -> Option<Part> {
     let plan = Plan::draw(seed);
     let mut known = plan.parts();
-    // A siege of one address has left links out, which are there without it.
-    if parts.contains(&Part::Siege) {
-        known.extend(plan.without(&[Part::Siege]).parts());
-    }
+    // A siege of one address has left links out, which are there without it; falls may have left out flows as well.
+    let added: Vec<Part> =
+        parts.iter().copied().filter(|part| matches!(part, Part::Siege | Part::Falls)).collect();
+    known.extend(plan.without(&added).parts());
     // The last link cannot be left out, but one may well say so of a plan of one.
     parts.iter().copied().find(|part| !known.contains(part))
 }

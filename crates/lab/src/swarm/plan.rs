@@ -211,14 +211,16 @@ impl Plan {
                 |number| Link::draw_fast(&mut Rng::stream(self.seed, &format!("link {number}")));
             self.links.extend((EDGE..EDGE + edges).map(|number| (number, edge(number))));
         }
-        let links: Vec<usize> = self.links.iter().map(|(number, _)| *number).collect();
-        for fault in fall::draw(self.seed, traffic, &mut rng) {
-            let Some(link) = fault.link.filter(|link| *link != HAVEN && links.contains(link))
-            else {
-                continue;
-            };
-            self.lengthen(fault.span.1.since(Instant::ZERO) + AFTER_FALLS);
-            self.faults.push((FALLS + link, fault));
+        let mut falls = fall::draw(self.seed, traffic, EDGE, &mut rng);
+        falls.retain(|fall| {
+            fall.link.is_some_and(|link| link != HAVEN && self.place(link).is_some())
+        });
+        if falls.is_empty() {
+            return self;
+        }
+        for fall in falls {
+            self.lengthen(fall.span.1.since(Instant::ZERO) + AFTER_FALLS);
+            self.faults.push((FALLS + fall.link.unwrap_or_default(), fall));
         }
         for (from, number) in (FALLS_FLOWS..).enumerate().take(HOSTS) {
             let mut rng = Rng::stream(self.seed, &format!("flow {number}"));
