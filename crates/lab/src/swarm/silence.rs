@@ -4,7 +4,7 @@
 //! ```text
 //! fit      the link is able but for its fall, and behind what may stand before it the largest control packet
 //!          arrives in time: (3 control datagrams [+ 2 full ones where there is more than control]) / rate
-//! known    begin of the fall + 0.5 s + two round trips: so long may a sender go on as before
+//! known    begin of the fall, or end of being too slow, + 0.5 s + two round trips: so long may a sender go on as before
 //! drained  when the last that had entered the hop by then is there, in both directions, but no more than what had
 //!          entered it before the fall and what plain copies of everything have put in since [+ one window where
 //!          there is more than control, and three times as long after `known`: it is halved once a round trip]
@@ -95,7 +95,7 @@ struct Fallen<'a> {
     /// By the sender.
     dips: [&'a [Dip]; HOSTS],
     loses: bool,
-    /// When it was hindered or fell, the last time.
+    /// When it was hindered or too slow, or fell, the last time.
     upset_at: Instant,
     /// When the last that has entered it arrives.
     arrives: Instant,
@@ -188,7 +188,7 @@ impl<'a> Silence<'a> {
             let patience = self.links[place].patience(now, self);
             let (plain_bytes, has_more) = (self.plain_bytes, self.has_more);
             let link = &mut self.links[place];
-            link.note(since, now, is_able, plain_bytes, has_more);
+            link.note(since, now, is_able && patience.is_some(), plain_bytes, has_more);
             if !is_able || !link.is_concerned(now) {
                 link.quiet = Default::default();
                 continue;
@@ -244,18 +244,18 @@ impl<'a> Fallen<'a> {
         })
     }
 
-    /// Notes when it was upset, and what is in it that may be.
+    /// Notes when it was upset, and what is in it that may be: of a link that is too slow, or not able, anything.
     fn note(
         &mut self,
         since: Instant,
         now: Instant,
-        is_able: bool,
+        is_fit: bool,
         plain_bytes: [u64; HOSTS],
         has_more: bool,
     ) {
         let begins = self.dips.iter().copied().flatten().map(|dip| dip.span.0);
         let fell = begins.filter(|at| since < *at && *at <= now).max();
-        if let Some(at) = fell.or((!is_able).then_some(now)) {
+        if let Some(at) = fell.or((!is_fit).then_some(now)) {
             self.upset_at = at;
             self.arrived = self.arrives;
             self.plain_bytes = plain_bytes;
