@@ -26,7 +26,7 @@ const MOST_QUEUE: Duration = Duration::from_millis(300);
 const LEAST_QUEUE: u64 = 15_000;
 /// How long after a hindrance a link counts as hindered: handshakes are tried every second at least,
 /// and an initiator that was turned away asks again after two.
-const SETTLED_AFTER: Duration = Duration::from_secs(6);
+pub(super) const SETTLED_AFTER: Duration = Duration::from_secs(6);
 
 /// A link that loses more need not bring a handshake through in two seconds.
 const MOST_LOSS_OF_GREETING: f64 = 0.02;
@@ -51,11 +51,18 @@ struct Able {
 impl Abilities {
     /// Finds them.
     pub(super) fn of(plan: &Plan) -> Self {
-        let able = plan
-            .links
-            .iter()
-            .filter_map(|(number, link)| is_good(plan, link).then(|| able(plan, *number))?);
-        Self { links: able.collect(), twin: plan.twin().map(|(_, span, _)| span) }
+        Self::by(plan, hindrance)
+    }
+
+    /// Finds what they would be if no link's rate ever fell. What an attacker sends, and the answers to it, take
+    /// a link's rate: that does not matter to one that is fast, and here it does. And a twin may take the key of
+    /// one that has to be silent while a link that has fallen drains.
+    pub(super) fn but_for_falls(plan: &Plan) -> Self {
+        Self::by(plan, |fault| match fault.kind {
+            FaultKind::Fall(_) => Hindrance::None,
+            FaultKind::Attack(_) | FaultKind::Twin(_) => Hindrance::During(fault.span),
+            _ => hindrance(fault),
+        })
     }
 
     /// Tells whether one link was able to carry a tier, or just to be there where none is given, all the time
@@ -64,14 +71,18 @@ impl Abilities {
     /// Of two daemons with one key the older stays for as long as it is not silent: while there are two, and
     /// shortly after, a link must have been able since before the second came.
     pub(super) fn is_able(&self, tier: Option<Tier>, from: Instant, to: Instant) -> bool {
-        let is_near = |(begin, end): &Span| *begin <= to && from <= *end + SETTLED_AFTER;
-        let from = self.twin.filter(is_near).map_or(from, |(begin, _)| from.min(begin));
-        let apart = |(begin, end): &Span| *begin > to || *end + SETTLED_AFTER < from;
-        let carries = |link: &&Able| {
-            link.carries.is_some_and(|carries| tier.is_none_or(|tier| carries.has(tier)))
-        };
-        let mut links = self.links.iter().filter(carries);
-        links.any(|link| link.hindrances.iter().all(apart))
+        self.ready(tier, from, to).next().is_some()
+    }
+
+    /// Tells whether it was the link of this number.
+    pub(super) fn is_link_able(
+        &self,
+        number: usize,
+        tier: Option<Tier>,
+        from: Instant,
+        to: Instant,
+    ) -> bool {
+        self.ready(tier, from, to).any(|link| link.number == number)
     }
 
     /// Tells whether a link of this number was able to be there for all this time.
@@ -91,6 +102,24 @@ impl Abilities {
         let mut sound = self.links.iter().filter(|link| link.is_sound);
         is_alone && sound.any(|link| link.hindrances.iter().all(apart))
     }
+
+    fn by(plan: &Plan, hindrance: fn(&Fault) -> Hindrance) -> Self {
+        let able = plan.links.iter().filter_map(|(number, link)| {
+            is_good(plan, link).then(|| able(plan, *number, hindrance))?
+        });
+        Self { links: able.collect(), twin: plan.twin().map(|(_, span, _)| span) }
+    }
+
+    fn ready(&self, tier: Option<Tier>, from: Instant, to: Instant) -> impl Iterator<Item = &Able> {
+        let is_near = |(begin, end): &Span| *begin <= to && from <= *end + SETTLED_AFTER;
+        let from = self.twin.filter(is_near).map_or(from, |(begin, _)| from.min(begin));
+        let apart = move |(begin, end): &Span| *begin > to || *end + SETTLED_AFTER < from;
+        let carries = move |link: &&Able| {
+            link.carries.is_some_and(|carries| tier.is_none_or(|tier| carries.has(tier)))
+        };
+        let links = self.links.iter().filter(carries);
+        links.filter(move |link| link.hindrances.iter().all(apart))
+    }
 }
 
 fn is_good(plan: &Plan, link: &Link) -> bool {
@@ -108,7 +137,7 @@ fn is_good(plan: &Plan, link: &Link) -> bool {
 }
 
 /// Returns when the link is hindered; none if it always is.
-fn able(plan: &Plan, link: usize) -> Option<Able> {
+fn able(plan: &Plan, link: usize, hindrance: fn(&Fault) -> Hindrance) -> Option<Able> {
     let mut spans = vec![(Instant::ZERO, Instant::ZERO)];
     let mut is_sound = true;
     let touching = |fault: &&Fault| fault.link.is_none_or(|its| its == link);
@@ -162,6 +191,7 @@ fn hindrance(fault: &Fault) -> Hindrance {
         | FaultKind::FullSocket
         | FaultKind::Absent
         | FaultKind::ClockStep(_)
+        | FaultKind::Fall(_)
         | FaultKind::Attack(_) => Hindrance::During(fault.span),
     }
 }

@@ -10,6 +10,7 @@ use units::{Duration, Instant, Rng};
 
 use super::attack::Attack;
 use super::draw::{log_uniform, moment, pick, span};
+use super::fall::{self, Dip};
 use super::plan::Link;
 use super::{DRONE, STATION};
 
@@ -83,6 +84,8 @@ pub(super) enum FaultKind {
     /// A second daemon with the drone's key starts at the beginning, over a link of its own, and is
     /// killed at the end.
     Twin(Link),
+    /// The rate falls, once or several times.
+    Fall(Vec<Dip>),
 }
 
 impl Fault {
@@ -200,6 +203,7 @@ impl Fault {
             }
             FaultKind::Corruption(probability) => model.corruption = *probability,
             FaultKind::Steps(steps) => steps_of(model, steps),
+            FaultKind::Fall(dips) => fall::put_into(model, dips),
             FaultKind::Outage { hold } => {
                 let mode = if *hold { OutageMode::Hold { queue: None } } else { OutageMode::Drop };
                 let (start, end) = self.span;
@@ -212,7 +216,13 @@ impl Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.kind)?;
+        match &self.kind {
+            FaultKind::Fall(dips) => {
+                let dips: Vec<String> = dips.iter().map(ToString::to_string).collect();
+                write!(f, "Fall to {}", dips.join(", "))?;
+            }
+            kind => write!(f, "{kind:?}")?,
+        }
         if let Some(link) = self.link {
             write!(f, " on link{link}")?;
         }

@@ -96,6 +96,26 @@ impl Flow {
         }
     }
 
+    /// Draws what a pilot's hand or an autopilot sends all the time, which a thin link may not carry.
+    pub(super) fn draw_steady(from: usize, traffic: Duration, rng: &mut Rng) -> Self {
+        let kind = pick(
+            rng,
+            &[
+                Kind::Declared("commands", Policy::DECLARED),
+                Kind::Declared("live set-points", Policy::LIVE),
+            ],
+        );
+        let bytes = log_uniform(rng, 30.0, 150.0) as u64;
+        Self {
+            from,
+            kind,
+            every: Duration::from_secs_f64(log_uniform(rng, 0.01, 0.05)),
+            bursty: rng.chance(0.5),
+            bytes: (bytes, bytes),
+            span: (Instant::ZERO, Instant::ZERO + traffic),
+        }
+    }
+
     /// Returns the source of the session that its packets enter by.
     pub(super) fn source(&self, number: usize) -> Source {
         let channel = Self::channel_of(number);

@@ -67,6 +67,8 @@ pub(super) enum Rule {
     Told,
     /// While a link is able, commands are taken and arrive in time.
     Starved,
+    /// A link that was able and has become slow carries control still.
+    Silent,
     /// While a link is able, both ends are connected; an active path is one that is heard of.
     Connected,
     /// A drone that starts with a link that works is connected soon.

@@ -10,6 +10,7 @@
 mod able;
 mod attack;
 mod draw;
+mod fall;
 mod fault;
 mod flow;
 mod forge;
@@ -18,6 +19,7 @@ mod peer;
 mod plan;
 mod run;
 mod shrink;
+mod silence;
 mod uses;
 
 use std::cell::RefCell;
@@ -56,7 +58,7 @@ pub(crate) struct SwarmArgs {
     /// Run one seed.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Leave parts of the run out, as a finding says: fault3,flow1,link0,config,siege,twin.
+    /// Leave parts of the run out, as a finding says: fault3,flow1,link0,config,siege,twin,falls.
     #[arg(long, value_delimiter = ',', value_name = "PART,...", requires = "seed")]
     without: Vec<Part>,
     /// Print what a seed draws, and do not run it.
@@ -105,10 +107,10 @@ pub(crate) fn run_command(args: &SwarmArgs) -> Result<ExitCode, Failure> {
 fn unknown_part(seed: u64, parts: &[Part]) -> Option<Part> {
     let plan = Plan::draw(seed);
     let mut known = plan.parts();
-    // A siege of one address has left links out, which are there without it.
-    if parts.contains(&Part::Siege) {
-        known.extend(plan.without(&[Part::Siege]).parts());
-    }
+    // A siege of one address has left links out, which are there without it; falls may have left out flows as well.
+    let added: Vec<Part> =
+        parts.iter().copied().filter(|part| matches!(part, Part::Siege | Part::Falls)).collect();
+    known.extend(plan.without(&added).parts());
     // The last link cannot be left out, but one may well say so of a plan of one.
     parts.iter().copied().find(|part| !known.contains(part))
 }

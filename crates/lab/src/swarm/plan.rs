@@ -12,6 +12,7 @@ use units::{Duration, Instant, Rate, Rng};
 
 use super::HOSTS;
 use super::draw::{log_uniform, pick};
+use super::fall;
 use super::fault::{Fault, FaultKind, Span};
 use super::flow::Flow;
 use super::uses::{self, Use};
@@ -38,6 +39,18 @@ const HAVEN: usize = 9;
 const TWIN_SHARE: f64 = 0.1;
 /// The number of the fault that it is.
 const TWIN: usize = 12;
+/// The share of runs in which links fall.
+const FALLS_SHARE: f64 = 0.25;
+/// The number of the fall of the first link, beyond those of all other faults.
+const FALLS: usize = 20;
+/// The number of the first fast link that is added then …
+const EDGE: usize = 5;
+/// … and that of the first flow.
+const FALLS_FLOWS: usize = 10;
+/// How long a queue that is not deep takes to drain.
+const SHALLOW: Duration = Duration::from_millis(250);
+/// How long commands go on after the last fall: a link that was fast is able again by then.
+const AFTER_FALLS: Duration = Duration::from_secs(8);
 /// How long a scenario lasts at most: outages end, time does not.
 const SCENARIO_SECONDS: f64 = 600.0;
 
@@ -92,12 +105,14 @@ pub(crate) enum Part {
     Siege,
     /// A second daemon with the drone's key, and what the run has for that.
     Twin,
+    /// Links that fall, and what the run has for that.
+    Falls,
 }
 
 impl Plan {
     /// Draws the plan of a seed.
     pub(super) fn draw(seed: u64) -> Self {
-        Self::draw_plain(seed).with_siege().with_twin()
+        Self::draw_plain(seed).with_siege().with_twin().with_falls()
     }
 
     /// Draws a plan without what some runs have on top.
@@ -175,6 +190,45 @@ impl Plan {
         self
     }
 
+    /// Lets links fall, perhaps: not the one that a siege has left.
+    fn with_falls(mut self) -> Self {
+        let mut rng = Rng::stream(self.seed, "falls");
+        if !rng.chance(FALLS_SHARE) {
+            return self;
+        }
+        // Whether there is a siege or a twin as well must not matter.
+        let traffic = draw_traffic(&mut Rng::stream(self.seed, "plan"));
+        let is_besieged = self.place(HAVEN).is_some();
+        let edges = 1 + rng.below(2) as usize;
+        let (is_alone, is_control) = (rng.chance(0.7), rng.chance(0.6));
+        if !is_besieged {
+            if is_alone {
+                let links: Vec<Part> = self.links.iter().map(|it| Part::Link(it.0)).collect();
+                self.leave_out(&links);
+                self.flows.retain(|(_, flow)| !is_control || flow.life().is_some());
+            }
+            let edge =
+                |number| Link::draw_fast(&mut Rng::stream(self.seed, &format!("link {number}")));
+            self.links.extend((EDGE..EDGE + edges).map(|number| (number, edge(number))));
+        }
+        let mut falls = fall::draw(self.seed, traffic, EDGE, &mut rng);
+        falls.retain(|fall| {
+            fall.link.is_some_and(|link| link != HAVEN && self.place(link).is_some())
+        });
+        if falls.is_empty() {
+            return self;
+        }
+        for fall in falls {
+            self.lengthen(fall.span.1.since(Instant::ZERO) + AFTER_FALLS);
+            self.faults.push((FALLS + fall.link.unwrap_or_default(), fall));
+        }
+        for (from, number) in (FALLS_FLOWS..).enumerate().take(HOSTS) {
+            let mut rng = Rng::stream(self.seed, &format!("flow {number}"));
+            self.flows.push((number, Flow::draw_steady(from, self.traffic, &mut rng)));
+        }
+        self
+    }
+
     /// Lets the commands of each direction go on for at least this long.
     fn lengthen(&mut self, traffic: Duration) {
         self.traffic = self.traffic.max(traffic);
@@ -191,6 +245,9 @@ impl Plan {
         }
         if !left_out.contains(&Part::Twin) {
             plan = plan.with_twin();
+        }
+        if !left_out.contains(&Part::Falls) {
+            plan = plan.with_falls();
         }
         plan.leave_out(left_out);
         plan
@@ -227,7 +284,9 @@ impl Plan {
         let is_besieged = self.links.iter().any(|(number, _)| *number == HAVEN);
         let siege = is_besieged.then_some(Part::Siege);
         let twin = self.twin().map(|_| Part::Twin);
-        let added = siege.into_iter().chain(twin);
+        let is_fall = |fault: &Fault| matches!(fault.kind, FaultKind::Fall(_));
+        let falls = self.faults.iter().any(|(_, fault)| is_fall(fault)).then_some(Part::Falls);
+        let added = siege.into_iter().chain(twin).chain(falls);
         added.chain(links).chain(faults).chain(uses).chain(config).chain(flows).collect()
     }
 
@@ -317,6 +376,7 @@ impl fmt::Display for Part {
             Self::Config => f.write_str("config"),
             Self::Siege => f.write_str("siege"),
             Self::Twin => f.write_str("twin"),
+            Self::Falls => f.write_str("falls"),
         }
     }
 }
@@ -334,10 +394,13 @@ impl FromStr for Part {
             "config" => Some(Self::Config),
             "siege" => Some(Self::Siege),
             "twin" => Some(Self::Twin),
+            "falls" => Some(Self::Falls),
             _ => None,
         });
         part.ok_or_else(|| {
-            format!("`{text}` is no part like fault3, flow1, link0, uses, config, siege or twin")
+            format!(
+                "`{text}` is no part like fault3, flow1, link0, uses, config, siege, twin or falls"
+            )
         })
     }
 }
@@ -349,6 +412,19 @@ impl Link {
             rate: Some(Rate::from_mbps(log_uniform(rng, 2.0, 50.0))),
             delay: Duration::from_micros(log_uniform(rng, 20_000.0, 120_000.0) as u64),
             queue_bytes: 50_000,
+        }
+    }
+
+    /// Draws a link that is fast until it falls, as a cell's is far from its edge.
+    fn draw_fast(rng: &mut Rng) -> Self {
+        let rate = Rate::from_mbps(log_uniform(rng, 1.0, 50.0));
+        let queue_bytes = log_uniform(rng, 16_000.0, 1e6) as u64;
+        // No congestion control but one suits a deep queue.
+        let most = if rng.chance(0.5) { u64::MAX } else { rate.bytes_in(SHALLOW) };
+        Self {
+            rate: Some(rate),
+            delay: Duration::from_micros(log_uniform(rng, 2_000.0, 120_000.0) as u64),
+            queue_bytes: queue_bytes.min(most),
         }
     }
 

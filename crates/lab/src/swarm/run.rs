@@ -12,6 +12,7 @@ use super::forge::Forger;
 use super::judge::{Finding, Judge};
 use super::peer::Peer;
 use super::plan::Plan;
+use super::silence::Silence;
 use super::uses::Use;
 use super::{DRONE, HOSTS, STATION, TWIN};
 
@@ -41,6 +42,8 @@ struct Run<'a> {
     plan: &'a Plan,
     world: World<Peer>,
     judge: Judge<'a>,
+    /// Looks at links that fall, where there are any.
+    silence: Option<Silence<'a>>,
     /// Of each host's interfaces.
     addresses: Vec<Vec<Ipv4Addr>>,
     /// The numbers of the next packets, and the rhythm of their flows.
@@ -79,7 +82,12 @@ impl<'a> Run<'a> {
         world.schedule(Instant::ZERO + LOOK_EVERY, LOOK);
         let rhythm = |number: usize| Rng::stream(plan.seed, &format!("rhythm {number}"));
         let rhythms = plan.flows.iter().map(|(number, _)| (0, rhythm(*number))).collect();
-        Self { plan, world, judge: Judge::new(plan), addresses, rhythms, lives: [0; HOSTS] }
+        let silence = Silence::new(plan);
+        if let Some(silence) = &silence {
+            world.set_verdict_log(silence.watch());
+        }
+        let judge = Judge::new(plan);
+        Self { plan, world, judge, silence, addresses, rhythms, lives: [0; HOSTS] }
     }
 
     fn play(&mut self) -> Result<(), Finding> {
@@ -113,14 +121,20 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         let said = std::mem::take(&mut self.world.host_mut(host).said);
-        said.into_iter().try_for_each(|said| self.judge.on_said(self.world.now(), host, said))
+        for said in said {
+            self.silence.iter_mut().for_each(|silence| silence.on_said(host, &said));
+            self.judge.on_said(self.world.now(), host, said)?;
+        }
+        Ok(())
     }
 
     fn handle_mark(&mut self, mark: u64) -> Result<(), Finding> {
         match mark {
             LOOK => {
                 self.world.schedule(self.world.now() + LOOK_EVERY, LOOK);
-                [DRONE, STATION].into_iter().try_for_each(|host| self.look(host))
+                [DRONE, STATION].into_iter().try_for_each(|host| self.look(host))?;
+                let now = self.world.now();
+                self.silence.iter_mut().try_for_each(|silence| silence.on_look(now))
             }
             flow if flow < USES => self.hand_in(flow as usize),
             said if said < FAULTS => {
@@ -158,6 +172,9 @@ impl<'a> Run<'a> {
         let peer = self.world.host_mut(flow.from);
         let Some(driver) = &mut peer.driver else { return Ok(()) };
         let packet = flow.packet(self.plan.seed, *number, *sequence);
+        if let Some(silence) = &mut self.silence {
+            silence.on_handed_in(now, index, *sequence, packet.len());
+        }
         *sequence += 1;
         let source = flow.source(*number);
         let wrapped = flow.wrapped(&packet);
