@@ -247,9 +247,8 @@ impl Path {
         }
         let received_at_us = ack.received_at_us.min(LATEST_US);
         let rtt = now.since(newest.sent_at).saturating_sub(ack.delay);
-        let is_control = !newest.bulk
-            && (all.iter().any(|packet| packet.is_control())
-                || self.sent.unheard().any(SentPacket::is_control));
+        let is_control = all.iter().any(|packet| packet.is_control())
+            || self.sent.unheard().any(SentPacket::is_control);
         let may_be_thin = was_silent && is_control && self.comes_slowly(now);
         let sample = |acked| Sample { acked, newest, received_at_us, rtt, may_be_thin };
         let is_news = acked.iter().any(|packet| packet.pn == newest.pn);
