@@ -173,12 +173,23 @@ impl Path {
         CopyRoom { newest, repeat, ..room(fresh) }
     }
 
+    /// Tells whether so much stands before a thin hop that bulk has to wait, as control does.
+    pub(super) fn is_overfull(&self, now: Instant) -> bool {
+        let rate = self.slow_rate(now).filter(|_| self.relayed.is_none());
+        rate.is_some_and(|rate| self.free_at(rate) > now + SLACK)
+    }
+
     /// Returns when a thin hop takes more than it does now.
     pub(super) fn control_ready_at(&self, now: Instant) -> Option<Instant> {
         let rate = self.slow_rate(now)?;
-        let fresh_at = self.free_at(rate) + SOON - SLACK - self.bulk_before(rate);
-        let fresh_at = (fresh_at > now).then_some(fresh_at);
-        fresh_at.into_iter().chain(self.newest_ready_at(now)).filter(|at| *at > now).min()
+        let bulk_at = self.free_at(rate) + SOON - SLACK;
+        let fresh_at = bulk_at - self.bulk_before(rate);
+        let newest_at = self.newest_ready_at(now);
+        [Some(fresh_at), newest_at, Some(bulk_at)]
+            .into_iter()
+            .flatten()
+            .filter(|at| *at > now)
+            .min()
     }
 
     /// Returns when the newest packet that is known to have left the hop left it.

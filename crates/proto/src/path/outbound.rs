@@ -168,15 +168,16 @@ impl Path {
     }
 
     /// Tells whether the path has fallen silent and has fewer bytes than `limit` under way.
-    pub(crate) fn may_drip(&self, limit: u64) -> bool {
-        self.state == PathState::Suspected && self.sent.in_flight() < limit
+    pub(crate) fn may_drip(&self, now: Instant, limit: u64) -> bool {
+        let may_be_thin = || self.slow_rate(now).is_some() || self.careful_since(now).is_some();
+        self.state == PathState::Suspected && self.sent.in_flight() < limit && !may_be_thin()
     }
 
     /// Returns when pacing lets bulk leave, where pacing is what holds it back.
     pub(crate) fn pacing_deadline(&self, now: Instant) -> Option<Instant> {
         let ready = self.pacer.ready_at(now, self.pacing_rate(now), self.mtu.current());
         let holds = ready > now
-            && self.window_room(|| self.message_bound(now)) >= self.mtu.current() as u64;
+            && self.window_room(now, || self.message_bound(now)) >= self.mtu.current() as u64;
         holds.then_some(ready)
     }
 
@@ -187,7 +188,7 @@ impl Path {
     }
 
     fn paced(&self, now: Instant, bound: impl FnOnce() -> u64) -> usize {
-        let room = self.window_room(bound);
+        let room = self.window_room(now, bound);
         let is_ready =
             || self.pacer.ready_at(now, self.pacing_rate(now), self.mtu.current()) <= now;
         if room > 0 && is_ready() { usize::try_from(room).unwrap_or(usize::MAX) } else { 0 }
@@ -195,12 +196,15 @@ impl Path {
 
     /// Returns how many bytes the window leaves, and what else is bound to be no more than `bound`: that
     /// costs more to find out, and matters only where the window is not full.
-    fn window_room(&self, bound: impl FnOnce() -> u64) -> u64 {
+    fn window_room(&self, now: Instant, bound: impl FnOnce() -> u64) -> u64 {
         if self.state != PathState::Active || self.sent.is_full() {
             return 0;
         }
         if let Some(relayed) = &self.relayed {
             return if relayed.is_open() { u64::MAX } else { 0 };
+        }
+        if self.is_overfull(now) {
+            return 0;
         }
         match self.congestion.cwnd().saturating_sub(self.sent.in_flight()) {
             0 => 0,
