@@ -413,7 +413,9 @@ impl Bottleneck {
     /// Keeps what follows from the history, which is asked for far more often than it changes.
     fn look_back(&mut self) {
         let calm = self.history.sum(CALM);
-        self.is_jittery = calm.is_jitter() || calm.is_longer();
+        // What is sent at the pace of a thin hop comes as it was sent, too.
+        let is_longer = calm.is_longer() && self.best_ever >= THIN && !self.fell;
+        self.is_jittery = calm.is_jitter() || is_longer;
         let recent = self.history.sum(SATURATED_WITHIN);
         let tells = recent.busy >= FIRST_BUSY && !recent.is_jitter() && !recent.is_longer();
         self.first = if tells { self.history.low(FIRST_MEMORY, 1.0) } else { None };
