@@ -45,12 +45,16 @@ impl Path {
         if let Some(since) = self.careful_since(now) {
             return now.since(since).min(SLOW_ACK_DELAY);
         }
-        let rides = |rate: Rate| rate < FULL && self.hop.fell() && self.relayed.is_none();
-        let rest = |rate: Rate| if rides(rate) { ACK_RIDES } else { ACK_REST };
+        let rest = |rate: Rate| if self.ack_rides(rate) { ACK_RIDES } else { ACK_REST };
         let takes = |rate: Rate| rate.transmission_time(ACK_ALONE) * rest(rate);
-        let rate =
-            self.slow_rate_lately(now).filter(|_| self.is_thin(now) || self.loss() < MUCH_LOSS);
+        let rate = self.slow_rate_lately(now);
+        let rate = rate.filter(|_| self.is_thin(now) || self.loss() < MUCH_LOSS);
         rate.map_or(Duration::ZERO, |rate| takes(rate).min(SLOW_ACK_DELAY))
+    }
+
+    /// Tells whether nearly all acknowledgements find a datagram of control to ride in, and a hop that has no room to spare.
+    fn ack_rides(&self, rate: Rate) -> bool {
+        rate < FULL && self.relayed.is_none() && self.sent.unheard().any(SentPacket::is_control)
     }
 
     /// Returns when the acknowledgement must leave at the latest.
@@ -63,8 +67,10 @@ impl Path {
     pub(crate) fn ack_has_news(&self, now: Instant) -> bool {
         // On a thin hop what every datagram repeats takes the place of a message. What is not due yet is of bulk.
         let due_at = self.received.due_at().filter(|at| *at <= now);
-        let is_control = || self.sent.unheard().any(SentPacket::is_control);
-        let is_thin = || is_control() && (self.hop.fell() || self.careful_since(now).is_some());
+        let is_thin = || {
+            self.careful_since(now).is_some()
+                || self.slow_rate(now).is_some_and(|rate| self.ack_rides(rate))
+        };
         let waits = |at: Instant| at + self.ack_patience(now) / 2 > now && is_thin();
         self.received.has_news() && !due_at.is_some_and(waits)
     }
