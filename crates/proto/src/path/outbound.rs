@@ -52,6 +52,11 @@ impl Path {
         rate.map_or(Duration::ZERO, |rate| takes(rate).min(SLOW_ACK_DELAY))
     }
 
+    /// Tells whether control fills the hop: a rate is known that leaves it no room to spare.
+    fn is_thin_with_control(&self, now: Instant) -> bool {
+        self.slow_rate(now).is_some_and(|rate| self.ack_rides(rate))
+    }
+
     /// Tells whether nearly all acknowledgements find a datagram of control to ride in, and a hop that has no room to spare.
     fn ack_rides(&self, rate: Rate) -> bool {
         rate < FULL && self.relayed.is_none() && self.sent.unheard().any(SentPacket::is_control)
@@ -67,10 +72,7 @@ impl Path {
     pub(crate) fn ack_has_news(&self, now: Instant) -> bool {
         // On a thin hop what every datagram repeats takes the place of a message. What is not due yet is of bulk.
         let due_at = self.received.due_at().filter(|at| *at <= now);
-        let is_thin = || {
-            self.careful_since(now).is_some()
-                || self.slow_rate(now).is_some_and(|rate| self.ack_rides(rate))
-        };
+        let is_thin = || self.careful_since(now).is_some() || self.is_thin_with_control(now);
         let waits = |at: Instant| at + self.ack_patience(now) / 2 > now && is_thin();
         self.received.has_news() && !due_at.is_some_and(waits)
     }
@@ -136,6 +138,7 @@ impl Path {
             && !self.doubtful
             && !self.is_thin(now)
             && self.last_rate(now).is_none()
+            && !self.is_thin_with_control(now)
             && !(self.rests() && self.mtu.has_failed())
             && self.rtt.srtt().is_some();
         fit.then_some(size)
