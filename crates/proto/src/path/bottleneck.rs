@@ -414,7 +414,8 @@ impl Bottleneck {
     fn look_back(&mut self) {
         let calm = self.history.sum(CALM);
         // What is sent at the pace of a thin hop comes as it was sent, too.
-        let is_longer = calm.is_longer() && self.best_ever >= THIN && !self.fell;
+        let is_paced = self.through_silence && (self.fell || self.best_ever < THIN);
+        let is_longer = calm.is_longer() && !is_paced;
         self.is_jittery = calm.is_jitter() || is_longer;
         let recent = self.history.sum(SATURATED_WITHIN);
         let tells = recent.busy >= FIRST_BUSY && !recent.is_jitter() && !recent.is_longer();
