@@ -26,6 +26,7 @@
 //! steps changes the delay and not the round-trip time. Nothing from a path that fell silent is
 //! used: a link that stalled and releases what it held looks like a thin one.
 
+use smallvec::SmallVec;
 use units::{Duration, Instant, Rate};
 
 use super::control_window::THIN;
@@ -94,6 +95,8 @@ const LONGEST_GAP: Duration = Duration::from_millis(300);
 const LEAST_RATE: Rate = Rate::from_bps(4_000);
 /// A stretch at less than one third of the rate may hold a stall.
 const STALL: u64 = 3;
+/// A rate that is exceeded by more than this factor is wrong.
+const RISEN: f64 = 1.1;
 /// An older rate may have been measured in another place.
 const FRESH: Duration = Duration::from_secs(1);
 
@@ -370,15 +373,14 @@ impl Bottleneck {
         let oldest_us = signed(oldest.unwrap_or(sample.newest.sent_at).as_micros());
         // A packet that was alone did not queue behind one of ours, however long it took.
         let behind = oldest_us + base + BEHIND_US <= signed(last) && self.before(sample.newest) > 0;
-        let bytes: u64 =
-            sample.acked.iter().map(|packet| u64::from(packet.bytes) + limits::IP_AND_UDP).sum();
+        let all = sample.acked.iter().map(|packet| whole(packet)).sum();
         let gap = Duration::from_micros(received.saturating_sub(last));
         let sent_at = sample.newest.sent_at;
         let sent_gap = sent_at.since(std::mem::replace(&mut self.last_sent_at, sent_at));
-        self.passage.on_reception(gap, sent_gap, bytes);
+        self.passage.on_reception(gap, sent_gap, all);
         let at = Instant::from_micros(received);
         let recent = self.history.sum(SATURATED_WITHIN);
-        let takes = recent.rate().transmission_time(bytes as usize);
+        let takes = recent.rate().transmission_time(all as usize);
         let apart = sent_gap.max(gap).saturating_sub(sent_gap.min(gap));
         let early = !recent.busy.is_zero() && gap * 2 < takes;
         self.history.on_reception(at, Came { early, as_sent: apart <= AS_SENT });
@@ -386,6 +388,17 @@ impl Bottleneck {
             self.stretch = Some(Stretch { from_us: received, bytes: 0 });
             return;
         }
+        let is_faster = |(bytes, busy): &(u64, Duration)| {
+            Rate::from_bytes_in(*bytes, *busy) > Rate::from_bytes_in(all, gap).mul_f64(RISEN)
+        };
+        let (bytes, gap) = match self.since_idle(sample, base).filter(is_faster) {
+            // The hop was idle in between.
+            Some((bytes, busy)) => {
+                self.stretch = None;
+                (bytes, busy)
+            }
+            None => (all, gap),
+        };
         let longest = if self.through_silence {
             LEAST_RATE.transmission_time(bytes as usize).max(LONGEST_GAP)
         } else {
@@ -396,7 +409,8 @@ impl Bottleneck {
         self.falls.on_busy(at, bytes, busy);
         self.busy_at = now;
         self.look_whether_saturated(now);
-        let stretch = self.stretch.get_or_insert(Stretch { from_us: last, bytes: 0 });
+        let from_us = received.saturating_sub(gap.as_micros());
+        let stretch = self.stretch.get_or_insert(Stretch { from_us, bytes: 0 });
         stretch.bytes += bytes;
         let span_us = received - stretch.from_us;
         if span_us >= STRETCH_US {
@@ -408,6 +422,28 @@ impl Bottleneck {
             self.rate_at = now;
             self.stretch = Some(Stretch { from_us: received, bytes: 0 });
         }
+    }
+
+    /// Returns what the hop sent at least, and the time that it had for it at most: the last packets of those that came, since
+    /// the first of them reached it. Of all such runs the one that shows the highest rate: where the hop was idle before a
+    /// packet, that is its rate.
+    fn since_idle(&self, sample: &Sample<'_>, base: i64) -> Option<(u64, Duration)> {
+        if !self.through_silence {
+            return None;
+        }
+        let base_size = self.delay.least().map_or(0, |(_, size)| size as u64 + limits::IP_AND_UDP);
+        let mut packets: SmallVec<[(Instant, u64); 16]> =
+            sample.acked.iter().map(|packet| (packet.sent_at, whole(packet))).collect();
+        packets.sort_unstable();
+        let mut bytes = 0;
+        let runs = packets.iter().rev().filter_map(|(sent_at, size)| {
+            bytes += size;
+            let reached = signed(sent_at.as_micros()) + base;
+            let busy = u64::try_from(signed(sample.received_at_us) - reached).ok()?;
+            let shown = bytes.saturating_sub(base_size);
+            (busy >= STRETCH_US).then_some((shown, Duration::from_micros(busy)))
+        });
+        runs.max_by_key(|(bytes, busy)| Rate::from_bytes_in(*bytes, *busy))
     }
 
     /// Keeps what follows from the history, which is asked for far more often than it changes.
@@ -438,11 +474,7 @@ impl Bottleneck {
             return None;
         }
         rise.receptions += 1;
-        rise.bytes += sample
-            .acked
-            .iter()
-            .map(|packet| u64::from(packet.bytes) + limits::IP_AND_UDP)
-            .sum::<u64>();
+        rise.bytes += sample.acked.iter().map(|packet| whole(packet)).sum::<u64>();
         if rise.receptions < RISE || span < DEEP {
             return None;
         }
@@ -551,6 +583,11 @@ impl<T: Copy + Ord> LeastOf<T> {
     fn least(&self) -> Option<T> {
         self.slots.iter().copied().flatten().min()
     }
+}
+
+/// Returns the bytes of a packet with all headers.
+fn whole(packet: &SentPacket) -> u64 {
+    u64::from(packet.bytes) + limits::IP_AND_UDP
 }
 
 /// No time is out of range: 2⁶³ µs are 292,000 years.
