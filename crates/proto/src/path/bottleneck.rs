@@ -79,6 +79,8 @@ const SATURATED_MEMORY: Duration = Duration::from_secs(60);
 const FASTER: u32 = 3;
 /// Receptions that tell a longer way from a queue.
 const RISE: u32 = 4;
+/// No hop is full that sends them as they came at paces that differ by this factor.
+const PACES: f64 = 2.0;
 /// Only datagrams whose time at the rate is at least this long are compared.
 const TELLING: Duration = Duration::from_millis(8);
 /// A datagram this many bytes longer than the one with the least delay shows how fast the hop is at
@@ -162,6 +164,16 @@ struct Rise {
     from_us: u64,
     bytes: u64,
     receptions: u32,
+    /// Whether they came as they were sent, and the slowest and the fastest of the rates of that.
+    as_sent: bool,
+    rates: (Rate, Rate),
+}
+
+impl Rise {
+    fn new(from_us: u64) -> Self {
+        let rates = (Rate::from_bps(u64::MAX), Rate::ZERO);
+        Self { from_us, bytes: 0, receptions: 0, as_sent: true, rates }
+    }
 }
 
 /// The hop was busy nearly all the time.
@@ -381,9 +393,8 @@ impl Bottleneck {
         let at = Instant::from_micros(received);
         let recent = self.history.sum(SATURATED_WITHIN);
         let takes = recent.rate().transmission_time(all as usize);
-        let apart = sent_gap.max(gap).saturating_sub(sent_gap.min(gap));
         let early = !recent.busy.is_zero() && gap * 2 < takes;
-        self.history.on_reception(at, Came { early, as_sent: apart <= AS_SENT });
+        self.history.on_reception(at, Came { early, as_sent: came_as_sent(gap, sent_gap) });
         if received < last || !behind || self.queue <= JITTER {
             self.stretch = Some(Stretch { from_us: received, bytes: 0 });
             return;
@@ -468,20 +479,29 @@ impl Bottleneck {
             self.rise = None;
             return None;
         }
-        let rise = self.rise.get_or_insert(Rise { from_us: received, bytes: 0, receptions: 0 });
+        let before = self.before(sample.newest) + u64::from(sample.newest.bytes);
+        let rise = self.rise.get_or_insert(Rise::new(received));
         let span = Duration::from_micros(received.saturating_sub(rise.from_us));
         if span.is_zero() {
             return None;
         }
         rise.receptions += 1;
-        rise.bytes += sample.acked.iter().map(|packet| whole(packet)).sum::<u64>();
+        let bytes = sample.acked.iter().map(|packet| whole(packet)).sum::<u64>();
+        rise.bytes += bytes;
+        let last = self.last_received_us.unwrap_or(received);
+        let gap = Duration::from_micros(received.saturating_sub(last));
+        let sent_gap = sample.newest.sent_at.since(self.last_sent_at);
+        rise.as_sent &= came_as_sent(gap, sent_gap);
+        let pace = Rate::from_bytes_in(bytes, gap);
+        rise.rates = (rise.rates.0.min(pace), rise.rates.1.max(pace));
         if rise.receptions < RISE || span < DEEP {
             return None;
         }
         let rate = Rate::from_bytes_in(rise.bytes, span);
-        let before = self.before(sample.newest) + u64::from(sample.newest.bytes);
-        let most = rate.transmission_time(2 * before as usize);
-        self.rise = Some(Rise { from_us: received, bytes: 0, receptions: 0 });
+        let keeps_pace = rise.as_sent && rise.rates.1 > rise.rates.0.mul_f64(PACES);
+        let queued = if keeps_pace { 0 } else { 2 * before as usize };
+        let most = rate.transmission_time(queued);
+        self.rise = Some(Rise::new(received));
         (beyond > most + DEEP).then_some(most)
     }
 
@@ -583,6 +603,10 @@ impl<T: Copy + Ord> LeastOf<T> {
     fn least(&self) -> Option<T> {
         self.slots.iter().copied().flatten().min()
     }
+}
+
+fn came_as_sent(gap: Duration, sent_gap: Duration) -> bool {
+    sent_gap.max(gap).saturating_sub(sent_gap.min(gap)) <= AS_SENT
 }
 
 /// Returns the bytes of a packet with all headers.

@@ -361,11 +361,15 @@ impl Path {
 
     /// Returns the least time between probes: they must not fill a thin path.
     pub(super) fn least_probe_interval(&self, now: Instant) -> Duration {
-        match self.saturated_rate(now) {
+        let slow = self.slow_rate(now).filter(|_| self.relayed.is_none());
+        // An answer to it comes after those to what stands before it.
+        let stands = slow.map_or(Duration::ZERO, |rate| self.free_at(rate).since(now));
+        let least = match self.saturated_rate(now) {
             Some(rate) if self.state == PathState::Suspected && rate < THIN => DRIP,
             Some(rate) => rate.transmission_time(PING) * 2,
             None => Duration::ZERO,
-        }
+        };
+        least.max(stands)
     }
 }
 

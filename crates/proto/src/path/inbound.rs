@@ -20,7 +20,7 @@ use crate::recovery::{
 use crate::via::Via;
 
 /// A longer time without a datagram says nothing of how thin a link is.
-const LONGEST_GAP: Duration = Duration::from_millis(333);
+const LONGEST_GAP: Duration = Duration::from_millis(900);
 
 impl Path {
     /// Tells whether a datagram of this number may still come in for the first time.

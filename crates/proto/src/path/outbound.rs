@@ -43,7 +43,8 @@ impl Path {
     /// with nothing else take little of the hop's time.
     fn ack_patience(&self, now: Instant) -> Duration {
         if let Some(since) = self.careful_since(now) {
-            return now.since(since).min(SLOW_ACK_DELAY);
+            // It stands before what may leave next, and so does the peer's.
+            return self.careful_wait(now, since);
         }
         let rest = |rate: Rate| if self.ack_rides(rate) { ACK_RIDES } else { ACK_REST };
         let takes = |rate: Rate| rate.transmission_time(ACK_ALONE) * rest(rate);

@@ -36,6 +36,8 @@ const MAX_TIME_EIGHTHS: u32 = 16;
 const REORDERING_MEMORY: Duration = Duration::from_secs(10);
 /// A lost packet may be acknowledged for this long: longer than the stalls of a cellular link.
 const LOST_MEMORY: Duration = Duration::from_secs(5);
+/// One that may stand before the hop, since no later one was acknowledged, is remembered for this long.
+const STANDING_MEMORY: Duration = Duration::from_secs(60);
 /// Lost packets that are remembered; beyond that the oldest is forgotten.
 const LOST_PACKETS: usize = 4_096;
 /// The least time threshold: the precision of the operating system's timers.
@@ -374,7 +376,9 @@ impl SentPackets {
 
     fn forget(&mut self, now: Instant) {
         while let Some(first) = self.lost.first_entry() {
-            if now.since(first.get().sent_at) < LOST_MEMORY {
+            let stands = self.largest_acked < Some(*first.key());
+            let memory = if stands { STANDING_MEMORY } else { LOST_MEMORY };
+            if now.since(first.get().sent_at) < memory {
                 break;
             }
             first.remove();
