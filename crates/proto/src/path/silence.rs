@@ -35,7 +35,7 @@ const DEAD: Duration = Duration::from_millis(900);
 const LONGEST_WAIT: Duration = Duration::from_millis(250);
 /// The same where datagrams come in slowly, as a multiple of the distance between them: what is sent here is as large, and
 /// the answers stand in the same queue.
-const WAIT_FOR: u32 = 3;
+const WAIT_FOR: u32 = 2;
 /// A path that answers behind a longer queue than this has become thin; behind a shorter one it only stalled.
 const STALLED: Duration = Duration::from_millis(200);
 
