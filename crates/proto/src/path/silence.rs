@@ -85,13 +85,8 @@ impl Path {
 
     /// Tells whether datagrams of the peer come in, but as far apart as on a thin link.
     pub(super) fn comes_slowly(&self, now: Instant) -> bool {
-        (SLOW..=DEAD).contains(&self.distance(now))
-    }
-
-    /// Returns how far apart they come in.
-    fn distance(&self, now: Instant) -> Duration {
         let since_last = self.last_received_at.map_or(Duration::ZERO, |at| now.since(at));
-        since_last.max(self.received_gap)
+        (SLOW..=DEAD).contains(&since_last.max(self.received_gap))
     }
 
     /// Returns since when little may be sent: answers are missing, and the hop may have become thin.
@@ -113,7 +108,7 @@ impl Path {
     /// Returns how long nothing follows on what is sent while the path is careful.
     pub(super) fn careful_wait(&self, sent_at: Instant, since: Instant) -> Duration {
         let is_slow = self.comes_slowly(sent_at);
-        let most = if is_slow { self.distance(sent_at) * WAIT_FOR } else { LONGEST_WAIT };
+        let most = if is_slow { self.received_gap * WAIT_FOR } else { LONGEST_WAIT };
         sent_at.since(since).min(most)
     }
 }
