@@ -10,7 +10,7 @@ use units::{Duration, Instant, Rate};
 
 use super::address::Proof;
 use super::bottleneck::{LATEST_US, Sample};
-use super::{Outcome, Path, Route, health};
+use super::{Outcome, Path, Route, health, silence};
 use crate::congestion::{Acked, Lost};
 use crate::event::PathState;
 use crate::limits;
@@ -18,9 +18,6 @@ use crate::recovery::{
     AckInfo, Arrival, ClockSample, MAX_ACK_DELAY, NewlyAcked, SLOW_ACK_DELAY, SentFrame, SentPacket,
 };
 use crate::via::Via;
-
-/// A longer time without a datagram says nothing of how thin a link is.
-const LONGEST_GAP: Duration = Duration::from_millis(900);
 
 impl Path {
     /// Tells whether a datagram of this number may still come in for the first time.
@@ -41,7 +38,8 @@ impl Path {
         self.largest_received = self.largest_received.max(Some(pn));
         self.address.on_received(now, from, bytes, newest);
         if let Some(last) = self.last_received_at.replace(now) {
-            self.received_gap = now.since(last).max(self.received_gap / 2).min(LONGEST_GAP);
+            let gap = Some(now.since(last)).filter(|gap| *gap <= silence::DEAD);
+            self.received_gap = gap.unwrap_or_default().max(self.received_gap / 2);
         }
         self.counters.datagrams_received += 1;
         self.counters.bytes_received += bytes as u64;

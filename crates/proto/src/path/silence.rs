@@ -22,7 +22,6 @@ use units::{Duration, Instant};
 use super::{HealthView, Path, health};
 use crate::event::PathState;
 use crate::limits;
-use crate::recovery::SentPacket;
 
 /// For so long a hop may be thin for all that is known: one of 20 kbit/s has answered by then, but for what stands in the
 /// other direction.
@@ -30,7 +29,7 @@ const MAY_BE_THIN: Duration = Duration::from_millis(200);
 /// Datagrams of the peer that come in further apart than this show a thin link: 150 bytes at 24 kbit/s.
 const SLOW: Duration = Duration::from_millis(50);
 /// Further apart than this they show nothing: the path is dead, or carries less than two datagrams a second.
-const DEAD: Duration = Duration::from_millis(900);
+pub(super) const DEAD: Duration = Duration::from_millis(900);
 /// The longest time between two datagrams while nothing tells how thin the hop may be.
 const LONGEST_WAIT: Duration = Duration::from_millis(250);
 /// The same where datagrams come in slowly, as a multiple of the distance between them: what is sent here is as large, and
@@ -93,9 +92,19 @@ impl Path {
     pub(super) fn careful_since(&self, now: Instant) -> Option<Instant> {
         let since = self.silent_since(now)? + self.stalls.usual(now);
         let may_be_thin = now.since(since) <= MAY_BE_THIN || self.comes_slowly(now);
-        // Bulk has bounds of its own, and probes alone fill nothing.
-        let is_control = || self.sent.unheard().any(SentPacket::is_control);
-        (since < now && may_be_thin && is_control()).then_some(since)
+        (since < now && may_be_thin && self.is_of_control()).then_some(since)
+    }
+
+    /// Tells whether most of what may stand before the hop is control: behind bulk a little more is nothing, and probes alone fill
+    /// nothing.
+    fn is_of_control(&self) -> bool {
+        let (mut control, mut bulk) = (0, 0);
+        for packet in self.sent.unheard() {
+            let bytes = u64::from(packet.bytes);
+            control += if packet.is_control() { bytes } else { 0 };
+            bulk += if packet.bulk { bytes } else { 0 };
+        }
+        control > bulk
     }
 
     /// Returns when the next datagram with control may leave because of silence; none where nothing holds it back.
