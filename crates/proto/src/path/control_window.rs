@@ -136,7 +136,10 @@ impl Path {
             return self.thin_room(now, rate);
         }
         let in_flight = self.sent.control_in_flight();
-        let is_open = patient_until.is_some() || self.state == PathState::Suspected;
+        // A hop that was fast has no queue of control before its rate is known to be low.
+        let was_fast = self.relayed.is_none() && self.hop.best_ever() >= THIN;
+        let is_silent = patient_until.is_some() || self.state == PathState::Suspected;
+        let is_open = was_fast || is_silent;
         let known = self.control_rate(now).filter(|_| in_flight > 0 && !is_open);
         let Some((rate, slack)) = known else { return CopyRoom::both(usize::MAX) };
         let base = self.hop.round_trip() + self.peer_holds;

@@ -247,7 +247,7 @@ impl Path {
         let rtt = now.since(newest.sent_at).saturating_sub(ack.delay);
         let is_control = all.iter().any(|packet| packet.is_control())
             || self.sent.unheard().any(SentPacket::is_control);
-        let may_be_thin = was_silent && is_control && self.comes_slowly(now);
+        let may_be_thin = was_silent && is_control && self.comes_slowly();
         let sample = |acked| Sample { acked, newest, received_at_us, rtt, may_be_thin };
         let is_news = acked.iter().any(|packet| packet.pn == newest.pn);
         let trusted = self.suspicion.is_none() && newest.sent_at >= self.trusted_since && is_news;

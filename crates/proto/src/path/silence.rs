@@ -83,15 +83,14 @@ impl Path {
     }
 
     /// Tells whether datagrams of the peer come in, but as far apart as on a thin link.
-    pub(super) fn comes_slowly(&self, now: Instant) -> bool {
-        let since_last = self.last_received_at.map_or(Duration::ZERO, |at| now.since(at));
-        (SLOW..=DEAD).contains(&since_last.max(self.received_gap))
+    pub(super) fn comes_slowly(&self) -> bool {
+        self.received_gap >= SLOW
     }
 
     /// Returns since when little may be sent: answers are missing, and the hop may have become thin.
     pub(super) fn careful_since(&self, now: Instant) -> Option<Instant> {
         let since = self.silent_since(now)? + self.stalls.usual(now);
-        let may_be_thin = now.since(since) <= MAY_BE_THIN || self.comes_slowly(now);
+        let may_be_thin = now.since(since) <= MAY_BE_THIN || self.comes_slowly();
         (since < now && may_be_thin && self.is_of_control()).then_some(since)
     }
 
@@ -116,7 +115,7 @@ impl Path {
 
     /// Returns how long nothing follows on what is sent while the path is careful.
     pub(super) fn careful_wait(&self, sent_at: Instant, since: Instant) -> Duration {
-        let is_slow = self.comes_slowly(sent_at);
+        let is_slow = self.comes_slowly();
         let most = if is_slow { self.received_gap * WAIT_FOR } else { LONGEST_WAIT };
         sent_at.since(since).min(most)
     }
