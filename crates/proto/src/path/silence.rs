@@ -30,8 +30,6 @@ const MAY_BE_THIN: Duration = Duration::from_millis(200);
 const SLOW: Duration = Duration::from_millis(50);
 /// Further apart than this they show nothing: the path is dead, or carries less than two datagrams a second.
 pub(super) const DEAD: Duration = Duration::from_millis(900);
-/// The longest time between two datagrams while nothing tells how thin the hop may be.
-const LONGEST_WAIT: Duration = Duration::from_millis(250);
 /// The same where datagrams come in slowly, as a multiple of the distance between them: what is sent here is as large, and
 /// the answers stand in the same queue.
 const WAIT_FOR: u32 = 2;
@@ -115,8 +113,6 @@ impl Path {
 
     /// Returns how long nothing follows on what is sent while the path is careful.
     pub(super) fn careful_wait(&self, sent_at: Instant, since: Instant) -> Duration {
-        let is_slow = self.comes_slowly();
-        let most = if is_slow { self.received_gap * WAIT_FOR } else { LONGEST_WAIT };
-        sent_at.since(since).min(most)
+        sent_at.since(since).min(self.received_gap * WAIT_FOR)
     }
 }
