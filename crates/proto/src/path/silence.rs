@@ -23,9 +23,6 @@ use super::{HealthView, Path, health};
 use crate::event::PathState;
 use crate::limits;
 
-/// For so long a hop may be thin for all that is known: one of 20 kbit/s has answered by then, but for what stands in the
-/// other direction.
-const MAY_BE_THIN: Duration = Duration::from_millis(200);
 /// Datagrams of the peer that come in further apart than this show a thin link: 150 bytes at 24 kbit/s.
 const SLOW: Duration = Duration::from_millis(50);
 /// Further apart than this they show nothing: the path is dead, or carries less than two datagrams a second.
@@ -88,7 +85,7 @@ impl Path {
     /// Returns since when little may be sent: answers are missing, and the hop may have become thin.
     pub(super) fn careful_since(&self, now: Instant) -> Option<Instant> {
         let since = self.silent_since(now)? + self.stalls.usual(now);
-        let may_be_thin = now.since(since) <= MAY_BE_THIN || self.comes_slowly();
+        let may_be_thin = now.since(since) <= DEAD || self.comes_slowly();
         (since < now && may_be_thin && self.is_of_control()).then_some(since)
     }
 
