@@ -9,7 +9,8 @@
 //!   newest  = fresh, or nothing until free at − 20 ms + (queue of that packet − 30 ms, if positive)
 //!                                                        a newer one will replace it
 //!   repeat  = fresh, or nothing where the hop may be slow                     another copy is under way
-//! faster   : fresh = rate of the hop · (base + slack) − control in flight; no bound where nothing is known
+//! faster   : no bound where a hop ever was, but while it is silent or known to be thin
+//! else     : fresh = rate of the hop · (base + slack) − control in flight
 //!   base    = round trip without our own queue + what the peer holds acknowledgements back
 //!   slack   = 30 ms where the hop is saturated, else 80 ms
 //! unknown  : fresh = 400 bytes + twice what the path has had under way without a queue − in flight
@@ -208,6 +209,12 @@ impl Path {
             let bytes = usize::from(packet.bytes) + limits::IP_AND_UDP as usize;
             free_at.max(packet.sent_at) + rate.transmission_time(bytes)
         })
+    }
+
+    /// Returns how many bytes stand before a thin hop by that.
+    pub(super) fn believed_queue(&self, now: Instant) -> Option<u64> {
+        let rate = self.slow_rate(now)?;
+        Some(rate.bytes_in(self.free_at(rate).since(now)))
     }
 
     /// Returns how much of what stands before the hop is bulk, as far as control waits behind it rather than here.

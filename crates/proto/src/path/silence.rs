@@ -3,19 +3,19 @@
 //! What was sent and is unanswered is lost, or it stands before a hop that has become thin. Where it is lost, more of it
 //! costs nothing and arrives as soon as anything does; where it stands, every datagram comes behind all that was sent
 //! before, until what arrives is too old. Nobody can tell the two apart before an answer comes. So the sender stays
-//! *careful* for as long as the hop may be thin: it waits after each datagram as long as the silence had lasted when that
-//! one left.
+//! *careful* for as long as the hop may be thin.
 //!
 //! ```text
 //! silent since = when so many answers were missing that neither chance, nor the bursts of this path, nor what stands
 //!                before a hop of known rate explains it
-//! careful      ⇔ silent for no more than 200 ms beyond the longest stall that is usual here, or what the peer sends
-//!                comes in, but 50 to 900 ms apart: then both directions are thin, not dead
-//! next at      = last sent + min(last sent − silent since, 250 ms, or three such distances)
+//! careful      ⇔ silent for no more than 900 ms beyond the longest stall that is usual here, or what the peer sends
+//!                comes in, but 50 to 900 ms apart: then both directions are thin, not dead;
+//!                and most of what may stand before the hop is control
+//! next at      = last sent + min(last sent − silent since, twice the distance at which datagrams came in last)
 //! ```
-//! A hop that takes *t* for a datagram answers when the silence is *t* and its queues old, and by then some log₂(t) more
-//! stand before it, whatever *t* is. A path that is dead, or stalls and will release what it holds, is careful for the
-//! first 200 ms alone.
+//! Before anything comes in slowly that is hardly slower than what is sent anyway; and as soon as something does, no more is
+//! sent than the hop takes. Waits that grow with the silence itself were tried: on recorded mobile links, which stall and
+//! then release what they hold, they cost more than they saved.
 
 use units::{Duration, Instant};
 
@@ -25,10 +25,10 @@ use crate::limits;
 
 /// Datagrams of the peer that come in further apart than this show a thin link: 150 bytes at 24 kbit/s.
 const SLOW: Duration = Duration::from_millis(50);
-/// Further apart than this they show nothing: the path is dead, or carries less than two datagrams a second.
+/// Further apart than this they show nothing: the path is dead, or carries hardly a datagram a second. So it is for silence.
 pub(super) const DEAD: Duration = Duration::from_millis(900);
-/// The same where datagrams come in slowly, as a multiple of the distance between them: what is sent here is as large, and
-/// the answers stand in the same queue.
+/// The time between two datagrams on a careful path, as a multiple of that between the peer's: what is sent here is as
+/// large, and acknowledgements stand in the same queue.
 const WAIT_FOR: u32 = 2;
 /// A path that answers behind a longer queue than this has become thin; behind a shorter one it only stalled.
 const STALLED: Duration = Duration::from_millis(200);

@@ -148,6 +148,7 @@ impl Path {
             capacity: self.hop.rate_within(now, KNOWN_FOR).and(self.hop.calm_rate()),
             cwnd: self.congestion.cwnd(),
             in_flight: self.sent.in_flight(),
+            believed_queue: self.believed_queue(now),
             mtu: self.mtu.current(),
             sent: (counters.datagrams_sent, counters.bytes_sent),
             received: (counters.datagrams_received, counters.bytes_received),
