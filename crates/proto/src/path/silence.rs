@@ -8,7 +8,7 @@
 //! ```text
 //! silent since = when so many answers were missing that neither chance, nor the bursts of this path, nor what stands
 //!                before a hop of known rate explains it
-//! careful      ⇔ silent for no more than 900 ms beyond the longest stall that is usual here, or what the peer sends
+//! careful      ⇔ silent for no more than 400 ms beyond the longest stall that is usual here, or what the peer sends
 //!                comes in, but 50 to 900 ms apart: then both directions are thin, not dead;
 //!                and most of what may stand before the hop is control
 //! next at      = last sent + min(last sent − silent since, twice the distance at which datagrams came in last)
@@ -25,8 +25,10 @@ use crate::limits;
 
 /// Datagrams of the peer that come in further apart than this show a thin link: 150 bytes at 24 kbit/s.
 const SLOW: Duration = Duration::from_millis(50);
-/// Further apart than this they show nothing: the path is dead, or carries hardly a datagram a second. So it is for silence.
+/// Further apart than this they show nothing: the path is dead, or carries hardly a datagram a second.
 pub(super) const DEAD: Duration = Duration::from_millis(900);
+/// For so long a silent hop may be thin for all that is known: one of 5 kbit/s has brought something by then.
+const MAY_BE_THIN: Duration = Duration::from_millis(400);
 /// The time between two datagrams on a careful path, as a multiple of that between the peer's: what is sent here is as
 /// large, and acknowledgements stand in the same queue.
 const WAIT_FOR: u32 = 2;
@@ -85,7 +87,7 @@ impl Path {
     /// Returns since when little may be sent: answers are missing, and the hop may have become thin.
     pub(super) fn careful_since(&self, now: Instant) -> Option<Instant> {
         let since = self.silent_since(now)? + self.stalls.usual(now);
-        let may_be_thin = now.since(since) <= DEAD || self.comes_slowly();
+        let may_be_thin = now.since(since) <= MAY_BE_THIN || self.comes_slowly();
         (since < now && may_be_thin && self.is_of_control()).then_some(since)
     }
 

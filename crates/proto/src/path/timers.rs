@@ -82,10 +82,7 @@ impl Path {
         let was_late =
             std::mem::replace(&mut self.late, !matches!(verdict, Verdict::Healthy { .. }));
         self.doubtful = matches!(verdict, Verdict::Doubtful { .. });
-        // What stands before a thin hop will be answered, and sooner.
-        let is_waiting = self.is_overfull(now);
         self.probe_wanted |= match verdict {
-            _ if is_waiting => false,
             Verdict::Healthy { .. } => self.is_idle(now),
             Verdict::Late { enough: false, .. } | Verdict::Doubtful { look_at: None } => {
                 !was_late || self.probe_at <= now
