@@ -279,9 +279,10 @@ impl Path {
         self.busy_rate(now).or_else(|| self.thin_rate(now, Duration::MAX))
     }
 
-    /// Returns the same of a hop that was busy lately.
+    /// Returns the same of a hop that was busy lately, or is filled by control.
     pub(super) fn slow_rate_lately(&self, now: Instant) -> Option<Rate> {
-        self.busy_rate(now).or_else(|| self.last_rate(now))
+        let filled = self.slow_rate(now).filter(|rate| self.ack_rides(*rate));
+        filled.or_else(|| self.busy_rate(now)).or_else(|| self.last_rate(now))
     }
 
     fn busy_rate(&self, now: Instant) -> Option<Rate> {

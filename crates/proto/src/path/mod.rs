@@ -402,7 +402,8 @@ impl Path {
             return THIN_PATIENCE;
         }
         let in_flight = self.sent.in_flight() as usize;
-        let takes = self.last_rate(self.looked_at).map(|rate| rate.transmission_time(in_flight));
+        let takes =
+            self.slow_rate_lately(self.looked_at).map(|rate| rate.transmission_time(in_flight));
         takes.map_or(Duration::ZERO, |takes| takes.min(THIN_PATIENCE))
     }
 

@@ -54,12 +54,12 @@ impl Path {
     }
 
     /// Tells whether control fills the hop: a rate is known that leaves it no room to spare.
-    fn is_thin_with_control(&self, now: Instant) -> bool {
+    pub(super) fn is_thin_with_control(&self, now: Instant) -> bool {
         self.slow_rate(now).is_some_and(|rate| self.ack_rides(rate))
     }
 
     /// Tells whether nearly all acknowledgements find a datagram of control to ride in, and a hop that has no room to spare.
-    fn ack_rides(&self, rate: Rate) -> bool {
+    pub(super) fn ack_rides(&self, rate: Rate) -> bool {
         rate < FULL && self.relayed.is_none() && self.sent.unheard().any(SentPacket::is_control)
     }
 
