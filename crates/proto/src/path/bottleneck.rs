@@ -26,9 +26,12 @@
 //! steps changes the delay and not the round-trip time. Nothing from a path that fell silent is
 //! used: a link that stalled and releases what it held looks like a thin one.
 
+mod least_of;
+
 use smallvec::SmallVec;
 use units::{Duration, Instant, Rate};
 
+use self::least_of::LeastOf;
 use super::control_window::THIN;
 use super::passage::Passage;
 use super::rate_history::{Came, RateHistory};
@@ -37,8 +40,6 @@ use crate::recovery::SentPacket;
 
 /// The latest time that is believed, in microseconds: 285 years. A peer may claim anything.
 pub(super) const LATEST_US: u64 = 1 << 53;
-/// Seconds for which the least delay is remembered.
-const BASE_SECONDS: usize = 10;
 /// A queue of no more than this may be jitter.
 const JITTER: Duration = Duration::from_millis(2);
 /// A shorter queue counts as empty.
@@ -571,40 +572,6 @@ impl Bottleneck {
     }
 }
 
-/// The least value of the last seconds in which the path was shown to be empty; other seconds do
-/// not count, so that a queue that never empties does not become the base.
-#[derive(Clone, Debug)]
-struct LeastOf<T> {
-    slots: [Option<T>; BASE_SECONDS],
-    current: usize,
-    began: Option<Instant>,
-}
-
-impl<T> Default for LeastOf<T> {
-    fn default() -> Self {
-        Self { slots: [const { None }; BASE_SECONDS], current: 0, began: None }
-    }
-}
-
-impl<T: Copy + Ord> LeastOf<T> {
-    /// Takes a value and returns the least; time passes only where `was_empty`.
-    fn on_sample(&mut self, now: Instant, value: T, was_empty: bool) -> T {
-        let began = *self.began.get_or_insert(now);
-        if was_empty && now.since(began) >= Duration::from_secs(1) {
-            self.current = (self.current + 1) % BASE_SECONDS;
-            self.slots[self.current] = None;
-            self.began = Some(now);
-        }
-        let slot = &mut self.slots[self.current];
-        *slot = Some(slot.map_or(value, |least| least.min(value)));
-        self.least().unwrap_or(value)
-    }
-
-    fn least(&self) -> Option<T> {
-        self.slots.iter().copied().flatten().min()
-    }
-}
-
 fn came_as_sent(gap: Duration, sent_gap: Duration) -> bool {
     sent_gap.max(gap).saturating_sub(sent_gap.min(gap)) <= AS_SENT
 }
@@ -620,157 +587,4 @@ fn signed(us: u64) -> i64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::recovery::DeliveryRate;
-
-    const BASE: Duration = Duration::from_millis(30);
-
-    /// A hop with a given rate, and what is measured of it.
-    struct Hop {
-        rate: Rate,
-        free_at: Instant,
-        in_flight: u64,
-        /// Something is always under way.
-        is_long: bool,
-        bottleneck: Bottleneck,
-    }
-
-    impl Hop {
-        fn new(kbps: u64) -> Self {
-            let (rate, bottleneck) = (Rate::from_bps(kbps * 1_000), Bottleneck::default());
-            Self { rate, free_at: Instant::ZERO, in_flight: 0, is_long: false, bottleneck }
-        }
-
-        /// Sends a datagram and acknowledges it `jitter` after the hop has sent it.
-        fn send(&mut self, at: Instant, bytes: u16, jitter: Duration) {
-            let takes = self.rate.transmission_time(usize::from(bytes) + 28);
-            self.in_flight = if self.free_at > at || self.is_long { 1_000 } else { 0 };
-            self.free_at = self.free_at.max(at) + takes;
-            let received = self.free_at + BASE + jitter;
-            let packet = SentPacket {
-                pn: 0,
-                sent_at: at,
-                bytes,
-                ack_eliciting: true,
-                bulk: false,
-                delivery: DeliveryRate::default().on_sent(at, self.in_flight == 0, self.in_flight),
-                stood: self.in_flight,
-                frames: Default::default(),
-            };
-            let rtt = received.since(at) + BASE;
-            let sample = Sample {
-                acked: &[&packet],
-                newest: &packet,
-                received_at_us: received.as_micros(),
-                rtt,
-                may_be_thin: false,
-            };
-            self.bottleneck.on_ack(received + BASE, &sample);
-        }
-
-        /// Sends for two seconds, 50 a second.
-        fn fill(&mut self, bytes: u16, jitter: impl Fn(u64) -> u64) -> Instant {
-            let at = |n| Instant::from_millis(1_000 + n * 20);
-            (0..100).for_each(|n| self.send(at(n), bytes, Duration::from_millis(jitter(n))));
-            self.free_at + BASE * 2
-        }
-    }
-
-    #[test]
-    fn a_hop_that_is_busy_all_the_time_is_saturated_and_its_rate_is_what_it_sends() {
-        let mut hop = Hop::new(64);
-        let now = hop.fill(149, |_| 0);
-        let saturated = hop.bottleneck.saturated_rate(now).expect("saturated").as_bps();
-        assert!((60_000..=66_000).contains(&saturated), "{saturated}");
-        assert!(hop.bottleneck.queue() > Duration::from_millis(100));
-        assert_eq!(hop.bottleneck.saturated_rate(now + SATURATED_MEMORY), None);
-    }
-
-    #[test]
-    fn a_hop_with_room_is_not_saturated_whatever_the_jitter() {
-        let mut hop = Hop::new(10_000);
-        let now = hop.fill(149, |n| n * 7 % 19);
-        assert_eq!(hop.bottleneck.saturated_rate(now), None);
-        assert!(hop.bottleneck.calm_rate().is_none());
-    }
-
-    #[test]
-    fn delay_that_jumps_makes_no_hop_thin_that_sends_packets_as_they_came() {
-        // Each message still arrives after the next one has left, as if they queued at a slow hop.
-        let thin = |grows_ms| {
-            let mut hop = Hop::new(5_000);
-            hop.is_long = true;
-            for n in 0..400_u64 {
-                // Every 200 ms it is another, as pings of mobile networks have it.
-                let delay =
-                    Duration::from_millis(if n < 20 { 0 } else { grows_ms + n / 20 % 3 * 5 });
-                hop.send(Instant::from_millis(1_000 + n * 10), 149, delay);
-            }
-            let now = hop.free_at + BASE;
-            let saturated = hop.bottleneck.saturated_rate(now);
-            (saturated.or(hop.bottleneck.first_rate(now)), hop.bottleneck.calm_rate())
-        };
-        assert_eq!([thin(15), thin(60)], [(None, None); 2]);
-    }
-
-    #[test]
-    fn a_delay_that_has_jumped_is_no_queue_and_a_slower_hop_has_one() {
-        let is_empty = |kbps, jump_ms| {
-            let mut hop = Hop::new(10_000);
-            hop.is_long = true;
-            for n in 0..200_u64 {
-                let has_changed = n >= 100;
-                hop.rate = Rate::from_bps(if has_changed { kbps } else { 10_000 } * 1_000);
-                let delay = Duration::from_millis(if has_changed { jump_ms } else { 0 });
-                // Four datagrams, a millisecond apart, every 20 ms.
-                hop.send(Instant::from_millis(1_000 + n / 4 * 20 + n % 4), 1_200, delay);
-            }
-            hop.bottleneck.is_empty()
-        };
-        assert!(is_empty(10_000, 40));
-        assert!(!is_empty(1_800, 0));
-    }
-
-    #[test]
-    fn one_large_datagram_tells_how_slow_or_how_fast_an_empty_hop_is() {
-        let rate = |kbps| {
-            let mut hop = Hop::new(kbps);
-            hop.send(Instant::from_millis(1_000), 29, Duration::ZERO);
-            hop.send(Instant::from_millis(2_000), 1_472, Duration::ZERO);
-            (hop.bottleneck.rate(), hop.bottleneck.best_ever())
-        };
-        let (slow, best) = rate(16);
-        assert!(slow.is_some_and(|slow| slow == best && slow.as_bps() / 1_000 == 16), "{slow:?}");
-        let (fast, best) = rate(10_000);
-        assert!(fast.is_none() && best > THIN, "{best:?}");
-    }
-
-    #[test]
-    fn large_datagrams_that_are_too_fast_for_the_rate_end_it() {
-        let mut hop = Hop::new(64);
-        let now = hop.fill(149, |_| 0);
-        hop.rate = Rate::from_mbps(5.0);
-        hop.send(now, 29, Duration::ZERO);
-        (1..=u64::from(FASTER)).for_each(|n| {
-            hop.send(now + Duration::from_millis(100 * n), 700, Duration::ZERO);
-        });
-        assert_eq!(hop.bottleneck.saturated_rate(now + Duration::from_secs(1)), None);
-    }
-
-    #[test]
-    fn silence_forgets_the_rate_but_not_how_low_it_was() {
-        let (mut hop, now) = (Bottleneck::default(), Instant::from_millis(5_000));
-        for history in [&mut hop.history, &mut hop.falls] {
-            history.on_busy(now, 1_000, Duration::from_millis(8));
-        }
-        hop.busy_at = now;
-        hop.look_back();
-        assert_eq!(hop.usual_rate(), Some(Rate::from_mbps(1.0)));
-        hop.forget_rates();
-        let memory = Duration::from_secs(20);
-        assert_eq!(hop.usual_rate(), None);
-        assert_eq!(hop.least_rate(now, memory), Some(Rate::from_mbps(1.0)));
-        assert_eq!(hop.least_rate(now + memory, memory), None);
-    }
-}
+mod tests;
