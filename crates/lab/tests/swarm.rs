@@ -9,7 +9,7 @@ use serde_json::Value;
 const SEEDS: &str = "1-500";
 /// Runs that have found something.
 const CORPUS: &str = include_str!("swarm-corpus.txt");
-/// Runs that find what is not mended yet: issue 38.
+/// Runs that find what is not mended yet.
 const OPEN: &str = include_str!("swarm-open.txt");
 
 fn swarm(arguments: &[&str]) -> Output {

@@ -135,6 +135,8 @@ pub struct PathStatus {
     pub cwnd: u64,
     /// Bytes sent and not yet acknowledged or lost.
     pub in_flight: u64,
+    /// Bytes that are believed to stand before its narrowest hop, where that is known to be thin [specs/paths.md §6] (rule 9).
+    pub believed_queue: Option<u64>,
     /// UDP payload that the path is known to carry, bytes.
     pub mtu: usize,
     /// Datagrams and UDP payload bytes sent.

@@ -14,7 +14,10 @@
 //! is the link's only while the link, not the sender, limits it: a rate measured under a bound
 //! measures the bound, and a bound that follows it ratchets downwards.
 //!
-//! Delay that jumps by itself looks like a queue. The measured rate is then what we send, and a
+//! Delay that jumps by itself looks like a queue. But before a packet stands what was sent before it, and no more: where
+//! the hop brings that in less time than the delay has grown by, the way has become longer, and the base with it.
+//!
+//! Delay that varies looks like a queue as well. The measured rate is then what we send, and a
 //! bound that rests on it would lower it for ever: `passage.rs` tells the two cases apart for bulk. Control
 //! comes at one pace and proves too little for that; but behind a thin hop that is overrun no message comes as it
 //! was sent, and on a path that has become longer nearly all do.
@@ -23,8 +26,12 @@
 //! steps changes the delay and not the round-trip time. Nothing from a path that fell silent is
 //! used: a link that stalled and releases what it held looks like a thin one.
 
+mod least_of;
+
+use smallvec::SmallVec;
 use units::{Duration, Instant, Rate};
 
+use self::least_of::LeastOf;
 use super::control_window::THIN;
 use super::passage::Passage;
 use super::rate_history::{Came, RateHistory};
@@ -33,8 +40,6 @@ use crate::recovery::SentPacket;
 
 /// The latest time that is believed, in microseconds: 285 years. A peer may claim anything.
 pub(super) const LATEST_US: u64 = 1 << 53;
-/// Seconds for which the least delay is remembered.
-const BASE_SECONDS: usize = 10;
 /// A queue of no more than this may be jitter.
 const JITTER: Duration = Duration::from_millis(2);
 /// A shorter queue counts as empty.
@@ -73,6 +78,10 @@ const SATURATED_MEMORY: Duration = Duration::from_secs(60);
 /// This many datagrams in a row that take less than half of the time that the rate says end that
 /// sooner.
 const FASTER: u32 = 3;
+/// Receptions that tell a longer way from a queue.
+const RISE: u32 = 4;
+/// No hop is full that sends them as they came at paces that differ by this factor.
+const PACES: f64 = 2.0;
 /// Only datagrams whose time at the rate is at least this long are compared.
 const TELLING: Duration = Duration::from_millis(8);
 /// A datagram this many bytes longer than the one with the least delay shows how fast the hop is at
@@ -85,8 +94,12 @@ const ALONE: u64 = 100;
 const STILL_TELLING: Duration = Duration::from_millis(100);
 /// A longer gap between two packets of a busy hop is a stall: 600 bytes at 16 kbit/s.
 const LONGEST_GAP: Duration = Duration::from_millis(300);
+/// … unless a hop of this rate takes that long for them.
+const LEAST_RATE: Rate = Rate::from_bps(4_000);
 /// A stretch at less than one third of the rate may hold a stall.
 const STALL: u64 = 3;
+/// A rate that is exceeded by more than this factor is wrong.
+const RISEN: f64 = 1.1;
 /// An older rate may have been measured in another place.
 const FRESH: Duration = Duration::from_secs(1);
 
@@ -94,13 +107,15 @@ const FRESH: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample<'a> {
     /// Packets newly acknowledged, the one with the largest number of the frame among them.
-    pub(super) acked: &'a [SentPacket],
+    pub(super) acked: &'a [&'a SentPacket],
     /// The newest of them.
     pub(super) newest: &'a SentPacket,
     /// When the peer received that one, on its clock.
     pub(super) received_at_us: u64,
     /// The round-trip time of that one, without the delay of the acknowledgement.
     pub(super) rtt: Duration,
+    /// Whether the other direction has become thin: then this one may have, too.
+    pub(super) may_be_thin: bool,
 }
 
 /// Estimates queue and rate of the narrowest hop of one direction.
@@ -110,8 +125,8 @@ pub(super) struct Bottleneck {
     delay: LeastOf<(i64, usize)>,
     rtt: LeastOf<Duration>,
     queue: Duration,
-    /// Least rtt and what stands in the other direction, smoothed.
-    round_trip: Option<Duration>,
+    /// Least rtt and what stands in the other direction, smoothed, and how much it varies.
+    round_trip: Option<(Duration, Duration)>,
     last_received_us: Option<u64>,
     last_sent_at: Instant,
     passage: Passage,
@@ -132,8 +147,34 @@ pub(super) struct Bottleneck {
     falls: RateHistory,
     busy_at: Instant,
     saturated: Option<Saturated>,
+    /// What has come since datagrams take longer than they did.
+    rise: Option<Rise>,
     /// Datagrams in a row that were faster than the rate.
     faster: u32,
+    /// Whether they have shown that the hop is faster than its rate.
+    refuted: bool,
+    /// Whether the hop was seen to be thin behind a queue: what jitter looks like has none.
+    fell: bool,
+    /// Whether what a silence held up counts.
+    through_silence: bool,
+}
+
+/// What came of late, while datagrams took much longer than the least.
+#[derive(Clone, Copy, Debug)]
+struct Rise {
+    from_us: u64,
+    bytes: u64,
+    receptions: u32,
+    /// Whether they came as they were sent, and the slowest and the fastest of the rates of that.
+    as_sent: bool,
+    rates: (Rate, Rate),
+}
+
+impl Rise {
+    fn new(from_us: u64) -> Self {
+        let rates = (Rate::from_bps(u64::MAX), Rate::ZERO);
+        Self { from_us, bytes: 0, receptions: 0, as_sent: true, rates }
+    }
 }
 
 /// The hop was busy nearly all the time.
@@ -151,25 +192,53 @@ struct Stretch {
 }
 
 impl Bottleneck {
+    /// Starts one that is told of what a silence held up as well.
+    pub(super) fn through_silence() -> Self {
+        Self { through_silence: true, ..Self::default() }
+    }
+
     /// Takes an ACK frame whose largest number is acknowledged for the first time.
     pub(super) fn on_ack(&mut self, now: Instant, sample: &Sample<'_>) {
         let newest = sample.newest;
         let size = usize::from(newest.bytes);
         let delay = signed(sample.received_at_us) - signed(newest.sent_at.as_micros());
         let was_empty = self.shows_empty(newest);
+        self.look_whether_shorter(delay);
         let (base, base_size) = self.delay.on_sample(now, (delay, size), was_empty);
         let least_rtt = self.rtt.on_sample(now, sample.rtt, was_empty);
         let beyond = Duration::from_micros(u64::try_from(delay - base).unwrap_or(0));
-        let beyond = beyond.min(sample.rtt.saturating_sub(least_rtt));
+        let mut beyond = beyond.min(sample.rtt.saturating_sub(least_rtt));
+        if self.through_silence
+            && let Some(most) = self.longer_way(beyond, sample)
+        {
+            // What is beyond that is the way's own.
+            let own = signed(most.as_micros());
+            self.delay = LeastOf::default();
+            self.rtt = LeastOf::default();
+            self.delay.on_sample(now, (delay - own, size), true);
+            self.rtt.on_sample(now, sample.rtt.saturating_sub(most), true);
+            (self.rate, self.saturated, self.first) = (None, None, None);
+            self.fell = false;
+            self.history = RateHistory::default();
+            beyond = most;
+        }
         let longer = size.saturating_sub(base_size);
         let own = self.rate.map_or(Duration::ZERO, |rate| rate.transmission_time(longer));
         self.queue = beyond.saturating_sub(own);
         self.look_whether_faster(beyond, own);
+        if self.through_silence && self.rate.is_none() && beyond >= DEEP && sample.may_be_thin {
+            // The first late answer: it was this slow at least, and what comes behind it tells more.
+            let bytes = size + limits::IP_AND_UDP as usize;
+            (self.rate, self.rate_at) = (Some(Rate::from_bytes_in(bytes as u64, beyond)), now);
+            self.fell = true;
+        }
         if longer >= LARGE {
             self.on_large(now, Rate::from_bytes_in(longer as u64, beyond.max(JITTER)), newest);
         }
         let without = sample.rtt.saturating_sub(beyond);
-        self.round_trip = Some(self.round_trip.map_or(without, |old| (old * 7 + without) / 8));
+        let (usual, varies) = self.round_trip.unwrap_or((without, without / 2));
+        let differs = usual.max(without) - usual.min(without);
+        self.round_trip = Some(((usual * 7 + without) / 8, (varies * 3 + differs) / 4));
         self.measure_rate(now, sample, base);
         self.look_back();
     }
@@ -185,14 +254,29 @@ impl Bottleneck {
         self.queue < EMPTY || self.passage.passes()
     }
 
+    /// Tells whether most packets came as they were sent: the way is longer, or jitters.
+    pub(super) fn came_as_sent(&self) -> bool {
+        self.is_jittery || self.passage.passes()
+    }
+
     /// Tells whether packets come as they were sent, however long they take.
     pub(super) fn passes(&self) -> bool {
         self.passage.passes()
     }
 
+    /// Returns the least round-trip time of a path without queues.
+    pub(super) fn least_rtt(&self) -> Option<Duration> {
+        self.rtt.least()
+    }
+
     /// Returns the round-trip time that packets would have without a queue in this direction.
     pub(super) fn round_trip(&self) -> Duration {
-        self.round_trip.unwrap_or_default()
+        self.round_trip.map_or(Duration::ZERO, |(usual, _)| usual)
+    }
+
+    /// Returns the same and how much it varies; none before there was any answer.
+    pub(super) fn empty_rtt(&self) -> Option<(Duration, Duration)> {
+        self.round_trip
     }
 
     /// Returns the rate of the hop when it was last busy; none if it never was.
@@ -211,8 +295,13 @@ impl Bottleneck {
     }
 
     /// Returns that rate, unless the hop only looked busy because of jitter.
-    pub(super) fn calm_rate(&self, now: Instant, memory: Duration) -> Option<Rate> {
-        self.rate_within(now, memory).filter(|_| !self.is_jittery)
+    pub(super) fn calm_rate(&self) -> Option<Rate> {
+        self.rate.filter(|_| !self.is_jittery && !self.refuted)
+    }
+
+    /// Tells whether the hop was seen to be thin behind a queue, and nothing since has shown it to be faster.
+    pub(super) fn fell(&self) -> bool {
+        self.fell
     }
 
     /// Returns the rate of a hop that was busy nearly all the time a short while ago.
@@ -248,6 +337,7 @@ impl Bottleneck {
         let (delay, rtt) = (self.delay.clone(), self.rtt.clone());
         let (round_trip, saturated, best_ever) = (self.round_trip, self.saturated, self.best_ever);
         let (falls, busy_at) = (std::mem::take(&mut self.falls), self.busy_at);
+        let through_silence = self.through_silence;
         *self = Self {
             delay,
             rtt,
@@ -256,15 +346,21 @@ impl Bottleneck {
             best_ever,
             falls,
             busy_at,
+            through_silence,
             ..Self::default()
         };
+    }
+
+    /// Returns the bytes that might stand before a packet when it was sent.
+    fn before(&self, packet: &SentPacket) -> u64 {
+        if self.through_silence { packet.stood } else { packet.delivery.in_flight() }
     }
 
     /// Tells whether what was under way when the packet was sent fits into the path without a queue:
     /// then its delay is the path's own, however long that has become.
     fn shows_empty(&self, packet: &SentPacket) -> bool {
         let Some((rate, rtt)) = self.rate.zip(self.rtt.least()) else { return true };
-        packet.delivery.in_flight() <= rate.bytes_in(rtt) / 2
+        self.before(packet) <= rate.bytes_in(rtt) / 2
     }
 
     /// Takes the rate that a large datagram shows: whatever else delayed it, the hop sends at least
@@ -272,7 +368,7 @@ impl Bottleneck {
     /// busy.
     fn on_large(&mut self, now: Instant, at_least: Rate, packet: &SentPacket) {
         self.best_ever = self.best_ever.max(at_least);
-        let is_guess = self.rate.is_none() && packet.delivery.in_flight() <= ALONE;
+        let is_guess = self.rate.is_none() && self.before(packet) <= ALONE;
         if is_guess && self.best_ever < THIN {
             (self.rate, self.rate_at) = (Some(at_least), now);
         }
@@ -289,49 +385,141 @@ impl Bottleneck {
         let oldest = sample.acked.iter().map(|packet| packet.sent_at).min();
         let oldest_us = signed(oldest.unwrap_or(sample.newest.sent_at).as_micros());
         // A packet that was alone did not queue behind one of ours, however long it took.
-        let behind =
-            oldest_us + base + BEHIND_US <= signed(last) && sample.newest.delivery.in_flight() > 0;
-        let bytes: u64 =
-            sample.acked.iter().map(|packet| u64::from(packet.bytes) + limits::IP_AND_UDP).sum();
+        let behind = oldest_us + base + BEHIND_US <= signed(last) && self.before(sample.newest) > 0;
+        let all = sample.acked.iter().map(|packet| whole(packet)).sum();
         let gap = Duration::from_micros(received.saturating_sub(last));
         let sent_at = sample.newest.sent_at;
         let sent_gap = sent_at.since(std::mem::replace(&mut self.last_sent_at, sent_at));
-        self.passage.on_reception(gap, sent_gap, bytes);
+        self.passage.on_reception(gap, sent_gap, all);
         let at = Instant::from_micros(received);
         let recent = self.history.sum(SATURATED_WITHIN);
-        let takes = recent.rate().transmission_time(bytes as usize);
-        let apart = sent_gap.max(gap).saturating_sub(sent_gap.min(gap));
+        let takes = recent.rate().transmission_time(all as usize);
         let early = !recent.busy.is_zero() && gap * 2 < takes;
-        self.history.on_reception(at, Came { early, as_sent: apart <= AS_SENT });
+        self.history.on_reception(at, Came { early, as_sent: came_as_sent(gap, sent_gap) });
         if received < last || !behind || self.queue <= JITTER {
             self.stretch = Some(Stretch { from_us: received, bytes: 0 });
             return;
         }
-        self.history.on_busy(at, bytes, gap.min(LONGEST_GAP));
-        self.falls.on_busy(at, bytes, gap.min(LONGEST_GAP));
+        let is_faster = |(bytes, busy): &(u64, Duration)| {
+            Rate::from_bytes_in(*bytes, *busy) > Rate::from_bytes_in(all, gap).mul_f64(RISEN)
+        };
+        let (bytes, gap) = match self.since_idle(sample, base).filter(is_faster) {
+            // The hop was idle in between.
+            Some((bytes, busy)) => {
+                self.stretch = None;
+                (bytes, busy)
+            }
+            None => (all, gap),
+        };
+        let longest = if self.through_silence {
+            LEAST_RATE.transmission_time(bytes as usize).max(LONGEST_GAP)
+        } else {
+            LONGEST_GAP
+        };
+        let busy = gap.min(longest);
+        self.history.on_busy(at, bytes, busy);
+        self.falls.on_busy(at, bytes, busy);
         self.busy_at = now;
         self.look_whether_saturated(now);
-        let stretch = self.stretch.get_or_insert(Stretch { from_us: last, bytes: 0 });
+        let from_us = received.saturating_sub(gap.as_micros());
+        let stretch = self.stretch.get_or_insert(Stretch { from_us, bytes: 0 });
         stretch.bytes += bytes;
         let span_us = received - stretch.from_us;
         if span_us >= STRETCH_US {
             let span = Duration::from_micros(span_us);
             let rate = Rate::from_bytes_in(stretch.bytes, span);
             self.smooth(rate, span);
+            self.refuted = false;
             self.best_ever = self.best_ever.max(rate);
             self.rate_at = now;
             self.stretch = Some(Stretch { from_us: received, bytes: 0 });
         }
     }
 
+    /// Returns what the hop sent at least, and the time that it had for it at most: the last packets of those that came, since
+    /// the first of them reached it. Of all such runs the one that shows the highest rate: where the hop was idle before a
+    /// packet, that is its rate.
+    fn since_idle(&self, sample: &Sample<'_>, base: i64) -> Option<(u64, Duration)> {
+        if !self.through_silence {
+            return None;
+        }
+        let base_size = self.delay.least().map_or(0, |(_, size)| size as u64 + limits::IP_AND_UDP);
+        let mut packets: SmallVec<[(Instant, u64); 16]> =
+            sample.acked.iter().map(|packet| (packet.sent_at, whole(packet))).collect();
+        packets.sort_unstable();
+        let mut bytes = 0;
+        let runs = packets.iter().rev().filter_map(|(sent_at, size)| {
+            bytes += size;
+            let reached = signed(sent_at.as_micros()) + base;
+            let busy = u64::try_from(signed(sample.received_at_us) - reached).ok()?;
+            let shown = bytes.saturating_sub(base_size);
+            (busy >= STRETCH_US).then_some((shown, Duration::from_micros(busy)))
+        });
+        runs.max_by_key(|(bytes, busy)| Rate::from_bytes_in(*bytes, *busy))
+    }
+
     /// Keeps what follows from the history, which is asked for far more often than it changes.
     fn look_back(&mut self) {
         let calm = self.history.sum(CALM);
-        self.is_jittery = calm.is_jitter() || calm.is_longer();
+        // What is sent at the pace of a thin hop comes as it was sent, too.
+        let is_paced = self.through_silence && (self.fell || self.best_ever < THIN);
+        let is_longer = calm.is_longer() && !is_paced;
+        self.is_jittery = calm.is_jitter() || is_longer;
         let recent = self.history.sum(SATURATED_WITHIN);
         let tells = recent.busy >= FIRST_BUSY && !recent.is_jitter() && !recent.is_longer();
         self.first = if tells { self.history.low(FIRST_MEMORY, 1.0) } else { None };
         self.usual = self.history.low(USUAL_MEMORY, 0.5);
+        self.fell |= self.queue >= DEEP && self.first.is_some_and(|rate| rate < THIN);
+    }
+
+    /// Returns how long a datagram can have queued at most, where it took longer than that: what stands before it is what was
+    /// sent before it, and the hop brings that at the rate at which it brought the last few.
+    fn longer_way(&mut self, beyond: Duration, sample: &Sample<'_>) -> Option<Duration> {
+        let received = sample.received_at_us;
+        if beyond < DEEP {
+            self.rise = None;
+            return None;
+        }
+        let before = self.before(sample.newest) + u64::from(sample.newest.bytes);
+        let rise = self.rise.get_or_insert(Rise::new(received));
+        let span = Duration::from_micros(received.saturating_sub(rise.from_us));
+        if span.is_zero() {
+            return None;
+        }
+        rise.receptions += 1;
+        let bytes = sample.acked.iter().map(|packet| whole(packet)).sum::<u64>();
+        rise.bytes += bytes;
+        let last = self.last_received_us.unwrap_or(received);
+        let gap = Duration::from_micros(received.saturating_sub(last));
+        let sent_gap = sample.newest.sent_at.since(self.last_sent_at);
+        rise.as_sent &= came_as_sent(gap, sent_gap);
+        let pace = Rate::from_bytes_in(bytes, gap);
+        rise.rates = (rise.rates.0.min(pace), rise.rates.1.max(pace));
+        if rise.receptions < RISE || span < DEEP {
+            return None;
+        }
+        let rate = Rate::from_bytes_in(rise.bytes, span);
+        let keeps_pace = rise.as_sent && rise.rates.1 > rise.rates.0.mul_f64(PACES);
+        let queued = if keeps_pace { 0 } else { 2 * before as usize };
+        let most = rate.transmission_time(queued);
+        self.rise = Some(Rise::new(received));
+        (beyond > most + DEEP).then_some(most)
+    }
+
+    /// Takes the rate for wrong where a datagram takes less than the least before by more than half of what that one took at the
+    /// hop: it has become faster.
+    fn look_whether_shorter(&mut self, delay: i64) {
+        let Some(((base, size), rate)) = self.delay.least().zip(self.calm_rate()) else { return };
+        let took = rate.transmission_time(size + limits::IP_AND_UDP as usize);
+        if base - delay > signed(took.as_micros()) / 2 && took > JITTER {
+            self.refute();
+        }
+    }
+
+    fn refute(&mut self) {
+        self.saturated = None;
+        self.refuted = true;
+        self.fell = false;
     }
 
     /// Ends saturation where datagrams take less than half of the time that the rate says: the hop
@@ -340,9 +528,10 @@ impl Bottleneck {
         if own < TELLING {
             return;
         }
-        self.faster = if beyond * 2 < own { self.faster + 1 } else { 0 };
+        let shows = if own >= DEEP { FASTER } else { 1 };
+        self.faster = if beyond * 2 < own { self.faster + shows } else { 0 };
         if self.faster >= FASTER {
-            self.saturated = None;
+            self.refute();
             self.faster = 0;
         }
     }
@@ -383,38 +572,13 @@ impl Bottleneck {
     }
 }
 
-/// The least value of the last seconds in which the path was shown to be empty; other seconds do
-/// not count, so that a queue that never empties does not become the base.
-#[derive(Clone, Debug)]
-struct LeastOf<T> {
-    slots: [Option<T>; BASE_SECONDS],
-    current: usize,
-    began: Option<Instant>,
+fn came_as_sent(gap: Duration, sent_gap: Duration) -> bool {
+    sent_gap.max(gap).saturating_sub(sent_gap.min(gap)) <= AS_SENT
 }
 
-impl<T> Default for LeastOf<T> {
-    fn default() -> Self {
-        Self { slots: [const { None }; BASE_SECONDS], current: 0, began: None }
-    }
-}
-
-impl<T: Copy + Ord> LeastOf<T> {
-    /// Takes a value and returns the least; time passes only where `was_empty`.
-    fn on_sample(&mut self, now: Instant, value: T, was_empty: bool) -> T {
-        let began = *self.began.get_or_insert(now);
-        if was_empty && now.since(began) >= Duration::from_secs(1) {
-            self.current = (self.current + 1) % BASE_SECONDS;
-            self.slots[self.current] = None;
-            self.began = Some(now);
-        }
-        let slot = &mut self.slots[self.current];
-        *slot = Some(slot.map_or(value, |least| least.min(value)));
-        self.least().unwrap_or(value)
-    }
-
-    fn least(&self) -> Option<T> {
-        self.slots.iter().copied().flatten().min()
-    }
+/// Returns the bytes of a packet with all headers.
+fn whole(packet: &SentPacket) -> u64 {
+    u64::from(packet.bytes) + limits::IP_AND_UDP
 }
 
 /// No time is out of range: 2⁶³ µs are 292,000 years.
@@ -423,155 +587,4 @@ fn signed(us: u64) -> i64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::recovery::DeliveryRate;
-
-    const BASE: Duration = Duration::from_millis(30);
-
-    /// A hop with a given rate, and what is measured of it.
-    struct Hop {
-        rate: Rate,
-        free_at: Instant,
-        in_flight: u64,
-        /// Something is always under way.
-        is_long: bool,
-        bottleneck: Bottleneck,
-    }
-
-    impl Hop {
-        fn new(kbps: u64) -> Self {
-            let (rate, bottleneck) = (Rate::from_bps(kbps * 1_000), Bottleneck::default());
-            Self { rate, free_at: Instant::ZERO, in_flight: 0, is_long: false, bottleneck }
-        }
-
-        /// Sends a datagram and acknowledges it `jitter` after the hop has sent it.
-        fn send(&mut self, at: Instant, bytes: u16, jitter: Duration) {
-            let takes = self.rate.transmission_time(usize::from(bytes) + 28);
-            self.in_flight = if self.free_at > at || self.is_long { 1_000 } else { 0 };
-            self.free_at = self.free_at.max(at) + takes;
-            let received = self.free_at + BASE + jitter;
-            let packet = SentPacket {
-                pn: 0,
-                sent_at: at,
-                bytes,
-                ack_eliciting: true,
-                bulk: false,
-                delivery: DeliveryRate::default().on_sent(at, self.in_flight == 0, self.in_flight),
-                frames: Default::default(),
-            };
-            let rtt = received.since(at) + BASE;
-            let sample = Sample {
-                acked: std::slice::from_ref(&packet),
-                newest: &packet,
-                received_at_us: received.as_micros(),
-                rtt,
-            };
-            self.bottleneck.on_ack(received + BASE, &sample);
-        }
-
-        /// Sends for two seconds, 50 a second.
-        fn fill(&mut self, bytes: u16, jitter: impl Fn(u64) -> u64) -> Instant {
-            let at = |n| Instant::from_millis(1_000 + n * 20);
-            (0..100).for_each(|n| self.send(at(n), bytes, Duration::from_millis(jitter(n))));
-            self.free_at + BASE * 2
-        }
-    }
-
-    #[test]
-    fn a_hop_that_is_busy_all_the_time_is_saturated_and_its_rate_is_what_it_sends() {
-        let mut hop = Hop::new(64);
-        let now = hop.fill(149, |_| 0);
-        let saturated = hop.bottleneck.saturated_rate(now).expect("saturated").as_bps();
-        assert!((60_000..=66_000).contains(&saturated), "{saturated}");
-        assert!(hop.bottleneck.queue() > Duration::from_millis(100));
-        assert_eq!(hop.bottleneck.saturated_rate(now + SATURATED_MEMORY), None);
-    }
-
-    #[test]
-    fn a_hop_with_room_is_not_saturated_whatever_the_jitter() {
-        let mut hop = Hop::new(10_000);
-        let now = hop.fill(149, |n| n * 7 % 19);
-        assert_eq!(hop.bottleneck.saturated_rate(now), None);
-        assert!(hop.bottleneck.calm_rate(now, SATURATED_MEMORY).is_none());
-    }
-
-    #[test]
-    fn delay_that_jumps_makes_no_hop_thin_that_sends_packets_as_they_came() {
-        // Each message still arrives after the next one has left, as if they queued at a slow hop.
-        let thin = |grows_ms| {
-            let mut hop = Hop::new(5_000);
-            hop.is_long = true;
-            for n in 0..400_u64 {
-                // Every 200 ms it is another, as pings of mobile networks have it.
-                let delay =
-                    Duration::from_millis(if n < 20 { 0 } else { grows_ms + n / 20 % 3 * 5 });
-                hop.send(Instant::from_millis(1_000 + n * 10), 149, delay);
-            }
-            let now = hop.free_at + BASE;
-            let saturated = hop.bottleneck.saturated_rate(now);
-            (saturated.or(hop.bottleneck.first_rate(now)), hop.bottleneck.calm_rate(now, CALM))
-        };
-        assert_eq!([thin(15), thin(60)], [(None, None); 2]);
-    }
-
-    #[test]
-    fn a_delay_that_has_jumped_is_no_queue_and_a_slower_hop_has_one() {
-        let is_empty = |kbps, jump_ms| {
-            let mut hop = Hop::new(10_000);
-            hop.is_long = true;
-            for n in 0..200_u64 {
-                let has_changed = n >= 100;
-                hop.rate = Rate::from_bps(if has_changed { kbps } else { 10_000 } * 1_000);
-                let delay = Duration::from_millis(if has_changed { jump_ms } else { 0 });
-                // Four datagrams, a millisecond apart, every 20 ms.
-                hop.send(Instant::from_millis(1_000 + n / 4 * 20 + n % 4), 1_200, delay);
-            }
-            hop.bottleneck.is_empty()
-        };
-        assert!(is_empty(10_000, 40));
-        assert!(!is_empty(1_800, 0));
-    }
-
-    #[test]
-    fn one_large_datagram_tells_how_slow_or_how_fast_an_empty_hop_is() {
-        let rate = |kbps| {
-            let mut hop = Hop::new(kbps);
-            hop.send(Instant::from_millis(1_000), 29, Duration::ZERO);
-            hop.send(Instant::from_millis(2_000), 1_472, Duration::ZERO);
-            (hop.bottleneck.rate(), hop.bottleneck.best_ever())
-        };
-        let (slow, best) = rate(16);
-        assert!(slow.is_some_and(|slow| slow == best && slow.as_bps() / 1_000 == 16), "{slow:?}");
-        let (fast, best) = rate(10_000);
-        assert!(fast.is_none() && best > THIN, "{best:?}");
-    }
-
-    #[test]
-    fn large_datagrams_that_are_too_fast_for_the_rate_end_it() {
-        let mut hop = Hop::new(64);
-        let now = hop.fill(149, |_| 0);
-        hop.rate = Rate::from_mbps(5.0);
-        hop.send(now, 29, Duration::ZERO);
-        (1..=u64::from(FASTER)).for_each(|n| {
-            hop.send(now + Duration::from_millis(100 * n), 700, Duration::ZERO);
-        });
-        assert_eq!(hop.bottleneck.saturated_rate(now + Duration::from_secs(1)), None);
-    }
-
-    #[test]
-    fn silence_forgets_the_rate_but_not_how_low_it_was() {
-        let (mut hop, now) = (Bottleneck::default(), Instant::from_millis(5_000));
-        for history in [&mut hop.history, &mut hop.falls] {
-            history.on_busy(now, 1_000, Duration::from_millis(8));
-        }
-        hop.busy_at = now;
-        hop.look_back();
-        assert_eq!(hop.usual_rate(), Some(Rate::from_mbps(1.0)));
-        hop.forget_rates();
-        let memory = Duration::from_secs(20);
-        assert_eq!(hop.usual_rate(), None);
-        assert_eq!(hop.least_rate(now, memory), Some(Rate::from_mbps(1.0)));
-        assert_eq!(hop.least_rate(now + memory, memory), None);
-    }
-}
+mod tests;

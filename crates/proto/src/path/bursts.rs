@@ -19,6 +19,10 @@ use units::{Duration, Instant};
 const SHORTEST_RUN: Duration = Duration::from_millis(25);
 /// A longer silence is an outage: a frame of video that waits for its end has become useless.
 const LONGEST_RUN: Duration = Duration::from_millis(250);
+/// A longer stall is none that anybody waits out.
+const LONGEST_STALL: Duration = Duration::from_secs(10);
+/// Half of the time for which stalls are remembered: recorded operators have some in each minute.
+const HALF_STALL_MEMORY: Duration = Duration::from_secs(60);
 /// Half of the memory: with bursts of 100 ms and 20 % loss there are twenty in it.
 const HALF_MEMORY: Duration = Duration::from_secs(10);
 
@@ -29,17 +33,31 @@ pub(super) struct Bursts {
     /// The runs of the present half, which began at `began`, and of the one before; the longest
     /// first.
     halves: [[Duration; 2]; 2],
+    /// Longer runs do not count.
+    longest: Duration,
+    /// Half of the memory.
+    half: Duration,
 }
 
 impl Bursts {
     pub(super) fn new(now: Instant) -> Self {
-        Self { since: now, halves: [[Duration::ZERO; 2]; 2] }
+        Self {
+            since: now,
+            halves: [[Duration::ZERO; 2]; 2],
+            longest: LONGEST_RUN,
+            half: HALF_MEMORY,
+        }
+    }
+
+    /// Remembers how long a link stalls that releases what it held: longer runs, for longer.
+    pub(super) fn stalls(now: Instant) -> Self {
+        Self { longest: LONGEST_STALL, half: HALF_STALL_MEMORY, ..Self::new(now) }
     }
 
     /// Notes that the path answered after its answer had been overdue for `run`.
     pub(super) fn on_return(&mut self, now: Instant, run: Duration) {
         self.forget(now);
-        if !(SHORTEST_RUN..=LONGEST_RUN).contains(&run) {
+        if !(SHORTEST_RUN..=self.longest).contains(&run) {
             return;
         }
         let [longest, second] = &mut self.halves[0];
@@ -64,10 +82,10 @@ impl Bursts {
 
     fn forget(&mut self, now: Instant) {
         let elapsed = now.since(self.since);
-        if elapsed >= HALF_MEMORY * 2 {
-            *self = Self::new(now);
-        } else if elapsed >= HALF_MEMORY {
-            self.since += HALF_MEMORY;
+        if elapsed >= self.half * 2 {
+            *self = Self { longest: self.longest, half: self.half, ..Self::new(now) };
+        } else if elapsed >= self.half {
+            self.since += self.half;
             self.halves = [[Duration::ZERO; 2], self.halves[0]];
         }
     }

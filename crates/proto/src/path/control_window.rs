@@ -2,29 +2,34 @@
 //! [specs/paths.md §6] (rules 9 and 10).
 //!
 //! ```text
-//! base     = round trip without our own queue + what the peer holds acknowledgements back
-//! fresh    = rate of the hop · (base + slack) − control in flight          nothing of it is under way
-//! slack    = 30 ms where the hop is saturated, else 80 ms
+//! silent   : a datagram at the pace of `silence.rs`, whatever else is known
+//! thin     : a rate below 300 kbit/s is known
+//!   free at = when the newest packet known to have left the hop left it; then each one since, at the hop's rate
+//!   fresh   = rate · (now + 30 ms − free at)            nothing of it is under way
+//!   newest  = fresh, or nothing until free at − 20 ms + (queue of that packet − 30 ms, if positive)
+//!                                                        a newer one will replace it
+//!   repeat  = fresh, or nothing where the hop may be slow                     another copy is under way
+//! faster   : no bound where a hop ever was, but while it is silent or known to be thin
+//! else     : fresh = rate of the hop · (base + slack) − control in flight
+//!   base    = round trip without our own queue + what the peer holds acknowledgements back
+//!   slack   = 30 ms where the hop is saturated, else 80 ms
 //! unknown  : fresh = 400 bytes + twice what the path has had under way without a queue − in flight
-//! newest   = fresh, or nothing while a thin hop has more than 20 ms to send  a newer one will replace it
-//! repeat   = fresh, or nothing where the hop may be slow                   another copy is under way
 //! datagram ≤ 40 ms of the hop's time, 480 bytes at least; 250 ms of it where messages are late
 //! ```
 //! On all but the thinnest links control never fills a window. What must wait waits here, where the
 //! newest set-point replaces the older one and a command goes before a repeat, and not in the queue
 //! of a modem. A path with nothing under way always takes a datagram.
 //!
-//! The window counts a queue in the other direction as time to fill. Where both directions share the air, each end fills it
-//! so for the other, and a set-point waits behind both. So what a newer message will replace follows the hop itself:
+//! A thin hop is followed by what was sent and is not known to have left it, of whatever kind and whatever was made of it
+//! since: a suspicion, a revival or an inherited round-trip time empty no queue. A window of bytes in flight would not do.
+//! It counts a queue in the other direction as time to fill; where both directions share the air, or have fallen together,
+//! each end fills it so for the other. What a newer message will replace waits longest, for it costs nothing.
 //!
-//! ```text
-//! free at  = when the newest packet known to have left the hop left it; then each one since, at the hop's rate
-//! leaves   = free at − 20 ms + (queue of that packet − 30 ms, if positive)
-//! ```
-//! That it waits for the hop's time and not for an acknowledgement also spaces set-points evenly. What counts by itself
-//! keeps to the window: it gains nothing by waiting, and larger datagrams have fewer headers.
+//! A rate is believed until something shows that it is wrong: a busy hop shows another, a datagram takes less than half of
+//! what it should, the least delay falls by more than half of what one datagram takes. A rate that was forgotten after a
+//! while would be found again by what is sent then, in a queue.
 //!
-//! How a path is treated before its hop was ever saturated matters as much: a session begins with
+//! How a path is treated before its hop has shown any rate matters as much: a session begins with
 //! more than a thin link carries, and the queue that it makes looks like silence. So a path starts
 //! small, as congestion control does, until it has shown that it is not slow; a single large
 //! datagram, an MTU probe or bulk, shows it.
@@ -42,6 +47,9 @@ const OLD: Duration = Duration::from_secs(2);
 const GROWTH: f64 = 2.0;
 /// A rate that was measured this long ago may belong to another place.
 const SLOW_MEMORY: Duration = Duration::from_secs(10);
+/// For this long copies are not tried again: without copies there is no queue, and so no newer
+/// rate.
+const FULL_MEMORY: Duration = Duration::from_secs(300);
 /// Queue of its own that control may keep.
 const SLACK: Duration = Duration::from_millis(30);
 /// The same before the hop is known to be saturated: it may have stalled for a moment.
@@ -58,16 +66,17 @@ const LEAST_WINDOW: u64 = 400;
 const DATAGRAM: Duration = Duration::from_millis(40);
 /// Bytes that it may always hold, however slow the hop: four messages of 100 bytes.
 const LEAST_DATAGRAM: usize = 480;
+/// … unless that takes longer than this: then it holds one message.
+const MOST_DATAGRAM: Duration = Duration::from_millis(300);
 /// The same where messages wait for so long that they are late: fewer headers bring more of them.
 const LATE_DATAGRAM: Duration = Duration::from_millis(250);
 /// A path below this rate is thin: a datagram takes tens of milliseconds, and probes are traffic.
 pub(crate) const THIN: Rate = Rate::from_bps(300_000);
 /// What 50 messages of 100 bytes a second take with their headers and acknowledgements: below it there
 /// is no room for copies.
-const FULL: Rate = Rate::from_bps(100_000);
-/// For this long copies are not tried again: without copies there is no queue, and so no newer
-/// rate.
-const FULL_MEMORY: Duration = Duration::from_secs(300);
+pub(super) const FULL: Rate = Rate::from_bps(100_000);
+/// The precision of timers: what is due a moment later is not due yet.
+const SOON: Duration = Duration::from_micros(1);
 /// On a thin path that fell silent probes go this far apart.
 const DRIP: Duration = Duration::from_millis(200);
 /// Bytes by which a datagram with a message exceeds a PING, which has the least round trip.
@@ -86,14 +95,17 @@ pub(crate) struct CopyRoom {
     pub(crate) repeat: usize,
     /// Of those that ask for no datagram of their own: some where one leaves anyway.
     pub(crate) ride: usize,
-    /// How long a copy takes at least: what has less time to live is not worth sending.
+    /// How long a copy takes at least, without its own time at the hop: what has less time to live is not worth sending.
     pub(crate) transit: Duration,
+    /// The rate at which the hop sends it.
+    pub(crate) rate: Rate,
 }
 
 impl CopyRoom {
     /// The same room for all copies.
     pub(crate) fn both(bytes: usize) -> Self {
-        Self { fresh: bytes, newest: bytes, repeat: bytes, ride: 0, transit: Duration::ZERO }
+        let (transit, rate) = (Duration::ZERO, Rate::from_bps(u64::MAX));
+        Self { fresh: bytes, newest: bytes, repeat: bytes, ride: 0, transit, rate }
     }
 
     /// No more than `bytes` of either; what is not nothing may be used whole.
@@ -113,15 +125,25 @@ impl CopyRoom {
 impl Path {
     /// Returns how many bytes of control may leave now.
     pub(crate) fn control_room(&self, now: Instant) -> CopyRoom {
-        if self.state == PathState::Suspected {
-            let drips = self.was_thin && self.sent.in_flight() >= LEAST_WINDOW;
-            return CopyRoom::both(if drips { 0 } else { usize::MAX });
+        if self.drips() {
+            let is_full = self.sent.in_flight() >= LEAST_WINDOW;
+            return CopyRoom::both(if is_full { 0 } else { usize::MAX });
+        }
+        let patient_until = self.patient_until(now);
+        if patient_until.is_some_and(|at| now < at) {
+            return CopyRoom::both(0);
+        }
+        if let Some(rate) = self.slow_rate(now).filter(|_| self.relayed.is_none()) {
+            return self.thin_room(now, rate);
         }
         let in_flight = self.sent.control_in_flight();
-        let Some((rate, slack)) = self.control_rate(now).filter(|_| in_flight > 0) else {
-            return CopyRoom::both(usize::MAX);
-        };
-        let base = self.bottleneck.round_trip() + self.peer_holds;
+        // A hop that was fast has no queue of control before its rate is known to be low.
+        let was_fast = self.relayed.is_none() && self.hop.best_ever() >= THIN;
+        let is_silent = patient_until.is_some() || self.state == PathState::Suspected;
+        let is_open = was_fast || is_silent;
+        let known = self.control_rate(now).filter(|_| in_flight > 0 && !is_open);
+        let Some((rate, slack)) = known else { return CopyRoom::both(usize::MAX) };
+        let base = self.hop.round_trip() + self.peer_holds;
         let room = |slack| {
             let window = rate.bytes_in(base + slack).max(LEAST_WINDOW);
             let is_unknown = rate == Rate::ZERO && !self.is_congested();
@@ -131,26 +153,97 @@ impl Path {
         let repeat = if self.may_be_slow(now) { 0 } else { room(SLACK) };
         let fresh = room(slack);
         let newest = if self.newest_ready_at(now).is_some() { 0 } else { fresh };
-        CopyRoom { fresh, newest, repeat, ride: 0, transit: self.control_arrival(now) }
+        CopyRoom { newest, repeat, transit: self.control_arrival(now), ..CopyRoom::both(fresh) }
+    }
+
+    /// Tells whether relays fell silent that were thin, or of which nothing was known: a little is under way there at most.
+    fn drips(&self) -> bool {
+        self.relayed.is_some() && self.was_thin && self.state == PathState::Suspected
+    }
+
+    /// Returns the room on a hop that is thin: what it sends within the slack, beyond what may stand before it.
+    fn thin_room(&self, now: Instant, rate: Rate) -> CopyRoom {
+        let free_at = self.free_at(rate);
+        let transit = self.least_one_way() + free_at.since(now);
+        let room = |bytes| CopyRoom { transit, rate, ..CopyRoom::both(bytes) };
+        if self.sent.unheard().next().is_none() {
+            return room(usize::MAX);
+        }
+        // Behind bulk control keeps its place: more of that follows.
+        let left = (now + SLACK + self.bulk_before(rate)).since(free_at);
+        let fresh = if left.is_zero() { 0 } else { rate.bytes_in(left).max(LEAST_WINDOW) as usize };
+        let repeat = if self.may_be_slow(now) { 0 } else { fresh };
+        let newest = if self.newest_ready_at(now).is_some() { 0 } else { fresh };
+        CopyRoom { newest, repeat, ..room(fresh) }
+    }
+
+    /// Tells whether so much stands before a thin hop that bulk has to wait, as control does.
+    pub(super) fn is_overfull(&self, now: Instant) -> bool {
+        let rate = self.slow_rate(now).filter(|_| self.relayed.is_none());
+        rate.is_some_and(|rate| self.free_at(rate) > now + SLACK)
+    }
+
+    /// Returns when a thin hop takes more than it does now.
+    pub(super) fn control_ready_at(&self, now: Instant) -> Option<Instant> {
+        let rate = self.slow_rate(now)?;
+        let bulk_at = self.free_at(rate) + SOON - SLACK;
+        let fresh_at = bulk_at - self.bulk_before(rate);
+        let newest_at = self.newest_ready_at(now);
+        [Some(fresh_at), newest_at, Some(bulk_at)]
+            .into_iter()
+            .flatten()
+            .filter(|at| *at > now)
+            .min()
+    }
+
+    /// Returns when the newest packet that is known to have left the hop left it.
+    pub(super) fn left_at(&self, rate: Rate) -> Instant {
+        let (sent_at, bytes) = self.seen;
+        sent_at + self.hop.queue() + rate.transmission_time(bytes)
+    }
+
+    /// Returns when the hop has sent all that may stand before it.
+    fn free_at(&self, rate: Rate) -> Instant {
+        let before_it = self.sent.standing().filter(|packet| self.is_timed(packet.bytes));
+        before_it.fold(self.left_at(rate), |free_at, packet| {
+            let bytes = usize::from(packet.bytes) + limits::IP_AND_UDP as usize;
+            free_at.max(packet.sent_at) + rate.transmission_time(bytes)
+        })
+    }
+
+    /// Returns how many bytes stand before a thin hop by that.
+    pub(super) fn believed_queue(&self, now: Instant) -> Option<u64> {
+        let rate = self.slow_rate(now)?;
+        Some(rate.bytes_in(self.free_at(rate).since(now)))
+    }
+
+    /// Returns how much of what stands before the hop is bulk, as far as control waits behind it rather than here.
+    fn bulk_before(&self, rate: Rate) -> Duration {
+        let bulk = self.sent.standing().filter(|packet| packet.bulk);
+        let bytes = bulk.map(|packet| usize::from(packet.bytes)).sum();
+        rate.transmission_time(bytes).min(UNKNOWN_QUEUE)
+    }
+
+    /// Returns how long a datagram is under way at least.
+    fn least_one_way(&self) -> Duration {
+        self.hop.least_rtt().or(self.rtt.min_rtt()).unwrap_or_default() / 2
     }
 
     /// Returns when a message may leave that a newer one replaces, where it has to wait: until the hop has sent what is
     /// under way. While it waits here, it is still the newest when it leaves.
     pub(super) fn newest_ready_at(&self, now: Instant) -> Option<Instant> {
-        let rate = self.saturated_rate(now).filter(|rate| *rate < THIN)?;
-        let queue = self.bottleneck.queue();
-        let before_it = self.sent.unanswered().filter(|packet| self.is_timed(packet.bytes));
-        let free_at = before_it.fold(self.known.0 + queue, |free_at, packet| {
-            let bytes = usize::from(packet.bytes) + limits::IP_AND_UDP as usize;
-            free_at.max(packet.sent_at) + rate.transmission_time(bytes)
-        });
-        let ready_at = free_at + queue.saturating_sub(SLACK) - NEXT;
+        let rate = match self.relayed {
+            None => self.slow_rate(now),
+            Some(_) => self.saturated_rate(now).filter(|rate| *rate < THIN),
+        };
+        let free_at = self.free_at(rate?);
+        let ready_at = free_at + self.hop.queue().saturating_sub(SLACK) - NEXT;
         (ready_at > now).then_some(ready_at)
     }
 
     /// Tells whether so much waits at the hop that its rate must be found out first.
     pub(super) fn is_congested(&self) -> bool {
-        self.bottleneck.queue() > UNKNOWN_QUEUE
+        self.hop.queue() > UNKNOWN_QUEUE
     }
 
     /// Notes how much the path has carried at once: twice as much is tried next, unless that made a
@@ -169,22 +262,33 @@ impl Path {
         if !self.shows_hop() {
             return None;
         }
-        let is_old = self.bottleneck.rate_within(now, OLD).is_none();
-        let grows = is_old && self.bottleneck.is_empty();
+        let is_old = self.hop.rate_within(now, OLD).is_none();
+        let grows = is_old && self.hop.is_empty();
         let grown = |rate: Rate| if grows { rate.mul_f64(GROWTH) } else { rate };
         if let Some(rate) = self.saturated_rate(now) {
             return Some((grown(rate), SLACK));
         }
-        let first = self.bottleneck.first_rate(now);
-        let rate = first.or(self.never_faster(now));
         let careful = self.was_thin || self.is_congested();
-        rate.or(careful.then_some(Rate::ZERO)).zip(Some(FIRST_SLACK))
+        let rate = self.hop.first_rate(now).or(careful.then_some(Rate::ZERO));
+        rate.zip(Some(FIRST_SLACK))
     }
 
     /// Returns the rate of a hop that may be too slow for control; none if it is not, or not known.
     pub(super) fn slow_rate(&self, now: Instant) -> Option<Rate> {
-        let saturated = self.saturated_rate(now).filter(|rate| *rate < THIN);
-        saturated.or(self.thin_radios()).or(self.never_faster(now))
+        // What is paced by a rate makes no queue that would show another: it holds until it is refuted.
+        self.busy_rate(now).or_else(|| self.thin_rate(now, Duration::MAX))
+    }
+
+    /// Returns the same of a hop that was busy lately, or is filled by control.
+    pub(super) fn slow_rate_lately(&self, now: Instant) -> Option<Rate> {
+        let filled = self.slow_rate(now).filter(|rate| self.ack_rides(*rate));
+        filled.or_else(|| self.busy_rate(now)).or_else(|| self.last_rate(now))
+    }
+
+    fn busy_rate(&self, now: Instant) -> Option<Rate> {
+        let fallen = self.hop.first_rate(now).filter(|_| self.hop.fell());
+        let known = self.saturated_rate(now).or(fallen).filter(|rate| *rate < THIN);
+        known.or(self.thin_radios())
     }
 
     /// Tells whether the hop is slow, or may be for all that is known.
@@ -192,20 +296,30 @@ impl Path {
         if self.relayed.is_some() {
             return self.is_thin(now);
         }
-        let is_unknown = self.was_thin && self.proved == 0 && self.bottleneck.rate().is_none();
-        let rate = self.bottleneck.calm_rate(now, FULL_MEMORY);
-        let is_slow = is_unknown || rate.is_some_and(|rate| rate < FULL);
-        self.is_thin(now) || is_slow && self.bottleneck.best_ever() < THIN
+        let is_unknown = self.was_thin && self.proved == 0 && self.hop.rate().is_none();
+        let is_slow = self.thin_rate(now, FULL_MEMORY).is_some_and(|rate| rate < FULL);
+        self.is_thin(now) || is_unknown && self.hop.best_ever() < THIN || is_slow
     }
 
-    /// Returns the rate of a hop that has never been too fast for control to fill.
-    pub(super) fn never_faster(&self, now: Instant) -> Option<Rate> {
-        let rate = self.bottleneck.calm_rate(now, SLOW_MEMORY);
-        rate.filter(|_| self.relayed.is_none() && self.bottleneck.best_ever() < THIN)
+    /// Returns the rate that a hop had when it was last busy, if it was seen to be thin then and nothing since has shown it to
+    /// be faster; that of `memory` where it was never seen to be faster, but never to be thin behind a queue either.
+    fn thin_rate(&self, now: Instant, memory: Duration) -> Option<Rate> {
+        let lately = || self.hop.rate_within(now, memory).is_some();
+        let counts = self.hop.fell() || self.hop.best_ever() < THIN && lately();
+        self.hop.calm_rate().filter(|rate| *rate < THIN && counts && self.relayed.is_none())
+    }
+
+    /// Returns that rate while it says how much may be sent.
+    pub(super) fn last_rate(&self, now: Instant) -> Option<Rate> {
+        self.thin_rate(now, SLOW_MEMORY)
     }
 
     /// Returns how long a copy of control would take from now.
     pub(crate) fn control_arrival(&self, now: Instant) -> Duration {
+        if let Some(rate) = self.slow_rate(now) {
+            let waits = self.free_at(rate).since(now);
+            return self.least_one_way() + waits + rate.transmission_time(OWN);
+        }
         let known = self.control_rate(now).filter(|(rate, _)| *rate > Rate::ZERO);
         let waits = known
             .map(|(rate, _)| rate.transmission_time(self.sent.control_in_flight() as usize + OWN));
@@ -220,32 +334,35 @@ impl Path {
     /// Returns how large a datagram with control may be; messages that are late anyway need no
     /// small ones.
     pub(crate) fn control_datagram(&self, now: Instant, is_late: bool) -> usize {
-        if self.state == PathState::Suspected && self.was_thin {
+        if self.drips() || self.careful_since(now).is_some() {
             return 100;
         }
         let takes = if is_late { LATE_DATAGRAM } else { DATAGRAM };
         let rate = self.slow_rate(now);
-        rate.map_or(usize::MAX, |rate| (rate.bytes_in(takes) as usize).max(LEAST_DATAGRAM))
+        rate.map_or(usize::MAX, |rate| {
+            let least = (rate.bytes_in(MOST_DATAGRAM) as usize).min(LEAST_DATAGRAM);
+            (rate.bytes_in(takes) as usize).max(least)
+        })
     }
 
     /// Tells whether the path is thin, or was never seen to be faster.
     pub(super) fn may_be_thin(&self, now: Instant) -> bool {
-        self.is_thin(now) || self.bottleneck.best_ever() < THIN
+        self.is_thin(now) || self.hop.best_ever() < THIN
     }
 
     /// Returns the rate of a hop that was busy nearly all the time a short while ago.
     fn saturated_rate(&self, now: Instant) -> Option<Rate> {
-        self.bottleneck.saturated_rate(now).filter(|_| self.shows_hop())
+        self.hop.saturated_rate(now).filter(|_| self.shows_hop())
     }
 
-    /// Returns the age at which a copy of control that is under way may be repeated on this path: at
-    /// once where there is no queue, otherwise not while it merely waits before the hop.
+    /// Returns the age at which a copy of control that is under way may be repeated on this path: not while it may still
+    /// arrive, or merely waits before the hop. A path that loses much has no copy to spare.
     pub(crate) fn repeat_after(&self) -> Duration {
-        let rate = self.bottleneck.rate().filter(|_| !self.bottleneck.is_empty());
-        rate.map_or(Duration::ZERO, |rate| {
-            let waits = rate.transmission_time(self.sent.in_flight() as usize);
-            self.rtt.probe_timeout() + waits
-        })
+        let rate = self.hop.rate().filter(|_| !self.hop.is_empty());
+        match rate.map(|rate| rate.transmission_time(self.sent.in_flight() as usize)) {
+            None if !self.loses_little() || self.relayed.is_some() => Duration::ZERO,
+            waits => self.rtt.probe_timeout() + waits.unwrap_or_default(),
+        }
     }
 
     /// Tells whether the narrowest hop is so slow that a full datagram would delay control.
@@ -255,11 +372,15 @@ impl Path {
 
     /// Returns the least time between probes: they must not fill a thin path.
     pub(super) fn least_probe_interval(&self, now: Instant) -> Duration {
-        match self.saturated_rate(now) {
+        let slow = self.slow_rate(now).filter(|_| self.relayed.is_none());
+        // An answer to it comes after those to what stands before it.
+        let stands = slow.map_or(Duration::ZERO, |rate| self.free_at(rate).since(now));
+        let least = match self.saturated_rate(now) {
             Some(rate) if self.state == PathState::Suspected && rate < THIN => DRIP,
             Some(rate) => rate.transmission_time(PING) * 2,
             None => Duration::ZERO,
-        }
+        };
+        least.max(stands)
     }
 }
 
@@ -353,9 +474,9 @@ mod tests {
     fn on_a_thin_path_little_stands_before_the_hop_and_nothing_is_repeated() {
         let mut path = path();
         let now = fill(&mut path, 3);
-        assert!(path.is_thin(now) && path.may_be_slow(now));
+        assert!(path.slow_rate(now).is_some() && path.may_be_slow(now));
         assert_eq!(path.control_room(now).repeat, 0);
-        assert!(path.bottleneck.queue() < Duration::from_millis(100));
+        assert!(path.hop.queue() < Duration::from_millis(100));
         let window = Rate::from_bps(KBPS * 1_000).bytes_in(RTT + SLACK * 2);
         assert!(path.sent.control_in_flight() <= window, "{}", path.sent.control_in_flight());
         assert_eq!(path.control_datagram(now, false), LEAST_DATAGRAM);
@@ -385,7 +506,7 @@ mod tests {
         let probe = send(&mut path, at(100), 1_472);
         acknowledge(&mut path, probe, at(101));
         send(&mut path, at(200), MESSAGE);
-        assert!(!path.may_be_slow(at(200)) && path.never_faster(at(200)).is_none());
+        assert!(!path.may_be_slow(at(200)) && path.last_rate(at(200)).is_none());
         assert!(path.control_room(at(200)).repeat > MESSAGE);
     }
 }

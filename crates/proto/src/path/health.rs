@@ -44,6 +44,8 @@ const LEAST_CALL: u32 = 2;
 const LEAST_UNANSWERED: u32 = 3;
 /// Largest number of unanswered packets: what a path that loses half may demand.
 const MOST_UNANSWERED: u32 = 12;
+/// Largest number of answers that may be missing by chance: where 98 of 100 fail, three seconds of control.
+const MOST_MISSING: u32 = 300;
 /// Least allowance for variation: timers and scheduling of two operating systems.
 const LEAST_VARIATION: Duration = Duration::from_millis(4);
 /// Silence beyond the first overdue packet: pauses of the peer's processor.
@@ -171,6 +173,21 @@ pub(super) fn alarm_at<'a>(
     let oldest = unanswered.next()?;
     let last = missing_answer(view, oldest, unanswered, view.call_limit())?;
     let overdue_at = oldest.sent_at + view.overdue_after(oldest.bulk);
+    Some(overdue_at.max(last.sent_at + view.late_after(last.bulk)))
+}
+
+/// Returns since when answers are missing that neither chance nor the bursts of this path explain; none before so many
+/// are due.
+pub(super) fn silent_since<'a>(
+    view: &HealthView,
+    queued: Duration,
+    mut unheard: impl Iterator<Item = &'a SentPacket>,
+) -> Option<Instant> {
+    let oldest = unheard.next()?;
+    let limit = view.least_run(FALSE_CALL).clamp(LEAST_CALL, MOST_MISSING) as usize;
+    let last = missing_answer(view, oldest, unheard, limit)?;
+    let overdue_at =
+        oldest.sent_at + queued + view.overdue_after(oldest.bulk) + view.burst_patience();
     Some(overdue_at.max(last.sent_at + view.late_after(last.bulk)))
 }
 

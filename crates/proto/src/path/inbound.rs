@@ -5,15 +5,17 @@
 
 use std::net::IpAddr;
 
+use smallvec::SmallVec;
 use units::{Duration, Instant, Rate};
 
 use super::address::Proof;
 use super::bottleneck::{LATEST_US, Sample};
-use super::{Outcome, Path, Route, health};
+use super::{Outcome, Path, Route, health, silence};
 use crate::congestion::{Acked, Lost};
 use crate::event::PathState;
+use crate::limits;
 use crate::recovery::{
-    AckInfo, Arrival, ClockSample, MAX_ACK_DELAY, SLOW_ACK_DELAY, SentFrame, SentPacket,
+    AckInfo, Arrival, ClockSample, MAX_ACK_DELAY, NewlyAcked, SLOW_ACK_DELAY, SentFrame, SentPacket,
 };
 use crate::via::Via;
 
@@ -35,7 +37,10 @@ impl Path {
         self.gap_since_ack |= self.largest_received.is_some_and(|largest| pn > largest + 1);
         self.largest_received = self.largest_received.max(Some(pn));
         self.address.on_received(now, from, bytes, newest);
-        self.last_received_at = Some(now);
+        if let Some(last) = self.last_received_at.replace(now) {
+            let gap = Some(now.since(last)).filter(|gap| *gap <= silence::DEAD);
+            self.received_gap = gap.unwrap_or_default().max(self.received_gap / 2);
+        }
         self.counters.datagrams_received += 1;
         self.counters.bytes_received += bytes as u64;
     }
@@ -117,6 +122,7 @@ impl Path {
         let view = self.health_view(now);
         let silent = health::overdue_for(now, &view, self.sent.unanswered());
         let is_run = health::is_run(now, &view, self.sent.unanswered());
+        let silent_since = self.silent_since(now);
         let newly = self.sent.on_ack(now, ack);
         let newest_sent_at =
             newly.packets.iter().chain(&newly.late).map(|packet| packet.sent_at).max();
@@ -137,6 +143,10 @@ impl Path {
         self.revive(now, newest_sent_at, &mut outcome);
         let late_bytes = newly.late.iter().map(|packet| u64::from(packet.bytes)).sum();
         let acked = self.measure(now, ack, &newly.packets, late_bytes);
+        self.measure_hop(now, ack, &newly, silent_since.is_some());
+        if let Some(since) = silent_since {
+            self.on_silence_ended(now, since);
+        }
         for packet in &newly.packets {
             self.on_packet_acked(packet);
         }
@@ -193,31 +203,13 @@ impl Path {
             self.delivery_rate = Rate::from_bps(old - old / 8 + new / 8);
             if self.relayed.is_some() {
                 self.bottleneck.on_delivered(sample.rate);
+                self.hop.on_delivered(sample.rate);
             }
         }
         if is_round_trip && newest.ack_eliciting && !newest.bulk {
             let fallen = self.peer_holds - self.peer_holds / 16;
             let held = if ack.delay > MAX_ACK_DELAY { ack.delay } else { Duration::ZERO };
             self.peer_holds = held.min(SLOW_ACK_DELAY).max(fallen);
-        }
-        if trusted && is_round_trip && self.shows_hop() {
-            let kept: Vec<SentPacket>;
-            let acked = match self.relayed {
-                None => acked,
-                Some(_) => {
-                    kept = acked
-                        .iter()
-                        .filter(|packet| self.is_timed(packet.bytes))
-                        .cloned()
-                        .collect();
-                    &kept
-                }
-            };
-            let received_at_us = ack.received_at_us.min(LATEST_US);
-            let rtt = now.since(newest.sent_at).saturating_sub(ack.delay);
-            self.known = (newest.sent_at, newest.delivery.in_flight());
-            self.bottleneck.on_ack(now, &Sample { acked, newest, received_at_us, rtt });
-            self.prove(newest);
         }
         let recently = self.rtt.srtt_or_initial();
         Some(Acked {
@@ -232,6 +224,42 @@ impl Path {
             rate,
             window_limited: self.window_full_at.is_some_and(|at| now.since(at) <= recently),
         })
+    }
+
+    /// Samples what the hop shows: to control of packets that were given up too, since what stood before it while nobody
+    /// answered shows best that it has become thin.
+    fn measure_hop(
+        &mut self,
+        now: Instant,
+        ack: &AckInfo<'_>,
+        newly: &NewlyAcked,
+        was_silent: bool,
+    ) {
+        let sampled = |packet: &&SentPacket| self.is_timed(packet.bytes);
+        let acked: SmallVec<[&SentPacket; 16]> = newly.packets.iter().filter(sampled).collect();
+        let late = newly.late.iter().filter(sampled);
+        let all: SmallVec<[&SentPacket; 16]> = late.chain(acked.iter().copied()).collect();
+        let Some(newest) = all.iter().copied().max_by_key(|packet| packet.pn) else { return };
+        if newest.pn != ack.largest || ack.elsewhere || !self.shows_hop() {
+            return;
+        }
+        let received_at_us = ack.received_at_us.min(LATEST_US);
+        let rtt = now.since(newest.sent_at).saturating_sub(ack.delay);
+        let is_control = all.iter().any(|packet| packet.is_control())
+            || self.sent.unheard().any(SentPacket::is_control);
+        let may_be_thin = was_silent && is_control && self.comes_slowly();
+        let sample = |acked| Sample { acked, newest, received_at_us, rtt, may_be_thin };
+        let is_news = acked.iter().any(|packet| packet.pn == newest.pn);
+        let trusted = self.suspicion.is_none() && newest.sent_at >= self.trusted_since && is_news;
+        if trusted || is_control {
+            self.seen = (newest.sent_at, usize::from(newest.bytes) + limits::IP_AND_UDP as usize);
+            self.hop.on_ack(now, &sample(&all));
+        }
+        if trusted {
+            self.known = (newest.sent_at, newest.delivery.in_flight());
+            self.bottleneck.on_ack(now, &sample(&acked));
+            self.prove(newest);
+        }
     }
 
     fn on_packet_acked(&mut self, packet: &SentPacket) {

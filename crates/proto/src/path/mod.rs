@@ -28,6 +28,7 @@ mod paths;
 mod rate_history;
 mod relayed;
 mod service;
+mod silence;
 mod skipped;
 mod snapshot;
 #[cfg(test)]
@@ -153,12 +154,17 @@ pub(crate) struct Path {
     rtt: RttEstimator,
     rate: DeliveryRate,
     delivery_rate: Rate,
+    /// What bulk goes by: nothing of what a silence held up is believed.
     bottleneck: Bottleneck,
+    /// What control goes by: what a silence held up says how thin the hop has become.
+    hop: Bottleneck,
     bulk_role: BulkRole,
     /// The longest that the peer holds acknowledgements of control back.
     peer_holds: Duration,
     /// When the newest packet whose queue is known was sent, and the bytes in flight then.
     known: (Instant, u64),
+    /// The same of control: when it was sent, and its own bytes with all headers.
+    seen: (Instant, usize),
     congestion: Box<dyn Controller>,
     pacer: Pacer,
     mtu: MtuDiscovery,
@@ -169,6 +175,8 @@ pub(crate) struct Path {
     proved: u64,
     /// The silences that it came back from.
     bursts: Bursts,
+    /// The same that are too long for a burst of losses.
+    stalls: Bursts,
     answers: Answers,
     /// An answer is late: the path is being probed.
     late: bool,
@@ -182,6 +190,8 @@ pub(crate) struct Path {
     window_full_at: Option<Instant>,
     ecn_ce: u32,
     last_received_at: Option<Instant>,
+    /// The time between two datagrams that came in: the longest of the last few.
+    received_gap: Duration,
     counters: Counters,
     looked_at: Instant,
     service: Service,
@@ -217,9 +227,11 @@ impl Path {
             rate: DeliveryRate::default(),
             delivery_rate: Rate::ZERO,
             bottleneck: Bottleneck::default(),
+            hop: Bottleneck::through_silence(),
             bulk_role: BulkRole::Free,
             peer_holds: Duration::ZERO,
             known: (now, 0),
+            seen: (now, 0),
             congestion: congestion.controller(limits::MIN_DATAGRAM),
             pacer: Pacer::new(now),
             mtu: MtuDiscovery::new(now),
@@ -227,6 +239,7 @@ impl Path {
             was_thin: true,
             proved: 0,
             bursts: Bursts::new(now),
+            stalls: Bursts::stalls(now),
             answers: Answers::new(),
             late: false,
             doubtful: false,
@@ -238,6 +251,7 @@ impl Path {
             window_full_at: None,
             ecn_ce: 0,
             last_received_at: None,
+            received_gap: Duration::ZERO,
             counters: Counters::default(),
             looked_at: now,
             service: Service::default(),
@@ -377,7 +391,7 @@ impl Path {
 
     /// Returns how much longer an answer may take because of what the hop has to send before it.
     fn thin_patience(&self) -> Duration {
-        if self.bottleneck.best_ever() == Rate::ZERO
+        if self.hop.best_ever() == Rate::ZERO
             && self.mtu.is_probing()
             && !self.has_bulk()
             && self.mtu.is_settled(self.looked_at)
@@ -388,7 +402,8 @@ impl Path {
             return THIN_PATIENCE;
         }
         let in_flight = self.sent.in_flight() as usize;
-        let takes = self.never_faster(self.looked_at).map(|rate| rate.transmission_time(in_flight));
+        let takes =
+            self.slow_rate_lately(self.looked_at).map(|rate| rate.transmission_time(in_flight));
         takes.map_or(Duration::ZERO, |takes| takes.min(THIN_PATIENCE))
     }
 
@@ -400,6 +415,8 @@ impl Path {
             }
             None => self.health_view(now).probe_interval(),
         };
-        interval.max(self.least_probe_interval(now))
+        let careful = self.careful_since(now);
+        let wait = careful.map_or(Duration::ZERO, |since| self.careful_wait(now, since));
+        interval.max(self.least_probe_interval(now)).max(wait)
     }
 }

@@ -3,6 +3,7 @@
 
 use units::{Duration, Instant, Rate};
 
+use super::control_window::FULL;
 use super::service::RESERVE_PROBE;
 use super::{Outgoing, Path, Token};
 use crate::event::PathState;
@@ -17,6 +18,8 @@ const MUCH_LOSS: f64 = 0.05;
 const ACK_ALONE: usize = 75;
 /// How many times its own time at the hop such a datagram leaves to others.
 const ACK_REST: u32 = 3;
+/// The same where there is no room for copies: there nearly all acknowledgements ride.
+const ACK_RIDES: u32 = 8;
 
 /// A standing round-trip time that is this much longer than the least means a queue: at the same
 /// length the default congestion controller ends its start.
@@ -37,11 +40,27 @@ impl Path {
     }
 
     /// Returns how long an acknowledgement waits for a datagram to ride in: so long that datagrams
-    /// with nothing else take no more than a quarter of the hop's time.
+    /// with nothing else take little of the hop's time.
     fn ack_patience(&self, now: Instant) -> Duration {
-        let takes = |rate: Rate| rate.transmission_time(ACK_ALONE) * ACK_REST;
-        let rate = self.slow_rate(now).filter(|_| self.is_thin(now) || self.loss() < MUCH_LOSS);
+        if let Some(since) = self.careful_since(now) {
+            // It stands before what may leave next, and so does the peer's.
+            return self.careful_wait(now, since);
+        }
+        let rest = |rate: Rate| if self.ack_rides(rate) { ACK_RIDES } else { ACK_REST };
+        let takes = |rate: Rate| rate.transmission_time(ACK_ALONE) * rest(rate);
+        let rate = self.slow_rate_lately(now);
+        let rate = rate.filter(|_| self.is_thin(now) || self.loss() < MUCH_LOSS);
         rate.map_or(Duration::ZERO, |rate| takes(rate).min(SLOW_ACK_DELAY))
+    }
+
+    /// Tells whether control fills the hop: a rate is known that leaves it no room to spare.
+    pub(super) fn is_thin_with_control(&self, now: Instant) -> bool {
+        self.slow_rate(now).is_some_and(|rate| self.ack_rides(rate))
+    }
+
+    /// Tells whether nearly all acknowledgements find a datagram of control to ride in, and a hop that has no room to spare.
+    pub(super) fn ack_rides(&self, rate: Rate) -> bool {
+        rate < FULL && self.relayed.is_none() && self.sent.unheard().any(SentPacket::is_control)
     }
 
     /// Returns when the acknowledgement must leave at the latest.
@@ -51,8 +70,12 @@ impl Path {
 
     /// Tells whether an acknowledgement would tell the peer anything new: it is cheap to add to
     /// whatever leaves, on any path.
-    pub(crate) fn ack_has_news(&self) -> bool {
-        self.received.has_news()
+    pub(crate) fn ack_has_news(&self, now: Instant) -> bool {
+        // On a thin hop what every datagram repeats takes the place of a message. What is not due yet is of bulk.
+        let due_at = self.received.due_at().filter(|at| *at <= now);
+        let is_thin = || self.careful_since(now).is_some() || self.is_thin_with_control(now);
+        let waits = |at: Instant| at + self.ack_patience(now) / 2 > now && is_thin();
+        self.received.has_news() && !due_at.is_some_and(waits)
     }
 
     /// Tells whether a gap in this path's packets is news that a faster path should tell as well.
@@ -115,7 +138,8 @@ impl Path {
             && self.relayed.is_none()
             && !self.doubtful
             && !self.is_thin(now)
-            && self.never_faster(now).is_none()
+            && self.last_rate(now).is_none()
+            && !self.is_thin_with_control(now)
             && !(self.rests() && self.mtu.has_failed())
             && self.rtt.srtt().is_some();
         fit.then_some(size)
@@ -154,15 +178,16 @@ impl Path {
     }
 
     /// Tells whether the path has fallen silent and has fewer bytes than `limit` under way.
-    pub(crate) fn may_drip(&self, limit: u64) -> bool {
-        self.state == PathState::Suspected && self.sent.in_flight() < limit
+    pub(crate) fn may_drip(&self, now: Instant, limit: u64) -> bool {
+        let may_be_thin = || self.slow_rate(now).is_some() || self.careful_since(now).is_some();
+        self.state == PathState::Suspected && self.sent.in_flight() < limit && !may_be_thin()
     }
 
     /// Returns when pacing lets bulk leave, where pacing is what holds it back.
     pub(crate) fn pacing_deadline(&self, now: Instant) -> Option<Instant> {
         let ready = self.pacer.ready_at(now, self.pacing_rate(now), self.mtu.current());
         let holds = ready > now
-            && self.window_room(|| self.message_bound(now)) >= self.mtu.current() as u64;
+            && self.window_room(now, || self.message_bound(now)) >= self.mtu.current() as u64;
         holds.then_some(ready)
     }
 
@@ -173,7 +198,7 @@ impl Path {
     }
 
     fn paced(&self, now: Instant, bound: impl FnOnce() -> u64) -> usize {
-        let room = self.window_room(bound);
+        let room = self.window_room(now, bound);
         let is_ready =
             || self.pacer.ready_at(now, self.pacing_rate(now), self.mtu.current()) <= now;
         if room > 0 && is_ready() { usize::try_from(room).unwrap_or(usize::MAX) } else { 0 }
@@ -181,12 +206,15 @@ impl Path {
 
     /// Returns how many bytes the window leaves, and what else is bound to be no more than `bound`: that
     /// costs more to find out, and matters only where the window is not full.
-    fn window_room(&self, bound: impl FnOnce() -> u64) -> u64 {
+    fn window_room(&self, now: Instant, bound: impl FnOnce() -> u64) -> u64 {
         if self.state != PathState::Active || self.sent.is_full() {
             return 0;
         }
         if let Some(relayed) = &self.relayed {
             return if relayed.is_open() { u64::MAX } else { 0 };
+        }
+        if self.is_overfull(now) {
+            return 0;
         }
         match self.congestion.cwnd().saturating_sub(self.sent.in_flight()) {
             0 => 0,
@@ -233,6 +261,7 @@ impl Path {
             self.probe_at = now + self.probe_interval(now);
         }
         let before = if self.relayed.is_some() { self.sent.control_in_flight() } else { in_flight };
+        let stood = before + self.sent.given_up();
         let delivery = self.rate.on_sent(now, in_flight == 0, before);
         let size = u16::try_from(bytes).unwrap_or(u16::MAX);
         self.sent.on_sent(SentPacket {
@@ -242,6 +271,7 @@ impl Path {
             ack_eliciting,
             bulk,
             delivery,
+            stood,
             frames,
         });
         if self.sent.in_flight() + mtu as u64 > self.congestion.cwnd() {

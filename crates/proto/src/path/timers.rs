@@ -20,14 +20,15 @@ impl Path {
             return None;
         }
         let ack = self.ack_timeout(self.looked_at);
-        let mut timers = [ack, self.address.timeout(), None, None, None, None, None];
+        let mut timers = [ack, self.address.timeout(), None, None, None, None, None, None];
         if self.state != PathState::Validating {
             timers[2] = self.sent.loss_time();
             timers[3] = self.health_timeout();
             let probes = self.state == PathState::Active && self.relayed.is_none();
             timers[4] = self.mtu.timeout().filter(|_| probes);
             timers[5] = self.alarm_at(self.looked_at).map(|(at, _)| at);
-            timers[6] = self.newest_ready_at(self.looked_at);
+            timers[6] = self.control_ready_at(self.looked_at);
+            timers[7] = self.patient_until(self.looked_at);
         }
         timers.into_iter().flatten().filter(|&at| at > self.looked_at).min()
     }
@@ -114,6 +115,7 @@ impl Path {
         self.counters.suspicions += 1;
         self.was_thin = self.may_be_thin(now);
         self.bottleneck.forget_rates();
+        self.hop.forget_rates();
         let lost = self.sent.give_up_before(now + AFTER_ALL);
         self.on_given_up(lost, outcome);
         self.change_state(PathState::Suspected, outcome);

@@ -14,6 +14,8 @@
 
 /// Packets over which loss is averaged; 256 give ± 0.9 points at 2 % loss.
 const MEMORY: f64 = 256.0;
+/// Packets over which the share of the last ones is averaged.
+const RECENT: f64 = 16.0;
 /// Runs over which the burst length is averaged.
 const BURST_MEMORY: f64 = 16.0;
 
@@ -25,12 +27,14 @@ pub(crate) struct LossEstimator {
     packets: u64,
     runs: u64,
     run: u64,
+    recent: f64,
 }
 
 impl LossEstimator {
     /// Notes what became of the next packet.
     pub(crate) fn on_outcome(&mut self, lost: bool) {
         self.packets += 1;
+        self.recent += (f64::from(u8::from(lost)) - self.recent) / RECENT;
         let weight = 1.0 / (self.packets as f64).min(MEMORY);
         self.loss += weight * (f64::from(u8::from(lost)) - self.loss);
         if lost {
@@ -53,6 +57,11 @@ impl LossEstimator {
     /// Returns the share of packets lost, 0 to 1.
     pub(crate) fn loss(&self) -> f64 {
         self.loss
+    }
+
+    /// Returns the share of the last packets that were lost: it follows at once, and says little.
+    pub(crate) fn recent(&self) -> f64 {
+        self.recent
     }
 
     /// Returns the standard deviation of that share, given the number of packets that it rests on.

@@ -17,4 +17,6 @@ pub(crate) use clock_offset::{Age, ClockOffset, ClockSample, PeerClock};
 pub(crate) use delivery_rate::{DeliveryRate, RateSample};
 pub(crate) use receipt::Receipt;
 pub(crate) use rtt::{INITIAL_RTT, RttEstimator, SLOW_ACK_DELAY};
-pub(crate) use sent_packets::{AckInfo, Mark, SentFrame, SentFrames, SentPacket, SentPackets};
+pub(crate) use sent_packets::{
+    AckInfo, Mark, NewlyAcked, SentFrame, SentFrames, SentPacket, SentPackets,
+};

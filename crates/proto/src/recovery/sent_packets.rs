@@ -36,6 +36,8 @@ const MAX_TIME_EIGHTHS: u32 = 16;
 const REORDERING_MEMORY: Duration = Duration::from_secs(10);
 /// A lost packet may be acknowledged for this long: longer than the stalls of a cellular link.
 const LOST_MEMORY: Duration = Duration::from_secs(5);
+/// One that may stand before the hop, since no later one was acknowledged, is remembered for this long.
+const STANDING_MEMORY: Duration = Duration::from_secs(60);
 /// Lost packets that are remembered; beyond that the oldest is forgotten.
 const LOST_PACKETS: usize = 4_096;
 /// The least time threshold: the precision of the operating system's timers.
@@ -85,11 +87,18 @@ pub(crate) struct SentPacket {
     pub(crate) bulk: bool,
     /// Delivery count at its sending.
     pub(crate) delivery: DeliveryState,
+    /// Bytes that might stand before it then: those in flight, and what was given up in silence.
+    pub(crate) stood: u64,
     /// What it carried.
     pub(crate) frames: SentFrames,
 }
 
 impl SentPacket {
+    /// Tells whether it carried something that no congestion window holds back.
+    pub(crate) fn is_control(&self) -> bool {
+        !self.bulk && self.frames.iter().any(|frame| matches!(frame, SentFrame::Delivery { .. }))
+    }
+
     /// Tells whether it was a probe for the MTU: its loss says nothing about the path's load.
     pub(crate) fn is_mtu_probe(&self) -> bool {
         self.frames.iter().any(|frame| matches!(frame, SentFrame::MtuProbe { .. }))
@@ -158,6 +167,8 @@ pub(crate) struct SentPackets {
     reordered_at: Option<Instant>,
     loss_time: Option<Instant>,
     loss: LossEstimator,
+    /// What became of packets by the time when a later one was acknowledged, those that were given up included.
+    heard: LossEstimator,
     /// Small packets overtake others: only they are lost by what is acknowledged after them, and by time alone.
     overtaken: bool,
     landed: Landed,
@@ -179,6 +190,7 @@ impl SentPackets {
             reordered_at: None,
             loss_time: None,
             loss: LossEstimator::default(),
+            heard: LossEstimator::default(),
         }
     }
 
@@ -204,6 +216,10 @@ impl SentPackets {
             self.acknowledge_lost(now, range, &mut newly.late);
         }
         let largest = newly.packets.iter().chain(&newly.late).map(|packet| packet.pn).max();
+        let heard = newly.packets.iter().chain(&newly.late).filter(|packet| packet.ack_eliciting);
+        let missing = self.unheard().take_while(|packet| Some(packet.pn) < largest).count();
+        (0..missing).for_each(|_| self.heard.on_outcome(true));
+        heard.for_each(|_| self.heard.on_outcome(false));
         self.largest_acked = self.largest_acked.max(largest);
         self.retire();
         newly
@@ -247,7 +263,9 @@ impl SentPackets {
         }
         while let Some((&pn, _)) = self.lost.range(range.clone()).next() {
             if let Some(packet) = self.lost.remove(&pn) {
-                self.learn_reordering(now, pn);
+                if packet.ack_eliciting {
+                    self.learn_reordering(now, pn);
+                }
                 late.push(packet);
             }
         }
@@ -325,8 +343,7 @@ impl SentPackets {
         self.landed.note(now, pn, first);
     }
 
-    /// Moves an outstanding packet to the lost ones; one that elicits no acknowledgement is just
-    /// forgotten.
+    /// Moves an outstanding packet to the lost ones; that one which elicits no acknowledgement is missing nobody is told.
     fn end_as_lost(&mut self, index: usize, counts: bool) -> Option<SentPacket> {
         let pn = self.entries[index].pn();
         if !matches!(self.entries[index], Entry::Outstanding(_)) {
@@ -335,17 +352,14 @@ impl SentPackets {
         let entry = std::mem::replace(&mut self.entries[index], Entry::Ignored { pn });
         let Entry::Outstanding(packet) = entry else { return None };
         self.leave_flight(&packet);
-        if !packet.ack_eliciting {
-            return None;
-        }
-        if counts && !packet.is_mtu_probe() {
+        if counts && packet.ack_eliciting && !packet.is_mtu_probe() {
             self.entries[index] = Entry::Ended { pn, lost: true };
         }
         if self.lost.len() >= LOST_PACKETS {
             self.lost.pop_first();
         }
         self.lost.insert(pn, packet.clone());
-        Some(packet)
+        packet.ack_eliciting.then_some(packet)
     }
 
     /// Releases the outcomes at the front, in packet-number order.
@@ -362,7 +376,9 @@ impl SentPackets {
 
     fn forget(&mut self, now: Instant) {
         while let Some(first) = self.lost.first_entry() {
-            if now.since(first.get().sent_at) < LOST_MEMORY {
+            let stands = self.largest_acked < Some(*first.key());
+            let memory = if stands { STANDING_MEMORY } else { LOST_MEMORY };
+            if now.since(first.get().sent_at) < memory {
                 break;
             }
             first.remove();
@@ -396,6 +412,32 @@ impl SentPackets {
         })
     }
 
+    /// Returns all packets, of whatever kind, that were sent after the newest one that was acknowledged: they may stand before a
+    /// hop.
+    pub(crate) fn standing(&self) -> impl Iterator<Item = &SentPacket> {
+        let after = self.largest_acked.map_or(0, |largest| largest + 1);
+        let first = self.entries.partition_point(|entry| entry.pn() < after);
+        let outstanding = self.entries.range(first..).filter_map(|entry| match entry {
+            Entry::Outstanding(packet) => Some(packet),
+            _ => None,
+        });
+        self.lost.range(after..).map(|(_, packet)| packet).chain(outstanding)
+    }
+
+    /// Returns the same with those that were given up in silence: each of them is lost, or waits at a hop that has become
+    /// thin.
+    pub(crate) fn unheard(&self) -> impl Iterator<Item = &SentPacket> {
+        let after = self.largest_acked.map_or(0, |largest| largest + 1);
+        let given_up = self.lost.range(after..).map(|(_, packet)| packet);
+        given_up.filter(|packet| packet.ack_eliciting).chain(self.unanswered())
+    }
+
+    /// Returns the bytes of those that were given up in silence and may still stand before a hop.
+    pub(crate) fn given_up(&self) -> u64 {
+        let after = self.largest_acked.map_or(0, |largest| largest + 1);
+        self.lost.range(after..).map(|(_, packet)| u64::from(packet.bytes)).sum()
+    }
+
     /// Returns the earliest time at which [`SentPackets::detect_lost`] will find something.
     pub(crate) fn loss_time(&self) -> Option<Instant> {
         self.loss_time
@@ -414,6 +456,11 @@ impl SentPackets {
     /// Tells whether one more packet would push an old one out.
     pub(crate) fn is_full(&self) -> bool {
         self.entries.len() >= limits::SENT_PACKETS
+    }
+
+    /// Returns the share of the last packets that were missing when a later one was acknowledged.
+    pub(crate) fn recent_loss(&self) -> f64 {
+        self.heard.recent()
     }
 
     /// Returns the estimate of what this path loses.
@@ -435,166 +482,4 @@ fn flight_bytes(packet: &SentPacket) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use proptest::prelude::*;
-    use smallvec::smallvec;
-
-    use super::*;
-
-    const RTT: Duration = Duration::from_millis(20);
-
-    fn at(ms: u64) -> Instant {
-        Instant::from_millis(ms)
-    }
-
-    fn packet(pn: u64, sent_at: Instant) -> SentPacket {
-        SentPacket {
-            pn,
-            sent_at,
-            bytes: 1_000,
-            ack_eliciting: true,
-            bulk: true,
-            delivery: DeliveryState::default(),
-            frames: smallvec![SentFrame::Ack { path: PathId(0), largest: pn }],
-        }
-    }
-
-    /// Sends packets 0..`count`, one each millisecond from 1 ms on.
-    fn sent(count: u64) -> SentPackets {
-        let mut packets = SentPackets::new(false);
-        (0..count).for_each(|pn| packets.on_sent(packet(pn, at(1 + pn))));
-        packets
-    }
-
-    fn ack(packets: &mut SentPackets, now: Instant, ranges: &[RangeInclusive<u64>]) -> NewlyAcked {
-        let largest = ranges.iter().map(|range| *range.end()).max().unwrap_or_default();
-        let delay = Duration::ZERO;
-        packets.on_ack(
-            now,
-            &AckInfo { largest, received_at_us: 0, delay, ranges, ecn_ce: 0, elsewhere: false },
-        )
-    }
-
-    fn numbers(packets: &[SentPacket]) -> Vec<u64> {
-        packets.iter().map(|packet| packet.pn).collect()
-    }
-
-    #[test]
-    fn three_later_acknowledgements_make_a_packet_lost() {
-        let mut packets = sent(6);
-        assert_eq!(numbers(&ack(&mut packets, at(21), &[1..=2]).packets), [1, 2]);
-        assert_eq!(numbers(&packets.detect_lost(at(21), RTT)), []);
-        ack(&mut packets, at(22), &[3..=3]);
-        assert_eq!(numbers(&packets.detect_lost(at(22), RTT)), [0]);
-        assert_eq!(packets.in_flight(), 2_000);
-    }
-
-    #[test]
-    fn nine_eighths_of_the_round_trip_make_a_packet_lost() {
-        let mut packets = sent(2);
-        ack(&mut packets, at(22), &[1..=1]);
-        assert_eq!(numbers(&packets.detect_lost(at(22), RTT)), []);
-        let due = packets.loss_time().expect("a packet is missing");
-        assert_eq!(due, at(1) + RTT * 9 / 8);
-        assert_eq!(numbers(&packets.detect_lost(due, RTT)), [0]);
-        assert_eq!(packets.loss_time(), None);
-    }
-
-    #[test]
-    fn a_late_acknowledgement_is_told_and_makes_the_thresholds_wider() {
-        let mut packets = sent(20);
-        ack(&mut packets, at(22), &[3..=3]);
-        assert_eq!(numbers(&packets.detect_lost(at(22), RTT)), [0]);
-        let newly = ack(&mut packets, at(23), &[0..=3]);
-        assert_eq!((numbers(&newly.packets), numbers(&newly.late)), (vec![1, 2], vec![0]));
-        assert_eq!(packets.loss().loss(), 0.0);
-        ack(&mut packets, at(24), &[7..=7]);
-        assert_eq!(
-            numbers(&packets.detect_lost(at(24), RTT)),
-            [],
-            "a distance of three is usual now"
-        );
-    }
-
-    #[test]
-    fn loss_is_that_of_packets_that_elicit_an_acknowledgement() {
-        let mut packets = SentPackets::new(false);
-        for pn in 0..2_000 {
-            let ack_eliciting = pn % 2 == 0;
-            packets.on_sent(SentPacket { ack_eliciting, ..packet(pn, at(pn)) });
-            // Every fifth packet is lost, of either kind.
-            if pn % 5 != 0 {
-                ack(&mut packets, at(pn + 20), &[pn..=pn]);
-                packets.detect_lost(at(pn + 20), RTT);
-            }
-        }
-        assert!((packets.loss().loss() - 0.2).abs() < 0.02, "{}", packets.loss().loss());
-    }
-
-    #[test]
-    fn what_silence_costs_is_no_loss_of_the_link_and_may_still_arrive() {
-        let mut packets = sent(10);
-        assert_eq!(numbers(&packets.give_up_before(at(6))), [0, 1, 2, 3, 4]);
-        assert_eq!((packets.in_flight(), packets.loss().loss()), (5_000, 0.0));
-        let newly = ack(&mut packets, at(2_000), &[0..=9]);
-        assert_eq!(numbers(&newly.late), [0, 1, 2, 3, 4]);
-        assert_eq!(numbers(&newly.packets), [5, 6, 7, 8, 9]);
-        assert_eq!(packets.in_flight(), 0);
-    }
-
-    #[test]
-    fn a_peer_that_acknowledges_nothing_makes_nothing_grow() {
-        let mut packets = SentPackets::new(false);
-        for pn in 0..3 * limits::SENT_PACKETS as u64 {
-            packets.on_sent(packet(pn, at(pn)));
-            if pn % 1_000 == 0 {
-                packets.give_up_before(at(pn));
-            }
-        }
-        assert!(packets.entries.len() <= limits::SENT_PACKETS);
-        assert!(packets.lost.len() <= LOST_PACKETS);
-        assert!(packets.in_flight() <= limits::SENT_PACKETS as u64 * 1_000);
-    }
-
-    #[test]
-    fn ranges_without_end_or_sense_are_taken_in_stride() {
-        let mut packets = sent(10);
-        #[expect(clippy::reversed_empty_ranges, reason = "what a peer without sense sends")]
-        let newly = ack(&mut packets, at(30), &[5..=3, 0..=u64::MAX, u64::MAX..=0, 7..=7]);
-        assert_eq!(newly.packets.len(), 10);
-        assert_eq!(packets.in_flight(), 0);
-    }
-
-    proptest! {
-        /// Whatever is acknowledged and whenever, each packet ends once, as acknowledged or lost,
-        /// late acknowledgements aside, and nothing stays in flight at the end.
-        #[test]
-        fn every_packet_ends_exactly_once(
-            steps in proptest::collection::vec((0_u64..200, 0_u64..20, 1_u64..60), 1..60)
-        ) {
-            let mut packets = sent(200);
-            let (mut acked, mut lost, mut now) = (BTreeSet::new(), BTreeSet::new(), 21);
-            for (first, length, later) in steps {
-                now += later;
-                let last = (first + length).min(199);
-                let newly = ack(&mut packets, at(now), &[first..=last]);
-                for packet in &newly.packets {
-                    prop_assert!(acked.insert(packet.pn) && !lost.contains(&packet.pn));
-                }
-                for packet in &newly.late {
-                    prop_assert!(acked.insert(packet.pn) && lost.remove(&packet.pn));
-                }
-                for packet in packets.detect_lost(at(now), RTT) {
-                    prop_assert!(lost.insert(packet.pn) && !acked.contains(&packet.pn));
-                }
-                let ended = acked.len() + lost.len();
-                prop_assert_eq!(packets.in_flight(), (200 - ended as u64) * 1_000);
-            }
-            let rest = packets.give_up_before(at(1 << 40));
-            prop_assert_eq!(acked.len() + lost.len() + rest.len(), 200);
-            prop_assert_eq!(packets.in_flight(), 0);
-        }
-    }
-}
+mod tests;

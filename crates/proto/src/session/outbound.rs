@@ -194,7 +194,7 @@ impl Session {
         if datagram.is_empty() {
             return None;
         }
-        let news = self.paths[index].ack_has_news();
+        let news = self.paths[index].ack_has_news(now);
         self.add_own_ack(now, index, news, &mut datagram);
         self.finish(now, index, None, datagram)
     }
@@ -433,7 +433,7 @@ impl Session {
     fn may_trickle(&self, now: Instant, path: &Path) -> bool {
         let lately =
             path.last_received_at().is_some_and(|at| now.since(at) < limits::LONGEST_BURST);
-        lately && path.may_drip(TRICKLE) && self.paths.active_for(Tier::Bulk).next().is_none()
+        lately && path.may_drip(now, TRICKLE) && self.paths.active_for(Tier::Bulk).next().is_none()
     }
 
     /// Seals the datagram and notes that it was sent.

@@ -208,6 +208,7 @@ fn set_points_are_hardly_staler_than_with_a_copy_everywhere_for_three_fifths_of_
         let bytes = share_of(&planned, &all);
         assert!(bytes <= 0.6, "{name}: {bytes:.3} of the bytes");
         let bound = 1.2 * all.stale_share + 1e-5;
+        eprintln!("{name}: {:.2e} {:.2e} {bytes:.3}", planned.stale_share, all.stale_share);
         assert!(planned.stale_share <= bound, "{name}: {:.1e} > {bound:.1e}", planned.stale_share);
     }
 }

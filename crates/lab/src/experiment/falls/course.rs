@@ -10,7 +10,6 @@ use std::fmt::Write;
 use std::path::Path;
 
 use netem::{Interface, LinkEnd, World};
-use proto::PathStatus;
 
 use super::cell::Cell;
 use super::figures::seconds_of;
@@ -113,14 +112,9 @@ impl Watch {
             standing: self.standing,
             sent: stats.bytes_in - before.0,
             in_flight: path.map(|path| path.in_flight),
-            believed: path.and_then(believed),
+            believed: path.and_then(|path| path.believed_queue),
         });
     }
-}
-
-/// Returns the bytes that a session believes to stand in the queue of a path's hop, where it says so.
-fn believed(_path: &PathStatus) -> Option<u64> {
-    None
 }
 
 fn table(rows: &[Row]) -> String {

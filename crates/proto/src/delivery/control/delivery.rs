@@ -11,6 +11,7 @@ use crate::delivery::{
 };
 use crate::event::{Event, MessageId};
 use crate::ids::PathId;
+use crate::limits;
 use crate::memory::{Held, Room};
 use crate::path::{CopyRoom, PATIENCE_WITHOUT_PATH, Path};
 use crate::recovery::{Age, Mark, Receipt};
@@ -20,11 +21,11 @@ use crate::select::{Reliability, Tier};
 use crate::status::SessionStatus;
 use crate::wire::{self, CONTROL_OVERHEAD, ControlFrame, Frame};
 
-/// A message that has waited for so long is late for every autopilot.
-const LATE: Duration = Duration::from_millis(200);
 /// Plans are told at most this often what is known of the paths, beside their changes: what an acknowledgement changes
 /// is less than this.
 const REFRESH: Duration = Duration::from_millis(5);
+/// Bytes of the headers of a datagram and of the frame of a message.
+const HEADERS: usize = limits::IP_AND_UDP as usize + CONTROL_OVERHEAD;
 /// Bytes that a message may have for the schedulers' question whether a path has room for it.
 const MESSAGE_GUESS: usize = 300;
 /// The tiers of messages that are not control.
@@ -103,7 +104,7 @@ impl Control {
         self.inbox.handle_carried(now, frame, age) != Reception::Refused
     }
 
-    /// Adds one copy of a message of `tier` if one waits for the path and fits; returns its age.
+    /// Adds one copy of a message of `tier` if one waits for the path and fits.
     fn add_copy(
         &mut self,
         now: Instant,
@@ -111,17 +112,18 @@ impl Control {
         tier: Tier,
         room: CopyRoom,
         datagram: &mut Builder<'_>,
-    ) -> Option<Duration> {
-        let room = room.within(datagram.room().saturating_sub(CONTROL_OVERHEAD));
+    ) -> bool {
+        let transit = room.transit + room.rate.transmission_time(datagram.len() + HEADERS);
+        let room =
+            CopyRoom { transit, ..room.within(datagram.room().saturating_sub(CONTROL_OVERHEAD)) };
         let rides = room.ride > 0 && self.outbox.has_rides(id);
         if !rides && (room.is_none() || !self.outbox.wants(id, tier)) {
-            return None;
+            return false;
         }
-        let (seq, frame) = self.outbox.poll(now, id, tier, room)?;
-        let age = (now.as_micros() as u32).wrapping_sub(frame.submitted_us);
+        let Some((seq, frame)) = self.outbox.poll(now, id, tier, room) else { return false };
         datagram.push(&Frame::Control(frame));
         datagram.note(Mark { kind: COPY, numbers: [seq, 0] });
-        Some(Duration::from_micros(age.into()))
+        true
     }
 }
 
@@ -173,12 +175,8 @@ impl Delivery for Control {
         let (now, path, id) = (turn.now, turn.path, turn.path.id());
         let mut room = turn.paths.control_room(now, path);
         let one_repeat = path.may_be_slow(now);
-        let most = |path: &Path, age| path.control_datagram(now, age > LATE);
-        let mut age = Duration::ZERO;
-        while datagram.len() < most(path, age)
-            && let Some(added) = self.add_copy(now, id, Tier::Control, room, datagram)
-        {
-            age = added;
+        let most = path.control_datagram(now, self.outbox.is_behind(now, id, Tier::Control));
+        while datagram.len() < most && self.add_copy(now, id, Tier::Control, room, datagram) {
             datagram.urgent = true;
             room.repeat = if one_repeat { 0 } else { room.repeat };
             // In a datagram that leaves anyway it costs no headers.
@@ -208,7 +206,7 @@ impl Delivery for Control {
             }
             while self.outbox.wants(id, tier)
                 && offer.is_for(MESSAGE_GUESS)
-                && self.add_copy(now, id, tier, room, datagram).is_some()
+                && self.add_copy(now, id, tier, room, datagram)
             {
                 datagram.bulk = true;
             }

@@ -13,7 +13,7 @@ use units::{Duration, Instant};
 
 use super::floors::FloorNotices;
 use super::message::{Kind, Message, SecondCopy};
-use super::pending::Pending;
+use super::pending::{Pending, Turn};
 use super::plan::{Form, Plans, View};
 use super::sender_lanes::{NoLane, SenderLanes};
 use super::steps::Steps;
@@ -33,6 +33,9 @@ const OTHER_MESSAGES: usize = limits::CONTROL_MESSAGES / 2;
 
 /// Outcomes that wait for the session to fetch them before submissions are refused.
 const UNREAD_OUTCOMES: usize = 2 * limits::CONTROL_MESSAGES;
+
+/// A message that has waited for so long is late for every autopilot.
+const LATE: Duration = Duration::from_millis(200);
 
 /// The shortest time to wait for the answer to a message that has expired.
 const FIRST_ANSWER: Duration = Duration::from_millis(10);
@@ -230,6 +233,18 @@ impl Outbox {
         self.others > 0 && tiers.into_iter().any(|tier| self.wants(path, tier))
     }
 
+    /// Tells whether a message that is under way nowhere has waited for so long that it is late for every autopilot.
+    pub(crate) fn is_behind(&self, now: Instant, path: PathId, tier: Tier) -> bool {
+        let usable = self.pending.usable();
+        let is_late = |seq| {
+            self.messages.get(&seq).is_some_and(|message| {
+                now.since(message.submitted) > LATE
+                    && !message.flights.iter().any(|flight| usable.contains(&flight.path))
+            })
+        };
+        self.pending.oldest(path, tier).any(is_late)
+    }
+
     /// Takes the next copy of a tier for a path, with its full session-wide number.
     ///
     /// The caller sends it in the packet that it is building and remembers the number with the
@@ -244,21 +259,30 @@ impl Outbox {
         room: CopyRoom,
     ) -> Option<(u64, ControlFrame<'_>)> {
         self.handle_timeout(now);
+        let behind = self.is_behind(now, path, tier);
         let (messages, usable) = (&self.messages, self.pending.usable());
         let fits = |seq: u64, is_fresh: bool, bytes: usize| {
             messages.get(&seq).is_some_and(|message| {
                 let expected = message.flights.iter().any(|flight| usable.contains(&flight.path));
                 expected != is_fresh
                     && message.submission.payload.len() <= bytes
-                    && now + room.transit < message.expires
+                    && now
+                        + room.transit
+                        + room.rate.transmission_time(message.submission.payload.len())
+                        < message.expires
             })
         };
         let bytes = |seq: u64| match messages.get(&seq) {
             Some(message) if message.policy().newest_counts() => room.newest,
             _ => room.fresh,
         };
-        let fresh = self.pending.take(path, tier, |seq| fits(seq, true, bytes(seq)));
-        let repeat = || self.pending.take(path, tier, |seq| fits(seq, false, room.repeat));
+        // Where not all arrives in time, what is newest does: the oldest would be too old when it comes.
+        let order = |seq| match messages.get(&seq) {
+            Some(message) if behind && message.place.is_none() => Turn::Newest,
+            _ => Turn::Oldest,
+        };
+        let fresh = self.pending.take(path, tier, order, |seq| fits(seq, true, bytes(seq)));
+        let repeat = || self.pending.take(path, tier, order, |seq| fits(seq, false, room.repeat));
         let own = fresh.or_else(repeat);
         let ride = || {
             let may_ride = |seq| messages.get(&seq).is_some_and(|message| message.may_ride(now));

@@ -22,6 +22,13 @@ const FIT_SCAN: usize = 256;
 /// An entry of a queue: rank, then session-wide number.
 pub(super) type Entry = (Class, u64);
 
+/// Says which of the copies of a class goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    Oldest,
+    Newest,
+}
+
 /// The queues of copies.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
@@ -182,12 +189,13 @@ impl Pending {
         &mut self,
         path: PathId,
         tier: Tier,
+        turn: impl Fn(u64) -> Turn,
         mut fits: impl FnMut(u64) -> bool,
     ) -> Option<u64> {
         let queue = self.paths.iter_mut().find(|queue| queue.path.id == path)?;
-        let own = first_fitting(&queue.copies, tier, &mut fits);
+        let own = next_fitting(&queue.copies, tier, &turn, &mut fits);
         let serves = shares(queue, self.best_path, tier);
-        let shared = if serves { first_fitting(&self.best, tier, &mut fits) } else { None };
+        let shared = if serves { next_fitting(&self.best, tier, &turn, &mut fits) } else { None };
         let entry = [own, shared].into_iter().flatten().min()?;
         if own == Some(entry) {
             queue.copies.remove(&entry);
@@ -195,6 +203,14 @@ impl Pending {
             self.best.remove(&entry);
         }
         Some(entry.1)
+    }
+
+    /// Lists the messages of which a copy of the tier waits for the path, the oldest of a class first.
+    pub(super) fn oldest(&self, path: PathId, tier: Tier) -> impl Iterator<Item = u64> {
+        let queue = self.paths.iter().find(move |queue| queue.path.id == path);
+        queue
+            .into_iter()
+            .flat_map(move |queue| in_tier(&queue.copies, tier).take(FIT_SCAN).map(|entry| entry.1))
     }
 
     /// Returns true when something of the tier waits for the path.
@@ -272,6 +288,22 @@ fn in_tier(queue: &BTreeSet<Entry>, tier: Tier) -> impl Iterator<Item = &Entry> 
     queue.range((first, 0)..).take_while(move |entry| entry.0.tier() == tier)
 }
 
+/// Returns the copy that goes next: the first class that has one that fits; in it the oldest of those that keep an order,
+/// then the newest of the others where that is their turn.
+fn next_fitting(
+    queue: &BTreeSet<Entry>,
+    tier: Tier,
+    turn: &impl Fn(u64) -> Turn,
+    fits: &mut impl FnMut(u64) -> bool,
+) -> Option<Entry> {
+    let oldest = first_fitting(queue, tier, fits)?;
+    if turn(oldest.1) == Turn::Oldest {
+        return Some(oldest);
+    }
+    let class = queue.range((oldest.0, 0)..=(oldest.0, u64::MAX)).rev();
+    class.take(FIT_SCAN).find(|entry| turn(entry.1) == Turn::Newest && fits(entry.1)).copied()
+}
+
 fn first_fitting(
     queue: &BTreeSet<Entry>,
     tier: Tier,
@@ -312,11 +344,11 @@ mod tests {
         add_on_all(&mut pending, (Class::Liveness, 2));
         pending.add_best((Class::Message, 0));
         let path = PathId(0);
-        assert_eq!(pending.take(path, Tier::Control, |_| true), Some(2));
-        assert_eq!(pending.take(path, Tier::Control, |_| true), Some(1));
-        assert_eq!(pending.take(path, Tier::Control, |_| true), None);
-        assert_eq!(pending.take(path, Tier::Telemetry, |_| true), None);
-        assert_eq!(pending.take(path, Tier::Message, |_| true), Some(0));
+        assert_eq!(pending.take(path, Tier::Control, |_| Turn::Oldest, |_| true), Some(2));
+        assert_eq!(pending.take(path, Tier::Control, |_| Turn::Oldest, |_| true), Some(1));
+        assert_eq!(pending.take(path, Tier::Control, |_| Turn::Oldest, |_| true), None);
+        assert_eq!(pending.take(path, Tier::Telemetry, |_| Turn::Oldest, |_| true), None);
+        assert_eq!(pending.take(path, Tier::Message, |_| Turn::Oldest, |_| true), Some(0));
     }
 
     #[test]
@@ -325,10 +357,10 @@ mod tests {
         add_on_all(&mut pending, (Class::Control, 1));
         pending.add_best((Class::Control, 0));
         assert_eq!(pending.lone_usable(Class::Control), Some(PathId(1)));
-        assert_eq!(pending.take(PathId(0), Tier::Control, |_| true), Some(1));
-        assert_eq!(pending.take(PathId(0), Tier::Control, |_| true), None);
-        assert_eq!(pending.take(PathId(1), Tier::Control, |_| true), Some(0));
-        assert_eq!(pending.take(PathId(1), Tier::Control, |_| true), Some(1));
+        assert_eq!(pending.take(PathId(0), Tier::Control, |_| Turn::Oldest, |_| true), Some(1));
+        assert_eq!(pending.take(PathId(0), Tier::Control, |_| Turn::Oldest, |_| true), None);
+        assert_eq!(pending.take(PathId(1), Tier::Control, |_| Turn::Oldest, |_| true), Some(0));
+        assert_eq!(pending.take(PathId(1), Tier::Control, |_| Turn::Oldest, |_| true), Some(1));
     }
 
     #[test]
@@ -336,7 +368,10 @@ mod tests {
         let mut pending = pending(&[(0, true)]);
         add_on_all(&mut pending, (Class::Control, 1));
         add_on_all(&mut pending, (Class::Control, 2));
-        assert_eq!(pending.take(PathId(0), Tier::Control, |seq| seq == 2), Some(2));
+        assert_eq!(
+            pending.take(PathId(0), Tier::Control, |_| Turn::Oldest, |seq| seq == 2),
+            Some(2)
+        );
         assert!(pending.waits_for(PathId(0), Tier::Control));
     }
 
@@ -367,9 +402,9 @@ mod tests {
         add_on_all(&mut pending, (Class::Control, 1));
         add_on_all(&mut pending, (Class::Telemetry, 2));
         pending.add_best((Class::Live, 3));
-        assert_eq!(pending.take(PathId(0), Tier::Control, |_| true), None);
-        assert_eq!(pending.take(PathId(0), Tier::Telemetry, |_| true), Some(2));
-        assert_eq!(pending.take(PathId(1), Tier::Control, |_| true), Some(3));
+        assert_eq!(pending.take(PathId(0), Tier::Control, |_| Turn::Oldest, |_| true), None);
+        assert_eq!(pending.take(PathId(0), Tier::Telemetry, |_| Turn::Oldest, |_| true), Some(2));
+        assert_eq!(pending.take(PathId(1), Tier::Control, |_| Turn::Oldest, |_| true), Some(3));
         assert_eq!(pending.lone_usable(Class::Control), Some(PathId(1)));
     }
 

@@ -198,7 +198,7 @@ impl End {
         } else {
             return None;
         }
-        if self.path.ack_has_news()
+        if self.path.ack_has_news(now)
             && let Some(ack) = self.path.take_ack(now)
         {
             frames.push(SentFrame::Ack { path: PathId(0), largest: ack.largest });

@@ -5,7 +5,7 @@ mod simulation;
 use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
-use units::{Duration, Instant, Rng};
+use units::{Duration, Instant, Rate, Rng};
 
 use self::simulation::{Line, MS, Sim};
 use super::inbox::{Inbox, Reception};
@@ -430,8 +430,14 @@ fn a_copy_that_rides_asks_for_no_datagram_and_leaves_with_the_next_message_or_by
 }
 
 /// Room of a datagram that leaves anyway.
-const RIDE: CopyRoom =
-    CopyRoom { fresh: 100, newest: 100, repeat: 100, ride: 100, transit: Duration::ZERO };
+const RIDE: CopyRoom = CopyRoom {
+    fresh: 100,
+    newest: 100,
+    repeat: 100,
+    ride: 100,
+    transit: Duration::ZERO,
+    rate: Rate::from_bps(u64::MAX),
+};
 
 fn submit(outbox: &mut Outbox, now: Instant) {
     let policy = Policy::TRANSACTIONAL;

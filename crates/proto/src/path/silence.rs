@@ -1,0 +1,117 @@
+//! What leaves on a path whose answers are missing [specs/paths.md §6] (rule 11).
+//!
+//! What was sent and is unanswered is lost, or it stands before a hop that has become thin. Where it is lost, more of it
+//! costs nothing and arrives as soon as anything does; where it stands, every datagram comes behind all that was sent
+//! before, until what arrives is too old. Nobody can tell the two apart before an answer comes. So the sender stays
+//! *careful* for as long as the hop may be thin.
+//!
+//! ```text
+//! silent since = when so many answers were missing that neither chance, nor the bursts of this path, nor what stands
+//!                before a hop of known rate explains it
+//! careful      ⇔ silent for no more than 400 ms beyond the longest stall that is usual here, or what the peer sends
+//!                comes in, but 50 to 900 ms apart: then both directions are thin, not dead;
+//!                and most of what may stand before the hop is control
+//! next at      = last sent + min(last sent − silent since, twice the distance at which datagrams came in last)
+//! ```
+//! Before anything comes in slowly that is hardly slower than what is sent anyway; and as soon as something does, no more is
+//! sent than the hop takes. Waits that grow with the silence itself were tried: on recorded mobile links, which stall and
+//! then release what they hold, they cost more than they saved.
+
+use units::{Duration, Instant};
+
+use super::{HealthView, Path, health};
+use crate::event::PathState;
+use crate::limits;
+
+/// Datagrams of the peer that come in further apart than this show a thin link: 150 bytes at 24 kbit/s.
+const SLOW: Duration = Duration::from_millis(50);
+/// Further apart than this they show nothing: the path is dead, or carries hardly a datagram a second.
+pub(super) const DEAD: Duration = Duration::from_millis(900);
+/// For so long a silent hop may be thin for all that is known: one of 5 kbit/s has brought something by then.
+const MAY_BE_THIN: Duration = Duration::from_millis(400);
+/// The time between two datagrams on a careful path, as a multiple of that between the peer's: what is sent here is as
+/// large, and acknowledgements stand in the same queue.
+const WAIT_FOR: u32 = 2;
+/// A path that answers behind a longer queue than this has become thin; behind a shorter one it only stalled.
+const STALLED: Duration = Duration::from_millis(200);
+
+impl Path {
+    /// Returns since when answers have been missing; none while what is missing may be chance.
+    pub(super) fn silent_since(&self, now: Instant) -> Option<Instant> {
+        let oldest = self.sent.unheard().next()?;
+        // Relays tell of their radios what is to be known.
+        let is_heard = self.relayed.is_none()
+            && matches!(self.state, PathState::Active | PathState::Suspected);
+        if !is_heard || now.since(oldest.sent_at) <= self.rtt.min_rtt().unwrap_or_default() {
+            return None;
+        }
+        let queued = self.slow_rate(now).map_or(Duration::ZERO, |rate| {
+            let left_at = self.left_at(rate).max(oldest.sent_at);
+            let bytes = usize::from(oldest.bytes) + limits::IP_AND_UDP as usize;
+            left_at.since(oldest.sent_at) + rate.transmission_time(bytes)
+        });
+        let since = health::silent_since(&self.empty_view(now), queued, self.sent.unheard())?;
+        (since < now).then_some(since)
+    }
+
+    /// Returns what answers depend on while nothing of ours stands before the hop. How many fail to come by chance is judged
+    /// by the last few, and by what is missing of the peer's: a path that begins to lose nearly all is not silent.
+    fn empty_view(&self, now: Instant) -> HealthView {
+        let coming = self.received.loss().recent();
+        let known = self.health_view(now);
+        let view = HealthView {
+            loss: known.loss.max(self.sent.recent_loss()).max(coming),
+            loss_in: known.loss_in.max(coming),
+            ..known
+        };
+        match self.hop.empty_rtt() {
+            Some((srtt, rttvar)) if srtt < view.srtt && !self.hop.came_as_sent() => {
+                HealthView { srtt, rttvar: rttvar.min(view.rttvar), ..view }
+            }
+            _ => view,
+        }
+    }
+
+    /// Notes how long the path had been silent, where an answer ends that and shows no thin hop.
+    pub(super) fn on_silence_ended(&mut self, now: Instant, since: Instant) {
+        if self.silent_since(now).is_none() && self.hop.queue() < STALLED {
+            self.stalls.on_return(now, now.since(since));
+        }
+    }
+
+    /// Tells whether datagrams of the peer come in, but as far apart as on a thin link.
+    pub(super) fn comes_slowly(&self) -> bool {
+        self.received_gap >= SLOW
+    }
+
+    /// Returns since when little may be sent: answers are missing, and the hop may have become thin.
+    pub(super) fn careful_since(&self, now: Instant) -> Option<Instant> {
+        let since = self.silent_since(now)? + self.stalls.usual(now);
+        let may_be_thin = now.since(since) <= MAY_BE_THIN || self.comes_slowly();
+        (since < now && may_be_thin && self.is_of_control()).then_some(since)
+    }
+
+    /// Tells whether most of what may stand before the hop is control: behind bulk a little more is nothing, and probes alone fill
+    /// nothing.
+    fn is_of_control(&self) -> bool {
+        let (mut control, mut bulk) = (0, 0);
+        for packet in self.sent.unheard() {
+            let bytes = u64::from(packet.bytes);
+            control += if packet.is_control() { bytes } else { 0 };
+            bulk += if packet.bulk { bytes } else { 0 };
+        }
+        control > bulk
+    }
+
+    /// Returns when the next datagram with control may leave because of silence; none where nothing holds it back.
+    pub(super) fn patient_until(&self, now: Instant) -> Option<Instant> {
+        let since = self.careful_since(now)?;
+        let last = self.last_eliciting_at;
+        Some(last + self.careful_wait(last, since))
+    }
+
+    /// Returns how long nothing follows on what is sent while the path is careful.
+    pub(super) fn careful_wait(&self, sent_at: Instant, since: Instant) -> Duration {
+        sent_at.since(since).min(self.received_gap * WAIT_FOR)
+    }
+}
