@@ -155,6 +155,8 @@ pub(super) struct Bottleneck {
     refuted: bool,
     /// Whether the hop was seen to be thin behind a queue: what jitter looks like has none.
     fell: bool,
+    /// The least delay before that, if the hop was fast then: a datagram takes so much alone again once it is.
+    fast_delay: Option<i64>,
     /// Whether what a silence held up counts.
     through_silence: bool,
 }
@@ -218,19 +220,24 @@ impl Bottleneck {
             self.delay.on_sample(now, (delay - own, size), true);
             self.rtt.on_sample(now, sample.rtt.saturating_sub(most), true);
             (self.rate, self.saturated, self.first) = (None, None, None);
-            self.fell = false;
+            (self.fell, self.fast_delay) = (false, None);
             self.history = RateHistory::default();
             beyond = most;
         }
         let longer = size.saturating_sub(base_size);
         let own = self.rate.map_or(Duration::ZERO, |rate| rate.transmission_time(longer));
         self.queue = beyond.saturating_sub(own);
-        self.look_whether_faster(beyond, own);
+        let since_fast = self.fast_delay.zip(self.rate).map(|(fast, rate)| {
+            let took = Duration::from_micros(u64::try_from(delay - fast).unwrap_or(0));
+            (took, rate.transmission_time(size + limits::IP_AND_UDP as usize))
+        });
+        let (took, should) = since_fast.unwrap_or((beyond, own));
+        self.look_whether_faster(took, should);
         if self.through_silence && self.rate.is_none() && beyond >= DEEP && sample.may_be_thin {
             // The first late answer: it was this slow at least, and what comes behind it tells more.
             let bytes = size + limits::IP_AND_UDP as usize;
             (self.rate, self.rate_at) = (Some(Rate::from_bytes_in(bytes as u64, beyond)), now);
-            self.fell = true;
+            self.fall();
         }
         if longer >= LARGE {
             self.on_large(now, Rate::from_bytes_in(longer as u64, beyond.max(JITTER)), newest);
@@ -469,7 +476,9 @@ impl Bottleneck {
         let tells = recent.busy >= FIRST_BUSY && !recent.is_jitter() && !recent.is_longer();
         self.first = if tells { self.history.low(FIRST_MEMORY, 1.0) } else { None };
         self.usual = self.history.low(USUAL_MEMORY, 0.5);
-        self.fell |= self.queue >= DEEP && self.first.is_some_and(|rate| rate < THIN);
+        if self.queue >= DEEP && self.first.is_some_and(|rate| rate < THIN) {
+            self.fall();
+        }
     }
 
     /// Returns how long a datagram can have queued at most, where it took longer than that: what stands before it is what was
@@ -516,10 +525,18 @@ impl Bottleneck {
         }
     }
 
+    /// Notes that the hop is thin, and what the delay was while it was not.
+    fn fall(&mut self) {
+        if !self.fell && self.best_ever >= THIN {
+            self.fast_delay = self.delay.least().map(|(delay, _)| delay);
+        }
+        self.fell = true;
+    }
+
     fn refute(&mut self) {
         self.saturated = None;
         self.refuted = true;
-        self.fell = false;
+        (self.fell, self.fast_delay) = (false, None);
     }
 
     /// Ends saturation where datagrams take less than half of the time that the rate says: the hop
