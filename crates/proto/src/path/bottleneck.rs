@@ -27,11 +27,13 @@
 //! used: a link that stalled and releases what it held looks like a thin one.
 
 mod least_of;
+mod rise;
 
 use smallvec::SmallVec;
 use units::{Duration, Instant, Rate};
 
 use self::least_of::LeastOf;
+use self::rise::Rise;
 use super::control_window::THIN;
 use super::passage::Passage;
 use super::rate_history::{Came, RateHistory};
@@ -159,24 +161,6 @@ pub(super) struct Bottleneck {
     fast_delay: Option<i64>,
     /// Whether what a silence held up counts.
     through_silence: bool,
-}
-
-/// What came of late, while datagrams took much longer than the least.
-#[derive(Clone, Copy, Debug)]
-struct Rise {
-    from_us: u64,
-    bytes: u64,
-    receptions: u32,
-    /// Whether they came as they were sent, and the slowest and the fastest of the rates of that.
-    as_sent: bool,
-    rates: (Rate, Rate),
-}
-
-impl Rise {
-    fn new(from_us: u64) -> Self {
-        let rates = (Rate::from_bps(u64::MAX), Rate::ZERO);
-        Self { from_us, bytes: 0, receptions: 0, as_sent: true, rates }
-    }
 }
 
 /// The hop was busy nearly all the time.
