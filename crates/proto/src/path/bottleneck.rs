@@ -157,8 +157,8 @@ pub(super) struct Bottleneck {
     refuted: bool,
     /// Whether the hop was seen to be thin behind a queue: what jitter looks like has none.
     fell: bool,
-    /// The least delay before that, if the hop was fast then: a datagram takes so much alone again once it is.
-    fast_delay: Option<i64>,
+    /// The least delay and round-trip time before that, if the hop was fast then: a datagram takes so much again once it is.
+    fast: Option<(i64, Duration)>,
     /// Whether what a silence held up counts.
     through_silence: bool,
 }
@@ -204,24 +204,27 @@ impl Bottleneck {
             self.delay.on_sample(now, (delay - own, size), true);
             self.rtt.on_sample(now, sample.rtt.saturating_sub(most), true);
             (self.rate, self.saturated, self.first) = (None, None, None);
-            (self.fell, self.fast_delay) = (false, None);
+            (self.fell, self.fast) = (false, None);
             self.history = RateHistory::default();
             beyond = most;
         }
         let longer = size.saturating_sub(base_size);
         let own = self.rate.map_or(Duration::ZERO, |rate| rate.transmission_time(longer));
         self.queue = beyond.saturating_sub(own);
-        let since_fast = self.fast_delay.zip(self.rate).map(|(fast, rate)| {
+        let since_fast = self.fast.zip(self.rate).map(|((fast, fast_rtt), rate)| {
             let took = Duration::from_micros(u64::try_from(delay - fast).unwrap_or(0));
+            let took = took.min(sample.rtt.saturating_sub(fast_rtt));
             (took, rate.transmission_time(size + limits::IP_AND_UDP as usize))
         });
         let (took, should) = since_fast.unwrap_or((beyond, own));
         self.look_whether_faster(took, should);
-        if self.through_silence && self.rate.is_none() && beyond >= DEEP && sample.may_be_thin {
+        if self.through_silence && beyond >= DEEP && sample.may_be_thin {
             // The first late answer: it was this slow at least, and what comes behind it tells more.
-            let bytes = size + limits::IP_AND_UDP as usize;
-            (self.rate, self.rate_at) = (Some(Rate::from_bytes_in(bytes as u64, beyond)), now);
-            self.fall();
+            let guess = Rate::from_bytes_in(whole(newest), beyond);
+            self.rate_at = if self.rate.is_none() { now } else { self.rate_at };
+            if *self.rate.get_or_insert(guess) < THIN {
+                self.fall();
+            }
         }
         if longer >= LARGE {
             self.on_large(now, Rate::from_bytes_in(longer as u64, beyond.max(JITTER)), newest);
@@ -512,7 +515,7 @@ impl Bottleneck {
     /// Notes that the hop is thin, and what the delay was while it was not.
     fn fall(&mut self) {
         if !self.fell && self.best_ever >= THIN {
-            self.fast_delay = self.delay.least().map(|(delay, _)| delay);
+            self.fast = self.delay.least().map(|(delay, _)| delay).zip(self.rtt.least());
         }
         self.fell = true;
     }
@@ -520,7 +523,7 @@ impl Bottleneck {
     fn refute(&mut self) {
         self.saturated = None;
         self.refuted = true;
-        (self.fell, self.fast_delay) = (false, None);
+        (self.fell, self.fast) = (false, None);
     }
 
     /// Ends saturation where datagrams take less than half of the time that the rate says: the hop

@@ -38,8 +38,8 @@ impl Path {
         self.largest_received = self.largest_received.max(Some(pn));
         self.address.on_received(now, from, bytes, newest);
         if let Some(last) = self.last_received_at.replace(now) {
-            let gap = Some(now.since(last)).filter(|gap| *gap <= silence::DEAD);
-            self.received_gap = gap.unwrap_or_default().max(self.received_gap / 2);
+            let shown = silence::distance(now.since(last), bytes);
+            self.distance = shown.unwrap_or_default().max(self.distance / 2);
         }
         self.counters.datagrams_received += 1;
         self.counters.bytes_received += bytes as u64;
@@ -144,6 +144,7 @@ impl Path {
         let late_bytes = newly.late.iter().map(|packet| u64::from(packet.bytes)).sum();
         let acked = self.measure(now, ack, &newly.packets, late_bytes);
         self.measure_hop(now, ack, &newly, silent_since.is_some());
+        self.silence = silent_since.filter(|since| newest_sent_at < *since);
         if let Some(since) = silent_since {
             self.on_silence_ended(now, since);
         }

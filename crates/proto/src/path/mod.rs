@@ -191,7 +191,9 @@ pub(crate) struct Path {
     ecn_ce: u32,
     last_received_at: Option<Instant>,
     /// The time between two datagrams that came in: the longest of the last few.
-    received_gap: Duration,
+    distance: Duration,
+    /// Since when answers have been missing, until one comes to what was sent since then.
+    silence: Option<Instant>,
     counters: Counters,
     looked_at: Instant,
     service: Service,
@@ -251,7 +253,8 @@ impl Path {
             window_full_at: None,
             ecn_ce: 0,
             last_received_at: None,
-            received_gap: Duration::ZERO,
+            distance: Duration::ZERO,
+            silence: None,
             counters: Counters::default(),
             looked_at: now,
             service: Service::default(),

@@ -137,9 +137,7 @@ impl Path {
         let fit = self.state == PathState::Active
             && self.relayed.is_none()
             && !self.doubtful
-            && !self.is_thin(now)
-            && self.last_rate(now).is_none()
-            && !self.is_thin_with_control(now)
+            && self.slow_rate_lately(now).is_none()
             && !(self.rests() && self.mtu.has_failed())
             && self.rtt.srtt().is_some();
         fit.then_some(size)

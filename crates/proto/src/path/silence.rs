@@ -23,10 +23,12 @@ use super::{HealthView, Path, health};
 use crate::event::PathState;
 use crate::limits;
 
-/// Datagrams of the peer that come in further apart than this show a thin link: 150 bytes at 24 kbit/s.
+/// Bytes of a datagram with one message of 100 bytes, headers and all: distances are those of such datagrams.
+const MESSAGE: u32 = 178;
+/// Datagrams of the peer that come in further apart than this show a thin link: 28 kbit/s.
 const SLOW: Duration = Duration::from_millis(50);
 /// Further apart than this they show nothing: the path is dead, or carries hardly a datagram a second.
-pub(super) const DEAD: Duration = Duration::from_millis(900);
+const DEAD: Duration = Duration::from_millis(900);
 /// For so long a silent hop may be thin for all that is known: one of 5 kbit/s has brought something by then.
 const MAY_BE_THIN: Duration = Duration::from_millis(400);
 /// The time between two datagrams on a careful path, as a multiple of that between the peer's: what is sent here is as
@@ -35,6 +37,14 @@ const WAIT_FOR: u32 = 2;
 /// A path that answers behind a longer queue than this has become thin; behind a shorter one it only stalled.
 const STALLED: Duration = Duration::from_millis(200);
 
+
+/// Returns how far apart such datagrams would have come in, where one of `bytes` came in after `gap`; none where nothing had for
+/// so long that it shows nothing.
+pub(super) fn distance(gap: Duration, bytes: usize) -> Option<Duration> {
+    let bytes = bytes as u32 + limits::IP_AND_UDP as u32;
+    (gap <= DEAD).then(|| gap * MESSAGE / bytes)
+}
+
 impl Path {
     /// Returns since when answers have been missing; none while what is missing may be chance.
     pub(super) fn silent_since(&self, now: Instant) -> Option<Instant> {
@@ -42,15 +52,21 @@ impl Path {
         // Relays tell of their radios what is to be known.
         let is_heard = self.relayed.is_none()
             && matches!(self.state, PathState::Active | PathState::Suspected);
-        if !is_heard || now.since(oldest.sent_at) <= self.rtt.min_rtt().unwrap_or_default() {
+        // A suspicion may have made the other, of all that has come, as long as what ended it.
+        let least = self.hop.least_rtt().into_iter().chain(self.rtt.min_rtt()).min();
+        if !is_heard || now.since(oldest.sent_at) <= least.unwrap_or_default() {
             return None;
         }
-        let queued = self.slow_rate(now).map_or(Duration::ZERO, |rate| {
+        let rate = self.slow_rate(now);
+        let queued = rate.map_or(Duration::ZERO, |rate| {
             let left_at = self.left_at(rate).max(oldest.sent_at);
             let bytes = usize::from(oldest.bytes) + limits::IP_AND_UDP as usize;
             left_at.since(oldest.sent_at) + rate.transmission_time(bytes)
         });
-        let since = health::silent_since(&self.empty_view(now), queued, self.sent.unheard())?;
+        let missing = health::silent_since(&self.empty_view(now), queued, self.sent.unheard());
+        // An answer to what was sent before says nothing of the hop since.
+        let unproven = self.silence.filter(|_| rate.is_none());
+        let since = missing.into_iter().chain(unproven).min()?;
         (since < now).then_some(since)
     }
 
@@ -79,9 +95,9 @@ impl Path {
         }
     }
 
-    /// Tells whether datagrams of the peer come in, but as far apart as on a thin link.
+    /// Tells whether datagrams of the peer come in, but as slowly as on a thin link.
     pub(super) fn comes_slowly(&self) -> bool {
-        self.received_gap >= SLOW
+        self.distance >= SLOW
     }
 
     /// Returns since when little may be sent: answers are missing, and the hop may have become thin.
@@ -112,6 +128,6 @@ impl Path {
 
     /// Returns how long nothing follows on what is sent while the path is careful.
     pub(super) fn careful_wait(&self, sent_at: Instant, since: Instant) -> Duration {
-        sent_at.since(since).min(self.received_gap * WAIT_FOR)
+        sent_at.since(since).min(self.distance * WAIT_FOR)
     }
 }

@@ -115,7 +115,6 @@ impl Path {
         self.counters.suspicions += 1;
         self.was_thin = self.may_be_thin(now);
         self.bottleneck.forget_rates();
-        self.hop.forget_rates();
         let lost = self.sent.give_up_before(now + AFTER_ALL);
         self.on_given_up(lost, outcome);
         self.change_state(PathState::Suspected, outcome);
