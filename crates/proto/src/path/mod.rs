@@ -401,13 +401,11 @@ impl Path {
         {
             return PROBE_PATIENCE;
         }
-        if self.is_thin(self.looked_at) {
-            return THIN_PATIENCE;
-        }
+        let least = if self.is_thin(self.looked_at) { THIN_PATIENCE } else { Duration::ZERO };
         let in_flight = self.sent.in_flight() as usize;
         let takes =
             self.slow_rate_lately(self.looked_at).map(|rate| rate.transmission_time(in_flight));
-        takes.map_or(Duration::ZERO, |takes| takes.min(THIN_PATIENCE))
+        least.max(takes.unwrap_or_default().min(PROBE_PATIENCE))
     }
 
     fn probe_interval(&self, now: Instant) -> Duration {

@@ -37,12 +37,11 @@ const WAIT_FOR: u32 = 2;
 /// A path that answers behind a longer queue than this has become thin; behind a shorter one it only stalled.
 const STALLED: Duration = Duration::from_millis(200);
 
-
 /// Returns how far apart such datagrams would have come in, where one of `bytes` came in after `gap`; none where nothing had for
 /// so long that it shows nothing.
 pub(super) fn distance(gap: Duration, bytes: usize) -> Option<Duration> {
     let bytes = bytes as u32 + limits::IP_AND_UDP as u32;
-    (gap <= DEAD).then(|| gap * MESSAGE / bytes)
+    (gap <= DEAD).then(|| gap * MESSAGE / bytes.max(MESSAGE / 2))
 }
 
 impl Path {
