@@ -38,8 +38,8 @@ impl Path {
         self.largest_received = self.largest_received.max(Some(pn));
         self.address.on_received(now, from, bytes, newest);
         if let Some(last) = self.last_received_at.replace(now) {
-            let shown = silence::distance(now.since(last), bytes);
-            self.distance = shown.unwrap_or_default().max(self.distance / 2);
+            let gap = Some(now.since(last)).filter(|gap| *gap <= silence::DEAD);
+            self.distance = gap.unwrap_or_default().max(self.distance * 2 / 3);
         }
         self.counters.datagrams_received += 1;
         self.counters.bytes_received += bytes as u64;

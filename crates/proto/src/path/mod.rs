@@ -405,7 +405,7 @@ impl Path {
         let in_flight = self.sent.in_flight() as usize;
         let takes =
             self.slow_rate_lately(self.looked_at).map(|rate| rate.transmission_time(in_flight));
-        least.max(takes.unwrap_or_default().min(PROBE_PATIENCE))
+        least.max(takes.unwrap_or_default().min(THIN_PATIENCE))
     }
 
     fn probe_interval(&self, now: Instant) -> Duration {

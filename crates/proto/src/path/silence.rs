@@ -23,12 +23,10 @@ use super::{HealthView, Path, health};
 use crate::event::PathState;
 use crate::limits;
 
-/// Bytes of a datagram with one message of 100 bytes, headers and all: distances are those of such datagrams.
-const MESSAGE: u32 = 178;
-/// Datagrams of the peer that come in further apart than this show a thin link: 28 kbit/s.
+/// Datagrams of the peer that come in further apart than this show a thin link: 150 bytes at 24 kbit/s.
 const SLOW: Duration = Duration::from_millis(50);
 /// Further apart than this they show nothing: the path is dead, or carries hardly a datagram a second.
-const DEAD: Duration = Duration::from_millis(900);
+pub(super) const DEAD: Duration = Duration::from_millis(900);
 /// For so long a silent hop may be thin for all that is known: one of 5 kbit/s has brought something by then.
 const MAY_BE_THIN: Duration = Duration::from_millis(400);
 /// The time between two datagrams on a careful path, as a multiple of that between the peer's: what is sent here is as
@@ -36,13 +34,6 @@ const MAY_BE_THIN: Duration = Duration::from_millis(400);
 const WAIT_FOR: u32 = 2;
 /// A path that answers behind a longer queue than this has become thin; behind a shorter one it only stalled.
 const STALLED: Duration = Duration::from_millis(200);
-
-/// Returns how far apart such datagrams would have come in, where one of `bytes` came in after `gap`; none where nothing had for
-/// so long that it shows nothing.
-pub(super) fn distance(gap: Duration, bytes: usize) -> Option<Duration> {
-    let bytes = bytes as u32 + limits::IP_AND_UDP as u32;
-    (gap <= DEAD).then(|| gap * MESSAGE / bytes.max(MESSAGE / 2))
-}
 
 impl Path {
     /// Returns since when answers have been missing; none while what is missing may be chance.
