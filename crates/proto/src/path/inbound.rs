@@ -39,7 +39,7 @@ impl Path {
         self.address.on_received(now, from, bytes, newest);
         if let Some(last) = self.last_received_at.replace(now) {
             let gap = Some(now.since(last)).filter(|gap| *gap <= silence::DEAD);
-            self.distance = gap.unwrap_or_default().max(self.distance * 2 / 3);
+            self.distance = gap.unwrap_or_default().max(self.distance / 2);
         }
         self.counters.datagrams_received += 1;
         self.counters.bytes_received += bytes as u64;

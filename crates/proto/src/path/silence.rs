@@ -8,13 +8,13 @@
 //! ```text
 //! silent since = when so many answers were missing that neither chance, nor the bursts of this path, nor what stands
 //!                before a hop of known rate explains it
-//! careful      ⇔ silent for no more than 400 ms beyond the longest stall that is usual here, or what the peer sends
-//!                comes in, but 50 to 900 ms apart: then both directions are thin, not dead;
+//!                until something is answered that was sent since then
+//! careful      ⇔ silent for no more than 400 ms beyond the longest stall that is usual here, or something has come in
+//!                since, in the last 900 ms: what is dead or stands still brings nothing;
 //!                and most of what may stand before the hop is control
 //! next at      = last sent + min(last sent − silent since, twice the distance at which datagrams came in last)
 //! ```
-//! Before anything comes in slowly that is hardly slower than what is sent anyway; and as soon as something does, no more is
-//! sent than the hop takes. Waits that grow with the silence itself were tried: on recorded mobile links, which stall and
+//! That is hardly slower than what is sent anyway, until something comes in slowly; then it is half of what comes. Waits that grow with the silence itself were tried: on recorded mobile links, which stall and
 //! then release what they hold, they cost more than they saved.
 
 use units::{Duration, Instant};
@@ -85,6 +85,11 @@ impl Path {
         }
     }
 
+    /// Tells whether datagrams of the peer come in while answers are missing: what is dead or stands still brings none.
+    fn comes_in(&self, now: Instant, since: Instant) -> bool {
+        self.last_received_at.is_some_and(|at| at > since && now.since(at) <= DEAD)
+    }
+
     /// Tells whether datagrams of the peer come in, but as slowly as on a thin link.
     pub(super) fn comes_slowly(&self) -> bool {
         self.distance >= SLOW
@@ -93,7 +98,7 @@ impl Path {
     /// Returns since when little may be sent: answers are missing, and the hop may have become thin.
     pub(super) fn careful_since(&self, now: Instant) -> Option<Instant> {
         let since = self.silent_since(now)? + self.stalls.usual(now);
-        let may_be_thin = now.since(since) <= MAY_BE_THIN || self.comes_slowly();
+        let may_be_thin = now.since(since) <= MAY_BE_THIN || self.comes_in(now, since);
         (since < now && may_be_thin && self.is_of_control()).then_some(since)
     }
 
