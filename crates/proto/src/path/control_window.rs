@@ -211,6 +211,12 @@ impl Path {
         })
     }
 
+    /// Returns how long the first packet that is not known to have left the hop took to leave it.
+    pub(super) fn queued(&self, rate: Rate, first: &SentPacket) -> Duration {
+        let bytes = usize::from(first.bytes) + limits::IP_AND_UDP as usize;
+        self.left_at(rate).since(first.sent_at) + rate.transmission_time(bytes)
+    }
+
     /// Returns how many bytes stand before a thin hop by that.
     pub(super) fn believed_queue(&self, now: Instant) -> Option<u64> {
         let rate = self.slow_rate(now)?;

@@ -401,11 +401,16 @@ impl Path {
         {
             return PROBE_PATIENCE;
         }
-        let least = if self.is_thin(self.looked_at) { THIN_PATIENCE } else { Duration::ZERO };
-        let in_flight = self.sent.in_flight() as usize;
-        let takes =
-            self.slow_rate_lately(self.looked_at).map(|rate| rate.transmission_time(in_flight));
-        least.max(takes.unwrap_or_default().min(THIN_PATIENCE))
+        let Some(rate) = self.slow_rate_lately(self.looked_at) else { return Duration::ZERO };
+        let first = self.sent.unheard().next();
+        let queued = first.map_or(Duration::ZERO, |first| self.queued(rate, first));
+        // The answer stands in a queue, too.
+        let answer = if self.is_thin(self.looked_at) {
+            THIN_PATIENCE
+        } else {
+            rate.transmission_time(self.sent.in_flight() as usize).min(THIN_PATIENCE)
+        };
+        answer.max(queued.min(PROBE_PATIENCE))
     }
 
     fn probe_interval(&self, now: Instant) -> Duration {

@@ -21,7 +21,6 @@ use units::{Duration, Instant};
 
 use super::{HealthView, Path, health};
 use crate::event::PathState;
-use crate::limits;
 
 /// Datagrams of the peer that come in further apart than this show a thin link: 150 bytes at 24 kbit/s.
 const SLOW: Duration = Duration::from_millis(50);
@@ -48,11 +47,7 @@ impl Path {
             return None;
         }
         let rate = self.slow_rate(now);
-        let queued = rate.map_or(Duration::ZERO, |rate| {
-            let left_at = self.left_at(rate).max(oldest.sent_at);
-            let bytes = usize::from(oldest.bytes) + limits::IP_AND_UDP as usize;
-            left_at.since(oldest.sent_at) + rate.transmission_time(bytes)
-        });
+        let queued = rate.map_or(Duration::ZERO, |rate| self.queued(rate, oldest));
         let missing = health::silent_since(&self.empty_view(now), queued, self.sent.unheard());
         // An answer to what was sent before says nothing of the hop since.
         let unproven = self.silence.filter(|_| rate.is_none());
