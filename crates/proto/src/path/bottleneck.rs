@@ -189,6 +189,10 @@ impl Bottleneck {
         let size = usize::from(newest.bytes);
         let delay = signed(sample.received_at_us) - signed(newest.sent_at.as_micros());
         let was_empty = self.shows_empty(newest);
+        let alone = self.rate.map(|rate| rate.transmission_time(whole(newest) as usize));
+        if self.through_silence && alone.is_some_and(|takes| takes > sample.rtt) {
+            self.refute();
+        }
         self.look_whether_shorter(delay);
         let (base, base_size) = self.delay.on_sample(now, (delay, size), was_empty);
         let least_rtt = self.rtt.on_sample(now, sample.rtt, was_empty);

@@ -206,3 +206,15 @@ fn a_hop_that_was_idle_between_two_packets_was_not_busy_then() {
     let shown = acknowledge(&acked, burst[0].sent_at + takes * 4).expect("the hop was busy");
     assert!((28_000..=36_000).contains(&shown.as_bps()), "{shown:?}");
 }
+
+#[test]
+fn a_round_trip_shorter_than_the_transmission_refutes_the_rate() {
+    let mut hop = Hop::new(2);
+    hop.bottleneck = Bottleneck::through_silence();
+    hop.send(Instant::from_millis(1_000), 29, Duration::ZERO);
+    hop.send(Instant::from_millis(2_000), 1_472, Duration::ZERO);
+    assert!(hop.bottleneck.calm_rate().is_some_and(|rate| rate.as_bps() / 1_000 == 2));
+    (hop.rate, hop.free_at) = (Rate::from_mbps(5.0), Instant::ZERO);
+    hop.send(Instant::from_millis(9_000), 29, Duration::ZERO);
+    assert_eq!(hop.bottleneck.calm_rate(), None);
+}
