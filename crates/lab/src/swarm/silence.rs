@@ -202,12 +202,14 @@ impl<'a> Silence<'a> {
                     continue;
                 }
                 let (quiet, most) = &mut link.quiet[host];
+                // What came last may have come just before a look.
+                let certain = *quiet;
                 *quiet += now.since(since);
                 *most = patience.max(*most);
-                if quiet > most {
+                if certain > *most {
                     let name = ["drone", "station"][host];
                     let what = format!(
-                        "link{number} could carry control, and for {quiet:?} nothing came from the {name}: {most:?} at most"
+                        "link{number} could carry control, and for {certain:?} nothing came from the {name}: {most:?} at most"
                     );
                     return Err(Finding { rule: Rule::Silent, at: now, what });
                 }
