@@ -392,7 +392,8 @@ impl Bottleneck {
         let at = Instant::from_micros(received);
         let recent = self.history.sum(SATURATED_WITHIN);
         let takes = recent.rate().transmission_time(all as usize);
-        let early = !recent.busy.is_zero() && gap * 2 < takes;
+        // What is early by a rate that has been refuted shows a faster hop, not jitter.
+        let early = !recent.busy.is_zero() && gap * 2 < takes && !self.refuted;
         self.history.on_reception(at, Came { early, as_sent: came_as_sent(gap, sent_gap) });
         if received < last || !behind || self.queue <= JITTER {
             self.stretch = Some(Stretch { from_us: received, bytes: 0 });
