@@ -21,10 +21,9 @@ use super::{DRONE, HOSTS, STATION, TWIN};
 const AGE_TOLERANCE: Duration = Duration::from_millis(5);
 /// A path that was silent for longer is not active where it is probed every second or more often …
 const SILENT_BEYOND: Duration = Duration::from_secs(8);
-/// … unless that is less than so many of its round-trip times: at a kilobit per second they are seconds …
+/// … unless that is less than so many of its round-trip times: at a kilobit per second they are seconds; or than half of them,
+/// and as many of their variations: before that nothing is overdue [RFC 9002 §6.2.1].
 const SILENT_ROUNDS: u32 = 4;
-/// … or than two, and so many of their variations: before that nothing is overdue [RFC 9002 §6.2.1].
-const SILENT_VARIATIONS: u32 = 4;
 /// Nor may all paths be suspected for longer while a link is able: a queue that grows by more than the
 /// usual round-trip time cannot be told from silence until it answers.
 const SUSPECTED_BEYOND: Duration = Duration::from_millis(500);
@@ -279,8 +278,8 @@ impl<'a> Judge<'a> {
             path.state == PathState::Active
                 && path.silent_for.is_some_and(|silent| {
                     let srtt = path.srtt.unwrap_or_default();
-                    let varies = path.rttvar.unwrap_or_default() * SILENT_VARIATIONS;
-                    silent > SILENT_BEYOND.max(srtt * SILENT_ROUNDS).max(srtt * 2 + varies)
+                    let varies = path.rttvar.unwrap_or_default();
+                    silent > SILENT_BEYOND.max(srtt.max(srtt / 2 + varies) * SILENT_ROUNDS)
                 })
         });
         match silent {

@@ -36,7 +36,7 @@ use self::least_of::LeastOf;
 use self::rise::Rise;
 use super::control_window::THIN;
 use super::passage::Passage;
-use super::rate_history::{Came, RateHistory};
+use super::rate_history::{Came, RateHistory, Slot};
 use crate::limits;
 use crate::recovery::SentPacket;
 
@@ -459,18 +459,24 @@ impl Bottleneck {
 
     /// Keeps what follows from the history, which is asked for far more often than it changes.
     fn look_back(&mut self) {
+        if self.fell && self.rate.is_some_and(|rate| rate >= THIN) {
+            self.recover();
+        }
         let calm = self.history.sum(CALM);
-        // What is sent at the pace of a thin hop comes as it was sent, too.
-        let is_paced = self.through_silence && (self.fell || self.best_ever < THIN);
-        let is_longer = calm.is_longer() && !is_paced;
-        self.is_jittery = calm.is_jitter() || is_longer;
+        self.is_jittery = calm.is_jitter() || self.is_longer(&calm);
         let recent = self.history.sum(SATURATED_WITHIN);
-        let tells = recent.busy >= FIRST_BUSY && !recent.is_jitter() && !recent.is_longer();
+        let tells = recent.busy >= FIRST_BUSY && !recent.is_jitter() && !self.is_longer(&recent);
         self.first = if tells { self.history.low(FIRST_MEMORY, 1.0) } else { None };
         self.usual = self.history.low(USUAL_MEMORY, 0.5);
         if self.queue >= DEEP && self.first.is_some_and(|rate| rate < THIN) {
             self.fall();
         }
+    }
+
+    /// Tells whether most packets came as they were sent. What is sent at the pace of a thin hop does, too.
+    fn is_longer(&self, slot: &Slot) -> bool {
+        let is_paced = self.through_silence && (self.fell || self.best_ever < THIN);
+        slot.is_longer() && !is_paced
     }
 
     /// Returns how long a datagram can have queued at most, where it took longer than that: what stands before it is what was
@@ -528,7 +534,13 @@ impl Bottleneck {
     fn refute(&mut self) {
         self.saturated = None;
         self.refuted = true;
+        self.recover();
+    }
+
+    /// Notes that the hop is no longer thin. What came too early for its rate of late shows that, and no jitter.
+    fn recover(&mut self) {
         (self.fell, self.fast) = (false, None);
+        self.history.excuse_early(SATURATED_WITHIN);
     }
 
     /// Ends saturation where datagrams take less than half of the time that the rate says: the hop
@@ -552,8 +564,7 @@ impl Bottleneck {
     fn look_whether_saturated(&mut self, now: Instant) {
         let recent = self.history.sum(SATURATED_WITHIN);
         let known = self.saturated.filter(|known| now < known.until);
-        // What we send at the pace at which a full hop takes it comes as it was sent, too.
-        let is_deep = known.is_some() || self.queue >= DEEP && !recent.is_longer();
+        let is_deep = known.is_some() || self.queue >= DEEP && !self.is_longer(&recent);
         if recent.busy >= SATURATED && is_deep && !recent.is_jitter() {
             self.saturated = Some(Saturated { rate: recent.rate(), until: now + SATURATED_MEMORY });
         } else if let Some(known) = known

@@ -85,6 +85,14 @@ impl RateHistory {
         }
     }
 
+    /// Forgets what came too early for the rate in the last `memory`: it was the rate that was wrong.
+    pub(super) fn excuse_early(&mut self, memory: Duration) {
+        let newest = self.slots.back().map_or(Instant::ZERO, |slot| slot.began);
+        let recent = self.slots.iter_mut().rev();
+        let recent = recent.take_while(|slot| newest.since(slot.began) <= memory);
+        recent.for_each(|slot| slot.early = 0);
+    }
+
     /// Returns the `quantile` of the rates of the busy slots in the last `memory`; none when the
     /// hop was never busy.
     pub(super) fn low(&self, memory: Duration, quantile: f64) -> Option<Rate> {
