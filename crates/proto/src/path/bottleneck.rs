@@ -133,6 +133,8 @@ pub(super) struct Bottleneck {
     last_sent_at: Instant,
     passage: Passage,
     stretch: Option<Stretch>,
+    /// What came since the queue is [`DEEP`].
+    deep: Option<Stretch>,
     /// The rate of the last stretch.
     last: Option<Rate>,
     rate: Option<Rate>,
@@ -395,6 +397,11 @@ impl Bottleneck {
         // What is early by a rate that has been refuted shows a faster hop, not jitter.
         let early = !recent.busy.is_zero() && gap * 2 < takes && !self.refuted;
         self.history.on_reception(at, Came { early, as_sent: came_as_sent(gap, sent_gap) });
+        match &mut self.deep {
+            _ if self.queue < DEEP => self.deep = None,
+            Some(deep) => deep.bytes += all,
+            None => self.deep = Some(Stretch { from_us: received, bytes: 0 }),
+        }
         if received < last || !behind || self.queue <= JITTER {
             self.stretch = Some(Stretch { from_us: received, bytes: 0 });
             return;
@@ -468,7 +475,10 @@ impl Bottleneck {
         let tells = recent.busy >= FIRST_BUSY && !recent.is_jitter() && !self.is_longer(&recent);
         self.first = if tells { self.history.low(FIRST_MEMORY, 1.0) } else { None };
         self.usual = self.history.low(USUAL_MEMORY, 0.5);
-        if self.queue >= DEEP && self.first.is_some_and(|rate| rate < THIN) {
+        let thin = |rate: Option<Rate>| rate.is_some_and(|rate| rate < THIN);
+        if self.queue >= DEEP
+            && (thin(self.first) || tells && thin(self.deep_rate()) && thin(self.rate))
+        {
             self.fall();
         }
     }
@@ -477,6 +487,13 @@ impl Bottleneck {
     fn is_longer(&self, slot: &Slot) -> bool {
         let is_paced = self.through_silence && (self.fell || self.best_ever < THIN);
         slot.is_longer() && !is_paced
+    }
+
+    /// Returns the rate at which packets have come since the queue is deep, if that is long enough to tell.
+    fn deep_rate(&self) -> Option<Rate> {
+        let (deep, until_us) = self.deep.zip(self.last_received_us)?;
+        let span = Duration::from_micros(until_us.saturating_sub(deep.from_us));
+        (span >= FIRST_BUSY).then(|| Rate::from_bytes_in(deep.bytes, span))
     }
 
     /// Returns how long a datagram can have queued at most, where it took longer than that: what stands before it is what was
@@ -539,8 +556,10 @@ impl Bottleneck {
 
     /// Notes that the hop is no longer thin. What came too early for its rate of late shows that, and no jitter.
     fn recover(&mut self) {
+        if self.fell {
+            self.history.excuse_early(SATURATED_WITHIN);
+        }
         (self.fell, self.fast) = (false, None);
-        self.history.excuse_early(SATURATED_WITHIN);
     }
 
     /// Ends saturation where datagrams take less than half of the time that the rate says: the hop
