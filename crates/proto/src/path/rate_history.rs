@@ -56,6 +56,13 @@ impl Slot {
         Rate::from_bytes_in(self.bytes, self.busy)
     }
 
+    /// Notes a reception.
+    pub(super) fn note(&mut self, came: Came) {
+        self.receptions += 1;
+        self.early += u32::from(came.early);
+        self.as_sent += u32::from(came.as_sent);
+    }
+
     /// Tells whether too many packets came too early after each other for the rate to be the hop's.
     pub(super) fn is_jitter(&self) -> bool {
         self.early * EARLY_SHARE > self.receptions
@@ -79,9 +86,7 @@ impl RateHistory {
     pub(super) fn on_reception(&mut self, at: Instant, came: Came) {
         let Some(slot) = self.slots.back_mut() else { return };
         if at.since(slot.began) < SLOT {
-            slot.receptions += 1;
-            slot.early += u32::from(came.early);
-            slot.as_sent += u32::from(came.as_sent);
+            slot.note(came);
         }
     }
 
