@@ -371,7 +371,8 @@ pub(crate) fn parse_any(text: &str, file: &Path) -> Result<Kind, FileError> {
     toml_keys::read(text, &file.display().to_string(), |root| read(root, file))
 }
 
-fn end_of(kind: Kind, file: &Path) -> Result<Config, FileError> {
+/// Tells that a file is a drone's or a station's.
+pub(crate) fn end_of(kind: Kind, file: &Path) -> Result<Config, FileError> {
     match kind {
         Kind::End(config) => Ok(*config),
         Kind::Relay(_) => {

@@ -1,13 +1,14 @@
 //! Configuration files that Fulmar itself changes: comments and order stay, and at every moment there is either the old
 //! file or the new one.
 //!
-//! Whoever edits locks the folder meanwhile. A new text is read as the daemon reads it before it takes the old one's
+//! Whoever edits holds the lock of the folder meanwhile ([`mod@lock`]). A new text is read as the daemon reads it before it takes the old one's
 //! place, with the same owner and permissions. What a peer shares with us lies in a file of its own beside it.
 //!
 //! Other daemons may have their files in the same folder: nothing is written over, and no secret is removed that any file
 //! there names ([`folder`]).
 
 pub(crate) mod folder;
+mod lock;
 pub(crate) mod sections;
 
 use std::fs::{self, File, Metadata};
@@ -15,16 +16,21 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-use proto::StaticSecret;
+use proto::{Duration, StaticSecret};
 use toml_edit::DocumentMut;
 use zeroize::Zeroizing;
 
 use crate::config::{self, Config};
 use crate::keys;
+use crate::reading::{check_is_file, within};
 use folder::{create_beside, is_named, numbered};
+use lock::lock;
 
 /// What files of pre-shared keys end in.
 const SECRET_SUFFIX: &str = "psk";
+
+/// How long a file may take to lock and read: somebody else's edit and a reading, and some more.
+const BEGINS_WITHIN: Duration = Duration::from_secs(12);
 
 /// A file that is being edited; the folder is locked as long as this lives.
 pub(crate) struct Editing {
@@ -57,14 +63,20 @@ impl Drop for Made {
 }
 
 impl Editing {
-    /// Reads a file to edit it; waits while somebody else does.
+    /// Reads a file to edit it; waits while somebody else does, but not for long.
     ///
     /// # Errors
-    /// Say what cannot be read, or every mistake in the file.
+    /// Say what cannot be read, every mistake in the file, or who edits in its folder.
     pub(crate) fn begin(file: &Path) -> Result<Self, String> {
+        let named = file.to_owned();
+        within(file, BEGINS_WITHIN, move || Self::open(&named))
+    }
+
+    fn open(file: &Path) -> Result<Self, String> {
         let named = |error: io::Error| format!("{}: {error}", file.display());
         let file = file.canonicalize().map_err(named)?;
-        let lock = lock_folder(&file)?;
+        check_is_file(&file)?;
+        let lock = lock(&file)?;
         // It is to be a configuration, and one without mistakes.
         load(&file)?;
         let before = read(&file)?;
@@ -145,7 +157,7 @@ impl Staged {
     /// # Errors
     /// Where somebody else has edited the file meanwhile; then it stays as it is.
     pub(crate) fn take_over(self) -> Result<(), String> {
-        let _lock = lock_folder(&self.file)?;
+        let _lock = lock(&self.file)?;
         self.rename().map(drop)
     }
 
@@ -190,12 +202,6 @@ impl Staged {
 /// The mistakes.
 pub(crate) fn load(file: &Path) -> Result<Config, String> {
     config::load(file).map_err(|error| error.to_string())
-}
-
-fn lock_folder(file: &Path) -> Result<File, String> {
-    let folder = file.parent().unwrap_or(Path::new("/"));
-    let locked = File::open(folder).and_then(|open| open.lock().map(|()| open));
-    locked.map_err(|error| format!("lock {}: {error}", folder.display()))
 }
 
 fn sync_folder(file: &Path) -> Result<(), String> {

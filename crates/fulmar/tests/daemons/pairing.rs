@@ -293,6 +293,38 @@ fn a_daemon_of_another_file_is_not_said_to_have_taken_this_one_over() {
 }
 
 #[test]
+fn nobody_keeps_a_peer_from_being_removed_by_a_lock_and_who_may_is_named() {
+    let name = "pairing::nobody_keeps_a_peer_from_being_removed_by_a_lock_and_who_may_is_named";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    let keys = ["one", "two"].map(|name| (name, rig.make_keys(name)));
+    let peer = |(name, key): (&str, String)| {
+        format!("[[peer]]\nname = \"{name}\"\npublic_key = \"{key}\"\n")
+    };
+    let _station = start_station(&rig, &keys.map(peer).concat());
+    // Whoever may look into the folder can do this.
+    let folder = std::fs::File::open(rig.directory.path()).unwrap();
+    folder.lock().unwrap();
+    let removed = peers(&rig, &["remove", "one"]);
+    assert!(removed.status.success(), "{}", text(&removed));
+
+    let lock = rig.directory.path().join(".fulmar.lock");
+    assert_eq!(lock.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let held = std::fs::File::open(&lock).unwrap();
+    held.lock().unwrap();
+    let refused = peers(&rig, &["remove", "two"]);
+    let said = text(&refused);
+    let who = format!("(process {})", std::process::id());
+    assert!(!refused.status.success() && said.contains(&who), "{said}");
+    std::fs::set_permissions(&lock, std::fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(text(&peers(&rig, &["remove", "two"])).contains("remove it"));
+    std::fs::remove_file(&lock).unwrap();
+    assert!(peers(&rig, &["remove", "two"]).status.success());
+}
+
+#[test]
 fn two_stations_with_files_in_one_folder_leave_each_others_secrets_alone() {
     let name = "pairing::two_stations_with_files_in_one_folder_leave_each_others_secrets_alone";
     if !sandbox::inside(name) {
