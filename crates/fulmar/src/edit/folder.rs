@@ -66,7 +66,7 @@ pub(crate) fn is_named(path: &Path) -> io::Result<bool> {
             continue;
         }
         match read_text(&other) {
-            Ok(words) if words.contains(&*text) => return Ok(true),
+            Ok(words) if mentions(&words, &text) => return Ok(true),
             Ok(_) => {}
             Err(error) => match error.kind() {
                 ErrorKind::FileTooLarge | ErrorKind::InvalidData | ErrorKind::NotFound => {}
@@ -75,4 +75,10 @@ pub(crate) fn is_named(path: &Path) -> io::Result<bool> {
         }
     }
     unknown.map_or(Ok(false), Err)
+}
+
+/// Finds a name that is not the end of a longer one: `1.psk` is not that of `drone-1`.
+fn mentions(words: &str, name: &str) -> bool {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    words.match_indices(name).any(|(at, _)| !words[..at].ends_with(is_of_name))
 }

@@ -130,6 +130,12 @@ fn secrets_of_other_daemons_in_the_folder_are_neither_replaced_nor_removed() {
     assert!(remove(&north, "alpha").is_empty());
     assert_eq!(names(&folder), ["alpha.psk", "north.toml", "station.key", "station.toml"]);
 
+    // Names that end alike are others.
+    let (north, drone) = (neighbour(&station, &peer_with(7, "alpha.psk")), "pha");
+    add(&station, drone, 7);
+    assert!(remove(&station, drone).is_empty());
+    fs::remove_file(&north).unwrap();
+
     // As a peer that is called so would have it: the key of a group of relays.
     fs::write(folder.path().join("relay.psk"), "a group's").unwrap();
     add(&station, "relay", 4);
