@@ -37,15 +37,6 @@ pub(crate) fn within<T: Send + 'static>(
     done.recv_timeout(limit.into()).unwrap_or_else(|_| Err(hangs(file, limit)))
 }
 
-fn hangs(file: &Path, limit: Duration) -> String {
-    format!(
-        "{}: no answer within {} s; it, or a file that it names, is a pipe that nobody writes into or lies on a \
-         share whose server is gone",
-        file.display(),
-        limit.as_secs()
-    )
-}
-
 /// Tells that a file can be read again and again, which a pipe cannot.
 ///
 /// # Errors
@@ -145,6 +136,15 @@ impl Loader {
     pub(crate) fn timeout(&self) -> Option<Instant> {
         self.waiting.as_ref().map(|(_, _, until)| *until)
     }
+}
+
+fn hangs(file: &Path, limit: Duration) -> String {
+    format!(
+        "{}: no answer within {} s; it, or a file that it names, is a pipe that nobody writes into or lies on a \
+         share whose server is gone",
+        file.display(),
+        limit.as_secs()
+    )
 }
 
 #[cfg(test)]

@@ -204,6 +204,15 @@ pub(crate) fn load(file: &Path) -> Result<Config, String> {
     config::load(file).map_err(|error| error.to_string())
 }
 
+/// Says that a file of a folder with configurations cannot be written.
+pub(crate) fn not_written(path: &Path, error: &io::Error) -> String {
+    let hint = match error.kind() {
+        io::ErrorKind::PermissionDenied => "; files in there are root's to change (sudo)",
+        _ => "",
+    };
+    format!("write {}: {error}{hint}", path.display())
+}
+
 fn sync_folder(file: &Path) -> Result<(), String> {
     let folder = file.parent().unwrap_or(Path::new("/"));
     let synced = File::open(folder).and_then(|open| open.sync_all());
@@ -243,15 +252,6 @@ fn write(
         let _ = fs::remove_file(path);
         not_written(path, &error)
     })
-}
-
-/// Says that a file of a folder with configurations cannot be written.
-pub(crate) fn not_written(path: &Path, error: &io::Error) -> String {
-    let hint = match error.kind() {
-        io::ErrorKind::PermissionDenied => "; files in there are root's to change (sudo)",
-        _ => "",
-    };
-    format!("write {}: {error}{hint}", path.display())
 }
 
 #[cfg(test)]
