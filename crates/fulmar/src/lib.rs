@@ -27,6 +27,7 @@ mod machine;
 mod names;
 mod pair;
 mod peers;
+mod reading;
 mod recorder;
 mod relay;
 mod rights;

@@ -13,10 +13,14 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use crate::age::{Calendar, age};
 use crate::cut;
 
 /// How many pieces the bound on size is divided into: as the oldest goes, the others stay.
 const PIECES: u64 = 8;
+/// Records that stay whatever the clock says, the newest ones: several flights of a day. A clock that is wrong from the
+/// start, by a rollover of GPS for instance, would take them all for old.
+const NEWEST: usize = 8;
 /// The ends of the names.
 const RECORD: &str = "mcap";
 const MAVLINK: &str = "tlog";
@@ -26,7 +30,7 @@ const MAVLINK: &str = "tlog";
 pub struct Limits {
     /// Bytes of all records together.
     pub bytes: u64,
-    /// Age of the oldest.
+    /// Age of the oldest, by dates that can be true; the newest eight records stay at any age.
     pub age: Duration,
 }
 
@@ -38,6 +42,7 @@ pub struct Store {
     pieces: Vec<Piece>,
     next: u64,
     open: Option<Open>,
+    calendar: Calendar,
 }
 
 /// A record that has ended, with its MAVLink.
@@ -88,6 +93,7 @@ impl Store {
             pieces: Vec::new(),
             next: 1,
             open: None,
+            calendar: Calendar::new(SystemTime::now),
         };
         store.look().map_err(|error| about("read", directory, &error))?;
         for piece in &store.pieces {
@@ -168,7 +174,8 @@ impl Store {
         }
         // What is empty must not count as the newest: on a full disk each try to go on leaves such a one.
         if !files.is_empty() {
-            self.pieces.push(Piece { number, files, bytes, changed: SystemTime::now() });
+            let changed = self.calendar.now();
+            self.pieces.push(Piece { number, files, bytes, changed });
         }
         synced
     }
@@ -195,15 +202,19 @@ impl Store {
 
     /// Removes the oldest records until there is room within the bounds.
     fn make_room(&mut self, more: u64) {
-        let now = SystemTime::now();
-        let oldest = self.limits.age;
-        let is_old =
-            |piece: &Piece| now.duration_since(piece.changed).is_ok_and(|age| age > oldest);
-        while self.pieces.first().is_some_and(is_old) || self.bytes() + more > self.limits.bytes {
+        let now = self.calendar.now();
+        while self.is_first_old(now) || self.bytes() + more > self.limits.bytes {
             if !self.drop_oldest() {
                 break;
             }
         }
+    }
+
+    /// Tells whether the oldest record is too old: by the first date that can be true, which is that of a later record
+    /// where its own cannot be.
+    fn is_first_old(&self, now: SystemTime) -> bool {
+        let mut ages = self.pieces.iter().filter_map(|piece| age(piece.changed, now));
+        self.pieces.len() > NEWEST && ages.next().is_some_and(|age| age > self.limits.age)
     }
 
     fn bytes(&self) -> u64 {
@@ -371,17 +382,66 @@ mod tests {
         assert_eq!(names(directory.path()), [format!("00001-{UTC}.mcap")]);
     }
 
+    /// Makes records that ended at these dates, the oldest first, and opens their directory.
+    fn store_of(directory: &Path, dates: &[SystemTime]) -> Store {
+        let mut store = Store::open(directory, limits(1 << 20)).unwrap();
+        for date in dates {
+            store.begin(UTC).unwrap();
+            store.append(Part::Record, b"x").unwrap();
+            let path = store.current().unwrap().to_owned();
+            store.end().unwrap();
+            File::options().append(true).open(path).unwrap().set_modified(*date).unwrap();
+        }
+        Store::open(directory, limits(1 << 20)).unwrap()
+    }
+
+    fn numbers(directory: &Path) -> Vec<u32> {
+        names(directory).iter().map(|name| name[..5].parse().unwrap()).collect()
+    }
+
+    const DAY: Duration = Duration::from_secs(86_400);
+
     #[test]
-    fn records_that_are_too_old_go() {
+    fn records_that_are_too_old_go_but_for_the_newest() {
         let directory = tempfile::tempdir().unwrap();
-        let mut store = Store::open(directory.path(), limits(1 << 20)).unwrap();
-        store.begin(UTC).unwrap();
-        store.append(Part::Record, b"x").unwrap();
-        store.end().unwrap();
-        store.pieces[0].changed = SystemTime::UNIX_EPOCH;
+        let mut store = store_of(directory.path(), &[SystemTime::now() - DAY; NEWEST + 3]);
         store.begin(UTC).unwrap();
         store.append(Part::Record, b"y").unwrap();
-        store.end().unwrap();
-        assert_eq!(names(directory.path()), [format!("00002-{UTC}.mcap")]);
+        assert_eq!(numbers(directory.path()), (4..=12).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn records_with_dates_that_cannot_be_true_are_not_old_and_hide_none_that_are() {
+        let now = SystemTime::now();
+        for wrong in [SystemTime::UNIX_EPOCH, SystemTime::UNIX_EPOCH + 10 * 365 * DAY, now + DAY] {
+            let directory = tempfile::tempdir().unwrap();
+            let mut store = store_of(directory.path(), &[wrong; NEWEST + 3]);
+            store.begin(UTC).unwrap();
+            assert_eq!(numbers(directory.path()).len(), NEWEST + 4, "{wrong:?}");
+
+            // What came before one that is too old is too old.
+            let directory = tempfile::tempdir().unwrap();
+            let mut dates = vec![wrong, now - DAY, wrong];
+            dates.extend([now; NEWEST]);
+            let mut store = store_of(directory.path(), &dates);
+            store.begin(UTC).unwrap();
+            assert_eq!(numbers(directory.path()), (3..=12).collect::<Vec<_>>(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_steps_ahead_while_it_records_makes_no_record_old() {
+        use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+        static AHEAD_S: AtomicU64 = AtomicU64::new(0);
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = store_of(directory.path(), &[SystemTime::now(); NEWEST + 3]);
+        let date = || SystemTime::now() + Duration::from_secs(AHEAD_S.load(Relaxed));
+        store.calendar = Calendar::new(date);
+        for weeks in [0, 1, 1_024] {
+            AHEAD_S.store(weeks * 7 * 86_400, Relaxed);
+            store.begin(UTC).unwrap();
+            store.append(Part::Record, b"y").unwrap();
+        }
+        assert_eq!(numbers(directory.path()), (1..=NEWEST as u32 + 6).collect::<Vec<_>>());
     }
 }

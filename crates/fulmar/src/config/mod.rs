@@ -371,7 +371,8 @@ pub(crate) fn parse_any(text: &str, file: &Path) -> Result<Kind, FileError> {
     toml_keys::read(text, &file.display().to_string(), |root| read(root, file))
 }
 
-fn end_of(kind: Kind, file: &Path) -> Result<Config, FileError> {
+/// Tells that a file is a drone's or a station's.
+pub(crate) fn end_of(kind: Kind, file: &Path) -> Result<Config, FileError> {
     match kind {
         Kind::End(config) => Ok(*config),
         Kind::Relay(_) => {
@@ -383,7 +384,7 @@ fn end_of(kind: Kind, file: &Path) -> Result<Config, FileError> {
 }
 
 /// Reads no more than a configuration can be, whatever the file is.
-fn read_text(file: &Path) -> io::Result<Zeroizing<String>> {
+pub(crate) fn read_text(file: &Path) -> io::Result<Zeroizing<String>> {
     // A private key may be in it: no piece of it is left behind by a buffer that grew.
     let mut text = Zeroizing::new(Vec::with_capacity(LARGEST_FILE as usize + 1));
     std::fs::File::open(file)?.take(LARGEST_FILE + 1).read_to_end(&mut text)?;

@@ -48,6 +48,7 @@ use crate::config::Config;
 use crate::endpoints::LocalEndpoint;
 use crate::events::EventServer;
 use crate::log::Log;
+use crate::reading::Loader;
 use crate::recorder::Recorder;
 use crate::status::{ReloadReport, StatusServer};
 use anew::Anew;
@@ -61,7 +62,6 @@ pub(crate) use open::REALTIME_PRIORITY;
 use paths::DronePath;
 use pilot::Watch;
 use relays::Relays;
-use reload::Loader;
 use remotes::Remotes;
 use report::{Meter, StrangersSeen};
 pub(crate) use sockets::LOOK_EVERY;
@@ -187,7 +187,8 @@ impl Daemon {
     }
 
     fn deadline(&self, now: Instant) -> Instant {
-        let own = [Some(self.next_tick), self.next_sign_of_life, self.session_deadline(now)];
+        let sessions = self.session_deadline(now);
+        let own = [Some(self.next_tick), self.next_sign_of_life, sessions, self.loader.timeout()];
         let locals = self.locals.values().filter_map(LocalEndpoint::timeout);
         let locals = locals.chain(self.relays.timeout(now));
         let locals = locals.chain(self.recorder.as_ref().map(Recorder::timeout));
@@ -224,7 +225,7 @@ impl Daemon {
                     tracing::info!(signal, "stopping");
                     self.running = false;
                 }
-                Some(Asked::Reload) => self.loader.load(&self.config.file),
+                Some(Asked::Reload) => self.loader.load(now, &self.config.file),
                 None => {}
             },
         }
@@ -257,6 +258,9 @@ impl Daemon {
         }
         if self.next_look <= now {
             self.refresh_sockets(now);
+        }
+        if self.loader.timeout().is_some_and(|due| due <= now) {
+            self.take_file(now);
         }
         self.record(now);
     }

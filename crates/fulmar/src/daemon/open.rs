@@ -19,7 +19,6 @@ use super::batches::Batches;
 use super::guests::Guests;
 use super::locals::Locals;
 use super::relays::Relays;
-use super::reload::Loader;
 use super::remotes::Remotes;
 use super::sockets::{LOOK_EVERY, Sockets};
 use super::tokens::Token;
@@ -29,6 +28,7 @@ use crate::config::{Config, EndpointConfig as LocalConfig, PathConfig, Peer, Rol
 use crate::endpoints::{LocalEndpoint, Tokens};
 use crate::events::EventServer;
 use crate::log::Log;
+use crate::reading::Loader;
 use crate::recorder::Recorder;
 use crate::status::StatusServer;
 
@@ -58,7 +58,7 @@ impl Daemon {
         let peers = open_sessions(&config, &mut endpoint);
         let remotes =
             Remotes::open(&poller).map_err(|error| format!("wait for names of hosts: {error}"))?;
-        let loader = Loader::open(&poller)
+        let loader = Loader::open(&poller, Token::File.encode())
             .map_err(|error| format!("wait for the file to be read again: {error}"))?;
         let notifier = Notifier::from_environment()
             .map_err(|error| format!("speak to the service manager (NOTIFY_SOCKET): {error}"))?;

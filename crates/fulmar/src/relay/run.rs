@@ -16,10 +16,11 @@ use sys::udp::ReceiveBuffers;
 use sys::{capabilities, clock};
 
 use super::post::{Post, Tokens};
-use crate::config::{self, Kind, RelayFile};
+use crate::config::{Kind, RelayFile};
 use crate::daemon::{LOOK_EVERY, REALTIME_PRIORITY, Token};
 use crate::events::EventServer;
 use crate::log::Log;
+use crate::reading::Loader;
 use crate::rights;
 use crate::status::{
     Answer, EndpointReport, Lists, PeerReport, ReloadReport, Report, StatusServer,
@@ -41,6 +42,7 @@ struct Relay {
     /// Nothing of a relay is an event, but those who follow them find the socket.
     events: EventServer,
     reload: ReloadReport,
+    loader: Loader,
     /// What the log has said is wrong.
     trouble: Option<String>,
     started: Instant,
@@ -81,6 +83,8 @@ impl Relay {
             .and_then(|()| poller.add(&events, Token::Events(0).encode(), Interest::Read))
             .and_then(|()| poller.add(&status, Token::Status(0).encode(), Interest::Read))
             .map_err(|error| format!("wait for descriptors: {error}"))?;
+        let loader = Loader::open(&poller, Token::File.encode())
+            .map_err(|error| format!("wait for the file: {error}"))?;
         let now = clock::now();
         let next_sign_of_life = notifier.watchdog().map(|every| now + every);
         let mut relay = Self {
@@ -94,6 +98,7 @@ impl Relay {
             status,
             events,
             reload: ReloadReport::default(),
+            loader,
             trouble: None,
             started: now,
             next_tick: now + TICK,
@@ -128,7 +133,8 @@ impl Relay {
     }
 
     fn deadline(&self, now: Instant) -> Instant {
-        let due = [self.next_sign_of_life, self.post.timeout(now), Some(self.next_look)];
+        let (look, file) = (Some(self.next_look), self.loader.timeout());
+        let due = [self.next_sign_of_life, self.post.timeout(now), look, file];
         due.into_iter().flatten().fold(self.next_tick, Instant::min)
     }
 
@@ -139,9 +145,10 @@ impl Relay {
                     tracing::info!(signal, "stopping");
                     self.running = false;
                 }
-                Some(Asked::Reload) => self.reload(),
+                Some(Asked::Reload) => self.loader.load(clock::now(), &self.config.file),
                 None => {}
             },
+            Token::File => self.take_file(clock::now()),
             Token::Interfaces if !matches!(self.watch.changed(), Ok(false)) => {
                 self.refresh(clock::now());
             }
@@ -181,6 +188,9 @@ impl Relay {
         if self.next_look <= now {
             self.refresh(now);
         }
+        if self.loader.timeout().is_some_and(|due| due <= now) {
+            self.take_file(now);
+        }
     }
 
     fn refresh(&mut self, now: Instant) {
@@ -193,10 +203,11 @@ impl Relay {
         }
     }
 
-    /// Begins anew with what the file says now: nothing is lost by that, since a relay keeps nothing.
-    fn reload(&mut self) {
+    /// Begins anew with what was read of the file: nothing is lost by that, since a relay keeps nothing.
+    fn take_file(&mut self, now: Instant) {
+        let Some(read) = self.loader.take(now) else { return };
         self.reload.count += 1;
-        match self.read_again() {
+        match read.and_then(|kind| self.take_on(kind)) {
             Ok(changes) => {
                 tracing::info!(changes, "the file was read again");
                 (self.reload.changes, self.reload.problem) = (changes, String::new());
@@ -206,11 +217,13 @@ impl Relay {
                 (self.reload.changes, self.reload.problem) = (String::new(), problem);
             }
         }
+        if self.loader.is_asked_again() {
+            self.loader.load(now, &self.config.file);
+        }
     }
 
-    fn read_again(&mut self) -> Result<String, String> {
-        let Kind::Relay(new) = config::load_any(&self.config.file).map_err(|e| e.to_string())?
-        else {
+    fn take_on(&mut self, kind: Kind) -> Result<String, String> {
+        let Kind::Relay(new) = kind else {
             return Err("role: cannot change while the daemon runs: restart it".into());
         };
         if new.status != self.config.status || new.realtime != self.config.realtime {

@@ -88,10 +88,10 @@ section! {
     ended_why: String, Text;
     /// Whether it says that it does not know our key, or that one end has another preshared key.
     refused: bool, State;
-    /// What the peer's clock shows more than ours.
+    /// What the clock of the peer's daemon shows more than ours. They count since the computers started, and tell no date.
     clock_offset_ms: Option<f64>, Gauge("ms"),
         session.clock_offset_us.map(|(offset, _)| offset as f64 / 1e3);
-    /// The bound of that offset's error.
+    /// How far that may be off: so well both ends agree on when something happened.
     clock_error_ms: Option<f64>, Gauge("ms"),
         session.clock_offset_us.map(|(_, error)| error as f64 / 1e3);
     /// Share of the queue for bulk and telemetry that is free.

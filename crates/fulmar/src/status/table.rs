@@ -243,8 +243,9 @@ fn peer_text(peer: &PeerReport) -> String {
         }
         _ => text += "not connected",
     }
-    if let (Some(offset), Some(error)) = (peer.clock_offset_ms, peer.clock_error_ms) {
-        let _ = write!(text, ", clock {offset:+.1} ms (± {error:.1})");
+    // The offset itself is for programs: it is of clocks that count since the computers started.
+    if let Some(error) = peer.clock_error_ms {
+        let _ = write!(text, ", clocks known to ± {error:.1} ms");
     }
     if peer.rejected_datagrams > 0 {
         let _ = write!(text, ", {} datagrams rejected", peer.rejected_datagrams);
@@ -497,6 +498,14 @@ mod tests {
         assert!(line("tunnel").ends_with("0 in, 2 from a wrong address, 1 turned away"), "{text}");
         assert!(line("messages out").ends_with("20 symbols, 4 repair and 1 again (+25 %)"));
         assert!(line("messages in").ends_with("9 delivered, 0 skipped; 2 of 20 symbols decoded"));
+    }
+
+    #[test]
+    fn of_the_clocks_it_says_how_well_they_are_known_and_not_which_computer_was_started_first() {
+        let mut peer = PeerReport { name: "ground".into(), ..PeerReport::default() };
+        peer.clock_offset_ms = Some(-86_400_000.0);
+        peer.clock_error_ms = Some(10.06);
+        assert_eq!(peer_text(&peer), "ground: not connected, clocks known to ± 10.1 ms\n");
     }
 
     #[test]
