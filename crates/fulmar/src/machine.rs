@@ -157,7 +157,7 @@ fn endpoint_trouble(endpoint: &EndpointConfig) -> Option<String> {
     }
 }
 
-/// Says why the status socket could not be made, without which no daemon starts.
+/// Says why the status socket could not be made, without which no command reaches the daemon.
 fn status_trouble(path: &Path) -> Option<String> {
     let place = path.display();
     if UnixStream::connect(path).is_ok() {

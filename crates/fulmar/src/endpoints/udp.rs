@@ -6,7 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use proto::{Duration, Instant};
 use sys::poller::{Interest, Poller};
 
-use super::{Origin, RETRY, Tokens};
+use super::{Origin, Tokens};
 
 /// Clients of one server. One more takes the place of the one that was silent for longest, unless all are
 /// regular ones.
@@ -23,12 +23,11 @@ const LARGEST: usize = 65_535;
 
 /// A UDP endpoint's socket, and the addresses that it speaks to.
 pub(super) struct UdpPort {
-    socket: Option<UdpSocket>,
+    socket: UdpSocket,
     /// The one address of a client; a server has none.
     remote: Option<SocketAddr>,
     clients: Vec<Client>,
     tokens: Tokens,
-    retry: Option<Instant>,
     buffer: Vec<u8>,
 }
 
@@ -51,41 +50,25 @@ impl UdpPort {
         let socket = UdpSocket::bind(address)?;
         socket.set_nonblocking(true)?;
         poller.add(&socket, tokens.token(0), Interest::Read)?;
-        let buffer = vec![0; LARGEST];
-        Ok(Self {
-            socket: Some(socket),
-            remote: None,
-            clients: Vec::new(),
-            tokens,
-            retry: None,
-            buffer,
-        })
+        Ok(Self { socket, remote: None, clients: Vec::new(), tokens, buffer: vec![0; LARGEST] })
     }
 
-    /// Prepares a client; it connects at once in [`UdpPort::handle_timeout`].
-    pub(super) fn client(address: SocketAddr, tokens: Tokens, now: Instant) -> Self {
-        let (remote, retry) = (Some(address), Some(now));
-        Self { socket: None, remote, clients: Vec::new(), tokens, retry, buffer: vec![0; LARGEST] }
+    /// Connects a client, so that the kernel keeps strangers out.
+    pub(super) fn client(remote: SocketAddr, tokens: Tokens, poller: &Poller) -> io::Result<Self> {
+        let any: SocketAddr = match remote {
+            SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
+            SocketAddr::V6(_) => ([0_u16; 8], 0).into(),
+        };
+        let socket = UdpSocket::bind(any)?;
+        socket.connect(remote)?;
+        socket.set_nonblocking(true)?;
+        poller.add(&socket, tokens.token(0), Interest::Read)?;
+        let (remote, buffer) = (Some(remote), vec![0; LARGEST]);
+        Ok(Self { socket, remote, clients: Vec::new(), tokens, buffer })
     }
 
     pub(super) fn clients(&self) -> usize {
         self.clients.len()
-    }
-
-    pub(super) fn timeout(&self) -> Option<Instant> {
-        self.retry
-    }
-
-    pub(super) fn handle_timeout(&mut self, now: Instant, poller: &Poller) {
-        let (Some(remote), true) = (self.remote, self.retry.is_some_and(|retry| retry <= now))
-        else {
-            return;
-        };
-        match connect(remote, self.tokens, poller) {
-            Ok(socket) => (self.socket, self.retry) = (Some(socket), None),
-            // The address's network may not be there yet.
-            Err(_) => self.retry = Some(now + RETRY),
-        }
     }
 
     /// Reads until `take` says that it has enough.
@@ -94,9 +77,8 @@ impl UdpPort {
         now: Instant,
         take: &mut dyn FnMut(SocketAddr, &[u8]) -> bool,
     ) {
-        let Some(socket) = &self.socket else { return };
         for _ in 0..AT_A_TIME {
-            match socket.recv_from(&mut self.buffer) {
+            match self.socket.recv_from(&mut self.buffer) {
                 Ok((length, source)) => {
                     if self.remote.is_none() && !remember(&mut self.clients, source, now) {
                         continue;
@@ -114,10 +96,9 @@ impl UdpPort {
 
     /// Stops reading, which leaves to the kernel what comes meanwhile, or begins again.
     pub(super) fn set_paused(&mut self, paused: bool, poller: &Poller) {
-        let Some(socket) = &self.socket else { return };
         let changed = match paused {
-            true => poller.remove(socket),
-            false => poller.add(socket, self.tokens.token(0), Interest::Read),
+            true => poller.remove(&self.socket),
+            false => poller.add(&self.socket, self.tokens.token(0), Interest::Read),
         };
         if let Err(error) = changed {
             tracing::warn!(%error, paused, "wait for a UDP endpoint");
@@ -126,7 +107,7 @@ impl UdpPort {
 
     /// Gives a datagram to every client except `but`; returns whether any took it.
     pub(super) fn deliver(&mut self, now: Instant, bytes: &[u8], but: Option<Origin>) -> bool {
-        let Some(socket) = &self.socket else { return false };
+        let socket = &self.socket;
         if self.remote.is_some() {
             if but.is_some() {
                 return false;
@@ -146,19 +127,6 @@ impl UdpPort {
         }
         given
     }
-}
-
-/// Connects, so that the kernel keeps strangers out.
-fn connect(remote: SocketAddr, tokens: Tokens, poller: &Poller) -> io::Result<UdpSocket> {
-    let any: SocketAddr = match remote {
-        SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
-        SocketAddr::V6(_) => ([0_u16; 8], 0).into(),
-    };
-    let socket = UdpSocket::bind(any)?;
-    socket.connect(remote)?;
-    socket.set_nonblocking(true)?;
-    poller.add(&socket, tokens.token(0), Interest::Read)?;
-    Ok(socket)
 }
 
 /// Notes a client; false when there is no room for it. Programs of this host take the place of strangers.
@@ -213,7 +181,7 @@ mod tests {
         let poller = Poller::new().unwrap();
         let start = Instant::from_millis(0);
         let mut port = UdpPort::server("127.0.0.1:0".parse().unwrap(), Tokens(0), &poller).unwrap();
-        let address = port.socket.as_ref().unwrap().local_addr().unwrap();
+        let address = port.socket.local_addr().unwrap();
         assert!(!port.deliver(start, b"nobody is there", None));
 
         let (first, second) = (local(), local());
@@ -273,10 +241,7 @@ mod tests {
         let mut poller = Poller::new().unwrap();
         let now = Instant::from_millis(0);
         let far = local();
-        let mut port = UdpPort::client(far.local_addr().unwrap(), Tokens(0), now);
-        assert_eq!(port.timeout(), Some(now));
-        port.handle_timeout(now, &poller);
-        assert_eq!(port.timeout(), None);
+        let mut port = UdpPort::client(far.local_addr().unwrap(), Tokens(0), &poller).unwrap();
         let address = far.local_addr().unwrap();
         drop(far);
         for _ in 0..4 {
