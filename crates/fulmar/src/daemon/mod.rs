@@ -282,6 +282,8 @@ impl Daemon {
         }
         self.refresh_relays(now);
         self.follow_addresses(now);
+        let Self { locals, sockets, poller, .. } = self;
+        locals.values_mut().for_each(|local| local.follow(sockets.interfaces(), poller));
     }
 
     /// Follows this host's addresses: what is sent from one that is gone does not leave.

@@ -13,9 +13,11 @@ mod tcp;
 mod udp;
 
 use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 
 use proto::select::{Class, SETUP_SIGNING};
 use proto::{Duration, Instant};
+use sys::interfaces::Interface;
 use sys::poller::{Poller, Ready};
 
 use crate::awaited::{Awaited, RETRY};
@@ -131,7 +133,13 @@ impl LocalEndpoint {
     /// Opens the port where that is due.
     fn open_port(&mut self, now: Instant, poller: &Poller) {
         let Self { config, tokens, .. } = self;
-        let open = || Port::open(&config.kind, *tokens, now, poller).map_err(|error| told(&error));
+        let open = || {
+            Port::open(&config.kind, *tokens, now, poller).map_err(|error| {
+                let is_port =
+                    matches!(config.kind, EndpointKind::UdpServer(_) | EndpointKind::TcpServer(_));
+                told(&error, is_port)
+            })
+        };
         // A message still waits for room: nothing is read before it.
         if self.port.try_again(now, open) && self.held.is_some() {
             self.set_paused(true, poller);
@@ -142,7 +150,15 @@ impl LocalEndpoint {
     pub(crate) fn trouble(&self) -> Option<&str> {
         match self.port.get() {
             Some(Port::Serial(port)) => port.trouble(),
+            Some(Port::Udp(port)) => port.trouble(),
             _ => self.port.trouble(),
+        }
+    }
+
+    /// Follows this host's addresses and routes, by which UDP is heard and sent.
+    pub(crate) fn follow(&mut self, interfaces: &[Interface], poller: &Poller) {
+        if let Some(Port::Udp(port)) = self.port.get_mut() {
+            port.follow(interfaces, poller);
         }
     }
 
@@ -305,7 +321,7 @@ impl LocalEndpoint {
         poller: &Poller,
     ) {
         let given = match self.port.get_mut() {
-            Some(Port::Udp(port)) => port.deliver(now, bytes, but),
+            Some(Port::Udp(port)) => port.deliver(now, bytes, but, poller),
             Some(Port::Tcp(port)) => port.deliver(bytes, but, poller),
             Some(Port::Serial(port)) => but.is_some() || port.deliver(now, class, bytes),
             Some(Port::Seqpacket(port)) => port.deliver(bytes, poller),
@@ -391,7 +407,7 @@ impl LocalEndpoint {
             EndpointKind::Seqpacket(path, _) => format!("SEQPACKET {}", path.display()),
         };
         if self.trouble().is_some() {
-            return format!("{what}: not there");
+            return format!("{what}: does not work");
         }
         match (&self.config.kind, self.port.get()) {
             (EndpointKind::Serial(_, baud), _) => format!("{what} at {baud} baud"),
@@ -442,12 +458,17 @@ impl Port {
     }
 }
 
-/// Says why a port is not there, and what to do about it.
-fn told(error: &io::Error) -> String {
+/// Says why nothing can be sent to an address, if that is so.
+pub(crate) fn way_trouble(remote: SocketAddr) -> Option<String> {
+    udp::speak_to(remote).err().map(|error| format!("{remote}: {}", told(&error, false)))
+}
+
+/// Says why an endpoint, which may wait at a port, does not work, and what to do about it.
+fn told(error: &io::Error, is_port: bool) -> String {
     let hint = match error.kind() {
         ErrorKind::AddrInUse => "; another program is there, ss -tulpnx shows which",
         ErrorKind::AddrNotAvailable => "; no interface of this host has that address",
-        ErrorKind::PermissionDenied => "; ports below 1024 need root",
+        ErrorKind::PermissionDenied if is_port => "; ports below 1024 need root",
         ErrorKind::NetworkUnreachable => "; ip route shows where this host can send",
         _ => "",
     };

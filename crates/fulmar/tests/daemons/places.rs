@@ -116,3 +116,138 @@ fn a_daemon_whose_sockets_cannot_be_made_flies_and_makes_them_later() {
     assert_eq!(drone.end().code(), Some(0));
     assert!(!blocked.exists(), "the directory was made for the sockets");
 }
+
+/// A drone's program and a tablet beside the station, on link 1, whose other end is the drone's host. The session goes
+/// over link 0.
+struct Field {
+    rig: Rig,
+    program: UdpSocket,
+    tablet: UdpSocket,
+    station: Daemon,
+    _drone: Daemon,
+}
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Field {
+    /// The station's endpoint for the tablet is `kind` at `address`; `prepare` sets its host up before.
+    fn new(kind: &str, address: &str, prepare: impl FnOnce() + Send) -> Self {
+        let rig = Rig::new(2);
+        rig.station.run(prepare).unwrap();
+        let endpoint = |kind: &str, address: &str| {
+            format!(
+                "[[control]]\nname = \"c\"\nchannel = 9\nkind = \"{kind}\"\naddress = \"{address}\"\n"
+            )
+        };
+        let station = rig.start_station(&endpoint(kind, address));
+        let drone = rig.start_drone(&[0], &endpoint("udp-server", "127.0.0.1:7009"));
+        station.wait_for_paths(1);
+        drone.wait_for_paths(1);
+        let bind = |address: &str| {
+            let socket = rig.drone.run(|| UdpSocket::bind(address).unwrap()).unwrap();
+            socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+            socket
+        };
+        let (program, tablet) = (bind("127.0.0.1:0"), bind("0.0.0.0:7010"));
+        program.connect("127.0.0.1:7009").unwrap();
+        Self { rig, program, tablet, station, _drone: drone }
+    }
+
+    /// Lets the program speak until the tablet hears it from an address of the station, and answers there.
+    fn wait_until_heard_from(&self, address: [u8; 4]) {
+        let (mut buffer, deadline) = ([0; 64], Instant::now() + PATIENCE);
+        loop {
+            assert!(Instant::now() < deadline, "not from {address:?}: {:#}", self.station.status());
+            self.program.send(b"telemetry").unwrap();
+            let Ok((length, from)) = self.tablet.recv_from(&mut buffer) else { continue };
+            if &buffer[..length] == b"telemetry" && from.ip() == Ipv4Addr::from(address) {
+                self.tablet.send_to(&address, from).unwrap();
+                break;
+            }
+        }
+        while !self.program.recv(&mut buffer).is_ok_and(|length| buffer[..length] == address) {
+            assert!(Instant::now() < deadline, "no answer: {:#}", self.station.status());
+        }
+    }
+}
+
+#[test]
+fn a_client_speaks_from_the_address_that_its_host_has_now() {
+    let name = "places::a_client_speaks_from_the_address_that_its_host_has_now";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let field = Field::new("udp-client", "192.168.1.1:7010", || ());
+    field.wait_until_heard_from([192, 168, 1, 2]);
+    // Another lease: what is sent from the old address does not leave.
+    let readdress = || {
+        interface_setup::remove_address("l1", Ipv4Addr::new(192, 168, 1, 2), 24).unwrap();
+        interface_setup::add_address("l1", Ipv4Addr::new(192, 168, 1, 9), 24).unwrap();
+    };
+    field.rig.station.run(readdress).unwrap();
+    field.wait_until_heard_from([192, 168, 1, 9]);
+}
+
+#[test]
+fn a_client_that_began_by_another_link_follows_the_route() {
+    let name = "places::a_client_that_began_by_another_link_follows_the_route";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let net = Ipv4Addr::new(192, 168, 0, 0);
+    // The LAN has no address yet, and another link leads there.
+    let field = Field::new("udp-client", "192.168.1.1:7010", || {
+        interface_setup::remove_address("l1", Ipv4Addr::new(192, 168, 1, 2), 24).unwrap();
+        interface_setup::add_route("l0", net.into(), 16).unwrap();
+    });
+    field.wait_until_heard_from([192, 168, 0, 2]);
+    let arrive = || {
+        interface_setup::add_address("l1", Ipv4Addr::new(192, 168, 1, 2), 24).unwrap();
+    };
+    field.rig.station.run(arrive).unwrap();
+    field.wait_until_heard_from([192, 168, 1, 2]);
+}
+
+#[test]
+fn a_broadcast_address_is_heard_by_all_and_any_of_them_answers() {
+    let name = "places::a_broadcast_address_is_heard_by_all_and_any_of_them_answers";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let field = Field::new("udp-client", "192.168.1.255:7010", || ());
+    field.wait_until_heard_from([192, 168, 1, 2]);
+    assert!(field.station.log().contains("without a key"), "{}", field.station.log());
+}
+
+#[test]
+fn a_server_at_a_multicast_address_is_one_of_the_group() {
+    let name = "places::a_server_at_a_multicast_address_is_one_of_the_group";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let group = Ipv4Addr::new(239, 255, 145, 50);
+    let field = Field::new("udp-server", "239.255.145.50:7010", || ());
+    // The other member speaks to the group alone, and hears nothing else, by a port of its own.
+    let speaks = || {
+        interface_setup::add_route("l1", Ipv4Addr::new(239, 0, 0, 0).into(), 8).unwrap();
+        field.tablet.join_multicast_v4(&group, &Ipv4Addr::new(192, 168, 1, 1)).unwrap();
+        UdpSocket::bind("0.0.0.0:0").unwrap()
+    };
+    let speaker = field.rig.drone.run(speaks).unwrap();
+    let (mut buffer, deadline) = ([0; 64], Instant::now() + PATIENCE);
+    let mut heard = (false, false);
+    while heard != (true, true) {
+        assert!(Instant::now() < deadline, "{heard:?}: {:#}", field.station.status());
+        speaker.send_to(b"from the group", (group, 7010)).unwrap();
+        field.program.send(b"to the group").unwrap();
+        let is_heard = |socket: &UdpSocket, buffer: &mut [u8], text: &[u8]| {
+            socket.recv(buffer).is_ok_and(|length| &buffer[..length] == text)
+        };
+        heard.0 |= is_heard(&field.program, &mut buffer, b"from the group");
+        heard.1 |= is_heard(&field.tablet, &mut buffer, b"to the group");
+    }
+    // What it has said itself is no message of the group.
+    while let Ok(length) = field.program.recv(&mut buffer) {
+        assert_eq!(&buffer[..length], b"from the group");
+    }
+}
