@@ -50,8 +50,7 @@ impl Daemon {
         let events = EventServer::new(&config.status)
             .map_err(|error| format!("draw random numbers: {error}"))?;
         let guests = Awaited::new("socket of fulmar pair");
-        let mut sockets = Sockets::new(&config.transport);
-        config.listens.iter().try_for_each(|listen| sockets.add_listen(listen).map(|_| ()))?;
+        let sockets = open_sockets(&config)?;
         let tunnel = config.tunnel.as_ref();
         let tunnel = tunnel.map(|tunnel| Tunnel::open(now, tunnel, &config.peers, &poller));
         let locals = open_locals(&config, &poller);
@@ -213,6 +212,13 @@ fn open_recorder(now: Instant, config: &Config) -> Option<Recorder> {
         Role::Station => "station",
     };
     config.record.as_ref().map(|record| Recorder::open(now, record, role))
+}
+
+/// Makes the addresses known that a station waits at; they open with the first look at the interfaces.
+fn open_sockets(config: &Config) -> Result<Sockets, String> {
+    let mut sockets = Sockets::new(&config.transport);
+    config.listens.iter().try_for_each(|listen| sockets.add_listen(listen).map(|_| ()))?;
+    Ok(sockets)
 }
 
 /// A service manager that cannot be told how it goes is no reason to stay on the ground.

@@ -45,7 +45,7 @@ pub(super) struct UdpPort {
 
 /// Whom a port speaks to.
 #[derive(Debug)]
-enum Far {
+pub(super) enum Far {
     /// Whoever has spoken to it.
     Clients,
     /// One address, to which the socket is connected: the kernel keeps strangers out.

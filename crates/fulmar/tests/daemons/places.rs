@@ -120,11 +120,12 @@ fn a_daemon_whose_sockets_cannot_be_made_flies_and_makes_them_later() {
 /// A drone's program and a tablet beside the station, on link 1, whose other end is the drone's host. The session goes
 /// over link 0.
 struct Field {
-    rig: Rig,
-    program: UdpSocket,
-    tablet: UdpSocket,
     station: Daemon,
     _drone: Daemon,
+    program: UdpSocket,
+    tablet: UdpSocket,
+    /// Goes last: the daemons' logs lie in its directory.
+    rig: Rig,
 }
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -150,7 +151,7 @@ impl Field {
         };
         let (program, tablet) = (bind("127.0.0.1:0"), bind("0.0.0.0:7010"));
         program.connect("127.0.0.1:7009").unwrap();
-        Self { rig, program, tablet, station, _drone: drone }
+        Self { station, _drone: drone, program, tablet, rig }
     }
 
     /// Lets the program speak until the tablet hears it from an address of the station, and answers there.
