@@ -8,7 +8,6 @@ use std::path::Path;
 use proto::{Duration, Instant};
 use sys::clock;
 use sys::poller::{Interest, Poller};
-use sys::seqpacket::answers;
 
 use super::{EndpointReport, PeerReport, Report};
 use crate::awaited::Awaited;
@@ -79,19 +78,21 @@ impl StatusServer {
     /// Says that another daemon answers there, which is the one of this file.
     pub(crate) fn start(path: &Path, poller: &Poller, token: u64) -> Result<Awaited<Self>, String> {
         let mut server = Awaited::new(format!("status socket {}", path.display()));
-        // One that was killed a moment ago may still be on its way out.
-        let mut looks = 0;
-        while answers(path) {
-            looks += 1;
-            if looks == LOOKS {
-                return Err(format!(
-                    "status socket {}: another daemon answers there: is this file's daemon running already?",
-                    path.display()
-                ));
+        for look in 1.. {
+            match Self::open_for(path, poller, token) {
+                Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                    if look == LOOKS {
+                        return Err(format!("status socket {}: {error}", path.display()));
+                    }
+                    // One that was killed a moment ago may still be on its way out.
+                    std::thread::sleep(BETWEEN_LOOKS.into());
+                }
+                opened => {
+                    server.try_again(clock::now(), || opened.map_err(|error| told(&error)));
+                    break;
+                }
             }
-            std::thread::sleep(BETWEEN_LOOKS.into());
         }
-        Self::try_again(&mut server, clock::now(), path, poller, token);
         Ok(server)
     }
 
@@ -103,13 +104,13 @@ impl StatusServer {
         poller: &Poller,
         token: u64,
     ) {
-        server.try_again(now, || {
-            let opened = Self::open(path).and_then(|server| {
-                poller.add(&server.socket, token, Interest::Read)?;
-                Ok(server)
-            });
-            opened.map_err(|error| format!("{error}; [status] socket names another place"))
-        });
+        server.try_again(now, || Self::open_for(path, poller, token).map_err(|error| told(&error)));
+    }
+
+    fn open_for(path: &Path, poller: &Poller, token: u64) -> io::Result<Self> {
+        let server = Self::open(path)?;
+        poller.add(&server.socket, token, Interest::Read)?;
+        Ok(server)
     }
 
     /// Listens; takes the place of a socket that a killed daemon has left behind.
@@ -220,6 +221,10 @@ impl Answer {
         };
         Ok(next)
     }
+}
+
+fn told(error: &io::Error) -> String {
+    format!("{error}; [status] socket names another place")
 }
 
 /// Returns what stands before the peers of a report, between them and the endpoints, and behind those; it has none of either
