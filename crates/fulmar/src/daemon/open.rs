@@ -189,6 +189,15 @@ pub(super) fn open_path(
     }
 }
 
+/// A service manager that cannot be told how it goes is no reason to stay on the ground.
+pub(crate) fn open_notifier() -> Notifier {
+    let opened = Notifier::from_environment();
+    opened.unwrap_or_else(|error| {
+        tracing::warn!(%error, "the service manager (NOTIFY_SOCKET) cannot be told how it goes");
+        Notifier::default()
+    })
+}
+
 /// Lets the one thread wake on time, as far as the system permits.
 fn prepare_thread(config: &Config) {
     if let Err(error) = realtime::set_timer_slack(proto::Duration::from_nanos(1)) {
@@ -219,15 +228,6 @@ fn open_sockets(config: &Config) -> Result<Sockets, String> {
     let mut sockets = Sockets::new(&config.transport);
     config.listens.iter().try_for_each(|listen| sockets.add_listen(listen).map(|_| ()))?;
     Ok(sockets)
-}
-
-/// A service manager that cannot be told how it goes is no reason to stay on the ground.
-pub(crate) fn open_notifier() -> Notifier {
-    let opened = Notifier::from_environment();
-    opened.unwrap_or_else(|error| {
-        tracing::warn!(%error, "the service manager (NOTIFY_SOCKET) cannot be told how it goes");
-        Notifier::default()
-    })
 }
 
 fn open_locals(config: &Config, poller: &Poller) -> BTreeMap<usize, LocalEndpoint> {
