@@ -43,6 +43,8 @@ pub struct Store {
     next: u64,
     open: Option<Open>,
     calendar: Calendar,
+    /// Whether what lies in the directory is known.
+    known: bool,
 }
 
 /// A record that has ended, with its MAVLink.
@@ -81,29 +83,37 @@ pub enum Part {
 }
 
 impl Store {
-    /// Opens a directory, which is made where it is missing; a record that was cut is given an end.
-    ///
-    /// # Errors
-    /// Say the operation and the path.
-    pub fn open(directory: &Path, limits: Limits) -> io::Result<Self> {
-        fs::create_dir_all(directory).map_err(|error| about("make", directory, &error))?;
-        let mut store = Self {
+    /// Knows where records are to lie; nothing is there, or looked at, before [`Store::open`] or the first
+    /// [`Store::begin`]: a card may come later.
+    pub fn new(directory: &Path, limits: Limits) -> Self {
+        Self {
             directory: directory.to_owned(),
             limits,
             pieces: Vec::new(),
             next: 1,
             open: None,
             calendar: Calendar::new(SystemTime::now),
-        };
-        store.look().map_err(|error| about("read", directory, &error))?;
-        for piece in &store.pieces {
+            known: false,
+        }
+    }
+
+    /// Opens the directory, which is made where it is missing; a record that was cut is given an end.
+    ///
+    /// # Errors
+    /// Say the operation and the path.
+    pub fn open(&mut self) -> io::Result<()> {
+        fs::create_dir_all(&self.directory)
+            .map_err(|error| about("make", &self.directory, &error))?;
+        self.look().map_err(|error| about("read", &self.directory, &error))?;
+        for piece in &self.pieces {
             for file in piece.files.iter().filter(|file| has_end(file, RECORD)) {
                 // One that cannot be given an end, on a full disk for instance, is readable without.
                 let _ = cut::give_end(file);
             }
         }
-        store.look().map_err(|error| about("read", directory, &error))?;
-        Ok(store)
+        self.look().map_err(|error| about("read", &self.directory, &error))?;
+        self.known = true;
+        Ok(())
     }
 
     /// Begins a new record; that before it has ended. `utc` stands in its name.
@@ -112,10 +122,19 @@ impl Store {
     /// Say the operation and the path.
     pub fn begin(&mut self, utc: &str) -> io::Result<()> {
         self.end()?;
+        if !self.known {
+            self.open()?;
+        }
         self.make_room(0);
         let number = self.next;
         let stem = format!("{number:05}-{utc}");
-        let record = Growing::create(self.directory.join(format!("{stem}.{RECORD}")))?;
+        let record = Growing::create(self.directory.join(format!("{stem}.{RECORD}")));
+        let record = record.inspect_err(|error| {
+            // Somebody has taken the directory away, or put another one there.
+            let is_other =
+                matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists);
+            self.known &= !is_other;
+        })?;
         self.next += 1;
         self.open = Some(Open { number, record, mavlink: None });
         // The names are on disk, too.
@@ -332,6 +351,12 @@ mod tests {
 
     const UTC: &str = "2026-11-24T15-18-58Z";
 
+    fn opened(directory: &Path, limits: Limits) -> Store {
+        let mut store = Store::new(directory, limits);
+        store.open().unwrap();
+        store
+    }
+
     fn names(directory: &Path) -> Vec<String> {
         let entries = fs::read_dir(directory).unwrap();
         let mut names: Vec<_> =
@@ -349,7 +374,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("00001-notes.txt"), "mine").unwrap();
         fs::write(directory.path().join("flight.mcap"), "mine").unwrap();
-        let mut store = Store::open(directory.path(), limits(8_000)).unwrap();
+        let mut store = opened(directory.path(), limits(8_000));
         for _ in 0..12 {
             store.begin(UTC).unwrap();
             assert!(!store.is_large());
@@ -363,7 +388,7 @@ mod tests {
         assert_eq!(names.len(), 2 + 2 * 8, "{names:?}");
         assert_eq!(store.current().unwrap().file_stem().unwrap(), format!("00012-{UTC}").as_str());
         drop(store);
-        let mut again = Store::open(directory.path(), limits(8_000)).unwrap();
+        let mut again = opened(directory.path(), limits(8_000));
         again.begin(UTC).unwrap();
         assert!(again.current().unwrap().ends_with(format!("00013-{UTC}.mcap")));
     }
@@ -371,7 +396,7 @@ mod tests {
     #[test]
     fn record_to_which_nothing_was_written_is_none() {
         let directory = tempfile::tempdir().unwrap();
-        let mut store = Store::open(directory.path(), limits(1 << 20)).unwrap();
+        let mut store = opened(directory.path(), limits(1 << 20));
         store.begin(UTC).unwrap();
         store.append(Part::Record, b"x").unwrap();
         for _ in 0..3 {
@@ -384,7 +409,7 @@ mod tests {
 
     /// Makes records that ended at these dates, the oldest first, and opens their directory.
     fn store_of(directory: &Path, dates: &[SystemTime]) -> Store {
-        let mut store = Store::open(directory, limits(1 << 20)).unwrap();
+        let mut store = opened(directory, limits(1 << 20));
         for date in dates {
             store.begin(UTC).unwrap();
             store.append(Part::Record, b"x").unwrap();
@@ -392,7 +417,7 @@ mod tests {
             store.end().unwrap();
             File::options().append(true).open(path).unwrap().set_modified(*date).unwrap();
         }
-        Store::open(directory, limits(1 << 20)).unwrap()
+        opened(directory, limits(1 << 20))
     }
 
     fn numbers(directory: &Path) -> Vec<u32> {

@@ -19,6 +19,7 @@ pub mod interface_setup;
 pub mod interfaces;
 pub mod isolate;
 pub mod limits;
+pub mod multicast;
 mod netlink;
 pub mod netns;
 pub mod notify;

@@ -22,6 +22,16 @@ use units::Duration;
 
 use crate::poller::Interest;
 
+/// Tells whether a program listens at `path`, to sockets of any type; never blocks. One that is too busy to accept does.
+pub fn answers(path: &Path) -> bool {
+    let Ok(address) = SocketAddrUnix::new(path) else { return false };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    [SocketType::STREAM, SocketType::SEQPACKET, SocketType::DGRAM].into_iter().any(|kind| {
+        socket_with(AddressFamily::UNIX, kind, flags, None)
+            .is_ok_and(|socket| matches!(connect(&socket, &address), Ok(()) | Err(Errno::AGAIN)))
+    })
+}
+
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 16;
 

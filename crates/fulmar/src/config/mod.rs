@@ -245,6 +245,11 @@ impl EndpointKind {
         self == other || self.collides_with(other)
     }
 
+    /// Tells whether it waits for programs, at a place that must be free.
+    pub(crate) fn is_place(&self) -> bool {
+        matches!(self, Self::UdpServer(_) | Self::TcpServer(_) | Self::Seqpacket(..))
+    }
+
     /// Tells whether both would open the same thing.
     pub(crate) fn collides_with(&self, other: &Self) -> bool {
         match (self, other) {

@@ -118,7 +118,7 @@ impl Daemon {
         };
         let mut lost = None;
         for _ in 0..SEGMENTS {
-            let Some(device) = &mut tunnel.device else { return };
+            let Some(device) = tunnel.device.get_mut() else { return };
             match device.receive(&mut take) {
                 Ok(true) => {}
                 Ok(false) => break,
@@ -137,7 +137,7 @@ impl Daemon {
         }
         tunnel.flush();
         if let Some(error) = lost {
-            tunnel.lose(&error);
+            tunnel.lose(now, &error);
         }
     }
 

@@ -44,6 +44,7 @@ use sys::poller::{Poller, Ready};
 use sys::signals::{Asked, Signals};
 use sys::udp::ReceiveBuffers;
 
+use crate::awaited::Awaited;
 use crate::config::Config;
 use crate::endpoints::LocalEndpoint;
 use crate::events::EventServer;
@@ -58,7 +59,7 @@ use guests::Guests;
 use journal::Journal;
 use locals::Locals;
 pub(crate) use not_forwarded::message_name;
-pub(crate) use open::REALTIME_PRIORITY;
+pub(crate) use open::{REALTIME_PRIORITY, open_notifier};
 use paths::DronePath;
 use pilot::Watch;
 use relays::Relays;
@@ -96,9 +97,9 @@ pub(crate) struct Daemon {
     /// Goes before the socket of the status, for whose place directories may have been made.
     events: EventServer,
     /// Goes after the endpoints, which may have sockets in the directory that was made for its own.
-    status: StatusServer,
-    /// A station's, where their socket could be opened.
-    guests: Option<Guests>,
+    status: Awaited<StatusServer>,
+    /// A station's; a drone's is never opened.
+    guests: Awaited<Guests>,
     batches: Batches,
     received: ReceiveBuffers,
     datagram: Vec<u8>,
@@ -252,9 +253,7 @@ impl Daemon {
             self.log_silence(now);
             self.tell_pilot(now);
             self.notifier.status(&self.summary());
-            if let Some(tunnel) = &mut self.tunnel {
-                tunnel.restore(&self.poller);
-            }
+            self.open_doors(now);
         }
         if self.next_look <= now {
             self.refresh_sockets(now);
@@ -287,6 +286,8 @@ impl Daemon {
         }
         self.refresh_relays(now);
         self.follow_addresses(now);
+        let Self { locals, sockets, poller, .. } = self;
+        locals.values_mut().for_each(|local| local.follow(sockets.interfaces(), poller));
     }
 
     /// Follows this host's addresses: what is sent from one that is gone does not leave.

@@ -12,12 +12,15 @@ mod statustext;
 mod tcp;
 mod udp;
 
-use std::io;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 
 use proto::select::{Class, SETUP_SIGNING};
 use proto::{Duration, Instant};
+use sys::interfaces::Interface;
 use sys::poller::{Poller, Ready};
 
+use crate::awaited::{Awaited, RETRY};
 use crate::config::{Content, EndpointConfig, EndpointKind};
 use radio_status::RadioStatus;
 use renumber::Renumber;
@@ -27,9 +30,6 @@ pub(crate) use share::{Origin, Shared};
 use statustext::StatusText;
 pub(crate) use statustext::{LONGEST as LONGEST_TEXT, Severity};
 
-/// A device or address that was lost, or is not there yet, is tried again after this time.
-const RETRY: Duration = Duration::from_secs(1);
-
 /// A message that the session had no room for is offered again after this time, should the session's word
 /// that there is room not come earlier.
 const OFFER_AGAIN: Duration = Duration::from_millis(100);
@@ -38,7 +38,8 @@ const OFFER_AGAIN: Duration = Duration::from_millis(100);
 pub(crate) struct LocalEndpoint {
     pub(crate) config: EndpointConfig,
     pub(crate) counts: Counts,
-    port: Port,
+    port: Awaited<Port>,
+    tokens: Tokens,
     radio_status: Option<RadioStatus>,
     status_text: Option<StatusText>,
     renumber: Option<Renumber>,
@@ -101,46 +102,72 @@ impl Tokens {
 }
 
 impl LocalEndpoint {
-    /// Opens the endpoint; `tokens` leaves the lower 16 bits free.
-    ///
-    /// A serial port that is missing is no error, it is tried again; an address that cannot be
-    /// bound is one.
+    /// Opens the endpoint; `tokens` leaves the lower 16 bits free. What is not there yet is tried again.
     pub(crate) fn open(
         config: EndpointConfig,
         tokens: Tokens,
         now: Instant,
         poller: &Poller,
-    ) -> io::Result<Self> {
-        let port = match &config.kind {
-            EndpointKind::UdpServer(address) => {
-                Port::Udp(udp::UdpPort::server(*address, tokens, poller)?)
-            }
-            EndpointKind::UdpClient(address) => {
-                Port::Udp(udp::UdpPort::client(*address, tokens, now))
-            }
-            EndpointKind::TcpServer(address) => {
-                Port::Tcp(tcp::TcpPort::open(*address, tokens, poller)?)
-            }
-            EndpointKind::Serial(device, baud) => {
-                Port::Serial(serial::SerialPort::new(device.clone(), *baud, tokens, now))
-            }
-            EndpointKind::Seqpacket(path, mode) => {
-                Port::Seqpacket(seqpacket::SeqpacketPort::open(path, *mode, tokens, poller)?)
-            }
-        };
+    ) -> Self {
+        let port = Awaited::new(format!("endpoint {}", config.name));
         let radio_status = radio_status_every(&config).map(|every| RadioStatus::new(every, now));
         let status_text = tells_pilot(&config).then(StatusText::default);
         let renumber = numbers_anew(&config).then(Renumber::default);
         let (counts, shared) = (Counts::default(), Vec::new());
-        Ok(Self { config, counts, port, radio_status, status_text, renumber, held: None, shared })
+        let held = None;
+        let mut local = Self {
+            config,
+            counts,
+            port,
+            tokens,
+            radio_status,
+            status_text,
+            renumber,
+            held,
+            shared,
+        };
+        local.open_port(now, poller);
+        local
+    }
+
+    /// Opens the port where that is due.
+    fn open_port(&mut self, now: Instant, poller: &Poller) {
+        let Self { config, tokens, .. } = self;
+        let open = || {
+            Port::open(&config.kind, *tokens, now, poller).map_err(|error| {
+                let is_port =
+                    matches!(config.kind, EndpointKind::UdpServer(_) | EndpointKind::TcpServer(_));
+                told(&error, is_port)
+            })
+        };
+        // A message still waits for room: nothing is read before it.
+        if self.port.try_again(now, open) && self.held.is_some() {
+            self.set_paused(true, poller);
+        }
+    }
+
+    /// Says why the port is not there.
+    pub(crate) fn trouble(&self) -> Option<&str> {
+        match self.port.get() {
+            Some(Port::Serial(port)) => port.trouble(),
+            Some(Port::Udp(port)) => port.trouble(),
+            _ => self.port.trouble(),
+        }
+    }
+
+    /// Follows this host's addresses and routes, by which UDP is heard and sent.
+    pub(crate) fn follow(&mut self, interfaces: &[Interface], poller: &Poller) {
+        if let Some(Port::Udp(port)) = self.port.get_mut() {
+            port.follow(interfaces, poller);
+        }
     }
 
     /// Takes another configuration of the same port, whose programs do not notice: it may be of another peer or
     /// channel, with other targets or filters. A serial port at another speed is opened again.
     pub(crate) fn adopt(&mut self, now: Instant, config: EndpointConfig, poller: &Poller) {
-        match (&mut self.port, &config.kind) {
-            (Port::Serial(port), EndpointKind::Serial(_, baud)) => port.set_baud(*baud, now),
-            (Port::Seqpacket(port), EndpointKind::Seqpacket(path, mode)) => {
+        match (self.port.get_mut(), &config.kind) {
+            (Some(Port::Serial(port)), EndpointKind::Serial(_, baud)) => port.set_baud(*baud, now),
+            (Some(Port::Seqpacket(port)), EndpointKind::Seqpacket(path, mode)) => {
                 port.set_mode(path, *mode);
             }
             _ => {}
@@ -179,6 +206,7 @@ impl LocalEndpoint {
         take: &mut dyn FnMut(&[u8]) -> Taken,
     ) {
         let Self { config, counts, port, radio_status, status_text, held, shared, .. } = self;
+        let Some(port) = port.get_mut() else { return };
         let mut take = |origin: Origin, bytes: &[u8]| {
             counts.taken += 1;
             if let Some(radio_status) = radio_status {
@@ -292,11 +320,12 @@ impl LocalEndpoint {
         but: Option<Origin>,
         poller: &Poller,
     ) {
-        let given = match &mut self.port {
-            Port::Udp(port) => port.deliver(now, bytes, but),
-            Port::Tcp(port) => port.deliver(bytes, but, poller),
-            Port::Serial(port) => but.is_some() || port.deliver(now, class, bytes),
-            Port::Seqpacket(port) => port.deliver(bytes, poller),
+        let given = match self.port.get_mut() {
+            Some(Port::Udp(port)) => port.deliver(now, bytes, but, poller),
+            Some(Port::Tcp(port)) => port.deliver(bytes, but, poller),
+            Some(Port::Serial(port)) => but.is_some() || port.deliver(now, class, bytes),
+            Some(Port::Seqpacket(port)) => port.deliver(bytes, poller),
+            None => false,
         };
         // What one application says to the others is not lost where there are none.
         match (given, but) {
@@ -318,10 +347,10 @@ impl LocalEndpoint {
 
     /// Tells when [`LocalEndpoint::handle_timeout`] is due.
     pub(crate) fn timeout(&self) -> Option<Instant> {
-        let port = match &self.port {
-            Port::Udp(port) => port.timeout(),
-            Port::Tcp(_) | Port::Seqpacket(_) => None,
-            Port::Serial(port) => port.timeout(),
+        let port = match self.port.get() {
+            Some(Port::Serial(port)) => port.timeout(),
+            Some(_) => None,
+            None => self.port.due(),
         };
         let radio_status = self.radio_status.as_ref().and_then(RadioStatus::timeout);
         let held = self.held.as_ref().map(|held| held.offer_at);
@@ -337,10 +366,10 @@ impl LocalEndpoint {
         poller: &Poller,
         queue_free_percent: &mut dyn FnMut() -> Option<u8>,
     ) {
-        match &mut self.port {
-            Port::Udp(port) => port.handle_timeout(now, poller),
-            Port::Tcp(_) | Port::Seqpacket(_) => {}
-            Port::Serial(port) => port.handle_timeout(now, poller),
+        match self.port.get_mut() {
+            Some(Port::Serial(port)) => port.handle_timeout(now, poller),
+            Some(_) => {}
+            None => self.open_port(now, poller),
         }
         let due = self.radio_status.as_mut().filter(|status| status.timeout() <= Some(now));
         if let Some(frame) = due.and_then(|status| status.frame(now, queue_free_percent)) {
@@ -370,33 +399,80 @@ impl LocalEndpoint {
 
     /// Says in a few words what the endpoint is, and how many use it.
     pub(crate) fn describe(&self) -> String {
-        match (&self.config.kind, &self.port) {
-            (EndpointKind::UdpServer(address), Port::Udp(port)) => {
-                format!("UDP {address}, {}", clients(port.clients()))
+        let what = match &self.config.kind {
+            EndpointKind::UdpServer(address) => format!("UDP {address}"),
+            EndpointKind::UdpClient(address) => format!("UDP to {address}"),
+            EndpointKind::TcpServer(address) => format!("TCP {address}"),
+            EndpointKind::Serial(device, _) => device.display().to_string(),
+            EndpointKind::Seqpacket(path, _) => format!("SEQPACKET {}", path.display()),
+        };
+        if self.trouble().is_some() {
+            return format!("{what}: does not work");
+        }
+        match (&self.config.kind, self.port.get()) {
+            (EndpointKind::Serial(_, baud), _) => format!("{what} at {baud} baud"),
+            (EndpointKind::UdpServer(_), Some(Port::Udp(port))) => {
+                format!("{what}, {}", clients(port.clients()))
             }
-            (EndpointKind::UdpClient(address), _) => format!("UDP to {address}"),
-            (EndpointKind::TcpServer(address), Port::Tcp(port)) => {
-                format!("TCP {address}, {}", clients(port.clients()))
-            }
-            (EndpointKind::Serial(device, baud), Port::Serial(port)) => match port.trouble() {
-                None => format!("{} at {baud} baud", device.display()),
-                Some(trouble) => format!("{}: {trouble}", device.display()),
-            },
-            (EndpointKind::Seqpacket(path, _), Port::Seqpacket(port)) => {
-                format!("SEQPACKET {}, {}", path.display(), clients(port.clients()))
-            }
-            _ => String::new(),
+            (_, Some(Port::Tcp(port))) => format!("{what}, {}", clients(port.clients())),
+            (_, Some(Port::Seqpacket(port))) => format!("{what}, {}", clients(port.clients())),
+            _ => what,
         }
     }
 
     fn set_paused(&mut self, paused: bool, poller: &Poller) {
-        match &mut self.port {
-            Port::Udp(port) => port.set_paused(paused, poller),
-            Port::Seqpacket(port) => port.set_paused(paused, poller),
+        match self.port.get_mut() {
+            Some(Port::Udp(port)) => port.set_paused(paused, poller),
+            Some(Port::Seqpacket(port)) => port.set_paused(paused, poller),
             // Their contents never wait.
-            Port::Tcp(_) | Port::Serial(_) => {}
+            Some(Port::Tcp(_) | Port::Serial(_)) | None => {}
         }
     }
+}
+
+impl Port {
+    fn open(
+        kind: &EndpointKind,
+        tokens: Tokens,
+        now: Instant,
+        poller: &Poller,
+    ) -> io::Result<Self> {
+        Ok(match kind {
+            EndpointKind::UdpServer(address) => {
+                Self::Udp(udp::UdpPort::server(*address, tokens, poller)?)
+            }
+            EndpointKind::UdpClient(address) => {
+                Self::Udp(udp::UdpPort::client(*address, tokens, poller)?)
+            }
+            EndpointKind::TcpServer(address) => {
+                Self::Tcp(tcp::TcpPort::open(*address, tokens, poller)?)
+            }
+            // One that is missing is tried again there.
+            EndpointKind::Serial(device, baud) => {
+                Self::Serial(serial::SerialPort::new(device.clone(), *baud, tokens, now))
+            }
+            EndpointKind::Seqpacket(path, mode) => {
+                Self::Seqpacket(seqpacket::SeqpacketPort::open(path, *mode, tokens, poller)?)
+            }
+        })
+    }
+}
+
+/// Says why nothing can be sent to an address, if that is so.
+pub(crate) fn way_trouble(remote: SocketAddr) -> Option<String> {
+    udp::speak_to(remote).err().map(|error| format!("{remote}: {}", told(&error, false)))
+}
+
+/// Says why an endpoint, which may wait at a port, does not work, and what to do about it.
+fn told(error: &io::Error, is_port: bool) -> String {
+    let hint = match error.kind() {
+        ErrorKind::AddrInUse => "; another program is there, ss -tulpnx shows which",
+        ErrorKind::AddrNotAvailable => "; no interface of this host has that address",
+        ErrorKind::PermissionDenied if is_port => "; ports below 1024 need root",
+        ErrorKind::NetworkUnreachable => "; ip route shows where this host can send",
+        _ => "",
+    };
+    format!("{error}{hint}")
 }
 
 impl EndpointConfig {

@@ -7,7 +7,6 @@
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use sys::poller::{Interest, Poller, Ready};
@@ -59,17 +58,10 @@ impl SeqpacketPort {
         tokens: Tokens,
         poller: &Poller,
     ) -> io::Result<Self> {
-        // A program that is too busy to accept, or has a socket of another type, is there all the same.
-        let answers = || match Seqpacket::connect(path) {
-            Err(error) if error.kind() != ErrorKind::WouldBlock => {
-                UnixStream::connect(path).is_ok()
-            }
-            _ => true,
-        };
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("socket {}: {error}", path.display()))
         };
-        let directories = make_room(path, answers).map_err(named)?;
+        let directories = make_room(path).map_err(named)?;
         let listener = SeqpacketListener::bind(path, mode).map_err(named)?;
         poller.add(&listener, tokens.token(CLIENTS), Interest::Read)?;
         let clients = (0..CLIENTS).map(|_| None).collect();

@@ -16,8 +16,9 @@ use sys::udp::ReceiveBuffers;
 use sys::{capabilities, clock};
 
 use super::post::{Post, Tokens};
+use crate::awaited::Awaited;
 use crate::config::{Kind, RelayFile};
-use crate::daemon::{LOOK_EVERY, REALTIME_PRIORITY, Token};
+use crate::daemon::{LOOK_EVERY, REALTIME_PRIORITY, Token, open_notifier};
 use crate::events::EventServer;
 use crate::log::Log;
 use crate::reading::Loader;
@@ -38,7 +39,7 @@ struct Relay {
     watch: InterfaceWatch,
     notifier: Notifier,
     post: Post,
-    status: StatusServer,
+    status: Awaited<StatusServer>,
     /// Nothing of a relay is an event, but those who follow them find the socket.
     events: EventServer,
     reload: ReloadReport,
@@ -70,18 +71,14 @@ impl Relay {
         prepare_thread(config.realtime);
         let poller = Poller::new().map_err(|error| format!("open the poller: {error}"))?;
         let watch = InterfaceWatch::open().map_err(|error| format!("watch interfaces: {error}"))?;
-        let status = StatusServer::open(&config.status)
-            .map_err(|error| format!("status socket {}: {error}", config.status.display()))?;
-        let events = EventServer::open(&config.status)
-            .map_err(|error| format!("open the socket of events: {error}"))?;
-        let notifier = Notifier::from_environment()
-            .map_err(|error| format!("speak to the service manager (NOTIFY_SOCKET): {error}"))?;
+        let status = StatusServer::start(&config.status, &poller, Token::Status(0).encode())?;
+        let events = EventServer::new(&config.status)
+            .map_err(|error| format!("draw random numbers: {error}"))?;
+        let notifier = open_notifier();
         let post = Post::relay(&config, tokens())?;
         poller
             .add(&signals, Token::Signals.encode(), Interest::Read)
             .and_then(|()| poller.add(&watch, Token::Interfaces.encode(), Interest::Read))
-            .and_then(|()| poller.add(&events, Token::Events(0).encode(), Interest::Read))
-            .and_then(|()| poller.add(&status, Token::Status(0).encode(), Interest::Read))
             .map_err(|error| format!("wait for descriptors: {error}"))?;
         let loader = Loader::open(&poller, Token::File.encode())
             .map_err(|error| format!("wait for the file: {error}"))?;
@@ -108,6 +105,7 @@ impl Relay {
             more: true,
             running: true,
         };
+        relay.open_doors(now);
         relay.give_up_rights();
         relay.refresh(now);
         Ok(relay)
@@ -175,6 +173,7 @@ impl Relay {
         }
         if self.next_tick <= now {
             self.next_tick = now + TICK;
+            self.open_doors(now);
             let trouble = self.post.trouble(now);
             self.notifier.status(trouble.as_deref().unwrap_or("relaying"));
             if trouble != self.trouble {
@@ -190,6 +189,16 @@ impl Relay {
         }
         if self.loader.timeout().is_some_and(|due| due <= now) {
             self.take_file(now);
+        }
+    }
+
+    /// Opens the sockets of status and events where they are not there, as far as that is due.
+    fn open_doors(&mut self, now: Instant) {
+        let token = Token::Status(0).encode();
+        StatusServer::try_again(&mut self.status, now, &self.config.status, &self.poller, token);
+        // It goes before the directory of the other does.
+        if self.status.get().is_some() {
+            self.events.listen(now, &self.poller, Token::Events(0).encode());
         }
     }
 
@@ -254,15 +263,18 @@ impl Relay {
 
     fn answer_status(&mut self, part: usize) {
         let now = clock::now();
+        let Some(status) = self.status.get_mut() else { return };
         let answers: Vec<Answer> = if part > 0 {
-            self.status.take(part).into_iter().collect()
+            status.take(part).into_iter().collect()
         } else {
-            let newcomers = self.status.newcomers().into_iter();
+            let newcomers = status.newcomers().into_iter();
             newcomers.filter_map(|client| Answer::begin(client, &self.report(now))).collect()
         };
         for mut answer in answers {
-            if answer.go_on(&Nobody) {
-                self.status.keep(answer, &self.poller, |part| Token::Status(part).encode());
+            if answer.go_on(&Nobody)
+                && let Some(status) = self.status.get_mut()
+            {
+                status.keep(answer, &self.poller, |part| Token::Status(part).encode());
             }
         }
     }

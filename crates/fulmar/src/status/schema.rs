@@ -28,6 +28,8 @@ section! {
     public_key: String, Text;
     /// Time since the daemon started.
     uptime_s: f64, Gauge("s");
+    /// What of our file is not there, beside links and endpoints, in words; empty when nothing is missing.
+    trouble: String, Text;
     /// The other ends, connected or not.
     peers: Vec<PeerReport>, List(&PeerReport::SECTION);
     /// The sockets and ports that applications use.
@@ -448,6 +450,8 @@ section! {
     stream: Option<u16>, Text, local.config.stream();
     /// What it is and who uses it.
     description: String, Text, local.describe();
+    /// Why it is not there; empty while it is.
+    trouble: String, Text, local.trouble().unwrap_or_default().into();
     /// Taken from applications.
     taken: u64, Counter("messages"), local.counts.taken;
     /// Taken, and turned away by the session.

@@ -107,6 +107,12 @@ pub(crate) fn table(report: &Report) -> String {
         let _ = write!(text, ", key {}", report.public_key);
     }
     text.push('\n');
+    if !report.trouble.is_empty() {
+        let _ = writeln!(text, "! {}", report.trouble);
+    }
+    for endpoint in report.endpoints.iter().filter(|endpoint| !endpoint.trouble.is_empty()) {
+        let _ = writeln!(text, "! endpoint {}: {}", endpoint.name, endpoint.trouble);
+    }
     for peer in &report.peers {
         text.push('\n');
         text += &peer_text(peer);

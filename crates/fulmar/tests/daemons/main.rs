@@ -21,6 +21,7 @@ mod neighbours;
 mod outage;
 mod pairing;
 mod pilot;
+mod places;
 mod record;
 mod relays;
 mod reload;
