@@ -9,7 +9,7 @@ use sys::poller::Ready;
 
 use super::{Daemon, PeerState};
 use crate::config::EndpointConfig;
-use crate::endpoints::{Shared, Taken};
+use crate::endpoints::{Passed, Shared, Taken};
 use crate::recorder::Recorder;
 
 /// Times that one turn asks a socket for more: enough to empty what a socket holds by default, and an end
@@ -161,7 +161,8 @@ impl Daemon {
             locals.for_each_of(peer, |other, local| {
                 if local.config.channel == channel && local.shares() {
                     let but = (other == place).then_some(origin);
-                    local.deliver(now, Class::Telemetry, &frame, but, poller);
+                    let passed = Passed::of_host(now, Class::Telemetry, &frame);
+                    local.deliver(now, passed, but, poller);
                 }
             });
         }

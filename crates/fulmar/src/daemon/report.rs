@@ -294,9 +294,9 @@ impl Daemon {
         MessageStreamReport { name: name.into(), ..MessageStreamReport::from(status) }
     }
 
-    fn endpoint_report(&self, local: &LocalEndpoint) -> EndpointReport {
+    fn endpoint_report(&self, now: Instant, local: &LocalEndpoint) -> EndpointReport {
         let peer = self.config.peers[local.config.peer].name.clone();
-        EndpointReport { peer, ..EndpointReport::from(local) }
+        EndpointReport { peer, trouble: local.trouble(now), ..EndpointReport::from(local) }
     }
 }
 
@@ -311,7 +311,7 @@ impl Lists for Told<'_> {
 
     fn endpoint(&self, from: usize) -> Option<(usize, EndpointReport)> {
         let (place, local) = self.0.locals.range(from..).next()?;
-        Some((*place, self.0.endpoint_report(local)))
+        Some((*place, self.0.endpoint_report(self.1, local)))
     }
 }
 

@@ -11,6 +11,7 @@ mod share;
 mod statustext;
 mod tcp;
 mod udp;
+mod waiting;
 
 use std::io;
 
@@ -19,6 +20,7 @@ use proto::{Duration, Instant};
 use sys::poller::{Poller, Ready};
 
 use crate::config::{Content, EndpointConfig, EndpointKind};
+use crate::status::span;
 use radio_status::RadioStatus;
 use renumber::Renumber;
 pub(crate) use seqpacket::SEND_BUFFER as MESSAGE_BUFFER;
@@ -26,6 +28,8 @@ use share::filtered;
 pub(crate) use share::{Origin, Shared};
 use statustext::StatusText;
 pub(crate) use statustext::{LONGEST as LONGEST_TEXT, Severity};
+use waiting::Fates;
+pub(crate) use waiting::Passed;
 
 /// A device or address that was lost, or is not there yet, is tried again after this time.
 const RETRY: Duration = Duration::from_secs(1);
@@ -73,8 +77,10 @@ pub(crate) struct Counts {
     pub(crate) taken: u64,
     /// Taken, and turned away by the session.
     pub(crate) refused: u64,
-    /// Given to applications.
+    /// Given to applications; to each of them where they have streams of their own.
     pub(crate) given: u64,
+    /// Not given, since its time was over before an application took it, or a newer one had come.
+    pub(crate) too_old: u64,
     /// Not given, since no application was there to take it or it did not keep up.
     pub(crate) dropped: u64,
     /// Of streams: frames that were broken, and bytes that belonged to no frame.
@@ -225,7 +231,8 @@ impl LocalEndpoint {
                 port.handle_ready(now, ready, &mut |bytes| _ = take(Origin::Only, bytes));
             }
             Port::Seqpacket(port) => {
-                port.handle_ready(part, ready, poller, &mut |bytes| take(Origin::Only, bytes));
+                let take = &mut |bytes: &[u8]| take(Origin::Only, bytes);
+                port.handle_ready(now, part, ready, poller, take);
             }
         }
         let (frames, bytes) = match port {
@@ -234,6 +241,7 @@ impl LocalEndpoint {
             Port::Udp(_) | Port::Seqpacket(_) => (0, 0),
         };
         counts.lost = (counts.lost.0 + frames, counts.lost.1 + bytes);
+        self.count_fates();
         if self.held.is_some() {
             self.set_paused(true, poller);
         }
@@ -264,11 +272,11 @@ impl LocalEndpoint {
     pub(crate) fn deliver(
         &mut self,
         now: Instant,
-        class: Class,
-        bytes: &[u8],
+        passed: Passed<'_>,
         but: Option<Origin>,
         poller: &Poller,
     ) {
+        let Passed { class, bytes, .. } = passed;
         if let Some(status_text) = &mut self.status_text {
             status_text.on_frames(bytes);
         }
@@ -280,30 +288,37 @@ impl LocalEndpoint {
         let renumber = self.renumber.as_mut().filter(|_| but.is_none());
         let numbered = renumber.map(|renumber| renumber.on_frames(class, bytes, kept_back == 0));
         if kept_back == 0 {
-            self.give(now, class, numbered.as_deref().unwrap_or(bytes), but, poller);
+            let bytes = numbered.as_deref().unwrap_or(bytes);
+            self.give(now, &Passed { bytes, ..passed }, but, poller);
         }
     }
 
-    fn give(
-        &mut self,
-        now: Instant,
-        class: Class,
-        bytes: &[u8],
-        but: Option<Origin>,
-        poller: &Poller,
-    ) {
+    fn give(&mut self, now: Instant, passed: &Passed<'_>, but: Option<Origin>, poller: &Poller) {
         let given = match &mut self.port {
-            Port::Udp(port) => port.deliver(now, bytes, but),
-            Port::Tcp(port) => port.deliver(bytes, but, poller),
-            Port::Serial(port) => but.is_some() || port.deliver(now, class, bytes),
-            Port::Seqpacket(port) => port.deliver(bytes, poller),
+            Port::Udp(port) => {
+                let given = port.deliver(now, passed.bytes, but);
+                self.counts.given += u64::from(given);
+                given
+            }
+            Port::Tcp(port) => port.deliver(now, passed, but, poller),
+            Port::Serial(port) => but.is_some() || port.deliver(now, passed),
+            Port::Seqpacket(port) => port.deliver(now, passed, poller),
         };
         // What one application says to the others is not lost where there are none.
-        match (given, but) {
-            (true, _) => self.counts.given += 1,
-            (false, None) => self.counts.dropped += 1,
-            (false, Some(_)) => {}
-        }
+        self.counts.dropped += u64::from(!given && but.is_none());
+        self.count_fates();
+    }
+
+    fn count_fates(&mut self) {
+        let fates = match &mut self.port {
+            Port::Udp(_) => Fates::default(),
+            Port::Tcp(port) => port.take_fates(),
+            Port::Serial(port) => port.take_fates(),
+            Port::Seqpacket(port) => port.take_fates(),
+        };
+        self.counts.given += fates.given;
+        self.counts.too_old += fates.too_old;
+        self.counts.dropped += fates.dropped;
     }
 
     /// Tells in a word which numbers frames have as they are given; nothing of what is not MAVLink.
@@ -342,9 +357,11 @@ impl LocalEndpoint {
             Port::Tcp(_) | Port::Seqpacket(_) => {}
             Port::Serial(port) => port.handle_timeout(now, poller),
         }
+        self.count_fates();
         let due = self.radio_status.as_mut().filter(|status| status.timeout() <= Some(now));
         if let Some(frame) = due.and_then(|status| status.frame(now, queue_free_percent)) {
-            self.give(now, Class::Liveness, &frame, None, poller);
+            let passed = Passed::of_host(now, Class::Liveness, &frame);
+            self.give(now, &passed, None, poller);
         }
     }
 
@@ -364,7 +381,8 @@ impl LocalEndpoint {
     ) {
         let frame = self.status_text.as_mut().and_then(|status| status.frame(severity, text));
         if let Some(frame) = frame {
-            self.give(now, Class::Liveness, &frame, None, poller);
+            let passed = Passed::of_host(now, Class::Liveness, &frame);
+            self.give(now, &passed, None, poller);
         }
     }
 
@@ -378,15 +396,26 @@ impl LocalEndpoint {
             (EndpointKind::TcpServer(address), Port::Tcp(port)) => {
                 format!("TCP {address}, {}", clients(port.clients()))
             }
-            (EndpointKind::Serial(device, baud), Port::Serial(port)) => match port.trouble() {
-                None => format!("{} at {baud} baud", device.display()),
-                Some(trouble) => format!("{}: {trouble}", device.display()),
-            },
+            (EndpointKind::Serial(device, baud), _) => {
+                format!("{} at {baud} baud", device.display())
+            }
             (EndpointKind::Seqpacket(path, _), Port::Seqpacket(port)) => {
                 format!("SEQPACKET {}, {}", path.display(), clients(port.clients()))
             }
             _ => String::new(),
         }
+    }
+
+    /// Says what is wrong; nothing where nothing is.
+    pub(crate) fn trouble(&self, now: Instant) -> String {
+        let of_client = |time| format!("a client {}", takes_nothing(time));
+        let trouble = match &self.port {
+            Port::Udp(_) => None,
+            Port::Tcp(port) => port.takes_nothing_for(now).map(of_client),
+            Port::Serial(port) => port.trouble(now),
+            Port::Seqpacket(port) => port.takes_nothing_for(now).map(of_client),
+        };
+        trouble.unwrap_or_default()
     }
 
     fn set_paused(&mut self, paused: bool, poller: &Poller) {
@@ -432,6 +461,12 @@ fn radio_status_every(config: &EndpointConfig) -> Option<Duration> {
 fn is_foreign(content: &Content, bytes: &[u8]) -> bool {
     let is_rtp = bytes.len() >= 8 && bytes[0] >> 6 == 2;
     matches!(content, Content::Message(content) if content.rtp) && !is_rtp
+}
+
+/// Says that what is there takes nothing.
+fn takes_nothing(time: Duration) -> String {
+    let time = span(time.as_secs_f64());
+    format!("has taken nothing for {time}; what grows too old meanwhile is dropped")
 }
 
 fn clients(count: usize) -> String {

@@ -90,7 +90,11 @@ const ENDPOINTS: &[Column<EndpointReport>] = &[
     ("given", |endpoint| endpoint.given.to_string()),
     ("dropped", |endpoint| endpoint.dropped.to_string()),
     ("filtered", |endpoint| endpoint.filtered.to_string()),
-    ("what", |endpoint| endpoint.description.clone()),
+    ("too old", |endpoint| endpoint.too_old.to_string()),
+    ("what", |endpoint| match endpoint.trouble.as_str() {
+        "" => endpoint.description.clone(),
+        trouble => format!("{}: {trouble}", endpoint.description),
+    }),
 ];
 
 /// Tells whether a path that works is a backup that nothing calls for.
@@ -169,7 +173,7 @@ pub(crate) fn rate(mbps: f64) -> String {
 }
 
 /// Shows a time in the units that a person would say.
-pub(super) fn span(seconds: f64) -> String {
+pub(crate) fn span(seconds: f64) -> String {
     let whole = seconds as u64;
     match whole {
         0..60 => format!("{whole} s"),

@@ -243,6 +243,8 @@ pub(crate) struct Delivered {
     pub(crate) stream: Option<u16>,
     /// Estimated time since it was handed in.
     pub(crate) age: Duration,
+    /// How long it is still of use, where that is bounded.
+    pub(crate) life: Option<Duration>,
     /// The packet or message.
     pub(crate) payload: Vec<u8>,
 }

@@ -281,7 +281,7 @@ impl Delivery for Control {
     fn poll_delivery(&mut self) -> Option<Delivered> {
         let ready = self.inbox.poll_delivery()?;
         let (channel, class, age, payload) = (ready.channel, ready.class, ready.age, ready.payload);
-        Some(Delivered { channel, class, stream: None, age, payload })
+        Some(Delivered { channel, class, stream: None, age, life: Some(ready.life), payload })
     }
 
     fn poll_event(&mut self) -> Option<Event> {
