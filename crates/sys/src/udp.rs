@@ -364,8 +364,8 @@ fn receive_for_all(socket: &Socket) -> io::Result<bool> {
     }
 }
 
-fn set_option(
-    socket: &Socket,
+pub(crate) fn set_option(
+    socket: &impl AsRawFd,
     level: libc::c_int,
     name: libc::c_int,
     value: libc::c_int,

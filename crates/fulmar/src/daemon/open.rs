@@ -22,6 +22,7 @@ use super::relays::Relays;
 use super::reload::Loader;
 use super::remotes::Remotes;
 use super::sockets::{LOOK_EVERY, Sockets};
+use super::standstill::Standstill;
 use super::tokens::Token;
 use super::tunnel::Tunnel;
 use super::{Daemon, PeerState, TICK, places};
@@ -100,6 +101,7 @@ impl Daemon {
             reload: Default::default(),
             loader,
             started: now,
+            standstill: Standstill::new(now),
             next_tick: now + TICK,
             next_look: now + LOOK_EVERY,
             next_sign_of_life,

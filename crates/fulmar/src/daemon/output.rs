@@ -1,5 +1,6 @@
 //! What goes out: deliveries to local applications and the tunnel, datagrams to the links.
 
+use proto::select::{Class, Policy};
 use proto::{Delivery, Instant, SessionId, Transmit, Via};
 
 use super::Daemon;
@@ -88,7 +89,14 @@ impl Daemon {
             return;
         }
         let mut is_mavlink = false;
-        let Delivery { class, expires, ref bytes, .. } = delivery;
+        let Delivery { class, mut expires, ref bytes, .. } = delivery;
+        // A slow link brings what is old; after a standstill it has waited in our own sockets.
+        if class == Class::Telemetry
+            && self.standstill.was(now)
+            && delivery.age >= Policy::TELEMETRY.ttl
+        {
+            expires = Some(now);
+        }
         let passed = Passed { class, expires, bytes };
         let Self { locals, poller, .. } = self;
         locals.for_each_of(peer, |_, local| {

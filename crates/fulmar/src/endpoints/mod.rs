@@ -54,6 +54,7 @@ pub(crate) struct LocalEndpoint {
 /// A message that waits for room in the session; nothing is read meanwhile.
 struct Held {
     message: Vec<u8>,
+    came: Instant,
     offer_at: Instant,
 }
 
@@ -64,6 +65,8 @@ pub(crate) enum Taken {
     Yes,
     /// Turned away for good.
     Refused,
+    /// It has outlived its time to live already.
+    TooOld,
     /// There is no room at the moment.
     Busy,
     /// The peer is not connected.
@@ -77,6 +80,8 @@ pub(crate) struct Counts {
     pub(crate) taken: u64,
     /// Taken, and turned away by the session.
     pub(crate) refused: u64,
+    /// Taken, and not passed on: its time to live was over by then.
+    pub(crate) read_too_late: u64,
     /// Given to applications; to each of them where they have streams of their own.
     pub(crate) given: u64,
     /// Not given, since its time was over before an application took it, or a newer one had come.
@@ -87,6 +92,17 @@ pub(crate) struct Counts {
     pub(crate) lost: (u64, u64),
     /// Frames that the endpoint's filters kept back, coming in and going out.
     pub(crate) filtered: u64,
+}
+
+impl Counts {
+    /// Counts what did not become the session's business.
+    fn on_taken(&mut self, taken: Taken) {
+        match taken {
+            Taken::Yes => {}
+            Taken::TooOld => self.read_too_late += 1,
+            Taken::Refused | Taken::Busy | Taken::NotConnected => self.refused += 1,
+        }
+    }
 }
 
 enum Port {
@@ -175,17 +191,18 @@ impl LocalEndpoint {
         }
     }
 
-    /// Reads what came in and gives each piece to `take`, which says what the session did with it.
+    /// Reads what came in and gives each piece to `take`, with the moment at which it came; that says what the session did with
+    /// it. `came` is when it came at the earliest where the kernel does not tell.
     pub(crate) fn handle_ready(
         &mut self,
-        now: Instant,
+        (now, came): (Instant, Instant),
         part: usize,
         ready: Ready,
         poller: &Poller,
-        take: &mut dyn FnMut(&[u8]) -> Taken,
+        take: &mut dyn FnMut(Instant, &[u8]) -> Taken,
     ) {
         let Self { config, counts, port, radio_status, status_text, held, shared, .. } = self;
-        let mut take = |origin: Origin, bytes: &[u8]| {
+        let mut take = |origin: Origin, came: Instant, bytes: &[u8]| {
             counts.taken += 1;
             if let Some(radio_status) = radio_status {
                 radio_status.on_input(bytes);
@@ -197,9 +214,9 @@ impl LocalEndpoint {
                 && (content.share || !content.filters.incoming.is_open())
             {
                 let (kept_back, lost) = filtered(&content.filters.incoming, bytes, |frame| {
-                    counts.refused += u64::from(take(frame.bytes) != Taken::Yes);
+                    counts.on_taken(take(came, frame.bytes));
                     if content.share && frame.message != SETUP_SIGNING {
-                        shared.push(Shared { origin, frame: frame.bytes.to_vec() });
+                        shared.push(Shared { origin, came, frame: frame.bytes.to_vec() });
                     }
                 });
                 counts.filtered += kept_back;
@@ -210,29 +227,31 @@ impl LocalEndpoint {
                 counts.refused += 1;
                 return true;
             }
-            let taken = take(bytes);
+            let taken = take(came, bytes);
             let waits = taken != Taken::Yes && config.waits_for(taken);
             if waits {
-                *held = Some(Held { message: bytes.to_vec(), offer_at: now + OFFER_AGAIN });
-            } else if taken != Taken::Yes {
-                counts.refused += 1;
+                let (message, offer_at) = (bytes.to_vec(), now + OFFER_AGAIN);
+                *held = Some(Held { message, came, offer_at });
+            } else {
+                counts.on_taken(taken);
             }
             !waits
         };
         match port {
             Port::Udp(port) => {
-                port.handle_ready(now, &mut |from, bytes| take(Origin::Address(from), bytes));
+                let take = &mut |from, at, bytes: &[u8]| take(Origin::Address(from), at, bytes);
+                port.handle_ready(now, came, take);
             }
             Port::Tcp(port) => {
-                let take = &mut |bytes: &[u8]| _ = take(Origin::Client(part), bytes);
+                let take = &mut |bytes: &[u8]| _ = take(Origin::Client(part), came, bytes);
                 port.handle_ready(now, part, ready, poller, take);
             }
             Port::Serial(port) => {
-                port.handle_ready(now, ready, &mut |bytes| _ = take(Origin::Only, bytes));
+                port.handle_ready(now, ready, &mut |bytes| _ = take(Origin::Only, came, bytes));
             }
             Port::Seqpacket(port) => {
-                let take = &mut |bytes: &[u8]| take(Origin::Only, bytes);
-                port.handle_ready(now, part, ready, poller, take);
+                let take = &mut |at, bytes: &[u8]| take(Origin::Only, at, bytes);
+                port.handle_ready(now, came, part, ready, poller, take);
             }
         }
         let (frames, bytes) = match port {
@@ -252,17 +271,15 @@ impl LocalEndpoint {
         &mut self,
         now: Instant,
         poller: &Poller,
-        take: &mut dyn FnMut(&[u8]) -> Taken,
+        take: &mut dyn FnMut(Instant, &[u8]) -> Taken,
     ) {
         let Some(held) = &mut self.held else { return };
-        let taken = take(&held.message);
+        let taken = take(held.came, &held.message);
         if taken != Taken::Yes && self.config.waits_for(taken) {
             held.offer_at = now + OFFER_AGAIN;
             return;
         }
-        if taken != Taken::Yes {
-            self.counts.refused += 1;
-        }
+        self.counts.on_taken(taken);
         self.held = None;
         self.set_paused(false, poller);
     }
@@ -276,7 +293,11 @@ impl LocalEndpoint {
         but: Option<Origin>,
         poller: &Poller,
     ) {
-        let Passed { class, bytes, .. } = passed;
+        let Passed { class, bytes, expires } = passed;
+        if expires.is_some_and(|expires| expires <= now) {
+            self.counts.too_old += 1;
+            return;
+        }
         if let Some(status_text) = &mut self.status_text {
             status_text.on_frames(bytes);
         }
@@ -436,7 +457,7 @@ impl EndpointConfig {
             Taken::Busy => !content.rtp,
             // Datagrams would be old when the peer comes; a writer to a stream wants to wait.
             Taken::NotConnected => matches!(self.kind, EndpointKind::Seqpacket(..)),
-            Taken::Yes | Taken::Refused => false,
+            Taken::Yes | Taken::Refused | Taken::TooOld => false,
         }
     }
 }

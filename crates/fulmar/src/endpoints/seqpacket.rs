@@ -11,6 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use proto::{Duration, Instant};
+use sys::arrival;
 use sys::poller::{Interest, Poller, Ready};
 use sys::seqpacket::{Incoming, Seqpacket, SeqpacketListener};
 
@@ -107,10 +108,11 @@ impl SeqpacketPort {
     pub(super) fn handle_ready(
         &mut self,
         now: Instant,
+        came: Instant,
         part: usize,
         ready: Ready,
         poller: &Poller,
-        take: &mut dyn FnMut(&[u8]) -> bool,
+        take: &mut dyn FnMut(Instant, &[u8]) -> bool,
     ) {
         if part == CLIENTS {
             self.accept(poller);
@@ -125,7 +127,7 @@ impl SeqpacketPort {
         self.fates += client.waiting.take_fates();
         if alive && ready.readable && !self.paused {
             self.buffer.resize(LONGEST, 0);
-            alive = client.read(&mut self.buffer, take);
+            alive = client.read(came, &mut self.buffer, take);
         }
         if !alive || client.poll(self.paused, poller).is_err() {
             self.leave(part);
@@ -188,6 +190,8 @@ impl SeqpacketPort {
     fn accept(&mut self, poller: &Poller) {
         let Ok(socket) = self.listener.accept() else { return };
         let Some(part) = self.clients.iter().position(Option::is_none) else { return };
+        // Where the kernel does not tell when messages came, those of a standstill count as old as that.
+        let _ = arrival::stamp(&socket);
         // A smaller buffer will do for shorter messages; one that does not fit is reported then.
         let _ = socket.set_send_buffer(SEND_BUFFER);
         let mut client = Client {
@@ -207,17 +211,22 @@ impl SeqpacketPort {
 
 impl Client {
     /// Returns whether the connection stands.
-    fn read(&mut self, buffer: &mut [u8], take: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+    fn read(
+        &mut self,
+        came: Instant,
+        buffer: &mut [u8],
+        take: &mut dyn FnMut(Instant, &[u8]) -> bool,
+    ) -> bool {
         let mut bytes = 0;
         for _ in 0..MESSAGES_AT_A_TIME {
-            match self.socket.receive(buffer) {
-                Ok(Incoming::Message(length)) => {
+            match self.socket.receive_stamped(buffer) {
+                Ok((Incoming::Message(length), at)) => {
                     bytes += length;
-                    if !take(&buffer[..length]) || bytes >= BYTES_AT_A_TIME {
+                    if !take(at.unwrap_or(came), &buffer[..length]) || bytes >= BYTES_AT_A_TIME {
                         return true;
                     }
                 }
-                Ok(Incoming::TooLong(bytes)) => {
+                Ok((Incoming::TooLong(bytes), _)) => {
                     tracing::warn!(
                         bytes,
                         "a client of a SEQPACKET socket is disconnected: it sent a message of more \
@@ -225,7 +234,7 @@ impl Client {
                     );
                     return false;
                 }
-                Ok(Incoming::End) => return false,
+                Ok((Incoming::End, _)) => return false,
                 Err(error) => return is_passing(&error),
             }
         }
@@ -324,11 +333,18 @@ mod tests {
             self.poller.wait(now, Some(now), &mut ready).unwrap();
             for &event in &ready {
                 let (taken, room) = (&mut self.taken, self.room);
-                let mut take = |bytes: &[u8]| {
+                let mut take = |_, bytes: &[u8]| {
                     taken.push(bytes.to_vec());
                     taken.len() < room
                 };
-                self.port.handle_ready(now, event.token as usize, event, &self.poller, &mut take);
+                self.port.handle_ready(
+                    now,
+                    now,
+                    event.token as usize,
+                    event,
+                    &self.poller,
+                    &mut take,
+                );
                 if self.taken.len() >= self.room {
                     self.port.set_paused(true, &self.poller);
                 }

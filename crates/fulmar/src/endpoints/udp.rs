@@ -4,6 +4,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
 use proto::{Duration, Instant};
+use sys::arrival::{self, Arrival};
 use sys::poller::{Interest, Poller};
 
 use super::{Origin, RETRY, Tokens};
@@ -50,6 +51,7 @@ impl UdpPort {
     pub(super) fn server(address: SocketAddr, tokens: Tokens, poller: &Poller) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)?;
         socket.set_nonblocking(true)?;
+        stamp(&socket);
         poller.add(&socket, tokens.token(0), Interest::Read)?;
         let buffer = vec![0; LARGEST];
         Ok(Self {
@@ -88,20 +90,23 @@ impl UdpPort {
         }
     }
 
-    /// Reads until `take` says that it has enough.
+    /// Reads until `take`, which is told where something is from and when it came, says that it has enough. `came` is that of
+    /// what the kernel does not tell it of.
     pub(super) fn handle_ready(
         &mut self,
         now: Instant,
-        take: &mut dyn FnMut(SocketAddr, &[u8]) -> bool,
+        came: Instant,
+        take: &mut dyn FnMut(SocketAddr, Instant, &[u8]) -> bool,
     ) {
         let Some(socket) = &self.socket else { return };
         for _ in 0..AT_A_TIME {
-            match socket.recv_from(&mut self.buffer) {
-                Ok((length, source)) => {
+            match arrival::receive(socket, &mut self.buffer) {
+                Ok(Arrival { length, source, at }) => {
+                    let Some(source) = source.or(self.remote) else { continue };
                     if self.remote.is_none() && !remember(&mut self.clients, source, now) {
                         continue;
                     }
-                    if !take(source, &self.buffer[..length]) {
+                    if !take(source, at.unwrap_or(came), &self.buffer[..length.min(LARGEST)]) {
                         return;
                     }
                 }
@@ -148,6 +153,13 @@ impl UdpPort {
     }
 }
 
+/// Has the kernel note when it receives something.
+fn stamp(socket: &UdpSocket) {
+    if let Err(error) = arrival::stamp(socket) {
+        tracing::debug!(%error, "the kernel does not tell when datagrams come");
+    }
+}
+
 /// Connects, so that the kernel keeps strangers out.
 fn connect(remote: SocketAddr, tokens: Tokens, poller: &Poller) -> io::Result<UdpSocket> {
     let any: SocketAddr = match remote {
@@ -157,6 +169,7 @@ fn connect(remote: SocketAddr, tokens: Tokens, poller: &Poller) -> io::Result<Ud
     let socket = UdpSocket::bind(any)?;
     socket.connect(remote)?;
     socket.set_nonblocking(true)?;
+    stamp(&socket);
     poller.add(&socket, tokens.token(0), Interest::Read)?;
     Ok(socket)
 }
@@ -196,7 +209,7 @@ mod tests {
     fn taken(port: &mut UdpPort, now: Instant, count: usize) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
         for _ in 0..1_000 {
-            port.handle_ready(now, &mut |_, bytes| {
+            port.handle_ready(now, now, &mut |_, _, bytes| {
                 all.push(bytes.to_vec());
                 true
             });

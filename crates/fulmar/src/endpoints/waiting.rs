@@ -31,13 +31,13 @@ pub(crate) struct Passed<'a> {
 }
 
 impl<'a> Passed<'a> {
-    /// A frame of this host: made here, or said by one application to the others.
-    pub(crate) fn of_host(now: Instant, class: Class, bytes: &'a [u8]) -> Self {
+    /// A frame of this host, made here, or said by one application to the others when it came.
+    pub(crate) fn of_host(came: Instant, class: Class, bytes: &'a [u8]) -> Self {
         let life = match class {
             Class::Liveness => Policy::LIVENESS.ttl,
             _ => Policy::TELEMETRY.ttl,
         };
-        Self { class, expires: Some(now + life), bytes }
+        Self { class, expires: Some(came + life), bytes }
     }
 }
 

@@ -452,6 +452,8 @@ section! {
     taken: u64, Counter("messages"), local.counts.taken;
     /// Taken, and turned away by the session.
     refused: u64, Counter("messages"), local.counts.refused;
+    /// Taken from applications, and not passed on: it had waited beyond its time to live before we read it.
+    read_too_late: u64, Counter("messages"), local.counts.read_too_late;
     /// Given to applications; of TCP and SEQPACKET, to each client.
     given: u64, Counter("messages"), local.counts.given;
     /// Not given, since no application was there to take it or it did not keep up.

@@ -90,7 +90,7 @@ const ENDPOINTS: &[Column<EndpointReport>] = &[
     ("given", |endpoint| endpoint.given.to_string()),
     ("dropped", |endpoint| endpoint.dropped.to_string()),
     ("filtered", |endpoint| endpoint.filtered.to_string()),
-    ("too old", |endpoint| endpoint.too_old.to_string()),
+    ("too old", |endpoint| (endpoint.read_too_late + endpoint.too_old).to_string()),
     ("what", |endpoint| match endpoint.trouble.as_str() {
         "" => endpoint.description.clone(),
         trouble => format!("{}: {trouble}", endpoint.description),

@@ -12,7 +12,8 @@ use sys::serial::PseudoTerminal;
 
 use crate::rig::Rig;
 
-/// Message ids: RC_CHANNELS_OVERRIDE, COMMAND_LONG.
+/// Message ids: ATTITUDE, RC_CHANNELS_OVERRIDE, COMMAND_LONG.
+const ATTITUDE: u32 = 30;
 const STICKS: u32 = 70;
 const COMMAND: u32 = 76;
 /// Beyond their time to live: what a busy machine and the links take.
@@ -20,7 +21,11 @@ const NOISE: Duration = Duration::from_millis(700);
 
 /// Returns for how long a message is of use.
 fn life(message: u32) -> Duration {
-    Duration::from_millis(if message == STICKS { 300 } else { 2_000 })
+    Duration::from_millis(match message {
+        STICKS => 300,
+        ATTITUDE => 1_000,
+        _ => 2_000,
+    })
 }
 
 /// A ground station that numbers what it sends, from 1 on, and notes when it did; 0 are those that are not looked at.
@@ -37,7 +42,14 @@ impl Ground {
     }
 
     fn send(&mut self, message: u32, number: u16) {
-        let mut payload = vec![1; if message == STICKS { 18 } else { 33 }];
+        let mut payload = vec![
+            1;
+            [(STICKS, 18), (ATTITUDE, 28), (COMMAND, 33)]
+                .into_iter()
+                .find(|(id, _)| *id == message)
+                .unwrap()
+                .1
+        ];
         payload[..2].copy_from_slice(&number.to_le_bytes());
         let frame = encode_frame(Version::V2, number as u8, (255, 190), message, &payload).unwrap();
         self.socket.send(&frame).unwrap();
@@ -136,4 +148,84 @@ fn a_serial_port_that_took_nothing_for_a_while_gets_nothing_old() {
         read.extend(piece);
     }
     assert!(MavlinkFrames::new(&read[before..]).count() > 40);
+}
+
+/// Receives for good: what came, and when.
+fn receive_on(socket: &UdpSocket) -> Receiver<(Instant, Vec<u8>)> {
+    let (to, from) = channel();
+    let socket = socket.try_clone().unwrap();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 2_048];
+        while let Ok(length) = socket.recv(&mut buffer)
+            && to.send((Instant::now(), buffer[..length].to_vec())).is_ok()
+        {}
+    });
+    from
+}
+
+/// Judges everything that came, each at its own time.
+fn judge_all(from: &Ground, came: &Receiver<(Instant, Vec<u8>)>) -> (Vec<(u32, Duration)>, usize) {
+    let (mut old, mut good) = (Vec::new(), 0);
+    while let Ok((at, bytes)) = came.recv_timeout(Duration::from_secs(2)) {
+        let (is_old, is_good) = from.judge(&bytes, at);
+        old.extend(is_old);
+        good += is_good;
+    }
+    (old, good)
+}
+
+/// Lets the daemon of one end stand still while both ends send, and sees that nothing old is given to anybody.
+fn nothing_old_after_a_standstill_of(end: &str) {
+    let rig = Rig::new(1);
+    let station = rig.start_station(GROUND);
+    let drone = rig.start_drone(&[0], &GROUND.replace("\"ground\"", "\"autopilot\""));
+    drone.wait_for_paths(1);
+    station.wait_for_paths(1);
+    let (mut ground, mut vehicle) = (Ground::new(&rig.station), Ground::new(&rig.drone));
+    let (at_ground, at_vehicle) = (receive_on(&ground.socket), receive_on(&vehicle.socket));
+    // The endpoints learn of their programs.
+    ground.send(COMMAND, 0);
+    vehicle.send(ATTITUDE, 0);
+    let stopped = if end == "station" { &station } else { &drone };
+    std::thread::sleep(Duration::from_millis(500));
+    stopped.signal("STOP");
+    for turn in 0..300 {
+        ground.send(if turn % 25 == 0 { COMMAND } else { STICKS }, turn + 1);
+        vehicle.send(ATTITUDE, turn + 1);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    stopped.signal("CONT");
+    let to_vehicle = judge_all(&ground, &at_vehicle);
+    let came = [("vehicle", to_vehicle), ("ground station", judge_all(&vehicle, &at_ground))];
+    for (whom, (old, good)) in came {
+        let count = old.len();
+        assert_eq!(
+            count, 0,
+            "{end} stood still: {count} to the {whom} are too old, {good} not: {old:?}"
+        );
+    }
+    let status = stopped.status();
+    assert!(status["endpoints"][0]["read_too_late"].as_u64().unwrap() > 100, "{status:#}");
+    stopped.wait_for_log("stood still");
+    // It goes on as before.
+    station.wait_for_paths(1);
+    ground.fly(Duration::from_secs(1));
+    let (_, good) = judge_all(&ground, &at_vehicle);
+    assert!(good > 40, "{good} of 50 come");
+}
+
+#[test]
+fn a_station_that_stood_still_passes_nothing_old_on() {
+    let name = "age::a_station_that_stood_still_passes_nothing_old_on";
+    if sandbox::inside(name) {
+        nothing_old_after_a_standstill_of("station");
+    }
+}
+
+#[test]
+fn a_drone_that_stood_still_passes_nothing_old_on() {
+    let name = "age::a_drone_that_stood_still_passes_nothing_old_on";
+    if sandbox::inside(name) {
+        nothing_old_after_a_standstill_of("drone");
+    }
 }

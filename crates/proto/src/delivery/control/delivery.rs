@@ -70,23 +70,23 @@ impl Control {
         self.outbox.give_up_sent();
     }
 
-    /// Takes a message in; see [`Outbox::submit`].
+    /// Takes a message in; see [`Outbox::submit_late`].
     pub(crate) fn submit(
         &mut self,
-        now: Instant,
+        (now, came): (Instant, Instant),
         submission: Submission,
     ) -> Result<Option<MessageId>, Rejected> {
-        self.outbox.submit(now, submission)
+        self.outbox.submit_late((now, came), submission)
     }
 
     /// Takes a message in that message delivery carries too; see [`Outbox::submit_carried`].
     pub(crate) fn submit_carried(
         &mut self,
-        now: Instant,
+        (now, came): (Instant, Instant),
         submission: Submission,
         carried: &mut Vec<u8>,
     ) -> Result<Option<MessageId>, Rejected> {
-        self.outbox.submit_carried(now, submission, carried)
+        self.outbox.submit_carried((now, came), submission, carried)
     }
 
     /// Tells whether a target needs backups that nothing else calls for.
