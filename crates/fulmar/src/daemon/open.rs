@@ -69,12 +69,12 @@ impl Daemon {
             .and_then(|()| poller.add(&status, Token::Status(0).encode(), Interest::Read))
             .and_then(|()| poller.add(&events, Token::Events(0).encode(), Interest::Read));
         wanted.map_err(|error| format!("wait for descriptors: {error}"))?;
-        let next_sign_of_life = notifier.watchdog().map(|every| now + every);
         let mut daemon = Self {
             config,
             poller,
             signals,
             watch,
+            next_sign_of_life: notifier.watchdog().map(|every| now + every),
             notifier,
             events,
             status,
@@ -104,7 +104,6 @@ impl Daemon {
             standstill: Standstill::new(now),
             next_tick: now + TICK,
             next_look: now + LOOK_EVERY,
-            next_sign_of_life,
             more: true,
             running: true,
             given_up: Vec::new(),
