@@ -10,7 +10,7 @@ use socket2::SockAddr;
 use units::Instant;
 
 use crate::clock;
-use crate::udp::set_option;
+use crate::socket_option::set_option;
 use crate::wall_clock::realtime_nanos;
 
 /// Space for one control message of a time, aligned for `cmsghdr`.

@@ -32,6 +32,7 @@ pub mod seqpacket;
 pub mod serial;
 pub mod signals;
 pub mod socket_diag;
+mod socket_option;
 pub mod tcp_info;
 pub mod timens;
 pub mod tun;
