@@ -345,13 +345,15 @@ fn what_came_a_while_ago_has_as_much_less_time_left() {
     let (came, now) = (Instant::from_millis(1), Instant::from_millis(1_901));
     let policy = Policy::TRANSACTIONAL;
     let submission = Submission { channel: 1, policy, lane: lane(1), payload: vec![0; 10] };
-    outbox.submit_late((now, came), submission).expect("room");
+    outbox.submit_late((now, came), submission.clone()).expect("room");
     let path = PathId(0);
     outbox.set_paths(now, &[ControlPath::plain(path, true, Duration::ZERO)], 20 * MS);
     let (_, frame) = outbox.poll(now, path, Tier::Control, CopyRoom::both(1_000)).unwrap();
     assert_eq!(frame.submitted_us, 1_000, "the receiver judges its age by that");
+    let second = outbox.submit_late((now, came), submission).expect("room");
     outbox.handle_timeout(now + 110 * MS);
-    assert_eq!(outbox.poll_outcome().map(|ended| ended.outcome), Some(Outcome::Expired));
+    let ended = outbox.poll_outcome().map(|ended| (Some(ended.message), ended.outcome));
+    assert_eq!(ended, Some((second, Outcome::Expired)), "no path took it in time");
 }
 
 #[test]
