@@ -30,6 +30,7 @@ mod remotes;
 mod report;
 mod rights;
 mod sockets;
+mod standstill;
 mod tokens;
 mod tunnel;
 
@@ -67,6 +68,7 @@ use remotes::Remotes;
 use report::{Meter, StrangersSeen};
 pub(crate) use sockets::LOOK_EVERY;
 use sockets::{SocketChange, Sockets};
+use standstill::Standstill;
 pub(crate) use tokens::Token;
 use tunnel::Tunnel;
 
@@ -115,6 +117,7 @@ pub(crate) struct Daemon {
     reload: ReloadReport,
     loader: Loader,
     started: Instant,
+    standstill: Standstill,
     next_tick: Instant,
     next_look: Instant,
     next_sign_of_life: Option<Instant>,
@@ -166,6 +169,7 @@ impl Daemon {
             let deadline = if self.more { now } else { self.deadline(now) };
             self.poller.wait(now, Some(deadline), &mut ready)?;
             let now = clock::now();
+            self.note_standstill(now);
             for event in ready.drain(..) {
                 self.handle_ready(now, event);
             }
@@ -187,9 +191,21 @@ impl Daemon {
         Ok(None)
     }
 
+    /// Notes that what has come in is looked at, and says so where that took long.
+    fn note_standstill(&mut self, now: Instant) {
+        if let Some(stood) = self.standstill.on_look(now).filter(|stood| *stood >= TICK) {
+            let seconds = stood.as_secs_f64();
+            tracing::warn!(
+                seconds,
+                "stood still; what came meanwhile and has grown too old is dropped"
+            );
+        }
+    }
+
     fn deadline(&self, now: Instant) -> Instant {
-        let sessions = self.session_deadline(now);
-        let own = [Some(self.next_tick), self.next_sign_of_life, sessions, self.loader.timeout()];
+        let (beat, sessions) = (Some(self.standstill.timeout()), self.session_deadline(now));
+        let file = self.loader.timeout();
+        let own = [Some(self.next_tick), beat, self.next_sign_of_life, sessions, file];
         let locals = self.locals.values().filter_map(LocalEndpoint::timeout);
         let locals = locals.chain(self.relays.timeout(now));
         let locals = locals.chain(self.recorder.as_ref().map(Recorder::timeout));

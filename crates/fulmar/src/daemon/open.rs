@@ -19,6 +19,7 @@ use super::locals::Locals;
 use super::relays::Relays;
 use super::remotes::Remotes;
 use super::sockets::{LOOK_EVERY, Sockets};
+use super::standstill::Standstill;
 use super::tokens::Token;
 use super::tunnel::Tunnel;
 use super::{Daemon, PeerState, TICK, places};
@@ -66,12 +67,12 @@ impl Daemon {
             .add(&signals, Token::Signals.encode(), Interest::Read)
             .and_then(|()| poller.add(&watch, Token::Interfaces.encode(), Interest::Read));
         wanted.map_err(|error| format!("wait for descriptors: {error}"))?;
-        let next_sign_of_life = notifier.watchdog().map(|every| now + every);
         let mut daemon = Self {
             config,
             poller,
             signals,
             watch,
+            next_sign_of_life: notifier.watchdog().map(|every| now + every),
             notifier,
             events,
             status,
@@ -98,9 +99,9 @@ impl Daemon {
             reload: Default::default(),
             loader,
             started: now,
+            standstill: Standstill::new(now),
             next_tick: now + TICK,
             next_look: now + LOOK_EVERY,
-            next_sign_of_life,
             more: true,
             running: true,
             given_up: Vec::new(),

@@ -315,9 +315,10 @@ impl Daemon {
         MessageStreamReport { name: name.into(), ..MessageStreamReport::from(status) }
     }
 
-    fn endpoint_report(&self, local: &LocalEndpoint) -> EndpointReport {
+    fn endpoint_report(&self, now: Instant, local: &LocalEndpoint) -> EndpointReport {
         let peer = self.config.peers[local.config.peer].name.clone();
-        EndpointReport { peer, ..EndpointReport::from(local) }
+        let trouble = local.trouble(now).unwrap_or_default();
+        EndpointReport { peer, trouble, ..EndpointReport::from(local) }
     }
 }
 
@@ -332,7 +333,7 @@ impl Lists for Told<'_> {
 
     fn endpoint(&self, from: usize) -> Option<(usize, EndpointReport)> {
         let (place, local) = self.0.locals.range(from..).next()?;
-        Some((*place, self.0.endpoint_report(local)))
+        Some((*place, self.0.endpoint_report(self.1, local)))
     }
 }
 

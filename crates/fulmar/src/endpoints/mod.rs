@@ -11,6 +11,7 @@ mod share;
 mod statustext;
 mod tcp;
 mod udp;
+mod waiting;
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -22,6 +23,7 @@ use sys::poller::{Poller, Ready};
 
 use crate::awaited::{Awaited, RETRY};
 use crate::config::{Content, EndpointConfig, EndpointKind};
+use crate::status::span;
 use radio_status::RadioStatus;
 use renumber::Renumber;
 pub(crate) use seqpacket::SEND_BUFFER as MESSAGE_BUFFER;
@@ -29,6 +31,8 @@ use share::filtered;
 pub(crate) use share::{Origin, Shared};
 use statustext::StatusText;
 pub(crate) use statustext::{LONGEST as LONGEST_TEXT, Severity};
+use waiting::Fates;
+pub(crate) use waiting::Passed;
 
 /// A message that the session had no room for is offered again after this time, should the session's word
 /// that there is room not come earlier.
@@ -51,6 +55,7 @@ pub(crate) struct LocalEndpoint {
 /// A message that waits for room in the session; nothing is read meanwhile.
 struct Held {
     message: Vec<u8>,
+    came: Instant,
     offer_at: Instant,
 }
 
@@ -61,6 +66,8 @@ pub(crate) enum Taken {
     Yes,
     /// Turned away for good.
     Refused,
+    /// It has outlived its time to live already.
+    TooOld,
     /// There is no room at the moment.
     Busy,
     /// The peer is not connected.
@@ -74,14 +81,29 @@ pub(crate) struct Counts {
     pub(crate) taken: u64,
     /// Taken, and turned away by the session.
     pub(crate) refused: u64,
-    /// Given to applications.
+    /// Taken, and not passed on: its time to live was over by then.
+    pub(crate) read_too_late: u64,
+    /// Given to applications; to each of them where they have streams of their own.
     pub(crate) given: u64,
+    /// Not given, since its time was over before an application took it, or a newer one had come.
+    pub(crate) too_old: u64,
     /// Not given, since no application was there to take it or it did not keep up.
     pub(crate) dropped: u64,
     /// Of streams: frames that were broken, and bytes that belonged to no frame.
     pub(crate) lost: (u64, u64),
     /// Frames that the endpoint's filters kept back, coming in and going out.
     pub(crate) filtered: u64,
+}
+
+impl Counts {
+    /// Counts what did not become the session's business.
+    fn on_taken(&mut self, taken: Taken) {
+        match taken {
+            Taken::Yes => {}
+            Taken::TooOld => self.read_too_late += 1,
+            Taken::Refused | Taken::Busy | Taken::NotConnected => self.refused += 1,
+        }
+    }
 }
 
 enum Port {
@@ -146,15 +168,6 @@ impl LocalEndpoint {
         }
     }
 
-    /// Says why the port is not there.
-    pub(crate) fn trouble(&self) -> Option<&str> {
-        match self.port.get() {
-            Some(Port::Serial(port)) => port.trouble(),
-            Some(Port::Udp(port)) => port.trouble(),
-            _ => self.port.trouble(),
-        }
-    }
-
     /// Follows this host's addresses and routes, by which UDP is heard and sent.
     pub(crate) fn follow(&mut self, interfaces: &[Interface], poller: &Poller) {
         if let Some(Port::Udp(port)) = self.port.get_mut() {
@@ -196,18 +209,19 @@ impl LocalEndpoint {
         }
     }
 
-    /// Reads what came in and gives each piece to `take`, which says what the session did with it.
+    /// Reads what came in and gives each piece to `take`, with the moment at which it came; that says what the session did with
+    /// it. `came` is when it came at the earliest where the kernel does not tell.
     pub(crate) fn handle_ready(
         &mut self,
-        now: Instant,
+        (now, came): (Instant, Instant),
         part: usize,
         ready: Ready,
         poller: &Poller,
-        take: &mut dyn FnMut(&[u8]) -> Taken,
+        take: &mut dyn FnMut(Instant, &[u8]) -> Taken,
     ) {
         let Self { config, counts, port, radio_status, status_text, held, shared, .. } = self;
         let Some(port) = port.get_mut() else { return };
-        let mut take = |origin: Origin, bytes: &[u8]| {
+        let mut take = |origin: Origin, came: Instant, bytes: &[u8]| {
             counts.taken += 1;
             if let Some(radio_status) = radio_status {
                 radio_status.on_input(bytes);
@@ -219,9 +233,9 @@ impl LocalEndpoint {
                 && (content.share || !content.filters.incoming.is_open())
             {
                 let (kept_back, lost) = filtered(&content.filters.incoming, bytes, |frame| {
-                    counts.refused += u64::from(take(frame.bytes) != Taken::Yes);
+                    counts.on_taken(take(came, frame.bytes));
                     if content.share && frame.message != SETUP_SIGNING {
-                        shared.push(Shared { origin, frame: frame.bytes.to_vec() });
+                        shared.push(Shared { origin, came, frame: frame.bytes.to_vec() });
                     }
                 });
                 counts.filtered += kept_back;
@@ -232,28 +246,31 @@ impl LocalEndpoint {
                 counts.refused += 1;
                 return true;
             }
-            let taken = take(bytes);
+            let taken = take(came, bytes);
             let waits = taken != Taken::Yes && config.waits_for(taken);
             if waits {
-                *held = Some(Held { message: bytes.to_vec(), offer_at: now + OFFER_AGAIN });
-            } else if taken != Taken::Yes {
-                counts.refused += 1;
+                let (message, offer_at) = (bytes.to_vec(), now + OFFER_AGAIN);
+                *held = Some(Held { message, came, offer_at });
+            } else {
+                counts.on_taken(taken);
             }
             !waits
         };
         match port {
             Port::Udp(port) => {
-                port.handle_ready(now, &mut |from, bytes| take(Origin::Address(from), bytes));
+                let take = &mut |from, at, bytes: &[u8]| take(Origin::Address(from), at, bytes);
+                port.handle_ready(now, came, take);
             }
             Port::Tcp(port) => {
-                let take = &mut |bytes: &[u8]| _ = take(Origin::Client(part), bytes);
+                let take = &mut |bytes: &[u8]| _ = take(Origin::Client(part), came, bytes);
                 port.handle_ready(now, part, ready, poller, take);
             }
             Port::Serial(port) => {
-                port.handle_ready(now, ready, &mut |bytes| _ = take(Origin::Only, bytes));
+                port.handle_ready(now, ready, &mut |bytes| _ = take(Origin::Only, came, bytes));
             }
             Port::Seqpacket(port) => {
-                port.handle_ready(part, ready, poller, &mut |bytes| take(Origin::Only, bytes));
+                let take = &mut |at, bytes: &[u8]| take(Origin::Only, at, bytes);
+                port.handle_ready(now, came, part, ready, poller, take);
             }
         }
         let (frames, bytes) = match port {
@@ -262,6 +279,7 @@ impl LocalEndpoint {
             Port::Udp(_) | Port::Seqpacket(_) => (0, 0),
         };
         counts.lost = (counts.lost.0 + frames, counts.lost.1 + bytes);
+        self.count_fates();
         if self.held.is_some() {
             self.set_paused(true, poller);
         }
@@ -272,17 +290,15 @@ impl LocalEndpoint {
         &mut self,
         now: Instant,
         poller: &Poller,
-        take: &mut dyn FnMut(&[u8]) -> Taken,
+        take: &mut dyn FnMut(Instant, &[u8]) -> Taken,
     ) {
         let Some(held) = &mut self.held else { return };
-        let taken = take(&held.message);
+        let taken = take(held.came, &held.message);
         if taken != Taken::Yes && self.config.waits_for(taken) {
             held.offer_at = now + OFFER_AGAIN;
             return;
         }
-        if taken != Taken::Yes {
-            self.counts.refused += 1;
-        }
+        self.counts.on_taken(taken);
         self.held = None;
         self.set_paused(false, poller);
     }
@@ -292,11 +308,15 @@ impl LocalEndpoint {
     pub(crate) fn deliver(
         &mut self,
         now: Instant,
-        class: Class,
-        bytes: &[u8],
+        passed: Passed<'_>,
         but: Option<Origin>,
         poller: &Poller,
     ) {
+        let Passed { class, bytes, expires } = passed;
+        if expires.is_some_and(|expires| expires <= now) {
+            self.counts.too_old += 1;
+            return;
+        }
         if let Some(status_text) = &mut self.status_text {
             status_text.on_frames(bytes);
         }
@@ -308,31 +328,38 @@ impl LocalEndpoint {
         let renumber = self.renumber.as_mut().filter(|_| but.is_none());
         let numbered = renumber.map(|renumber| renumber.on_frames(class, bytes, kept_back == 0));
         if kept_back == 0 {
-            self.give(now, class, numbered.as_deref().unwrap_or(bytes), but, poller);
+            let bytes = numbered.as_deref().unwrap_or(bytes);
+            self.give(now, &Passed { bytes, ..passed }, but, poller);
         }
     }
 
-    fn give(
-        &mut self,
-        now: Instant,
-        class: Class,
-        bytes: &[u8],
-        but: Option<Origin>,
-        poller: &Poller,
-    ) {
+    fn give(&mut self, now: Instant, passed: &Passed<'_>, but: Option<Origin>, poller: &Poller) {
         let given = match self.port.get_mut() {
-            Some(Port::Udp(port)) => port.deliver(now, bytes, but, poller),
-            Some(Port::Tcp(port)) => port.deliver(bytes, but, poller),
-            Some(Port::Serial(port)) => but.is_some() || port.deliver(now, class, bytes),
-            Some(Port::Seqpacket(port)) => port.deliver(bytes, poller),
+            Some(Port::Udp(port)) => {
+                let given = port.deliver(now, passed.bytes, but, poller);
+                self.counts.given += u64::from(given);
+                given
+            }
+            Some(Port::Tcp(port)) => port.deliver(now, passed, but, poller),
+            Some(Port::Serial(port)) => but.is_some() || port.deliver(now, passed),
+            Some(Port::Seqpacket(port)) => port.deliver(now, passed, poller),
             None => false,
         };
         // What one application says to the others is not lost where there are none.
-        match (given, but) {
-            (true, _) => self.counts.given += 1,
-            (false, None) => self.counts.dropped += 1,
-            (false, Some(_)) => {}
-        }
+        self.counts.dropped += u64::from(!given && but.is_none());
+        self.count_fates();
+    }
+
+    fn count_fates(&mut self) {
+        let fates = match self.port.get_mut() {
+            Some(Port::Tcp(port)) => port.take_fates(),
+            Some(Port::Serial(port)) => port.take_fates(),
+            Some(Port::Seqpacket(port)) => port.take_fates(),
+            Some(Port::Udp(_)) | None => Fates::default(),
+        };
+        self.counts.given += fates.given;
+        self.counts.too_old += fates.too_old;
+        self.counts.dropped += fates.dropped;
     }
 
     /// Tells in a word which numbers frames have as they are given; nothing of what is not MAVLink.
@@ -371,9 +398,11 @@ impl LocalEndpoint {
             Some(_) => {}
             None => self.open_port(now, poller),
         }
+        self.count_fates();
         let due = self.radio_status.as_mut().filter(|status| status.timeout() <= Some(now));
         if let Some(frame) = due.and_then(|status| status.frame(now, queue_free_percent)) {
-            self.give(now, Class::Liveness, &frame, None, poller);
+            let passed = Passed::of_host(now, Class::Liveness, &frame);
+            self.give(now, &passed, None, poller);
         }
     }
 
@@ -393,7 +422,8 @@ impl LocalEndpoint {
     ) {
         let frame = self.status_text.as_mut().and_then(|status| status.frame(severity, text));
         if let Some(frame) = frame {
-            self.give(now, Class::Liveness, &frame, None, poller);
+            let passed = Passed::of_host(now, Class::Liveness, &frame);
+            self.give(now, &passed, None, poller);
         }
     }
 
@@ -406,7 +436,12 @@ impl LocalEndpoint {
             EndpointKind::Serial(device, _) => device.display().to_string(),
             EndpointKind::Seqpacket(path, _) => format!("SEQPACKET {}", path.display()),
         };
-        if self.trouble().is_some() {
+        let works = match self.port.get() {
+            Some(Port::Udp(port)) => port.trouble().is_none(),
+            Some(Port::Serial(port)) => !port.is_lost(),
+            port => port.is_some(),
+        };
+        if !works {
             return format!("{what}: does not work");
         }
         match (&self.config.kind, self.port.get()) {
@@ -417,6 +452,18 @@ impl LocalEndpoint {
             (_, Some(Port::Tcp(port))) => format!("{what}, {}", clients(port.clients())),
             (_, Some(Port::Seqpacket(port))) => format!("{what}, {}", clients(port.clients())),
             _ => what,
+        }
+    }
+
+    /// Says what is wrong; nothing where nothing is.
+    pub(crate) fn trouble(&self, now: Instant) -> Option<String> {
+        let of_client = |time| format!("a client {}", takes_nothing(time));
+        match self.port.get() {
+            Some(Port::Udp(port)) => port.trouble().map(str::to_owned),
+            Some(Port::Tcp(port)) => port.takes_nothing_for(now).map(of_client),
+            Some(Port::Serial(port)) => port.trouble(now),
+            Some(Port::Seqpacket(port)) => port.takes_nothing_for(now).map(of_client),
+            None => self.port.trouble().map(str::to_owned),
         }
     }
 
@@ -483,7 +530,7 @@ impl EndpointConfig {
             Taken::Busy => !content.rtp,
             // Datagrams would be old when the peer comes; a writer to a stream wants to wait.
             Taken::NotConnected => matches!(self.kind, EndpointKind::Seqpacket(..)),
-            Taken::Yes | Taken::Refused => false,
+            Taken::Yes | Taken::Refused | Taken::TooOld => false,
         }
     }
 }
@@ -508,6 +555,12 @@ fn radio_status_every(config: &EndpointConfig) -> Option<Duration> {
 fn is_foreign(content: &Content, bytes: &[u8]) -> bool {
     let is_rtp = bytes.len() >= 8 && bytes[0] >> 6 == 2;
     matches!(content, Content::Message(content) if content.rtp) && !is_rtp
+}
+
+/// Says that what is there takes nothing.
+fn takes_nothing(time: Duration) -> String {
+    let time = span(time.as_secs_f64());
+    format!("has taken nothing for {time}; what grows too old meanwhile is dropped")
 }
 
 fn clients(count: usize) -> String {

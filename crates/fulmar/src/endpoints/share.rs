@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use proto::Instant;
 use proto::select::{MavlinkFrame, MavlinkFrames};
 
 use super::LocalEndpoint;
@@ -21,6 +22,8 @@ pub(crate) enum Origin {
 /// A frame for the other applications of its channel.
 pub(crate) struct Shared {
     pub(crate) origin: Origin,
+    /// When it came.
+    pub(crate) came: Instant,
     pub(crate) frame: Vec<u8>,
 }
 

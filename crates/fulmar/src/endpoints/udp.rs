@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 use proto::{Duration, Instant};
+use sys::arrival::{self, Arrival};
 use sys::interfaces::{self, Interface};
 use sys::multicast;
 use sys::poller::{Interest, Poller};
@@ -98,6 +99,7 @@ impl UdpPort {
 
     fn over(socket: UdpSocket, far: Far, tokens: Tokens, poller: &Poller) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
+        stamp(&socket);
         poller.add(&socket, tokens.token(0), Interest::Read)?;
         let (clients, trouble, said, renew_at) = Default::default();
         let (paused, buffer) = (false, vec![0; LARGEST]);
@@ -149,6 +151,7 @@ impl UdpPort {
     fn renew(&mut self, remote: SocketAddr, poller: &Poller) -> io::Result<()> {
         let (socket, far) = speak_to(remote)?;
         socket.set_nonblocking(true)?;
+        stamp(&socket);
         if !self.paused {
             poller.add(&socket, self.tokens.token(0), Interest::Read)?;
         }
@@ -168,15 +171,25 @@ impl UdpPort {
         self.trouble = Some(trouble);
     }
 
-    /// Reads until `take` says that it has enough.
+    /// Reads until `take`, which is told where something is from and when it came, says that it has enough. `came` is that of
+    /// what the kernel does not tell it of.
     pub(super) fn handle_ready(
         &mut self,
         now: Instant,
-        take: &mut dyn FnMut(SocketAddr, &[u8]) -> bool,
+        came: Instant,
+        take: &mut dyn FnMut(SocketAddr, Instant, &[u8]) -> bool,
     ) {
         for _ in 0..AT_A_TIME {
-            match self.socket.recv_from(&mut self.buffer) {
-                Ok((length, source)) => {
+            match arrival::receive(&self.socket, &mut self.buffer) {
+                Ok(Arrival { length, source, at }) => {
+                    // The kernel names no source where a socket is connected.
+                    let source = match self.far {
+                        Far::One(remote) => source.unwrap_or(remote),
+                        _ => {
+                            let Some(source) = source else { continue };
+                            source
+                        }
+                    };
                     let is_taken = match &self.far {
                         Far::Clients => remember(&mut self.clients, source, now),
                         Far::Group(_, out) => {
@@ -187,7 +200,7 @@ impl UdpPort {
                     if !is_taken {
                         continue;
                     }
-                    if !take(source, &self.buffer[..length]) {
+                    if !take(source, at.unwrap_or(came), &self.buffer[..length.min(LARGEST)]) {
                         return;
                     }
                 }
@@ -337,6 +350,13 @@ fn is_passing(error: &io::Error) -> bool {
         )
 }
 
+/// Has the kernel note when it receives something.
+fn stamp(socket: &UdpSocket) {
+    if let Err(error) = arrival::stamp(socket) {
+        tracing::debug!(%error, "the kernel does not tell when datagrams come");
+    }
+}
+
 /// Notes a client; false when there is no room for it. Programs of this host take the place of strangers.
 fn remember(clients: &mut Vec<Client>, address: SocketAddr, now: Instant) -> bool {
     if let Some(client) = clients.iter_mut().find(|client| client.address == address) {
@@ -384,7 +404,7 @@ mod tests {
     fn taken(port: &mut UdpPort, now: Instant, count: usize) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
         for _ in 0..1_000 {
-            port.handle_ready(now, &mut |_, bytes| {
+            port.handle_ready(now, now, &mut |_, _, bytes| {
                 all.push(bytes.to_vec());
                 true
             });

@@ -450,21 +450,25 @@ section! {
     stream: Option<u16>, Text, local.config.stream();
     /// What it is and who uses it.
     description: String, Text, local.describe();
-    /// Why it is not there; empty while it is.
-    trouble: String, Text, local.trouble().unwrap_or_default().into();
     /// Taken from applications.
     taken: u64, Counter("messages"), local.counts.taken;
     /// Taken, and turned away by the session.
     refused: u64, Counter("messages"), local.counts.refused;
-    /// Given to applications.
+    /// Taken from applications, and not passed on: it had waited beyond its time to live before we read it.
+    read_too_late: u64, Counter("messages"), local.counts.read_too_late;
+    /// Given to applications; of TCP and SEQPACKET, to each client.
     given: u64, Counter("messages"), local.counts.given;
     /// Not given, since no application was there to take it or it did not keep up.
     dropped: u64, Counter("messages"), local.counts.dropped;
+    /// Not given, since its time to live was over before an application took it, or a newer one had come.
+    too_old: u64, Counter("messages"), local.counts.too_old;
     /// Kept back by the endpoint's own filters, coming in or going out.
     filtered: u64, Counter("frames"), local.counts.filtered;
     /// Of MAVLink, the numbers of the frames that applications are given: `as-sent`; `anew` (`renumber`); `signed` where that
     /// is wanted, and a source signs, whose frames keep theirs.
     numbers: String, State, local.numbers().into();
+    /// What is wrong, in words; empty when nothing is.
+    trouble: String, Text;
 }
 
 section! {

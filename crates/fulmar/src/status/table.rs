@@ -90,6 +90,7 @@ const ENDPOINTS: &[Column<EndpointReport>] = &[
     ("given", |endpoint| endpoint.given.to_string()),
     ("dropped", |endpoint| endpoint.dropped.to_string()),
     ("filtered", |endpoint| endpoint.filtered.to_string()),
+    ("too old", |endpoint| (endpoint.read_too_late + endpoint.too_old).to_string()),
     ("what", |endpoint| endpoint.description.clone()),
 ];
 
@@ -175,7 +176,7 @@ pub(crate) fn rate(mbps: f64) -> String {
 }
 
 /// Shows a time in the units that a person would say.
-pub(super) fn span(seconds: f64) -> String {
+pub(crate) fn span(seconds: f64) -> String {
     let whole = seconds as u64;
     match whole {
         0..60 => format!("{whole} s"),

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proto::Instant;
+use sys::clock;
 
 use super::moves::Moves;
 use crate::config::{Config, EndpointConfig, EndpointKind};
@@ -56,7 +57,8 @@ impl Daemon {
             self.make_way(endpoint, &mut locals);
             let opened = open_local(place, endpoint, &self.poller);
             // Whoever asks for it is there to read why. What a link of this host decides comes and goes with that.
-            if let (Some(trouble), true) = (opened.trouble(), endpoint.kind.is_place()) {
+            if let (Some(trouble), true) = (opened.trouble(clock::now()), endpoint.kind.is_place())
+            {
                 let problem = format!("endpoint {}: {trouble}", endpoint.name);
                 drop(opened);
                 self.keep_old_locals(locals);

@@ -185,6 +185,15 @@ impl Outbox {
     pub(crate) fn submit(
         &mut self,
         now: Instant,
+        submission: Submission,
+    ) -> Result<Option<MessageId>, Rejected> {
+        self.submit_late((now, now), submission)
+    }
+
+    /// Takes a message in that came a while ago: its time to live counts from then.
+    pub(super) fn submit_late(
+        &mut self,
+        (now, came): (Instant, Instant),
         mut submission: Submission,
     ) -> Result<Option<MessageId>, Rejected> {
         if !self.has_room(&submission) {
@@ -195,7 +204,7 @@ impl Outbox {
         submission.policy.reliable |= matches!(form, Form::Target(_));
         let seq = self.next_seq;
         let (policy, lane) = (submission.policy, submission.lane);
-        let expires = now + policy.ttl;
+        let expires = came + policy.ttl;
         let is_spare = |lane| !self.floors.contains(lane);
         let place = self
             .lanes
@@ -205,7 +214,7 @@ impl Outbox {
         self.others += usize::from(policy.class.tier() != Tier::Control);
         self.bytes += cost(&submission);
         self.steps.on_handed_in(now, seq, &submission);
-        self.messages.insert(seq, Message::new(now, submission, place, form));
+        self.messages.insert(seq, Message::new(came, submission, place, form));
         self.begin_round(now, seq);
         self.arm(now, seq);
         if policy.order == Order::Sequenced {
