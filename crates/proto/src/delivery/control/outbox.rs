@@ -178,10 +178,8 @@ impl Outbox {
         self.plans.set_reliability(reliability);
     }
 
-    /// Takes a message in. Reliable ones get an id and, later, exactly one outcome.
-    ///
-    /// # Errors
-    /// [`Rejected::Busy`] when a bound is reached [specs/delivery.md §3] (rule 11); nothing was kept then.
+    /// Takes a message in that came just now.
+    #[cfg(test)]
     pub(crate) fn submit(
         &mut self,
         now: Instant,
@@ -190,7 +188,11 @@ impl Outbox {
         self.submit_late((now, now), submission)
     }
 
-    /// Takes a message in that came a while ago: its time to live counts from then.
+    /// Takes a message in, perhaps one that came a while ago: its time to live counts from then. Reliable ones get an id and,
+    /// later, exactly one outcome.
+    ///
+    /// # Errors
+    /// [`Rejected::Busy`] when a bound is reached [specs/delivery.md §3] (rule 11); nothing was kept then.
     pub(super) fn submit_late(
         &mut self,
         (now, came): (Instant, Instant),
