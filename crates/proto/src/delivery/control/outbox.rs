@@ -193,7 +193,7 @@ impl Outbox {
     ///
     /// # Errors
     /// [`Rejected::Busy`] when a bound is reached [specs/delivery.md §3] (rule 11); nothing was kept then.
-    pub(super) fn submit_late(
+    pub(crate) fn submit_late(
         &mut self,
         (now, came): (Instant, Instant),
         mut submission: Submission,
