@@ -104,12 +104,10 @@ impl Waiting {
     pub(super) fn push(&mut self, now: Instant, passed: &Passed<'_>, urgent: bool) {
         let Passed { class, expires, bytes } = *passed;
         let stream = (class == Class::Live).then(|| stream_of(bytes)).flatten();
-        let (queue, other) = match urgent {
-            true => (&mut self.urgent, &mut self.rest),
-            false => (&mut self.rest, &mut self.urgent),
-        };
+        let queue = if urgent { &mut self.urgent } else { &mut self.rest };
         if stream.is_some() {
-            let older = queue.iter().position(|entry| entry.stream == stream);
+            // It is among the last, where the stream is one that goes on.
+            let older = queue.iter().rposition(|entry| entry.stream == stream);
             if let Some(entry) = older.and_then(|at| queue.remove(at)) {
                 self.bytes -= entry.bytes.len();
                 self.fates.too_old += 1;
@@ -126,19 +124,26 @@ impl Waiting {
         if self.bytes <= self.most {
             return;
         }
-        for queue in [&mut *queue, other] {
-            queue.retain(|entry| {
-                let is_old = entry.is_old(now);
-                self.bytes -= if is_old { entry.bytes.len() } else { 0 };
-                self.fates.too_old += u64::from(is_old);
-                !is_old
-            });
-        }
+        self.drop_old(now);
         while self.bytes > self.most
             && let Some(entry) = self.rest.pop_front().or_else(|| self.urgent.pop_front())
         {
             self.bytes -= entry.bytes.len();
-            self.fates.dropped += 1;
+            let is_old = entry.is_old(now);
+            self.fates.too_old += u64::from(is_old);
+            self.fates.dropped += u64::from(!is_old);
+        }
+    }
+
+    /// Drops what is too old at the front of each queue: what is behind that is looked at when it gets there.
+    fn drop_old(&mut self, now: Instant) {
+        for queue in [&mut self.urgent, &mut self.rest] {
+            while queue.front().is_some_and(|entry| entry.is_old(now))
+                && let Some(old) = queue.pop_front()
+            {
+                self.bytes -= old.bytes.len();
+                self.fates.too_old += 1;
+            }
         }
     }
 
@@ -149,14 +154,7 @@ impl Waiting {
                 begun.spoil();
             }
         } else {
-            for queue in [&mut self.urgent, &mut self.rest] {
-                while queue.front().is_some_and(|entry| entry.is_old(now))
-                    && let Some(old) = queue.pop_front()
-                {
-                    self.bytes -= old.bytes.len();
-                    self.fates.too_old += 1;
-                }
-            }
+            self.drop_old(now);
         }
         let first = || self.urgent.front().or_else(|| self.rest.front());
         let entry = self.begun.as_ref().or_else(first)?;
