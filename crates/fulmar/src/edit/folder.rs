@@ -15,8 +15,8 @@ pub(crate) fn numbered(file: &Path, stem: &str, end: &str) -> impl Iterator<Item
         .map(|name| file.with_file_name(name))
 }
 
-/// Makes a file for what is to take another one's place, `.NAME.new` beside it, and locks it: what is there and not
-/// locked was left by a process that was killed, and goes.
+/// Makes the file whose text is to replace another one's, `.NAME.new` beside it, and locks it: one that is there and not
+/// locked was left by a process that was killed, and is removed.
 pub(crate) fn create_beside(file: &Path, mode: u32) -> io::Result<(PathBuf, File)> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     for path in numbered(file, &format!(".{name}"), "new") {

@@ -98,7 +98,7 @@ impl Editing {
         let like = self.secret_metadata()?;
         let text = Zeroizing::new(format!("{}\n", keys::encode(secret)));
         for path in numbered(&self.file, name, SECRET_SUFFIX) {
-            // A name that a file has is not given away, though nothing has it: its daemon would take this for its own.
+            // A name that some file mentions is not given away, even where no such file exists: its daemon would take ours for its own.
             if path.symlink_metadata().is_ok() || is_named(&path).unwrap_or(false) {
                 continue;
             }

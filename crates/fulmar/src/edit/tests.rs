@@ -154,7 +154,7 @@ fn secrets_of_other_daemons_in_the_folder_are_neither_replaced_nor_removed() {
     assert_eq!(remove(&station, "alpha"), ["alpha.psk"], "a link leads to it");
     fs::remove_file(folder.path().join("link.psk")).unwrap();
     assert!(folder.path().join("alpha.psk").exists());
-    // A name that is written somewhere is not given away, though its file is not there.
+    // A name that some file mentions is not given away, even where no such file exists.
     neighbour(&station, "# beta.psk");
     add(&station, "beta", 6);
     assert!(!folder.path().join("beta.psk").exists());
@@ -172,7 +172,7 @@ fn two_edits_that_are_on_disk_do_not_take_each_others_place() {
         put_peer(&mut editing.document, &peer);
         (editing.stage().unwrap(), keys::encode(&secret))
     };
-    // What a process left that was killed is in nobody's way.
+    // What a killed process left is in nobody's way.
     fs::write(file.with_file_name(".station.toml.new"), "left").unwrap();
     let ((first, secret), (second, _)) = (stage("first", 2), stage("second", 3));
     first.take_over().unwrap();

@@ -116,7 +116,7 @@ impl UdpPort {
     }
 
     /// Follows this host's addresses and routes: a client's datagrams leave from the address that the route has now, and
-    /// a group is heard on every interface. Membership of what is joined already changes nothing.
+    /// a group is heard on every interface. Joining once more changes nothing.
     pub(super) fn follow(&mut self, interfaces: &[Interface], poller: &Poller) {
         match self.far {
             Far::One(remote) => {

@@ -53,11 +53,6 @@ impl Path {
         rate.map_or(Duration::ZERO, |rate| takes(rate).min(SLOW_ACK_DELAY))
     }
 
-    /// Tells whether control fills the hop: a rate is known that leaves it no room to spare.
-    pub(super) fn is_thin_with_control(&self, now: Instant) -> bool {
-        self.slow_rate(now).is_some_and(|rate| self.ack_rides(rate))
-    }
-
     /// Tells whether nearly all acknowledgements find a datagram of control to ride in, and a hop that has no room to spare.
     pub(super) fn ack_rides(&self, rate: Rate) -> bool {
         rate < FULL && self.relayed.is_none() && self.sent.unheard().any(SentPacket::is_control)
@@ -73,7 +68,8 @@ impl Path {
     pub(crate) fn ack_has_news(&self, now: Instant) -> bool {
         // On a thin hop what every datagram repeats takes the place of a message. What is not due yet is of bulk.
         let due_at = self.received.due_at().filter(|at| *at <= now);
-        let is_thin = || self.careful_since(now).is_some() || self.is_thin_with_control(now);
+        let rides = || self.slow_rate(now).is_some_and(|rate| self.ack_rides(rate));
+        let is_thin = || self.careful_since(now).is_some() || rides();
         let waits = |at: Instant| at + self.ack_patience(now) / 2 > now && is_thin();
         self.received.has_news() && !due_at.is_some_and(waits)
     }

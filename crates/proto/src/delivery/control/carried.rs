@@ -25,7 +25,7 @@ impl Outbox {
     /// `carried`. Only what is control is kept here, and gets an id and an outcome if it is reliable.
     ///
     /// # Errors
-    /// As [`Outbox::submit`]; nothing was kept then.
+    /// As [`Outbox::submit_late`]; nothing was kept then.
     pub(crate) fn submit_carried(
         &mut self,
         (now, came): (Instant, Instant),

@@ -32,7 +32,7 @@ use crate::path::PathUse;
 use crate::path::{Carries, Cost};
 use crate::select::{Class, LaneKey, Policy, Tier};
 
-/// Hands a message to [`Outbox::submit`].
+/// Hands a message to [`Outbox::submit_late`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Submission {
     /// The consumer at the other end.

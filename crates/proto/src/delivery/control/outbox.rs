@@ -379,7 +379,7 @@ impl Outbox {
         self.room = room;
     }
 
-    /// Returns the next outcome of a message that [`Outbox::submit`] gave an id.
+    /// Returns the next outcome of a message that [`Outbox::submit_late`] gave an id.
     pub(crate) fn poll_outcome(&mut self) -> Option<Ended> {
         self.outcomes.pop_front()
     }
