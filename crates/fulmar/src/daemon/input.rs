@@ -169,19 +169,23 @@ impl Daemon {
 
     pub(super) fn handle_local_timers(&mut self, now: Instant) {
         let Self { locals, endpoint, peers, poller, recorder, .. } = self;
-        for local in locals.values_mut() {
+        let mut due = Vec::new();
+        for (place, local) in locals.iter_mut() {
             if local.timeout().is_none_or(|due| due > now) {
                 continue;
             }
+            due.push(place);
             {
                 let mut take = taker(&local.config, peers, (endpoint, recorder), now);
                 local.offer_held(now, poller, &mut take);
+                local.handle_stream_timeout(now, &mut take);
             }
             let peer = &peers[local.config.peer];
             let mut queue_free_percent =
                 || Some(endpoint.status(now, peer.connected()?)?.queue_free_percent);
             local.handle_timeout(now, poller, &mut queue_free_percent);
         }
+        due.into_iter().for_each(|place| self.share(now, place));
     }
 
     /// Offers a session what waited for room in it.

@@ -3,6 +3,7 @@
 //! Bytes that come in go to the session of the endpoint's peer; deliveries of its channel come out. Where a
 //! channel is shared, frames also pass from one of its applications to the others.
 
+mod intake;
 mod radio_status;
 mod renumber;
 mod seqpacket;
@@ -14,15 +15,15 @@ mod udp;
 
 use std::io;
 
-use proto::select::{Class, SETUP_SIGNING};
+use proto::select::{Class, MavlinkFrame, MavlinkFrames, StreamLoss};
 use proto::{Duration, Instant};
 use sys::poller::{Poller, Ready};
 
 use crate::config::{Content, EndpointConfig, EndpointKind};
+use intake::Piece;
 use radio_status::RadioStatus;
 use renumber::Renumber;
 pub(crate) use seqpacket::SEND_BUFFER as MESSAGE_BUFFER;
-use share::filtered;
 pub(crate) use share::{Origin, Shared};
 use statustext::StatusText;
 pub(crate) use statustext::{LONGEST as LONGEST_TEXT, Severity};
@@ -43,6 +44,8 @@ pub(crate) struct LocalEndpoint {
     status_text: Option<StatusText>,
     renumber: Option<Renumber>,
     held: Option<Held>,
+    /// When what waits in a stream is given up.
+    streams_due: Option<Instant>,
     /// Frames of this turn that others of the channel are to hear.
     shared: Vec<Shared>,
 }
@@ -66,7 +69,7 @@ pub(crate) enum Taken {
     NotConnected,
 }
 
-/// What has passed, in messages: datagrams, or chunks of a stream.
+/// What has passed, in messages: frames of MAVLink, datagrams otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     /// Taken from applications.
@@ -77,8 +80,8 @@ pub(crate) struct Counts {
     pub(crate) given: u64,
     /// Not given, since no application was there to take it or it did not keep up.
     pub(crate) dropped: u64,
-    /// Of streams: frames that were broken, and bytes that belonged to no frame.
-    pub(crate) lost: (u64, u64),
+    /// Of MAVLink: frames that were broken, and bytes that belonged to no frame.
+    pub(crate) lost: StreamLoss,
     /// Frames that the endpoint's filters kept back, coming in and going out.
     pub(crate) filtered: u64,
 }
@@ -132,7 +135,18 @@ impl LocalEndpoint {
         let status_text = tells_pilot(&config).then(StatusText::default);
         let renumber = numbers_anew(&config).then(Renumber::default);
         let (counts, shared) = (Counts::default(), Vec::new());
-        Ok(Self { config, counts, port, radio_status, status_text, renumber, held: None, shared })
+        let (held, streams_due) = (None, None);
+        Ok(Self {
+            config,
+            counts,
+            port,
+            radio_status,
+            status_text,
+            renumber,
+            held,
+            streams_due,
+            shared,
+        })
     }
 
     /// Takes another configuration of the same port, whose programs do not notice: it may be of another peer or
@@ -178,62 +192,31 @@ impl LocalEndpoint {
         poller: &Poller,
         take: &mut dyn FnMut(&[u8]) -> Taken,
     ) {
-        let Self { config, counts, port, radio_status, status_text, held, shared, .. } = self;
-        let mut take = |origin: Origin, bytes: &[u8]| {
-            counts.taken += 1;
-            if let Some(radio_status) = radio_status {
-                radio_status.on_input(bytes);
-            }
-            if let Some(status_text) = status_text {
-                status_text.on_frames(bytes);
-            }
-            if let Content::Mavlink(content) = &config.content
-                && (content.share || !content.filters.incoming.is_open())
-            {
-                let (kept_back, lost) = filtered(&content.filters.incoming, bytes, |frame| {
-                    counts.refused += u64::from(take(frame.bytes) != Taken::Yes);
-                    if content.share && frame.message != SETUP_SIGNING {
-                        shared.push(Shared { origin, frame: frame.bytes.to_vec() });
-                    }
-                });
-                counts.filtered += kept_back;
-                counts.lost = (counts.lost.0 + lost.0, counts.lost.1 + lost.1);
-                return true;
-            }
-            if is_foreign(&config.content, bytes) {
-                counts.refused += 1;
-                return true;
-            }
-            let taken = take(bytes);
-            let waits = taken != Taken::Yes && config.waits_for(taken);
-            if waits {
-                *held = Some(Held { message: bytes.to_vec(), offer_at: now + OFFER_AGAIN });
-            } else if taken != Taken::Yes {
-                counts.refused += 1;
-            }
-            !waits
-        };
+        let is_stream = self.mavlink().is_some();
+        let (port, mut intake) = self.intake(now, take);
         match port {
             Port::Udp(port) => {
-                port.handle_ready(now, &mut |from, bytes| take(Origin::Address(from), bytes));
+                port.handle_ready(now, is_stream, &mut |from, piece| intake.take(from, piece));
             }
             Port::Tcp(port) => {
-                let take = &mut |bytes: &[u8]| _ = take(Origin::Client(part), bytes);
+                let origin = Origin::Client(part);
+                let take = &mut |frame: &MavlinkFrame<'_>| {
+                    intake.take(origin, Piece::Frame(frame));
+                };
                 port.handle_ready(now, part, ready, poller, take);
             }
             Port::Serial(port) => {
-                port.handle_ready(now, ready, &mut |bytes| _ = take(Origin::Only, bytes));
+                let take = &mut |frame: &MavlinkFrame<'_>| {
+                    intake.take(Origin::Only, Piece::Frame(frame));
+                };
+                port.handle_ready(now, ready, take);
             }
             Port::Seqpacket(port) => {
-                port.handle_ready(part, ready, poller, &mut |bytes| take(Origin::Only, bytes));
+                let take = &mut |bytes: &[u8]| intake.take(Origin::Only, Piece::Datagram(bytes));
+                port.handle_ready(part, ready, poller, take);
             }
         }
-        let (frames, bytes) = match port {
-            Port::Tcp(port) => port.take_lost(),
-            Port::Serial(port) => port.take_lost(),
-            Port::Udp(_) | Port::Seqpacket(_) => (0, 0),
-        };
-        counts.lost = (counts.lost.0 + frames, counts.lost.1 + bytes);
+        self.look_at_streams();
         if self.held.is_some() {
             self.set_paused(true, poller);
         }
@@ -274,8 +257,10 @@ impl LocalEndpoint {
         }
         let filter = self.mavlink().map(|content| &content.filters.outgoing);
         let filter = filter.filter(|filter| !filter.is_open());
-        let kept_back = filter.map_or(0, |filter| filtered(filter, bytes, |_| {}).0);
-        self.counts.filtered += kept_back;
+        let kept_back = filter.map_or(0, |filter| {
+            MavlinkFrames::new(bytes).filter(|frame| !filter.passes(frame)).count()
+        });
+        self.counts.filtered += kept_back as u64;
         // What a program of this host says has its own numbers in order.
         let renumber = self.renumber.as_mut().filter(|_| but.is_none());
         let numbered = renumber.map(|renumber| renumber.on_frames(class, bytes, kept_back == 0));
@@ -316,7 +301,7 @@ impl LocalEndpoint {
         }
     }
 
-    /// Tells when [`LocalEndpoint::handle_timeout`] is due.
+    /// Tells when [`LocalEndpoint::handle_timeout`], or one of those beside it, is due.
     pub(crate) fn timeout(&self) -> Option<Instant> {
         let port = match &self.port {
             Port::Udp(port) => port.timeout(),
@@ -325,7 +310,7 @@ impl LocalEndpoint {
         };
         let radio_status = self.radio_status.as_ref().and_then(RadioStatus::timeout);
         let held = self.held.as_ref().map(|held| held.offer_at);
-        [port, radio_status, held].into_iter().flatten().min()
+        [port, radio_status, held, self.streams_due].into_iter().flatten().min()
     }
 
     /// Opens what was lost, writes what had to wait, and tells the autopilot about the link.
@@ -425,13 +410,6 @@ fn radio_status_every(config: &EndpointConfig) -> Option<Duration> {
         Content::Mavlink(content) => content.radio_status,
         Content::Declared(_) | Content::Message(_) => None,
     }
-}
-
-/// Tells whether an endpoint does not carry such bytes at all: RTP and RTCP have version 2 in
-/// their first two bits, and no shorter headers [RFC 3550 §5.1, §6.4].
-fn is_foreign(content: &Content, bytes: &[u8]) -> bool {
-    let is_rtp = bytes.len() >= 8 && bytes[0] >> 6 == 2;
-    matches!(content, Content::Message(content) if content.rtp) && !is_rtp
 }
 
 fn clients(count: usize) -> String {

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-use proto::select::StreamFramer;
+use proto::select::{MavlinkFrame, StreamFramer, StreamLoss};
 use proto::{Duration, Instant};
 use sys::poller::{Interest, Poller, Ready};
 
@@ -25,8 +25,8 @@ pub(super) struct TcpPort {
     listener: TcpListener,
     clients: Vec<Option<TcpClient>>,
     tokens: Tokens,
-    /// Broken frames and bytes of no frame that were not asked for yet.
-    lost: (u64, u64),
+    /// What clients that have gone lost.
+    loss: StreamLoss,
 }
 
 struct TcpClient {
@@ -42,7 +42,8 @@ impl TcpPort {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         poller.add(&listener, tokens.token(CLIENTS), Interest::Read)?;
-        Ok(Self { listener, clients: (0..CLIENTS).map(|_| None).collect(), tokens, lost: (0, 0) })
+        let clients = (0..CLIENTS).map(|_| None).collect();
+        Ok(Self { listener, clients, tokens, loss: StreamLoss::default() })
     }
 
     pub(super) fn clients(&self) -> usize {
@@ -55,7 +56,7 @@ impl TcpPort {
         part: usize,
         ready: Ready,
         poller: &Poller,
-        take: &mut dyn FnMut(&[u8]),
+        take: &mut dyn FnMut(&MavlinkFrame<'_>),
     ) {
         if part == CLIENTS {
             self.accept(now, poller);
@@ -65,21 +66,28 @@ impl TcpPort {
         let mut alive = true;
         if ready.readable {
             client.heard = now;
-            alive = client.read(take);
-            let (frames, bytes) = client.frames.take_lost();
-            self.lost = (self.lost.0 + frames, self.lost.1 + bytes);
+            alive = client.read(now, take);
         }
         if alive && ready.writable {
             alive = client.flush(self.tokens.token(part), poller);
         }
         if !alive {
+            client.frames.end(take);
+            self.loss += client.frames.take_loss();
             self.clients[part] = None;
         }
     }
 
-    /// Returns the broken frames, and the bytes of no frame, that came in since this was asked last.
-    pub(super) fn take_lost(&mut self) -> (u64, u64) {
-        std::mem::take(&mut self.lost)
+    /// Walks the streams that come in.
+    pub(super) fn streams(&mut self) -> impl Iterator<Item = (Origin, &mut StreamFramer)> {
+        let clients = self.clients.iter_mut().enumerate();
+        clients
+            .filter_map(|(part, client)| Some((Origin::Client(part), &mut client.as_mut()?.frames)))
+    }
+
+    /// Returns what streams that have ended lost, since this was asked last.
+    pub(super) fn take_loss(&mut self) -> StreamLoss {
+        std::mem::take(&mut self.loss)
     }
 
     /// Gives a frame to every client except `but`; returns whether any took it.
@@ -110,7 +118,7 @@ impl TcpPort {
             .and_then(|()| stream.set_nodelay(true))
             .and_then(|()| poller.add(&stream, self.tokens.token(part), Interest::Read));
         if opened.is_ok() {
-            let (frames, waiting) = (StreamFramer::new(), Vec::new());
+            let (frames, waiting) = (StreamFramer::default(), Vec::new());
             self.clients[part] = Some(TcpClient { stream, heard: now, frames, waiting });
         }
     }
@@ -126,12 +134,12 @@ impl TcpPort {
 
 impl TcpClient {
     /// Returns whether the connection stands.
-    fn read(&mut self, take: &mut dyn FnMut(&[u8])) -> bool {
+    fn read(&mut self, now: Instant, take: &mut dyn FnMut(&MavlinkFrame<'_>)) -> bool {
         let mut buffer = [0; AT_A_TIME];
         match self.stream.read(&mut buffer) {
             Ok(0) => false,
             Ok(length) => {
-                self.frames.push(&buffer[..length], &mut *take);
+                self.frames.push(now, &buffer[..length], take);
                 true
             }
             Err(error) => passing(&error),
@@ -195,7 +203,7 @@ mod tests {
                 self.poller.wait(now, Some(deadline), &mut ready).unwrap();
                 for &event in &ready {
                     let taken = &mut self.taken;
-                    let mut take = |bytes: &[u8]| taken.push(bytes.to_vec());
+                    let mut take = |frame: &MavlinkFrame<'_>| taken.push(frame.bytes.to_vec());
                     let part = event.token as usize;
                     self.port.handle_ready(now, part, event, &self.poller, &mut take);
                 }

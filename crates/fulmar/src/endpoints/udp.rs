@@ -3,9 +3,11 @@
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
+use proto::select::{StreamFramer, StreamLoss};
 use proto::{Duration, Instant};
 use sys::poller::{Interest, Poller};
 
+use super::intake::Piece;
 use super::{Origin, RETRY, Tokens};
 
 /// Clients of one server. One more takes the place of the one that was silent for longest, unless all are
@@ -26,7 +28,10 @@ pub(super) struct UdpPort {
     socket: Option<UdpSocket>,
     /// The one address of a client; a server has none.
     remote: Option<SocketAddr>,
+    /// Whoever speaks to it; of a client the one address.
     clients: Vec<Client>,
+    /// What the streams of clients that are forgotten lost.
+    loss: StreamLoss,
     tokens: Tokens,
     retry: Option<Instant>,
     buffer: Vec<u8>,
@@ -36,6 +41,8 @@ struct Client {
     address: SocketAddr,
     since: Instant,
     heard: Instant,
+    /// Whose memory has the bound of the clients, and which strangers cannot push out any more than the client itself.
+    frames: StreamFramer,
 }
 
 impl Client {
@@ -51,21 +58,22 @@ impl UdpPort {
         let socket = UdpSocket::bind(address)?;
         socket.set_nonblocking(true)?;
         poller.add(&socket, tokens.token(0), Interest::Read)?;
-        let buffer = vec![0; LARGEST];
-        Ok(Self {
-            socket: Some(socket),
-            remote: None,
-            clients: Vec::new(),
-            tokens,
-            retry: None,
-            buffer,
-        })
+        Ok(Self::new(Some(socket), None, tokens, None))
     }
 
     /// Prepares a client; it connects at once in [`UdpPort::handle_timeout`].
     pub(super) fn client(address: SocketAddr, tokens: Tokens, now: Instant) -> Self {
-        let (remote, retry) = (Some(address), Some(now));
-        Self { socket: None, remote, clients: Vec::new(), tokens, retry, buffer: vec![0; LARGEST] }
+        Self::new(None, Some(address), tokens, Some(now))
+    }
+
+    fn new(
+        socket: Option<UdpSocket>,
+        remote: Option<SocketAddr>,
+        tokens: Tokens,
+        retry: Option<Instant>,
+    ) -> Self {
+        let (clients, loss, buffer) = (Vec::new(), StreamLoss::default(), vec![0; LARGEST]);
+        Self { socket, remote, clients, loss, tokens, retry, buffer }
     }
 
     pub(super) fn clients(&self) -> usize {
@@ -88,20 +96,30 @@ impl UdpPort {
         }
     }
 
-    /// Reads until `take` says that it has enough.
+    /// Reads until `take` says that it has enough; the datagrams of a source may be pieces of a stream of frames.
     pub(super) fn handle_ready(
         &mut self,
         now: Instant,
-        take: &mut dyn FnMut(SocketAddr, &[u8]) -> bool,
+        is_stream: bool,
+        take: &mut dyn FnMut(Origin, Piece<'_>) -> bool,
     ) {
         let Some(socket) = &self.socket else { return };
         for _ in 0..AT_A_TIME {
             match socket.recv_from(&mut self.buffer) {
                 Ok((length, source)) => {
-                    if self.remote.is_none() && !remember(&mut self.clients, source, now) {
-                        continue;
+                    let bytes = &self.buffer[..length];
+                    let (place, forgotten) = remember(&mut self.clients, source, now);
+                    if let Some(mut client) = forgotten {
+                        let from = Origin::Address(client.address);
+                        client.frames.end(|frame| _ = take(from, Piece::Frame(frame)));
+                        self.loss += client.frames.take_loss();
                     }
-                    if !take(source, &self.buffer[..length]) {
+                    let Some(place) = place else { continue };
+                    let from = Origin::Address(source);
+                    if is_stream {
+                        let frames = &mut self.clients[place].frames;
+                        frames.push(now, bytes, |frame| _ = take(from, Piece::Frame(frame)));
+                    } else if !take(from, Piece::Datagram(bytes)) {
                         return;
                     }
                 }
@@ -110,6 +128,17 @@ impl UdpPort {
                 Err(_) => {}
             }
         }
+    }
+
+    /// Walks the streams that come in.
+    pub(super) fn streams(&mut self) -> impl Iterator<Item = (Origin, &mut StreamFramer)> {
+        let clients = self.clients.iter_mut();
+        clients.map(|client| (Origin::Address(client.address), &mut client.frames))
+    }
+
+    /// Returns what streams that have ended lost, since this was asked last.
+    pub(super) fn take_loss(&mut self) -> StreamLoss {
+        std::mem::take(&mut self.loss)
     }
 
     /// Stops reading, which leaves to the kernel what comes meanwhile, or begins again.
@@ -161,12 +190,18 @@ fn connect(remote: SocketAddr, tokens: Tokens, poller: &Poller) -> io::Result<Ud
     Ok(socket)
 }
 
-/// Notes a client; false when there is no room for it. Programs of this host take the place of strangers.
-fn remember(clients: &mut Vec<Client>, address: SocketAddr, now: Instant) -> bool {
-    if let Some(client) = clients.iter_mut().find(|client| client.address == address) {
-        client.heard = now;
-        return true;
+/// Notes a client, and returns its place, none when there is no room for it, and who is forgotten for it. Programs of
+/// this host take the place of strangers.
+fn remember(
+    clients: &mut Vec<Client>,
+    address: SocketAddr,
+    now: Instant,
+) -> (Option<usize>, Option<Client>) {
+    if let Some(place) = clients.iter().position(|client| client.address == address) {
+        clients[place].heard = now;
+        return (Some(place), None);
     }
+    let mut forgotten = None;
     if clients.len() == CLIENTS {
         let is_ours = address.ip().is_loopback();
         let may_go =
@@ -174,12 +209,12 @@ fn remember(clients: &mut Vec<Client>, address: SocketAddr, now: Instant) -> boo
         let places = (0..clients.len()).filter(|&at| may_go(&clients[at]));
         let Some(place) = places.min_by_key(|&at| (clients[at].stays(now), clients[at].heard))
         else {
-            return false;
+            return (None, None);
         };
-        clients.swap_remove(place);
+        forgotten = Some(clients.swap_remove(place));
     }
-    clients.push(Client { address, since: now, heard: now });
-    true
+    clients.push(Client { address, since: now, heard: now, frames: StreamFramer::default() });
+    (Some(clients.len() - 1), forgotten)
 }
 
 #[cfg(test)]
@@ -196,8 +231,10 @@ mod tests {
     fn taken(port: &mut UdpPort, now: Instant, count: usize) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
         for _ in 0..1_000 {
-            port.handle_ready(now, &mut |_, bytes| {
-                all.push(bytes.to_vec());
+            port.handle_ready(now, false, &mut |_, piece| {
+                if let Piece::Datagram(bytes) = piece {
+                    all.push(bytes.to_vec());
+                }
                 true
             });
             if all.len() >= count {
@@ -250,7 +287,7 @@ mod tests {
         let at = |ms| Instant::from_millis(ms);
         let station = SocketAddr::from(([192, 0, 2, 1], 14_550));
         for ms in (0..=2_000).step_by(1_000) {
-            assert!(remember(&mut clients, station, at(ms)));
+            assert!(remember(&mut clients, station, at(ms)).0.is_some());
         }
         let stranger = |port: u16| SocketAddr::from(([203, 0, 113, 9], port));
         for port in 1..1_000 {
@@ -264,8 +301,9 @@ mod tests {
             }
         }
         assert!(clients.iter().any(|client| client.address == station));
-        assert!(!remember(&mut clients, stranger(5), at(5_600)));
-        assert!(remember(&mut clients, ([127, 0, 0, 1], 9).into(), at(5_700)), "of this host");
+        assert!(remember(&mut clients, stranger(5), at(5_600)).0.is_none());
+        let own = remember(&mut clients, ([127, 0, 0, 1], 9).into(), at(5_700));
+        assert!(own.0.is_some() && own.1.is_some(), "of this host");
     }
 
     #[test]

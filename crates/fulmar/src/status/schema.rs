@@ -435,7 +435,7 @@ section! {
 }
 
 section! {
-    /// A local endpoint. It counts messages: datagrams, or chunks of a stream of bytes.
+    /// A local endpoint. It counts messages: frames of MAVLink, datagrams otherwise.
     EndpointReport of local: LocalEndpoint;
 
     /// Its name in our file.

@@ -158,3 +158,64 @@ fn filters_hold_in_both_directions() {
     assert_eq!(until_heartbeat(&ground), [0]);
     station.wait_for("all of it", |status| status["endpoints"][0]["filtered"] == 5);
 }
+
+/// Returns the numbers of the commands that come in, sorted, until none has come for a while.
+fn numbers(socket: &UdpSocket) -> Vec<u16> {
+    socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let (mut numbers, mut buffer) = (Vec::new(), [0; 512]);
+    while socket.recv(&mut buffer).is_ok() {
+        numbers.push(u16::from_le_bytes([buffer[10], buffer[11]]));
+    }
+    numbers.sort_unstable();
+    numbers
+}
+
+#[test]
+fn frames_that_a_bridge_cuts_over_datagrams_arrive() {
+    let name = "mavlink::frames_that_a_bridge_cuts_over_datagrams_arrive";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    let more = endpoint("ground", "udp-server", 14_550, "")
+        + &endpoint("pilot", "udp-server", 14_551, "channel = 2");
+    let station = rig.start_station(&more);
+    let more = endpoint("autopilot", "udp-server", 14_555, "")
+        + &endpoint("bridge", "udp-client", 14_556, "channel = 2");
+    let drone = rig.start_drone(&[0], &more);
+    drone.wait_for_paths(1);
+    station.wait_for_paths(1);
+    let [ground, pilot] = ["127.0.0.1:14550", "127.0.0.1:14551"]
+        .map(|remote| socket(&rig.station, "127.0.0.1:0", Some(remote)));
+    // Two bridges at a server, whose bytes must not mix, and one that a client speaks to.
+    let bridges = [0, 1].map(|_| socket(&rig.drone, "127.0.0.1:0", Some("127.0.0.1:14555")));
+    let third = socket(&rig.drone, "127.0.0.1:14556", None);
+    ground.send(&frame((255, 190), 0)).unwrap();
+    pilot.send(&frame((255, 190), 0)).unwrap();
+    let (_, client) = third.recv_from(&mut [0; 512]).expect("the heartbeat comes");
+    third.connect(client).unwrap();
+
+    let command = |number: u16| {
+        let payload = [&number.to_le_bytes()[..], &[7; 31]].concat();
+        encode_frame(Version::V2, number as u8, (1, 1), COMMAND_LONG, &payload).unwrap()
+    };
+    // As much as the sockets hold at once, so that nothing depends on how fast it is read.
+    for (size, count) in [(1, 2), (64, 80), (250, 80)] {
+        let stream: Vec<u8> = (0..count).flat_map(command).collect();
+        for piece in stream.chunks(size) {
+            for bridge in [&bridges[0], &bridges[1], &third] {
+                bridge.send(piece).unwrap();
+            }
+        }
+        let twice: Vec<u16> = (0..2 * count).map(|number| number / 2).collect();
+        assert_eq!(numbers(&ground), twice, "datagrams of {size} bytes");
+        assert_eq!(numbers(&pilot), Vec::from_iter(0..count), "datagrams of {size} bytes");
+    }
+    // What looks like the beginning of a frame holds back what follows for a moment, and is counted then.
+    bridges[0].send(&[0xfd, 255, 0, 0]).unwrap();
+    bridges[0].send(&command(500)).unwrap();
+    assert_eq!(numbers(&ground), [500]);
+    drone.wait_for("what was broken is counted", |status| kept_back(status, "broken frames") == 1);
+    drone.wait_for_log("broken frames");
+    assert!(!drone.log().contains("baud"), "no line is slow here: {}", drone.log());
+}
