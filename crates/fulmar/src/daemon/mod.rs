@@ -45,7 +45,7 @@ use sys::signals::{Asked, Signals};
 use sys::udp::ReceiveBuffers;
 
 use crate::config::Config;
-use crate::endpoints::LocalEndpoint;
+use crate::endpoints::{LocalEndpoint, Sources};
 use crate::events::EventServer;
 use crate::log::Log;
 use crate::recorder::Recorder;
@@ -135,6 +135,8 @@ struct PeerState {
     ended: Option<(Instant, &'static str)>,
     /// What the pilot knows of its links.
     watch: Watch,
+    /// At which end the sources of its MAVLink live.
+    sources: Sources,
 }
 
 impl PeerState {

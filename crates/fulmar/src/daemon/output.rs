@@ -87,11 +87,16 @@ impl Daemon {
             return;
         }
         let mut is_mavlink = false;
-        let Self { locals, poller, .. } = self;
+        let Self { locals, peers, poller, .. } = self;
+        let sources = &mut peers[peer].sources;
         locals.for_each_of(peer, |_, local| {
             if local.config.channel == delivery.channel && local.config.takes(delivery.stream) {
-                local.deliver(now, delivery.class, &delivery.bytes, None, poller);
-                is_mavlink |= matches!(local.config.content, Content::Mavlink(_));
+                let is_first = !is_mavlink && matches!(local.config.content, Content::Mavlink(_));
+                if is_first {
+                    sources.on_far(now, &delivery.bytes);
+                    is_mavlink = true;
+                }
+                local.deliver(now, delivery.class, &delivery.bytes, None, sources, poller);
             }
         });
         if let Some(recorder) = &mut self.recorder {

@@ -1,13 +1,14 @@
 //! What a local endpoint takes from its programs: on the way from a port to the session.
 //!
 //! MAVLink comes as frames, whatever pieces a port brings: one datagram may hold several, and a bridge from a serial
-//! line may cut one over two. Everything else is a message as it is.
+//! line may cut one over two. What a program passes back is not taken (`sources.rs`). Everything else is a message as it is.
 
 use proto::Instant;
 use proto::select::{MavlinkFrame, SETUP_SIGNING, StreamFramer};
 
 use super::{
-    Counts, Held, LocalEndpoint, OFFER_AGAIN, Origin, Port, RadioStatus, Shared, StatusText, Taken,
+    Counts, Held, LocalEndpoint, OFFER_AGAIN, Origin, Port, Program, RadioStatus, Shared, Sources,
+    StatusText, Taken,
 };
 use crate::config::{Content, EndpointConfig, MavlinkContent};
 
@@ -28,6 +29,8 @@ pub(super) struct Intake<'a> {
     radio_status: &'a mut Option<RadioStatus>,
     status_text: &'a mut Option<StatusText>,
     held: &'a mut Option<Held>,
+    endpoint: u64,
+    sources: &'a mut Sources,
     shared: &'a mut Vec<Shared>,
     take: &'a mut dyn FnMut(&[u8]) -> Taken,
 }
@@ -57,9 +60,15 @@ impl Intake<'_> {
             self.counts.filtered += 1;
             return;
         }
+        let from = Program { endpoint: self.endpoint, origin };
+        if !self.sources.admits(self.now, from, frame) {
+            self.counts.came_back += 1;
+            self.counts.came_back_of = (frame.system, frame.component);
+            return;
+        }
         self.counts.refused += u64::from((self.take)(frame.bytes) != Taken::Yes);
         if content.share && frame.message != SETUP_SIGNING {
-            self.shared.push(Shared { origin, frame: frame.bytes.to_vec() });
+            self.shared.push(Shared { from, frame: frame.bytes.to_vec() });
         }
     }
 
@@ -85,22 +94,37 @@ impl LocalEndpoint {
     pub(super) fn intake<'a>(
         &'a mut self,
         now: Instant,
+        sources: &'a mut Sources,
         take: &'a mut dyn FnMut(&[u8]) -> Taken,
     ) -> (&'a mut Port, Intake<'a>) {
         let Self { config, counts, port, radio_status, status_text, held, shared, .. } = self;
-        (port, Intake { now, config, counts, radio_status, status_text, held, shared, take })
+        let endpoint = self.id;
+        let intake = Intake {
+            now,
+            config,
+            counts,
+            radio_status,
+            status_text,
+            held,
+            endpoint,
+            sources,
+            shared,
+            take,
+        };
+        (port, intake)
     }
 
     /// Gives up frames whose rest has not come in time, and takes those behind their beginnings.
     pub(crate) fn handle_stream_timeout(
         &mut self,
         now: Instant,
+        sources: &mut Sources,
         take: &mut dyn FnMut(&[u8]) -> Taken,
     ) {
         if self.streams_due.is_none_or(|due| due > now) {
             return;
         }
-        let (port, mut intake) = self.intake(now, take);
+        let (port, mut intake) = self.intake(now, sources, take);
         port.for_each_stream(|origin, stream| {
             stream.handle_timeout(now, |frame| _ = intake.take(origin, Piece::Frame(frame)));
         });

@@ -9,6 +9,7 @@ mod renumber;
 mod seqpacket;
 mod serial;
 mod share;
+mod sources;
 mod statustext;
 mod tcp;
 mod udp;
@@ -25,6 +26,7 @@ use radio_status::RadioStatus;
 use renumber::Renumber;
 pub(crate) use seqpacket::SEND_BUFFER as MESSAGE_BUFFER;
 pub(crate) use share::{Origin, Shared};
+pub(crate) use sources::{Program, Sources};
 use statustext::StatusText;
 pub(crate) use statustext::{LONGEST as LONGEST_TEXT, Severity};
 
@@ -39,6 +41,8 @@ const OFFER_AGAIN: Duration = Duration::from_millis(100);
 pub(crate) struct LocalEndpoint {
     pub(crate) config: EndpointConfig,
     pub(crate) counts: Counts,
+    /// A number that no other endpoint has.
+    id: u64,
     port: Port,
     radio_status: Option<RadioStatus>,
     status_text: Option<StatusText>,
@@ -84,6 +88,9 @@ pub(crate) struct Counts {
     pub(crate) lost: StreamLoss,
     /// Frames that the endpoint's filters kept back, coming in and going out.
     pub(crate) filtered: u64,
+    /// Frames that a program passed back, and were not taken, and the source of the last of them.
+    pub(crate) came_back: u64,
+    pub(crate) came_back_of: (u8, u8),
 }
 
 enum Port {
@@ -139,6 +146,7 @@ impl LocalEndpoint {
         Ok(Self {
             config,
             counts,
+            id: tokens.0,
             port,
             radio_status,
             status_text,
@@ -190,10 +198,11 @@ impl LocalEndpoint {
         part: usize,
         ready: Ready,
         poller: &Poller,
+        sources: &mut Sources,
         take: &mut dyn FnMut(&[u8]) -> Taken,
     ) {
         let is_stream = self.mavlink().is_some();
-        let (port, mut intake) = self.intake(now, take);
+        let (port, mut intake) = self.intake(now, sources, take);
         match port {
             Port::Udp(port) => {
                 port.handle_ready(now, is_stream, &mut |from, piece| intake.take(from, piece));
@@ -242,14 +251,15 @@ impl LocalEndpoint {
         self.set_paused(false, poller);
     }
 
-    /// Gives a message to the applications, as far as the endpoint's filter lets it pass. The one that sent
-    /// it, if any did, is `but`, and is left out.
+    /// Gives a message to the applications, as far as the endpoint's filter lets it pass. The one that it is `from`, if any
+    /// is, is left out.
     pub(crate) fn deliver(
         &mut self,
         now: Instant,
         class: Class,
         bytes: &[u8],
-        but: Option<Origin>,
+        from: Option<Program>,
+        sources: &mut Sources,
         poller: &Poller,
     ) {
         if let Some(status_text) = &mut self.status_text {
@@ -262,10 +272,12 @@ impl LocalEndpoint {
         });
         self.counts.filtered += kept_back as u64;
         // What a program of this host says has its own numbers in order.
-        let renumber = self.renumber.as_mut().filter(|_| but.is_none());
+        let is_own = from.is_some_and(|from| from.endpoint == self.id);
+        let renumber = self.renumber.as_mut().filter(|_| !is_own);
         let numbered = renumber.map(|renumber| renumber.on_frames(class, bytes, kept_back == 0));
         if kept_back == 0 {
-            self.give(now, class, numbered.as_deref().unwrap_or(bytes), but, poller);
+            let bytes = numbered.as_deref().unwrap_or(bytes);
+            self.give(now, class, bytes, from, sources, poller);
         }
     }
 
@@ -274,15 +286,20 @@ impl LocalEndpoint {
         now: Instant,
         class: Class,
         bytes: &[u8],
-        but: Option<Origin>,
+        from: Option<Program>,
+        sources: &mut Sources,
         poller: &Poller,
     ) {
+        let but = from.filter(|from| from.endpoint == self.id).map(|from| from.origin);
         let given = match &mut self.port {
             Port::Udp(port) => port.deliver(now, bytes, but),
             Port::Tcp(port) => port.deliver(bytes, but, poller),
             Port::Serial(port) => but.is_some() || port.deliver(now, class, bytes),
             Port::Seqpacket(port) => port.deliver(bytes, poller),
         };
+        if given && self.mavlink().is_some() {
+            sources.on_given(now, bytes, from);
+        }
         // What one application says to the others is not lost where there are none.
         match (given, but) {
             (true, _) => self.counts.given += 1,
@@ -320,6 +337,7 @@ impl LocalEndpoint {
         &mut self,
         now: Instant,
         poller: &Poller,
+        sources: &mut Sources,
         queue_free_percent: &mut dyn FnMut() -> Option<u8>,
     ) {
         match &mut self.port {
@@ -329,7 +347,7 @@ impl LocalEndpoint {
         }
         let due = self.radio_status.as_mut().filter(|status| status.timeout() <= Some(now));
         if let Some(frame) = due.and_then(|status| status.frame(now, queue_free_percent)) {
-            self.give(now, Class::Liveness, &frame, None, poller);
+            self.give(now, Class::Liveness, &frame, None, sources, poller);
         }
     }
 
@@ -345,11 +363,12 @@ impl LocalEndpoint {
         now: Instant,
         severity: Severity,
         text: &str,
+        sources: &mut Sources,
         poller: &Poller,
     ) {
         let frame = self.status_text.as_mut().and_then(|status| status.frame(severity, text));
         if let Some(frame) = frame {
-            self.give(now, Class::Liveness, &frame, None, poller);
+            self.give(now, Class::Liveness, &frame, None, sources, poller);
         }
     }
 

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use super::LocalEndpoint;
+use super::sources::Program;
 use crate::config::{Content, MavlinkContent};
 
 /// Which of an endpoint's applications sent something.
@@ -18,7 +19,7 @@ pub(crate) enum Origin {
 
 /// A frame for the other applications of its channel.
 pub(crate) struct Shared {
-    pub(crate) origin: Origin,
+    pub(crate) from: Program,
     pub(crate) frame: Vec<u8>,
 }
 

@@ -348,7 +348,7 @@ section! {
 
     /// Where it came in: 0 is the tunnel.
     channel: u8, Text;
-    /// The name of a message, `unknown ids`, `broken frames` or `bytes of no frame`.
+    /// The name of a message, `unknown ids`, `broken frames`, `bytes of no frame` or `frames that came back`.
     what: String, Text;
     /// How much of it.
     count: u64, Counter("frames");

@@ -27,7 +27,7 @@ const FALSE_START_EVERY: usize = 64;
 /// let heartbeat = encode_frame(Version::V2, 0, (1, 1), 0, &[0, 0, 0, 0, 2, 3, 81, 4, 3]).unwrap();
 /// let (mut framer, now) = (StreamFramer::default(), Instant::ZERO);
 /// let mut frames = Vec::new();
-/// for piece in [b"boot: ok\r\n", &heartbeat[..5], &heartbeat[5..]] {
+/// for piece in [&b"boot: ok\r\n"[..], &heartbeat[..5], &heartbeat[5..]] {
 ///     framer.push(now, piece, |frame| frames.push(frame.bytes.to_vec()));
 /// }
 /// assert_eq!(frames, [heartbeat]);
