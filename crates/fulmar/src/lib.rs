@@ -7,6 +7,7 @@
 // Where nobody reads any more, `println!` panics: `sys::print` does not.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+mod awaited;
 mod cc;
 mod cli;
 mod config;
@@ -27,6 +28,7 @@ mod machine;
 mod names;
 mod pair;
 mod peers;
+mod reading;
 mod recorder;
 mod relay;
 mod rights;

@@ -15,6 +15,7 @@ use sys::interfaces;
 use crate::config::{
     Config, EndpointConfig, EndpointKind, HopConfig, PathConfig, RelayFile, Remote,
 };
+use crate::endpoints::way_trouble;
 use crate::events::socket_beside;
 use crate::interface::find_usable;
 use crate::names;
@@ -141,9 +142,11 @@ fn name_troubles(paths: &[PathConfig]) -> Vec<String> {
 
 fn endpoint_trouble(endpoint: &EndpointConfig) -> Option<String> {
     match &endpoint.kind {
+        // Its socket lets others bind there as well, and a group needs no address.
+        EndpointKind::UdpServer(address) if address.ip().is_multicast() => None,
         EndpointKind::UdpServer(address) => bind_trouble(UdpSocket::bind(address), *address),
         EndpointKind::TcpServer(address) => bind_trouble(TcpListener::bind(address), *address),
-        EndpointKind::UdpClient(_) => None,
+        EndpointKind::UdpClient(address) => way_trouble(*address),
         EndpointKind::Seqpacket(path, _) => {
             try_place(path).err().map(|error| format!("{}: {error}", path.display()))
         }
@@ -157,7 +160,7 @@ fn endpoint_trouble(endpoint: &EndpointConfig) -> Option<String> {
     }
 }
 
-/// Says why the status socket could not be made, without which no daemon starts.
+/// Says why the status socket could not be made, without which no command reaches the daemon.
 fn status_trouble(path: &Path) -> Option<String> {
     let place = path.display();
     if UnixStream::connect(path).is_ok() {

@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &PeersArguments) -> Result<(), String> {
         Some(change) => {
             let mut editing = Editing::begin(&file)?;
             let config = load(&file)?;
-            let done = match change {
+            let mut done = match change {
                 Change::Rename { old, new } => {
                     rename_peer(&mut editing.document, old, new)?;
                     format!("{old} is {new} now")
@@ -65,7 +65,9 @@ pub(crate) fn run(arguments: &PeersArguments) -> Result<(), String> {
                     }
                 },
             };
-            editing.finish()?;
+            for secret in editing.finish()? {
+                done += &format!("; {secret} stays: a file of the folder names it, or may");
+            }
             let reloaded = Reloaded::by(&config.status, &config.secret.public());
             let advice = reloaded.advice(&file).unwrap_or_default();
             if arguments.json {

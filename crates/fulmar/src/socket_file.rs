@@ -3,16 +3,57 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use proto::Duration;
+use sys::seqpacket::answers;
 
-/// Times that another program's socket must answer before the program is believed alive.
-const LOOKS: u32 = 10;
-/// Time between two of them.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+/// A listener for streams, at a path that goes when it does, and with it the directories that were made for it.
+pub(crate) struct SocketFile {
+    listener: UnixListener,
+    path: PathBuf,
+    _directories: MadeDirectories,
+}
+
+impl SocketFile {
+    /// Listens; takes the place of a socket that a killed daemon has left behind.
+    ///
+    /// # Errors
+    /// Those of the file system, and of [`make_room`].
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let directories = make_room(path)?;
+        let listener = UnixListener::bind(path)?;
+        // From here on the path is ours to remove.
+        let file = Self { listener, path: path.to_owned(), _directories: directories };
+        file.listener.set_nonblocking(true)?;
+        // For owner and group: the peers of a drone are no business of other users.
+        fs::set_permissions(path, fs::Permissions::from_mode(0o660))?;
+        Ok(file)
+    }
+
+    /// Takes the next client that waits.
+    ///
+    /// # Errors
+    /// `WouldBlock` when none does.
+    pub(crate) fn accept(&self) -> io::Result<UnixStream> {
+        Ok(self.listener.accept()?.0)
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // It may have been removed by hand.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl AsFd for SocketFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+}
 
 /// The directories that were made for a socket: when this goes, those that are empty then are removed. It
 /// has to go after the socket.
@@ -29,22 +70,16 @@ impl Drop for MadeDirectories {
     }
 }
 
-/// Makes room for a socket at `path`; `answers` tells whether a program listens there.
+/// Makes room for a socket at `path`.
 ///
 /// # Errors
-/// Those of the file system; `AddrInUse` where a daemon answers; `AlreadyExists` where
+/// Those of the file system; `AddrInUse` where a program answers; `AlreadyExists` where
 /// something other than a socket lies, which may be a key.
-pub(crate) fn make_room(path: &Path, answers: impl Fn() -> bool) -> io::Result<MadeDirectories> {
+pub(crate) fn make_room(path: &Path) -> io::Result<MadeDirectories> {
     let made = make_directories(path)?;
-    // One that was killed a moment ago may still be on its way out.
-    let mut looks = 0;
-    while answers() {
-        looks += 1;
-        if looks == LOOKS {
-            let what = "another daemon answers there: is this file's daemon running already?";
-            return Err(io::Error::new(ErrorKind::AddrInUse, what));
-        }
-        std::thread::sleep(BETWEEN_LOOKS.into());
+    if answers(path) {
+        let what = "another daemon answers there: is this file's daemon running already?";
+        return Err(io::Error::new(ErrorKind::AddrInUse, what));
     }
     if is_socket_there(path)? {
         fs::remove_file(path)?;
@@ -102,8 +137,35 @@ fn make_directories(path: &Path) -> io::Result<MadeDirectories> {
     // What was made before one could not be made is removed again.
     let mut made = MadeDirectories::default();
     for directory in missing.into_iter().rev() {
-        fs::create_dir(&directory)?;
-        made.paths.insert(0, directory);
+        match fs::create_dir(&directory) {
+            Ok(()) => made.paths.insert(0, directory),
+            // Another daemon that starts at this moment has made it.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && directory.is_dir() => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(made)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn daemons_that_start_at_once_share_the_directory_that_both_make() {
+        let directory = tempfile::tempdir().unwrap();
+        for round in 0..200 {
+            let run = directory.path().join(format!("{round}/run/fulmar"));
+            let start = std::sync::Barrier::new(2);
+            let open = |name: &str| {
+                start.wait();
+                make_directories(&run.join(name))
+            };
+            std::thread::scope(|threads| {
+                let other = threads.spawn(|| open("drone.sock"));
+                let (one, other) = (open("station.sock"), other.join().unwrap());
+                assert!(one.is_ok() && other.is_ok(), "{one:?} {other:?}");
+            });
+        }
+    }
 }

@@ -24,6 +24,9 @@ pub struct Delivery {
     pub stream: Option<u16>,
     /// The time since it was handed in at the sender, as far as the clock offset is known.
     pub age: Duration,
+    /// When it has outlived its time to live, by our clock, and is not to be given to anybody any more; none where
+    /// nothing bounds that.
+    pub expires: Option<Instant>,
     /// The packet or message, as it was handed in.
     pub bytes: Vec<u8>,
 }

@@ -1,8 +1,9 @@
 //! Flight records: what they hold (`schema.rs`), how they are written (`segment.rs`, `tlog.rs`), kept on disk
-//! (`store.rs`) and read again, cut or whole (`flight.rs`, `cut.rs`).
+//! (`store.rs`, `age.rs`) and read again, cut or whole (`flight.rs`, `cut.rs`).
 //!
 //! A record is an MCAP file of JSON messages. No network, no thread and no clock here: the daemon's recorder has those.
 
+mod age;
 pub mod cut;
 pub mod date;
 pub mod flight;

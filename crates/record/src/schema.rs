@@ -241,7 +241,7 @@ schema! {
     connected: bool,
     /// What the clock of the daemon showed, which the computer's date does not touch.
     clock_ms: f64,
-    /// What the peer's clock of this kind shows beyond ours.
+    /// What the peer's clock of this kind, which counts since its computer started, shows beyond ours.
     #[serde(skip_serializing_if = "Option::is_none")]
     clock_offset_ms: Option<f64>,
     /// How far that may be off.

@@ -13,10 +13,14 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use crate::age::{Calendar, age};
 use crate::cut;
 
 /// How many pieces the bound on size is divided into: as the oldest goes, the others stay.
 const PIECES: u64 = 8;
+/// Records that stay whatever the clock says, the newest ones: several flights of a day. A clock that is wrong from the
+/// start, by a rollover of GPS for instance, would take them all for old.
+const NEWEST: usize = 8;
 /// The ends of the names.
 const RECORD: &str = "mcap";
 const MAVLINK: &str = "tlog";
@@ -26,7 +30,7 @@ const MAVLINK: &str = "tlog";
 pub struct Limits {
     /// Bytes of all records together.
     pub bytes: u64,
-    /// Age of the oldest.
+    /// Age of the oldest, by dates that can be true; the newest eight records stay at any age.
     pub age: Duration,
 }
 
@@ -38,6 +42,9 @@ pub struct Store {
     pieces: Vec<Piece>,
     next: u64,
     open: Option<Open>,
+    calendar: Calendar,
+    /// Whether what lies in the directory is known.
+    known: bool,
 }
 
 /// A record that has ended, with its MAVLink.
@@ -76,28 +83,37 @@ pub enum Part {
 }
 
 impl Store {
-    /// Opens a directory, which is made where it is missing; a record that was cut is given an end.
-    ///
-    /// # Errors
-    /// Say the operation and the path.
-    pub fn open(directory: &Path, limits: Limits) -> io::Result<Self> {
-        fs::create_dir_all(directory).map_err(|error| about("make", directory, &error))?;
-        let mut store = Self {
+    /// Knows where records are to lie; nothing is there, or looked at, before [`Store::open`] or the first
+    /// [`Store::begin`]: a card may come later.
+    pub fn new(directory: &Path, limits: Limits) -> Self {
+        Self {
             directory: directory.to_owned(),
             limits,
             pieces: Vec::new(),
             next: 1,
             open: None,
-        };
-        store.look().map_err(|error| about("read", directory, &error))?;
-        for piece in &store.pieces {
+            calendar: Calendar::new(SystemTime::now),
+            known: false,
+        }
+    }
+
+    /// Opens the directory, which is made where it is missing; a record that was cut is given an end.
+    ///
+    /// # Errors
+    /// Say the operation and the path.
+    pub fn open(&mut self) -> io::Result<()> {
+        fs::create_dir_all(&self.directory)
+            .map_err(|error| about("make", &self.directory, &error))?;
+        self.look().map_err(|error| about("read", &self.directory, &error))?;
+        for piece in &self.pieces {
             for file in piece.files.iter().filter(|file| has_end(file, RECORD)) {
                 // One that cannot be given an end, on a full disk for instance, is readable without.
                 let _ = cut::give_end(file);
             }
         }
-        store.look().map_err(|error| about("read", directory, &error))?;
-        Ok(store)
+        self.look().map_err(|error| about("read", &self.directory, &error))?;
+        self.known = true;
+        Ok(())
     }
 
     /// Begins a new record; that before it has ended. `utc` stands in its name.
@@ -106,10 +122,19 @@ impl Store {
     /// Say the operation and the path.
     pub fn begin(&mut self, utc: &str) -> io::Result<()> {
         self.end()?;
+        if !self.known {
+            self.open()?;
+        }
         self.make_room(0);
         let number = self.next;
         let stem = format!("{number:05}-{utc}");
-        let record = Growing::create(self.directory.join(format!("{stem}.{RECORD}")))?;
+        let record = Growing::create(self.directory.join(format!("{stem}.{RECORD}")));
+        let record = record.inspect_err(|error| {
+            // Somebody has taken the directory away, or put another one there.
+            let is_other =
+                matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists);
+            self.known &= !is_other;
+        })?;
         self.next += 1;
         self.open = Some(Open { number, record, mavlink: None });
         // The names are on disk, too.
@@ -168,7 +193,8 @@ impl Store {
         }
         // What is empty must not count as the newest: on a full disk each try to go on leaves such a one.
         if !files.is_empty() {
-            self.pieces.push(Piece { number, files, bytes, changed: SystemTime::now() });
+            let changed = self.calendar.now();
+            self.pieces.push(Piece { number, files, bytes, changed });
         }
         synced
     }
@@ -195,15 +221,19 @@ impl Store {
 
     /// Removes the oldest records until there is room within the bounds.
     fn make_room(&mut self, more: u64) {
-        let now = SystemTime::now();
-        let oldest = self.limits.age;
-        let is_old =
-            |piece: &Piece| now.duration_since(piece.changed).is_ok_and(|age| age > oldest);
-        while self.pieces.first().is_some_and(is_old) || self.bytes() + more > self.limits.bytes {
+        let now = self.calendar.now();
+        while self.is_first_old(now) || self.bytes() + more > self.limits.bytes {
             if !self.drop_oldest() {
                 break;
             }
         }
+    }
+
+    /// Tells whether the oldest record is too old: by the first date that can be true, which is that of a later record
+    /// where its own cannot be.
+    fn is_first_old(&self, now: SystemTime) -> bool {
+        let mut ages = self.pieces.iter().filter_map(|piece| age(piece.changed, now));
+        self.pieces.len() > NEWEST && ages.next().is_some_and(|age| age > self.limits.age)
     }
 
     fn bytes(&self) -> u64 {
@@ -321,6 +351,12 @@ mod tests {
 
     const UTC: &str = "2026-11-24T15-18-58Z";
 
+    fn opened(directory: &Path, limits: Limits) -> Store {
+        let mut store = Store::new(directory, limits);
+        store.open().unwrap();
+        store
+    }
+
     fn names(directory: &Path) -> Vec<String> {
         let entries = fs::read_dir(directory).unwrap();
         let mut names: Vec<_> =
@@ -338,7 +374,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("00001-notes.txt"), "mine").unwrap();
         fs::write(directory.path().join("flight.mcap"), "mine").unwrap();
-        let mut store = Store::open(directory.path(), limits(8_000)).unwrap();
+        let mut store = opened(directory.path(), limits(8_000));
         for _ in 0..12 {
             store.begin(UTC).unwrap();
             assert!(!store.is_large());
@@ -352,7 +388,7 @@ mod tests {
         assert_eq!(names.len(), 2 + 2 * 8, "{names:?}");
         assert_eq!(store.current().unwrap().file_stem().unwrap(), format!("00012-{UTC}").as_str());
         drop(store);
-        let mut again = Store::open(directory.path(), limits(8_000)).unwrap();
+        let mut again = opened(directory.path(), limits(8_000));
         again.begin(UTC).unwrap();
         assert!(again.current().unwrap().ends_with(format!("00013-{UTC}.mcap")));
     }
@@ -360,7 +396,7 @@ mod tests {
     #[test]
     fn record_to_which_nothing_was_written_is_none() {
         let directory = tempfile::tempdir().unwrap();
-        let mut store = Store::open(directory.path(), limits(1 << 20)).unwrap();
+        let mut store = opened(directory.path(), limits(1 << 20));
         store.begin(UTC).unwrap();
         store.append(Part::Record, b"x").unwrap();
         for _ in 0..3 {
@@ -371,17 +407,66 @@ mod tests {
         assert_eq!(names(directory.path()), [format!("00001-{UTC}.mcap")]);
     }
 
+    /// Makes records that ended at these dates, the oldest first, and opens their directory.
+    fn store_of(directory: &Path, dates: &[SystemTime]) -> Store {
+        let mut store = opened(directory, limits(1 << 20));
+        for date in dates {
+            store.begin(UTC).unwrap();
+            store.append(Part::Record, b"x").unwrap();
+            let path = store.current().unwrap().to_owned();
+            store.end().unwrap();
+            File::options().append(true).open(path).unwrap().set_modified(*date).unwrap();
+        }
+        opened(directory, limits(1 << 20))
+    }
+
+    fn numbers(directory: &Path) -> Vec<u32> {
+        names(directory).iter().map(|name| name[..5].parse().unwrap()).collect()
+    }
+
+    const DAY: Duration = Duration::from_secs(86_400);
+
     #[test]
-    fn records_that_are_too_old_go() {
+    fn records_that_are_too_old_go_but_for_the_newest() {
         let directory = tempfile::tempdir().unwrap();
-        let mut store = Store::open(directory.path(), limits(1 << 20)).unwrap();
-        store.begin(UTC).unwrap();
-        store.append(Part::Record, b"x").unwrap();
-        store.end().unwrap();
-        store.pieces[0].changed = SystemTime::UNIX_EPOCH;
+        let mut store = store_of(directory.path(), &[SystemTime::now() - DAY; NEWEST + 3]);
         store.begin(UTC).unwrap();
         store.append(Part::Record, b"y").unwrap();
-        store.end().unwrap();
-        assert_eq!(names(directory.path()), [format!("00002-{UTC}.mcap")]);
+        assert_eq!(numbers(directory.path()), (4..=12).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn records_with_dates_that_cannot_be_true_are_not_old_and_hide_none_that_are() {
+        let now = SystemTime::now();
+        for wrong in [SystemTime::UNIX_EPOCH, SystemTime::UNIX_EPOCH + 10 * 365 * DAY, now + DAY] {
+            let directory = tempfile::tempdir().unwrap();
+            let mut store = store_of(directory.path(), &[wrong; NEWEST + 3]);
+            store.begin(UTC).unwrap();
+            assert_eq!(numbers(directory.path()).len(), NEWEST + 4, "{wrong:?}");
+
+            // What came before one that is too old is too old.
+            let directory = tempfile::tempdir().unwrap();
+            let mut dates = vec![wrong, now - DAY, wrong];
+            dates.extend([now; NEWEST]);
+            let mut store = store_of(directory.path(), &dates);
+            store.begin(UTC).unwrap();
+            assert_eq!(numbers(directory.path()), (3..=12).collect::<Vec<_>>(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_steps_ahead_while_it_records_makes_no_record_old() {
+        use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+        static AHEAD_S: AtomicU64 = AtomicU64::new(0);
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = store_of(directory.path(), &[SystemTime::now(); NEWEST + 3]);
+        let date = || SystemTime::now() + Duration::from_secs(AHEAD_S.load(Relaxed));
+        store.calendar = Calendar::new(date);
+        for weeks in [0, 1, 1_024] {
+            AHEAD_S.store(weeks * 7 * 86_400, Relaxed);
+            store.begin(UTC).unwrap();
+            store.append(Part::Record, b"y").unwrap();
+        }
+        assert_eq!(numbers(directory.path()), (1..=NEWEST as u32 + 6).collect::<Vec<_>>());
     }
 }

@@ -1,6 +1,6 @@
 //! TCP and multipath TCP connections of the kernel, as opponents of our own sessions.
 //!
-//! Not used by the daemon. The congestion control is always chosen, because machines differ in
+//! Of this the daemon uses [`keep_short`] alone. The congestion control is always chosen, because machines differ in
 //! their default; multipath TCP passes the choice on to its sub-flows.
 
 use std::io;
@@ -70,6 +70,15 @@ pub fn congestion(stream: &TcpStream) -> io::Result<String> {
 /// `WouldBlock` when it takes nothing now, whatever the socket's blocking mode.
 pub fn send_now(stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
     Ok(send(stream, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?)
+}
+
+/// Keeps short what the kernel takes and cannot send at once: about `bytes`. What waits with the caller instead can
+/// still be dropped.
+///
+/// # Errors
+/// Those of `setsockopt`.
+pub fn keep_short(stream: &TcpStream, bytes: u32) -> io::Result<()> {
+    SockRef::from(stream).set_tcp_notsent_lowat(bytes)
 }
 
 /// Makes the kernel forget what is unsent, and reset the connection, when the stream is closed.

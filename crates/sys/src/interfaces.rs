@@ -24,7 +24,7 @@ pub struct Interface {
     pub addresses: Vec<IpAddr>,
 }
 
-/// Tells when interfaces come, go, or change their carrier or addresses.
+/// Tells when interfaces come, go, or change their carrier or addresses, and when routes change.
 #[derive(Debug)]
 pub struct InterfaceWatch(Socket);
 
@@ -34,8 +34,9 @@ impl InterfaceWatch {
     /// # Errors
     /// Those of netlink sockets.
     pub fn open() -> io::Result<Self> {
-        let groups = libc::RTMGRP_LINK | libc::RTMGRP_IPV4_IFADDR | libc::RTMGRP_IPV6_IFADDR;
-        Ok(Self(Socket::subscribe(groups as u32)?))
+        let addresses = libc::RTMGRP_IPV4_IFADDR | libc::RTMGRP_IPV6_IFADDR;
+        let routes = libc::RTMGRP_IPV4_ROUTE | libc::RTMGRP_IPV6_ROUTE;
+        Ok(Self(Socket::subscribe((libc::RTMGRP_LINK | addresses | routes) as u32)?))
     }
 
     /// Consumes the announcements; returns whether there were any.

@@ -4,6 +4,7 @@
 //! what to send, when and over which path is settled above, in `proto`, `fulmar` and `lab`. Each
 //! module wraps one facility; none keeps state beyond the file descriptors it owns.
 
+pub mod arrival;
 pub mod bpf_filesystem;
 pub mod broadcast;
 pub mod byte_stream;
@@ -19,6 +20,7 @@ pub mod interface_setup;
 pub mod interfaces;
 pub mod isolate;
 pub mod limits;
+pub mod multicast;
 mod netlink;
 pub mod netns;
 pub mod notify;
@@ -31,6 +33,7 @@ pub mod seqpacket;
 pub mod serial;
 pub mod signals;
 pub mod socket_diag;
+mod socket_option;
 pub mod tcp_info;
 pub mod timens;
 pub mod tun;

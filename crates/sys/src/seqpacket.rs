@@ -14,13 +14,24 @@ use std::path::{Path, PathBuf};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with,
-    bind, connect, listen, recv, send, socket_with, sockopt,
+    AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect,
+    listen, send, socket_with, sockopt,
 };
 use socket2::SockRef;
-use units::Duration;
+use units::{Duration, Instant};
 
+use crate::arrival::{self, Arrival};
 use crate::poller::Interest;
+
+/// Tells whether a program listens at `path`, to sockets of any type; never blocks. One that is too busy to accept does.
+pub fn answers(path: &Path) -> bool {
+    let Ok(address) = SocketAddrUnix::new(path) else { return false };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    [SocketType::STREAM, SocketType::SEQPACKET, SocketType::DGRAM].into_iter().any(|kind| {
+        socket_with(AddressFamily::UNIX, kind, flags, None)
+            .is_ok_and(|socket| matches!(connect(&socket, &address), Ok(()) | Err(Errno::AGAIN)))
+    })
+}
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 16;
@@ -145,12 +156,21 @@ impl Seqpacket {
     /// # Errors
     /// `WouldBlock` when there is none.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Incoming> {
-        let (_, length) = recv(&self.socket, &mut *buffer, RecvFlags::DONTWAIT | RecvFlags::TRUNC)?;
-        Ok(match length {
+        Ok(self.receive_stamped(buffer)?.0)
+    }
+
+    /// Does the same, and says when the message was written, where the kernel was asked for that ([`arrival::stamp`]).
+    ///
+    /// # Errors
+    /// Those of [`Seqpacket::receive`].
+    pub fn receive_stamped(&self, buffer: &mut [u8]) -> io::Result<(Incoming, Option<Instant>)> {
+        let Arrival { length, at, .. } = arrival::receive(&self.socket, buffer)?;
+        let incoming = match length {
             0 => Incoming::End,
             _ if length > buffer.len() => Incoming::TooLong(length),
             _ => Incoming::Message(length),
-        })
+        };
+        Ok((incoming, at))
     }
 }
 

@@ -13,6 +13,7 @@ use quinn_udp::{RecvMeta, UdpSocketState};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use crate::control_messages::ControlMessages;
+use crate::socket_option::set_option;
 
 /// Segments that one GSO send may carry: the limit of Linux.
 pub const MAX_SEGMENTS: usize = 64;
@@ -362,20 +363,6 @@ fn receive_for_all(socket: &Socket) -> io::Result<bool> {
         error if error.raw_os_error() == Some(libc::ENOPROTOOPT) => Ok(false),
         error => Err(error),
     }
-}
-
-fn set_option(
-    socket: &Socket,
-    level: libc::c_int,
-    name: libc::c_int,
-    value: libc::c_int,
-) -> io::Result<()> {
-    let size = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: the option's value is an int that lives during the call, and its size is passed.
-    let failed = unsafe {
-        libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), size)
-    };
-    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Linux 7.0 to 7.1.4 writes wrong lengths and checksums into batches whose last datagram is as

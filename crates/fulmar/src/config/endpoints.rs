@@ -1,5 +1,7 @@
 //! The local endpoints: `[[mavlink]]`, `[[control]]` and `[[message]]`, and what all kinds have in common.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use proto::Duration;
 use proto::select::{Copies, Order, Policy};
 use toml_keys::Section;
@@ -38,11 +40,14 @@ pub(super) fn read(
 /// Warns of endpoints that programs of other hosts can reach: they listen to anyone who speaks to them.
 pub(super) fn warn_of_strangers(endpoints: &[EndpointConfig], warnings: &mut Vec<String>) {
     for endpoint in endpoints {
-        let (EndpointKind::UdpServer(address) | EndpointKind::TcpServer(address)) = &endpoint.kind
-        else {
-            continue;
+        let (address, is_open) = match &endpoint.kind {
+            EndpointKind::UdpServer(address) | EndpointKind::TcpServer(address) => {
+                (address, !address.ip().is_loopback())
+            }
+            EndpointKind::UdpClient(address) => (address, is_heard_by_many(address.ip())),
+            _ => continue,
         };
-        if !address.ip().is_loopback() {
+        if is_open {
             let name = &endpoint.name;
             warnings.push(format!(
                 "endpoint \"{name}\" listens at {address}: whoever reaches that speaks to the vehicle \
@@ -50,6 +55,11 @@ pub(super) fn warn_of_strangers(endpoints: &[EndpointConfig], warnings: &mut Vec
             ));
         }
     }
+}
+
+/// Tells whether a client there takes answers of many. The broadcast address of a network is known as one once it is open.
+fn is_heard_by_many(address: IpAddr) -> bool {
+    address.is_multicast() || address == IpAddr::V4(Ipv4Addr::BROADCAST)
 }
 
 fn mavlink(

@@ -245,6 +245,11 @@ impl EndpointKind {
         self == other || self.collides_with(other)
     }
 
+    /// Tells whether it waits for programs, at a place that must be free.
+    pub(crate) fn is_place(&self) -> bool {
+        matches!(self, Self::UdpServer(_) | Self::TcpServer(_) | Self::Seqpacket(..))
+    }
+
     /// Tells whether both would open the same thing.
     pub(crate) fn collides_with(&self, other: &Self) -> bool {
         match (self, other) {
@@ -371,7 +376,8 @@ pub(crate) fn parse_any(text: &str, file: &Path) -> Result<Kind, FileError> {
     toml_keys::read(text, &file.display().to_string(), |root| read(root, file))
 }
 
-fn end_of(kind: Kind, file: &Path) -> Result<Config, FileError> {
+/// Tells that a file is a drone's or a station's.
+pub(crate) fn end_of(kind: Kind, file: &Path) -> Result<Config, FileError> {
     match kind {
         Kind::End(config) => Ok(*config),
         Kind::Relay(_) => {
@@ -383,7 +389,7 @@ fn end_of(kind: Kind, file: &Path) -> Result<Config, FileError> {
 }
 
 /// Reads no more than a configuration can be, whatever the file is.
-fn read_text(file: &Path) -> io::Result<Zeroizing<String>> {
+pub(crate) fn read_text(file: &Path) -> io::Result<Zeroizing<String>> {
     // A private key may be in it: no piece of it is left behind by a buffer that grew.
     let mut text = Zeroizing::new(Vec::with_capacity(LARGEST_FILE as usize + 1));
     std::fs::File::open(file)?.take(LARGEST_FILE + 1).read_to_end(&mut text)?;

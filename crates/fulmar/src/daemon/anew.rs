@@ -4,6 +4,7 @@
 use std::io;
 
 use super::Daemon;
+use super::guests::Guests;
 use crate::config::Config;
 use crate::log::Log;
 use crate::status::ReloadReport;
@@ -41,7 +42,7 @@ pub(crate) fn run(config: Config, log: &Log) -> Result<(), String> {
 impl Daemon {
     /// Whether nothing is lost by beginning anew: there is no peer, and nobody is being paired.
     pub(super) fn may_begin_anew(&self) -> bool {
-        self.config.peers.is_empty() && self.guests.as_ref().is_none_or(|guests| guests.is_empty())
+        self.config.peers.is_empty() && self.guests.get().is_none_or(Guests::is_empty)
     }
 
     /// Ends the loop after this turn; returns what changes.

@@ -5,10 +5,16 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use proto::select::Policy;
+use proto::{Duration, Instant};
 use sys::poller::Poller;
 use sys::udp::{MAX_BATCH, Outgoing, UdpSocket};
 
 use super::sockets::Sockets;
+
+/// Datagrams that have waited so long for a full socket are dropped: what is in them has been told lost by then, and the telemetry
+/// among it, whose age the other end does not judge, has outlived its time.
+const LONGEST_WAIT: Duration = Policy::TELEMETRY.ttl;
 
 /// The way by which a datagram leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +35,8 @@ pub(super) struct Way {
 struct Batch {
     way: Way,
     bytes: Vec<u8>,
+    /// When the first of them was made.
+    since: Instant,
     segment: usize,
     count: usize,
     /// The last one was shorter: nothing can follow it.
@@ -46,6 +54,7 @@ impl Batches {
     /// Adds a datagram; a batch that it does not fit into is sent first.
     pub(super) fn push(
         &mut self,
+        now: Instant,
         way: Way,
         datagram: &[u8],
         sockets: &mut Sockets,
@@ -75,18 +84,19 @@ impl Batches {
                 return;
             }
             let batch = self.open.remove(at);
-            self.send(batch, sockets, poller);
+            self.send(now, batch, sockets, poller);
         }
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(datagram);
-        self.open.push(Batch { way, bytes, segment: datagram.len(), count: 1, full: false });
+        let (since, segment) = (now, datagram.len());
+        self.open.push(Batch { way, bytes, since, segment, count: 1, full: false });
     }
 
     /// Sends everything that can be sent; what a full socket does not take stays.
-    pub(super) fn flush(&mut self, sockets: &mut Sockets, poller: &Poller) {
+    pub(super) fn flush(&mut self, now: Instant, sockets: &mut Sockets, poller: &Poller) {
         for batch in std::mem::take(&mut self.open) {
-            self.send(batch, sockets, poller);
+            self.send(now, batch, sockets, poller);
         }
     }
 
@@ -102,8 +112,12 @@ impl Batches {
         batches.map(|batch| batch.bytes.len()).sum()
     }
 
-    fn send(&mut self, mut batch: Batch, sockets: &mut Sockets, poller: &Poller) {
+    fn send(&mut self, now: Instant, mut batch: Batch, sockets: &mut Sockets, poller: &Poller) {
         let Some(socket) = sockets.list.get_mut(&batch.way.slot) else { return };
+        if now.since(batch.since) >= LONGEST_WAIT {
+            // Its session finds it lost, and counts it so.
+            return;
+        }
         let Some(outlet) = socket.outlets.get(batch.way.outlet) else { return };
         let for_strangers = outlet.for_strangers;
         let Some(udp) = outlet.socket.as_mut().or(socket.udp.as_mut()) else { return };

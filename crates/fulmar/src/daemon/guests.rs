@@ -71,7 +71,7 @@ impl Guests {
     /// Those of the file system, and of [`make_room`].
     pub(super) fn open(status: &Path, poller: &Poller) -> io::Result<Self> {
         let path = beside(status);
-        let directories = make_room(&path, || Seqpacket::connect(&path).is_ok())?;
+        let directories = make_room(&path)?;
         // Whoever connects may let peers in: that is for the daemon's user and root.
         let listener = SeqpacketListener::bind(&path, 0o600)?;
         poller.add(&listener, Token::Guests(0).encode(), Interest::Read)?;
@@ -128,7 +128,7 @@ impl Guests {
 impl Daemon {
     /// Hears `fulmar pair`.
     pub(super) fn handle_guests(&mut self, now: Instant, part: usize, ready: Ready) {
-        let Some(guests) = &mut self.guests else { return };
+        let Some(guests) = self.guests.get_mut() else { return };
         if part == 0 {
             return guests.accept(&self.poller);
         }
@@ -136,7 +136,7 @@ impl Daemon {
             return self.close_desk(now, part);
         }
         for _ in 0..AT_A_TIME {
-            let Some(guests) = &mut self.guests else { return };
+            let Some(guests) = self.guests.get_mut() else { return };
             let done = match guests.request(part) {
                 Ok(None) => return,
                 Ok(Some(request)) => self.handle_request(now, part, request),
@@ -151,7 +151,7 @@ impl Daemon {
 
     /// Turns away guests whose time is over.
     pub(super) fn end_guests(&mut self, now: Instant) {
-        let Some(guests) = &self.guests else { return };
+        let Some(guests) = self.guests.get() else { return };
         let is_over = |desk: &Desk| desk.until.is_some_and(|until| until <= now);
         let over = guests.desks.iter().filter(|(_, desk)| is_over(desk)).map(|(part, _)| *part);
         for part in over.collect::<Vec<_>>() {
@@ -161,7 +161,8 @@ impl Daemon {
 
     /// Follows the sessions of guests; tells whether an event was one of theirs.
     pub(super) fn is_of_guests(&mut self, session: SessionId, event: &Event) -> bool {
-        let Self { guests: Some(guests), endpoint, .. } = self else { return false };
+        let Self { guests, endpoint, .. } = self;
+        let Some(guests) = guests.get_mut() else { return false };
         let is_over = matches!(event, Event::Disconnected { .. });
         if guests.leaving.contains(&session) {
             if is_over {
@@ -198,7 +199,7 @@ impl Daemon {
 
     /// Passes on what a guest says; everything else that it may send ends here.
     pub(super) fn take_from_guest(&mut self, delivery: &Delivery) {
-        let Some(guests) = &mut self.guests else { return };
+        let Some(guests) = self.guests.get_mut() else { return };
         let found = guests.find(|guest| guest.session == Some(delivery.session));
         let Some((socket, number, guest)) = found else { return };
         if (delivery.channel, delivery.stream) != (CHANNEL, Some(0)) || guest.heard > TEXTS {
@@ -221,7 +222,7 @@ impl Daemon {
             }
             Request::Tell { guest, text } => (guest, text),
         };
-        let Some(guests) = &self.guests else { return Err(()) };
+        let Some(guests) = self.guests.get() else { return Err(()) };
         let desk = guests.desks.get(&part).ok_or(())?;
         let source = Source::Message { channel: CHANNEL, stream: MessageStream::default() };
         if let Some(session) = desk.guests.get(number).ok_or(())?.session {
@@ -239,7 +240,7 @@ impl Daemon {
         identities: Vec<Identity>,
     ) -> Result<(), ()> {
         let taken = self.admit(now, part, seconds, &identities);
-        let Some(guests) = &self.guests else { return Err(()) };
+        let Some(guests) = self.guests.get() else { return Err(()) };
         let desk = guests.desks.get(&part).ok_or(())?;
         match taken {
             Ok(()) => {
@@ -270,7 +271,8 @@ impl Daemon {
             Ok((key, shared.map_err(|error| error.to_string())?))
         };
         let identities: Vec<_> = identities.iter().map(read).collect::<Result<_, String>>()?;
-        let Self { guests: Some(guests), endpoint, config, .. } = self else {
+        let Self { guests, endpoint, config, .. } = self;
+        let Some(guests) = guests.get_mut() else {
             return Err("its socket is not open".into());
         };
         let longest = LONGEST_STAY.as_secs();
@@ -304,7 +306,7 @@ impl Daemon {
 
     /// Ends a connection of `fulmar pair`, and with it its guests.
     fn close_desk(&mut self, now: Instant, part: usize) {
-        let Some(guests) = &mut self.guests else { return };
+        let Some(guests) = self.guests.get_mut() else { return };
         let Some(desk) = guests.desks.remove(&part) else { return };
         if desk.until.is_some() {
             tracing::info!(count = desk.guests.len(), "pairing codes are no longer valid");
@@ -313,7 +315,7 @@ impl Daemon {
     }
 
     fn turn_away(&mut self, now: Instant, guest: &Guest) {
-        if let (Some(session), Some(guests)) = (guest.session, &mut self.guests) {
+        if let (Some(session), Some(guests)) = (guest.session, self.guests.get_mut()) {
             guests.leaving.insert(session);
         }
         self.endpoint.remove_peer(now, guest.id);

@@ -9,7 +9,7 @@ use sys::poller::Ready;
 
 use super::{Daemon, PeerState};
 use crate::config::EndpointConfig;
-use crate::endpoints::{Shared, Taken};
+use crate::endpoints::{Passed, Shared, Taken};
 use crate::recorder::Recorder;
 
 /// Times that one turn asks a socket for more: enough to empty what a socket holds by default, and an end
@@ -94,7 +94,8 @@ impl Daemon {
     }
 
     pub(super) fn handle_tunnel(&mut self, now: Instant) {
-        let Self { tunnel: Some(tunnel), endpoint, peers, .. } = self else { return };
+        let Self { tunnel: Some(tunnel), endpoint, peers, standstill, .. } = self else { return };
+        let came = standstill.came(now);
         let (rules, counts) = (&tunnel.rules, &mut tunnel.counts);
         let mut answers: Vec<Vec<u8>> = Vec::new();
         let mut take = |packet: &mut [u8]| {
@@ -105,7 +106,7 @@ impl Daemon {
                 counts.unrouted += 1;
                 return;
             };
-            match endpoint.send(now, session, Source::Tunnel, packet) {
+            match endpoint.send_late((now, came), session, Source::Tunnel, packet) {
                 Ok(_) => {}
                 Err(SendError::TooLarge { limit }) => {
                     counts.too_large += 1;
@@ -113,12 +114,14 @@ impl Daemon {
                         answers.extend(rules.too_big(packet, limit));
                     }
                 }
-                Err(SendError::Busy | SendError::NoSession) => counts.refused += 1,
+                Err(SendError::Busy | SendError::NoSession | SendError::TooOld) => {
+                    counts.refused += 1
+                }
             }
         };
         let mut lost = None;
         for _ in 0..SEGMENTS {
-            let Some(device) = &mut tunnel.device else { return };
+            let Some(device) = tunnel.device.get_mut() else { return };
             match device.receive(&mut take) {
                 Ok(true) => {}
                 Ok(false) => break,
@@ -137,18 +140,19 @@ impl Daemon {
         }
         tunnel.flush();
         if let Some(error) = lost {
-            tunnel.lose(&error);
+            tunnel.lose(now, &error);
         }
     }
 
     pub(super) fn handle_local(&mut self, now: Instant, place: usize, part: usize, event: Ready) {
+        let came = self.standstill.came(now);
         let Self { locals, endpoint, peers, poller, recorder, .. } = self;
         let Some(local) = locals.get_mut(place) else { return };
         let session = peers[local.config.peer].connected();
         {
             let PeerState { sources, .. } = &mut peers[local.config.peer];
             let mut take = taker(&local.config, session, (endpoint, recorder), now);
-            local.handle_ready(now, part, event, poller, sources, &mut take);
+            local.handle_ready((now, came), part, event, poller, sources, &mut take);
         }
         self.share(now, place);
     }
@@ -160,10 +164,11 @@ impl Daemon {
         let shared = local.take_shared();
         let (peer, channel) = (local.config.peer, local.config.channel);
         let sources = &mut peers[peer].sources;
-        for Shared { from, frame } in shared {
+        for Shared { from, came, frame } in shared {
             locals.for_each_of(peer, |_, local| {
                 if local.config.channel == channel && local.shares() {
-                    local.deliver(now, Class::Telemetry, &frame, Some(from), sources, poller);
+                    let passed = Passed::of_host(came, Class::Telemetry, &frame);
+                    local.deliver(now, passed, Some(from), sources, poller);
                 }
             });
         }
@@ -209,11 +214,11 @@ fn taker<'a>(
     session: Option<SessionId>,
     (endpoint, recorder): (&'a mut Endpoint, &'a mut Option<Recorder>),
     now: Instant,
-) -> impl FnMut(&[u8]) -> Taken + use<'a> {
+) -> impl FnMut(Instant, &[u8]) -> Taken + use<'a> {
     let source = config.source();
-    move |bytes| {
+    move |came, bytes| {
         let Some(session) = session else { return Taken::NotConnected };
-        match endpoint.send(now, session, source, bytes) {
+        match endpoint.send_late((now, came), session, source, bytes) {
             Ok(_) => {
                 if let (Source::Mavlink { .. }, Some(recorder)) = (source, recorder.as_mut()) {
                     recorder.on_mavlink(now, bytes);
@@ -221,6 +226,7 @@ fn taker<'a>(
                 Taken::Yes
             }
             Err(SendError::Busy) => Taken::Busy,
+            Err(SendError::TooOld) => Taken::TooOld,
             Err(SendError::NoSession) => Taken::NotConnected,
             Err(SendError::TooLarge { .. }) => Taken::Refused,
         }

@@ -30,6 +30,7 @@ mod remotes;
 mod report;
 mod rights;
 mod sockets;
+mod standstill;
 mod tokens;
 mod tunnel;
 
@@ -44,10 +45,12 @@ use sys::poller::{Poller, Ready};
 use sys::signals::{Asked, Signals};
 use sys::udp::ReceiveBuffers;
 
+use crate::awaited::Awaited;
 use crate::config::Config;
 use crate::endpoints::{LocalEndpoint, Sources};
 use crate::events::EventServer;
 use crate::log::Log;
+use crate::reading::Loader;
 use crate::recorder::Recorder;
 use crate::status::{ReloadReport, StatusServer};
 use anew::Anew;
@@ -57,15 +60,15 @@ use guests::Guests;
 use journal::Journal;
 use locals::Locals;
 pub(crate) use not_forwarded::message_name;
-pub(crate) use open::REALTIME_PRIORITY;
+pub(crate) use open::{REALTIME_PRIORITY, open_notifier};
 use paths::DronePath;
 use pilot::Watch;
 use relays::Relays;
-use reload::Loader;
 use remotes::Remotes;
 use report::{Meter, StrangersSeen};
 pub(crate) use sockets::LOOK_EVERY;
 use sockets::{SocketChange, Sockets};
+use standstill::Standstill;
 pub(crate) use tokens::Token;
 use tunnel::Tunnel;
 
@@ -96,9 +99,9 @@ pub(crate) struct Daemon {
     /// Goes before the socket of the status, for whose place directories may have been made.
     events: EventServer,
     /// Goes after the endpoints, which may have sockets in the directory that was made for its own.
-    status: StatusServer,
-    /// A station's, where their socket could be opened.
-    guests: Option<Guests>,
+    status: Awaited<StatusServer>,
+    /// A station's; a drone's is never opened.
+    guests: Awaited<Guests>,
     batches: Batches,
     received: ReceiveBuffers,
     datagram: Vec<u8>,
@@ -114,6 +117,7 @@ pub(crate) struct Daemon {
     reload: ReloadReport,
     loader: Loader,
     started: Instant,
+    standstill: Standstill,
     next_tick: Instant,
     next_look: Instant,
     next_sign_of_life: Option<Instant>,
@@ -167,6 +171,7 @@ impl Daemon {
             let deadline = if self.more { now } else { self.deadline(now) };
             self.poller.wait(now, Some(deadline), &mut ready)?;
             let now = clock::now();
+            self.note_standstill(now);
             for event in ready.drain(..) {
                 self.handle_ready(now, event);
             }
@@ -188,8 +193,21 @@ impl Daemon {
         Ok(None)
     }
 
+    /// Notes that what has come in is looked at, and says so where that took long.
+    fn note_standstill(&mut self, now: Instant) {
+        if let Some(stood) = self.standstill.on_look(now).filter(|stood| *stood >= TICK) {
+            let seconds = stood.as_secs_f64();
+            tracing::warn!(
+                seconds,
+                "stood still; what came meanwhile and has grown too old is dropped"
+            );
+        }
+    }
+
     fn deadline(&self, now: Instant) -> Instant {
-        let own = [Some(self.next_tick), self.next_sign_of_life, self.session_deadline(now)];
+        let (beat, sessions) = (Some(self.standstill.timeout()), self.session_deadline(now));
+        let file = self.loader.timeout();
+        let own = [Some(self.next_tick), beat, self.next_sign_of_life, sessions, file];
         let locals = self.locals.values().filter_map(LocalEndpoint::timeout);
         let locals = locals.chain(self.relays.timeout(now));
         let locals = locals.chain(self.recorder.as_ref().map(Recorder::timeout));
@@ -226,7 +244,7 @@ impl Daemon {
                     tracing::info!(signal, "stopping");
                     self.running = false;
                 }
-                Some(Asked::Reload) => self.loader.load(&self.config.file),
+                Some(Asked::Reload) => self.loader.load(now, &self.config.file),
                 None => {}
             },
         }
@@ -253,12 +271,13 @@ impl Daemon {
             self.log_silence(now);
             self.tell_pilot(now);
             self.notifier.status(&self.summary());
-            if let Some(tunnel) = &mut self.tunnel {
-                tunnel.restore(&self.poller);
-            }
+            self.open_doors(now);
         }
         if self.next_look <= now {
             self.refresh_sockets(now);
+        }
+        if self.loader.timeout().is_some_and(|due| due <= now) {
+            self.take_file(now);
         }
         self.record(now);
     }
@@ -285,6 +304,8 @@ impl Daemon {
         }
         self.refresh_relays(now);
         self.follow_addresses(now);
+        let Self { locals, sockets, poller, .. } = self;
+        locals.iter_mut().for_each(|(_, local)| local.follow(sockets.interfaces(), poller));
     }
 
     /// Follows this host's addresses: what is sent from one that is gone does not leave.

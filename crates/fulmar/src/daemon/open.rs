@@ -1,8 +1,6 @@
-//! Start-up: everything that can fail does so here, with what to do about it.
+//! Start-up: what no daemon can be without fails here, with what to do about it; all else is tried again.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
-use std::path::Path;
 
 use proto::{
     Endpoint, EndpointConfig, Instant, InterfaceId, PathRef, SessionConfig, SessionId, Via,
@@ -19,16 +17,18 @@ use super::batches::Batches;
 use super::guests::Guests;
 use super::locals::Locals;
 use super::relays::Relays;
-use super::reload::Loader;
 use super::remotes::Remotes;
 use super::sockets::{LOOK_EVERY, Sockets};
+use super::standstill::Standstill;
 use super::tokens::Token;
 use super::tunnel::Tunnel;
 use super::{Daemon, PeerState, TICK, places};
+use crate::awaited::Awaited;
 use crate::config::{Config, EndpointConfig as LocalConfig, PathConfig, Peer, Role};
 use crate::endpoints::{LocalEndpoint, Tokens};
 use crate::events::EventServer;
 use crate::log::Log;
+use crate::reading::Loader;
 use crate::recorder::Recorder;
 use crate::status::StatusServer;
 
@@ -44,36 +44,35 @@ impl Daemon {
         let signals = Signals::block().map_err(|error| format!("block the signals: {error}"))?;
         prepare_thread(&config);
         let now = clock::now();
-        let recorder = open_recorder(now, &config)?;
+        let recorder = open_recorder(now, &config);
         let poller = Poller::new().map_err(|error| format!("open the poller: {error}"))?;
         let watch = InterfaceWatch::open().map_err(|error| format!("watch interfaces: {error}"))?;
-        let status = open_status(&config.status)?;
-        let events = open_events(&config.status)?;
-        let guests = open_guests(&config, &poller);
-        let sockets = open_sockets(&config, &poller)?;
-        let tunnel = open_tunnel(&config, &poller)?;
-        let locals = open_locals(&config, &poller)?;
+        let status = StatusServer::start(&config.status, &poller, Token::Status(0).encode())?;
+        let events = EventServer::new(&config.status)
+            .map_err(|error| format!("draw random numbers: {error}"))?;
+        let guests = Awaited::new("socket of fulmar pair");
+        let sockets = open_sockets(&config)?;
+        let tunnel = config.tunnel.as_ref();
+        let tunnel = tunnel.map(|tunnel| Tunnel::open(now, tunnel, &config.peers, &poller));
+        let locals = open_locals(&config, &poller);
         let relays = Relays::open(&config)?;
         let mut endpoint = open_endpoint(&config)?;
         let peers = open_sessions(&config, &mut endpoint);
         let remotes =
             Remotes::open(&poller).map_err(|error| format!("wait for names of hosts: {error}"))?;
-        let loader = Loader::open(&poller)
+        let loader = Loader::open(&poller, Token::File.encode())
             .map_err(|error| format!("wait for the file to be read again: {error}"))?;
-        let notifier = Notifier::from_environment()
-            .map_err(|error| format!("speak to the service manager (NOTIFY_SOCKET): {error}"))?;
+        let notifier = open_notifier();
         let wanted = poller
             .add(&signals, Token::Signals.encode(), Interest::Read)
-            .and_then(|()| poller.add(&watch, Token::Interfaces.encode(), Interest::Read))
-            .and_then(|()| poller.add(&status, Token::Status(0).encode(), Interest::Read))
-            .and_then(|()| poller.add(&events, Token::Events(0).encode(), Interest::Read));
+            .and_then(|()| poller.add(&watch, Token::Interfaces.encode(), Interest::Read));
         wanted.map_err(|error| format!("wait for descriptors: {error}"))?;
-        let next_sign_of_life = notifier.watchdog().map(|every| now + every);
         let mut daemon = Self {
             config,
             poller,
             signals,
             watch,
+            next_sign_of_life: notifier.watchdog().map(|every| now + every),
             notifier,
             events,
             status,
@@ -100,17 +99,36 @@ impl Daemon {
             reload: Default::default(),
             loader,
             started: now,
+            standstill: Standstill::new(now),
             next_tick: now + TICK,
             next_look: now + LOOK_EVERY,
-            next_sign_of_life,
             more: true,
             running: true,
             given_up: Vec::new(),
             anew: None,
         };
+        daemon.open_doors(now);
         daemon.give_up_rights();
         daemon.add_paths(now);
         Ok(daemon)
+    }
+
+    /// Opens the sockets by which commands reach the daemon, and the tunnel, where they are not there and that is due.
+    pub(super) fn open_doors(&mut self, now: Instant) {
+        let Self { config, poller, .. } = self;
+        let token = Token::Status(0).encode();
+        StatusServer::try_again(&mut self.status, now, &config.status, poller, token);
+        // Those beside it go before its directory does.
+        if self.status.get().is_some() {
+            self.events.listen(now, poller, Token::Events(0).encode());
+            if config.role == Role::Station {
+                let open = || Guests::open(&config.status, poller);
+                self.guests.try_again(now, || open().map_err(|error| error.to_string()));
+            }
+        }
+        if let Some(tunnel) = &mut self.tunnel {
+            tunnel.restore(now, poller);
+        }
     }
 
     /// Adds the paths of the file, and opens those whose interfaces are there.
@@ -125,21 +143,9 @@ impl Daemon {
 }
 
 /// Opens a local endpoint, whose descriptors are known to the poller by `place`.
-pub(super) fn open_local(
-    place: usize,
-    endpoint: &LocalConfig,
-    poller: &Poller,
-) -> Result<LocalEndpoint, String> {
+pub(super) fn open_local(place: usize, endpoint: &LocalConfig, poller: &Poller) -> LocalEndpoint {
     let tokens = Tokens(Token::Endpoint(place, 0).encode());
-    LocalEndpoint::open(endpoint.clone(), tokens, clock::now(), poller).map_err(|error| {
-        let hint = match error.kind() {
-            ErrorKind::AddrInUse => "; another program is there, ss -tulpn shows which",
-            ErrorKind::AddrNotAvailable => "; no interface of this host has that address",
-            ErrorKind::PermissionDenied => "; ports below 1024 need root",
-            _ => "",
-        };
-        format!("endpoint {}: {error}{hint}", endpoint.name)
-    })
+    LocalEndpoint::open(endpoint.clone(), tokens, clock::now(), poller)
 }
 
 /// Makes a peer known; a drone begins its session.
@@ -191,6 +197,15 @@ pub(super) fn open_path(
     }
 }
 
+/// A service manager that cannot be told how it goes is no reason to stay on the ground.
+pub(crate) fn open_notifier() -> Notifier {
+    let opened = Notifier::from_environment();
+    opened.unwrap_or_else(|error| {
+        tracing::warn!(%error, "the service manager (NOTIFY_SOCKET) cannot be told how it goes");
+        Notifier::default()
+    })
+}
+
 /// Lets the one thread wake on time, as far as the system permits.
 fn prepare_thread(config: &Config) {
     if let Err(error) = realtime::set_timer_slack(proto::Duration::from_nanos(1)) {
@@ -208,59 +223,24 @@ fn prepare_thread(config: &Config) {
     }
 }
 
-fn open_recorder(now: Instant, config: &Config) -> Result<Option<Recorder>, String> {
+fn open_recorder(now: Instant, config: &Config) -> Option<Recorder> {
     let role = match config.role {
         Role::Drone => "drone",
         Role::Station => "station",
     };
-    config.record.as_ref().map(|record| Recorder::open(now, record, role)).transpose()
+    config.record.as_ref().map(|record| Recorder::open(now, record, role))
 }
 
-fn open_status(path: &Path) -> Result<StatusServer, String> {
-    StatusServer::open(path).map_err(|error| {
-        let hint = match error.kind() {
-            ErrorKind::AddrInUse => "",
-            _ => "; [status] socket names another place",
-        };
-        format!("status socket {}: {error}{hint}", path.display())
-    })
-}
-
-fn open_events(status: &Path) -> Result<EventServer, String> {
-    EventServer::open(status)
-        .map_err(|error| format!("open the socket of events beside {}: {error}", status.display()))
-}
-
-/// Opens the door for guests of a station. Without it everything works but `fulmar pair`.
-fn open_guests(config: &Config, poller: &Poller) -> Option<Guests> {
-    if config.role == Role::Drone {
-        return None;
-    }
-    let opened = Guests::open(&config.status, poller);
-    opened.inspect_err(|error| tracing::warn!(%error, "fulmar pair will not work")).ok()
-}
-
-fn open_sockets(config: &Config, poller: &Poller) -> Result<Sockets, String> {
+/// Makes the addresses known that a station waits at; they open with the first look at the interfaces.
+fn open_sockets(config: &Config) -> Result<Sockets, String> {
     let mut sockets = Sockets::new(&config.transport);
-    for listen in &config.listens {
-        sockets.listen(listen, poller)?;
-    }
+    config.listens.iter().try_for_each(|listen| sockets.add_listen(listen).map(|_| ()))?;
     Ok(sockets)
 }
 
-fn open_tunnel(config: &Config, poller: &Poller) -> Result<Option<Tunnel>, String> {
-    let Some(tunnel) = &config.tunnel else { return Ok(None) };
-    Tunnel::open(tunnel, &config.peers, poller).map(Some).map_err(|error| {
-        format!(
-            "tunnel {}: {error}; it needs /dev/net/tun and CAP_NET_ADMIN, and a name that is free",
-            tunnel.interface
-        )
-    })
-}
-
-fn open_locals(config: &Config, poller: &Poller) -> Result<BTreeMap<usize, LocalEndpoint>, String> {
+fn open_locals(config: &Config, poller: &Poller) -> BTreeMap<usize, LocalEndpoint> {
     let numbered = config.endpoints.iter().enumerate();
-    numbered.map(|(place, endpoint)| Ok((place, open_local(place, endpoint, poller)?))).collect()
+    numbered.map(|(place, endpoint)| (place, open_local(place, endpoint, poller))).collect()
 }
 
 fn open_endpoint(config: &Config) -> Result<Endpoint, String> {

@@ -1,11 +1,13 @@
 //! What goes out: deliveries to local applications and the tunnel, datagrams to the links.
 
+use proto::select::{Class, Policy};
 use proto::{Delivery, Instant, SessionId, Transmit, Via};
 
 use super::Daemon;
 use super::batches::Way;
 use super::recording::record_delivery;
 use crate::config::Content;
+use crate::endpoints::Passed;
 
 /// Datagrams that one turn sends before it looks at its inputs again.
 const AT_A_TIME: usize = 256;
@@ -52,11 +54,11 @@ impl Daemon {
             if let Via::Relay(relay) = transmit.destination {
                 self.push_to_relay(now, relay, &transmit);
             } else if let Some(way) = self.way(now, &transmit) {
-                self.batches.push(way, &self.datagram, &mut self.sockets, &self.poller);
+                self.batches.push(now, way, &self.datagram, &mut self.sockets, &self.poller);
                 self.follow_blocked();
             }
         }
-        self.batches.flush(&mut self.sockets, &self.poller);
+        self.batches.flush(now, &mut self.sockets, &self.poller);
         self.follow_blocked();
     }
 
@@ -87,16 +89,25 @@ impl Daemon {
             return;
         }
         let mut is_mavlink = false;
+        let Delivery { class, mut expires, ref bytes, .. } = delivery;
+        // A slow link brings what is old; after a standstill it has waited in our own sockets.
+        if class == Class::Telemetry
+            && self.standstill.was(now)
+            && delivery.age >= Policy::TELEMETRY.ttl
+        {
+            expires = Some(now);
+        }
+        let passed = Passed { class, expires, bytes };
         let Self { locals, peers, poller, .. } = self;
         let sources = &mut peers[peer].sources;
         locals.for_each_of(peer, |_, local| {
             if local.config.channel == delivery.channel && local.config.takes(delivery.stream) {
                 let is_first = !is_mavlink && matches!(local.config.content, Content::Mavlink(_));
                 if is_first {
-                    sources.on_far(now, &delivery.bytes);
+                    sources.on_far(now, bytes);
                     is_mavlink = true;
                 }
-                local.deliver(now, delivery.class, &delivery.bytes, None, sources, poller);
+                local.deliver(now, passed, None, sources, poller);
             }
         });
         if let Some(recorder) = &mut self.recorder {

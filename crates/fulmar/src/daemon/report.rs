@@ -81,16 +81,19 @@ impl Daemon {
 
     /// Answers new clients of the status socket, or goes on with one that reads slowly.
     pub(super) fn answer_status(&mut self, now: Instant, part: usize) {
+        let Some(status) = self.status.get_mut() else { return };
         let answers: Vec<Answer> = if part > 0 {
-            self.status.take(part).into_iter().collect()
+            status.take(part).into_iter().collect()
         } else {
+            let newcomers = status.newcomers().into_iter();
             self.strangers.look(now, self.endpoint.counters());
-            let newcomers = self.status.newcomers().into_iter();
             newcomers.filter_map(|client| Answer::begin(client, &self.take_report(now))).collect()
         };
         for mut answer in answers {
-            if answer.go_on(&Told(self, now)) {
-                self.status.keep(answer, &self.poller, |part| Token::Status(part).encode());
+            if answer.go_on(&Told(self, now))
+                && let Some(status) = self.status.get_mut()
+            {
+                status.keep(answer, &self.poller, |part| Token::Status(part).encode());
             }
         }
     }
@@ -162,6 +165,7 @@ impl Daemon {
             version: env!("CARGO_PKG_VERSION").into(),
             public_key: self.config.secret.public().to_string(),
             uptime_s: now.since(self.started).as_secs_f64(),
+            trouble: self.trouble(),
             peers: Vec::new(),
             endpoints: Vec::new(),
             tunnel: self.tunnel.as_ref().map(|tunnel| tunnel.counts.clone()),
@@ -180,6 +184,23 @@ impl Daemon {
             relays: self.relays.reports(now),
             record: self.recorder.as_ref().map(Recorder::report),
         }
+    }
+
+    /// Says what of the file is not there, beside links and endpoints, which tell for themselves.
+    fn trouble(&self) -> String {
+        let named = |what: String, trouble: Option<&str>| Some(format!("{what}: {}", trouble?));
+        let listens = self.sockets.list.values().filter(|socket| socket.listens());
+        let listens = listens
+            .map(|socket| named(format!("listen {}", socket.name), socket.trouble.as_deref()));
+        let tunnel = self.tunnel.as_ref().and_then(|tunnel| {
+            named(format!("tunnel {}", tunnel.counts.interface), tunnel.device.trouble())
+        });
+        let doors = [
+            tunnel,
+            named("socket of events".into(), self.events.trouble()),
+            named("socket of fulmar pair".into(), self.guests.trouble()),
+        ];
+        listens.chain(doors).flatten().collect::<Vec<_>>().join("; ")
     }
 
     fn peer_report(&self, now: Instant, peer: usize) -> PeerReport {
@@ -294,9 +315,10 @@ impl Daemon {
         MessageStreamReport { name: name.into(), ..MessageStreamReport::from(status) }
     }
 
-    fn endpoint_report(&self, local: &LocalEndpoint) -> EndpointReport {
+    fn endpoint_report(&self, now: Instant, local: &LocalEndpoint) -> EndpointReport {
         let peer = self.config.peers[local.config.peer].name.clone();
-        EndpointReport { peer, ..EndpointReport::from(local) }
+        let trouble = local.trouble(now).unwrap_or_default();
+        EndpointReport { peer, trouble, ..EndpointReport::from(local) }
     }
 }
 
@@ -311,7 +333,7 @@ impl Lists for Told<'_> {
 
     fn endpoint(&self, from: usize) -> Option<(usize, EndpointReport)> {
         let (place, local) = self.0.locals.range(from..).next()?;
-        Some((*place, self.0.endpoint_report(local)))
+        Some((*place, self.0.endpoint_report(self.1, local)))
     }
 }
 

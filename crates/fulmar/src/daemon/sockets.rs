@@ -5,6 +5,7 @@
 //! and then. An interface that has changed its number or its addresses gets a new socket.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use proto::{Duration, Instant, InterfaceId};
@@ -92,20 +93,28 @@ impl Sockets {
         self.add(of_path(path))
     }
 
-    /// Listens at an address. An interface that is missing is no error: its socket opens when it is there.
+    /// Adds the socket of an address to listen at, which opens with the next [`Sockets::refresh`] that finds the address.
     ///
     /// # Errors
-    /// Say which address it is, and what to do. One of no interface in particular will not appear later.
-    pub(super) fn listen(&mut self, listen: &Listen, poller: &Poller) -> Result<usize, String> {
+    /// Say that there are too many.
+    pub(super) fn add_listen(&mut self, listen: &Listen) -> Result<usize, String> {
         let slot = self.add(of_listen(listen));
-        let slot = slot.ok_or_else(|| format!("listen at {}: too many sockets", listen.name))?;
+        slot.ok_or_else(|| format!("listen at {}: too many sockets", listen.name))
+    }
+
+    /// Listens at an address, for a person who reads what is wrong with it. An interface that is missing is no error: its
+    /// socket opens when it is there.
+    ///
+    /// # Errors
+    /// Say which address it is, and what to do.
+    pub(super) fn listen(&mut self, listen: &Listen, poller: &Poller) -> Result<usize, String> {
+        let slot = self.add_listen(listen)?;
         let Self { list, options, .. } = self;
         if let (None, Some(socket)) = (&listen.interface, list.get_mut(&slot)) {
             socket.seen = Some((0, Vec::new()));
             if let Err(error) = socket.open(options, Token::Socket(slot).encode(), poller) {
                 list.remove(&slot);
-                let name = &listen.name;
-                return Err(format!("listen at {name}: {error}; ss -ulpn shows who listens where"));
+                return Err(format!("listen at {}: {error}", listen.name));
             }
         }
         Ok(slot)
@@ -295,6 +304,11 @@ impl Sockets {
 }
 
 impl InterfaceSocket {
+    /// Tells whether it is one of an address that is listened at.
+    pub(super) fn listens(&self) -> bool {
+        self.listens
+    }
+
     /// Tells whether the log has not told of an error yet since the socket was opened.
     pub(super) fn is_news(&mut self, error: &str) -> bool {
         let is_news = !self.said.iter().any(|said| said == error);
@@ -356,8 +370,14 @@ impl InterfaceSocket {
         let shared = self.listens;
         let options = UdpOptions { local: self.local, interface, shared, ..options.clone() };
         let socket = UdpSocket::bind(&options).map_err(|error| {
-            let place = self.interface.as_deref().unwrap_or_default();
-            std::io::Error::new(error.kind(), format!("bind {} {place}: {error}", self.local))
+            let place = self.interface.as_ref().map_or(String::new(), |name| format!(" {name}"));
+            let hint = match error.kind() {
+                ErrorKind::AddrInUse => "; ss -ulpn shows who listens where",
+                ErrorKind::AddrNotAvailable => "; no interface of this host has that address",
+                _ => "",
+            };
+            let what = format!("bind {}{place}: {error}{hint}", self.local);
+            std::io::Error::new(error.kind(), what)
         })?;
         poller.add(&socket, token, Interest::Read)?;
         if shared {

@@ -8,11 +8,13 @@ use std::io;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use proto::Instant;
 use sys::poller::{Interest, Poller};
 use sys::tun::Tun;
 
 use super::packet;
 use super::tokens::Token;
+use crate::awaited::Awaited;
 use crate::config::{Peer, TunnelConfig};
 use crate::status::TunnelReport;
 
@@ -21,8 +23,8 @@ const LEAST_MTU: usize = 576;
 
 /// The tunnel's device and its rules.
 pub(super) struct Tunnel {
-    /// None from when the interface was removed until it is made anew.
-    pub(super) device: Option<Tun>,
+    /// Not there before the interface can be made, and after it was removed from outside.
+    pub(super) device: Awaited<Tun>,
     pub(super) rules: Rules,
     /// What has passed, and what did not.
     pub(super) counts: TunnelReport,
@@ -37,34 +39,41 @@ pub(super) struct Rules {
 }
 
 impl Tunnel {
-    /// Creates the interface with its addresses and the routes to the peers.
-    pub(super) fn open(config: &TunnelConfig, peers: &[Peer], poller: &Poller) -> io::Result<Self> {
+    /// Creates the interface with its addresses and the routes to the peers, or does so later in [`Tunnel::restore`].
+    pub(super) fn open(
+        now: Instant,
+        config: &TunnelConfig,
+        peers: &[Peer],
+        poller: &Poller,
+    ) -> Self {
         let rules = Rules::new(config, peers);
         let interface = config.interface.clone();
+        let device = Awaited::new(format!("tunnel {interface}"));
         let counts = TunnelReport { interface, ..TunnelReport::default() };
-        let mut tunnel = Self { device: None, rules, counts, config: config.clone() };
-        tunnel.create(poller)?;
-        Ok(tunnel)
+        let mut tunnel = Self { device, rules, counts, config: config.clone() };
+        tunnel.restore(now, poller);
+        tunnel
     }
 
     /// Forgets the interface after it was removed from outside.
-    pub(super) fn lose(&mut self, error: &io::Error) {
-        let interface = &self.config.interface;
-        tracing::warn!(interface, %error, "the tunnel's interface is gone; it is made anew");
-        self.device = None;
+    pub(super) fn lose(&mut self, now: Instant, error: &io::Error) {
+        self.device.lose(now, format!("the interface is gone: {error}"));
     }
 
-    /// Makes the interface anew where it is gone.
-    pub(super) fn restore(&mut self, poller: &Poller) {
-        if self.device.is_none() && self.create(poller).is_ok() {
-            tracing::info!(interface = self.config.interface, "the tunnel is back");
-        }
+    /// Makes the interface where it is not there, as far as that is due.
+    pub(super) fn restore(&mut self, now: Instant, poller: &Poller) {
+        let Self { device, rules, config, .. } = self;
+        device.try_again(now, || {
+            create(config, rules, poller).map_err(|error| {
+                format!("{error}; it needs /dev/net/tun and CAP_NET_ADMIN, and a name that is free")
+            })
+        });
     }
 
     /// Takes other peers, or other addresses of them, and brings the routes up to date.
     pub(super) fn follow(&mut self, peers: &[Peer]) {
         let old = std::mem::replace(&mut self.rules, Rules::new(&self.config, peers));
-        let Some(device) = &self.device else { return };
+        let Some(device) = self.device.get() else { return };
         let (before, after) = (old.routes(&self.config), self.rules.routes(&self.config));
         for net in before.iter().filter(|net| !after.contains(net)) {
             note(device.remove_route(net.network(), net.prefix_len()));
@@ -76,7 +85,7 @@ impl Tunnel {
 
     /// Queues a packet for this host; nothing without an interface.
     pub(super) fn send(&mut self, packet: &[u8]) {
-        if let Some(device) = &mut self.device
+        if let Some(device) = self.device.get_mut()
             && let Err(error) = device.send(packet)
         {
             tracing::debug!(%error, "write to the tunnel");
@@ -85,25 +94,23 @@ impl Tunnel {
 
     /// Writes what is queued.
     pub(super) fn flush(&mut self) {
-        if let Some(device) = &mut self.device
+        if let Some(device) = self.device.get_mut()
             && let Err(error) = device.flush()
         {
             tracing::debug!(%error, "write to the tunnel");
         }
     }
+}
 
-    fn create(&mut self, poller: &Poller) -> io::Result<()> {
-        let config = &self.config;
-        let addresses: Vec<(IpAddr, u8)> =
-            config.addresses.iter().map(|net| (net.addr(), net.prefix_len())).collect();
-        let device = Tun::create(&config.interface, config.mtu, &addresses)?;
-        for net in self.rules.routes(config) {
-            device.add_route(net.network(), net.prefix_len())?;
-        }
-        poller.add(&device, Token::Tunnel.encode(), Interest::Read)?;
-        self.device = Some(device);
-        Ok(())
+fn create(config: &TunnelConfig, rules: &Rules, poller: &Poller) -> io::Result<Tun> {
+    let addresses: Vec<(IpAddr, u8)> =
+        config.addresses.iter().map(|net| (net.addr(), net.prefix_len())).collect();
+    let device = Tun::create(&config.interface, config.mtu, &addresses)?;
+    for net in rules.routes(config) {
+        device.add_route(net.network(), net.prefix_len())?;
     }
+    poller.add(&device, Token::Tunnel.encode(), Interest::Read)?;
+    Ok(device)
 }
 
 impl Rules {

@@ -34,6 +34,8 @@ fn names(folder: &tempfile::TempDir) -> Vec<String> {
     let entries = fs::read_dir(folder.path()).unwrap();
     let mut names: Vec<_> =
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    // It stays, as a lock that others may wait for has to.
+    names.retain(|name| name != ".fulmar.lock");
     names.sort();
     names
 }
@@ -94,6 +96,92 @@ fn a_peer_is_replaced_by_name_and_by_key_and_its_old_secret_goes() {
     add(&file, "other", 3);
     let config = load(&file).unwrap();
     assert_eq!((config.peers.len(), config.peers[0].name.as_str()), (1, "other"));
+}
+
+/// Another configuration in the folder of a station, with what its file says of peers.
+fn neighbour(station: &Path, peers: &str) -> PathBuf {
+    let file = station.with_file_name("north.toml");
+    let text = fs::read_to_string(station).unwrap().replace("14700", "14701");
+    fs::write(&file, format!("{text}{peers}")).unwrap();
+    file
+}
+
+fn peer_with(seed: u8, secret_file: &str) -> String {
+    let key = key(seed);
+    format!(
+        "[[peer]]\nname = \"n{seed}\"\npublic_key = \"{key}\"\npreshared_key_file = \"{secret_file}\"\n"
+    )
+}
+
+fn remove(file: &Path, name: &str) -> Vec<String> {
+    let mut editing = Editing::begin(file).unwrap();
+    remove_peer(&mut editing.document, name).unwrap();
+    editing.finish().unwrap()
+}
+
+#[test]
+fn secrets_of_other_daemons_in_the_folder_are_neither_replaced_nor_removed() {
+    let (folder, station) = station("");
+    let north = neighbour(&station, "");
+    add(&station, "alpha", 2);
+    let secret = fs::read(folder.path().join("alpha.psk")).unwrap();
+    add(&north, "alpha", 3);
+    assert_eq!(fs::read(folder.path().join("alpha.psk")).unwrap(), secret, "it is the station's");
+    assert!(remove(&north, "alpha").is_empty());
+    assert_eq!(names(&folder), ["alpha.psk", "north.toml", "station.key", "station.toml"]);
+
+    // Names that end alike are others.
+    let (north, drone) = (neighbour(&station, &peer_with(7, "alpha.psk")), "pha");
+    add(&station, drone, 7);
+    assert!(remove(&station, drone).is_empty());
+    fs::remove_file(&north).unwrap();
+
+    // As a peer that is called so would have it: the key of a group of relays.
+    fs::write(folder.path().join("relay.psk"), "a group's").unwrap();
+    add(&station, "relay", 4);
+    assert_eq!(fs::read(folder.path().join("relay.psk")).unwrap(), b"a group's");
+
+    // One file for two daemons, also by another name of it, and in a text that is no configuration yet.
+    std::os::unix::fs::symlink("alpha.psk", folder.path().join("link.psk")).unwrap();
+    for text in [peer_with(5, "alpha.psk"), peer_with(5, "link.psk"), "# alpha.psk".into()] {
+        neighbour(&station, &text);
+        let before = fs::read(&station).unwrap();
+        assert_eq!(remove(&station, "alpha"), ["alpha.psk"], "it says what it leaves:\n{text}");
+        assert_eq!(fs::read(folder.path().join("alpha.psk")).unwrap(), secret);
+        fs::write(&station, before).unwrap();
+    }
+    fs::remove_file(&north).unwrap();
+    assert_eq!(remove(&station, "alpha"), ["alpha.psk"], "a link leads to it");
+    fs::remove_file(folder.path().join("link.psk")).unwrap();
+    assert!(folder.path().join("alpha.psk").exists());
+    // A name that is written somewhere is not given away, though its file is not there.
+    neighbour(&station, "# beta.psk");
+    add(&station, "beta", 6);
+    assert!(!folder.path().join("beta.psk").exists());
+}
+
+#[test]
+fn two_edits_that_are_on_disk_do_not_take_each_others_place() {
+    let (folder, file) = station("");
+    let stage = |name: &str, seed: u8| {
+        let mut editing = Editing::begin(&file).unwrap();
+        let secret = StaticSecret::generate([seed + 100; 32]);
+        let secret_file = editing.write_secret("ground", &secret).unwrap();
+        let key = key(seed);
+        let peer = NewPeer { name, key: &key, secret_file: &secret_file, allowed: &[] };
+        put_peer(&mut editing.document, &peer);
+        (editing.stage().unwrap(), keys::encode(&secret))
+    };
+    // What a process left that was killed is in nobody's way.
+    fs::write(file.with_file_name(".station.toml.new"), "left").unwrap();
+    let ((first, secret), (second, _)) = (stage("first", 2), stage("second", 3));
+    first.take_over().unwrap();
+    assert!(second.take_over().unwrap_err().contains("edited by somebody else"));
+    let config = load(&file).unwrap();
+    assert_eq!(config.peers[0].key, key(2));
+    let shared = proto::PublicKey(*config.peers[0].preshared_key.clone().unwrap()).to_string();
+    assert_eq!(shared, secret, "with its own secret");
+    assert_eq!(names(&folder), ["ground.psk", "station.key", "station.toml"]);
 }
 
 #[test]

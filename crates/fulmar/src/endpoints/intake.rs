@@ -32,24 +32,29 @@ pub(super) struct Intake<'a> {
     endpoint: u64,
     sources: &'a mut Sources,
     shared: &'a mut Vec<Shared>,
-    take: &'a mut dyn FnMut(&[u8]) -> Taken,
+    take: &'a mut dyn FnMut(Instant, &[u8]) -> Taken,
 }
 
 impl Intake<'_> {
-    /// Takes one piece; false when nothing more may come for now.
-    pub(super) fn take(&mut self, origin: Origin, piece: Piece<'_>) -> bool {
+    /// Takes one piece that came at some time; false when nothing more may come for now.
+    pub(super) fn take(&mut self, origin: Origin, came: Instant, piece: Piece<'_>) -> bool {
         self.counts.taken += 1;
         match (piece, &self.config.content) {
             (Piece::Frame(frame), Content::Mavlink(content)) => {
-                self.take_frame(origin, frame, content);
+                self.take_frame((origin, came), frame, content);
                 true
             }
-            (Piece::Frame(frame), _) => self.take_message(frame.bytes),
-            (Piece::Datagram(bytes), _) => self.take_message(bytes),
+            (Piece::Frame(frame), _) => self.take_message(came, frame.bytes),
+            (Piece::Datagram(bytes), _) => self.take_message(came, bytes),
         }
     }
 
-    fn take_frame(&mut self, origin: Origin, frame: &MavlinkFrame<'_>, content: &MavlinkContent) {
+    fn take_frame(
+        &mut self,
+        (origin, came): (Origin, Instant),
+        frame: &MavlinkFrame<'_>,
+        content: &MavlinkContent,
+    ) {
         if let Some(radio_status) = self.radio_status {
             radio_status.on_input(frame.bytes);
         }
@@ -66,39 +71,39 @@ impl Intake<'_> {
             self.counts.came_back_of = (frame.system, frame.component);
             return;
         }
-        self.counts.refused += u64::from((self.take)(frame.bytes) != Taken::Yes);
+        self.counts.on_taken((self.take)(came, frame.bytes));
         if content.share && frame.message != SETUP_SIGNING {
-            self.shared.push(Shared { from, frame: frame.bytes.to_vec() });
+            self.shared.push(Shared { from, came, frame: frame.bytes.to_vec() });
         }
     }
 
-    fn take_message(&mut self, bytes: &[u8]) -> bool {
+    fn take_message(&mut self, came: Instant, bytes: &[u8]) -> bool {
         if is_foreign(&self.config.content, bytes) {
             self.counts.refused += 1;
             return true;
         }
-        let taken = (self.take)(bytes);
+        let taken = (self.take)(came, bytes);
         let waits = taken != Taken::Yes && self.config.waits_for(taken);
         if waits {
             let (message, offer_at) = (bytes.to_vec(), self.now + OFFER_AGAIN);
-            *self.held = Some(Held { message, offer_at });
-        } else if taken != Taken::Yes {
-            self.counts.refused += 1;
+            *self.held = Some(Held { message, came, offer_at });
+        } else {
+            self.counts.on_taken(taken);
         }
         !waits
     }
 }
 
 impl LocalEndpoint {
-    /// Divides the endpoint into its port and what takes from it.
+    /// Divides the endpoint into its port, where that is there, and what takes from it.
     pub(super) fn intake<'a>(
         &'a mut self,
         now: Instant,
         sources: &'a mut Sources,
-        take: &'a mut dyn FnMut(&[u8]) -> Taken,
-    ) -> (&'a mut Port, Intake<'a>) {
+        take: &'a mut dyn FnMut(Instant, &[u8]) -> Taken,
+    ) -> Option<(&'a mut Port, Intake<'a>)> {
         let Self { config, counts, port, radio_status, status_text, held, shared, .. } = self;
-        let endpoint = self.id;
+        let (endpoint, port) = (self.id, port.get_mut()?);
         let intake = Intake {
             now,
             config,
@@ -111,7 +116,7 @@ impl LocalEndpoint {
             shared,
             take,
         };
-        (port, intake)
+        Some((port, intake))
     }
 
     /// Gives up frames whose rest has not come in time, and takes those behind their beginnings.
@@ -119,14 +124,14 @@ impl LocalEndpoint {
         &mut self,
         now: Instant,
         sources: &mut Sources,
-        take: &mut dyn FnMut(&[u8]) -> Taken,
+        take: &mut dyn FnMut(Instant, &[u8]) -> Taken,
     ) {
         if self.streams_due.is_none_or(|due| due > now) {
             return;
         }
-        let (port, mut intake) = self.intake(now, sources, take);
+        let Some((port, mut intake)) = self.intake(now, sources, take) else { return };
         port.for_each_stream(|origin, stream| {
-            stream.handle_timeout(now, |frame| _ = intake.take(origin, Piece::Frame(frame)));
+            stream.handle_timeout(now, |frame| _ = intake.take(origin, now, Piece::Frame(frame)));
         });
         self.look_at_streams();
     }
@@ -135,11 +140,12 @@ impl LocalEndpoint {
     pub(super) fn look_at_streams(&mut self) {
         let (lost, due) = (&mut self.counts.lost, &mut self.streams_due);
         *due = None;
-        self.port.for_each_stream(|_, stream| {
+        let Some(port) = self.port.get_mut() else { return };
+        port.for_each_stream(|_, stream| {
             *lost += stream.take_loss();
             *due = [*due, stream.timeout()].into_iter().flatten().min();
         });
-        *lost += match &mut self.port {
+        *lost += match port {
             Port::Udp(port) => port.take_loss(),
             Port::Tcp(port) => port.take_loss(),
             Port::Serial(port) => port.take_loss(),

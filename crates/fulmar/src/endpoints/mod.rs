@@ -13,14 +13,19 @@ mod sources;
 mod statustext;
 mod tcp;
 mod udp;
+mod waiting;
 
-use std::io;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 
 use proto::select::{Class, MavlinkFrame, MavlinkFrames, StreamLoss};
 use proto::{Duration, Instant};
+use sys::interfaces::Interface;
 use sys::poller::{Poller, Ready};
 
+use crate::awaited::{Awaited, RETRY};
 use crate::config::{Content, EndpointConfig, EndpointKind};
+use crate::status::span;
 use intake::Piece;
 use radio_status::RadioStatus;
 use renumber::Renumber;
@@ -29,9 +34,8 @@ pub(crate) use share::{Origin, Shared};
 pub(crate) use sources::{Program, Sources};
 use statustext::StatusText;
 pub(crate) use statustext::{LONGEST as LONGEST_TEXT, Severity};
-
-/// A device or address that was lost, or is not there yet, is tried again after this time.
-const RETRY: Duration = Duration::from_secs(1);
+use waiting::Fates;
+pub(crate) use waiting::Passed;
 
 /// A message that the session had no room for is offered again after this time, should the session's word
 /// that there is room not come earlier.
@@ -43,7 +47,8 @@ pub(crate) struct LocalEndpoint {
     pub(crate) counts: Counts,
     /// A number that no other endpoint has.
     id: u64,
-    port: Port,
+    port: Awaited<Port>,
+    tokens: Tokens,
     radio_status: Option<RadioStatus>,
     status_text: Option<StatusText>,
     renumber: Option<Renumber>,
@@ -57,6 +62,7 @@ pub(crate) struct LocalEndpoint {
 /// A message that waits for room in the session; nothing is read meanwhile.
 struct Held {
     message: Vec<u8>,
+    came: Instant,
     offer_at: Instant,
 }
 
@@ -67,6 +73,8 @@ pub(crate) enum Taken {
     Yes,
     /// Turned away for good.
     Refused,
+    /// It has outlived its time to live already.
+    TooOld,
     /// There is no room at the moment.
     Busy,
     /// The peer is not connected.
@@ -80,8 +88,12 @@ pub(crate) struct Counts {
     pub(crate) taken: u64,
     /// Taken, and turned away by the session.
     pub(crate) refused: u64,
-    /// Given to applications.
+    /// Taken, and not passed on: its time to live was over by then.
+    pub(crate) read_too_late: u64,
+    /// Given to applications; to each of them where they have streams of their own.
     pub(crate) given: u64,
+    /// Not given, since its time was over before an application took it, or a newer one had come.
+    pub(crate) too_old: u64,
     /// Not given, since no application was there to take it or it did not keep up.
     pub(crate) dropped: u64,
     /// Of MAVLink: frames that were broken, and bytes that belonged to no frame.
@@ -91,6 +103,17 @@ pub(crate) struct Counts {
     /// Frames that a program passed back, and were not taken, and the source of the last of them.
     pub(crate) came_back: u64,
     pub(crate) came_back_of: (u8, u8),
+}
+
+impl Counts {
+    /// Counts what did not become the session's business.
+    fn on_taken(&mut self, taken: Taken) {
+        match taken {
+            Taken::Yes => {}
+            Taken::TooOld => self.read_too_late += 1,
+            Taken::Refused | Taken::Busy | Taken::NotConnected => self.refused += 1,
+        }
+    }
 }
 
 enum Port {
@@ -111,58 +134,65 @@ impl Tokens {
 }
 
 impl LocalEndpoint {
-    /// Opens the endpoint; `tokens` leaves the lower 16 bits free.
-    ///
-    /// A serial port that is missing is no error, it is tried again; an address that cannot be
-    /// bound is one.
+    /// Opens the endpoint; `tokens` leaves the lower 16 bits free. What is not there yet is tried again.
     pub(crate) fn open(
         config: EndpointConfig,
         tokens: Tokens,
         now: Instant,
         poller: &Poller,
-    ) -> io::Result<Self> {
-        let port = match &config.kind {
-            EndpointKind::UdpServer(address) => {
-                Port::Udp(udp::UdpPort::server(*address, tokens, poller)?)
-            }
-            EndpointKind::UdpClient(address) => {
-                Port::Udp(udp::UdpPort::client(*address, tokens, now))
-            }
-            EndpointKind::TcpServer(address) => {
-                Port::Tcp(tcp::TcpPort::open(*address, tokens, poller)?)
-            }
-            EndpointKind::Serial(device, baud) => {
-                Port::Serial(serial::SerialPort::new(device.clone(), *baud, tokens, now))
-            }
-            EndpointKind::Seqpacket(path, mode) => {
-                Port::Seqpacket(seqpacket::SeqpacketPort::open(path, *mode, tokens, poller)?)
-            }
-        };
+    ) -> Self {
+        let port = Awaited::new(format!("endpoint {}", config.name));
         let radio_status = radio_status_every(&config).map(|every| RadioStatus::new(every, now));
         let status_text = tells_pilot(&config).then(StatusText::default);
         let renumber = numbers_anew(&config).then(Renumber::default);
         let (counts, shared) = (Counts::default(), Vec::new());
         let (held, streams_due) = (None, None);
-        Ok(Self {
+        let mut local = Self {
             config,
             counts,
             id: tokens.0,
             port,
+            tokens,
             radio_status,
             status_text,
             renumber,
             held,
             streams_due,
             shared,
-        })
+        };
+        local.open_port(now, poller);
+        local
+    }
+
+    /// Opens the port where that is due.
+    fn open_port(&mut self, now: Instant, poller: &Poller) {
+        let Self { config, tokens, .. } = self;
+        let open = || {
+            Port::open(&config.kind, *tokens, now, poller).map_err(|error| {
+                let is_port =
+                    matches!(config.kind, EndpointKind::UdpServer(_) | EndpointKind::TcpServer(_));
+                told(&error, is_port)
+            })
+        };
+        // A message still waits for room: nothing is read before it.
+        if self.port.try_again(now, open) && self.held.is_some() {
+            self.set_paused(true, poller);
+        }
+    }
+
+    /// Follows this host's addresses and routes, by which UDP is heard and sent.
+    pub(crate) fn follow(&mut self, interfaces: &[Interface], poller: &Poller) {
+        if let Some(Port::Udp(port)) = self.port.get_mut() {
+            port.follow(interfaces, poller);
+        }
     }
 
     /// Takes another configuration of the same port, whose programs do not notice: it may be of another peer or
     /// channel, with other targets or filters. A serial port at another speed is opened again.
     pub(crate) fn adopt(&mut self, now: Instant, config: EndpointConfig, poller: &Poller) {
-        match (&mut self.port, &config.kind) {
-            (Port::Serial(port), EndpointKind::Serial(_, baud)) => port.set_baud(*baud, now),
-            (Port::Seqpacket(port), EndpointKind::Seqpacket(path, mode)) => {
+        match (self.port.get_mut(), &config.kind) {
+            (Some(Port::Serial(port)), EndpointKind::Serial(_, baud)) => port.set_baud(*baud, now),
+            (Some(Port::Seqpacket(port)), EndpointKind::Seqpacket(path, mode)) => {
                 port.set_mode(path, *mode);
             }
             _ => {}
@@ -191,41 +221,45 @@ impl LocalEndpoint {
         }
     }
 
-    /// Reads what came in and gives each piece to `take`, which says what the session did with it.
+    /// Reads what came in and gives each piece to `take`, with the moment at which it came; that says what the session did with
+    /// it. `came` is when it came at the earliest where the kernel does not tell.
     pub(crate) fn handle_ready(
         &mut self,
-        now: Instant,
+        (now, came): (Instant, Instant),
         part: usize,
         ready: Ready,
         poller: &Poller,
         sources: &mut Sources,
-        take: &mut dyn FnMut(&[u8]) -> Taken,
+        take: &mut dyn FnMut(Instant, &[u8]) -> Taken,
     ) {
         let is_stream = self.mavlink().is_some();
-        let (port, mut intake) = self.intake(now, sources, take);
+        let Some((port, mut intake)) = self.intake(now, sources, take) else { return };
         match port {
             Port::Udp(port) => {
-                port.handle_ready(now, is_stream, &mut |from, piece| intake.take(from, piece));
+                let take = &mut |from, at, piece: Piece<'_>| intake.take(from, at, piece);
+                port.handle_ready(now, came, is_stream, take);
             }
             Port::Tcp(port) => {
                 let origin = Origin::Client(part);
                 let take = &mut |frame: &MavlinkFrame<'_>| {
-                    intake.take(origin, Piece::Frame(frame));
+                    intake.take(origin, came, Piece::Frame(frame));
                 };
                 port.handle_ready(now, part, ready, poller, take);
             }
             Port::Serial(port) => {
                 let take = &mut |frame: &MavlinkFrame<'_>| {
-                    intake.take(Origin::Only, Piece::Frame(frame));
+                    intake.take(Origin::Only, came, Piece::Frame(frame));
                 };
                 port.handle_ready(now, ready, take);
             }
             Port::Seqpacket(port) => {
-                let take = &mut |bytes: &[u8]| intake.take(Origin::Only, Piece::Datagram(bytes));
-                port.handle_ready(part, ready, poller, take);
+                let take =
+                    &mut |at, bytes: &[u8]| intake.take(Origin::Only, at, Piece::Datagram(bytes));
+                port.handle_ready(now, came, part, ready, poller, take);
             }
         }
         self.look_at_streams();
+        self.count_fates();
         if self.held.is_some() {
             self.set_paused(true, poller);
         }
@@ -236,17 +270,15 @@ impl LocalEndpoint {
         &mut self,
         now: Instant,
         poller: &Poller,
-        take: &mut dyn FnMut(&[u8]) -> Taken,
+        take: &mut dyn FnMut(Instant, &[u8]) -> Taken,
     ) {
         let Some(held) = &mut self.held else { return };
-        let taken = take(&held.message);
+        let taken = take(held.came, &held.message);
         if taken != Taken::Yes && self.config.waits_for(taken) {
             held.offer_at = now + OFFER_AGAIN;
             return;
         }
-        if taken != Taken::Yes {
-            self.counts.refused += 1;
-        }
+        self.counts.on_taken(taken);
         self.held = None;
         self.set_paused(false, poller);
     }
@@ -256,12 +288,16 @@ impl LocalEndpoint {
     pub(crate) fn deliver(
         &mut self,
         now: Instant,
-        class: Class,
-        bytes: &[u8],
+        passed: Passed<'_>,
         from: Option<Program>,
         sources: &mut Sources,
         poller: &Poller,
     ) {
+        let Passed { class, bytes, expires } = passed;
+        if expires.is_some_and(|expires| expires <= now) {
+            self.counts.too_old += 1;
+            return;
+        }
         if let Some(status_text) = &mut self.status_text {
             status_text.on_frames(bytes);
         }
@@ -277,35 +313,48 @@ impl LocalEndpoint {
         let numbered = renumber.map(|renumber| renumber.on_frames(class, bytes, kept_back == 0));
         if kept_back == 0 {
             let bytes = numbered.as_deref().unwrap_or(bytes);
-            self.give(now, class, bytes, from, sources, poller);
+            self.give(now, &Passed { bytes, ..passed }, from, sources, poller);
         }
     }
 
     fn give(
         &mut self,
         now: Instant,
-        class: Class,
-        bytes: &[u8],
+        passed: &Passed<'_>,
         from: Option<Program>,
         sources: &mut Sources,
         poller: &Poller,
     ) {
         let but = from.filter(|from| from.endpoint == self.id).map(|from| from.origin);
-        let given = match &mut self.port {
-            Port::Udp(port) => port.deliver(now, bytes, but),
-            Port::Tcp(port) => port.deliver(bytes, but, poller),
-            Port::Serial(port) => but.is_some() || port.deliver(now, class, bytes),
-            Port::Seqpacket(port) => port.deliver(bytes, poller),
+        let given = match self.port.get_mut() {
+            Some(Port::Udp(port)) => {
+                let given = port.deliver(now, passed.bytes, but, poller);
+                self.counts.given += u64::from(given);
+                given
+            }
+            Some(Port::Tcp(port)) => port.deliver(now, passed, but, poller),
+            Some(Port::Serial(port)) => but.is_some() || port.deliver(now, passed),
+            Some(Port::Seqpacket(port)) => port.deliver(now, passed, poller),
+            None => false,
         };
         if given && self.mavlink().is_some() {
-            sources.on_given(now, bytes, from);
+            sources.on_given(now, passed.bytes, from);
         }
         // What one application says to the others is not lost where there are none.
-        match (given, but) {
-            (true, _) => self.counts.given += 1,
-            (false, None) => self.counts.dropped += 1,
-            (false, Some(_)) => {}
-        }
+        self.counts.dropped += u64::from(!given && but.is_none());
+        self.count_fates();
+    }
+
+    fn count_fates(&mut self) {
+        let fates = match self.port.get_mut() {
+            Some(Port::Tcp(port)) => port.take_fates(),
+            Some(Port::Serial(port)) => port.take_fates(),
+            Some(Port::Seqpacket(port)) => port.take_fates(),
+            Some(Port::Udp(_)) | None => Fates::default(),
+        };
+        self.counts.given += fates.given;
+        self.counts.too_old += fates.too_old;
+        self.counts.dropped += fates.dropped;
     }
 
     /// Tells in a word which numbers frames have as they are given; nothing of what is not MAVLink.
@@ -320,10 +369,10 @@ impl LocalEndpoint {
 
     /// Tells when [`LocalEndpoint::handle_timeout`], or one of those beside it, is due.
     pub(crate) fn timeout(&self) -> Option<Instant> {
-        let port = match &self.port {
-            Port::Udp(port) => port.timeout(),
-            Port::Tcp(_) | Port::Seqpacket(_) => None,
-            Port::Serial(port) => port.timeout(),
+        let port = match self.port.get() {
+            Some(Port::Serial(port)) => port.timeout(),
+            Some(_) => None,
+            None => self.port.due(),
         };
         let radio_status = self.radio_status.as_ref().and_then(RadioStatus::timeout);
         let held = self.held.as_ref().map(|held| held.offer_at);
@@ -340,14 +389,16 @@ impl LocalEndpoint {
         sources: &mut Sources,
         queue_free_percent: &mut dyn FnMut() -> Option<u8>,
     ) {
-        match &mut self.port {
-            Port::Udp(port) => port.handle_timeout(now, poller),
-            Port::Tcp(_) | Port::Seqpacket(_) => {}
-            Port::Serial(port) => port.handle_timeout(now, poller),
+        match self.port.get_mut() {
+            Some(Port::Serial(port)) => port.handle_timeout(now, poller),
+            Some(_) => {}
+            None => self.open_port(now, poller),
         }
+        self.count_fates();
         let due = self.radio_status.as_mut().filter(|status| status.timeout() <= Some(now));
         if let Some(frame) = due.and_then(|status| status.frame(now, queue_free_percent)) {
-            self.give(now, Class::Liveness, &frame, None, sources, poller);
+            let passed = Passed::of_host(now, Class::Liveness, &frame);
+            self.give(now, &passed, None, sources, poller);
         }
     }
 
@@ -368,39 +419,104 @@ impl LocalEndpoint {
     ) {
         let frame = self.status_text.as_mut().and_then(|status| status.frame(severity, text));
         if let Some(frame) = frame {
-            self.give(now, Class::Liveness, &frame, None, sources, poller);
+            let passed = Passed::of_host(now, Class::Liveness, &frame);
+            self.give(now, &passed, None, sources, poller);
         }
     }
 
     /// Says in a few words what the endpoint is, and how many use it.
     pub(crate) fn describe(&self) -> String {
-        match (&self.config.kind, &self.port) {
-            (EndpointKind::UdpServer(address), Port::Udp(port)) => {
-                format!("UDP {address}, {}", clients(port.clients()))
+        let what = match &self.config.kind {
+            EndpointKind::UdpServer(address) => format!("UDP {address}"),
+            EndpointKind::UdpClient(address) => format!("UDP to {address}"),
+            EndpointKind::TcpServer(address) => format!("TCP {address}"),
+            EndpointKind::Serial(device, _) => device.display().to_string(),
+            EndpointKind::Seqpacket(path, _) => format!("SEQPACKET {}", path.display()),
+        };
+        let works = match self.port.get() {
+            Some(Port::Udp(port)) => port.trouble().is_none(),
+            Some(Port::Serial(port)) => !port.is_lost(),
+            port => port.is_some(),
+        };
+        if !works {
+            return format!("{what}: does not work");
+        }
+        match (&self.config.kind, self.port.get()) {
+            (EndpointKind::Serial(_, baud), _) => format!("{what} at {baud} baud"),
+            (EndpointKind::UdpServer(_), Some(Port::Udp(port))) => {
+                format!("{what}, {}", clients(port.clients()))
             }
-            (EndpointKind::UdpClient(address), _) => format!("UDP to {address}"),
-            (EndpointKind::TcpServer(address), Port::Tcp(port)) => {
-                format!("TCP {address}, {}", clients(port.clients()))
-            }
-            (EndpointKind::Serial(device, baud), Port::Serial(port)) => match port.trouble() {
-                None => format!("{} at {baud} baud", device.display()),
-                Some(trouble) => format!("{}: {trouble}", device.display()),
-            },
-            (EndpointKind::Seqpacket(path, _), Port::Seqpacket(port)) => {
-                format!("SEQPACKET {}, {}", path.display(), clients(port.clients()))
-            }
-            _ => String::new(),
+            (_, Some(Port::Tcp(port))) => format!("{what}, {}", clients(port.clients())),
+            (_, Some(Port::Seqpacket(port))) => format!("{what}, {}", clients(port.clients())),
+            _ => what,
+        }
+    }
+
+    /// Says what is wrong; nothing where nothing is.
+    pub(crate) fn trouble(&self, now: Instant) -> Option<String> {
+        let of_client = |time| format!("a client {}", takes_nothing(time));
+        match self.port.get() {
+            Some(Port::Udp(port)) => port.trouble().map(str::to_owned),
+            Some(Port::Tcp(port)) => port.takes_nothing_for(now).map(of_client),
+            Some(Port::Serial(port)) => port.trouble(now),
+            Some(Port::Seqpacket(port)) => port.takes_nothing_for(now).map(of_client),
+            None => self.port.trouble().map(str::to_owned),
         }
     }
 
     fn set_paused(&mut self, paused: bool, poller: &Poller) {
-        match &mut self.port {
-            Port::Udp(port) => port.set_paused(paused, poller),
-            Port::Seqpacket(port) => port.set_paused(paused, poller),
+        match self.port.get_mut() {
+            Some(Port::Udp(port)) => port.set_paused(paused, poller),
+            Some(Port::Seqpacket(port)) => port.set_paused(paused, poller),
             // Their contents never wait.
-            Port::Tcp(_) | Port::Serial(_) => {}
+            Some(Port::Tcp(_) | Port::Serial(_)) | None => {}
         }
     }
+}
+
+impl Port {
+    fn open(
+        kind: &EndpointKind,
+        tokens: Tokens,
+        now: Instant,
+        poller: &Poller,
+    ) -> io::Result<Self> {
+        Ok(match kind {
+            EndpointKind::UdpServer(address) => {
+                Self::Udp(udp::UdpPort::server(*address, tokens, poller)?)
+            }
+            EndpointKind::UdpClient(address) => {
+                Self::Udp(udp::UdpPort::client(*address, tokens, poller)?)
+            }
+            EndpointKind::TcpServer(address) => {
+                Self::Tcp(tcp::TcpPort::open(*address, tokens, poller)?)
+            }
+            // One that is missing is tried again there.
+            EndpointKind::Serial(device, baud) => {
+                Self::Serial(serial::SerialPort::new(device.clone(), *baud, tokens, now))
+            }
+            EndpointKind::Seqpacket(path, mode) => {
+                Self::Seqpacket(seqpacket::SeqpacketPort::open(path, *mode, tokens, poller)?)
+            }
+        })
+    }
+}
+
+/// Says why nothing can be sent to an address, if that is so.
+pub(crate) fn way_trouble(remote: SocketAddr) -> Option<String> {
+    udp::speak_to(remote).err().map(|error| format!("{remote}: {}", told(&error, false)))
+}
+
+/// Says why an endpoint, which may wait at a port, does not work, and what to do about it.
+fn told(error: &io::Error, is_port: bool) -> String {
+    let hint = match error.kind() {
+        ErrorKind::AddrInUse => "; another program is there, ss -tulpnx shows which",
+        ErrorKind::AddrNotAvailable => "; no interface of this host has that address",
+        ErrorKind::PermissionDenied if is_port => "; ports below 1024 need root",
+        ErrorKind::NetworkUnreachable => "; ip route shows where this host can send",
+        _ => "",
+    };
+    format!("{error}{hint}")
 }
 
 impl EndpointConfig {
@@ -411,7 +527,7 @@ impl EndpointConfig {
             Taken::Busy => !content.rtp,
             // Datagrams would be old when the peer comes; a writer to a stream wants to wait.
             Taken::NotConnected => matches!(self.kind, EndpointKind::Seqpacket(..)),
-            Taken::Yes | Taken::Refused => false,
+            Taken::Yes | Taken::Refused | Taken::TooOld => false,
         }
     }
 }
@@ -429,6 +545,12 @@ fn radio_status_every(config: &EndpointConfig) -> Option<Duration> {
         Content::Mavlink(content) => content.radio_status,
         Content::Declared(_) | Content::Message(_) => None,
     }
+}
+
+/// Says that what is there takes nothing.
+fn takes_nothing(time: Duration) -> String {
+    let time = span(time.as_secs_f64());
+    format!("has taken nothing for {time}; what grows too old meanwhile is dropped")
 }
 
 fn clients(count: usize) -> String {

@@ -2,18 +2,20 @@
 //!
 //! Nothing is dropped here in silence. While the session has no room nothing is read, and writers
 //! wait. A reader that falls too far behind is disconnected: a reliable stream with a hole is worse
-//! than one that visibly ends.
+//! than one that visibly ends. Where a stream has a deadline, what waits beyond it is skipped, as everywhere (`waiting.rs`),
+//! and the kernel is let have little at a time, since nothing there can be taken back.
 
-use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+use proto::{Duration, Instant};
+use sys::arrival;
 use sys::poller::{Interest, Poller, Ready};
 use sys::seqpacket::{Incoming, Seqpacket, SeqpacketListener};
 
 use super::Tokens;
+use super::waiting::{Fates, Passed, Waiting};
 use crate::socket_file::{MadeDirectories, make_room};
 
 /// Clients of one socket; one more is turned away.
@@ -23,6 +25,9 @@ const LONGEST: usize = 1 << 20;
 /// Room that is asked for on the way to a client: the longest message and its bookkeeping, so that
 /// it can be delivered at all.
 pub(crate) const SEND_BUFFER: usize = LONGEST + 4_096;
+/// What a message takes in the kernel beside its bytes, at most: the kernel is asked for room for little more than the next
+/// one where messages have a deadline.
+const BESIDE_MESSAGE: usize = 4_096;
 /// Bytes that wait for a client that does not keep up, before it is disconnected.
 const WAITING: usize = 8 << 20;
 /// Bytes and messages read from a client at a time, so that a flood leaves room for the links.
@@ -36,6 +41,7 @@ pub(super) struct SeqpacketPort {
     tokens: Tokens,
     /// Nothing is read: the session has no room.
     paused: bool,
+    fates: Fates,
     buffer: Vec<u8>,
     _directories: MadeDirectories,
 }
@@ -47,8 +53,9 @@ struct Client {
     polled: Option<Interest>,
     /// The other end is gone; what it wrote before may still be read.
     gone: bool,
-    waiting: VecDeque<Vec<u8>>,
-    waiting_bytes: usize,
+    waiting: Waiting,
+    /// The send buffer that was asked for last.
+    send_buffer: usize,
 }
 
 impl SeqpacketPort {
@@ -59,17 +66,10 @@ impl SeqpacketPort {
         tokens: Tokens,
         poller: &Poller,
     ) -> io::Result<Self> {
-        // A program that is too busy to accept, or has a socket of another type, is there all the same.
-        let answers = || match Seqpacket::connect(path) {
-            Err(error) if error.kind() != ErrorKind::WouldBlock => {
-                UnixStream::connect(path).is_ok()
-            }
-            _ => true,
-        };
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("socket {}: {error}", path.display()))
         };
-        let directories = make_room(path, answers).map_err(named)?;
+        let directories = make_room(path).map_err(named)?;
         let listener = SeqpacketListener::bind(path, mode).map_err(named)?;
         poller.add(&listener, tokens.token(CLIENTS), Interest::Read)?;
         let clients = (0..CLIENTS).map(|_| None).collect();
@@ -78,6 +78,7 @@ impl SeqpacketPort {
             clients,
             tokens,
             paused: false,
+            fates: Fates::default(),
             buffer: Vec::new(),
             _directories: directories,
         })
@@ -98,10 +99,12 @@ impl SeqpacketPort {
     /// Reads until `take` says that it has enough.
     pub(super) fn handle_ready(
         &mut self,
+        now: Instant,
+        came: Instant,
         part: usize,
         ready: Ready,
         poller: &Poller,
-        take: &mut dyn FnMut(&[u8]) -> bool,
+        take: &mut dyn FnMut(Instant, &[u8]) -> bool,
     ) {
         if part == CLIENTS {
             self.accept(poller);
@@ -111,14 +114,15 @@ impl SeqpacketPort {
         let mut alive = true;
         client.gone |= ready.gone;
         if ready.writable || ready.gone {
-            alive = client.write() || ready.readable;
+            alive = client.write(now) || ready.readable;
         }
+        self.fates += client.waiting.take_fates();
         if alive && ready.readable && !self.paused {
             self.buffer.resize(LONGEST, 0);
-            alive = client.read(&mut self.buffer, take);
+            alive = client.read(came, &mut self.buffer, take);
         }
         if !alive || client.poll(self.paused, poller).is_err() {
-            self.clients[part] = None;
+            self.leave(part);
         }
     }
 
@@ -132,34 +136,54 @@ impl SeqpacketPort {
         }
     }
 
-    /// Gives a message to every client; returns whether any took it.
-    pub(super) fn deliver(&mut self, message: &[u8], poller: &Poller) -> bool {
+    /// Returns what became of what was handed in for each client, since this was asked last.
+    pub(super) fn take_fates(&mut self) -> Fates {
+        std::mem::take(&mut self.fates)
+    }
+
+    /// Says for how long the client that is worst off has taken nothing, where one takes nothing.
+    pub(super) fn takes_nothing_for(&self, now: Instant) -> Option<Duration> {
+        self.clients.iter().flatten().filter_map(|one| one.waiting.takes_nothing_for(now)).max()
+    }
+
+    /// Gives a message to every client; returns whether there is one.
+    pub(super) fn deliver(&mut self, now: Instant, passed: &Passed<'_>, poller: &Poller) -> bool {
         let mut given = false;
-        for place in &mut self.clients {
-            let Some(client) = place else { continue };
-            if client.gone {
+        for part in 0..CLIENTS {
+            let Some(client) = self.clients[part].as_mut().filter(|client| !client.gone) else {
                 continue;
-            }
-            client.waiting_bytes += message.len();
-            client.waiting.push_back(message.to_vec());
-            let alive = client.write() && client.waiting_bytes <= WAITING;
+            };
+            client.waiting.push(now, passed, false);
+            let alive = client.write(now) && client.waiting.bytes() <= WAITING;
+            let waiting_bytes = client.waiting.bytes();
             if alive && client.poll(self.paused, poller).is_ok() {
                 given = true;
+                self.fates += client.waiting.take_fates();
             } else {
                 tracing::warn!(
-                    waiting_bytes = client.waiting_bytes,
+                    waiting_bytes,
                     "a client of a SEQPACKET socket is disconnected: it is gone, reads too slowly, \
                      or its socket holds no message of this size (net.core.wmem_max)"
                 );
-                *place = None;
+                self.leave(part);
             }
         }
         given
     }
 
+    /// Forgets a client that has gone, and what waited for it.
+    fn leave(&mut self, part: usize) {
+        if let Some(mut client) = self.clients[part].take() {
+            client.waiting.clear();
+            self.fates += client.waiting.take_fates();
+        }
+    }
+
     fn accept(&mut self, poller: &Poller) {
         let Ok(socket) = self.listener.accept() else { return };
         let Some(part) = self.clients.iter().position(Option::is_none) else { return };
+        // Where the kernel does not tell when messages came, those of a standstill count as old as that.
+        let _ = arrival::stamp(&socket);
         // A smaller buffer will do for shorter messages; one that does not fit is reported then.
         let _ = socket.set_send_buffer(SEND_BUFFER);
         let mut client = Client {
@@ -167,8 +191,9 @@ impl SeqpacketPort {
             token: self.tokens.token(part),
             polled: None,
             gone: false,
-            waiting: VecDeque::new(),
-            waiting_bytes: 0,
+            // Beyond the bound the client goes, and no message of its stream is left out.
+            waiting: Waiting::new(usize::MAX),
+            send_buffer: SEND_BUFFER,
         };
         if client.poll(self.paused, poller).is_ok() {
             self.clients[part] = Some(client);
@@ -178,17 +203,22 @@ impl SeqpacketPort {
 
 impl Client {
     /// Returns whether the connection stands.
-    fn read(&mut self, buffer: &mut [u8], take: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+    fn read(
+        &mut self,
+        came: Instant,
+        buffer: &mut [u8],
+        take: &mut dyn FnMut(Instant, &[u8]) -> bool,
+    ) -> bool {
         let mut bytes = 0;
         for _ in 0..MESSAGES_AT_A_TIME {
-            match self.socket.receive(buffer) {
-                Ok(Incoming::Message(length)) => {
+            match self.socket.receive_stamped(buffer) {
+                Ok((Incoming::Message(length), at)) => {
                     bytes += length;
-                    if !take(&buffer[..length]) || bytes >= BYTES_AT_A_TIME {
+                    if !take(at.unwrap_or(came), &buffer[..length]) || bytes >= BYTES_AT_A_TIME {
                         return true;
                     }
                 }
-                Ok(Incoming::TooLong(bytes)) => {
+                Ok((Incoming::TooLong(bytes), _)) => {
                     tracing::warn!(
                         bytes,
                         "a client of a SEQPACKET socket is disconnected: it sent a message of more \
@@ -196,22 +226,32 @@ impl Client {
                     );
                     return false;
                 }
-                Ok(Incoming::End) => return false,
+                Ok((Incoming::End, _)) => return false,
                 Err(error) => return is_passing(&error),
             }
         }
         true
     }
 
-    /// Writes what waits; returns whether the connection stands.
-    fn write(&mut self) -> bool {
-        while let Some(message) = self.waiting.front() {
+    /// Writes what waits and is not too old; returns whether the connection stands.
+    fn write(&mut self, now: Instant) -> bool {
+        while let Some(message) = self.waiting.next(now) {
+            let length = message.len();
+            let room = match self.waiting.expires_next() {
+                true => (length + BESIDE_MESSAGE).next_power_of_two(),
+                false => SEND_BUFFER,
+            };
+            if std::mem::replace(&mut self.send_buffer, room) != room {
+                // A smaller buffer will do for shorter messages; one that does not fit is reported then.
+                let _ = self.socket.set_send_buffer(room);
+            }
+            let Some(message) = self.waiting.next(now) else { break };
             match self.socket.send(message) {
-                Ok(()) => {
-                    self.waiting_bytes -= message.len();
-                    self.waiting.pop_front();
+                Ok(()) => self.waiting.on_left(length),
+                Err(error) => {
+                    self.waiting.on_refused(now);
+                    return is_passing(&error);
                 }
-                Err(error) => return is_passing(&error),
             }
         }
         true
@@ -220,7 +260,7 @@ impl Client {
     /// Waits for what can happen next: a socket that hung up is always ready, and would keep the
     /// loop spinning while nothing is read.
     fn poll(&mut self, paused: bool, poller: &Poller) -> io::Result<()> {
-        let wanted = match (paused, self.waiting.is_empty() || self.gone) {
+        let wanted = match (paused, self.waiting.bytes() == 0 || self.gone) {
             (false, true) => Some(Interest::Read),
             (false, false) => Some(Interest::ReadWrite),
             (true, false) => Some(Interest::Write),
@@ -246,6 +286,9 @@ fn is_passing(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
+
+    use proto::Duration;
+    use proto::select::Class;
 
     use tempfile::TempDir;
 
@@ -282,17 +325,30 @@ mod tests {
             self.poller.wait(now, Some(now), &mut ready).unwrap();
             for &event in &ready {
                 let (taken, room) = (&mut self.taken, self.room);
-                let mut take = |bytes: &[u8]| {
+                let mut take = |_, bytes: &[u8]| {
                     taken.push(bytes.to_vec());
                     taken.len() < room
                 };
-                self.port.handle_ready(event.token as usize, event, &self.poller, &mut take);
+                self.port.handle_ready(
+                    now,
+                    now,
+                    event.token as usize,
+                    event,
+                    &self.poller,
+                    &mut take,
+                );
                 if self.taken.len() >= self.room {
                     self.port.set_paused(true, &self.poller);
                 }
             }
             ready.len()
         }
+    }
+
+    /// A message of a stream without a deadline.
+    fn give(server: &mut Server, message: &[u8]) -> bool {
+        let passed = Passed { class: Class::Message, expires: None, bytes: message };
+        server.port.deliver(sys::clock::now(), &passed, &server.poller)
     }
 
     #[test]
@@ -307,7 +363,7 @@ mod tests {
         while server.turn() > 0 {}
         assert_eq!(server.taken.len(), 3);
         assert_eq!(server.turn(), 0, "a writer that has gone keeps no loop spinning");
-        assert!(server.port.deliver(b"meanwhile", &server.poller));
+        assert!(give(&mut server, b"meanwhile"));
         let mut buffer = [0; 100];
         assert_eq!(other.receive(&mut buffer).unwrap(), Incoming::Message(9));
         server.room = usize::MAX;
@@ -324,7 +380,7 @@ mod tests {
         let reader = server.client();
         let message = |number: u32| [&number.to_le_bytes()[..], &[0; 50_000]].concat();
         for number in 0..40 {
-            assert!(server.port.deliver(&message(number), &server.poller));
+            assert!(give(&mut server, &message(number)));
         }
         let mut buffer = vec![0; LONGEST];
         for number in 0..40_u32 {
@@ -332,9 +388,32 @@ mod tests {
             assert_eq!(buffer[..4], number.to_le_bytes());
             server.turn();
         }
-        let given = (0..1_000).take_while(|n| server.port.deliver(&message(*n), &server.poller));
+        let given = (0..1_000).take_while(|n| give(&mut server, &message(*n)));
         assert!(given.count() < 1_000);
         assert_eq!(server.port.clients(), 0);
+    }
+
+    #[test]
+    fn a_reader_that_is_behind_gets_nothing_beyond_its_deadline() {
+        let mut server = Server::new();
+        let reader = server.client();
+        let mut now = sys::clock::now();
+        for number in 0..=255 {
+            now += Duration::from_millis(100);
+            let expires = Some(now + Duration::from_secs(1));
+            let passed = Passed { class: Class::Message, expires, bytes: &[number; 1_000] };
+            assert!(server.port.deliver(now, &passed, &server.poller));
+        }
+        assert!(server.port.takes_nothing_for(now).is_some());
+        let (mut numbers, mut buffer) = (Vec::new(), vec![0; LONGEST]);
+        while numbers.last() != Some(&255) {
+            assert_eq!(reader.receive(&mut buffer).unwrap(), Incoming::Message(1_000));
+            numbers.push(buffer[0]);
+            server.port.clients[0].as_mut().unwrap().write(now);
+        }
+        let in_kernel = numbers.iter().filter(|number| **number < 246).count();
+        assert!(in_kernel <= 16, "the kernel holds little: {numbers:?}");
+        assert!(numbers.ends_with(&(246..=255).collect::<Vec<u8>>()), "{numbers:?}");
     }
 
     #[test]

@@ -1,25 +1,25 @@
 //! Serial endpoints: an autopilot on a UART or USB port, which may be missing or unplugged.
 //!
-//! The driver's own queue is kept short, since nothing can overtake in it: frames wait here in two
-//! queues, replicated control before everything else, and the oldest of the rest is dropped when
-//! the port is slower than the link.
+//! The driver's own queue is kept short, since nothing can overtake in it, and nothing in it can be taken back: frames
+//! wait here, replicated control before everything else, and none beyond its time to live (`waiting.rs`). Drivers that do not
+//! tell how much they hold (pseudo-terminals) take what they can, some 17 kB.
 
-use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 
-use proto::select::{Class, MavlinkFrame, StreamFramer, StreamLoss, Tier};
+use proto::select::{MavlinkFrame, StreamFramer, StreamLoss, Tier};
 use proto::{Duration, Instant};
 use sys::poller::{Interest, Poller, Ready};
 use sys::serial::Serial;
 
-use super::{RETRY, Tokens};
+use super::waiting::{Fates, Passed, Waiting};
+use super::{RETRY, Tokens, takes_nothing};
 
 /// How long what waits in the driver keeps the line busy: longer than the time between two looks.
 const IN_DRIVER: Duration = Duration::from_millis(20);
 /// The driver takes at least this much: a frame of MAVLink v2 with a signature has 293 bytes.
 const AT_LEAST: usize = 300;
-/// How much may wait here, in time on the line; older frames are dropped.
+/// How much may wait here, in time on the line.
 const WAITING: Duration = Duration::from_secs(2);
 /// Bits on the line for each byte: start, eight of data, stop.
 const BITS: u64 = 10;
@@ -35,11 +35,9 @@ pub(super) struct SerialPort {
     frames: StreamFramer,
     /// What was lost with a port that was lost itself.
     loss: StreamLoss,
-    urgent: VecDeque<Vec<u8>>,
-    rest: VecDeque<Vec<u8>>,
-    rest_bytes: usize,
-    /// What is left of a frame that went out in part.
-    unfinished: Vec<u8>,
+    waiting: Waiting,
+    /// What the driver held when it was last asked.
+    queued: usize,
     tokens: Tokens,
     due: Option<Instant>,
 }
@@ -54,10 +52,8 @@ impl SerialPort {
             trouble: None,
             frames: StreamFramer::of_line(baud),
             loss: StreamLoss::default(),
-            urgent: VecDeque::new(),
-            rest: VecDeque::new(),
-            rest_bytes: 0,
-            unfinished: Vec::new(),
+            waiting: Waiting::new(bytes_in(WAITING, baud)),
+            queued: 0,
             tokens,
             due: Some(now),
         }
@@ -67,12 +63,19 @@ impl SerialPort {
     pub(super) fn set_baud(&mut self, baud: u32, now: Instant) {
         if self.baud != baud {
             (self.baud, self.port, self.due) = (baud, None, Some(now));
+            self.waiting.set_most(bytes_in(WAITING, baud));
         }
     }
 
-    /// Says why the port is not open.
-    pub(super) fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
+    /// Tells whether the device is not there, or not ours.
+    pub(super) fn is_lost(&self) -> bool {
+        self.trouble.is_some()
+    }
+
+    /// Says why the port is not open, or that it takes nothing.
+    pub(super) fn trouble(&self, now: Instant) -> Option<String> {
+        let silent = self.waiting.takes_nothing_for(now);
+        self.trouble.clone().or_else(|| silent.map(takes_nothing))
     }
 
     pub(super) fn timeout(&self) -> Option<Instant> {
@@ -116,27 +119,19 @@ impl SerialPort {
         std::mem::take(&mut self.loss)
     }
 
-    /// Returns whether the frame was written or queued.
-    pub(super) fn deliver(&mut self, now: Instant, class: Class, frame: &[u8]) -> bool {
+    /// Returns what became of what was handed in, since this was asked last.
+    pub(super) fn take_fates(&mut self) -> Fates {
+        self.waiting.take_fates()
+    }
+
+    /// Returns whether the port is there to take it.
+    pub(super) fn deliver(&mut self, now: Instant, passed: &Passed<'_>) -> bool {
         if self.port.is_none() {
             return false;
         }
-        if class.tier() == Tier::Control {
-            self.urgent.push_back(frame.to_vec());
-        } else {
-            self.rest_bytes += frame.len();
-            self.rest.push_back(frame.to_vec());
-        }
+        self.waiting.push(now, passed, passed.class.tier() == Tier::Control);
         self.flush(now);
-        let limit = self.bytes_in(WAITING);
-        while self.rest_bytes > limit {
-            let dropped = self.rest.pop_front().unwrap_or_default();
-            self.rest_bytes -= dropped.len();
-        }
-        while self.urgent.iter().map(Vec::len).sum::<usize>() > limit {
-            self.urgent.pop_front();
-        }
-        self.port.is_some()
+        true
     }
 
     fn open(&mut self, now: Instant, poller: &Poller) {
@@ -166,45 +161,36 @@ impl SerialPort {
         }
         self.trouble = Some(trouble);
         self.port = None;
-        self.urgent.clear();
-        self.rest.clear();
-        self.unfinished.clear();
-        self.rest_bytes = 0;
+        self.waiting.clear();
         self.due = Some(now + RETRY);
     }
 
     /// Writes while the driver's queue is short; what is left waits until it has drained.
     fn flush(&mut self, now: Instant) {
-        let room = self.bytes_in(IN_DRIVER).max(AT_LEAST);
+        let room = bytes_in(IN_DRIVER, self.baud).max(AT_LEAST);
         loop {
             let Some(port) = &self.port else { return };
-            if self.unfinished.is_empty() {
-                let next = self.urgent.pop_front().or_else(|| {
-                    let frame = self.rest.pop_front()?;
-                    self.rest_bytes -= frame.len();
-                    Some(frame)
-                });
-                let Some(frame) = next else { return };
-                self.unfinished = frame;
-            }
             let queued = port.queued();
-            if queued > 0 && queued + self.unfinished.len() > room {
+            if queued < self.queued {
+                self.waiting.on_taken();
+            }
+            self.queued = queued;
+            let Some(next) = self.waiting.next(now) else { return };
+            if queued > 0 && queued + next.len() > room {
+                self.waiting.on_refused(now);
                 self.due = Some(now + self.time_for(queued / 2 + 1));
                 return;
             }
-            match port.write(&self.unfinished) {
+            match port.write(next) {
                 Ok(0) => {
+                    self.waiting.on_refused(now);
                     self.due = Some(now + self.time_for(room));
                     return;
                 }
-                Ok(length) => drop(self.unfinished.drain(..length)),
+                Ok(length) => self.waiting.on_left(length),
                 Err(error) => return self.lose(now, &error),
             }
         }
-    }
-
-    fn bytes_in(&self, time: Duration) -> usize {
-        (u64::from(self.baud) / BITS * time.as_millis() / 1_000) as usize
     }
 
     fn time_for(&self, bytes: usize) -> Duration {
@@ -213,9 +199,13 @@ impl SerialPort {
     }
 }
 
+fn bytes_in(time: Duration, baud: u32) -> usize {
+    (u64::from(baud) / BITS * time.as_millis() / 1_000) as usize
+}
+
 #[cfg(test)]
 mod tests {
-    use proto::select::{Version, encode_frame};
+    use proto::select::{Class, MavlinkFrames, Version, encode_frame};
 
     use super::*;
 
@@ -237,7 +227,7 @@ mod tests {
         let poller = Poller::new().unwrap();
         let mut port = SerialPort::new(master.device().to_owned(), baud, Tokens(0), now);
         port.handle_timeout(now, &poller);
-        assert_eq!(port.trouble(), None);
+        assert_eq!(port.trouble(now), None);
         Line { master, port, poller, now }
     }
 
@@ -249,7 +239,7 @@ mod tests {
     fn frames_pass_both_ways() {
         let mut line = line(57_600);
         let frame = heartbeat(1);
-        assert!(line.port.deliver(line.now, Class::Telemetry, &frame));
+        assert!(line.port.deliver(line.now, &passed(line.now, Class::Telemetry, &frame)));
         assert_eq!(line.master.read().unwrap(), frame);
         line.master.write(&frame).unwrap();
         let mut taken = Vec::new();
@@ -270,36 +260,48 @@ mod tests {
         let mut line = line(57_600);
         drop(line.master);
         line.port.handle_ready(line.now, ready(true), &mut |_| {});
-        assert!(line.port.trouble().is_some());
-        assert!(!line.port.deliver(line.now, Class::Live, &heartbeat(1)));
+        assert!(line.port.trouble(line.now).is_some());
+        assert!(!line.port.deliver(line.now, &passed(line.now, Class::Live, &heartbeat(1))));
         let again = sys::serial::PseudoTerminal::open().unwrap();
         line.port.device = again.device().to_owned();
         let due = line.port.timeout().unwrap();
         assert_eq!(due, line.now + RETRY);
         line.port.handle_timeout(due, &line.poller);
-        assert!(line.port.deliver(due, Class::Live, &heartbeat(1)));
+        assert!(line.port.deliver(due, &passed(due, Class::Live, &heartbeat(1))));
         assert_eq!(again.read().unwrap(), heartbeat(1));
     }
 
     #[test]
-    fn what_waits_is_bounded_and_control_overtakes() {
-        let mut line = line(1_200);
-        // As if the driver were full, frame by frame: a frame went out in part.
-        line.port.unfinished = vec![0; 4];
-        let limit = line.port.bytes_in(WAITING);
-        for sequence in 0..=255 {
-            let frame = heartbeat(sequence);
-            line.port.rest_bytes += frame.len();
-            line.port.rest.push_back(frame);
+    fn a_port_that_takes_nothing_gets_nothing_old_afterwards() {
+        let mut line = line(921_600);
+        let mut now = line.now;
+        let mut numbers = 0..=u8::MAX;
+        // Fills what the kernel takes of a pseudo-terminal, whose driver does not say how much it holds.
+        while line.port.waiting.bytes() == 0 {
+            line.port.deliver(now, &passed(now, Class::Control, &heartbeat(0)));
         }
-        line.port.urgent.push_back(vec![1, 2, 3]);
-        assert!(line.port.deliver(line.now, Class::Control, &[4, 5, 6]));
-        assert!(line.port.rest_bytes <= limit);
-        // The kernel may pass on each write by itself.
-        let mut written = Vec::new();
-        while written.len() < 10 {
-            written.extend(line.master.read().unwrap());
+        for number in numbers.by_ref() {
+            now += Duration::from_millis(350);
+            let frame = heartbeat(number);
+            line.port.deliver(now, &passed(now, Class::Control, &frame));
         }
-        assert_eq!(&written[..10], [0, 0, 0, 0, 1, 2, 3, 4, 5, 6]);
+        let trouble = line.port.trouble(now).unwrap();
+        assert!(trouble.starts_with("has taken nothing for 1 min"), "{trouble}");
+        // It reads again: first what the kernel has, then what is not too old, and no frame is cut.
+        let mut read = Vec::new();
+        while !read.ends_with(&heartbeat(u8::MAX)) {
+            read.extend(line.master.read().unwrap());
+            line.port.flush(now);
+        }
+        let frames: Vec<u8> = MavlinkFrames::new(&read).map(|frame| frame.sequence()).collect();
+        let late: Vec<u8> = frames.into_iter().skip_while(|number| *number == 0).collect();
+        assert_eq!(late, (250..=255).collect::<Vec<u8>>());
+        assert_eq!(line.port.trouble(now), None);
+        let fates = line.port.take_fates();
+        assert!((250..=252).contains(&fates.too_old) && fates.dropped == 0, "{fates:?}");
+    }
+
+    fn passed(now: Instant, class: Class, bytes: &[u8]) -> Passed<'_> {
+        Passed { class, expires: Some(now + Duration::from_secs(2)), bytes }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use proto::Instant;
+
 use super::LocalEndpoint;
 use super::sources::Program;
 use crate::config::{Content, MavlinkContent};
@@ -20,6 +22,8 @@ pub(crate) enum Origin {
 /// A frame for the other applications of its channel.
 pub(crate) struct Shared {
     pub(crate) from: Program,
+    /// When it came.
+    pub(crate) came: Instant,
     pub(crate) frame: Vec<u8>,
 }
 

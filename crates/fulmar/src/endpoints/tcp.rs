@@ -1,12 +1,17 @@
 //! TCP endpoints: a server of MAVLink streams for a few clients.
+//!
+//! What a client does not take waits here, and is dropped when its time is over (`waiting.rs`). The kernel is let have little;
+//! what it has brought into the buffer of the client's own kernel, 64 kB and more, nobody can take back.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use proto::select::{MavlinkFrame, StreamFramer, StreamLoss};
 use proto::{Duration, Instant};
+use sys::byte_stream::keep_short;
 use sys::poller::{Interest, Poller, Ready};
 
+use super::waiting::{Fates, Passed, Waiting};
 use super::{Origin, Tokens};
 
 /// Clients of one server. One more takes the place of the one that was silent for longest, or is
@@ -17,6 +22,9 @@ const CLIENTS: usize = 8;
 const SILENCE: Duration = Duration::from_secs(30);
 /// Bytes that wait for a client that does not keep up; frames beyond are dropped, whole.
 const WAITING: usize = 65_536;
+/// Bytes that the kernel may hold of what it cannot send at once: a few frames, so that a stream goes on while we wait for
+/// our turn.
+const IN_KERNEL: u32 = 4_096;
 /// Bytes read from a client at a time, so that a flood leaves room for the links.
 const AT_A_TIME: usize = 16_384;
 
@@ -27,13 +35,14 @@ pub(super) struct TcpPort {
     tokens: Tokens,
     /// What clients that have gone lost.
     loss: StreamLoss,
+    fates: Fates,
 }
 
 struct TcpClient {
     stream: TcpStream,
     heard: Instant,
     frames: StreamFramer,
-    waiting: Vec<u8>,
+    waiting: Waiting,
 }
 
 impl TcpPort {
@@ -42,8 +51,8 @@ impl TcpPort {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         poller.add(&listener, tokens.token(CLIENTS), Interest::Read)?;
-        let clients = (0..CLIENTS).map(|_| None).collect();
-        Ok(Self { listener, clients, tokens, loss: StreamLoss::default() })
+        let (clients, (loss, fates)) = ((0..CLIENTS).map(|_| None).collect(), Default::default());
+        Ok(Self { listener, clients, tokens, loss, fates })
     }
 
     pub(super) fn clients(&self) -> usize {
@@ -69,12 +78,12 @@ impl TcpPort {
             alive = client.read(now, take);
         }
         if alive && ready.writable {
-            alive = client.flush(self.tokens.token(part), poller);
+            alive = client.flush(now, self.tokens.token(part), poller);
         }
+        self.fates += client.waiting.take_fates();
         if !alive {
             client.frames.end(take);
-            self.loss += client.frames.take_loss();
-            self.clients[part] = None;
+            self.leave(part);
         }
     }
 
@@ -90,24 +99,49 @@ impl TcpPort {
         std::mem::take(&mut self.loss)
     }
 
-    /// Gives a frame to every client except `but`; returns whether any took it.
-    pub(super) fn deliver(&mut self, frame: &[u8], but: Option<Origin>, poller: &Poller) -> bool {
+    /// Returns what became of what was handed in for each client, since this was asked last.
+    pub(super) fn take_fates(&mut self) -> Fates {
+        std::mem::take(&mut self.fates)
+    }
+
+    /// Says for how long the client that is worst off has taken nothing, where one takes nothing.
+    pub(super) fn takes_nothing_for(&self, now: Instant) -> Option<Duration> {
+        self.clients.iter().flatten().filter_map(|one| one.waiting.takes_nothing_for(now)).max()
+    }
+
+    /// Gives a frame to every client except `but`; returns whether there is one.
+    pub(super) fn deliver(
+        &mut self,
+        now: Instant,
+        passed: &Passed<'_>,
+        but: Option<Origin>,
+        poller: &Poller,
+    ) -> bool {
         let mut given = false;
-        for (part, place) in self.clients.iter_mut().enumerate() {
-            let Some(client) = place.as_mut().filter(|_| but != Some(Origin::Client(part))) else {
-                continue;
-            };
-            if client.waiting.len() + frame.len() > WAITING {
+        for part in 0..CLIENTS {
+            let Some(client) = self.clients[part].as_mut() else { continue };
+            if but == Some(Origin::Client(part)) {
                 continue;
             }
-            client.waiting.extend_from_slice(frame);
-            if client.flush(self.tokens.token(part), poller) {
-                given = true;
-            } else {
-                *place = None;
+            // In one order: their numbers are those of the order in which they came.
+            client.waiting.push(now, passed, false);
+            let alive = client.flush(now, self.tokens.token(part), poller);
+            self.fates += client.waiting.take_fates();
+            given |= alive;
+            if !alive {
+                self.leave(part);
             }
         }
         given
+    }
+
+    /// Forgets a client that has gone, and what waited for it.
+    fn leave(&mut self, part: usize) {
+        if let Some(mut client) = self.clients[part].take() {
+            self.loss += client.frames.take_loss();
+            client.waiting.clear();
+            self.fates += client.waiting.take_fates();
+        }
     }
 
     fn accept(&mut self, now: Instant, poller: &Poller) {
@@ -116,9 +150,11 @@ impl TcpPort {
         let opened = stream
             .set_nonblocking(true)
             .and_then(|()| stream.set_nodelay(true))
+            .and_then(|()| keep_short(&stream, IN_KERNEL))
             .and_then(|()| poller.add(&stream, self.tokens.token(part), Interest::Read));
         if opened.is_ok() {
-            let (frames, waiting) = (StreamFramer::default(), Vec::new());
+            self.leave(part);
+            let (frames, waiting) = (StreamFramer::default(), Waiting::new(WAITING));
             self.clients[part] = Some(TcpClient { stream, heard: now, frames, waiting });
         }
     }
@@ -146,13 +182,14 @@ impl TcpClient {
         }
     }
 
-    /// Writes what waits; returns whether the connection stands.
-    fn flush(&mut self, token: u64, poller: &Poller) -> bool {
-        while !self.waiting.is_empty() {
-            match self.stream.write(&self.waiting) {
+    /// Writes what waits and is not too old; returns whether the connection stands.
+    fn flush(&mut self, now: Instant, token: u64, poller: &Poller) -> bool {
+        while let Some(next) = self.waiting.next(now) {
+            match self.stream.write(next) {
                 Ok(0) => return false,
-                Ok(length) => drop(self.waiting.drain(..length)),
+                Ok(length) => self.waiting.on_left(length),
                 Err(error) if passing(&error) => {
+                    self.waiting.on_refused(now);
                     return poller.modify(&self.stream, token, Interest::ReadWrite).is_ok();
                 }
                 Err(_) => return false,
@@ -168,7 +205,7 @@ fn passing(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use proto::select::{Version, encode_frame};
+    use proto::select::{Class, MavlinkFrames, Version, encode_frame};
 
     use super::*;
 
@@ -226,13 +263,15 @@ mod tests {
         server.run_until(|server| server.taken.len() == 2);
         assert_eq!(server.taken, [&frame[..], &frame]);
 
-        assert!(server.port.deliver(&frame, None, &server.poller));
+        let (start, class) = (sys::clock::now(), Class::Telemetry);
+        let passed = Passed { class, expires: None, bytes: &frame };
+        assert!(server.port.deliver(start, &passed, None, &server.poller));
         let mut buffer = vec![0; frame.len()];
         client.read_exact(&mut buffer).unwrap();
         assert_eq!(buffer, frame);
         drop(client);
         server.run_until(|server| server.port.clients() == 0);
-        assert!(!server.port.deliver(&frame, None, &server.poller));
+        assert!(!server.port.deliver(start, &passed, None, &server.poller));
     }
 
     #[test]
@@ -265,12 +304,47 @@ mod tests {
         assert!(passing(&error), "it stands: {error}");
         // The client does not read: frames are dropped in the end, and none is cut.
         let frame = heartbeat(1);
-        for _ in 0..600_000 {
-            if !server.port.deliver(&frame, None, &server.poller) {
-                break;
-            }
+        let passed = Passed { class: Class::Telemetry, expires: None, bytes: &frame };
+        while server.port.fates.dropped == 0 {
+            server.port.deliver(later, &passed, None, &server.poller);
         }
         let client = server.port.clients[0].as_ref().unwrap();
-        assert!(client.waiting.len() <= WAITING);
+        assert!(client.waiting.bytes() <= WAITING);
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_gets_nothing_old_of_what_waited_here() {
+        let (mut server, address) = Server::new();
+        let mut client = TcpStream::connect(address).unwrap();
+        server.run_until(|server| server.port.clients() == 1);
+        let mut now = sys::clock::now();
+        let give = |server: &mut Server, now: Instant, number| {
+            let (expires, frame) = (Some(now + Duration::from_secs(1)), heartbeat(number));
+            let passed = Passed { class: Class::Telemetry, expires, bytes: &frame };
+            assert!(server.port.deliver(now, &passed, None, &server.poller));
+        };
+        let waits = |server: &Server| server.port.clients[0].as_ref().unwrap().waiting.bytes() > 0;
+        while !waits(&server) {
+            give(&mut server, now, 0);
+        }
+        for number in 1..=100 {
+            now += Duration::from_millis(300);
+            give(&mut server, now, number);
+        }
+        assert!(server.port.takes_nothing_for(now).unwrap() > Duration::from_secs(20));
+        client.set_read_timeout(Some(Duration::from_secs(10).into())).unwrap();
+        let mut read = Vec::new();
+        while !read.ends_with(&heartbeat(100)) {
+            let mut buffer = [0; 65_536];
+            let length = client.read(&mut buffer).unwrap();
+            read.extend_from_slice(&buffer[..length]);
+            server.port.clients[0].as_mut().unwrap().flush(now, 0, &server.poller);
+        }
+        let numbers = MavlinkFrames::new(&read).map(|frame| frame.sequence());
+        assert_eq!(
+            numbers.skip_while(|number| *number == 0).collect::<Vec<_>>(),
+            [97, 98, 99, 100]
+        );
+        assert_eq!(server.port.takes_nothing_for(now), None);
     }
 }

@@ -1,14 +1,19 @@
-//! UDP endpoints: a server that answers the programs that speak to it, a client that speaks to one address.
+//! UDP endpoints: a server that answers the programs that speak to it, a client that speaks to one address. At a multicast
+//! address a server is one of the group; a client may speak to a multicast or broadcast address, and anybody may answer.
 
-use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
-use proto::select::{StreamFramer, StreamLoss};
+use proto::select::{MavlinkFrame, StreamFramer, StreamLoss};
 use proto::{Duration, Instant};
+use sys::arrival::{self, Arrival};
+use sys::interfaces::{self, Interface};
+use sys::multicast;
 use sys::poller::{Interest, Poller};
 
 use super::intake::Piece;
-use super::{Origin, RETRY, Tokens};
+use super::{Origin, Tokens, told};
+use crate::awaited::RETRY;
 
 /// Clients of one server. One more takes the place of the one that was silent for longest, unless all are
 /// regular ones.
@@ -20,21 +25,40 @@ const SILENCE: Duration = Duration::from_secs(30);
 const REGULAR: Duration = Duration::from_secs(1);
 /// Datagrams read at a time, so that a flood leaves room for the links.
 const AT_A_TIME: usize = 64;
+/// `EMSGSIZE`, for which the library has no word yet.
+const TOO_LONG: i32 = 90;
 /// The largest UDP payload.
 const LARGEST: usize = 65_535;
 
 /// A UDP endpoint's socket, and the addresses that it speaks to.
 pub(super) struct UdpPort {
-    socket: Option<UdpSocket>,
-    /// The one address of a client; a server has none.
-    remote: Option<SocketAddr>,
-    /// Whoever speaks to it; of a client the one address.
+    socket: UdpSocket,
+    far: Far,
+    /// Whoever has spoken to it.
     clients: Vec<Client>,
     /// What the streams of clients that are forgotten lost.
     loss: StreamLoss,
     tokens: Tokens,
-    retry: Option<Instant>,
+    paused: bool,
+    /// Why nothing leaves, and what the log was told last.
+    trouble: Option<String>,
+    said: Option<String>,
+    /// Before this time no other socket is tried for what cannot be sent.
+    renew_at: Instant,
     buffer: Vec<u8>,
+}
+
+/// Whom a port speaks to.
+#[derive(Debug)]
+pub(super) enum Far {
+    /// Whoever has spoken to it.
+    Clients,
+    /// One address, to which the socket is connected: the kernel keeps strangers out.
+    One(SocketAddr),
+    /// All who listen at a broadcast or multicast address; the answers are their own addresses'.
+    Many(SocketAddr),
+    /// A group that it belongs to. What it says leaves by a socket of its own, to be told from what others say.
+    Group(SocketAddr, UdpSocket),
 }
 
 struct Client {
@@ -43,9 +67,21 @@ struct Client {
     heard: Instant,
     /// Whose memory has the bound of the clients, and which strangers cannot push out any more than the client itself.
     frames: StreamFramer,
+    /// Our own address towards it, of a group: by that interface it hears us.
+    near: Option<Ipv4Addr>,
 }
 
 impl Client {
+    /// Learns our own address towards a member of a group; IPv6 has its routes alone for that.
+    fn find_near(&mut self) {
+        if self.near.is_none()
+            && self.address.is_ipv4()
+            && let Ok(IpAddr::V4(near)) = near_address(self.address)
+        {
+            self.near = Some(near);
+        }
+    }
+
     /// Tells whether a newcomer may not take its place: it is there, and has been for a while.
     fn stays(&self, now: Instant) -> bool {
         now.since(self.heard) < SILENCE && self.heard.since(self.since) >= REGULAR
@@ -55,71 +91,144 @@ impl Client {
 impl UdpPort {
     /// Binds a server.
     pub(super) fn server(address: SocketAddr, tokens: Tokens, poller: &Poller) -> io::Result<Self> {
-        let socket = UdpSocket::bind(address)?;
+        if !address.ip().is_multicast() {
+            return Self::over(UdpSocket::bind(address)?, Far::Clients, tokens, poller);
+        }
+        let out = UdpSocket::bind(any(address))?;
+        out.set_nonblocking(true)?;
+        let far = Far::Group(address, out);
+        let mut port = Self::over(multicast::bind(address)?, far, tokens, poller)?;
+        port.follow(&interfaces::list()?, poller);
+        Ok(port)
+    }
+
+    /// Opens a client.
+    pub(super) fn client(remote: SocketAddr, tokens: Tokens, poller: &Poller) -> io::Result<Self> {
+        let (socket, far) = speak_to(remote)?;
+        if matches!(far, Far::Many(_)) {
+            tracing::warn!(
+                "UDP to {remote} is heard by all there: whoever answers speaks to the vehicle without a key"
+            );
+        }
+        Self::over(socket, far, tokens, poller)
+    }
+
+    fn over(socket: UdpSocket, far: Far, tokens: Tokens, poller: &Poller) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
+        stamp(&socket);
         poller.add(&socket, tokens.token(0), Interest::Read)?;
-        Ok(Self::new(Some(socket), None, tokens, None))
-    }
-
-    /// Prepares a client; it connects at once in [`UdpPort::handle_timeout`].
-    pub(super) fn client(address: SocketAddr, tokens: Tokens, now: Instant) -> Self {
-        Self::new(None, Some(address), tokens, Some(now))
-    }
-
-    fn new(
-        socket: Option<UdpSocket>,
-        remote: Option<SocketAddr>,
-        tokens: Tokens,
-        retry: Option<Instant>,
-    ) -> Self {
-        let (clients, loss, buffer) = (Vec::new(), StreamLoss::default(), vec![0; LARGEST]);
-        Self { socket, remote, clients, loss, tokens, retry, buffer }
+        let (clients, loss, trouble, said, renew_at) = Default::default();
+        let (paused, buffer) = (false, vec![0; LARGEST]);
+        Ok(Self { socket, far, clients, loss, tokens, paused, trouble, said, renew_at, buffer })
     }
 
     pub(super) fn clients(&self) -> usize {
         self.clients.len()
     }
 
-    pub(super) fn timeout(&self) -> Option<Instant> {
-        self.retry
+    /// Says why nothing leaves.
+    pub(super) fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
     }
 
-    pub(super) fn handle_timeout(&mut self, now: Instant, poller: &Poller) {
-        let (Some(remote), true) = (self.remote, self.retry.is_some_and(|retry| retry <= now))
-        else {
-            return;
-        };
-        match connect(remote, self.tokens, poller) {
-            Ok(socket) => (self.socket, self.retry) = (Some(socket), None),
-            // The address's network may not be there yet.
-            Err(_) => self.retry = Some(now + RETRY),
+    /// Follows this host's addresses and routes: a client's datagrams leave from the address that the route has now, and
+    /// a group is heard on every interface. Membership of what is joined already changes nothing.
+    pub(super) fn follow(&mut self, interfaces: &[Interface], poller: &Poller) {
+        match self.far {
+            Far::One(remote) => {
+                let near = self.socket.local_addr().map(|near| near.ip());
+                // Where there is no way at the moment, the next datagram says so.
+                if let (Ok(near), Ok(now)) = (near, near_address(remote))
+                    && near != now
+                    && self.renew(remote, poller).is_ok()
+                {
+                    tracing::info!("UDP to {remote} leaves from {now} now, not from {near}");
+                }
+            }
+            Far::Group(group, _) => {
+                let mut joined = 0;
+                let mut refused = None;
+                for interface in interfaces.iter().filter(|interface| interface.running) {
+                    match multicast::join(&self.socket, group.ip(), interface.index) {
+                        Ok(()) => joined += 1,
+                        Err(error) => refused = Some(error),
+                    }
+                }
+                match refused {
+                    Some(error) if joined == 0 => self.note(&error),
+                    _ => self.trouble = None,
+                }
+            }
+            Far::Clients | Far::Many(_) => {}
         }
     }
 
-    /// Reads until `take` says that it has enough; the datagrams of a source may be pieces of a stream of frames.
+    /// Takes another socket to the same address.
+    fn renew(&mut self, remote: SocketAddr, poller: &Poller) -> io::Result<()> {
+        let (socket, far) = speak_to(remote)?;
+        socket.set_nonblocking(true)?;
+        stamp(&socket);
+        if !self.paused {
+            poller.add(&socket, self.tokens.token(0), Interest::Read)?;
+        }
+        (self.socket, self.far) = (socket, far);
+        Ok(())
+    }
+
+    /// Notes why something did not leave; the log is told of each reason once.
+    fn note(&mut self, error: &io::Error) {
+        let trouble = told(error, false);
+        if self.said.as_ref() != Some(&trouble) {
+            if let Far::One(to) | Far::Many(to) | Far::Group(to, _) = self.far {
+                tracing::warn!("UDP to {to}: {trouble}");
+            }
+            self.said = Some(trouble.clone());
+        }
+        self.trouble = Some(trouble);
+    }
+
+    /// Reads until `take`, which is told where something is from and when it came, says that it has enough. `came` is that of
+    /// what the kernel does not tell it of. The datagrams of a source may be pieces of a stream of frames.
     pub(super) fn handle_ready(
         &mut self,
         now: Instant,
+        came: Instant,
         is_stream: bool,
-        take: &mut dyn FnMut(Origin, Piece<'_>) -> bool,
+        take: &mut dyn FnMut(Origin, Instant, Piece<'_>) -> bool,
     ) {
-        let Some(socket) = &self.socket else { return };
         for _ in 0..AT_A_TIME {
-            match socket.recv_from(&mut self.buffer) {
-                Ok((length, source)) => {
-                    let bytes = &self.buffer[..length];
+            match arrival::receive(&self.socket, &mut self.buffer) {
+                Ok(Arrival { length, source, at }) => {
+                    // The kernel names no source where a socket is connected.
+                    let source = match self.far {
+                        Far::One(remote) => source.unwrap_or(remote),
+                        _ => {
+                            let Some(source) = source else { continue };
+                            source
+                        }
+                    };
+                    if matches!(&self.far, Far::Group(_, out) if is_own(out, source)) {
+                        continue;
+                    }
                     let (place, forgotten) = remember(&mut self.clients, source, now);
                     if let Some(mut client) = forgotten {
                         let from = Origin::Address(client.address);
-                        client.frames.end(|frame| _ = take(from, Piece::Frame(frame)));
+                        client.frames.end(|frame| _ = take(from, now, Piece::Frame(frame)));
                         self.loss += client.frames.take_loss();
                     }
                     let Some(place) = place else { continue };
-                    let from = Origin::Address(source);
+                    let client = &mut self.clients[place];
+                    if matches!(self.far, Far::Group(..)) {
+                        client.find_near();
+                    }
+                    let (from, came) = (Origin::Address(source), at.unwrap_or(came));
+                    let bytes = &self.buffer[..length.min(LARGEST)];
                     if is_stream {
-                        let frames = &mut self.clients[place].frames;
-                        frames.push(now, bytes, |frame| _ = take(from, Piece::Frame(frame)));
-                    } else if !take(from, Piece::Datagram(bytes)) {
+                        let take = |frame: &MavlinkFrame<'_>| {
+                            _ = take(from, came, Piece::Frame(frame));
+                        };
+                        client.frames.push(now, bytes, take);
+                    } else if !take(from, came, Piece::Datagram(bytes)) {
                         return;
                     }
                 }
@@ -143,10 +252,10 @@ impl UdpPort {
 
     /// Stops reading, which leaves to the kernel what comes meanwhile, or begins again.
     pub(super) fn set_paused(&mut self, paused: bool, poller: &Poller) {
-        let Some(socket) = &self.socket else { return };
+        self.paused = paused;
         let changed = match paused {
-            true => poller.remove(socket),
-            false => poller.add(socket, self.tokens.token(0), Interest::Read),
+            true => poller.remove(&self.socket),
+            false => poller.add(&self.socket, self.tokens.token(0), Interest::Read),
         };
         if let Err(error) = changed {
             tracing::warn!(%error, paused, "wait for a UDP endpoint");
@@ -154,40 +263,137 @@ impl UdpPort {
     }
 
     /// Gives a datagram to every client except `but`; returns whether any took it.
-    pub(super) fn deliver(&mut self, now: Instant, bytes: &[u8], but: Option<Origin>) -> bool {
-        let Some(socket) = &self.socket else { return false };
-        if self.remote.is_some() {
-            if but.is_some() {
-                return false;
-            }
-            // An error that an earlier datagram has caused is reported once: the second try sends.
-            return (0..2).any(|_| socket.send(bytes).is_ok());
-        }
+    pub(super) fn deliver(
+        &mut self,
+        now: Instant,
+        bytes: &[u8],
+        but: Option<Origin>,
+        poller: &Poller,
+    ) -> bool {
         if self.clients.len() > 1 {
             let latest = self.clients.iter().map(|client| client.heard).max();
             self.clients
                 .retain(|client| Some(client.heard) == latest || now.since(client.heard) < SILENCE);
         }
+        if !matches!(self.far, Far::Clients) {
+            // The one at the other end has said it, or has heard the one who did.
+            return but.is_none() && self.send(now, bytes, poller);
+        }
         let mut given = false;
         let others = |client: &&Client| but != Some(Origin::Address(client.address));
         for client in self.clients.iter().filter(others) {
-            given |= socket.send_to(bytes, client.address).is_ok();
+            given |= self.socket.send_to(bytes, client.address).is_ok();
         }
         given
     }
+
+    /// Sends to the one address, or to all at it; where our own address was lost, from the one that there is now.
+    fn send(&mut self, now: Instant, bytes: &[u8], poller: &Poller) -> bool {
+        let mut sent = self.send_once(bytes);
+        if let (Err(error), Far::One(remote) | Far::Many(remote)) = (&sent, &self.far)
+            && !is_passing(error)
+            && now >= self.renew_at
+        {
+            let remote = *remote;
+            self.renew_at = now + RETRY;
+            sent = self.renew(remote, poller).and_then(|()| self.send_once(bytes));
+        }
+        match sent {
+            Ok(()) => self.trouble = None,
+            Err(error) if is_passing(&error) => return false,
+            Err(error) => {
+                self.note(&error);
+                return false;
+            }
+        }
+        true
+    }
+
+    fn send_once(&self, bytes: &[u8]) -> io::Result<()> {
+        match &self.far {
+            Far::Clients => Ok(()),
+            // An error that an earlier datagram has caused is reported once: the second try sends.
+            Far::One(_) => self.socket.send(bytes).or_else(|_| self.socket.send(bytes)).map(|_| ()),
+            Far::Many(to) => self.socket.send_to(bytes, to).map(|_| ()),
+            Far::Group(group, out) => {
+                let mut near: Vec<_> = self.clients.iter().filter_map(|it| it.near).collect();
+                near.sort_unstable();
+                near.dedup();
+                // Where nobody was heard yet, the route to the group says by which interface.
+                if near.is_empty() {
+                    return out.send_to(bytes, group).map(|_| ());
+                }
+                let sent = near.into_iter().map(|near| {
+                    multicast::leave_by(out, near)?;
+                    out.send_to(bytes, group).map(|_| ())
+                });
+                // One interface that is gone does not keep the others from hearing.
+                sent.fold(Err(ErrorKind::NetworkUnreachable.into()), io::Result::or)
+            }
+        }
+    }
 }
 
-/// Connects, so that the kernel keeps strangers out.
-fn connect(remote: SocketAddr, tokens: Tokens, poller: &Poller) -> io::Result<UdpSocket> {
-    let any: SocketAddr = match remote {
-        SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
-        SocketAddr::V6(_) => ([0_u16; 8], 0).into(),
-    };
-    let socket = UdpSocket::bind(any)?;
+/// Opens a socket that speaks to an address: connected, unless many may hear and answer.
+pub(super) fn speak_to(remote: SocketAddr) -> io::Result<(UdpSocket, Far)> {
+    let socket = UdpSocket::bind(any(remote))?;
+    let mut is_many = remote.ip().is_multicast();
+    match socket.connect(remote) {
+        // So the kernel tells who has not said that it means a broadcast address.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied && remote.is_ipv4() => {
+            socket.set_broadcast(true)?;
+            socket.connect(remote)?;
+            is_many = true;
+        }
+        connected => connected?,
+    }
+    if !is_many {
+        return Ok((socket, Far::One(remote)));
+    }
+    // There is a way; but a connected socket would hear no answer.
+    let socket = UdpSocket::bind(any(remote))?;
+    socket.set_broadcast(remote.is_ipv4())?;
+    Ok((socket, Far::Many(remote)))
+}
+
+/// Returns the address from which this host would speak to another.
+fn near_address(remote: SocketAddr) -> io::Result<IpAddr> {
+    if remote.ip().is_loopback() {
+        return Ok(remote.ip());
+    }
+    let socket = UdpSocket::bind(any(remote))?;
     socket.connect(remote)?;
-    socket.set_nonblocking(true)?;
-    poller.add(&socket, tokens.token(0), Interest::Read)?;
-    Ok(socket)
+    Ok(socket.local_addr()?.ip())
+}
+
+fn any(of: SocketAddr) -> SocketAddr {
+    match of {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => ([0_u16; 8], 0).into(),
+    }
+}
+
+/// Tells whether a datagram of a group is our own: from the port of our socket, and from an address of this host.
+fn is_own(out: &UdpSocket, source: SocketAddr) -> bool {
+    let is_port = out.local_addr().is_ok_and(|own| own.port() == source.port());
+    is_port && UdpSocket::bind((source.ip(), 0)).is_ok()
+}
+
+/// Tells whether an error says nothing of the address: no room at the moment, or a datagram that is too long.
+fn is_passing(error: &io::Error) -> bool {
+    let is_too_long = error.raw_os_error() == Some(TOO_LONG);
+    is_too_long
+        || matches!(
+            error.kind(),
+            ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionRefused
+        )
+}
+
+/// Has the kernel note when it receives something.
+fn stamp(socket: &UdpSocket) {
+    if let Err(error) = arrival::stamp(socket) {
+        tracing::debug!(%error, "the kernel does not tell when datagrams come");
+    }
 }
 
 /// Notes a client, and returns its place, none when there is no room for it, and who is forgotten for it. Programs of
@@ -213,7 +419,8 @@ fn remember(
         };
         forgotten = Some(clients.swap_remove(place));
     }
-    clients.push(Client { address, since: now, heard: now, frames: StreamFramer::default() });
+    let frames = StreamFramer::default();
+    clients.push(Client { address, since: now, heard: now, frames, near: None });
     (Some(clients.len() - 1), forgotten)
 }
 
@@ -231,7 +438,7 @@ mod tests {
     fn taken(port: &mut UdpPort, now: Instant, count: usize) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
         for _ in 0..1_000 {
-            port.handle_ready(now, false, &mut |_, piece| {
+            port.handle_ready(now, now, false, &mut |_, _, piece| {
                 if let Piece::Datagram(bytes) = piece {
                     all.push(bytes.to_vec());
                 }
@@ -250,22 +457,22 @@ mod tests {
         let poller = Poller::new().unwrap();
         let start = Instant::from_millis(0);
         let mut port = UdpPort::server("127.0.0.1:0".parse().unwrap(), Tokens(0), &poller).unwrap();
-        let address = port.socket.as_ref().unwrap().local_addr().unwrap();
-        assert!(!port.deliver(start, b"nobody is there", None));
+        let address = port.socket.local_addr().unwrap();
+        assert!(!port.deliver(start, b"nobody is there", None, &poller));
 
         let (first, second) = (local(), local());
         first.send_to(b"one", address).unwrap();
         assert_eq!(taken(&mut port, start, 1), [b"one"]);
         second.send_to(b"two", address).unwrap();
         assert_eq!(taken(&mut port, start + Duration::from_secs(20), 1), [b"two"]);
-        assert!(port.deliver(start + Duration::from_secs(20), b"both", None));
+        assert!(port.deliver(start + Duration::from_secs(20), b"both", None, &poller));
         let mut buffer = [0; 16];
         for socket in [&first, &second] {
             let length = socket.recv(&mut buffer).unwrap();
             assert_eq!(&buffer[..length], b"both");
         }
         // The first has been silent for too long, the second is the latest however long it is.
-        assert!(port.deliver(start + Duration::from_secs(90), b"late", None));
+        assert!(port.deliver(start + Duration::from_secs(90), b"late", None, &poller));
         assert_eq!(port.clients(), 1);
         assert_eq!(second.recv(&mut buffer).unwrap(), 4);
     }
@@ -311,18 +518,15 @@ mod tests {
         let mut poller = Poller::new().unwrap();
         let now = Instant::from_millis(0);
         let far = local();
-        let mut port = UdpPort::client(far.local_addr().unwrap(), Tokens(0), now);
-        assert_eq!(port.timeout(), Some(now));
-        port.handle_timeout(now, &poller);
-        assert_eq!(port.timeout(), None);
+        let mut port = UdpPort::client(far.local_addr().unwrap(), Tokens(0), &poller).unwrap();
         let address = far.local_addr().unwrap();
         drop(far);
         for _ in 0..4 {
-            port.deliver(now, b"into the void", None);
+            port.deliver(now, b"into the void", None, &poller);
         }
         let far = UdpSocket::bind(address).unwrap();
         far.set_read_timeout(Some(Duration::from_secs(2).into())).unwrap();
-        assert!(port.deliver(now, b"again", None));
+        assert!(port.deliver(now, b"again", None, &poller));
         let mut buffer = [0; 16];
         let (length, source) = far.recv_from(&mut buffer).unwrap();
         assert_eq!(&buffer[..length], b"again");

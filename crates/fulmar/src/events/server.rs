@@ -4,18 +4,17 @@
 //! client but the number of its next line: one that reads too slowly is told how many it has lost.
 
 use std::collections::VecDeque;
-use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use proto::Instant;
 use sys::poller::{Interest, Poller};
 
 use super::{EventReport, socket_beside, timestamp};
-use crate::socket_file::make_room;
+use crate::awaited::Awaited;
+use crate::socket_file::SocketFile;
 
 /// Lines that are kept: some minutes of a station whose thousand drones lose a link at once, and 1 MiB at most.
 const KEPT: usize = 4_096;
@@ -26,9 +25,9 @@ const LINES_AT_A_TIME: usize = 64;
 /// The last number of a client; the next is 1 again. A token has 16 bits for it.
 const LAST_PART: usize = 0xFFFF;
 
-/// The events that are kept, and the socket that serves them; the socket's file goes when the server does.
+/// The events that are kept, and the socket that serves them.
 pub(crate) struct EventServer {
-    listener: UnixListener,
+    socket: Awaited<SocketFile>,
     path: PathBuf,
     run: String,
     ring: VecDeque<Vec<u8>>,
@@ -51,22 +50,36 @@ struct Client {
 }
 
 impl EventServer {
-    /// Listens beside the socket of `fulmar status`, which has been made: so nobody else can be there.
+    /// Keeps events from now on; [`EventServer::listen`] opens the socket, beside that of `fulmar status`.
     ///
     /// # Errors
-    /// Those of the file system, and of [`make_room`].
-    pub(crate) fn open(status: &Path) -> io::Result<Self> {
+    /// That there is no randomness to be had.
+    pub(crate) fn new(status: &Path) -> io::Result<Self> {
         let path = socket_beside(status);
-        make_room(&path, || false)?;
-        let listener = UnixListener::bind(&path)?;
-        listener.set_nonblocking(true)?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o660))?;
         let run = format!(
             "{:016x}",
             u64::from_ne_bytes(*sys::entropy::seed()?.first_chunk().unwrap_or(&[0; 8]))
         );
+        let socket = Awaited::new(format!("socket of events {}", path.display()));
         let (ring, followers) = (VecDeque::new(), Vec::new());
-        Ok(Self { listener, path, run, ring, next: 1, followers, last_part: 0 })
+        Ok(Self { socket, path, run, ring, next: 1, followers, last_part: 0 })
+    }
+
+    /// Opens the socket where that is due, with the token of newcomers.
+    pub(crate) fn listen(&mut self, now: Instant, poller: &Poller, token: u64) {
+        let path = &self.path;
+        self.socket.try_again(now, || {
+            let opened = SocketFile::open(path).and_then(|socket| {
+                poller.add(&socket, token, Interest::Read)?;
+                Ok(socket)
+            });
+            opened.map_err(|error| error.to_string())
+        });
+    }
+
+    /// Says why nobody can follow.
+    pub(crate) fn trouble(&self) -> Option<&str> {
+        self.socket.trouble()
     }
 
     /// Returns how many events there were.
@@ -103,7 +116,7 @@ impl EventServer {
     /// Takes clients that have connected.
     pub(crate) fn take_newcomers(&mut self, poller: &Poller, token: impl Fn(usize) -> u64) {
         // One that finds no room is hung up on, and says so.
-        while let Ok((stream, _)) = self.listener.accept() {
+        while let Some(Ok(stream)) = self.socket.get().map(SocketFile::accept) {
             let part = self.last_part % LAST_PART + 1;
             let is_ready = stream.set_nonblocking(true).is_ok();
             if self.followers.len() >= FOLLOWERS
@@ -196,23 +209,9 @@ fn line(event: &EventReport) -> Option<Vec<u8>> {
     Some(line)
 }
 
-impl Drop for EventServer {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
-impl AsFd for EventServer {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.listener.as_fd()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::{BufRead, BufReader};
-
-    use proto::Instant;
 
     use super::*;
 
@@ -225,8 +224,10 @@ mod tests {
     impl Rig {
         fn new() -> Self {
             let directory = tempfile::tempdir().unwrap();
-            let server = EventServer::open(&directory.path().join("drone.sock")).unwrap();
-            Self { server, poller: Poller::new().unwrap(), _directory: directory }
+            let mut server = EventServer::new(&directory.path().join("drone.sock")).unwrap();
+            let poller = Poller::new().unwrap();
+            server.listen(Instant::ZERO, &poller, 0);
+            Self { server, poller, _directory: directory }
         }
 
         fn push(&mut self, text: &str) {

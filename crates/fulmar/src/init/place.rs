@@ -1,10 +1,12 @@
 //! Puts a new file and its key on disk: whole or not at all, and nothing is overwritten unless that was asked for.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use crate::config::{self, Config};
+use crate::edit::folder::{create_beside, numbered};
+use crate::edit::not_written;
 use crate::keys;
 
 /// The key's name, as the texts of the files have it.
@@ -33,7 +35,7 @@ pub(super) fn check(file: &Path, force: bool) -> Result<(), String> {
     if file.symlink_metadata().is_ok() && !force {
         return Err(format!(
             "{shown} is there already: --force writes a new one and keeps it as {}",
-            beside(file, "old").display()
+            free_old(file).display()
         ));
     }
     let folder = folder(file);
@@ -64,17 +66,15 @@ fn make_key(key: &Path) -> Result<bool, String> {
     match keys::write_new(key, &secret) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(named(key, &error)),
+        Err(error) => Err(not_written(key, &error)),
     }
 }
 
 fn put(file: &Path, text: &str, force: bool) -> Result<(Config, Option<PathBuf>), String> {
     let config = config::parse(text, file).map_err(|error| error.to_string())?;
-    let new = beside(file, "new");
-    let done = || -> io::Result<Option<PathBuf>> {
-        // What a call left that was killed.
-        let _ = fs::remove_file(&new);
-        let mut open = OpenOptions::new().write(true).create_new(true).open(&new)?;
+    // What the process's mask leaves, as for any new file.
+    let (new, mut open) = create_beside(file, 0o666).map_err(|error| not_written(file, &error))?;
+    let mut done = || -> io::Result<Option<PathBuf>> {
         open.write_all(text.as_bytes())?;
         open.sync_all()?;
         if !(force && file.exists()) {
@@ -82,17 +82,16 @@ fn put(file: &Path, text: &str, force: bool) -> Result<(Config, Option<PathBuf>)
             fs::hard_link(&new, file)?;
             return Ok(None);
         }
-        let old = beside(file, "old");
-        let _ = fs::remove_file(&old);
+        let old = free_old(file);
         fs::hard_link(file.canonicalize()?, &old)?;
         fs::rename(&new, file)?;
         Ok(Some(old))
     };
-    let old = done().map_err(|error| named(file, &error));
+    let old = done().map_err(|error| not_written(file, &error));
     let _ = fs::remove_file(&new);
     let old = old?;
     let synced = fs::File::open(folder(file)).and_then(|folder| folder.sync_all());
-    synced.map_err(|error| named(folder(file), &error))?;
+    synced.map_err(|error| not_written(folder(file), &error))?;
     Ok((config, old))
 }
 
@@ -100,17 +99,11 @@ fn folder(file: &Path) -> &Path {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-fn beside(file: &Path, suffix: &str) -> PathBuf {
+/// Where the file goes that was there before: `FILE.old`, or with a number where one is there from an earlier time.
+fn free_old(file: &Path) -> PathBuf {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    file.with_file_name(format!("{name}.{suffix}"))
-}
-
-fn named(path: &Path, error: &io::Error) -> String {
-    let hint = match error.kind() {
-        ErrorKind::PermissionDenied => "; files in there are root's to change (sudo)",
-        _ => "",
-    };
-    format!("write {}: {error}{hint}", path.display())
+    let mut all = numbered(file, &name, "old");
+    all.find(|path| path.symlink_metadata().is_err()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -134,6 +127,12 @@ mod tests {
         assert_eq!(fs::read_to_string(again.old.unwrap()).unwrap(), TEXT);
         assert_eq!(fs::read_to_string(&file).unwrap(), second);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "file, old, key");
+        fs::write(folder.path().join("drone.toml.new"), "mine").unwrap();
+        let third = write(&file, TEXT, true).unwrap().old.unwrap();
+        assert_eq!(fs::read_to_string(third).unwrap(), second);
+        for (name, text) in [("drone.toml.old", TEXT), ("drone.toml.new", "mine")] {
+            assert_eq!(fs::read_to_string(folder.path().join(name)).unwrap(), text, "{name} stays");
+        }
     }
 
     #[test]

@@ -87,17 +87,11 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Opens the directory and starts the thread.
-    ///
-    /// # Errors
-    /// Say the operation, the subject and what to do about it.
-    pub(crate) fn open(now: Instant, config: &RecordConfig, role: &str) -> Result<Self, String> {
+    /// Begins a record and starts the thread. A directory that takes nothing is tried again; without a thread all
+    /// notes are dropped, and counted.
+    pub(crate) fn open(now: Instant, config: &RecordConfig, role: &str) -> Self {
         let shared = Arc::<Shared>::default();
-        let recording = Recording::open(config, role, Arc::clone(&shared)).map_err(|error| {
-            format!(
-                "record: {error}; [record] directory names another place, which must be writable"
-            )
-        })?;
+        let recording = Recording::open(config, role, Arc::clone(&shared));
         let (batches, waiting) = sync_channel(BATCHES);
         let (end, ended) = sync_channel(1);
         let work = move || {
@@ -111,8 +105,12 @@ impl Recorder {
             let _ = end.try_send(());
         };
         let thread = Builder::new().name("record".into()).spawn(work);
-        thread.map_err(|error| format!("record: start a thread: {error}"))?;
-        Ok(Self {
+        if let Err(error) = thread {
+            let trouble = format!("no thread to record in: {error}");
+            tracing::warn!("the flight record: {trouble}");
+            shared.set(&shared.trouble, &trouble);
+        }
+        Self {
             batch: Batch::default(),
             batches: Some(batches),
             ended,
@@ -120,7 +118,7 @@ impl Recorder {
             mavlink: config.mavlink,
             next: now,
             next_session: now,
-        })
+        }
     }
 
     /// When the next sample is due.

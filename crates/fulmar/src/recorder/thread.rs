@@ -14,7 +14,7 @@ use proto::select::MavlinkFrames;
 use proto::{Duration, Instant, PathRef, StepKind};
 use record::schema::{self, Event, Schema, Time};
 use record::segment::{Refused, Segment};
-use record::store::{Part, Store, is_full};
+use record::store::{Part, Store};
 use record::{date, tlog, topic};
 use sys::clock;
 
@@ -72,8 +72,8 @@ struct Seen {
 }
 
 impl Recording {
-    /// Opens the directory, and begins a file; on a full disk the record pauses from the beginning.
-    pub(super) fn open(config: &RecordConfig, role: &str, shared: Arc<Shared>) -> io::Result<Self> {
+    /// Begins a file; where the directory takes none the record pauses from the beginning.
+    pub(super) fn open(config: &RecordConfig, role: &str, shared: Arc<Shared>) -> Self {
         Self::open_at(clock::now(), unix_ns, config, role, shared)
     }
 
@@ -83,8 +83,8 @@ impl Recording {
         config: &RecordConfig,
         role: &str,
         shared: Arc<Shared>,
-    ) -> io::Result<Self> {
-        let store = Store::open(&config.directory, config.limits)?;
+    ) -> Self {
+        let store = Store::new(&config.directory, config.limits);
         let info = BTreeMap::from([
             ("role".to_owned(), role.to_owned()),
             ("version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
@@ -105,11 +105,10 @@ impl Recording {
             writes: 0,
         };
         recording.epoch_ns = recording.epoch_ns_at(now);
-        match recording.begin(now) {
-            Err(error) if is_full(&error) => recording.pause(now, &error.to_string()),
-            begun => begun?,
+        if let Err(error) = recording.begin(now) {
+            recording.pause(now, &error.to_string());
         }
-        Ok(recording)
+        recording
     }
 
     /// Records until the flight loop has gone.

@@ -16,10 +16,12 @@ use sys::udp::ReceiveBuffers;
 use sys::{capabilities, clock};
 
 use super::post::{Post, Tokens};
-use crate::config::{self, Kind, RelayFile};
-use crate::daemon::{LOOK_EVERY, REALTIME_PRIORITY, Token};
+use crate::awaited::Awaited;
+use crate::config::{Kind, RelayFile};
+use crate::daemon::{LOOK_EVERY, REALTIME_PRIORITY, Token, open_notifier};
 use crate::events::EventServer;
 use crate::log::Log;
+use crate::reading::Loader;
 use crate::rights;
 use crate::status::{
     Answer, EndpointReport, Lists, PeerReport, ReloadReport, Report, StatusServer,
@@ -37,10 +39,11 @@ struct Relay {
     watch: InterfaceWatch,
     notifier: Notifier,
     post: Post,
-    status: StatusServer,
+    status: Awaited<StatusServer>,
     /// Nothing of a relay is an event, but those who follow them find the socket.
     events: EventServer,
     reload: ReloadReport,
+    loader: Loader,
     /// What the log has said is wrong.
     trouble: Option<String>,
     started: Instant,
@@ -68,19 +71,17 @@ impl Relay {
         prepare_thread(config.realtime);
         let poller = Poller::new().map_err(|error| format!("open the poller: {error}"))?;
         let watch = InterfaceWatch::open().map_err(|error| format!("watch interfaces: {error}"))?;
-        let status = StatusServer::open(&config.status)
-            .map_err(|error| format!("status socket {}: {error}", config.status.display()))?;
-        let events = EventServer::open(&config.status)
-            .map_err(|error| format!("open the socket of events: {error}"))?;
-        let notifier = Notifier::from_environment()
-            .map_err(|error| format!("speak to the service manager (NOTIFY_SOCKET): {error}"))?;
+        let status = StatusServer::start(&config.status, &poller, Token::Status(0).encode())?;
+        let events = EventServer::new(&config.status)
+            .map_err(|error| format!("draw random numbers: {error}"))?;
+        let notifier = open_notifier();
         let post = Post::relay(&config, tokens())?;
         poller
             .add(&signals, Token::Signals.encode(), Interest::Read)
             .and_then(|()| poller.add(&watch, Token::Interfaces.encode(), Interest::Read))
-            .and_then(|()| poller.add(&events, Token::Events(0).encode(), Interest::Read))
-            .and_then(|()| poller.add(&status, Token::Status(0).encode(), Interest::Read))
             .map_err(|error| format!("wait for descriptors: {error}"))?;
+        let loader = Loader::open(&poller, Token::File.encode())
+            .map_err(|error| format!("wait for the file: {error}"))?;
         let now = clock::now();
         let next_sign_of_life = notifier.watchdog().map(|every| now + every);
         let mut relay = Self {
@@ -94,6 +95,7 @@ impl Relay {
             status,
             events,
             reload: ReloadReport::default(),
+            loader,
             trouble: None,
             started: now,
             next_tick: now + TICK,
@@ -103,6 +105,7 @@ impl Relay {
             more: true,
             running: true,
         };
+        relay.open_doors(now);
         relay.give_up_rights();
         relay.refresh(now);
         Ok(relay)
@@ -128,7 +131,8 @@ impl Relay {
     }
 
     fn deadline(&self, now: Instant) -> Instant {
-        let due = [self.next_sign_of_life, self.post.timeout(now), Some(self.next_look)];
+        let (look, file) = (Some(self.next_look), self.loader.timeout());
+        let due = [self.next_sign_of_life, self.post.timeout(now), look, file];
         due.into_iter().flatten().fold(self.next_tick, Instant::min)
     }
 
@@ -139,9 +143,10 @@ impl Relay {
                     tracing::info!(signal, "stopping");
                     self.running = false;
                 }
-                Some(Asked::Reload) => self.reload(),
+                Some(Asked::Reload) => self.loader.load(clock::now(), &self.config.file),
                 None => {}
             },
+            Token::File => self.take_file(clock::now()),
             Token::Interfaces if !matches!(self.watch.changed(), Ok(false)) => {
                 self.refresh(clock::now());
             }
@@ -168,6 +173,7 @@ impl Relay {
         }
         if self.next_tick <= now {
             self.next_tick = now + TICK;
+            self.open_doors(now);
             let trouble = self.post.trouble(now);
             self.notifier.status(trouble.as_deref().unwrap_or("relaying"));
             if trouble != self.trouble {
@@ -181,6 +187,19 @@ impl Relay {
         if self.next_look <= now {
             self.refresh(now);
         }
+        if self.loader.timeout().is_some_and(|due| due <= now) {
+            self.take_file(now);
+        }
+    }
+
+    /// Opens the sockets of status and events where they are not there, as far as that is due.
+    fn open_doors(&mut self, now: Instant) {
+        let token = Token::Status(0).encode();
+        StatusServer::try_again(&mut self.status, now, &self.config.status, &self.poller, token);
+        // It goes before the directory of the other does.
+        if self.status.get().is_some() {
+            self.events.listen(now, &self.poller, Token::Events(0).encode());
+        }
     }
 
     fn refresh(&mut self, now: Instant) {
@@ -193,10 +212,11 @@ impl Relay {
         }
     }
 
-    /// Begins anew with what the file says now: nothing is lost by that, since a relay keeps nothing.
-    fn reload(&mut self) {
+    /// Begins anew with what was read of the file: nothing is lost by that, since a relay keeps nothing.
+    fn take_file(&mut self, now: Instant) {
+        let Some(read) = self.loader.take(now) else { return };
         self.reload.count += 1;
-        match self.read_again() {
+        match read.and_then(|kind| self.take_on(kind)) {
             Ok(changes) => {
                 tracing::info!(changes, "the file was read again");
                 (self.reload.changes, self.reload.problem) = (changes, String::new());
@@ -206,11 +226,13 @@ impl Relay {
                 (self.reload.changes, self.reload.problem) = (String::new(), problem);
             }
         }
+        if self.loader.is_asked_again() {
+            self.loader.load(now, &self.config.file);
+        }
     }
 
-    fn read_again(&mut self) -> Result<String, String> {
-        let Kind::Relay(new) = config::load_any(&self.config.file).map_err(|e| e.to_string())?
-        else {
+    fn take_on(&mut self, kind: Kind) -> Result<String, String> {
+        let Kind::Relay(new) = kind else {
             return Err("role: cannot change while the daemon runs: restart it".into());
         };
         if new.status != self.config.status || new.realtime != self.config.realtime {
@@ -241,15 +263,18 @@ impl Relay {
 
     fn answer_status(&mut self, part: usize) {
         let now = clock::now();
+        let Some(status) = self.status.get_mut() else { return };
         let answers: Vec<Answer> = if part > 0 {
-            self.status.take(part).into_iter().collect()
+            status.take(part).into_iter().collect()
         } else {
-            let newcomers = self.status.newcomers().into_iter();
+            let newcomers = status.newcomers().into_iter();
             newcomers.filter_map(|client| Answer::begin(client, &self.report(now))).collect()
         };
         for mut answer in answers {
-            if answer.go_on(&Nobody) {
-                self.status.keep(answer, &self.poller, |part| Token::Status(part).encode());
+            if answer.go_on(&Nobody)
+                && let Some(status) = self.status.get_mut()
+            {
+                status.keep(answer, &self.poller, |part| Token::Status(part).encode());
             }
         }
     }

@@ -25,4 +25,4 @@ pub(crate) use reliability::reliability_reports;
 pub(crate) use schema::*;
 pub(crate) use server::{Answer, Lists, StatusServer};
 pub(crate) use strangers::StrangersReport;
-pub(crate) use table::{columns, milliseconds, rate, table};
+pub(crate) use table::{columns, milliseconds, rate, span, table};

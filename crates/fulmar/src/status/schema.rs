@@ -28,6 +28,8 @@ section! {
     public_key: String, Text;
     /// Time since the daemon started.
     uptime_s: f64, Gauge("s");
+    /// What of our file is not there, beside links and endpoints, in words; empty when nothing is missing.
+    trouble: String, Text;
     /// The other ends, connected or not.
     peers: Vec<PeerReport>, List(&PeerReport::SECTION);
     /// The sockets and ports that applications use.
@@ -88,10 +90,10 @@ section! {
     ended_why: String, Text;
     /// Whether it says that it does not know our key, or that one end has another preshared key.
     refused: bool, State;
-    /// What the peer's clock shows more than ours.
+    /// What the clock of the peer's daemon shows more than ours. They count since the computers started, and tell no date.
     clock_offset_ms: Option<f64>, Gauge("ms"),
         session.clock_offset_us.map(|(offset, _)| offset as f64 / 1e3);
-    /// The bound of that offset's error.
+    /// How far that may be off: so well both ends agree on when something happened.
     clock_error_ms: Option<f64>, Gauge("ms"),
         session.clock_offset_us.map(|(_, error)| error as f64 / 1e3);
     /// Share of the queue for bulk and telemetry that is free.
@@ -452,15 +454,21 @@ section! {
     taken: u64, Counter("messages"), local.counts.taken;
     /// Taken, and turned away by the session.
     refused: u64, Counter("messages"), local.counts.refused;
-    /// Given to applications.
+    /// Taken from applications, and not passed on: it had waited beyond its time to live before we read it.
+    read_too_late: u64, Counter("messages"), local.counts.read_too_late;
+    /// Given to applications; of TCP and SEQPACKET, to each client.
     given: u64, Counter("messages"), local.counts.given;
     /// Not given, since no application was there to take it or it did not keep up.
     dropped: u64, Counter("messages"), local.counts.dropped;
+    /// Not given, since its time to live was over before an application took it, or a newer one had come.
+    too_old: u64, Counter("messages"), local.counts.too_old;
     /// Kept back by the endpoint's own filters, coming in or going out.
     filtered: u64, Counter("frames"), local.counts.filtered;
     /// Of MAVLink, the numbers of the frames that applications are given: `as-sent`; `anew` (`renumber`); `signed` where that
     /// is wanted, and a source signs, whose frames keep theirs.
     numbers: String, State, local.numbers().into();
+    /// What is wrong, in words; empty when nothing is.
+    trouble: String, Text;
 }
 
 section! {

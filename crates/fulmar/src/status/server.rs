@@ -1,17 +1,17 @@
 //! The daemon's end of the status socket: each client that connects is given one report.
 
 use std::collections::VecDeque;
-use std::fs;
 use std::io::{self, ErrorKind, Write};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 
+use proto::{Duration, Instant};
+use sys::clock;
 use sys::poller::{Interest, Poller};
 
 use super::{EndpointReport, PeerReport, Report};
-use crate::socket_file::{MadeDirectories, make_room};
+use crate::awaited::Awaited;
+use crate::socket_file::SocketFile;
 
 /// Clients that one turn of the loop answers, so that a flood of them leaves room for the links.
 const AT_A_TIME: usize = 4;
@@ -25,15 +25,16 @@ const PEERS_AT_A_TIME: usize = 8;
 const ENDPOINTS_AT_A_TIME: usize = 40;
 /// The last number of a client; the next is 1 again. A token has 16 bits for it.
 const LAST_PART: usize = 0xFFFF;
+/// Times that another program's socket must answer before the program is believed alive.
+const LOOKS: u32 = 10;
+/// Time between two of them.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
-/// A socket at a path of the file system; the path goes when the server does, and with it the directories
-/// that were made for it.
+/// The socket, and who is in the middle of an answer.
 pub(crate) struct StatusServer {
-    listener: UnixListener,
-    path: PathBuf,
+    socket: SocketFile,
     slow: VecDeque<Answer>,
     last_part: usize,
-    _directories: MadeDirectories,
 }
 
 /// Tells what stands in the lists of a report, which are as long as the fleet.
@@ -70,24 +71,60 @@ enum Next {
 }
 
 impl StatusServer {
+    /// Opens the socket as a daemon starts, with the token of newcomers; where it cannot be made, [`StatusServer::try_again`]
+    /// makes it later.
+    ///
+    /// # Errors
+    /// Says that another daemon answers there, which is the one of this file.
+    pub(crate) fn start(path: &Path, poller: &Poller, token: u64) -> Result<Awaited<Self>, String> {
+        let mut server = Awaited::new(format!("status socket {}", path.display()));
+        for look in 1.. {
+            match Self::open_for(path, poller, token) {
+                Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                    if look == LOOKS {
+                        return Err(format!("status socket {}: {error}", path.display()));
+                    }
+                    // One that was killed a moment ago may still be on its way out.
+                    std::thread::sleep(BETWEEN_LOOKS.into());
+                }
+                opened => {
+                    server.try_again(clock::now(), || opened.map_err(|error| told(&error)));
+                    break;
+                }
+            }
+        }
+        Ok(server)
+    }
+
+    /// Makes the socket where it could not be made, as far as that is due.
+    pub(crate) fn try_again(
+        server: &mut Awaited<Self>,
+        now: Instant,
+        path: &Path,
+        poller: &Poller,
+        token: u64,
+    ) {
+        server.try_again(now, || Self::open_for(path, poller, token).map_err(|error| told(&error)));
+    }
+
+    fn open_for(path: &Path, poller: &Poller, token: u64) -> io::Result<Self> {
+        let server = Self::open(path)?;
+        poller.add(&server.socket, token, Interest::Read)?;
+        Ok(server)
+    }
+
     /// Listens; takes the place of a socket that a killed daemon has left behind.
     ///
     /// # Errors
-    /// Those of the file system, and of [`make_room`].
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let directories = make_room(path, || UnixStream::connect(path).is_ok())?;
-        let listener = UnixListener::bind(path)?;
-        listener.set_nonblocking(true)?;
-        // For owner and group: the peers of a drone are no business of other users.
-        fs::set_permissions(path, fs::Permissions::from_mode(0o660))?;
-        let path = path.to_owned();
+    /// Those of [`SocketFile::open`].
+    fn open(path: &Path) -> io::Result<Self> {
         let (slow, last_part) = (VecDeque::new(), 0);
-        Ok(Self { listener, path, slow, last_part, _directories: directories })
+        Ok(Self { socket: SocketFile::open(path)?, slow, last_part })
     }
 
     /// Returns clients that have connected, a few at a time.
     pub(crate) fn newcomers(&self) -> Vec<UnixStream> {
-        std::iter::from_fn(|| Some(self.listener.accept().ok()?.0)).take(AT_A_TIME).collect()
+        std::iter::from_fn(|| self.socket.accept().ok()).take(AT_A_TIME).collect()
     }
 
     /// Takes out the answer that the poller tells by its part, from 1 on: its socket has room, or its other end is gone.
@@ -186,6 +223,10 @@ impl Answer {
     }
 }
 
+fn told(error: &io::Error) -> String {
+    format!("{error}; [status] socket names another place")
+}
+
 /// Returns what stands before the peers of a report, between them and the endpoints, and behind those; it has none of either
 /// itself.
 fn around_lists(report: &Report) -> Option<[Vec<u8>; 3]> {
@@ -198,21 +239,10 @@ fn around_lists(report: &Report) -> Option<[Vec<u8>; 3]> {
     Some([head.into(), between.into(), tail.into()])
 }
 
-impl Drop for StatusServer {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
-impl AsFd for StatusServer {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.listener.as_fd()
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use proto::Instant;
+    use std::fs;
+    use std::os::unix::net::UnixListener;
 
     use super::*;
     use crate::status::{MessageStreamReport, fetch};

@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the panic of a test is its message")]
 
+mod age;
 mod attacker;
 mod compromised;
 mod double;
@@ -21,6 +22,7 @@ mod neighbours;
 mod outage;
 mod pairing;
 mod pilot;
+mod places;
 mod record;
 mod relays;
 mod reload;

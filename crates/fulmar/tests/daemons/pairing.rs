@@ -20,8 +20,12 @@ struct Pairing {
 
 impl Pairing {
     fn begin(rig: &Rig, more: &[&str]) -> Self {
+        Self::begin_at(rig, "station", more)
+    }
+
+    fn begin_at(rig: &Rig, station: &str, more: &[&str]) -> Self {
         let mut command = fulmar(&rig.station);
-        command.args(["pair", "--json", "--config"]).arg(file(rig, "station")).args(more);
+        command.args(["pair", "--json", "--config"]).arg(file(rig, station)).args(more);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
         Self { child, lines }
@@ -69,11 +73,15 @@ fn head(rig: &Rig, role: &str, name: &str) -> String {
 }
 
 fn start_station(rig: &Rig, more: &str) -> Daemon {
-    let text = head(rig, "station", "station");
+    start_station_at(rig, "station", 14_700, more)
+}
+
+fn start_station_at(rig: &Rig, name: &str, port: u16, more: &str) -> Daemon {
+    let text = head(rig, "station", name);
     rig.start(
-        "station",
+        name,
         &rig.station,
-        &format!("{text}listen = [{{ address = \"0.0.0.0:14700\" }}]\n{more}"),
+        &format!("{text}listen = [{{ address = \"0.0.0.0:{port}\" }}]\n{more}"),
     )
 }
 
@@ -92,8 +100,12 @@ fn pair(rig: &Rig, name: &str, arguments: &[&str]) -> Output {
 }
 
 fn peers(rig: &Rig, arguments: &[&str]) -> Output {
+    peers_of(rig, "station", arguments)
+}
+
+fn peers_of(rig: &Rig, station: &str, arguments: &[&str]) -> Output {
     let mut command = fulmar(&rig.station);
-    command.arg("peers").args(arguments).arg("--config").arg(file(rig, "station")).output().unwrap()
+    command.arg("peers").args(arguments).arg("--config").arg(file(rig, station)).output().unwrap()
 }
 
 fn text(output: &Output) -> String {
@@ -278,4 +290,74 @@ fn a_daemon_of_another_file_is_not_said_to_have_taken_this_one_over() {
     let said = text(&output);
     assert!(output.status.success(), "{said}");
     assert!(said.contains("took nothing over") && !said.contains("is connected"), "{said}");
+}
+
+#[test]
+fn nobody_keeps_a_peer_from_being_removed_by_a_lock_and_who_may_is_named() {
+    let name = "pairing::nobody_keeps_a_peer_from_being_removed_by_a_lock_and_who_may_is_named";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    let keys = ["one", "two"].map(|name| (name, rig.make_keys(name)));
+    let peer = |(name, key): (&str, String)| {
+        format!("[[peer]]\nname = \"{name}\"\npublic_key = \"{key}\"\n")
+    };
+    let _station = start_station(&rig, &keys.map(peer).concat());
+    // Whoever may look into the folder can do this.
+    let folder = std::fs::File::open(rig.directory.path()).unwrap();
+    folder.lock().unwrap();
+    let removed = peers(&rig, &["remove", "one"]);
+    assert!(removed.status.success(), "{}", text(&removed));
+
+    let lock = rig.directory.path().join(".fulmar.lock");
+    assert_eq!(lock.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let held = std::fs::File::open(&lock).unwrap();
+    held.lock().unwrap();
+    let refused = peers(&rig, &["remove", "two"]);
+    let said = text(&refused);
+    let who = format!("(process {})", std::process::id());
+    assert!(!refused.status.success() && said.contains(&who), "{said}");
+    std::fs::set_permissions(&lock, std::fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(text(&peers(&rig, &["remove", "two"])).contains("remove it"));
+    std::fs::remove_file(&lock).unwrap();
+    assert!(peers(&rig, &["remove", "two"]).status.success());
+}
+
+#[test]
+fn two_stations_with_files_in_one_folder_leave_each_others_secrets_alone() {
+    let name = "pairing::two_stations_with_files_in_one_folder_leave_each_others_secrets_alone";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    rig.make_keys("north");
+    let station = start_station(&rig, "");
+    let _north = start_station_at(&rig, "north", 14_701, "");
+    let secret = |name: &str| std::fs::read(rig.directory.path().join(name)).unwrap();
+    let alpha = start_drone(&rig, "alpha", "");
+    let pair_with = |name: &str, with: &str| {
+        let mut pairing = Pairing::begin_at(&rig, with, &[]);
+        let output = pair(&rig, name, &[&pairing.code(), "--replace"]);
+        assert!(output.status.success(), "{}", text(&output));
+        pairing.wait_for("settled");
+    };
+    pair_with("alpha", "station");
+    let shared = secret("alpha.psk");
+    pair_with("alpha", "north");
+    assert_eq!(secret("alpha.psk"), shared, "the station's secret stays what it was");
+    alpha.wait_for_paths(1);
+    let removed = peers_of(&rig, "north", &["remove", "alpha"]);
+    assert!(removed.status.success(), "{}", text(&removed));
+    assert!(!text(&removed).contains("psk"), "its own secret is gone: {}", text(&removed));
+
+    // A drone says what it is called.
+    std::fs::write(rig.directory.path().join("relay.psk"), &shared).unwrap();
+    let _relay = start_drone(&rig, "relay", "");
+    pair_with("relay", "north");
+    assert_eq!(secret("relay.psk"), shared);
+
+    drop(station);
+    let lines = std::fs::read_to_string(file(&rig, "station")).unwrap();
+    rig.start("station", &rig.station, &lines);
 }

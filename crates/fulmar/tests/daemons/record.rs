@@ -268,3 +268,23 @@ fn full_disk_pauses_the_record_and_not_the_flight_and_it_goes_on_when_there_is_r
     let flight = Flight::read(&files).unwrap();
     assert!(flight.recorder.last().unwrap().1.dropped > 0, "the record says what it lacks");
 }
+
+#[test]
+fn records_made_under_a_clock_of_1970_are_there_after_the_next_start() {
+    let name = "record::records_made_under_a_clock_of_1970_are_there_after_the_next_start";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    let directory = rig.directory.path().join("records");
+    std::fs::create_dir(&directory).unwrap();
+    // More than those that stay at any age.
+    for number in 1..=12 {
+        let path = directory.join(format!("{number:05}-1970-01-01T00-01-00Z.mcap"));
+        let file = std::fs::File::create(path).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(60)).unwrap();
+    }
+    let drone = rig.start_drone(&[0], &section(&directory));
+    drone.wait_for("it records", |status| status["record"]["file"] != "");
+    assert_eq!(records(&directory, "mcap").len(), 13);
+}

@@ -1,5 +1,6 @@
 //! A station's file read again while it flies: peers come, go and get other addresses.
 
+use std::path::Path;
 use std::process::{Command, Output};
 
 use sys::sandbox;
@@ -114,6 +115,75 @@ fn peers_come_and_go_and_a_bad_file_changes_nothing() {
     station.wait_for_log("its key was removed here");
     assert!(!first.log().contains("session ended"), "{}", first.log());
     assert_eq!(first.status()["peers"][0]["connected"], true);
+}
+
+/// Puts a pipe in the place of a file: who opens it waits until somebody writes.
+fn pipe(file: &Path) {
+    let _ = std::fs::remove_file(file);
+    assert!(Command::new("mkfifo").arg(file).status().unwrap().success());
+}
+
+#[test]
+fn a_reload_that_hangs_is_given_up_and_the_next_one_removes_the_peer() {
+    let name = "reload::a_reload_that_hangs_is_given_up_and_the_next_one_removes_the_peer";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    let station = rig.start_station("");
+    let drone = rig.start_drone(&[0], "");
+    drone.wait_for_paths(1);
+    let file = rig.directory.path().join("station.toml");
+    let lines = std::fs::read_to_string(&file).unwrap();
+
+    // As on a share whose server is gone: the file can be read, and what it names cannot.
+    pipe(&rig.directory.path().join("dead.psk"));
+    let named = lines.replace("[[peer]]\n", "[[peer]]\npreshared_key_file = \"dead.psk\"\n");
+    write(&rig, "station", &named);
+    for _ in 0..2 {
+        let output = reload(&station);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output.stderr).contains("no answer within"), "{}", text(&output.stderr));
+    }
+    pipe(&file);
+    let output = reload(&station);
+    assert!(text(&output.stderr).contains("is a pipe"), "{}", text(&output.stderr));
+    assert_eq!(station.status()["peers"][0]["connected"], true);
+
+    std::fs::remove_file(&file).unwrap();
+    let (head, _) = lines.split_once("[[peer]]").unwrap();
+    write(&rig, "station", &format!("{head}[[listen]]\naddress = \"0.0.0.0:14700\"\n"));
+    let output = reload(&station);
+    assert!(text(&output.stdout).contains("1 removed"), "{}", text(&output.stderr));
+    drone.wait_for("it is cut off", |status| status["peers"][0]["connected"] == false);
+}
+
+#[test]
+fn a_relay_goes_on_while_a_reload_hangs() {
+    let name = "reload::a_relay_goes_on_while_a_reload_hangs";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    let folder = rig.directory.path();
+    let lines = format!(
+        "role = \"relay\"\n[status]\nsocket = \"{}/relay.sock\"\n[relay]\nside = \"ground\"\nnode = 1\n\
+         group_key_file = \"relay.key\"\nwire = {{ interface = \"l0\" }}\n\
+         radio = {{ interface = \"lo\", address = \"127.0.0.1:14711\", rate_mbps = 10 }}\n",
+        folder.display()
+    );
+    rig.make_keys("relay");
+    let relay = rig.start("relay", &rig.station, &lines);
+    pipe(&folder.join("dead.key"));
+    write(&rig, "relay", &lines.replace("relay.key", "dead.key"));
+    relay.signal("HUP");
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    assert_eq!(relay.status()["reload"]["count"], 0, "it answers, and has no outcome yet");
+    write(&rig, "relay", &lines);
+    let status = relay.wait_for_within(20, "it gives up", |status| status["reload"]["count"] == 1);
+    assert!(status["reload"]["problem"].as_str().unwrap().contains("no answer"), "{status:#}");
+    let output = reload(&relay);
+    assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
 #[test]

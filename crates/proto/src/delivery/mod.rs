@@ -235,14 +235,14 @@ pub(crate) struct Outlook<'a> {
 /// What an application is to get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Delivered {
-    /// The consumer: 0 is the tunnel.
+    /// The consumer, 0 is the tunnel; and the class that the sender's selector gave it.
     pub(crate) channel: u8,
-    /// The class that the sender's selector gave it.
     pub(crate) class: Class,
     /// The stream of messages that it came by.
     pub(crate) stream: Option<u16>,
-    /// Estimated time since it was handed in.
+    /// Estimated time since it was handed in; and for how long it is still of use, where that is bounded.
     pub(crate) age: Duration,
+    pub(crate) life: Option<Duration>,
     /// The packet or message.
     pub(crate) payload: Vec<u8>,
 }

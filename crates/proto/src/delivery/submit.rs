@@ -42,6 +42,8 @@ pub(crate) struct Packet<'a> {
     pub(crate) resequence: bool,
     /// The frame of RTP that it is a piece of.
     pub(crate) rtp: Option<RtpFrame>,
+    /// When this host has received it: its age counts from then.
+    pub(crate) came: Instant,
     /// The packet.
     pub(crate) payload: &'a [u8],
 }
@@ -53,6 +55,8 @@ pub(crate) enum Refused {
     Busy,
     /// It is longer than a message may be.
     TooLarge,
+    /// It has outlived its time to live already.
+    TooOld,
 }
 
 impl From<Rejected> for Refused {
@@ -91,16 +95,23 @@ impl Deliveries {
         now: Instant,
         packet: Packet<'_>,
     ) -> Result<Option<MessageId>, Refused> {
-        let Packet { channel, policy, lane, resequence, .. } = packet;
+        let Packet { channel, policy, lane, resequence, came, .. } = packet;
         let class = policy.class;
+        // The queue of bulk bounds its age, and TCP sends again whatever is missing.
+        if class != Class::Bulk && now.since(came) >= policy.ttl {
+            let account = self.accounts.of(class);
+            (account.submitted, account.dropped) = (account.submitted + 1, account.dropped + 1);
+            return Err(Refused::TooOld);
+        }
         // Its receiver waits a while for what was lost.
         let rtp = packet.rtp.filter(|_| !self.rtp_life.is_zero());
         if rtp.is_none() && self.coded_transfers && policy.is_coded() {
-            return self.submit_message(now, channel, transfer(policy.ttl), packet.payload);
+            return self.submit_message((now, came), channel, transfer(policy.ttl), packet.payload);
         }
         let payload = packet.payload.to_vec();
         if rtp.is_none() && self.coded_transfers && policy.order == Order::Sequenced {
-            return self.submit_carried(now, Submission { channel, policy, lane, payload });
+            let submission = Submission { channel, policy, lane, payload };
+            return self.submit_carried((now, came), submission);
         }
         self.accounts.of(class).submitted += 1;
         if rtp.is_some() || policy.is_plain() {
@@ -110,10 +121,11 @@ impl Deliveries {
             // What is left of TCP then are its ACKs: cumulative, they have no order to keep.
             let resequence = resequence && !coded;
             let rtp = rtp.map(|frame| RtpPiece { frame, life: self.rtp_life });
-            self.datagram.submit(now, Plain { channel, class, resequence, rtp, payload });
+            let since = if resequence { now } else { came };
+            self.datagram.submit(since, Plain { channel, class, resequence, rtp, payload });
             return Ok(None);
         }
-        let taken = self.control.submit(now, Submission { channel, policy, lane, payload });
+        let taken = self.control.submit((now, came), Submission { channel, policy, lane, payload });
         self.accounts.of(class).dropped += u64::from(taken.is_err());
         Ok(taken?)
     }
@@ -128,17 +140,21 @@ impl Deliveries {
         self.tunnel.beyond_control()
     }
 
-    /// Takes a message of message delivery in.
+    /// Takes a message of message delivery in, which came a while ago.
     pub(crate) fn submit_message(
         &mut self,
-        now: Instant,
+        (now, came): (Instant, Instant),
         channel: u8,
         stream: MessageStream,
         bytes: &[u8],
     ) -> Result<Option<MessageId>, Refused> {
         let account = self.accounts.of(Class::Message);
         account.submitted += 1;
-        let taken = self.message.divider.submit(now, channel, stream, bytes);
+        if stream.deadline.is_some_and(|deadline| now.since(came) >= deadline) {
+            account.dropped += 1;
+            return Err(Refused::TooOld);
+        }
+        let taken = self.message.divider.submit(came, channel, stream, bytes);
         account.dropped += u64::from(taken.is_err());
         taken.map(|()| None).map_err(|refused| match refused {
             message::Refused::Busy => Refused::Busy,
@@ -155,7 +171,7 @@ impl Deliveries {
     /// as well.
     fn submit_carried(
         &mut self,
-        now: Instant,
+        (now, came): (Instant, Instant),
         submission: Submission,
     ) -> Result<Option<MessageId>, Refused> {
         let class = submission.policy.class;
@@ -164,7 +180,7 @@ impl Deliveries {
         let has_room = self.message.divider.has_room(longest);
         let mut carried = Vec::with_capacity(longest);
         let taken = if has_room || class.tier() == Tier::Control {
-            self.control.submit_carried(now, submission, &mut carried)
+            self.control.submit_carried((now, came), submission, &mut carried)
         } else {
             Err(Rejected::Busy)
         };
@@ -172,7 +188,7 @@ impl Deliveries {
             self.accounts.of(class).dropped += 1;
         } else if has_room {
             // Whatever is refused all the same is a loss like others: the lane gives it up.
-            let _ = self.message.divider.submit(now, LANES_CHANNEL, LANES_STREAM, &carried);
+            let _ = self.message.divider.submit(came, LANES_CHANNEL, LANES_STREAM, &carried);
         }
         Ok(taken?)
     }

@@ -310,7 +310,6 @@ impl Endpoint {
     /// # Errors
     /// [`SendError::Busy`] is back-pressure: try again after the next event.
     /// [`SendError::TooLarge`] says how much fits. [`SendError::NoSession`] when it is gone.
-    #[inline(never)]
     pub fn send(
         &mut self,
         now: Instant,
@@ -318,9 +317,24 @@ impl Endpoint {
         source: Source,
         bytes: &[u8],
     ) -> Result<Option<MessageId>, SendError> {
+        self.send_late((now, now), session, source, bytes)
+    }
+
+    /// Takes in a packet that came to this host before now: its age counts from then.
+    ///
+    /// # Errors
+    /// Those of [`Endpoint::send`]; [`SendError::TooOld`] where its time to live is over.
+    #[inline(never)]
+    pub fn send_late(
+        &mut self,
+        (now, came): (Instant, Instant),
+        session: SessionId,
+        source: Source,
+        bytes: &[u8],
+    ) -> Result<Option<MessageId>, SendError> {
         self.now = now;
         let slot = self.sessions.get_mut(session).filter(|slot| !slot.closed);
-        slot.ok_or(SendError::NoSession)?.session.send(now, source, bytes)
+        slot.ok_or(SendError::NoSession)?.session.send((now, came), source, bytes)
     }
 
     /// Returns the next packet or message for the application.

@@ -41,7 +41,7 @@ pub fn send_control(messages: u64, has_target: bool) -> u64 {
         let policy = Policy::DECLARED;
         let submission =
             Submission { channel: 1, policy, lane: LaneKey::declared(1), payload: vec![0; 60] };
-        let _ = outbox.submit(now, submission);
+        let _ = outbox.submit_late((now, now), submission);
         outbox.refresh_paths(&paths, probe);
         for path in &paths {
             let room = CopyRoom::both(1_000);

@@ -14,8 +14,9 @@
 //!                and most of what may stand before the hop is control
 //! next at      = last sent + min(last sent − silent since, twice the distance at which datagrams came in last)
 //! ```
-//! That is hardly slower than what is sent anyway, until something comes in slowly; then it is half of what comes. Waits that grow with the silence itself were tried: on recorded mobile links, which stall and
-//! then release what they hold, they cost more than they saved.
+//! That is hardly slower than what is sent anyway, until something comes in slowly; then it is half of what comes. Waits that
+//! grow with the silence itself were tried: on recorded mobile links, which stall and then release what they hold, they cost
+//! more than they saved.
 
 use units::{Duration, Instant};
 

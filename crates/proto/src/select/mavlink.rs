@@ -103,6 +103,11 @@ impl MavlinkFrame<'_> {
         Some(bytes)
     }
 
+    /// Returns the place of the last byte of the checksum.
+    pub fn checksum_end(&self) -> usize {
+        self.bytes.len() - 1 - if self.is_signed { SIGNATURE } else { 0 }
+    }
+
     fn sequence_at(&self) -> usize {
         match self.version {
             Version::V1 => 2,

@@ -241,9 +241,10 @@ impl Session {
     pub(super) fn collect_deliveries(&mut self) {
         let clock = PeerClock { clock: &self.clock, started: self.started };
         while let Some(ready) = self.deliveries.poll_delivery(self.now, clock) {
-            let Delivered { channel, class, stream, age, payload: bytes } = ready;
-            let session = self.id;
-            self.delivered.push_back(Delivery { session, channel, class, stream, age, bytes });
+            let Delivered { channel, class, stream, age, life, payload: bytes } = ready;
+            let (session, expires) = (self.id, life.map(|life| self.now + life));
+            let delivery = Delivery { session, channel, class, stream, age, expires, bytes };
+            self.delivered.push_back(delivery);
         }
     }
 }

@@ -92,6 +92,8 @@ pub enum SendError {
         /// Bytes that fit.
         limit: usize,
     },
+    /// It has outlived its time to live already.
+    TooOld,
     /// There is no such session (any more).
     NoSession,
 }

@@ -31,10 +31,10 @@ struct Due {
 }
 
 impl Session {
-    /// Takes in a packet of the application; see [`crate::Endpoint::send`].
+    /// Takes in a packet of the application; see [`crate::Endpoint::send_late`].
     pub(crate) fn send(
         &mut self,
-        now: Instant,
+        (now, came): (Instant, Instant),
         source: Source,
         bytes: &[u8],
     ) -> Result<Option<MessageId>, SendError> {
@@ -49,21 +49,26 @@ impl Session {
             }
         }
         match source {
-            Source::Tunnel => self.send_packet(now, bytes),
-            Source::Mavlink { channel } => self.send_frames(now, channel, bytes),
+            Source::Tunnel => self.send_packet((now, came), bytes),
+            Source::Mavlink { channel } => self.send_frames((now, came), channel, bytes),
             Source::Declared { channel, policy } => {
                 let (lane, payload) = (LaneKey::declared(channel), bytes);
                 let packet =
-                    Packet { channel, policy, lane, resequence: false, rtp: None, payload };
+                    Packet { channel, policy, lane, resequence: false, rtp: None, came, payload };
                 self.deliveries.submit(now, packet).map_err(send_error)
             }
-            Source::Message { channel, stream } => {
-                self.deliveries.submit_message(now, channel, stream, bytes).map_err(send_error)
-            }
+            Source::Message { channel, stream } => self
+                .deliveries
+                .submit_message((now, came), channel, stream, bytes)
+                .map_err(send_error),
         }
     }
 
-    fn send_packet(&mut self, now: Instant, packet: &[u8]) -> Result<Option<MessageId>, SendError> {
+    fn send_packet(
+        &mut self,
+        (now, came): (Instant, Instant),
+        packet: &[u8],
+    ) -> Result<Option<MessageId>, SendError> {
         let Some(selected) = self.selector.select_packet(packet) else {
             self.deliveries.on_withheld(Class::Bulk);
             return Ok(None);
@@ -80,6 +85,7 @@ impl Session {
             lane: selected.lane,
             resequence: selected.resequence,
             rtp: selected.rtp,
+            came,
             payload: packet,
         };
         self.deliveries.submit(now, packet).map_err(send_error)
@@ -88,14 +94,15 @@ impl Session {
     /// Sends every frame of a datagram on its own; the last frame's name stands for them all.
     fn send_frames(
         &mut self,
-        now: Instant,
+        (now, came): (Instant, Instant),
         channel: u8,
         datagram: &[u8],
     ) -> Result<Option<MessageId>, SendError> {
         let mut result = Ok(None);
         for selected in self.selector.select_frames(channel, datagram) {
             let (policy, lane, payload) = (selected.policy, selected.lane, selected.frame);
-            let packet = Packet { channel, policy, lane, resequence: false, rtp: None, payload };
+            let packet =
+                Packet { channel, policy, lane, resequence: false, rtp: None, came, payload };
             let sent = self.deliveries.submit(now, packet);
             if result.is_ok() {
                 result = sent;
@@ -489,6 +496,7 @@ fn check_length(bytes: &[u8], limit: usize) -> Result<(), SendError> {
 fn send_error(refused: Refused) -> SendError {
     match refused {
         Refused::Busy => SendError::Busy,
+        Refused::TooOld => SendError::TooOld,
         Refused::TooLarge => SendError::TooLarge { limit: limits::MESSAGE_BYTES },
     }
 }

@@ -5,10 +5,9 @@
 //! with which target and filters, changes without the programs at it noticing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::ErrorKind;
-use std::os::unix::net::UnixStream;
 
 use proto::Instant;
+use sys::clock;
 
 use super::moves::Moves;
 use crate::config::{Config, EndpointConfig, EndpointKind};
@@ -56,17 +55,16 @@ impl Daemon {
         let fresh = new.endpoints.iter().enumerate().filter(|(at, _)| !taken.contains(at));
         for (place, (_, endpoint)) in (first..).zip(fresh) {
             self.make_way(endpoint, &mut locals);
-            let opened = match is_taken(&endpoint.kind) {
-                true => Err(format!("endpoint {}: another program answers there", endpoint.name)),
-                false => open_local(place, endpoint, &self.poller),
-            };
-            match opened {
-                Ok(opened) => _ = locals.opened.insert(place, opened),
-                Err(error) => {
-                    self.keep_old_locals(locals);
-                    return Err(error);
-                }
+            let opened = open_local(place, endpoint, &self.poller);
+            // Whoever asks for it is there to read why. What a link of this host decides comes and goes with that.
+            if let (Some(trouble), true) = (opened.trouble(clock::now()), endpoint.kind.is_place())
+            {
+                let problem = format!("endpoint {}: {trouble}", endpoint.name);
+                drop(opened);
+                self.keep_old_locals(locals);
+                return Err(problem);
             }
+            locals.opened.insert(place, opened);
         }
         Ok(locals)
     }
@@ -75,13 +73,8 @@ impl Daemon {
     pub(super) fn keep_old_locals(&mut self, locals: NewLocals) {
         drop(locals.opened);
         for (place, config) in locals.closed {
-            match open_local(place, &config, &self.poller) {
-                Ok(local) => _ = self.locals.change(|all| all.insert(place, local)),
-                // Somebody has taken its address in this moment.
-                Err(problem) => {
-                    tracing::error!(problem, "an endpoint is lost until it is reloaded")
-                }
-            }
+            let local = open_local(place, &config, &self.poller);
+            self.locals.change(|all| all.insert(place, local));
         }
     }
 
@@ -156,15 +149,6 @@ fn adopted(
         |(place, at): &(&usize, &usize)| !moves.is_same(&old[*place].config, &new.endpoints[**at]);
     let changed = adopted.iter().filter(is_changed).count();
     (adopted, changed)
-}
-
-/// Tells whether another program answers at the path of a socket. At its start a daemon waits a moment for one that is
-/// on its way out; in flight nothing may wait.
-fn is_taken(kind: &EndpointKind) -> bool {
-    let EndpointKind::Seqpacket(path, _) = kind else { return false };
-    // A living socket of another type than a stream's is an error of its own.
-    let is_free = |kind| matches!(kind, ErrorKind::NotFound | ErrorKind::ConnectionRefused);
-    UnixStream::connect(path).err().is_none_or(|error| !is_free(error.kind()))
 }
 
 /// Tells whether the kernel would refuse one while the other is there: the same port, and an address that covers

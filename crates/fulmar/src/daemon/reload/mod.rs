@@ -10,36 +10,21 @@ mod moves;
 mod paths;
 
 use std::collections::BTreeMap;
-use std::io;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
 
 use proto::Instant;
-use sys::poller::{Interest, Poller};
-use sys::wakeup::Wakeup;
 
 use super::open::open_session;
-use super::tokens::Token;
 use super::{Daemon, PeerState, places};
 use crate::config::{self, Config, Peer, Transport};
 use moves::Moves;
 
-/// The reader of the file, in a thread of its own: a thousand peers take tenths of a second, and control
-/// does not wait for that.
-pub(super) struct Loader {
-    sender: Sender<Result<Config, String>>,
-    files: Receiver<Result<Config, String>>,
-    bell: Arc<Wakeup>,
-    busy: bool,
-    /// Another reload was asked for meanwhile.
-    again: bool,
-}
-
 impl Daemon {
     /// Takes what was read of the file, and says what came of it.
     pub(super) fn take_file(&mut self, now: Instant) {
-        let Some(read) = self.loader.take() else { return };
+        let Some(read) = self.loader.take(now) else { return };
+        let read = read.and_then(|kind| {
+            config::end_of(kind, &self.config.file).map_err(|error| error.to_string())
+        });
         let done = read.and_then(|new| self.take_on(now, new));
         self.reload.count += 1;
         match done {
@@ -52,8 +37,8 @@ impl Daemon {
                 (self.reload.changes, self.reload.problem) = (String::new(), problem);
             }
         }
-        if std::mem::take(&mut self.loader.again) {
-            self.loader.load(&self.config.file);
+        if self.loader.is_asked_again() {
+            self.loader.load(now, &self.config.file);
         }
     }
 
@@ -164,43 +149,6 @@ impl Daemon {
                 (renamed, "renamed"),
             ],
         );
-    }
-}
-
-impl Loader {
-    /// Reads nothing yet.
-    pub(super) fn open(poller: &Poller) -> io::Result<Self> {
-        let bell = Arc::new(Wakeup::new()?);
-        poller.add(&*bell, Token::File.encode(), Interest::Read)?;
-        let (sender, files) = channel();
-        Ok(Self { sender, files, bell, busy: false, again: false })
-    }
-
-    /// Reads the file; where a reading is under way, once more after it.
-    pub(super) fn load(&mut self, file: &Path) {
-        if self.busy {
-            self.again = true;
-            return;
-        }
-        self.busy = true;
-        let (file, sender, bell) = (file.to_owned(), self.sender.clone(), Arc::clone(&self.bell));
-        let answer = move |read: Result<Config, String>| {
-            // The receiver is gone when the daemon ends.
-            let _ = sender.send(read);
-            bell.ring();
-        };
-        let refused = answer.clone();
-        let reader = move || answer(config::load(&file).map_err(|error| error.to_string()));
-        if let Err(error) = std::thread::Builder::new().name("reload".into()).spawn(reader) {
-            refused(Err(format!("start a thread that reads the file: {error}")));
-        }
-    }
-
-    fn take(&mut self) -> Option<Result<Config, String>> {
-        self.bell.silence();
-        let read = self.files.try_recv().ok()?;
-        self.busy = false;
-        Some(read)
     }
 }
 

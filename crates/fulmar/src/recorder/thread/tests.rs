@@ -64,7 +64,7 @@ fn messages(files: &[PathBuf]) -> u64 {
 
 /// Records for ever, and says after each batch how many messages it has handed on.
 fn record_until_killed(directory: &Path) {
-    let mut recorder = Recorder::open(clock::now(), &config(directory), "drone").unwrap();
+    let mut recorder = Recorder::open(clock::now(), &config(directory), "drone");
     for number in 0.. {
         notes(number, clock::now()).into_iter().for_each(|note| recorder.note(note));
         if number % 20 == 19 {
@@ -113,7 +113,7 @@ fn record_of_a_process_killed_at_any_moment_opens_and_holds_all_but_the_last_sec
                     // The promise is a second, of 200 messages at most; a machine that is busy writes late.
                     assert!(cut + 400 >= handed_on, "{cut} of {handed_on}, killed after {time:?}");
                     let limits = config(directory.path()).limits;
-                    drop(Store::open(directory.path(), limits).unwrap());
+                    Store::new(directory.path(), limits).open().unwrap();
                     let files = files(directory.path());
                     assert_eq!(messages(&files), cut, "what was cut has an end now");
                     assert!(cut == 0 || Flight::read(&files).unwrap().cut.is_empty());
@@ -137,7 +137,7 @@ impl Virtual {
     fn begin(directory: &Path, date: Date) -> Self {
         let now = Instant::from_millis(5_000);
         let shared = Arc::<Shared>::default();
-        let recording = Recording::open_at(now, date, &config(directory), "drone", shared).unwrap();
+        let recording = Recording::open_at(now, date, &config(directory), "drone", shared);
         Self { recording, now, next: 0 }
     }
 

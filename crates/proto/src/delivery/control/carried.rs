@@ -28,15 +28,15 @@ impl Outbox {
     /// As [`Outbox::submit`]; nothing was kept then.
     pub(crate) fn submit_carried(
         &mut self,
-        now: Instant,
+        (now, came): (Instant, Instant),
         submission: Submission,
         carried: &mut Vec<u8>,
     ) -> Result<Option<MessageId>, Rejected> {
         if submission.policy.class.tier() != Tier::Control {
-            return self.pass_by(now, submission, carried).map(|()| None);
+            return self.pass_by((now, came), submission, carried).map(|()| None);
         }
         let seq = self.next_seq;
-        let id = self.submit(now, submission)?;
+        let id = self.submit_late((now, came), submission)?;
         if let Some(message) = self.messages.get(&seq)
             && let Some(place) = message.place
         {
@@ -50,7 +50,7 @@ impl Outbox {
     /// Gives a message that has no copies its number.
     fn pass_by(
         &mut self,
-        now: Instant,
+        (now, came): (Instant, Instant),
         submission: Submission,
         carried: &mut Vec<u8>,
     ) -> Result<(), Rejected> {
@@ -62,7 +62,7 @@ impl Outbox {
         self.lanes.carry(now, place, expires);
         self.lanes.leave(place);
         let floor = self.lanes.floor(place.lane);
-        Frame::Control(Message::new(now, submission, Some(place), Form::All).frame(0, floor))
+        Frame::Control(Message::new(came, submission, Some(place), Form::All).frame(0, floor))
             .encode(carried);
         Ok(())
     }

@@ -70,23 +70,23 @@ impl Control {
         self.outbox.give_up_sent();
     }
 
-    /// Takes a message in; see [`Outbox::submit`].
+    /// Takes a message in; see [`Outbox::submit_late`].
     pub(crate) fn submit(
         &mut self,
-        now: Instant,
+        (now, came): (Instant, Instant),
         submission: Submission,
     ) -> Result<Option<MessageId>, Rejected> {
-        self.outbox.submit(now, submission)
+        self.outbox.submit_late((now, came), submission)
     }
 
     /// Takes a message in that message delivery carries too; see [`Outbox::submit_carried`].
     pub(crate) fn submit_carried(
         &mut self,
-        now: Instant,
+        (now, came): (Instant, Instant),
         submission: Submission,
         carried: &mut Vec<u8>,
     ) -> Result<Option<MessageId>, Rejected> {
-        self.outbox.submit_carried(now, submission, carried)
+        self.outbox.submit_carried((now, came), submission, carried)
     }
 
     /// Tells whether a target needs backups that nothing else calls for.
@@ -281,7 +281,7 @@ impl Delivery for Control {
     fn poll_delivery(&mut self) -> Option<Delivered> {
         let ready = self.inbox.poll_delivery()?;
         let (channel, class, age, payload) = (ready.channel, ready.class, ready.age, ready.payload);
-        Some(Delivered { channel, class, stream: None, age, payload })
+        Some(Delivered { channel, class, stream: None, age, life: Some(ready.life), payload })
     }
 
     fn poll_event(&mut self) -> Option<Event> {

@@ -126,7 +126,7 @@ impl Inbox {
         } else if is_stale(age, ttl(frame)) {
             Reception::Late
         } else {
-            self.pass_on(frame.channel, frame.class, age.estimate, frame.payload.to_vec());
+            self.pass_on((frame.channel, frame.class), age, ttl(frame), frame.payload.to_vec());
             Reception::Ready
         };
         if matches!(reception, Reception::Late | Reception::Refused) {
@@ -354,16 +354,25 @@ impl Inbox {
             self.bytes -= cost(&held);
             let Some(payload) = held.payload else { continue };
             let estimate = held.age.estimate + now.since(held.arrived);
-            if is_stale(Age { estimate, ..held.age }, held.ttl) {
+            let age = Age { estimate, ..held.age };
+            if is_stale(age, held.ttl) {
                 self.counters[held.class.index()].late += 1;
             } else {
-                self.pass_on(held.channel, held.class, estimate, payload);
+                self.pass_on((held.channel, held.class), age, held.ttl, payload);
             }
         }
     }
 
-    fn pass_on(&mut self, channel: u8, class: Class, age: Duration, payload: Vec<u8>) {
-        self.ready.push_back(ControlDelivery { channel, class, age, payload });
+    fn pass_on(
+        &mut self,
+        (channel, class): (u8, Class),
+        age: Age,
+        ttl: Duration,
+        payload: Vec<u8>,
+    ) {
+        let life = ttl.saturating_sub(age.estimate.saturating_add(age.error));
+        let age = age.estimate;
+        self.ready.push_back(ControlDelivery { channel, class, age, life, payload });
     }
 }
 

@@ -102,6 +102,8 @@ pub(crate) struct ControlDelivery {
     pub(crate) class: Class,
     /// Estimated time since it was submitted, at the moment of delivery.
     pub(crate) age: Duration,
+    /// What is left of its time to live then, for certain.
+    pub(crate) life: Duration,
     /// The message.
     pub(crate) payload: Vec<u8>,
 }

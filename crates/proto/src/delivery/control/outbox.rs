@@ -178,13 +178,24 @@ impl Outbox {
         self.plans.set_reliability(reliability);
     }
 
-    /// Takes a message in. Reliable ones get an id and, later, exactly one outcome.
-    ///
-    /// # Errors
-    /// [`Rejected::Busy`] when a bound is reached [specs/delivery.md §3] (rule 11); nothing was kept then.
+    /// Takes a message in that came just now.
+    #[cfg(test)]
     pub(crate) fn submit(
         &mut self,
         now: Instant,
+        submission: Submission,
+    ) -> Result<Option<MessageId>, Rejected> {
+        self.submit_late((now, now), submission)
+    }
+
+    /// Takes a message in, perhaps one that came a while ago: its time to live counts from then. Reliable ones get an id and,
+    /// later, exactly one outcome.
+    ///
+    /// # Errors
+    /// [`Rejected::Busy`] when a bound is reached [specs/delivery.md §3] (rule 11); nothing was kept then.
+    pub(crate) fn submit_late(
+        &mut self,
+        (now, came): (Instant, Instant),
         mut submission: Submission,
     ) -> Result<Option<MessageId>, Rejected> {
         if !self.has_room(&submission) {
@@ -195,7 +206,7 @@ impl Outbox {
         submission.policy.reliable |= matches!(form, Form::Target(_));
         let seq = self.next_seq;
         let (policy, lane) = (submission.policy, submission.lane);
-        let expires = now + policy.ttl;
+        let expires = came + policy.ttl;
         let is_spare = |lane| !self.floors.contains(lane);
         let place = self
             .lanes
@@ -205,7 +216,7 @@ impl Outbox {
         self.others += usize::from(policy.class.tier() != Tier::Control);
         self.bytes += cost(&submission);
         self.steps.on_handed_in(now, seq, &submission);
-        self.messages.insert(seq, Message::new(now, submission, place, form));
+        self.messages.insert(seq, Message::new(came, submission, place, form));
         self.begin_round(now, seq);
         self.arm(now, seq);
         if policy.order == Order::Sequenced {

@@ -144,7 +144,9 @@ impl Delivery for Datagrams {
     fn poll_delivery(&mut self) -> Option<Delivered> {
         let ready = self.resequencer.poll_delivery()?;
         let (channel, class, age, payload) = (ready.channel, ready.class, ready.age, ready.payload);
-        Some(Delivered { channel, class, stream: None, age, payload })
+        // A slow link brings what is older, and that is of use: what counts is how long it waits here.
+        let life = (class == Class::Telemetry).then_some(Policy::TELEMETRY.ttl);
+        Some(Delivered { channel, class, stream: None, age, life, payload })
     }
 
     fn show(&self, now: Instant, status: &mut SessionStatus) {

@@ -129,8 +129,9 @@ impl Delivery for Messages {
 
     fn poll_delivery(&mut self) -> Option<Delivered> {
         let ready = self.reconstruction.poll_delivery()?;
-        let (channel, age, payload) = (ready.channel, ready.age, ready.payload);
-        Some(Delivered { channel, class: Class::Message, stream: Some(ready.stream), age, payload })
+        let (channel, age, life, payload) = (ready.channel, ready.age, ready.life, ready.payload);
+        let (class, stream) = (Class::Message, Some(ready.stream));
+        Some(Delivered { channel, class, stream, age, life, payload })
     }
 
     fn poll_event(&mut self) -> Option<Event> {

@@ -108,6 +108,8 @@ pub(crate) struct MessageDelivery {
     pub(crate) stream: u16,
     /// Time since it was handed in, as far as the clock offset is known.
     pub(crate) age: Duration,
+    /// How long it is still of use, where its stream has a deadline.
+    pub(crate) life: Option<Duration>,
     /// The message.
     pub(crate) payload: Vec<u8>,
 }

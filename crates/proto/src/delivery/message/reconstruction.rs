@@ -288,6 +288,7 @@ impl Reconstruction {
             channel: partial.channel,
             stream: key.1,
             age: age + held,
+            life: partial.expires.map(|at| (at + RELEASE_AHEAD).since(now)),
             payload: partial.pieces.into_bytes(),
         });
     }

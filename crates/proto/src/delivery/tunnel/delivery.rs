@@ -199,7 +199,8 @@ impl Delivery for Tunnel {
         let waits = self.waits_us.get_or_insert_with(|| Box::new(waits()));
         waits.saturating_record(ready.waited.as_micros());
         let (class, stream) = (Class::Bulk, None);
-        Some(Delivered { channel: 0, class, stream, age: ready.age, payload: ready.payload })
+        let (age, life, payload) = (ready.age, None, ready.payload);
+        Some(Delivered { channel: 0, class, stream, age, life, payload })
     }
 
     fn show(&self, _now: Instant, status: &mut SessionStatus) {

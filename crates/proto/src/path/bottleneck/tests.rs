@@ -218,3 +218,39 @@ fn a_round_trip_shorter_than_the_transmission_refutes_the_rate() {
     hop.send(Instant::from_millis(9_000), 29, Duration::ZERO);
     assert_eq!(hop.bottleneck.calm_rate(), None);
 }
+
+/// What the hop was a moment ago, its rate and packets that came as they were sent, hid what it had become for up to two seconds.
+#[test]
+fn a_fall_shows_within_half_a_second_whatever_the_hop_was_before() {
+    let mut hop = Hop::new(10_000);
+    hop.bottleneck = Bottleneck::through_silence();
+    hop.is_long = true;
+    for n in 0..200_u64 {
+        // Two at once now and then: the hop is busy for a moment, and fast.
+        hop.send(Instant::from_millis(1_000 + n / 2 * 20 + n % 2), 149, Duration::ZERO);
+    }
+    hop.rate = Rate::from_bps(34_000);
+    for n in 0..10 {
+        hop.send(Instant::from_millis(3_000 + n * 20), 149, Duration::ZERO);
+    }
+    assert!(hop.bottleneck.fell());
+    let rate = hop.bottleneck.calm_rate().map_or(0, Rate::as_bps);
+    assert!((30_000..=38_000).contains(&rate), "{rate}");
+}
+
+/// What came early as a fall ended was taken for jitter for ten seconds, and the next fall was not believed.
+#[test]
+fn what_comes_early_as_a_fall_ends_is_no_jitter() {
+    let mut hop = Hop::new(20);
+    hop.bottleneck = Bottleneck::through_silence();
+    hop.is_long = true;
+    for n in 0..30 {
+        hop.send(Instant::from_millis(1_000 + n * 20), 149, Duration::ZERO);
+    }
+    assert!(hop.bottleneck.fell());
+    hop.rate = Rate::from_mbps(10.0);
+    for n in 30..150 {
+        hop.send(Instant::from_millis(1_000 + n * 20), 149, Duration::ZERO);
+    }
+    assert!(!hop.bottleneck.fell() && !hop.bottleneck.is_jittery);
+}

@@ -340,6 +340,23 @@ fn signed_command_does_not_overtake_the_download_before_it() {
 }
 
 #[test]
+fn what_came_a_while_ago_has_as_much_less_time_left() {
+    let mut outbox = Outbox::new(&Reliability::default(), 0);
+    let (came, now) = (Instant::from_millis(1), Instant::from_millis(1_901));
+    let policy = Policy::TRANSACTIONAL;
+    let submission = Submission { channel: 1, policy, lane: lane(1), payload: vec![0; 10] };
+    outbox.submit_late((now, came), submission.clone()).expect("room");
+    let path = PathId(0);
+    outbox.set_paths(now, &[ControlPath::plain(path, true, Duration::ZERO)], 20 * MS);
+    let (_, frame) = outbox.poll(now, path, Tier::Control, CopyRoom::both(1_000)).unwrap();
+    assert_eq!(frame.submitted_us, 1_000, "the receiver judges its age by that");
+    let second = outbox.submit_late((now, came), submission).expect("room");
+    outbox.handle_timeout(now + 110 * MS);
+    let ended = outbox.poll_outcome().map(|ended| (Some(ended.message), ended.outcome));
+    assert_eq!(ended, Some((second, Outcome::Expired)), "no path took it in time");
+}
+
+#[test]
 fn unreplicated_message_moves_when_its_path_falls_silent() {
     let mut outbox = Outbox::new(&Reliability::default(), 0);
     let now = Instant::from_millis(1);
