@@ -40,7 +40,7 @@ address = \"127.0.0.1:14801\"
 ";
 
 /// A heartbeat of an autopilot.
-fn heartbeat() -> Vec<u8> {
+pub(crate) fn heartbeat() -> Vec<u8> {
     encode_frame(Version::V2, 1, (1, 1), 0, &[0, 0, 0, 0, 2, 3, 81, 4, 3]).unwrap()
 }
 
